@@ -1,0 +1,1 @@
+//! Recording a real program as a trace.

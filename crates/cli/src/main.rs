@@ -1,0 +1,2 @@
+//! The `lookaside` command.
+fn main() {}

@@ -1,0 +1,330 @@
+//! The machine description: one schema for presets, probe output, engine, coloured heap and planner.
+//!
+//! Every struct here is what the TOML holds, checked by [`crate::check`] before anyone sees it: a
+//! [`Machine`] that came from [`crate::load`] has a possible geometry.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{IndexFn, PageSize, TableFormat};
+
+/// A whole machine: topology, page-table format, TLBs, walk caches, data caches, costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Short name, as `--machine` takes it.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub description: String,
+    /// Where the figures come from, one line a source.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Core clock in MHz; turns cycles into time.
+    pub clock_mhz: f64,
+    /// Sockets, cores and hardware threads.
+    #[serde(default)]
+    pub topology: Topology,
+    /// How the page table looks to the walker.
+    pub page_table: PageTable,
+    /// The walker: where it may look, what it costs beside its memory references.
+    #[serde(default)]
+    pub walker: Walker,
+    /// TLB arrays, any number at any number of levels.
+    #[serde(rename = "tlb")]
+    pub tlbs: Vec<Tlb>,
+    /// Caches of upper page-table levels ("paging-structure caches", "MMU caches").
+    #[serde(default, rename = "walk_cache")]
+    pub walk_caches: Vec<WalkCache>,
+    /// Data caches, first level first.
+    #[serde(default, rename = "cache")]
+    pub caches: Vec<Cache>,
+    /// Main memory.
+    pub memory: Memory,
+    /// What the hardware and OS do on a switch between address spaces.
+    #[serde(default)]
+    pub context_switch: ContextSwitch,
+    /// What could not be measured or found, and why (a probe writes this; presets may).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_determined: Vec<String>,
+}
+
+/// Counts of the hardware's parts; each at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Sockets in the machine.
+    pub sockets: u32,
+    /// Cores in each socket.
+    pub cores_per_socket: u32,
+    /// Hardware threads in each core.
+    pub threads_per_core: u32,
+}
+
+impl Default for Topology {
+    fn default() -> Self {
+        Self { sockets: 1, cores_per_socket: 1, threads_per_core: 1 }
+    }
+}
+
+/// Page-table format of the (guest) address space, and of the host below it when nested.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageTable {
+    /// Format that programs run under.
+    pub format: TableFormat,
+    /// Second stage: present when the machine is a virtual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostTable>,
+}
+
+/// Second stage of a nested translation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostTable {
+    /// The host's format; need not be the guest's.
+    pub format: TableFormat,
+    /// Page size that the host backs guest memory with.
+    pub page_size: PageSize,
+}
+
+/// The page-table walker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Walker {
+    /// Fixed cycles a walk, beside its references.
+    #[serde(default)]
+    pub base_cycles: f64,
+    /// First data-cache level whose lines a walk may hit: 1 = L1, 2 = from L2 on.
+    #[serde(default = "one")]
+    pub first_cache_level: u32,
+}
+
+impl Default for Walker {
+    fn default() -> Self {
+        Self { base_cycles: 0.0, first_cache_level: 1 }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// One TLB array. Arrays with the same `level` are looked up side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tlb {
+    /// Name used in results and in `--set tlb.NAME.key=value`; unique in the machine.
+    pub name: String,
+    /// 1 is asked first; a miss in every array of a level that serves the access goes on to the next level.
+    pub level: u32,
+    /// Kinds of access that look here.
+    pub serves: Vec<Serves>,
+    /// Page sizes that an entry here may hold.
+    pub page_sizes: Vec<PageSize>,
+    /// Total entries, lockable ones not counted.
+    pub entries: u32,
+    /// Ways in a set; `"full"` = fully associative.
+    pub ways: Ways,
+    /// Set index from the page number (of the entry's own page size): one GF(2) mask an index bit.
+    /// `"linear"` = the low log2(sets) bits.
+    #[serde(default)]
+    pub index: IndexFn,
+    /// Which entry goes when a set is full.
+    pub replacement: Replacement,
+    /// What an entry is tagged with beside its page number. Without `asid`, a switch of address
+    /// space must flush (see [`ContextSwitch`]).
+    #[serde(default)]
+    pub tags: Vec<Tag>,
+    /// Additional fully associative entries that only a lock may fill (Cortex-A9: 4).
+    #[serde(default)]
+    pub lockable_entries: u32,
+    /// Most contiguous pages, aligned to this power of two, that one entry may cover
+    /// (virtually and physically contiguous); 1 = no coalescing.
+    #[serde(default = "one")]
+    pub coalesce_pages: u32,
+    /// Cycles that a hit at this level adds (0 for a first level that is hidden by the L1 cache access).
+    pub hit_cycles: f64,
+    /// Who shares one such array.
+    #[serde(default)]
+    pub shared_by: SharedBy,
+}
+
+/// Ways of a set-associative array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Ways {
+    /// This many ways.
+    Count(u32),
+    /// Fully associative; written `"full"`.
+    Full(Full),
+}
+
+/// The word `"full"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Full {
+    /// Fully associative.
+    Full,
+}
+
+/// Kind of access that a TLB array serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Serves {
+    /// Data loads.
+    Load,
+    /// Data stores.
+    Store,
+    /// Instruction fetches.
+    Fetch,
+}
+
+/// Replacement policy of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacement {
+    /// Least recently used, exact.
+    Lru,
+    /// Tree pseudo-LRU; ways must be a power of two.
+    TreePlru,
+    /// First in, first out; the same as round robin over the ways.
+    Fifo,
+    /// Seeded pseudo-random way; an invalid way is used first.
+    Random,
+}
+
+/// What an entry is tagged with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tag {
+    /// Address-space identifier (ARM ASID, x86 PCID).
+    Asid,
+    /// Virtual-machine identifier.
+    Vmid,
+    /// Hardware thread that filled it.
+    HwThread,
+    /// ARM domain number.
+    Domain,
+    /// The global bit is honoured: a global entry matches every address space.
+    Global,
+}
+
+/// Who shares one instance of an array or cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedBy {
+    /// One a hardware thread.
+    Thread,
+    /// One a core.
+    #[default]
+    Core,
+    /// One a socket.
+    Socket,
+}
+
+/// Cache of page-table entries of one upper level: lets a walk start below that level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WalkCache {
+    /// Name used in results; unique in the machine.
+    pub name: String,
+    /// Table level whose entries it holds, the leaf table being 1: on x86-64 2 = page-directory
+    /// entries (PDE), 3 = PDPTE, 4 = PML4E. With `stage = "host"`, 1 is allowed and caches whole
+    /// guest-physical to host-physical translations (a nested TLB).
+    pub table_level: u32,
+    /// Entries in all.
+    pub entries: u32,
+    /// Ways; `"full"` = fully associative.
+    pub ways: Ways,
+    /// Which entry goes.
+    pub replacement: Replacement,
+    /// Cycles that a hit adds.
+    #[serde(default)]
+    pub hit_cycles: f64,
+    /// Which stage's tables it caches.
+    #[serde(default)]
+    pub stage: Stage,
+    /// Who shares one.
+    #[serde(default)]
+    pub shared_by: SharedBy,
+}
+
+/// Stage of a nested translation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The program's (guest's) own table; the only stage when not nested.
+    #[default]
+    Guest,
+    /// The hypervisor's table.
+    Host,
+}
+
+/// One data cache. Physically indexed, linear index, line-granular.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// Name used in results; unique in the machine.
+    pub name: String,
+    /// 1 is asked first.
+    pub level: u32,
+    /// Kinds of access that look here (an L1D does not serve fetches).
+    pub serves: Vec<Serves>,
+    /// Size in bytes; in TOML a string with a unit: `"32K"`, `"1M"`.
+    #[serde(with = "crate::units::bytes")]
+    pub size: u64,
+    /// Ways; `"full"` = fully associative.
+    pub ways: Ways,
+    /// Line size in bytes, a power of two.
+    #[serde(default = "line")]
+    pub line_bytes: u32,
+    /// Which line goes.
+    #[serde(default = "lru")]
+    pub replacement: Replacement,
+    /// Load-to-use cycles of a hit here, in all (not added to the level above).
+    pub hit_cycles: f64,
+    /// Who shares one.
+    #[serde(default)]
+    pub shared_by: SharedBy,
+}
+
+fn line() -> u32 {
+    64
+}
+
+fn lru() -> Replacement {
+    Replacement::Lru
+}
+
+/// Main memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Load-to-use cycles of a reference that misses every cache.
+    pub cycles: f64,
+}
+
+/// What a switch between address spaces does beside loading the new root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextSwitch {
+    /// What is thrown away.
+    #[serde(default)]
+    pub action: SwitchAction,
+    /// Fixed cycles a switch.
+    #[serde(default)]
+    pub cycles: f64,
+}
+
+/// What a context switch throws away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchAction {
+    /// Nothing: entries are tagged.
+    #[default]
+    Nothing,
+    /// Non-global entries of the core's TLBs and walk caches.
+    FlushTlb,
+    /// The same, and the core's own data caches (virtually indexed, virtually tagged ones).
+    FlushTlbAndCaches,
+}

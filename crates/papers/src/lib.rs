@@ -1,0 +1,1 @@
+//! Published values as data, experiments as code, and the side-by-side.

@@ -1,0 +1,171 @@
+//! What `analyze` finds out, as plain data: the report draws it, `--json` writes it as it is.
+
+use lookaside_engine::{Cost, OsModel, Outcome};
+use lookaside_machine::Machine;
+use lookaside_trace::{Granularity, MapSource};
+use serde::{Deserialize, Serialize};
+
+/// The whole finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// Version of Lookaside that made it.
+    pub version: String,
+    /// The program and its arguments, or the trace file.
+    pub command: Vec<String>,
+    /// How the program was seen.
+    pub seeing: Seeing,
+    /// The modelled machine.
+    pub machine: Machine,
+    /// Why this machine: `asked for`, or which preset is nearest to the running CPU.
+    pub machine_reason: String,
+    /// The modelled OS.
+    pub os: OsModel,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Counts of the model run (exact seeing). When sampled: empty but for rows' names.
+    pub outcome: Outcome,
+    /// Misses over TLB size; `None` where nothing was seen.
+    pub curve: Option<MissCurve>,
+    /// Objects by cost, dearest first.
+    pub objects: Vec<NamedCost>,
+    /// Mappings by cost, dearest first.
+    pub regions: Vec<NamedCost>,
+    /// Functions by cost, dearest first.
+    pub functions: Vec<NamedCost>,
+    /// What would help, best first.
+    pub remedies: Vec<Remedy>,
+    /// Accesses over time and address.
+    pub heat: HeatMap,
+    /// How the program ended; `None` = it was a trace, or still runs.
+    pub child_exit: Option<ChildExit>,
+    /// `false` when cut short (Ctrl-C, disk full, damaged trace): then a note says where.
+    pub complete: bool,
+    /// What a reader must know to believe the numbers: assumptions, losses, shares.
+    pub notes: Vec<String>,
+}
+
+/// How the program was seen. Named in every result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Seeing {
+    /// Every access went through the model.
+    Exact {
+        /// `valgrind`, `qemu`, or an import's name.
+        recorder: String,
+        /// How fine the addresses were.
+        granularity: Granularity,
+    },
+    /// The clock sampler: where the program's time went.
+    Sampled {
+        /// Nanoseconds that a sample stands for.
+        period_ns: u64,
+        /// Samples taken.
+        samples: u64,
+        /// Of those, the ones whose data address could be found.
+        resolved: u64,
+    },
+}
+
+/// How a child process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChildExit {
+    /// Exit code.
+    Code(i32),
+    /// Killed by this signal.
+    Signal(i32),
+}
+
+/// One row of an attribution table, with names for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamedCost {
+    /// `function (file:line)`, a mapping's name, …
+    pub name: String,
+    /// Process id.
+    pub process: u32,
+    /// Size in bytes (objects: peak live; regions: length; functions: 0).
+    pub bytes: u64,
+    /// Lowest address (0 where it makes no sense).
+    pub addr: u64,
+    /// What is behind it, for regions.
+    pub source: Option<MapSource>,
+    /// Accesses, where counted.
+    pub accesses: u64,
+    /// Cost of translation (exact seeing).
+    pub cost: Cost,
+    /// Samples (sampled seeing), whatever they waited for: time, not translation alone.
+    pub samples: u64,
+}
+
+/// Misses as a function of TLB geometry, LRU, 4 KiB pages, from one pass.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissCurve {
+    /// Accesses behind the curve: its denominator.
+    pub accesses: u64,
+    /// First touches: misses at any size.
+    pub cold_misses: u64,
+    /// Fully associative: (entries, misses), ascending; a step function, exact at each listed size.
+    pub fully_associative: Vec<(u64, u64)>,
+    /// For each number of sets (linear index), misses by ways 1, 2, 3, ….
+    pub set_associative: Vec<SetCurve>,
+    /// `true`: from samples under the independent-reference assumption, an estimate.
+    pub estimate: bool,
+}
+
+/// Misses of all associativities at one number of sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetCurve {
+    /// Sets, a power of two.
+    pub sets: u32,
+    /// `misses_by_ways[w - 1]` = misses with `w` ways.
+    pub misses_by_ways: Vec<u64>,
+}
+
+/// One row of "what would help": the model run again with one thing changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// What, as `huge pages everywhere`, `twice the STLB (l2d: 2048 → 4096 entries)`.
+    pub what: String,
+    /// Translation cycles with it, over the accesses below.
+    pub translation_cycles: f64,
+    /// Translation cycles without it, over the same accesses.
+    pub base_translation_cycles: f64,
+    /// Walks with it, both sides.
+    pub walks: u64,
+    /// Walks without it.
+    pub base_walks: u64,
+    /// All modelled cycles without it: the denominator of a saving.
+    pub base_modelled_cycles: f64,
+    /// Accesses that the comparison ran over.
+    pub accesses: u64,
+    /// Of all recorded accesses, the share that it ran over (1 = all).
+    pub accesses_share: f64,
+    /// How to get it, as a command or a setting; empty = not to be had on this machine.
+    pub how: String,
+    /// What it does not say (hardware change, memory bloat not counted, …).
+    pub caveat: String,
+}
+
+/// Accesses over time (columns) and address (rows).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// Accesses that one column stands for.
+    pub accesses_per_column: u64,
+    /// Bands of addresses, ascending within a process.
+    pub rows: Vec<HeatRow>,
+}
+
+/// One band of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatRow {
+    /// Process id.
+    pub process: u32,
+    /// First byte.
+    pub start: u64,
+    /// First byte after.
+    pub end: u64,
+    /// Name of the mapping it lies in.
+    pub name: String,
+    /// Page visits (recorded accesses, left-out repeats not counted) by column.
+    pub visits: Vec<u64>,
+}

@@ -1,0 +1,80 @@
+//! The unit in which accesses travel: columns, one thread, events in between.
+
+use crate::Event;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Data load. A read-modify-write is a `Load` and then a `Store`.
+    Load = 0,
+    /// Data store.
+    Store = 1,
+    /// Instruction fetch.
+    Fetch = 2,
+}
+
+/// A run of accesses of **one thread of one process**, as columns of equal length, in program order.
+///
+/// `ip`, `size` and `repeat` are either empty (not recorded; all zero) or as long as `addr`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Process id, as the system numbered it.
+    pub process: u32,
+    /// Thread id, as the system numbered it.
+    pub thread: u32,
+    /// Virtual addresses in bytes; low bits are zero below the trace's granularity.
+    pub addr: Vec<u64>,
+    /// What each access does.
+    pub kind: Vec<Kind>,
+    /// Bytes touched by each access; 0 = not known.
+    pub size: Vec<u8>,
+    /// Address of the accessing instruction; 0 = not known.
+    pub ip: Vec<u64>,
+    /// Further accesses to the same 4 KiB page, right after this one as far as its TLB set is
+    /// concerned, that the recorder counted and left out: each hits the first TLB level and
+    /// changes no state.
+    pub repeat: Vec<u32>,
+    /// Events, each before the access of that position (`addr.len()` = after the last),
+    /// positions not descending.
+    pub events: Vec<(u32, Event)>,
+}
+
+impl Block {
+    /// Accesses in the columns, repeats not counted.
+    pub fn len(&self) -> usize {
+        self.addr.len()
+    }
+
+    /// Neither accesses nor events.
+    pub fn is_empty(&self) -> bool {
+        self.addr.is_empty() && self.events.is_empty()
+    }
+
+    /// Empties all columns, keeping their memory.
+    pub fn clear(&mut self) {
+        self.addr.clear();
+        self.kind.clear();
+        self.size.clear();
+        self.ip.clear();
+        self.repeat.clear();
+        self.events.clear();
+    }
+
+    /// Appends one access without size, instruction or repeat. Only for blocks that leave those columns empty.
+    #[inline]
+    pub fn push(&mut self, kind: Kind, addr: u64) {
+        self.addr.push(addr);
+        self.kind.push(kind);
+    }
+
+    /// Appends an event after the accesses so far.
+    pub fn push_event(&mut self, event: Event) {
+        self.events.push((self.addr.len() as u32, event));
+    }
+
+    /// Accesses with the left-out repeats counted (`Event::Repeats` not counted).
+    pub fn accesses(&self) -> u64 {
+        self.addr.len() as u64 + self.repeat.iter().map(|&n| u64::from(n)).sum::<u64>()
+    }
+}

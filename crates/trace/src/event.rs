@@ -1,0 +1,174 @@
+//! What happens between accesses: the memory map, allocations, threads, processes, markers.
+//!
+//! An event speaks of the process and thread of the block that it stands in, unless it names another.
+
+use serde::{Deserialize, Serialize};
+
+/// Number of a call site within one process's trace; defined by [`Event::Site`] before its first use. 0 = not known.
+pub type SiteId = u32;
+
+/// Return addresses of a call stack, innermost first (at most 16).
+pub type FrameList = Vec<u64>;
+
+/// What is behind a mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MapSource {
+    /// Zero-filled memory.
+    Anonymous,
+    /// A file, or a kernel name as `[vdso]`.
+    File {
+        /// Path as the kernel gives it.
+        path: String,
+        /// Offset in the file, bytes.
+        offset: u64,
+    },
+    /// The brk heap.
+    Heap,
+    /// A thread's stack.
+    Stack,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// `len` bytes at `addr` are mapped; replaces what was mapped there.
+    Map {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// `PROT_READ` 1, `PROT_WRITE` 2, `PROT_EXEC` 4.
+        prot: u8,
+        /// What is behind it.
+        source: MapSource,
+        /// Who called mmap.
+        site: SiteId,
+    },
+    /// The range is unmapped.
+    Unmap {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// The range moved or changed its length; translations move along with their frames.
+    Remap {
+        /// Old first byte.
+        old_addr: u64,
+        /// Old bytes.
+        old_len: u64,
+        /// New first byte.
+        new_addr: u64,
+        /// New bytes.
+        new_len: u64,
+    },
+    /// Protection changed.
+    Protect {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// As in `Map`.
+        prot: u8,
+    },
+    /// `madvise`.
+    Advise {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// The kernel's number: 4 = `MADV_DONTNEED`, 14 = `MADV_HUGEPAGE`, 15 = `MADV_NOHUGEPAGE`, …
+        advice: i32,
+    },
+    /// The heap's end moved.
+    Brk {
+        /// Start of the heap.
+        start: u64,
+        /// New end.
+        end: u64,
+    },
+    /// A thread began.
+    ThreadStart {
+        /// Its id.
+        thread: u32,
+    },
+    /// A thread ended.
+    ThreadExit {
+        /// Its id.
+        thread: u32,
+    },
+    /// A process began by fork; its map is a copy of its parent's.
+    Fork {
+        /// The parent's id.
+        parent: u32,
+        /// The child's id.
+        child: u32,
+    },
+    /// The process replaced itself; its map is empty now.
+    Exec {
+        /// Program.
+        path: String,
+    },
+    /// The process ended.
+    ProcessExit {
+        /// Exit code, or 128 + signal.
+        code: i32,
+    },
+    /// The block's thread was switched in on this hardware thread, where it stays until told otherwise.
+    ContextSwitch {
+        /// Hardware-thread number over the whole machine, from 0.
+        cpu: u32,
+    },
+    /// The block's thread moved to this hardware thread.
+    Migrate {
+        /// Hardware-thread number over the whole machine, from 0.
+        cpu: u32,
+    },
+    /// A mark of the user's.
+    Marker {
+        /// Its text.
+        text: String,
+    },
+    /// Defines a call site of this process.
+    Site {
+        /// Its number, not 0.
+        id: SiteId,
+        /// Where.
+        frames: FrameList,
+    },
+    /// A heap allocation.
+    Alloc {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// Where it was made.
+        site: SiteId,
+    },
+    /// An allocation ended.
+    Free {
+        /// First byte, as in `Alloc`.
+        addr: u64,
+    },
+    /// `count` further accesses to the page of `addr` that the recorder counted and left out
+    /// (as [`crate::Block::repeat`], known only now).
+    Repeats {
+        /// Any address in the page.
+        addr: u64,
+        /// How many.
+        count: u64,
+    },
+    /// Counts of this process so far, by kind, left-out repeats included; the last one stands.
+    Totals {
+        /// Loads.
+        loads: u64,
+        /// Stores.
+        stores: u64,
+        /// Instruction fetches (instructions executed); 0 when fetches are not recorded.
+        fetches: u64,
+        /// Instructions executed, recorded as fetches or not.
+        instructions: u64,
+    },
+}

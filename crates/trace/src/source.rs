@@ -1,0 +1,94 @@
+//! Where blocks come from.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::Block;
+
+/// How fine the addresses of a trace are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Granularity {
+    /// Every access with its full address.
+    #[default]
+    Byte,
+    /// Addresses rounded down to 64 bytes; repeats of a line may be left out.
+    Line,
+    /// Repeats of a 4 KiB page may be left out: data caches are then fed only by the first line
+    /// touched in each visit to a page.
+    Page,
+}
+
+/// What a trace says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceInfo {
+    /// How fine the addresses are.
+    pub granularity: Granularity,
+    /// Recorder, as `valgrind`, `qemu`, `lackey-import`; empty = not known.
+    pub recorder: String,
+    /// The command that was recorded; empty = not known.
+    pub command: Vec<String>,
+    /// log2 of the classes within which the recorder left out repeats of the last page:
+    /// exact for TLBs whose set number determines `vpn & (2^k - 1)`. 0 = only direct repeats.
+    pub filter_log2_classes: u32,
+    /// Loads and stores were filtered apart (exact for machines with a TLB for each).
+    pub filter_stores_apart: bool,
+    /// Instruction fetches are in the stream.
+    pub has_fetches: bool,
+    /// Instruction addresses are in the stream.
+    pub has_ip: bool,
+    /// 0: the stream is every access. Otherwise each access is one *sample* that stands for this
+    /// many nanoseconds of the thread's time; address 0 = the sample's address could not be found.
+    pub sample_period_ns: u64,
+}
+
+/// A part of a trace that could not be read and was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// First byte of the damaged part in the file.
+    pub offset: u64,
+    /// Bytes left out.
+    pub len: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A stream of blocks.
+pub trait Source {
+    /// What the trace says of itself.
+    fn info(&self) -> &TraceInfo;
+
+    /// Refills `block` with what comes next; `false` at the end (the block is then empty).
+    ///
+    /// # Errors
+    /// Where the input can't be read at all any more. Damage that costs only a part is kept for [`Source::damage`].
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError>;
+
+    /// Parts left out so far.
+    fn damage(&self) -> &[Damage] {
+        &[]
+    }
+}
+
+/// Why a trace can't be read or written.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The system said no.
+    #[error("{what}: {source}")]
+    Io {
+        /// File or stream.
+        what: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The input is not what it should be.
+    #[error("{what}: {place}: {reason}")]
+    Format {
+        /// File or stream.
+        what: String,
+        /// Byte offset or line.
+        place: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}

@@ -1,0 +1,1 @@
+//! Kernels that the papers run, native and as access streams.
