@@ -3,8 +3,10 @@
 //!
 //! [`Engine`] runs blocks and yields an [`Outcome`]; [`Setup`] says which machine, OS and what-if.
 
+mod filter;
 mod outcome;
 mod setup;
 
+pub use filter::Filter;
 pub use outcome::*;
 pub use setup::*;

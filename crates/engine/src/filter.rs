@@ -1,0 +1,119 @@
+//! How much a recorder may leave out without changing what the model says.
+//!
+//! A recorder that drops an access to the page it saw last *in the same class of pages* (class =
+//! `vpn & (2^k - 1)`) drops a hit of the first TLB level that changes no replacement state, as long as
+//! every set of every first-level array lies within one class: the page is then the most recent of
+//! its set. With k = 0 only direct repeats are dropped, which is exact for every machine.
+
+use lookaside_machine::{Machine, PageSize, Serves, Tlb, Ways};
+use lookaside_trace::TraceInfo;
+
+use crate::{PagePolicy, Setup};
+
+/// What a recorder may do for a set of model runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// log2 of the classes within which a repeat of the last page may be left out.
+    pub log2_classes: u32,
+    /// Loads and stores must be filtered apart: some first-level array serves only one of them.
+    pub stores_apart: bool,
+    /// One filter for data and fetches: some first-level array serves both.
+    pub unified: bool,
+}
+
+impl Filter {
+    /// The coarsest filter that is exact for all of these runs.
+    ///
+    /// ```
+    /// # use lookaside_engine::{Filter, Setup};
+    /// let none: &[Setup] = &[];
+    /// assert_eq!(Filter::exact_for(none).log2_classes, 4);
+    /// ```
+    pub fn exact_for(setups: &[Setup]) -> Self {
+        let mut filter = Self { log2_classes: MOST_LOG2_CLASSES, stores_apart: false, unified: false };
+        for setup in setups {
+            let first = |t: &&Tlb| t.level == 1;
+            for tlb in setup.machine.tlbs.iter().filter(first) {
+                let serves = |kind| tlb.serves.contains(&kind);
+                let data = serves(Serves::Load) || serves(Serves::Store);
+                filter.stores_apart |= serves(Serves::Load) != serves(Serves::Store) && data;
+                filter.unified |= data && serves(Serves::Fetch);
+                let classes = if setup.os.pages == PagePolicy::Base { classes_of(tlb, &setup.machine) } else { 0 };
+                filter.log2_classes = filter.log2_classes.min(classes);
+            }
+        }
+        filter
+    }
+
+    /// Whether a trace that was recorded with a filter is exact for a run; the reason if it isn't.
+    ///
+    /// # Errors
+    /// One sentence that says what was left out that this machine would have noticed.
+    pub fn check(info: &TraceInfo, setup: &Setup) -> Result<(), String> {
+        let exact = Self::exact_for(std::slice::from_ref(setup));
+        if info.filter_log2_classes > exact.log2_classes {
+            return Err(format!(
+                "the trace leaves out repeats within 2^{} classes of pages; machine {} tells such accesses apart \
+                 beyond 2^{}: counts are approximate",
+                info.filter_log2_classes, setup.machine.name, exact.log2_classes
+            ));
+        }
+        if exact.stores_apart && !info.filter_stores_apart && info.granularity != Default::default() {
+            return Err(format!(
+                "the trace was filtered over loads and stores together; machine {} has a first-level TLB for each: \
+                 counts are approximate",
+                setup.machine.name
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// More classes than this save nothing: recorders keep so many slots.
+const MOST_LOG2_CLASSES: u32 = 4;
+
+/// Low page-number bits that the set number of `tlb` determines, when only base pages are used.
+fn classes_of(tlb: &Tlb, machine: &Machine) -> u32 {
+    let ways = match tlb.ways {
+        Ways::Full(_) => return 0,
+        Ways::Count(ways) => ways.max(1),
+    };
+    // A coalesced entry spans classes; an entry of another size than 4 KiB is indexed by other bits.
+    let base_is_4k = machine.page_table.format.page_sizes().first() == Some(&PageSize::K4);
+    if tlb.coalesce_pages > 1 || !base_is_4k || !tlb.page_sizes.contains(&PageSize::K4) {
+        return 0;
+    }
+    let masks = tlb.index.masks((tlb.entries / ways).max(1));
+    (0..MOST_LOG2_CLASSES).take_while(|&bit| in_span(&masks, 1 << bit)).count() as u32
+}
+
+/// Whether `vector` is a sum over GF(2) of some of `rows`.
+fn in_span(rows: &[u64], mut vector: u64) -> bool {
+    let mut basis: Vec<u64> = Vec::new();
+    for &row in rows {
+        let reduced = basis.iter().fold(row, |r, b| r.min(r ^ b));
+        if reduced != 0 {
+            basis.push(reduced);
+            basis.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+    for b in &basis {
+        vector = vector.min(vector ^ b);
+    }
+    vector == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn span_over_gf2() {
+        assert!(in_span(&[0b0001, 0b0010], 0b0011));
+        assert!(in_span(&[0b1001, 0b1000], 0b0001));
+        assert!(!in_span(&[0b1001, 0b0010], 0b0001));
+        assert!(!in_span(&[], 1));
+        assert!(in_span(&[0b110, 0b011, 0b101], 0b110));
+        assert!(!in_span(&[0b110, 0b011, 0b101], 0b001));
+    }
+}
