@@ -1,10 +1,11 @@
 //! Set-index functions: a matrix over GF(2), one mask of page-number bits an index bit.
 
-use serde::{Deserialize, Serialize};
+use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 
 /// A set-index function. Bit `i` of the set number is `parity(page_number & mask[i])`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "RawIndex", into = "RawIndex")]
+///
+/// The TOML writes it as the word `"linear"`, or as a list of masks, each a `"0x…"` string or a whole number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IndexFn {
     /// The low log2(sets) bits of the page number.
     #[default]
@@ -28,48 +29,73 @@ impl IndexFn {
     }
 }
 
-/// How the TOML writes it: the word `"linear"`, or a list of masks as integers or `"0x…"` strings.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum RawIndex {
-    Word(String),
-    Masks(Vec<RawMask>),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum RawMask {
-    Number(u64),
-    Text(String),
-}
-
-impl TryFrom<RawIndex> for IndexFn {
-    type Error = String;
-
-    fn try_from(raw: RawIndex) -> Result<Self, String> {
-        match raw {
-            RawIndex::Word(word) if word == "linear" => Ok(Self::Linear),
-            RawIndex::Word(word) => Err(format!("index {word:?} is not known; write \"linear\" or a list of masks")),
-            RawIndex::Masks(masks) => masks
-                .into_iter()
-                .map(|mask| match mask {
-                    RawMask::Number(n) => Ok(n),
-                    RawMask::Text(t) => t
-                        .strip_prefix("0x")
-                        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-                        .ok_or_else(|| format!("index mask {t:?} is not of the form \"0x…\"")),
-                })
-                .collect::<Result<_, _>>()
-                .map(Self::Masks),
+impl Serialize for IndexFn {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Linear => s.serialize_str("linear"),
+            Self::Masks(masks) => s.collect_seq(masks.iter().map(|mask| format!("{mask:#x}"))),
         }
     }
 }
 
-impl From<IndexFn> for RawIndex {
-    fn from(index: IndexFn) -> Self {
-        match index {
-            IndexFn::Linear => Self::Word("linear".into()),
-            IndexFn::Masks(masks) => Self::Masks(masks.into_iter().map(|m| RawMask::Text(format!("{m:#x}"))).collect()),
+impl<'de> Deserialize<'de> for IndexFn {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = IndexFn;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("\"linear\" or a list of masks")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<IndexFn, E> {
+                if word == "linear" {
+                    return Ok(IndexFn::Linear);
+                }
+                Err(E::invalid_value(de::Unexpected::Str(word), &self))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<IndexFn, A::Error> {
+                let mut masks = Vec::new();
+                while let Some(Mask(mask)) = list.next_element()? {
+                    masks.push(mask);
+                }
+                Ok(IndexFn::Masks(masks))
+            }
         }
+        d.deserialize_any(Visitor)
+    }
+}
+
+/// One mask: a `"0x…"` string, or a whole number.
+struct Mask(u64);
+
+impl<'de> Deserialize<'de> for Mask {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Mask;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a mask: \"0x…\" in hexadecimal, or a whole number")
+            }
+
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Mask, E> {
+                u64::try_from(n).map(Mask).map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
+            }
+
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Mask, E> {
+                Ok(Mask(n))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Mask, E> {
+                text.strip_prefix("0x")
+                    .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+                    .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+                    .map(Mask)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        d.deserialize_any(Visitor)
     }
 }

@@ -1,11 +1,30 @@
 //! What a machine *is*: TLB levels, set-index functions, walk caches, data caches, page-table
 //! formats, costs. One TOML schema; presets are data in `presets/*.toml`.
+//!
+//! ```
+//! let zen3 = lookaside_machine::preset("ryzen-5900x")?;
+//! assert_eq!(zen3.tlbs[1].entries, 2048);
+//! let bigger = zen3.with_overrides(&["tlb.l2d.entries=4096".into()])?;
+//! assert_eq!(bigger.tlbs[1].sets(), 256);
+//! # Ok::<(), lookaside_machine::MachineError>(())
+//! ```
 
+mod check;
+mod error;
 mod format;
 mod index;
+mod load;
+mod overrides;
+mod presets;
 mod schema;
 pub mod units;
 
+pub use check::{
+    MAX_ARRAYS, MAX_CACHE_BYTES, MAX_COST_CYCLES, MAX_ENTRIES, MAX_HARDWARE_THREADS, MAX_LOCKABLE, MAX_TOTAL_ENTRIES,
+};
+pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};
 pub use index::IndexFn;
+pub use load::{load, parse, to_toml};
+pub use presets::{preset, presets, Preset};
 pub use schema::*;

@@ -1,9 +1,9 @@
 //! The machine description: one schema for presets, probe output, engine, coloured heap and planner.
 //!
-//! Every struct here is what the TOML holds, checked by [`crate::check`] before anyone sees it: a
+//! Every struct here is what the TOML holds, checked (`check.rs`) before anyone sees it: a
 //! [`Machine`] that came from [`crate::load`] has a possible geometry.
 
-use serde::{Deserialize, Serialize};
+use serde::{de, Deserialize, Deserializer, Serialize};
 
 use crate::{IndexFn, PageSize, TableFormat};
 
@@ -94,7 +94,8 @@ pub struct Walker {
     /// Fixed cycles a walk, beside its references.
     #[serde(default)]
     pub base_cycles: f64,
-    /// First data-cache level whose lines a walk may hit: 1 = L1, 2 = from L2 on.
+    /// First data-cache level whose lines a walk may hit: 1 = L1, 2 = from L2 on. One more than the
+    /// last level = walks go past every cache to memory (ARM cores with virtually tagged caches).
     #[serde(default = "one")]
     pub first_cache_level: u32,
 }
@@ -149,14 +150,77 @@ pub struct Tlb {
     pub shared_by: SharedBy,
 }
 
+impl Tlb {
+    /// Number of sets; 1 when fully associative.
+    pub fn sets(&self) -> u32 {
+        self.ways.sets(self.entries)
+    }
+}
+
 /// Ways of a set-associative array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Ways {
     /// This many ways.
     Count(u32),
     /// Fully associative; written `"full"`.
     Full(Full),
+}
+
+impl Ways {
+    /// The number of ways in an array of `entries` entries.
+    pub fn count(self, entries: u32) -> u32 {
+        match self {
+            Self::Count(ways) => ways,
+            Self::Full(Full::Full) => entries,
+        }
+    }
+
+    /// The number of sets in an array of `entries` entries; 0 for an array without entries or ways.
+    pub fn sets(self, entries: u32) -> u32 {
+        entries.checked_div(self.count(entries)).unwrap_or(0)
+    }
+}
+
+impl std::fmt::Display for Ways {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(ways) => ways.fmt(f),
+            Self::Full(Full::Full) => "full".fmt(f),
+        }
+    }
+}
+
+// By hand: serde's own reading of an untagged enum says only that no variant fits.
+impl<'de> Deserialize<'de> for Ways {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Ways;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a whole number or \"full\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Ways, E> {
+                let ways = u32::try_from(n).map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))?;
+                Ok(Ways::Count(ways))
+            }
+
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Ways, E> {
+                let ways = u32::try_from(n).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(n), &self))?;
+                Ok(Ways::Count(ways))
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Ways, E> {
+                if word == "full" {
+                    return Ok(Ways::Full(Full::Full));
+                }
+                Err(E::invalid_value(de::Unexpected::Str(word), &self))
+            }
+        }
+        d.deserialize_any(Visitor)
+    }
 }
 
 /// The word `"full"`.
@@ -249,6 +313,13 @@ pub struct WalkCache {
     pub shared_by: SharedBy,
 }
 
+impl WalkCache {
+    /// Number of sets; 1 when fully associative.
+    pub fn sets(&self) -> u32 {
+        self.ways.sets(self.entries)
+    }
+}
+
 /// Stage of a nested translation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -286,6 +357,18 @@ pub struct Cache {
     /// Who shares one.
     #[serde(default)]
     pub shared_by: SharedBy,
+}
+
+impl Cache {
+    /// Number of lines: `size / line_bytes`.
+    pub fn lines(&self) -> u32 {
+        u32::try_from(self.size.checked_div(u64::from(self.line_bytes)).unwrap_or(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Number of sets; 1 when fully associative.
+    pub fn sets(&self) -> u32 {
+        self.ways.sets(self.lines())
+    }
 }
 
 fn line() -> u32 {

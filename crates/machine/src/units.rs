@@ -12,9 +12,10 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         Some((i, 'G')) => (&t[..i], 30),
         _ => (t, 0),
     };
-    let n: u64 = digits
-        .parse()
-        .map_err(|_| format!("{text:?} is not a size; write a whole number with K, M, G or nothing, as \"32K\""))?;
+    let n: u64 = Some(digits)
+        .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit())) // `parse` takes a leading plus too
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| format!("{text:?} is not a size; write a whole number with K, M, G or nothing, as \"32K\""))?;
     n.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is more than 64 bits hold"))
 }
 

@@ -1,0 +1,421 @@
+//! Can this machine be? The first thing that cannot is named with its key and the reason.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    Cache, IndexFn, Machine, PageSize, Replacement, Serves, Stage, SwitchAction, TableFormat, Tag, Tlb, WalkCache, Ways,
+};
+
+/// Most TLBs, most walk caches and most caches that a machine may list.
+pub const MAX_ARRAYS: usize = 64;
+/// Most entries of one TLB or walk cache; real ones stop at a few thousand.
+pub const MAX_ENTRIES: u32 = 1 << 20;
+/// Most lockable entries of one TLB.
+pub const MAX_LOCKABLE: u32 = 1 << 10;
+/// Largest data cache in bytes.
+pub const MAX_CACHE_BYTES: u64 = 1 << 30;
+/// Most hardware threads: sockets × cores × threads.
+pub const MAX_HARDWARE_THREADS: u64 = 1 << 10;
+/// Most TLB entries, walk-cache entries and cache lines in all instances together: a few gigabytes of model.
+pub const MAX_TOTAL_ENTRIES: u64 = 1 << 26;
+/// Largest cost of anything, in cycles, and largest clock, in MHz.
+pub const MAX_COST_CYCLES: f64 = 1e9;
+
+/// Longest name of anything.
+const MAX_NAME: usize = 64;
+/// Bits of the mask of pages that a coalesced entry covers.
+const MAX_COALESCE: u32 = 64;
+
+/// What cannot be: the key's path and the reason.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub at: String,
+    pub reason: String,
+}
+
+type Checked<T = ()> = Result<T, Fault>;
+
+fn fault<T>(at: impl Into<String>, reason: impl Into<String>) -> Checked<T> {
+    Err(Fault { at: at.into(), reason: reason.into() })
+}
+
+/// Checks everything that the types do not already say.
+pub(crate) fn check(machine: &Machine) -> Checked {
+    name("name", &machine.name)?;
+    if machine.clock_mhz == 0.0 {
+        return fault("clock_mhz", "must be more than 0");
+    }
+    cost("clock_mhz", machine.clock_mhz)?;
+    topology(machine)?;
+    page_table(machine)?;
+
+    lengths(machine)?;
+    unique_names(machine)?;
+    for (i, array) in machine.tlbs.iter().enumerate() {
+        tlb(machine, array, &format!("tlb[{i}]"))?;
+    }
+    for (i, array) in machine.walk_caches.iter().enumerate() {
+        walk_cache(machine, array, &format!("walk_cache[{i}]"))?;
+    }
+    for (i, array) in machine.caches.iter().enumerate() {
+        cache(array, &format!("cache[{i}]"))?;
+    }
+    levels("tlb", machine.tlbs.iter().map(|t| t.level))?;
+    levels("cache", machine.caches.iter().map(|c| c.level))?;
+    for (kind, word) in [(Serves::Load, "loads"), (Serves::Store, "stores")] {
+        if !machine.tlbs.iter().any(|t| t.serves.contains(&kind)) {
+            return fault("tlb", format!("no TLB serves {word}"));
+        }
+    }
+
+    walker(machine)?;
+    cost("memory.cycles", machine.memory.cycles)?;
+    context_switch(machine)?;
+    total(machine)
+}
+
+fn topology(machine: &Machine) -> Checked {
+    let t = machine.topology;
+    for (key, count) in
+        [("sockets", t.sockets), ("cores_per_socket", t.cores_per_socket), ("threads_per_core", t.threads_per_core)]
+    {
+        if count == 0 {
+            return fault(format!("topology.{key}"), "must be at least 1");
+        }
+    }
+    match hardware_threads(machine) {
+        Some(n) if n <= MAX_HARDWARE_THREADS => Ok(()),
+        _ => fault("topology", format!("more than {MAX_HARDWARE_THREADS} hardware threads, the most that is modelled")),
+    }
+}
+
+fn hardware_threads(machine: &Machine) -> Option<u64> {
+    let t = machine.topology;
+    u64::from(t.sockets).checked_mul(u64::from(t.cores_per_socket))?.checked_mul(u64::from(t.threads_per_core))
+}
+
+fn page_table(machine: &Machine) -> Checked {
+    let Some(host) = &machine.page_table.host else { return Ok(()) };
+    let sizes = host.format.page_sizes();
+    if sizes.contains(&host.page_size) {
+        return Ok(());
+    }
+    fault(
+        "page_table.host.page_size",
+        format!("{} is no page of {} ({})", host.page_size, word(host.format), list(&sizes)),
+    )
+}
+
+fn lengths(machine: &Machine) -> Checked {
+    for (key, len) in
+        [("tlb", machine.tlbs.len()), ("walk_cache", machine.walk_caches.len()), ("cache", machine.caches.len())]
+    {
+        if len > MAX_ARRAYS {
+            return fault(key, format!("{len} of them are more than {MAX_ARRAYS}, the most that are modelled"));
+        }
+    }
+    Ok(())
+}
+
+fn unique_names(machine: &Machine) -> Checked {
+    let tlbs = machine.tlbs.iter().enumerate().map(|(i, t)| (format!("tlb[{i}].name"), &t.name));
+    let walk_caches = machine.walk_caches.iter().enumerate().map(|(i, w)| (format!("walk_cache[{i}].name"), &w.name));
+    let caches = machine.caches.iter().enumerate().map(|(i, c)| (format!("cache[{i}].name"), &c.name));
+    let mut seen = BTreeSet::new();
+    for (at, text) in tlbs.chain(walk_caches).chain(caches) {
+        name(&at, text)?;
+        if !seen.insert(text) {
+            return fault(at, format!("{text:?} is the name of another TLB, walk cache or cache too"));
+        }
+    }
+    Ok(())
+}
+
+/// Names stand in `--set tlb.NAME.key=value` and in file names: letters, digits, `-` and `_`.
+fn name(at: &str, text: &str) -> Checked {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if text.is_empty() || text.len() > MAX_NAME || !text.chars().all(fits) {
+        return fault(at, format!("{text:?} is no name: 1 to {MAX_NAME} letters, digits, - and _"));
+    }
+    Ok(())
+}
+
+fn tlb(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
+    serves(&tlb.serves, at)?;
+    page_sizes(machine, tlb, at)?;
+    let sets = geometry(tlb.entries, tlb.ways, tlb.replacement, at)?;
+    coalesce(machine, tlb, at)?;
+    index(machine, tlb, sets, at)?;
+    no_repeats(&tlb.tags, &format!("{at}.tags"))?;
+    if tlb.lockable_entries > MAX_LOCKABLE {
+        return fault(
+            format!("{at}.lockable_entries"),
+            format!("{} is more than {MAX_LOCKABLE}, the most that is modelled", tlb.lockable_entries),
+        );
+    }
+    cost(&format!("{at}.hit_cycles"), tlb.hit_cycles)
+}
+
+fn page_sizes(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
+    let at = format!("{at}.page_sizes");
+    if tlb.page_sizes.is_empty() {
+        return fault(at, "is empty; an array without a page size holds nothing");
+    }
+    no_repeats(&tlb.page_sizes, &at)?;
+    let known = leaf_sizes(machine);
+    match tlb.page_sizes.iter().find(|size| !known.contains(size)) {
+        None => Ok(()),
+        Some(size) => fault(at, format!("{size} is no page of {} ({})", formats(machine), list(&known))),
+    }
+}
+
+/// Page sizes that a translation may have: the program's, and the host's below it.
+fn leaf_sizes(machine: &Machine) -> Vec<PageSize> {
+    let mut sizes = machine.page_table.format.page_sizes();
+    if let Some(host) = &machine.page_table.host {
+        sizes.extend(host.format.page_sizes());
+        sizes.sort();
+        sizes.dedup();
+    }
+    sizes
+}
+
+fn coalesce(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
+    let at = format!("{at}.coalesce_pages");
+    let pages = tlb.coalesce_pages;
+    if !pages.is_power_of_two() || pages > MAX_COALESCE {
+        return fault(at, format!("{pages} is not possible; a power of two from 1 to {MAX_COALESCE}"));
+    }
+    let base = machine.page_table.format.page_sizes()[0];
+    if pages > 1 && !tlb.page_sizes.contains(&base) {
+        return fault(at, format!("only {base} pages are coalesced, and page_sizes does not have them"));
+    }
+    Ok(())
+}
+
+fn index(machine: &Machine, tlb: &Tlb, sets: u32, at: &str) -> Checked {
+    let at = format!("{at}.index");
+    let Some(smallest) = tlb.page_sizes.iter().min() else { return Ok(()) };
+    let index_bits = sets.trailing_zeros();
+    // The index is taken of the block number: what is left of the address above page and block.
+    let number_bits = (machine.page_table.format.address_bits())
+        .saturating_sub(smallest.shift())
+        .saturating_sub(tlb.coalesce_pages.trailing_zeros());
+    let masks = match &tlb.index {
+        IndexFn::Linear if index_bits > number_bits => {
+            return fault(at, format!("{sets} sets need {index_bits} bits; a page number has {number_bits}"));
+        }
+        IndexFn::Linear => return Ok(()),
+        IndexFn::Masks(masks) => masks,
+    };
+    if masks.len() != index_bits as usize {
+        return fault(at, format!("{} masks for {sets} sets, which need {index_bits}", masks.len()));
+    }
+    for (i, mask) in masks.iter().enumerate() {
+        if number_bits < u64::BITS && mask >> number_bits != 0 {
+            return fault(
+                format!("{at}[{i}]"),
+                format!("{mask:#x} has bits above the {number_bits} of a page number ({smallest} pages)"),
+            );
+        }
+    }
+    match first_dependent(masks) {
+        Some(i) => fault(
+            format!("{at}[{i}]"),
+            format!("{:#x} is 0 or the XOR of masks before it, so some sets could never be used", masks[i]),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The first mask that is a sum over GF(2) of those before it.
+fn first_dependent(masks: &[u64]) -> Option<usize> {
+    // Each row of the basis has a highest bit that no other row has as its highest.
+    let mut basis: Vec<u64> = Vec::new();
+    for (i, mask) in masks.iter().enumerate() {
+        let mut rest = *mask;
+        for row in &basis {
+            rest = rest.min(rest ^ row);
+        }
+        if rest == 0 {
+            return Some(i);
+        }
+        basis.push(rest);
+        basis.sort_unstable_by(|a, b| b.cmp(a));
+    }
+    None
+}
+
+fn walk_cache(machine: &Machine, cache: &WalkCache, at: &str) -> Checked {
+    let (format, lowest) = match (cache.stage, &machine.page_table.host) {
+        (Stage::Guest, _) => (machine.page_table.format, 2),
+        (Stage::Host, Some(host)) => (host.format, 1),
+        (Stage::Host, None) => return fault(format!("{at}.stage"), "\"host\" needs [page_table.host]"),
+    };
+    let root = format.levels()[0].level;
+    if !(lowest..=root).contains(&cache.table_level) {
+        return fault(
+            format!("{at}.table_level"),
+            format!("{} is not possible; {} has {lowest} to {root}", cache.table_level, word(format)),
+        );
+    }
+    geometry(cache.entries, cache.ways, cache.replacement, at)?;
+    cost(&format!("{at}.hit_cycles"), cache.hit_cycles)
+}
+
+fn cache(cache: &Cache, at: &str) -> Checked {
+    serves(&cache.serves, at)?;
+    // 16 bytes hold two entries; 4 KiB is a page.
+    if !cache.line_bytes.is_power_of_two() || !(16..=4096).contains(&cache.line_bytes) {
+        return fault(
+            format!("{at}.line_bytes"),
+            format!("{} is not possible; a power of two from 16 to 4096", cache.line_bytes),
+        );
+    }
+    let at_size = format!("{at}.size");
+    if cache.size > MAX_CACHE_BYTES {
+        return fault(at_size, "is more than 1G, the most that is modelled");
+    }
+    if cache.size == 0 || cache.size % u64::from(cache.line_bytes) != 0 {
+        return fault(at_size, format!("{} is no multiple of line_bytes {}", cache.size, cache.line_bytes));
+    }
+    sets_of(cache.lines(), "lines", cache.ways, cache.replacement, at)?;
+    cost(&format!("{at}.hit_cycles"), cache.hit_cycles)
+}
+
+fn serves(kinds: &[Serves], at: &str) -> Checked {
+    let at = format!("{at}.serves");
+    if kinds.is_empty() {
+        return fault(at, "is empty; name at least one of load, store, fetch");
+    }
+    no_repeats(kinds, &at)
+}
+
+/// Checks entries, ways and replacement of a TLB or walk cache; gives the number of sets.
+fn geometry(entries: u32, ways: Ways, replacement: Replacement, at: &str) -> Checked<u32> {
+    if entries == 0 || entries > MAX_ENTRIES {
+        return fault(format!("{at}.entries"), format!("{entries} is not possible; from 1 to {MAX_ENTRIES}"));
+    }
+    sets_of(entries, "entries", ways, replacement, at)
+}
+
+fn sets_of(entries: u32, what: &str, ways: Ways, replacement: Replacement, at: &str) -> Checked<u32> {
+    let at_ways = format!("{at}.ways");
+    let count = ways.count(entries);
+    if count == 0 {
+        return fault(at_ways, "0 is not possible; a number from 1, or \"full\"");
+    }
+    if count > entries {
+        return fault(at_ways, format!("{count} is more than {what} {entries}"));
+    }
+    if entries % count != 0 {
+        return fault(at_ways, format!("{count} does not divide {what} {entries}"));
+    }
+    let sets = entries / count;
+    if !sets.is_power_of_two() {
+        return fault(at_ways, format!("{what} {entries} in {count} ways are {sets} sets, which is no power of two"));
+    }
+    if replacement == Replacement::TreePlru && !count.is_power_of_two() {
+        return fault(format!("{at}.replacement"), format!("tree-plru needs a power of two of ways; {count} is none"));
+    }
+    Ok(sets)
+}
+
+/// Levels run from 1 without a gap.
+fn levels(key: &str, levels: impl Iterator<Item = u32> + Clone) -> Checked {
+    let present: BTreeSet<u32> = levels.clone().collect();
+    for (i, level) in levels.enumerate() {
+        if level == 0 {
+            return fault(format!("{key}[{i}].level"), "0 is not possible; the first level is 1");
+        }
+        if level > 1 && !present.contains(&(level - 1)) {
+            return fault(format!("{key}[{i}].level"), format!("there is a level {level} but no level {}", level - 1));
+        }
+    }
+    Ok(())
+}
+
+fn walker(machine: &Machine) -> Checked {
+    let last = machine.caches.iter().map(|c| c.level).max().unwrap_or(0);
+    let first = machine.walker.first_cache_level;
+    if first == 0 || first > last + 1 {
+        return fault(
+            "walker.first_cache_level",
+            format!("{first} is not possible; 1 to {} ({last} cache levels, one more = memory only)", last + 1),
+        );
+    }
+    cost("walker.base_cycles", machine.walker.base_cycles)
+}
+
+fn context_switch(machine: &Machine) -> Checked {
+    cost("context_switch.cycles", machine.context_switch.cycles)?;
+    if machine.context_switch.action != SwitchAction::Nothing {
+        return Ok(());
+    }
+    match machine.tlbs.iter().find(|t| !t.tags.contains(&Tag::Asid)) {
+        None => Ok(()),
+        Some(t) => fault(
+            "context_switch.action",
+            format!("\"nothing\" needs every TLB tagged with asid, {:?} is not; tag it or flush", t.name),
+        ),
+    }
+}
+
+/// Bounds the memory that a model of the machine takes.
+fn total(machine: &Machine) -> Checked {
+    let t = machine.topology;
+    let instances = |shared| {
+        u64::from(t.sockets)
+            * match shared {
+                crate::SharedBy::Socket => 1,
+                crate::SharedBy::Core => u64::from(t.cores_per_socket),
+                crate::SharedBy::Thread => u64::from(t.cores_per_socket) * u64::from(t.threads_per_core),
+            }
+    };
+    let tlbs = machine.tlbs.iter().map(|a| instances(a.shared_by) * u64::from(a.entries));
+    let walk_caches = machine.walk_caches.iter().map(|a| instances(a.shared_by) * u64::from(a.entries));
+    let caches = machine.caches.iter().map(|a| instances(a.shared_by) * u64::from(a.lines()));
+    let total: u64 = tlbs.chain(walk_caches).chain(caches).sum();
+    if total > MAX_TOTAL_ENTRIES {
+        return fault(
+            "topology",
+            format!(
+                "all TLBs and caches together have {total} entries and lines; at most {MAX_TOTAL_ENTRIES} are modelled"
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn cost(at: &str, cycles: f64) -> Checked {
+    if (0.0..=MAX_COST_CYCLES).contains(&cycles) {
+        return Ok(());
+    }
+    fault(at, format!("{cycles} is not possible; a number from 0 to {MAX_COST_CYCLES:e}"))
+}
+
+fn no_repeats<T: PartialEq>(items: &[T], at: &str) -> Checked {
+    match (1..items.len()).find(|&i| items[..i].contains(&items[i])) {
+        None => Ok(()),
+        Some(i) => fault(format!("{at}[{i}]"), "is there twice"),
+    }
+}
+
+/// The format's word in the TOML.
+fn word(format: TableFormat) -> String {
+    match toml::Value::try_from(format) {
+        Ok(toml::Value::String(word)) => word,
+        _ => format!("{format:?}"),
+    }
+}
+
+fn formats(machine: &Machine) -> String {
+    match &machine.page_table.host {
+        None => word(machine.page_table.format),
+        Some(host) => format!("{} over {}", word(machine.page_table.format), word(host.format)),
+    }
+}
+
+fn list(sizes: &[PageSize]) -> String {
+    sizes.iter().map(PageSize::to_string).collect::<Vec<_>>().join(", ")
+}
