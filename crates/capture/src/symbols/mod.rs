@@ -1,0 +1,185 @@
+//! Names for code addresses: function, source line, module.
+//!
+//! [`Symbols`] follows the memory maps of all processes of a trace through their events and looks
+//! addresses up in the mapped ELF files of any architecture: debug information first (the file's
+//! own, or a separate debug file), then symbol tables, else `module+0xoffset`.
+
+mod debug_file;
+mod maps;
+mod module;
+mod site;
+mod table;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use lookaside_trace::{Event, MapSource};
+
+pub(crate) use maps::Mapping;
+use maps::ProcessMap;
+pub(crate) use module::Module;
+
+/// Where systems keep separate debug files.
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// What is known of a code address. Its `Display` is the short form for tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CodeName {
+    /// Demangled name of the innermost function, inlined ones included; `None` = not known.
+    pub function: Option<String>,
+    /// The compiled function that the innermost one was inlined into, where it was.
+    pub inlined_into: Option<String>,
+    /// Source file as the debug information has it.
+    pub file: Option<String>,
+    /// Line in `file`, from 1.
+    pub line: Option<u32>,
+    /// Path of the mapped file, or the kernel's name as `[vdso]`; empty = nothing known is mapped there.
+    pub module: String,
+    /// Address in the module as its own tables and `objdump` have it, in bytes; offset in the file
+    /// where the file is no readable ELF; the plain address where `module` is empty.
+    pub offset: u64,
+}
+
+impl CodeName {
+    /// `module+0xoffset`, the module without its folders.
+    pub fn place(&self) -> String {
+        match self.module.as_str() {
+            "" => format!("{:#x}", self.offset),
+            module => format!("{}+{:#x}", base_name(module), self.offset),
+        }
+    }
+}
+
+impl std::fmt::Display for CodeName {
+    /// `function (file:line)`, `function (module+0x…)`, or `module+0x…`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.function, &self.file, self.line) {
+            (Some(function), Some(file), Some(line)) => write!(f, "{function} ({}:{line})", base_name(file)),
+            (Some(function), ..) => write!(f, "{function} ({})", self.place()),
+            (None, Some(file), Some(line)) => write!(f, "{}:{line}", base_name(file)),
+            (None, ..) => f.write_str(&self.place()),
+        }
+    }
+}
+
+/// The memory maps of a trace's processes, and the names of what is mapped.
+///
+/// Files are opened when they are mapped (so that one deleted later can still be read) and parsed
+/// when an address in them is first looked up. Nothing in a file, however damaged, is an error
+/// here: what can't be read has no names.
+pub struct Symbols {
+    processes: HashMap<u32, ProcessMap>,
+    modules: Vec<Module>,
+    module_of_path: HashMap<String, usize>,
+    debug_root: PathBuf,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Symbols {
+    /// No process known yet.
+    pub fn new() -> Self {
+        Self::with_debug_root(PathBuf::from(DEBUG_ROOT))
+    }
+
+    fn with_debug_root(debug_root: PathBuf) -> Self {
+        Symbols { processes: HashMap::new(), modules: Vec::new(), module_of_path: HashMap::new(), debug_root }
+    }
+
+    /// Takes note of an event of `process`: maps, forks and execs count, others are passed over.
+    ///
+    /// What is unmapped or replaced can still be looked up, as long as nothing else is mapped there.
+    pub fn observe(&mut self, process: u32, event: &Event) {
+        match event {
+            Event::Map { addr, len, prot, source, .. } => {
+                let mapping = match source {
+                    MapSource::File { path, offset } => {
+                        let executable = prot & 4 != 0;
+                        Some(Mapping { module: self.module(path, executable), file_offset: *offset })
+                    }
+                    _ => None,
+                };
+                self.processes.entry(process).or_default().map(*addr, *len, mapping);
+            }
+            Event::Unmap { addr, len } => self.processes.entry(process).or_default().map(*addr, *len, None),
+            Event::Remap { old_addr, old_len, new_addr, new_len } => {
+                self.processes.entry(process).or_default().remap(*old_addr, *old_len, *new_addr, *new_len);
+            }
+            Event::Fork { parent, child } => {
+                let copy = self.processes.get(parent).cloned().unwrap_or_default();
+                self.processes.insert(*child, copy);
+            }
+            Event::Exec { .. } => self.processes.entry(process).or_default().clear(),
+            _ => {}
+        }
+    }
+
+    /// The name of the code at `ip` in `process`. For a return address ask for the byte before it.
+    pub fn resolve(&mut self, process: u32, ip: u64) -> CodeName {
+        let mut frames = self.resolve_inlined(process, ip);
+        let outermost = frames.pop().unwrap_or_default();
+        match frames.into_iter().next() {
+            Some(innermost) => CodeName { inlined_into: outermost.function, ..innermost },
+            None => outermost,
+        }
+    }
+
+    /// As [`Symbols::resolve`], all functions inlined at `ip`, innermost first; at least one.
+    pub fn resolve_inlined(&mut self, process: u32, ip: u64) -> Vec<CodeName> {
+        let Some((module, file_offset)) = self.locate(process, ip) else {
+            return vec![CodeName { offset: ip, ..CodeName::default() }];
+        };
+        self.modules[module].names(file_offset, &self.debug_root)
+    }
+
+    /// Names a call site after the first of its frames (return addresses, innermost first) that is
+    /// neither in the system's runtime libraries nor a wrapper of an allocator:
+    /// `function (file:line)`, or `function (module+0x…)` without line information.
+    /// If all are, the outermost names it; without frames the answer is `unknown`.
+    pub fn name_site(&mut self, process: u32, frames: &[u64]) -> String {
+        let mut last = None;
+        for &frame in frames {
+            for name in self.resolve_inlined(process, frame.saturating_sub(1)) {
+                if !site::is_plumbing(&name) {
+                    return name.to_string();
+                }
+                last = Some(name);
+            }
+        }
+        last.map_or_else(|| "unknown".to_owned(), |name| name.to_string())
+    }
+
+    /// The module mapped at `ip` and the offset of that byte in its file.
+    pub(crate) fn locate(&self, process: u32, ip: u64) -> Option<(usize, u64)> {
+        let (start, mapping) = self.processes.get(&process)?.find(ip)?;
+        Some((mapping.module, mapping.file_offset.wrapping_add(ip - start)))
+    }
+
+    /// A module by the number that [`Symbols::locate`] gave.
+    pub(crate) fn module_at(&mut self, module: usize) -> &mut Module {
+        &mut self.modules[module]
+    }
+
+    fn module(&mut self, path: &str, executable: bool) -> usize {
+        let index = *self.module_of_path.entry(path.to_owned()).or_insert_with(|| {
+            self.modules.push(Module::new(path));
+            self.modules.len() - 1
+        });
+        if executable {
+            self.modules[index].open();
+        }
+        index
+    }
+}
+
+/// The last part of a path.
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! One mapped file: its segments, symbols, source lines, function bounds and code.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
+use object::{Object, ObjectSection, ObjectSegment, ReadCache};
+
+use super::debug_file::{self, Lines};
+use super::table::SymbolTable;
+use super::CodeName;
+
+/// No function has more code than this; a bound on what a damaged file can make us read.
+const MAX_CODE_BYTES: u64 = 16 << 20;
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    addr: u64,
+    file_offset: u64,
+    file_size: u64,
+}
+
+/// What was found in a readable ELF file.
+#[derive(Default)]
+struct Contents {
+    segments: Vec<Segment>,
+    symbols: SymbolTable,
+    lines: Option<Lines>,
+    /// Function bounds from the unwind tables, sorted, made on first use.
+    unwind: Option<Vec<Range<u64>>>,
+    is_64_bit: bool,
+}
+
+/// A mapped file, opened when it is first mapped with execute permission, parsed on first lookup.
+pub(crate) struct Module {
+    path: String,
+    file: Option<File>,
+    /// Outer `None` = not parsed yet; inner `None` = no readable ELF.
+    contents: Option<Option<Contents>>,
+}
+
+impl Module {
+    pub fn new(path: &str) -> Self {
+        Module { path: path.to_owned(), file: None, contents: None }
+    }
+
+    /// Opens the file, if that has not been done.
+    pub fn open(&mut self) {
+        if self.file.is_none() && self.contents.is_none() {
+            self.file = open_regular(&self.path);
+        }
+    }
+
+    /// Names of all functions at an offset in the file, innermost first; at least one.
+    pub fn names(&mut self, file_offset: u64, debug_root: &Path) -> Vec<CodeName> {
+        let module = self.path.clone();
+        let Some((contents, addr)) =
+            self.parsed(debug_root).and_then(|c| c.place(file_offset).map(|(_, addr)| (c, addr)))
+        else {
+            return vec![CodeName { module, offset: file_offset, ..CodeName::default() }];
+        };
+        let plain = CodeName { module, offset: addr, ..CodeName::default() };
+        let mut names = contents.frames(addr, &plain);
+        if names.is_empty() {
+            names.push(plain);
+        }
+        if let Some(outermost) = names.last_mut().filter(|name| name.function.is_none()) {
+            outermost.function = contents.symbols.find(addr).map(|(name, _)| demangled(name));
+        }
+        names
+    }
+
+    /// The bounds of the function at an offset in the file, as offsets in the file.
+    pub fn function_bounds(&mut self, file_offset: u64, debug_root: &Path) -> Option<Range<u64>> {
+        let path = self.path.clone();
+        self.parsed(debug_root)?;
+        let file = self.file.as_ref();
+        let contents = self.contents.as_mut()?.as_mut()?;
+        let (segment, addr) = contents.place(file_offset)?;
+        let unwind =
+            contents.unwind.get_or_insert_with(|| with_elf(&path, file, |elf| unwind_ranges(elf)).unwrap_or_default());
+        let at = unwind.partition_point(|range| range.start <= addr);
+        let unwound = unwind[..at].last().filter(|range| addr < range.end).cloned();
+        // The unwind tables first: they bound every compiled function, local ones in stripped files too.
+        let range = unwound.or_else(|| contents.symbols.find(addr).map(|(_, range)| range))?;
+        // Within the bytes before and after that the file has for the segment.
+        let before = (addr - range.start).min(file_offset - segment.file_offset);
+        let after = (range.end - addr).min(segment.file_offset.saturating_add(segment.file_size) - file_offset);
+        (range.end - range.start <= MAX_CODE_BYTES).then(|| file_offset - before..file_offset + after)
+    }
+
+    /// The bytes of the file in `range`; fewer where the file ends.
+    pub fn read(&self, range: Range<u64>) -> Vec<u8> {
+        let len = range.end.saturating_sub(range.start).min(MAX_CODE_BYTES) as usize;
+        if let Some(vdso) = vdso(&self.path) {
+            return vdso.into_iter().skip(range.start as usize).take(len).collect();
+        }
+        let mut bytes = vec![0; len];
+        let mut done = 0;
+        if let Some(file) = &self.file {
+            while let Ok(n @ 1..) = file.read_at(&mut bytes[done..], range.start + done as u64) {
+                done += n;
+            }
+        }
+        bytes.truncate(done);
+        bytes
+    }
+
+    /// The file is a 64-bit one; `true` also where it is not readable.
+    pub fn is_64_bit(&mut self, debug_root: &Path) -> bool {
+        self.parsed(debug_root).is_none_or(|contents| contents.is_64_bit)
+    }
+
+    fn parsed(&mut self, debug_root: &Path) -> Option<&mut Contents> {
+        if self.contents.is_none() {
+            self.open();
+            let path = Path::new(&self.path);
+            let contents = with_elf(&self.path, self.file.as_ref(), |elf| Contents::new(elf, path, debug_root));
+            self.contents = Some(contents);
+        }
+        self.contents.as_mut()?.as_mut()
+    }
+}
+
+impl Contents {
+    fn new<'data>(elf: &impl Object<'data>, path: &Path, debug_root: &Path) -> Self {
+        let segments = elf.segments().map(|segment| {
+            let (file_offset, file_size) = segment.file_range();
+            Segment { addr: segment.address(), file_offset, file_size }
+        });
+        let segments = segments.collect();
+        let mut symbols = SymbolTable::default();
+        symbols.add(elf);
+        let lines = debug_file::load(elf, path, debug_root, &mut symbols);
+        symbols.sort();
+        Contents { segments, symbols, lines, unwind: None, is_64_bit: elf.is_64() }
+    }
+
+    /// The segment of an offset in the file, and its address as the file's own tables have it.
+    fn place(&self, file_offset: u64) -> Option<(Segment, u64)> {
+        let segment = self.segments.iter().find(|s| file_offset.wrapping_sub(s.file_offset) < s.file_size)?;
+        Some((*segment, segment.addr.wrapping_add(file_offset - segment.file_offset)))
+    }
+
+    /// Functions and lines that the debug information gives, innermost first.
+    fn frames(&self, addr: u64, plain: &CodeName) -> Vec<CodeName> {
+        let mut names = Vec::new();
+        let Some(lines) = &self.lines else { return names };
+        // Split debug information (.dwo) is not followed: such code has its symbol only.
+        let Ok(mut frames) = lines.find_frames(addr).skip_all_loads() else { return names };
+        while let Ok(Some(frame)) = frames.next() {
+            let function = frame.function.as_ref().and_then(|f| f.demangle().ok().map(Cow::into_owned));
+            let location = frame.location.as_ref();
+            names.push(CodeName {
+                function,
+                file: location.and_then(|l| l.file).map(str::to_owned),
+                line: location.and_then(|l| l.line).filter(|&line| line > 0),
+                ..plain.clone()
+            });
+        }
+        names
+    }
+}
+
+fn demangled(name: &str) -> String {
+    // `name@@VERSION` in some tables.
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
+}
+
+/// Only regular files: opening a device or a pipe can block or act.
+fn open_regular(path: &str) -> Option<File> {
+    let regular = std::fs::metadata(path).is_ok_and(|data| data.is_file());
+    regular.then(|| File::open(path).ok()).flatten()
+}
+
+/// The vDSO's bytes: the same for all processes of one system, so our own will do.
+fn vdso(path: &str) -> Option<Vec<u8>> {
+    if path != "[vdso]" {
+        return None;
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
+}
+
+trait ReadSeek: Read + Seek {}
+impl<T: Read + Seek> ReadSeek for T {}
+type Elf<'cache, 'data> = object::File<'cache, &'cache ReadCache<Box<dyn ReadSeek + 'data>>>;
+
+/// Runs `f` on the parsed file; `None` where it is not readable.
+fn with_elf<T>(path: &str, file: Option<&File>, f: impl FnOnce(&Elf<'_, '_>) -> T) -> Option<T> {
+    let data: Box<dyn ReadSeek + '_> = match (vdso(path), file) {
+        (Some(bytes), _) => Box::new(Cursor::new(bytes)),
+        (None, Some(file)) => Box::new(file),
+        (None, None) => return None,
+    };
+    let cache = ReadCache::new(data);
+    let elf = object::File::parse(&cache).ok()?;
+    let result = f(&elf);
+    Some(result)
+}
+
+/// Bounds of all functions in `.eh_frame`.
+fn unwind_ranges<'data>(elf: &impl Object<'data>) -> Vec<Range<u64>> {
+    let Some(section) = elf.section_by_name(".eh_frame") else { return Vec::new() };
+    let Ok(data) = section.uncompressed_data() else { return Vec::new() };
+    let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let mut eh_frame = EhFrame::from(EndianSlice::new(&data, endian));
+    eh_frame.set_address_size(if elf.is_64() { 8 } else { 4 });
+    let mut bases = BaseAddresses::default().set_eh_frame(section.address());
+    if let Some(text) = elf.section_by_name(".text") {
+        bases = bases.set_text(text.address());
+    }
+    if let Some(got) = elf.section_by_name(".got") {
+        bases = bases.set_got(got.address());
+    }
+    let mut cies = HashMap::new();
+    let mut ranges = Vec::new();
+    let mut entries = eh_frame.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let fde = partial.parse(|section, bases, offset| match cies.get(&offset) {
+            Some(cie) => Ok(Clone::clone(cie)),
+            None => section.cie_from_offset(bases, offset).inspect(|cie| {
+                cies.insert(offset, cie.clone());
+            }),
+        });
+        if let Ok(fde) = fde {
+            let start = fde.initial_address();
+            ranges.push(start..start.saturating_add(fde.len()));
+        }
+    }
+    ranges.sort_by_key(|range| (range.start, range.end));
+    ranges
+}

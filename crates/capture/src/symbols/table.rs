@@ -1,0 +1,129 @@
+//! A symbol table sorted by address.
+
+use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+
+/// How many symbols before an address are tried for one that reaches it: nested and zero-sized
+/// labels lie between a function's start and the address in hand-written assembly.
+const LOOK_BACK: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    addr: u64,
+    /// 0 = not told.
+    size: u64,
+    /// End of the section that it is in.
+    section_end: u64,
+    /// Where in `names`.
+    name: (u32, u32),
+}
+
+/// The functions that a file's `.symtab` and `.dynsym` name.
+#[derive(Debug, Default)]
+pub(crate) struct SymbolTable {
+    symbols: Vec<Symbol>,
+    names: String,
+}
+
+impl SymbolTable {
+    /// Adds the functions of `file`.
+    pub fn add<'data>(&mut self, file: &impl Object<'data>) {
+        let arm = file.architecture() == Architecture::Arm;
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let Some(section) = symbol.section_index().and_then(|index| file.section_by_index(index).ok()) else {
+                continue;
+            };
+            let Ok(name) = symbol.name() else { continue };
+            // `$a`, `$t`, `$d`, `$x` mark ranges of instruction sets on ARM and RISC-V.
+            let mark = name.is_empty() || name.starts_with('$') || name.starts_with(".L");
+            let function = match symbol.kind() {
+                SymbolKind::Text => true,
+                SymbolKind::Unknown | SymbolKind::Label => section.kind() == SectionKind::Text,
+                _ => false,
+            };
+            let start = self.names.len();
+            let (Ok(from), Ok(len)) = (u32::try_from(start), u32::try_from(name.len())) else {
+                break;
+            };
+            if mark || !function {
+                continue;
+            }
+            self.names.push_str(name);
+            // Bit 0 says Thumb.
+            let addr = if arm { symbol.address() & !1 } else { symbol.address() };
+            let section_end = section.address().saturating_add(section.size());
+            self.symbols.push(Symbol { addr, size: symbol.size(), section_end, name: (from, len) });
+        }
+    }
+
+    /// To be called after the last `add`.
+    pub fn sort(&mut self) {
+        // Of several names for one address the last is taken: one with a size before one without,
+        // and the first by name, so that the answer does not hang on the file's order.
+        let names = &self.names;
+        self.symbols.sort_by(|a, b| {
+            (a.addr, a.size != 0).cmp(&(b.addr, b.size != 0)).then_with(|| text(names, b).cmp(text(names, a)))
+        });
+    }
+
+    /// The function that holds `addr`: its name as in the table, and its range.
+    pub fn find(&self, addr: u64) -> Option<(&str, std::ops::Range<u64>)> {
+        let next = self.symbols.partition_point(|symbol| symbol.addr <= addr);
+        let before = &self.symbols[next.saturating_sub(LOOK_BACK)..next];
+        let sized = before.iter().rev().find(|symbol| addr - symbol.addr < symbol.size);
+        // A label without a size reaches to the next symbol, unless it is only a mark within a function.
+        let bare = || {
+            before.last().filter(|last| {
+                let inside = before.iter().any(|symbol| last.addr - symbol.addr < symbol.size);
+                last.size == 0 && addr < last.section_end && !inside
+            })
+        };
+        let symbol = sized.or_else(bare)?;
+        let end = match symbol.size {
+            0 => self.symbols.get(next).map_or(symbol.section_end, |next| next.addr.min(symbol.section_end)),
+            size => symbol.addr.saturating_add(size),
+        };
+        Some((text(&self.names, symbol), symbol.addr..end))
+    }
+}
+
+fn text<'a>(names: &'a str, symbol: &Symbol) -> &'a str {
+    let (from, len) = (symbol.name.0 as usize, symbol.name.1 as usize);
+    &names[from..from + len]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(symbols: &[(u64, u64, &str)]) -> SymbolTable {
+        let mut table = SymbolTable::default();
+        for &(addr, size, name) in symbols {
+            let from = table.names.len() as u32;
+            table.names.push_str(name);
+            table.symbols.push(Symbol { addr, size, section_end: 0x2000, name: (from, name.len() as u32) });
+        }
+        table.sort();
+        table
+    }
+
+    #[test]
+    fn finds_the_function_around_an_address() {
+        let table = table(&[
+            (0x1000, 0x100, "outer"),
+            (0x1010, 0, "label"),
+            (0x1200, 0, "bare"),
+            (0x1300, 0, "next"),
+            (0x1400, 8, "alias_b"),
+            (0x1400, 8, "alias_a"),
+        ]);
+        let name = |addr| table.find(addr).map(|(name, _)| name);
+        assert_eq!(name(0xfff), None);
+        assert_eq!(name(0x1000), Some("outer"));
+        assert_eq!(name(0x1020), Some("outer"));
+        assert_eq!(name(0x1100), None);
+        assert_eq!(name(0x12ff), Some("bare"));
+        assert_eq!(table.find(0x12ff).map(|(_, range)| range), Some(0x1200..0x1300));
+        assert_eq!(name(0x1404), Some("alias_a"));
+        assert_eq!(name(0x1408), None);
+    }
+}
