@@ -68,8 +68,8 @@ pub(crate) fn check(machine: &Machine) -> Checked {
         }
     }
 
-    walker(machine)?;
     cost("memory.cycles", machine.memory.cycles)?;
+    walker(machine)?;
     context_switch(machine)?;
     total(machine)
 }
@@ -344,6 +344,7 @@ fn walker(machine: &Machine) -> Checked {
             format!("{first} is not possible; 1 to {} ({last} cache levels, one more = memory only)", last + 1),
         );
     }
+    cost("walker.memory_cycles", machine.walk_memory_cycles())?;
     cost("walker.base_cycles", machine.walker.base_cycles)
 }
 

@@ -48,6 +48,13 @@ pub struct Machine {
     pub not_determined: Vec<String>,
 }
 
+impl Machine {
+    /// Cycles of a page-walk reference that no cache serves.
+    pub fn walk_memory_cycles(&self) -> f64 {
+        self.walker.memory_cycles.unwrap_or(self.memory.cycles)
+    }
+}
+
 /// Counts of the hardware's parts; each at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,11 +105,15 @@ pub struct Walker {
     /// last level = walks go past every cache to memory (ARM cores with virtually tagged caches).
     #[serde(default = "one")]
     pub first_cache_level: u32,
+    /// Cycles of a walk reference that memory serves, where that is not what a line costs: the walker of a core
+    /// without cached walks fetches one word (SA-1100). Absent = `memory.cycles`; see [`Machine::walk_memory_cycles`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_cycles: Option<f64>,
 }
 
 impl Default for Walker {
     fn default() -> Self {
-        Self { base_cycles: 0.0, first_cache_level: 1 }
+        Self { base_cycles: 0.0, first_cache_level: 1, memory_cycles: None }
     }
 }
 
