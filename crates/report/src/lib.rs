@@ -1,1 +1,17 @@
-//! Tables, plots, HTML, JSON.
+//! Tables, plots, HTML, JSON: what the other rooms found out, for people and for programs.
+//!
+//! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
+//! writes it as it is; [`simulate::render`] sets runs side by side; [`Table`] is for whatever else the
+//! command line has to list.
+
+mod facts;
+pub mod json;
+mod line;
+pub mod num;
+pub mod simulate;
+mod table;
+pub mod terminal;
+pub mod text;
+
+pub use line::{render as render_lines, Line, Paint, Style};
+pub use table::{Cell, Column, Table};

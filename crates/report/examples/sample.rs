@@ -1,0 +1,25 @@
+//! Writes the report of a hand-made analysis: `cargo run -p lookaside-report --example sample`.
+//! Arguments: `exact`, `sampled`, `tiny` or `empty`, then the width of the terminal, or `json`.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use lookaside_report::{json, terminal, Style};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let analysis = match arguments.next().as_deref() {
+        Some("sampled") => common::sampled(),
+        Some("tiny") => common::tiny(),
+        Some("empty") => common::empty(),
+        _ => common::exact(),
+    };
+    let text = match arguments.next().as_deref() {
+        Some("json") => json::render(&analysis),
+        width => {
+            let width = width.and_then(|width| width.parse().ok()).unwrap_or(100);
+            terminal::render(&analysis, &Style { width, plots: true, color: true, ..Style::default() })
+        }
+    };
+    print!("{text}");
+}
