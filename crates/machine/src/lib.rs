@@ -10,6 +10,8 @@
 //! ```
 
 mod check;
+mod cpu;
+mod describe;
 mod error;
 mod format;
 mod index;
@@ -22,6 +24,8 @@ pub mod units;
 pub use check::{
     MAX_ARRAYS, MAX_CACHE_BYTES, MAX_COST_CYCLES, MAX_ENTRIES, MAX_HARDWARE_THREADS, MAX_LOCKABLE, MAX_TOTAL_ENTRIES,
 };
+pub use cpu::{nearest_preset, CpuId};
+pub use describe::{describe, list_presets};
 pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};
 pub use index::IndexFn;

@@ -17,7 +17,17 @@ macro_rules! presets {
     };
 }
 
-const PRESETS: &[Preset] = presets!["cortex-a7", "ryzen-5900x", "skylake",];
+const PRESETS: &[Preset] = presets![
+    "sa1100",
+    "cortex-a7",
+    "gem5-armv7",
+    "cortex-a9",
+    "xeon-e5-2650",
+    "ryzen-5900x",
+    "skylake",
+    "golden-cove",
+    "neoverse-n1",
+];
 
 /// All presets, oldest machine first.
 pub fn presets() -> &'static [Preset] {
