@@ -2,9 +2,67 @@
 //!
 //! A recording is a [`Source`](lookaside_trace::Source) that yields blocks **while the program runs**.
 
+#[allow(dead_code)] // until the backends land
+mod launch;
+mod program;
+mod qemu;
 mod request;
+mod sample;
 #[allow(dead_code, reason = "function bounds and code are for the sampler")]
 mod symbols;
+mod valgrind;
+#[allow(dead_code)]
+pub mod wire;
 
+use program::Isa;
 pub use request::{Backend, CaptureError, ChildEnd, Control, Recording, Request, Target};
 pub use symbols::{CodeName, Symbols};
+pub use wire::WireReader;
+
+/// Starts to record as asked. Without [`Request::backend`]: Valgrind for a program of this machine, QEMU for one of another,
+/// the sampler where they aren't installed or can't; the notes say which and why.
+///
+/// # Errors
+/// The program can't be started, or the backend that was asked for isn't there or doesn't fit it.
+pub fn start(request: &Request) -> Result<Recording, CaptureError> {
+    let (backend, note) = match request.backend {
+        Some(backend) => (backend, None),
+        None => choose(request)?,
+    };
+    let mut recording = match backend {
+        Backend::Valgrind => valgrind::start(request),
+        Backend::Qemu => qemu::start(request),
+        Backend::Sample => sample::start(request),
+    }?;
+    if let Some(note) = note {
+        recording.notes.insert(0, note);
+    }
+    Ok(recording)
+}
+
+/// The best backend that is installed and fits, and why.
+fn choose(request: &Request) -> Result<(Backend, Option<String>), CaptureError> {
+    let sampled = |why: String| Ok((Backend::Sample, Some(format!("sampled: {why}"))));
+    let command = match &request.target {
+        Target::Pid(_) => return sampled("a process that runs already can only be sampled".into()),
+        Target::Command(command) => command,
+    };
+    let program = program::inspect(command)?;
+    match program.isa {
+        Isa::Foreign(isa) => {
+            Ok((Backend::Qemu, Some(format!("exact, by qemu-{isa}: the program is for another instruction set"))))
+        }
+        Isa::Unknown(machine) => Err(CaptureError::Program {
+            program: command[0].to_string_lossy().into_owned(),
+            reason: format!("is for ELF machine {machine}, which no recorder knows"),
+            code: 126,
+        }),
+        Isa::Native if program.privileged => {
+            sampled("the program is setuid or setgid, which Valgrind can't run".into())
+        }
+        Isa::Native => match valgrind::missing() {
+            None => Ok((Backend::Valgrind, Some("exact, by valgrind: every access of the program".into()))),
+            Some(reason) => sampled(format!("{reason}; with it every access would be counted exactly")),
+        },
+    }
+}

@@ -1,0 +1,155 @@
+//! Starting a recorder with its pipe, and the hold on it: shared by the exact backends.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::pipe::PipeFlags;
+
+use crate::wire::Processes;
+use crate::{CaptureError, ChildEnd, Control};
+
+/// Time between SIGTERM and SIGKILL in [`Control::stop`].
+const GRACE: Duration = Duration::from_secs(2);
+/// Bytes of the pipe: the most that ordinary users get.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// The pipe of a recording.
+pub(crate) struct Pipe {
+    /// Ours.
+    pub(crate) reader: OwnedFd,
+    /// The recorder's; inherited under the same number.
+    pub(crate) writer: OwnedFd,
+}
+
+impl Pipe {
+    pub(crate) fn new() -> Result<Pipe, CaptureError> {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
+            .map_err(|error| CaptureError::Io { what: "making a pipe".into(), source: error.into() })?;
+        // A smaller pipe is slower and no less right.
+        let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
+        Ok(Pipe { reader, writer })
+    }
+
+    /// Starts the recorder; gives our end of the pipe.
+    pub(crate) fn spawn(self, mut recorder: Command) -> Result<(OwnedFd, Child), CaptureError> {
+        let writer = self.writer.as_raw_fd();
+        // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; `writer` is open until after the spawn.
+        unsafe {
+            recorder.pre_exec(move || match libc::fcntl(writer, libc::F_SETFD, 0) {
+                -1 => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
+        let child = recorder.spawn().map_err(|source| CaptureError::Io {
+            what: format!("starting {}", recorder.get_program().to_string_lossy()),
+            source,
+        })?;
+        Ok((self.reader, child))
+    }
+}
+
+/// Hold on a program that runs under a recorder.
+pub(crate) struct Launched {
+    pid: u32,
+    state: Arc<Mutex<State>>,
+    processes: Processes,
+    /// What its processes run: the tool or the emulator. Nothing else is ever killed.
+    executables: Vec<PathBuf>,
+    /// Removed when the recording is.
+    _folder: Option<tempfile::TempDir>,
+}
+
+struct State {
+    child: Child,
+    end: Option<ChildEnd>,
+    stopping: bool,
+}
+
+impl Launched {
+    /// `processes`: those of the reader of its pipe; `executables`: what they run under the recorder.
+    pub(crate) fn new(
+        child: Child,
+        processes: Processes,
+        executables: Vec<PathBuf>,
+        folder: Option<tempfile::TempDir>,
+    ) -> Launched {
+        let state = Arc::new(Mutex::new(State { child, end: None, stopping: false }));
+        let pid = lock(&state).child.id();
+        Launched { pid, state, processes, executables, _folder: folder }
+    }
+}
+
+impl Control for Launched {
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn stop(&self) {
+        let mut state = lock(&self.state);
+        if std::mem::replace(&mut state.stopping, true) {
+            return;
+        }
+        if state.end.is_none() {
+            kill(self.pid, libc::SIGTERM);
+        }
+        drop(state);
+        let (pid, state) = (self.pid, Arc::clone(&self.state));
+        let (processes, executables) = (self.processes.clone(), self.executables.clone());
+        std::thread::spawn(move || {
+            std::thread::sleep(GRACE);
+            if lock(&state).end.is_none() {
+                kill(pid, libc::SIGKILL);
+            }
+            // Its children, which SIGTERM to the program need not have reached; a pid that is another program's by now is left alone.
+            for process in processes.live() {
+                if std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| executables.contains(&exe)) {
+                    kill(process, libc::SIGKILL);
+                }
+            }
+        });
+    }
+
+    fn wait(&self) -> Result<ChildEnd, CaptureError> {
+        let failed = |source| CaptureError::Io { what: format!("waiting for process {}", self.pid), source };
+        // Without the lock, so that `stop` can be called meanwhile; without reaping, so that the pid stays the program's.
+        loop {
+            if let Some(end) = lock(&self.state).end {
+                return Ok(end);
+            }
+            let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+            let pid = rustix::process::Pid::from_raw(self.pid as i32)
+                .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+            match rustix::process::waitid(rustix::process::WaitId::Pid(pid), options) {
+                Err(rustix::io::Errno::INTR) => {}
+                // ECHILD: another thread has reaped it, and its end is known by the time of the next look.
+                Ok(_) | Err(rustix::io::Errno::CHILD) => break,
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
+        let mut state = lock(&self.state);
+        if let Some(end) = state.end {
+            return Ok(end);
+        }
+        let status = state.child.wait().map_err(failed)?;
+        let end = match status.signal() {
+            Some(signal) => ChildEnd::Signal(signal),
+            None => ChildEnd::Code(status.code().unwrap_or(0)),
+        };
+        state.end = Some(end);
+        Ok(end)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn kill(pid: u32, signal: i32) {
+    // SAFETY: kill(2) takes numbers only; the caller holds a process that has not been reaped, or one that it has just looked at.
+    unsafe { libc::kill(pid as libc::pid_t, signal) };
+}

@@ -1,0 +1,226 @@
+//! What kind of program a command names, found before it is started, so that an error is one clear line.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::CaptureError;
+
+/// A program that can be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The ELF file that runs: the program itself, or the interpreter of a script.
+    pub(crate) elf: PathBuf,
+    /// What its code is for.
+    pub(crate) isa: Isa,
+    /// No dynamic linker: nothing can be preloaded.
+    pub(crate) is_static: bool,
+    /// It runs with rights of its own (setuid or setgid).
+    pub(crate) privileged: bool,
+}
+
+/// Instruction set of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// That of this machine.
+    Native,
+    /// Another: QEMU's name of it (`arm`, `i386`, …).
+    Foreign(&'static str),
+    /// Another that no recorder knows: its ELF machine number.
+    Unknown(u16),
+}
+
+/// Depth of scripts whose interpreter is a script (the kernel's limit is 4).
+const MAX_SCRIPTS: usize = 4;
+
+/// Finds the program of a command as `execvp` would.
+pub(crate) fn inspect(command: &[OsString]) -> Result<Program, CaptureError> {
+    let Some(name) = command.first() else {
+        return Err(error(OsStr::new(""), "no program given", 127));
+    };
+    let path = find(name)?;
+    inspect_file(name, &path, MAX_SCRIPTS)
+}
+
+fn error(program: &OsStr, reason: impl Into<String>, code: i32) -> CaptureError {
+    CaptureError::Program { program: program.to_string_lossy().into_owned(), reason: reason.into(), code }
+}
+
+fn find(name: &OsStr) -> Result<PathBuf, CaptureError> {
+    let not_found = || error(name, "no such program", 127);
+    if name.is_empty() {
+        return Err(not_found());
+    }
+    if name.as_bytes().contains(&b'/') {
+        return match executable(Path::new(name)) {
+            Found::Yes => Ok(name.into()),
+            Found::No(reason) => Err(error(name, reason, 126)),
+            Found::Missing => Err(not_found()),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let mut refused = None;
+    for folder in std::env::split_paths(&path) {
+        let candidate = folder.join(name);
+        match executable(&candidate) {
+            Found::Yes => return Ok(candidate),
+            Found::No(reason) => refused = Some(format!("{}: {reason}", candidate.display())),
+            Found::Missing => {}
+        }
+    }
+    Err(refused.map_or_else(not_found, |reason| error(name, reason, 126)))
+}
+
+enum Found {
+    Yes,
+    No(&'static str),
+    Missing,
+}
+
+fn executable(path: &Path) -> Found {
+    match std::fs::metadata(path) {
+        Ok(data) if data.is_dir() => Found::No("is a directory"),
+        Ok(_) if rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_err() => {
+            Found::No("is not executable (chmod +x?)")
+        }
+        Ok(_) => Found::Yes,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Found::No("permission denied"),
+        Err(_) => Found::Missing,
+    }
+}
+
+fn inspect_file(name: &OsStr, path: &Path, scripts_left: usize) -> Result<Program, CaptureError> {
+    let cannot_read = |error: std::io::Error| {
+        self::error(name, format!("{}: {error} (a recorder has to read the program)", path.display()), 126)
+    };
+    let file = File::open(path).map_err(cannot_read)?;
+    let mode = file.metadata().map_err(cannot_read)?.mode();
+    let mut head = Vec::new();
+    (&file).take(512).read_to_end(&mut head).map_err(cannot_read)?;
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let interpreter = line.split(|byte| b" \t".contains(byte)).find(|word| !word.is_empty()).unwrap_or_default();
+        let interpreter = PathBuf::from(OsString::from_vec(interpreter.to_vec()));
+        return match (executable(&interpreter), scripts_left) {
+            (Found::Yes, 1..) => inspect_file(name, &interpreter, scripts_left - 1),
+            (Found::Yes, 0) => Err(error(name, "scripts that run scripts, too deep", 126)),
+            _ => Err(error(name, format!("its interpreter {} can't be run", interpreter.display()), 126)),
+        };
+    }
+    let privileged = mode & 0o6000 != 0;
+    parse_elf(&file, &head)
+        .map(|(isa, is_static)| Program { elf: path.into(), isa, is_static, privileged })
+        .ok_or_else(|| error(name, format!("{} is neither an ELF program nor a script with `#!`", path.display()), 126))
+}
+
+/// Instruction set, and whether there is no interpreter segment.
+fn parse_elf(file: &File, head: &[u8]) -> Option<(Isa, bool)> {
+    if head.len() < 52 || !head.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let (wide, little) = (head[4] == 2, head[5] == 1);
+    let number = |bytes: &[u8]| -> u64 {
+        let fold = |n: u64, byte: &u8| n << 8 | u64::from(*byte);
+        if little {
+            bytes.iter().rev().fold(0, fold)
+        } else {
+            bytes.iter().fold(0, fold)
+        }
+    };
+    let machine = number(&head[18..20]) as u16;
+    let native_machine = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+    let isa = match (machine, wide, little) {
+        (m, true, true) if m == native_machine => Isa::Native,
+        (62, true, true) => Isa::Foreign("x86_64"),
+        (3, false, true) => Isa::Foreign("i386"),
+        (40, false, true) => Isa::Foreign("arm"),
+        (40, false, false) => Isa::Foreign("armeb"),
+        (183, true, true) => Isa::Foreign("aarch64"),
+        (183, true, false) => Isa::Foreign("aarch64_be"),
+        (243, true, true) => Isa::Foreign("riscv64"),
+        (243, false, true) => Isa::Foreign("riscv32"),
+        (8, false, false) => Isa::Foreign("mips"),
+        (8, false, true) => Isa::Foreign("mipsel"),
+        (8, true, true) => Isa::Foreign("mips64el"),
+        (20, false, false) => Isa::Foreign("ppc"),
+        (21, true, true) => Isa::Foreign("ppc64le"),
+        (22, true, false) => Isa::Foreign("s390x"),
+        _ => Isa::Unknown(machine),
+    };
+    let (offset, entry, count) = if wide {
+        (number(head.get(32..40)?), number(head.get(54..56)?), number(head.get(56..58)?))
+    } else {
+        (number(&head[28..32]), number(&head[42..44]), number(&head[44..46]))
+    };
+    let mut is_static = true;
+    for i in 0..count {
+        let mut kind = [0; 4];
+        // A header that lies beyond the file is the kernel's to refuse.
+        if file.read_exact_at(&mut kind, offset.wrapping_add(i * entry)).is_err() {
+            break;
+        }
+        const PT_INTERP: u64 = 3;
+        is_static &= number(&kind) != PT_INTERP;
+    }
+    Some((isa, is_static))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(command: &str) -> i32 {
+        match inspect(&[command.into()]) {
+            Err(CaptureError::Program { code, .. }) => code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_run() {
+        assert_eq!(code("no-such-program-anywhere"), 127);
+        assert_eq!(code("/no/such/program"), 127);
+        assert_eq!(code("/"), 126);
+        assert_eq!(code("/etc/passwd"), 126);
+        assert_eq!(code(""), 127);
+        assert!(inspect(&[]).is_err());
+    }
+
+    #[test]
+    fn knows_programs_and_scripts() {
+        let shell = inspect(&["sh".into()]).unwrap();
+        assert_eq!((shell.isa, shell.is_static, shell.privileged), (Isa::Native, false, false));
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#! /bin/sh -e\nexit 3\n").unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let found = inspect(&[script.clone().into()]).unwrap();
+        assert_eq!(found.elf, Path::new("/bin/sh"));
+        std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+        assert_eq!(code(&script.to_string_lossy()), 126);
+        std::fs::write(&script, "neither\n").unwrap();
+        assert_eq!(code(&script.to_string_lossy()), 126);
+    }
+
+    #[test]
+    fn reads_foreign_headers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("arm");
+        let mut elf = vec![0u8; 84];
+        elf[..6].copy_from_slice(b"\x7fELF\x01\x01");
+        elf[18] = 40; // e_machine
+        elf[28] = 52; // e_phoff
+        (elf[42], elf[44]) = (32, 1); // e_phentsize, e_phnum
+        elf[52] = 1; // PT_LOAD
+        std::fs::write(&path, &elf).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let found = inspect(&[path.clone().into()]).unwrap();
+        assert_eq!((found.isa, found.is_static), (Isa::Foreign("arm"), true));
+        elf[52] = 3; // PT_INTERP
+        std::fs::write(&path, &elf).unwrap();
+        assert!(!inspect(&[path.into()]).unwrap().is_static);
+    }
+}

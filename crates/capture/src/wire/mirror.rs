@@ -1,0 +1,223 @@
+//! The recorder's filter, mirrored, so that each count of left-out accesses finds the access that it belongs to.
+
+use std::collections::HashMap;
+
+use lookaside_trace::{Block, Event, Granularity, Kind, TraceInfo};
+
+use super::MAX_LOG2_CLASSES;
+
+const ADDR: u64 = (1 << 48) - 1;
+const PAGE_LOG2: u32 = 12;
+/// Tables of the filter: loads, stores, fetches.
+const TABLES: usize = 3;
+
+/// Two words of a record: bits 0–47 of `w0` the address, 48–49 the kind (3 = a count), 50–55 zero, 56–63 the size; bits 0–47 of
+/// `w1` the instruction, 48–63 the count of accesses left out on the slot's previous page.
+#[derive(Clone, Copy)]
+struct Record {
+    w0: u64,
+    w1: u64,
+}
+
+impl Record {
+    fn parse(bytes: &[u8]) -> Record {
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        Record { w0: word(0), w1: word(8) }
+    }
+
+    /// Neither a count nor an address that no page table translates (a program on its way into a fault).
+    fn is_access(self) -> bool {
+        self.code() != 3 && self.is_canonical()
+    }
+
+    fn is_canonical(self) -> bool {
+        (self.w0 >> 50) & 0x3f == 0
+    }
+
+    fn code(self) -> usize {
+        (self.w0 >> 48) as usize & 3
+    }
+
+    fn kind(self) -> Kind {
+        [Kind::Load, Kind::Store, Kind::Fetch, Kind::Fetch][self.code()]
+    }
+}
+
+/// One slot: the page that was recorded last, and its row if it is in the block of number `block`.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    addr: u64,
+    row: u32,
+    block: u64,
+}
+
+#[derive(Default)]
+struct Process {
+    slots: Vec<Slot>,
+    /// Totals of the images before the last exec.
+    before_exec: [u64; 4],
+    /// Totals of this image.
+    image: [u64; 4],
+}
+
+/// Filters of all processes.
+pub(super) struct Mirror {
+    filtered: bool,
+    addr_mask: u64,
+    /// Accesses are repeats where they agree above this bit.
+    unit_log2: u32,
+    log2_classes: u32,
+    /// Table of loads, stores, fetches.
+    table: [usize; TABLES],
+    /// Number of the block under construction, from 1.
+    block: u64,
+    processes: HashMap<u32, Process>,
+}
+
+impl Mirror {
+    pub(super) fn new(info: &TraceInfo, unified: bool) -> Mirror {
+        let line = info.granularity == Granularity::Line;
+        Mirror {
+            filtered: info.granularity != Granularity::Byte,
+            addr_mask: if line { ADDR & !63 } else { ADDR },
+            unit_log2: if line { 6 } else { PAGE_LOG2 },
+            log2_classes: info.filter_log2_classes.min(MAX_LOG2_CLASSES),
+            table: match (unified, info.filter_stores_apart) {
+                (true, _) => [0, 0, 0],
+                (false, true) => [0, 1, 2],
+                (false, false) => [0, 0, 2],
+            },
+            block: 0,
+            processes: HashMap::new(),
+        }
+    }
+
+    pub(super) fn new_block(&mut self) {
+        self.block += 1;
+    }
+
+    pub(super) fn ended(&mut self, process: u32) {
+        self.processes.remove(&process);
+    }
+
+    /// Adds the totals of the images before an exec to those of the present one.
+    pub(super) fn event(&mut self, process: u32, event: &mut Event) {
+        match event {
+            Event::Exec { .. } => {
+                let process = self.processes.entry(process).or_default();
+                for (sum, n) in process.before_exec.iter_mut().zip(std::mem::take(&mut process.image)) {
+                    *sum = sum.wrapping_add(n);
+                }
+            }
+            Event::Totals { loads, stores, fetches, instructions } => {
+                let process = self.processes.entry(process).or_default();
+                process.image = [*loads, *stores, *fetches, *instructions];
+                for (n, before) in [loads, stores, fetches, instructions].into_iter().zip(process.before_exec) {
+                    *n = n.wrapping_add(before);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Appends a frame of records; says what was wrong with it.
+    pub(super) fn accesses(&mut self, process: u32, payload: &[u8], block: &mut Block) -> Option<String> {
+        let mut slots = Vec::new();
+        if self.filtered {
+            let process = self.processes.entry(process).or_default();
+            slots = std::mem::take(&mut process.slots);
+            slots.resize(TABLES << self.log2_classes, Slot::default());
+        }
+        let mut fault = None;
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let run = rest.chunks_exact(16).take_while(|bytes| Record::parse(bytes).is_access()).count();
+            let (accesses, others) = rest.split_at(run * 16);
+            self.run(accesses, &mut slots, block);
+            rest = others;
+            if !rest.is_empty() {
+                fault = self.count(Record::parse(rest), &mut slots, block).or(fault);
+                rest = &rest[16..];
+            }
+        }
+        if self.filtered {
+            self.processes.entry(process).or_default().slots = slots;
+        }
+        fault
+    }
+
+    /// Appends records that are accesses, a column at a time.
+    fn run(&self, records: &[u8], slots: &mut [Slot], block: &mut Block) {
+        let first = block.len();
+        let parsed = || records.chunks_exact(16).map(Record::parse);
+        let addr_mask = self.addr_mask;
+        block.addr.extend(parsed().map(|record| record.w0 & addr_mask));
+        block.kind.extend(parsed().map(Record::kind));
+        block.size.extend(parsed().map(|record| (record.w0 >> 56) as u8));
+        block.ip.extend(parsed().map(|record| record.w1 & ADDR));
+        if !self.filtered {
+            return;
+        }
+        block.repeat.resize(block.addr.len(), 0);
+        for (row, record) in (first..).zip(parsed()) {
+            let addr = record.w0 & ADDR;
+            let index = self.slot(self.table[record.code()], addr);
+            let count = record.w1 >> 48;
+            if count != 0 {
+                self.credit(slots[index], count, row, block);
+            }
+            slots[index] = Slot { addr, row: row as u32, block: self.block };
+        }
+    }
+
+    /// A record that is no access.
+    fn count(&self, record: Record, slots: &mut [Slot], block: &mut Block) -> Option<String> {
+        if !record.is_canonical() {
+            return None;
+        }
+        let (addr, count) = (record.w0 & ADDR, record.w1);
+        if count == 0 {
+            return None;
+        }
+        let row = block.len();
+        if !self.filtered {
+            block.events.push((row as u32, Event::Repeats { addr, count }));
+            return None;
+        }
+        // The size field says the table; where it doesn't fit (another recorder), any table that has the page.
+        let named = (record.w0 >> 56) as usize;
+        let holder = std::iter::once(named)
+            .chain(0..TABLES)
+            .filter(|&table| table < TABLES)
+            .map(|table| slots[self.slot(table, addr)])
+            .find(|slot| slot.block != 0 && slot.addr >> self.unit_log2 == addr >> self.unit_log2);
+        match holder {
+            Some(slot) => {
+                self.credit(slot, count, row, block);
+                None
+            }
+            None => {
+                block.events.push((row as u32, Event::Repeats { addr, count }));
+                Some("a count of accesses left out on a page that was not recorded".into())
+            }
+        }
+    }
+
+    /// Credits `count` accesses that were left out to the slot's row, or as an event before `row`.
+    fn credit(&self, slot: Slot, count: u64, row: usize, block: &mut Block) {
+        if slot.block == self.block {
+            if let Some(repeat) = block.repeat.get_mut(slot.row as usize) {
+                if let Some(sum) = u32::try_from(count).ok().and_then(|count| repeat.checked_add(count)) {
+                    *repeat = sum;
+                    return;
+                }
+            }
+        }
+        block.events.push((row as u32, Event::Repeats { addr: slot.addr & self.addr_mask, count }));
+    }
+
+    fn slot(&self, table: usize, addr: u64) -> usize {
+        let class = (addr >> PAGE_LOG2) as usize & ((1 << self.log2_classes) - 1);
+        (table << self.log2_classes) + class
+    }
+}

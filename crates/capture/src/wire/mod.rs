@@ -1,0 +1,248 @@
+//! Reads the stream that a recorder inside the program (Valgrind tool, QEMU plugin) writes into a pipe.
+//!
+//! Frames of at most 4096 bytes (`PIPE_BUF`: each write is atomic, whatever the number of processes that share the pipe): a
+//! header of 16 bytes (u16 magic, u16 kind, u32 bytes of payload, u32 process, u32 thread, little-endian), then the payload.
+//! `docs/record.md` describes payloads and the filter.
+
+mod mirror;
+mod processes;
+
+use std::io::Read;
+
+use lookaside_trace::{Block, Damage, Event, Granularity, Source, TraceError, TraceInfo};
+
+use mirror::Mirror;
+pub use processes::Processes;
+
+/// First two bytes of each frame, `LA` big-endian.
+pub const MAGIC: u16 = 0x4C41;
+/// Bytes of a frame's header.
+pub const HEADER: usize = 16;
+/// Most bytes of a frame: `PIPE_BUF` on Linux.
+pub const FRAME: usize = 4096;
+/// Frame kind: access records.
+pub const ACCESSES: u16 = 1;
+/// Frame kind: one event as JSON.
+pub const EVENT: u16 = 2;
+/// Frame kind: the process has ended.
+pub const END: u16 = 3;
+
+/// Most accesses of a block.
+const BLOCK: usize = 1 << 16;
+/// Bytes asked from the pipe at once: a pipe's largest size for ordinary users.
+const READ: usize = 1 << 20;
+/// Most classes a filter can have, log2 (the tool's table is of this size).
+pub(crate) const MAX_LOG2_CLASSES: u32 = 12;
+/// Damages kept apart; the last one stands for all that follow.
+const MAX_DAMAGES: usize = 1000;
+
+/// A recorder's stream as a [`Source`]. Ends when the last process has closed its end of the pipe.
+pub struct WireReader<R> {
+    info: TraceInfo,
+    input: Option<R>,
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
+    /// Of `buffer[from]` in the stream.
+    offset: u64,
+    mirror: Mirror,
+    processes: Processes,
+    damage: Vec<Damage>,
+}
+
+impl<R: Read> WireReader<R> {
+    /// Reads `input`, which was written as `info` says; `unified`: one filter table serves loads, stores and fetches.
+    pub fn new(input: R, info: TraceInfo, unified: bool) -> Self {
+        let mirror = Mirror::new(&info, unified);
+        WireReader {
+            info,
+            input: Some(input),
+            buffer: vec![0; READ + FRAME],
+            from: 0,
+            to: 0,
+            offset: 0,
+            mirror,
+            processes: Processes::default(),
+            damage: Vec::new(),
+        }
+    }
+
+    /// The processes that are being recorded, for whoever has to end them.
+    pub fn processes(&self) -> Processes {
+        self.processes.clone()
+    }
+
+    /// Makes sure that `wanted` bytes are in the buffer; `false` where the stream ends before.
+    fn fill(&mut self, wanted: usize) -> Result<bool, TraceError> {
+        while self.to - self.from < wanted {
+            let Some(input) = &mut self.input else { return Ok(false) };
+            if self.buffer.len() - self.from < FRAME {
+                self.buffer.copy_within(self.from..self.to, 0);
+                self.to -= self.from;
+                self.from = 0;
+            }
+            match input.read(&mut self.buffer[self.to..]) {
+                Ok(0) => self.input = None,
+                Ok(n) => self.to += n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    self.input = None;
+                    return Err(TraceError::Io { what: "the recorder's pipe".into(), source });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Header of the next frame, its payload in the buffer; `None` at the end, sound or not.
+    fn peek(&mut self) -> Result<Option<Header>, TraceError> {
+        if !self.fill(HEADER)? {
+            self.end_of_input();
+            return Ok(None);
+        }
+        let header = Header::parse(&self.buffer[self.from..]);
+        if let Some(reason) = header.fault() {
+            self.give_up(reason);
+            return Ok(None);
+        }
+        if !self.fill(HEADER + header.payload)? {
+            self.end_of_input();
+            return Ok(None);
+        }
+        Ok(Some(header))
+    }
+
+    fn end_of_input(&mut self) {
+        if self.to > self.from {
+            self.give_up("the recording ends inside a frame".into());
+        }
+        for process in self.processes.take_all() {
+            let reason = format!(
+                "process {process} ended without a last word (killed?): its last accesses and totals are missing"
+            );
+            self.note(0, reason);
+        }
+    }
+
+    /// Notes the damage and closes the pipe, so that a program that still writes isn't held up for ever.
+    fn give_up(&mut self, reason: String) {
+        self.note((self.to - self.from) as u64, reason);
+        self.input = None;
+        self.offset += (self.to - self.from) as u64;
+        self.from = 0;
+        self.to = 0;
+    }
+
+    fn note(&mut self, len: u64, reason: String) {
+        let full = self.damage.len() >= MAX_DAMAGES;
+        match self.damage.last_mut() {
+            Some(last) if last.reason == reason || full => {
+                last.len = (self.offset + len).saturating_sub(last.offset);
+            }
+            _ => self.damage.push(Damage { offset: self.offset, len, reason }),
+        }
+    }
+
+    fn apply(&mut self, header: &Header, block: &mut Block) {
+        let payload = &self.buffer[self.from + HEADER..self.from + HEADER + header.payload];
+        let mut fault = None;
+        match header.kind {
+            ACCESSES => {
+                self.processes.seen(header.process);
+                fault = self.mirror.accesses(header.process, payload, block);
+            }
+            EVENT => {
+                self.processes.seen(header.process);
+                match serde_json::from_str::<Event>(&String::from_utf8_lossy(payload)) {
+                    Ok(mut event) => {
+                        self.mirror.event(header.process, &mut event);
+                        block.push_event(event);
+                    }
+                    Err(error) => fault = Some(format!("an event that can't be read: {error}")),
+                }
+            }
+            _ => {
+                self.processes.ended(header.process);
+                self.mirror.ended(header.process);
+            }
+        }
+        let frame = HEADER + header.payload;
+        if let Some(reason) = fault {
+            self.note(frame as u64, reason);
+        }
+        self.from += frame;
+        self.offset += frame as u64;
+    }
+}
+
+impl<R: Read> Source for WireReader<R> {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        block.clear();
+        self.mirror.new_block();
+        while let Some(header) = self.peek()? {
+            let same_thread = header.process == block.process && header.thread == block.thread;
+            let room = header.kind != ACCESSES || block.len() + header.payload / 16 <= BLOCK;
+            // Events have a limit of their own: a thread that only maps and unmaps must not fill the memory.
+            if !block.is_empty() && !(same_thread && room && block.events.len() < BLOCK) {
+                return Ok(true);
+            }
+            (block.process, block.thread) = (header.process, header.thread);
+            self.apply(&header, block);
+        }
+        Ok(!block.is_empty())
+    }
+
+    fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+}
+
+struct Header {
+    magic: u16,
+    kind: u16,
+    payload: usize,
+    process: u32,
+    thread: u32,
+}
+
+impl Header {
+    fn parse(bytes: &[u8]) -> Header {
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        Header { magic: half(0), kind: half(2), payload: word(4) as usize, process: word(8), thread: word(12) }
+    }
+
+    /// Why no frame can begin like this.
+    fn fault(&self) -> Option<String> {
+        if self.magic != MAGIC {
+            Some(format!("no frame begins here (0x{:04x} in place of 0x{MAGIC:04x})", self.magic))
+        } else if self.payload > FRAME - HEADER {
+            Some(format!("a frame of {} bytes, the most is {}", self.payload, FRAME - HEADER))
+        } else {
+            match (self.kind, self.payload) {
+                (ACCESSES, n) if n % 16 == 0 => None,
+                (EVENT, _) | (END, 0) => None,
+                (kind, n) => Some(format!("a frame of kind {kind} with {n} bytes")),
+            }
+        }
+    }
+}
+
+/// What a recorder's stream says of itself when it is recorded as asked.
+pub(crate) fn info(request: &crate::Request, recorder: &str, command: Vec<String>) -> TraceInfo {
+    let filtered = request.granularity != Granularity::Byte;
+    TraceInfo {
+        granularity: request.granularity,
+        recorder: recorder.into(),
+        command,
+        filter_log2_classes: if filtered { request.filter_log2_classes } else { 0 },
+        filter_stores_apart: filtered && request.filter_stores_apart && !request.filter_unified,
+        has_fetches: request.fetches,
+        has_ip: true,
+        sample_period_ns: 0,
+    }
+}
