@@ -187,7 +187,8 @@ impl<R: Read> Source for WireReader<R> {
             let same_thread = header.process == block.process && header.thread == block.thread;
             let room = header.kind != ACCESSES || block.len() + header.payload / 16 <= BLOCK;
             // Events have a limit of their own: a thread that only maps and unmaps must not fill the memory.
-            if !block.is_empty() && !(same_thread && room && block.events.len() < BLOCK) {
+            let fits = same_thread && room && block.events.len() < BLOCK;
+            if !block.is_empty() && !fits {
                 return Ok(true);
             }
             (block.process, block.thread) = (header.process, header.thread);
