@@ -5,9 +5,14 @@
 //! [`Event`]s at positions between them.
 
 mod block;
+mod damage;
 mod event;
+mod native;
+mod open;
 mod source;
 
 pub use block::{Block, Kind};
 pub use event::{Event, FrameList, MapSource, SiteId};
+pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES, CHUNK_ACCESSES};
+pub use open::open;
 pub use source::{Damage, Granularity, Source, TraceError, TraceInfo};

@@ -1,0 +1,331 @@
+//! Events as four streams: positions and tags, addresses, other numbers, texts. Like fields stand
+//! together, which is what zstd needs.
+
+use super::stream::{Packer, Unpacker};
+use super::varint::{put, unzigzag, zigzag, Bad, Cursor};
+use crate::{Event, MapSource};
+
+/// Most bytes of one stream of events in a chunk, unpacked. Also bounds a single event's text.
+pub(crate) const MAX_STREAM: usize = 8 << 20;
+/// A chunk is closed when its events take more than this.
+pub(crate) const CLOSE_AT: usize = 1 << 20;
+
+/// Tags are part of the format: never renumber.
+mod tag {
+    pub(super) const MAP: u8 = 0;
+    pub(super) const UNMAP: u8 = 1;
+    pub(super) const REMAP: u8 = 2;
+    pub(super) const PROTECT: u8 = 3;
+    pub(super) const ADVISE: u8 = 4;
+    pub(super) const BRK: u8 = 5;
+    pub(super) const THREAD_START: u8 = 6;
+    pub(super) const THREAD_EXIT: u8 = 7;
+    pub(super) const FORK: u8 = 8;
+    pub(super) const EXEC: u8 = 9;
+    pub(super) const PROCESS_EXIT: u8 = 10;
+    pub(super) const CONTEXT_SWITCH: u8 = 11;
+    pub(super) const MIGRATE: u8 = 12;
+    pub(super) const MARKER: u8 = 13;
+    pub(super) const SITE: u8 = 14;
+    pub(super) const ALLOC: u8 = 15;
+    pub(super) const FREE: u8 = 16;
+    pub(super) const REPEATS: u8 = 17;
+    pub(super) const TOTALS: u8 = 18;
+    pub(super) const COUNT: usize = 19;
+}
+
+/// Takes events and packs them.
+#[derive(Default)]
+pub(crate) struct EventEncoder {
+    heads: Vec<u8>,
+    addrs: Vec<u8>,
+    numbers: Vec<u8>,
+    texts: Vec<u8>,
+    count: usize,
+    last_pos: u32,
+    /// Last address of each tag: events of a kind are near each other.
+    last_addr: [u64; tag::COUNT],
+}
+
+impl EventEncoder {
+    /// Bytes so far, before packing.
+    pub(crate) fn len(&self) -> usize {
+        self.heads.len() + self.addrs.len() + self.numbers.len() + self.texts.len()
+    }
+
+    fn head(&mut self, pos: u32, tag: u8) {
+        put(&mut self.heads, u64::from(pos - self.last_pos));
+        self.heads.push(tag);
+        self.last_pos = pos;
+        self.count += 1;
+    }
+
+    fn addr(&mut self, tag: u8, addr: u64) {
+        let last = &mut self.last_addr[tag as usize];
+        put(&mut self.addrs, zigzag(addr.wrapping_sub(*last) as i64));
+        *last = addr;
+    }
+
+    fn number(&mut self, v: u64) {
+        put(&mut self.numbers, v);
+    }
+
+    fn text(&mut self, s: &str) {
+        put(&mut self.texts, s.len() as u64);
+        self.texts.extend_from_slice(s.as_bytes());
+    }
+
+    /// Appends `event` before the access of number `pos` in the chunk; positions do not descend.
+    pub(crate) fn push(&mut self, pos: u32, event: &Event) {
+        match event {
+            Event::Map { addr, len, prot, source, site } => {
+                self.head(pos, tag::MAP);
+                self.addr(tag::MAP, *addr);
+                self.number(*len);
+                self.number(u64::from(*prot));
+                self.number(u64::from(*site));
+                match source {
+                    MapSource::Anonymous => self.number(0),
+                    MapSource::File { path, offset } => {
+                        self.number(1);
+                        self.number(*offset);
+                        self.text(path);
+                    }
+                    MapSource::Heap => self.number(2),
+                    MapSource::Stack => self.number(3),
+                }
+            }
+            Event::Unmap { addr, len } => {
+                self.head(pos, tag::UNMAP);
+                self.addr(tag::UNMAP, *addr);
+                self.number(*len);
+            }
+            Event::Remap { old_addr, old_len, new_addr, new_len } => {
+                self.head(pos, tag::REMAP);
+                self.addr(tag::REMAP, *old_addr);
+                self.number(*old_len);
+                self.addr(tag::REMAP, *new_addr);
+                self.number(*new_len);
+            }
+            Event::Protect { addr, len, prot } => {
+                self.head(pos, tag::PROTECT);
+                self.addr(tag::PROTECT, *addr);
+                self.number(*len);
+                self.number(u64::from(*prot));
+            }
+            Event::Advise { addr, len, advice } => {
+                self.head(pos, tag::ADVISE);
+                self.addr(tag::ADVISE, *addr);
+                self.number(*len);
+                self.number(zigzag(i64::from(*advice)));
+            }
+            Event::Brk { start, end } => {
+                self.head(pos, tag::BRK);
+                self.addr(tag::BRK, *start);
+                self.addr(tag::BRK, *end);
+            }
+            Event::ThreadStart { thread } => {
+                self.head(pos, tag::THREAD_START);
+                self.number(u64::from(*thread));
+            }
+            Event::ThreadExit { thread } => {
+                self.head(pos, tag::THREAD_EXIT);
+                self.number(u64::from(*thread));
+            }
+            Event::Fork { parent, child } => {
+                self.head(pos, tag::FORK);
+                self.number(u64::from(*parent));
+                self.number(u64::from(*child));
+            }
+            Event::Exec { path } => {
+                self.head(pos, tag::EXEC);
+                self.text(path);
+            }
+            Event::ProcessExit { code } => {
+                self.head(pos, tag::PROCESS_EXIT);
+                self.number(zigzag(i64::from(*code)));
+            }
+            Event::ContextSwitch { cpu } => {
+                self.head(pos, tag::CONTEXT_SWITCH);
+                self.number(u64::from(*cpu));
+            }
+            Event::Migrate { cpu } => {
+                self.head(pos, tag::MIGRATE);
+                self.number(u64::from(*cpu));
+            }
+            Event::Marker { text } => {
+                self.head(pos, tag::MARKER);
+                self.text(text);
+            }
+            Event::Site { id, frames } => {
+                self.head(pos, tag::SITE);
+                self.number(u64::from(*id));
+                self.number(frames.len() as u64);
+                for &frame in frames {
+                    self.addr(tag::SITE, frame);
+                }
+            }
+            Event::Alloc { addr, len, site } => {
+                self.head(pos, tag::ALLOC);
+                self.addr(tag::ALLOC, *addr);
+                self.number(*len);
+                self.number(u64::from(*site));
+            }
+            Event::Free { addr } => {
+                self.head(pos, tag::FREE);
+                self.addr(tag::FREE, *addr);
+            }
+            Event::Repeats { addr, count } => {
+                self.head(pos, tag::REPEATS);
+                self.addr(tag::REPEATS, *addr);
+                self.number(*count);
+            }
+            Event::Totals { loads, stores, fetches, instructions } => {
+                self.head(pos, tag::TOTALS);
+                for v in [loads, stores, fetches, instructions] {
+                    self.number(*v);
+                }
+            }
+        }
+    }
+
+    /// Packs all and begins anew.
+    pub(crate) fn finish(&mut self, packer: &mut Packer, out: &mut Vec<u8>) {
+        put(out, self.count as u64);
+        for stream in [&mut self.heads, &mut self.addrs, &mut self.numbers, &mut self.texts] {
+            packer.bytes(stream, out);
+            stream.clear();
+        }
+        self.count = 0;
+        self.last_pos = 0;
+        self.last_addr = [0; tag::COUNT];
+    }
+}
+
+/// Unpacks the events of a chunk of `accesses` accesses, with their positions in it.
+pub(crate) fn decode(
+    unpacker: &mut Unpacker,
+    c: &mut Cursor,
+    accesses: usize,
+    out: &mut Vec<(u32, Event)>,
+) -> Result<(), Bad> {
+    out.clear();
+    let count = c.bounded(MAX_STREAM as u64)?;
+    let mut streams: [Vec<u8>; 4] = Default::default();
+    for stream in &mut streams {
+        unpacker.bytes(c, MAX_STREAM, stream)?;
+    }
+    let [heads, addrs, numbers, texts] = &streams;
+    let mut d = EventDecoder {
+        addrs: Cursor::new(addrs),
+        numbers: Cursor::new(numbers),
+        texts: Cursor::new(texts),
+        last_addr: [0; tag::COUNT],
+    };
+    let mut heads = Cursor::new(heads);
+    let mut pos = 0;
+    for _ in 0..count {
+        pos += heads.bounded(accesses as u64)?;
+        if pos > accesses {
+            return Err("an event stands outside its chunk");
+        }
+        let tag = heads.byte()?;
+        out.push((pos as u32, d.event(tag)?));
+    }
+    if [heads, d.addrs, d.numbers, d.texts].iter().any(|s| !s.is_empty()) {
+        return Err("events are followed by bytes that belong to none");
+    }
+    Ok(())
+}
+
+struct EventDecoder<'a> {
+    addrs: Cursor<'a>,
+    numbers: Cursor<'a>,
+    texts: Cursor<'a>,
+    last_addr: [u64; tag::COUNT],
+}
+
+impl EventDecoder<'_> {
+    fn addr(&mut self, tag: u8) -> Result<u64, Bad> {
+        let delta = unzigzag(self.addrs.varint()?);
+        let last = &mut self.last_addr[tag as usize];
+        *last = last.wrapping_add(delta as u64);
+        Ok(*last)
+    }
+
+    fn u8(&mut self) -> Result<u8, Bad> {
+        self.numbers.bounded(0xff).map(|v| v as u8)
+    }
+
+    fn i32(&mut self) -> Result<i32, Bad> {
+        i32::try_from(unzigzag(self.numbers.varint()?)).map_err(|_| "a number is longer than 32 bits")
+    }
+
+    fn text(&mut self) -> Result<String, Bad> {
+        let n = self.texts.bounded(MAX_STREAM as u64)?;
+        let bytes = self.texts.bytes(n)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| "a text is not UTF-8")
+    }
+
+    fn event(&mut self, tag: u8) -> Result<Event, Bad> {
+        Ok(match tag {
+            tag::MAP => {
+                let addr = self.addr(tag)?;
+                let len = self.numbers.varint()?;
+                let prot = self.u8()?;
+                let site = self.numbers.u32()?;
+                let source = match self.numbers.varint()? {
+                    0 => MapSource::Anonymous,
+                    1 => {
+                        let offset = self.numbers.varint()?;
+                        MapSource::File { path: self.text()?, offset }
+                    }
+                    2 => MapSource::Heap,
+                    3 => MapSource::Stack,
+                    _ => return Err("a mapping of unknown source"),
+                };
+                Event::Map { addr, len, prot, source, site }
+            }
+            tag::UNMAP => Event::Unmap { addr: self.addr(tag)?, len: self.numbers.varint()? },
+            tag::REMAP => Event::Remap {
+                old_addr: self.addr(tag)?,
+                old_len: self.numbers.varint()?,
+                new_addr: self.addr(tag)?,
+                new_len: self.numbers.varint()?,
+            },
+            tag::PROTECT => Event::Protect { addr: self.addr(tag)?, len: self.numbers.varint()?, prot: self.u8()? },
+            tag::ADVISE => Event::Advise { addr: self.addr(tag)?, len: self.numbers.varint()?, advice: self.i32()? },
+            tag::BRK => Event::Brk { start: self.addr(tag)?, end: self.addr(tag)? },
+            tag::THREAD_START => Event::ThreadStart { thread: self.numbers.u32()? },
+            tag::THREAD_EXIT => Event::ThreadExit { thread: self.numbers.u32()? },
+            tag::FORK => Event::Fork { parent: self.numbers.u32()?, child: self.numbers.u32()? },
+            tag::EXEC => Event::Exec { path: self.text()? },
+            tag::PROCESS_EXIT => Event::ProcessExit { code: self.i32()? },
+            tag::CONTEXT_SWITCH => Event::ContextSwitch { cpu: self.numbers.u32()? },
+            tag::MIGRATE => Event::Migrate { cpu: self.numbers.u32()? },
+            tag::MARKER => Event::Marker { text: self.text()? },
+            tag::SITE => {
+                let id = self.numbers.u32()?;
+                let n = self.numbers.bounded(MAX_STREAM as u64)?;
+                // Grown as it is read: a false count can't take memory that the stream does not back.
+                let mut frames = Vec::new();
+                for _ in 0..n {
+                    frames.push(self.addr(tag)?);
+                }
+                Event::Site { id, frames }
+            }
+            tag::ALLOC => {
+                Event::Alloc { addr: self.addr(tag)?, len: self.numbers.varint()?, site: self.numbers.u32()? }
+            }
+            tag::FREE => Event::Free { addr: self.addr(tag)? },
+            tag::REPEATS => Event::Repeats { addr: self.addr(tag)?, count: self.numbers.varint()? },
+            tag::TOTALS => Event::Totals {
+                loads: self.numbers.varint()?,
+                stores: self.numbers.varint()?,
+                fetches: self.numbers.varint()?,
+                instructions: self.numbers.varint()?,
+            },
+            _ => return Err("an event of unknown kind"),
+        })
+    }
+}

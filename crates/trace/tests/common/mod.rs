@@ -1,0 +1,149 @@
+//! Random blocks and ways to compare them, for all tests of this crate.
+#![allow(dead_code)]
+
+use lookaside_trace::{Block, Event, Kind, MapSource, Source};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// One access, in full.
+pub type Access = (u32, u32, u64, Kind, u8, u64, u32);
+
+/// What a stream says, free of how it is cut into blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    Access(Access),
+    Event(u32, u32, Event),
+}
+
+/// Spreads blocks out. The naive twin of the codec: it only copies.
+pub fn items<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Vec<Item> {
+    let mut out = Vec::new();
+    for b in blocks {
+        let mut events = b.events.iter().peekable();
+        for i in 0..=b.len() {
+            while let Some((_, e)) = events.next_if(|(pos, _)| *pos as usize == i) {
+                out.push(Item::Event(b.process, b.thread, e.clone()));
+            }
+            if i < b.len() {
+                let of = |c: &[u8]| c.get(i).copied().unwrap_or(0);
+                out.push(Item::Access((
+                    b.process,
+                    b.thread,
+                    b.addr[i],
+                    b.kind[i],
+                    of(&b.size),
+                    b.ip.get(i).copied().unwrap_or(0),
+                    b.repeat.get(i).copied().unwrap_or(0),
+                )));
+            }
+        }
+        assert!(events.next().is_none(), "an event outside its block");
+    }
+    out
+}
+
+/// Reads all of a source.
+pub fn drain(source: &mut dyn Source) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut block = Block::default();
+    while source.next_block(&mut block).expect("readable") {
+        assert!(!block.is_empty());
+        let n = block.len();
+        assert_eq!(block.kind.len(), n);
+        for len in [block.size.len(), block.ip.len(), block.repeat.len()] {
+            assert!(len == 0 || len == n);
+        }
+        blocks.push(block.clone());
+    }
+    assert!(block.is_empty());
+    blocks
+}
+
+fn addr() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => (0u64..64).prop_map(|p| 0x7fff_0000_0000 + p * 4096),
+        4 => (0u64..4096).prop_map(|o| 0x5555_0000_0000 + o * 8),
+        1 => any::<u64>(),
+        1 => Just(u64::MAX),
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    "[a-zä€/ ]{0,12}"
+}
+
+pub fn event() -> impl Strategy<Value = Event> {
+    let source = prop_oneof![
+        Just(MapSource::Anonymous),
+        Just(MapSource::Heap),
+        Just(MapSource::Stack),
+        (text(), any::<u64>()).prop_map(|(path, offset)| MapSource::File { path, offset }),
+    ];
+    prop_oneof![
+        (addr(), any::<u64>(), any::<u8>(), source, any::<u32>())
+            .prop_map(|(addr, len, prot, source, site)| Event::Map { addr, len, prot, source, site }),
+        (addr(), any::<u64>()).prop_map(|(addr, len)| Event::Unmap { addr, len }),
+        (addr(), any::<u64>(), addr(), any::<u64>()).prop_map(|(old_addr, old_len, new_addr, new_len)| Event::Remap {
+            old_addr,
+            old_len,
+            new_addr,
+            new_len
+        }),
+        (addr(), any::<u64>(), any::<u8>()).prop_map(|(addr, len, prot)| Event::Protect { addr, len, prot }),
+        (addr(), any::<u64>(), any::<i32>()).prop_map(|(addr, len, advice)| Event::Advise { addr, len, advice }),
+        (addr(), addr()).prop_map(|(start, end)| Event::Brk { start, end }),
+        any::<u32>().prop_map(|thread| Event::ThreadStart { thread }),
+        any::<u32>().prop_map(|thread| Event::ThreadExit { thread }),
+        (any::<u32>(), any::<u32>()).prop_map(|(parent, child)| Event::Fork { parent, child }),
+        text().prop_map(|path| Event::Exec { path }),
+        any::<i32>().prop_map(|code| Event::ProcessExit { code }),
+        any::<u32>().prop_map(|cpu| Event::ContextSwitch { cpu }),
+        any::<u32>().prop_map(|cpu| Event::Migrate { cpu }),
+        text().prop_map(|text| Event::Marker { text }),
+        (any::<u32>(), vec(addr(), 0..16)).prop_map(|(id, frames)| Event::Site { id, frames }),
+        (addr(), any::<u64>(), any::<u32>()).prop_map(|(addr, len, site)| Event::Alloc { addr, len, site }),
+        addr().prop_map(|addr| Event::Free { addr }),
+        (addr(), any::<u64>()).prop_map(|(addr, count)| Event::Repeats { addr, count }),
+        (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>())
+            .prop_map(|(loads, stores, fetches, instructions)| Event::Totals { loads, stores, fetches, instructions }),
+    ]
+}
+
+pub fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::Load), Just(Kind::Store), Just(Kind::Fetch)]
+}
+
+/// A random block of up to `max` accesses with any of the columns and events anywhere.
+pub fn block(max: usize) -> impl Strategy<Value = Block> {
+    let rows = vec((addr(), kind(), any::<u8>(), addr(), prop_oneof![9 => 0u32..20, 1 => any::<u32>()]), 0..max);
+    let events = vec((any::<proptest::sample::Index>(), event()), 0..8);
+    (0u32..3, 0u32..3, rows, events, any::<[bool; 3]>()).prop_map(|(process, thread, rows, events, has)| {
+        let mut b = Block { process, thread, ..Block::default() };
+        for (addr, kind, size, ip, repeat) in rows {
+            b.push(kind, addr);
+            b.size.extend(has[0].then_some(size));
+            b.ip.extend(has[1].then_some(ip));
+            b.repeat.extend(has[2].then_some(repeat));
+        }
+        b.events = events.into_iter().map(|(at, e)| (at.index(b.len() + 1) as u32, e)).collect();
+        b.events.sort_by_key(|(pos, _)| *pos);
+        b
+    })
+}
+
+/// SplitMix64: the same numbers every time.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
