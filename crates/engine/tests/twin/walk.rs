@@ -1,0 +1,182 @@
+//! Walks, and the data caches that serve them and the data accesses (SEMANTICS.md §6 and §7).
+
+use lookaside_engine::os::{self, HOST_SPACE};
+use lookaside_engine::WalkModel;
+use lookaside_machine::{PageSize, Serves, Stage, TableFormat, TableLevel};
+
+use crate::hardware::{instance, Hardware, Request};
+use crate::model::{Reference, Step};
+use crate::rows::Counts;
+
+impl Hardware {
+    pub fn walk(&mut self, r: &Request, step: &mut Step, counts: &mut Counts) {
+        counts.walk_units += os::to_units(self.machine.walker.base_cycles);
+        let levels = self.machine.page_table.format.levels();
+        let leaf_level = leaf_level(self.machine.page_table.format, r.leaf);
+        let space = r.space();
+        let known = self.ask_walk_caches(r.hardware_thread, Stage::Guest, leaf_level, counts, |level| {
+            (space, os::entry_prefix(level, r.va))
+        });
+        for level in levels.iter().filter(|l| l.level >= leaf_level && known.is_none_or(|k| l.level < k)) {
+            let entry = self.guest.entry_address(space, level, r.va);
+            let entry = self.host_translate(r.hardware_thread, entry, step, counts);
+            self.refer(r.hardware_thread, Stage::Guest, level.level, entry, step, counts);
+            self.tables_read.insert((space, level.level, os::table_prefix(level, r.va)));
+            if level.level > leaf_level {
+                let key = (space, os::entry_prefix(level, r.va));
+                self.fill_walk_caches(r.hardware_thread, Stage::Guest, level.level, key);
+            }
+        }
+        let byte = self.guest.data_address(space, r.va, r.leaf.shift());
+        self.host_translate(r.hardware_thread, byte, step, counts);
+    }
+
+    /// The host stage: guest-physical to host-physical. Does nothing when not nested.
+    fn host_translate(&mut self, thread: usize, address: u64, step: &mut Step, counts: &mut Counts) -> u64 {
+        let (Some(memory), Some(host)) = (self.host, self.machine.page_table.host.clone()) else { return address };
+        let leaf_level = leaf_level(host.format, host.page_size);
+        let page = address >> host.page_size.shift();
+        let translated = memory.data_address(HOST_SPACE, address, host.page_size.shift());
+        if self.ask_walk_cache_level(thread, Stage::Host, 1, (HOST_SPACE, page), counts) {
+            return translated;
+        }
+        let known = self.ask_walk_caches(thread, Stage::Host, leaf_level, counts, |level| {
+            (HOST_SPACE, os::entry_prefix(level, address))
+        });
+        let levels = host.format.levels().iter();
+        for level in levels.filter(|l| l.level >= leaf_level && known.is_none_or(|k| l.level < k)) {
+            let entry = memory.entry_address(HOST_SPACE, level, address);
+            self.refer(thread, Stage::Host, level.level, entry, step, counts);
+            if level.level > leaf_level {
+                self.fill_walk_caches(thread, Stage::Host, level.level, (HOST_SPACE, os::entry_prefix(level, address)));
+            }
+        }
+        self.fill_walk_caches(thread, Stage::Host, 1, (HOST_SPACE, page));
+        translated
+    }
+
+    /// Asks the caches of levels above the leaf's, ascending; the level of the first hit.
+    fn ask_walk_caches(
+        &mut self,
+        thread: usize,
+        stage: Stage,
+        leaf_level: u32,
+        counts: &mut Counts,
+        key: impl Fn(&TableLevel) -> (u64, u64),
+    ) -> Option<u32> {
+        let format = match (stage, &self.machine.page_table.host) {
+            (Stage::Host, Some(host)) => host.format,
+            _ => self.machine.page_table.format,
+        };
+        let above = format.levels().iter().rev().filter(|l| l.level > leaf_level);
+        for level in above {
+            if self.ask_walk_cache_level(thread, stage, level.level, key(level), counts) {
+                return Some(level.level);
+            }
+        }
+        None
+    }
+
+    fn ask_walk_cache_level(
+        &mut self,
+        thread: usize,
+        stage: Stage,
+        level: u32,
+        key: (u64, u64),
+        counts: &mut Counts,
+    ) -> bool {
+        for (i, w) in self.machine.walk_caches.iter().enumerate() {
+            if w.stage != stage || w.table_level != level {
+                continue;
+            }
+            let array = &mut self.walk_caches[i][instance(&self.machine, w.shared_by, thread)];
+            let set = key.1 % array.sets();
+            self.walk_cache_counts[i].walk_lookups += 1;
+            if let Some(way) = array.find(set, |e| *e == key) {
+                array.touch(set, way);
+                self.walk_cache_counts[i].walk_hits += 1;
+                counts.walk_units += os::to_units(w.hit_cycles);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn fill_walk_caches(&mut self, thread: usize, stage: Stage, level: u32, key: (u64, u64)) {
+        for (i, w) in self.machine.walk_caches.iter().enumerate() {
+            if w.stage == stage && w.table_level == level {
+                let array = &mut self.walk_caches[i][instance(&self.machine, w.shared_by, thread)];
+                let set = key.1 % array.sets();
+                array.fill(set, key);
+            }
+        }
+    }
+
+    /// One reference of a walk, at its address in the machine's memory.
+    fn refer(&mut self, thread: usize, stage: Stage, level: u32, address: u64, step: &mut Step, counts: &mut Counts) {
+        let server = match &self.walks {
+            WalkModel::AlwaysAt(name) => {
+                self.machine.caches.iter().position(|c| c.name == *name).expect("a cache of the machine")
+            }
+            _ => self.ask_caches(thread, Serves::Load, address, self.machine.walker.first_cache_level, true),
+        };
+        counts.walk_references += 1;
+        counts.walk_references_memory += u64::from(server == self.machine.caches.len());
+        counts.walk_units += self.server_units(server, self.machine.walk_memory_cycles());
+        step.references.push(Reference { stage, level, address, server });
+    }
+
+    fn server_units(&self, server: usize, memory_cycles: f64) -> u64 {
+        let cycles = self.machine.caches.get(server).map_or(memory_cycles, |c| c.hit_cycles);
+        os::to_units(cycles)
+    }
+
+    /// The data access after translation; stall units.
+    pub fn data_access(&mut self, r: &Request, step: &mut Step) -> u64 {
+        let address = self.physical(r.space(), r.va, r.leaf);
+        let Some(&first) = self.asked(r.kind, 1).first() else { return 0 };
+        let server = self.ask_caches(r.hardware_thread, r.kind, address, 1, false);
+        step.data_server = Some(server);
+        let memory = self.machine.memory.cycles;
+        self.server_units(server, memory).saturating_sub(self.server_units(first, memory))
+    }
+
+    /// The caches that are asked, in order.
+    fn asked(&self, kind: Serves, first_level: u32) -> Vec<usize> {
+        let caches = &self.machine.caches;
+        let serve = |&i: &usize| caches[i].serves.contains(&kind) && caches[i].level >= first_level;
+        let mut asked: Vec<_> = (0..caches.len()).filter(serve).collect();
+        asked.sort_by_key(|&i| caches[i].level);
+        asked
+    }
+
+    /// Looks an address up and fills what was asked in vain; the number of the server, memory being one past the last.
+    fn ask_caches(&mut self, thread: usize, kind: Serves, address: u64, first_level: u32, walk: bool) -> usize {
+        let mut server = self.machine.caches.len();
+        for i in self.asked(kind, first_level) {
+            let cache = &self.machine.caches[i];
+            let line = address / u64::from(cache.line_bytes);
+            let array = &mut self.caches[i][instance(&self.machine, cache.shared_by, thread)];
+            let set = line % array.sets();
+            let counts = &mut self.cache_counts[i];
+            let (lookups, hits) = if walk {
+                (&mut counts.walk_lookups, &mut counts.walk_hits)
+            } else {
+                (&mut counts.data_lookups, &mut counts.data_hits)
+            };
+            *lookups += 1;
+            if let Some(way) = array.find(set, |l| *l == line) {
+                array.touch(set, way);
+                *hits += 1;
+                server = i;
+                break;
+            }
+            array.fill(set, line);
+        }
+        server
+    }
+}
+
+fn leaf_level(format: TableFormat, leaf: PageSize) -> u32 {
+    format.levels().iter().find(|l| l.leaf_sizes.contains(&leaf)).expect("a page of the format").level
+}
