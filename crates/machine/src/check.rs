@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::load::word;
 use crate::{
-    Cache, IndexFn, Machine, PageSize, Replacement, Serves, Stage, SwitchAction, TableFormat, Tag, Tlb, WalkCache, Ways,
+    Cache, IndexFn, Machine, PageSize, Replacement, Serves, SharedBy, Stage, SwitchAction, Tag, Tlb, WalkCache, Ways,
 };
 
 /// Most TLBs, most walk caches and most caches that a machine may list.
@@ -102,7 +103,7 @@ fn page_table(machine: &Machine) -> Checked {
     }
     fault(
         "page_table.host.page_size",
-        format!("{} is no page of {} ({})", host.page_size, word(host.format), list(&sizes)),
+        format!("{} is no page of {} ({})", host.page_size, word(&host.format), list(&sizes)),
     )
 }
 
@@ -219,31 +220,13 @@ fn index(machine: &Machine, tlb: &Tlb, sets: u32, at: &str) -> Checked {
             );
         }
     }
-    match first_dependent(masks) {
+    match tlb.index.first_dependent() {
         Some(i) => fault(
             format!("{at}[{i}]"),
             format!("{:#x} is 0 or the XOR of masks before it, so some sets could never be used", masks[i]),
         ),
         None => Ok(()),
     }
-}
-
-/// The first mask that is a sum over GF(2) of those before it.
-fn first_dependent(masks: &[u64]) -> Option<usize> {
-    // Each row of the basis has a highest bit that no other row has as its highest.
-    let mut basis: Vec<u64> = Vec::new();
-    for (i, mask) in masks.iter().enumerate() {
-        let mut rest = *mask;
-        for row in &basis {
-            rest = rest.min(rest ^ row);
-        }
-        if rest == 0 {
-            return Some(i);
-        }
-        basis.push(rest);
-        basis.sort_unstable_by(|a, b| b.cmp(a));
-    }
-    None
 }
 
 fn walk_cache(machine: &Machine, cache: &WalkCache, at: &str) -> Checked {
@@ -256,7 +239,7 @@ fn walk_cache(machine: &Machine, cache: &WalkCache, at: &str) -> Checked {
     if !(lowest..=root).contains(&cache.table_level) {
         return fault(
             format!("{at}.table_level"),
-            format!("{} is not possible; {} has {lowest} to {root}", cache.table_level, word(format)),
+            format!("{} is not possible; {} has {lowest} to {root}", cache.table_level, word(&format)),
         );
     }
     geometry(cache.entries, cache.ways, cache.replacement, at)?;
@@ -368,9 +351,9 @@ fn total(machine: &Machine) -> Checked {
     let instances = |shared| {
         u64::from(t.sockets)
             * match shared {
-                crate::SharedBy::Socket => 1,
-                crate::SharedBy::Core => u64::from(t.cores_per_socket),
-                crate::SharedBy::Thread => u64::from(t.cores_per_socket) * u64::from(t.threads_per_core),
+                SharedBy::Socket => 1,
+                SharedBy::Core => u64::from(t.cores_per_socket),
+                SharedBy::Thread => u64::from(t.cores_per_socket) * u64::from(t.threads_per_core),
             }
     };
     let tlbs = machine.tlbs.iter().map(|a| instances(a.shared_by) * u64::from(a.entries));
@@ -402,18 +385,10 @@ fn no_repeats<T: PartialEq>(items: &[T], at: &str) -> Checked {
     }
 }
 
-/// The format's word in the TOML.
-fn word(format: TableFormat) -> String {
-    match toml::Value::try_from(format) {
-        Ok(toml::Value::String(word)) => word,
-        _ => format!("{format:?}"),
-    }
-}
-
 fn formats(machine: &Machine) -> String {
     match &machine.page_table.host {
-        None => word(machine.page_table.format),
-        Some(host) => format!("{} over {}", word(machine.page_table.format), word(host.format)),
+        None => word(&machine.page_table.format),
+        Some(host) => format!("{} over {}", word(&machine.page_table.format), word(&host.format)),
     }
 }
 

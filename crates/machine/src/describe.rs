@@ -2,8 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use serde::Serialize;
-
+use crate::load::word;
 use crate::{preset, presets, Cache, IndexFn, Machine, Serves, SharedBy, Stage, SwitchAction, Tlb, WalkCache};
 
 /// The whole machine as compact tables, lines ending in newlines, without colours.
@@ -196,11 +195,6 @@ fn shared(by: SharedBy) -> String {
 
 fn words<T: Display>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(",")
-}
-
-/// The word that the TOML has for a value of an enumeration.
-fn word<T: Serialize>(value: &T) -> String {
-    toml::Value::try_from(value).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
 }
 
 /// Left-aligned columns, two spaces apart.

@@ -113,6 +113,14 @@ pub struct TableLevel {
     pub leaf_sizes: &'static [PageSize],
 }
 
+impl TableLevel {
+    /// Index of an address's entry in this level's table.
+    #[inline]
+    pub fn index_of(self, address: u64) -> u64 {
+        (address >> self.index_low_bit) & ((1 << self.index_bits) - 1)
+    }
+}
+
 impl TableFormat {
     /// Levels of a walk, root first.
     pub fn levels(self) -> &'static [TableLevel] {

@@ -27,6 +27,22 @@ impl IndexFn {
     pub fn set_of(&self, page_number: u64, sets: u32) -> u32 {
         self.masks(sets).iter().enumerate().map(|(bit, mask)| ((page_number & mask).count_ones() & 1) << bit).sum()
     }
+
+    /// The first mask that is a sum over GF(2) of those before it, or zero: with it some sets are never used.
+    pub(crate) fn first_dependent(&self) -> Option<usize> {
+        let Self::Masks(masks) = self else { return None };
+        // Rows sorted from the highest leading bit down; no two have the same one.
+        let mut basis: Vec<u64> = Vec::new();
+        for (i, mask) in masks.iter().enumerate() {
+            let rest = basis.iter().fold(*mask, |rest, row| rest.min(rest ^ row));
+            if rest == 0 {
+                return Some(i);
+            }
+            basis.push(rest);
+            basis.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        None
+    }
 }
 
 impl Serialize for IndexFn {
@@ -97,5 +113,26 @@ impl<'de> Deserialize<'de> for Mask {
             }
         }
         d.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IndexFn;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn dependent_means_that_some_subset_cancels(masks in proptest::collection::vec(0u64..64, 0..8)) {
+            // The first mask that, with some choice of those before it, XORs to nothing.
+            let cancels = |i: usize| {
+                (0u32..1 << i).any(|choice| {
+                    let chosen = (0..i).filter(|bit| choice >> bit & 1 == 1);
+                    chosen.fold(masks[i], |sum, before| sum ^ masks[before]) == 0
+                })
+            };
+            let naive = (0..masks.len()).find(|&i| cancels(i));
+            prop_assert_eq!(IndexFn::Masks(masks.clone()).first_dependent(), naive);
+        }
     }
 }

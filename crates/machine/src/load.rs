@@ -35,7 +35,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Machine, MachineError> {
     }
     let table: toml::Table = toml::from_str(text).map_err(|e| {
         let place = e.span().map(|span| line_and_column(text, span.start)).unwrap_or_default();
-        MachineError::new(file_name, &place, e.message())
+        MachineError::new(file_name, &place, &e.message().replace('\n', ", "))
     })?;
     from_table(table, file_name)
 }
@@ -54,6 +54,11 @@ pub(crate) fn from_table(table: toml::Table, file_name: &str) -> Result<Machine,
     })?;
     check(&machine).map_err(|fault| MachineError::new(file_name, &fault.at, &fault.reason))?;
     Ok(machine)
+}
+
+/// The word that the TOML has for a value of an enumeration.
+pub(crate) fn word<T: serde::Serialize>(value: &T) -> String {
+    toml::Value::try_from(value).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
 }
 
 /// `line 3, column 7` of a byte offset, both from 1, the column in characters.

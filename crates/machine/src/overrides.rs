@@ -82,33 +82,31 @@ fn read_value(text: &str) -> toml::Value {
     }
 }
 
-/// Says which other key has to go along, where one of two that depend on each other was set.
+/// Says which other key has to go along, where one of several that depend on each other was set.
 fn explain(error: MachineError, machine: &Machine, settings: &[String]) -> MachineError {
-    let (list, entries_key) = match error.at.split('[').next() {
-        Some("tlb") => ("tlb", "entries"),
-        Some("walk_cache") => ("walk_cache", "entries"),
-        Some("cache") => ("cache", "size"),
+    let mut parts = error.at.split(['[', ']']);
+    let (list, number, key) = match (parts.next(), parts.next().and_then(|n| n.parse::<usize>().ok()), parts.next()) {
+        (Some(list), Some(number), Some(key)) => (list, number, key),
         _ => return error,
     };
-    if !error.at.ends_with(".ways") {
-        return error;
-    }
-    let number: Option<usize> = error.at.split(['[', ']']).nth(1).and_then(|n| n.parse().ok());
-    let name = number.and_then(|n| match list {
-        "tlb" => machine.tlbs.get(n).map(|t| t.name.as_str()),
-        "walk_cache" => machine.walk_caches.get(n).map(|w| w.name.as_str()),
-        _ => machine.caches.get(n).map(|c| c.name.as_str()),
-    });
+    let (name, size_key) = match list {
+        "tlb" => (machine.tlbs.get(number).map(|t| &t.name), "entries"),
+        "walk_cache" => (machine.walk_caches.get(number).map(|w| &w.name), "entries"),
+        "cache" => (machine.caches.get(number).map(|c| &c.name), "size"),
+        _ => return error,
+    };
     let Some(name) = name else { return error };
     let was_set = |key: &str| {
         let path = format!("{list}.{name}.{key}");
         settings.iter().any(|s| s.split('=').next().map(str::trim) == Some(path.as_str()))
     };
-    let (set, other) = match (was_set("ways"), was_set(entries_key)) {
-        (true, false) => ("ways", entries_key),
-        (false, true) => (entries_key, "ways"),
+    let hint = match (key, was_set("ways"), was_set(size_key)) {
+        (".ways", true, false) => format!("only ways was set: set {list}.{name}.{size_key} as well"),
+        (".ways", false, true) => format!("only {size_key} was set: set {list}.{name}.ways as well"),
+        (".index", ways, size) if ways != size && !was_set("index") => {
+            format!("set entries and ways together to keep the number of sets, or set {list}.{name}.index as well")
+        }
         _ => return error,
     };
-    let reason = format!("{}; only {set} was set: set {list}.{name}.{other} as well", error.reason);
-    MachineError { reason, ..error }
+    MachineError { reason: format!("{}; {hint}", error.reason), ..error }
 }

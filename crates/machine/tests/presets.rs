@@ -1,6 +1,6 @@
 //! Every preset is a possible machine, and survives being written and read.
 
-use lookaside_machine::{parse, preset, presets, to_toml};
+use lookaside_machine::{describe, list_presets, parse, preset, presets, to_toml, Tag};
 
 #[test]
 fn every_preset_round_trips() {
@@ -26,4 +26,94 @@ fn an_unknown_preset_lists_the_known_ones() {
     let error = preset("ryzen").unwrap_err().to_string();
     assert!(error.starts_with("ryzen: is no preset; there are "), "{error}");
     assert!(error.contains("ryzen-5900x"), "{error}");
+}
+
+/// Entries, ways and sets of a TLB.
+fn shape(machine: &str, tlb: &str) -> (u32, u32, u32) {
+    let machine = preset(machine).unwrap();
+    let t = machine.tlbs.iter().find(|t| t.name == tlb).unwrap_or_else(|| panic!("no {tlb} in {}", machine.name));
+    (t.entries, t.ways.count(t.entries), t.sets())
+}
+
+#[test]
+fn figures_of_the_papers() {
+    // PT-Baker, Table 5.1 and section 4.4.4.
+    assert_eq!(shape("ryzen-5900x", "l1d"), (64, 64, 1));
+    assert_eq!(shape("ryzen-5900x", "l2d"), (2048, 16, 128));
+    let zen3 = preset("ryzen-5900x").unwrap();
+    assert!(zen3.tlbs[1].coalesce_pages > 1 && zen3.tlbs[1].tags.contains(&Tag::HwThread));
+    let sizes: Vec<_> = zen3.caches.iter().map(|c| (c.size >> 10, c.ways.count(c.lines()))).collect();
+    assert_eq!(sizes, [(32, 8), (32, 8), (512, 8), (32 << 10, 16)]);
+    // Migration, sections 2.2 and 3.2 (seven index bits), and section 5.2 for gem5.
+    assert_eq!(shape("cortex-a7", "micro-d"), (10, 10, 1));
+    assert_eq!(shape("cortex-a7", "main"), (256, 2, 128));
+    assert_eq!(shape("gem5-armv7", "dtlb"), (64, 64, 1));
+    // Lockdown, Figure 1.
+    assert_eq!(shape("cortex-a9", "micro-d"), (32, 32, 1));
+    assert_eq!(shape("cortex-a9", "main"), (128, 2, 64));
+    assert_eq!(preset("cortex-a9").unwrap().tlbs[2].lockable_entries, 4);
+    // Colouring, chapter 5 and section 6.0.7.
+    assert_eq!(shape("xeon-e5-2650", "l1d-4k"), (64, 4, 16));
+    assert_eq!(shape("xeon-e5-2650", "stlb"), (512, 4, 128));
+    // Fast address-space switching, sections 2 and 4: 45 cycles a walk of two references.
+    assert_eq!(shape("sa1100", "dtlb"), (32, 32, 1));
+    let sa1100 = preset("sa1100").unwrap();
+    assert_eq!(sa1100.walk_memory_cycles() * 2.0 + sa1100.walker.base_cycles, 45.0);
+    assert_eq!(sa1100.memory.cycles, 70.0);
+}
+
+#[test]
+fn a_machine_in_words() {
+    let text = "name = \"tiny\"\ndescription = \"a test\"\nclock_mhz = 500\npage_table.format = \"sv39\"\n\
+        memory.cycles = 100\ncontext_switch.action = \"flush-tlb\"\nnot_determined = [\"nothing\"]\n\
+        [[tlb]]\nname = \"t\"\nlevel = 1\nserves = [\"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\nentries = 8\n\
+        ways = 2\nindex = [\"0x5\", 2]\nreplacement = \"lru\"\nhit_cycles = 1.5\ncoalesce_pages = 4\nlockable_entries = 1\n\
+        [[walk_cache]]\nname = \"w\"\ntable_level = 3\nentries = 2\nways = \"full\"\nreplacement = \"fifo\"\n\
+        [[cache]]\nname = \"c\"\nlevel = 1\nserves = [\"load\"]\nsize = \"4K\"\nways = 4\nhit_cycles = 3\nshared_by = \"socket\"\n";
+    let expected = "\
+tiny: a test
+1 socket x 1 core x 1 thread, 500 MHz
+Page table: sv39, 3 levels (4K,2M,1G)
+
+TLB  Level  Serves      Pages  Entries  Ways  Sets  Index  Replaces  Tags  Cycles  One per
+t    1      load,store  4K,2M  8        2     4     masks  lru       -     1.5     core     coalesces 4 pages, +1 lockable
+  t index masks (page-number bits): 0x5 (0^2), 0x2 (1)
+
+Walk cache  Holds            Entries  Ways  Sets  Replaces  Cycles  One per
+w           level 3 entries  2        full  1     fifo      0       core
+
+Cache  Level  Serves  Size  Ways  Sets  Line  Replaces  Cycles  One per
+c      1      load    4K    4     16    64    lru       3       socket
+
+Memory: 100 cycles (200 ns)
+Walks: 0 cycles each, beside references to caches from level 1 on
+Context switch: flushes TLBs and walk caches, 0 cycles
+
+Not determined:
+  - nothing
+";
+    assert_eq!(describe(&parse(text, "tiny.toml").unwrap()), expected);
+}
+
+#[test]
+fn the_list_has_a_line_for_each_preset() {
+    let list = list_presets();
+    assert_eq!(list.lines().count(), presets().len() + 1);
+    let line = list.lines().find(|l| l.starts_with("ryzen-5900x")).unwrap();
+    assert!(line.contains("64 full + 2048x16"), "{line}");
+}
+
+#[test]
+fn the_book_s_example_is_a_machine() {
+    let book = include_str!("../../../docs/machine.md");
+    let start = book.find("```toml\n").unwrap() + "```toml\n".len();
+    let end = start + book[start..].find("```").unwrap();
+    let machine = parse(&book[start..end], "docs/machine.md").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(machine.tlbs[1].sets(), 128);
+    // The presets' table names them all.
+    for p in presets() {
+        assert!(book.contains(&format!("| `{}` |", p.name)), "{}", p.name);
+    }
+    let error = preset("skylake").unwrap().with_overrides(&["tlb.stlb.ways=16".into()]).unwrap_err();
+    assert!(book.contains(&error.to_string()), "{error}");
 }

@@ -1,0 +1,291 @@
+//! Random machines survive being written and read; damaged text gives one line, never a panic.
+
+use lookaside_machine::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+const FORMATS: [TableFormat; 7] = [
+    TableFormat::X86_64L4,
+    TableFormat::X86_64L5,
+    TableFormat::Armv7Short,
+    TableFormat::Armv7Lpae,
+    TableFormat::Aarch64K4,
+    TableFormat::Sv39,
+    TableFormat::Sv48,
+];
+
+fn cycles() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(1e9), 0.0..1e9, (0u32..1000).prop_map(f64::from)]
+}
+
+fn shared_by() -> impl Strategy<Value = SharedBy> {
+    select(vec![SharedBy::Thread, SharedBy::Core, SharedBy::Socket])
+}
+
+fn serves() -> impl Strategy<Value = Vec<Serves>> {
+    subsequence(vec![Serves::Load, Serves::Store, Serves::Fetch], 1..=3)
+}
+
+fn tags() -> impl Strategy<Value = Vec<Tag>> {
+    subsequence(vec![Tag::Vmid, Tag::HwThread, Tag::Domain, Tag::Global], 0..=4)
+}
+
+/// Entries, ways and a policy that go together, and the number of sets.
+fn geometry() -> impl Strategy<Value = (u32, Ways, Replacement, u32)> {
+    let policies = vec![Replacement::Lru, Replacement::TreePlru, Replacement::Fifo, Replacement::Random];
+    (0u32..8, 1u32..20, any::<bool>(), select(policies)).prop_map(|(set_bits, ways, full, replacement)| {
+        let ways = if replacement == Replacement::TreePlru { ways.next_power_of_two() } else { ways };
+        let entries = ways << set_bits;
+        match full {
+            true if replacement != Replacement::TreePlru => (entries, Ways::Full(Full::Full), replacement, 1),
+            _ => (entries, Ways::Count(ways), replacement, 1 << set_bits),
+        }
+    })
+}
+
+/// Independent masks below `number_bits`: the low bit of each row, and any bits above all of these.
+fn index(sets: u32, number_bits: u32, linear: bool, noise: u64) -> IndexFn {
+    if linear {
+        return IndexFn::Linear;
+    }
+    let bits = sets.trailing_zeros();
+    let high = (1u64 << number_bits) - (1u64 << bits);
+    let mask = |i: u32| 1u64 << i | (noise.rotate_left(7 * i) & high);
+    IndexFn::Masks((0..bits).map(mask).collect())
+}
+
+fn tlb(sizes: Vec<PageSize>, base: PageSize, address_bits: u32) -> impl Strategy<Value = Tlb> {
+    let shape = (geometry(), subsequence(sizes.clone(), 1..=sizes.len()), any::<bool>(), any::<u64>());
+    (shape, serves(), tags(), 0u32..1024, 0u32..=6, cycles(), shared_by()).prop_map(
+        move |(shape, serves, tags, lockable_entries, coalesce, hit_cycles, shared_by)| {
+            let ((entries, ways, replacement, sets), page_sizes, linear, noise) = shape;
+            let coalesce = if page_sizes.contains(&base) { coalesce } else { 0 };
+            // Few bits are left above a 1G page of a 32-bit address: one set then.
+            let smallest = page_sizes.iter().min().map_or(12, |s| s.shift());
+            let number_bits = address_bits.saturating_sub(smallest).saturating_sub(coalesce);
+            let (ways, sets, replacement) = match sets.trailing_zeros() > number_bits {
+                true => (Ways::Full(Full::Full), 1, Replacement::Lru),
+                false => (ways, sets, replacement),
+            };
+            Tlb {
+                name: String::new(),
+                level: 1,
+                serves,
+                page_sizes,
+                entries,
+                ways,
+                index: index(sets, number_bits, linear, noise),
+                replacement,
+                tags,
+                lockable_entries,
+                coalesce_pages: 1 << coalesce,
+                hit_cycles,
+                shared_by,
+            }
+        },
+    )
+}
+
+fn walk_cache(guest: TableFormat, host: Option<TableFormat>) -> impl Strategy<Value = WalkCache> {
+    (geometry(), any::<bool>(), 0u32..5, cycles(), shared_by()).prop_map(
+        move |((entries, ways, replacement, _), host_stage, level, hit_cycles, shared_by)| {
+            let (stage, lowest, format) = match host {
+                Some(host) if host_stage => (Stage::Host, 1, host),
+                _ => (Stage::Guest, 2, guest),
+            };
+            let root = format.levels()[0].level;
+            let table_level = lowest + level % (root + 1 - lowest);
+            let name = String::new();
+            WalkCache { name, table_level, entries, ways, replacement, hit_cycles, stage, shared_by }
+        },
+    )
+}
+
+fn cache() -> impl Strategy<Value = Cache> {
+    (geometry(), serves(), 4u32..=12, cycles(), shared_by()).prop_map(
+        |((lines, ways, replacement, _), serves, line_bits, hit_cycles, shared_by)| Cache {
+            name: String::new(),
+            level: 1,
+            serves,
+            size: u64::from(lines) << line_bits,
+            ways,
+            line_bytes: 1 << line_bits,
+            replacement,
+            hit_cycles,
+            shared_by,
+        },
+    )
+}
+
+/// Levels 1, 1, 2, 2, 3 … of a list.
+fn level(i: usize) -> u32 {
+    1 + i as u32 / 2
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    (select(FORMATS.to_vec()), proptest::option::of(select(FORMATS.to_vec()))).prop_flat_map(|(guest, host)| {
+        let mut sizes = guest.page_sizes();
+        sizes.extend(host.map(TableFormat::page_sizes).unwrap_or_default());
+        sizes.sort();
+        sizes.dedup();
+        let arrays = (
+            vec(tlb(sizes, guest.page_sizes()[0], guest.address_bits()), 1..6),
+            vec(walk_cache(guest, host), 0..5),
+            vec(cache(), 0..5),
+        );
+        let rest = (
+            (1u32..5, 1u32..5, 1u32..3),
+            (0.001..1e9, cycles(), cycles(), cycles()),
+            (any::<u32>(), proptest::option::of(cycles()), any::<bool>(), any::<u64>()),
+            (".*", vec(".*", 0..3)),
+        );
+        (arrays, rest).prop_map(move |((mut tlbs, mut walk_caches, mut caches), rest)| {
+            let ((sockets, cores_per_socket, threads_per_core), costs, (first, walk_memory, tagged, pick), texts) =
+                rest;
+            for (i, t) in tlbs.iter_mut().enumerate() {
+                (t.name, t.level) = (format!("t{i}"), level(i));
+                if tagged {
+                    t.tags.push(Tag::Asid);
+                }
+            }
+            tlbs[0].serves = vec![Serves::Store, Serves::Load];
+            walk_caches.iter_mut().enumerate().for_each(|(i, w)| w.name = format!("w-{i}"));
+            for (i, c) in caches.iter_mut().enumerate() {
+                (c.name, c.level) = (format!("C_{i}"), level(i));
+            }
+            let cache_levels = caches.last().map_or(0, |c| c.level);
+            let action = match tagged {
+                true => SwitchAction::Nothing,
+                false if pick % 2 == 0 => SwitchAction::FlushTlb,
+                false => SwitchAction::FlushTlbAndCaches,
+            };
+            let host = host.map(|format| {
+                let sizes = format.page_sizes();
+                HostTable { format, page_size: sizes[pick as usize % sizes.len()] }
+            });
+            Machine {
+                name: "random".into(),
+                description: texts.0,
+                sources: texts.1.clone(),
+                clock_mhz: costs.0,
+                topology: Topology { sockets, cores_per_socket, threads_per_core },
+                page_table: PageTable { format: guest, host },
+                walker: Walker {
+                    base_cycles: costs.1,
+                    first_cache_level: 1 + first % (cache_levels + 1),
+                    memory_cycles: walk_memory,
+                },
+                tlbs,
+                walk_caches,
+                caches,
+                memory: Memory { cycles: costs.2 },
+                context_switch: ContextSwitch { action, cycles: costs.3 },
+                not_determined: texts.1,
+            }
+        })
+    })
+}
+
+/// One change to a text: at a place (a fraction of its length), cut some characters and put in a piece.
+fn damage() -> impl Strategy<Value = (f64, usize, String)> {
+    let pieces = [
+        "",
+        "\n",
+        "=",
+        "[",
+        "]]",
+        "\"",
+        "-1",
+        "0",
+        "1e400",
+        "nan",
+        "4294967296",
+        "18446744073709551616",
+        "true",
+        "{}",
+        "\"full\"",
+        "\"host\"",
+        "[1, 1]",
+        "\u{0}",
+        "é",
+        "[[tlb]]\n",
+        "entries = 1\n",
+        "1979-05-27",
+        "# ",
+        "\\u0000",
+    ];
+    (0.0..1.0, 0usize..12, prop_oneof![select(pieces.map(String::from).to_vec()), ".{0,6}"])
+}
+
+fn damaged(text: &str, changes: &[(f64, usize, String)]) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    for (place, cut, piece) in changes {
+        let at = (place * chars.len() as f64) as usize;
+        let end = (at + cut).min(chars.len());
+        chars.splice(at..end, piece.chars());
+    }
+    chars.into_iter().collect()
+}
+
+proptest! {
+    #[test]
+    fn random_machines_round_trip(machine in machine()) {
+        let text = to_toml(&machine);
+        let again = parse(&text, "again.toml");
+        prop_assert_eq!(again.as_ref(), Ok(&machine), "{}", text);
+        prop_assert_eq!(machine.with_overrides(&[]), Ok(machine.clone()));
+        prop_assert!(describe(&machine).lines().count() > 5);
+    }
+
+    #[test]
+    fn damaged_text_gives_one_line_or_a_sound_machine(
+        machine in machine(),
+        own in select(presets().to_vec()),
+        use_preset in any::<bool>(),
+        changes in vec(damage(), 1..4),
+    ) {
+        let text = if use_preset { own.toml.to_string() } else { to_toml(&machine) };
+        match parse(&damaged(&text, &changes), "damaged.toml") {
+            Err(e) => {
+                let line = e.to_string();
+                prop_assert!(line.starts_with("damaged.toml: ") && line.len() < 5000, "{}", line);
+                prop_assert!(!line.chars().any(char::is_control), "{:?}", line);
+            }
+            Ok(machine) => {
+                let again = parse(&to_toml(&machine), "again.toml");
+                prop_assert_eq!(again.as_ref(), Ok(&machine));
+                // No page falls outside the sets, whatever the masks.
+                for tlb in &machine.tlbs {
+                    let sets = tlb.sets();
+                    prop_assert!((0..1u64 << 12).all(|page| tlb.index.set_of(page, sets) < sets));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_setting_gives_one_line_or_a_sound_machine(
+        own in select(presets().to_vec()),
+        key in select(vec!["tlb.l1d.ways", "tlb.stlb.index", "cache.l2.size", "memory.cycles", "walker.first_cache_level",
+            "walk_cache.pde.table_level", "page_table.host", "context_switch.action", "name", "tlb", "topology.sockets"]),
+        value in prop_oneof![".{0,8}", any::<i32>().prop_map(|n| n.to_string()), select(vec!["full", "[1]", "\"4K\"", "{}"]).prop_map(String::from)],
+    ) {
+        let machine = preset(own.name).unwrap();
+        match machine.with_overrides(&[format!("{key}={value}")]) {
+            Err(e) => prop_assert!(!e.to_string().chars().any(char::is_control), "{:?}", e),
+            Ok(changed) => prop_assert_eq!(parse(&to_toml(&changed), "again.toml"), Ok(changed)),
+        }
+    }
+
+    #[test]
+    fn independent_masks_reach_every_set_equally(bits in 1u32..8, noise in any::<u64>()) {
+        let index = index(1 << bits, 12, false, noise);
+        let mut uses = std::collections::BTreeMap::new();
+        for page in 0..1u64 << 12 {
+            *uses.entry(index.set_of(page, 1 << bits)).or_insert(0u32) += 1;
+        }
+        prop_assert_eq!(uses.len(), 1 << bits);
+        prop_assert!(uses.values().all(|n| *n == 1 << (12 - bits)));
+    }
+}
