@@ -1,13 +1,32 @@
 //! What a machine *does* with an access stream: lookups, fills, walks through caches, cores, address
 //! spaces, and a small OS model. See `SEMANTICS.md` beside this crate for every rule in words.
 //!
-//! `Engine` runs blocks and yields an [`Outcome`]; [`Setup`] says which machine, OS and what-if.
+//! [`Engine`] runs blocks and yields an [`Outcome`]; [`Setup`] says which machine, OS and what-if.
 
+mod assoc;
+mod counts;
+mod engine;
+mod fasthash;
 mod filter;
+mod happen;
 pub mod os;
 mod outcome;
+mod pages;
+mod parts;
+mod plan;
+mod replacement;
+mod rows;
+mod run;
 mod setup;
+mod space;
+mod summary;
+mod trace_hook;
+mod walker;
 
+pub use engine::Engine;
 pub use filter::Filter;
 pub use outcome::*;
+pub use plan::SetupError;
+pub use run::{run_many, run_source, End, Ran};
 pub use setup::*;
+pub use trace_hook::{AccessResult, Reference};

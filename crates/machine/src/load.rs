@@ -46,6 +46,16 @@ pub fn to_toml(machine: &Machine) -> String {
     toml::to_string(machine).unwrap_or_default()
 }
 
+impl Machine {
+    /// Checks a machine that was changed by hand, as [`parse`] does one that it reads.
+    ///
+    /// # Errors
+    /// The machine is impossible; the error names it in place of a file.
+    pub fn check(&self) -> Result<(), MachineError> {
+        check(self).map_err(|fault| MachineError::new(&self.name, &fault.at, &fault.reason))
+    }
+}
+
 /// A checked machine from a parsed TOML table.
 pub(crate) fn from_table(table: toml::Table, file_name: &str) -> Result<Machine, MachineError> {
     let machine: Machine = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {

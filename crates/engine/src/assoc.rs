@@ -1,0 +1,213 @@
+//! A set-associative (or fully associative) store of 64-bit keys: what TLB arrays, walk caches and
+//! data caches have in common.
+
+use lookaside_machine::Replacement;
+
+use crate::fasthash::spread;
+use crate::os::SplitMix64;
+use crate::replacement::Policy;
+
+/// The key of an invalid entry; no caller makes it.
+pub(crate) const EMPTY: u64 = u64::MAX;
+
+/// Keys in sets of ways. A *slot* is `set * ways + way`.
+#[derive(Clone, Debug)]
+pub(crate) struct Assoc {
+    ways: usize,
+    keys: Vec<u64>,
+    policy: Policy,
+    /// Where the slots of keys are, for arrays of many ways.
+    index: Option<SlotIndex>,
+}
+
+/// Above so many ways a hash index is faster than looking at each.
+const SCANNED_WAYS: usize = 16;
+
+/// Geometry and policy of an [`Assoc`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) sets: usize,
+    pub(crate) ways: usize,
+    pub(crate) replacement: Replacement,
+    /// One key may stand in several ways of its set (coalesced blocks).
+    pub(crate) repeated_keys: bool,
+}
+
+impl Assoc {
+    pub(crate) fn new(shape: Shape, rng: SplitMix64) -> Self {
+        let slots = shape.sets * shape.ways;
+        let hashed = shape.ways > SCANNED_WAYS && !shape.repeated_keys;
+        Self {
+            ways: shape.ways,
+            keys: vec![EMPTY; slots],
+            policy: Policy::new(shape.replacement, shape.sets, shape.ways as u32, rng),
+            index: hashed.then(|| SlotIndex::new(slots)),
+        }
+    }
+
+    /// Slot of the key, the lowest way first.
+    #[inline]
+    pub(crate) fn find(&self, set: usize, key: u64) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.find(key),
+            None => {
+                let first = set * self.ways;
+                let row = &self.keys[first..first + self.ways];
+                row.iter().position(|&k| k == key).map(|way| first + way)
+            }
+        }
+    }
+
+    /// Slots of one set.
+    pub(crate) fn slots_of(&self, set: usize) -> std::ops::Range<usize> {
+        set * self.ways..(set + 1) * self.ways
+    }
+
+    /// The key in a slot.
+    #[inline]
+    pub(crate) fn key(&self, slot: usize) -> u64 {
+        self.keys[slot]
+    }
+
+    /// All slots' keys, [`EMPTY`] ones too.
+    pub(crate) fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// A hit.
+    #[inline]
+    pub(crate) fn touch(&mut self, set: usize, slot: usize) {
+        self.policy.touch(set, (slot - set * self.ways) as u32);
+    }
+
+    /// Finds the key and touches it: was it there?
+    #[inline]
+    pub(crate) fn access(&mut self, set: usize, key: u64) -> bool {
+        match self.find(set, key) {
+            Some(slot) => {
+                self.touch(set, slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY`] = none).
+    #[inline]
+    pub(crate) fn fill(&mut self, set: usize, key: u64) -> (usize, u64) {
+        let first = set * self.ways;
+        let row = &self.keys[first..first + self.ways];
+        let way = self.policy.victim(set, || row.iter().position(|&k| k == EMPTY).map(|way| way as u32));
+        self.policy.touch(set, way);
+        let slot = first + way as usize;
+        let old = std::mem::replace(&mut self.keys[slot], key);
+        if let Some(index) = &mut self.index {
+            if old != EMPTY {
+                index.remove(old);
+            }
+            index.insert(key, slot);
+        }
+        (slot, old)
+    }
+
+    /// Invalidates the entries whose (slot, key) the predicate picks: how many.
+    pub(crate) fn invalidate(&mut self, mut picks: impl FnMut(usize, u64) -> bool) -> u64 {
+        let mut count = 0;
+        for slot in 0..self.keys.len() {
+            let key = self.keys[slot];
+            if key != EMPTY && picks(slot, key) {
+                self.invalidate_slot(slot);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn invalidate_slot(&mut self, slot: usize) {
+        let set = slot / self.ways;
+        let first = set * self.ways;
+        let old = std::mem::replace(&mut self.keys[slot], EMPTY);
+        if let Some(index) = &mut self.index {
+            index.remove(old);
+        }
+        let keys = &self.keys;
+        self.policy.invalidated(set, (slot - first) as u32, |way| keys[first + way as usize] != EMPTY);
+    }
+}
+
+/// Open-addressing table from keys to slots, at most a quarter full, with backward-shift deletion.
+#[derive(Clone, Debug)]
+struct SlotIndex {
+    /// Slots.
+    table: Vec<u32>,
+    /// Key beside each, so that a probe needs no second place.
+    keys: Vec<u64>,
+    shift: u32,
+}
+
+impl SlotIndex {
+    fn new(slots: usize) -> Self {
+        let len = (4 * slots).next_power_of_two();
+        Self { table: vec![0; len], keys: vec![EMPTY; len], shift: 64 - len.trailing_zeros() }
+    }
+
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        (spread(key) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn find(&self, key: u64) -> Option<usize> {
+        let mask = self.table.len() - 1;
+        let mut at = self.home(key);
+        loop {
+            let k = self.keys[at];
+            if k == key {
+                return Some(self.table[at] as usize);
+            }
+            if k == EMPTY {
+                return None;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, key: u64, slot: usize) {
+        let mask = self.table.len() - 1;
+        let mut at = self.home(key);
+        while self.keys[at] != EMPTY {
+            at = (at + 1) & mask;
+        }
+        self.keys[at] = key;
+        self.table[at] = slot as u32;
+    }
+
+    #[inline]
+    fn remove(&mut self, key: u64) {
+        let mask = self.table.len() - 1;
+        let mut at = self.home(key);
+        while self.keys[at] != key {
+            if self.keys[at] == EMPTY {
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        // Moves back whatever could not be found any more across the gap (Knuth, vol. 3, §6.4, algorithm R).
+        let mut gap = at;
+        loop {
+            at = (at + 1) & mask;
+            let k = self.keys[at];
+            if k == EMPTY {
+                break;
+            }
+            let home = self.home(k);
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.keys[gap] = k;
+                self.table[gap] = self.table[at];
+                gap = at;
+            }
+        }
+        self.keys[gap] = EMPTY;
+    }
+}

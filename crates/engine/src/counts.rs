@@ -1,0 +1,65 @@
+//! Integer counts of a run, from which the outcome's totals are worked out at its end.
+
+use crate::plan::{Plan, CLASSES, KINDS};
+
+/// Sides of the machine: data, fetch.
+pub(crate) const SIDES: usize = 2;
+
+/// Side of a kind of access.
+pub(crate) const SIDE_OF: [usize; KINDS] = [0, 0, 1];
+
+/// All counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    /// By kind and class: accesses that came to each level of the route; the last are the walks.
+    pub(crate) reached: [[Vec<u64>; CLASSES]; KINDS],
+    /// By array.
+    pub(crate) tlbs: Vec<TlbTally>,
+    /// By walk cache and side: lookups and hits.
+    pub(crate) walk_caches: Vec<[(u64, u64); SIDES]>,
+    /// By kind: data accesses served by each cache of the route; the last is memory.
+    pub(crate) data_served: [Vec<u64>; KINDS],
+    /// By side: walk references served by each cache of the route; the last is memory.
+    pub(crate) walk_served: [Vec<u64>; SIDES],
+    /// By side: walk references to each table, guest levels then host levels, ascending.
+    pub(crate) tables: [Vec<u64>; SIDES],
+    /// Left-out repeats by kind.
+    pub(crate) repeats: [u64; KINDS],
+    pub(crate) context_switches: u64,
+    pub(crate) shootdowns: u64,
+    pub(crate) invalidated: Vec<u64>,
+    pub(crate) table_bytes: u64,
+}
+
+/// Counts of one array.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlbTally {
+    /// By kind and class, repeats included.
+    pub(crate) hits: [[u64; CLASSES]; KINDS],
+    pub(crate) locked_hits: u64,
+    /// Lookups of left-out repeats.
+    pub(crate) repeat_lookups: u64,
+    pub(crate) fills: u64,
+    pub(crate) evictions: u64,
+}
+
+impl Counts {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let tables = plan.guest_levels.len() + plan.host.as_ref().map_or(0, |host| host.levels.len());
+        Self {
+            reached: std::array::from_fn(|kind| {
+                std::array::from_fn(|class| vec![0; plan.routes[kind][class].levels.len() + 1])
+            }),
+            tlbs: vec![TlbTally::default(); plan.tlbs.len()],
+            walk_caches: vec![Default::default(); plan.walk_caches.len()],
+            data_served: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),
+            walk_served: std::array::from_fn(|_| vec![0; plan.walk_route.len() + 1]),
+            tables: std::array::from_fn(|_| vec![0; tables]),
+            repeats: [0; KINDS],
+            context_switches: 0,
+            shootdowns: 0,
+            invalidated: vec![0; plan.tlbs.len()],
+            table_bytes: 0,
+        }
+    }
+}

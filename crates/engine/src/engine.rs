@@ -1,0 +1,438 @@
+//! The engine: blocks in, outcome out. Here is the path of one access; events are in `happen.rs`.
+
+use std::sync::Arc;
+
+use lookaside_machine::SwitchAction;
+use lookaside_trace::{Block, Kind};
+
+use crate::counts::{Counts, SIDE_OF};
+use crate::fasthash::FastMap;
+use crate::os::{is_global, to_cycles, HOST_SPACE};
+use crate::parts::{Filled, Parts, Slots, KERNEL_ID, MAX_WALK_ID};
+use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT};
+use crate::rows::{RowCost, Rows, Thread};
+use crate::space::Space;
+use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
+use crate::walker::{serve, walk, Tables, WalkFor};
+use crate::{Detail, Setup};
+
+/// A model run under way.
+///
+/// ```
+/// use lookaside_engine::{Engine, Setup};
+/// use lookaside_trace::{Block, Kind};
+///
+/// let mut engine = Engine::new(Setup::new(lookaside_machine::preset("ryzen-5900x")?))?;
+/// let mut block = Block { process: 1, thread: 1, ..Block::default() };
+/// block.push(Kind::Load, 0x1000);
+/// block.push(Kind::Load, 0x1008);
+/// engine.run(&block);
+/// assert_eq!(engine.outcome().data.cost.walks, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) setup: Setup,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) parts: Parts,
+    pub(crate) tables: Tables,
+    pub(crate) counts: Counts,
+    pub(crate) rows: Rows,
+    /// The kernel's space first.
+    pub(crate) spaces: Vec<Space>,
+    pub(crate) space_of: FastMap<u32, usize>,
+    pub(crate) threads: Vec<Thread>,
+    thread_of: FastMap<(u32, u32), usize>,
+    /// Process that each hardware thread ran last.
+    last_process: Vec<Option<u32>>,
+    /// Ids in keys: of each space, and the next free one.
+    ids: Vec<Option<u64>>,
+    free_ids: Vec<u64>,
+    next_id: u64,
+    max_id: u64,
+    /// A page can be hit that was never walked for: marks must be set at each access.
+    marks_every_access: bool,
+}
+
+/// Index of the kernel's space.
+pub(crate) const KERNEL: usize = 0;
+
+/// What stays the same over a run of accesses.
+struct Run {
+    space: usize,
+    process: u32,
+    id: u64,
+    hw: usize,
+    thread: usize,
+    plan: Arc<Plan>,
+    slots: Arc<Slots>,
+}
+
+/// One access.
+#[derive(Clone, Copy)]
+struct Access {
+    addr: u64,
+    kind: usize,
+    ip: u64,
+    repeat: u64,
+}
+
+impl Engine {
+    /// Makes ready to run.
+    ///
+    /// # Errors
+    /// The machine is impossible, or the setup asks for what it does not have.
+    pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        let plan = Arc::new(Plan::new(&setup)?);
+        let max_id = plan.tlbs.iter().map(|tlb| tlb.max_id(&plan)).fold(MAX_WALK_ID, u64::min);
+        let marks_every_access = plan.tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty());
+        Ok(Self {
+            parts: Parts::new(&plan, setup.seed),
+            tables: Tables::new(),
+            counts: Counts::new(&plan),
+            rows: Rows::default(),
+            spaces: vec![Space::kernel(&plan)],
+            space_of: FastMap::default(),
+            threads: Vec::new(),
+            thread_of: FastMap::default(),
+            last_process: vec![None; plan.hw_threads],
+            ids: vec![Some(KERNEL_ID)],
+            free_ids: Vec::new(),
+            next_id: KERNEL_ID + 1,
+            max_id,
+            marks_every_access,
+            setup,
+            plan,
+        })
+    }
+
+    /// Runs a block.
+    pub fn run(&mut self, block: &Block) {
+        self.run_with(block, &mut Blind);
+    }
+
+    /// Runs a block and shows what each recorded access did.
+    pub fn run_traced(&mut self, block: &Block, see: &mut impl FnMut(AccessResult)) {
+        self.run_with(block, &mut Shown::new(see));
+    }
+
+    fn run_with<T: Tracer>(&mut self, block: &Block, tracer: &mut T) {
+        let space = self.space(block.process);
+        let thread = self.thread(block.process, block.thread);
+        let len = block.addr.len().min(block.kind.len());
+        let mut from = 0;
+        for (position, event) in &block.events {
+            let to = (*position as usize).clamp(from, len);
+            self.accesses(block, from..to, space, thread, tracer);
+            from = to;
+            self.happen(event, space, thread);
+        }
+        self.accesses(block, from..len, space, thread, tracer);
+    }
+
+    fn accesses<T: Tracer>(
+        &mut self,
+        block: &Block,
+        range: std::ops::Range<usize>,
+        space: usize,
+        thread: usize,
+        tracer: &mut T,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        let run = self.begin(space, thread);
+        for i in range {
+            let access = Access {
+                addr: block.addr[i],
+                kind: block.kind[i] as usize,
+                ip: block.ip.get(i).copied().unwrap_or(0),
+                repeat: u64::from(block.repeat.get(i).copied().unwrap_or(0)),
+            };
+            match self.setup.detail {
+                Detail::Totals => self.access::<false, T>(&run, access, tracer),
+                Detail::Rows => self.access::<true, T>(&run, access, tracer),
+            }
+        }
+    }
+
+    /// A run of accesses begins: maybe a context switch.
+    fn begin(&mut self, space: usize, thread: usize) -> Run {
+        let hw = self.threads[thread].hw;
+        let process = self.spaces[space].process;
+        let slots = self.parts.slots(&self.plan, hw);
+        if self.last_process[hw].replace(process).is_some_and(|last| last != process) {
+            self.counts.context_switches += 1;
+            let action = self.setup.machine.context_switch.action;
+            if action != SwitchAction::Nothing {
+                let caches_too = action == SwitchAction::FlushTlbAndCaches;
+                self.parts.flush(&self.plan, &slots, caches_too, &mut self.counts.invalidated);
+            }
+        }
+        Run { space, process, id: self.id(space), hw, thread, plan: Arc::clone(&self.plan), slots }
+    }
+
+    fn access<const ROWS: bool, T: Tracer>(&mut self, run: &Run, access: Access, tracer: &mut T) {
+        let plan = &*run.plan;
+        let global = is_global(plan.format, access.addr);
+        let va = access.addr & plan.address_mask;
+        let space = if global { KERNEL } else { run.space };
+        let class = self.spaces[space].class_at(va, &self.setup.os.pages, plan.leaf_shift[1]);
+        if self.marks_every_access {
+            self.spaces[space].pages.touch(va, class);
+        }
+
+        let side = SIDE_OF[access.kind];
+        let route = &plan.routes[access.kind][class];
+        let hit = self.look_up(run, access.kind, global, va, class);
+        let at = hit.map_or(route.levels.len(), |hit| hit.at);
+
+        let mut cost = RowCost { l1_misses: u64::from(at > 0 || hit.is_none()), ..RowCost::default() };
+        let mut units = 0;
+        match hit {
+            Some(hit) => {
+                units = plan.tlbs[hit.array].hit_units;
+                cost.hit_units = units;
+            }
+            None => {
+                self.spaces[space].pages.touch(va, class);
+                let id = if global { KERNEL_ID } else { run.id };
+                let of = WalkFor { slots: &run.slots, side, space: self.spaces[space].number, id, va, class };
+                let walk = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, tracer, of);
+                units += walk.units;
+                cost.walks = 1;
+                cost.walk_references = walk.references;
+                cost.walk_references_memory = walk.references_memory;
+                cost.walk_units = walk.units;
+            }
+        }
+        let first_level_filled = self.fill(run, access.kind, global, va, class, at);
+        let holder = match hit {
+            Some(Hit { at: 0, array, locked }) => Some((array, locked)),
+            _ => first_level_filled.map(|array| (array, false)),
+        };
+        if access.repeat > 0 {
+            self.count_repeats(access.kind, class, access.repeat, holder);
+        }
+
+        let data_route = &plan.data_route[access.kind];
+        let mut data_server = None;
+        if !data_route.is_empty() {
+            let physical = physical(plan, self.spaces[space].number, va, class);
+            let position = serve(plan, &mut self.parts, &run.slots, data_route, physical);
+            self.counts.data_served[access.kind][position] += 1;
+            data_server = data_route.get(position).copied();
+        }
+
+        let accesses = 1 + access.repeat;
+        self.spaces[run.space].accesses[access.kind] += accesses;
+        let thread = &mut self.threads[run.thread];
+        thread.accesses += accesses;
+        if cost.l1_misses > 0 {
+            thread.cost.add(&cost);
+        }
+        if ROWS {
+            let shift = plan.leaf_shift[class];
+            let page = self.rows.page(&mut self.spaces, space, va, class, shift);
+            self.rows.pages[page].accesses += accesses;
+            if cost.l1_misses > 0 {
+                self.rows.pages[page].cost.add(&cost);
+                let ip = if access.kind == Kind::Fetch as usize { access.addr } else { access.ip };
+                self.rows.charge_ip(run.process, ip, &cost);
+                if !global {
+                    self.rows.charge_object(&self.spaces[run.space], va, &cost);
+                }
+            }
+        }
+        if T::ENABLED {
+            let level = |hit: Hit| (plan.routes[access.kind][class].levels[hit.at].level, hit.array);
+            tracer.access(AccessResult {
+                hit: hit.map(level),
+                locked: hit.is_some_and(|hit| hit.locked),
+                references: Vec::new(),
+                cycles: to_cycles(units.into()),
+                data_server,
+            });
+        }
+    }
+
+    /// Asks the levels in turn.
+    #[inline]
+    fn look_up(&mut self, run: &Run, kind: usize, global: bool, va: u64, class: usize) -> Option<Hit> {
+        let plan = &*run.plan;
+        let reached = &mut self.counts.reached[kind][class];
+        let levels = &plan.routes[kind][class].levels;
+        for (at, level) in levels.iter().enumerate() {
+            reached[at] += 1;
+            for &array in &level.arrays {
+                let tlb = &plan.tlbs[array];
+                let locked = is_locked(tlb, run.process, va, level.shift);
+                let hit = locked || {
+                    let wanted = tlb.wanted(plan, held_under(tlb, global, run.id), run.hw, va, level.shift);
+                    let instance = &mut self.parts.tlbs[run.slots.tlbs[array]];
+                    let slot = instance.find(&wanted);
+                    slot.inspect(|&slot| instance.assoc.touch(wanted.set, slot)).is_some()
+                };
+                if hit {
+                    let tally = &mut self.counts.tlbs[array];
+                    tally.hits[kind][class] += 1;
+                    tally.locked_hits += u64::from(locked);
+                    return Some(Hit { at, array, locked });
+                }
+            }
+        }
+        reached[levels.len()] += 1;
+        None
+    }
+
+    /// Fills the levels before `upto`: the array that the first level's fill went to.
+    #[inline]
+    fn fill(&mut self, run: &Run, kind: usize, global: bool, va: u64, class: usize, upto: usize) -> Option<usize> {
+        let plan = &*run.plan;
+        let mut first = None;
+        for (at, level) in plan.routes[kind][class].levels[..upto].iter().enumerate() {
+            let mut array = level.arrays[0];
+            if level.arrays.len() > 1 {
+                let rotation = &mut self.parts.tlbs[run.slots.tlbs[array]].rotation;
+                array = level.arrays[(*rotation % level.arrays.len() as u64) as usize];
+                *rotation += 1;
+            }
+            if at == 0 {
+                first = Some(array);
+            }
+            let tlb = &plan.tlbs[array];
+            let wanted = tlb.wanted(plan, held_under(tlb, global, run.id), run.hw, va, level.shift);
+            let instance = &mut self.parts.tlbs[run.slots.tlbs[array]];
+            let filled = if tlb.coalesces(level.shift) {
+                let space = &self.spaces[if global { KERNEL } else { run.space }];
+                let (mask, distance) = block_of(plan, space, va, class, tlb.coalesce_shift);
+                instance.fill_block(&wanted, mask, distance)
+            } else {
+                instance.fill(&wanted)
+            };
+            let tally = &mut self.counts.tlbs[array];
+            tally.fills += u64::from(filled != Filled::Merged);
+            tally.evictions += u64::from(filled == Filled::Evicted);
+        }
+        first
+    }
+
+    /// Counts left-out repeats as lookups and hits of the array that holds the page.
+    pub(crate) fn count_repeats(&mut self, kind: usize, class: usize, count: u64, holder: Option<(usize, bool)>) {
+        self.counts.repeats[kind] += count;
+        if let Some((array, locked)) = holder {
+            let tally = &mut self.counts.tlbs[array];
+            tally.repeat_lookups += count;
+            tally.hits[kind][class] += count;
+            tally.locked_hits += if locked { count } else { 0 };
+        }
+    }
+
+    /// Index of a process's space.
+    pub(crate) fn space(&mut self, process: u32) -> usize {
+        let next = self.spaces.len();
+        let index = *self.space_of.entry(process).or_insert(next);
+        if index == next {
+            self.spaces.push(Space::process(process, &self.plan));
+            self.ids.push(None);
+        }
+        index
+    }
+
+    fn thread(&mut self, process: u32, thread: u32) -> usize {
+        let next = self.threads.len();
+        let index = *self.thread_of.entry((process, thread)).or_insert(next);
+        if index == next {
+            let hw = next % self.plan.hw_threads;
+            self.threads.push(Thread { process, thread, hw, accesses: 0, cost: RowCost::default() });
+        }
+        index
+    }
+
+    /// The id of a space in keys, if it has one: without, no entry is held under it.
+    pub(crate) fn id_if_any(&self, space: usize) -> Option<u64> {
+        self.ids[space]
+    }
+
+    /// The id of a space in keys. There are fewer ids than processes may ever be: the ones that no
+    /// entry holds any more are given out again.
+    fn id(&mut self, space: usize) -> u64 {
+        if let Some(id) = self.ids[space] {
+            return id;
+        }
+        if self.next_id > self.max_id && self.free_ids.is_empty() {
+            self.reclaim_ids();
+        }
+        let id = self.free_ids.pop().unwrap_or(self.next_id);
+        self.next_id = self.next_id.max(id + 1);
+        self.ids[space] = Some(id);
+        id
+    }
+
+    #[cold]
+    fn reclaim_ids(&mut self) {
+        let held = self.parts.ids_held(&self.plan);
+        for id in &mut self.ids[KERNEL + 1..] {
+            if let Some(free) = id.take_if(|id| !held.contains(id)) {
+                self.free_ids.push(free);
+            }
+        }
+        if self.free_ids.is_empty() {
+            // More spaces hold entries than there are ids (over 250 even at 1024 threads and 57 bits):
+            // as real ASID allocators do, start over with everything flushed.
+            for id in &mut self.ids[KERNEL + 1..] {
+                if let Some(id) = id.take() {
+                    self.parts.shoot_down(&self.plan, id, None, &mut self.counts.invalidated);
+                    self.free_ids.push(id);
+                }
+            }
+        }
+    }
+}
+
+/// A hit: position of the level in the route, array.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    at: usize,
+    array: usize,
+    locked: bool,
+}
+
+/// The id that an array holds a page under.
+#[inline]
+fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
+    if global && tlb.global {
+        KERNEL_ID
+    } else {
+        id
+    }
+}
+
+#[inline]
+fn is_locked(tlb: &TlbPlan, process: u32, va: u64, shift: u32) -> bool {
+    tlb.locks.iter().any(|lock| lock.va >> shift == va >> shift && lock.process.is_none_or(|p| p == process))
+}
+
+/// Physical address of a byte.
+pub(crate) fn physical(plan: &Plan, space: u64, va: u64, class: usize) -> u64 {
+    let guest = plan.guest_memory.data_address(space, va, plan.leaf_shift[class]);
+    match &plan.host {
+        None => guest,
+        Some(host) => host.memory.data_address(HOST_SPACE, guest, host.page_shift),
+    }
+}
+
+/// Pages of the block of `va` that one entry can cover, and their common distance to the frames.
+fn block_of(plan: &Plan, space: &Space, va: u64, class: usize, block_shift: u32) -> (u64, u64) {
+    let distance = |va: u64| (physical(plan, space.number, va, class) >> BASE_SHIFT).wrapping_sub(va >> BASE_SHIFT);
+    let own = distance(va);
+    let first = va >> (BASE_SHIFT + block_shift) << block_shift;
+    let pages = 1u64 << block_shift;
+    let mask = (0..pages).fold(0, |mask, i| {
+        let page = (first + i) << BASE_SHIFT;
+        let is_own = page >> BASE_SHIFT == va >> BASE_SHIFT;
+        let joins = is_own || (class == BASE && space.pages.is_touched(page, BASE) && distance(page) == own);
+        mask | u64::from(joins) << i
+    });
+    (mask, own)
+}

@@ -1,0 +1,233 @@
+//! What events do to the model (`SEMANTICS.md` §10).
+
+use lookaside_trace::{Event, MapSource, SiteId};
+
+use crate::engine::Engine;
+use crate::fasthash::FastMap;
+use crate::os::{is_global, translated};
+use crate::plan::BASE;
+use crate::rows::{Region, Rows, OBJECT_BYTES};
+use crate::space::{page_range, Mapping, Space};
+use crate::Detail;
+
+/// `MADV_DONTNEED` and `MADV_FREE` of Linux: the pages' contents go.
+const DROPPING_ADVICE: [i32; 2] = [4, 8];
+
+impl Engine {
+    /// An event in a block of this space and thread.
+    pub(crate) fn happen(&mut self, event: &Event, space: usize, thread: usize) {
+        let format = self.plan.format;
+        match *event {
+            Event::Map { addr, len, ref source, site, .. } => {
+                if let Some((start, end)) = page_range(format, addr, len) {
+                    let frames = self.frames(space, site);
+                    self.map(space, start, end, source, &frames);
+                }
+            }
+            Event::Unmap { addr, len } => {
+                if let Some((start, end)) = page_range(format, addr, len) {
+                    self.unmap(space, start, end);
+                }
+            }
+            Event::Remap { old_addr, old_len, new_addr, new_len } => {
+                self.remap(space, (old_addr, old_len), (new_addr, new_len));
+            }
+            Event::Protect { addr, len, .. } => {
+                if let Some(range) = page_range(format, addr, len) {
+                    self.shoot_down(space, Some(range));
+                }
+            }
+            Event::Advise { addr, len, advice } if DROPPING_ADVICE.contains(&advice) => {
+                if let Some((start, end)) = page_range(format, addr, len) {
+                    self.drop_pages(space, start, end);
+                }
+            }
+            Event::Brk { start, end } => self.brk(space, start, end),
+            Event::Fork { parent, child } => self.fork(parent, child),
+            Event::Exec { .. } | Event::ProcessExit { .. } => {
+                self.forget(space);
+                self.shoot_down(space, None);
+            }
+            Event::ContextSwitch { cpu } | Event::Migrate { cpu } => {
+                self.threads[thread].hw = cpu as usize % self.plan.hw_threads;
+            }
+            Event::Site { id, ref frames } => {
+                self.spaces[space].sites.insert(id, frames.clone());
+            }
+            Event::Alloc { addr, len, site } => self.allocate(space, addr, len, site),
+            Event::Free { addr } => {
+                if self.setup.detail == Detail::Rows {
+                    self.rows.free(&mut self.spaces[space], translated(format, addr));
+                }
+            }
+            Event::Repeats { addr, count } => self.repeats(space, thread, addr, count),
+            Event::Totals { .. } => self.spaces[space].set_totals(event),
+            Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}
+        }
+    }
+
+    /// Call frames of a site; none if it is not defined.
+    fn frames(&self, space: usize, site: SiteId) -> Vec<u64> {
+        self.spaces[space].sites.get(&site).cloned().unwrap_or_default()
+    }
+
+    fn map(&mut self, space: usize, start: u64, end: u64, source: &MapSource, frames: &[u64]) {
+        if self.spaces[space].has_mapping_in(start, end) {
+            self.unmap(space, start, end);
+        }
+        let owner = &mut self.spaces[space];
+        let region = self.rows.region(owner.process, start, end, source, frames);
+        owner.mappings.insert(start, Mapping { end, region, kind: source.into() });
+    }
+
+    fn unmap(&mut self, space: usize, start: u64, end: u64) {
+        let mapped = self.spaces[space].has_mapping_in(start, end);
+        self.spaces[space].cut_mappings(start, end);
+        let range = self.spaces[space].pages.widened(start, end);
+        let touched = self.spaces[space].pages.forget(start, end);
+        if mapped || touched {
+            self.shoot_down(space, Some(range));
+        }
+    }
+
+    /// The pages' contents go, the mappings stay.
+    fn drop_pages(&mut self, space: usize, start: u64, end: u64) {
+        let range = self.spaces[space].pages.widened(start, end);
+        self.spaces[space].pages.forget(start, end);
+        self.shoot_down(space, Some(range));
+    }
+
+    /// Invalidates a space's entries over a range (`None` = all).
+    fn shoot_down(&mut self, space: usize, range: Option<(u64, u64)>) {
+        self.counts.shootdowns += 1;
+        self.invalidate(space, range);
+    }
+
+    fn invalidate(&mut self, space: usize, range: Option<(u64, u64)>) {
+        if let Some(id) = self.id_if_any(space) {
+            self.parts.shoot_down(&self.plan, id, range, &mut self.counts.invalidated);
+        }
+    }
+
+    fn remap(&mut self, space: usize, old: (u64, u64), new: (u64, u64)) {
+        let format = self.plan.format;
+        let first = translated(format, old.0);
+        let region = self.spaces[space].region_at(first);
+        let (source, frames) = match self.rows.regions.get(region as usize) {
+            Some(region) => (region.source.clone(), region.site.clone()),
+            None => (MapSource::Anonymous, Vec::new()),
+        };
+        if let Some((start, end)) = page_range(format, old.0, old.1) {
+            self.unmap(space, start, end);
+        }
+        if let Some((start, end)) = page_range(format, new.0, new.1) {
+            self.map(space, start, end, &source, &frames);
+        }
+    }
+
+    fn brk(&mut self, space: usize, start: u64, end: u64) {
+        let format = self.plan.format;
+        let start = translated(format, start);
+        let len = end.saturating_sub(start);
+        // The ends of the heap move by whole pages; an empty one is at its start.
+        let Some((start, _)) = page_range(format, start, 1) else { return };
+        let end = page_range(format, start, len).map_or(start, |(_, end)| end);
+        match self.spaces[space].heap {
+            Some((known, old_end)) if known == start => {
+                if end > old_end {
+                    self.map(space, old_end, end, &MapSource::Heap, &[]);
+                    self.spaces[space].join_heap(old_end);
+                } else if end < old_end {
+                    self.unmap(space, end, old_end);
+                }
+            }
+            known => {
+                if let Some((old_start, old_end)) = known.filter(|(old_start, old_end)| old_start < old_end) {
+                    self.unmap(space, old_start, old_end);
+                }
+                if start < end {
+                    self.map(space, start, end, &MapSource::Heap, &[]);
+                }
+            }
+        }
+        self.spaces[space].heap = Some((start, end));
+    }
+
+    /// Forgets a space's pages, map, heap and live allocations.
+    fn forget(&mut self, space: usize) {
+        let owner = &mut self.spaces[space];
+        self.rows.free_all(owner);
+        owner.pages.forget_all();
+        owner.mappings.clear();
+        owner.heap = None;
+    }
+
+    fn fork(&mut self, parent: u32, child: u32) {
+        let (from, to) = (self.space(parent), self.space(child));
+        if from != to {
+            self.forget(to);
+            self.invalidate_uncounted(to);
+            let Some((parent, child)) = pair(&mut self.spaces, from, to) else { return };
+            child.pages.copy_from(&parent.pages);
+            child.heap = parent.heap;
+            child.sites = parent.sites.clone();
+            let mut regions = FastMap::default();
+            for (&start, mapping) in &parent.mappings {
+                let region = *regions.entry(mapping.region).or_insert_with(|| {
+                    let Region { source, site, .. } = self.rows.regions[mapping.region as usize].clone();
+                    self.rows.region(child.process, start, mapping.end, &source, &site)
+                });
+                self.rows.widen_region(region, start, mapping.end);
+                child.mappings.insert(start, Mapping { region, ..*mapping });
+            }
+            for (&addr, &(len, object)) in &parent.allocations {
+                let site = self.rows.objects[object as usize].site.clone();
+                self.rows.allocate(child, addr, len, site);
+            }
+        }
+        self.shoot_down(from, None);
+    }
+
+    fn invalidate_uncounted(&mut self, space: usize) {
+        let counted = self.counts.invalidated.clone();
+        self.invalidate(space, None);
+        self.counts.invalidated = counted;
+    }
+
+    fn allocate(&mut self, space: usize, addr: u64, len: u64, site: SiteId) {
+        if self.setup.detail == Detail::Rows && len >= OBJECT_BYTES {
+            let format = self.plan.format;
+            let site = self.frames(space, site);
+            let addr = translated(format, addr);
+            let len = len.min((1u64 << format.address_bits()) - addr);
+            self.rows.allocate(&mut self.spaces[space], addr, len, site);
+        }
+    }
+
+    fn repeats(&mut self, space: usize, thread: usize, addr: u64, count: u64) {
+        const LOAD: usize = lookaside_trace::Kind::Load as usize;
+        let va = translated(self.plan.format, addr);
+        let owner = if is_global(self.plan.format, addr) { crate::engine::KERNEL } else { space };
+        let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
+        let first = self.plan.routes[LOAD][class].levels.first().map(|level| (level.arrays[0], false));
+        self.count_repeats(LOAD, class, count, first);
+        self.spaces[space].accesses[LOAD] += count;
+        self.threads[thread].accesses += count;
+        if self.setup.detail == Detail::Rows {
+            if let Some(page) = Rows::live_page(&mut self.spaces[owner], va, class) {
+                self.rows.pages[page].accesses += count;
+            }
+        }
+    }
+}
+
+/// Two different spaces at once.
+fn pair(spaces: &mut [Space], a: usize, b: usize) -> Option<(&Space, &mut Space)> {
+    if a < b {
+        let (low, high) = spaces.split_at_mut(b);
+        Some((low.get(a)?, high.first_mut()?))
+    } else {
+        let (low, high) = spaces.split_at_mut(a);
+        Some((high.first()?, low.get_mut(b)?))
+    }
+}

@@ -1,0 +1,459 @@
+//! A setup made ready to run: validated, every choice that does not change during the run made once.
+
+use lookaside_machine::{IndexFn, Machine, PageSize, Serves, SharedBy, Stage, TableFormat, TableLevel, Tag};
+use thiserror::Error;
+
+use crate::assoc::Shape;
+use crate::os::{to_units, PhysicalMemory};
+use crate::{FrameLayout, Setup, WalkModel};
+
+/// Why a setup cannot be run.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The machine is impossible.
+    #[error(transparent)]
+    Machine(#[from] lookaside_machine::MachineError),
+    /// A part of the setup beside the machine is.
+    #[error("{at}: {reason}")]
+    Setup {
+        /// Which part, as `locks[3]`.
+        at: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+}
+
+/// Size classes of guest leaves: the base page and the huge page.
+pub(crate) const CLASSES: usize = 2;
+/// Class of base pages.
+pub(crate) const BASE: usize = 0;
+/// Class of huge pages.
+pub(crate) const HUGE: usize = 1;
+/// Kinds of access: load, store, fetch.
+pub(crate) const KINDS: usize = 3;
+
+/// Everything that stays as it is during a run.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) format: TableFormat,
+    pub(crate) address_mask: u64,
+    /// log2 bytes of the guest leaf of each class.
+    pub(crate) leaf_shift: [u32; CLASSES],
+    /// Position in `guest_levels` of each class's leaf.
+    pub(crate) leaf_at: [usize; CLASSES],
+    /// Levels ascending: the leaf table first.
+    pub(crate) guest_levels: Vec<TableLevel>,
+    pub(crate) guest_memory: PhysicalMemory,
+    pub(crate) host: Option<HostPlan>,
+    pub(crate) tlbs: Vec<TlbPlan>,
+    /// By kind and class: the levels that an access asks.
+    pub(crate) routes: [[Route; CLASSES]; KINDS],
+    /// Guest walk caches that a walk for a leaf of each class asks, in order.
+    pub(crate) guest_walk_caches: [Vec<usize>; CLASSES],
+    /// Guest walk caches by position in `guest_levels`.
+    pub(crate) guest_fills: Vec<Vec<usize>>,
+    pub(crate) walk_caches: Vec<WalkCachePlan>,
+    pub(crate) caches: Vec<CachePlan>,
+    /// By kind: data caches asked, in order.
+    pub(crate) data_route: [Vec<usize>; KINDS],
+    /// Data caches that a walk asks, in order.
+    pub(crate) walk_route: Vec<usize>,
+    pub(crate) walks: WalkPlan,
+    pub(crate) memory_units: u64,
+    pub(crate) base_units: u64,
+    pub(crate) switch_units: u64,
+    pub(crate) threads_per_core: usize,
+    pub(crate) threads_per_socket: usize,
+    pub(crate) hw_threads: usize,
+    /// Bits of a page number in a TLB key.
+    pub(crate) number_bits: u32,
+}
+
+/// The host stage of a nested machine.
+#[derive(Debug)]
+pub(crate) struct HostPlan {
+    pub(crate) memory: PhysicalMemory,
+    pub(crate) page_shift: u32,
+    /// Levels ascending.
+    pub(crate) levels: Vec<TableLevel>,
+    pub(crate) leaf_at: usize,
+    /// Host walk caches asked, in order: those of level 1 first.
+    pub(crate) walk_caches: Vec<usize>,
+    /// Caches of whole translations.
+    pub(crate) translation_fills: Vec<usize>,
+    /// Host walk caches by position in `levels` (non-leaf ones).
+    pub(crate) fills: Vec<Vec<usize>>,
+}
+
+/// What a walk does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalkPlan {
+    Full,
+    AlwaysAt(usize),
+    CountOnly,
+}
+
+/// One TLB array.
+#[derive(Debug)]
+pub(crate) struct TlbPlan {
+    pub(crate) shape: Shape,
+    pub(crate) index: SetIndex,
+    pub(crate) hw_tag: bool,
+    pub(crate) global: bool,
+    /// log2 of the pages an entry may cover.
+    pub(crate) coalesce_shift: u32,
+    pub(crate) hit_units: u64,
+    pub(crate) shared_by: SharedBy,
+    /// log2 page size of its entries for each class, if it has one.
+    pub(crate) entry_shift: [Option<u32>; CLASSES],
+    pub(crate) locks: Vec<Lock>,
+}
+
+/// A page held by a lockable entry.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    pub(crate) process: Option<u32>,
+    pub(crate) va: u64,
+}
+
+/// Levels that an access asks in turn.
+#[derive(Debug, Default)]
+pub(crate) struct Route {
+    pub(crate) levels: Vec<RouteLevel>,
+}
+
+/// The arrays of one level that take part, all with entries of one size.
+#[derive(Debug)]
+pub(crate) struct RouteLevel {
+    pub(crate) level: u32,
+    pub(crate) arrays: Vec<usize>,
+    pub(crate) shift: u32,
+}
+
+/// One walk cache.
+#[derive(Debug)]
+pub(crate) struct WalkCachePlan {
+    pub(crate) shape: Shape,
+    pub(crate) hit_units: u64,
+    pub(crate) shared_by: SharedBy,
+    pub(crate) stage: Stage,
+    pub(crate) table_level: u32,
+    /// A key's low bit in the address.
+    pub(crate) low_bit: u32,
+}
+
+/// One data cache.
+#[derive(Debug)]
+pub(crate) struct CachePlan {
+    pub(crate) shape: Shape,
+    pub(crate) line_shift: u32,
+    pub(crate) hit_units: u64,
+    pub(crate) shared_by: SharedBy,
+}
+
+/// A set index, ready to compute.
+#[derive(Clone, Debug)]
+pub(crate) enum SetIndex {
+    /// XOR of the number shifted right by each of these, cut to the mask. Linear is one shift by 0.
+    Folds { shifts: Vec<u32>, mask: u64 },
+    /// Any matrix: one table a byte of the number, XORed.
+    Tables(Vec<[u32; 256]>),
+}
+
+impl SetIndex {
+    fn new(index: &IndexFn, sets: u32) -> Self {
+        let masks = index.masks(sets);
+        let first = masks.first().copied().unwrap_or(0);
+        // Bits that a shift would push out of the word stay out of the fold too.
+        let is_fold =
+            masks.iter().enumerate().all(|(bit, &mask)| first.leading_zeros() as usize >= bit && mask == first << bit);
+        if is_fold {
+            let shifts = (0..64).filter(|bit| first >> bit & 1 == 1).collect();
+            return Self::Folds { shifts, mask: u64::from(sets - 1) };
+        }
+        let set_of = |number: u64| {
+            masks.iter().enumerate().fold(0, |set, (bit, mask)| set | ((number & mask).count_ones() & 1) << bit)
+        };
+        let table = |byte: u32| std::array::from_fn(|value| set_of((value as u64) << (8 * byte)));
+        Self::Tables((0..8).map(table).collect())
+    }
+
+    /// The set of a page number.
+    #[inline]
+    pub(crate) fn set_of(&self, number: u64) -> usize {
+        match self {
+            Self::Folds { shifts, mask } => {
+                (shifts.iter().fold(0, |folded, shift| folded ^ number >> shift) & mask) as usize
+            }
+            Self::Tables(tables) => {
+                tables.iter().enumerate().fold(0, |set, (i, table)| set ^ table[(number >> (8 * i) & 255) as usize])
+                    as usize
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// # Errors
+    /// The machine or another part of the setup is impossible.
+    pub(crate) fn new(setup: &Setup) -> Result<Self, SetupError> {
+        let machine = &setup.machine;
+        machine.check()?;
+        let format = machine.page_table.format;
+        let base = format.page_sizes()[0];
+        let huge = huge_page(setup)?;
+        frames(setup.os.frames)?;
+        let mut guest_levels = format.levels().to_vec();
+        guest_levels.reverse();
+        let leaf_at = [base, huge].map(|size| position_of_leaf(&guest_levels, size));
+        let host = machine.page_table.host.as_ref().zip(PhysicalMemory::host(
+            &machine.page_table,
+            setup.os.frames,
+            setup.seed,
+        ));
+        let host = host.map(|(table, memory)| HostPlan::new(machine, table.page_size, memory));
+        let effective = [base, huge].map(|leaf| host.as_ref().map_or(leaf.shift(), |h| h.page_shift.min(leaf.shift())));
+
+        let mut tlbs: Vec<TlbPlan> = machine.tlbs.iter().map(|tlb| TlbPlan::new(tlb, effective)).collect();
+        locks(setup, &mut tlbs)?;
+        let routes = [Serves::Load, Serves::Store, Serves::Fetch]
+            .map(|kind| [0, 1].map(|class| Route::new(machine, &tlbs, kind, class)));
+
+        let walk_caches: Vec<_> = machine.walk_caches.iter().map(|cache| WalkCachePlan::new(machine, cache)).collect();
+        let of_stage = |stage: Stage| {
+            let mut list: Vec<usize> = (0..walk_caches.len()).filter(|&i| walk_caches[i].stage == stage).collect();
+            list.sort_by_key(|&i| walk_caches[i].table_level);
+            list
+        };
+        let guest = of_stage(Stage::Guest);
+        let above = |at: usize| {
+            guest.iter().copied().filter(|&i| walk_caches[i].table_level > guest_levels[at].level).collect::<Vec<_>>()
+        };
+        let guest_fills = guest_levels
+            .iter()
+            .map(|level| guest.iter().copied().filter(|&i| walk_caches[i].table_level == level.level).collect())
+            .collect();
+
+        let caches: Vec<CachePlan> = machine.caches.iter().map(CachePlan::new).collect();
+        let mut ascending: Vec<usize> = (0..caches.len()).collect();
+        ascending.sort_by_key(|&i| machine.caches[i].level);
+        let serving =
+            |kind| ascending.iter().copied().filter(|&i| machine.caches[i].serves.contains(&kind)).collect::<Vec<_>>();
+        let mut walk_route = serving(Serves::Load);
+        walk_route.retain(|&i| machine.caches[i].level >= machine.walker.first_cache_level);
+
+        let topology = machine.topology;
+        let threads_per_socket = (topology.threads_per_core * topology.cores_per_socket) as usize;
+        Ok(Self {
+            format,
+            address_mask: (1 << format.address_bits()) - 1,
+            leaf_shift: [base.shift(), huge.shift()],
+            leaf_at,
+            guest_walk_caches: leaf_at.map(above),
+            guest_fills,
+            guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
+            host,
+            tlbs,
+            routes,
+            walk_caches,
+            data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
+            walk_route,
+            caches,
+            walks: walk_plan(setup)?,
+            memory_units: to_units(machine.memory.cycles),
+            base_units: to_units(machine.walker.base_cycles),
+            switch_units: to_units(machine.context_switch.cycles),
+            threads_per_core: topology.threads_per_core as usize,
+            threads_per_socket,
+            hw_threads: threads_per_socket * topology.sockets as usize,
+            number_bits: format.address_bits() - BASE_SHIFT,
+            guest_levels,
+        })
+    }
+
+    /// Number of the instance that a hardware thread uses.
+    pub(crate) fn instance_of(&self, shared_by: SharedBy, hw: usize) -> usize {
+        match shared_by {
+            SharedBy::Thread => hw,
+            SharedBy::Core => hw / self.threads_per_core,
+            SharedBy::Socket => hw / self.threads_per_socket,
+        }
+    }
+}
+
+/// log2 of the smallest page of every format (4 KiB).
+pub(crate) const BASE_SHIFT: u32 = 12;
+
+impl HostPlan {
+    fn new(machine: &Machine, page_size: PageSize, memory: PhysicalMemory) -> Self {
+        let mut levels = memory.format().levels().to_vec();
+        levels.reverse();
+        let leaf_at = position_of_leaf(&levels, page_size);
+        let leaf_level = levels[leaf_at].level;
+        let mut host: Vec<usize> =
+            (0..machine.walk_caches.len()).filter(|&i| machine.walk_caches[i].stage == Stage::Host).collect();
+        host.sort_by_key(|&i| machine.walk_caches[i].table_level);
+        let level_of = |i: usize| machine.walk_caches[i].table_level;
+        let of_level = |level: u32| host.iter().copied().filter(|&i| level_of(i) == level).collect::<Vec<_>>();
+        Self {
+            page_shift: page_size.shift(),
+            leaf_at,
+            walk_caches: host.iter().copied().filter(|&i| level_of(i) == 1 || level_of(i) > leaf_level).collect(),
+            translation_fills: of_level(1),
+            fills: levels.iter().map(|l| if l.level == 1 { Vec::new() } else { of_level(l.level) }).collect(),
+            levels,
+            memory,
+        }
+    }
+}
+
+impl TlbPlan {
+    fn new(tlb: &lookaside_machine::Tlb, effective: [u32; CLASSES]) -> Self {
+        let entry_shift =
+            effective.map(|s| tlb.page_sizes.iter().map(|size| size.shift()).filter(|&shift| shift <= s).max());
+        Self {
+            shape: Shape {
+                sets: tlb.sets() as usize,
+                ways: tlb.ways.count(tlb.entries) as usize,
+                replacement: tlb.replacement,
+                repeated_keys: tlb.coalesce_pages > 1,
+            },
+            index: SetIndex::new(&tlb.index, tlb.sets()),
+            hw_tag: tlb.tags.contains(&Tag::HwThread),
+            global: tlb.tags.contains(&Tag::Global),
+            coalesce_shift: tlb.coalesce_pages.trailing_zeros(),
+            hit_units: to_units(tlb.hit_cycles),
+            shared_by: tlb.shared_by,
+            entry_shift,
+            locks: Vec::new(),
+        }
+    }
+}
+
+impl Route {
+    fn new(machine: &Machine, tlbs: &[TlbPlan], kind: Serves, class: usize) -> Self {
+        let mut numbers: Vec<u32> = machine.tlbs.iter().map(|tlb| tlb.level).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let level = |level: u32| {
+            let takes_part = |i: &usize| machine.tlbs[*i].level == level && machine.tlbs[*i].serves.contains(&kind);
+            let shift = (0..tlbs.len()).filter(takes_part).filter_map(|i| tlbs[i].entry_shift[class]).max()?;
+            let arrays = (0..tlbs.len()).filter(takes_part).filter(|&i| tlbs[i].entry_shift[class] == Some(shift));
+            Some(RouteLevel { level, arrays: arrays.collect(), shift })
+        };
+        Self { levels: numbers.into_iter().filter_map(level).collect() }
+    }
+}
+
+impl WalkCachePlan {
+    fn new(machine: &Machine, cache: &lookaside_machine::WalkCache) -> Self {
+        let host = machine.page_table.host.as_ref();
+        let format = match (cache.stage, host) {
+            (Stage::Host, Some(host)) => host.format,
+            _ => machine.page_table.format,
+        };
+        let of_level = format.levels().iter().find(|l| l.level == cache.table_level).map_or(0, |l| l.index_low_bit);
+        let low_bit = match (cache.stage, cache.table_level, host) {
+            (Stage::Host, 1, Some(host)) => host.page_size.shift(),
+            _ => of_level,
+        };
+        Self {
+            shape: Shape {
+                sets: cache.sets() as usize,
+                ways: cache.ways.count(cache.entries) as usize,
+                replacement: cache.replacement,
+                repeated_keys: false,
+            },
+            hit_units: to_units(cache.hit_cycles),
+            shared_by: cache.shared_by,
+            stage: cache.stage,
+            table_level: cache.table_level,
+            low_bit,
+        }
+    }
+}
+
+impl CachePlan {
+    fn new(cache: &lookaside_machine::Cache) -> Self {
+        Self {
+            shape: Shape {
+                sets: cache.sets() as usize,
+                ways: cache.ways.count(cache.lines()) as usize,
+                replacement: cache.replacement,
+                repeated_keys: false,
+            },
+            line_shift: cache.line_bytes.trailing_zeros(),
+            hit_units: to_units(cache.hit_cycles),
+            shared_by: cache.shared_by,
+        }
+    }
+}
+
+/// Position of the level that ends a walk for a leaf of this size.
+fn position_of_leaf(levels: &[TableLevel], size: PageSize) -> usize {
+    levels.iter().position(|level| level.leaf_sizes.contains(&size)).unwrap_or(0)
+}
+
+fn error(at: impl Into<String>, reason: impl Into<String>) -> SetupError {
+    SetupError::Setup { at: at.into(), reason: reason.into() }
+}
+
+fn huge_page(setup: &Setup) -> Result<PageSize, SetupError> {
+    let sizes = setup.machine.page_table.format.page_sizes();
+    match setup.os.huge_page {
+        Some(size) if size > sizes[0] && sizes.contains(&size) => Ok(size),
+        Some(size) => {
+            let known: Vec<String> = sizes[1..].iter().map(ToString::to_string).collect();
+            Err(error("os.huge_page", format!("{size} is no huge page of this format; it has {}", known.join(", "))))
+        }
+        // Every format has a leaf of 1 MiB or more.
+        None => Ok(sizes.iter().copied().find(|size| *size >= PageSize::M1).unwrap_or(sizes[0])),
+    }
+}
+
+/// Most pages of a run: 1 GiB of 4 KiB pages.
+const MAX_RUN_PAGES: u64 = 1 << 18;
+
+fn frames(frames: FrameLayout) -> Result<(), SetupError> {
+    match frames {
+        FrameLayout::Fragmented { run_pages } if !run_pages.is_power_of_two() || run_pages > MAX_RUN_PAGES => {
+            Err(error(
+                "os.frames.run_pages",
+                format!("{run_pages} is not possible; a power of two from 1 to {MAX_RUN_PAGES}"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn walk_plan(setup: &Setup) -> Result<WalkPlan, SetupError> {
+    let caches = &setup.machine.caches;
+    match &setup.walks {
+        WalkModel::Full => Ok(WalkPlan::Full),
+        WalkModel::CountOnly => Ok(WalkPlan::CountOnly),
+        WalkModel::AlwaysAt(name) => match caches.iter().position(|cache| cache.name == *name) {
+            Some(number) => Ok(WalkPlan::AlwaysAt(number)),
+            None => {
+                let names: Vec<&str> = caches.iter().map(|cache| cache.name.as_str()).collect();
+                let reason = format!("no cache is named {name:?}; the machine has: {}", names.join(", "));
+                Err(error("walks", reason))
+            }
+        },
+    }
+}
+
+fn locks(setup: &Setup, tlbs: &mut [TlbPlan]) -> Result<(), SetupError> {
+    let format = setup.machine.page_table.format;
+    for (i, lock) in setup.locks.iter().enumerate() {
+        let at = format!("locks[{i}]");
+        let Some(number) = setup.machine.tlbs.iter().position(|tlb| tlb.name == lock.tlb) else {
+            return Err(error(at, format!("no TLB is named {:?}", lock.tlb)));
+        };
+        let most = setup.machine.tlbs[number].lockable_entries;
+        if tlbs[number].locks.len() >= most as usize {
+            return Err(error(at, format!("TLB {:?} has {most} lockable entries, which are taken already", lock.tlb)));
+        }
+        tlbs[number].locks.push(Lock { process: lock.process, va: crate::os::translated(format, lock.addr) });
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Which way of a set goes: LRU, FIFO, tree-PLRU, random (`SEMANTICS.md` §9).
+
+use lookaside_machine::Replacement;
+
+use crate::os::SplitMix64;
+
+/// Replacement state of all sets of one array.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    ways: u32,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// LRU of at most 16 ways: one word a set, nibble 0 = the most recent way. Invalid ways are at the
+    /// old end, the lowest-numbered last, so that the victim is always the last nibble.
+    Nibbles(Vec<u64>),
+    /// LRU of more ways: a ring a set through a sentinel slot, in the same order.
+    Ring(Ring),
+    /// The next victim of each set.
+    Fifo(Vec<u32>),
+    /// `words` words a set: bit n is tree node n in heap order, the root being 1.
+    Tree { bits: Vec<u64>, words: usize },
+    /// One generator for all sets.
+    Random(SplitMix64),
+}
+
+/// Ways that the nibbles of a word can number.
+const NIBBLE_WAYS: u32 = 16;
+/// 1 in every nibble.
+const ONES: u64 = 0x1111_1111_1111_1111;
+
+impl Policy {
+    pub(crate) fn new(replacement: Replacement, sets: usize, ways: u32, rng: SplitMix64) -> Self {
+        let state = match replacement {
+            Replacement::Lru if ways <= NIBBLE_WAYS => State::Nibbles(vec![first_order(ways); sets]),
+            Replacement::Lru => State::Ring(Ring::new(sets, ways)),
+            Replacement::Fifo => State::Fifo(vec![0; sets]),
+            Replacement::TreePlru => {
+                let words = (ways as usize).div_ceil(64);
+                State::Tree { bits: vec![0; sets * words], words }
+            }
+            Replacement::Random => State::Random(rng),
+        };
+        Self { ways, state }
+    }
+
+    /// A hit in, or a fill of, this way.
+    #[inline]
+    pub(crate) fn touch(&mut self, set: usize, way: u32) {
+        match &mut self.state {
+            State::Nibbles(order) => order[set] = to_front(order[set], way),
+            State::Ring(ring) => ring.move_to_front(set, way),
+            State::Tree { bits, words } => point_away(&mut bits[set * *words..(set + 1) * *words], self.ways, way),
+            State::Fifo(_) | State::Random(_) => {}
+        }
+    }
+
+    /// The way that a fill uses; `invalid` finds the lowest-numbered invalid way, if any.
+    #[inline]
+    pub(crate) fn victim(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
+        let ways = self.ways;
+        match &mut self.state {
+            State::Nibbles(order) => (order[set] >> (4 * (ways - 1)) & 15) as u32,
+            State::Ring(ring) => ring.last(set),
+            State::Fifo(next) => invalid().unwrap_or_else(|| {
+                let way = next[set];
+                next[set] = if way + 1 == ways { 0 } else { way + 1 };
+                way
+            }),
+            State::Tree { bits, words } => {
+                invalid().unwrap_or_else(|| pointed_at(&bits[set * *words..(set + 1) * *words], ways))
+            }
+            State::Random(rng) => invalid().unwrap_or_else(|| rng.next_way(ways)),
+        }
+    }
+
+    /// This way is invalid now; `is_valid` tells of the others.
+    pub(crate) fn invalidated(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
+        match &mut self.state {
+            State::Nibbles(order) => {
+                let mut position = position_of(order[set], way);
+                while position + 1 < self.ways {
+                    let next = (order[set] >> (4 * (position + 1)) & 15) as u32;
+                    if !is_valid(next) && next < way {
+                        break;
+                    }
+                    order[set] = swap_with_next(order[set], position);
+                    position += 1;
+                }
+            }
+            State::Ring(ring) => ring.move_to_back(set, way, is_valid),
+            State::Fifo(_) | State::Tree { .. } | State::Random(_) => {}
+        }
+    }
+}
+
+/// No way is valid: the highest-numbered is in front, way 0 goes first.
+fn first_order(ways: u32) -> u64 {
+    (0..ways).fold(0, |order, way| order | u64::from(way) << (4 * (ways - 1 - way)))
+        | (ways..NIBBLE_WAYS).fold(0, |order, way| order | u64::from(way) << (4 * way))
+}
+
+/// Position of the nibble that holds `way`: the lowest zero nibble of the XOR.
+#[inline]
+fn position_of(order: u64, way: u32) -> u32 {
+    let x = order ^ (ONES * u64::from(way));
+    let zero = x.wrapping_sub(ONES) & !x & (ONES << 3);
+    zero.trailing_zeros() / 4
+}
+
+/// Moves `way` to nibble 0; those before it move up by one.
+#[inline]
+fn to_front(order: u64, way: u32) -> u64 {
+    let shift = 4 * position_of(order, way);
+    let newer = (1u64 << shift) - 1;
+    let kept = order & !(newer << 4 | 15);
+    kept | (order & newer) << 4 | u64::from(way)
+}
+
+fn swap_with_next(order: u64, position: u32) -> u64 {
+    let difference = (order >> (4 * position) ^ order >> (4 * position + 4)) & 15;
+    order ^ difference << (4 * position) ^ difference << (4 * position + 4)
+}
+
+/// Makes every node on the way's path point away from it (bit 0 = the victim is on the left).
+fn point_away(bits: &mut [u64], ways: u32, way: u32) {
+    let mut node = 1u32;
+    for level in (0..ways.trailing_zeros()).rev() {
+        let right = way >> level & 1;
+        let word = &mut bits[node as usize / 64];
+        let bit = 1u64 << (node % 64);
+        *word = if right == 0 { *word | bit } else { *word & !bit };
+        node = 2 * node + right;
+    }
+}
+
+fn pointed_at(bits: &[u64], ways: u32) -> u32 {
+    let mut node = 1u32;
+    while node < ways {
+        node = 2 * node + (bits[node as usize / 64] >> (node % 64) & 1) as u32;
+    }
+    node - ways
+}
+
+/// Doubly linked recency lists, one a set, each closed through a sentinel at index `ways`.
+#[derive(Clone, Debug)]
+struct Ring {
+    /// (newer, older) of each way and of the sentinel, whose `older` is the newest and `newer` the oldest.
+    links: Vec<(u32, u32)>,
+    stride: usize,
+    sentinel: u32,
+}
+
+impl Ring {
+    fn new(sets: usize, ways: u32) -> Self {
+        let mut one = Vec::with_capacity(ways as usize + 1);
+        // Newest = the highest-numbered way: sentinel, ways-1, …, 0, sentinel.
+        for way in 0..ways {
+            one.push((way + 1, if way == 0 { ways } else { way - 1 }));
+        }
+        one.push((0, ways - 1));
+        Self { links: one.repeat(sets), stride: ways as usize + 1, sentinel: ways }
+    }
+
+    #[inline]
+    fn last(&self, set: usize) -> u32 {
+        self.links[set * self.stride + self.sentinel as usize].0
+    }
+
+    #[inline]
+    fn move_to_front(&mut self, set: usize, way: u32) {
+        let sentinel = self.sentinel;
+        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
+        unlink(links, way);
+        insert_after(links, sentinel, way);
+    }
+
+    fn move_to_back(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
+        let sentinel = self.sentinel;
+        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
+        unlink(links, way);
+        let mut newer = links[sentinel as usize].0;
+        while newer != sentinel && !is_valid(newer) && newer < way {
+            newer = links[newer as usize].0;
+        }
+        insert_after(links, newer, way);
+    }
+}
+
+#[inline]
+fn unlink(links: &mut [(u32, u32)], way: u32) {
+    let (newer, older) = links[way as usize];
+    links[newer as usize].1 = older;
+    links[older as usize].0 = newer;
+}
+
+#[inline]
+fn insert_after(links: &mut [(u32, u32)], newer: u32, way: u32) {
+    let older = links[newer as usize].1;
+    links[way as usize] = (newer, older);
+    links[newer as usize].1 = way;
+    links[older as usize].0 = way;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assoc::{Assoc, Shape};
+
+    /// One set; each letter is an access. Gives the ways' letters after the last, `.` = invalid.
+    fn play(replacement: Replacement, ways: usize, accesses: &str) -> String {
+        let shape = Shape { sets: 1, ways, replacement, repeated_keys: false };
+        let mut assoc = Assoc::new(shape, SplitMix64::new(7));
+        for letter in accesses.bytes().map(u64::from) {
+            if letter == u64::from(b'!') {
+                assoc.invalidate(|_, key| key == u64::from(b'B'));
+            } else if !assoc.access(0, letter) {
+                assoc.fill(0, letter);
+            }
+        }
+        assoc.keys().iter().map(|&key| if key == crate::assoc::EMPTY { '.' } else { key as u8 as char }).collect()
+    }
+
+    #[test]
+    fn lru_by_hand() {
+        assert_eq!(play(Replacement::Lru, 4, "ABC"), "ABC.");
+        assert_eq!(play(Replacement::Lru, 4, "ABCDE"), "EBCD");
+        assert_eq!(play(Replacement::Lru, 4, "ABCDAE"), "AECD");
+        assert_eq!(play(Replacement::Lru, 4, "ABCDABCDDCE"), "EBCD");
+        // B (way 1) is invalidated, so F takes its way, then G the least recent, A.
+        assert_eq!(play(Replacement::Lru, 4, "ABCD!F"), "AFCD");
+        assert_eq!(play(Replacement::Lru, 4, "ABCD!FG"), "GFCD");
+    }
+
+    #[test]
+    fn lru_of_many_ways_is_the_same_lru() {
+        let accesses = "ABCDEFGHIJKLMNOPQRSTABU!VWXC";
+        let by_ring = play(Replacement::Lru, 20, accesses);
+        // By hand: A–T fill ways 0–19, A and B are touched, U takes C's way; B's way is invalidated and V
+        // takes it; W, X, C take the ways of D, E, F.
+        assert_eq!(by_ring, "AVUWXCGHIJKLMNOPQRST");
+    }
+
+    #[test]
+    fn fifo_by_hand() {
+        assert_eq!(play(Replacement::Fifo, 4, "ABCDAAE"), "EBCD");
+        assert_eq!(play(Replacement::Fifo, 4, "ABCDEF"), "EFCD");
+        // The invalid way is used first and the pointer stays.
+        assert_eq!(play(Replacement::Fifo, 4, "ABCD!EF"), "FECD");
+    }
+
+    #[test]
+    fn tree_plru_by_hand() {
+        // After A–D the root and both leaves point left: A's way goes, then (root right, its node left) C's.
+        assert_eq!(play(Replacement::TreePlru, 4, "ABCDE"), "EBCD");
+        assert_eq!(play(Replacement::TreePlru, 4, "ABCDEF"), "EBFD");
+        // A hit of A turns root and left node away from it: C goes, though A and B are older. LRU would take B.
+        assert_eq!(play(Replacement::TreePlru, 4, "ABCDAE"), "ABED");
+        assert_eq!(play(Replacement::TreePlru, 2, "ABAC"), "AC");
+    }
+
+    #[test]
+    fn random_is_its_generator() {
+        let mut rng = SplitMix64::new(7);
+        let mut ways: Vec<char> = "ABCD".chars().collect();
+        for letter in "EFGH".chars() {
+            ways[rng.next_way(4) as usize] = letter;
+        }
+        assert_eq!(play(Replacement::Random, 4, "ABCDEFGH"), ways.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn nibbles_and_ring_agree() {
+        for ways in [1u32, 2, 3, 8, 12, 16] {
+            let mut nibbles = Policy::new(Replacement::Lru, 1, ways, SplitMix64::new(0));
+            let mut ring = Policy { ways, state: State::Ring(Ring::new(1, ways)) };
+            let mut valid = vec![false; ways as usize];
+            let mut rng = SplitMix64::new(u64::from(ways));
+            for _ in 0..2000 {
+                let way = rng.next_way(ways);
+                match rng.next_way(4) {
+                    0 if valid[way as usize] => {
+                        valid[way as usize] = false;
+                        nibbles.invalidated(0, way, |w| valid[w as usize]);
+                        ring.invalidated(0, way, |w| valid[w as usize]);
+                    }
+                    1 if valid[way as usize] => {
+                        nibbles.touch(0, way);
+                        ring.touch(0, way);
+                    }
+                    _ => {
+                        let victim = nibbles.victim(0, || None);
+                        assert_eq!(victim, ring.victim(0, || None));
+                        let lowest_invalid = valid.iter().position(|v| !v);
+                        assert!(lowest_invalid.is_none_or(|lowest| lowest as u32 == victim));
+                        valid[victim as usize] = true;
+                        nibbles.touch(0, victim);
+                        ring.touch(0, victim);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! One process's (or the kernel's) address space: mappings, size decisions, sites, live allocations.
+
+use std::collections::BTreeMap;
+
+use lookaside_machine::TableFormat;
+use lookaside_trace::{Event, MapSource, SiteId};
+
+use crate::fasthash::FastMap;
+use crate::os::KERNEL_SPACE;
+use crate::pages::{Pages, NONE};
+use crate::plan::{Plan, BASE, BASE_SHIFT, HUGE};
+use crate::{AddressRange, PagePolicy};
+
+/// One address space.
+#[derive(Debug)]
+pub(crate) struct Space {
+    /// Process id; 0 for the kernel.
+    pub(crate) process: u32,
+    /// Space number as `os.rs` takes it.
+    pub(crate) number: u64,
+    pub(crate) pages: Pages,
+    /// By first byte.
+    pub(crate) mappings: BTreeMap<u64, Mapping>,
+    /// First byte and end of the heap, as `Brk` said last.
+    pub(crate) heap: Option<(u64, u64)>,
+    pub(crate) sites: FastMap<SiteId, Vec<u64>>,
+    /// Live allocations of 64 KiB and more: length and object, by first byte.
+    pub(crate) allocations: BTreeMap<u64, (u64, u32)>,
+    /// Accesses by kind.
+    pub(crate) accesses: [u64; 3],
+    /// The last `Totals`: loads, stores, instructions.
+    pub(crate) totals: Option<[u64; 3]>,
+}
+
+/// A mapping or the part of one that is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) end: u64,
+    /// Index in the list of regions.
+    pub(crate) region: u32,
+    pub(crate) kind: MappingKind,
+}
+
+/// What matters of a mapping's source to the OS model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MappingKind {
+    Anonymous,
+    Heap,
+    Other,
+}
+
+impl From<&MapSource> for MappingKind {
+    fn from(source: &MapSource) -> Self {
+        match source {
+            MapSource::Anonymous => Self::Anonymous,
+            MapSource::Heap => Self::Heap,
+            MapSource::File { .. } | MapSource::Stack => Self::Other,
+        }
+    }
+}
+
+impl Space {
+    pub(crate) fn process(process: u32, plan: &Plan) -> Self {
+        Self::new(process, u64::from(process), plan)
+    }
+
+    pub(crate) fn kernel(plan: &Plan) -> Self {
+        Self::new(0, KERNEL_SPACE, plan)
+    }
+
+    fn new(process: u32, number: u64, plan: &Plan) -> Self {
+        Self {
+            process,
+            number,
+            pages: Pages::new(plan.leaf_shift[HUGE]),
+            mappings: BTreeMap::new(),
+            heap: None,
+            sites: FastMap::default(),
+            allocations: BTreeMap::new(),
+            accesses: [0; 3],
+            totals: None,
+        }
+    }
+
+    pub(crate) fn is_kernel(&self) -> bool {
+        self.number == KERNEL_SPACE
+    }
+
+    /// The region that holds this address, [`NONE`] if no mapping is known.
+    pub(crate) fn region_at(&self, va: u64) -> u32 {
+        match self.mappings.range(..=va).next_back() {
+            Some((_, mapping)) if va < mapping.end => mapping.region,
+            _ => NONE,
+        }
+    }
+
+    /// The object that the whole page lies in, [`NONE`] if in none.
+    pub(crate) fn object_over(&self, start: u64, end: u64) -> u32 {
+        match self.allocations.range(..=start).next_back() {
+            Some((&first, &(len, object))) if end <= first.saturating_add(len) => object,
+            _ => NONE,
+        }
+    }
+
+    /// The size class of the page at `va`, deciding it if this is the first touch.
+    #[inline]
+    pub(crate) fn class_at(&mut self, va: u64, policy: &PagePolicy, huge_shift: u32) -> usize {
+        if *policy == PagePolicy::Base {
+            return BASE;
+        }
+        if let Some(class) = self.pages.decided(va) {
+            return class;
+        }
+        let start = va >> huge_shift << huge_shift;
+        let end = start + (1 << huge_shift);
+        let class = if self.may_be_huge(start, end, policy) { HUGE } else { BASE };
+        self.pages.decide(va, class);
+        class
+    }
+
+    fn may_be_huge(&self, start: u64, end: u64, policy: &PagePolicy) -> bool {
+        let selected = match policy {
+            PagePolicy::Base => false,
+            PagePolicy::Thp => true,
+            PagePolicy::Selective(ranges) => ranges.iter().any(|range| self.selects(range, start, end)),
+        };
+        if !selected {
+            return false;
+        }
+        match self.mappings.range(..end).next_back() {
+            Some((&first, mapping)) if start < mapping.end => {
+                first <= start && end <= mapping.end && mapping.kind != MappingKind::Other
+            }
+            _ => true,
+        }
+    }
+
+    /// Does a range, widened to huge-page bounds, hold these?
+    fn selects(&self, range: &AddressRange, start: u64, end: u64) -> bool {
+        let of_process = match range.process {
+            None => true,
+            Some(process) => !self.is_kernel() && process == self.process,
+        };
+        of_process && range.start < range.end && range.start < end && start < range.end
+    }
+
+    /// Whether a known mapping overlaps the range.
+    pub(crate) fn has_mapping_in(&self, start: u64, end: u64) -> bool {
+        self.mappings.range(..end).next_back().is_some_and(|(_, mapping)| start < mapping.end)
+    }
+
+    /// Cuts the range out of the mappings.
+    pub(crate) fn cut_mappings(&mut self, start: u64, end: u64) {
+        let overlapping: Vec<(u64, Mapping)> = self
+            .mappings
+            .range(..end)
+            .rev()
+            .take_while(|(_, mapping)| start < mapping.end)
+            .map(|(&first, &mapping)| (first, mapping))
+            .collect();
+        for (first, mapping) in overlapping {
+            self.mappings.remove(&first);
+            if first < start {
+                self.mappings.insert(first, Mapping { end: start, ..mapping });
+            }
+            if end < mapping.end {
+                self.mappings.insert(end, mapping);
+            }
+        }
+    }
+
+    /// Joins the heap mapping that begins here with the one that ends here.
+    pub(crate) fn join_heap(&mut self, at: u64) {
+        let Some(&new) = self.mappings.get(&at) else { return };
+        if let Some((_, before)) = self.mappings.range_mut(..at).next_back() {
+            if before.end == at && before.kind == MappingKind::Heap {
+                before.end = new.end;
+                self.mappings.remove(&at);
+            }
+        }
+    }
+
+    /// Notes the totals of an event; others are not for here.
+    pub(crate) fn set_totals(&mut self, event: &Event) {
+        if let Event::Totals { loads, stores, instructions, .. } = *event {
+            self.totals = Some([loads, stores, instructions]);
+        }
+    }
+}
+
+/// An event's range cut to the format's addresses and widened to whole base pages; `None` if empty.
+pub(crate) fn page_range(format: TableFormat, addr: u64, len: u64) -> Option<(u64, u64)> {
+    if len == 0 {
+        return None;
+    }
+    let limit = 1u64 << format.address_bits();
+    let start = addr & (limit - 1);
+    let end = start.saturating_add(len).min(limit);
+    let mask = (1 << BASE_SHIFT) - 1;
+    Some((start & !mask, (end + mask) & !mask))
+}
