@@ -132,4 +132,19 @@ proptest! {
         prop_assert!(preset(name).is_ok());
         prop_assert!(reason.contains(name) && !reason.contains('\n'));
     }
+
+    #[test]
+    fn any_text_may_stand_for_cpuinfo(
+        lines in proptest::collection::vec(
+            (
+                proptest::sample::select(vec!["vendor_id", "cpu family", "model", "CPU implementer", "CPU part", "x"]),
+                proptest::sample::select(vec![":", "\t: ", "", " : 0x"]),
+                prop_oneof![".{0,8}", any::<u64>().prop_map(|n| n.to_string())],
+            ),
+            0..8,
+        ),
+    ) {
+        let text: String = lines.iter().map(|(key, colon, value)| format!("{key}{colon}{value}\n")).collect();
+        prop_assert!(preset(nearest(&text).0).is_ok());
+    }
 }

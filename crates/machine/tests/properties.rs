@@ -235,6 +235,9 @@ proptest! {
         let again = parse(&text, "again.toml");
         prop_assert_eq!(again.as_ref(), Ok(&machine), "{}", text);
         prop_assert_eq!(machine.with_overrides(&[]), Ok(machine.clone()));
+        // Results carry their machine as JSON.
+        let json = serde_json::to_string(&machine).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<Machine>(&json).unwrap(), &machine);
         prop_assert!(describe(&machine).lines().count() > 5);
     }
 
