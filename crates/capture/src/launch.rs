@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
+use tempfile::TempDir;
 
 use crate::wire::Processes;
 use crate::{CaptureError, ChildEnd, Control};
@@ -60,8 +61,8 @@ pub(crate) struct Launched {
     processes: Processes,
     /// What its processes run: the tool or the emulator. Nothing else is ever killed.
     executables: Vec<PathBuf>,
-    /// Removed when the recording is.
-    _folder: Option<tempfile::TempDir>,
+    /// Folders that the recorder needs; removed after the recording.
+    _folders: Vec<TempDir>,
 }
 
 struct State {
@@ -76,11 +77,11 @@ impl Launched {
         child: Child,
         processes: Processes,
         executables: Vec<PathBuf>,
-        folder: Option<tempfile::TempDir>,
+        folders: Vec<TempDir>,
     ) -> Launched {
         let state = Arc::new(Mutex::new(State { child, end: None, stopping: false }));
         let pid = lock(&state).child.id();
-        Launched { pid, state, processes, executables, _folder: folder }
+        Launched { pid, state, processes, executables, _folders: folders }
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! A recording is a [`Source`](lookaside_trace::Source) that yields blocks **while the program runs**.
 
-#[allow(dead_code)] // until the backends land
 mod launch;
 mod program;
 mod qemu;
@@ -11,7 +10,6 @@ mod sample;
 #[allow(dead_code, reason = "function bounds and code are for the sampler")]
 mod symbols;
 mod valgrind;
-#[allow(dead_code)]
 pub mod wire;
 
 use program::Isa;

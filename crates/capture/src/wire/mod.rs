@@ -8,8 +8,12 @@ mod mirror;
 mod processes;
 
 use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
 
 use lookaside_trace::{Block, Damage, Event, Granularity, Source, TraceError, TraceInfo};
+
+use tempfile::TempDir;
 
 use mirror::Mirror;
 pub use processes::Processes;
@@ -48,6 +52,7 @@ pub struct WireReader<R> {
     mirror: Mirror,
     processes: Processes,
     damage: Vec<Damage>,
+    messages: Option<Arc<TempDir>>,
 }
 
 impl<R: Read> WireReader<R> {
@@ -64,7 +69,13 @@ impl<R: Read> WireReader<R> {
             mirror,
             processes: Processes::default(),
             damage: Vec::new(),
+            messages: None,
         }
+    }
+
+    /// The recorder writes its own messages into files of this folder; what it has to complain of is told at the end.
+    pub(crate) fn keep_messages(&mut self, folder: Arc<TempDir>) {
+        self.messages = Some(folder);
     }
 
     /// The processes that are being recorded, for whoever has to end them.
@@ -121,6 +132,9 @@ impl<R: Read> WireReader<R> {
                 "process {process} ended without a last word (killed?): its last accesses and totals are missing"
             );
             self.note(0, reason);
+        }
+        for message in self.messages.take().map(|folder| first_lines(folder.path())).unwrap_or_default() {
+            self.note(0, message);
         }
     }
 
@@ -200,6 +214,22 @@ impl<R: Read> Source for WireReader<R> {
     fn damage(&self) -> &[Damage] {
         &self.damage
     }
+}
+
+/// First line with a word in it of each file.
+fn first_lines(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut texts: Vec<String> = files.filter_map(|file| std::fs::read(file.path()).ok()).map(first_line).collect();
+    texts.retain(|text| !text.is_empty());
+    texts.sort();
+    texts
+}
+
+fn first_line(text: Vec<u8>) -> String {
+    let text = String::from_utf8_lossy(&text);
+    // Valgrind begins its lines with `==123== `.
+    let lines = text.lines().map(|line| line.trim_start_matches(|c: char| c == '=' || c.is_ascii_digit()).trim());
+    lines.into_iter().find(|line| line.contains(char::is_alphabetic)).unwrap_or_default().to_owned()
 }
 
 struct Header {

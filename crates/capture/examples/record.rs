@@ -1,0 +1,79 @@
+//! Records a program and throws the accesses away: `record [--byte|--line|--page] [--classes N] [--data] [--apart] [--unified] PROGRAM…`.
+//! Prints what came and how fast; for measuring recorders.
+
+use std::time::Instant;
+
+use lookaside_capture::{start, ChildEnd, Request, Target};
+use lookaside_trace::{Block, Event, Granularity};
+
+fn main() {
+    let mut request = Request {
+        target: Target::Command(vec![]),
+        backend: None,
+        granularity: Granularity::Page,
+        filter_log2_classes: 0,
+        filter_stores_apart: false,
+        filter_unified: false,
+        fetches: true,
+        sample_hz: 2000,
+    };
+    let mut words = std::env::args_os().skip(1).peekable();
+    while let Some(word) = words.next_if(|word| word.to_string_lossy().starts_with("--")) {
+        match &*word.to_string_lossy() {
+            "--byte" => request.granularity = Granularity::Byte,
+            "--line" => request.granularity = Granularity::Line,
+            "--page" => request.granularity = Granularity::Page,
+            "--data" => request.fetches = false,
+            "--apart" => request.filter_stores_apart = true,
+            "--unified" => request.filter_unified = true,
+            "--classes" => {
+                let n = words.next().and_then(|n| n.to_str().and_then(|n| n.parse().ok()));
+                request.filter_log2_classes = n.unwrap_or(0);
+            }
+            other => {
+                eprintln!("{other}: unknown option");
+                std::process::exit(2);
+            }
+        }
+    }
+    request.target = Target::Command(words.collect());
+    let begin = Instant::now();
+    let mut recording = start(&request).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        std::process::exit(1);
+    });
+    recording.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    let (mut block, mut records, mut accesses, mut events, mut blocks) = (Block::default(), 0u64, 0u64, 0u64, 0u64);
+    loop {
+        match recording.source.next_block(&mut block) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                eprintln!("{error}");
+                break;
+            }
+        }
+        blocks += 1;
+        records += block.len() as u64;
+        accesses += block.accesses();
+        events += block.events.len() as u64;
+        for (_, event) in &block.events {
+            if let Event::Repeats { count, .. } = event {
+                accesses += count;
+            }
+        }
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    recording.source.damage().iter().for_each(|damage| eprintln!("damage: {}", damage.reason));
+    eprintln!(
+        "{seconds:.2} s, {accesses} accesses ({:.1} M/s), {records} records ({:.1} M/s), {events} events, {blocks} blocks",
+        accesses as f64 / seconds / 1e6,
+        records as f64 / seconds / 1e6
+    );
+    match recording.control.wait() {
+        Ok(ChildEnd::Code(code)) => std::process::exit(code),
+        Ok(ChildEnd::Signal(signal)) => std::process::exit(128 + signal),
+        Ok(ChildEnd::Detached) => {}
+        Err(error) => eprintln!("{error}"),
+    }
+}

@@ -1,0 +1,106 @@
+//! Exact recording by our Valgrind tool (`valgrind/` in the source tree).
+
+mod tool;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::Arc;
+
+use lookaside_trace::Granularity;
+
+use crate::launch::{Launched, Pipe};
+use crate::program::{self, Isa};
+use crate::wire::{self, WireReader, MAX_LOG2_CLASSES};
+use crate::{Backend, CaptureError, Recording, Request, Target};
+
+/// What is missing for this backend, with the line that installs it; `None` = all is there.
+pub(crate) fn missing() -> Option<String> {
+    tool::find().err()
+}
+
+/// Starts the program under Valgrind.
+pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
+    let refused = |reason: String| CaptureError::Backend { backend: "valgrind", reason };
+    let Target::Command(command) = &request.target else {
+        return Err(refused("can't watch a process that runs already; use --backend sample".into()));
+    };
+    if request.filter_log2_classes > MAX_LOG2_CLASSES {
+        return Err(refused(format!(
+            "2^{} filter classes, the most is 2^{MAX_LOG2_CLASSES}",
+            request.filter_log2_classes
+        )));
+    }
+    let program = program::inspect(command)?;
+    let name = command[0].to_string_lossy();
+    match program.isa {
+        Isa::Native => {}
+        Isa::Foreign(isa) => return Err(refused(format!("{name} is a program for {isa}; use --backend qemu"))),
+        Isa::Unknown(machine) => return Err(refused(format!("{name} is a program for ELF machine {machine}"))),
+    }
+    if program.privileged {
+        return Err(refused(format!("{name} is setuid or setgid, which Valgrind can't run; use --backend sample")));
+    }
+    let tool = tool::find().and_then(|found| found.build()).map_err(refused)?;
+    let folder = tempfile::Builder::new()
+        .prefix("lookaside-")
+        .tempdir()
+        .map_err(|source| CaptureError::Io { what: "making a folder for Valgrind's messages".into(), source })?;
+    let pipe = Pipe::new()?;
+    let recorder = recorder(request, command, &tool, folder.path(), &pipe)?;
+    let (reader, child) = pipe.spawn(recorder)?;
+
+    let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let info = wire::info(request, "valgrind", words);
+    let mut source = WireReader::new(File::from(reader), info, request.filter_unified);
+    let folder = Arc::new(folder);
+    source.keep_messages(Arc::clone(&folder));
+    let mut notes =
+        vec!["Valgrind runs the threads one at a time; accesses of the kernel within system calls are not seen"
+            .to_string()];
+    if program.is_static {
+        notes.push(format!("{name} is statically linked: its heap allocations can't be told apart"));
+    }
+    let control = Launched::new(child, source.processes(), vec![tool.executable], tool.temporary.into_iter().collect());
+    Ok(Recording { source: Box::new(source), control: Box::new(control), backend: Backend::Valgrind, notes })
+}
+
+fn recorder(
+    request: &Request,
+    command: &[OsString],
+    tool: &tool::Tool,
+    messages: &std::path::Path,
+    pipe: &Pipe,
+) -> Result<Command, CaptureError> {
+    let inode = rustix::fs::fstat(&pipe.writer)
+        .map_err(|error| CaptureError::Io { what: "looking at a pipe".into(), source: error.into() })?
+        .st_ino;
+    let granularity = match request.granularity {
+        Granularity::Byte => "byte",
+        Granularity::Line => "line",
+        Granularity::Page => "page",
+    };
+    let switch = |name: &str, on: bool| format!("--{name}={}", if on { "yes" } else { "no" });
+    let mut log = OsString::from("--log-file=");
+    // `%` is Valgrind's sign for what it fills in.
+    log.push(messages.to_string_lossy().replace('%', "%%"));
+    log.push("/%p");
+    let mut recorder = Command::new(&tool.valgrind);
+    recorder
+        .env("VALGRIND_LIB", &tool.folder)
+        // Before all else: no options from the user's `.valgrindrc` and `VALGRIND_OPTS`, which are for other tools.
+        .arg("--command-line-only=yes")
+        .args(["--tool=lookaside", "-q", "--vgdb=no", "--trace-children=yes", "--default-suppressions=no"])
+        .arg(log)
+        .arg(format!("--wire-fd={}", pipe.writer.as_raw_fd()))
+        .arg(format!("--wire-inode={inode}"))
+        .arg(format!("--granularity={granularity}"))
+        .arg(format!("--classes={}", request.filter_log2_classes))
+        .arg(switch("stores-apart", request.filter_stores_apart))
+        .arg(switch("unified", request.filter_unified))
+        .arg(switch("fetches", request.fetches))
+        .arg("--")
+        .args(command);
+    Ok(recorder)
+}
