@@ -1,10 +1,10 @@
 //! Writes the report of a hand-made analysis: `cargo run -p lookaside-report --example sample`.
-//! Arguments: `exact`, `sampled`, `tiny` or `empty`, then the width of the terminal, or `json`.
+//! Arguments: `exact`, `sampled`, `tiny` or `empty`, then the width of the terminal, `html` or `json`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use lookaside_report::{json, terminal, Style};
+use lookaside_report::{html, json, terminal, Style};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -16,6 +16,7 @@ fn main() {
     };
     let text = match arguments.next().as_deref() {
         Some("json") => json::render(&analysis),
+        Some("html") => html::render(&analysis),
         width => {
             let width = width.and_then(|width| width.parse().ok()).unwrap_or(100);
             terminal::render(&analysis, &Style { width, plots: true, color: true, ..Style::default() })

@@ -85,8 +85,8 @@ pub fn command(analysis: &Analysis) -> String {
     }
 }
 
-/// How the program was seen, in words.
-pub fn seeing(seeing: &Seeing) -> String {
+/// How the program was seen: in a word, and what to know of it.
+pub fn seeing(seeing: &Seeing) -> (&'static str, String) {
     match seeing {
         Seeing::Exact { recorder, granularity } => {
             let by = if recorder.is_empty() { String::new() } else { format!(" by {recorder}") };
@@ -95,13 +95,16 @@ pub fn seeing(seeing: &Seeing) -> String {
                 Granularity::Line => "line-granular (64 bytes)",
                 Granularity::Page => "page-granular (4 KiB)",
             };
-            format!("exact: every access{by}, {fine}, through the model")
+            ("exact", format!("every access{by}, {fine}, through the model"))
         }
-        Seeing::Sampled { period_ns, samples, resolved } => format!(
-            "sampled by the clock, an estimate: {} samples, one each {}; the data address was found for {}",
-            num::grouped(*samples),
-            num::seconds(*period_ns as f64 / 1e9),
-            num::percent(num::share(*resolved as f64, *samples as f64)),
+        Seeing::Sampled { period_ns, samples, resolved } => (
+            "sampled, an estimate",
+            format!(
+                "{} samples by the clock, one each {}; the data address was found for {}",
+                num::grouped(*samples),
+                num::seconds(*period_ns as f64 / 1e9),
+                num::percent(num::share(*resolved as f64, *samples as f64)),
+            ),
         ),
     }
 }
@@ -170,6 +173,15 @@ pub fn curve_points(curve: &MissCurve) -> Vec<(f64, f64)> {
         .map(|&(entries, misses)| (entries as f64, num::per_kilo(misses as f64, curve.accesses)))
         .filter(|(_, y)| y.is_finite())
         .collect()
+}
+
+/// A row's name, or a word that it has none.
+pub fn name(row: &NamedCost) -> &str {
+    if row.name.is_empty() {
+        "(no name)"
+    } else {
+        &row.name
+    }
 }
 
 /// The weight by which rows are ranked and shares are given.

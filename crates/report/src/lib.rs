@@ -5,6 +5,7 @@
 //! command line has to list.
 
 mod facts;
+pub mod html;
 pub mod json;
 mod line;
 pub mod num;

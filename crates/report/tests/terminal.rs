@@ -79,7 +79,7 @@ fn one_screen_from_100_columns_on() {
         crowded.remedies.extend(crowded.remedies.clone());
         crowded.notes.extend(crowded.notes.clone());
     }
-    for width in 100..=160 {
+    for width in (100..=160).step_by(12) {
         for plots in [false, true] {
             let lines = terminal::render(&crowded, &Style { width, plots, ..WIDE }).lines().count();
             assert!(lines <= 45, "{lines} lines at {width} columns");
@@ -102,7 +102,7 @@ fn colour_changes_nothing_but_colour() {
 #[test]
 fn an_estimate_says_so() {
     let text = terminal::render(&common::sampled(), &WIDE);
-    assert!(text.contains("sampled by the clock, an estimate: 31,402 samples"));
+    assert!(text.contains("sampled, an estimate: 31,402 samples by the clock"));
     assert!(text.contains("ESTIMATE, LRU"));
     assert!(!text.contains("Translation costs"));
     assert!(!text.contains("walks left"));
@@ -138,7 +138,7 @@ fn simulate_one_and_several_machines() {
 #[test]
 fn no_line_is_longer_than_the_width() {
     for analysis in [common::exact(), common::sampled(), common::tiny(), common::empty()] {
-        for width in 60..=160 {
+        for width in (60..=160).step_by(10) {
             for plots in [false, true] {
                 let style = Style { width, plots, ..WIDE };
                 let text = terminal::render(&analysis, &style)

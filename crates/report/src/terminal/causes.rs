@@ -69,9 +69,8 @@ pub fn lines(analysis: &Analysis, kinds: &[(Kind, usize)], width: usize) -> Vec<
         let several = facts::several_processes(kind.rows);
         for row in kind.rows.iter().take(*top) {
             let mut cells = measures(analysis, row, rates, sizes);
-            let name = if row.name.is_empty() { "(no name)" } else { &row.name };
             let process = if several { format!("[{}] ", row.process) } else { String::new() };
-            cells.push(Cell::from(process + name));
+            cells.push(Cell::from(process + facts::name(row)));
             table.row(cells);
         }
         if let Some((share, text)) = rest(analysis, kind, *top) {

@@ -20,9 +20,9 @@ pub fn lines(analysis: &Analysis, width: usize) -> Vec<Line> {
     if !analysis.machine_reason.is_empty() {
         known_as += &format!("; {}", analysis.machine_reason);
     }
-    let seeing = facts::seeing(&analysis.seeing);
+    let (kind, words) = facts::seeing(&analysis.seeing);
     let mut facts: Vec<(&str, Paint, String)> = vec![
-        ("seen", if facts::is_sampled(analysis) { Paint::Warn } else { Paint::Plain }, seeing),
+        ("seen", if facts::is_sampled(analysis) { Paint::Warn } else { Paint::Plain }, format!("{kind}: {words}")),
         ("machine", Paint::Plain, known_as),
     ];
     if !facts::is_sampled(analysis) {

@@ -1,0 +1,57 @@
+//! The analysis as one self-contained page: no network, no script needed, light and dark, narrow and wide.
+
+mod causes;
+mod curve;
+mod heat;
+mod method;
+mod parts;
+mod summary;
+mod walks;
+
+use lookaside_techniques::Analysis;
+
+use crate::facts;
+use parts::Esc;
+
+/// Draws the whole analysis as an HTML page that is well-formed XML too. Same analysis, same text.
+/// All names in it are escaped, and its content policy lets nothing be loaded from anywhere.
+pub fn render(analysis: &Analysis) -> String {
+    let mut page = format!(
+        r#"<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"/>
+<title>Translation cost: {}</title>
+<style>/*<![CDATA[*/
+{}/*]]>*/</style></head>
+<body>
+"#,
+        Esc(&facts::command(analysis)),
+        include_str!("style.css")
+    );
+    page += &summary::header(analysis);
+    page += "<main>\n";
+    page += &summary::cards(analysis);
+    page += &causes::remedies(analysis);
+    page += &pair(&curve::section(analysis), &walks::section(analysis));
+    page += &heat::section(analysis);
+    page += &causes::attributed(analysis);
+    if !facts::is_sampled(analysis) {
+        page += &causes::rows(analysis);
+    }
+    page += &method::section(analysis);
+    page += &format!(
+        "</main>\n<footer>Made by Lookaside {}. The same data for programs: --json.</footer>\n<script>//<![CDATA[\n{}//]]></script>\n</body></html>\n",
+        Esc(&analysis.version),
+        include_str!("script.js")
+    );
+    page
+}
+
+/// Two sections beside each other where there is room, or the one that there is.
+fn pair(left: &str, right: &str) -> String {
+    if left.is_empty() || right.is_empty() {
+        return format!("{left}{right}");
+    }
+    format!("<div class=\"pair\">{left}{right}</div>\n")
+}
