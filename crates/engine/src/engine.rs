@@ -178,7 +178,10 @@ impl Engine {
         let va = access.addr & plan.address_mask;
         let space = if global { KERNEL } else { run.space };
         let class = self.spaces[space].class_at(va, &self.setup.os.pages, plan.leaf_shift[1]);
-        if self.marks_every_access {
+        // Without tag `global` a kernel page's entry may serve a user address that was never walked for, where
+        // either of them is not canonical.
+        self.marks_every_access |= global && va & plan.kernel_bit == 0 && plan.kernel_bit != 0;
+        if self.marks_every_access || va & plan.kernel_bit != 0 {
             self.spaces[space].pages.touch(va, class);
         }
 
@@ -266,7 +269,7 @@ impl Engine {
             reached[at] += 1;
             for &array in &level.arrays {
                 let tlb = &plan.tlbs[array];
-                let locked = is_locked(tlb, run.process, va, level.shift);
+                let locked = is_locked(tlb, run.process, global, va, level.shift);
                 let hit = locked || {
                     let wanted = tlb.wanted(plan, held_under(tlb, global, run.id), run.hw, va, level.shift);
                     let instance = &mut self.parts.tlbs[run.slots.tlbs[array]];
@@ -409,8 +412,10 @@ fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
 }
 
 #[inline]
-fn is_locked(tlb: &TlbPlan, process: u32, va: u64, shift: u32) -> bool {
-    tlb.locks.iter().any(|lock| lock.va >> shift == va >> shift && lock.process.is_none_or(|p| p == process))
+fn is_locked(tlb: &TlbPlan, process: u32, global: bool, va: u64, shift: u32) -> bool {
+    tlb.locks.iter().any(|lock| {
+        lock.va >> shift == va >> shift && lock.global == global && lock.process.is_none_or(|p| p == process)
+    })
 }
 
 /// Physical address of a byte.

@@ -1,12 +1,14 @@
 //! What events do to the model (`SEMANTICS.md` §10).
 
+use std::sync::Arc;
+
 use lookaside_trace::{Event, MapSource, SiteId};
 
 use crate::engine::Engine;
 use crate::fasthash::FastMap;
 use crate::os::{is_global, translated};
 use crate::plan::BASE;
-use crate::rows::{Region, Rows, OBJECT_BYTES};
+use crate::rows::OBJECT_BYTES;
 use crate::space::{page_range, Mapping, Space};
 use crate::Detail;
 
@@ -20,8 +22,7 @@ impl Engine {
         match *event {
             Event::Map { addr, len, ref source, site, .. } => {
                 if let Some((start, end)) = page_range(format, addr, len) {
-                    let frames = self.frames(space, site);
-                    self.map(space, start, end, source, &frames);
+                    self.map(space, start, end, Arc::new(source.clone()), site);
                 }
             }
             Event::Unmap { addr, len } => {
@@ -71,13 +72,14 @@ impl Engine {
         self.spaces[space].sites.get(&site).cloned().unwrap_or_default()
     }
 
-    fn map(&mut self, space: usize, start: u64, end: u64, source: &MapSource, frames: &[u64]) {
+    fn map(&mut self, space: usize, start: u64, end: u64, source: Arc<MapSource>, site: SiteId) {
         if self.spaces[space].has_mapping_in(start, end) {
             self.unmap(space, start, end);
         }
+        let frames = self.frames(space, site);
         let owner = &mut self.spaces[space];
-        let region = self.rows.region(owner.process, start, end, source, frames);
-        owner.mappings.insert(start, Mapping { end, region, kind: source.into() });
+        let region = self.rows.region(owner.process, start, end, &source, &frames);
+        owner.mappings.insert(start, Mapping { end, region, source, site });
     }
 
     fn unmap(&mut self, space: usize, start: u64, end: u64) {
@@ -112,16 +114,15 @@ impl Engine {
     fn remap(&mut self, space: usize, old: (u64, u64), new: (u64, u64)) {
         let format = self.plan.format;
         let first = translated(format, old.0);
-        let region = self.spaces[space].region_at(first);
-        let (source, frames) = match self.rows.regions.get(region as usize) {
-            Some(region) => (region.source.clone(), region.site.clone()),
-            None => (MapSource::Anonymous, Vec::new()),
+        let (source, site) = match self.spaces[space].mapping_at(first) {
+            Some(mapping) => (Arc::clone(&mapping.source), mapping.site),
+            None => (Arc::new(MapSource::Anonymous), 0),
         };
         if let Some((start, end)) = page_range(format, old.0, old.1) {
             self.unmap(space, start, end);
         }
         if let Some((start, end)) = page_range(format, new.0, new.1) {
-            self.map(space, start, end, &source, &frames);
+            self.map(space, start, end, source, site);
         }
     }
 
@@ -135,7 +136,7 @@ impl Engine {
         match self.spaces[space].heap {
             Some((known, old_end)) if known == start => {
                 if end > old_end {
-                    self.map(space, old_end, end, &MapSource::Heap, &[]);
+                    self.map(space, old_end, end, Arc::new(MapSource::Heap), 0);
                     self.spaces[space].join_heap(old_end);
                 } else if end < old_end {
                     self.unmap(space, end, old_end);
@@ -146,7 +147,7 @@ impl Engine {
                     self.unmap(space, old_start, old_end);
                 }
                 if start < end {
-                    self.map(space, start, end, &MapSource::Heap, &[]);
+                    self.map(space, start, end, Arc::new(MapSource::Heap), 0);
                 }
             }
         }
@@ -163,22 +164,24 @@ impl Engine {
     }
 
     fn fork(&mut self, parent: u32, child: u32) {
+        if parent == child {
+            return;
+        }
         let (from, to) = (self.space(parent), self.space(child));
-        if from != to {
-            self.forget(to);
-            self.invalidate_uncounted(to);
-            let Some((parent, child)) = pair(&mut self.spaces, from, to) else { return };
+        self.forget(to);
+        self.invalidate(to, None);
+        if let Some((parent, child)) = pair(&mut self.spaces, from, to) {
             child.pages.copy_from(&parent.pages);
             child.heap = parent.heap;
             child.sites = parent.sites.clone();
             let mut regions = FastMap::default();
             for (&start, mapping) in &parent.mappings {
                 let region = *regions.entry(mapping.region).or_insert_with(|| {
-                    let Region { source, site, .. } = self.rows.regions[mapping.region as usize].clone();
-                    self.rows.region(child.process, start, mapping.end, &source, &site)
+                    let site = self.rows.regions[mapping.region as usize].site.clone();
+                    self.rows.region(child.process, start, mapping.end, &mapping.source, &site)
                 });
                 self.rows.widen_region(region, start, mapping.end);
-                child.mappings.insert(start, Mapping { region, ..*mapping });
+                child.mappings.insert(start, Mapping { region, ..mapping.clone() });
             }
             for (&addr, &(len, object)) in &parent.allocations {
                 let site = self.rows.objects[object as usize].site.clone();
@@ -188,24 +191,24 @@ impl Engine {
         self.shoot_down(from, None);
     }
 
-    fn invalidate_uncounted(&mut self, space: usize) {
-        let counted = self.counts.invalidated.clone();
-        self.invalidate(space, None);
-        self.counts.invalidated = counted;
-    }
-
     fn allocate(&mut self, space: usize, addr: u64, len: u64, site: SiteId) {
-        if self.setup.detail == Detail::Rows && len >= OBJECT_BYTES {
-            let format = self.plan.format;
+        if self.setup.detail == Detail::Totals {
+            return;
+        }
+        let addr = translated(self.plan.format, addr);
+        let len = len.min(self.plan.address_mask - addr + 1);
+        self.rows.end_overlapped(&mut self.spaces[space], addr, len);
+        if len >= OBJECT_BYTES {
             let site = self.frames(space, site);
-            let addr = translated(format, addr);
-            let len = len.min((1u64 << format.address_bits()) - addr);
             self.rows.allocate(&mut self.spaces[space], addr, len, site);
         }
     }
 
     fn repeats(&mut self, space: usize, thread: usize, addr: u64, count: u64) {
         const LOAD: usize = lookaside_trace::Kind::Load as usize;
+        if count == 0 {
+            return;
+        }
         let va = translated(self.plan.format, addr);
         let owner = if is_global(self.plan.format, addr) { crate::engine::KERNEL } else { space };
         let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
@@ -213,10 +216,10 @@ impl Engine {
         self.count_repeats(LOAD, class, count, first);
         self.spaces[space].accesses[LOAD] += count;
         self.threads[thread].accesses += count;
+        self.spaces[owner].pages.count(va, class);
         if self.setup.detail == Detail::Rows {
-            if let Some(page) = Rows::live_page(&mut self.spaces[owner], va, class) {
-                self.rows.pages[page].accesses += count;
-            }
+            let shift = self.plan.leaf_shift[class];
+            self.rows.add_repeats(&mut self.spaces[owner], owner as u32, va, class, shift, count);
         }
     }
 }

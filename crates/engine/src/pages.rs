@@ -68,8 +68,7 @@ impl RowSlot<'_> {
         }
     }
 
-    pub(crate) fn set(self, row: u32) {
-        *self.row = row;
+    pub(crate) fn make_live(self) {
         match self.live {
             LiveBit::Chunk(word, bit) => *word |= bit,
             LiveBit::Range(live) => *live = true,
@@ -105,19 +104,26 @@ impl Pages {
         if class == BASE {
             let chunk = self.chunk_at(va);
             let (word, bit) = bit_of(va);
-            let chunk = &mut self.chunks[chunk];
-            chunk.touched[word] |= bit;
-            if chunk.ever[word] & bit == 0 {
-                chunk.ever[word] |= bit;
-                self.ever[BASE] += 1;
-            }
+            self.chunks[chunk].touched[word] |= bit;
+        } else {
+            self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN).touched = true;
+        }
+        self.count(va, class);
+    }
+
+    /// Counts the page of this class at `va` among those ever touched.
+    #[inline]
+    pub(crate) fn count(&mut self, va: u64, class: usize) {
+        if class == BASE {
+            let chunk = self.chunk_at(va);
+            let (word, bit) = bit_of(va);
+            let ever = &mut self.chunks[chunk].ever[word];
+            self.ever[BASE] += u64::from(*ever & bit == 0);
+            *ever |= bit;
         } else {
             let range = self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN);
-            range.touched = true;
-            if !range.ever {
-                range.ever = true;
-                self.ever[HUGE] += 1;
-            }
+            self.ever[HUGE] += u64::from(!range.ever);
+            range.ever = true;
         }
     }
 

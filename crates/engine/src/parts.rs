@@ -7,7 +7,7 @@ use lookaside_machine::{SharedBy, Stage};
 use crate::assoc::Assoc;
 use crate::fasthash::FastMap;
 use crate::os::{SplitMix64, Structure};
-use crate::plan::{Plan, TlbPlan, BASE};
+use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT};
 
 /// Id of the kernel's space in keys. Processes have ids from 1.
 pub(crate) const KERNEL_ID: u64 = 0;
@@ -111,7 +111,7 @@ impl TlbPlan {
 
     /// log2 of the pages in an entry of this page size.
     fn block_shift(&self, shift: u32) -> u32 {
-        if shift == crate::plan::BASE_SHIFT {
+        if shift == BASE_SHIFT {
             self.coalesce_shift
         } else {
             0
@@ -278,11 +278,17 @@ impl Parts {
     pub(crate) fn shoot_down(&mut self, plan: &Plan, id: u64, range: Option<(u64, u64)>, invalidated: &mut [u64]) {
         for tlb in &mut self.tlbs {
             let of = &plan.tlbs[tlb.number];
-            invalidated[tlb.number] += tlb.assoc.invalidate(|_, key| {
+            let blocks = &tlb.blocks;
+            invalidated[tlb.number] += tlb.assoc.invalidate(|slot, key| {
                 of.id_of(plan, key) == id
                     && range.is_none_or(|(start, end)| {
                         let (first, last) = of.range_of(plan, key);
-                        first < end && start < last
+                        let covers = |i: u64| {
+                            let page = first + (i << BASE_SHIFT);
+                            blocks[slot].0 >> i & 1 == 1 && page < end && start < page + (1 << BASE_SHIFT)
+                        };
+                        let is_block = !blocks.is_empty() && last - first == (1 << BASE_SHIFT) << of.coalesce_shift;
+                        first < end && start < last && (!is_block || (0..1 << of.coalesce_shift).any(covers))
                     })
             });
         }

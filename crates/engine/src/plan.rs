@@ -37,6 +37,8 @@ pub(crate) const KINDS: usize = 3;
 pub(crate) struct Plan {
     pub(crate) format: TableFormat,
     pub(crate) address_mask: u64,
+    /// Translated bit that every kernel-half address has, where the kernel half is told by an untranslated one.
+    pub(crate) kernel_bit: u64,
     /// log2 bytes of the guest leaf of each class.
     pub(crate) leaf_shift: [u32; CLASSES],
     /// Position in `guest_levels` of each class's leaf.
@@ -60,6 +62,7 @@ pub(crate) struct Plan {
     pub(crate) walk_route: Vec<usize>,
     pub(crate) walks: WalkPlan,
     pub(crate) memory_units: u64,
+    pub(crate) walk_memory_units: u64,
     pub(crate) base_units: u64,
     pub(crate) switch_units: u64,
     pub(crate) threads_per_core: usize,
@@ -113,6 +116,7 @@ pub(crate) struct TlbPlan {
 #[derive(Debug)]
 pub(crate) struct Lock {
     pub(crate) process: Option<u32>,
+    pub(crate) global: bool,
     pub(crate) va: u64,
 }
 
@@ -247,6 +251,7 @@ impl Plan {
         Ok(Self {
             format,
             address_mask: (1 << format.address_bits()) - 1,
+            kernel_bit: if format.address_bits() > 32 { 1 << (format.address_bits() - 1) } else { 0 },
             leaf_shift: [base.shift(), huge.shift()],
             leaf_at,
             guest_walk_caches: leaf_at.map(above),
@@ -261,6 +266,7 @@ impl Plan {
             caches,
             walks: walk_plan(setup)?,
             memory_units: to_units(machine.memory.cycles),
+            walk_memory_units: to_units(machine.walk_memory_cycles()),
             base_units: to_units(machine.walker.base_cycles),
             switch_units: to_units(machine.context_switch.cycles),
             threads_per_core: topology.threads_per_core as usize,
@@ -453,7 +459,11 @@ fn locks(setup: &Setup, tlbs: &mut [TlbPlan]) -> Result<(), SetupError> {
         if tlbs[number].locks.len() >= most as usize {
             return Err(error(at, format!("TLB {:?} has {most} lockable entries, which are taken already", lock.tlb)));
         }
-        tlbs[number].locks.push(Lock { process: lock.process, va: crate::os::translated(format, lock.addr) });
+        tlbs[number].locks.push(Lock {
+            process: lock.process,
+            global: crate::os::is_global(format, lock.addr),
+            va: crate::os::translated(format, lock.addr),
+        });
     }
     Ok(())
 }

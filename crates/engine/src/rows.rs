@@ -150,17 +150,22 @@ impl Rows {
         if slot.is_live() {
             return *slot.row as usize;
         }
-        self.revive(owner, space as u32, va, class, leaf_shift)
+        let row = self.present_row(owner, space as u32, va, class, leaf_shift);
+        owner.pages.row_slot(va, class).make_live();
+        row
     }
 
-    /// The row of a page that has one in its present life.
-    pub(crate) fn live_page(space: &mut Space, va: u64, class: usize) -> Option<usize> {
-        let slot = space.pages.row_slot(va, class);
-        slot.is_live().then_some(*slot.row as usize)
+    /// Counts left-out repeats to the row that the page has or would have now.
+    pub(crate) fn add_repeats(&mut self, owner: &mut Space, space: u32, va: u64, class: usize, shift: u32, count: u64) {
+        let slot = owner.pages.row_slot(va, class);
+        let live = slot.is_live().then_some(*slot.row as usize);
+        let row = live.unwrap_or_else(|| self.present_row(owner, space, va, class, shift));
+        self.pages[row].accesses += count;
     }
 
+    /// The row of a page whose region is what now holds the address.
     #[cold]
-    fn revive(&mut self, owner: &mut Space, space: u32, va: u64, class: usize, leaf_shift: u32) -> usize {
+    fn present_row(&mut self, owner: &mut Space, space: u32, va: u64, class: usize, leaf_shift: u32) -> usize {
         let start = va >> leaf_shift << leaf_shift;
         let region = owner.region_at(va);
         let object = owner.object_over(start, start + (1 << leaf_shift));
@@ -180,7 +185,7 @@ impl Rows {
                 cost: RowCost::default(),
             },
         );
-        slot.set(row);
+        *slot.row = row;
         self.set_object(row, object);
         row as usize
     }
@@ -228,17 +233,6 @@ impl Rows {
 
     /// A new allocation of a process that has these call frames.
     pub(crate) fn allocate(&mut self, space: &mut Space, addr: u64, len: u64, site: Vec<u64>) {
-        let end = addr.saturating_add(len);
-        let overlapping: Vec<u64> = space
-            .allocations
-            .range(..end)
-            .rev()
-            .take_while(|(&first, &(len, _))| addr < first.saturating_add(len))
-            .map(|(&first, _)| first)
-            .collect();
-        for first in overlapping {
-            self.free(space, first);
-        }
         let key = (space.process, site);
         let next = self.objects.len() as u32;
         let number = match self.object_of.get(&key) {
@@ -257,14 +251,28 @@ impl Rows {
             object.largest = (addr, len);
         }
         space.allocations.insert(addr, (len, number));
-        space.pages.live_rows_within(addr, end, |row| self.set_object(row, number));
+        space.pages.live_rows_within(addr, addr + len, |row| self.set_object(row, number));
+    }
+
+    /// Live allocations that overlap a new one end.
+    pub(crate) fn end_overlapped(&mut self, space: &mut Space, addr: u64, len: u64) {
+        let overlapping: Vec<u64> = space
+            .allocations
+            .range(..addr + len)
+            .rev()
+            .take_while(|(&first, &(its_len, _))| addr < first + its_len && len > 0)
+            .map(|(&first, _)| first)
+            .collect();
+        for first in overlapping {
+            self.free(space, first);
+        }
     }
 
     /// The allocation that starts here ends.
     pub(crate) fn free(&mut self, space: &mut Space, addr: u64) {
         if let Some((len, object)) = space.allocations.remove(&addr) {
             self.objects[object as usize].live_bytes -= len;
-            space.pages.live_rows_within(addr, addr.saturating_add(len), |row| self.set_object(row, NONE));
+            space.pages.live_rows_within(addr, addr + len, |row| self.set_object(row, NONE));
         }
     }
 

@@ -1,6 +1,7 @@
 //! One process's (or the kernel's) address space: mappings, size decisions, sites, live allocations.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lookaside_machine::TableFormat;
 use lookaside_trace::{Event, MapSource, SiteId};
@@ -33,29 +34,19 @@ pub(crate) struct Space {
 }
 
 /// A mapping or the part of one that is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     pub(crate) end: u64,
     /// Index in the list of regions.
     pub(crate) region: u32,
-    pub(crate) kind: MappingKind,
+    pub(crate) source: Arc<MapSource>,
+    pub(crate) site: SiteId,
 }
 
-/// What matters of a mapping's source to the OS model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MappingKind {
-    Anonymous,
-    Heap,
-    Other,
-}
-
-impl From<&MapSource> for MappingKind {
-    fn from(source: &MapSource) -> Self {
-        match source {
-            MapSource::Anonymous => Self::Anonymous,
-            MapSource::Heap => Self::Heap,
-            MapSource::File { .. } | MapSource::Stack => Self::Other,
-        }
+impl Mapping {
+    /// May the OS back it with huge pages unasked?
+    fn may_be_huge(&self) -> bool {
+        matches!(*self.source, MapSource::Anonymous | MapSource::Heap)
     }
 }
 
@@ -88,10 +79,13 @@ impl Space {
 
     /// The region that holds this address, [`NONE`] if no mapping is known.
     pub(crate) fn region_at(&self, va: u64) -> u32 {
-        match self.mappings.range(..=va).next_back() {
-            Some((_, mapping)) if va < mapping.end => mapping.region,
-            _ => NONE,
-        }
+        self.mapping_at(va).map_or(NONE, |mapping| mapping.region)
+    }
+
+    /// The mapping that holds this address.
+    pub(crate) fn mapping_at(&self, va: u64) -> Option<&Mapping> {
+        let (_, mapping) = self.mappings.range(..=va).next_back()?;
+        (va < mapping.end).then_some(mapping)
     }
 
     /// The object that the whole page lies in, [`NONE`] if in none.
@@ -129,7 +123,7 @@ impl Space {
         }
         match self.mappings.range(..end).next_back() {
             Some((&first, mapping)) if start < mapping.end => {
-                first <= start && end <= mapping.end && mapping.kind != MappingKind::Other
+                first <= start && end <= mapping.end && mapping.may_be_huge()
             }
             _ => true,
         }
@@ -156,12 +150,12 @@ impl Space {
             .range(..end)
             .rev()
             .take_while(|(_, mapping)| start < mapping.end)
-            .map(|(&first, &mapping)| (first, mapping))
+            .map(|(&first, mapping)| (first, mapping.clone()))
             .collect();
         for (first, mapping) in overlapping {
             self.mappings.remove(&first);
             if first < start {
-                self.mappings.insert(first, Mapping { end: start, ..mapping });
+                self.mappings.insert(first, Mapping { end: start, ..mapping.clone() });
             }
             if end < mapping.end {
                 self.mappings.insert(end, mapping);
@@ -171,10 +165,10 @@ impl Space {
 
     /// Joins the heap mapping that begins here with the one that ends here.
     pub(crate) fn join_heap(&mut self, at: u64) {
-        let Some(&new) = self.mappings.get(&at) else { return };
+        let Some(end) = self.mappings.get(&at).map(|new| new.end) else { return };
         if let Some((_, before)) = self.mappings.range_mut(..at).next_back() {
-            if before.end == at && before.kind == MappingKind::Heap {
-                before.end = new.end;
+            if before.end == at && *before.source == MapSource::Heap {
+                before.end = end;
                 self.mappings.remove(&at);
             }
         }

@@ -103,7 +103,7 @@ impl Engine {
         let base = if self.plan.walks == WalkPlan::CountOnly { 0 } else { product(walks, self.plan.base_units) };
         let hits = self.plan.walk_caches.iter().zip(&self.counts.walk_caches);
         let hits: u128 = hits.map(|(cache, sides)| product(sides[side].1, cache.hit_units)).sum();
-        let costs = self.plan.caches.iter().map(|cache| cache.hit_units).chain([self.plan.memory_units]);
+        let costs = self.plan.caches.iter().map(|cache| cache.hit_units).chain([self.plan.walk_memory_units]);
         base + hits + served.iter().zip(costs).map(|(&count, units)| product(count, units)).sum::<u128>()
     }
 

@@ -152,7 +152,7 @@ impl<T: Tracer> Walker<'_, T> {
                 let position = serve(plan, self.parts, self.of.slots, &plan.walk_route, physical);
                 self.counts.walk_served[self.of.side][position] += 1;
                 let server = plan.walk_route.get(position).copied();
-                self.walk.units += server.map_or(plan.memory_units, |number| plan.caches[number].hit_units);
+                self.walk.units += server.map_or(plan.walk_memory_units, |number| plan.caches[number].hit_units);
                 self.walk.references_memory += u64::from(server.is_none());
                 server
             }
