@@ -7,12 +7,17 @@
 mod block;
 mod damage;
 mod event;
+mod export;
+mod import;
 mod native;
-mod open;
 mod source;
+mod tools;
 
 pub use block::{Block, Kind};
 pub use event::{Event, FrameList, MapSource, SiteId};
+pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
+pub use import::{open, open_as, open_reader, Format};
 pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES, CHUNK_ACCESSES};
-pub use open::open;
+
 pub use source::{Damage, Granularity, Source, TraceError, TraceInfo};
+pub use tools::{cat, check, convert, summary, Converted, Summary};
