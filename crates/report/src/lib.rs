@@ -1,14 +1,15 @@
 //! Tables, plots, HTML, JSON: what the other rooms found out, for people and for programs.
 //!
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
-//! writes it as it is; [`simulate::render`] sets runs side by side; [`Table`] is for whatever else the
-//! command line has to list.
+//! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
+//! figures and ours; [`Table`] is for whatever else the command line has to list.
 
 mod facts;
 pub mod html;
 pub mod json;
 mod line;
 pub mod num;
+pub mod reproduction;
 pub mod simulate;
 mod table;
 pub mod terminal;

@@ -150,7 +150,7 @@ impl Line {
 
     fn trim_end(&mut self) {
         while let Some((_, last)) = self.pieces.last_mut() {
-            last.truncate(last.trim_end_matches(' ').len());
+            last.truncate(last.trim_end_matches([' ', '\u{a0}', '\u{2800}']).len());
             if !last.is_empty() {
                 break;
             }
@@ -175,6 +175,7 @@ mod tests {
         assert_eq!(line.width(), 6);
         assert_eq!(line.render(&style), "\x1b[0;31mab\x1b[0mcd");
         assert_eq!(line.render(&Style::default()), "abcd");
+        assert_eq!(Line::of(Paint::Plain, "a\u{a0}b\u{a0}").with(Paint::Dim, " ").render(&Style::default()), "a b");
     }
 
     #[test]

@@ -11,6 +11,10 @@ use crate::{facts, num};
 /// Units of the inner drawing in both directions.
 const UNITS: f64 = 1000.0;
 
+/// Least distance of points that are drawn, in these units: a curve may have one for every entry.
+const LINE_STEP: f64 = 0.5;
+const DOT_STEP: f64 = 10.0;
+
 /// Height of the large and of the small charts, CSS pixels.
 const HEIGHT: u32 = 260;
 const MINI_HEIGHT: u32 = 90;
@@ -157,10 +161,25 @@ impl Axes {
         })
     }
 
+    /// The points that lie so far from the one before, in units of the inner drawing; first and last always.
+    fn apart(&self, points: &[(f64, f64)], step: f64) -> Vec<(f64, f64)> {
+        let mut kept: Vec<(f64, f64)> = Vec::new();
+        for (i, &(entries, rate)) in points.iter().enumerate() {
+            let far = kept.last().is_none_or(|&(last_entries, last_rate)| {
+                (self.x(entries) - self.x(last_entries)).abs() * UNITS >= step
+                    || (self.y(rate) - self.y(last_rate)).abs() * UNITS >= step
+            });
+            if far || i + 1 == points.len() {
+                kept.push((entries, rate));
+            }
+        }
+        kept
+    }
+
     /// The step function as a path of the inner drawing.
     fn path(&self, points: &[(f64, f64)], cold: f64, class: &str) -> String {
         let mut d = String::new();
-        for (i, &(entries, rate)) in points.iter().enumerate() {
+        for (i, (entries, rate)) in self.apart(points, LINE_STEP).into_iter().enumerate() {
             let (x, y) = (self.x(entries) * UNITS, self.y(rate) * UNITS);
             d += &if i == 0 { format!("M{x:.1} {y:.1}") } else { format!("H{x:.1}V{y:.1}") };
         }
@@ -204,7 +223,7 @@ fn large(points: &[(f64, f64)], axes: &Axes, levels: &[(u32, u64)], cold: f64) -
         );
     }
     out += &stretched(&axes.path(points, cold, "curve"));
-    for &(entries, rate) in points {
+    for (entries, rate) in axes.apart(points, DOT_STEP) {
         out += &format!(
             r#"<circle class="dot" cx="{:.2}%" cy="{:.2}%" r="2.5"><title>{} entries: {} per 1,000</title></circle>"#,
             axes.x(entries) * 100.0,
@@ -267,4 +286,25 @@ fn spoken(points: &[(f64, f64)], levels: &[(u32, u64)]) -> String {
     }
     words.extend(points.last().iter().map(|p| say(p)));
     words.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_of_every_entry_is_thinned_to_what_can_be_seen() {
+        let points: Vec<(f64, f64)> = (1..=200_000u32).map(|e| (f64::from(e), 1e6 / f64::from(e))).collect();
+        let axes = Axes::around(points.iter(), &[], f64::NAN).unwrap();
+        let drawn = axes.apart(&points, LINE_STEP);
+        assert!(drawn.len() < 2000, "{} points", drawn.len());
+        assert_eq!((drawn[0], drawn.last()), (points[0], points.last()));
+        assert_eq!(axes.apart(&points[..3], LINE_STEP), points[..3]);
+    }
+
+    #[test]
+    fn nothing_to_draw_has_no_axes() {
+        assert!(Axes::around([].iter(), &[(1, 64)], 1.0).is_none());
+        assert!(Axes::around([(1.0, 0.0)].iter(), &[], 0.0).is_none());
+    }
 }

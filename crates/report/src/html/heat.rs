@@ -17,7 +17,7 @@ const BAND: f64 = 15.0;
 const GAP: f64 = 2.0;
 
 /// Columns that a band's name may take beside the map.
-const NAME: usize = 34;
+const NAME: usize = 31;
 
 /// The section; nothing if nothing was seen.
 pub fn section(analysis: &Analysis) -> String {
