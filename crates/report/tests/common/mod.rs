@@ -2,7 +2,7 @@
 //! The numbers are invented, but fit each other.
 #![allow(dead_code)] // each user takes what it needs
 
-use lookaside_engine::{CacheCounts, Cost, OsModel, Outcome, PageRow, Side, TlbCounts};
+use lookaside_engine::{CacheCounts, Cost, OsModel, Outcome, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::*;
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
@@ -174,6 +174,24 @@ fn outcome() -> Outcome {
         switch_cycles: 0.0,
         pages_touched: vec![(PageSize::K4, 1_120_455)],
         table_bytes: 9_216_000,
+        regions: vec![RegionRow {
+            process: 4711,
+            start: 0x7f31_0000_0000,
+            end: 0x7f31_0000_0000 + 2_254_857_830,
+            source: MapSource::Anonymous,
+            site: vec![0x5601_2a00_1010],
+            pages: 550_502,
+            accesses: 5_100_000_000,
+            cost: cost(720_000_000, 121_000_000, 63.0),
+        }],
+        threads: [(4711, 9, 10), (4712, 1, 10)]
+            .map(|(thread, part, of)| ThreadRow {
+                process: 4711,
+                thread,
+                accesses: 21_532_349_790 / of * part,
+                cost: cost(1_092_400_000 / of * part, 160_260_000 / of * part, 61.0),
+            })
+            .to_vec(),
         pages: (0..1500u64)
             .map(|i| PageRow {
                 process: 4711,
