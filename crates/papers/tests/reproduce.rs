@@ -1,0 +1,69 @@
+//! The side-by-side of PT-Baker's Figure 4.2, row by row; and the errors.
+
+use lookaside_papers::*;
+
+fn row<'a>(r: &'a Reproduction, what: &str) -> &'a Row {
+    r.rows.iter().find(|row| row.what.contains(what)).unwrap_or_else(|| panic!("no row {what:?}"))
+}
+
+fn value(row: &Row) -> f64 {
+    match row.ours {
+        Some(Ours::Value(value)) => value,
+        ref other => panic!("{}: {other:?}", row.what),
+    }
+}
+
+#[test]
+fn figure_4_2_comes_out_as_worked_out_by_hand() {
+    let r = reproduce("pt-baker").unwrap();
+    // 64 fully associative LRU entries hold 64 pages, and none of 65 in a circle.
+    let l1 = row(&r, "the array's pages alone");
+    assert_eq!((value(l1), l1.verdict), (65.0, Verdict::Differs));
+    // One entry is the stack page's.
+    let stack = row(&r, "one stack page");
+    assert_eq!((value(stack), stack.verdict), (64.0, Verdict::Fitted));
+    // 128 sets of 16 ways hold 2048 pages spread evenly; one page more overflows one set.
+    let begin = row(&r, "misses begin");
+    assert_eq!((value(begin), begin.verdict), (2049.0, Verdict::Fitted));
+    // 2048 + 4 × 127 + 1 = 2557 is the first size with 17 pages in every set; 99 % of accesses miss a little sooner:
+    // with k of 128 sets of 20 pages thrashing, 20k of 2048 + 4k, k = 126.6 of 128.
+    let full = row(&r, "thrashed in full");
+    assert_eq!(full.verdict, Verdict::Holds);
+    assert!((2549.0..=2557.0).contains(&value(full)), "{}", value(full));
+    assert_eq!(row(&r, "why 2560").verdict, Verdict::Holds);
+    assert_eq!(row(&r, "how coalescing").verdict, Verdict::Differs);
+    assert_eq!(row(&r, "two hardware threads").verdict, Verdict::Holds);
+    assert_eq!(row(&r, "prefetch").verdict, Verdict::NotReproduced);
+    assert_eq!((r.holding(), r.counted().count()), (3, 5));
+
+    // The curves rise from none to all.
+    for series in &r.series {
+        assert!(series.points.len() > 200 && series.points.windows(2).all(|w| w[0].0 < w[1].0));
+        assert_eq!((series.points[0].1, series.points.last().unwrap().1), (0.0, 1.0), "{}", series.name);
+    }
+    // The same again, to the bit; and as JSON.
+    assert_eq!(reproduce("pt-baker").unwrap(), r);
+    let json = serde_json::to_value(&r).unwrap();
+    assert_eq!(json["rows"][2]["published"], 64.0);
+    assert_eq!(json["rows"][2]["verdict"], "differs");
+}
+
+#[test]
+fn every_row_that_does_not_count_or_hold_says_why() {
+    for row in reproduce("pt-baker").unwrap().rows {
+        assert!(row.verdict == Verdict::Holds || !row.note.is_empty(), "{row:?}");
+        assert_eq!(row.ours.is_none(), row.verdict == Verdict::NotReproduced);
+    }
+}
+
+#[test]
+fn unknown_papers_are_told_which_there_are() {
+    let error = reproduce("pt-bakery").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "pt-bakery: no paper has this name; the papers are pt-baker (available), tlb-coloring (not yet), \
+         fast-switching (not yet), tlb-lockdown (not yet), tlb-migration (not yet)"
+    );
+    let error = reproduce("tlb-lockdown").unwrap_err().to_string();
+    assert!(error.starts_with("tlb-lockdown: is not reproduced yet; the papers are"), "{error}");
+}
