@@ -20,6 +20,10 @@ const THRASHED: f64 = 0.99;
 /// Walks over the array before counting, so that first touches don't count, and while counting.
 const WARM_ROUNDS: u64 = 3;
 const ROUNDS: u64 = 4;
+/// Largest array of the curves, pages: beyond the last knee of the figure.
+const MOST_PLOTTED: u64 = 3072;
+/// Largest array that is searched for a knee: all that the L2 DTLB holds with every entry coalesced fourfold, and half more.
+const MOST_SEARCHED: u64 = 2048 * 4 * 3 / 2;
 
 pub(super) fn run() -> Result<Ran> {
     let machine = preset("ryzen-5900x")?;
@@ -29,14 +33,14 @@ pub(super) fn run() -> Result<Ran> {
     let contiguous = Sweep { frames: FrameLayout::Contiguous, ..alone.clone() };
     let plain = Sweep { machine: machine.with_overrides(&["tlb.l2d.coalesce_pages=1".into()])?, ..alone.clone() };
 
-    let points = alone.points(1..=3072)?;
-    let l1 = alone.first(&points, |p| p.l1 >= THRASHED)?;
-    let l1_stack = stack.first(&stack.points(1..=128)?, |p| p.l1 >= THRASHED)?;
-    let begin = alone.first(&points, |p| p.l2 >= BEGINS)?;
-    let full = alone.first(&points, |p| p.l2 >= THRASHED)?;
-    let plain_full = plain.first(&plain.points(1..=3072)?, |p| p.l2 >= THRASHED)?;
-    let pairs_begin = pairs.first(&pairs.points(1..=9216)?, |p| p.l2 >= BEGINS)?;
-    let contiguous_begin = contiguous.first(&contiguous.points(1..=9216)?, |p| p.l2 >= BEGINS)?;
+    let points = alone.points()?;
+    let l1 = alone.first(|p| p.l1 >= THRASHED)?;
+    let l1_stack = stack.first(|p| p.l1 >= THRASHED)?;
+    let begin = alone.first(|p| p.l2 >= BEGINS)?;
+    let full = alone.first(|p| p.l2 >= THRASHED)?;
+    let plain_full = plain.first(|p| p.l2 >= THRASHED)?;
+    let pairs_begin = pairs.first(|p| p.l2 >= BEGINS)?;
+    let contiguous_begin = contiguous.first(|p| p.l2 >= BEGINS)?;
     let (one, two) = (hardware_threads(&machine, 1)?, hardware_threads(&machine, 2)?);
 
     let value = |pages: u64, note: String| Finding { ours: Ours::Value(pages as f64), note };
@@ -87,7 +91,7 @@ pub(super) fn run() -> Result<Ran> {
             claim(
                 two >= 2.0 * one,
                 format!("{one:.3} L2 DTLB misses an access by one thread, {two:.3} by two"),
-                "the preset's tag by hardware thread comes from this section",
+                "",
             ),
         ),
     ];
@@ -134,9 +138,9 @@ struct Point {
 }
 
 impl Sweep {
-    /// Every size up to 128 pages, then every 32nd.
-    fn points(&self, pages: std::ops::RangeInclusive<u64>) -> Result<Vec<Point>> {
-        pages.filter(|p| *p <= 128 || p % 32 == 0).map(|p| self.point(p)).collect()
+    /// The plotted sizes: every one up to 128 pages, then every 32nd.
+    fn points(&self) -> Result<Vec<Point>> {
+        (1..=MOST_PLOTTED).filter(|p| *p <= 128 || p % 32 == 0).map(|p| self.point(p)).collect()
     }
 
     fn point(&self, pages: u64) -> Result<Point> {
@@ -167,16 +171,21 @@ impl Sweep {
         })
     }
 
-    /// The smallest array from which on it holds, to the page: searched below the first point that it holds at.
-    fn first(&self, points: &[Point], holds: impl Fn(&Point) -> bool) -> Result<u64> {
-        let at = points.iter().position(&holds).ok_or("the sweep ends before its knee")?;
-        let from = if at == 0 { 1 } else { points[at - 1].pages + 1 };
-        for pages in from..points[at].pages {
-            if holds(&self.point(pages)?) {
-                return Ok(pages);
+    /// The smallest array at which it holds, to the page; bisected, since a larger array never misses less under LRU.
+    fn first(&self, holds: impl Fn(&Point) -> bool) -> Result<u64> {
+        let (mut below, mut at) = (0, MOST_SEARCHED);
+        if !holds(&self.point(at)?) {
+            return Err(format!("no knee up to {at} pages").into());
+        }
+        while at - below > 1 {
+            let middle = (below + at) / 2;
+            if holds(&self.point(middle)?) {
+                at = middle;
+            } else {
+                below = middle;
             }
         }
-        Ok(points[at].pages)
+        Ok(at)
     }
 }
 
