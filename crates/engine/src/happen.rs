@@ -22,6 +22,7 @@ impl Engine {
         match *event {
             Event::Map { addr, len, ref source, site, .. } => {
                 if let Some((start, end)) = page_range(format, addr, len) {
+                    let site = Arc::new(self.frames(space, site));
                     self.map(space, start, end, Arc::new(source.clone()), site);
                 }
             }
@@ -72,13 +73,12 @@ impl Engine {
         self.spaces[space].sites.get(&site).cloned().unwrap_or_default()
     }
 
-    fn map(&mut self, space: usize, start: u64, end: u64, source: Arc<MapSource>, site: SiteId) {
+    fn map(&mut self, space: usize, start: u64, end: u64, source: Arc<MapSource>, site: Arc<Vec<u64>>) {
         if self.spaces[space].has_mapping_in(start, end) {
             self.unmap(space, start, end);
         }
-        let frames = self.frames(space, site);
         let owner = &mut self.spaces[space];
-        let region = self.rows.region(owner.process, start, end, &source, &frames);
+        let region = self.rows.region(owner.process, start, end, &source, &site);
         owner.mappings.insert(start, Mapping { end, region, source, site });
     }
 
@@ -115,8 +115,8 @@ impl Engine {
         let format = self.plan.format;
         let first = translated(format, old.0);
         let (source, site) = match self.spaces[space].mapping_at(first) {
-            Some(mapping) => (Arc::clone(&mapping.source), mapping.site),
-            None => (Arc::new(MapSource::Anonymous), 0),
+            Some(mapping) => (Arc::clone(&mapping.source), Arc::clone(&mapping.site)),
+            None => (Arc::new(MapSource::Anonymous), Arc::default()),
         };
         if let Some((start, end)) = page_range(format, old.0, old.1) {
             self.unmap(space, start, end);
@@ -136,7 +136,7 @@ impl Engine {
         match self.spaces[space].heap {
             Some((known, old_end)) if known == start => {
                 if end > old_end {
-                    self.map(space, old_end, end, Arc::new(MapSource::Heap), 0);
+                    self.map(space, old_end, end, Arc::new(MapSource::Heap), Arc::default());
                     self.spaces[space].join_heap(old_end);
                 } else if end < old_end {
                     self.unmap(space, end, old_end);
@@ -147,7 +147,7 @@ impl Engine {
                     self.unmap(space, old_start, old_end);
                 }
                 if start < end {
-                    self.map(space, start, end, Arc::new(MapSource::Heap), 0);
+                    self.map(space, start, end, Arc::new(MapSource::Heap), Arc::default());
                 }
             }
         }
@@ -169,7 +169,9 @@ impl Engine {
         }
         let (from, to) = (self.space(parent), self.space(child));
         self.forget(to);
+        let counted = self.counts.invalidated.clone();
         self.invalidate(to, None);
+        self.counts.invalidated = counted;
         if let Some((parent, child)) = pair(&mut self.spaces, from, to) {
             child.pages.copy_from(&parent.pages);
             child.heap = parent.heap;
@@ -177,8 +179,7 @@ impl Engine {
             let mut regions = FastMap::default();
             for (&start, mapping) in &parent.mappings {
                 let region = *regions.entry(mapping.region).or_insert_with(|| {
-                    let site = self.rows.regions[mapping.region as usize].site.clone();
-                    self.rows.region(child.process, start, mapping.end, &mapping.source, &site)
+                    self.rows.region(child.process, start, mapping.end, &mapping.source, &mapping.site)
                 });
                 self.rows.widen_region(region, start, mapping.end);
                 child.mappings.insert(start, Mapping { region, ..mapping.clone() });

@@ -40,7 +40,8 @@ pub(crate) struct Mapping {
     /// Index in the list of regions.
     pub(crate) region: u32,
     pub(crate) source: Arc<MapSource>,
-    pub(crate) site: SiteId,
+    /// Call frames of its mmap.
+    pub(crate) site: Arc<Vec<u64>>,
 }
 
 impl Mapping {
