@@ -21,7 +21,8 @@ impl Twin {
         match event {
             Event::Map { addr, len, source, site, .. } => {
                 let range = self.widened(*addr, *len);
-                self.map(process, range, source, *site);
+                let site = self.frames(process, *site);
+                self.map(process, range, source, site);
             }
             Event::Unmap { addr, len } => {
                 let range = self.widened(*addr, *len);
@@ -30,8 +31,8 @@ impl Twin {
             Event::Remap { old_addr, old_len, new_addr, new_len } => {
                 let old = os::translated(self.format, *old_addr);
                 let (source, site) = match self.space(process).mapping_at(old) {
-                    Some(m) => (m.source.clone(), m.site),
-                    None => (MapSource::Anonymous, 0),
+                    Some(m) => (m.source.clone(), m.site.clone()),
+                    None => (MapSource::Anonymous, FrameList::new()),
                 };
                 let range = self.widened(*old_addr, *old_len);
                 self.unmap(process, &range);
@@ -54,7 +55,7 @@ impl Twin {
             Event::Fork { parent, child } => self.fork(*parent, *child),
             Event::Exec { .. } | Event::ProcessExit { .. } => {
                 self.clear(process);
-                self.shootdowns += 1;
+                self.shoot_down(process, &[ALL]);
             }
             Event::ContextSwitch { cpu } | Event::Migrate { cpu } => {
                 let cpu = *cpu as usize % total_threads(&self.setup.machine);
@@ -100,15 +101,14 @@ impl Twin {
         self.space(process).sites.get(&site).cloned().unwrap_or_default()
     }
 
-    fn map(&mut self, process: u32, range: Range<u64>, source: &MapSource, site: SiteId) {
+    fn map(&mut self, process: u32, range: Range<u64>, source: &MapSource, site: FrameList) {
         if range.is_empty() {
             return;
         }
         if self.space(process).maps_any(&range) {
             self.unmap(process, &range);
         }
-        let frames = self.frames(process, site);
-        let region = self.rows.map(process, &range, source, frames);
+        let region = self.rows.map(process, &range, source, site.clone());
         self.space(process).mappings.push(Mapping { range, source: source.clone(), site, region });
     }
 
@@ -146,7 +146,7 @@ impl Twin {
                 if new.end < old.end {
                     self.unmap(process, &(new.end..old.end));
                 } else if new.end > old.end {
-                    self.map(process, old.end..new.end, &MapSource::Heap, 0);
+                    self.map(process, old.end..new.end, &MapSource::Heap, FrameList::new());
                     let space = self.space(process);
                     let mut grown = space.mappings.pop().expect("just mapped");
                     let joins = |m: &Mapping| m.source == MapSource::Heap && m.range.end == old.end;
@@ -158,7 +158,7 @@ impl Twin {
             }
             old => {
                 self.unmap(process, &old.unwrap_or(0..0));
-                self.map(process, new, &MapSource::Heap, 0);
+                self.map(process, new, &MapSource::Heap, FrameList::new());
             }
         }
     }
@@ -187,7 +187,6 @@ impl Twin {
         self.free(process, |_| true);
         let sites = std::mem::take(&mut self.space(process).sites);
         self.spaces.insert(process, Space { sites, ..Space::default() });
-        self.hardware.shoot_down(process, &[ALL]);
     }
 
     fn fork(&mut self, parent: u32, child: u32) {
@@ -195,14 +194,17 @@ impl Twin {
             return;
         }
         self.clear(child);
+        let counted = self.hardware.tlb_counts.clone();
+        self.hardware.shoot_down(child, &[ALL]);
+        self.hardware.tlb_counts = counted;
         let mut copy = self.space(parent).clone();
         copy.touched.values_mut().for_each(|mark| *mark = Mark::Copied);
         copy.mappings.sort_by_key(|m| m.range.start);
         copy.live.sort_by_key(|live| live.range.start);
         let mut rows = std::collections::BTreeMap::new();
         for m in &mut copy.mappings {
-            let site = self.rows.region_site(m.region);
-            let row = *rows.entry(m.region).or_insert_with(|| self.rows.map(child, &m.range, &m.source, site));
+            let new = || self.rows.map(child, &m.range, &m.source, m.site.clone());
+            let row = *rows.entry(m.region).or_insert_with(new);
             self.rows.widen(row, &m.range);
             m.region = row;
         }

@@ -174,14 +174,15 @@ impl Hardware {
         levels.into_values().map(largest).collect()
     }
 
-    /// Counts left-out repeats at the array that holds the page.
-    pub fn count_repeats(&mut self, tlb: usize, size: PageSize, locked: bool, repeats: u64) {
+    /// Counts left-out repeats at the array that holds the page; the units that their hits cost.
+    pub fn count_repeats(&mut self, tlb: usize, size: PageSize, locked: bool, repeats: u64) -> u64 {
         self.tlb_counts[tlb].lookups += repeats;
         self.tlb_counts[tlb].hits += repeats;
         *self.hits_by_size[tlb].entry(size).or_default() += repeats;
         if locked {
             self.tlb_counts[tlb].locked_hits += repeats;
         }
+        os::to_units(self.machine.tlbs[tlb].hit_cycles) * repeats
     }
 
     fn look_up(&mut self, r: &Request, arrays: &[(usize, PageSize)], step: &mut Step, counts: &mut Counts) -> bool {

@@ -10,6 +10,8 @@ mod space;
 mod walk;
 
 use generate::{blocks, columns, ops, setups};
+use lookaside_engine::{AccessResult, Engine, Outcome, Setup};
+use lookaside_trace::Block;
 use model::Twin;
 use proptest::prelude::*;
 
@@ -17,6 +19,24 @@ use proptest::prelude::*;
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+fn run_twin(setup: &Setup, blocks: &[Block]) -> (Vec<AccessResult>, Outcome) {
+    let mut twin = Twin::new(setup);
+    for block in blocks {
+        twin.run(block);
+    }
+    let steps = std::mem::take(&mut twin.steps);
+    (steps.iter().map(|step| step.result(&setup.machine)).collect(), twin.finish())
+}
+
+fn run_engine(setup: &Setup, blocks: &[Block]) -> Result<(Vec<AccessResult>, Outcome), TestCaseError> {
+    let mut engine = Engine::new(setup.clone()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let mut results = Vec::new();
+    for block in blocks {
+        engine.run_traced(block, &mut |result| results.push(result));
+    }
+    Ok((results, engine.outcome()))
 }
 
 proptest! {
@@ -43,5 +63,29 @@ proptest! {
         prop_assert_eq!(outcome.data.cost.walks + outcome.fetch.cost.walks, walks);
         let references: usize = steps.iter().map(|s| s.references.len()).sum();
         prop_assert_eq!(outcome.data.cost.walk_references + outcome.fetch.cost.walk_references, references as u64);
+    }
+
+    /// Access by access, and every count and row.
+    #[test]
+    fn the_engine_is_its_twin(setup in setups(), ops in ops(400), columns in columns()) {
+        let blocks = blocks(&ops, columns, |_| false);
+        let (twin_results, twin) = run_twin(&setup, &blocks);
+        let (results, outcome) = run_engine(&setup, &blocks)?;
+        for (i, (engine, twin)) in results.iter().zip(&twin_results).enumerate() {
+            prop_assert_eq!(engine, twin, "access {} of {}: the engine's is left", i, results.len());
+        }
+        prop_assert_eq!(results.len(), twin_results.len());
+        prop_assert_eq!(outcome, twin, "the engine's is left");
+    }
+
+    /// Where blocks end makes no difference, nor whether anyone looks on.
+    #[test]
+    fn blocks_may_end_anywhere(setup in setups(), ops in ops(300), columns in columns(), cuts in any::<u64>()) {
+        let (_, whole) = run_engine(&setup, &blocks(&ops, columns, |_| false))?;
+        let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        for block in blocks(&ops, columns, |i| cuts >> (i % 64) & 1 == 1) {
+            engine.run(&block);
+        }
+        prop_assert_eq!(engine.outcome(), whole);
     }
 }

@@ -4,37 +4,41 @@
 use std::collections::BTreeMap;
 
 use lookaside_engine::os::{self, to_cycles};
-use lookaside_engine::{Detail, Outcome, Setup, Side};
-use lookaside_machine::{PageSize, Serves, Stage, SwitchAction, TableFormat};
+use lookaside_engine::{AccessResult, Detail, Outcome, Reference, Setup, Side};
+use lookaside_machine::{Machine, PageSize, Serves, Stage, SwitchAction, TableFormat};
 use lookaside_trace::{Block, Kind};
 
 use crate::hardware::{total_threads, Hardware, Request};
 use crate::rows::{Counts, Rows};
 use crate::space::{inside, page_range, Mark, Space};
 
-/// One reference of a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reference {
-    pub stage: Stage,
-    /// Table level read, leaf = 1.
-    pub level: u32,
-    /// In the machine's memory (the host's when nested).
-    pub address: u64,
-    /// Number of the data cache in the machine file; one past the last = memory.
-    pub server: usize,
-}
-
 /// What one access did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Step {
     /// TLB array that hit, and whether by a lock.
     pub hit: Option<(usize, bool)>,
-    /// The walk, reference by reference.
-    pub references: Vec<Reference>,
+    /// The walk, reference by reference; a server one past the last cache = memory.
+    pub references: Vec<(Stage, u32, u64, usize)>,
     /// Translation cycles in the engine's units.
     pub units: u64,
     /// What served the data access itself.
     pub data_server: Option<usize>,
+}
+
+impl Step {
+    /// In the engine's words.
+    pub fn result(&self, machine: &Machine) -> AccessResult {
+        let cache = |server: usize| Some(server).filter(|&i| i < machine.caches.len());
+        let reference =
+            |&(stage, level, address, server): &_| Reference { address, level, stage, server: cache(server) };
+        AccessResult {
+            hit: self.hit.map(|(tlb, _)| (machine.tlbs[tlb].level, tlb)),
+            locked: self.hit.is_some_and(|hit| hit.1),
+            references: self.references.iter().map(reference).collect(),
+            cycles: to_cycles(self.units.into()),
+            data_server: self.data_server.and_then(cache),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -140,9 +144,10 @@ impl Twin {
         let mut step = Step::default();
         let mut counts = Counts::default();
         let held = self.hardware.translate(&r, owner, &mut step, &mut counts);
+        let mut repeat_units = 0;
         if let Some(held) = held {
             let size = self.hardware.levels(&r)[0].iter().find(|a| a.0 == held.tlb).expect("it takes part").1;
-            self.hardware.count_repeats(held.tlb, size, held.locked, repeats);
+            repeat_units = self.hardware.count_repeats(held.tlb, size, held.locked, repeats);
         }
         let stall_units = self.hardware.data_access(&r, &mut step);
         step.units = counts.tlb_hit_units + counts.walk_units;
@@ -151,13 +156,14 @@ impl Twin {
         let side = &mut self.sides[usize::from(kind == Kind::Fetch)];
         side.accesses += 1 + repeats;
         side.counts.add(&counts);
+        side.counts.tlb_hit_units += repeat_units;
         side.stall_units += stall_units;
         if counts.walks > 0 {
             *side.walks_by_size.entry(r.leaf).or_default() += 1;
         }
-        for reference in &step.references {
-            *side.by_server.entry(reference.server).or_default() += 1;
-            *side.by_table.entry((reference.stage == Stage::Host, reference.level)).or_default() += 1;
+        for (stage, level, _, server) in &step.references {
+            *side.by_server.entry(*server).or_default() += 1;
+            *side.by_table.entry((*stage == Stage::Host, *level)).or_default() += 1;
         }
 
         let key = (r.space(), page.start, r.leaf, region);
@@ -189,7 +195,7 @@ impl Twin {
         let r = Request { hardware_thread: 0, process: block.process, global, kind: Serves::Load, va, leaf };
         if let Some(first) = self.hardware.levels(&r).first() {
             let (tlb, size) = first[0];
-            self.hardware.count_repeats(tlb, size, false, count);
+            self.sides[0].counts.tlb_hit_units += self.hardware.count_repeats(tlb, size, false, count);
         }
         self.kinds.entry(block.process).or_default()[Kind::Load as usize] += count;
         self.sides[0].accesses += count;

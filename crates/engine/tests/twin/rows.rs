@@ -99,10 +99,6 @@ impl Rows {
         *row = row.start.min(range.start)..row.end.max(range.end);
     }
 
-    pub fn region_site(&self, region: usize) -> FrameList {
-        self.regions[region].site.clone()
-    }
-
     pub fn allocated(&mut self, process: u32, range: &Range<u64>, site: &FrameList) {
         let len = range.end - range.start;
         let row = self.objects.entry((process, site.clone())).or_default();

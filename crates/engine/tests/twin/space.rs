@@ -12,7 +12,7 @@ use lookaside_trace::{FrameList, MapSource, SiteId};
 pub struct Mapping {
     pub range: Range<u64>,
     pub source: MapSource,
-    pub site: SiteId,
+    pub site: FrameList,
     /// Number of its region row.
     pub region: usize,
 }

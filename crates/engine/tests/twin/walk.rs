@@ -5,7 +5,7 @@ use lookaside_engine::WalkModel;
 use lookaside_machine::{PageSize, Serves, Stage, TableFormat, TableLevel};
 
 use crate::hardware::{instance, Hardware, Request};
-use crate::model::{Reference, Step};
+use crate::model::Step;
 use crate::rows::Counts;
 
 impl Hardware {
@@ -123,7 +123,7 @@ impl Hardware {
         counts.walk_references += 1;
         counts.walk_references_memory += u64::from(server == self.machine.caches.len());
         counts.walk_units += self.server_units(server, self.machine.walk_memory_cycles());
-        step.references.push(Reference { stage, level, address, server });
+        step.references.push((stage, level, address, server));
     }
 
     fn server_units(&self, server: usize, memory_cycles: f64) -> u64 {
