@@ -7,6 +7,7 @@ mod program;
 mod qemu;
 mod request;
 mod sample;
+#[allow(dead_code, reason = "function bounds and code are for the sampler")]
 mod symbols;
 mod valgrind;
 pub mod wire;

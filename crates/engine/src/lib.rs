@@ -5,6 +5,7 @@
 
 mod assoc;
 mod counts;
+pub mod curve;
 mod engine;
 mod fasthash;
 mod filter;

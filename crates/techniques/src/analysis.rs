@@ -1,5 +1,6 @@
 //! What `analyze` finds out, as plain data: the report draws it, `--json` writes it as it is.
 
+pub use lookaside_engine::curve::{MissCurve, SetCurve};
 use lookaside_engine::{Cost, OsModel, Outcome};
 use lookaside_machine::Machine;
 use lookaside_trace::{Granularity, MapSource};
@@ -95,30 +96,6 @@ pub struct NamedCost {
     pub cost: Cost,
     /// Samples (sampled seeing), whatever they waited for: time, not translation alone.
     pub samples: u64,
-}
-
-/// Misses as a function of TLB geometry, LRU, 4 KiB pages, from one pass.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MissCurve {
-    /// Accesses behind the curve: its denominator.
-    pub accesses: u64,
-    /// First touches: misses at any size.
-    pub cold_misses: u64,
-    /// Fully associative: (entries, misses), ascending; a step function, exact at each listed size.
-    pub fully_associative: Vec<(u64, u64)>,
-    /// For each number of sets (linear index), misses by ways 1, 2, 3, ….
-    pub set_associative: Vec<SetCurve>,
-    /// `true`: from samples under the independent-reference assumption, an estimate.
-    pub estimate: bool,
-}
-
-/// Misses of all associativities at one number of sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetCurve {
-    /// Sets, a power of two.
-    pub sets: u32,
-    /// `misses_by_ways[w - 1]` = misses with `w` ways.
-    pub misses_by_ways: Vec<u64>,
 }
 
 /// One row of "what would help": the model run again with one thing changed.

@@ -67,9 +67,6 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
     let several = facts::several_processes(rows);
 
     let mut heads = vec![("name", false)];
-    if sized {
-        heads.push(("size", true));
-    }
     let lead = match analysis.seeing {
         Seeing::Exact { .. } => {
             heads.extend([
@@ -77,6 +74,7 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
                 ("cycles", true),
                 ("first-level misses", true),
                 ("walks", true),
+                ("references a walk", true),
             ]);
             if counted {
                 heads.extend([("walks per 1,000 own accesses", true), ("own accesses", true)]);
@@ -88,8 +86,8 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
             format!("{lead} Shares of time, an estimate: translation and all else together.")
         }
     };
-    if !facts::is_sampled(analysis) {
-        heads.push(("references a walk", true));
+    if sized {
+        heads.push(("size", true));
     }
     if placed {
         heads.push(("address", true));
@@ -99,9 +97,6 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
     }
     let cells = |row: &NamedCost| {
         let mut cells = vec![Cell::Text(facts::name(row).to_string())];
-        if sized {
-            cells.push(Cell::Number(row.bytes as f64, num::bytes(row.bytes)));
-        }
         match analysis.seeing {
             Seeing::Exact { .. } => {
                 let cost = &row.cost;
@@ -112,6 +107,7 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
                     Cell::cycles(cost.cycles()),
                     Cell::count(cost.l1_misses),
                     Cell::count(cost.walks),
+                    Cell::rate(num::share(cost.walk_references as f64, cost.walks as f64)),
                 ]);
                 if counted {
                     cells.push(Cell::rate(num::per_kilo(cost.walks as f64, row.accesses)));
@@ -128,8 +124,8 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
                 ]);
             }
         }
-        if !facts::is_sampled(analysis) {
-            cells.push(Cell::rate(num::share(row.cost.walk_references as f64, row.cost.walks as f64)));
+        if sized {
+            cells.push(Cell::Number(row.bytes as f64, num::bytes(row.bytes)));
         }
         if placed {
             cells.push(Cell::Number(row.addr as f64, format!("{:#x}", row.addr)));
@@ -164,8 +160,8 @@ pub fn rows(analysis: &Analysis) -> String {
             Cell::count(page.cost.l1_misses),
             Cell::count(page.cost.walks),
             Cell::count(page.accesses),
-            Cell::Text(name(page.region)),
             Cell::Number(page.process.into(), page.process.to_string()),
+            Cell::Text(name(page.region)),
         ]
     });
     let pages = Table {
@@ -178,8 +174,8 @@ pub fn rows(analysis: &Analysis) -> String {
             ("first-level misses", true),
             ("walks", true),
             ("accesses", true),
-            ("in", false),
             ("process", true),
+            ("in", false),
         ],
         rows: pages.collect(),
     };

@@ -1,0 +1,199 @@
+//! The miss curve: misses of data accesses over TLB size, all sizes in one pass.
+//!
+//! LRU, 4 KiB pages told apart by process. Fully associative sizes come from exact stack distances
+//! (Mattson et al. 1970): an access hits in every TLB that has more entries than distinct other pages were
+//! touched since its page was last touched. Set-associative ones from the same distance within each
+//! set, for every number of sets at once (Hill and Smith 1989).
+//!
+//! The curve is one of addresses: events other than [`Event::Repeats`] are passed over. A page that was unmapped and
+//! mapped again is the same page, a context switch empties nothing. (Entries that are invalidated leave holes that
+//! depend on the TLB's size, so that no single pass would be exact.)
+
+mod estimate;
+mod pages;
+mod recency;
+mod sets;
+
+use lookaside_trace::{Block, Event, Kind};
+use serde::{Deserialize, Serialize};
+
+pub use estimate::estimate_from_samples;
+use pages::Pages;
+use recency::Recency;
+use sets::Sets;
+pub use sets::{MAX_SETS, MAX_WAYS};
+
+/// Misses as a function of TLB geometry, LRU, 4 KiB pages, from one pass.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissCurve {
+    /// Accesses behind the curve: its denominator.
+    pub accesses: u64,
+    /// First touches: misses at any size.
+    pub cold_misses: u64,
+    /// Fully associative: (entries, misses), ascending; a step function, exact at each listed size.
+    pub fully_associative: Vec<(u64, u64)>,
+    /// For each number of sets (linear index), misses by ways 1, 2, 3, ….
+    pub set_associative: Vec<SetCurve>,
+    /// `true`: from samples under the independent-reference assumption, an estimate.
+    pub estimate: bool,
+}
+
+/// Misses of all associativities at one number of sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetCurve {
+    /// Sets, a power of two.
+    pub sets: u32,
+    /// `misses_by_ways[w - 1]` = misses with `w` ways.
+    pub misses_by_ways: Vec<u64>,
+}
+
+/// A page that is not the last one again, on its way through the stages.
+#[derive(Clone, Copy, Default)]
+struct Visit {
+    /// Dense number of the page.
+    page: u32,
+    /// Low bits of its page number, at least log2 of [`MAX_SETS`].
+    index: u32,
+}
+
+/// Visits that go through a stage together: enough to keep a stage's code and tables close, few enough for the
+/// visits themselves to stay in the first-level cache.
+const BATCH: usize = 512;
+
+/// log2 of the page size that the curve speaks of.
+const PAGE_SHIFT: u32 = 12;
+
+/// Builds a [`MissCurve`] from a stream of blocks.
+///
+/// ```
+/// use lookaside_engine::curve::CurveBuilder;
+/// use lookaside_trace::{Block, Kind};
+///
+/// let mut block = Block::default();
+/// for page in [1u64, 2, 3, 1, 2, 3] {
+///     block.push(Kind::Load, page << 12);
+/// }
+/// let mut builder = CurveBuilder::new();
+/// builder.run(&block);
+/// assert_eq!(builder.fully_associative_misses(2), 6);
+/// assert_eq!(builder.fully_associative_misses(3), 3);
+/// assert_eq!(builder.finish().cold_misses, 3);
+/// ```
+#[derive(Default)]
+pub struct CurveBuilder {
+    pages: Pages,
+    recency: Recency,
+    sets: Sets,
+    batch: Vec<Visit>,
+    /// Page of the last access.
+    last: Option<u32>,
+    accesses: u64,
+    cold_misses: u64,
+    /// Accesses by stack distance.
+    distances: Vec<u64>,
+}
+
+impl CurveBuilder {
+    /// An empty curve.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a block's data accesses. Left-out repeats hit at every size.
+    pub fn run(&mut self, block: &Block) {
+        self.pages.enter(block.process);
+        let visits = block.addr.iter().zip(&block.kind).filter(|(_, kind)| **kind != Kind::Fetch);
+        for (addr, _) in visits {
+            let page_number = addr >> PAGE_SHIFT;
+            let page = self.pages.number(page_number);
+            self.accesses += 1;
+            if self.last != Some(page) {
+                self.last = Some(page);
+                self.batch.push(Visit { page, index: page_number as u32 });
+                if self.batch.len() == BATCH {
+                    self.drain();
+                }
+            }
+        }
+        let repeats = block.repeat.iter().zip(&block.kind).filter(|(_, kind)| **kind != Kind::Fetch);
+        self.accesses += repeats.map(|(&n, _)| u64::from(n)).sum::<u64>();
+        for (_, event) in &block.events {
+            if let Event::Repeats { count, .. } = event {
+                self.accesses += count;
+            }
+        }
+        self.drain();
+    }
+
+    /// Misses so far of a fully associative TLB with this many entries: exact at every size.
+    pub fn fully_associative_misses(&self, entries: u64) -> u64 {
+        // The distances of everything but direct repeats, which hit from one entry on.
+        let visits = self.cold_misses + self.distances.iter().sum::<u64>();
+        if entries == 0 {
+            return self.accesses;
+        }
+        let hits: u64 = self.distances.iter().take(entries.try_into().unwrap_or(usize::MAX)).sum();
+        visits - hits
+    }
+
+    /// The curve so far.
+    pub fn finish(&self) -> MissCurve {
+        let visits = self.cold_misses + self.distances.iter().sum::<u64>();
+        let last = if visits > 0 { self.distances.len().max(1) } else { 0 };
+        let (mut misses, mut done) = (visits, 0);
+        let listed = listed_sizes(last as u64).into_iter().map(|size| {
+            misses -= self.distances.iter().take(size as usize).skip(done).sum::<u64>();
+            done = size as usize;
+            (size, misses)
+        });
+        let fully_associative = listed.collect();
+        let mut set_associative = vec![self.one_set(visits)];
+        set_associative.extend(self.sets.curves());
+        MissCurve {
+            accesses: self.accesses,
+            cold_misses: self.cold_misses,
+            fully_associative,
+            set_associative,
+            estimate: false,
+        }
+    }
+
+    fn one_set(&self, visits: u64) -> SetCurve {
+        let mut misses = visits;
+        let by_ways = (0..MAX_WAYS).map(|way| {
+            misses -= self.distances.get(way).copied().unwrap_or(0);
+            misses
+        });
+        SetCurve { sets: 1, misses_by_ways: by_ways.collect() }
+    }
+
+    fn drain(&mut self) {
+        for visit in &self.batch {
+            match self.recency.visit(visit.page) {
+                Some(distance) => {
+                    let distance = distance as usize;
+                    if distance >= self.distances.len() {
+                        self.distances.resize(distance + 1, 0);
+                    }
+                    self.distances[distance] += 1;
+                }
+                None => self.cold_misses += 1,
+            }
+        }
+        self.sets.visit(&mut self.batch);
+        self.batch.clear();
+    }
+}
+
+/// Sizes at which a curve is listed: each up to 64, then 32 an octave (so that 1.5 · 2^k is among them), and the first
+/// at which nothing but cold misses is left.
+fn listed_sizes(last: u64) -> Vec<u64> {
+    let mut sizes: Vec<u64> = (1..64).collect();
+    let octaves = (6..63).flat_map(|octave| (0..32).map(move |step| (32 + step) << (octave - 5)));
+    sizes.extend(octaves.take_while(|&size| size < last));
+    sizes.retain(|&size| size < last);
+    if last > 0 {
+        sizes.push(last);
+    }
+    sizes
+}

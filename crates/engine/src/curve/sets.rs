@@ -1,0 +1,101 @@
+//! LRU distances within sets, for every number of sets at once.
+//!
+//! For each number of sets there is one short list of pages a set, latest first. The position at which a page is
+//! found is its distance; it then moves to the front. A set among 2S is a part of one among S, so a page that
+//! is the latest of its set stays so for more sets: such visits leave the batch.
+
+use super::{SetCurve, Visit};
+
+/// Most ways that are told apart: four vectors of eight.
+pub const MAX_WAYS: usize = 16;
+
+/// Most sets.
+pub const MAX_SETS: u32 = 1 << SHIFTS.1;
+
+/// log2 of the least and of the most sets here; one set is the fully associative case.
+const SHIFTS: (u32, u32) = (1, 12);
+
+/// No page.
+const FREE: u32 = u32::MAX;
+
+/// Pages of one set, latest first.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Stack([u32; MAX_WAYS]);
+
+/// All sets of one number of sets.
+struct Level {
+    stacks: Vec<Stack>,
+    /// Visits by position; the last: not found.
+    found: [u64; MAX_WAYS + 1],
+}
+
+/// Stacks for each number of sets from 2 to [`MAX_SETS`].
+pub struct Sets {
+    levels: Vec<Level>,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        let level = |shift: u32| Level { stacks: vec![Stack([FREE; MAX_WAYS]); 1 << shift], found: [0; MAX_WAYS + 1] };
+        Self { levels: (SHIFTS.0..=SHIFTS.1).map(level).collect() }
+    }
+}
+
+impl Sets {
+    /// Notes visits in their order. None may be of the page of the one before. Uses the list up.
+    pub fn visit(&mut self, visits: &mut Vec<Visit>) {
+        for level in &mut self.levels {
+            level.visit(visits);
+        }
+    }
+
+    /// Misses by sets and ways.
+    pub fn curves(&self) -> Vec<SetCurve> {
+        let mut curves = Vec::new();
+        for level in &self.levels {
+            // Visits that had left the batch at fewer sets are hits at the first position.
+            let seen: u64 = level.found.iter().sum();
+            let mut misses = seen;
+            let by_ways = level.found[..MAX_WAYS].iter().map(|&found| {
+                misses -= found;
+                misses
+            });
+            curves.push(SetCurve { sets: level.stacks.len() as u32, misses_by_ways: by_ways.collect() });
+        }
+        curves
+    }
+}
+
+impl Level {
+    fn visit(&mut self, visits: &mut Vec<Visit>) {
+        let mask = self.stacks.len() - 1;
+        let mut stay = 0;
+        for i in 0..visits.len() {
+            let visit = visits[i];
+            let position = self.stacks[visit.index as usize & mask].touch(visit.page);
+            self.found[position] += 1;
+            visits[stay] = visit;
+            stay += usize::from(position > 0);
+        }
+        visits.truncate(stay);
+    }
+}
+
+impl Stack {
+    /// Moves a page to the front; where it was found, `MAX_WAYS` = nowhere.
+    #[inline]
+    fn touch(&mut self, page: u32) -> usize {
+        let old = self.0;
+        let mut found = 0u32;
+        for (i, &other) in old.iter().enumerate() {
+            found |= u32::from(other == page) << i;
+        }
+        let position = (found | 1 << MAX_WAYS).trailing_zeros();
+        for i in 0..MAX_WAYS {
+            let shifted = if i == 0 { page } else { old[i - 1] };
+            self.0[i] = if i as u32 <= position { shifted } else { old[i] };
+        }
+        position as usize
+    }
+}
