@@ -1,2 +1,51 @@
-//! The `lookaside` command.
-fn main() {}
+//! The `lookaside` command: argument parsing, progress, exit codes.
+
+mod analyze;
+mod args;
+mod exit;
+mod install;
+mod interrupt;
+mod machines;
+mod output;
+mod record;
+mod reproduce;
+mod simulate;
+mod traces;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    // A usage error exits with 2 and help with 0, by clap itself.
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Analyze(args) => analyze::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Machine(command) => machines::run(command),
+        Command::Trace(command) => traces::run(command),
+        Command::Reproduce(args) => reproduce::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "lookaside", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
+            Ok(0)
+        }
+        Command::Man { folder } => {
+            let fail = |e| Failure::bad(format_args!("{}: {e}; name a folder that exists", folder.display()));
+            clap_mangen::generate_to(Cli::command(), &folder).map_err(fail)?;
+            Ok(0)
+        }
+    }
+}

@@ -1,5 +1,16 @@
 //! What can be *done about* translation cost, computed in the model.
+//!
+//! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help;
+//! [`names`] turns addresses into the tables of an [`Analysis`].
 
 mod analysis;
+pub mod heat;
+pub mod names;
+pub mod profile;
+pub mod remedies;
+pub mod sampled;
+pub mod window;
 
 pub use analysis::*;
+pub use names::Namer;
+pub use profile::{Profile, ProfileError};

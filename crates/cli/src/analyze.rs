@@ -1,0 +1,287 @@
+//! `lookaside analyze`: record or read, model, name, report.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use lookaside_capture::{Backend, ChildEnd, Control, Request, Symbols, Target};
+use lookaside_engine::{curve, Filter, Outcome, Setup};
+use lookaside_report::{html, json, terminal};
+use lookaside_techniques::sampled::SampleTally;
+use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Namer, Profile, Seeing};
+use lookaside_trace::{Block, Event, Granularity, Source, TraceInfo};
+
+use crate::args::{Analyze, BackendArg, GranularityArg};
+use crate::exit::{Failure, BROKE_OFF};
+use crate::interrupt::Interrupt;
+use crate::output::{self, print, short_count, spinner, write_file};
+use crate::{install, machines};
+
+/// Runs the command; the exit code is the program's own.
+pub fn run(args: &Analyze) -> Result<u8, Failure> {
+    let mut setups = machines::setups(&args.machine)?;
+    if setups.len() > 1 {
+        return Err(Failure::bad("--machine: analyze models one machine; simulate takes several"));
+    }
+    let Some((setup, machine_reason)) = setups.pop() else { return Err(Failure::bad("--machine: none given")) };
+    let interrupt = Interrupt::install()?;
+    let mut input = open(args, &setup)?;
+    if let Some(control) = &input.control {
+        interrupt.watch(Arc::clone(control), args.pid.is_none());
+    }
+    let names = SymbolNames(RefCell::new(Symbols::new()));
+    let info = input.source.info().clone();
+    let mut analysis = Analysis {
+        version: env!("CARGO_PKG_VERSION").into(),
+        command: input.command,
+        seeing: Seeing::Exact { recorder: info.recorder.clone(), granularity: info.granularity },
+        machine: setup.machine.clone(),
+        machine_reason,
+        os: setup.os.clone(),
+        seed: setup.seed,
+        outcome: Outcome::default(),
+        curve: None,
+        objects: Vec::new(),
+        regions: Vec::new(),
+        functions: Vec::new(),
+        remedies: Vec::new(),
+        heat: HeatMap::default(),
+        child_exit: None,
+        complete: true,
+        notes: input.notes,
+    };
+    let broke_off = if info.sample_period_ns > 0 {
+        sampled(&mut *input.source, &info, &names, &mut analysis)
+    } else {
+        exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, || {
+            interrupt.unwatch();
+        })?
+    };
+    interrupt.unwatch();
+    if interrupt.asked() {
+        analysis.complete = false;
+        analysis.notes.push("interrupted: this is the part seen until then".into());
+    }
+    let code = match &input.control {
+        Some(control) => child_code(&**control, &mut analysis)?,
+        None => 0,
+    };
+    report(args, &analysis)?;
+    Ok(if broke_off && code == 0 { BROKE_OFF } else { code })
+}
+
+/// Where the blocks come from.
+struct Input {
+    source: Box<dyn Source + Send>,
+    control: Option<Arc<dyn Control>>,
+    command: Vec<String>,
+    notes: Vec<String>,
+}
+
+fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
+    if let Some(path) = &args.trace {
+        let source = lookaside_trace::open(&path.to_string_lossy())?;
+        let mut notes = Vec::new();
+        if let Err(why) = Filter::check(source.info(), setup) {
+            notes.push(why);
+        }
+        let command = vec![path.display().to_string()];
+        return Ok(Input { source, control: None, command, notes });
+    }
+    let target = match args.pid {
+        Some(pid) => Target::Pid(pid),
+        None => Target::Command(args.command.clone()),
+    };
+    let sampling = args.backend == Some(BackendArg::Sample) || args.pid.is_some();
+    if !sampling && args.backend != Some(BackendArg::Qemu) {
+        install::offer_valgrind(args.yes);
+    }
+    let filter = Filter::exact_for(&remedies::filter_setups(setup));
+    let request = Request {
+        target,
+        backend: if args.exact { Some(Backend::Valgrind) } else { args.backend.map(backend) },
+        granularity: granularity(args.granularity),
+        filter_log2_classes: filter.log2_classes,
+        filter_stores_apart: filter.stores_apart,
+        filter_unified: filter.unified,
+        fetches: true,
+        sample_hz: args.hz,
+    };
+    let recording = lookaside_capture::start(&request)?;
+    for note in &recording.notes {
+        eprintln!("lookaside: {note}");
+    }
+    let command = match &request.target {
+        Target::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+        Target::Pid(pid) => vec![format!("process {pid}")],
+    };
+    Ok(Input { source: recording.source, control: Some(Arc::from(recording.control)), command, notes: recording.notes })
+}
+
+/// The backend that the argument names.
+pub fn backend(arg: BackendArg) -> Backend {
+    match arg {
+        BackendArg::Valgrind => Backend::Valgrind,
+        BackendArg::Qemu => Backend::Qemu,
+        BackendArg::Sample => Backend::Sample,
+    }
+}
+
+/// The granularity that the argument names.
+pub fn granularity(arg: GranularityArg) -> Granularity {
+    match arg {
+        GranularityArg::Page => Granularity::Page,
+        GranularityArg::Line => Granularity::Line,
+        GranularityArg::Byte => Granularity::Byte,
+    }
+}
+
+/// Models every access. Tells whether the source broke off.
+fn exact(
+    source: &mut dyn Source,
+    setup: &Setup,
+    names: &SymbolNames,
+    interrupt: &Interrupt,
+    analysis: &mut Analysis,
+    recorded: impl FnOnce(),
+) -> Result<bool, Failure> {
+    let bar = spinner("modelling");
+    let seen = Cell::new(0u64);
+    let mut watch = |block: &Block| {
+        names.observe(block);
+        seen.set(seen.get() + block.accesses());
+        bar.set_message(format!("{} accesses", short_count(seen.get())));
+    };
+    let mut profile = Profile::record(source, setup, &mut watch)?;
+    recorded();
+    for damage in &profile.damage {
+        analysis.complete = false;
+        analysis.notes.push(format!(
+            "bytes {}–{} of the stream were left out: {}",
+            damage.offset,
+            damage.offset + damage.len,
+            damage.reason
+        ));
+    }
+    if let Some(e) = &profile.error {
+        analysis.complete = false;
+        analysis.notes.push(format!("the recording broke off: {e}"));
+    }
+    if source.info().granularity == Granularity::Page {
+        analysis.notes.push(
+            "page-granular: data caches see one line of each visit to a page, so walks may find their tables cached \
+             more often than in truth; --granularity line models every line"
+                .into(),
+        );
+    }
+    bar.set_prefix("what would help");
+    bar.set_message("");
+    analysis.remedies = profile.remedies(setup, interrupt.flag(), &mut analysis.notes)?;
+    bar.set_prefix("naming");
+    analysis.heat = profile.take_heat(names);
+    analysis.regions = names::name_regions(&profile.outcome.regions, names);
+    analysis.objects = names::name_objects(&profile.outcome.objects, names);
+    analysis.functions = names::name_functions(&profile.outcome.instructions_rows, names);
+    analysis.curve = Some(profile.curve);
+    analysis.outcome = profile.outcome;
+    bar.finish_and_clear();
+    Ok(profile.error.is_some())
+}
+
+/// Tallies samples. Tells whether the source broke off.
+fn sampled(source: &mut dyn Source, info: &TraceInfo, names: &SymbolNames, analysis: &mut Analysis) -> bool {
+    let bar = spinner("sampling");
+    let mut tally = SampleTally::default();
+    let mut block = Block::default();
+    let error = loop {
+        match source.next_block(&mut block) {
+            Ok(true) => {
+                names.observe(&block);
+                tally.run(&block);
+                bar.set_message(format!("{} samples", short_count(tally.samples())));
+            }
+            Ok(false) => break None,
+            Err(e) => break Some(e),
+        }
+    };
+    bar.finish_and_clear();
+    analysis.seeing =
+        Seeing::Sampled { period_ns: info.sample_period_ns, samples: tally.samples(), resolved: tally.resolved() };
+    analysis.regions = tally.regions();
+    analysis.functions = tally.functions(names);
+    let weights = tally.page_weights();
+    analysis.curve = (!weights.is_empty()).then(|| curve::estimate_from_samples(weights));
+    if let Some(e) = &error {
+        analysis.complete = false;
+        analysis.notes.push(format!("the sampling broke off: {e}"));
+    }
+    error.is_some()
+}
+
+fn child_code(control: &dyn Control, analysis: &mut Analysis) -> Result<u8, Failure> {
+    Ok(match control.wait()? {
+        ChildEnd::Code(code) => {
+            analysis.child_exit = Some(ChildExit::Code(code));
+            (code & 0xff) as u8
+        }
+        ChildEnd::Signal(signal) => {
+            analysis.child_exit = Some(ChildExit::Signal(signal));
+            (128 + (signal & 0x7f)) as u8
+        }
+        ChildEnd::Detached => 0,
+    })
+}
+
+fn report(args: &Analyze, analysis: &Analysis) -> Result<(), Failure> {
+    if let Some(path) = &args.html {
+        write_file(path, &html::render(analysis))?;
+    }
+    let json_to_stdout = args.json.as_deref().is_some_and(|p| p.as_os_str() == "-");
+    match &args.json {
+        Some(_) if json_to_stdout => print(&json::render(analysis))?,
+        Some(path) => write_file(path, &json::render(analysis))?,
+        None => {}
+    }
+    if !json_to_stdout {
+        print(&terminal::render(analysis, &output::style(args.top)))?;
+    }
+    if let Some(path) = &args.html {
+        eprintln!("lookaside: report: {}", path.display());
+    }
+    Ok(())
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Names by symbols and debug information of the mapped files.
+struct SymbolNames(RefCell<Symbols>);
+
+impl SymbolNames {
+    fn observe(&self, block: &Block) {
+        for (_, event) in &block.events {
+            if matches!(
+                event,
+                Event::Map { .. } | Event::Unmap { .. } | Event::Remap { .. } | Event::Fork { .. } | Event::Exec { .. }
+            ) {
+                self.0.borrow_mut().observe(block.process, event);
+            }
+        }
+    }
+}
+
+impl Namer for SymbolNames {
+    fn function(&self, process: u32, ip: u64) -> String {
+        // The line is left out: all of a function's instructions are one row.
+        let code = self.0.borrow_mut().resolve(process, ip);
+        match (&code.function, &code.file) {
+            (Some(function), Some(file)) => format!("{function} ({})", last_part(file)),
+            (Some(function), None) => format!("{function} ({})", last_part(&code.module)),
+            (None, _) => code.place(),
+        }
+    }
+
+    fn site(&self, process: u32, frames: &[u64]) -> String {
+        self.0.borrow_mut().name_site(process, frames)
+    }
+}

@@ -1,0 +1,294 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// What translation (TLB misses, page-table walks) costs a program, and what would help.
+#[derive(Parser)]
+#[command(name = "lookaside", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but not clean (damage found in a trace, a published row not \
+    reproduced); 2 bad input, one line says what and where; 125 the recording broke off; 126 program not executable; \
+    127 program not found. analyze and record pass on the program's own exit code (128 + signal if it was killed).";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Find out what translation costs a program, where, and what would help
+    #[command(after_help = "Example: lookaside analyze --html report.html -- sort big.txt")]
+    Analyze(Analyze),
+    /// Record a program's accesses as a trace
+    #[command(after_help = "Example: lookaside record -o sort.lkt -- sort big.txt")]
+    Record(Record),
+    /// Run a trace through one or several machines
+    #[command(after_help = "Example: lookaside simulate sort.lkt --machine skylake --set tlb.stlb.ways=24")]
+    Simulate(Simulate),
+    /// List, show or check machine descriptions
+    #[command(subcommand, after_help = "Example: lookaside machine show ryzen-5900x")]
+    Machine(MachineCommand),
+    /// Look at, convert or check traces
+    #[command(subcommand, after_help = "Example: lookaside trace info sort.lkt")]
+    Trace(TraceCommand),
+    /// Run a paper's experiments and put our values beside the published ones
+    #[command(after_help = "Example: lookaside reproduce pt-baker")]
+    Reproduce(Reproduce),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    #[command(after_help = "Example: lookaside man /usr/local/share/man/man1")]
+    Man {
+        /// Folder; must exist
+        folder: PathBuf,
+    },
+}
+
+/// How programs are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendArg {
+    /// Exact, through our Valgrind tool
+    Valgrind,
+    /// Exact, foreign ISAs, through QEMU's user-mode emulator
+    Qemu,
+    /// Clock sampling at native speed
+    Sample,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GranularityArg {
+    /// Repeats of a page are counted, not recorded: fastest
+    Page,
+    /// Repeats of a line are counted, not recorded: data caches see every line
+    Line,
+    /// Every access is recorded
+    Byte,
+}
+
+#[derive(Args)]
+pub struct MachineArgs {
+    /// Preset name or description file; may be given several times to `simulate`
+    /// [default: the preset nearest to the running CPU]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Vec<String>,
+    /// Change one value of the machine, as tlb.stlb.ways=24 (repeatable)
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Page sizes that the modelled OS uses
+    #[arg(long, value_enum, default_value = "base")]
+    pub pages: PagesArg,
+    /// Where the modelled OS puts frames: contiguous, random, or fragmented:N (runs of N pages)
+    #[arg(long, default_value = "contiguous", value_parser = parse_frames)]
+    pub frames: lookaside_engine::FrameLayout,
+    /// Seed of random replacement and frame placement
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PagesArg {
+    /// Base pages only
+    Base,
+    /// Transparent huge pages wherever a mapping holds one
+    Thp,
+}
+
+#[derive(Args)]
+pub struct Analyze {
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write everything as JSON ("-" = standard output, in place of the text)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Rows in each table of the text [default: as many as one screen holds]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// How to record [default: the best that is installed]
+    #[arg(long, value_enum)]
+    pub backend: Option<BackendArg>,
+    /// See every access through the model, or say why that can't be: never fall back to sampling
+    #[arg(long, conflicts_with = "backend")]
+    pub exact: bool,
+    /// What an exact recording may leave out
+    #[arg(long, value_enum, default_value = "page")]
+    pub granularity: GranularityArg,
+    /// Samples per second of CPU time
+    #[arg(long, default_value_t = 2000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub hz: u32,
+    /// Install what is missing without asking
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Analyze a recorded trace in place of a program
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "command", "backend"])]
+    pub trace: Option<PathBuf>,
+    /// Sample a process that runs already, until it ends or Ctrl-C
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "exact"])]
+    pub pid: Option<u32>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["trace", "pid"])]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Record {
+    /// Trace file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// How to record [default: the best that is installed]
+    #[arg(long, value_enum)]
+    pub backend: Option<BackendArg>,
+    /// What an exact recording may leave out
+    #[arg(long, value_enum, default_value = "page")]
+    pub granularity: GranularityArg,
+    /// Leave out repeats of the last page within 2^N classes of pages: smaller, exact only for
+    /// machines whose first-level sets determine the low N bits of the page number
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
+    pub filter_log2_classes: u32,
+    /// Record no instruction fetches
+    #[arg(long)]
+    pub no_fetches: bool,
+    /// Samples per second of CPU time
+    #[arg(long, default_value_t = 2000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub hz: u32,
+    /// Install what is missing without asking
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Sample a process that runs already, until it ends or Ctrl-C
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Option<u32>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "pid")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Simulate {
+    /// Trace: native, Lackey, ChampSim, drmemtrace, text, CSV ("-" = standard input)
+    pub trace: PathBuf,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Count walks only: no references, no caches, no cost
+    #[arg(long)]
+    pub count_only: bool,
+    /// Leave out the rows by page, region, object, instruction and thread
+    #[arg(long)]
+    pub totals: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub enum MachineCommand {
+    /// The presets, a line each
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One machine in full
+    Show {
+        /// Preset name or description file
+        machine: String,
+        /// Change one value, as tlb.stlb.ways=24 (repeatable)
+        #[arg(long, value_name = "PATH=VALUE")]
+        set: Vec<String>,
+        /// Print the description file
+        #[arg(long, conflicts_with = "json")]
+        toml: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check description files
+    Check {
+        /// Description files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum TraceCommand {
+    /// What is in a trace
+    Info {
+        /// Trace
+        trace: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// A trace as text
+    Cat {
+        /// Trace
+        trace: PathBuf,
+    },
+    /// The first accesses and events of a trace, as text
+    Head {
+        /// Trace
+        trace: PathBuf,
+        /// Lines
+        #[arg(short, default_value_t = 20)]
+        n: u64,
+    },
+    /// Write a trace in another format
+    Convert {
+        /// Trace to read
+        from: PathBuf,
+        /// Trace to write
+        to: PathBuf,
+        /// Format to write [default: by the ending: .lkt native, .champsim, .txt]
+        #[arg(long, value_enum)]
+        format: Option<ExportFormat>,
+    },
+    /// Read all of a trace and say which bytes are damaged
+    Check {
+        /// Trace
+        trace: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Native
+    Lkt,
+    /// ChampSim's 64-byte records
+    Champsim,
+    /// Text
+    Text,
+}
+
+#[derive(Args)]
+pub struct Reproduce {
+    /// Paper: pt-baker
+    pub paper: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_frames(text: &str) -> Result<lookaside_engine::FrameLayout, String> {
+    use lookaside_engine::FrameLayout;
+    match text.split_once(':') {
+        None if text == "contiguous" => Ok(FrameLayout::Contiguous),
+        None if text == "random" => Ok(FrameLayout::Random),
+        Some(("fragmented", n)) => match n.parse::<u64>() {
+            Ok(run_pages) if run_pages.is_power_of_two() => Ok(FrameLayout::Fragmented { run_pages }),
+            _ => Err(format!("{n:?} is not a power of two")),
+        },
+        _ => Err("write contiguous, random or fragmented:N".into()),
+    }
+}

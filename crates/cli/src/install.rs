@@ -1,0 +1,56 @@
+//! Offering to install what exact recording needs.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+/// The line that installs it.
+const INSTALL: &str = "apt-get install -y valgrind gcc libc6-dev";
+
+/// Installs Valgrind if it is missing and the user wants it: asks on a terminal, not when `yes`.
+/// What goes wrong is said; the caller then does without.
+pub fn offer_valgrind(yes: bool) {
+    if have("valgrind") && (have("gcc") || have("cc")) {
+        return;
+    }
+    if !have("apt-get") {
+        eprintln!(
+            "lookaside: valgrind is not installed: exact recording needs it; here is no apt-get to install it with"
+        );
+        return;
+    }
+    if !yes && !agreed() {
+        return;
+    }
+    eprintln!("lookaside: installing valgrind ({INSTALL})");
+    let quiet = |line: &str| {
+        let mut words = line.split(' ');
+        let program = words.next().unwrap_or_default();
+        Command::new(program)
+            .args(["-o", "DPkg::Lock::Timeout=120", "-qq"])
+            .args(words)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let installed = quiet(INSTALL) || (quiet("apt-get update") && quiet(INSTALL));
+    if !installed {
+        eprintln!("lookaside: valgrind could not be installed; as root: {INSTALL}");
+    }
+}
+
+fn agreed() -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    eprint!("lookaside: valgrind is not installed; exact recording needs it. Install it now ({INSTALL})? [y/N] ");
+    let _ = io::stderr().flush();
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).is_ok() && answer.trim().eq_ignore_ascii_case("y")
+}
+
+fn have(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

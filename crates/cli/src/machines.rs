@@ -1,0 +1,77 @@
+//! `--machine`, `--set`, `--pages`, …: from the command line to model setups; the `machine` command.
+
+use lookaside_engine::{OsModel, PagePolicy, Setup};
+use lookaside_machine::{nearest_preset, presets, CpuId, Machine};
+
+use crate::args::{MachineArgs, MachineCommand, PagesArg};
+use crate::exit::Failure;
+use crate::output::{print, print_json};
+
+/// The machine of this name: a preset, or else a file.
+pub fn find(name: &str) -> Result<Machine, Failure> {
+    if name.contains(['/', '.']) {
+        return Ok(lookaside_machine::load(name)?);
+    }
+    Ok(lookaside_machine::preset(name)?)
+}
+
+/// A setup for each machine asked for, and why it is that machine.
+pub fn setups(args: &MachineArgs) -> Result<Vec<(Setup, String)>, Failure> {
+    let asked: Vec<(String, String)> = if args.machine.is_empty() {
+        let (name, reason) = nearest_preset(&CpuId::running());
+        vec![(name.to_string(), reason)]
+    } else {
+        args.machine.iter().map(|name| (name.clone(), "asked for".to_string())).collect()
+    };
+    asked
+        .into_iter()
+        .map(|(name, reason)| {
+            let mut setup = Setup::new(find(&name)?.with_overrides(&args.set)?);
+            setup.os = OsModel {
+                frames: args.frames,
+                pages: match args.pages {
+                    PagesArg::Base => PagePolicy::Base,
+                    PagesArg::Thp => PagePolicy::Thp,
+                },
+                huge_page: None,
+            };
+            setup.seed = args.seed;
+            Ok((setup, reason))
+        })
+        .collect()
+}
+
+/// The `machine` command.
+pub fn run(command: MachineCommand) -> Result<u8, Failure> {
+    match command {
+        MachineCommand::List { json: true } => {
+            let all: Result<Vec<Machine>, _> = presets().iter().map(|p| lookaside_machine::preset(p.name)).collect();
+            print_json(&all?)?;
+        }
+        MachineCommand::List { json: false } => print(&lookaside_machine::list_presets())?,
+        MachineCommand::Show { machine, set, toml, json } => {
+            let machine = find(&machine)?.with_overrides(&set)?;
+            match (toml, json) {
+                (true, _) => print(&lookaside_machine::to_toml(&machine))?,
+                (_, true) => print_json(&machine)?,
+                _ => print(&lookaside_machine::describe(&machine))?,
+            }
+        }
+        MachineCommand::Check { files } => {
+            let mut bad = 0;
+            for file in &files {
+                match lookaside_machine::load(file) {
+                    Ok(machine) => print(&format!("{}: {}: sound\n", file.display(), machine.name))?,
+                    Err(e) => {
+                        eprintln!("lookaside: {e}");
+                        bad += 1;
+                    }
+                }
+            }
+            if bad > 0 {
+                return Ok(crate::exit::BAD_INPUT);
+            }
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,86 @@
+//! Printing: standard output that may close early, files, style.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// Prints to standard output; a reader that has gone away (`| head`) is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|e| Failure::bad(format_args!("standard output: {e}"))),
+    }
+}
+
+/// Prints plain data as JSON.
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::bad(format_args!("JSON: {e}")))?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Writes a file whole or not at all: readers never see half of it.
+pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let fail = |e: io::Error| Failure::bad(format_args!("{}: {e}; choose another place", path.display()));
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let special = path.exists() && !path.is_file();
+    if special {
+        return std::fs::write(path, text).map_err(fail); // a pipe or device can't be replaced
+    }
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(text.as_bytes()).map_err(fail)?;
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(permissions).map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+/// How to write to standard output.
+pub fn style(top: Option<usize>) -> lookaside_report::Style {
+    let terminal = io::stdout().is_terminal();
+    lookaside_report::Style { width: width(), color: color(), unicode: unicode(), plots: terminal, top }
+}
+
+/// Whether more than ASCII can be shown: always in files, by the locale on a terminal.
+fn unicode() -> bool {
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    !io::stdout().is_terminal() || locale.is_some_and(|l| l.to_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// Colour on standard output: a terminal, and NO_COLOR not set.
+fn color() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// Columns of the terminal; 100 where there is none.
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|&columns| columns >= 40)
+        .unwrap_or(100)
+}
+
+/// A spinner on standard error for what takes longer; nothing where that is no terminal.
+pub fn spinner(what: &str) -> indicatif::ProgressBar {
+    let bar = indicatif::ProgressBar::new_spinner();
+    let style = indicatif::ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.set_prefix(what.to_string());
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar
+}
+
+/// 1234567 as `1.23 M`.
+pub fn short_count(n: u64) -> String {
+    match n {
+        0..=9_999 => n.to_string(),
+        10_000..=999_999 => format!("{:.0} k", n as f64 / 1e3),
+        1_000_000..=999_999_999 => format!("{:.1} M", n as f64 / 1e6),
+        _ => format!("{:.2} G", n as f64 / 1e9),
+    }
+}

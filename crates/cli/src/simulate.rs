@@ -1,0 +1,81 @@
+//! `lookaside simulate`: the engine by itself.
+
+use std::ops::ControlFlow;
+
+use lookaside_engine::{run_many, Detail, End, Filter, Setup, WalkModel};
+
+use crate::args::Simulate;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::machines;
+use crate::output::{print, print_json, short_count, spinner, style};
+
+/// Runs the command. Exit code 1 when a part of the trace could not be read.
+pub fn run(args: &Simulate) -> Result<u8, Failure> {
+    let chosen = machines::setups(&args.machine)?;
+    if args.machine.machine.is_empty() {
+        for (setup, reason) in &chosen {
+            eprintln!("lookaside: machine {}: {reason}", setup.machine.name);
+        }
+    }
+    let mut setups: Vec<Setup> = chosen.into_iter().map(|(setup, _)| setup).collect();
+    for setup in &mut setups {
+        if args.count_only {
+            setup.walks = WalkModel::CountOnly;
+        }
+        if args.totals {
+            setup.detail = Detail::Totals;
+        }
+    }
+    let source = lookaside_trace::open(&args.trace.to_string_lossy())?;
+    if source.info().sample_period_ns > 0 {
+        return Err(Failure::bad(format_args!(
+            "{}: holds samples, not every access; analyze --trace shows where the time went",
+            args.trace.display()
+        )));
+    }
+    for setup in &setups {
+        if let Err(why) = Filter::check(source.info(), setup) {
+            eprintln!("lookaside: {}: {why}", args.trace.display());
+        }
+    }
+    let interrupt = Interrupt::install()?;
+    let mut source = source;
+    let bar = spinner("simulating");
+    let ran = run_many(setups, &mut *source, |accesses| {
+        bar.set_message(format!("{} accesses", short_count(accesses)));
+        if interrupt.asked() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    bar.finish_and_clear();
+    let outcomes = ran.outcomes;
+    if args.json {
+        print_json(&outcomes)?;
+    } else {
+        print(&lookaside_report::simulate::render(&outcomes, &style(None)))?;
+    }
+    for damage in source.damage() {
+        eprintln!(
+            "lookaside: {}: bytes {}–{} left out: {}",
+            args.trace.display(),
+            damage.offset,
+            damage.offset + damage.len,
+            damage.reason
+        );
+    }
+    match ran.end {
+        End::Complete if source.damage().is_empty() => Ok(0),
+        End::Complete => Ok(NOT_CLEAN),
+        End::Stopped => {
+            eprintln!("lookaside: interrupted: the counts cover the trace up to there");
+            Ok(130)
+        }
+        End::Unreadable(e) => {
+            eprintln!("lookaside: the counts cover the trace up to here: {e}");
+            Ok(NOT_CLEAN)
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The command as its users run it.
+
+mod analyze;
+mod bad_input;
+mod common;

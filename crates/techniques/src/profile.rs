@@ -1,0 +1,270 @@
+//! From a source of blocks to what translation costs: the model runs **while** blocks arrive, and
+//! what it needs for the "what would help" rows is kept aside, compressed, on disk.
+//!
+//! Three threads: the caller's pulls blocks; one runs the engine; one keeps curve, heat and spool.
+
+use std::fs::File;
+use std::io::{self, Seek};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+use crossbeam_channel::{bounded, Receiver, Sender};
+use lookaside_engine::{curve::CurveBuilder, run_many, End, Engine, Outcome, Setup};
+use lookaside_trace::{Block, Damage, NativeReader, Source, TraceError, TraceInfo, TraceWriter};
+use thiserror::Error;
+
+use crate::heat::HeatBuilder;
+use crate::remedies::{compare, rank, variants, Variant};
+use crate::window::Windows;
+use crate::{HeatMap, MissCurve, Namer, Remedy};
+
+/// Recorded accesses that the "what would help" runs go over at the most; longer runs are looked at
+/// through evenly spaced windows. At the engine's slowest (some 15 M/s through walks and caches) seven
+/// runs over this on two cores take under half a minute.
+const RERUN_BUDGET: u64 = 96 << 20;
+
+/// Bytes that the spool may grow to; what comes later is modelled but not spooled.
+const SPOOL_BYTES: u64 = 8 << 30;
+
+/// Blocks under way between two threads.
+const BLOCKS_IN_FLIGHT: usize = 16;
+
+/// What one pass over a source gives.
+pub struct Profile {
+    /// Counts of the base run.
+    pub outcome: Outcome,
+    /// Misses over TLB size.
+    pub curve: MissCurve,
+    /// Visits over time and address, still unnamed.
+    heat: HeatBuilder,
+    spool: Spool,
+    /// Parts of the input that could not be read.
+    pub damage: Vec<Damage>,
+    /// The source ended with this error; what came before it counts.
+    pub error: Option<TraceError>,
+}
+
+/// Why a profile could not be made.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    /// The setup can't be run.
+    #[error(transparent)]
+    Setup(#[from] lookaside_engine::SetupError),
+    /// The spool can't be made.
+    #[error("temporary file for the model's further runs: {0}; set TMPDIR to a folder with room")]
+    Spool(#[from] io::Error),
+}
+
+/// What is called on every block before the model sees it (naming, progress).
+pub type Watcher<'a> = dyn FnMut(&Block) + 'a;
+
+impl Profile {
+    /// Pulls the source to its end through the base model.
+    ///
+    /// # Errors
+    /// A setup that can't be run, a temporary file that can't be made. An error of the *source* is
+    /// kept in the profile: what was seen before it counts.
+    pub fn record(source: &mut dyn Source, base: &Setup, watch: &mut Watcher) -> Result<Self, ProfileError> {
+        let mut engine = Engine::new(base.clone())?;
+        let mut aside = Aside::new(source.info())?;
+        let mut error = None;
+        let (engine, aside) = thread::scope(|scope| {
+            let (to_engine, engine_blocks) = bounded::<Arc<Block>>(BLOCKS_IN_FLIGHT);
+            let (to_aside, aside_blocks) = bounded::<Arc<Block>>(BLOCKS_IN_FLIGHT);
+            let (give_back, returned) = bounded::<Block>(4 * BLOCKS_IN_FLIGHT);
+            let give_back_too = give_back.clone();
+            let run_engine = scope.spawn(move || {
+                consume(&engine_blocks, &give_back, |block| engine.run(block));
+                engine
+            });
+            let run_aside = scope.spawn(move || {
+                consume(&aside_blocks, &give_back_too, |block| aside.run(block));
+                aside
+            });
+            loop {
+                let mut block = returned.try_recv().unwrap_or_default();
+                match source.next_block(&mut block) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(e) => {
+                        error = Some(e);
+                        break;
+                    }
+                }
+                watch(&block);
+                let block = Arc::new(block);
+                // A worker that is gone has panicked; joining it below hands that on.
+                if to_engine.send(Arc::clone(&block)).is_err() || to_aside.send(block).is_err() {
+                    break;
+                }
+            }
+            drop((to_engine, to_aside));
+            (join(run_engine), join(run_aside))
+        });
+        let Aside { curve, heat, spool } = aside;
+        Ok(Self {
+            outcome: engine.outcome(),
+            curve: curve.finish(),
+            heat,
+            spool,
+            damage: source.damage().to_vec(),
+            error,
+        })
+    }
+
+    /// The heat map, bands named by the mapping that they begin in.
+    pub fn take_heat(&mut self, namer: &dyn Namer) -> HeatMap {
+        let regions = &self.outcome.regions;
+        std::mem::take(&mut self.heat).finish(|process, addr| {
+            let inside = regions.iter().find(|r| r.process == process && (r.start..r.end).contains(&addr));
+            inside.map(|r| crate::names::region_name(r, namer)).unwrap_or_default()
+        })
+    }
+
+    /// Runs the model again for everything that might help; best first. Notes say what was left out.
+    /// Empty when `stop` is set while it runs.
+    ///
+    /// # Errors
+    /// A temporary file that can't be read back.
+    pub fn remedies(
+        &mut self,
+        base: &Setup,
+        stop: &AtomicBool,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Remedy>, ProfileError> {
+        let tried = variants(base, &self.outcome);
+        if tried.is_empty() || self.outcome.translation_cycles() == 0.0 {
+            return Ok(Vec::new());
+        }
+        let (spooled, error) = self.spool.finish();
+        notes.extend(error.map(|e| format!("\"what would help\" covers the first part of the run only: {e}")));
+        let reader = match self.spool.open() {
+            Ok(reader) => reader,
+            Err(e) => return Err(ProfileError::Spool(e)),
+        };
+        let mut source = Windows::new(reader, spooled, RERUN_BUDGET);
+        let mut setups = vec![base.clone()];
+        setups.extend(tried.iter().map(|v| v.setup.clone()));
+        for setup in &mut setups {
+            setup.detail = lookaside_engine::Detail::Totals;
+        }
+        let ran = run_many(setups, &mut source, |_| {
+            if stop.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        match &ran.end {
+            End::Complete => {}
+            End::Stopped => notes.push("\"what would help\" was cut short: it covers the first part of the run".into()),
+            End::Unreadable(e) => notes.push(format!("\"what would help\" covers the first part of the run only: {e}")),
+        }
+        Ok(side_by_side(&tried, &ran.outcomes, &self.outcome))
+    }
+}
+
+/// The rows for variants whose outcomes follow the base's own in `outcomes`.
+fn side_by_side(tried: &[Variant], outcomes: &[Outcome], whole: &Outcome) -> Vec<Remedy> {
+    let Some((base, rest)) = outcomes.split_first() else { return Vec::new() };
+    let all = whole.data.accesses + whole.fetch.accesses;
+    let ran = base.data.accesses + base.fetch.accesses;
+    let share = if all == 0 { 1.0 } else { ran as f64 / all as f64 };
+    let mut rows: Vec<Remedy> = tried.iter().zip(rest).map(|(v, with)| compare(v, base, with, share)).collect();
+    rank(&mut rows);
+    rows
+}
+
+/// Runs `work` on every block and gives its memory back when nobody else holds it.
+fn consume(blocks: &Receiver<Arc<Block>>, give_back: &Sender<Block>, mut work: impl FnMut(&Block)) {
+    for block in blocks {
+        work(&block);
+        if let Ok(mut block) = Arc::try_unwrap(block) {
+            block.clear();
+            let _ = give_back.try_send(block); // full or closed: the block is freed instead
+        }
+    }
+}
+
+fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What is kept beside the base run.
+struct Aside {
+    curve: CurveBuilder,
+    heat: HeatBuilder,
+    spool: Spool,
+}
+
+impl Aside {
+    fn new(info: &TraceInfo) -> io::Result<Self> {
+        Ok(Self { curve: CurveBuilder::new(), heat: HeatBuilder::default(), spool: Spool::new(info)? })
+    }
+
+    fn run(&mut self, block: &Block) {
+        self.curve.run(block);
+        self.heat.run(block);
+        self.spool.run(block);
+    }
+}
+
+/// The accesses, kept for further runs in an unnamed temporary file.
+struct Spool {
+    file: File,
+    writer: Option<TraceWriter<File>>,
+    /// Recorded accesses in it.
+    accesses: u64,
+    error: Option<String>,
+}
+
+impl Spool {
+    fn new(info: &TraceInfo) -> io::Result<Self> {
+        let file = tempfile::tempfile()?;
+        // Instruction addresses and sizes change no count of a re-run.
+        let info = TraceInfo { has_ip: false, ..info.clone() };
+        let writer = TraceWriter::new(file.try_clone()?, &info).map_err(io::Error::other)?;
+        Ok(Self { file, writer: Some(writer), accesses: 0, error: None })
+    }
+
+    fn run(&mut self, block: &Block) {
+        let Some(writer) = &mut self.writer else { return };
+        let slim = Block {
+            process: block.process,
+            thread: block.thread,
+            addr: block.addr.clone(),
+            kind: block.kind.clone(),
+            repeat: block.repeat.clone(),
+            events: block.events.clone(),
+            ..Block::default()
+        };
+        let full = writer.bytes() > SPOOL_BYTES;
+        match writer.write(&slim) {
+            Ok(()) if !full => self.accesses += block.len() as u64,
+            Ok(()) => self.end(format!("it holds {} GiB", SPOOL_BYTES >> 30)),
+            Err(e) => self.end(e.to_string()),
+        }
+    }
+
+    fn end(&mut self, why: String) {
+        self.error = Some(why);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.finish(); // what is complete can be read without it
+        }
+    }
+
+    /// Recorded accesses that can be read back, and why that is not all.
+    fn finish(&mut self) -> (u64, Option<String>) {
+        if let Some(Err(e)) = self.writer.take().map(TraceWriter::finish) {
+            self.error = Some(e.to_string());
+        }
+        (self.accesses, self.error.clone())
+    }
+
+    fn open(&mut self) -> io::Result<NativeReader<File>> {
+        self.file.rewind()?;
+        NativeReader::new(self.file.try_clone()?, "temporary file").map_err(io::Error::other)
+    }
+}
