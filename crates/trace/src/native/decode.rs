@@ -10,6 +10,16 @@ use crate::{Block, Event, Kind};
 /// Entries of a table that a 16-bit index can name: tables of this length need no bounds checks.
 const TABLE: usize = 1 << 16;
 
+/// What accesses of a site have in common.
+#[derive(Clone, Copy)]
+struct Site {
+    ip: u64,
+    /// The address last used, where addresses are written by site.
+    last: u64,
+    kind: Kind,
+    size: u8,
+}
+
 /// Unpacks a chunk, then hands out its blocks.
 pub(crate) struct ChunkDecoder {
     unpacker: Unpacker,
@@ -18,15 +28,13 @@ pub(crate) struct ChunkDecoder {
     segments: Vec<Segment>,
     events: Vec<(u32, Event)>,
     site: Vec<u16>,
-    site_kind: Vec<u8>,
-    site_size: Vec<u8>,
-    site_ip: Vec<u64>,
+    sites: Vec<Site>,
     shift: u32,
     mode: u8,
     base: u64,
     page: Vec<u16>,
-    /// By page: its address (`PAGE`), the address last used in it (`PAGE_DELTA`). By site: the address last used.
-    table: Vec<u64>,
+    /// By page: its address (`PAGE`), or the address last used in it (`PAGE_DELTA`).
+    pages: Vec<u64>,
     values: Values,
     repeats: Values,
     /// Next segment, and what of it was handed out.
@@ -48,14 +56,12 @@ impl ChunkDecoder {
             segments: Vec::new(),
             events: Vec::new(),
             site: Vec::new(),
-            site_kind: vec![0; TABLE],
-            site_size: vec![0; TABLE],
-            site_ip: vec![0; TABLE],
+            sites: vec![Site { ip: 0, last: 0, kind: Kind::Load, size: 0 }; TABLE],
             shift: 0,
             mode: mode::BASE,
             base: 0,
             page: Vec::new(),
-            table: vec![0; TABLE],
+            pages: vec![0; TABLE],
             values: Values::default(),
             repeats: Values::default(),
             segment: 0,
@@ -140,14 +146,20 @@ impl ChunkDecoder {
         if self.temp.iter().any(|&k| k > Kind::Fetch as u8) {
             return Err("an access of unknown kind");
         }
-        self.site_kind[..sites].copy_from_slice(&self.temp);
+        for (site, &k) in self.sites.iter_mut().zip(&self.temp) {
+            site.kind = match k {
+                0 => Kind::Load,
+                1 => Kind::Store,
+                _ => Kind::Fetch,
+            };
+        }
         if self.flags & HAS_SIZE != 0 {
             self.unpacker.plane(c, sites, &mut self.temp)?;
-            self.site_size[..sites].copy_from_slice(&self.temp);
+            self.sites.iter_mut().zip(&self.temp).for_each(|(site, &size)| site.size = size);
         }
         if self.flags & HAS_IP != 0 {
             sums(&mut self.unpacker, c, sites, 0, &mut self.values, &mut self.numbers)?;
-            self.site_ip[..sites].copy_from_slice(&self.numbers);
+            self.sites.iter_mut().zip(&self.numbers).for_each(|(site, &ip)| site.ip = ip);
         }
         self.unpacker.indices(c, self.accesses, sites, &mut self.site)
     }
@@ -165,7 +177,7 @@ impl ChunkDecoder {
             mode::PAGE | mode::PAGE_DELTA => {
                 let pages = c.bounded(self.accesses as u64)?;
                 sums(&mut self.unpacker, c, pages, 0, &mut self.values, &mut self.numbers)?;
-                for (t, &n) in self.table.iter_mut().zip(&self.numbers) {
+                for (t, &n) in self.pages.iter_mut().zip(&self.numbers) {
                     *t = n << 12;
                 }
                 self.unpacker.indices(c, self.accesses, pages, &mut self.page)?;
@@ -173,16 +185,16 @@ impl ChunkDecoder {
             mode::SITE => {
                 let sites = self.site.iter().fold(0, |m, &s| m.max(s)) as usize + 1;
                 sums(&mut self.unpacker, c, sites, self.shift, &mut self.values, &mut self.numbers)?;
-                self.table[..sites].copy_from_slice(&self.numbers);
+                self.sites.iter_mut().zip(&self.numbers).for_each(|(site, &first)| site.last = first);
             }
             _ => return Err("addresses are written in an unknown way"),
         }
         self.unpacker.values(c, self.accesses, &mut self.values)
     }
 
-    /// The next block, in `block`; `false` at the chunk's end.
+    /// The next block, in `block`; `false` at the chunk's end, with old columns in `block`.
     pub(crate) fn next_block(&mut self, block: &mut Block) -> bool {
-        block.clear();
+        block.events.clear();
         while let Some(&s) = self.segments.get(self.segment) {
             let left = s.accesses as usize - self.in_segment;
             let n = left.min(BLOCK_ACCESSES);
@@ -215,24 +227,33 @@ impl ChunkDecoder {
 
     /// Columns of the accesses `start..end`; ranges come in ascending order.
     fn fill(&mut self, start: usize, end: usize, block: &mut Block) {
-        let site = &self.site[start.min(self.site.len())..end.min(self.site.len())];
-        if start == end {
-            return;
+        let n = end - start;
+        let has = |flag| if self.flags & flag != 0 { n } else { 0 };
+        // Not cleared before: what was there need not be zeroed to be overwritten.
+        block.kind.resize(n, Kind::Load);
+        block.size.resize(has(HAS_SIZE), 0);
+        block.ip.resize(has(HAS_IP), 0);
+        block.repeat.clear();
+        if n == 0 {
+            return block.addr.clear();
         }
+        let index = &self.site[start..end];
         // A 16-bit index into a table of 2^16 entries needs no bounds check.
-        let kinds: &[u8; TABLE] = table(&self.site_kind);
-        block.kind.extend(site.iter().map(|&s| match kinds[usize::from(s)] {
-            0 => Kind::Load,
-            1 => Kind::Store,
-            _ => Kind::Fetch,
-        }));
-        if self.flags & HAS_SIZE != 0 {
-            let sizes: &[u8; TABLE] = table(&self.site_size);
-            block.size.extend(site.iter().map(|&s| sizes[usize::from(s)]));
-        }
-        if self.flags & HAS_IP != 0 {
-            let ips: &[u64; TABLE] = table(&self.site_ip);
-            block.ip.extend(site.iter().map(|&s| ips[usize::from(s)]));
+        let sites: &mut [Site; TABLE] = table_mut(&mut self.sites);
+        match (block.size.is_empty(), block.ip.is_empty()) {
+            (false, false) => {
+                let columns = block.kind.iter_mut().zip(&mut block.size).zip(&mut block.ip);
+                for (((kind, size), ip), &s) in columns.zip(index) {
+                    let site = &sites[usize::from(s)];
+                    (*kind, *size, *ip) = (site.kind, site.size, site.ip);
+                }
+            }
+            _ => {
+                let of = |s: &u16| &sites[usize::from(*s)];
+                block.kind.iter_mut().zip(index).for_each(|(kind, s)| *kind = of(s).kind);
+                block.size.iter_mut().zip(index).for_each(|(size, s)| *size = of(s).size);
+                block.ip.iter_mut().zip(index).for_each(|(ip, s)| *ip = of(s).ip);
+            }
         }
         if self.flags & HAS_REPEAT != 0 {
             self.repeats.copy(start, end, &mut self.numbers);
@@ -251,14 +272,14 @@ impl ChunkDecoder {
                 }
             }
             mode::PAGE => {
-                let pages: &[u64; TABLE] = table(&self.table);
+                let pages: &[u64; TABLE] = table(&self.pages);
                 let in_page = shift.min(12);
                 for (a, &p) in addr.iter_mut().zip(&self.page[start..end]) {
                     *a = pages[usize::from(p)] | (*a << in_page & 0xfff);
                 }
             }
             mode::PAGE_DELTA => {
-                let pages: &mut [u64; TABLE] = table_mut(&mut self.table);
+                let pages: &mut [u64; TABLE] = table_mut(&mut self.pages);
                 let in_page = shift.min(12);
                 for (a, &p) in addr.iter_mut().zip(&self.page[start..end]) {
                     let last = &mut pages[usize::from(p)];
@@ -267,9 +288,8 @@ impl ChunkDecoder {
                 }
             }
             _ => {
-                let sites: &mut [u64; TABLE] = table_mut(&mut self.table);
-                for (a, &s) in addr.iter_mut().zip(site) {
-                    let last = &mut sites[usize::from(s)];
+                for (a, &s) in addr.iter_mut().zip(index) {
+                    let last = &mut sites[usize::from(s)].last;
                     *last = last.wrapping_add(distance(*a));
                     *a = *last;
                 }

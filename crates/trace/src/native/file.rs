@@ -178,7 +178,10 @@ impl Source for NativeWorker {
                 }
                 continue;
             }
-            let Some(chunk) = self.chunks.next().map(|i| self.inner.chunks[i]) else { return Ok(false) };
+            let Some(chunk) = self.chunks.next().map(|i| self.inner.chunks[i]) else {
+                block.clear();
+                return Ok(false);
+            };
             if let Err(bad) = self.load(chunk).map_err(|e| self.inner.io_error(e))? {
                 self.skip = 0;
                 let reason = format!("{bad}; {} accesses lost", chunk.accesses);

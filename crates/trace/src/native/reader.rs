@@ -139,7 +139,10 @@ impl<R: Read> Source for NativeReader<R> {
                 Some(frame) => frame,
                 None => match self.next_frame()? {
                     Some(frame) => frame,
-                    None => return Ok(false),
+                    None => {
+                        block.clear();
+                        return Ok(false);
+                    }
                 },
             };
             if frame.header.kind == FrameKind::Data {
