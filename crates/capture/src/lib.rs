@@ -2,6 +2,7 @@
 //!
 //! A recording is a [`Source`](lookaside_trace::Source) that yields blocks **while the program runs**.
 
+mod cached;
 mod launch;
 mod program;
 mod qemu;

@@ -14,6 +14,8 @@ use crate::CaptureError;
 pub(crate) struct Program {
     /// The ELF file that runs: the program itself, or the interpreter of a script.
     pub(crate) elf: PathBuf,
+    /// The program is a script: `elf` runs it.
+    pub(crate) is_script: bool,
     /// What its code is for.
     pub(crate) isa: Isa,
     /// No dynamic linker: nothing can be preloaded.
@@ -42,7 +44,8 @@ pub(crate) fn inspect(command: &[OsString]) -> Result<Program, CaptureError> {
         return Err(error(OsStr::new(""), "no program given", 127));
     };
     let path = find(name)?;
-    inspect_file(name, &path, MAX_SCRIPTS)
+    let program = inspect_file(name, &path, MAX_SCRIPTS)?;
+    Ok(Program { is_script: program.elf != path, ..program })
 }
 
 fn error(program: &OsStr, reason: impl Into<String>, code: i32) -> CaptureError {
@@ -112,7 +115,7 @@ fn inspect_file(name: &OsStr, path: &Path, scripts_left: usize) -> Result<Progra
     }
     let privileged = mode & 0o6000 != 0;
     parse_elf(&file, &head)
-        .map(|(isa, is_static)| Program { elf: path.into(), isa, is_static, privileged })
+        .map(|(isa, is_static)| Program { elf: path.into(), is_script: false, isa, is_static, privileged })
         .ok_or_else(|| error(name, format!("{} is neither an ELF program nor a script with `#!`", path.display()), 126))
 }
 
@@ -198,7 +201,7 @@ mod tests {
         std::fs::write(&script, "#! /bin/sh -e\nexit 3\n").unwrap();
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let found = inspect(&[script.clone().into()]).unwrap();
-        assert_eq!(found.elf, Path::new("/bin/sh"));
+        assert_eq!((found.elf.as_path(), found.is_script, shell.is_script), (Path::new("/bin/sh"), true, false));
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         assert_eq!(code(&script.to_string_lossy()), 126);
         std::fs::write(&script, "neither\n").unwrap();

@@ -8,6 +8,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::cached::{self, in_path, Built, Recipe};
+
 macro_rules! source {
     ($name:literal) => {
         ($name, include_str!(concat!("../../../../valgrind/", $name)))
@@ -73,8 +75,6 @@ pub(super) fn find() -> Result<Found, String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("our Valgrind tool is for x86-64 only".into());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = |name: &str| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
     let valgrind = in_path("valgrind").ok_or("valgrind is not installed: apt-get install valgrind gcc")?;
     let version = Command::new(&valgrind)
         .arg("--command-line-only=yes")
@@ -104,7 +104,7 @@ pub(super) fn find() -> Result<Found, String> {
     };
     let found = Found { core_preload: core_preload.join(CORE_PRELOAD), valgrind, version, build: build() };
     match &found.build {
-        Err(reason) if !found.cached().is_some_and(|folder| is_complete(&folder)) => Err(reason.clone()),
+        Err(reason) if !cached::is_there(&found) => Err(reason.clone()),
         _ => Ok(found),
     }
 }
@@ -112,47 +112,24 @@ pub(super) fn find() -> Result<Found, String> {
 impl Found {
     /// The built tool, built now if need be.
     pub(super) fn build(&self) -> Result<Tool, String> {
-        let tool = |folder: &Path, temporary| -> Result<Tool, String> {
-            // As /proc/PID/exe will show it.
-            let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
-            let executable = folder.join(EXECUTABLE);
-            Ok(Tool { valgrind: self.valgrind.clone(), executable, folder, temporary })
-        };
-        let cached = self.cached();
-        if let Some(folder) = cached.as_ref().filter(|folder| is_complete(folder)) {
-            return tool(folder, None);
-        }
-        let in_cache = cached.as_ref().and_then(|folder| {
-            let parent = folder.parent()?;
-            fs::create_dir_all(parent).ok()?;
-            tempfile::Builder::new().prefix(".build-").tempdir_in(parent).ok()
-        });
-        let Some((target, fresh)) = cached.zip(in_cache) else {
-            let temporary = tempfile::Builder::new()
-                .prefix("lookaside-valgrind-")
-                .tempdir()
-                .map_err(|error| format!("no folder to build the Valgrind tool in: {error}"))?;
-            self.compile(temporary.path())?;
-            let folder = temporary.path().to_path_buf();
-            return tool(&folder, Some(temporary));
-        };
-        self.compile(fresh.path())?;
-        // Whoever builds the same at the same time gets there first or second; the second's is dropped.
-        match fs::rename(fresh.path(), &target) {
-            Ok(()) => {
-                let _ = fresh.keep();
-            }
-            Err(_) if is_complete(&target) => {}
-            Err(error) => return Err(format!("{}: {error}", target.display())),
-        }
-        tool(&target, None)
+        let Built { folder, temporary } = cached::build(self)?;
+        Ok(Tool { valgrind: self.valgrind.clone(), executable: folder.join(EXECUTABLE), folder, temporary })
+    }
+}
+
+impl Recipe for Found {
+    fn name(&self) -> &str {
+        "valgrind"
     }
 
-    /// Where the tool is kept; `None` without a home.
-    fn cached(&self) -> Option<PathBuf> {
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-        Some(cache.join("lookaside/valgrind").join(format!("{}-{:016x}", self.version, source_hash())))
+    fn key(&self) -> String {
+        let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]).chain([FLAGS, TOOL_FLAGS, PRELOAD_FLAGS]);
+        format!("{}-{:016x}", self.version, cached::hash(texts))
+    }
+
+    fn is_complete(&self, folder: &Path) -> bool {
+        // The link is made last.
+        [EXECUTABLE, PRELOAD, CORE_PRELOAD].iter().all(|name| folder.join(name).is_file())
     }
 
     fn compile(&self, folder: &Path) -> Result<(), String> {
@@ -167,19 +144,9 @@ impl Found {
         let archives = ARCHIVES.map(|name| archives.join(name).into_os_string());
         let run = |flags: &str, output: &str, archives: &[std::ffi::OsString]| {
             let mut command = Command::new(gcc);
-            command.current_dir(folder).args(FLAGS.split_whitespace()).arg("-I").arg(headers);
+            command.args(FLAGS.split_whitespace()).arg("-I").arg(headers);
             command.args(["-o", output]).args(flags.split_whitespace()).args(archives).arg("-lgcc");
-            let output = command.output().map_err(failed("running gcc"))?;
-            if output.status.success() {
-                return Ok(());
-            }
-            let text = String::from_utf8_lossy(&output.stderr);
-            let line = text
-                .lines()
-                .find(|line| line.contains("error:") || line.contains("undefined"))
-                .or(text.lines().next())
-                .unwrap_or("no message");
-            Err(format!("the tool does not build for {}: {line}", self.version))
+            cached::compile(&mut command, folder, &format!("the tool does not build for {}", self.version))
         };
         run(TOOL_FLAGS, EXECUTABLE, &archives)?;
         run(PRELOAD_FLAGS, PRELOAD, &[])?;
@@ -189,17 +156,4 @@ impl Found {
 
 fn holder(folders: &[&str], file: &str) -> Option<PathBuf> {
     folders.iter().map(PathBuf::from).find(|folder| folder.join(file).is_file())
-}
-
-fn is_complete(folder: &Path) -> bool {
-    // The link is made last.
-    [EXECUTABLE, PRELOAD, CORE_PRELOAD].iter().all(|name| folder.join(name).is_file())
-}
-
-/// FNV-1a over all that goes into the tool.
-fn source_hash() -> u64 {
-    let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]).chain([FLAGS, TOOL_FLAGS, PRELOAD_FLAGS]);
-    texts
-        .flat_map(str::bytes)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

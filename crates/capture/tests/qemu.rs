@@ -1,0 +1,424 @@
+//! The QEMU backend on programs built here: counts known by hand, the filter against a naive one, events, ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lookaside_capture::{start, Backend, CaptureError, ChildEnd, Request, Target};
+use lookaside_trace::{Block, Event, Granularity, Kind, MapSource};
+
+/// Everything that a recording gave.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Process, thread, and its accesses and events in order, repeats as they came.
+    blocks: Vec<Block>,
+    /// As recorded, repeats included: loads, stores, fetches.
+    counts: [u64; 3],
+    /// Last `Totals` of each process: loads, stores, fetches, instructions.
+    totals: BTreeMap<u32, [u64; 4]>,
+    damage: usize,
+    end: Option<ChildEnd>,
+}
+
+impl Seen {
+    fn events(&self) -> impl Iterator<Item = &Event> {
+        self.blocks.iter().flat_map(|block| block.events.iter().map(|(_, event)| event))
+    }
+
+    /// Kind of the last access to the page of `addr`, in `block` or before.
+    fn kind_at(&self, block: &Block, addr: u64) -> Kind {
+        let blocks = std::iter::once(block).chain(self.blocks.iter().rev());
+        let mut rows = blocks.flat_map(|b| b.addr.iter().zip(&b.kind).rev());
+        *rows.find(|(a, _)| **a >> 12 == addr >> 12).expect("a count for a page that was recorded").1
+    }
+
+    /// Repeats count as the kind of the access that they repeat: only sums over a filter table are the program's.
+    fn data_and_fetches(&self) -> [u64; 2] {
+        [self.counts[0] + self.counts[1], self.counts[2]]
+    }
+
+    /// Loads and stores, and fetches, of all processes as they say themselves.
+    fn said(&self) -> [u64; 2] {
+        self.totals.values().fold([0, 0], |sum, t| [sum[0] + t[0] + t[1], sum[1] + t[2]])
+    }
+
+    /// Of the only process.
+    fn total(&self) -> [u64; 4] {
+        assert_eq!(self.totals.len(), 1);
+        *self.totals.values().next().unwrap()
+    }
+}
+
+fn request(program: &Path, argument: &str) -> Request {
+    let command: Vec<OsString> = vec![program.into(), argument.into()];
+    Request {
+        target: Target::Command(command),
+        backend: Some(Backend::Qemu),
+        granularity: Granularity::Page,
+        filter_log2_classes: 4,
+        filter_stores_apart: false,
+        filter_unified: false,
+        fetches: true,
+        sample_hz: 0,
+    }
+}
+
+fn record(request: &Request) -> Seen {
+    let mut recording = start(request).unwrap_or_else(|error| panic!("{error}"));
+    let (mut seen, mut block) = (Seen::default(), Block::default());
+    while recording.source.next_block(&mut block).unwrap() {
+        for (i, kind) in block.kind.iter().enumerate() {
+            let repeats = block.repeat.get(i).map_or(0, |&n| u64::from(n));
+            seen.counts[*kind as usize] += 1 + repeats;
+        }
+        for (_, event) in &block.events {
+            if let Event::Repeats { addr, count } = *event {
+                let kind = seen.kind_at(&block, addr);
+                seen.counts[kind as usize] += count;
+            }
+            if let Event::Totals { loads, stores, fetches, instructions } = *event {
+                seen.totals.insert(block.process, [loads, stores, fetches, instructions]);
+            }
+        }
+        seen.blocks.push(std::mem::take(&mut block));
+    }
+    seen.damage = recording.source.damage().len();
+    seen.end = Some(recording.control.wait().unwrap());
+    seen
+}
+
+/// Whether QEMU for `isa` and a compiler are here. If QEMU isn't, checks that the error says what installs it.
+fn ready(isa: &str, compiler: &str) -> bool {
+    let has = |name: &str| {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file())
+    };
+    if !has(&format!("qemu-{isa}")) {
+        eprintln!("NOT TESTED: qemu-{isa} is not installed (apt-get install qemu-user); checking its error line only");
+        if isa == std::env::consts::ARCH {
+            let error = start(&request(Path::new("/bin/sh"), "")).err().expect("no QEMU, no recording").to_string();
+            assert!(error.contains("apt-get install qemu-user") && !error.contains('\n'), "{error}");
+        }
+        return false;
+    }
+    if !has(compiler) {
+        eprintln!("NOT TESTED: {compiler} is not installed");
+        return false;
+    }
+    true
+}
+
+/// Builds a program of `tests/programs`.
+fn build(folder: &Path, compiler: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+    let program = folder.join(name.trim_end_matches(".c"));
+    let output = Command::new(compiler).args(flags).arg("-o").arg(&program).arg(&source).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+const BARE: &[&str] = &["-O1", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
+const STATIC: &[&str] = &["-O1", "-static", "-pthread"];
+
+/// What the loops of `bare.c` make: loads 4096 + 1000 + 100, stores 4096 + 4096 + 1000 + 100 + 64.
+const BARE_LOADS: u64 = 5196;
+const BARE_STORES: u64 = 9356;
+
+#[test]
+fn counts_of_a_bare_program_are_those_counted_by_hand_and_by_lackey() {
+    if !cfg!(target_arch = "x86_64") || !ready("x86_64", "gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let bare = build(folder.path(), "gcc", "bare.c", BARE);
+    let page = record(&request(&bare, ""));
+    assert_eq!((page.end, page.damage), (Some(ChildEnd::Code(7)), 0));
+    assert_eq!(page.data_and_fetches(), page.said());
+    let [loads, stores, fetches, instructions] = page.total();
+    assert_eq!((loads, fetches), (BARE_LOADS, instructions));
+    // What the compiler adds around the assembly is the call to exit: at most its return address.
+    assert!((BARE_STORES..=BARE_STORES + 1).contains(&stores), "{stores}");
+
+    let Ok(output) =
+        Command::new("valgrind").args(["--tool=lackey", "--trace-mem=yes", "--log-fd=1"]).arg(&bare).output()
+    else {
+        eprintln!("NOT TESTED against Lackey: valgrind is not installed");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = |prefix: &str| text.lines().filter(|line| line.starts_with(prefix)).count() as u64;
+    let (loaded, stored, modified, fetched) = (lines(" L "), lines(" S "), lines(" M "), lines("I  "));
+    assert!(fetched > 0, "{text:.300}");
+    assert_eq!([loads, stores], [loaded + modified, stored + modified]);
+    // Each turn of `rep stosb` is an instruction to both.
+    assert_eq!(instructions, fetched);
+}
+
+/// Rows that the filter as the wire describes it lets through, with the repeats that belong to each.
+fn filter(byte: &Seen, request: &Request) -> Vec<(Kind, u64, u64)> {
+    let unit = if request.granularity == Granularity::Line { 6 } else { 12 };
+    let table = |kind: Kind| match (kind, request.filter_unified, request.filter_stores_apart) {
+        (_, true, _) | (Kind::Load, ..) | (Kind::Store, _, false) => 0,
+        (Kind::Store, _, true) => 1,
+        (Kind::Fetch, ..) => 2,
+    };
+    let mut slots: BTreeMap<(u8, u64), (u64, usize)> = BTreeMap::new();
+    let mut rows: Vec<(Kind, u64, u64)> = Vec::new();
+    for block in &byte.blocks {
+        let mut events = block.events.iter().peekable();
+        for i in 0..=block.len() {
+            while events
+                .next_if(|(at, _)| *at as usize == i)
+                .is_some_and(|(_, event)| clears(event) || events.peek().is_some())
+            {
+                slots.clear();
+            }
+            if i == block.len() {
+                break;
+            }
+            let (kind, addr) = (block.kind[i], block.addr[i]);
+            let slot = (table(kind), addr >> 12 & ((1 << request.filter_log2_classes) - 1));
+            match slots.get(&slot) {
+                Some(&(page, row)) if page == addr >> unit => rows[row].2 += 1,
+                _ => {
+                    slots.insert(slot, (addr >> unit, rows.len()));
+                    rows.push((kind, addr, 0));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn clears(event: &Event) -> bool {
+    !matches!(event, Event::Totals { .. } | Event::Marker { .. })
+}
+
+/// The rows of a filtered recording; a count that came as an event goes to the last row of its page before it.
+fn rows(seen: &Seen, unit: u32) -> Vec<(Kind, u64, u64)> {
+    let mut rows: Vec<(Kind, u64, u64)> = Vec::new();
+    for block in &seen.blocks {
+        let mut events = block.events.iter().peekable();
+        for i in 0..=block.len() {
+            while let Some((_, event)) = events.next_if(|(at, _)| *at as usize == i) {
+                if let Event::Repeats { addr, count } = event {
+                    rows.iter_mut().rev().find(|row| row.1 >> unit == addr >> unit).unwrap().2 += count;
+                }
+            }
+            if i < block.len() {
+                rows.push((block.kind[i], block.addr[i], u64::from(block.repeat[i])));
+            }
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_filter_leaves_out_what_a_naive_one_does() {
+    if !cfg!(target_arch = "x86_64") || !ready("x86_64", "gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let bare = build(folder.path(), "gcc", "bare.c", BARE);
+    let byte = Request { granularity: Granularity::Byte, ..request(&bare, "") };
+    let everything = record(&byte);
+    assert!(everything.blocks.iter().all(|block| block.repeat.is_empty()));
+    assert_eq!(everything.counts, everything.total()[..3]);
+    assert_eq!(
+        record(&byte).blocks.iter().map(|b| b.addr.clone()).collect::<Vec<_>>().concat(),
+        everything.blocks.iter().map(|b| b.addr.clone()).collect::<Vec<_>>().concat(),
+        "the same again"
+    );
+
+    for granularity in [Granularity::Page, Granularity::Line] {
+        for (classes, apart, unified) in [(0, false, false), (4, false, false), (4, true, false), (2, false, true)] {
+            let filtered = Request {
+                granularity,
+                filter_log2_classes: classes,
+                filter_stores_apart: apart,
+                filter_unified: unified,
+                ..byte.clone()
+            };
+            let seen = record(&filtered);
+            let line = granularity == Granularity::Line;
+            assert_eq!((seen.total(), seen.damage), (everything.total(), 0), "{filtered:?}");
+            let (mut ours, mut wanted) = (rows(&seen, if line { 6 } else { 12 }), filter(&everything, &filtered));
+            if line {
+                wanted.iter_mut().for_each(|row| row.1 &= !63);
+            } else if !unified {
+                // Fetches go before the data accesses of their block of instructions: each kind is compared by itself.
+                ours.sort_by_key(|row| row.0 == Kind::Fetch);
+                wanted.sort_by_key(|row| row.0 == Kind::Fetch);
+            }
+            assert_eq!(ours.len(), wanted.len(), "{filtered:?}");
+            assert_eq!(ours, wanted, "{filtered:?}");
+        }
+    }
+}
+
+/// The events of one process that a map consists of.
+fn check_map_events(compiler: &str, folder: &Path) {
+    let many = build(folder, compiler, "many.c", STATIC);
+    let seen = record(&request(&many, "heap"));
+    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
+    assert_eq!(seen.data_and_fetches(), seen.said());
+    let maps: Vec<&MapSource> =
+        seen.events().filter_map(|e| if let Event::Map { source, .. } = e { Some(source) } else { None }).collect();
+    let path = many.to_string_lossy();
+    assert!(maps.iter().any(|m| matches!(m, MapSource::File { path: p, offset: 0 } if *p == path)), "{maps:?}");
+    assert_eq!(maps.iter().filter(|m| ***m == MapSource::Stack).count(), 1, "{maps:?}");
+    assert!(maps.contains(&&MapSource::Anonymous));
+    assert!(seen.events().any(|e| matches!(e, Event::Brk { start, end } if end > start)));
+    assert!(seen.events().any(|e| matches!(e, Event::Remap { new_len, .. } if *new_len > 2 << 20)));
+
+    // Each access lies in a mapping: nothing of the program's memory is without a name.
+    let mut known: Vec<(u64, u64)> = Vec::new();
+    for block in &seen.blocks {
+        for (_, event) in &block.events {
+            match *event {
+                Event::Map { addr, len, .. } => known.push((addr, addr + len)),
+                Event::Brk { start, end } => known.push((start, (end + 4095) & !4095)),
+                Event::Remap { new_addr, new_len, .. } => known.push((new_addr, new_addr + new_len)),
+                _ => {}
+            }
+        }
+        for &addr in &block.addr {
+            assert!(known.iter().any(|&(start, end)| (start..end).contains(&addr)), "{addr:#x} is in no mapping");
+        }
+    }
+
+    let seen = record(&request(&many, "maps"));
+    let len = 1 << 20;
+    let Some(at) = seen.events().find_map(|e| match e {
+        Event::Map { addr, len: 0x10_0000, source: MapSource::Anonymous, .. } => Some(*addr),
+        _ => None,
+    }) else {
+        panic!("no mapping of 1 MiB: {:?}", seen.events().collect::<Vec<_>>());
+    };
+    let wanted = |event: &Event| match *event {
+        Event::Protect { addr, len: 4096, prot: 1 } => addr == at,
+        Event::Advise { addr, len: l, advice: 4 } => (addr, l) == (at, len),
+        Event::Remap { old_addr, old_len, new_len, .. } => (old_addr, old_len, new_len) == (at, len, 2 * len),
+        Event::Unmap { len: l, .. } => l == 2 * len,
+        _ => false,
+    };
+    assert_eq!(seen.events().filter(|e| wanted(e)).count(), 4, "{:?}", seen.events().collect::<Vec<_>>());
+}
+
+fn check_ends(program: &Path) {
+    for (argument, end, code) in [
+        ("", ChildEnd::Code(7), 7),
+        ("abort", ChildEnd::Signal(6), 134),
+        ("segv", ChildEnd::Signal(11), 139),
+        ("term", ChildEnd::Signal(15), 143),
+    ] {
+        let seen = record(&request(program, argument));
+        assert_eq!((seen.end, seen.damage), (Some(end), 0), "{argument:?}");
+        assert_eq!(seen.data_and_fetches(), seen.said(), "{argument:?}");
+        assert!(seen.events().any(|e| *e == Event::ProcessExit { code }), "{argument:?}");
+    }
+    // It is another program's from there on, natively; its code is passed on.
+    let seen = record(&request(program, "exec"));
+    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(5)), 0));
+    assert_eq!(seen.data_and_fetches(), seen.said());
+    // A program that closes all that it sees open doesn't close the recording.
+    let seen = record(&request(program, "close"));
+    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
+    assert_eq!(seen.data_and_fetches(), seen.said());
+}
+
+fn check_threads_and_forks(program: &Path) {
+    let seen = record(&request(program, "threads"));
+    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
+    // No access is lost between threads, and none counted twice.
+    assert_eq!(seen.data_and_fetches(), seen.said());
+    assert_eq!(seen.total()[2], seen.total()[3]);
+    let threads: BTreeSet<u32> = seen.blocks.iter().map(|block| block.thread).collect();
+    assert_eq!(threads.len(), 5);
+    for ended in [false, true] {
+        let events = seen.events().filter(|e| match e {
+            Event::ThreadStart { .. } => !ended,
+            Event::ThreadExit { .. } => ended,
+            _ => false,
+        });
+        assert_eq!(events.count(), 4);
+    }
+
+    let seen = record(&request(program, "fork"));
+    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
+    let Some(Event::Fork { parent, child }) = seen.events().find(|e| matches!(e, Event::Fork { .. })).cloned() else {
+        panic!("no fork: {:?}", seen.events().collect::<Vec<_>>());
+    };
+    assert_eq!(seen.totals.keys().copied().collect::<BTreeSet<_>>(), BTreeSet::from([parent, child]));
+    assert_eq!(seen.data_and_fetches(), seen.said());
+    let codes: Vec<i32> =
+        seen.events().filter_map(|e| if let Event::ProcessExit { code } = e { Some(*code) } else { None }).collect();
+    assert_eq!(codes, [3, 7]);
+}
+
+#[test]
+fn native_programs() {
+    if !ready(std::env::consts::ARCH, "gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    check_map_events("gcc", folder.path());
+    let many = folder.path().join("many");
+    check_ends(&many);
+    check_threads_and_forks(&many);
+}
+
+#[test]
+fn arm_programs() {
+    if !ready("arm", "arm-linux-gnueabihf-gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    check_map_events("arm-linux-gnueabihf-gcc", folder.path());
+    let many = folder.path().join("many");
+    check_ends(&many);
+    check_threads_and_forks(&many);
+    // Without being asked, by what the program is.
+    let by_itself = start(&Request { backend: None, ..request(&many, "") }).unwrap();
+    assert_eq!(by_itself.backend, Backend::Qemu);
+    assert!(by_itself.notes[0].contains("qemu-arm"), "{:?}", by_itself.notes);
+}
+
+#[test]
+fn a_program_that_never_ends_is_stopped() {
+    if !ready(std::env::consts::ARCH, "gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let many = build(folder.path(), "gcc", "many.c", STATIC);
+    let mut recording = start(&Request { granularity: Granularity::Byte, ..request(&many, "spin") }).unwrap();
+    let (mut block, mut blocks) = (Block::default(), 0);
+    while recording.source.next_block(&mut block).unwrap() {
+        blocks += 1;
+        if blocks == 10 {
+            recording.control.stop();
+        }
+    }
+    assert!(blocks >= 10);
+    assert_eq!(recording.control.wait().unwrap(), ChildEnd::Signal(15));
+    assert!(recording.source.damage().is_empty(), "{:?}", recording.source.damage());
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said_in_one_line() {
+    if !ready(std::env::consts::ARCH, "gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let refused = |request: Request| match start(&request) {
+        Err(error @ CaptureError::Backend { .. }) => error.to_string(),
+        other => panic!("{:?}", other.map(|r| r.notes)),
+    };
+    assert!(refused(request(&script, "")).contains("is a script"));
+    assert!(refused(Request { target: Target::Pid(1), ..request(&script, "") }).contains("--backend sample"));
+    assert!(refused(Request { filter_log2_classes: 13, ..request(&script, "") }).contains("2^12"));
+    assert!(matches!(start(&request(Path::new("/no/such"), "")), Err(CaptureError::Program { code: 127, .. })));
+}
