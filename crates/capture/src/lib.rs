@@ -8,6 +8,7 @@ mod program;
 mod qemu;
 mod request;
 mod sample;
+mod signals;
 #[allow(dead_code, reason = "function bounds and code are for the sampler")]
 mod symbols;
 mod valgrind;
@@ -15,6 +16,7 @@ pub mod wire;
 
 use program::Isa;
 pub use request::{Backend, CaptureError, ChildEnd, Control, Recording, Request, Target};
+pub use signals::ForwardedSignals;
 pub use symbols::{CodeName, Symbols};
 pub use wire::WireReader;
 
