@@ -26,6 +26,7 @@ static UInt used;
 
 /* Set where the program asks the system to end it, until it runs again. */
 Bool lk_exiting;
+Int lk_exit_code;
 
 struct site {
 	struct site *next;
@@ -282,6 +283,7 @@ void lk_pre_syscall(ThreadId tid, UInt no, UWord *args, UInt n)
 	case __NR_exit:
 	case __NR_exit_group:
 		lk_exiting = True;
+		lk_exit_code = args[0] & 0xff;
 		break;
 	case __NR_execve:
 	case __NR_execveat:

@@ -92,6 +92,7 @@ Bool lk_client_request(ThreadId tid, UWord *args, UWord *ret);
 void lk_events_init(void);
 Bool lk_is_preload(Addr addr);
 extern Bool lk_exiting;
+extern Int lk_exit_code;
 
 /* instrument.c */
 IRSB *lk_instrument(VgCallbackClosure *closure, IRSB *in,

@@ -92,13 +92,14 @@ static void stop_client_code(ThreadId tid, ULong blocks)
 	lk_drain_counts();
 }
 
+/* Core's code is always 0. */
 static void fini(Int code)
 {
 	lk_empty_slots();
 	lk_send_totals();
 	/* Else a signal kills us: its number comes with kill_self. */
 	if (lk_exiting)
-		lk_process_ends(code);
+		lk_process_ends(lk_exit_code);
 }
 
 /*

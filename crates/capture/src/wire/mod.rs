@@ -33,8 +33,8 @@ pub const END: u16 = 3;
 
 /// Most accesses of a block.
 const BLOCK: usize = 1 << 16;
-/// Bytes asked from the pipe at once: a pipe's largest size for ordinary users.
-const READ: usize = 1 << 20;
+/// Bytes asked from the pipe at once: a quarter of a second-level cache.
+const READ: usize = 1 << 18;
 /// Most classes a filter can have, log2 (the tool's table is of this size).
 pub(crate) const MAX_LOG2_CLASSES: u32 = 12;
 /// Damages kept apart; the last one stands for all that follow.
