@@ -53,7 +53,14 @@ impl Assoc {
             None => {
                 let first = set * self.ways;
                 let row = &self.keys[first..first + self.ways];
-                row.iter().position(|&k| k == key).map(|way| first + way)
+                let way = match self.ways {
+                    4 => way_of::<4>(row, key),
+                    8 => way_of::<8>(row, key),
+                    12 => way_of::<12>(row, key),
+                    16 => way_of::<16>(row, key),
+                    _ => row.iter().position(|&k| k == key),
+                };
+                way.map(|way| first + way)
             }
         }
     }
@@ -133,6 +140,14 @@ impl Assoc {
         let keys = &self.keys;
         self.policy.invalidated(set, (slot - first) as u32, |way| keys[first + way as usize] != EMPTY);
     }
+}
+
+/// The lowest way that has the key, all looked at without a branch between.
+#[inline]
+fn way_of<const WAYS: usize>(row: &[u64], key: u64) -> Option<usize> {
+    let row: &[u64; WAYS] = row.try_into().ok()?;
+    let equal = (0..WAYS).fold(0u32, |bits, way| bits | u32::from(row[way] == key) << way);
+    (equal != 0).then(|| equal.trailing_zeros() as usize)
 }
 
 /// Open-addressing table from keys to slots, at most a quarter full, with backward-shift deletion.

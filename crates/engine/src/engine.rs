@@ -7,14 +7,16 @@ use lookaside_trace::{Block, Kind};
 
 use crate::counts::{Counts, SIDE_OF};
 use crate::fasthash::FastMap;
-use crate::os::{is_global, to_cycles, HOST_SPACE};
+use crate::os::{to_cycles, HOST_SPACE};
+use crate::pages::NONE;
 use crate::parts::{Filled, Parts, Slots, KERNEL_ID, MAX_WALK_ID};
-use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT};
+use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT, HUGE, KINDS};
+use crate::recent::Recent;
 use crate::rows::{RowCost, Rows, Thread};
 use crate::space::Space;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
 use crate::walker::{serve, walk, Tables, WalkFor};
-use crate::{Detail, Setup};
+use crate::{Detail, PagePolicy, Setup};
 
 /// A model run under way.
 ///
@@ -42,6 +44,7 @@ pub struct Engine {
     pub(crate) spaces: Vec<Space>,
     pub(crate) space_of: FastMap<u32, usize>,
     pub(crate) threads: Vec<Thread>,
+    recent: Recent,
     thread_of: FastMap<(u32, u32), usize>,
     /// Process that each hardware thread ran last.
     last_process: Vec<Option<u32>>,
@@ -94,6 +97,7 @@ impl Engine {
             spaces: vec![Space::kernel(&plan)],
             space_of: FastMap::default(),
             threads: Vec::new(),
+            recent: Recent::default(),
             thread_of: FastMap::default(),
             last_process: vec![None; plan.hw_threads],
             ids: vec![Some(KERNEL_ID)],
@@ -142,6 +146,36 @@ impl Engine {
             return;
         }
         let run = self.begin(space, thread);
+        match self.setup.detail {
+            Detail::Totals => self.accesses_with::<false, T>(block, range.clone(), &run, tracer),
+            Detail::Rows => self.accesses_with::<true, T>(block, range.clone(), &run, tracer),
+        }
+        let mut by_kind = [0u64; KINDS];
+        for kind in &block.kind[range.clone()] {
+            by_kind[*kind as usize] += 1;
+        }
+        if !block.repeat.is_empty() {
+            for i in range {
+                by_kind[block.kind[i] as usize] += u64::from(block.repeat.get(i).copied().unwrap_or(0));
+            }
+        }
+        for (sum, count) in self.spaces[space].accesses.iter_mut().zip(by_kind) {
+            *sum += count;
+        }
+        self.threads[thread].accesses += by_kind.iter().sum::<u64>();
+    }
+
+    fn accesses_with<const ROWS: bool, T: Tracer>(
+        &mut self,
+        block: &Block,
+        range: std::ops::Range<usize>,
+        run: &Run,
+        tracer: &mut T,
+    ) {
+        let plan = &*run.plan;
+        let base_only = self.setup.os.pages == PagePolicy::Base;
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.begin(plan);
         for i in range {
             let access = Access {
                 addr: block.addr[i],
@@ -149,11 +183,54 @@ impl Engine {
                 ip: block.ip.get(i).copied().unwrap_or(0),
                 repeat: u64::from(block.repeat.get(i).copied().unwrap_or(0)),
             };
-            match self.setup.detail {
-                Detail::Totals => self.access::<false, T>(&run, access, tracer),
-                Detail::Rows => self.access::<true, T>(&run, access, tracer),
+            let va = access.addr & plan.address_mask;
+            let class = if base_only { Some(BASE) } else { recent.class_of(access.addr, plan.leaf_shift[HUGE]) };
+            let place = class.and_then(|class| Some((class, plan.fronts[access.kind][class].as_ref()?)));
+            let slot = place.map(|(class, front)| recent.slot(plan, front, class, access.addr, va));
+            if let (Some(slot), Some((class, front)), false) = (slot, place, T::ENABLED) {
+                if let Some(page) = recent.hit(slot) {
+                    recent.count(access.kind, class);
+                    if access.repeat > 0 {
+                        self.count_repeats(access.kind, class, access.repeat, Some((front.array, false)));
+                    }
+                    if ROWS {
+                        self.rows.pages[page.row as usize].accesses += 1 + access.repeat;
+                    }
+                    if plan.has_data_caches {
+                        let physical = page.frame | va & ((1 << front.shift) - 1);
+                        self.data_access(run, access.kind, physical);
+                    }
+                    continue;
+                }
+            }
+            let done = self.access::<ROWS, T>(run, access, tracer);
+            if !base_only {
+                recent.set_class(access.addr, plan.leaf_shift[HUGE], done.class);
+            }
+            if let Some(front) = &plan.fronts[access.kind][done.class] {
+                let slot = recent.slot(plan, front, done.class, access.addr, va);
+                recent.set(slot, done.row, done.physical >> front.shift << front.shift);
             }
         }
+        for (kind, class, hits) in recent.take_hits() {
+            if let Some(front) = &plan.fronts[kind][class] {
+                self.counts.reached[kind][class][0] += hits;
+                self.counts.tlbs[front.array].hits[kind][class] += hits;
+            }
+        }
+        self.recent = recent;
+    }
+
+    /// The access itself, after its translation: what served it.
+    #[inline]
+    fn data_access(&mut self, run: &Run, kind: usize, physical: u64) -> Option<usize> {
+        let route = &run.plan.data_route[kind];
+        if route.is_empty() {
+            return None;
+        }
+        let position = serve(&run.plan, &mut self.parts, &run.slots, route, physical);
+        self.counts.data_served[kind][position] += 1;
+        route.get(position).copied()
     }
 
     /// A run of accesses begins: maybe a context switch.
@@ -172,9 +249,9 @@ impl Engine {
         Run { space, process, id: self.id(space), hw, thread, plan: Arc::clone(&self.plan), slots }
     }
 
-    fn access<const ROWS: bool, T: Tracer>(&mut self, run: &Run, access: Access, tracer: &mut T) {
+    fn access<const ROWS: bool, T: Tracer>(&mut self, run: &Run, access: Access, tracer: &mut T) -> Done {
         let plan = &*run.plan;
-        let global = is_global(plan.format, access.addr);
+        let global = plan.is_global(access.addr);
         let va = access.addr & plan.address_mask;
         let space = if global { KERNEL } else { run.space };
         let class = self.spaces[space].class_at(va, &self.setup.os.pages, plan.leaf_shift[1]);
@@ -218,26 +295,21 @@ impl Engine {
             self.count_repeats(access.kind, class, access.repeat, holder);
         }
 
-        let data_route = &plan.data_route[access.kind];
+        let mut done = Done { class, row: NONE, physical: 0 };
         let mut data_server = None;
-        if !data_route.is_empty() {
-            let physical = physical(plan, self.spaces[space].number, va, class);
-            let position = serve(plan, &mut self.parts, &run.slots, data_route, physical);
-            self.counts.data_served[access.kind][position] += 1;
-            data_server = data_route.get(position).copied();
+        if plan.has_data_caches {
+            done.physical = physical(plan, &self.spaces[space], va, class);
+            data_server = self.data_access(run, access.kind, done.physical);
         }
 
-        let accesses = 1 + access.repeat;
-        self.spaces[run.space].accesses[access.kind] += accesses;
-        let thread = &mut self.threads[run.thread];
-        thread.accesses += accesses;
         if cost.l1_misses > 0 {
-            thread.cost.add(&cost);
+            self.threads[run.thread].cost.add(&cost);
         }
         if ROWS {
             let shift = plan.leaf_shift[class];
             let page = self.rows.page(&mut self.spaces, space, va, class, shift);
-            self.rows.pages[page].accesses += accesses;
+            self.rows.pages[page].accesses += 1 + access.repeat;
+            done.row = page as u32;
             if cost.l1_misses > 0 {
                 self.rows.pages[page].cost.add(&cost);
                 let ip = if access.kind == Kind::Fetch as usize { access.addr } else { access.ip };
@@ -257,6 +329,7 @@ impl Engine {
                 data_server,
             });
         }
+        done
     }
 
     /// Asks the levels in turn.
@@ -393,6 +466,15 @@ impl Engine {
     }
 }
 
+/// What the next access to the same page can do without.
+struct Done {
+    class: usize,
+    /// Row of the page, with [`Detail::Rows`].
+    row: u32,
+    /// Physical address, where data caches are asked.
+    physical: u64,
+}
+
 /// A hit: position of the level in the route, array.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
@@ -419,8 +501,8 @@ fn is_locked(tlb: &TlbPlan, process: u32, global: bool, va: u64, shift: u32) -> 
 }
 
 /// Physical address of a byte.
-pub(crate) fn physical(plan: &Plan, space: u64, va: u64, class: usize) -> u64 {
-    let guest = plan.guest_memory.data_address(space, va, plan.leaf_shift[class]);
+pub(crate) fn physical(plan: &Plan, space: &Space, va: u64, class: usize) -> u64 {
+    let guest = plan.guest_memory.data_address_at(space.number, space.offset, va, plan.leaf_shift[class]);
     match &plan.host {
         None => guest,
         Some(host) => host.memory.data_address(HOST_SPACE, guest, host.page_shift),
@@ -429,7 +511,7 @@ pub(crate) fn physical(plan: &Plan, space: u64, va: u64, class: usize) -> u64 {
 
 /// Pages of the block of `va` that one entry can cover, and their common distance to the frames.
 fn block_of(plan: &Plan, space: &Space, va: u64, class: usize, block_shift: u32) -> (u64, u64) {
-    let distance = |va: u64| (physical(plan, space.number, va, class) >> BASE_SHIFT).wrapping_sub(va >> BASE_SHIFT);
+    let distance = |va: u64| (physical(plan, space, va, class) >> BASE_SHIFT).wrapping_sub(va >> BASE_SHIFT);
     let own = distance(va);
     let first = va >> (BASE_SHIFT + block_shift) << block_shift;
     let pages = 1u64 << block_shift;

@@ -15,6 +15,7 @@ mod outcome;
 mod pages;
 mod parts;
 mod plan;
+mod recent;
 mod replacement;
 mod rows;
 mod run;

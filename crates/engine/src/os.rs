@@ -161,16 +161,32 @@ impl PhysicalMemory {
     #[inline]
     pub fn data_address(&self, space: u64, va: u64, page_shift: u32) -> u64 {
         match self.run_shift(page_shift) {
-            None => {
-                let offset = mix(self.seed, CONTIGUOUS_TAG + self.stage as u64, space, 0) << 30;
-                low_bits(va.wrapping_add(offset), self.half_bits)
-            }
+            None => self.moved(va, self.offset(space)),
             Some(run_shift) => {
                 let number = va >> run_shift;
                 let hash = mix(self.seed, FRAME_TAG + self.stage as u64, space, number << 6 | u64::from(run_shift));
                 low_bits(hash, self.half_bits.saturating_sub(run_shift)) << run_shift | low_bits(va, run_shift)
             }
         }
+    }
+
+    /// How far contiguous frames of a space lie from their addresses.
+    pub(crate) fn offset(&self, space: u64) -> u64 {
+        mix(self.seed, CONTIGUOUS_TAG + self.stage as u64, space, 0) << 30
+    }
+
+    /// As [`Self::data_address`], with the space's [`Self::offset`] at hand.
+    #[inline]
+    pub(crate) fn data_address_at(&self, space: u64, offset: u64, va: u64, page_shift: u32) -> u64 {
+        match self.frames {
+            FrameLayout::Contiguous => self.moved(va, offset),
+            _ => self.data_address(space, va, page_shift),
+        }
+    }
+
+    #[inline]
+    fn moved(&self, va: u64, offset: u64) -> u64 {
+        low_bits(va.wrapping_add(offset), self.half_bits)
     }
 
     /// Physical address of the first entry of the table that `va` uses at `level` in `space`.

@@ -10,14 +10,16 @@ pub(crate) const NONE: u32 = u32::MAX;
 const CHUNK_BITS: u32 = 9;
 const CHUNK_SHIFT: u32 = BASE_SHIFT + CHUNK_BITS;
 const CHUNK_PAGES: usize = 1 << CHUNK_BITS;
+/// Chunks remembered: 4 GiB of addresses, in 32 KiB.
+const MEMO_LEN: usize = 1 << 11;
 
 /// Pages of one space.
 #[derive(Debug)]
 pub(crate) struct Pages {
     chunks: Vec<Chunk>,
     chunk_of: FastMap<u64, u32>,
-    /// The chunk asked for last.
-    last: (u64, u32),
+    /// Chunks asked for lately, by the low bits of their numbers.
+    memo: Vec<(u64, u32)>,
     huge_shift: u32,
     ranges: FastMap<u64, Range>,
     /// Distinct pages ever touched, by class.
@@ -81,7 +83,7 @@ impl Pages {
         Self {
             chunks: Vec::new(),
             chunk_of: FastMap::default(),
-            last: (u64::MAX, 0),
+            memo: vec![(u64::MAX, 0); MEMO_LEN],
             huge_shift,
             ranges: FastMap::default(),
             ever: [0; 2],
@@ -104,7 +106,11 @@ impl Pages {
         if class == BASE {
             let chunk = self.chunk_at(va);
             let (word, bit) = bit_of(va);
-            self.chunks[chunk].touched[word] |= bit;
+            let chunk = &mut self.chunks[chunk];
+            chunk.touched[word] |= bit;
+            if chunk.ever[word] & bit != 0 {
+                return;
+            }
         } else {
             self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN).touched = true;
         }
@@ -157,21 +163,28 @@ impl Pages {
     #[inline]
     fn chunk_at(&mut self, va: u64) -> usize {
         let number = va >> CHUNK_SHIFT;
-        if self.last.0 != number {
-            let next = self.chunks.len() as u32;
-            let chunk = *self.chunk_of.entry(number).or_insert(next);
-            if chunk == next {
-                self.chunks.push(Chunk {
-                    number,
-                    touched: [0; CHUNK_PAGES / 64],
-                    ever: [0; CHUNK_PAGES / 64],
-                    live: [0; CHUNK_PAGES / 64],
-                    rows: None,
-                });
-            }
-            self.last = (number, chunk);
+        let place = self.memo[number as usize % MEMO_LEN];
+        if place.0 == number {
+            return place.1 as usize;
         }
-        self.last.1 as usize
+        self.find_chunk(number)
+    }
+
+    #[cold]
+    fn find_chunk(&mut self, number: u64) -> usize {
+        let next = self.chunks.len() as u32;
+        let chunk = *self.chunk_of.entry(number).or_insert(next);
+        if chunk == next {
+            self.chunks.push(Chunk {
+                number,
+                touched: [0; CHUNK_PAGES / 64],
+                ever: [0; CHUNK_PAGES / 64],
+                live: [0; CHUNK_PAGES / 64],
+                rows: None,
+            });
+        }
+        self.memo[number as usize % MEMO_LEN] = (number, chunk);
+        chunk as usize
     }
 
     /// `start` and `end` moved out to the bounds of the huge pages that they cut.

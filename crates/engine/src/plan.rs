@@ -50,6 +50,12 @@ pub(crate) struct Plan {
     pub(crate) tlbs: Vec<TlbPlan>,
     /// By kind and class: the levels that an access asks.
     pub(crate) routes: [[Route; CLASSES]; KINDS],
+    /// By kind and class: the first-level array, where accesses may be answered from its recent pages.
+    pub(crate) fronts: [[Option<Front>; CLASSES]; KINDS],
+    /// Sets of all first-level arrays together.
+    pub(crate) front_sets: usize,
+    /// The kernel half is told by the translated address.
+    narrow: bool,
     /// Guest walk caches that a walk for a leaf of each class asks, in order.
     pub(crate) guest_walk_caches: [Vec<usize>; CLASSES],
     /// Guest walk caches by position in `guest_levels`.
@@ -58,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) caches: Vec<CachePlan>,
     /// By kind: data caches asked, in order.
     pub(crate) data_route: [Vec<usize>; KINDS],
+    /// Accesses of some kind ask data caches.
+    pub(crate) has_data_caches: bool,
     /// Data caches that a walk asks, in order.
     pub(crate) walk_route: Vec<usize>,
     pub(crate) walks: WalkPlan,
@@ -132,6 +140,15 @@ pub(crate) struct RouteLevel {
     pub(crate) level: u32,
     pub(crate) arrays: Vec<usize>,
     pub(crate) shift: u32,
+}
+
+/// A first level of one array: see `recent.rs`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Front {
+    pub(crate) array: usize,
+    pub(crate) shift: u32,
+    /// Number of its first set among all sets of first-level arrays.
+    pub(crate) first_set: usize,
 }
 
 /// One walk cache.
@@ -223,6 +240,8 @@ impl Plan {
         let routes = [Serves::Load, Serves::Store, Serves::Fetch]
             .map(|kind| [0, 1].map(|class| Route::new(machine, &tlbs, kind, class)));
 
+        let (fronts, front_sets) = fronts(&tlbs, &routes);
+
         let walk_caches: Vec<_> = machine.walk_caches.iter().map(|cache| WalkCachePlan::new(machine, cache)).collect();
         let of_stage = |stage: Stage| {
             let mut list: Vec<usize> = (0..walk_caches.len()).filter(|&i| walk_caches[i].stage == stage).collect();
@@ -260,7 +279,11 @@ impl Plan {
             host,
             tlbs,
             routes,
+            fronts,
+            front_sets,
+            narrow: format.address_bits() <= 32,
             walk_caches,
+            has_data_caches: !caches.is_empty(),
             data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
             walk_route,
             caches,
@@ -275,6 +298,16 @@ impl Plan {
             number_bits: format.address_bits() - BASE_SHIFT,
             guest_levels,
         })
+    }
+
+    /// As `os::is_global`.
+    #[inline]
+    pub(crate) fn is_global(&self, addr: u64) -> bool {
+        if self.narrow {
+            crate::os::is_global(self.format, addr)
+        } else {
+            addr >> 63 != 0
+        }
     }
 
     /// Number of the instance that a hardware thread uses.
@@ -393,6 +426,21 @@ impl CachePlan {
             shared_by: cache.shared_by,
         }
     }
+}
+
+/// Fronts of all routes, if no first level has several arrays and none has locks; and their sets.
+fn fronts(tlbs: &[TlbPlan], routes: &[[Route; CLASSES]; KINDS]) -> ([[Option<Front>; CLASSES]; KINDS], usize) {
+    let first_levels = || routes.iter().flatten().filter_map(|route| route.levels.first());
+    if first_levels().any(|level| level.arrays.len() > 1) || tlbs.iter().any(|tlb| !tlb.locks.is_empty()) {
+        return (Default::default(), 0);
+    }
+    let sets_before = |array: usize| tlbs[..array].iter().map(|tlb| tlb.shape.sets).sum();
+    let front = |route: &Route| {
+        let level = route.levels.first()?;
+        let array = level.arrays[0];
+        Some(Front { array, shift: level.shift, first_set: sets_before(array) })
+    };
+    (std::array::from_fn(|kind| std::array::from_fn(|class| front(&routes[kind][class]))), sets_before(tlbs.len()))
 }
 
 /// Position of the level that ends a walk for a leaf of this size.

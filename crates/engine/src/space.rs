@@ -19,6 +19,8 @@ pub(crate) struct Space {
     pub(crate) process: u32,
     /// Space number as `os.rs` takes it.
     pub(crate) number: u64,
+    /// Of its contiguous frames from their addresses.
+    pub(crate) offset: u64,
     pub(crate) pages: Pages,
     /// By first byte.
     pub(crate) mappings: BTreeMap<u64, Mapping>,
@@ -64,6 +66,7 @@ impl Space {
         Self {
             process,
             number,
+            offset: plan.guest_memory.offset(number),
             pages: Pages::new(plan.leaf_shift[HUGE]),
             mappings: BTreeMap::new(),
             heap: None,
