@@ -9,7 +9,6 @@ mod qemu;
 mod request;
 mod sample;
 mod signals;
-#[allow(dead_code, reason = "function bounds and code are for the sampler")]
 mod symbols;
 mod valgrind;
 pub mod wire;

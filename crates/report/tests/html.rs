@@ -44,7 +44,7 @@ fn tables_are_complete() {
 fn pages_and_threads_are_named() {
     let words = words(&html::render(&common::exact()));
     assert!(words.contains(
-        "0x7f3101eef000 4K <0.1 % 225 k 8,999 2,999 89,989 4711 anonymous, mapped at build_table (join.c:88)"
+        "0x7f3101eef000 4K <0.1 % 225 k 8,999 2,999 89,989 anonymous, mapped at build_table (join.c:88) 4711"
     ));
     assert!(words.contains("4712 of process 4711 10.0 %"), "{words}");
 }

@@ -11,7 +11,7 @@ mod site;
 mod table;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lookaside_trace::{Event, MapSource};
 
@@ -159,9 +159,9 @@ impl Symbols {
         Some((mapping.module, mapping.file_offset.wrapping_add(ip - start)))
     }
 
-    /// A module by the number that [`Symbols::locate`] gave.
-    pub(crate) fn module_at(&mut self, module: usize) -> &mut Module {
-        &mut self.modules[module]
+    /// A module by the number that [`Symbols::locate`] gave, and where separate debug files are.
+    pub(crate) fn module_at(&mut self, module: usize) -> (&mut Module, &Path) {
+        (&mut self.modules[module], &self.debug_root)
     }
 
     fn module(&mut self, path: &str, executable: bool) -> usize {

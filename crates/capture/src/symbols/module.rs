@@ -33,7 +33,6 @@ struct Contents {
     lines: Option<Lines>,
     /// Function bounds from the unwind tables, sorted, made on first use.
     unwind: Option<Vec<Range<u64>>>,
-    is_64_bit: bool,
 }
 
 /// A mapped file, opened when it is first mapped with execute permission, parsed on first lookup.
@@ -111,11 +110,6 @@ impl Module {
         bytes
     }
 
-    /// The file is a 64-bit one; `true` also where it is not readable.
-    pub fn is_64_bit(&mut self, debug_root: &Path) -> bool {
-        self.parsed(debug_root).is_none_or(|contents| contents.is_64_bit)
-    }
-
     fn parsed(&mut self, debug_root: &Path) -> Option<&mut Contents> {
         if self.contents.is_none() {
             self.open();
@@ -138,7 +132,7 @@ impl Contents {
         symbols.add(elf);
         let lines = debug_file::load(elf, path, debug_root, &mut symbols);
         symbols.sort();
-        Contents { segments, symbols, lines, unwind: None, is_64_bit: elf.is_64() }
+        Contents { segments, symbols, lines, unwind: None }
     }
 
     /// The segment of an offset in the file, and its address as the file's own tables have it.

@@ -232,10 +232,10 @@ proptest! {
             let name = symbols.resolve(1, ip);
             prop_assert!(!name.module.is_empty());
             let (module, offset) = symbols.locate(1, ip).unwrap();
-            let root = symbols.debug_root.clone();
-            if let Some(range) = symbols.module_at(module).function_bounds(offset, &root) {
+            let (module, debug_root) = symbols.module_at(module);
+            if let Some(range) = module.function_bounds(offset, debug_root) {
                 prop_assert!(range.start <= offset && offset < range.end);
-                symbols.module_at(module).read(range);
+                module.read(range);
             }
         }
     }

@@ -67,6 +67,9 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
     let several = facts::several_processes(rows);
 
     let mut heads = vec![("name", false)];
+    if sized {
+        heads.push(("size", true));
+    }
     let lead = match analysis.seeing {
         Seeing::Exact { .. } => {
             heads.extend([
@@ -74,7 +77,6 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
                 ("cycles", true),
                 ("first-level misses", true),
                 ("walks", true),
-                ("references a walk", true),
             ]);
             if counted {
                 heads.extend([("walks per 1,000 own accesses", true), ("own accesses", true)]);
@@ -86,8 +88,8 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
             format!("{lead} Shares of time, an estimate: translation and all else together.")
         }
     };
-    if sized {
-        heads.push(("size", true));
+    if !facts::is_sampled(analysis) {
+        heads.push(("references a walk", true));
     }
     if placed {
         heads.push(("address", true));
@@ -97,6 +99,9 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
     }
     let cells = |row: &NamedCost| {
         let mut cells = vec![Cell::Text(facts::name(row).to_string())];
+        if sized {
+            cells.push(Cell::Number(row.bytes as f64, num::bytes(row.bytes)));
+        }
         match analysis.seeing {
             Seeing::Exact { .. } => {
                 let cost = &row.cost;
@@ -107,7 +112,6 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
                     Cell::cycles(cost.cycles()),
                     Cell::count(cost.l1_misses),
                     Cell::count(cost.walks),
-                    Cell::rate(num::share(cost.walk_references as f64, cost.walks as f64)),
                 ]);
                 if counted {
                     cells.push(Cell::rate(num::per_kilo(cost.walks as f64, row.accesses)));
@@ -124,8 +128,8 @@ fn table(analysis: &Analysis, id: &str, title: &str, lead: &str, rows: &[NamedCo
                 ]);
             }
         }
-        if sized {
-            cells.push(Cell::Number(row.bytes as f64, num::bytes(row.bytes)));
+        if !facts::is_sampled(analysis) {
+            cells.push(Cell::rate(num::share(row.cost.walk_references as f64, row.cost.walks as f64)));
         }
         if placed {
             cells.push(Cell::Number(row.addr as f64, format!("{:#x}", row.addr)));
@@ -160,8 +164,8 @@ pub fn rows(analysis: &Analysis) -> String {
             Cell::count(page.cost.l1_misses),
             Cell::count(page.cost.walks),
             Cell::count(page.accesses),
-            Cell::Number(page.process.into(), page.process.to_string()),
             Cell::Text(name(page.region)),
+            Cell::Number(page.process.into(), page.process.to_string()),
         ]
     });
     let pages = Table {
@@ -174,8 +178,8 @@ pub fn rows(analysis: &Analysis) -> String {
             ("first-level misses", true),
             ("walks", true),
             ("accesses", true),
-            ("process", true),
             ("in", false),
+            ("process", true),
         ],
         rows: pages.collect(),
     };

@@ -129,7 +129,7 @@ fn counts(analysis: &Analysis) -> String {
 fn machine(machine: &Machine) -> String {
     let topology = machine.topology;
     let mut out = format!(
-        "<p class=\"lead\">{}{} MHz; {} sockets of {} cores of {} threads; page table {}{}; memory {} cycles; walks look from data-cache level {} on.</p>",
+        "<p class=\"lead\">{}{} MHz; sockets × cores × threads: {} × {} × {}; page table {}{}; memory {} cycles; walks look from data-cache level {} on.</p>",
         Esc(&if machine.description.is_empty() { String::new() } else { format!("{}; ", machine.description) }),
         num::short(machine.clock_mhz),
         topology.sockets,
