@@ -30,6 +30,14 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     }
     let names = SymbolNames(RefCell::new(Symbols::new()));
     let info = input.source.info().clone();
+    let mut notes = input.notes;
+    if args.machine.machine.is_empty() && setup.machine.page_table.host.is_none() && machines::is_virtual() {
+        notes.push(
+            "this is a virtual machine, where a walk has two stages; the preset has one. \
+             --set page_table.host.format=x86-64-4level --set page_table.host.page_size=2M models both"
+                .into(),
+        );
+    }
     let mut analysis = Analysis {
         version: env!("CARGO_PKG_VERSION").into(),
         command: input.command,
@@ -47,7 +55,7 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
         heat: HeatMap::default(),
         child_exit: None,
         complete: true,
-        notes: input.notes,
+        notes,
     };
     let broke_off = if info.sample_period_ns > 0 {
         sampled(&mut *input.source, &info, &names, &mut analysis)
@@ -59,7 +67,7 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     interrupt.unwatch();
     if interrupt.asked() {
         analysis.complete = false;
-        analysis.notes.push("interrupted: this is the part seen until then".into());
+        analysis.notes.insert(0, "interrupted: this is the part seen until then".into());
     }
     let code = match &input.control {
         Some(control) => child_code(&**control, &mut analysis)?,
@@ -165,6 +173,13 @@ fn exact(
     if let Some(e) = &profile.error {
         analysis.complete = false;
         analysis.notes.push(format!("the recording broke off: {e}"));
+    }
+    let bits = setup.machine.page_table.format.address_bits();
+    if profile.outcome.regions.iter().any(|r| bits < 64 && r.end > 1 << bits) {
+        analysis.notes.push(format!(
+            "the program's addresses have more than the {bits} bits that this machine translates: the model drops the \
+             rest, so that mappings may fall on one another"
+        ));
     }
     if source.info().granularity == Granularity::Page {
         analysis.notes.push(

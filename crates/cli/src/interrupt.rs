@@ -10,7 +10,7 @@ use rustix::process::{kill_process, Pid, Signal};
 use crate::exit::Failure;
 
 /// How long a program may take to end by its own SIGINT before it is stopped.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a Ctrl-C has to do at the moment.
 #[derive(Clone, Default)]

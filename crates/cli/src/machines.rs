@@ -41,6 +41,12 @@ pub fn setups(args: &MachineArgs) -> Result<Vec<(Setup, String)>, Failure> {
         .collect()
 }
 
+/// Whether the running system says of itself that it is a virtual machine.
+pub fn is_virtual() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo")
+        .is_ok_and(|text| text.lines().any(|l| l.starts_with("flags") && l.split(' ').any(|f| f == "hypervisor")))
+}
+
 /// The `machine` command.
 pub fn run(command: MachineCommand) -> Result<u8, Failure> {
     match command {

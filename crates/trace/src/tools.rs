@@ -7,6 +7,7 @@ use std::io::{BufWriter, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::export::{write_champsim, write_text, ChampSimLosses};
+use crate::native::OUTPUT;
 use crate::{open_as, Block, Damage, Event, Format, Kind, NativeFile, Source, TraceError, TraceInfo, TraceWriter};
 
 /// Distinct pages are counted exactly up to this many, then estimated: 8 MiB of page numbers.
@@ -160,12 +161,12 @@ pub fn convert(from: &str, format: Option<Format>, to: &str, to_format: Format) 
     let mut out = BufWriter::new(out);
     let champsim = match to_format {
         Format::Native => {
-            let mut writer = TraceWriter::new(&mut out, source.info())?;
-            let mut block = Block::default();
-            while source.next_block(&mut block)? {
-                writer.write(&block)?;
+            if let Err(e) = write_native(&mut *source, &mut out) {
+                return Err(match e {
+                    TraceError::Io { what, source } if what == OUTPUT => io_error(source),
+                    other => other,
+                });
             }
-            writer.finish()?;
             None
         }
         Format::ChampSim => Some(write_champsim(&mut *source, &mut out)?),
@@ -176,6 +177,15 @@ pub fn convert(from: &str, format: Option<Format>, to: &str, to_format: Format) 
     };
     out.flush().map_err(io_error)?;
     Ok(Converted { damage: source.damage().to_vec(), champsim })
+}
+
+fn write_native(source: &mut dyn Source, out: &mut dyn Write) -> Result<(), TraceError> {
+    let mut writer = TraceWriter::new(out, source.info())?;
+    let mut block = Block::default();
+    while source.next_block(&mut block)? {
+        writer.write(&block)?;
+    }
+    writer.finish()
 }
 
 fn same_file(a: &str, b: &str) -> bool {

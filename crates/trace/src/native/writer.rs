@@ -89,6 +89,9 @@ impl TraceWriter<File> {
     }
 }
 
+/// What errors call a stream without a name.
+pub(crate) const OUTPUT: &str = "output";
+
 /// Shortens the file to `len` bytes and goes to its end.
 fn cut_file(file: &mut File, len: u64) -> io::Result<()> {
     file.set_len(len)?;
@@ -101,7 +104,7 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// Where the stream can't be written.
     pub fn new(out: W, info: &TraceInfo) -> Result<Self, TraceError> {
-        let mut writer = TraceWriter::unopened(out, "output".into(), info)?;
+        let mut writer = TraceWriter::unopened(out, OUTPUT.into(), info)?;
         writer.write_head()?;
         Ok(writer)
     }
