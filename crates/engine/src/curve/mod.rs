@@ -13,6 +13,8 @@ mod estimate;
 mod pages;
 mod recency;
 mod sets;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use lookaside_trace::{Block, Event, Kind};
 use serde::{Deserialize, Serialize};
@@ -168,6 +170,25 @@ impl CurveBuilder {
     }
 
     fn drain(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        if wide::available() {
+            // SAFETY: it has just been asked for.
+            unsafe { self.drain_wide() };
+            return;
+        }
+        self.drain_by::<false>();
+    }
+
+    /// # Safety
+    /// `wide::available()`.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    unsafe fn drain_wide(&mut self) {
+        self.drain_by::<true>();
+    }
+
+    #[inline(always)]
+    fn drain_by<const WIDE: bool>(&mut self) {
         for visit in &self.batch {
             match self.recency.visit(visit.page) {
                 Some(distance) => {
@@ -180,7 +201,7 @@ impl CurveBuilder {
                 None => self.cold_misses += 1,
             }
         }
-        self.sets.visit(&mut self.batch);
+        self.sets.visit::<WIDE>(&mut self.batch);
         self.batch.clear();
     }
 }

@@ -1,24 +1,24 @@
 //! Exact LRU stack distances: how many distinct pages were touched since a page was last touched.
 //!
 //! Each visit takes the next slot of a timeline; a bit marks slots that are their page's last visit. The
-//! distance of a visit is the number of marked slots after the page's last one. Counts of marks by groups of
-//! slots, one cache line of counts a group of groups, make that a few lines however long the timeline (Bennett
-//! and Kruskal 1975, with wide nodes in place of a binary tree). A full timeline is compacted.
+//! distance of a visit is the number of marked slots after the page's last one: all of them but those up to it. Marks
+//! are counted by groups of slots, groups by wider groups: a tree as in Bennett and Kruskal (1975), with a
+//! cache line a node. A line's counts are of the marks *before* each of its groups, so that a question reads one number
+//! a line, clearing a mark adds to whole vectors, and setting the latest one changes no count at all: a
+//! group's count is set when the timeline reaches it. A full timeline is compacted.
 
 /// log2 of the slots of a bit word.
 const WORD_SHIFT: u32 = 6;
-/// log2 of the counts in a line: of words (bytes), of their lines (two bytes), then of lines of lines (four bytes).
-const BYTES_SHIFT: u32 = 6;
-const SHORTS_SHIFT: u32 = 5;
-const UPPER_SHIFT: u32 = 4;
+/// log2 of the words of a line of `near`: its counts, of at most 2048 marks, are two bytes each.
+const NEAR_SHIFT: u32 = 5;
+/// log2 of the lines that a line of `far` counts, at each of its levels.
+const FAR_SHIFT: u32 = 4;
 
-/// Slots under one count of each line above the words.
-const BYTE_COUNT_SHIFT: u32 = WORD_SHIFT;
-const SHORT_COUNT_SHIFT: u32 = BYTE_COUNT_SHIFT + BYTES_SHIFT;
-const UPPER_COUNT_SHIFT: u32 = SHORT_COUNT_SHIFT + SHORTS_SHIFT;
+/// log2 of the slots of a line of `near`.
+const NEAR_LINE_SHIFT: u32 = WORD_SHIFT + NEAR_SHIFT;
 
-/// Slots of the first timeline; a multiple of what one line of `shorts` covers.
-const FIRST_SLOTS: usize = 1 << UPPER_COUNT_SHIFT;
+/// Slots of the first timeline: what one line of `far` covers.
+const FIRST_SLOTS: usize = 1 << (NEAR_LINE_SHIFT + FAR_SHIFT);
 
 /// Slots a live page, at least, when a timeline begins: compaction then costs little an access.
 const SLOTS_PER_PAGE: usize = 4;
@@ -36,19 +36,19 @@ pub struct Recency {
     page: Vec<u32>,
     /// Is the slot its page's last visit?
     marks: Vec<u64>,
-    bytes: Vec<Line<u8, 64>>,
-    shorts: Vec<Line<u16, 32>>,
-    /// Lines of counts of lines below, until one line covers everything.
-    upper: Vec<Vec<Line<u32, 16>>>,
+    /// Marks in earlier words of the same line, by word; not yet said where the timeline has not been.
+    near: Vec<Line<u16, 32>>,
+    /// Marks in earlier lines below the same line, by line below; level by level until one line covers everything.
+    far: Vec<Vec<Line<u32, 16>>>,
     /// The next slot.
     now: usize,
     /// Pages visited.
-    live: usize,
+    live: u32,
 }
 
 impl Recency {
     /// Notes a visit; the number of distinct other pages since the page's last visit, `None` at its first.
-    #[inline]
+    #[inline(always)]
     pub fn visit(&mut self, page: u32) -> Option<u32> {
         if self.now == self.page.len() {
             self.compact();
@@ -66,7 +66,7 @@ impl Recency {
                 None
             }
             Some(before) => {
-                let distance = self.marked_after(before as usize);
+                let distance = self.live - self.marked_up_to(before as usize);
                 self.unmark(before as usize);
                 Some(distance)
             }
@@ -75,56 +75,77 @@ impl Recency {
         distance
     }
 
-    /// Marked slots after this one.
-    #[inline]
-    fn marked_after(&self, slot: usize) -> u32 {
-        // Two shifts, as the last slot of a word leaves nothing.
-        let mut count = (self.marks[slot >> WORD_SHIFT] >> (slot & 63) >> 1).count_ones();
-        let at = slot >> BYTE_COUNT_SHIFT;
-        count += sum_after_bytes(&self.bytes[at >> BYTES_SHIFT], at & 63);
-        let at = slot >> SHORT_COUNT_SHIFT;
-        count += sum_after_shorts(&self.shorts[at >> SHORTS_SHIFT], at & 31);
-        let mut at = slot >> UPPER_COUNT_SHIFT;
-        for lines in &self.upper {
-            count += sum_after(&lines[at >> UPPER_SHIFT], at & 15);
-            at >>= UPPER_SHIFT;
+    /// Marked slots up to this one, it included.
+    #[inline(always)]
+    fn marked_up_to(&self, slot: usize) -> u32 {
+        let word = slot >> WORD_SHIFT;
+        // Two is one bit beyond the slot's; beyond the last slot of a word there is none.
+        let up_to = (2u64 << (slot & 63)).wrapping_sub(1);
+        let mut count = (self.marks[word] & up_to).count_ones();
+        count += u32::from(self.near[word >> NEAR_SHIFT].0[word & 31]);
+        let mut at = word >> NEAR_SHIFT;
+        for lines in &self.far {
+            count += lines[at >> FAR_SHIFT].0[at & 15];
+            at >>= FAR_SHIFT;
         }
         count
     }
 
-    #[inline]
+    #[inline(always)]
     fn unmark(&mut self, slot: usize) {
-        self.marks[slot >> WORD_SHIFT] &= !(1 << (slot & 63));
-        let at = slot >> BYTE_COUNT_SHIFT;
-        self.bytes[at >> BYTES_SHIFT].0[at & 63] -= 1;
-        let at = slot >> SHORT_COUNT_SHIFT;
-        self.shorts[at >> SHORTS_SHIFT].0[at & 31] -= 1;
-        let mut at = slot >> UPPER_COUNT_SHIFT;
-        for lines in &mut self.upper {
-            lines[at >> UPPER_SHIFT].0[at & 15] -= 1;
-            at >>= UPPER_SHIFT;
+        let word = slot >> WORD_SHIFT;
+        self.marks[word] &= !(1 << (slot & 63));
+        // Ones in all bits are minus one.
+        add(&mut self.near[word >> NEAR_SHIFT].0, shorts_after(word & 31), u16::wrapping_add);
+        let mut at = word >> NEAR_SHIFT;
+        for lines in &mut self.far {
+            add(&mut lines[at >> FAR_SHIFT].0, words_after(at & 15), u32::wrapping_add);
+            at >>= FAR_SHIFT;
         }
     }
 
-    #[inline]
+    /// Marks the next slot of the timeline.
+    #[inline(always)]
     fn mark(&mut self, slot: usize) {
+        if slot & 63 == 0 && slot > 0 {
+            self.begin_word(slot >> WORD_SHIFT);
+        }
         self.marks[slot >> WORD_SHIFT] |= 1 << (slot & 63);
-        let at = slot >> BYTE_COUNT_SHIFT;
-        self.bytes[at >> BYTES_SHIFT].0[at & 63] += 1;
-        let at = slot >> SHORT_COUNT_SHIFT;
-        self.shorts[at >> SHORTS_SHIFT].0[at & 31] += 1;
-        let mut at = slot >> UPPER_COUNT_SHIFT;
-        for lines in &mut self.upper {
-            lines[at >> UPPER_SHIFT].0[at & 15] += 1;
-            at >>= UPPER_SHIFT;
+    }
+
+    /// Sets the counts of the groups that begin with this word, which is not the first.
+    #[inline(never)]
+    fn begin_word(&mut self, word: usize) {
+        let last = self.marks[word - 1].count_ones();
+        let line = word >> NEAR_SHIFT;
+        if word & 31 > 0 {
+            let counts = &mut self.near[line].0;
+            counts[word & 31] = counts[(word & 31) - 1].wrapping_add(last as u16);
+            return;
+        }
+        self.near[line].0[0] = 0;
+        // Marks of the whole line before, then of the wider ones that end there.
+        let mut before = u32::from(self.near[line - 1].0[31]) + last;
+        let mut at = line;
+        for lines in &mut self.far {
+            let line = at >> FAR_SHIFT;
+            if at & 15 > 0 {
+                let counts = &mut lines[line].0;
+                counts[at & 15] = counts[(at & 15) - 1].wrapping_add(before);
+                return;
+            }
+            lines[line].0[0] = 0;
+            before = before.wrapping_add(lines[line - 1].0[15]);
+            at = line;
         }
     }
 
     /// Moves the live pages to the start of a timeline that is long enough for them, in their order.
     #[cold]
+    #[inline(never)]
     fn compact(&mut self) {
         let marks = std::mem::take(&mut self.marks);
-        let mut live = Vec::with_capacity(self.live);
+        let mut live = Vec::with_capacity(self.live as usize);
         for (i, mut word) in marks.into_iter().enumerate() {
             while word != 0 {
                 live.push(self.page[i << WORD_SHIFT | word.trailing_zeros() as usize]);
@@ -133,13 +154,12 @@ impl Recency {
         }
         let slots = (SLOTS_PER_PAGE * live.len()).next_power_of_two().max(FIRST_SLOTS);
         self.marks = vec![0; slots >> WORD_SHIFT];
-        self.bytes = vec![Line([0; 64]); slots >> SHORT_COUNT_SHIFT];
-        self.shorts = vec![Line([0; 32]); slots >> UPPER_COUNT_SHIFT];
-        self.upper.clear();
-        let mut counts = slots >> UPPER_COUNT_SHIFT;
-        while counts > 1 {
-            counts = counts.div_ceil(1 << UPPER_SHIFT);
-            self.upper.push(vec![Line([0; 16]); counts]);
+        self.near = vec![Line([0; 32]); slots >> NEAR_LINE_SHIFT];
+        self.far.clear();
+        let mut lines = slots >> NEAR_LINE_SHIFT;
+        while lines > 1 {
+            lines = lines.div_ceil(1 << FAR_SHIFT);
+            self.far.push(vec![Line([0; 16]); lines]);
         }
         self.page.resize(slots, 0);
         for (slot, &page) in live.iter().enumerate() {
@@ -151,31 +171,39 @@ impl Recency {
     }
 }
 
-/// Sum of the counts after the given one. The loops have fixed lengths, so that they become vector code.
-#[inline]
-fn sum_after_bytes(line: &Line<u8, 64>, at: usize) -> u32 {
-    let mut sum = 0;
-    for i in 0..64u8 {
-        sum += u32::from(if i > at as u8 { line.0[i as usize] } else { 0 });
-    }
-    sum
+/// Of fixed length, and read as a whole before it is written, so that it becomes vector code.
+#[inline(always)]
+fn add<T: Copy, const N: usize>(counts: &mut [T; N], masks: &[T; N], sum: impl Fn(T, T) -> T) {
+    let (old, masks) = (*counts, *masks);
+    *counts = std::array::from_fn(|i| sum(old[i], masks[i]));
 }
 
-#[inline]
-fn sum_after_shorts(line: &Line<u16, 32>, at: usize) -> u32 {
-    let mut sum = 0;
-    for i in 0..32u16 {
-        // At most 32 × 4096: more than 16 bits hold.
-        sum += u32::from(if i > at as u16 { line.0[i as usize] } else { 0 });
+/// As many zeros as a line is long, then ones: a window has ones after `at` if it begins as far before the ones.
+static SHORTS: [u16; 64] = {
+    let mut table = [0; 64];
+    let mut i = 32;
+    while i < 64 {
+        table[i] = u16::MAX;
+        i += 1;
     }
-    sum
+    table
+};
+static WORDS: [u32; 32] = {
+    let mut table = [0; 32];
+    let mut i = 16;
+    while i < 32 {
+        table[i] = u32::MAX;
+        i += 1;
+    }
+    table
+};
+
+#[inline(always)]
+fn shorts_after(at: usize) -> &'static [u16; 32] {
+    SHORTS[31 - (at & 31)..].first_chunk().unwrap_or(&[0; 32])
 }
 
-#[inline]
-fn sum_after(line: &Line<u32, 16>, at: usize) -> u32 {
-    let mut sum = 0;
-    for i in 0..16u32 {
-        sum += if i > at as u32 { line.0[i as usize] } else { 0 };
-    }
-    sum
+#[inline(always)]
+fn words_after(at: usize) -> &'static [u32; 16] {
+    WORDS[15 - (at & 15)..].first_chunk().unwrap_or(&[0; 16])
 }
