@@ -36,6 +36,8 @@ struct gen {
 	IRExpr *guarded_loads_stores;
 	/* Instructions whose fetches the last fetch has counted already. */
 	UInt fetched;
+	/* Where the last fetch of this superblock was; 0 = none yet. */
+	Addr last_fetch;
 };
 
 static IRExpr *u64(ULong n)
@@ -170,6 +172,15 @@ static IRExpr *slot_of(struct gen *g, Int table, IRExpr *addr)
 	return binop(g, Iop_Add64, offset, address_of(first));
 }
 
+/* Without classes: the table's one slot, kept in temporaries in a run. */
+static void load_slot(struct gen *g, Int table)
+{
+	if (g->addr[table])
+		return;
+	g->addr[table] = load(g, address_of(&lk_slots[table].addr));
+	g->count[table] = load(g, address_of(&lk_slots[table].count));
+}
+
 static void put_record(struct gen *g, IRExpr *w0, IRExpr *w1)
 {
 	store(g, binop(g, Iop_Add64, g->pos, u64(g->bytes)), w0);
@@ -217,12 +228,7 @@ static void put_access(struct gen *g, enum lk_kind kind, IRExpr *addr,
 		slot_addr = load(g, slot);
 		slot_count = load(g, binop(g, Iop_Add64, slot, u64(8)));
 	} else {
-		if (!g->addr[table]) {
-			g->addr[table] = load(g,
-				address_of(&lk_slots[table].addr));
-			g->count[table] = load(g,
-				address_of(&lk_slots[table].count));
-		}
+		load_slot(g, table);
 		slot_addr = g->addr[table];
 		slot_count = g->count[table];
 	}
@@ -260,6 +266,30 @@ static void put_access(struct gen *g, enum lk_kind kind, IRExpr *addr,
 		g->addr[table] = addr;
 		g->count[table] = count;
 	}
+}
+
+/*
+ * `n` fetches from the page that the last fetch of this superblock has put
+ * into its slot: they need counting only.
+ */
+static void put_repeated_fetches(struct gen *g, UInt n)
+{
+	Int table = lk_opt.table[LK_FETCH];
+	IRExpr *slot, *count, *urgent;
+
+	if (!g->pos)
+		g->pos = load(g, address_of(&lk_pos));
+	if (!lk_opt.classes) {
+		load_slot(g, table);
+		g->count[table] = binop(g, Iop_Add64, g->count[table], u64(n));
+		return;
+	}
+	slot = binop(g, Iop_Add64, slot_of(g, table, u64(g->ip)), u64(8));
+	count = binop(g, Iop_Add64, load(g, slot), u64(n));
+	store(g, slot, count);
+	urgent = shift(g, Iop_Shl64, count, 63 - LK_COUNT_BIT);
+	g->urgent = g->urgent ?
+		binop(g, Iop_Or64, g->urgent, urgent) : urgent;
 }
 
 static void put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
@@ -331,6 +361,7 @@ static UInt fetch_group(const IRSB *in, Int from)
 static void put_instruction(struct gen *g, const IRSB *in, Int at)
 {
 	const IRStmt *st = in->stmts[at];
+	UInt n;
 
 	g->ip = st->Ist.IMark.addr;
 	g->instructions++;
@@ -340,7 +371,14 @@ static void put_instruction(struct gen *g, const IRSB *in, Int at)
 		g->fetched--;
 		return;
 	}
-	g->fetched = fetch_group(in, at) - 1;
+	n = fetch_group(in, at);
+	g->fetched = n - 1;
+	if (filtered() && lk_opt.table[LK_FETCH] != lk_opt.table[LK_LOAD] &&
+	    g->last_fetch && !((g->last_fetch ^ g->ip) >> unit_shift())) {
+		put_repeated_fetches(g, n);
+		return;
+	}
+	g->last_fetch = g->ip;
 	put_access(g, LK_FETCH, u64(g->ip), st->Ist.IMark.len, NULL,
 		   g->fetched);
 }
