@@ -293,14 +293,14 @@ pub enum What {
 
 pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     let words = prop::collection::vec(any::<(u8, u16, u16, u16)>(), 0..most);
-    // One event in 6, 23 or 370 accesses; one thread, now and then another, always another.
-    (0..3usize, 0..3usize, words).prop_map(|(events, threads, words)| {
+    // One event in 370, 6 or 23 accesses; one thread, now and then another, always another; all addresses or few, so
+    // that pages are accessed again at once.
+    (0..3usize, 0..3usize, 0..4usize, words).prop_map(|(events, threads, addresses, words)| {
         let among = [8192, 128, 512][events];
-        let mask = [0xff, 0x60, 0][threads];
-        words
-            .into_iter()
-            .map(|(who, what, a, b)| op(if who & mask == 0 { who } else { 0 }, what, a, b, among))
-            .collect()
+        let who_mask = [0xff, 0x60, 0][threads];
+        let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xf004][addresses];
+        let one = |(who, what, a, b)| op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask, b, among);
+        words.into_iter().map(one).collect()
     })
 }
 

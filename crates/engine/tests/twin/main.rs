@@ -11,13 +11,16 @@ mod walk;
 
 use generate::{blocks, columns, ops, setups};
 use lookaside_engine::{AccessResult, Engine, Outcome, Setup};
+use lookaside_machine::Stage;
 use lookaside_trace::Block;
 use model::Twin;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 /// `PROPTEST_CASES` asks for more than the default, which keeps the whole file within seconds.
 fn config() -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
     ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
 }
 
@@ -88,4 +91,56 @@ proptest! {
         }
         prop_assert_eq!(engine.outcome(), whole);
     }
+}
+
+/// What the cases above reach: nothing that a comparison of zeros would pass over.
+#[test]
+fn random_cases_reach_everything() {
+    let mut runner = TestRunner::deterministic();
+    let cases = (setups(), ops(400), columns());
+    let mut seen = std::collections::BTreeMap::<&str, u64>::new();
+    for _ in 0..400 {
+        let (setup, ops, columns) = cases.new_tree(&mut runner).expect("nothing is filtered").current();
+        let (results, outcome) = run_twin(&setup, &blocks(&ops, columns, |_| false));
+        let mut count = |what, n: u64| *seen.entry(what).or_default() += n;
+        for tlb in &outcome.tlbs {
+            count(["hits at level 1", "hits at level 2", "hits at level 3"][tlb.level as usize - 1], tlb.hits);
+            count("locked hits", tlb.locked_hits);
+            count("evictions", tlb.evictions);
+            count("invalidated", tlb.invalidated);
+        }
+        for (cache, counts) in setup.machine.walk_caches.iter().zip(&outcome.walk_caches) {
+            let host = cache.stage == Stage::Host;
+            let whole = host && cache.table_level == 1;
+            count(
+                if whole {
+                    "nested TLB hits"
+                } else if host {
+                    "host hits"
+                } else {
+                    "guest hits"
+                },
+                counts.walk_hits,
+            );
+        }
+        for cache in &outcome.caches {
+            count("data hits", cache.data_hits);
+            count("walk hits", cache.walk_hits);
+        }
+        let of_host = |r: &&lookaside_engine::Reference| r.stage == Stage::Host;
+        count("host references", results.iter().flat_map(|r| &r.references).filter(of_host).count() as u64);
+        let coalescing = |r: &&AccessResult| r.hit.is_some_and(|(_, tlb)| setup.machine.tlbs[tlb].coalesce_pages > 1);
+        count("hits of coalescing arrays", results.iter().filter(coalescing).count() as u64);
+        count("context switches", outcome.context_switches);
+        count("shootdowns", outcome.shootdowns);
+        count("page sizes", (outcome.pages_touched.len() > 1).into());
+        count("kernel pages", outcome.pages.iter().filter(|p| p.addr >> 63 == 1).count() as u64);
+        count("regions", outcome.regions.len() as u64);
+        count("objects with accesses", outcome.objects.iter().filter(|o| o.accesses > 0).count() as u64);
+        count("stalls", (outcome.data.data_stall_cycles > 0.0).into());
+    }
+    for (what, n) in &seen {
+        assert!(*n > 20, "{what}: only {n}");
+    }
+    assert_eq!(seen.len(), 20);
 }
