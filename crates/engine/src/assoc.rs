@@ -46,20 +46,14 @@ impl Assoc {
     }
 
     /// Slot of the key, the lowest way first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, set: usize, key: u64) -> Option<usize> {
         match &self.index {
             Some(index) => index.find(key),
             None => {
                 let first = set * self.ways;
                 let row = &self.keys[first..first + self.ways];
-                let way = match self.ways {
-                    4 => way_of::<4>(row, key),
-                    8 => way_of::<8>(row, key),
-                    12 => way_of::<12>(row, key),
-                    16 => way_of::<16>(row, key),
-                    _ => row.iter().position(|&k| k == key),
-                };
+                let way = row.iter().position(|&k| k == key);
                 way.map(|way| first + way)
             }
         }
@@ -82,13 +76,13 @@ impl Assoc {
     }
 
     /// A hit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, slot: usize) {
         self.policy.touch(set, (slot - set * self.ways) as u32);
     }
 
     /// Finds the key and touches it: was it there?
-    #[inline]
+    #[inline(always)]
     pub(crate) fn access(&mut self, set: usize, key: u64) -> bool {
         match self.find(set, key) {
             Some(slot) => {
@@ -100,7 +94,7 @@ impl Assoc {
     }
 
     /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY`] = none).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill(&mut self, set: usize, key: u64) -> (usize, u64) {
         let first = set * self.ways;
         let row = &self.keys[first..first + self.ways];
@@ -140,14 +134,6 @@ impl Assoc {
         let keys = &self.keys;
         self.policy.invalidated(set, (slot - first) as u32, |way| keys[first + way as usize] != EMPTY);
     }
-}
-
-/// The lowest way that has the key, all looked at without a branch between.
-#[inline]
-fn way_of<const WAYS: usize>(row: &[u64], key: u64) -> Option<usize> {
-    let row: &[u64; WAYS] = row.try_into().ok()?;
-    let equal = (0..WAYS).fold(0u32, |bits, way| bits | u32::from(row[way] == key) << way);
-    (equal != 0).then(|| equal.trailing_zeros() as usize)
 }
 
 /// Open-addressing table from keys to slots, at most a quarter full, with backward-shift deletion.

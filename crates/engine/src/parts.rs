@@ -124,7 +124,7 @@ impl TlbPlan {
     }
 
     /// What to look for: the page of `2^shift` bytes at `va`, held under `id`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wanted(&self, plan: &Plan, id: u64, hw: usize, va: u64, shift: u32) -> Wanted {
         let page = va >> shift;
         let holder = if self.hw_tag { id * plan.hw_threads as u64 + hw as u64 } else { id };
@@ -138,7 +138,7 @@ impl TlbPlan {
 
 impl TlbInstance {
     /// The slot that holds the page.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, wanted: &Wanted) -> Option<usize> {
         if self.blocks.is_empty() {
             return self.assoc.find(wanted.set, wanted.key);
@@ -148,13 +148,13 @@ impl TlbInstance {
     }
 
     /// Fills an entry of one page.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill(&mut self, wanted: &Wanted) -> Filled {
         self.fill_block(wanted, wanted.bit, 0)
     }
 
     /// Fills pages of a block that have one distance to their frames.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill_block(&mut self, wanted: &Wanted, mask: u64, distance: u64) -> Filled {
         if !self.blocks.is_empty() {
             let mut slots = self.assoc.slots_of(wanted.set);

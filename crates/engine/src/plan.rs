@@ -175,7 +175,9 @@ pub(crate) struct CachePlan {
 /// A set index, ready to compute.
 #[derive(Clone, Debug)]
 pub(crate) enum SetIndex {
-    /// XOR of the number shifted right by each of these, cut to the mask. Linear is one shift by 0.
+    /// The low bits.
+    Low { mask: u64 },
+    /// XOR of the number shifted right by each of these, cut to the mask.
     Folds { shifts: Vec<u32>, mask: u64 },
     /// Any matrix: one table a byte of the number, XORed.
     Tables(Vec<[u32; 256]>),
@@ -190,7 +192,8 @@ impl SetIndex {
             masks.iter().enumerate().all(|(bit, &mask)| first.leading_zeros() as usize >= bit && mask == first << bit);
         if is_fold {
             let shifts = (0..64).filter(|bit| first >> bit & 1 == 1).collect();
-            return Self::Folds { shifts, mask: u64::from(sets - 1) };
+            let mask = u64::from(sets - 1);
+            return if first <= 1 { Self::Low { mask } } else { Self::Folds { shifts, mask } };
         }
         let set_of = |number: u64| {
             masks.iter().enumerate().fold(0, |set, (bit, mask)| set | ((number & mask).count_ones() & 1) << bit)
@@ -203,6 +206,7 @@ impl SetIndex {
     #[inline]
     pub(crate) fn set_of(&self, number: u64) -> usize {
         match self {
+            Self::Low { mask } => (number & mask) as usize,
             Self::Folds { shifts, mask } => {
                 (shifts.iter().fold(0, |folded, shift| folded ^ number >> shift) & mask) as usize
             }

@@ -47,7 +47,7 @@ impl Policy {
     }
 
     /// A hit in, or a fill of, this way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, way: u32) {
         match &mut self.state {
             State::Nibbles(order) => order[set] = to_front(order[set], way),
@@ -58,7 +58,7 @@ impl Policy {
     }
 
     /// The way that a fill uses; `invalid` finds the lowest-numbered invalid way, if any.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn victim(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
         let ways = self.ways;
         match &mut self.state {
