@@ -123,7 +123,7 @@ pub struct Analyze {
     #[arg(long, value_enum, default_value = "page")]
     pub granularity: GranularityArg,
     /// Samples per second of CPU time
-    #[arg(long, default_value_t = 2000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
     /// Install what is missing without asking
     #[arg(long, short)]
@@ -158,7 +158,7 @@ pub struct Record {
     #[arg(long)]
     pub no_fetches: bool,
     /// Samples per second of CPU time
-    #[arg(long, default_value_t = 2000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
     /// Install what is missing without asking
     #[arg(long, short)]

@@ -80,6 +80,7 @@ impl Engine {
         let owner = &mut self.spaces[space];
         let region = self.rows.region(owner.process, start, end, &source, &site);
         owner.mappings.insert(start, Mapping { end, region, source, site });
+        owner.pages.undecide_base(start, end);
     }
 
     fn unmap(&mut self, space: usize, start: u64, end: u64) {

@@ -222,6 +222,15 @@ impl Pages {
         any
     }
 
+    /// Drops the base decisions of ranges that overlap this one: they are made anew.
+    pub(crate) fn undecide_base(&mut self, start: u64, end: u64) {
+        for number in self.ranges_over(start, end) {
+            if let Some(range) = self.ranges.get_mut(&number).filter(|range| range.class == Some(BASE)) {
+                range.class = None;
+            }
+        }
+    }
+
     /// Forgets everything but what was ever touched.
     pub(crate) fn forget_all(&mut self) {
         for chunk in &mut self.chunks {

@@ -125,12 +125,15 @@ impl Space {
         if !selected {
             return false;
         }
-        match self.mappings.range(..end).next_back() {
-            Some((&first, mapping)) if start < mapping.end => {
-                first <= start && end <= mapping.end && mapping.may_be_huge()
+        // Backwards over the mappings that overlap the range: they must leave no gap.
+        let mut open_end = end;
+        for (&first, mapping) in self.mappings.range(..end).rev().take_while(|(_, m)| start < m.end) {
+            if mapping.end < open_end || !mapping.may_be_huge() {
+                return false;
             }
-            _ => true,
+            open_end = first;
         }
+        open_end <= start || open_end == end
     }
 
     /// Does a range, widened to huge-page bounds, hold these?

@@ -109,7 +109,10 @@ impl Twin {
             self.unmap(process, &range);
         }
         let region = self.rows.map(process, &range, source, site.clone());
-        self.space(process).mappings.push(Mapping { range, source: source.clone(), site, region });
+        let huge = self.huge;
+        let space = self.space(process);
+        space.undecide_base(&range, huge);
+        space.mappings.push(Mapping { range, source: source.clone(), site, region });
     }
 
     fn unmap(&mut self, process: u32, range: &Range<u64>) {

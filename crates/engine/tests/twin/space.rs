@@ -50,6 +50,10 @@ pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start.max(b.start) < a.end.min(b.end)
 }
 
+fn common_bytes(a: &Range<u64>, b: &Range<u64>) -> u64 {
+    a.end.min(b.end).saturating_sub(a.start.max(b.start))
+}
+
 pub fn inside(inner: &Range<u64>, outer: &Range<u64>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
@@ -100,11 +104,9 @@ impl Space {
             PagePolicy::Selective(ranges) => ranges.iter().any(|r| selected(r, process, &range, huge)),
         };
         if !self.decisions.contains_key(&range.start) {
-            let one = self
-                .mappings
-                .iter()
-                .any(|m| matches!(m.source, MapSource::Anonymous | MapSource::Heap) && inside(&range, &m.range));
-            let decision = wanted && (one || !self.maps_any(&range));
+            let eligible = self.mappings.iter().filter(|m| matches!(m.source, MapSource::Anonymous | MapSource::Heap));
+            let covered: u64 = eligible.map(|m| common_bytes(&m.range, &range)).sum();
+            let decision = wanted && (covered == huge.bytes() || !self.maps_any(&range));
             self.decisions.insert(range.start, decision);
         }
         self.decided_leaf(va, base, huge)
@@ -125,6 +127,11 @@ impl Space {
                 *is_huge = false;
             }
         }
+    }
+
+    /// Drops the base decisions that a new mapping may change.
+    pub fn undecide_base(&mut self, mapped: &Range<u64>, huge: PageSize) {
+        self.decisions.retain(|&start, is_huge| *is_huge || !overlap(&page_range(start, huge), mapped));
     }
 
     /// Cuts a range out of the mappings.
