@@ -442,6 +442,11 @@ fn fronts(tlbs: &[TlbPlan], routes: &[[Route; CLASSES]; KINDS]) -> ([[Option<Fro
     let front = |route: &Route| {
         let level = route.levels.first()?;
         let array = level.arrays[0];
+        // As a later level of another kind its sets would change unseen.
+        let later = |route: &Route| route.levels.iter().skip(1).any(|level| level.arrays.contains(&array));
+        if routes.iter().flatten().any(later) {
+            return None;
+        }
         Some(Front { array, shift: level.shift, first_set: sets_before(array) })
     };
     (std::array::from_fn(|kind| std::array::from_fn(|class| front(&routes[kind][class]))), sets_before(tlbs.len()))

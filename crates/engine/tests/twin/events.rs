@@ -116,8 +116,14 @@ impl Twin {
     }
 
     fn unmap(&mut self, process: u32, range: &Range<u64>) {
+        let huge = self.huge;
         let space = self.space(process);
-        if range.is_empty() || !(space.maps_any(range) || space.touches_any(range)) {
+        if range.is_empty() {
+            return;
+        }
+        if !space.maps_any(range) && !space.touches_any(range) {
+            // Only decisions can be left to forget.
+            space.forget(range, huge);
             return;
         }
         space.cut(range);
