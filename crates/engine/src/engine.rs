@@ -10,6 +10,7 @@ use crate::fasthash::FastMap;
 use crate::os::{to_cycles, HOST_SPACE};
 use crate::pages::NONE;
 use crate::parts::{Filled, Parts, Slots, KERNEL_ID, MAX_WALK_ID};
+use crate::plain::plain_route;
 use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT, HUGE, KINDS};
 use crate::recent::Recent;
 use crate::rows::{RowCost, Rows, Thread};
@@ -44,6 +45,8 @@ pub struct Engine {
     pub(crate) spaces: Vec<Space>,
     pub(crate) space_of: FastMap<u32, usize>,
     pub(crate) threads: Vec<Thread>,
+    /// By kind: the arrays of the short path.
+    plain: [Option<Vec<usize>>; KINDS],
     recent: Recent,
     thread_of: FastMap<(u32, u32), usize>,
     /// Process that each hardware thread ran last.
@@ -61,14 +64,14 @@ pub struct Engine {
 pub(crate) const KERNEL: usize = 0;
 
 /// What stays the same over a run of accesses.
-struct Run {
-    space: usize,
+pub(crate) struct Run {
+    pub(crate) space: usize,
     process: u32,
-    id: u64,
+    pub(crate) id: u64,
     hw: usize,
-    thread: usize,
-    plan: Arc<Plan>,
-    slots: Arc<Slots>,
+    pub(crate) thread: usize,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) slots: Arc<Slots>,
 }
 
 /// One access.
@@ -97,6 +100,7 @@ impl Engine {
             spaces: vec![Space::kernel(&plan)],
             space_of: FastMap::default(),
             threads: Vec::new(),
+            plain: std::array::from_fn(|kind| plain_route(&plan, kind)),
             recent: Recent::default(),
             thread_of: FastMap::default(),
             last_process: vec![None; plan.hw_threads],
@@ -175,6 +179,8 @@ impl Engine {
         let plan = &*run.plan;
         let base_only = self.setup.os.pages == PagePolicy::Base;
         let mut recent = std::mem::take(&mut self.recent);
+        let plain = std::mem::take(&mut self.plain);
+        let may_be_plain = !ROWS && !T::ENABLED && base_only && plan.kernel_bit != 0;
         recent.begin(plan);
         for i in range {
             let access = Access {
@@ -203,6 +209,24 @@ impl Engine {
                     continue;
                 }
             }
+            if let (Some(arrays), Some(slot), Some((_, front)), true, 0, 0) = (
+                &plain[access.kind],
+                slot,
+                place,
+                may_be_plain && !self.marks_every_access,
+                access.repeat,
+                access.addr & !plan.kernel_bit.wrapping_sub(1),
+            ) {
+                self.translate_plain(run, arrays, access.kind, va);
+                let mut frame = 0;
+                if plan.has_data_caches {
+                    let physical = physical(plan, &self.spaces[run.space], va, BASE);
+                    self.data_access(run, access.kind, physical);
+                    frame = physical >> front.shift << front.shift;
+                }
+                recent.set(slot, NONE, frame);
+                continue;
+            }
             let done = self.access::<ROWS, T>(run, access, tracer);
             if !base_only {
                 recent.set_class(access.addr, plan.leaf_shift[HUGE], done.class);
@@ -219,6 +243,7 @@ impl Engine {
             }
         }
         self.recent = recent;
+        self.plain = plain;
     }
 
     /// The access itself, after its translation: what served it.

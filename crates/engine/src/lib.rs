@@ -14,6 +14,7 @@ pub mod os;
 mod outcome;
 mod pages;
 mod parts;
+mod plain;
 mod plan;
 mod recent;
 mod replacement;
