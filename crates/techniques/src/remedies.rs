@@ -114,7 +114,10 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Var
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Selective(ranges);
     Some(Variant {
-        what: format!("huge pages for the {} hottest regions ({} MiB)", hot.len(), bytes >> 20),
+        what: match hot.len() {
+            1 => format!("huge pages for the hottest region ({} MiB)", bytes >> 20),
+            n => format!("huge pages for the {n} hottest regions ({} MiB)", bytes >> 20),
+        },
         setup,
         how: format!("madvise(MADV_HUGEPAGE) on the mappings at {}", names.join(", ")),
         caveat: "zeroing at first touch and memory bloat are not counted".into(),

@@ -12,6 +12,7 @@ const TWO_ARRAYS: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #define BYTES (64u << 20)
 __attribute__((noinline)) static char *make_hot(void) { return calloc(BYTES, 1); }
 __attribute__((noinline)) static char *make_cold(void) { return calloc(BYTES, 1); }
@@ -29,7 +30,9 @@ __attribute__((noinline)) static uint64_t read_at(volatile char *a, uint64_t n)
 int main(int argc, char **argv)
 {
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], 0, 10) : 100000;
-	char *hot = make_hot(), *cold = make_cold();
+	char *hot = make_hot();
+	mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* or the kernel joins the two mappings */
+	char *cold = make_cold();
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < BYTES; i += 4096)
 		hot[i] = 1, cold[i] = 1;
