@@ -11,12 +11,12 @@ use lookaside_techniques::Profile;
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 
 /// Blocks from memory.
-struct Blocks {
+struct Blocks<'a> {
     info: TraceInfo,
-    blocks: std::vec::IntoIter<Block>,
+    blocks: std::slice::Iter<'a, Block>,
 }
 
-impl Source for Blocks {
+impl Source for Blocks<'_> {
     fn info(&self) -> &TraceInfo {
         &self.info
     }
@@ -24,7 +24,7 @@ impl Source for Blocks {
     fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
         match self.blocks.next() {
             Some(next) => {
-                *block = next;
+                block.clone_from(next);
                 Ok(true)
             }
             None => {
@@ -61,8 +61,8 @@ fn random_reads(blocks: usize) -> Vec<Block> {
         .collect()
 }
 
-fn source(blocks: &[Block]) -> Blocks {
-    Blocks { info: TraceInfo::default(), blocks: blocks.to_vec().into_iter() }
+fn source(blocks: &[Block]) -> Blocks<'_> {
+    Blocks { info: TraceInfo::default(), blocks: blocks.iter() }
 }
 
 #[test]
