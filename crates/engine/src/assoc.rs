@@ -15,13 +15,19 @@ pub(crate) const EMPTY: u64 = u64::MAX;
 pub(crate) struct Assoc {
     ways: usize,
     keys: Vec<u64>,
+    /// A byte of each key's hash, eight ways a word: only keys whose byte fits need to be compared.
+    hints: Vec<u64>,
+    /// Words of hints in a set; 0 where there is an index.
+    hint_words: usize,
     policy: Policy,
     /// Where the slots of keys are, for arrays of many ways.
     index: Option<SlotIndex>,
 }
 
-/// Above so many ways a hash index is faster than looking at each.
-const SCANNED_WAYS: usize = 16;
+/// Above so many ways (eight words of hints) a hash index is faster than looking at each.
+const SCANNED_WAYS: usize = 64;
+/// 1 in every byte.
+const BYTES: u64 = 0x0101_0101_0101_0101;
 
 /// Geometry and policy of an [`Assoc`].
 #[derive(Clone, Copy, Debug)]
@@ -37,9 +43,12 @@ impl Assoc {
     pub(crate) fn new(shape: Shape, rng: SplitMix64) -> Self {
         let slots = shape.sets * shape.ways;
         let hashed = shape.ways > SCANNED_WAYS && !shape.repeated_keys;
+        let hint_words = if hashed { 0 } else { shape.ways.div_ceil(8) };
         Self {
             ways: shape.ways,
             keys: vec![EMPTY; slots],
+            hints: vec![hint_of(EMPTY) * BYTES; shape.sets * hint_words],
+            hint_words,
             policy: Policy::new(shape.replacement, shape.sets, shape.ways as u32, rng),
             index: hashed.then(|| SlotIndex::new(slots)),
         }
@@ -50,24 +59,30 @@ impl Assoc {
     pub(crate) fn find(&self, set: usize, key: u64) -> Option<usize> {
         match &self.index {
             Some(index) => index.find(key),
-            None => {
-                let first = set * self.ways;
-                let row = &self.keys[first..first + self.ways];
-                let way = row.iter().position(|&k| k == key);
-                way.map(|way| first + way)
-            }
+            None => self.find_that(set, key, |_| true),
         }
     }
 
-    /// Slots of one set.
-    pub(crate) fn slots_of(&self, set: usize) -> std::ops::Range<usize> {
-        set * self.ways..(set + 1) * self.ways
-    }
-
-    /// The key in a slot.
-    #[inline]
-    pub(crate) fn key(&self, slot: usize) -> u64 {
-        self.keys[slot]
+    /// Lowest slot of the set that holds the key and that the predicate takes. For arrays without an index.
+    #[inline(always)]
+    pub(crate) fn find_that(&self, set: usize, key: u64, takes: impl Fn(usize) -> bool) -> Option<usize> {
+        let first = set * self.ways;
+        let keys = &self.keys[first..first + self.ways];
+        let pattern = hint_of(key) * BYTES;
+        let words = &self.hints[set * self.hint_words..(set + 1) * self.hint_words];
+        for (group, word) in words.iter().enumerate() {
+            let difference = word ^ pattern;
+            // High bit of each zero byte, and maybe of some above one: those fail the comparison.
+            let mut fitting = difference.wrapping_sub(BYTES) & !difference & (BYTES << 7);
+            while fitting != 0 {
+                let way = 8 * group + fitting.trailing_zeros() as usize / 8;
+                if keys.get(way) == Some(&key) && takes(first + way) {
+                    return Some(first + way);
+                }
+                fitting &= fitting - 1;
+            }
+        }
+        None
     }
 
     /// All slots' keys, [`EMPTY`] ones too.
@@ -93,22 +108,41 @@ impl Assoc {
         }
     }
 
+    /// Finds the key and touches it, or fills it: was it there?
+    #[inline(always)]
+    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> bool {
+        let hit = self.access(set, key);
+        if !hit {
+            self.fill(set, key);
+        }
+        hit
+    }
+
     /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY`] = none).
     #[inline(always)]
     pub(crate) fn fill(&mut self, set: usize, key: u64) -> (usize, u64) {
         let first = set * self.ways;
         let row = &self.keys[first..first + self.ways];
-        let way = self.policy.victim(set, || row.iter().position(|&k| k == EMPTY).map(|way| way as u32));
-        self.policy.touch(set, way);
+        let way = self.policy.replace(set, || row.iter().position(|&k| k == EMPTY).map(|way| way as u32));
         let slot = first + way as usize;
         let old = std::mem::replace(&mut self.keys[slot], key);
-        if let Some(index) = &mut self.index {
-            if old != EMPTY {
-                index.remove(old);
+        match &mut self.index {
+            Some(index) => {
+                if old != EMPTY {
+                    index.remove(old);
+                }
+                index.insert(key, slot);
             }
-            index.insert(key, slot);
+            None => self.set_hint(set, way as usize, key),
         }
         (slot, old)
+    }
+
+    #[inline(always)]
+    fn set_hint(&mut self, set: usize, way: usize, key: u64) {
+        let word = &mut self.hints[set * self.hint_words + way / 8];
+        let shift = way % 8 * 8;
+        *word = *word & !(0xff << shift) | hint_of(key) << shift;
     }
 
     /// Invalidates the entries whose (slot, key) the predicate picks: how many.
@@ -128,12 +162,19 @@ impl Assoc {
         let set = slot / self.ways;
         let first = set * self.ways;
         let old = std::mem::replace(&mut self.keys[slot], EMPTY);
-        if let Some(index) = &mut self.index {
-            index.remove(old);
+        match &mut self.index {
+            Some(index) => index.remove(old),
+            None => self.set_hint(set, slot - first, EMPTY),
         }
         let keys = &self.keys;
         self.policy.invalidated(set, (slot - first) as u32, |way| keys[first + way as usize] != EMPTY);
     }
+}
+
+/// Byte of a key's hash.
+#[inline(always)]
+fn hint_of(key: u64) -> u64 {
+    spread(key) >> 56
 }
 
 /// Open-addressing table from keys to slots, at most a quarter full, with backward-shift deletion.

@@ -143,8 +143,7 @@ impl TlbInstance {
         if self.blocks.is_empty() {
             return self.assoc.find(wanted.set, wanted.key);
         }
-        let mut slots = self.assoc.slots_of(wanted.set);
-        slots.find(|&slot| self.assoc.key(slot) == wanted.key && self.blocks[slot].0 & wanted.bit != 0)
+        self.assoc.find_that(wanted.set, wanted.key, |slot| self.blocks[slot].0 & wanted.bit != 0)
     }
 
     /// Fills an entry of one page.
@@ -157,9 +156,8 @@ impl TlbInstance {
     #[inline(always)]
     pub(crate) fn fill_block(&mut self, wanted: &Wanted, mask: u64, distance: u64) -> Filled {
         if !self.blocks.is_empty() {
-            let mut slots = self.assoc.slots_of(wanted.set);
-            let same = |&slot: &usize| self.assoc.key(slot) == wanted.key && self.blocks[slot].1 == distance;
-            if let Some(slot) = slots.find(same) {
+            let same = |slot: usize| self.blocks[slot].1 == distance;
+            if let Some(slot) = self.assoc.find_that(wanted.set, wanted.key, same) {
                 self.blocks[slot].0 |= mask;
                 self.assoc.touch(wanted.set, slot);
                 return Filled::Merged;
@@ -184,17 +182,11 @@ impl Instance {
         (number & self.set_mask) as usize
     }
 
-    /// Is this line there? Touches it if so.
+    /// Is this line there? Touches it if so, else fills it.
     #[inline]
-    pub(crate) fn access_line(&mut self, line: u64) -> bool {
+    pub(crate) fn access_or_fill_line(&mut self, line: u64) -> bool {
         let set = self.set_of(line);
-        self.assoc.access(set, line)
-    }
-
-    #[inline]
-    pub(crate) fn fill_line(&mut self, line: u64) {
-        let set = self.set_of(line);
-        self.assoc.fill(set, line);
+        self.assoc.access_or_fill(set, line)
     }
 
     /// Is this prefix there? Touches it if so.

@@ -57,20 +57,34 @@ impl Policy {
         }
     }
 
-    /// The way that a fill uses; `invalid` finds the lowest-numbered invalid way, if any.
+    /// The way that a fill uses, touched; `invalid` finds the lowest-numbered invalid way, if any.
     #[inline(always)]
-    pub(crate) fn victim(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
+    pub(crate) fn replace(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
         let ways = self.ways;
         match &mut self.state {
-            State::Nibbles(order) => (order[set] >> (4 * (ways - 1)) & 15) as u32,
-            State::Ring(ring) => ring.last(set),
+            State::Nibbles(order) => {
+                let order = &mut order[set];
+                let way = *order >> (4 * (ways - 1)) & 15;
+                // All nibbles of ways move up by one, the last goes to the front.
+                let all = u64::MAX >> (64 - 4 * ways);
+                *order = *order & !all | *order << 4 & all | way;
+                way as u32
+            }
+            State::Ring(ring) => {
+                let way = ring.last(set);
+                ring.move_to_front(set, way);
+                way
+            }
             State::Fifo(next) => invalid().unwrap_or_else(|| {
                 let way = next[set];
                 next[set] = if way + 1 == ways { 0 } else { way + 1 };
                 way
             }),
             State::Tree { bits, words } => {
-                invalid().unwrap_or_else(|| pointed_at(&bits[set * *words..(set + 1) * *words], ways))
+                let bits = &mut bits[set * *words..(set + 1) * *words];
+                let way = invalid().unwrap_or_else(|| pointed_at(bits, ways));
+                point_away(bits, ways, way);
+                way
             }
             State::Random(rng) => invalid().unwrap_or_else(|| rng.next_way(ways)),
         }
@@ -291,13 +305,11 @@ mod tests {
                         ring.touch(0, way);
                     }
                     _ => {
-                        let victim = nibbles.victim(0, || None);
-                        assert_eq!(victim, ring.victim(0, || None));
+                        let victim = nibbles.replace(0, || None);
+                        assert_eq!(victim, ring.replace(0, || None));
                         let lowest_invalid = valid.iter().position(|v| !v);
                         assert!(lowest_invalid.is_none_or(|lowest| lowest as u32 == victim));
                         valid[victim as usize] = true;
-                        nibbles.touch(0, victim);
-                        ring.touch(0, victim);
                     }
                 }
             }

@@ -167,18 +167,11 @@ impl<T: Tracer> Walker<'_, T> {
 /// in the route; its length = memory.
 #[inline]
 pub(crate) fn serve(plan: &Plan, parts: &mut Parts, slots: &Slots, route: &[usize], physical: u64) -> usize {
-    let mut server = route.len();
-    for (position, &number) in route.iter().enumerate() {
+    let hit = route.iter().position(|&number| {
         let cache = &mut parts.caches[slots.caches[number]];
-        if cache.access_line(physical >> plan.caches[number].line_shift) {
-            server = position;
-            break;
-        }
-    }
-    for &number in &route[..server] {
-        parts.caches[slots.caches[number]].fill_line(physical >> plan.caches[number].line_shift);
-    }
-    server
+        cache.access_or_fill_line(physical >> plan.caches[number].line_shift)
+    });
+    hit.unwrap_or(route.len())
 }
 
 /// Remembers where tables lie, and which guest tables were ever read.
