@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, Kind};
 
+use crate::assoc::prefetch;
 use crate::counts::{Counts, SIDE_OF};
 use crate::fasthash::FastMap;
 use crate::os::{to_cycles, HOST_SPACE};
@@ -16,7 +17,7 @@ use crate::recent::Recent;
 use crate::rows::{RowCost, Rows, Thread};
 use crate::space::Space;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
-use crate::walker::{serve, walk, Tables, WalkFor};
+use crate::walker::{announce, serve, walk, Tables, WalkFor};
 use crate::{Detail, PagePolicy, Setup};
 
 /// A model run under way.
@@ -217,10 +218,13 @@ impl Engine {
                 access.repeat,
                 access.addr & !plan.kernel_bit.wrapping_sub(1),
             ) {
-                self.translate_plain(run, arrays, access.kind, va);
                 let mut frame = 0;
+                let mut physical = 0;
                 if plan.has_data_caches {
-                    let physical = physical(plan, &self.spaces[run.space], va, BASE);
+                    physical = self.announced(run, run.space, access.kind, va, BASE);
+                }
+                self.translate_plain(run, arrays, access.kind, va);
+                if plan.has_data_caches {
                     self.data_access(run, access.kind, physical);
                     frame = physical >> front.shift << front.shift;
                 }
@@ -258,6 +262,14 @@ impl Engine {
         route.get(position).copied()
     }
 
+    /// Physical address of a byte that the data caches will be asked for after its translation.
+    #[inline]
+    fn announced(&self, run: &Run, space: usize, kind: usize, va: u64, class: usize) -> u64 {
+        let physical = physical(&run.plan, &self.spaces[space], va, class);
+        announce(&run.plan, &self.parts, &run.slots, &run.plan.data_route[kind], physical);
+        physical
+    }
+
     /// A run of accesses begins: maybe a context switch.
     fn begin(&mut self, space: usize, thread: usize) -> Run {
         let hw = self.threads[thread].hw;
@@ -285,6 +297,16 @@ impl Engine {
         self.marks_every_access |= global && va & plan.kernel_bit == 0 && plan.kernel_bit != 0;
         if self.marks_every_access || va & plan.kernel_bit != 0 {
             self.spaces[space].pages.touch(va, class);
+        }
+
+        let mut done = Done { class, row: NONE, physical: 0 };
+        if plan.has_data_caches {
+            done.physical = self.announced(run, space, access.kind, va, class);
+        }
+        if ROWS {
+            let row = self.rows.page(&mut self.spaces, space, va, class, plan.leaf_shift[class]);
+            prefetch(&self.rows.pages, row);
+            done.row = row as u32;
         }
 
         let side = SIDE_OF[access.kind];
@@ -320,10 +342,8 @@ impl Engine {
             self.count_repeats(access.kind, class, access.repeat, holder);
         }
 
-        let mut done = Done { class, row: NONE, physical: 0 };
         let mut data_server = None;
         if plan.has_data_caches {
-            done.physical = physical(plan, &self.spaces[space], va, class);
             data_server = self.data_access(run, access.kind, done.physical);
         }
 
@@ -331,10 +351,8 @@ impl Engine {
             self.threads[run.thread].cost.add(&cost);
         }
         if ROWS {
-            let shift = plan.leaf_shift[class];
-            let page = self.rows.page(&mut self.spaces, space, va, class, shift);
+            let page = done.row as usize;
             self.rows.pages[page].accesses += 1 + access.repeat;
-            done.row = page as u32;
             if cost.l1_misses > 0 {
                 self.rows.pages[page].cost.add(&cost);
                 let ip = if access.kind == Kind::Fetch as usize { access.addr } else { access.ip };
@@ -540,10 +558,14 @@ fn block_of(plan: &Plan, space: &Space, va: u64, class: usize, block_shift: u32)
     let own = distance(va);
     let first = va >> (BASE_SHIFT + block_shift) << block_shift;
     let pages = 1u64 << block_shift;
+    // Then all of them keep one distance.
+    let in_one_run = plan.host.is_none()
+        && plan.guest_memory.run_shift(plan.leaf_shift[BASE]).is_some_and(|run| run >= BASE_SHIFT + block_shift);
     let mask = (0..pages).fold(0, |mask, i| {
         let page = (first + i) << BASE_SHIFT;
         let is_own = page >> BASE_SHIFT == va >> BASE_SHIFT;
-        let joins = is_own || (class == BASE && space.pages.is_touched(page, BASE) && distance(page) == own);
+        let joins =
+            is_own || (class == BASE && space.pages.is_touched(page, BASE) && (in_one_run || distance(page) == own));
         mask | u64::from(joins) << i
     });
     (mask, own)

@@ -189,6 +189,12 @@ impl Instance {
         self.assoc.access_or_fill(set, line)
     }
 
+    /// This line will be asked soon.
+    #[inline]
+    pub(crate) fn prefetch_line(&self, line: u64) {
+        self.assoc.prefetch(self.set_of(line));
+    }
+
     /// Is this prefix there? Touches it if so.
     #[inline]
     pub(crate) fn access_prefix(&mut self, id: u64, prefix: u64) -> bool {

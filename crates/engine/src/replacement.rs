@@ -2,6 +2,7 @@
 
 use lookaside_machine::Replacement;
 
+use crate::assoc::prefetch;
 use crate::os::SplitMix64;
 
 /// Replacement state of all sets of one array.
@@ -44,6 +45,14 @@ impl Policy {
             Replacement::Random => State::Random(rng),
         };
         Self { ways, state }
+    }
+
+    /// Brings a set's state nearer to the processor, where it is one word in a long list.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, set: usize) {
+        if let State::Nibbles(order) = &self.state {
+            prefetch(order, set);
+        }
     }
 
     /// A hit in, or a fill of, this way.

@@ -174,6 +174,14 @@ pub(crate) fn serve(plan: &Plan, parts: &mut Parts, slots: &Slots, route: &[usiz
     hit.unwrap_or(route.len())
 }
 
+/// Says that a line will be asked soon: large caches' sets lie far away in memory, and can come while a walk is made.
+#[inline]
+pub(crate) fn announce(plan: &Plan, parts: &Parts, slots: &Slots, route: &[usize], physical: u64) {
+    for &number in route {
+        parts.caches[slots.caches[number]].prefetch_line(physical >> plan.caches[number].line_shift);
+    }
+}
+
 /// Remembers where tables lie, and which guest tables were ever read.
 #[derive(Debug)]
 pub(crate) struct Tables {
