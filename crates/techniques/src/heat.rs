@@ -16,10 +16,17 @@ const MOST_BANDS: usize = 4096;
 /// Rows of a finished map at the most: what a page of the report can show.
 const MOST_ROWS: usize = 72;
 
+/// Bands found lately, by the low bits of their number: a lookup in the map costs more than the count.
+const MEMO: usize = 256;
+
 /// Counts page visits while blocks go by.
 pub struct HeatBuilder {
-    /// Visits by (process, first page of the band) and column.
-    bands: BTreeMap<(u32, u64), Vec<u64>>,
+    /// Place in `visits` by (process, first page of the band).
+    bands: BTreeMap<(u32, u64), usize>,
+    /// Visits of each band by column.
+    visits: Vec<Vec<u64>>,
+    /// (process, band number, place).
+    memo: Vec<(u32, u64, usize)>,
     /// log2 of the pages in a band.
     band_shift: u32,
     /// Recorded accesses in a column.
@@ -31,9 +38,20 @@ pub struct HeatBuilder {
 
 impl Default for HeatBuilder {
     fn default() -> Self {
-        Self { bands: BTreeMap::new(), band_shift: 0, per_column: 4096, column: 0, in_column: 0 }
+        Self {
+            bands: BTreeMap::new(),
+            visits: Vec::new(),
+            memo: vec![NOTHING; MEMO],
+            band_shift: 0,
+            per_column: 4096,
+            column: 0,
+            in_column: 0,
+        }
     }
 }
+
+/// No band: addresses have at most 64 bits, so no band has this number.
+const NOTHING: (u32, u64, usize) = (0, u64::MAX, 0);
 
 impl HeatBuilder {
     /// Counts the recorded accesses of a block (left-out repeats are not visits).
@@ -60,8 +78,8 @@ impl HeatBuilder {
         let rows = self
             .bands
             .iter()
-            .map(|(&(process, page), counts)| {
-                let mut visits = counts.clone();
+            .map(|(&(process, page), &place)| {
+                let mut visits = self.visits[place].clone();
                 visits.resize(columns, 0);
                 let start = page << PAGE_SHIFT;
                 let end = start.saturating_add(1 << (self.band_shift + PAGE_SHIFT));
@@ -78,7 +96,8 @@ impl HeatBuilder {
             let shift = self.band_shift + PAGE_SHIFT;
             let band = first >> shift;
             let run = rest.iter().position(|a| a >> shift != band).unwrap_or(rest.len());
-            let counts = self.bands.entry((process, band << self.band_shift)).or_default();
+            let place = self.place(process, band);
+            let counts = &mut self.visits[place];
             if counts.len() <= column {
                 counts.resize(column + 1, 0);
             }
@@ -90,27 +109,48 @@ impl HeatBuilder {
         }
     }
 
+    fn place(&mut self, process: u32, band: u64) -> usize {
+        let slot = band as usize % MEMO;
+        let memo = self.memo[slot];
+        if (memo.0, memo.1) == (process, band) {
+            return memo.2;
+        }
+        let next = self.visits.len();
+        let place = *self.bands.entry((process, band << self.band_shift)).or_insert(next);
+        if place == next {
+            self.visits.push(Vec::new());
+        }
+        self.memo[slot] = (process, band, place);
+        place
+    }
+
     /// Merges neighbouring bands in pairs.
     fn widen(&mut self) {
         self.band_shift += 1;
-        let mut merged: BTreeMap<(u32, u64), Vec<u64>> = BTreeMap::new();
-        for ((process, page), counts) in std::mem::take(&mut self.bands) {
-            let into = merged.entry((process, page >> self.band_shift << self.band_shift)).or_default();
-            if into.len() < counts.len() {
-                into.resize(counts.len(), 0);
+        self.memo.fill(NOTHING);
+        let mut visits: Vec<Vec<u64>> = Vec::new();
+        let mut bands = BTreeMap::new();
+        for ((process, page), old) in std::mem::take(&mut self.bands) {
+            let counts = std::mem::take(&mut self.visits[old]);
+            let place = *bands.entry((process, page >> self.band_shift << self.band_shift)).or_insert(visits.len());
+            if place == visits.len() {
+                visits.push(counts);
+                continue;
             }
+            let into = &mut visits[place];
+            into.resize(into.len().max(counts.len()), 0);
             for (sum, n) in into.iter_mut().zip(counts) {
                 *sum += n;
             }
         }
-        self.bands = merged;
+        (self.bands, self.visits) = (bands, visits);
     }
 
     fn next_column(&mut self) {
         self.column += 1;
         self.in_column = 0;
         if self.column == MOST_COLUMNS {
-            for counts in self.bands.values_mut() {
+            for counts in &mut self.visits {
                 *counts = counts.chunks(2).map(|pair| pair.iter().sum()).collect();
             }
             self.column /= 2;
