@@ -31,7 +31,8 @@ int main(int argc, char **argv)
 {
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], 0, 10) : 100000;
 	char *hot = make_hot();
-	mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* or the kernel joins the two mappings */
+	/* Other flags than the next mapping's, or the kernel joins the two. */
+	madvise((void *)((uintptr_t)hot & ~4095ul), BYTES, MADV_DONTFORK);
 	char *cold = make_cold();
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < BYTES; i += 4096)
