@@ -8,14 +8,14 @@ mod program;
 mod qemu;
 mod request;
 mod sample;
-mod signals;
 mod symbols;
 mod valgrind;
 pub mod wire;
 
+use std::ffi::OsString;
+
 use program::Isa;
 pub use request::{Backend, CaptureError, ChildEnd, Control, Recording, Request, Target};
-pub use signals::ForwardedSignals;
 pub use symbols::{CodeName, Symbols};
 pub use wire::WireReader;
 
@@ -40,6 +40,31 @@ pub fn start(request: &Request) -> Result<Recording, CaptureError> {
     Ok(recording)
 }
 
+/// The backend that sees every access of a command's program, whether it is installed or not: Valgrind for a program of this
+/// machine, QEMU for one of another. What it lacks, [`start`] says.
+///
+/// # Errors
+/// The program can't be started, or no backend can see its every access.
+pub fn exact_backend(command: &[OsString]) -> Result<Backend, CaptureError> {
+    let program = program::inspect(command)?;
+    let name = command[0].to_string_lossy().into_owned();
+    match program.isa {
+        Isa::Foreign(_) => Ok(Backend::Qemu),
+        Isa::Unknown(machine) => Err(unknown(name, machine)),
+        Isa::Native if program.privileged => Err(CaptureError::Program {
+            program: name,
+            reason: "is setuid or setgid: its every access can't be seen, only samples; use --backend sample".into(),
+            code: 126,
+        }),
+        Isa::Native => Ok(Backend::Valgrind),
+    }
+}
+
+fn unknown(program: String, machine: u16) -> CaptureError {
+    let reason = format!("is for ELF machine {machine}, which no recorder knows");
+    CaptureError::Program { program, reason, code: 126 }
+}
+
 /// The best backend that is installed and fits, and why.
 fn choose(request: &Request) -> Result<(Backend, Option<String>), CaptureError> {
     let sampled = |why: String| Ok((Backend::Sample, Some(format!("sampled: {why}"))));
@@ -52,11 +77,7 @@ fn choose(request: &Request) -> Result<(Backend, Option<String>), CaptureError> 
         Isa::Foreign(isa) => {
             Ok((Backend::Qemu, Some(format!("exact, by qemu-{isa}: the program is for another instruction set"))))
         }
-        Isa::Unknown(machine) => Err(CaptureError::Program {
-            program: command[0].to_string_lossy().into_owned(),
-            reason: format!("is for ELF machine {machine}, which no recorder knows"),
-            code: 126,
-        }),
+        Isa::Unknown(machine) => Err(unknown(command[0].to_string_lossy().into_owned(), machine)),
         Isa::Native if program.privileged => {
             sampled("the program is setuid or setgid, which Valgrind can't run".into())
         }

@@ -11,7 +11,7 @@ use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Namer,
 use lookaside_trace::{Block, Event, Granularity, Source, TraceInfo};
 
 use crate::args::{Analyze, BackendArg, GranularityArg};
-use crate::exit::{Failure, BROKE_OFF};
+use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{self, print, short_count, spinner, write_file};
 use crate::{install, machines};
@@ -23,6 +23,9 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
         return Err(Failure::bad("--machine: analyze models one machine; simulate takes several"));
     }
     let Some((setup, machine_reason)) = setups.pop() else { return Err(Failure::bad("--machine: none given")) };
+    for path in [&args.html, &args.json].into_iter().flatten().filter(|path| path.as_os_str() != "-") {
+        output::check_writable(path)?;
+    }
     let interrupt = Interrupt::install()?;
     let mut input = open(args, &setup)?;
     if let Some(control) = &input.control {
@@ -71,10 +74,14 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     }
     let code = match &input.control {
         Some(control) => child_code(&**control, &mut analysis)?,
-        None => 0,
+        None => interrupt.code(), // of a trace, that is all there is to say
     };
     report(args, &analysis)?;
-    Ok(if broke_off && code == 0 { BROKE_OFF } else { code })
+    Ok(match (code, &input.control) {
+        (0, Some(_)) if broke_off => BROKE_OFF,
+        (0, None) if !analysis.complete => NOT_CLEAN,
+        _ => code,
+    })
 }
 
 /// Where the blocks come from.
@@ -99,14 +106,11 @@ fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
         Some(pid) => Target::Pid(pid),
         None => Target::Command(args.command.clone()),
     };
-    let sampling = args.backend == Some(BackendArg::Sample) || args.pid.is_some();
-    if !sampling && args.backend != Some(BackendArg::Qemu) {
-        install::offer_valgrind(args.yes);
-    }
+    let backend = install::backend(&target, args.backend, args.exact, args.yes)?;
     let filter = Filter::exact_for(&remedies::filter_setups(setup));
     let request = Request {
         target,
-        backend: if args.exact { Some(Backend::Valgrind) } else { args.backend.map(backend) },
+        backend,
         granularity: granularity(args.granularity),
         filter_log2_classes: filter.log2_classes,
         filter_stores_apart: filter.stores_apart,
@@ -125,12 +129,13 @@ fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
     Ok(Input { source: recording.source, control: Some(Arc::from(recording.control)), command, notes: recording.notes })
 }
 
-/// The backend that the argument names.
-pub fn backend(arg: BackendArg) -> Backend {
-    match arg {
-        BackendArg::Valgrind => Backend::Valgrind,
-        BackendArg::Qemu => Backend::Qemu,
-        BackendArg::Sample => Backend::Sample,
+impl From<BackendArg> for Backend {
+    fn from(arg: BackendArg) -> Self {
+        match arg {
+            BackendArg::Valgrind => Self::Valgrind,
+            BackendArg::Qemu => Self::Qemu,
+            BackendArg::Sample => Self::Sample,
+        }
     }
 }
 
@@ -246,23 +251,20 @@ fn child_code(control: &dyn Control, analysis: &mut Analysis) -> Result<u8, Fail
     })
 }
 
+/// The text comes first: a file that can't be written any more must not cost the analysis.
 fn report(args: &Analyze, analysis: &Analysis) -> Result<(), Failure> {
-    if let Some(path) = &args.html {
-        write_file(path, &html::render(analysis))?;
-    }
     let json_to_stdout = args.json.as_deref().is_some_and(|p| p.as_os_str() == "-");
-    match &args.json {
-        Some(_) if json_to_stdout => print(&json::render(analysis))?,
-        Some(path) => write_file(path, &json::render(analysis))?,
-        None => {}
-    }
-    if !json_to_stdout {
+    if json_to_stdout {
+        print(&json::render(analysis))?;
+    } else {
         print(&terminal::render(analysis, &output::style(args.top)))?;
     }
+    let json = args.json.as_ref().filter(|_| !json_to_stdout).map(|path| write_file(path, &json::render(analysis)));
     if let Some(path) = &args.html {
+        write_file(path, &html::render(analysis))?;
         eprintln!("lookaside: report: {}", path.display());
     }
-    Ok(())
+    json.unwrap_or(Ok(()))
 }
 
 fn last_part(path: &str) -> &str {

@@ -3,22 +3,41 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
+use lookaside_capture::{exact_backend, Backend, Target};
+
+use crate::args::BackendArg;
+use crate::exit::Failure;
+
 /// The line that installs it.
 const INSTALL: &str = "apt-get install -y valgrind gcc libc6-dev";
 
+/// The backend to ask for; `None` leaves it to the capture. Offers to install Valgrind where it would see the program.
+/// With `exact` it is one that sees every access.
+pub fn backend(target: &Target, named: Option<BackendArg>, exact: bool, yes: bool) -> Result<Option<Backend>, Failure> {
+    let named = named.map(Backend::from);
+    let Target::Command(command) = target else { return Ok(named) };
+    let fitting = match named {
+        Some(backend) => Ok(backend),
+        None => exact_backend(command),
+    };
+    if let Ok(Backend::Valgrind) = fitting {
+        offer_valgrind(yes);
+    }
+    match fitting {
+        Ok(backend) if exact => Ok(Some(backend)),
+        Err(e) if exact => Err(e.into()),
+        _ => Ok(named),
+    }
+}
+
 /// Installs Valgrind if it is missing and the user wants it: asks on a terminal, not when `yes`.
 /// What goes wrong is said; the caller then does without.
-pub fn offer_valgrind(yes: bool) {
+fn offer_valgrind(yes: bool) {
     if have("valgrind") && (have("gcc") || have("cc")) {
         return;
     }
-    if !have("apt-get") {
-        eprintln!(
-            "lookaside: valgrind is not installed: exact recording needs it; here is no apt-get to install it with"
-        );
-        return;
-    }
-    if !yes && !agreed() {
+    // Without an answer the capture itself says what is missing.
+    if !have("apt-get") || !yes && !agreed() {
         return;
     }
     eprintln!("lookaside: installing valgrind ({INSTALL})");

@@ -20,15 +20,39 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&text)
 }
 
+/// Finds out whether a file can be written, before a program runs for hours. Nothing is changed.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::bad(format_args!("{}: is a folder; name a file", path.display())));
+    }
+    if path.exists() && !path.is_file() {
+        return Ok(()); // opening a pipe would wait for its reader
+    }
+    if path.is_file() {
+        std::fs::OpenOptions::new().append(true).open(path).map_err(|e| cannot_write(path, &e))?;
+    }
+    tempfile::NamedTempFile::new_in(folder_of(path)).map_err(|e| cannot_write(path, &e))?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    // A temporary file's error names that file, which means nothing to the user; its cause is the system's word.
+    let why = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    Failure::bad(format_args!("{}: {why}; choose another place", path.display()))
+}
+
 /// Writes a file whole or not at all: readers never see half of it.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    let fail = |e: io::Error| Failure::bad(format_args!("{}: {e}; choose another place", path.display()));
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let fail = |e: io::Error| cannot_write(path, &e);
     let special = path.exists() && !path.is_file();
     if special {
         return std::fs::write(path, text).map_err(fail); // a pipe or device can't be replaced
     }
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path)).map_err(fail)?;
     file.write_all(text.as_bytes()).map_err(fail)?;
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(permissions).map_err(fail)?;

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lookaside_capture::{ChildEnd, Request, Target};
-use lookaside_trace::{Block, TraceWriter};
+use lookaside_trace::{Block, TraceError, TraceWriter};
 
-use crate::analyze::{backend, granularity};
-use crate::args::{BackendArg, Record};
+use crate::analyze::granularity;
+use crate::args::Record;
 use crate::exit::{Failure, BROKE_OFF};
 use crate::install;
 use crate::interrupt::Interrupt;
-use crate::output::{short_count, spinner};
+use crate::output::{check_writable, short_count, spinner};
 
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &Record) -> Result<u8, Failure> {
@@ -19,14 +19,12 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
         Some(pid) => Target::Pid(pid),
         None => Target::Command(args.command.clone()),
     };
-    let sampling = args.backend == Some(BackendArg::Sample) || args.pid.is_some();
-    if !sampling && args.backend != Some(BackendArg::Qemu) {
-        install::offer_valgrind(args.yes);
-    }
+    check_writable(&args.output)?;
+    let backend = install::backend(&target, args.backend, false, args.yes)?;
     let interrupt = Interrupt::install()?;
     let recording = lookaside_capture::start(&Request {
         target,
-        backend: args.backend.map(backend),
+        backend,
         granularity: granularity(args.granularity),
         filter_log2_classes: args.filter_log2_classes,
         filter_stores_apart: true,
@@ -43,10 +41,16 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
     let written = copy(&mut *source, &args.output);
     if written.is_err() {
         control.stop();
+        while source.next_block(&mut Block::default()).unwrap_or(false) {} // so that it need not wait for us
     }
     let end = control.wait()?;
     interrupt.unwatch();
-    let whole = written?;
+    let whole = written.map_err(|e| Failure {
+        line: format!(
+            "{e}; the recording broke off, and the program with it; what was recorded until then can be read"
+        ),
+        code: BROKE_OFF,
+    })?;
     Ok(match end {
         ChildEnd::Code(0) | ChildEnd::Detached if !whole => BROKE_OFF,
         ChildEnd::Code(code) => (code & 0xff) as u8,
@@ -57,7 +61,7 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
 
 /// Writes all blocks; `false` when the recording broke off (said on standard error). What was
 /// recorded is in the file in any case.
-fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, Failure> {
+fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, TraceError> {
     let mut writer = TraceWriter::create(output, source.info())?;
     let bar = spinner("recording");
     let mut block = Block::default();
@@ -79,7 +83,10 @@ fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool,
         bar.set_message(format!("{} accesses", short_count(accesses)));
     }
     for damage in source.damage() {
-        eprintln!("lookaside: {} bytes of the stream were left out: {}", damage.len, damage.reason);
+        match damage.len {
+            0 => eprintln!("lookaside: {}", damage.reason),
+            len => eprintln!("lookaside: {len} bytes of the stream were left out: {}", damage.reason),
+        }
         whole = false;
     }
     let bytes = writer.bytes();

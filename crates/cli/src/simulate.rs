@@ -71,7 +71,7 @@ pub fn run(args: &Simulate) -> Result<u8, Failure> {
         End::Complete => Ok(NOT_CLEAN),
         End::Stopped => {
             eprintln!("lookaside: interrupted: the counts cover the trace up to there");
-            Ok(130)
+            Ok(interrupt.code())
         }
         End::Unreadable(e) => {
             eprintln!("lookaside: the counts cover the trace up to here: {e}");

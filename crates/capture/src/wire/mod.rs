@@ -229,7 +229,14 @@ fn first_line(text: Vec<u8>) -> String {
     let text = String::from_utf8_lossy(&text);
     // Valgrind begins its lines with `==123== `.
     let lines = text.lines().map(|line| line.trim_start_matches(|c: char| c == '=' || c.is_ascii_digit()).trim());
-    lines.into_iter().find(|line| line.contains(char::is_alphabetic)).unwrap_or_default().to_owned()
+    let line = lines.into_iter().find(|line| line.contains(char::is_alphabetic)).unwrap_or_default();
+    // That a signal of its own ended the program is no fault of the recording.
+    let own_end = line.starts_with("Process terminating with default action of signal");
+    if own_end {
+        String::new()
+    } else {
+        line.to_owned()
+    }
 }
 
 struct Header {

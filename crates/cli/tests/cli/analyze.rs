@@ -153,6 +153,28 @@ fn programs_that_cannot_run_say_so() {
 }
 
 #[test]
+fn termination_reaches_the_program_and_ends_in_an_analysis() {
+    if !have_valgrind() {
+        return;
+    }
+    for (signal, code) in [("-TERM", 143), ("-HUP", 129)] {
+        let child = lookaside()
+            .args(["analyze", "--machine", "skylake", "--", "sh", "-c", "echo up; while :; do :; done"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        std::thread::sleep(Duration::from_secs(4));
+        let status = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill");
+        assert!(status.success());
+        let output = child.wait_with_output().expect("ended");
+        // 143 also for SIGHUP: on a busy machine it may be ended by SIGTERM before the signal reaches it.
+        assert!([Some(code), Some(143)].contains(&output.status.code()), "{signal}: {:?}", output.status);
+        assert!(stdout(&output).contains("CUT SHORT"), "{signal}: {}", stdout(&output));
+    }
+}
+
+#[test]
 fn interrupt_gives_the_analysis_so_far() {
     if !have_valgrind() {
         return;

@@ -86,3 +86,63 @@ fn nowhere_to_write() {
     let full = run(&["trace", "convert", text, "/dev/full", "--format", "lkt"]);
     assert_bad_input(&full, &["/dev/full"]);
 }
+
+#[test]
+fn places_are_tried_before_the_program_runs() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mark = folder.path().join("ran");
+    let (mark, place) = (mark.to_str().expect("text"), folder.path().to_str().expect("text"));
+    for arguments in [
+        ["analyze", "--html", "/no/folder/x"],
+        ["analyze", "--json", "/no/folder/x"],
+        ["analyze", "--html", place],
+        ["record", "-o", "/no/folder/x"],
+        ["record", "-o", place],
+    ] {
+        let output = run(&[&arguments[..], &["--", "touch", mark]].concat());
+        assert_bad_input(&output, &[arguments[2]]);
+        assert!(!std::path::Path::new(mark).exists(), "{arguments:?} ran the program");
+    }
+}
+
+#[test]
+fn analysis_of_a_damaged_trace_is_not_clean() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let (text, trace) = (folder.path().join("t.txt"), folder.path().join("t.lkt"));
+    let lines: String = (0..200_000u64).map(|i| format!("R {:#x} 8\n", (i * 7919 % 65_536) << 12)).collect();
+    std::fs::write(&text, lines).expect("written");
+    let trace_path = trace.to_str().expect("text");
+    assert_eq!(run(&["trace", "convert", text.to_str().expect("text"), trace_path]).status.code(), Some(0));
+    let analyze = ["analyze", "--trace", trace_path, "--machine", "skylake"];
+    assert_eq!(run(&analyze).status.code(), Some(0));
+    let bytes = std::fs::read(&trace).expect("read");
+    std::fs::write(&trace, &bytes[..bytes.len() / 2]).expect("written");
+    let output = run(&analyze);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("CUT SHORT"), "{}", stdout(&output));
+}
+
+#[test]
+fn exact_never_samples() {
+    let output = crate::common::lookaside()
+        .args(["analyze", "--exact", "--", "/bin/sh", "-c", ":"])
+        .env("PATH", "/no/folder")
+        .output()
+        .expect("started");
+    assert_bad_input(&output, &["valgrind", "apt-get install valgrind gcc"]);
+    // An ARM program's header is all that choosing looks at; there is no QEMU in that folder either.
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let program = folder.path().join("arm");
+    let mut elf = vec![0u8; 84];
+    elf[..6].copy_from_slice(b"\x7fELF\x01\x01");
+    (elf[18], elf[28], elf[42], elf[44], elf[52]) = (40, 52, 32, 1, 1); // e_machine, e_phoff, e_phentsize, e_phnum, PT_LOAD
+    std::fs::write(&program, &elf).expect("written");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made executable");
+    let output = crate::common::lookaside()
+        .args(["analyze", "--exact", "--"])
+        .arg(&program)
+        .env("PATH", "/no/folder")
+        .output()
+        .expect("started");
+    assert_bad_input(&output, &["qemu-arm", "apt-get install qemu-user"]);
+}
