@@ -52,22 +52,23 @@ impl RowCost {
     }
 }
 
-/// One page row.
+/// One page row: what every miss changes in the first cache line, the rest in the second.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Page {
-    /// Index of the space.
-    pub(crate) space: u32,
-    pub(crate) class: u8,
-    /// First byte, translated bits.
-    pub(crate) va: u64,
-    pub(crate) region: u32,
-    /// Next row of the same page with another region.
-    older: u32,
-    object: u32,
-    /// Accesses when the object was set.
-    object_mark: u64,
     pub(crate) accesses: u64,
     pub(crate) cost: RowCost,
+    pub(crate) region: u32,
+    object: u32,
+    /// First byte, translated bits.
+    pub(crate) va: u64,
+    /// Index of the space.
+    pub(crate) space: u32,
+    /// Next row of the same page with another region.
+    older: u32,
+    /// Accesses when the object was set.
+    object_mark: u64,
+    pub(crate) class: u8,
 }
 
 /// One region.
@@ -299,6 +300,9 @@ impl Rows {
     /// Charges it to the object at its address, if any.
     #[inline]
     pub(crate) fn charge_object(&mut self, space: &Space, va: u64, cost: &RowCost) {
+        if space.allocations.is_empty() {
+            return;
+        }
         let object = space.object_over(va, va + 1);
         if object != NONE {
             self.objects[object as usize].cost.add(cost);
