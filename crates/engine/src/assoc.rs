@@ -24,8 +24,8 @@ pub(crate) struct Assoc {
     index: Option<SlotIndex>,
 }
 
-/// Above so many ways (eight words of hints) a hash index is faster than looking at each.
-const SCANNED_WAYS: usize = 64;
+/// Above so many ways (two words of hints) a hash index is faster where most lookups hit.
+const SCANNED_WAYS: usize = 16;
 /// 1 in every byte.
 const BYTES: u64 = 0x0101_0101_0101_0101;
 
