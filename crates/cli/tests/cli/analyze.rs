@@ -15,7 +15,10 @@ const TWO_ARRAYS: &str = r#"
 #include <sys/mman.h>
 #define BYTES (64u << 20)
 __attribute__((noinline)) static char *make_hot(void) { return calloc(BYTES, 1); }
-__attribute__((noinline)) static char *make_cold(void) { return calloc(BYTES, 1); }
+__attribute__((noinline)) static char *make_cold(void)
+{
+	return calloc(BYTES + (2u << 20), 1); /* two MiB more tell its mapping from the other */
+}
 static uint64_t state = 1;
 static uint64_t next(void) { state = state * 6364136223846793005u + 1442695040888963407u; return state >> 33; }
 __attribute__((noinline)) static uint64_t read_at(volatile char *a, uint64_t n)
@@ -100,21 +103,18 @@ fn sampler_and_exact_run_agree_in_rank() {
         return;
     }
     let (exact, _) = analyze_json(&["--machine", "skylake"], &[path, "200000"]);
-    // Both arrays are mappings of their own (64 MiB calloc): rank them by cost and by samples.
-    let order = |found: &Value| -> Vec<u64> {
-        found["regions"]
-            .as_array()
-            .expect("regions")
-            .iter()
-            .filter(|r| r["bytes"].as_u64().is_some_and(|b| (64 << 20..65 << 20).contains(&b)))
-            .map(|r| r["addr"].as_u64().expect("addr"))
-            .collect()
+    // Both arrays are mappings of their own, `cold`'s 2 MiB larger: rank them by cost and by samples.
+    let order = |found: &Value| -> Vec<&str> {
+        let regions = found["regions"].as_array().expect("regions");
+        let array = |region: &Value| match region["bytes"].as_u64().expect("bytes") >> 20 {
+            64 => Some("hot"),
+            66 => Some("cold"),
+            _ => None,
+        };
+        regions.iter().filter_map(array).collect()
     };
-    let (by_samples, by_cost) = (order(&sampled), order(&exact));
-    assert_eq!((by_samples.len(), by_cost.len()), (2, 2), "{by_samples:?} {by_cost:?}");
-    // `hot` is mapped first, so it lies higher; in both runs it must come first.
-    assert!(by_cost[0] > by_cost[1], "{by_cost:?}");
-    assert!(by_samples[0] > by_samples[1], "{by_samples:?}");
+    assert_eq!(order(&exact), ["hot", "cold"], "{}", exact["regions"]);
+    assert_eq!(order(&sampled), ["hot", "cold"], "{}", sampled["regions"]);
 }
 
 #[test]
