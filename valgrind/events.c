@@ -290,7 +290,7 @@ void lk_pre_syscall(ThreadId tid, UInt no, UWord *args, UInt n)
 		/* If it succeeds, nothing more comes from this image. */
 		lk_switch_thread(tid);
 		lk_empty_slots();
-		lk_send_totals();
+		lk_send_totals(tid);
 		break;
 	}
 }

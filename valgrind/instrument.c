@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is added to the program's code.
+ * What is added to the program's code: it logs, and nothing more.
  *
- * Each access writes its record without a branch: the record is always
- * stored at the buffer's end, and the end moves on only where the access's
- * page is not its slot's. A run of accesses ends before each exit from the
- * superblock with one test for "buffer full" and "a count has grown large",
- * which calls lk_spill. The slots and the end of the buffer are left in a
- * state that fits at every point where the program can fault, so a fault
- * costs at most the accesses of its run.
+ * An access stores its address and a constant that says what it is; a group
+ * of instructions stores a constant of its own and where the log of accesses
+ * stood before it. A superblock looks once, where it is entered, whether the
+ * logs are full, and then calls lk_filter, which makes the records. The ends
+ * of the logs are brought up to date before each exit, so a fault costs at
+ * most the accesses since the last one.
  */
 
 #include "lookaside.h"
@@ -16,28 +15,21 @@
 #include "pub_tool_libcassert.h"
 #include "pub_tool_machine.h"
 
-#define PAGE_SHIFT 12
-#define LINE_SHIFT 6
-#define SLOT_SHIFT 4 /* sizeof(struct lk_slot) */
-
 struct gen {
 	IRSB *out;
 	Addr ip;
-	/* Of the run of accesses since the last test; NULL = not loaded. */
-	IRExpr *pos;
-	UInt bytes; /* records after `pos` that are kept in any case */
-	IRExpr *urgent; /* its sign bit asks for lk_spill */
+	/* Ends of the logs where the superblock is entered; NULL = unknown. */
+	IRExpr *accesses_end;
+	IRExpr *groups_end;
+	/* Logged since, and how much of it the ends in memory take in. */
 	UInt accesses;
-	IRExpr *addr[LK_TABLES]; /* the one slot of each table: no classes */
-	IRExpr *count[LK_TABLES];
-	/* Of the segment since the last exit. */
-	UInt instructions;
-	ULong loads_stores;
-	IRExpr *guarded_loads_stores;
-	/* Instructions whose fetches the last fetch has counted already. */
-	UInt fetched;
-	/* Where the last fetch of this superblock was; 0 = none yet. */
-	Addr last_fetch;
+	UInt groups;
+	UInt told_accesses;
+	UInt told_groups;
+	/* Instructions that the last group has counted already. */
+	UInt grouped;
+	/* There was a group since the last exit. */
+	Bool open;
 };
 
 static IRExpr *u64(ULong n)
@@ -56,16 +48,6 @@ static IRExpr *bind(struct gen *g, IRExpr *value)
 static IRExpr *binop(struct gen *g, IROp op, IRExpr *a, IRExpr *b)
 {
 	return bind(g, IRExpr_Binop(op, a, b));
-}
-
-static IRExpr *unop(struct gen *g, IROp op, IRExpr *a)
-{
-	return bind(g, IRExpr_Unop(op, a));
-}
-
-static IRExpr *shift(struct gen *g, IROp op, IRExpr *a, UChar bits)
-{
-	return binop(g, op, a, IRExpr_Const(IRConst_U8(bits)));
 }
 
 static IRExpr *load(struct gen *g, IRExpr *addr)
@@ -88,229 +70,74 @@ static Bool filtered(void)
 	return lk_opt.granularity != LK_BYTE;
 }
 
-static UInt unit_shift(void)
+/* Data and instructions go through one table. */
+static Bool unified(void)
 {
-	return lk_opt.granularity == LK_LINE ? LINE_SHIFT : PAGE_SHIFT;
+	return lk_opt.table[LK_FETCH] == lk_opt.table[LK_LOAD];
 }
 
-static void end_run(struct gen *g)
+static void begin_superblock(struct gen *g)
 {
-	IRTemp now;
-	IRExpr *room;
-	IRDirty *spill;
-	UInt i;
+	IRTemp full = newIRTemp(g->out->tyenv, Ity_I1);
+	IRDirty *filter;
 
-	if (!g->pos)
-		return;
-	if (g->bytes)
-		g->pos = binop(g, Iop_Add64, g->pos, u64(g->bytes));
-	store(g, address_of(&lk_pos), g->pos);
-	for (i = 0; i < LK_TABLES; i++) {
-		if (!g->addr[i])
-			continue;
-		store(g, address_of(&lk_slots[i].addr), g->addr[i]);
-		store(g, address_of(&lk_slots[i].count), g->count[i]);
-		room = shift(g, Iop_Shl64, g->count[i], 63 - LK_COUNT_BIT);
-		g->urgent = g->urgent ?
-			binop(g, Iop_Or64, g->urgent, room) : room;
-		g->addr[i] = g->count[i] = NULL;
-	}
-	/* Negative when full. */
-	room = binop(g, Iop_Sub64, u64((Addr)LK_BUFFER_FULL - 1), g->pos);
-	if (g->urgent)
-		room = binop(g, Iop_Or64, g->urgent, room);
-	now = newIRTemp(g->out->tyenv, Ity_I1);
-	addStmtToIRSB(g->out, IRStmt_WrTmp(now,
-		IRExpr_Binop(Iop_CmpLT64S, room, u64(0))));
-	spill = unsafeIRDirty_0_N(0, "lk_spill",
-				  VG_(fnptr_to_fnentry)(lk_spill),
-				  mkIRExprVec_0());
-	spill->guard = IRExpr_RdTmp(now);
-	addStmtToIRSB(g->out, IRStmt_Dirty(spill));
-	g->pos = g->urgent = NULL;
-	g->bytes = g->accesses = 0;
+	addStmtToIRSB(g->out, IRStmt_WrTmp(full,
+		IRExpr_Binop(Iop_CmpLE64U, address_of(LK_GROUPS_FULL),
+			     load(g, address_of(&lk_groups_end)))));
+	filter = unsafeIRDirty_0_N(0, "lk_filter",
+				   VG_(fnptr_to_fnentry)(lk_filter),
+				   mkIRExprVec_0());
+	filter->guard = IRExpr_RdTmp(full);
+	addStmtToIRSB(g->out, IRStmt_Dirty(filter));
+	g->groups_end = load(g, address_of(&lk_groups_end));
+	g->accesses_end = load(g, address_of(&lk_accesses_end));
 }
 
-static void end_segment(struct gen *g)
+static IRExpr *later(struct gen *g, IRExpr *pos, ULong bytes)
 {
-	IRExpr *counter;
-	IRExpr *sum;
-
-	end_run(g);
-	if (g->instructions) {
-		counter = address_of(&lk_instructions);
-		sum = binop(g, Iop_Add64, load(g, counter),
-			    u64(g->instructions));
-		store(g, counter, sum);
-	}
-	if (g->loads_stores || g->guarded_loads_stores) {
-		counter = address_of(&lk_loads_stores);
-		sum = binop(g, Iop_Add64, load(g, counter),
-			    u64(g->loads_stores));
-		if (g->guarded_loads_stores)
-			sum = binop(g, Iop_Add64, sum,
-				    g->guarded_loads_stores);
-		store(g, counter, sum);
-	}
-	g->instructions = 0;
-	g->loads_stores = 0;
-	g->guarded_loads_stores = NULL;
+	return bytes ? binop(g, Iop_Add64, pos, u64(bytes)) : pos;
 }
 
-/* Where the slot of `addr` in the table is. */
-static IRExpr *slot_of(struct gen *g, Int table, IRExpr *addr)
+/* Before an exit. */
+static void tell_ends(struct gen *g)
 {
-	struct lk_slot *first = &lk_slots[table << lk_opt.classes];
-	ULong mask = (1ULL << lk_opt.classes) - 1;
-	IRExpr *offset;
-
-	if (addr->tag == Iex_Const)
-		return address_of(first + ((addr->Iex.Const.con->Ico.U64 >>
-					    PAGE_SHIFT) & mask));
-	offset = shift(g, Iop_Shr64, addr, PAGE_SHIFT - SLOT_SHIFT);
-	offset = binop(g, Iop_And64, offset, u64(mask << SLOT_SHIFT));
-	return binop(g, Iop_Add64, offset, address_of(first));
+	if (g->accesses != g->told_accesses)
+		store(g, address_of(&lk_accesses_end),
+		      later(g, g->accesses_end, g->accesses * sizeof(ULong)));
+	if (g->groups != g->told_groups)
+		store(g, address_of(&lk_groups_end),
+		      later(g, g->groups_end,
+			    g->groups * sizeof(struct lk_group)));
+	g->told_accesses = g->accesses;
+	g->told_groups = g->groups;
 }
 
-/* Without classes: the table's one slot, kept in temporaries in a run. */
-static void load_slot(struct gen *g, Int table)
+static Bool is_always(const IRExpr *guard)
 {
-	if (g->addr[table])
-		return;
-	g->addr[table] = load(g, address_of(&lk_slots[table].addr));
-	g->count[table] = load(g, address_of(&lk_slots[table].count));
+	return !guard || (guard->tag == Iex_Const && guard->Iex.Const.con->Ico.U1);
 }
 
-static void put_record(struct gen *g, IRExpr *w0, IRExpr *w1)
-{
-	store(g, binop(g, Iop_Add64, g->pos, u64(g->bytes)), w0);
-	store(g, binop(g, Iop_Add64, g->pos, u64(g->bytes + 8)), w1);
-}
-
-/*
- * One access; `guard` (NULL = always) says whether it takes place. `more`
- * further accesses to the same page follow that need no record.
- */
-static void put_access(struct gen *g, enum lk_kind kind, IRExpr *addr,
-		       UInt size, IRExpr *guard, UInt more)
-{
-	ULong what = (ULong)kind << LK_KIND_SHIFT |
-		     (ULong)(size < 255 ? size : 255) << LK_SIZE_SHIFT;
-	Int table = lk_opt.table[kind];
-	IRExpr *taken = NULL;
-	IRExpr *slot = NULL;
-	IRExpr *slot_addr, *slot_count;
-	IRExpr *w0, *w1, *missed, *count;
-
-	if (g->accesses == LK_RUN)
-		end_run(g);
-	g->accesses++;
-	if (!g->pos)
-		g->pos = load(g, address_of(&lk_pos));
-	if (guard)
-		taken = unop(g, Iop_1Sto64, guard);
-	w0 = binop(g, Iop_Or64, addr, u64(what));
-
-	if (!filtered()) {
-		put_record(g, w0, u64(g->ip));
-		if (!taken) {
-			g->bytes += sizeof(struct lk_record);
-			return;
-		}
-		taken = binop(g, Iop_And64, taken,
-			      u64(sizeof(struct lk_record)));
-		g->pos = binop(g, Iop_Add64, g->pos, taken);
-		return;
-	}
-
-	if (lk_opt.classes) {
-		slot = slot_of(g, table, addr);
-		slot_addr = load(g, slot);
-		slot_count = load(g, binop(g, Iop_Add64, slot, u64(8)));
-	} else {
-		load_slot(g, table);
-		slot_addr = g->addr[table];
-		slot_count = g->count[table];
-	}
-
-	/* All ones where another page is in the slot. */
-	missed = binop(g, Iop_Xor64, addr, slot_addr);
-	missed = shift(g, Iop_Shr64, missed, unit_shift());
-	missed = unop(g, Iop_CmpwNEZ64, missed);
-	if (taken)
-		missed = binop(g, Iop_And64, missed, taken);
-
-	w1 = shift(g, Iop_Shl64, slot_count, LK_PREV_SHIFT);
-	if (lk_opt.classes)
-		g->urgent = g->urgent ?
-			binop(g, Iop_Or64, g->urgent, w1) : w1;
-	w1 = binop(g, Iop_Or64, w1, u64(g->ip));
-	put_record(g, w0, w1);
-	g->pos = binop(g, Iop_Add64, g->pos,
-		       binop(g, Iop_And64, missed,
-			     u64(sizeof(struct lk_record))));
-
-	count = binop(g, Iop_Add64, slot_count,
-		      taken ? binop(g, Iop_And64, taken, u64(1)) : u64(1));
-	count = binop(g, Iop_And64, count, unop(g, Iop_Not64, missed));
-	if (more)
-		count = binop(g, Iop_Add64, count, u64(more));
-	if (taken)
-		addr = bind(g, IRExpr_ITE(guard, addr, slot_addr));
-
-	if (lk_opt.classes) {
-		store(g, slot, addr);
-		store(g, binop(g, Iop_Add64, slot, u64(8)), count);
-		store(g, address_of(&lk_pos), g->pos);
-	} else {
-		g->addr[table] = addr;
-		g->count[table] = count;
-	}
-}
-
-/*
- * `n` fetches from the page that the last fetch of this superblock has put
- * into its slot: they need counting only.
- */
-static void put_repeated_fetches(struct gen *g, UInt n)
-{
-	Int table = lk_opt.table[LK_FETCH];
-	IRExpr *slot, *count, *urgent;
-
-	if (!g->pos)
-		g->pos = load(g, address_of(&lk_pos));
-	if (!lk_opt.classes) {
-		load_slot(g, table);
-		g->count[table] = binop(g, Iop_Add64, g->count[table], u64(n));
-		return;
-	}
-	slot = binop(g, Iop_Add64, slot_of(g, table, u64(g->ip)), u64(8));
-	count = binop(g, Iop_Add64, load(g, slot), u64(n));
-	store(g, slot, count);
-	urgent = shift(g, Iop_Shl64, count, 63 - LK_COUNT_BIT);
-	g->urgent = g->urgent ?
-		binop(g, Iop_Or64, g->urgent, urgent) : urgent;
-}
-
+/* One access; `guard` (NULL = always) says whether it takes place. */
 static void put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
 		     UInt size, IRExpr *guard)
 {
-	ULong one = kind == LK_LOAD ? 1 : 1ULL << 32;
-	IRExpr *n;
+	ULong what = LK_WHAT(g->ip, kind, size < 255 ? size : 255);
+	IRExpr *entry;
+	IRExpr *code = u64(what);
 
-	if (guard && guard->tag == Iex_Const) {
-		if (!guard->Iex.Const.con->Ico.U1)
-			return;
-		guard = NULL;
-	}
-	put_access(g, kind, addr, size, guard, 0);
-	if (!guard) {
-		g->loads_stores += one;
+	tl_assert(g->accesses < LK_MORE);
+	if (guard && guard->tag == Iex_Const && !guard->Iex.Const.con->Ico.U1)
 		return;
+	if (!is_always(guard)) {
+		code = bind(g, IRExpr_ITE(guard, code, u64(LK_NOT_TAKEN)));
+		store(g, address_of(&lk_some_not_taken), u64(1));
 	}
-	n = binop(g, Iop_And64, unop(g, Iop_1Sto64, guard), u64(one));
-	g->guarded_loads_stores = g->guarded_loads_stores ?
-		binop(g, Iop_Add64, g->guarded_loads_stores, n) : n;
+	entry = later(g, g->accesses_end, g->accesses * sizeof(ULong));
+	store(g, entry, addr);
+	entry = later(g, g->accesses_end,
+		      g->accesses * sizeof(ULong) + LK_WHATS_OFFSET);
+	store(g, entry, code);
+	g->accesses++;
 }
 
 static Bool touches_memory(const IRStmt *st)
@@ -331,56 +158,80 @@ static Bool touches_memory(const IRStmt *st)
 	}
 }
 
-/*
- * How many instructions from the one at `st[from]` on are fetched from the
- * same page (or line) with nothing between that the filter would mind.
- */
-static UInt fetch_group(const IRSB *in, Int from)
+static Bool stores(const IRStmt *st)
 {
-	Addr first = in->stmts[from]->Ist.IMark.addr;
-	Bool alone = lk_opt.table[LK_FETCH] != lk_opt.table[LK_LOAD];
-	UInt n = 1;
+	const IRDirty *d;
+
+	switch (st->tag) {
+	case Ist_Store:
+	case Ist_CAS:
+		return True;
+	case Ist_StoreG:
+		return is_always(st->Ist.StoreG.details->guard);
+	case Ist_LLSC:
+		return st->Ist.LLSC.storedata != NULL;
+	case Ist_Dirty:
+		d = st->Ist.Dirty.details;
+		return (d->mFx == Ifx_Write || d->mFx == Ifx_Modify) &&
+		       is_always(d->guard);
+	default:
+		return False;
+	}
+}
+
+/*
+ * Begins a group at `st[at]`: the instructions from there on that are fetched
+ * from the same page (or line) with nothing between that the filter would
+ * mind. No instruction where an exit has split one.
+ */
+static void put_group(struct gen *g, const IRSB *in, Int at)
+{
+	const IRStmt *first = in->stmts[at];
+	Bool split = first->tag != Ist_IMark;
+	Bool touched = False;
+	UInt n = !split;
+	ULong stored = 0;
+	IRExpr *group = later(g, g->groups_end,
+			      g->groups * sizeof(struct lk_group));
 	Int i;
 
-	if (!filtered())
-		return 1;
-	for (i = from + 1; i < in->stmts_used; i++) {
+	for (i = at; i < in->stmts_used; i++) {
 		const IRStmt *st = in->stmts[i];
 
-		if (st->tag == Ist_Exit || (!alone && touches_memory(st)))
+		if (st->tag == Ist_Exit)
 			break;
-		if (st->tag != Ist_IMark)
-			continue;
-		if ((st->Ist.IMark.addr ^ first) >> unit_shift())
-			break;
-		n++;
+		if (st->tag == Ist_IMark && i > at) {
+			if (split || !filtered() || n == LK_MOST_GROUPED ||
+			    (unified() && touched) ||
+			    (st->Ist.IMark.addr ^ g->ip) >> lk_unit_shift())
+				break;
+			n++;
+		}
+		touched |= touches_memory(st);
+		stored += stores(st);
 	}
-	return n;
+	tl_assert(g->groups < LK_MORE);
+	g->groups++;
+	g->grouped = split ? 0 : n - 1;
+	g->open = True;
+	store(g, group,
+	      u64(LK_GROUP(g->ip, n, split ? 0 : first->Ist.IMark.len)));
+	group = binop(g, Iop_Add64, group,
+		      u64(offsetof(struct lk_group, before)));
+	store(g, group,
+	      later(g, g->accesses_end, (stored << LK_STORES_SHIFT) +
+			      g->accesses * sizeof(ULong)));
 }
 
 static void put_instruction(struct gen *g, const IRSB *in, Int at)
 {
-	const IRStmt *st = in->stmts[at];
-	UInt n;
-
-	g->ip = st->Ist.IMark.addr;
-	g->instructions++;
-	if (!lk_opt.fetches)
-		return;
-	if (g->fetched) {
-		g->fetched--;
-		return;
-	}
-	n = fetch_group(in, at);
-	g->fetched = n - 1;
-	if (filtered() && lk_opt.table[LK_FETCH] != lk_opt.table[LK_LOAD] &&
-	    g->last_fetch && !((g->last_fetch ^ g->ip) >> unit_shift())) {
-		put_repeated_fetches(g, n);
-		return;
-	}
-	g->last_fetch = g->ip;
-	put_access(g, LK_FETCH, u64(g->ip), st->Ist.IMark.len, NULL,
-		   g->fetched);
+	if (!g->groups_end)
+		begin_superblock(g);
+	g->ip = in->stmts[at]->Ist.IMark.addr;
+	if (g->grouped)
+		g->grouped--;
+	else
+		put_group(g, in, at);
 }
 
 static UInt size_of(struct gen *g, const IRExpr *data)
@@ -430,6 +281,8 @@ static void put_statement(struct gen *g, const IRSB *in, Int at)
 	const IRExpr *data;
 	const IRStoreG *sg;
 
+	if (!g->open && touches_memory(st))
+		put_group(g, in, at);
 	switch (st->tag) {
 	case Ist_IMark:
 		put_instruction(g, in, at);
@@ -462,7 +315,8 @@ static void put_statement(struct gen *g, const IRSB *in, Int at)
 		put_llsc(g, st);
 		break;
 	case Ist_Exit:
-		end_segment(g);
+		tell_ends(g);
+		g->open = False;
 		break;
 	default:
 		break;
@@ -489,6 +343,6 @@ IRSB *lk_instrument(VgCallbackClosure *closure, IRSB *in,
 		put_statement(&g, in, i);
 		addStmtToIRSB(g.out, in->stmts[i]);
 	}
-	end_segment(&g);
+	tell_ends(&g);
 	return g.out;
 }

@@ -30,55 +30,93 @@ struct lk_options {
 	Int classes; /* log2 */
 	Int table[LK_TABLES];
 	Bool fetches;
+	/* The pipe; the memory that we share with its reader. */
 	Int fd;
 	ULong inode;
+	Int shared_fd;
+	ULong shared_inode;
 };
 extern struct lk_options lk_opt;
 
-/*
- * A filter slot: the last address recorded in it, and how many accesses to
- * the same page were left out since. Empty: an address that no page has.
- */
-struct lk_slot {
-	ULong addr;
-	ULong count;
-};
-#define LK_EMPTY (~0ULL)
-/* Above this a count is sent before it could outgrow 16 bits. */
-#define LK_COUNT_BIT 15
-extern struct lk_slot lk_slots[LK_TABLES << LK_MAX_CLASSES];
+static inline UInt lk_unit_shift(void)
+{
+	return lk_opt.granularity == LK_LINE ? 6 : 12;
+}
 
 /* Two words of the wire: address, kind, size; instruction, count. */
 struct lk_record {
 	ULong w0;
 	ULong w1;
 };
+#define LK_ADDR_MASK ((1ULL << 48) - 1)
 #define LK_KIND_SHIFT 48
 #define LK_SIZE_SHIFT 56
 #define LK_PREV_SHIFT 48
 
-#define LK_FRAME_RECORDS 255
-/* Accesses between two looks at the buffer's end, in one superblock. */
-#define LK_RUN 64
-extern struct lk_record lk_buffer[1 + LK_FRAME_RECORDS + 2 * LK_RUN];
-#define LK_BUFFER_FIRST (&lk_buffer[1])
-#define LK_BUFFER_FULL (&lk_buffer[1 + LK_FRAME_RECORDS])
-extern struct lk_record *lk_pos;
+/*
+ * The logs, which the added code writes and lk_filter empties. Accesses:
+ * addresses, and at a fixed distance what each is. Groups of instructions:
+ * a constant; the address where the log of accesses ended before it (it lies
+ * below 4 GiB, where the tool is loaded) and how many stores without a guard
+ * it makes.
+ */
+struct lk_group {
+	ULong code;
+	ULong before;
+};
+#define LK_STORES_SHIFT 32
+/* Instruction, kind, size, at the bits where a record has them. */
+#define LK_WHAT(ip, kind, size)                                         \
+	(((ULong)(ip) & LK_ADDR_MASK) | (ULong)(kind) << LK_KIND_SHIFT | \
+	 (ULong)(size) << LK_SIZE_SHIFT)
+#define LK_NOT_TAKEN LK_WHAT(0, LK_REPEATS, 0)
+/*
+ * First instruction, number of instructions (0 = the last one goes on after
+ * an exit), size of the first.
+ */
+#define LK_GROUP(ip, n, size)                            \
+	(((ULong)(ip) & LK_ADDR_MASK) | (ULong)(n) << 48 | \
+	 (ULong)(size) << LK_SIZE_SHIFT)
+#define LK_MOST_GROUPED 255
 
-/* Counted inline, taken over into 64 bits each at every time slice. */
-extern ULong lk_instructions;
-extern ULong lk_loads_stores; /* loads + stores << 32 */
+/* With the accesses that usually lie between: a first-level data cache. */
+#define LK_GROUPS 512
+/*
+ * A superblock is entered where the log has fewer, has at least one, and
+ * adds at most these: VEX takes 100 instructions at once, and unrolls a loop
+ * only while it stays shorter than that.
+ */
+#define LK_MORE 1000
+#define LK_ACCESSES ((LK_GROUPS + 1) * LK_MORE)
+extern struct lk_group lk_groups[LK_GROUPS + LK_MORE];
+/* Addresses; what they are. Before the first there is room for one. */
+extern ULong lk_accesses[2][1 + LK_ACCESSES];
+#define LK_GROUPS_FULL (&lk_groups[LK_GROUPS])
+#define LK_ACCESSES_FIRST (&lk_accesses[0][1])
+#define LK_WHATS_OFFSET sizeof(lk_accesses[0])
+extern struct lk_group *lk_groups_end;
+extern ULong *lk_accesses_end;
+/* Some access in the log may have LK_NOT_TAKEN. */
+extern ULong lk_some_not_taken;
+
+/* filter.c */
+void lk_filter_init(void);
+void lk_filter(void);
+void lk_empty_slots(void);
+void lk_forget_totals(void);
+void lk_send_totals(ThreadId tid);
 
 /* wire.c */
+/* Where the next record goes; at the end, lk_next_frame makes room. */
+extern struct lk_record *lk_out;
+extern struct lk_record *lk_out_end;
 void lk_wire_open(void);
-void lk_spill(void);
-void lk_empty_slots(void);
+void lk_next_frame(void);
+void lk_send_records(void);
 void lk_switch_thread(ThreadId tid);
 void lk_forget_thread(void);
-void lk_drain_counts(void);
 void lk_forked(void);
 void lk_send_event(ThreadId tid, const HChar *json, UInt len);
-void lk_send_totals(void);
 void lk_send_end(void);
 
 /* events.c */

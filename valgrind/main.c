@@ -13,6 +13,7 @@ struct lk_options lk_opt = {
 	.table = { 0, 0, 2 },
 	.fetches = True,
 	.fd = -1,
+	.shared_fd = -1,
 };
 
 static Bool stores_apart;
@@ -44,6 +45,10 @@ static Bool process_option(const HChar *arg)
 		lk_opt.fd = fd;
 	else if VG_INT_CLO (arg, "--wire-inode", inode)
 		lk_opt.inode = inode;
+	else if VG_INT_CLO (arg, "--shared-fd", fd)
+		lk_opt.shared_fd = fd;
+	else if VG_INT_CLO (arg, "--shared-inode", inode)
+		lk_opt.shared_inode = inode;
 	else
 		return False;
 	return True;
@@ -57,7 +62,8 @@ static void print_usage(void)
 "    --stores-apart=yes|no         stores have a table of their own [no]\n"
 "    --unified=yes|no              one table for all accesses [no]\n"
 "    --fetches=yes|no              record instruction fetches [yes]\n"
-"    --wire-fd=N --wire-inode=N    the pipe to write to\n");
+"    --wire-fd=N --wire-inode=N    the pipe to write to\n"
+"    --shared-fd=N --shared-inode=N  the memory shared with its reader\n");
 }
 
 static void print_debug_usage(void)
@@ -71,6 +77,7 @@ static void post_clo_init(void)
 		lk_opt.table[LK_STORE] = 1;
 	if (unified)
 		lk_opt.table[LK_STORE] = lk_opt.table[LK_FETCH] = 0;
+	lk_filter_init();
 	lk_wire_open();
 }
 
@@ -79,7 +86,6 @@ static void start_client_code(ThreadId tid, ULong blocks)
 	static Bool started;
 
 	lk_exiting = False;
-	lk_drain_counts();
 	if (!started) {
 		started = True;
 		lk_program_starts(tid);
@@ -87,16 +93,11 @@ static void start_client_code(ThreadId tid, ULong blocks)
 	lk_switch_thread(tid);
 }
 
-static void stop_client_code(ThreadId tid, ULong blocks)
-{
-	lk_drain_counts();
-}
-
 /* Core's code is always 0. */
 static void fini(Int code)
 {
 	lk_empty_slots();
-	lk_send_totals();
+	lk_send_totals(VG_INVALID_THREADID);
 	/* Else a signal kills us: its number comes with kill_self. */
 	if (lk_exiting)
 		lk_process_ends(lk_exit_code);
@@ -129,7 +130,6 @@ static void pre_clo_init(void)
 	VG_(needs_syscall_wrapper)(lk_pre_syscall, lk_post_syscall);
 	VG_(needs_client_requests)(lk_client_request);
 	VG_(track_start_client_code)(start_client_code);
-	VG_(track_stop_client_code)(stop_client_code);
 	VG_(track_pre_thread_first_insn)(lk_thread_starts);
 	VG_(track_pre_thread_ll_exit)(lk_thread_exits);
 	lk_events_init();

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The filter's slots, the buffer of records, and frames into the pipe. */
+/*
+ * Frames into the pipe. Records are put into a slot of the memory that we
+ * share with the reader, and the pipe says which; into the frame itself where
+ * no slot can be had.
+ */
 
 #include "lookaside.h"
 
@@ -12,11 +16,17 @@
 /* Core's, not declared for tools: a descriptor beyond the program's reach. */
 extern Int VG_(safe_fd)(Int fd);
 extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
+extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot,
+						      Int fd, Off64T offset);
+
+/* Not in Valgrind's headers. */
+#define ETIMEDOUT 110
 
 #define MAGIC 0x4C41
 #define FRAME_ACCESSES 1
 #define FRAME_EVENT 2
 #define FRAME_END 3
+#define FRAME_SLOT 4
 
 struct header {
 	UShort magic;
@@ -26,66 +36,95 @@ struct header {
 	UInt thread;
 };
 
-struct lk_slot lk_slots[LK_TABLES << LK_MAX_CLASSES];
-/* The first is room for the header of the first frame. */
-struct lk_record lk_buffer[1 + LK_FRAME_RECORDS + 2 * LK_RUN]
-	__attribute__((aligned(64)));
-struct lk_record *lk_pos = LK_BUFFER_FIRST;
-ULong lk_instructions;
-ULong lk_loads_stores;
+/* With room for the header. */
+#define FRAME_RECORDS 255
+static struct lk_record buffer[1 + FRAME_RECORDS] __attribute__((aligned(64)));
+
+/* The shared memory; docs/record.md describes it. */
+#define SLOTS 32
+#define SLOT_RECORDS 4096
+struct shared {
+	volatile UInt taken[SLOTS];
+	volatile UInt freed; /* how often a slot became free, mod 2^32 */
+	UChar unused[4096 - (SLOTS + 1) * sizeof(UInt)];
+	struct lk_record slots[SLOTS][SLOT_RECORDS];
+};
+static struct shared *shared;
+static struct lk_record *ours; /* a slot, or `buffer`; NULL = neither */
+
+struct lk_record *lk_out;
+struct lk_record *lk_out_end;
 
 static Int pipe_fd = -1;
 static UInt process;
 static UInt thread;
 static ThreadId current = VG_INVALID_THREADID;
-static ULong total_loads;
-static ULong total_stores;
-static ULong total_instructions;
 
-static Bool is_our_pipe(Int fd)
+static Bool is_wanted(Int fd, UInt type, ULong inode)
 {
 	struct vg_stat stat;
 
-	return VG_(fstat)(fd, &stat) == 0 && VKI_S_ISFIFO(stat.mode) &&
-	       stat.ino == lk_opt.inode;
+	return VG_(fstat)(fd, &stat) == 0 && (stat.mode & VKI_S_IFMT) == type &&
+	       stat.ino == inode &&
+	       (type != VKI_S_IFREG || stat.size == sizeof(struct shared));
 }
 
 /*
- * Finds the pipe: under the number we were given, or, when the program has
+ * Finds a file: under the number we were given, or, when the program has
  * replaced itself, under the one where our last image had put it out of
- * reach, near the limit of numbers.
+ * reach, near the limit of numbers. Puts it out of reach.
  */
-static Int find_pipe(void)
+static Int find(Int fd, UInt type, ULong inode)
 {
 	struct vki_rlimit limit;
-	Int fd;
 
-	if (is_our_pipe(lk_opt.fd))
-		return lk_opt.fd;
-	if (VG_(getrlimit)(VKI_RLIMIT_NOFILE, &limit) != 0)
-		return -1;
-	for (fd = limit.rlim_cur + 64; fd > 2; fd--)
-		if (is_our_pipe(fd))
-			return fd;
-	return -1;
+	if (!is_wanted(fd, type, inode)) {
+		if (VG_(getrlimit)(VKI_RLIMIT_NOFILE, &limit) != 0)
+			return -1;
+		for (fd = limit.rlim_cur + 64; fd > 2; fd--)
+			if (is_wanted(fd, type, inode))
+				break;
+		if (fd <= 2)
+			return -1;
+	}
+	fd = VG_(safe_fd)(fd);
+	/* Stays open over exec. */
+	VG_(fcntl)(fd, VKI_F_SETFD, 0);
+	return fd;
 }
 
 void lk_wire_open(void)
 {
-	UInt i;
-	Int fd = find_pipe();
+	Int fd;
+	SysRes map;
 
-	if (fd < 0) {
+	pipe_fd = find(lk_opt.fd, VKI_S_IFIFO, lk_opt.inode);
+	if (pipe_fd < 0) {
 		VG_(umsg)("no pipe to record into\n");
 		VG_(exit)(1);
 	}
-	pipe_fd = VG_(safe_fd)(fd);
-	/* Stays open over exec; find_pipe finds it again. */
-	VG_(fcntl)(pipe_fd, VKI_F_SETFD, 0);
+	fd = find(lk_opt.shared_fd, VKI_S_IFREG, lk_opt.shared_inode);
+	if (fd >= 0) {
+		map = VG_(am_shared_mmap_file_float_valgrind)(
+			sizeof(struct shared), VKI_PROT_READ | VKI_PROT_WRITE,
+			fd, 0);
+		if (!sr_isError(map))
+			shared = (struct shared *)sr_Res(map);
+	}
 	process = VG_(getpid)();
 	thread = VG_(gettid)();
-	for (i = 0; i < LK_TABLES << LK_MAX_CLASSES; i++)
-		lk_slots[i].addr = LK_EMPTY;
+}
+
+/* Not all of these system calls are offered to tools. */
+static Long system_call(Long number, Addr a, Addr b, Addr c, Addr d)
+{
+	register Addr r10 asm("r10") = d;
+
+	asm volatile("syscall"
+		     : "+a"(number)
+		     : "D"(a), "S"(b), "d"(c), "r"(r10)
+		     : "rcx", "r11", "memory");
+	return number;
 }
 
 /*
@@ -96,14 +135,9 @@ static void take_sigpipe(void)
 {
 	ULong set = 1ULL << (VKI_SIGPIPE - 1);
 	struct vki_timespec now = { 0, 0 };
-	register struct vki_timespec *timeout asm("rdx") = &now;
-	register UWord size asm("r10") = sizeof(set);
-	Long result = __NR_rt_sigtimedwait;
 
-	asm volatile("syscall"
-		     : "+a"(result)
-		     : "D"(&set), "S"(0), "r"(timeout), "r"(size)
-		     : "rcx", "r11", "memory");
+	system_call(__NR_rt_sigtimedwait, (Addr)&set, 0, (Addr)&now,
+		    sizeof(set));
 }
 
 /* `frame` begins with room for the header. */
@@ -132,69 +166,75 @@ static void send(void *frame, UShort kind, UInt payload)
 	}
 }
 
-static void send_records(UInt n)
+void lk_send_records(void)
 {
-	send(LK_BUFFER_FIRST - 1, FRAME_ACCESSES, n * sizeof(lk_buffer[0]));
-}
+	struct {
+		struct header header;
+		UInt slot;
+		UInt bytes;
+	} frame;
+	UInt bytes = (HChar *)lk_out - (HChar *)ours;
 
-/* Sends the frames that are full; what is left moves to the front. */
-static void send_full(void)
-{
-	UInt i;
-	UInt left;
-
-	while (lk_pos >= LK_BUFFER_FULL) {
-		send_records(LK_FRAME_RECORDS);
-		left = lk_pos - LK_BUFFER_FULL;
-		for (i = 0; i < left; i++)
-			LK_BUFFER_FIRST[i] = LK_BUFFER_FULL[i];
-		lk_pos = LK_BUFFER_FIRST + left;
+	if (!ours)
+		return;
+	if (ours == buffer + 1) {
+		if (bytes)
+			send(buffer, FRAME_ACCESSES, bytes);
+	} else {
+		frame.slot = (ours - shared->slots[0]) / SLOT_RECORDS;
+		frame.bytes = bytes;
+		send(&frame, FRAME_SLOT, sizeof(frame) - sizeof(frame.header));
 	}
+	ours = lk_out = lk_out_end = NULL;
 }
 
-static void send_rest(void)
+static struct lk_record *free_slot(void)
 {
-	send_full();
-	if (lk_pos > LK_BUFFER_FIRST)
-		send_records(lk_pos - LK_BUFFER_FIRST);
-	lk_pos = LK_BUFFER_FIRST;
-}
-
-/* Sends the slot's count, and which table it is of. */
-static void send_count(UInt slot)
-{
-	ULong table = slot >> lk_opt.classes;
-
-	lk_pos->w0 = lk_slots[slot].addr | (ULong)LK_REPEATS << LK_KIND_SHIFT |
-		     table << LK_SIZE_SHIFT;
-	lk_pos->w1 = lk_slots[slot].count;
-	lk_pos++;
-	lk_slots[slot].count = 0;
-	send_full();
-}
-
-/* Called inline when the buffer is full or a count has grown large. */
-void lk_spill(void)
-{
+	static UInt next;
 	UInt i;
 
-	send_full();
-	for (i = 0; i < LK_TABLES << lk_opt.classes; i++)
-		if (lk_slots[i].count >> LK_COUNT_BIT)
-			send_count(i);
+	for (i = 0; i < SLOTS; i++, next++)
+		if (__sync_bool_compare_and_swap(&shared->taken[next % SLOTS],
+						 0, 1))
+			return shared->slots[next++ % SLOTS];
+	return NULL;
 }
 
-/* Sends all counts and records; the next access to any page is recorded. */
-void lk_empty_slots(void)
+/*
+ * Waits for a slot. Not for ever: processes that were killed have kept
+ * theirs. From then on this process does without.
+ */
+static struct lk_record *wait_for_slot(void)
 {
-	UInt i;
+	struct vki_timespec second = { 1, 0 };
+	struct lk_record *slot;
+	UInt freed;
 
-	for (i = 0; i < LK_TABLES << lk_opt.classes; i++) {
-		if (lk_slots[i].count)
-			send_count(i);
-		lk_slots[i].addr = LK_EMPTY;
+	while (shared && pipe_fd >= 0) {
+		freed = shared->freed;
+		slot = free_slot();
+		if (slot)
+			return slot;
+		if (system_call(__NR_futex, (Addr)&shared->freed,
+				VKI_FUTEX_WAIT, freed,
+				(Addr)&second) == -ETIMEDOUT)
+			shared = NULL;
 	}
-	send_rest();
+	return NULL;
+}
+
+void lk_next_frame(void)
+{
+	UInt records = SLOT_RECORDS;
+
+	lk_send_records();
+	ours = wait_for_slot();
+	if (!ours) {
+		ours = buffer + 1;
+		records = FRAME_RECORDS;
+	}
+	lk_out = ours;
+	lk_out_end = ours + records;
 }
 
 void lk_switch_thread(ThreadId tid)
@@ -213,20 +253,10 @@ void lk_forget_thread(void)
 	current = VG_INVALID_THREADID;
 }
 
-void lk_drain_counts(void)
-{
-	total_instructions += lk_instructions;
-	total_loads += lk_loads_stores & 0xffffffff;
-	total_stores += lk_loads_stores >> 32;
-	lk_instructions = 0;
-	lk_loads_stores = 0;
-}
-
 /* We are a child now; the parent has sent all that was in the buffer. */
 void lk_forked(void)
 {
-	lk_drain_counts();
-	total_instructions = total_loads = total_stores = 0;
+	lk_forget_totals();
 	process = VG_(getpid)();
 	thread = VG_(gettid)();
 }
@@ -236,31 +266,18 @@ void lk_send_event(ThreadId tid, const HChar *json, UInt len)
 	static ULong frame[4096 / sizeof(ULong)];
 
 	lk_switch_thread(tid);
-	send_rest();
+	lk_filter();
+	lk_send_records();
 	tl_assert(len <= sizeof(frame) - sizeof(struct header));
 	VG_(memcpy)((HChar *)frame + sizeof(struct header), json, len);
 	send(frame, FRAME_EVENT, len);
-}
-
-void lk_send_totals(void)
-{
-	HChar json[200];
-	UInt len;
-
-	lk_drain_counts();
-	len = VG_(snprintf)(json, sizeof(json),
-			    "{\"totals\":{\"loads\":%llu,\"stores\":%llu,"
-			    "\"fetches\":%llu,\"instructions\":%llu}}",
-			    total_loads, total_stores,
-			    lk_opt.fetches ? total_instructions : 0,
-			    total_instructions);
-	lk_send_event(current, json, len);
 }
 
 void lk_send_end(void)
 {
 	struct header frame;
 
-	send_rest();
+	lk_filter();
+	lk_send_records();
 	send(&frame, FRAME_END, 0);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::pipe::PipeFlags;
 use tempfile::TempDir;
 
-use crate::wire::Processes;
+use crate::wire::{Processes, Shared};
 use crate::{CaptureError, ChildEnd, Control};
 
 /// Time between SIGTERM and SIGKILL in [`Control::stop`].
@@ -36,14 +36,22 @@ impl Pipe {
         Ok(Pipe { reader, writer })
     }
 
-    /// Starts the recorder; gives our end of the pipe.
-    pub(crate) fn spawn(self, mut recorder: Command) -> Result<(OwnedFd, Child), CaptureError> {
-        let writer = self.writer.as_raw_fd();
-        // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; `writer` is open until after the spawn.
+    /// Starts the recorder, which inherits the pipe and `shared`; gives our end of the pipe.
+    pub(crate) fn spawn(
+        self,
+        mut recorder: Command,
+        shared: Option<&Shared>,
+    ) -> Result<(OwnedFd, Child), CaptureError> {
+        let inherited = [Some(self.writer.as_raw_fd()), shared.map(|shared| shared.file().as_raw_fd())];
+        // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; the files are open until after the spawn.
         unsafe {
-            recorder.pre_exec(move || match libc::fcntl(writer, libc::F_SETFD, 0) {
-                -1 => Err(io::Error::last_os_error()),
-                _ => Ok(()),
+            recorder.pre_exec(move || {
+                for file in inherited.into_iter().flatten() {
+                    if libc::fcntl(file, libc::F_SETFD, 0) == -1 {
+                        return Err(io::Error::last_os_error());
+                    }
+                }
+                Ok(())
             });
         }
         let child = recorder.spawn().map_err(|source| CaptureError::Io {

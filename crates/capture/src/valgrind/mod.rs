@@ -4,7 +4,7 @@ mod tool;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use lookaside_trace::Granularity;
 
 use crate::launch::{Launched, Pipe};
 use crate::program::{self, Isa};
-use crate::wire::{self, WireReader, MAX_LOG2_CLASSES};
+use crate::wire::{self, Shared, WireReader, MAX_LOG2_CLASSES};
 use crate::{Backend, CaptureError, Recording, Request, Target};
 
 /// What is missing for this backend, with the line that installs it; `None` = all is there.
@@ -48,13 +48,16 @@ pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
         .tempdir()
         .map_err(|source| CaptureError::Io { what: "making a folder for Valgrind's messages".into(), source })?;
     let pipe = Pipe::new()?;
-    let recorder = recorder(request, command, &tool, folder.path(), &pipe)?;
-    let (reader, child) = pipe.spawn(recorder)?;
+    let shared = Shared::new()
+        .map_err(|source| CaptureError::Io { what: "making memory to share with Valgrind".into(), source })?;
+    let recorder = recorder(request, command, &tool, folder.path(), &pipe, &shared)?;
+    let (reader, child) = pipe.spawn(recorder, Some(&shared))?;
 
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let info = wire::info(request, "valgrind", words);
     let mut source = WireReader::new(File::from(reader), info, request.filter_unified);
     let folder = Arc::new(folder);
+    source.share(shared);
     source.keep_messages(Arc::clone(&folder));
     let mut notes =
         vec!["Valgrind runs the threads one at a time; accesses of the kernel within system calls are not seen"
@@ -72,10 +75,12 @@ fn recorder(
     tool: &tool::Tool,
     messages: &std::path::Path,
     pipe: &Pipe,
+    shared: &Shared,
 ) -> Result<Command, CaptureError> {
-    let inode = rustix::fs::fstat(&pipe.writer)
-        .map_err(|error| CaptureError::Io { what: "looking at a pipe".into(), source: error.into() })?
-        .st_ino;
+    let inode = |file: &OwnedFd| match rustix::fs::fstat(file) {
+        Ok(stat) => Ok(stat.st_ino),
+        Err(error) => Err(CaptureError::Io { what: "looking at a pipe".into(), source: error.into() }),
+    };
     let granularity = match request.granularity {
         Granularity::Byte => "byte",
         Granularity::Line => "line",
@@ -94,7 +99,9 @@ fn recorder(
         .args(["--tool=lookaside", "-q", "--vgdb=no", "--trace-children=yes", "--default-suppressions=no"])
         .arg(log)
         .arg(format!("--wire-fd={}", pipe.writer.as_raw_fd()))
-        .arg(format!("--wire-inode={inode}"))
+        .arg(format!("--wire-inode={}", inode(&pipe.writer)?))
+        .arg(format!("--shared-fd={}", shared.file().as_raw_fd()))
+        .arg(format!("--shared-inode={}", inode(shared.file())?))
         .arg(format!("--granularity={granularity}"))
         .arg(format!("--classes={}", request.filter_log2_classes))
         .arg(switch("stores-apart", request.filter_stores_apart))

@@ -2,10 +2,11 @@
 //!
 //! Frames of at most 4096 bytes (`PIPE_BUF`: each write is atomic, whatever the number of processes that share the pipe): a
 //! header of 16 bytes (u16 magic, u16 kind, u32 bytes of payload, u32 process, u32 thread, little-endian), then the payload.
-//! `docs/record.md` describes payloads and the filter.
+//! `docs/record.md` describes payloads, the filter, and the memory that records come in where it is shared.
 
 mod mirror;
 mod processes;
+mod shared;
 
 use std::io::Read;
 use std::path::Path;
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 
 use mirror::Mirror;
 pub use processes::Processes;
+pub(crate) use shared::Shared;
 
 /// First two bytes of each frame, `LA` big-endian.
 pub const MAGIC: u16 = 0x4C41;
@@ -30,6 +32,8 @@ pub const ACCESSES: u16 = 1;
 pub const EVENT: u16 = 2;
 /// Frame kind: the process has ended.
 pub const END: u16 = 3;
+/// Frame kind: a slot of the shared memory holds access records.
+pub const SLOT: u16 = 4;
 
 /// Most accesses of a block.
 const BLOCK: usize = 1 << 16;
@@ -51,6 +55,7 @@ pub struct WireReader<R> {
     offset: u64,
     mirror: Mirror,
     processes: Processes,
+    shared: Option<Shared>,
     damage: Vec<Damage>,
     messages: Option<Arc<TempDir>>,
 }
@@ -68,6 +73,7 @@ impl<R: Read> WireReader<R> {
             offset: 0,
             mirror,
             processes: Processes::default(),
+            shared: None,
             damage: Vec::new(),
             messages: None,
         }
@@ -76,6 +82,11 @@ impl<R: Read> WireReader<R> {
     /// The recorder writes its own messages into files of this folder; what it has to complain of is told at the end.
     pub(crate) fn keep_messages(&mut self, folder: Arc<TempDir>) {
         self.messages = Some(folder);
+    }
+
+    /// Records may come in this memory, which the recorder has too.
+    pub(crate) fn share(&mut self, shared: Shared) {
+        self.shared = Some(shared);
     }
 
     /// The processes that are being recorded, for whoever has to end them.
@@ -157,6 +168,16 @@ impl<R: Read> WireReader<R> {
         }
     }
 
+    /// How many records the frame at hand brings.
+    fn records(&self, header: &Header) -> usize {
+        let bytes = match header.kind {
+            ACCESSES => header.payload,
+            SLOT => slot_of(&self.buffer[self.from + HEADER..]).1.min(shared::SLOT_BYTES),
+            _ => 0,
+        };
+        bytes / 16
+    }
+
     fn apply(&mut self, header: &Header, block: &mut Block) {
         let payload = &self.buffer[self.from + HEADER..self.from + HEADER + header.payload];
         let mut fault = None;
@@ -164,6 +185,14 @@ impl<R: Read> WireReader<R> {
             ACCESSES => {
                 self.processes.seen(header.process);
                 fault = self.mirror.accesses(header.process, payload, block);
+            }
+            SLOT => {
+                self.processes.seen(header.process);
+                let (slot, bytes) = slot_of(payload);
+                fault = match self.shared.as_mut().and_then(|shared| shared.records(slot, bytes)) {
+                    Some(records) => self.mirror.accesses(header.process, &records, block),
+                    None => Some(format!("{bytes} bytes of records in slot {slot}, which is none")),
+                };
             }
             EVENT => {
                 self.processes.seen(header.process);
@@ -199,7 +228,7 @@ impl<R: Read> Source for WireReader<R> {
         self.mirror.new_block();
         while let Some(header) = self.peek()? {
             let same_thread = header.process == block.process && header.thread == block.thread;
-            let room = header.kind != ACCESSES || block.len() + header.payload / 16 <= BLOCK;
+            let room = block.len() + self.records(&header) <= BLOCK;
             // Events have a limit of their own: a thread that only maps and unmaps must not fill the memory.
             let fits = same_thread && room && block.events.len() < BLOCK;
             if !block.is_empty() && !fits {
@@ -214,6 +243,13 @@ impl<R: Read> Source for WireReader<R> {
     fn damage(&self) -> &[Damage] {
         &self.damage
     }
+}
+
+/// Number and bytes of the slot that a payload of kind [`SLOT`] names.
+fn slot_of(payload: &[u8]) -> (usize, usize) {
+    let word =
+        |at: usize| payload.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word));
+    (word(0) as usize, word(4) as usize)
 }
 
 /// First line with a word in it of each file.
@@ -263,7 +299,7 @@ impl Header {
         } else {
             match (self.kind, self.payload) {
                 (ACCESSES, n) if n % 16 == 0 => None,
-                (EVENT, _) | (END, 0) => None,
+                (EVENT, _) | (END, 0) | (SLOT, 8) => None,
                 (kind, n) => Some(format!("a frame of kind {kind} with {n} bytes")),
             }
         }

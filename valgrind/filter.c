@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From the logs to records: repeats of a page (or line) are left out. */
+
+#include "lookaside.h"
+
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcprint.h"
+
+/*
+ * A filter slot: the last address recorded in it, and how many accesses to
+ * the same page were left out since. Empty: an address that no page has.
+ */
+struct slot {
+	ULong addr;
+	ULong count;
+};
+#define EMPTY (~0ULL)
+#define PAGE_SHIFT 12
+#define COUNT_BITS 16 /* of a record */
+
+struct lk_group lk_groups[LK_GROUPS + LK_MORE];
+ULong lk_accesses[2][1 + LK_ACCESSES];
+struct lk_group *lk_groups_end = lk_groups;
+ULong *lk_accesses_end = LK_ACCESSES_FIRST;
+ULong lk_some_not_taken;
+
+static struct slot slots[LK_TABLES << LK_MAX_CLASSES];
+static ULong totals[LK_TABLES]; /* by lk_kind */
+static UInt unit_shift;
+
+static inline ULong what_of(const ULong *access)
+{
+	return access[sizeof(lk_accesses[0]) / sizeof(ULong)];
+}
+
+/* Gives the end of the records, which is where `out` was or in a new frame. */
+static inline struct lk_record *put_record(struct lk_record *out, ULong w0,
+					   ULong w1)
+{
+	if (out == lk_out_end) {
+		lk_out = out;
+		lk_next_frame();
+		out = lk_out;
+	}
+	out->w0 = w0;
+	out->w1 = w1;
+	return out + 1;
+}
+
+/* Sends the slot's count, and which table it is of. */
+static struct lk_record *put_count(struct lk_record *out, struct slot *slot,
+				   Int table)
+{
+	out = put_record(out,
+			 slot->addr | (ULong)LK_REPEATS << LK_KIND_SHIFT |
+				 (ULong)table << LK_SIZE_SHIFT,
+			 slot->count);
+	slot->count = 0;
+	return out;
+}
+
+static inline struct slot *slot_of(UInt kind, ULong addr)
+{
+	ULong mask = (1ULL << lk_opt.classes) - 1;
+
+	return &slots[((ULong)lk_opt.table[kind] << lk_opt.classes) +
+		      (addr >> PAGE_SHIFT & mask)];
+}
+
+/* An access to another page than the slot's. */
+static inline struct lk_record *put_missed(struct lk_record *out,
+					   struct slot *slot, Int table,
+					   ULong addr, ULong what)
+{
+	if (slot->count >> COUNT_BITS)
+		out = put_count(out, slot, table);
+	out = put_record(out, addr | (what & ~LK_ADDR_MASK),
+			 (what & LK_ADDR_MASK) | slot->count << LK_PREV_SHIFT);
+	slot->addr = addr;
+	slot->count = 0;
+	return out;
+}
+
+/* One access, and `more` to the same page right after it. */
+static void put_access(UInt kind, ULong addr, ULong what, ULong more)
+{
+	struct slot *slot;
+
+	if (lk_opt.granularity == LK_BYTE) {
+		lk_out = put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
+				    what & LK_ADDR_MASK);
+		return;
+	}
+	slot = slot_of(kind, addr);
+	if ((addr ^ slot->addr) >> unit_shift)
+		lk_out = put_missed(lk_out, slot, lk_opt.table[kind], addr,
+				    what);
+	else
+		slot->count++;
+	slot->count += more;
+}
+
+static void put_accesses(const ULong *from, const ULong *to)
+{
+	for (; from < to; from++) {
+		ULong what = what_of(from);
+		UInt kind = what >> LK_KIND_SHIFT & 3;
+
+		if (kind == LK_REPEATS)
+			continue;
+		totals[kind]++;
+		put_access(kind, *from, what, 0);
+	}
+}
+
+static inline ULong group_size(const struct lk_group *group)
+{
+	return group->code >> 48 & LK_MOST_GROUPED;
+}
+
+static inline ULong group_ip(const struct lk_group *group)
+{
+	return group->code & LK_ADDR_MASK;
+}
+
+static inline ULong group_what(const struct lk_group *group)
+{
+	return LK_WHAT(group->code, LK_FETCH, group->code >> LK_SIZE_SHIFT);
+}
+
+/* Where the log of accesses ended before the group. */
+static inline const ULong *before(const struct lk_group *group)
+{
+	return (const ULong *)(group->before & 0xffffffff);
+}
+
+static void put_group(const struct lk_group *group)
+{
+	totals[LK_FETCH] += group_size(group);
+	if (lk_opt.fetches && group_size(group))
+		put_access(LK_FETCH, group_ip(group), group_what(group),
+			   group_size(group) - 1);
+}
+
+/* In the order of the program, for any setting. */
+static void filter_in_order(void)
+{
+	const ULong *access = LK_ACCESSES_FIRST;
+	const struct lk_group *group;
+
+	for (group = lk_groups; group < lk_groups_end; group++) {
+		put_accesses(access, before(group));
+		access = before(group);
+		put_group(group);
+	}
+	put_accesses(access, lk_accesses_end);
+}
+
+/* Positions in the log of accesses that are on another page than the last. */
+static UInt changes[LK_ACCESSES + 1];
+
+/* Without a branch, which nobody could foretell. */
+static UInt find_changes(UInt n)
+{
+	const ULong *addr = LK_ACCESSES_FIRST;
+	UInt shift = unit_shift;
+	UInt found = 0;
+	UInt i;
+
+	lk_accesses[0][0] = slots[0].addr;
+	for (i = 0; i < n; i++) {
+		changes[found] = i;
+		found += (addr[i] ^ addr[(Int)i - 1]) >> shift != 0;
+	}
+	return found;
+}
+
+/*
+ * As filter_in_order, where loads and stores share one slot, fetches have
+ * another, and each logged access takes place: what was left out is then the
+ * distance between two changes.
+ */
+static void filter_plain(void)
+{
+	const ULong *addr = LK_ACCESSES_FIRST;
+	UInt n = lk_accesses_end - addr;
+	UInt shift = unit_shift;
+	const UInt *change = changes;
+	const UInt *last = changes + find_changes(n);
+	const struct lk_group *group = lk_groups;
+	const struct lk_group *end = lk_groups_end;
+	/* Copies, which the compiler may keep in registers. */
+	struct slot data = *slot_of(LK_LOAD, 0);
+	struct slot fetch = *slot_of(LK_FETCH, 0);
+	struct lk_record *out = lk_out;
+	ULong instructions = 0;
+	ULong stores = 0;
+	UInt done = 0; /* accesses that are recorded or counted */
+
+	for (;; group++) {
+		UInt until = n;
+
+		/* To the next fetch from another page. */
+		for (; group < end; group++) {
+			instructions += group_size(group);
+			stores += group->before >> LK_STORES_SHIFT;
+			if (!lk_opt.fetches)
+				continue;
+			if ((group_ip(group) ^ fetch.addr) >> shift)
+				break;
+			fetch.count += group_size(group);
+		}
+		if (group < end)
+			until = before(group) - addr;
+		for (; change < last && *change < until; change++) {
+			const ULong *access = &addr[*change];
+
+			data.count += *change - done;
+			done = *change + 1;
+			out = put_missed(out, &data, lk_opt.table[LK_LOAD],
+					 *access, what_of(access));
+		}
+		if (group == end)
+			break;
+		out = put_missed(out, &fetch, lk_opt.table[LK_FETCH],
+				 group_ip(group), group_what(group));
+		fetch.count = group_size(group) - 1;
+	}
+	data.count += n - done;
+	lk_out = out;
+	*slot_of(LK_LOAD, 0) = data;
+	*slot_of(LK_FETCH, 0) = fetch;
+	totals[LK_FETCH] += instructions;
+	totals[LK_STORE] += stores;
+	totals[LK_LOAD] += n - stores;
+}
+
+/* Makes records of what is logged. */
+void lk_filter(void)
+{
+	if (lk_opt.granularity != LK_BYTE && !lk_opt.classes &&
+	    lk_opt.table[LK_LOAD] == lk_opt.table[LK_STORE] &&
+	    lk_opt.table[LK_LOAD] != lk_opt.table[LK_FETCH] &&
+	    !lk_some_not_taken)
+		filter_plain();
+	else
+		filter_in_order();
+	lk_some_not_taken = 0;
+	lk_groups_end = lk_groups;
+	lk_accesses_end = LK_ACCESSES_FIRST;
+}
+
+void lk_filter_init(void)
+{
+	UInt i;
+
+	unit_shift = lk_unit_shift();
+	for (i = 0; i < LK_TABLES << LK_MAX_CLASSES; i++)
+		slots[i].addr = EMPTY;
+}
+
+/* Sends all counts and records; the next access to any page is recorded. */
+void lk_empty_slots(void)
+{
+	UInt i;
+
+	lk_filter();
+	for (i = 0; i < LK_TABLES << lk_opt.classes; i++) {
+		if (slots[i].count)
+			lk_out = put_count(lk_out, &slots[i],
+					   i >> lk_opt.classes);
+		slots[i].addr = EMPTY;
+	}
+	lk_send_records();
+}
+
+void lk_forget_totals(void)
+{
+	totals[LK_LOAD] = totals[LK_STORE] = totals[LK_FETCH] = 0;
+}
+
+void lk_send_totals(ThreadId tid)
+{
+	HChar json[200];
+	UInt len;
+
+	lk_filter();
+	len = VG_(snprintf)(json, sizeof(json),
+			    "{\"totals\":{\"loads\":%llu,\"stores\":%llu,"
+			    "\"fetches\":%llu,\"instructions\":%llu}}",
+			    totals[LK_LOAD], totals[LK_STORE],
+			    lk_opt.fetches ? totals[LK_FETCH] : 0,
+			    totals[LK_FETCH]);
+	lk_send_event(tid, json, len);
+}
