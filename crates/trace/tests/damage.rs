@@ -246,3 +246,18 @@ fn a_writer_dropped_without_finish_loses_nothing() {
     assert_eq!(items(&drain(&mut reader)), items(&blocks()[..1]));
     assert_eq!(reader.damage(), &[]);
 }
+
+#[test]
+fn another_version_is_refused_in_one_line() {
+    let s = sample();
+    let mut file = s.file.clone();
+    for &at in &s.starts[..7] {
+        file[at + 9] = 1;
+        let crc = crc32fast::hash(&file[at..at + 36]);
+        file[at + 36..at + 40].copy_from_slice(&crc.to_le_bytes());
+    }
+    let Err(e) = NativeReader::new(&file[..], "old.lkt") else { panic!("it was read") };
+    let e = e.to_string();
+    assert!(e.contains("old.lkt") && e.contains("another version") && e.contains("record it again"), "{e}");
+    assert_eq!(e.lines().count(), 1);
+}

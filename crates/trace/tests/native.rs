@@ -86,7 +86,7 @@ fn long(seed: u64, n: usize, addr: impl Fn(&mut Rng, usize) -> u64) -> Block {
 
 #[test]
 fn long_blocks_of_every_pattern_come_back() {
-    let n = 200_000;
+    let n = 300_000;
     let patterns: [Block; 5] = [
         long(1, n, |r, _| 0x1000_0000 + r.below(65536) * 4096),
         long(2, n, |_, i| 0x7f00_0000_0000 + i as u64 * 64),
@@ -116,7 +116,7 @@ fn same_input_same_bytes() {
 fn workers_together_see_what_one_reader_sees() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.lkt");
-    let blocks: Vec<Block> = (0..5).map(|i| sample(60_000 + i)).collect();
+    let blocks: Vec<Block> = (0..5).map(|i| sample(120_000 + i)).collect();
     let info =
         TraceInfo { granularity: Granularity::Page, command: vec!["a".into(), "b c".into()], ..Default::default() };
     std::fs::write(&path, write(&blocks, &info)).unwrap();
@@ -141,7 +141,7 @@ fn workers_together_see_what_one_reader_sees() {
     assert!(items(&both) == all);
 
     let accesses: Vec<_> = all.iter().filter(|i| matches!(i, common::Item::Access(_))).collect();
-    for n in [0, 1, 16_384, 65_535, 65_536, 65_537, 200_000, 300_009, 300_010, 400_000] {
+    for n in [0, 1, 16_384, 131_071, 131_072, 131_073, 400_000, 600_009, 600_010, 700_000] {
         let got = items(&drain(&mut file.worker_from(n).unwrap()));
         let got: Vec<_> = got.iter().filter(|i| matches!(i, common::Item::Access(_))).collect();
         assert!(got == accesses[(n as usize).min(accesses.len())..], "from {n}");
@@ -182,4 +182,17 @@ fn a_block_against_the_rules_is_refused_and_harms_nothing() {
     assert!(w.write(&bad).unwrap_err().to_string().contains("4 MiB"));
     w.finish().unwrap();
     assert_eq!(items(&drain(&mut NativeReader::new(&out[..], "memory").unwrap())), items([&good]));
+}
+
+#[test]
+fn more_instructions_than_a_table_has_entries_come_back() {
+    let mut b = Block { process: 1, thread: 1, ..Block::default() };
+    for i in 0..200_000u64 {
+        b.push(Kind::Fetch, i * 5);
+        b.ip.push(i * 5);
+        b.size.push(5);
+        b.repeat.push((i % 3) as u32);
+    }
+    let out = write(std::slice::from_ref(&b), &TraceInfo::default());
+    assert!(items(&drain(&mut NativeReader::new(&out[..], "memory").unwrap())) == items([&b]));
 }

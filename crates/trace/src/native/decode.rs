@@ -1,24 +1,13 @@
 //! A chunk's payload to blocks.
 
-use super::encode::{mode, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE};
+use super::column::{Sign, Values};
+use super::encode::{mode, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
 use super::events;
-use super::stream::{Unpacker, Values};
-use super::varint::{unzigzag, Bad, Cursor};
+use super::stream::Unpacker;
+use super::table::{Entry, Has, Meta, Table, ENTRIES};
+use super::varint::{Bad, Cursor};
 use super::{BLOCK_ACCESSES, CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use crate::{Block, Event, Kind};
-
-/// Entries of a table that a 16-bit index can name: tables of this length need no bounds checks.
-const TABLE: usize = 1 << 16;
-
-/// What accesses of a site have in common.
-#[derive(Clone, Copy)]
-struct Site {
-    ip: u64,
-    /// The address last used, where addresses are written by site.
-    last: u64,
-    kind: Kind,
-    size: u8,
-}
 
 /// Unpacks a chunk, then hands out its blocks.
 pub(crate) struct ChunkDecoder {
@@ -27,14 +16,11 @@ pub(crate) struct ChunkDecoder {
     accesses: usize,
     segments: Vec<Segment>,
     events: Vec<(u32, Event)>,
-    site: Vec<u16>,
-    sites: Vec<Site>,
-    shift: u32,
     mode: u8,
+    shift: u32,
     base: u64,
-    page: Vec<u16>,
-    /// By page: its address (`PAGE`), or the address last used in it (`PAGE_DELTA`).
-    pages: Vec<u64>,
+    table: Table,
+    index: Vec<u16>,
     values: Values,
     repeats: Values,
     /// Next segment, and what of it was handed out.
@@ -55,15 +41,13 @@ impl ChunkDecoder {
             accesses: 0,
             segments: Vec::new(),
             events: Vec::new(),
-            site: Vec::new(),
-            sites: vec![Site { ip: 0, last: 0, kind: Kind::Load, size: 0 }; TABLE],
-            shift: 0,
             mode: mode::BASE,
+            shift: 0,
             base: 0,
-            page: Vec::new(),
-            pages: vec![0; TABLE],
-            values: Values::default(),
-            repeats: Values::default(),
+            table: Table::new(),
+            index: Vec::new(),
+            values: Values::new(),
+            repeats: Values::new(),
             segment: 0,
             in_segment: 0,
             access: 0,
@@ -89,7 +73,6 @@ impl ChunkDecoder {
 
     fn load_columns(&mut self, payload: &[u8], accesses: usize) -> Result<(), Bad> {
         let c = &mut Cursor::new(payload);
-        self.flags = c.byte()?;
         self.accesses = c.bounded(CHUNK_ACCESSES as u64)?;
         if self.accesses != accesses {
             return Err("a chunk has another number of accesses than its frame says");
@@ -114,11 +97,7 @@ impl ChunkDecoder {
         }
         self.check_event_places()?;
         if self.accesses > 0 {
-            self.load_sites(c)?;
-            self.load_addrs(c)?;
-            if self.flags & HAS_REPEAT != 0 {
-                self.unpacker.values(c, self.accesses, &mut self.repeats)?;
-            }
+            self.load_accesses(c)?;
         }
         if !c.is_empty() {
             return Err("a chunk is followed by bytes that belong to no column");
@@ -140,56 +119,35 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    fn load_sites(&mut self, c: &mut Cursor) -> Result<(), Bad> {
-        let sites = c.bounded(self.accesses as u64)?;
-        self.unpacker.plane(c, sites, &mut self.temp)?;
-        if self.temp.iter().any(|&k| k > Kind::Fetch as u8) {
-            return Err("an access of unknown kind");
+    fn load_accesses(&mut self, c: &mut Cursor) -> Result<(), Bad> {
+        self.flags = c.byte()?;
+        self.mode = c.byte()?;
+        if self.mode > mode::ENTRY {
+            return Err("addresses are written in an unknown way");
         }
-        for (site, &k) in self.sites.iter_mut().zip(&self.temp) {
-            site.kind = match k {
-                0 => Kind::Load,
-                1 => Kind::Store,
-                _ => Kind::Fetch,
-            };
-        }
-        if self.flags & HAS_SIZE != 0 {
-            self.unpacker.plane(c, sites, &mut self.temp)?;
-            self.sites.iter_mut().zip(&self.temp).for_each(|(site, &size)| site.size = size);
-        }
-        if self.flags & HAS_IP != 0 {
-            sums(&mut self.unpacker, c, sites, 0, &mut self.values, &mut self.numbers)?;
-            self.sites.iter_mut().zip(&self.numbers).for_each(|(site, &ip)| site.ip = ip);
-        }
-        self.unpacker.indices(c, self.accesses, sites, &mut self.site)
-    }
-
-    fn load_addrs(&mut self, c: &mut Cursor) -> Result<(), Bad> {
         self.shift = match c.byte()? {
             s @ 0..=63 => u32::from(s),
             _ => return Err("addresses are shifted too far"),
         };
-        self.mode = c.byte()?;
-        self.base = 0;
-        match self.mode {
-            mode::BASE => self.base = c.varint()? << self.shift,
-            mode::DELTA => {}
-            mode::PAGE | mode::PAGE_DELTA => {
-                let pages = c.bounded(self.accesses as u64)?;
-                sums(&mut self.unpacker, c, pages, 0, &mut self.values, &mut self.numbers)?;
-                for (t, &n) in self.pages.iter_mut().zip(&self.numbers) {
-                    *t = n << 12;
-                }
-                self.unpacker.indices(c, self.accesses, pages, &mut self.page)?;
-            }
-            mode::SITE => {
-                let sites = self.site.iter().fold(0, |m, &s| m.max(s)) as usize + 1;
-                sums(&mut self.unpacker, c, sites, self.shift, &mut self.values, &mut self.numbers)?;
-                self.sites.iter_mut().zip(&self.numbers).for_each(|(site, &first)| site.last = first);
-            }
-            _ => return Err("addresses are written in an unknown way"),
+        let has = Has {
+            sizes: self.flags & HAS_SIZE != 0,
+            ips: self.flags & HAS_IP != 0,
+            firsts: self.mode == mode::ENTRY,
+            repeats: self.flags & TABLE_REPEAT != 0,
+        };
+        let entries = self.table.read(has, self.shift, self.accesses, &mut self.unpacker, c)?;
+        self.unpacker.indices(c, self.accesses, entries, &mut self.index)?;
+        self.base = if self.mode == mode::BASE { c.varint()? << self.shift } else { 0 };
+        let sign = if self.mode == mode::BASE { Sign::Unsigned } else { Sign::Signed };
+        self.unpacker.values(c, self.accesses, sign, &mut self.values)?;
+        if self.has_repeat_column() {
+            self.unpacker.values(c, self.accesses, Sign::Unsigned, &mut self.repeats)?;
         }
-        self.unpacker.values(c, self.accesses, &mut self.values)
+        Ok(())
+    }
+
+    fn has_repeat_column(&self) -> bool {
+        self.flags & (HAS_REPEAT | TABLE_REPEAT) == HAS_REPEAT
     }
 
     /// The next block, in `block`; `false` at the chunk's end, with old columns in `block`.
@@ -230,97 +188,182 @@ impl ChunkDecoder {
         let n = end - start;
         let has = |flag| if self.flags & flag != 0 { n } else { 0 };
         // Not cleared before: what was there need not be zeroed to be overwritten.
+        block.addr.resize(n, 0);
         block.kind.resize(n, Kind::Load);
         block.size.resize(has(HAS_SIZE), 0);
         block.ip.resize(has(HAS_IP), 0);
-        block.repeat.clear();
+        block.repeat.resize(has(HAS_REPEAT), 0);
         if n == 0 {
-            return block.addr.clear();
+            return;
         }
-        let index = &self.site[start..end];
-        // A 16-bit index into a table of 2^16 entries needs no bounds check.
-        let sites: &mut [Site; TABLE] = table_mut(&mut self.sites);
-        match (block.size.is_empty(), block.ip.is_empty()) {
-            (false, false) => {
-                let columns = block.kind.iter_mut().zip(&mut block.size).zip(&mut block.ip);
-                for (((kind, size), ip), &s) in columns.zip(index) {
-                    let site = &sites[usize::from(s)];
-                    (*kind, *size, *ip) = (site.kind, site.size, site.ip);
-                }
-            }
-            _ => {
-                let of = |s: &u16| &sites[usize::from(*s)];
-                block.kind.iter_mut().zip(index).for_each(|(kind, s)| *kind = of(s).kind);
-                block.size.iter_mut().zip(index).for_each(|(size, s)| *size = of(s).size);
-                block.ip.iter_mut().zip(index).for_each(|(ip, s)| *ip = of(s).ip);
-            }
-        }
-        if self.flags & HAS_REPEAT != 0 {
-            self.repeats.copy(start, end, &mut self.numbers);
-            block.repeat.extend(self.numbers.iter().map(|&r| r as u32));
-        }
-        self.values.copy(start, end, &mut block.addr);
-        let shift = self.shift;
-        let distance = |v: u64| (unzigzag(v) as u64) << shift;
-        let addr = &mut block.addr[..];
+        let (index, entries, shift) = (&self.index[start..end], self.table.entries(), self.shift);
         match self.mode {
-            mode::BASE => addr.iter_mut().for_each(|a| *a = (*a << shift).wrapping_add(self.base)),
-            mode::DELTA => {
-                for a in addr {
-                    self.base = self.base.wrapping_add(distance(*a));
-                    *a = self.base;
+            mode::ENTRY => match self.values.shorts(start, end) {
+                Some((low, exceptions)) => {
+                    let mut from = 0;
+                    for &(at, more) in exceptions {
+                        let at = at as usize - start;
+                        fill_rows(entries, &index[from..at], &low[from..at], shift, from, block);
+                        let last = &mut entries[usize::from(index[at])].last;
+                        *last = last.wrapping_add(more << shift);
+                        from = at;
+                    }
+                    fill_rows(entries, &index[from..], &low[from..], shift, from, block);
+                }
+                None => {
+                    self.values.copy(start, end, &mut self.numbers);
+                    fill_rows(entries, index, &self.numbers, shift, 0, block);
+                }
+            },
+            mode => {
+                fill_rows(entries, index, &vec![(); n], shift, 0, block);
+                self.values.copy(start, end, &mut block.addr);
+                if mode == mode::BASE {
+                    block.addr.iter_mut().for_each(|a| *a = (*a << shift).wrapping_add(self.base));
+                } else {
+                    let mut last = self.base;
+                    for a in &mut block.addr {
+                        last = last.wrapping_add(a.bytes(shift));
+                        *a = last;
+                    }
+                    self.base = last;
                 }
             }
-            mode::PAGE => {
-                let pages: &[u64; TABLE] = table(&self.pages);
-                let in_page = shift.min(12);
-                for (a, &p) in addr.iter_mut().zip(&self.page[start..end]) {
-                    *a = pages[usize::from(p)] | (*a << in_page & 0xfff);
-                }
-            }
-            mode::PAGE_DELTA => {
-                let pages: &mut [u64; TABLE] = table_mut(&mut self.pages);
-                let in_page = shift.min(12);
-                for (a, &p) in addr.iter_mut().zip(&self.page[start..end]) {
-                    let last = &mut pages[usize::from(p)];
-                    *last = *last & !0xfff | (last.wrapping_add(*a << in_page) & 0xfff);
-                    *a = *last;
-                }
-            }
-            _ => {
-                for (a, &s) in addr.iter_mut().zip(index) {
-                    let last = &mut sites[usize::from(s)].last;
-                    *last = last.wrapping_add(distance(*a));
-                    *a = *last;
-                }
-            }
+        }
+        if self.has_repeat_column() {
+            self.repeats.copy(start, end, &mut self.numbers);
+            block.repeat.iter_mut().zip(&self.numbers).for_each(|(r, &v)| *r = v as u32);
         }
     }
 }
 
-/// Reads `n` numbers that are written as distances from one to the next.
-fn sums(
-    unpacker: &mut Unpacker,
-    c: &mut Cursor,
-    n: usize,
-    shift: u32,
-    values: &mut Values,
-    out: &mut Vec<u64>,
-) -> Result<(), Bad> {
-    unpacker.values(c, n, values)?;
-    values.copy(0, n, out);
-    let mut last = 0u64;
-    for v in out {
-        last = last.wrapping_add((unzigzag(*v) as u64) << shift);
-        *v = last;
+/// How far an access is from the one before, as it is written.
+trait Distance: Copy {
+    /// Whether it is.
+    const KNOWN: bool = true;
+    /// In bytes.
+    fn bytes(self, shift: u32) -> u64;
+}
+
+impl Distance for u64 {
+    #[inline]
+    fn bytes(self, shift: u32) -> u64 {
+        self << shift
     }
-    Ok(())
 }
 
-fn table<T>(v: &[T]) -> &[T; TABLE] {
-    v.try_into().expect("tables are made with 2^16 entries and never resized")
+impl Distance for u16 {
+    #[inline]
+    fn bytes(self, shift: u32) -> u64 {
+        (self as i16 as u64) << shift
+    }
 }
 
-fn table_mut<T>(v: &mut [T]) -> &mut [T; TABLE] {
-    v.try_into().expect("tables are made with 2^16 entries and never resized")
+/// Addresses come from elsewhere.
+impl Distance for () {
+    const KNOWN: bool = false;
+    fn bytes(self, _: u32) -> u64 {
+        0
+    }
+}
+
+/// Writes the columns of `block` from its access `at` on, as far as it has them.
+fn fill_rows<D: Distance>(
+    entries: &mut [Entry; ENTRIES],
+    index: &[u16],
+    distances: &[D],
+    shift: u32,
+    at: usize,
+    block: &mut Block,
+) {
+    let fill = match (block.size.is_empty(), block.ip.is_empty(), block.repeat.is_empty()) {
+        (true, true, true) => fill_columns::<D, false, false, false>,
+        (true, true, false) => fill_columns::<D, false, false, true>,
+        (true, false, true) => fill_columns::<D, false, true, false>,
+        (true, false, false) => fill_columns::<D, false, true, true>,
+        (false, true, true) => fill_columns::<D, true, false, false>,
+        (false, true, false) => fill_columns::<D, true, false, true>,
+        (false, false, true) => fill_columns::<D, true, true, false>,
+        (false, false, false) => fill_columns::<D, true, true, true>,
+    };
+    fill(entries, index, distances, shift, at, block);
+}
+
+/// All columns in one pass: each access's entry is looked up once.
+fn fill_columns<D: Distance, const SIZE: bool, const IP: bool, const REPEAT: bool>(
+    entries: &mut [Entry; ENTRIES],
+    index: &[u16],
+    distances: &[D],
+    shift: u32,
+    at: usize,
+    block: &mut Block,
+) {
+    let n = index.len();
+    let distances = &distances[..n];
+    let kind = &mut block.kind[at..][..n];
+    let addr = &mut block.addr[at..][..if D::KNOWN { n } else { 0 }];
+    let size = &mut block.size[if SIZE { at } else { 0 }..][..if SIZE { n } else { 0 }];
+    let ip = &mut block.ip[if IP { at } else { 0 }..][..if IP { n } else { 0 }];
+    let repeat = &mut block.repeat[if REPEAT { at } else { 0 }..][..if REPEAT { n } else { 0 }];
+    // What limits this loop is how many loads and stores a core starts in a cycle; hence one load for three columns,
+    // and one store for four accesses.
+    let fours = n / 4;
+    {
+        let (index, distances) = (&fours_of(index)[..fours], &fours_of(distances)[..fours]);
+        let kind = &mut fours_of_mut(kind)[..fours];
+        let addr = &mut fours_of_mut(addr)[..if D::KNOWN { fours } else { 0 }];
+        let size = &mut fours_of_mut(size)[..if SIZE { fours } else { 0 }];
+        let ip = &mut fours_of_mut(ip)[..if IP { fours } else { 0 }];
+        let repeat = &mut fours_of_mut(repeat)[..if REPEAT { fours } else { 0 }];
+        for i in 0..fours {
+            let e = index[i].map(usize::from);
+            let (kinds, sizes, repeats) = Meta::columns(e.map(|e| entries[e].meta));
+            kind[i] = kinds;
+            if SIZE {
+                size[i] = sizes;
+            }
+            if REPEAT {
+                repeat[i] = repeats;
+            }
+            if IP {
+                ip[i] = e.map(|e| entries[e].ip);
+            }
+            if D::KNOWN {
+                for j in 0..4 {
+                    let last = &mut entries[e[j]].last;
+                    *last = last.wrapping_add(distances[i][j].bytes(shift));
+                    addr[i][j] = *last;
+                }
+            }
+        }
+    }
+    for i in 4 * fours..n {
+        let e = &mut entries[usize::from(index[i])];
+        kind[i] = e.meta.kind();
+        if SIZE {
+            size[i] = e.meta.size();
+        }
+        if IP {
+            ip[i] = e.ip;
+        }
+        if REPEAT {
+            repeat[i] = e.meta.repeat();
+        }
+        if D::KNOWN {
+            e.last = e.last.wrapping_add(distances[i].bytes(shift));
+            addr[i] = e.last;
+        }
+    }
+}
+
+/// The slice by fours; what is left over is left out.
+fn fours_of<T>(s: &[T]) -> &[[T; 4]] {
+    // SAFETY: an array of four is laid out as four one after another, and `s` has at least so many.
+    unsafe { std::slice::from_raw_parts(s.as_ptr().cast(), s.len() / 4) }
+}
+
+/// The slice by fours; what is left over is left out.
+fn fours_of_mut<T>(s: &mut [T]) -> &mut [[T; 4]] {
+    // SAFETY: as above, and the slice is borrowed for as long as the result lives.
+    unsafe { std::slice::from_raw_parts_mut(s.as_mut_ptr().cast(), s.len() / 4) }
 }

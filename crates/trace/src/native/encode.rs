@@ -1,8 +1,10 @@
 //! Accesses and events to a chunk's payload.
 
+use super::column::Sign;
 use super::events::{EventEncoder, CLOSE_AT};
 use super::stream::Packer;
-use super::varint::{put, zigzag};
+use super::table::{Has, Split, TableEncoder, ENTRIES};
+use super::varint::put;
 use super::{CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use crate::{Block, Event, Kind};
 
@@ -12,6 +14,8 @@ pub(crate) const HAS_SIZE: u8 = 1;
 pub(crate) const HAS_IP: u8 = 2;
 /// The chunk has repeats.
 pub(crate) const HAS_REPEAT: u8 = 4;
+/// They stand in the table, not in a column of their own.
+pub(crate) const TABLE_REPEAT: u8 = 8;
 
 /// Ways to write addresses. Part of the format: never renumber.
 pub(crate) mod mode {
@@ -19,18 +23,37 @@ pub(crate) mod mode {
     pub(crate) const BASE: u8 = 0;
     /// Distance from the access before.
     pub(crate) const DELTA: u8 = 1;
-    /// Number in a table of pages, and the offset in the page.
-    pub(crate) const PAGE: u8 = 2;
-    /// Number in a table of pages, and the distance from the offset last used in that page.
-    pub(crate) const PAGE_DELTA: u8 = 3;
-    /// Distance from the access before of the same site.
-    pub(crate) const SITE: u8 = 4;
-    /// How many there are.
-    pub(crate) const COUNT: u8 = 5;
+    /// Distance from the access before of the same entry of the table.
+    pub(crate) const ENTRY: u8 = 2;
 }
 
-/// All ways of writing addresses are tried every so many chunks, and the best kept in between.
-const TRY_EVERY: u32 = 8;
+/// All ways of writing accesses are tried every so many chunks, and the best kept in between.
+const TRY_EVERY: u32 = 16;
+
+/// Entries beyond those of sites alone have to be used so often each.
+const MIN_USES: usize = 4;
+
+/// A way of writing accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) mode: u8,
+    pub(crate) split: Split,
+    pub(crate) table_repeats: bool,
+}
+
+/// Those that are tried, after those of [`Split::Site`] with and without repeats in the table.
+const OTHERS: [(u8, Split); 4] =
+    [(mode::ENTRY, Split::Page), (mode::ENTRY, Split::Address), (mode::BASE, Split::Site), (mode::DELTA, Split::Site)];
+
+/// The accesses of a chunk; a column that is not recorded is all zero.
+#[derive(Default)]
+pub(crate) struct Columns {
+    pub(crate) addr: Vec<u64>,
+    pub(crate) kind: Vec<Kind>,
+    pub(crate) size: Vec<u8>,
+    pub(crate) ip: Vec<u64>,
+    pub(crate) repeat: Vec<u32>,
+}
 
 /// A run of accesses of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,22 +68,17 @@ pub(crate) struct Segment {
 pub(crate) struct ChunkEncoder {
     packer: Packer,
     segments: Vec<Segment>,
-    addr: Vec<u64>,
-    kind: Vec<Kind>,
-    size: Vec<u8>,
-    ip: Vec<u64>,
-    repeat: Vec<u32>,
+    columns: Columns,
+    sites: SiteBound,
     events: EventEncoder,
     flags: u8,
     // Working memory of `finish`.
-    table: Table,
-    index: Vec<u16>,
-    site: Vec<u16>,
+    table: TableEncoder,
     values: Vec<u64>,
     trial: Vec<u8>,
     best: Vec<u8>,
     chunks: u32,
-    mode: u8,
+    way: Way,
 }
 
 impl ChunkEncoder {
@@ -68,27 +86,35 @@ impl ChunkEncoder {
         Ok(ChunkEncoder {
             packer: Packer::new()?,
             segments: Vec::new(),
-            addr: Vec::new(),
-            kind: Vec::new(),
-            size: Vec::new(),
-            ip: Vec::new(),
-            repeat: Vec::new(),
+            columns: Columns::default(),
+            sites: SiteBound::new(),
             events: EventEncoder::default(),
             flags: 0,
-            table: Table::default(),
-            index: Vec::new(),
-            site: Vec::new(),
+            table: TableEncoder::default(),
             values: Vec::new(),
             trial: Vec::new(),
             best: Vec::new(),
             chunks: 0,
-            mode: mode::BASE,
+            way: Way { mode: mode::ENTRY, split: Split::Site, table_repeats: true },
         })
+    }
+
+    /// The way the last chunk was written.
+    #[cfg(test)]
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Writes the next chunk this way if that can be.
+    #[cfg(test)]
+    pub(crate) fn stay(&mut self, way: Way) {
+        self.way = way;
+        self.chunks = 1;
     }
 
     /// Accesses collected.
     pub(crate) fn accesses(&self) -> usize {
-        self.addr.len()
+        self.columns.addr.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -97,7 +123,10 @@ impl ChunkEncoder {
 
     /// No more accesses or events should go in.
     pub(crate) fn is_full(&self) -> bool {
-        self.addr.len() >= CHUNK_ACCESSES || self.segments.len() >= CHUNK_SEGMENTS || self.events.len() >= CLOSE_AT
+        self.accesses() >= CHUNK_ACCESSES
+            || self.sites.is_full()
+            || self.segments.len() >= CHUNK_SEGMENTS
+            || self.events.len() >= CLOSE_AT
     }
 
     /// Makes the block's thread the current one.
@@ -110,43 +139,45 @@ impl ChunkEncoder {
 
     /// Appends an event of the current thread.
     pub(crate) fn event(&mut self, event: &Event) {
-        self.events.push(self.addr.len() as u32, event);
+        self.events.push(self.accesses() as u32, event);
         if let Some(s) = self.segments.last_mut() {
             s.events += 1;
         }
     }
 
-    /// Appends the accesses `start..end` of `block`, which is of the current thread.
-    pub(crate) fn accesses_of(&mut self, block: &Block, start: usize, end: usize) {
-        self.addr.extend_from_slice(&block.addr[start..end]);
-        self.kind.extend_from_slice(&block.kind[start..end]);
-        let n = self.addr.len();
-        // A column that is not recorded is all zero.
+    /// Appends the accesses `start..end` of `block`, which is of the current thread, or as many of them as there is
+    /// room for; returns the end of those. In an empty chunk there is room for one at least.
+    pub(crate) fn accesses_of(&mut self, block: &Block, start: usize, end: usize) -> usize {
+        let end = self.sites.room(block, start, end.min(start + CHUNK_ACCESSES - self.accesses()));
+        let c = &mut self.columns;
+        c.addr.extend_from_slice(&block.addr[start..end]);
+        c.kind.extend_from_slice(&block.kind[start..end]);
+        let n = c.addr.len();
         if !block.size.is_empty() {
             self.flags |= HAS_SIZE;
-            self.size.extend_from_slice(&block.size[start..end]);
+            c.size.extend_from_slice(&block.size[start..end]);
         }
-        self.size.resize(n, 0);
+        c.size.resize(n, 0);
         if !block.ip.is_empty() {
             self.flags |= HAS_IP;
-            self.ip.extend_from_slice(&block.ip[start..end]);
+            c.ip.extend_from_slice(&block.ip[start..end]);
         }
-        self.ip.resize(n, 0);
+        c.ip.resize(n, 0);
         if !block.repeat.is_empty() {
             self.flags |= HAS_REPEAT;
-            self.repeat.extend_from_slice(&block.repeat[start..end]);
+            c.repeat.extend_from_slice(&block.repeat[start..end]);
         }
-        self.repeat.resize(n, 0);
+        c.repeat.resize(n, 0);
         if let Some(s) = self.segments.last_mut() {
             s.accesses += (end - start) as u32;
         }
+        end
     }
 
     /// Writes the payload to `out` and begins an empty chunk.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         out.clear();
-        out.push(self.flags);
-        put(out, self.addr.len() as u64);
+        put(out, self.accesses() as u64);
         put(out, self.segments.len() as u64);
         self.trial.clear();
         for s in &self.segments {
@@ -156,172 +187,149 @@ impl ChunkEncoder {
         }
         self.packer.bytes(&self.trial, out);
         self.events.finish(&mut self.packer, out);
-        if !self.addr.is_empty() {
-            self.write_sites(out);
-            self.write_addrs(out);
-            if self.flags & HAS_REPEAT != 0 {
-                self.values.clear();
-                self.values.extend(self.repeat.iter().map(|&r| u64::from(r)));
-                self.packer.values(&self.values, out);
-            }
+        if self.accesses() > 0 {
+            self.write_accesses(out);
         }
         self.segments.clear();
-        self.addr.clear();
-        self.kind.clear();
-        self.size.clear();
-        self.ip.clear();
-        self.repeat.clear();
+        self.sites.clear();
+        let c = &mut self.columns;
+        c.addr.clear();
+        c.kind.clear();
+        c.size.clear();
+        c.ip.clear();
+        c.repeat.clear();
         self.flags = 0;
         self.chunks = self.chunks.wrapping_add(1);
     }
 
-    /// The table of sites (distinct instruction, kind, size) and each access's number in it.
-    fn write_sites(&mut self, out: &mut Vec<u8>) {
-        let keys = self.ip.iter().zip(&self.kind).zip(&self.size);
-        self.table.number(keys.map(|((&ip, &kind), &size)| (ip, (kind as u16) << 8 | u16::from(size))), &mut self.site);
-        let sites = &self.table.keys;
-        put(out, sites.len() as u64);
-        let kinds: Vec<u8> = sites.iter().map(|k| (k.1 >> 8) as u8).collect();
-        self.packer.plane(&kinds, out);
-        if self.flags & HAS_SIZE != 0 {
-            let sizes: Vec<u8> = sites.iter().map(|k| k.1 as u8).collect();
-            self.packer.plane(&sizes, out);
-        }
-        if self.flags & HAS_IP != 0 {
-            deltas(sites.iter().map(|k| k.0), 0, &mut self.values);
-            self.packer.values(&self.values, out);
-        }
-        self.packer.indices(&self.site, out);
-    }
-
-    /// The addresses, in the way that takes the fewest bytes.
-    fn write_addrs(&mut self, out: &mut Vec<u8>) {
-        let all = self.addr.iter().fold(0, |m, &a| m | a);
-        let shift = all.trailing_zeros().min(63);
-        out.push(shift as u8);
-        let modes = if self.chunks % TRY_EVERY == 0 { 0..mode::COUNT } else { self.mode..self.mode + 1 };
+    /// The accesses, in the way that takes the fewest bytes.
+    fn write_accesses(&mut self, out: &mut Vec<u8>) {
         let mut best = std::mem::take(&mut self.best);
-        let mut trial = std::mem::take(&mut self.trial);
         best.clear();
-        for mode in modes {
-            trial.clear();
-            self.write_addrs_as(mode, shift, &mut trial);
-            if best.is_empty() || trial.len() < best.len() {
-                self.mode = mode;
-                std::mem::swap(&mut best, &mut trial);
+        if self.chunks % TRY_EVERY == 0 || !self.write_as(self.way, &mut best) {
+            let site = |table_repeats| Way { mode: mode::ENTRY, split: Split::Site, table_repeats };
+            self.keep_shorter(site(true), &mut best);
+            if self.flags & HAS_REPEAT != 0 {
+                self.keep_shorter(site(false), &mut best);
+            }
+            let table_repeats = self.way.table_repeats;
+            for (mode, split) in OTHERS {
+                self.keep_shorter(Way { mode, split, table_repeats }, &mut best);
             }
         }
-        out.push(self.mode);
         out.extend_from_slice(&best);
         self.best = best;
+    }
+
+    /// Tries a way of writing, and takes it up if it is shorter than `best`.
+    fn keep_shorter(&mut self, way: Way, best: &mut Vec<u8>) {
+        let mut trial = std::mem::take(&mut self.trial);
+        trial.clear();
+        if self.write_as(way, &mut trial) && (best.is_empty() || trial.len() < best.len()) {
+            self.way = way;
+            std::mem::swap(best, &mut trial);
+        }
         self.trial = trial;
     }
 
-    fn write_addrs_as(&mut self, mode: u8, shift: u32, out: &mut Vec<u8>) {
+    /// `false`, with nothing written: there would be too many entries.
+    fn write_as(&mut self, way: Way, out: &mut Vec<u8>) -> bool {
+        let Way { mode, split, table_repeats } = way;
+        let table_repeats = table_repeats && self.flags & HAS_REPEAT != 0;
+        let c = &self.columns;
+        // One by site is always possible; others stop to pay long before this.
+        let most = if split == Split::Site && !table_repeats { ENTRIES } else { ENTRIES.min(c.addr.len() / MIN_USES) };
+        if !self.table.number(c, split, table_repeats, most) {
+            return false;
+        }
+        let all = c.addr.iter().fold(0, |m, &a| m | a);
+        let shift = all.trailing_zeros().min(63);
+        out.push(self.flags | if table_repeats { TABLE_REPEAT } else { 0 });
+        out.extend_from_slice(&[mode, shift as u8]);
+        let has = Has {
+            sizes: self.flags & HAS_SIZE != 0,
+            ips: self.flags & HAS_IP != 0,
+            firsts: mode == mode::ENTRY,
+            repeats: table_repeats,
+        };
+        self.table.write(has, shift, &mut self.packer, out);
+        self.packer.indices(&self.table.index, out);
+        self.values.clear();
+        let distance = |a: u64, from: &mut u64| (a.wrapping_sub(std::mem::replace(from, a)) as i64 >> shift) as u64;
         match mode {
             mode::BASE => {
-                let base = self.addr.iter().fold(u64::MAX, |m, &a| m.min(a));
+                let base = c.addr.iter().fold(u64::MAX, |m, &a| m.min(a));
                 put(out, base >> shift);
-                self.values.clear();
-                self.values.extend(self.addr.iter().map(|&a| (a - base) >> shift));
+                self.values.extend(c.addr.iter().map(|&a| (a - base) >> shift));
             }
-            mode::DELTA => deltas(self.addr.iter().copied(), shift, &mut self.values),
-            mode::PAGE | mode::PAGE_DELTA => {
-                self.table.number(self.addr.iter().map(|&a| (a >> 12, 0)), &mut self.index);
-                put(out, self.table.keys.len() as u64);
-                deltas(self.table.keys.iter().map(|k| k.0), 0, &mut self.values);
-                self.packer.values(&self.values, out);
-                self.packer.indices(&self.index, out);
-                let mut last = vec![0u64; if mode == mode::PAGE_DELTA { self.table.keys.len() } else { 0 }];
-                self.values.clear();
-                self.values.extend(self.addr.iter().zip(&self.index).map(|(&a, &i)| {
-                    let offset = a & 0xfff;
-                    let before = last.get_mut(usize::from(i)).map_or(0, |l| std::mem::replace(l, offset));
-                    (offset.wrapping_sub(before) & 0xfff) >> shift.min(12)
-                }));
+            mode::DELTA => {
+                let mut last = 0;
+                self.values.extend(c.addr.iter().map(|&a| distance(a, &mut last)));
             }
             _ => {
-                // The first address of each site, so that its first distance is zero.
-                let sites = self.site.iter().map(|&s| usize::from(s) + 1).max().unwrap_or(0);
-                let mut last = vec![None; sites];
-                let mut first = vec![0; sites];
-                let mut values = std::mem::take(&mut self.values);
-                values.clear();
-                for (&a, &s) in self.addr.iter().zip(&self.site) {
-                    let s = usize::from(s);
-                    let before = last[s].replace(a).unwrap_or_else(|| {
-                        first[s] = a;
-                        a
-                    });
-                    values.push(zigzag((a.wrapping_sub(before) as i64) >> shift));
-                }
-                let mut firsts = Vec::new();
-                deltas(first.into_iter(), shift, &mut firsts);
-                self.packer.values(&firsts, out);
-                self.values = values;
+                let TableEncoder { last, index, .. } = &mut self.table;
+                self.values.extend(c.addr.iter().zip(index).map(|(&a, i)| distance(a, &mut last[usize::from(*i)])));
             }
         }
-        self.packer.values(&self.values, out);
+        let sign = if mode == mode::BASE { Sign::Unsigned } else { Sign::Signed };
+        self.packer.values(&self.values, sign, out);
+        if self.flags & HAS_REPEAT != 0 && !table_repeats {
+            self.values.clear();
+            self.values.extend(c.repeat.iter().map(|&r| u64::from(r)));
+            self.packer.values(&self.values, Sign::Unsigned, out);
+        }
+        true
     }
 }
 
-/// Zigzag distances from one to the next, the first from zero. All are multiples of `1 << shift`.
-fn deltas(of: impl Iterator<Item = u64>, shift: u32, out: &mut Vec<u64>) {
-    let mut last = 0u64;
-    out.clear();
-    out.extend(of.map(|v| zigzag((v.wrapping_sub(std::mem::replace(&mut last, v)) as i64) >> shift)));
+/// An upper bound of the distinct sites in a chunk, so that a table always has room for them.
+struct SiteBound {
+    /// What was seen last of those that fall here; each change counts.
+    seen: Vec<u64>,
+    count: usize,
 }
 
-/// Numbers distinct keys by how often they come: often-used ones get low numbers, so that high
-/// bytes are mostly zero; keys of like frequency (same power of two) are in ascending order, so that their
-/// distances are small.
-#[derive(Default)]
-struct Table {
-    /// Open addressing, first-come number + 1; 0 = empty.
-    slots: Vec<u32>,
-    first_come: Vec<((u64, u16), u32)>,
-    /// By number.
-    keys: Vec<(u64, u16)>,
-}
+impl SiteBound {
+    /// 256 KiB; the sites of a chunk of most programs fit.
+    const SLOTS: usize = 1 << 15;
+    /// Where no instructions are recorded there is no more than each kind with each size.
+    const MOST: usize = ENTRIES - 3 * 256;
+    /// No site: its size would be 255 and its kind 3.
+    const NONE: u64 = u64::MAX;
 
-impl Table {
-    fn number(&mut self, keys: impl Iterator<Item = (u64, u16)>, out: &mut Vec<u16>) {
-        // Twice the number of keys that can come: probes stay short.
-        self.slots.clear();
-        self.slots.resize(2 * CHUNK_ACCESSES, 0);
-        self.first_come.clear();
-        out.clear();
-        for key in keys {
-            // Fibonacci hashing: 2^64 over the golden ratio.
-            let hash = (key.0 ^ u64::from(key.1).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let mut slot = (hash >> 47) as usize;
-            let number = loop {
-                match self.slots[slot] {
-                    0 => {
-                        self.first_come.push((key, 0));
-                        self.slots[slot] = self.first_come.len() as u32;
-                        break self.first_come.len() - 1;
-                    }
-                    n if self.first_come[n as usize - 1].0 == key => break n as usize - 1,
-                    _ => slot = (slot + 1) & (2 * CHUNK_ACCESSES - 1),
-                }
-            };
-            self.first_come[number].1 += 1;
-            out.push(number as u16);
+    fn new() -> Self {
+        SiteBound { seen: vec![Self::NONE; Self::SLOTS], count: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.count >= Self::MOST
+    }
+
+    fn clear(&mut self) {
+        self.seen.fill(Self::NONE);
+        self.count = 0;
+    }
+
+    /// The end of the accesses from `start` on, up to `end`, for whose sites there is room.
+    fn room(&mut self, block: &Block, start: usize, end: usize) -> usize {
+        if block.ip.is_empty() {
+            return end;
         }
-        let mut order: Vec<u32> = (0..self.first_come.len() as u32).collect();
-        order.sort_unstable_by_key(|&i| {
-            let (key, times) = self.first_come[i as usize];
-            (times.leading_zeros(), key)
-        });
-        let mut renumber = vec![0u16; order.len()];
-        self.keys.clear();
-        for (new, &old) in order.iter().enumerate() {
-            renumber[old as usize] = new as u16;
-            self.keys.push(self.first_come[old as usize].0);
+        for i in start..end {
+            if self.is_full() {
+                return i;
+            }
+            let size = block.size.get(i).copied().unwrap_or(0);
+            let site = block.ip[i] | (block.kind[i] as u64) << 62 | u64::from(size) << 54;
+            // Fibonacci hashing, as for tables.
+            let slot = &mut self.seen
+                [(site.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::SLOTS.trailing_zeros())) as usize];
+            // Instruction addresses this long don't fit the word: each use counts.
+            if *slot != site || block.ip[i] >> 54 != 0 {
+                *slot = site;
+                self.count += 1;
+            }
         }
-        for n in out {
-            *n = renumber[usize::from(*n)];
-        }
+        end
     }
 }

@@ -8,7 +8,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x89LKT\r\n\x1a\n";
 /// Bytes of a frame before its payload.
 pub(crate) const HEADER_LEN: usize = 40;
 /// Version of the format that is written; others are refused.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// Largest payload; a longer one is damage. 64 Ki accesses with all columns incompressible take 2 MiB, events are
 /// cut at 8 MiB.
 pub(crate) const MAX_PAYLOAD: usize = 64 << 20;
@@ -72,7 +72,7 @@ impl Header {
             return Err("checksum of a frame's header differs");
         }
         if b[9] != VERSION {
-            return Err("written by another version of the format");
+            return Err("written in another version of the format than this program's (2); record it again");
         }
         let kind = match b[8] {
             1 => FrameKind::Info,

@@ -1,5 +1,6 @@
 //! The native format, extension `.lkt`. Its specification is `docs/trace-format.md`.
 
+mod column;
 mod decode;
 mod encode;
 mod events;
@@ -7,6 +8,9 @@ mod file;
 mod frame;
 mod reader;
 mod stream;
+mod table;
+#[cfg(test)]
+mod tests;
 mod varint;
 mod writer;
 
@@ -18,8 +22,8 @@ pub(crate) use writer::OUTPUT;
 
 pub(crate) use frame::{u64_at, MAGIC};
 
-/// Accesses in a chunk at most: then an index into a chunk's tables fits 16 bits.
-pub const CHUNK_ACCESSES: usize = 1 << 16;
+/// Accesses in a chunk at most: what is unpacked of it stays in a core's second-level cache.
+pub const CHUNK_ACCESSES: usize = 1 << 17;
 /// Accesses in a block that a reader yields, at most: its columns then stay in a core's second-level cache.
 pub const BLOCK_ACCESSES: usize = 1 << 14;
 /// Runs of one thread in a chunk at most.

@@ -56,6 +56,34 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, Bad> {
+        match self.rest {
+            [b, rest @ ..] if *b < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*b))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Bad> {
+        if let Some((&word, _)) = self.rest.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(word);
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                // All bits up to the first byte without a top bit; then the sevens are pushed together, two by two.
+                let v = word & (ends ^ (ends - 1));
+                let v = v & 0x007f_007f_007f_007f | (v & 0x7f00_7f00_7f00_7f00) >> 1;
+                let v = v & 0x0000_3fff_0000_3fff | (v & 0x3fff_0000_3fff_0000) >> 2;
+                let v = v & 0x0fff_ffff | (v & 0x0fff_ffff_0000_0000) >> 4;
+                self.rest = &self.rest[ends.trailing_zeros() as usize / 8 + 1..];
+                return Ok(v);
+            }
+        }
+        self.varint_by_bytes()
+    }
+
+    /// Near the end, and for numbers of more than 56 bits.
+    fn varint_by_bytes(&mut self) -> Result<u64, Bad> {
         let mut v = 0u64;
         for shift in (0..64).step_by(7) {
             let b = self.byte()?;
@@ -96,6 +124,17 @@ mod tests {
             assert_eq!(c.varint(), Ok(v));
             assert!(c.is_empty());
             assert_eq!(zigzag(unzigzag(v)), v);
+        }
+        // Of each length, with and without bytes behind: both ways of reading.
+        for bits in 0..64 {
+            for v in [1u64 << bits, u64::MAX >> bits, 0x0123_4567_89ab_cdef >> bits] {
+                let mut out = Vec::new();
+                put(&mut out, v);
+                assert_eq!(Cursor::new(&out).varint(), Ok(v));
+                out.extend_from_slice(&[0xff; 9]);
+                let mut c = Cursor::new(&out);
+                assert_eq!((c.varint(), c.rest), (Ok(v), &[0xff; 9][..]));
+            }
         }
         assert_eq!(zigzag(-1), 1);
         assert_eq!(zigzag(1), 2);

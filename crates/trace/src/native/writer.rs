@@ -8,7 +8,6 @@ use super::encode::ChunkEncoder;
 use super::events::MAX_STREAM;
 use super::file::{self, ChunkRef};
 use super::frame::{trailer, FrameKind, Header, HEADER_LEN, MAX_PAYLOAD};
-use super::CHUNK_ACCESSES;
 use crate::{Block, Event, MapSource, TraceError, TraceInfo};
 
 /// Writes a native trace. Whole chunks are written at once, so what a killed writer leaves is
@@ -167,9 +166,7 @@ impl<W: Write> TraceWriter<W> {
                 break;
             }
             let next_event = events.peek().map_or(block.len(), |(pos, _)| *pos as usize);
-            let end = next_event.min(start + CHUNK_ACCESSES - self.encoder.accesses());
-            self.encoder.accesses_of(block, start, end);
-            start = end;
+            start = self.encoder.accesses_of(block, start, next_event);
             if self.encoder.is_full() {
                 self.flush()?;
                 if start == block.len() && events.peek().is_none() {
