@@ -1,5 +1,6 @@
 //! Starting a recorder with its pipe, and the hold on it: shared by the exact backends.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,13 +12,30 @@ use std::time::Duration;
 use rustix::pipe::PipeFlags;
 use tempfile::TempDir;
 
-use crate::wire::{Processes, Shared};
-use crate::{CaptureError, ChildEnd, Control};
+use crate::program::{self, Program};
+use crate::wire::{Processes, Shared, MAX_LOG2_CLASSES};
+use crate::{CaptureError, ChildEnd, Control, Request, Target};
 
 /// Time between SIGTERM and SIGKILL in [`Control::stop`].
 const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of the pipe: the most that ordinary users get.
 const PIPE_BYTES: usize = 1 << 20;
+
+/// The command that `request` asks an exact backend to start, and what its program is; refused where no exact backend could.
+pub(crate) fn inspect<'a>(
+    request: &'a Request,
+    backend: &'static str,
+) -> Result<(&'a [OsString], Program), CaptureError> {
+    let refused = |reason: String| Err(CaptureError::Backend { backend, reason });
+    let Target::Command(command) = &request.target else {
+        return refused("can't watch a process that runs already; use --backend sample".into());
+    };
+    let classes = request.filter_log2_classes;
+    if classes > MAX_LOG2_CLASSES {
+        return refused(format!("2^{classes} filter classes, the most is 2^{MAX_LOG2_CLASSES}"));
+    }
+    Ok((command, program::inspect(command)?))
+}
 
 /// The pipe of a recording.
 pub(crate) struct Pipe {

@@ -15,10 +15,10 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::Endianness;
 
 use crate::cached::{self, in_path, Built, Recipe};
-use crate::launch::{Launched, Pipe};
-use crate::program::{self, Isa, Program};
-use crate::wire::{self, WireReader, MAX_LOG2_CLASSES};
-use crate::{Backend, CaptureError, Recording, Request, Target};
+use crate::launch::{self, Launched, Pipe};
+use crate::program::{Isa, Program};
+use crate::wire::{self, WireReader};
+use crate::{Backend, CaptureError, Recording, Request};
 
 macro_rules! source {
     ($name:literal) => {
@@ -55,16 +55,7 @@ const LIBRARIES: [(&str, &[&str]); 7] = [
 /// Starts the program under QEMU.
 pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     let refused = |reason: String| CaptureError::Backend { backend: "qemu", reason };
-    let Target::Command(command) = &request.target else {
-        return Err(refused("can't watch a process that runs already; use --backend sample".into()));
-    };
-    if request.filter_log2_classes > MAX_LOG2_CLASSES {
-        return Err(refused(format!(
-            "2^{} filter classes, the most is 2^{MAX_LOG2_CLASSES}",
-            request.filter_log2_classes
-        )));
-    }
-    let program = program::inspect(command)?;
+    let (command, program) = launch::inspect(request, "qemu")?;
     let name = command[0].to_string_lossy();
     let isa = match program.isa {
         Isa::Native => std::env::consts::ARCH,

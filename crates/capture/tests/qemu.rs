@@ -51,6 +51,13 @@ impl Seen {
 }
 
 fn request(program: &Path, argument: &str) -> Request {
+    // Recorded programs have our standard input: none, so that no test depends on where it was started.
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: two descriptors that are open; nothing in a test reads standard input.
+        assert_eq!(unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), 0) }, 0);
+    });
     let command: Vec<OsString> = vec![program.into(), argument.into()];
     Request {
         target: Target::Command(command),
@@ -421,4 +428,37 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
     assert!(refused(Request { target: Target::Pid(1), ..request(&script, "") }).contains("--backend sample"));
     assert!(refused(Request { filter_log2_classes: 13, ..request(&script, "") }).contains("2^12"));
     assert!(matches!(start(&request(Path::new("/no/such"), "")), Err(CaptureError::Program { code: 127, .. })));
+}
+
+#[test]
+fn records_a_foreign_program_for_another_test() {
+    if let Some(program) = std::env::var_os("LOOKASIDE_TEST_FOREIGN") {
+        for backend in [None, Some(Backend::Qemu)] {
+            let error = start(&Request { backend, ..request(Path::new(&program), "") }).err();
+            println!("refused: {}", error.expect("there is no QEMU"));
+        }
+    }
+}
+
+#[test]
+fn without_qemu_its_installation_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = folder.path().join("foreign");
+    let mut elf = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    elf[18..20].copy_from_slice(&if cfg!(target_arch = "aarch64") { [62, 0] } else { [183, 0] });
+    std::fs::write(&foreign, elf).unwrap();
+    std::fs::set_permissions(&foreign, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "records_a_foreign_program_for_another_test", "--nocapture"])
+        .env("LOOKASIDE_TEST_FOREIGN", &foreign)
+        .env("PATH", folder.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.split_once("refused: ")).map(|(_, line)| line).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    for line in lines {
+        assert!(line.contains(" is not installed: apt-get install qemu-user gcc"), "{line}");
+    }
 }

@@ -3,11 +3,11 @@
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use lookaside_capture::{Backend, CaptureError, ChildEnd};
+use lookaside_capture::{Backend, CaptureError, ChildEnd, Symbols};
 use lookaside_trace::{Event, Granularity, Kind, MapSource};
-use programs::{command, compile, record, request, Recorded};
+use programs::{command, compile, compile_cpp, record, request, Recorded};
 
 /// Loads, stores, fetches by Lackey, which writes a line for each.
 fn lackey(program: &std::path::Path) -> [u64; 3] {
@@ -17,6 +17,7 @@ fn lackey(program: &std::path::Path) -> [u64; 3] {
         .args(["--command-line-only=yes", "--tool=lackey", "--trace-mem=yes"])
         .arg(format!("--log-file={}", log.display()))
         .arg(program)
+        .stdin(Stdio::null())
         .status()
         .unwrap();
     assert!(status.success());
@@ -267,6 +268,74 @@ fn a_walk_touches_each_page_of_its_block_once() {
     assert!(frames.len() >= 2);
 }
 
+/// Lengths of large blocks, and the names of the sites that asked for them.
+fn sites(recorded: &Recorded) -> Vec<(u64, String)> {
+    let mut symbols = Symbols::new();
+    let mut frames_of = BTreeMap::new();
+    let mut named = vec![];
+    for (_, process, event) in &recorded.events {
+        symbols.observe(*process, event);
+        match event {
+            Event::Site { id, frames } => drop(frames_of.insert(*id, frames.clone())),
+            Event::Alloc { len, site, .. } => named.push((*len, symbols.name_site(*process, &frames_of[site]))),
+            _ => {}
+        }
+    }
+    named
+}
+
+const VECTORS: &str = r#"
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+__attribute__((noinline)) std::vector<long> make_table(size_t n) { return std::vector<long>(n); }
+__attribute__((noinline)) void grow(std::vector<long> &v, size_t n) { for (size_t i = 0; i < n; i++) v.push_back(i); }
+__attribute__((noinline)) char *make_bytes(size_t n) { return new char[n]; }
+__attribute__((noinline)) std::unique_ptr<double[]> make_doubles(size_t n) { return std::make_unique<double[]>(n); }
+__attribute__((noinline)) void hash(std::unordered_map<int, int> &m) { m.reserve(50000); }
+__attribute__((noinline)) std::string text(size_t n) { return std::string(n, 'x'); }
+int main() {
+    auto table = make_table(10000);
+    std::vector<long> list;
+    grow(list, 10000);
+    char *bytes = make_bytes(70000);
+    auto doubles = make_doubles(10001);
+    std::unordered_map<int, int> map;
+    hash(map);
+    auto string = text(70007);
+    bytes[0] = table[5] + list[6] + (char)doubles[7] + map.size() + string[8];
+    int code = bytes[0] == 0;
+    delete[] bytes;
+    return code;
+}
+"#;
+
+#[test]
+fn objects_of_cpp_are_named_by_the_programs_own_functions() {
+    // A function that ends in a jump to the allocator is not on the stack.
+    for flags in [["-O0", "-g"], ["-O2", "-g"], ["-O0", "-g0"]].map(|[o, g]| [o, g, "-fno-optimize-sibling-calls"]) {
+        let (_folder, program) = compile_cpp(VECTORS, &flags);
+        let recorded = record(&request(command(&program, &[])));
+        assert_eq!(recorded.damage, []);
+        let named = sites(&recorded);
+        let of = |len: u64| named.iter().find(|site| site.0 == len).map(|site| site.1.clone());
+        for (len, function, line) in [
+            (80_000, "make_table(", 6),
+            (131_072, "grow(", 7),
+            (70_000, "make_bytes(", 8),
+            (80_008, "make_doubles(", 9),
+            (70_008, "text", 11),
+        ] {
+            let name = of(len).unwrap_or_else(|| panic!("{flags:?}: no block of {len} in {named:?}"));
+            assert!(name.starts_with(function), "{flags:?}: {name} in place of {function}");
+            let place = if flags[1] == "-g" { format!("(program.cc:{line})") } else { "(program+0x".into() };
+            assert!(name.contains(&place), "{flags:?}: {name}, not {place}");
+        }
+        assert!(named.iter().any(|(_, name)| name.starts_with("hash(")), "{flags:?}: {named:?}");
+    }
+}
+
 #[test]
 fn the_memory_map_is_told() {
     let (_folder, program) = compile(WALK, &["-O1", "-fno-builtin"]);
@@ -497,6 +566,7 @@ fn record_with_cache(cache: &std::path::Path) -> std::process::Output {
         .args(["--exact", "records_true_for_another_test", "--nocapture"])
         .env("XDG_CACHE_HOME", cache)
         .env("LOOKASIDE_TEST_RECORD", "1")
+        .stdin(Stdio::null())
         .output()
         .unwrap()
 }

@@ -48,16 +48,33 @@ pub(super) fn is_plumbing(name: &CodeName) -> bool {
 
 /// `malloc`, `xcalloc`, `g_malloc0_n`, `PyMem_Realloc`, `operator new`, `std::allocator<int>::allocate`, …
 fn wraps_allocator(function: &str) -> bool {
-    // `<alloc::vec::Vec<T> as …>::…` and return types as in `void* std::…` start with the same words.
-    let plain = function.trim_start_matches('<').trim_start_matches("void* ");
+    // `<alloc::vec::Vec<T> as …>::…` starts with the same words.
+    let plain = own_name(function).trim_start_matches('<');
     if plain.starts_with("operator new") || NAMESPACES.iter().any(|space| plain.starts_with(space)) {
         return true;
     }
-    let name = plain.split('(').next().unwrap_or(plain).to_ascii_lowercase();
+    let name = plain.to_ascii_lowercase();
     let name = name.trim_start_matches('_').trim_end_matches("_n").trim_end_matches('0');
     let last_word = name.rsplit("::").next().unwrap_or(name);
     let wrapper = ["malloc", "calloc", "realloc", "zalloc", "reallocarray"].iter().any(|end| last_word.ends_with(end));
     wrapper || FUNCTIONS.contains(&last_word)
+}
+
+/// The name without parameters, and without the result's type that C++ templates have before theirs.
+fn own_name(function: &str) -> &str {
+    let (mut depth, mut start) = (0u32, 0);
+    for (at, c) in function.char_indices() {
+        let rest = &function[at..];
+        match c {
+            '(' if depth == 0 && !rest.starts_with("(anonymous namespace)") => return &function[start..at],
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            // Not between `operator` and `new`.
+            ' ' if depth == 0 && !function[start..at].ends_with("operator") => start = at + 1,
+            _ => {}
+        }
+    }
+    &function[start..]
 }
 
 #[cfg(test)]
@@ -84,12 +101,23 @@ mod tests {
             "__mmap64",
             "xstrdup",
             "my::pool::calloc(int)",
+            "void std::vector<long, std::allocator<long> >::_M_realloc_insert<long>(long&&)",
+            "std::pair<int, int>* std::__copy_move<true>::__copy_m<int>(int*)",
+            "void* operator new<Pool>(unsigned long, Pool&)",
         ] {
             assert!(wraps_allocator(wrapper), "{wrapper}");
         }
-        for caller in
-            ["main", "build_table", "allocate_nodes", "mallocate_all", "graph::build", "stdlib_load", "new_node"]
-        {
+        for caller in [
+            "main",
+            "build_table",
+            "allocate_nodes",
+            "mallocate_all",
+            "graph::build",
+            "stdlib_load",
+            "new_node",
+            "std::vector<int> make<int>(int)",
+            "(anonymous namespace)::fill(std::vector<int>&)",
+        ] {
             assert!(!wraps_allocator(caller), "{caller}");
         }
     }

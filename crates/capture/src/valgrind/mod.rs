@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use lookaside_trace::Granularity;
 
-use crate::launch::{Launched, Pipe};
-use crate::program::{self, Isa};
-use crate::wire::{self, Shared, WireReader, MAX_LOG2_CLASSES};
-use crate::{Backend, CaptureError, Recording, Request, Target};
+use crate::launch::{self, Launched, Pipe};
+use crate::program::Isa;
+use crate::wire::{self, Shared, WireReader};
+use crate::{Backend, CaptureError, Recording, Request};
 
 /// What is missing for this backend, with the line that installs it; `None` = all is there.
 pub(crate) fn missing() -> Option<String> {
@@ -23,16 +23,7 @@ pub(crate) fn missing() -> Option<String> {
 /// Starts the program under Valgrind.
 pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     let refused = |reason: String| CaptureError::Backend { backend: "valgrind", reason };
-    let Target::Command(command) = &request.target else {
-        return Err(refused("can't watch a process that runs already; use --backend sample".into()));
-    };
-    if request.filter_log2_classes > MAX_LOG2_CLASSES {
-        return Err(refused(format!(
-            "2^{} filter classes, the most is 2^{MAX_LOG2_CLASSES}",
-            request.filter_log2_classes
-        )));
-    }
-    let program = program::inspect(command)?;
+    let (command, program) = launch::inspect(request, "valgrind")?;
     let name = command[0].to_string_lossy();
     match program.isa {
         Isa::Native => {}

@@ -49,13 +49,26 @@ impl Recorded {
     }
 }
 
+fn compile_with(compiler: &str, flags: &[&str], file: &Path, program: &Path) {
+    let output = Command::new(compiler).args(flags).arg("-o").arg(program).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Compiles a C program by the name `program`.
 pub fn compile(source: &str, flags: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let (file, program) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&file, source).unwrap();
-    let output = Command::new("gcc").args(flags).arg("-o").arg(&program).arg(&file).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    compile_with("gcc", flags, &file, &program);
+    (folder, program)
+}
+
+/// As [`compile`], C++ in `program.cc`.
+pub fn compile_cpp(source: &str, flags: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, program) = (folder.path().join("program.cc"), folder.path().join("program"));
+    std::fs::write(&file, source).unwrap();
+    compile_with("g++", flags, &file, &program);
     (folder, program)
 }
 
@@ -65,6 +78,7 @@ pub fn command(program: &Path, arguments: &[&str]) -> Vec<OsString> {
 
 /// Everything by pages, under Valgrind.
 pub fn request(command: Vec<OsString>) -> Request {
+    no_input();
     Request {
         target: Target::Command(command),
         backend: Some(Backend::Valgrind),
@@ -75,6 +89,16 @@ pub fn request(command: Vec<OsString>) -> Request {
         fetches: true,
         sample_hz: 0,
     }
+}
+
+/// Recorded programs have our standard input: none, so that no test depends on where it was started.
+pub fn no_input() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: two descriptors that are open; nothing in a test reads standard input.
+        assert_eq!(unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), 0) }, 0);
+    });
 }
 
 pub fn record(request: &Request) -> Recorded {

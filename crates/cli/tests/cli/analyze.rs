@@ -1,6 +1,7 @@
 //! `lookaside analyze` on real programs.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -192,6 +193,38 @@ fn interrupt_gives_the_analysis_so_far() {
     // 143: on a busy machine it may be ended by SIGTERM before its own SIGINT reaches it.
     assert!(matches!(output.status.code(), Some(130 | 143)), "{:?} {}", output.status, stderr(&output));
     assert!(stdout(&output).contains("CUT SHORT"), "{}", stdout(&output));
+}
+
+/// As a terminal's Ctrl-C or a job's end does it: the signal reaches recorder and recorded at once, and not by our hand only.
+#[test]
+fn a_signal_to_the_whole_group_ends_in_an_analysis() {
+    if !have_valgrind() {
+        return;
+    }
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let ready = folder.path().join("ready");
+        let child = lookaside()
+            .args(["analyze", "--machine", "skylake", "--", "sh", "-c", "sleep 1000 & : >\"$0\"; while :; do :; done"])
+            .arg(&ready)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        while !ready.exists() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let group = format!("-{}", child.id());
+        let status = Command::new("kill").args([signal, "--", &group]).status().expect("kill");
+        assert!(status.success());
+        let output = child.wait_with_output().expect("ended");
+        // 143: on a busy machine it may be ended by SIGTERM before the signal reaches it.
+        assert!([Some(code), Some(143)].contains(&output.status.code()), "{:?} {}", output.status, stderr(&output));
+        assert!(stdout(&output).contains("Translation costs"), "{signal}: {}", stdout(&output));
+        assert!(!stderr(&output).contains("panicked"), "{signal}: {}", stderr(&output));
+    }
 }
 
 #[test]
