@@ -32,7 +32,8 @@ const FLAGS: &str = "-O2 -std=gnu99 -fno-stack-protector -fno-strict-aliasing -f
     -DVGA_amd64=1 -DVGO_linux=1 -DVGP_amd64_linux=1 -DVGPV_amd64_linux_vanilla=1";
 /// Valgrind's own load address, out of the program's way.
 const TOOL_FLAGS: &str = "-fno-pie -no-pie -static -nodefaultlibs -nostartfiles -u _start -Wl,--build-id=none \
-    -Wl,-Ttext-segment=0x58000000 -Wl,--wrap=vgPlain_kill_self main.c filter.c wire.c events.c instrument.c";
+    -Wl,-Ttext-segment=0x58000000 -Wl,--wrap=vgPlain_kill_self -Wl,--wrap=vgModuleLocal_read_debuginfo_dwarf3 \
+    main.c filter.c wire.c events.c instrument.c";
 const PRELOAD_FLAGS: &str = "-fPIC -shared -nodefaultlibs -nostartfiles -Wl,-z,interpose,-z,initfirst preload.c";
 const EXECUTABLE: &str = "lookaside-amd64-linux";
 const PRELOAD: &str = "vgpreload_lookaside-amd64-linux.so";
