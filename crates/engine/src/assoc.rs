@@ -118,16 +118,6 @@ impl Assoc {
         }
     }
 
-    /// Finds the key and touches it, or fills it: was it there?
-    #[inline(always)]
-    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> bool {
-        let hit = self.access(set, key);
-        if !hit {
-            self.fill(set, key);
-        }
-        hit
-    }
-
     /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY`] = none).
     #[inline(always)]
     pub(crate) fn fill(&mut self, set: usize, key: u64) -> (usize, u64) {
@@ -153,6 +143,25 @@ impl Assoc {
         let word = &mut self.hints[set * self.hint_words + way / 8];
         let shift = way % 8 * 8;
         *word = *word & !(0xff << shift) | hint_of(key) << shift;
+    }
+
+    /// Puts other keys in the place of those that are there.
+    pub(crate) fn rename(&mut self, mut name: impl FnMut(u64) -> u64) {
+        for slot in 0..self.keys.len() {
+            let old = self.keys[slot];
+            if old == EMPTY {
+                continue;
+            }
+            self.keys[slot] = name(old);
+            if self.index.is_none() {
+                self.set_hint(slot / self.ways, slot % self.ways, self.keys[slot]);
+            }
+        }
+        if let Some(index) = &mut self.index {
+            *index = SlotIndex::new(self.keys.len());
+            let valid = self.keys.iter().enumerate().filter(|(_, &key)| key != EMPTY);
+            valid.for_each(|(slot, &key)| index.insert(key, slot));
+        }
     }
 
     /// Invalidates the entries whose (slot, key) the predicate picks: how many.

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, Kind};
 
-use crate::assoc::prefetch;
 use crate::counts::{Counts, SIDE_OF};
 use crate::fasthash::FastMap;
+use crate::lru::Access as Filled;
 use crate::os::{to_cycles, HOST_SPACE};
-use crate::pages::NONE;
-use crate::parts::{Filled, Parts, Slots, KERNEL_ID, MAX_WALK_ID};
-use crate::plain::plain_route;
-use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT, HUGE, KINDS};
-use crate::recent::Recent;
+use crate::parts::{Parts, KERNEL_ID};
+use crate::places::{Places, NAMES_A_PLACE};
+use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT, KINDS};
 use crate::rows::{RowCost, Rows, Thread};
+use crate::slots::Slots;
 use crate::space::Space;
+use crate::tags::MAX_HOLDER;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
-use crate::walker::{announce, serve, walk, Tables, WalkFor};
-use crate::{Detail, PagePolicy, Setup};
+use crate::walker::{serve, walk, Tables, WalkFor};
+use crate::{Detail, Setup};
 
 /// A model run under way.
 ///
@@ -46,9 +46,7 @@ pub struct Engine {
     pub(crate) spaces: Vec<Space>,
     pub(crate) space_of: FastMap<u32, usize>,
     pub(crate) threads: Vec<Thread>,
-    /// By kind: the arrays of the short path.
-    plain: [Option<Vec<usize>>; KINDS],
-    recent: Recent,
+    pub(crate) places: Places,
     thread_of: FastMap<(u32, u32), usize>,
     /// Process that each hardware thread ran last.
     last_process: Vec<Option<u32>>,
@@ -58,8 +56,11 @@ pub struct Engine {
     next_id: u64,
     max_id: u64,
     /// A page can be hit that was never walked for: marks must be set at each access.
-    marks_every_access: bool,
+    pub(crate) marks_every_access: bool,
 }
+
+/// Accesses after which is looked whether tags run out.
+const ACCESSES_A_CHECK: usize = 4096;
 
 /// Index of the kernel's space.
 pub(crate) const KERNEL: usize = 0;
@@ -67,9 +68,9 @@ pub(crate) const KERNEL: usize = 0;
 /// What stays the same over a run of accesses.
 pub(crate) struct Run {
     pub(crate) space: usize,
-    process: u32,
+    pub(crate) process: u32,
     pub(crate) id: u64,
-    hw: usize,
+    pub(crate) hw: usize,
     pub(crate) thread: usize,
     pub(crate) plan: Arc<Plan>,
     pub(crate) slots: Arc<Slots>,
@@ -77,11 +78,23 @@ pub(crate) struct Run {
 
 /// One access.
 #[derive(Clone, Copy)]
-struct Access {
-    addr: u64,
-    kind: usize,
-    ip: u64,
-    repeat: u64,
+pub(crate) struct Access {
+    pub(crate) addr: u64,
+    pub(crate) kind: usize,
+    pub(crate) ip: u64,
+    pub(crate) repeat: u64,
+}
+
+impl Access {
+    /// The access at a position of a block.
+    pub(crate) fn of(block: &Block, i: usize) -> Self {
+        Self {
+            addr: block.addr[i],
+            kind: block.kind[i] as usize,
+            ip: block.ip.get(i).copied().unwrap_or(0),
+            repeat: u64::from(block.repeat.get(i).copied().unwrap_or(0)),
+        }
+    }
 }
 
 impl Engine {
@@ -91,8 +104,8 @@ impl Engine {
     /// The machine is impossible, or the setup asks for what it does not have.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
         let plan = Arc::new(Plan::new(&setup)?);
-        let max_id = plan.tlbs.iter().map(|tlb| tlb.max_id(&plan)).fold(MAX_WALK_ID, u64::min);
-        let marks_every_access = plan.tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty());
+        let max_id = plan.tlbs.iter().map(|tlb| tlb.max_id(&plan)).fold(MAX_HOLDER, u64::min);
+        let marks_every_access = plan.tlbs.iter().any(|tlb| !tlb.locks.is_empty());
         Ok(Self {
             parts: Parts::new(&plan, setup.seed),
             tables: Tables::new(),
@@ -101,8 +114,7 @@ impl Engine {
             spaces: vec![Space::kernel(&plan)],
             space_of: FastMap::default(),
             threads: Vec::new(),
-            plain: std::array::from_fn(|kind| plain_route(&plan, kind)),
-            recent: Recent::default(),
+            places: Places::default(),
             thread_of: FastMap::default(),
             last_process: vec![None; plan.hw_threads],
             ids: vec![Some(KERNEL_ID)],
@@ -151,9 +163,15 @@ impl Engine {
             return;
         }
         let run = self.begin(space, thread);
-        match self.setup.detail {
-            Detail::Totals => self.accesses_with::<false, T>(block, range.clone(), &run, tracer),
-            Detail::Rows => self.accesses_with::<true, T>(block, range.clone(), &run, tracer),
+        for start in range.clone().step_by(ACCESSES_A_CHECK) {
+            let part = start..range.end.min(start + ACCESSES_A_CHECK);
+            self.make_room_for_tags(part.len());
+            match (T::ENABLED, self.setup.detail) {
+                (false, Detail::Totals) => self.accesses_fast::<false>(block, part, &run),
+                (false, Detail::Rows) => self.accesses_fast::<true>(block, part, &run),
+                (true, Detail::Totals) => self.accesses_seen::<false, T>(block, part, &run, tracer),
+                (true, Detail::Rows) => self.accesses_seen::<true, T>(block, part, &run, tracer),
+            }
         }
         let mut by_kind = [0u64; KINDS];
         for kind in &block.kind[range.clone()] {
@@ -170,104 +188,31 @@ impl Engine {
         self.threads[thread].accesses += by_kind.iter().sum::<u64>();
     }
 
-    fn accesses_with<const ROWS: bool, T: Tracer>(
+    fn accesses_seen<const ROWS: bool, T: Tracer>(
         &mut self,
         block: &Block,
         range: std::ops::Range<usize>,
         run: &Run,
         tracer: &mut T,
     ) {
-        let plan = &*run.plan;
-        let base_only = self.setup.os.pages == PagePolicy::Base;
-        let mut recent = std::mem::take(&mut self.recent);
-        let plain = std::mem::take(&mut self.plain);
-        let may_be_plain = !ROWS && !T::ENABLED && base_only && plan.kernel_bit != 0;
-        recent.begin(plan);
         for i in range {
-            let access = Access {
-                addr: block.addr[i],
-                kind: block.kind[i] as usize,
-                ip: block.ip.get(i).copied().unwrap_or(0),
-                repeat: u64::from(block.repeat.get(i).copied().unwrap_or(0)),
-            };
-            let va = access.addr & plan.address_mask;
-            let class = if base_only { Some(BASE) } else { recent.class_of(access.addr, plan.leaf_shift[HUGE]) };
-            let place = class.and_then(|class| Some((class, plan.fronts[access.kind][class].as_ref()?)));
-            let slot = place.map(|(class, front)| recent.slot(plan, front, class, access.addr, va));
-            if let (Some(slot), Some((class, front)), false) = (slot, place, T::ENABLED) {
-                if let Some(page) = recent.hit(slot) {
-                    recent.count(access.kind, class);
-                    if access.repeat > 0 {
-                        self.count_repeats(access.kind, class, access.repeat, Some((front.array, false)));
-                    }
-                    if ROWS {
-                        self.rows.pages[page.row as usize].accesses += 1 + access.repeat;
-                    }
-                    if plan.has_data_caches {
-                        let physical = page.frame | va & ((1 << front.shift) - 1);
-                        self.data_access(run, access.kind, physical);
-                    }
-                    continue;
-                }
-            }
-            if let (Some(arrays), Some(slot), Some((_, front)), true, 0, 0) = (
-                &plain[access.kind],
-                slot,
-                place,
-                may_be_plain && !self.marks_every_access,
-                access.repeat,
-                access.addr & !plan.kernel_bit.wrapping_sub(1),
-            ) {
-                let mut frame = 0;
-                let mut physical = 0;
-                if plan.has_data_caches {
-                    physical = self.announced(run, run.space, access.kind, va, BASE);
-                }
-                self.translate_plain(run, arrays, access.kind, va);
-                if plan.has_data_caches {
-                    self.data_access(run, access.kind, physical);
-                    frame = physical >> front.shift << front.shift;
-                }
-                recent.set(slot, NONE, frame);
-                continue;
-            }
-            let done = self.access::<ROWS, T>(run, access, tracer);
-            if !base_only {
-                recent.set_class(access.addr, plan.leaf_shift[HUGE], done.class);
-            }
-            if let Some(front) = &plan.fronts[access.kind][done.class] {
-                let slot = recent.slot(plan, front, done.class, access.addr, va);
-                recent.set(slot, done.row, done.physical >> front.shift << front.shift);
-            }
+            self.access::<ROWS, T>(run, Access::of(block, i), tracer);
         }
-        for (kind, class, hits) in recent.take_hits() {
-            if let Some(front) = &plan.fronts[kind][class] {
-                self.counts.reached[kind][class][0] += hits;
-                self.counts.tlbs[front.array].hits[kind][class] += hits;
-            }
-        }
-        self.recent = recent;
-        self.plain = plain;
     }
 
-    /// The access itself, after its translation: what served it.
-    #[inline]
-    fn data_access(&mut self, run: &Run, kind: usize, physical: u64) -> Option<usize> {
-        let route = &run.plan.data_route[kind];
-        if route.is_empty() {
-            return None;
+    /// Sees to it that so many accesses find free tags.
+    fn make_room_for_tags(&mut self, accesses: usize) {
+        let names_an_access = self.plan.tlbs.len() + 2 * self.plan.walk_caches.len() + NAMES_A_PLACE as usize;
+        let wanted = (accesses * names_an_access) as u32;
+        if self.parts.tags.room() >= wanted {
+            return;
         }
-        let position = serve(&run.plan, &mut self.parts, &run.slots, route, physical);
-        self.counts.data_served[kind][position] += 1;
-        route.get(position).copied()
-    }
-
-    /// Physical address of a byte that the data caches will be asked for after its translation.
-    #[inline]
-    fn announced(&self, run: &Run, space: usize, kind: usize, va: u64, class: usize) -> u64 {
-        let physical = physical(&run.plan, &self.spaces[space], va, class);
-        announce(&run.plan, &self.parts, &run.slots, &run.plan.data_route[kind], physical);
-        physical
+        self.places.forget();
+        self.parts.renew_tags(&self.plan);
+        if self.parts.tags.room() < wanted {
+            // More chunks are held at once than there are tags for, over 3 TiB of memory. As when the ids run out.
+            self.parts.empty_tlbs(&self.plan, &mut self.counts.invalidated);
+        }
     }
 
     /// A run of accesses begins: maybe a context switch.
@@ -286,7 +231,8 @@ impl Engine {
         Run { space, process, id: self.id(space), hw, thread, plan: Arc::clone(&self.plan), slots }
     }
 
-    fn access<const ROWS: bool, T: Tracer>(&mut self, run: &Run, access: Access, tracer: &mut T) -> Done {
+    /// One access, by all the rules.
+    pub(crate) fn access<const ROWS: bool, T: Tracer>(&mut self, run: &Run, access: Access, tracer: &mut T) {
         let plan = &*run.plan;
         let global = plan.is_global(access.addr);
         let va = access.addr & plan.address_mask;
@@ -295,19 +241,11 @@ impl Engine {
         // Without tag `global` a kernel page's entry may serve a user address that was never walked for, where
         // either of them is not canonical.
         self.marks_every_access |= global && va & plan.kernel_bit == 0 && plan.kernel_bit != 0;
-        if self.marks_every_access || va & plan.kernel_bit != 0 {
+        if self.marks_every_access || plan.coalesces || va & plan.kernel_bit != 0 {
             self.spaces[space].pages.touch(va, class);
         }
 
-        let mut done = Done { class, row: NONE, physical: 0 };
-        if plan.has_data_caches {
-            done.physical = self.announced(run, space, access.kind, va, class);
-        }
-        if ROWS {
-            let row = self.rows.page(&mut self.spaces, space, va, class, plan.leaf_shift[class]);
-            prefetch(&self.rows.pages, row);
-            done.row = row as u32;
-        }
+        let row = if ROWS { self.rows.page(&mut self.spaces, space, va, class, plan.leaf_shift[class]) } else { 0 };
 
         let side = SIDE_OF[access.kind];
         let route = &plan.routes[access.kind][class];
@@ -344,17 +282,21 @@ impl Engine {
 
         let mut data_server = None;
         if plan.has_data_caches {
-            data_server = self.data_access(run, access.kind, done.physical);
+            let route = &run.slots.data_route[access.kind];
+            if !route.is_empty() {
+                let position = serve(&mut self.parts.caches, route, physical(plan, &self.spaces[space], va, class));
+                self.counts.data_served[access.kind][position] += 1;
+                data_server = plan.data_route[access.kind].get(position).copied();
+            }
         }
 
         if cost.l1_misses > 0 {
             self.threads[run.thread].cost.add(&cost);
         }
         if ROWS {
-            let page = done.row as usize;
-            self.rows.pages[page].accesses += 1 + access.repeat;
+            self.rows.pages[row].accesses += 1 + access.repeat;
             if cost.l1_misses > 0 {
-                self.rows.pages[page].cost.add(&cost);
+                self.rows.pages[row].cost.add(&cost);
                 let ip = if access.kind == Kind::Fetch as usize { access.addr } else { access.ip };
                 self.rows.charge_ip(run.process, ip, &cost);
                 if !global {
@@ -372,7 +314,6 @@ impl Engine {
                 data_server,
             });
         }
-        done
     }
 
     /// Asks the levels in turn.
@@ -387,10 +328,9 @@ impl Engine {
                 let tlb = &plan.tlbs[array];
                 let locked = is_locked(tlb, run.process, global, va, level.shift);
                 let hit = locked || {
-                    let wanted = tlb.wanted(plan, held_under(tlb, global, run.id), run.hw, va, level.shift);
-                    let instance = &mut self.parts.tlbs[run.slots.tlbs[array]];
-                    let slot = instance.find(&wanted);
-                    slot.inspect(|&slot| instance.assoc.touch(wanted.set, slot)).is_some()
+                    let holder = tlb.holder(plan, held_under(tlb, global, run.id), run.hw);
+                    let wanted = tlb.wanted(plan, &mut self.parts.tags, holder, va, level.shift);
+                    self.parts.tlbs[run.slots.tlbs[array]].access(&wanted)
                 };
                 if hit {
                     let tally = &mut self.counts.tlbs[array];
@@ -420,17 +360,18 @@ impl Engine {
                 first = Some(array);
             }
             let tlb = &plan.tlbs[array];
-            let wanted = tlb.wanted(plan, held_under(tlb, global, run.id), run.hw, va, level.shift);
-            let instance = &mut self.parts.tlbs[run.slots.tlbs[array]];
-            let filled = if tlb.coalesces(level.shift) {
+            let holder = tlb.holder(plan, held_under(tlb, global, run.id), run.hw);
+            let wanted = tlb.wanted(plan, &mut self.parts.tags, holder, va, level.shift);
+            let (mask, distance) = if tlb.coalesces(level.shift) {
                 let space = &self.spaces[if global { KERNEL } else { run.space }];
                 let (mask, distance) = block_of(plan, space, va, class, tlb.coalesce_shift);
-                instance.fill_block(&wanted, mask, distance)
+                (mask, if plan.blocks_keep_distance(tlb) { 0 } else { distance })
             } else {
-                instance.fill(&wanted)
+                (wanted.bit, 0)
             };
+            let filled = self.parts.tlbs[run.slots.tlbs[array]].fill(&wanted, mask, distance);
             let tally = &mut self.counts.tlbs[array];
-            tally.fills += u64::from(filled != Filled::Merged);
+            tally.fills += u64::from(filled != Filled::Hit);
             tally.evictions += u64::from(filled == Filled::Evicted);
         }
         first
@@ -490,6 +431,7 @@ impl Engine {
 
     #[cold]
     fn reclaim_ids(&mut self) {
+        self.places.forget();
         let held = self.parts.ids_held(&self.plan);
         for id in &mut self.ids[KERNEL + 1..] {
             if let Some(free) = id.take_if(|id| !held.contains(id)) {
@@ -507,15 +449,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// What the next access to the same page can do without.
-struct Done {
-    class: usize,
-    /// Row of the page, with [`Detail::Rows`].
-    row: u32,
-    /// Physical address, where data caches are asked.
-    physical: u64,
 }
 
 /// A hit: position of the level in the route, array.

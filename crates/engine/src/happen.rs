@@ -19,6 +19,17 @@ impl Engine {
     /// An event in a block of this space and thread.
     pub(crate) fn happen(&mut self, event: &Event, space: usize, thread: usize) {
         let format = self.plan.format;
+        match event {
+            Event::Site { .. }
+            | Event::Marker { .. }
+            | Event::Totals { .. }
+            | Event::ThreadStart { .. }
+            | Event::ThreadExit { .. }
+            | Event::ContextSwitch { .. }
+            | Event::Migrate { .. } => {}
+            Event::Alloc { .. } | Event::Free { .. } if self.setup.detail == Detail::Totals => {}
+            _ => self.places.forget(),
+        }
         match *event {
             Event::Map { addr, len, ref source, site, .. } => {
                 if let Some((start, end)) = page_range(format, addr, len) {

@@ -92,11 +92,14 @@ pub fn to_cycles(units: u128) -> f64 {
     units as f64 / UNITS_PER_CYCLE
 }
 
+/// Where the kernel's part begins with 32-bit addresses: the 3:1 split of Linux.
+pub(crate) const NARROW_KERNEL_START: u64 = 0xc000_0000;
+
 /// Is this address in the kernel's half?
 #[inline]
 pub fn is_global(format: TableFormat, addr: u64) -> bool {
     if format.address_bits() <= 32 {
-        addr & 0xffff_ffff >= 0xc000_0000
+        addr & 0xffff_ffff >= NARROW_KERNEL_START
     } else {
         addr >> 63 != 0
     }

@@ -1,5 +1,6 @@
 //! What is known of the pages of one space: touched or not, huge or not, and their rows.
 
+use crate::assoc::prefetch;
 use crate::fasthash::FastMap;
 use crate::plan::{BASE, BASE_SHIFT, HUGE};
 
@@ -100,20 +101,54 @@ impl Pages {
         self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN).class = Some(class);
     }
 
+    /// Sets the touched mark of the base page at `va`, in the chunk of this number.
+    #[inline(always)]
+    pub(crate) fn touch_base(&mut self, chunk: usize, va: u64) {
+        let (word, bit) = bit_of(va);
+        let chunk = &mut self.chunks[chunk];
+        chunk.touched[word] |= bit;
+        self.ever[BASE] += u64::from(chunk.ever[word] & bit == 0);
+        chunk.ever[word] |= bit;
+    }
+
+    /// Touched base pages of the block of `block + 1` pages around `va`, a bit each.
+    #[inline]
+    pub(crate) fn touched_in_block(&self, chunk: usize, va: u64, block: u64) -> u64 {
+        let first = (va >> BASE_SHIFT) & !block;
+        let word = self.chunks[chunk].touched[first as usize % CHUNK_PAGES / 64];
+        word >> (first % 64) & (u64::MAX >> (63 - block))
+    }
+
+    /// The row of the base page at `va`, if it is of the page's present life.
+    #[inline(always)]
+    pub(crate) fn live_row(&self, chunk: usize, va: u64) -> Option<u32> {
+        let (word, bit) = bit_of(va);
+        let chunk = &self.chunks[chunk];
+        if chunk.live[word] & bit == 0 {
+            return None;
+        }
+        chunk.rows.as_ref().map(|rows| rows[(va >> BASE_SHIFT) as usize % CHUNK_PAGES])
+    }
+
+    /// Brings the number of the row of the base page at `va` nearer.
+    #[inline(always)]
+    pub(crate) fn prefetch_row_number(&self, chunk: usize, va: u64) {
+        let chunk = &self.chunks[chunk];
+        if let Some(rows) = &chunk.rows {
+            prefetch(&rows[..], (va >> BASE_SHIFT) as usize % CHUNK_PAGES);
+        }
+        prefetch(&chunk.live, bit_of(va).0);
+    }
+
     /// Sets the touched mark of the page of this class at `va`.
     #[inline]
     pub(crate) fn touch(&mut self, va: u64, class: usize) {
         if class == BASE {
             let chunk = self.chunk_at(va);
-            let (word, bit) = bit_of(va);
-            let chunk = &mut self.chunks[chunk];
-            chunk.touched[word] |= bit;
-            if chunk.ever[word] & bit != 0 {
-                return;
-            }
-        } else {
-            self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN).touched = true;
+            self.touch_base(chunk, va);
+            return;
         }
+        self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN).touched = true;
         self.count(va, class);
     }
 
@@ -160,8 +195,9 @@ impl Pages {
         }
     }
 
+    /// Number of the chunk that a base page is in.
     #[inline]
-    fn chunk_at(&mut self, va: u64) -> usize {
+    pub(crate) fn chunk_at(&mut self, va: u64) -> usize {
         let number = va >> CHUNK_SHIFT;
         let place = self.memo[number as usize % MEMO_LEN];
         if place.0 == number {

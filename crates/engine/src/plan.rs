@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::assoc::Shape;
 use crate::os::{to_units, PhysicalMemory};
+use crate::places::MOST;
 use crate::{FrameLayout, Setup, WalkModel};
 
 /// Why a setup cannot be run.
@@ -50,10 +51,22 @@ pub(crate) struct Plan {
     pub(crate) tlbs: Vec<TlbPlan>,
     /// By kind and class: the levels that an access asks.
     pub(crate) routes: [[Route; CLASSES]; KINDS],
-    /// By kind and class: the first-level array, where accesses may be answered from its recent pages.
-    pub(crate) fronts: [[Option<Front>; CLASSES]; KINDS],
-    /// Sets of all first-level arrays together.
-    pub(crate) front_sets: usize,
+    /// log2 bytes of a chunk: see `tags.rs`.
+    pub(crate) chunk_shift: u32,
+    /// Addresses below are the process's own, and translated as they are.
+    pub(crate) user_end: u64,
+    /// Some array's entries may cover several pages.
+    pub(crate) coalesces: bool,
+    /// By kind: the group of kinds whose first-level arrays one of them may change; and the kinds, a bit each, that ask
+    /// the very same ones.
+    pub(crate) front_of: [usize; KINDS],
+    pub(crate) same_first: [u8; KINDS],
+    /// By kind: accesses to one address range of `2^alike_shift` bytes, one after the other, are alike.
+    pub(crate) alike_shift: [u32; KINDS],
+    /// Walks go through one stage and few walk caches, each of a level of its own.
+    pub(crate) walks_are_short: bool,
+    /// Some array's pages are held apart by hardware thread.
+    pub(crate) hw_tags: bool,
     /// The kernel half is told by the translated address.
     narrow: bool,
     /// Guest walk caches that a walk for a leaf of each class asks, in order.
@@ -71,13 +84,13 @@ pub(crate) struct Plan {
     pub(crate) walks: WalkPlan,
     pub(crate) memory_units: u64,
     pub(crate) walk_memory_units: u64,
+    /// By position in the walk's route: what a reference served there costs; the last is memory.
+    pub(crate) walk_units: Vec<u64>,
     pub(crate) base_units: u64,
     pub(crate) switch_units: u64,
     pub(crate) threads_per_core: usize,
     pub(crate) threads_per_socket: usize,
     pub(crate) hw_threads: usize,
-    /// Bits of a page number in a TLB key.
-    pub(crate) number_bits: u32,
 }
 
 /// The host stage of a nested machine.
@@ -142,15 +155,6 @@ pub(crate) struct RouteLevel {
     pub(crate) shift: u32,
 }
 
-/// A first level of one array: see `recent.rs`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Front {
-    pub(crate) array: usize,
-    pub(crate) shift: u32,
-    /// Number of its first set among all sets of first-level arrays.
-    pub(crate) first_set: usize,
-}
-
 /// One walk cache.
 #[derive(Debug)]
 pub(crate) struct WalkCachePlan {
@@ -161,6 +165,8 @@ pub(crate) struct WalkCachePlan {
     pub(crate) table_level: u32,
     /// A key's low bit in the address.
     pub(crate) low_bit: u32,
+    /// Position of its level among the table's levels, ascending: those before it are read after a hit.
+    pub(crate) above: usize,
 }
 
 /// One data cache.
@@ -244,8 +250,6 @@ impl Plan {
         let routes = [Serves::Load, Serves::Store, Serves::Fetch]
             .map(|kind| [0, 1].map(|class| Route::new(machine, &tlbs, kind, class)));
 
-        let (fronts, front_sets) = fronts(&tlbs, &routes);
-
         let walk_caches: Vec<_> = machine.walk_caches.iter().map(|cache| WalkCachePlan::new(machine, cache)).collect();
         let of_stage = |stage: Stage| {
             let mut list: Vec<usize> = (0..walk_caches.len()).filter(|&i| walk_caches[i].stage == stage).collect();
@@ -269,38 +273,56 @@ impl Plan {
         let mut walk_route = serving(Serves::Load);
         walk_route.retain(|&i| machine.caches[i].level >= machine.walker.first_cache_level);
 
+        let narrow = format.address_bits() <= 32;
+        let leaf_table = guest_levels[leaf_at[BASE]];
+        let leaf_table_shift = leaf_table.index_low_bit + leaf_table.index_bits;
+        let chunk_shift = huge.shift().min(leaf_table_shift).min(MAX_CHUNK_SHIFT);
+        let walk_memory_units = to_units(machine.walk_memory_cycles());
         let topology = machine.topology;
         let threads_per_socket = (topology.threads_per_core * topology.cores_per_socket) as usize;
         Ok(Self {
             format,
             address_mask: (1 << format.address_bits()) - 1,
-            kernel_bit: if format.address_bits() > 32 { 1 << (format.address_bits() - 1) } else { 0 },
+            kernel_bit: if narrow { 0 } else { 1 << (format.address_bits() - 1) },
             leaf_shift: [base.shift(), huge.shift()],
             leaf_at,
             guest_walk_caches: leaf_at.map(above),
             guest_fills,
             guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
-            host,
-            tlbs,
-            routes,
-            fronts,
-            front_sets,
-            narrow: format.address_bits() <= 32,
+            chunk_shift,
+            user_end: if narrow { crate::os::NARROW_KERNEL_START } else { 1 << (format.address_bits() - 1) },
+            coalesces: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0),
+            front_of: fronts(&routes),
+            same_first: std::array::from_fn(|a| {
+                let same = |b: usize| (0..CLASSES).all(|class| routes[a][class].first() == routes[b][class].first());
+                (0..KINDS).fold(0, |bits, b| bits | u8::from(same(b)) << b)
+            }),
+            alike_shift: [Serves::Load, Serves::Store, Serves::Fetch]
+                .map(|kind| serving(kind).first().map_or(BASE_SHIFT, |&i| caches[i].line_shift.min(BASE_SHIFT))),
+            walks_are_short: host.is_none()
+                && guest.len() <= MOST
+                && guest_levels.len() <= MOST
+                && guest.windows(2).all(|pair| walk_caches[pair[0]].table_level < walk_caches[pair[1]].table_level),
+            hw_tags: tlbs.iter().any(|tlb| tlb.hw_tag),
+            narrow,
             walk_caches,
             has_data_caches: !caches.is_empty(),
             data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
+            walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
             walk_route,
             caches,
             walks: walk_plan(setup)?,
             memory_units: to_units(machine.memory.cycles),
-            walk_memory_units: to_units(machine.walk_memory_cycles()),
+            walk_memory_units,
             base_units: to_units(machine.walker.base_cycles),
             switch_units: to_units(machine.context_switch.cycles),
             threads_per_core: topology.threads_per_core as usize,
             threads_per_socket,
             hw_threads: threads_per_socket * topology.sockets as usize,
-            number_bits: format.address_bits() - BASE_SHIFT,
             guest_levels,
+            host,
+            tlbs,
+            routes,
         })
     }
 
@@ -312,6 +334,23 @@ impl Plan {
         } else {
             addr >> 63 != 0
         }
+    }
+
+    /// Do all entries of a coalescing array that cover pages of one block have one distance to their frames?
+    pub(crate) fn blocks_keep_distance(&self, tlb: &TlbPlan) -> bool {
+        let run = self.guest_memory.run_shift(self.leaf_shift[BASE]);
+        // Without tag `global` kernel pages may stand beside pages of the process that have the same translated bits.
+        // Masks of longer blocks have more bits than fit beside a tag.
+        (tlb.global || self.narrow)
+            && tlb.coalesce_shift <= 5
+            && self.host.is_none()
+            && run.is_none_or(|run| run >= BASE_SHIFT + tlb.coalesce_shift)
+    }
+
+    /// Do the bytes of a chunk of this class follow each other in physical memory?
+    pub(crate) fn chunk_is_contiguous(&self, class: usize) -> bool {
+        let run = self.guest_memory.run_shift(self.leaf_shift[class]);
+        self.host.is_none() && run.is_none_or(|run| run >= self.chunk_shift)
     }
 
     /// Number of the instance that a hardware thread uses.
@@ -326,6 +365,8 @@ impl Plan {
 
 /// log2 of the smallest page of every format (4 KiB).
 pub(crate) const BASE_SHIFT: u32 = 12;
+/// log2 of the largest chunk: a tag has room for its pages.
+const MAX_CHUNK_SHIFT: u32 = 21;
 
 impl HostPlan {
     fn new(machine: &Machine, page_size: PageSize, memory: PhysicalMemory) -> Self {
@@ -374,6 +415,11 @@ impl TlbPlan {
 }
 
 impl Route {
+    /// Arrays of the first level; none if no level takes part.
+    pub(crate) fn first(&self) -> &[usize] {
+        self.levels.first().map_or(&[], |level| &level.arrays)
+    }
+
     fn new(machine: &Machine, tlbs: &[TlbPlan], kind: Serves, class: usize) -> Self {
         let mut numbers: Vec<u32> = machine.tlbs.iter().map(|tlb| tlb.level).collect();
         numbers.sort_unstable();
@@ -412,6 +458,7 @@ impl WalkCachePlan {
             stage: cache.stage,
             table_level: cache.table_level,
             low_bit,
+            above: format.levels().iter().filter(|level| level.level < cache.table_level).count(),
         }
     }
 }
@@ -432,24 +479,21 @@ impl CachePlan {
     }
 }
 
-/// Fronts of all routes, if no first level has several arrays and none has locks; and their sets.
-fn fronts(tlbs: &[TlbPlan], routes: &[[Route; CLASSES]; KINDS]) -> ([[Option<Front>; CLASSES]; KINDS], usize) {
-    let first_levels = || routes.iter().flatten().filter_map(|route| route.levels.first());
-    if first_levels().any(|level| level.arrays.len() > 1) || tlbs.iter().any(|tlb| !tlb.locks.is_empty()) {
-        return (Default::default(), 0);
-    }
-    let sets_before = |array: usize| tlbs[..array].iter().map(|tlb| tlb.shape.sets).sum();
-    let front = |route: &Route| {
-        let level = route.levels.first()?;
-        let array = level.arrays[0];
-        // As a later level of another kind its sets would change unseen.
-        let later = |route: &Route| route.levels.iter().skip(1).any(|level| level.arrays.contains(&array));
-        if routes.iter().flatten().any(later) {
-            return None;
-        }
-        Some(Front { array, shift: level.shift, first_set: sets_before(array) })
+/// By kind: the first kind that shares its group. Two kinds are in one group if one's accesses may change the other's
+/// first level.
+fn fronts(routes: &[[Route; CLASSES]; KINDS]) -> [usize; KINDS] {
+    let changes = |a: usize, b: usize| {
+        let all = || routes[a].iter().flat_map(|route| &route.levels).flat_map(|level| &level.arrays);
+        routes[b].iter().any(|route| route.first().iter().any(|array| all().any(|other| other == array)))
     };
-    (std::array::from_fn(|kind| std::array::from_fn(|class| front(&routes[kind][class]))), sets_before(tlbs.len()))
+    let mut front_of = std::array::from_fn(|kind| kind);
+    for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+        if changes(a, b) || changes(b, a) {
+            let (low, high) = (front_of[a].min(front_of[b]), front_of[a].max(front_of[b]));
+            front_of.iter_mut().filter(|front| **front == high).for_each(|front| *front = low);
+        }
+    }
+    front_of
 }
 
 /// Position of the level that ends a walk for a leaf of this size.

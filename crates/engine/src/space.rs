@@ -100,6 +100,11 @@ impl Space {
         }
     }
 
+    /// Does a live allocation overlap this range?
+    pub(crate) fn has_object_in(&self, start: u64, end: u64) -> bool {
+        self.allocations.range(..end).next_back().is_some_and(|(&first, &(len, _))| start < first.saturating_add(len))
+    }
+
     /// The size class of the page at `va`, deciding it if this is the first touch.
     #[inline]
     pub(crate) fn class_at(&mut self, va: u64, policy: &PagePolicy, huge_shift: u32) -> usize {

@@ -4,9 +4,12 @@ use lookaside_machine::{Stage, TableLevel};
 
 use crate::counts::Counts;
 use crate::fasthash::{spread, FastSet};
+use crate::lru::Access;
 use crate::os::{entry_prefix, table_prefix, PhysicalMemory, HOST_SPACE};
-use crate::parts::{Parts, Slots};
+use crate::parts::{Cache, Parts};
+use crate::places::WalkPlace;
 use crate::plan::{HostPlan, Plan, WalkPlan};
+use crate::slots::Slots;
 use crate::trace_hook::{Reference, Tracer};
 
 /// What one walk came to.
@@ -65,8 +68,10 @@ impl<T: Tracer> Walker<'_, T> {
         let mut at = plan.guest_levels.len();
         for &number in &plan.guest_walk_caches[class] {
             let cache = &plan.walk_caches[number];
-            if self.ask(number, id, va >> cache.low_bit) {
-                at = plan.guest_levels.iter().take_while(|level| level.level < cache.table_level).count();
+            let prefix = va >> cache.low_bit;
+            let tag = self.parts.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
+            if self.ask(number, prefix, tag.into()) {
+                at = cache.above;
                 break;
             }
         }
@@ -83,8 +88,11 @@ impl<T: Tracer> Walker<'_, T> {
             }
             if position > plan.leaf_at[class] {
                 for &number in &plan.guest_fills[position] {
+                    let prefix = entry_prefix(level, va);
+                    let chunk = prefix << plan.walk_caches[number].low_bit >> plan.chunk_shift;
+                    let tag = self.parts.tags.of_chunk(id, chunk);
                     let slot = self.of.slots.walk_caches[number];
-                    self.parts.walk_caches[slot].fill_prefix(id, entry_prefix(level, va));
+                    self.parts.walk_caches[slot].fill(prefix, tag.into());
                 }
             }
         }
@@ -99,11 +107,12 @@ impl<T: Tracer> Walker<'_, T> {
         let mut at = host.levels.len();
         for &number in &host.walk_caches {
             let cache = &self.plan.walk_caches[number];
-            if self.ask(number, 0, guest >> cache.low_bit) {
+            let prefix = guest >> cache.low_bit;
+            if self.ask(number, prefix, prefix) {
                 if cache.table_level == 1 {
                     return physical;
                 }
-                at = host.levels.iter().take_while(|level| level.level < cache.table_level).count();
+                at = cache.above;
                 break;
             }
         }
@@ -115,21 +124,22 @@ impl<T: Tracer> Walker<'_, T> {
             if position > host.leaf_at {
                 for &number in &host.fills[position] {
                     let slot = self.of.slots.walk_caches[number];
-                    self.parts.walk_caches[slot].fill_prefix(0, entry_prefix(level, guest));
+                    let prefix = entry_prefix(level, guest);
+                    self.parts.walk_caches[slot].fill(prefix, prefix);
                 }
             }
         }
         for &number in &host.translation_fills {
             let slot = self.of.slots.walk_caches[number];
-            self.parts.walk_caches[slot].fill_prefix(0, guest >> host.page_shift);
+            self.parts.walk_caches[slot].fill(guest >> host.page_shift, guest >> host.page_shift);
         }
         physical
     }
 
     /// Asks one walk cache.
-    fn ask(&mut self, number: usize, id: u64, prefix: u64) -> bool {
+    fn ask(&mut self, number: usize, prefix: u64, key: u64) -> bool {
         let slot = self.of.slots.walk_caches[number];
-        let hit = self.parts.walk_caches[slot].access_prefix(id, prefix);
+        let hit = self.parts.walk_caches[slot].access(prefix, key);
         let (lookups, hits) = &mut self.counts.walk_caches[number][self.of.side];
         *lookups += 1;
         if hit {
@@ -149,7 +159,7 @@ impl<T: Tracer> Walker<'_, T> {
                 Some(number)
             }
             _ => {
-                let position = serve(plan, self.parts, self.of.slots, &plan.walk_route, physical);
+                let position = serve(&mut self.parts.caches, &self.of.slots.walk_route, physical);
                 self.counts.walk_served[self.of.side][position] += 1;
                 let server = plan.walk_route.get(position).copied();
                 self.walk.units += server.map_or(plan.walk_memory_units, |number| plan.caches[number].hit_units);
@@ -163,23 +173,69 @@ impl<T: Tracer> Walker<'_, T> {
     }
 }
 
-/// Asks the caches of a route in turn for a line; fills those that had it not. The server's position
-/// in the route; its length = memory.
+/// [`walk`] of one stage for a page of the run's own space, with what is known of its chunk.
 #[inline]
-pub(crate) fn serve(plan: &Plan, parts: &mut Parts, slots: &Slots, route: &[usize], physical: u64) -> usize {
-    let hit = route.iter().position(|&number| {
-        let cache = &mut parts.caches[slots.caches[number]];
-        cache.access_or_fill_line(physical >> plan.caches[number].line_shift)
-    });
-    hit.unwrap_or(route.len())
+pub(crate) fn walk_in_place(
+    plan: &Plan,
+    parts: &mut Parts,
+    tables: &mut Tables,
+    counts: &mut Counts,
+    of: WalkFor<'_>,
+    place: &mut WalkPlace,
+) -> Walk {
+    let WalkFor { slots, side, space, va, class, .. } = of;
+    let mut walk = Walk { units: plan.base_units, ..Walk::default() };
+    let leaf_at = plan.leaf_at[class];
+    let mut at = plan.guest_levels.len();
+    for (&number, &tag) in plan.guest_walk_caches[class].iter().zip(&place.tags) {
+        let cache = &plan.walk_caches[number];
+        let instance = &mut parts.walk_caches[slots.walk_caches[number]];
+        // What misses is filled: the entry is read, since the walk begins above it.
+        let hit = instance.store.access_or_fill(instance.set_of(va >> cache.low_bit), tag.into()) == Access::Hit;
+        let (lookups, hits) = &mut counts.walk_caches[number][side];
+        *lookups += 1;
+        if hit {
+            *hits += 1;
+            walk.units += cache.hit_units;
+            at = cache.above;
+            break;
+        }
+    }
+    for position in (leaf_at..at).rev() {
+        counts.tables[side][position] += 1;
+        let level = &plan.guest_levels[position];
+        let index = va >> level.index_low_bit & ((1 << level.index_bits) - 1);
+        let within = index * u64::from(level.entry_bytes);
+        if place.known >> position & 1 == 0 {
+            let entry = tables.entry(&plan.guest_memory, space, level, va, Stage::Guest, counts);
+            place.known |= 1 << position;
+            place.tables[position] = entry - within;
+        }
+        walk.references += 1;
+        let physical = place.tables[position] + within;
+        match plan.walks {
+            WalkPlan::AlwaysAt(number) => walk.units += plan.caches[number].hit_units,
+            _ => {
+                let server = serve(&mut parts.caches, &slots.walk_route, physical);
+                counts.walk_served[side][server] += 1;
+                walk.units += plan.walk_units[server];
+                walk.references_memory += u64::from(server == slots.walk_route.len());
+            }
+        }
+    }
+    walk
 }
 
-/// Says that a line will be asked soon: large caches' sets lie far away in memory, and can come while a walk is made.
-#[inline]
-pub(crate) fn announce(plan: &Plan, parts: &Parts, slots: &Slots, route: &[usize], physical: u64) {
-    for &number in route {
-        parts.caches[slots.caches[number]].prefetch_line(physical >> plan.caches[number].line_shift);
+/// Asks the data caches of a route in turn for a byte's line; fills those that had it not. The server's position
+/// in the route; its length = memory.
+#[inline(always)]
+pub(crate) fn serve(caches: &mut [Cache], route: &[usize], physical: u64) -> usize {
+    for (position, &slot) in route.iter().enumerate() {
+        if caches[slot].access_or_fill(physical) {
+            return position;
+        }
     }
+    route.len()
 }
 
 /// Remembers where tables lie, and which guest tables were ever read.

@@ -1,0 +1,473 @@
+//! The short path of accesses: the rules of `engine.rs` for a process's own pages where no page is locked, with what
+//! does not change from access to access worked out before (`slots.rs`, `places.rs`).
+
+use std::ops::Range;
+
+use lookaside_trace::{Block, Kind};
+
+use crate::assoc::prefetch;
+use crate::counts::SIDE_OF;
+use crate::engine::{physical, Access, Engine, Run};
+use crate::lru::Access as Filled;
+use crate::pages::NONE;
+use crate::places::SCATTERED;
+use crate::plan::{WalkPlan, BASE, BASE_SHIFT, CLASSES, HUGE, KINDS};
+use crate::rows::RowCost;
+use crate::slots::{Way, WayArray, MAX_LEVELS};
+use crate::tlb::Wanted;
+use crate::trace_hook::Blind;
+use crate::walker::{serve, walk, walk_in_place, Walk, WalkFor};
+
+/// Bits of an address above those within a base page.
+const BASE_MASK: u64 = !((1 << BASE_SHIFT) - 1);
+
+/// Accesses that are alike: of one kind, to one page (and line, where data caches are asked).
+#[derive(Clone, Copy)]
+struct Alike {
+    addr: u64,
+    kind: usize,
+    ip: u64,
+    /// Recorded accesses.
+    count: u64,
+    /// Left-out repeats of all of them.
+    repeats: u64,
+}
+
+/// What the accesses of a group of kinds came to last: while it is the first array's last touched entry, another access
+/// to the page is a hit that changes nothing.
+#[derive(Clone, Copy)]
+struct Last {
+    /// Base page number; all ones = none.
+    page: u64,
+    kind: usize,
+    class: usize,
+    row: u32,
+    /// Physical address of the base page.
+    frame: u64,
+}
+
+const NOTHING: Last = Last { page: u64::MAX, kind: 0, class: 0, row: NONE, frame: 0 };
+
+/// Counts of one kind and class, by level.
+#[derive(Default)]
+struct Tally {
+    /// Accesses that hit there; those after the last level walked.
+    ends: [u64; MAX_LEVELS + 1],
+    /// In levels of one array: fills that threw an entry out, fills that only added a page to an entry.
+    evictions: [u64; MAX_LEVELS],
+    merges: [u64; MAX_LEVELS],
+    /// Hit costs after the first level, in levels of several arrays.
+    hit_units: u64,
+}
+
+/// Accesses ahead whose page's row is fetched, and whose row's number is: some hundred nanoseconds of work.
+const AHEAD: usize = 8;
+const FAR_AHEAD: usize = 16;
+
+impl Engine {
+    pub(crate) fn accesses_fast<const ROWS: bool>(&mut self, block: &Block, range: Range<usize>, run: &Run) {
+        let plan = &*run.plan;
+        let slots = &*run.slots;
+        let addrs = &block.addr[..range.end];
+        let kinds = &block.kind[..range.end];
+        self.places.begin(run.space, run.hw);
+        let mut last = [NOTHING; KINDS];
+        let mut tallies: [[Tally; CLASSES]; KINDS] = Default::default();
+        let mut user_end = if self.marks_every_access { 0 } else { plan.user_end };
+        let mut next = range.start;
+        while next < addrs.len() {
+            let first = next;
+            let (addr, kind_number) = (addrs[first], kinds[first]);
+            let kind = kind_number as usize;
+            let alike_shift = plan.alike_shift[kind];
+            next += 1;
+            while next < addrs.len() && (addrs[next] ^ addr) >> alike_shift == 0 && kinds[next] == kind_number {
+                next += 1;
+            }
+            let count = (next - first) as u64;
+            let repeats = if block.repeat.is_empty() { 0 } else { repeats_of(block, first..next) };
+            if ROWS {
+                self.fetch_rows(run, addrs, next);
+            }
+
+            let front = plan.front_of[kind];
+            let known = &last[front];
+            if known.page == addr >> BASE_SHIFT && plan.same_first[kind] >> known.kind & 1 == 1 {
+                let Last { class, row, frame, .. } = *known;
+                tallies[kind][class].ends[0] += count;
+                if ROWS {
+                    self.rows.pages[row as usize].accesses += count + repeats;
+                }
+                if plan.has_data_caches {
+                    self.data_accesses(run, kind, frame | addr & !BASE_MASK, count);
+                }
+                if repeats > 0 {
+                    let array = plan.routes[kind][class].first().first();
+                    self.count_repeats(kind, class, repeats, array.map(|&array| (array, false)));
+                }
+                continue;
+            }
+
+            let mut way = None;
+            let mut at = 0;
+            if addr < user_end {
+                let is_known;
+                (at, is_known) = self.places.find(addr >> plan.chunk_shift);
+                if !is_known {
+                    self.learn(run, at, addr);
+                }
+                way = slots.ways[kind][usize::from(self.places.at(at).class)].as_ref();
+            }
+            let Some(way) = way else {
+                self.by_all_rules::<ROWS>(run, block, first..next);
+                if self.marks_every_access {
+                    user_end = 0;
+                }
+                last = [NOTHING; KINDS];
+                continue;
+            };
+            let class = usize::from(self.places.at(at).class);
+            let tally = &mut tallies[kind][class];
+            let mut alike = Alike { addr, kind, ip: 0, count, repeats };
+            if ROWS || plan.has_data_caches || !way.is_plain {
+                alike.ip = block.ip.get(first).copied().unwrap_or(0);
+                last[front] = self.alike::<ROWS>(run, alike, at, way, tally);
+            } else {
+                last[front] = self.totals_alike(run, alike, at, way, tally);
+            }
+        }
+        self.add_tallies(run, &tallies);
+    }
+
+    /// [`Self::alike`] of accesses whose translation alone is counted, in plain arrays.
+    #[inline(always)]
+    fn totals_alike(&mut self, run: &Run, alike: Alike, at: usize, way: &Way, tally: &mut Tally) -> Last {
+        let (va, kind) = (alike.addr, alike.kind);
+        let place = self.places.at(at);
+        let class = usize::from(place.class);
+        let mut end = way.plain.len();
+        for (level, array) in way.plain.iter().enumerate() {
+            let set = array.index.set_of(va >> array.naming.set_shift);
+            let tag = array.naming.tag(place.tags[array.name], va);
+            match self.parts.tlbs[array.slot].access_or_fill_page(set, tag) {
+                Filled::Hit => {
+                    end = level;
+                    break;
+                }
+                filled => tally.evictions[level] += u64::from(filled == Filled::Evicted),
+            }
+        }
+        tally.ends[end] += 1;
+        tally.ends[0] += alike.count - 1;
+        if end == way.plain.len() {
+            self.touch(run, at, va, class);
+            if run.plan.walks != WalkPlan::CountOnly {
+                self.walk(run, at, va, kind, class);
+            }
+        }
+        if alike.repeats > 0 {
+            self.count_repeats(kind, class, alike.repeats, Some((way.plain[0].array, false)));
+        }
+        Last { page: va >> BASE_SHIFT, kind, class, row: NONE, frame: 0 }
+    }
+
+    /// Accesses that may not be to the first level's last page; says what is known of it for the next.
+    fn alike<const ROWS: bool>(&mut self, run: &Run, alike: Alike, at: usize, way: &Way, tally: &mut Tally) -> Last {
+        let plan = &*run.plan;
+        let (va, kind) = (alike.addr, alike.kind);
+        let place = self.places.at(at);
+        let (class, has_objects) = (usize::from(place.class), place.has_objects);
+        let mut frame = 0;
+        if plan.has_data_caches {
+            frame = BASE_MASK
+                & match place.frame {
+                    SCATTERED => physical(plan, &self.spaces[run.space], va, class),
+                    first => first + (va & ((1 << plan.chunk_shift) - 1)),
+                };
+            for &slot in &run.slots.far_route[kind] {
+                self.parts.caches[slot].prefetch(frame | va & !BASE_MASK);
+            }
+        }
+        let mut row = NONE;
+        if ROWS {
+            row = self.row(run, at, va, class);
+        }
+        if way.coalesces {
+            self.touch(run, at, va, class);
+        }
+
+        let mut end = way.levels.len();
+        let mut hit_units = 0;
+        // Where the page is in the first level afterwards, if that has several arrays.
+        let mut holder = None;
+        for (level, arrays) in way.levels.iter().enumerate() {
+            let filled = match (&arrays[..], way.is_plain) {
+                ([array], true) => {
+                    let place = self.places.at(at);
+                    let set = array.index.set_of(va >> array.naming.set_shift);
+                    let tag = array.naming.tag(place.tags[array.name], va);
+                    hit_units = array.hit_units;
+                    match self.parts.tlbs[array.slot].access_or_fill_page(set, tag) {
+                        Filled::Hit => None,
+                        filled => Some(filled),
+                    }
+                }
+                ([array], false) => {
+                    hit_units = array.hit_units;
+                    self.ask_array(run, at, array, va)
+                }
+                (several, _) => {
+                    let (array, hit) = self.ask_arrays(run, at, several, va, (kind, class));
+                    hit_units = array.hit_units;
+                    tally.hit_units = tally.hit_units.saturating_add(if hit && level > 0 { hit_units } else { 0 });
+                    if level == 0 {
+                        holder = Some(array.array);
+                    }
+                    (!hit).then_some(Filled::New)
+                }
+            };
+            match filled {
+                None => {
+                    end = level;
+                    break;
+                }
+                Some(Filled::New) => {}
+                Some(Filled::Evicted) => tally.evictions[level] += 1,
+                Some(Filled::Hit) => tally.merges[level] += 1,
+            }
+        }
+        tally.ends[end] += 1;
+        let more = alike.count - 1;
+        tally.ends[0] += more;
+        if let Some(holder) = holder {
+            self.counts.tlbs[holder].hits[kind][class] += more;
+        }
+
+        let mut cost = RowCost { l1_misses: u64::from(end > 0), ..RowCost::default() };
+        if end < way.levels.len() {
+            cost.hit_units = hit_units;
+        } else {
+            cost.walks = 1;
+            if !way.coalesces {
+                self.touch(run, at, va, class);
+            }
+            if plan.walks != WalkPlan::CountOnly {
+                let walk = self.walk(run, at, va, kind, class);
+                cost.walk_references = walk.references;
+                cost.walk_references_memory = walk.references_memory;
+                cost.walk_units = walk.units;
+            }
+        }
+        if alike.repeats > 0 {
+            let holder = holder.unwrap_or(way.levels[0][0].array);
+            self.count_repeats(kind, class, alike.repeats, Some((holder, false)));
+        }
+        if plan.has_data_caches {
+            self.data_accesses(run, kind, frame | va & !BASE_MASK, alike.count);
+        }
+        if ROWS {
+            let page = &mut self.rows.pages[row as usize];
+            page.accesses += alike.count + alike.repeats;
+            if end > 0 {
+                page.cost.add(&cost);
+                let ip = if kind == Kind::Fetch as usize { va } else { alike.ip };
+                self.rows.charge_ip(run.process, ip, &cost);
+                if has_objects {
+                    self.rows.charge_object(&self.spaces[run.space], va, &cost);
+                }
+            }
+        }
+        match &way.levels[0][..] {
+            [_] => Last { page: va >> BASE_SHIFT, kind, class, row, frame },
+            _ => NOTHING,
+        }
+    }
+
+    /// Asks the one array of a level: `None` if it has the page, else how it was filled.
+    #[inline]
+    fn ask_array(&mut self, run: &Run, at: usize, array: &WayArray, va: u64) -> Option<Filled> {
+        let wanted = self.wanted(at, array, va);
+        if self.parts.tlbs[array.slot].access(&wanted) {
+            return None;
+        }
+        let place = self.places.at(at);
+        let mask = if array.coalesces && usize::from(place.class) == BASE {
+            let pages = &self.spaces[run.space].pages;
+            pages.touched_in_block(place.pages as usize, va, array.naming.block())
+        } else {
+            wanted.bit
+        };
+        Some(self.parts.tlbs[array.slot].fill(&wanted, mask, 0))
+    }
+
+    /// Asks the several arrays of a level, fills one if none has the page, and counts what that did: the array that has
+    /// it now, and whether it had it before.
+    #[inline]
+    fn ask_arrays<'a>(
+        &mut self,
+        run: &Run,
+        at: usize,
+        arrays: &'a [WayArray],
+        va: u64,
+        (kind, class): (usize, usize),
+    ) -> (&'a WayArray, bool) {
+        for array in arrays {
+            let wanted = self.wanted(at, array, va);
+            if self.parts.tlbs[array.slot].access(&wanted) {
+                self.counts.tlbs[array.array].hits[kind][class] += 1;
+                return (array, true);
+            }
+        }
+        let rotation = &mut self.parts.tlbs[arrays[0].slot].rotation;
+        let array = &arrays[(*rotation % arrays.len() as u64) as usize];
+        *rotation += 1;
+        // Asked a second time, which changes nothing.
+        let filled = self.ask_array(run, at, array, va);
+        let tally = &mut self.counts.tlbs[array.array];
+        tally.fills += u64::from(filled != Some(Filled::Hit));
+        tally.evictions += u64::from(filled == Some(Filled::Evicted));
+        (array, false)
+    }
+
+    /// What to look for in an array.
+    #[inline(always)]
+    fn wanted(&self, at: usize, array: &WayArray, va: u64) -> Wanted {
+        Wanted {
+            set: array.index.set_of(va >> array.naming.set_shift),
+            tag: array.naming.tag(self.places.at(at).tags[array.name], va),
+            bit: array.naming.bit(va),
+        }
+    }
+
+    /// Brings nearer what the accesses a little later will need of their rows, if they are of known chunks.
+    #[inline(always)]
+    fn fetch_rows(&self, run: &Run, addrs: &[u64], next: usize) {
+        let known = |addr: u64| {
+            let (at, is_known) = self.places.find(addr >> run.plan.chunk_shift);
+            (is_known && addr < run.plan.user_end).then(|| self.places.at(at)).filter(|p| usize::from(p.class) == BASE)
+        };
+        let pages = &self.spaces[run.space].pages;
+        if let Some((place, addr)) = addrs.get(next + FAR_AHEAD).and_then(|&addr| Some((known(addr)?, addr))) {
+            pages.prefetch_row_number(place.pages as usize, addr);
+        }
+        if let Some((place, addr)) = addrs.get(next + AHEAD).and_then(|&addr| Some((known(addr)?, addr))) {
+            if let Some(row) = pages.live_row(place.pages as usize, addr) {
+                prefetch(&self.rows.pages, row as usize);
+            }
+        }
+    }
+
+    /// The page's row.
+    #[inline(always)]
+    fn row(&mut self, run: &Run, at: usize, va: u64, class: usize) -> u32 {
+        let place = self.places.at(at);
+        let known = if class == BASE {
+            self.spaces[run.space].pages.live_row(place.pages as usize, va)
+        } else {
+            (place.huge_row != NONE).then_some(place.huge_row)
+        };
+        known.unwrap_or_else(|| {
+            let shift = run.plan.leaf_shift[class];
+            let row = self.rows.page(&mut self.spaces, run.space, va, class, shift) as u32;
+            self.places.at_mut(at).huge_row = row;
+            row
+        })
+    }
+
+    /// Sets the page's touched mark.
+    #[inline(always)]
+    fn touch(&mut self, run: &Run, at: usize, va: u64, class: usize) {
+        let place = self.places.at_mut(at);
+        let pages = &mut self.spaces[run.space].pages;
+        if class == BASE {
+            pages.touch_base(place.pages as usize, va);
+        } else if !place.huge_is_touched {
+            place.huge_is_touched = true;
+            pages.touch(va, HUGE);
+        }
+    }
+
+    /// The walk of an access that missed every level, charged to its thread.
+    fn walk(&mut self, run: &Run, at: usize, va: u64, kind: usize, class: usize) -> Walk {
+        let plan = &*run.plan;
+        let space = self.spaces[run.space].number;
+        let of = WalkFor { slots: &run.slots, side: SIDE_OF[kind], space, id: run.id, va, class };
+        let (parts, tables, counts) = (&mut self.parts, &mut self.tables, &mut self.counts);
+        let walk = if plan.walks_are_short {
+            walk_in_place(plan, parts, tables, counts, of, self.places.walk_at(at))
+        } else {
+            walk(plan, parts, tables, counts, &mut Blind, of)
+        };
+        self.threads[run.thread].cost.add(&RowCost {
+            walk_references: walk.references,
+            walk_references_memory: walk.references_memory,
+            walk_units: walk.units,
+            ..RowCost::default()
+        });
+        walk
+    }
+
+    /// Accesses to one line, after their translation.
+    #[inline(always)]
+    fn data_accesses(&mut self, run: &Run, kind: usize, physical: u64, count: u64) {
+        let route = &run.slots.data_route[kind];
+        if !route.is_empty() {
+            let position = serve(&mut self.parts.caches, route, physical);
+            self.counts.data_served[kind][position] += 1;
+            // The first of them has left the line in the first cache.
+            self.counts.data_served[kind][0] += count - 1;
+        }
+    }
+
+    /// Works out a chunk.
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, run: &Run, at: usize, va: u64) {
+        let space = &mut self.spaces[run.space];
+        self.places.learn(at, &self.setup, &mut self.parts, space, run, va);
+    }
+
+    /// Accesses off the short path.
+    #[cold]
+    #[inline(never)]
+    fn by_all_rules<const ROWS: bool>(&mut self, run: &Run, block: &Block, range: Range<usize>) {
+        for i in range {
+            self.access::<ROWS, _>(run, Access::of(block, i), &mut Blind);
+        }
+    }
+
+    /// Adds what was counted in a run.
+    fn add_tallies(&mut self, run: &Run, tallies: &[[Tally; CLASSES]; KINDS]) {
+        let mut sum = RowCost::default();
+        for (kind, by_class) in tallies.iter().enumerate() {
+            for (class, tally) in by_class.iter().enumerate().filter(|(_, tally)| tally.ends != [0; MAX_LEVELS + 1]) {
+                let levels = &run.plan.routes[kind][class].levels;
+                let mut reached: u64 = tally.ends.iter().sum();
+                sum.l1_misses += reached - tally.ends[0];
+                sum.walks += tally.ends[levels.len()];
+                sum.hit_units = sum.hit_units.saturating_add(tally.hit_units);
+                for (at, level) in levels.iter().enumerate() {
+                    self.counts.reached[kind][class][at] += reached;
+                    let hits = tally.ends[at];
+                    reached -= hits;
+                    let [array] = level.arrays[..] else { continue };
+                    let counts = &mut self.counts.tlbs[array];
+                    counts.hits[kind][class] += hits;
+                    counts.fills += reached - tally.merges[at];
+                    counts.evictions += tally.evictions[at];
+                    if at > 0 {
+                        let units = run.plan.tlbs[array].hit_units.saturating_mul(hits);
+                        sum.hit_units = sum.hit_units.saturating_add(units);
+                    }
+                }
+                self.counts.reached[kind][class][levels.len()] += reached;
+            }
+        }
+        self.threads[run.thread].cost.add(&sum);
+    }
+}
+
+/// Left-out repeats of some accesses.
+fn repeats_of(block: &Block, range: Range<usize>) -> u64 {
+    range.map(|i| u64::from(block.repeat.get(i).copied().unwrap_or(0))).sum()
+}

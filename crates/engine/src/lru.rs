@@ -1,0 +1,489 @@
+//! Sets of ways under LRU, kept in the order of their use: the most recent first, invalid ways last.
+//!
+//! Which way a page stands in makes no difference under LRU, so there are no way numbers and no state of a policy
+//! beside the tags: a hit moves the lanes before it back by one, a fill moves all of them.
+
+use crate::lanes::{Lanes, LANES};
+
+/// Tag of an invalid way; no caller makes it (with second words: none whose second word is all ones too).
+const EMPTY: u32 = u32::MAX;
+
+/// Most ways of a set: beyond, moving them costs more than a list would.
+pub(crate) const MAX_WAYS: usize = 64;
+
+/// Sets of at most [`MAX_WAYS`] ways.
+#[derive(Clone, Debug)]
+pub(crate) struct LruSets {
+    form: Form,
+    sets: usize,
+    ends: Ends,
+}
+
+/// The sets, by the vectors that hold the tags of one.
+#[derive(Clone, Debug)]
+enum Form {
+    One(Vec<[Lanes; 1]>),
+    Two(Vec<[Lanes; 2]>),
+    Three(Vec<[Lanes; 3]>),
+    Four(Vec<[Lanes; 4]>),
+    Many(Vec<Lanes>, usize),
+    /// With a second word to each tag, in vectors after the tags'.
+    OneWide(Vec<[[Lanes; 1]; 2]>),
+    TwoWide(Vec<[[Lanes; 2]; 2]>),
+    ThreeWide(Vec<[[Lanes; 3]; 2]>),
+    FourWide(Vec<[[Lanes; 4]; 2]>),
+    ManyWide(Vec<Lanes>, usize),
+}
+
+/// Where a set ends.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    last_way: u32,
+    /// All bits of the last vector's lanes that are no ways.
+    beyond: Lanes,
+}
+
+/// What asking and filling at once came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It was there.
+    Hit,
+    /// It is now, in an invalid way.
+    New,
+    /// It is now, in place of another.
+    Evicted,
+}
+
+impl LruSets {
+    /// Empty sets; `second_words` beside the tags or not.
+    pub(crate) fn new(sets: usize, ways: usize, second_words: bool) -> Self {
+        let vectors = ways.div_ceil(LANES);
+        let e = Lanes::splat(EMPTY);
+        let form = match (vectors, second_words) {
+            (1, false) => Form::One(vec![[e; 1]; sets]),
+            (2, false) => Form::Two(vec![[e; 2]; sets]),
+            (3, false) => Form::Three(vec![[e; 3]; sets]),
+            (4, false) => Form::Four(vec![[e; 4]; sets]),
+            (_, false) => Form::Many(vec![e; sets * vectors], vectors),
+            (1, true) => Form::OneWide(vec![[[e; 1]; 2]; sets]),
+            (2, true) => Form::TwoWide(vec![[[e; 2]; 2]; sets]),
+            (3, true) => Form::ThreeWide(vec![[[e; 3]; 2]; sets]),
+            (4, true) => Form::FourWide(vec![[[e; 4]; 2]; sets]),
+            (_, true) => Form::ManyWide(vec![e; 2 * sets * vectors], vectors),
+        };
+        let ways_of_last = (ways - 1) % LANES + 1;
+        let beyond = Lanes::new(std::array::from_fn(|lane| if lane < ways_of_last { 0 } else { u32::MAX }));
+        Self { form, sets, ends: Ends { last_way: (ways - 1) as u32, beyond } }
+    }
+
+    /// Asks a set for a tag, and fills it if it is not there. For sets without second words.
+    #[inline(always)]
+    pub(crate) fn access_or_fill(&mut self, set: usize, tag: u32) -> Access {
+        let ends = self.ends;
+        match &mut self.form {
+            Form::One(sets) => few(&mut sets[set], tag, ends),
+            Form::Two(sets) => few(&mut sets[set], tag, ends),
+            Form::Three(sets) => few(&mut sets[set], tag, ends),
+            Form::Four(sets) => few(&mut sets[set], tag, ends),
+            Form::Many(lanes, vectors) => many(&mut lanes[set * *vectors..][..*vectors], tag, ends),
+            _ => self.access_or_fill_wide(set, tag, 0),
+        }
+    }
+
+    /// As [`Self::access_or_fill`], by tag and second word together.
+    #[inline(always)]
+    pub(crate) fn access_or_fill_wide(&mut self, set: usize, tag: u32, second: u32) -> Access {
+        let ends = self.ends;
+        match &mut self.form {
+            Form::OneWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
+            Form::TwoWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
+            Form::ThreeWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
+            Form::FourWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
+            _ => self.access_or_fill_many_wide(set, tag, second),
+        }
+    }
+
+    #[inline(never)]
+    fn access_or_fill_many_wide(&mut self, set: usize, tag: u32, second: u32) -> Access {
+        if self.access_wide(set, tag, second) {
+            return Access::Hit;
+        }
+        let last = [0, 1].map(|plane| self.word(plane, set, self.ends.last_way));
+        self.put(set, self.ends.last_way, [tag, second]);
+        if last == [EMPTY; 2] {
+            Access::New
+        } else {
+            Access::Evicted
+        }
+    }
+
+    /// Asks a set for a tag.
+    #[inline]
+    pub(crate) fn access(&mut self, set: usize, tag: u32) -> bool {
+        let position = self.position(set, tag, |_, _| true);
+        if let Some(position) = position.filter(|&position| position > 0) {
+            self.put(set, position, [tag, 0]);
+        }
+        position.is_some()
+    }
+
+    /// As [`Self::access`], by tag and second word together.
+    #[inline]
+    pub(crate) fn access_wide(&mut self, set: usize, tag: u32, second: u32) -> bool {
+        let position = self.position(set, tag, |sets, position| sets.word(1, set, position) == second);
+        if let Some(position) = position.filter(|&position| position > 0) {
+            self.put(set, position, [tag, second]);
+        }
+        position.is_some()
+    }
+
+    /// Asks for a tag whose second word has this bit.
+    #[inline]
+    pub(crate) fn access_masked(&mut self, set: usize, tag: u32, bit: u32) -> bool {
+        let Some(position) = self.position(set, tag, |_, _| true) else { return false };
+        let mask = self.word(1, set, position);
+        if mask & bit != 0 && position > 0 {
+            self.put(set, position, [tag, mask]);
+        }
+        mask & bit != 0
+    }
+
+    /// Adds bits to the second word of a tag that is there, and moves it to the front: `Hit`; or fills it.
+    #[inline]
+    pub(crate) fn fill_masked(&mut self, set: usize, tag: u32, bits: u32) -> Access {
+        let (position, bits, result) = match self.position(set, tag, |_, _| true) {
+            Some(position) => (position, bits | self.word(1, set, position), Access::Hit),
+            None if self.word(0, set, self.ends.last_way) == EMPTY => (self.ends.last_way, bits, Access::New),
+            None => (self.ends.last_way, bits, Access::Evicted),
+        };
+        self.put(set, position, [tag, bits]);
+        result
+    }
+
+    /// First way of the set that bears the tag and that the predicate takes.
+    #[inline(always)]
+    fn position(&self, set: usize, tag: u32, takes: impl Fn(&Self, u32) -> bool) -> Option<u32> {
+        let wanted = Lanes::splat(tag);
+        for (i, lanes) in self.plane(0, set).iter().enumerate() {
+            let mut found = lanes.equal(wanted);
+            while found != 0 {
+                let position = (LANES * i) as u32 + found.trailing_zeros();
+                if takes(self, position) {
+                    return Some(position);
+                }
+                found &= found - 1;
+            }
+        }
+        None
+    }
+
+    /// Moves the ways before `position` back by one over it, and puts these words in front.
+    #[inline(always)]
+    fn put(&mut self, set: usize, position: u32, words: [u32; 2]) {
+        for (plane, &word) in words.iter().enumerate().take(self.planes()) {
+            let mut before = Lanes::splat(word);
+            for (i, lanes) in self.plane_mut(plane, set).iter_mut().enumerate() {
+                let old = *lanes;
+                *lanes = Lanes::select(up_to(position, i), old.moved_up(before), old);
+                before = old;
+            }
+        }
+    }
+
+    /// 1, or 2 with second words.
+    fn planes(&self) -> usize {
+        match self.form {
+            Form::One(_) | Form::Two(_) | Form::Three(_) | Form::Four(_) | Form::Many(..) => 1,
+            Form::OneWide(_) | Form::TwoWide(_) | Form::ThreeWide(_) | Form::FourWide(_) | Form::ManyWide(..) => 2,
+        }
+    }
+
+    /// The tags (0) or second words (1) of a set.
+    #[inline(always)]
+    fn plane(&self, plane: usize, set: usize) -> &[Lanes] {
+        match &self.form {
+            Form::One(sets) => &sets[set],
+            Form::Two(sets) => &sets[set],
+            Form::Three(sets) => &sets[set],
+            Form::Four(sets) => &sets[set],
+            Form::Many(lanes, vectors) => &lanes[set * vectors..][..*vectors],
+            Form::OneWide(sets) => &sets[set][plane],
+            Form::TwoWide(sets) => &sets[set][plane],
+            Form::ThreeWide(sets) => &sets[set][plane],
+            Form::FourWide(sets) => &sets[set][plane],
+            Form::ManyWide(lanes, vectors) => &lanes[(2 * set + plane) * vectors..][..*vectors],
+        }
+    }
+
+    #[inline(always)]
+    fn plane_mut(&mut self, plane: usize, set: usize) -> &mut [Lanes] {
+        match &mut self.form {
+            Form::One(sets) => &mut sets[set],
+            Form::Two(sets) => &mut sets[set],
+            Form::Three(sets) => &mut sets[set],
+            Form::Four(sets) => &mut sets[set],
+            Form::Many(lanes, vectors) => &mut lanes[set * *vectors..][..*vectors],
+            Form::OneWide(sets) => &mut sets[set][plane],
+            Form::TwoWide(sets) => &mut sets[set][plane],
+            Form::ThreeWide(sets) => &mut sets[set][plane],
+            Form::FourWide(sets) => &mut sets[set][plane],
+            Form::ManyWide(lanes, vectors) => &mut lanes[(2 * set + plane) * *vectors..][..*vectors],
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, plane: usize, set: usize, way: u32) -> u32 {
+        self.plane(plane, set)[way as usize / LANES].to_array()[way as usize % LANES]
+    }
+
+    /// Brings a set that will be asked soon nearer to the processor; changes nothing.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, set: usize) {
+        crate::assoc::prefetch(self.plane(0, set), 0);
+    }
+
+    /// Calls `keep` with tag and second word (0 in sets without) of each valid way, set by set and the most recent first,
+    /// and puts in its place the tag that it answers; `None` = invalid from now on. How many became so.
+    pub(crate) fn update(&mut self, mut keep: impl FnMut(u32, u32) -> Option<u32>) -> u64 {
+        let mut gone = 0;
+        let mut kept: [Vec<u32>; 2] = Default::default();
+        for set in 0..self.sets {
+            kept.iter_mut().for_each(Vec::clear);
+            self.for_each_of(set, |tag, second| match keep(tag, second) {
+                Some(tag) => {
+                    kept[0].push(tag);
+                    kept[1].push(second);
+                }
+                None => gone += 1,
+            });
+            for (plane, words) in kept.iter().enumerate().take(self.planes()) {
+                for (i, lanes) in self.plane_mut(plane, set).iter_mut().enumerate() {
+                    *lanes = Lanes::new(std::array::from_fn(|j| words.get(LANES * i + j).copied().unwrap_or(EMPTY)));
+                }
+            }
+        }
+        gone
+    }
+
+    /// Calls `f` with tag and second word (0 in sets without) of each valid way, set by set and the most recent first.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u32, u32)) {
+        for set in 0..self.sets {
+            self.for_each_of(set, &mut f);
+        }
+    }
+
+    fn for_each_of(&self, set: usize, mut f: impl FnMut(u32, u32)) {
+        let is_wide = self.planes() == 2;
+        for way in 0..=self.ends.last_way {
+            let tag = self.word(0, set, way);
+            let second = if is_wide { self.word(1, set, way) } else { 0 };
+            if tag != EMPTY || is_wide && second != EMPTY {
+                f(tag, second);
+            }
+        }
+    }
+}
+
+/// The lanes of vector `i` at or before a position.
+#[inline(always)]
+fn up_to(position: u32, i: usize) -> Lanes {
+    let at = (LANES * i) as u32;
+    Lanes::splat(position + 1).greater(Lanes::new([at, at + 1, at + 2, at + 3]))
+}
+
+/// Bits of the ways, in order, that bear a word.
+#[inline(always)]
+fn bearing<const V: usize>(set: &[Lanes; V], word: Lanes) -> u32 {
+    let mut found = 0;
+    for (i, lanes) in set.iter().enumerate() {
+        found |= lanes.equal(word) << (LANES * i);
+    }
+    found
+}
+
+/// Moves the ways before the first of `found` back by one over it, and puts a word in front.
+#[inline(always)]
+fn move_to_front<const V: usize>(set: &mut [Lanes; V], front: Lanes, found: u32) {
+    let position = found.trailing_zeros();
+    let mut before = front;
+    for (i, lanes) in set.iter_mut().enumerate() {
+        let old = *lanes;
+        *lanes = Lanes::select(up_to(position, i), old.moved_up(before), old);
+        before = old;
+    }
+}
+
+/// Moves all ways back by one, the last one out, and puts a word in front.
+#[inline(always)]
+fn push<const V: usize>(set: &mut [Lanes; V], front: Lanes, beyond: Lanes) {
+    let mut before = front;
+    for lanes in set.iter_mut() {
+        let old = *lanes;
+        *lanes = old.moved_up(before);
+        before = old;
+    }
+    set[V - 1] = set[V - 1].or(beyond);
+}
+
+/// [`LruSets::access_or_fill`] of a set of few vectors.
+#[inline(always)]
+fn few<const V: usize>(set: &mut [Lanes; V], tag: u32, ends: Ends) -> Access {
+    let front = Lanes::splat(tag);
+    let found = bearing(set, front);
+    if found == 0 {
+        let last = set[V - 1].equal(Lanes::splat(EMPTY)) >> (ends.last_way % LANES as u32) & 1;
+        push(set, front, ends.beyond);
+        return if last == 1 { Access::New } else { Access::Evicted };
+    }
+    if found & 1 == 0 {
+        move_to_front(set, front, found);
+    }
+    Access::Hit
+}
+
+/// [`LruSets::access_or_fill_wide`] of a set of few vectors.
+#[inline(always)]
+fn few_wide<const V: usize>(set: &mut [[Lanes; V]; 2], words: [u32; 2], ends: Ends) -> Access {
+    let fronts = words.map(Lanes::splat);
+    let found = bearing(&set[0], fronts[0]) & bearing(&set[1], fronts[1]);
+    if found == 0 {
+        let empty = Lanes::splat(EMPTY);
+        let last = (set[0][V - 1].equal(empty) & set[1][V - 1].equal(empty)) >> (ends.last_way % LANES as u32) & 1;
+        push(&mut set[0], fronts[0], ends.beyond);
+        push(&mut set[1], fronts[1], ends.beyond);
+        return if last == 1 { Access::New } else { Access::Evicted };
+    }
+    if found & 1 == 0 {
+        move_to_front(&mut set[0], fronts[0], found);
+        move_to_front(&mut set[1], fronts[1], found);
+    }
+    Access::Hit
+}
+
+/// [`LruSets::access_or_fill`] of a set of many vectors: it is seldom far back, so one pass moves while it looks.
+#[inline(never)]
+fn many(set: &mut [Lanes], tag: u32, ends: Ends) -> Access {
+    let front = Lanes::splat(tag);
+    let end = set.len() - 1;
+    let last = set[end].equal(Lanes::splat(EMPTY)) >> (ends.last_way % LANES as u32) & 1;
+    let mut before = front;
+    for (i, lanes) in set.iter_mut().enumerate() {
+        let old = *lanes;
+        let found = old.equal(front);
+        let moved = old.moved_up(before);
+        if found != 0 {
+            *lanes = Lanes::select(up_to((LANES * i) as u32 + found.trailing_zeros(), i), moved, old);
+            return Access::Hit;
+        }
+        *lanes = moved;
+        before = old;
+    }
+    set[end] = set[end].or(ends.beyond);
+    if last == 1 {
+        Access::New
+    } else {
+        Access::Evicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// One set as a list, the most recent first.
+    #[derive(Default)]
+    struct Slow(Vec<(u32, u32)>);
+
+    impl Slow {
+        fn access(&mut self, key: (u32, u32)) -> bool {
+            let at = self.0.iter().position(|&k| k == key);
+            if let Some(at) = at {
+                let key = self.0.remove(at);
+                self.0.insert(0, key);
+            }
+            at.is_some()
+        }
+
+        fn fill(&mut self, key: (u32, u32), ways: usize) -> Access {
+            self.0.insert(0, key);
+            if self.0.len() > ways {
+                self.0.pop();
+                return Access::Evicted;
+            }
+            Access::New
+        }
+
+        fn access_or_fill(&mut self, key: (u32, u32), ways: usize) -> Access {
+            if self.access(key) {
+                Access::Hit
+            } else {
+                self.fill(key, ways)
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn narrow_sets_are_lists(ways in 1..=MAX_WAYS, ops in vec((0..4u8, 0..2usize, 0..80u32), 0..600)) {
+            let mut fast = LruSets::new(2, ways, false);
+            let mut slow = [Slow::default(), Slow::default()];
+            for (op, set, tag) in ops {
+                match op {
+                    0 | 1 => {
+                        let expected = slow[set].access_or_fill((tag, 0), ways);
+                        prop_assert_eq!(fast.access_or_fill(set, tag), expected);
+                    }
+                    2 => prop_assert_eq!(fast.access(set, tag), slow[set].access((tag, 0))),
+                    _ => {
+                        let gone = fast.update(|t, _| (t % 7 != tag % 7).then_some(t));
+                        let before = slow[0].0.len() + slow[1].0.len();
+                        slow.iter_mut().for_each(|s| s.0.retain(|(t, _)| t % 7 != tag % 7));
+                        prop_assert_eq!(gone as usize, before - slow[0].0.len() - slow[1].0.len());
+                    }
+                }
+            }
+            let mut all = Vec::new();
+            fast.for_each(|tag, second| all.push((tag, second)));
+            prop_assert_eq!(&all, &slow.map(|s| s.0).concat());
+        }
+
+        #[test]
+        fn wide_sets_are_lists(ways in 1..=MAX_WAYS, ops in vec((0..2usize, 0..9u32, 0..9u32), 0..600)) {
+            let mut fast = LruSets::new(2, ways, true);
+            let mut slow = [Slow::default(), Slow::default()];
+            for (set, a, b) in ops {
+                // All ones in either word is a key like others.
+                let key = [a, b].map(|word| if word == 8 { u32::MAX - u32::from(a == b) } else { word });
+                let expected = slow[set].access_or_fill((key[0], key[1]), ways);
+                prop_assert_eq!(fast.access_or_fill_wide(set, key[0], key[1]), expected);
+            }
+        }
+
+        #[test]
+        fn masks_go_with_their_tags(ways in 1..=20usize, ops in vec((any::<bool>(), 0..24u32, 0..4u32), 0..400)) {
+            let mut fast = LruSets::new(1, ways, true);
+            let mut slow: Vec<(u32, u32)> = Vec::new();
+            for (fill, tag, bit) in ops {
+                let at = slow.iter().position(|(t, _)| *t == tag);
+                if fill {
+                    let (mask, expected) = match at {
+                        Some(at) => (slow.remove(at).1, Access::Hit),
+                        None if slow.len() < ways => (0, Access::New),
+                        None => { slow.pop(); (0, Access::Evicted) }
+                    };
+                    slow.insert(0, (tag, mask | 1 << bit));
+                    prop_assert_eq!(fast.fill_masked(0, tag, 1 << bit), expected);
+                } else {
+                    let at = at.filter(|&at| slow[at].1 >> bit & 1 == 1);
+                    if let Some(at) = at {
+                        let entry = slow.remove(at);
+                        slow.insert(0, entry);
+                    }
+                    prop_assert_eq!(fast.access_masked(0, tag, 1 << bit), at.is_some());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A set-associative (or fully associative) store of keys: what TLB arrays, walk caches and data caches have in
+//! common. Picks the form that suits the policy.
+
+use lookaside_machine::Replacement;
+
+use crate::assoc::{Assoc, Shape, EMPTY};
+use crate::lru::{Access, LruSets, MAX_WAYS};
+use crate::os::SplitMix64;
+
+/// Keys in sets of ways. A key is at most as wide as the store was made for, and never all ones.
+#[derive(Clone, Debug)]
+pub(crate) enum Store {
+    /// LRU, keys of 32 bits.
+    Narrow(LruSets),
+    /// LRU, keys of 64 bits.
+    Wide(LruSets),
+    /// Any other policy, or very many ways.
+    Any(Assoc),
+}
+
+impl Store {
+    /// An empty store of keys of so many bits.
+    pub(crate) fn new(shape: Shape, key_bits: u32, rng: SplitMix64) -> Self {
+        if shape.replacement != Replacement::Lru || shape.ways > MAX_WAYS {
+            Self::Any(Assoc::new(shape, rng))
+        } else if key_bits <= 32 {
+            Self::Narrow(LruSets::new(shape.sets, shape.ways, false))
+        } else {
+            Self::Wide(LruSets::new(shape.sets, shape.ways, true))
+        }
+    }
+
+    /// Is this key there? Touches it if so.
+    #[inline(always)]
+    pub(crate) fn access(&mut self, set: usize, key: u64) -> bool {
+        match self {
+            Self::Narrow(sets) => sets.access(set, key as u32),
+            Self::Wide(sets) => sets.access_wide(set, key as u32, (key >> 32) as u32),
+            Self::Any(assoc) => assoc.access(set, key),
+        }
+    }
+
+    /// Is this key there? Touches it if so, else fills it.
+    #[inline(always)]
+    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> Access {
+        match self {
+            Self::Narrow(sets) => sets.access_or_fill(set, key as u32),
+            Self::Wide(sets) => sets.access_or_fill_wide(set, key as u32, (key >> 32) as u32),
+            Self::Any(assoc) => {
+                if assoc.access(set, key) {
+                    Access::Hit
+                } else if assoc.fill(set, key).1 == EMPTY {
+                    Access::New
+                } else {
+                    Access::Evicted
+                }
+            }
+        }
+    }
+
+    /// Brings a set that will be asked soon nearer to the processor; changes nothing.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, set: usize) {
+        match self {
+            Self::Narrow(sets) | Self::Wide(sets) => sets.prefetch(set),
+            Self::Any(assoc) => assoc.prefetch(set),
+        }
+    }
+
+    /// Invalidates the keys that the predicate picks: how many.
+    pub(crate) fn invalidate(&mut self, mut picks: impl FnMut(u64) -> bool) -> u64 {
+        match self {
+            Self::Narrow(sets) => sets.update(|tag, _| (!picks(tag.into())).then_some(tag)),
+            Self::Wide(sets) => sets.update(|low, high| (!picks(wide(low, high))).then_some(low)),
+            Self::Any(assoc) => assoc.invalidate(|_, key| picks(key)),
+        }
+    }
+
+    /// Calls `f` with each key.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u64)) {
+        match self {
+            Self::Narrow(sets) => sets.for_each(|tag, _| f(tag.into())),
+            Self::Wide(sets) => sets.for_each(|low, high| f(wide(low, high))),
+            Self::Any(assoc) => assoc.keys().iter().filter(|&&key| key != EMPTY).for_each(|&key| f(key)),
+        }
+    }
+
+    /// Puts other keys in the place of those that are there, order and all.
+    pub(crate) fn rename(&mut self, mut name: impl FnMut(u32) -> u32) {
+        match self {
+            Self::Narrow(sets) | Self::Wide(sets) => {
+                sets.update(|tag, _| Some(name(tag)));
+            }
+            Self::Any(assoc) => assoc.rename(|key| name(key as u32).into()),
+        }
+    }
+}
+
+fn wide(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}

@@ -1,0 +1,264 @@
+//! One TLB array at work: what its entries are called, lookups and fills, coalesced blocks of pages.
+
+use lookaside_machine::Replacement;
+
+use crate::assoc::{Assoc, EMPTY};
+use crate::lru::{Access, LruSets, MAX_WAYS};
+use crate::os::SplitMix64;
+use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT, HUGE};
+use crate::store::Store;
+use crate::tags::{place_in_chunk, Tags, MAX_HOLDER, PLACE_BITS};
+
+/// The bit of a tag that tells pages of the array's other size from base pages.
+const OTHER_SIZE: u32 = 1 << (PLACE_BITS - 1);
+
+/// One TLB array instance.
+#[derive(Debug)]
+pub(crate) struct TlbInstance {
+    pub(crate) number: usize,
+    entries: Entries,
+    /// Fills shared out to the arrays beside this one.
+    pub(crate) rotation: u64,
+}
+
+#[derive(Debug)]
+enum Entries {
+    /// One page each.
+    Pages(Store),
+    /// LRU, a block of pages each that have one distance to their frames: the pages covered beside each tag.
+    Blocks(LruSets),
+    /// Blocks under any policy, or of pages that keep no common distance: covered pages and distance, by slot.
+    Scattered(Assoc, Vec<(u64, u64)>),
+}
+
+/// What an access looks for in one array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) set: usize,
+    pub(crate) tag: u32,
+    /// The page's bit in its block; 1 where the array does not coalesce it.
+    pub(crate) bit: u64,
+}
+
+impl TlbPlan {
+    /// Largest space id that an entry can be held under.
+    pub(crate) fn max_id(&self, plan: &Plan) -> u64 {
+        MAX_HOLDER / self.hw_factor(plan) - 1
+    }
+
+    fn hw_factor(&self, plan: &Plan) -> u64 {
+        if self.hw_tag {
+            plan.hw_threads as u64
+        } else {
+            1
+        }
+    }
+
+    /// Who holds an entry: the space, or the space on a hardware thread.
+    #[inline]
+    pub(crate) fn holder(&self, plan: &Plan, id: u64, hw: usize) -> u64 {
+        if self.hw_tag {
+            id * plan.hw_threads as u64 + hw as u64
+        } else {
+            id
+        }
+    }
+
+    /// Id of the space that an entry is held under.
+    pub(crate) fn id_of(&self, plan: &Plan, tags: &Tags, tag: u32) -> u64 {
+        tags.of(tag).0 / self.hw_factor(plan)
+    }
+
+    /// Does what an entry covers overlap these bytes?
+    pub(crate) fn overlaps(&self, plan: &Plan, tags: &Tags, tag: u32, mask: u64, (start, end): (u64, u64)) -> bool {
+        let (_, chunk) = tags.of(tag);
+        let place = place_in_chunk(tag);
+        let page_shift = self.entry_shift[if place & OTHER_SIZE == 0 { BASE } else { HUGE }].unwrap_or(BASE_SHIFT);
+        let block_shift = page_shift + self.block_shift(page_shift);
+        let first = (chunk << plan.chunk_shift) + (u64::from(place & !OTHER_SIZE) << block_shift);
+        let covers = |i: u64| {
+            let page = first + (i << page_shift);
+            mask >> i & 1 == 1 && page < end && start < page + (1 << page_shift)
+        };
+        first < end && start < first + (1 << block_shift) && (0..1 << (block_shift - page_shift)).any(covers)
+    }
+
+    /// log2 of the pages in an entry of this page size.
+    fn block_shift(&self, shift: u32) -> u32 {
+        if shift == BASE_SHIFT {
+            self.coalesce_shift
+        } else {
+            0
+        }
+    }
+
+    /// Does an entry of this page size stand for a block of pages?
+    pub(crate) fn coalesces(&self, shift: u32) -> bool {
+        self.block_shift(shift) > 0
+    }
+
+    /// How a page's tag comes from its address, for pages of `2^shift` bytes.
+    pub(crate) fn naming(&self, plan: &Plan, shift: u32) -> Naming {
+        let entry_shift = shift + self.block_shift(shift);
+        let other = if self.entry_shift[BASE] == Some(shift) { 0 } else { OTHER_SIZE };
+        Naming {
+            set_shift: shift + self.coalesce_shift,
+            shift: entry_shift,
+            within: if entry_shift > plan.chunk_shift { 0 } else { (1 << (plan.chunk_shift - entry_shift)) - 1 },
+            other,
+            page_shift: shift,
+            block: (1 << self.block_shift(shift)) - 1,
+        }
+    }
+
+    /// What to look for: the page of `2^shift` bytes at `va`, held by `holder`.
+    #[inline]
+    pub(crate) fn wanted(&self, plan: &Plan, tags: &mut Tags, holder: u64, va: u64, shift: u32) -> Wanted {
+        let naming = self.naming(plan, shift);
+        let chunk = tags.of_chunk(holder, naming.chunk(plan, va));
+        Wanted { set: self.index.set_of(va >> naming.set_shift), tag: naming.tag(chunk, va), bit: naming.bit(va) }
+    }
+}
+
+/// How the tag of a page comes from its address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Naming {
+    /// Shift that gives the number which the set index is applied to.
+    pub(crate) set_shift: u32,
+    shift: u32,
+    /// Bits of the entry's number within its chunk.
+    within: u32,
+    other: u32,
+    page_shift: u32,
+    /// Pages of a block less one.
+    block: u64,
+}
+
+impl Naming {
+    /// The chunk that the page is named by: that of its first byte.
+    pub(crate) fn chunk(&self, plan: &Plan, va: u64) -> u64 {
+        va >> self.shift << self.shift >> plan.chunk_shift
+    }
+
+    /// Pages of an entry less one.
+    pub(crate) fn block(&self) -> u64 {
+        self.block
+    }
+
+    /// A page larger than a chunk is named by its first.
+    pub(crate) fn is_beyond_chunks(&self, plan: &Plan) -> bool {
+        self.shift > plan.chunk_shift
+    }
+
+    /// The page's tag, its chunk's being given.
+    #[inline(always)]
+    pub(crate) fn tag(&self, chunk: u32, va: u64) -> u32 {
+        chunk | self.other | (va >> self.shift) as u32 & self.within
+    }
+
+    /// The page's bit in its block.
+    #[inline(always)]
+    pub(crate) fn bit(&self, va: u64) -> u64 {
+        1 << (va >> self.page_shift & self.block)
+    }
+}
+
+impl TlbInstance {
+    /// An empty instance of the array of this number.
+    pub(crate) fn new(plan: &Plan, number: usize, rng: SplitMix64) -> Self {
+        let tlb = &plan.tlbs[number];
+        let shape = tlb.shape;
+        let entries = if tlb.coalesce_shift == 0 {
+            Entries::Pages(Store::new(shape, 32, rng))
+        } else if shape.replacement == Replacement::Lru && shape.ways <= MAX_WAYS && plan.blocks_keep_distance(tlb) {
+            Entries::Blocks(LruSets::new(shape.sets, shape.ways, true))
+        } else {
+            Entries::Scattered(Assoc::new(shape, rng), vec![(0, 0); shape.sets * shape.ways])
+        };
+        Self { number, entries, rotation: 0 }
+    }
+
+    /// Its entries are pages, without more ado.
+    pub(crate) fn holds_pages(&self) -> bool {
+        matches!(self.entries, Entries::Pages(_))
+    }
+
+    /// Is the page there? Touches its entry if so.
+    #[inline(always)]
+    pub(crate) fn access(&mut self, wanted: &Wanted) -> bool {
+        match &mut self.entries {
+            Entries::Pages(store) => store.access(wanted.set, wanted.tag.into()),
+            Entries::Blocks(sets) => sets.access_masked(wanted.set, wanted.tag, wanted.bit as u32),
+            Entries::Scattered(assoc, blocks) => {
+                let slot = assoc.find_that(wanted.set, wanted.tag.into(), |slot| blocks[slot].0 & wanted.bit != 0);
+                slot.inspect(|&slot| assoc.touch(wanted.set, slot)).is_some()
+            }
+        }
+    }
+
+    /// Is the page there? Touches its entry if so, else fills it. For instances that [hold pages](Self::holds_pages).
+    #[inline(always)]
+    pub(crate) fn access_or_fill_page(&mut self, set: usize, tag: u32) -> Access {
+        match &mut self.entries {
+            Entries::Pages(Store::Narrow(sets)) => sets.access_or_fill(set, tag),
+            Entries::Pages(store) => store.access_or_fill(set, tag.into()),
+            _ => self.fill(&Wanted { set, tag, bit: 1 }, 1, 0),
+        }
+    }
+
+    /// Fills the page, which is not there; `mask`: the pages of its block that have its distance to their frames, this
+    /// one included. [`Access::Hit`]: they were added to an entry of the block.
+    #[inline]
+    pub(crate) fn fill(&mut self, wanted: &Wanted, mask: u64, distance: u64) -> Access {
+        match &mut self.entries {
+            Entries::Pages(store) => store.access_or_fill(wanted.set, wanted.tag.into()),
+            Entries::Blocks(sets) => sets.fill_masked(wanted.set, wanted.tag, mask as u32),
+            Entries::Scattered(assoc, blocks) => {
+                let tag = wanted.tag.into();
+                if let Some(slot) = assoc.find_that(wanted.set, tag, |slot| blocks[slot].1 == distance) {
+                    blocks[slot].0 |= mask;
+                    assoc.touch(wanted.set, slot);
+                    return Access::Hit;
+                }
+                let (slot, old) = assoc.fill(wanted.set, tag);
+                blocks[slot] = (mask, distance);
+                if old == EMPTY {
+                    Access::New
+                } else {
+                    Access::Evicted
+                }
+            }
+        }
+    }
+
+    /// Invalidates the entries whose tag and covered pages the predicate picks: how many.
+    pub(crate) fn invalidate(&mut self, mut picks: impl FnMut(u32, u64) -> bool) -> u64 {
+        match &mut self.entries {
+            Entries::Pages(store) => store.invalidate(|tag| picks(tag as u32, 1)),
+            Entries::Blocks(sets) => sets.update(|tag, mask| (!picks(tag, mask.into())).then_some(tag)),
+            Entries::Scattered(assoc, blocks) => assoc.invalidate(|slot, tag| picks(tag as u32, blocks[slot].0)),
+        }
+    }
+
+    /// Calls `f` with the tag of each entry.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
+        match &self.entries {
+            Entries::Pages(store) => store.for_each(|tag| f(tag as u32)),
+            Entries::Blocks(sets) => sets.for_each(|tag, _| f(tag)),
+            Entries::Scattered(assoc, _) => {
+                assoc.keys().iter().filter(|&&key| key != EMPTY).for_each(|&tag| f(tag as u32));
+            }
+        }
+    }
+
+    /// Puts other tags in the place of those that are there.
+    pub(crate) fn rename(&mut self, mut name: impl FnMut(u32) -> u32) {
+        match &mut self.entries {
+            Entries::Pages(store) => store.rename(name),
+            Entries::Blocks(sets) => {
+                sets.update(|tag, _| Some(name(tag)));
+            }
+            Entries::Scattered(assoc, _) => assoc.rename(|tag| name(tag as u32).into()),
+        }
+    }
+}
