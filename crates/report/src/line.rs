@@ -131,6 +131,9 @@ impl Line {
     pub fn render(&self, style: &Style) -> String {
         let mut line = self.clone();
         line.cut_to(style.columns());
+        for (_, piece) in &mut line.pieces {
+            *piece = if style.unicode { piece.replace('\u{a0}', " ") } else { text::ascii(piece) };
+        }
         line.trim_end();
         let mut out = String::new();
         let mut now = Paint::Plain;
@@ -140,7 +143,7 @@ impl Line {
                 out.push_str(&format!("\x1b[0{}m", paint.sgr()));
                 now = *paint;
             }
-            out.push_str(&if style.unicode { piece.replace('\u{a0}', " ") } else { text::ascii(piece) });
+            out.push_str(piece);
         }
         if now != Paint::Plain {
             out.push_str("\x1b[0m");
@@ -150,7 +153,7 @@ impl Line {
 
     fn trim_end(&mut self) {
         while let Some((_, last)) = self.pieces.last_mut() {
-            last.truncate(last.trim_end_matches([' ', '\u{a0}', '\u{2800}']).len());
+            last.truncate(last.trim_end_matches([' ', '\u{2800}']).len());
             if !last.is_empty() {
                 break;
             }
@@ -175,6 +178,9 @@ mod tests {
         assert_eq!(line.width(), 6);
         assert_eq!(line.render(&style), "\x1b[0;31mab\x1b[0mcd");
         assert_eq!(line.render(&Style::default()), "abcd");
+        let ascii = Style { unicode: false, ..Style::default() };
+        // A mark that takes no column is not in ASCII: the space before it ends the line.
+        assert_eq!(Line::of(Paint::Plain, "a \u{301}").render(&ascii), "a");
         assert_eq!(Line::of(Paint::Plain, "a\u{a0}b\u{a0}").with(Paint::Dim, " ").render(&Style::default()), "a b");
     }
 
