@@ -105,7 +105,6 @@ impl Engine {
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
         let plan = Arc::new(Plan::new(&setup)?);
         let max_id = plan.tlbs.iter().map(|tlb| tlb.max_id(&plan)).fold(MAX_HOLDER, u64::min);
-        let marks_every_access = plan.tlbs.iter().any(|tlb| !tlb.locks.is_empty());
         Ok(Self {
             parts: Parts::new(&plan, setup.seed),
             tables: Tables::new(),
@@ -121,7 +120,7 @@ impl Engine {
             free_ids: Vec::new(),
             next_id: KERNEL_ID + 1,
             max_id,
-            marks_every_access,
+            marks_every_access: false,
             setup,
             plan,
         })
@@ -174,12 +173,13 @@ impl Engine {
             }
         }
         let mut by_kind = [0u64; KINDS];
-        for kind in &block.kind[range.clone()] {
-            by_kind[*kind as usize] += 1;
+        for &kind in &block.kind[range.clone()] {
+            by_kind[kind as usize] += 1;
         }
         if !block.repeat.is_empty() {
-            for i in range {
-                by_kind[block.kind[i] as usize] += u64::from(block.repeat.get(i).copied().unwrap_or(0));
+            let repeats = &block.repeat[range.start.min(block.repeat.len())..];
+            for (&kind, &repeats) in block.kind[range].iter().zip(repeats) {
+                by_kind[kind as usize] += u64::from(repeats);
             }
         }
         for (sum, count) in self.spaces[space].accesses.iter_mut().zip(by_kind) {
@@ -241,7 +241,7 @@ impl Engine {
         // Without tag `global` a kernel page's entry may serve a user address that was never walked for, where
         // either of them is not canonical.
         self.marks_every_access |= global && va & plan.kernel_bit == 0 && plan.kernel_bit != 0;
-        if self.marks_every_access || plan.coalesces || va & plan.kernel_bit != 0 {
+        if self.marks_every_access || plan.marks_early || va & plan.kernel_bit != 0 {
             self.spaces[space].pages.touch(va, class);
         }
 

@@ -1,5 +1,5 @@
-//! The short path of accesses: the rules of `engine.rs` for a process's own pages where no page is locked, with what
-//! does not change from access to access worked out before (`slots.rs`, `places.rs`).
+//! The short path of accesses: the rules of `engine.rs` for a process's own pages where none is locked, with what does
+//! not change from access to access worked out before (`slots.rs`, `places.rs`).
 
 use std::ops::Range;
 
@@ -86,9 +86,6 @@ impl Engine {
             }
             let count = (next - first) as u64;
             let repeats = if block.repeat.is_empty() { 0 } else { repeats_of(block, first..next) };
-            if ROWS {
-                self.fetch_rows(run, addrs, next);
-            }
 
             let front = plan.front_of[kind];
             let known = &last[front];
@@ -108,6 +105,9 @@ impl Engine {
                 continue;
             }
 
+            if ROWS {
+                self.fetch_rows(run, addrs, next);
+            }
             let mut way = None;
             let mut at = 0;
             if addr < user_end {
@@ -116,7 +116,8 @@ impl Engine {
                 if !is_known {
                     self.learn(run, at, addr);
                 }
-                way = slots.ways[kind][usize::from(self.places.at(at).class)].as_ref();
+                let place = self.places.at(at);
+                way = slots.ways[kind][usize::from(place.class)].as_ref().filter(|_| !place.has_locks);
             }
             let Some(way) = way else {
                 self.by_all_rules::<ROWS>(run, block, first..next);
@@ -201,22 +202,12 @@ impl Engine {
         // Where the page is in the first level afterwards, if that has several arrays.
         let mut holder = None;
         for (level, arrays) in way.levels.iter().enumerate() {
-            let filled = match (&arrays[..], way.is_plain) {
-                ([array], true) => {
-                    let place = self.places.at(at);
-                    let set = array.index.set_of(va >> array.naming.set_shift);
-                    let tag = array.naming.tag(place.tags[array.name], va);
-                    hit_units = array.hit_units;
-                    match self.parts.tlbs[array.slot].access_or_fill_page(set, tag) {
-                        Filled::Hit => None,
-                        filled => Some(filled),
-                    }
-                }
-                ([array], false) => {
+            let filled = match &arrays[..] {
+                [array] => {
                     hit_units = array.hit_units;
                     self.ask_array(run, at, array, va)
                 }
-                (several, _) => {
+                several => {
                     let (array, hit) = self.ask_arrays(run, at, several, va, (kind, class));
                     hit_units = array.hit_units;
                     tally.hit_units = tally.hit_units.saturating_add(if hit && level > 0 { hit_units } else { 0 });
@@ -287,6 +278,10 @@ impl Engine {
     #[inline]
     fn ask_array(&mut self, run: &Run, at: usize, array: &WayArray, va: u64) -> Option<Filled> {
         let wanted = self.wanted(at, array, va);
+        if array.holds_pages {
+            let filled = self.parts.tlbs[array.slot].access_or_fill_page(wanted.set, wanted.tag);
+            return Some(filled).filter(|&filled| filled != Filled::Hit);
+        }
         if self.parts.tlbs[array.slot].access(&wanted) {
             return None;
         }

@@ -37,6 +37,8 @@ pub(crate) struct Place {
     pub(crate) class: u8,
     /// Objects may lie here.
     pub(crate) has_objects: bool,
+    /// Pages here may be locked.
+    pub(crate) has_locks: bool,
 }
 
 /// What walks read for one chunk.
@@ -80,6 +82,7 @@ impl Places {
                 huge_is_touched: false,
                 class: 0,
                 has_objects: false,
+                has_locks: false,
             };
             self.places = vec![nothing; PLACES];
             self.walks = vec![WalkPlace { tables: [0; MOST], tags: [0; MOST], known: 0 }; PLACES];
@@ -142,6 +145,7 @@ impl Places {
             huge_is_touched: false,
             class: class as u8,
             has_objects: setup.detail == Detail::Rows && space.has_object_in(start, end),
+            has_locks: plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end)),
         };
         if plan.walks_are_short {
             let tags = std::array::from_fn(|i| match plan.guest_walk_caches[class].get(i) {

@@ -55,8 +55,8 @@ pub(crate) struct Plan {
     pub(crate) chunk_shift: u32,
     /// Addresses below are the process's own, and translated as they are.
     pub(crate) user_end: u64,
-    /// Some array's entries may cover several pages.
-    pub(crate) coalesces: bool,
+    /// Pages may be hit that were never walked for: some entries cover several pages, or are locked.
+    pub(crate) marks_early: bool,
     /// By kind: the group of kinds whose first-level arrays one of them may change; and the kinds, a bit each, that ask
     /// the very same ones.
     pub(crate) front_of: [usize; KINDS],
@@ -291,7 +291,7 @@ impl Plan {
             guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
             chunk_shift,
             user_end: if narrow { crate::os::NARROW_KERNEL_START } else { 1 << (format.address_bits() - 1) },
-            coalesces: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0),
+            marks_early: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty()),
             front_of: fronts(&routes),
             same_first: std::array::from_fn(|a| {
                 let same = |b: usize| (0..CLASSES).all(|class| routes[a][class].first() == routes[b][class].first());

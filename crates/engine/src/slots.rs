@@ -48,6 +48,8 @@ pub(crate) struct WayArray {
     /// Which of a place's tags it goes by: see `places.rs`.
     pub(crate) name: usize,
     pub(crate) coalesces: bool,
+    /// Its entries are pages, without more ado.
+    pub(crate) holds_pages: bool,
     pub(crate) hit_units: u64,
 }
 
@@ -76,9 +78,8 @@ impl Slots {
     }
 }
 
-/// The short way of a route: none if pages are locked anywhere, or blocks keep no common distance to their frames.
+/// The short way of a route: none if blocks keep no common distance to their frames.
 fn way(plan: &Plan, parts: &Parts, tlbs: &[usize], route: &Route) -> Option<Way> {
-    let unlocked = plan.tlbs.iter().all(|tlb| tlb.locks.is_empty());
     let in_runs = |array: usize| {
         let tlb = &plan.tlbs[array];
         tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb)
@@ -86,7 +87,7 @@ fn way(plan: &Plan, parts: &Parts, tlbs: &[usize], route: &Route) -> Option<Way>
     // A place knows one page that is larger than a chunk.
     let named = |shift: u32| shift <= plan.chunk_shift || shift == plan.leaf_shift[HUGE];
     let known = route.levels.iter().all(|l| named(l.shift) && l.arrays.iter().all(|&array| in_runs(array)));
-    if !unlocked || !known || route.levels.is_empty() || route.levels.len() > MAX_LEVELS {
+    if !known || route.levels.is_empty() || route.levels.len() > MAX_LEVELS {
         return None;
     }
     let array = |number: usize, shift: u32| {
@@ -99,12 +100,13 @@ fn way(plan: &Plan, parts: &Parts, tlbs: &[usize], route: &Route) -> Option<Way>
             name: usize::from(tlb.hw_tag) + 2 * usize::from(naming.is_beyond_chunks(plan)),
             naming,
             coalesces: tlb.coalesces(shift),
+            holds_pages: parts.tlbs[tlbs[number]].holds_pages(),
             hit_units: tlb.hit_units,
         }
     };
     let level = |level: &RouteLevel| level.arrays.iter().map(|&n| array(n, level.shift)).collect();
     let levels: Vec<Vec<WayArray>> = route.levels.iter().map(level).collect();
-    let is_plain = levels.iter().all(|level| level.len() == 1 && parts.tlbs[level[0].slot].holds_pages());
+    let is_plain = levels.iter().all(|level| level.len() == 1 && level[0].holds_pages);
     let plain = if is_plain { levels.concat() } else { Vec::new() };
     Some(Way { is_plain, plain, coalesces: levels.iter().flatten().any(|array| array.coalesces), levels })
 }

@@ -83,6 +83,12 @@ impl TlbPlan {
         first < end && start < first + (1 << block_shift) && (0..1 << (block_shift - page_shift)).any(covers)
     }
 
+    /// May a locked page, of the largest size that the array holds, overlap these bytes?
+    pub(crate) fn has_locks_in(&self, start: u64, end: u64) -> bool {
+        let shift = self.entry_shift.into_iter().flatten().max().unwrap_or(BASE_SHIFT);
+        self.locks.iter().any(|lock| lock.va >> shift << shift < end && start < ((lock.va >> shift) + 1) << shift)
+    }
+
     /// log2 of the pages in an entry of this page size.
     fn block_shift(&self, shift: u32) -> u32 {
         if shift == BASE_SHIFT {
