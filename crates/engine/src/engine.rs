@@ -10,15 +10,15 @@ use crate::fasthash::FastMap;
 use crate::lru::Access as Filled;
 use crate::os::{to_cycles, HOST_SPACE};
 use crate::parts::{Parts, KERNEL_ID};
-use crate::places::{Places, NAMES_A_PLACE};
-use crate::plan::{Plan, SetupError, TlbPlan, BASE, BASE_SHIFT, KINDS};
+use crate::places::Places;
+use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT, KINDS};
 use crate::rows::{RowCost, Rows, Thread};
 use crate::slots::Slots;
 use crate::space::Space;
 use crate::tags::MAX_HOLDER;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
 use crate::walker::{serve, walk, Tables, WalkFor};
-use crate::{Detail, Setup};
+use crate::{Detail, Setup, SetupError};
 
 /// A model run under way.
 ///
@@ -51,10 +51,10 @@ pub struct Engine {
     /// Process that each hardware thread ran last.
     last_process: Vec<Option<u32>>,
     /// Ids in keys: of each space, and the next free one.
-    ids: Vec<Option<u64>>,
-    free_ids: Vec<u64>,
-    next_id: u64,
-    max_id: u64,
+    pub(crate) ids: Vec<Option<u64>>,
+    pub(crate) free_ids: Vec<u64>,
+    pub(crate) next_id: u64,
+    pub(crate) max_id: u64,
     /// A page can be hit that was never walked for: marks must be set at each access.
     pub(crate) marks_every_access: bool,
 }
@@ -197,21 +197,6 @@ impl Engine {
     ) {
         for i in range {
             self.access::<ROWS, T>(run, Access::of(block, i), tracer);
-        }
-    }
-
-    /// Sees to it that so many accesses find free tags.
-    fn make_room_for_tags(&mut self, accesses: usize) {
-        let names_an_access = self.plan.tlbs.len() + 2 * self.plan.walk_caches.len() + NAMES_A_PLACE as usize;
-        let wanted = (accesses * names_an_access) as u32;
-        if self.parts.tags.room() >= wanted {
-            return;
-        }
-        self.places.forget();
-        self.parts.renew_tags(&self.plan);
-        if self.parts.tags.room() < wanted {
-            // More chunks are held at once than there are tags for, over 3 TiB of memory. As when the ids run out.
-            self.parts.empty_tlbs(&self.plan, &mut self.counts.invalidated);
         }
     }
 
@@ -407,47 +392,6 @@ impl Engine {
             self.threads.push(Thread { process, thread, hw, accesses: 0, cost: RowCost::default() });
         }
         index
-    }
-
-    /// The id of a space in keys, if it has one: without, no entry is held under it.
-    pub(crate) fn id_if_any(&self, space: usize) -> Option<u64> {
-        self.ids[space]
-    }
-
-    /// The id of a space in keys. There are fewer ids than processes may ever be: the ones that no
-    /// entry holds any more are given out again.
-    fn id(&mut self, space: usize) -> u64 {
-        if let Some(id) = self.ids[space] {
-            return id;
-        }
-        if self.next_id > self.max_id && self.free_ids.is_empty() {
-            self.reclaim_ids();
-        }
-        let id = self.free_ids.pop().unwrap_or(self.next_id);
-        self.next_id = self.next_id.max(id + 1);
-        self.ids[space] = Some(id);
-        id
-    }
-
-    #[cold]
-    fn reclaim_ids(&mut self) {
-        self.places.forget();
-        let held = self.parts.ids_held(&self.plan);
-        for id in &mut self.ids[KERNEL + 1..] {
-            if let Some(free) = id.take_if(|id| !held.contains(id)) {
-                self.free_ids.push(free);
-            }
-        }
-        if self.free_ids.is_empty() {
-            // More spaces hold entries than there are ids (over 250 even at 1024 threads and 57 bits):
-            // as real ASID allocators do, start over with everything flushed.
-            for id in &mut self.ids[KERNEL + 1..] {
-                if let Some(id) = id.take() {
-                    self.parts.shoot_down(&self.plan, id, None, &mut self.counts.invalidated);
-                    self.free_ids.push(id);
-                }
-            }
-        }
     }
 }
 

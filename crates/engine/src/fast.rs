@@ -13,7 +13,8 @@ use crate::pages::NONE;
 use crate::places::SCATTERED;
 use crate::plan::{WalkPlan, BASE, BASE_SHIFT, CLASSES, HUGE, KINDS};
 use crate::rows::RowCost;
-use crate::slots::{Way, WayArray, MAX_LEVELS};
+use crate::slots::{Way, WayArray};
+use crate::tally::Tally;
 use crate::tlb::Wanted;
 use crate::trace_hook::Blind;
 use crate::walker::{serve, walk, walk_in_place, Walk, WalkFor};
@@ -22,11 +23,9 @@ use crate::walker::{serve, walk, walk_in_place, Walk, WalkFor};
 const BASE_MASK: u64 = !((1 << BASE_SHIFT) - 1);
 
 /// Accesses that are alike: of one kind, to one page (and line, where data caches are asked).
-#[derive(Clone, Copy)]
 struct Alike {
     addr: u64,
     kind: usize,
-    ip: u64,
     /// Recorded accesses.
     count: u64,
     /// Left-out repeats of all of them.
@@ -47,18 +46,6 @@ struct Last {
 }
 
 const NOTHING: Last = Last { page: u64::MAX, kind: 0, class: 0, row: NONE, frame: 0 };
-
-/// Counts of one kind and class, by level.
-#[derive(Default)]
-struct Tally {
-    /// Accesses that hit there; those after the last level walked.
-    ends: [u64; MAX_LEVELS + 1],
-    /// In levels of one array: fills that threw an entry out, fills that only added a page to an entry.
-    evictions: [u64; MAX_LEVELS],
-    merges: [u64; MAX_LEVELS],
-    /// Hit costs after the first level, in levels of several arrays.
-    hit_units: u64,
-}
 
 /// Accesses ahead whose page's row is fetched, and whose row's number is: some hundred nanoseconds of work.
 const AHEAD: usize = 8;
@@ -127,27 +114,52 @@ impl Engine {
                 last = [NOTHING; KINDS];
                 continue;
             };
-            let class = usize::from(self.places.at(at).class);
+            let place = self.places.at(at);
+            let class = usize::from(place.class);
             let tally = &mut tallies[kind][class];
-            let mut alike = Alike { addr, kind, ip: 0, count, repeats };
-            if ROWS || plan.has_data_caches || !way.is_plain {
-                alike.ip = block.ip.get(first).copied().unwrap_or(0);
-                last[front] = self.alike::<ROWS>(run, alike, at, way, tally);
-            } else {
-                last[front] = self.totals_alike(run, alike, at, way, tally);
+            let alike = Alike { addr, kind, count, repeats };
+            last[front] = NOTHING;
+            if let Some(array) = &way.first {
+                let set = array.index.set_of(addr >> array.naming.set_shift);
+                let tag = array.naming.tag(place.tags[array.name], addr);
+                let filled = self.parts.tlbs[array.slot].access_or_fill_page(set, tag);
+                let row = if ROWS { self.row(run, at, addr, class) } else { NONE };
+                let frame = if plan.has_data_caches { self.frame(run, at, addr, class) } else { 0 };
+                last[front] = Last { page: addr >> BASE_SHIFT, kind, class, row, frame };
+                if filled == Filled::Hit {
+                    tally.ends[0] += count;
+                    if repeats > 0 {
+                        self.count_repeats(kind, class, repeats, Some((array.array, false)));
+                    }
+                    if plan.has_data_caches {
+                        self.data_accesses(run, kind, frame | addr & !BASE_MASK, count);
+                    }
+                    if ROWS {
+                        self.rows.pages[row as usize].accesses += count + repeats;
+                    }
+                    continue;
+                }
+                tally.evictions[0] += u64::from(filled == Filled::Evicted);
+                if way.is_plain && !ROWS && !plan.has_data_caches {
+                    self.missed_in_totals(run, &alike, at, way, tally);
+                    continue;
+                }
             }
+            let ip = if ROWS { block.ip.get(first).copied().unwrap_or(0) } else { 0 };
+            self.alike::<ROWS>(run, &alike, ip, at, way, tally);
         }
         self.add_tallies(run, &tallies);
     }
 
-    /// [`Self::alike`] of accesses whose translation alone is counted, in plain arrays.
+    /// [`Self::alike`] where translation alone is counted, in totals, and every level is one array of pages.
     #[inline(always)]
-    fn totals_alike(&mut self, run: &Run, alike: Alike, at: usize, way: &Way, tally: &mut Tally) -> Last {
-        let (va, kind) = (alike.addr, alike.kind);
+    fn missed_in_totals(&mut self, run: &Run, alike: &Alike, at: usize, way: &Way, tally: &mut Tally) {
+        let Alike { addr: va, kind, count, repeats } = *alike;
         let place = self.places.at(at);
         let class = usize::from(place.class);
-        let mut end = way.plain.len();
-        for (level, array) in way.plain.iter().enumerate() {
+        let mut end = way.levels.len();
+        for (level, arrays) in way.levels.iter().enumerate().skip(1) {
+            let array = &arrays[0];
             let set = array.index.set_of(va >> array.naming.set_shift);
             let tag = array.naming.tag(place.tags[array.name], va);
             match self.parts.tlbs[array.slot].access_or_fill_page(set, tag) {
@@ -159,40 +171,33 @@ impl Engine {
             }
         }
         tally.ends[end] += 1;
-        tally.ends[0] += alike.count - 1;
-        if end == way.plain.len() {
+        tally.ends[0] += count - 1;
+        if end == way.levels.len() {
             self.touch(run, at, va, class);
             if run.plan.walks != WalkPlan::CountOnly {
                 self.walk(run, at, va, kind, class);
             }
         }
-        if alike.repeats > 0 {
-            self.count_repeats(kind, class, alike.repeats, Some((way.plain[0].array, false)));
+        if repeats > 0 {
+            self.count_repeats(kind, class, repeats, Some((way.levels[0][0].array, false)));
         }
-        Last { page: va >> BASE_SHIFT, kind, class, row: NONE, frame: 0 }
     }
 
-    /// Accesses that may not be to the first level's last page; says what is known of it for the next.
-    fn alike<const ROWS: bool>(&mut self, run: &Run, alike: Alike, at: usize, way: &Way, tally: &mut Tally) -> Last {
+    /// Accesses that missed the first level, if that is one array of pages; else accesses that no level was asked for.
+    #[inline(never)]
+    fn alike<const ROWS: bool>(&mut self, run: &Run, alike: &Alike, ip: u64, at: usize, way: &Way, tally: &mut Tally) {
         let plan = &*run.plan;
         let (va, kind) = (alike.addr, alike.kind);
         let place = self.places.at(at);
         let (class, has_objects) = (usize::from(place.class), place.has_objects);
-        let mut frame = 0;
+        let mut physical = 0;
         if plan.has_data_caches {
-            frame = BASE_MASK
-                & match place.frame {
-                    SCATTERED => physical(plan, &self.spaces[run.space], va, class),
-                    first => first + (va & ((1 << plan.chunk_shift) - 1)),
-                };
+            physical = self.frame(run, at, va, class) | va & !BASE_MASK;
             for &slot in &run.slots.far_route[kind] {
-                self.parts.caches[slot].prefetch(frame | va & !BASE_MASK);
+                self.parts.caches[slot].prefetch(physical);
             }
         }
-        let mut row = NONE;
-        if ROWS {
-            row = self.row(run, at, va, class);
-        }
+        let row = if ROWS { self.row(run, at, va, class) } else { NONE };
         if way.coalesces {
             self.touch(run, at, va, class);
         }
@@ -201,7 +206,8 @@ impl Engine {
         let mut hit_units = 0;
         // Where the page is in the first level afterwards, if that has several arrays.
         let mut holder = None;
-        for (level, arrays) in way.levels.iter().enumerate() {
+        let asked = usize::from(way.first.is_some());
+        for (level, arrays) in way.levels.iter().enumerate().skip(asked) {
             let filled = match &arrays[..] {
                 [array] => {
                     hit_units = array.hit_units;
@@ -254,23 +260,19 @@ impl Engine {
             self.count_repeats(kind, class, alike.repeats, Some((holder, false)));
         }
         if plan.has_data_caches {
-            self.data_accesses(run, kind, frame | va & !BASE_MASK, alike.count);
+            self.data_accesses(run, kind, physical, alike.count);
         }
         if ROWS {
             let page = &mut self.rows.pages[row as usize];
             page.accesses += alike.count + alike.repeats;
             if end > 0 {
                 page.cost.add(&cost);
-                let ip = if kind == Kind::Fetch as usize { va } else { alike.ip };
+                let ip = if kind == Kind::Fetch as usize { va } else { ip };
                 self.rows.charge_ip(run.process, ip, &cost);
                 if has_objects {
                     self.rows.charge_object(&self.spaces[run.space], va, &cost);
                 }
             }
-        }
-        match &way.levels[0][..] {
-            [_] => Last { page: va >> BASE_SHIFT, kind, class, row, frame },
-            _ => NOTHING,
         }
     }
 
@@ -352,6 +354,17 @@ impl Engine {
         }
     }
 
+    /// Physical address of the base page.
+    #[inline(always)]
+    fn frame(&self, run: &Run, at: usize, va: u64, class: usize) -> u64 {
+        let plan = &*run.plan;
+        BASE_MASK
+            & match self.places.at(at).frame {
+                SCATTERED => physical(plan, &self.spaces[run.space], va, class),
+                first => first + (va & ((1 << plan.chunk_shift) - 1)),
+            }
+    }
+
     /// The page's row.
     #[inline(always)]
     fn row(&mut self, run: &Run, at: usize, va: u64, class: usize) -> u32 {
@@ -429,36 +442,6 @@ impl Engine {
         for i in range {
             self.access::<ROWS, _>(run, Access::of(block, i), &mut Blind);
         }
-    }
-
-    /// Adds what was counted in a run.
-    fn add_tallies(&mut self, run: &Run, tallies: &[[Tally; CLASSES]; KINDS]) {
-        let mut sum = RowCost::default();
-        for (kind, by_class) in tallies.iter().enumerate() {
-            for (class, tally) in by_class.iter().enumerate().filter(|(_, tally)| tally.ends != [0; MAX_LEVELS + 1]) {
-                let levels = &run.plan.routes[kind][class].levels;
-                let mut reached: u64 = tally.ends.iter().sum();
-                sum.l1_misses += reached - tally.ends[0];
-                sum.walks += tally.ends[levels.len()];
-                sum.hit_units = sum.hit_units.saturating_add(tally.hit_units);
-                for (at, level) in levels.iter().enumerate() {
-                    self.counts.reached[kind][class][at] += reached;
-                    let hits = tally.ends[at];
-                    reached -= hits;
-                    let [array] = level.arrays[..] else { continue };
-                    let counts = &mut self.counts.tlbs[array];
-                    counts.hits[kind][class] += hits;
-                    counts.fills += reached - tally.merges[at];
-                    counts.evictions += tally.evictions[at];
-                    if at > 0 {
-                        let units = run.plan.tlbs[array].hit_units.saturating_mul(hits);
-                        sum.hit_units = sum.hit_units.saturating_add(units);
-                    }
-                }
-                self.counts.reached[kind][class][levels.len()] += reached;
-            }
-        }
-        self.threads[run.thread].cost.add(&sum);
     }
 }
 

@@ -1,28 +1,13 @@
 //! A setup made ready to run: validated, every choice that does not change during the run made once.
 
-use lookaside_machine::{IndexFn, Machine, PageSize, Serves, SharedBy, Stage, TableFormat, TableLevel, Tag};
-use thiserror::Error;
+use lookaside_machine::{Machine, PageSize, Serves, SharedBy, Stage, TableFormat, TableLevel, Tag};
 
 use crate::assoc::Shape;
 use crate::os::{to_units, PhysicalMemory};
 use crate::places::MOST;
-use crate::{FrameLayout, Setup, WalkModel};
-
-/// Why a setup cannot be run.
-#[derive(Debug, Error)]
-pub enum SetupError {
-    /// The machine is impossible.
-    #[error(transparent)]
-    Machine(#[from] lookaside_machine::MachineError),
-    /// A part of the setup beside the machine is.
-    #[error("{at}: {reason}")]
-    Setup {
-        /// Which part, as `locks[3]`.
-        at: String,
-        /// What is wrong, and what would be right.
-        reason: String,
-    },
-}
+use crate::plan_check::{frames, huge_page, locks, walk_plan, SetupError};
+use crate::set_index::SetIndex;
+use crate::Setup;
 
 /// Size classes of guest leaves: the base page and the huge page.
 pub(crate) const CLASSES: usize = 2;
@@ -178,52 +163,6 @@ pub(crate) struct CachePlan {
     pub(crate) shared_by: SharedBy,
 }
 
-/// A set index, ready to compute.
-#[derive(Clone, Debug)]
-pub(crate) enum SetIndex {
-    /// The low bits.
-    Low { mask: u64 },
-    /// XOR of the number shifted right by each of these, cut to the mask.
-    Folds { shifts: Vec<u32>, mask: u64 },
-    /// Any matrix: one table a byte of the number, XORed.
-    Tables(Vec<[u32; 256]>),
-}
-
-impl SetIndex {
-    fn new(index: &IndexFn, sets: u32) -> Self {
-        let masks = index.masks(sets);
-        let first = masks.first().copied().unwrap_or(0);
-        // Bits that a shift would push out of the word stay out of the fold too.
-        let is_fold =
-            masks.iter().enumerate().all(|(bit, &mask)| first.leading_zeros() as usize >= bit && mask == first << bit);
-        if is_fold {
-            let shifts = (0..64).filter(|bit| first >> bit & 1 == 1).collect();
-            let mask = u64::from(sets - 1);
-            return if first <= 1 { Self::Low { mask } } else { Self::Folds { shifts, mask } };
-        }
-        let set_of = |number: u64| {
-            masks.iter().enumerate().fold(0, |set, (bit, mask)| set | ((number & mask).count_ones() & 1) << bit)
-        };
-        let table = |byte: u32| std::array::from_fn(|value| set_of((value as u64) << (8 * byte)));
-        Self::Tables((0..8).map(table).collect())
-    }
-
-    /// The set of a page number.
-    #[inline]
-    pub(crate) fn set_of(&self, number: u64) -> usize {
-        match self {
-            Self::Low { mask } => (number & mask) as usize,
-            Self::Folds { shifts, mask } => {
-                (shifts.iter().fold(0, |folded, shift| folded ^ number >> shift) & mask) as usize
-            }
-            Self::Tables(tables) => {
-                tables.iter().enumerate().fold(0, |set, (i, table)| set ^ table[(number >> (8 * i) & 255) as usize])
-                    as usize
-            }
-        }
-    }
-}
-
 impl Plan {
     /// # Errors
     /// The machine or another part of the setup is impossible.
@@ -339,12 +278,14 @@ impl Plan {
     /// Do all entries of a coalescing array that cover pages of one block have one distance to their frames?
     pub(crate) fn blocks_keep_distance(&self, tlb: &TlbPlan) -> bool {
         let run = self.guest_memory.run_shift(self.leaf_shift[BASE]);
+        // Where a range becomes huge, entries of its base pages stay, and have another distance than its parts.
+        let holds_parts_of_huge_pages = tlb.entry_shift[HUGE] == Some(BASE_SHIFT);
         // Without tag `global` kernel pages may stand beside pages of the process that have the same translated bits.
         // Masks of longer blocks have more bits than fit beside a tag.
         (tlb.global || self.narrow)
             && tlb.coalesce_shift <= 5
             && self.host.is_none()
-            && run.is_none_or(|run| run >= BASE_SHIFT + tlb.coalesce_shift)
+            && run.is_none_or(|run| run >= BASE_SHIFT + tlb.coalesce_shift && !holds_parts_of_huge_pages)
     }
 
     /// Do the bytes of a chunk of this class follow each other in physical memory?
@@ -499,72 +440,4 @@ fn fronts(routes: &[[Route; CLASSES]; KINDS]) -> [usize; KINDS] {
 /// Position of the level that ends a walk for a leaf of this size.
 fn position_of_leaf(levels: &[TableLevel], size: PageSize) -> usize {
     levels.iter().position(|level| level.leaf_sizes.contains(&size)).unwrap_or(0)
-}
-
-fn error(at: impl Into<String>, reason: impl Into<String>) -> SetupError {
-    SetupError::Setup { at: at.into(), reason: reason.into() }
-}
-
-fn huge_page(setup: &Setup) -> Result<PageSize, SetupError> {
-    let sizes = setup.machine.page_table.format.page_sizes();
-    match setup.os.huge_page {
-        Some(size) if size > sizes[0] && sizes.contains(&size) => Ok(size),
-        Some(size) => {
-            let known: Vec<String> = sizes[1..].iter().map(ToString::to_string).collect();
-            Err(error("os.huge_page", format!("{size} is no huge page of this format; it has {}", known.join(", "))))
-        }
-        // Every format has a leaf of 1 MiB or more.
-        None => Ok(sizes.iter().copied().find(|size| *size >= PageSize::M1).unwrap_or(sizes[0])),
-    }
-}
-
-/// Most pages of a run: 1 GiB of 4 KiB pages.
-const MAX_RUN_PAGES: u64 = 1 << 18;
-
-fn frames(frames: FrameLayout) -> Result<(), SetupError> {
-    match frames {
-        FrameLayout::Fragmented { run_pages } if !run_pages.is_power_of_two() || run_pages > MAX_RUN_PAGES => {
-            Err(error(
-                "os.frames.run_pages",
-                format!("{run_pages} is not possible; a power of two from 1 to {MAX_RUN_PAGES}"),
-            ))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn walk_plan(setup: &Setup) -> Result<WalkPlan, SetupError> {
-    let caches = &setup.machine.caches;
-    match &setup.walks {
-        WalkModel::Full => Ok(WalkPlan::Full),
-        WalkModel::CountOnly => Ok(WalkPlan::CountOnly),
-        WalkModel::AlwaysAt(name) => match caches.iter().position(|cache| cache.name == *name) {
-            Some(number) => Ok(WalkPlan::AlwaysAt(number)),
-            None => {
-                let names: Vec<&str> = caches.iter().map(|cache| cache.name.as_str()).collect();
-                let reason = format!("no cache is named {name:?}; the machine has: {}", names.join(", "));
-                Err(error("walks", reason))
-            }
-        },
-    }
-}
-
-fn locks(setup: &Setup, tlbs: &mut [TlbPlan]) -> Result<(), SetupError> {
-    let format = setup.machine.page_table.format;
-    for (i, lock) in setup.locks.iter().enumerate() {
-        let at = format!("locks[{i}]");
-        let Some(number) = setup.machine.tlbs.iter().position(|tlb| tlb.name == lock.tlb) else {
-            return Err(error(at, format!("no TLB is named {:?}", lock.tlb)));
-        };
-        let most = setup.machine.tlbs[number].lockable_entries;
-        if tlbs[number].locks.len() >= most as usize {
-            return Err(error(at, format!("TLB {:?} has {most} lockable entries, which are taken already", lock.tlb)));
-        }
-        tlbs[number].locks.push(Lock {
-            process: lock.process,
-            global: crate::os::is_global(format, lock.addr),
-            va: crate::os::translated(format, lock.addr),
-        });
-    }
-    Ok(())
 }

@@ -115,7 +115,12 @@ pub(crate) struct Rows {
     object_of: FastMap<(u32, Vec<u64>), u32>,
     pub(crate) ips: Vec<(u32, u64, RowCost)>,
     ip_of: FastMap<(u32, u64), u32>,
+    /// Numbers of instructions charged lately, by the low bits of their addresses.
+    recent_ips: Vec<(u32, u64, u32)>,
 }
+
+/// Instructions remembered, in 16 KiB.
+const RECENT_IPS: usize = 1 << 10;
 
 impl Rows {
     /// The region row for a new mapping.
@@ -288,13 +293,21 @@ impl Rows {
     /// Charges an access that missed the first level to its instruction.
     #[inline]
     pub(crate) fn charge_ip(&mut self, process: u32, ip: u64, cost: &RowCost) {
+        let recent = ip as usize % RECENT_IPS;
+        if let Some(&(_, _, number)) = self.recent_ips.get(recent).filter(|r| r.0 == process && r.1 == ip) {
+            self.ips[number as usize].2.add(cost);
+            return;
+        }
         let next = self.ips.len() as u32;
         let number = *self.ip_of.entry((process, ip)).or_insert(next);
         if number == next {
-            self.ips.push((process, ip, *cost));
-        } else {
-            self.ips[number as usize].2.add(cost);
+            self.ips.push((process, ip, RowCost::default()));
         }
+        self.ips[number as usize].2.add(cost);
+        if self.recent_ips.is_empty() {
+            self.recent_ips = vec![(process, ip, number); RECENT_IPS];
+        }
+        self.recent_ips[recent] = (process, ip, number);
     }
 
     /// Charges it to the object at its address, if any.

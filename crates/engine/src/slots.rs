@@ -1,7 +1,8 @@
 //! What a hardware thread's accesses go through, worked out once: its instances, and the short ways to them.
 
 use crate::parts::Parts;
-use crate::plan::{Plan, Route, RouteLevel, SetIndex, CLASSES, HUGE, KINDS};
+use crate::plan::{Plan, Route, RouteLevel, CLASSES, HUGE, KINDS};
+use crate::set_index::SetIndex;
 use crate::tlb::Naming;
 
 /// Where a hardware thread's instance of each array and cache is, by number in the machine file; and the routes of its
@@ -25,10 +26,10 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 pub(crate) struct Way {
     pub(crate) levels: Vec<Vec<WayArray>>,
-    /// Every level is one array of pages.
+    /// The first level's array, if it is one array of pages.
+    pub(crate) first: Option<WayArray>,
+    /// So is every level's.
     pub(crate) is_plain: bool,
-    /// The levels' arrays, if so.
-    pub(crate) plain: Vec<WayArray>,
     /// Some entries on the way cover several pages.
     pub(crate) coalesces: bool,
 }
@@ -106,7 +107,10 @@ fn way(plan: &Plan, parts: &Parts, tlbs: &[usize], route: &Route) -> Option<Way>
     };
     let level = |level: &RouteLevel| level.arrays.iter().map(|&n| array(n, level.shift)).collect();
     let levels: Vec<Vec<WayArray>> = route.levels.iter().map(level).collect();
+    let first = match &levels[0][..] {
+        [array] if array.holds_pages => Some(array.clone()),
+        _ => None,
+    };
     let is_plain = levels.iter().all(|level| level.len() == 1 && level[0].holds_pages);
-    let plain = if is_plain { levels.concat() } else { Vec::new() };
-    Some(Way { is_plain, plain, coalesces: levels.iter().flatten().any(|array| array.coalesces), levels })
+    Some(Way { first, is_plain, coalesces: levels.iter().flatten().any(|array| array.coalesces), levels })
 }
