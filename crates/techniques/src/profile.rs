@@ -21,9 +21,8 @@ use crate::window::Windows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
 /// Recorded accesses that the "what would help" runs go over at the most; longer runs are looked at
-/// through evenly spaced windows, and each row says so. Seven runs over this cost about as much as
-/// the recording of a program that takes a second by itself.
-const RERUN_BUDGET: u64 = 24 << 20;
+/// through eight to sixteen evenly spaced windows, and each row says so. Seven runs over this take a few seconds.
+const RERUN_BUDGET: u64 = 8 << 20;
 
 /// Bytes that the spool may grow to; what comes later is modelled but not spooled.
 const SPOOL_BYTES: u64 = 8 << 30;

@@ -2,9 +2,9 @@
 
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 
-/// Recorded accesses in one window. Two million refill the largest modelled TLB a thousand times
+/// Recorded accesses in one window. Half a million refill the largest modelled TLB some 250 times
 /// over, so what a window inherits from the gap before it is lost in its count.
-const WINDOW: u64 = 2 << 20;
+const WINDOW: u64 = 512 << 10;
 
 /// Lets through one window in every `every`; events pass always.
 pub struct Windows<S> {
