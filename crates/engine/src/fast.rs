@@ -52,6 +52,7 @@ const AHEAD: usize = 8;
 const FAR_AHEAD: usize = 16;
 
 impl Engine {
+    /// A run's accesses; those off the short path by all the rules.
     pub(crate) fn accesses_fast<const ROWS: bool>(&mut self, block: &Block, range: Range<usize>, run: &Run) {
         let plan = &*run.plan;
         let slots = &*run.slots;

@@ -1,0 +1,101 @@
+//! Several models over one source.
+
+use std::ops::ControlFlow;
+
+use lookaside_engine::os::SplitMix64;
+use lookaside_engine::{run_many, run_source, Detail, End, Engine, Setup, WalkModel};
+use lookaside_trace::{Block, Kind, Source, TraceError, TraceInfo};
+
+/// Blocks of accesses of one seed; a source that can't be read after `bad` of them.
+struct Blocks {
+    info: TraceInfo,
+    given: usize,
+    all: Vec<Block>,
+    bad: Option<usize>,
+}
+
+impl Blocks {
+    fn new(bad: Option<usize>) -> Self {
+        let mut rng = SplitMix64::new(3);
+        let block = |_| {
+            let mut block = Block { process: 1, thread: 1, ..Block::default() };
+            for _ in 0..5000 {
+                let kind = [Kind::Load, Kind::Store, Kind::Fetch][(rng.next_u64() % 3) as usize];
+                block.push(kind, rng.next_u64() % (4000 << 12));
+            }
+            block
+        };
+        Self { info: TraceInfo::default(), given: 0, all: (0..20).map(block).collect(), bad }
+    }
+}
+
+impl Source for Blocks {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        block.clear();
+        if self.bad == Some(self.given) {
+            return Err(TraceError::Io { what: "blocks".into(), source: std::io::Error::other("gone") });
+        }
+        let Some(next) = self.all.get(self.given) else { return Ok(false) };
+        self.given += 1;
+        block.clone_from(next);
+        Ok(true)
+    }
+}
+
+fn setups() -> Vec<Setup> {
+    let machine = |name: &str| Setup::new(lookaside_machine::preset(name).expect("a preset"));
+    vec![
+        machine("ryzen-5900x"),
+        Setup { walks: WalkModel::CountOnly, ..machine("skylake") },
+        Setup { detail: Detail::Totals, ..machine("golden-cove") },
+        machine("cortex-a9"),
+    ]
+}
+
+/// What each setup makes of the first blocks, by itself.
+fn alone(blocks: usize) -> Vec<lookaside_engine::Outcome> {
+    let run = |setup| {
+        let mut engine = Engine::new(setup).expect("a good setup");
+        Blocks::new(None).all[..blocks].iter().for_each(|block| engine.run(block));
+        engine.outcome()
+    };
+    setups().into_iter().map(run).collect()
+}
+
+#[test]
+fn side_by_side_is_one_by_one() {
+    let ran = run_many(setups(), &mut Blocks::new(None), |_| ControlFlow::Continue(())).expect("good setups");
+    assert!(matches!(ran.end, End::Complete));
+    assert_eq!(ran.accesses, 100_000);
+    assert_eq!(ran.outcomes, alone(20));
+    let first = run_source(setups().remove(0), &mut Blocks::new(None), |_| ControlFlow::Continue(()));
+    assert_eq!(first.expect("a good setup").outcomes, ran.outcomes[..1]);
+}
+
+#[test]
+fn a_stopped_run_gives_all_models_the_same_part() {
+    let stop = |accesses| if accesses < 35_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let ran = run_many(setups(), &mut Blocks::new(None), stop).expect("good setups");
+    assert!(matches!(ran.end, End::Stopped));
+    assert_eq!(ran.accesses, 35_000);
+    assert_eq!(ran.outcomes, alone(7));
+}
+
+#[test]
+fn what_came_before_a_failure_counts() {
+    let ran = run_many(setups(), &mut Blocks::new(Some(4)), |_| ControlFlow::Continue(())).expect("good setups");
+    assert!(matches!(&ran.end, End::Unreadable(error) if error.to_string().contains("gone")), "{:?}", ran.end);
+    assert_eq!(ran.outcomes, alone(4));
+}
+
+#[test]
+fn an_impossible_setup_is_an_error() {
+    let mut all = setups();
+    all[1].walks = WalkModel::AlwaysAt("no such cache".into());
+    let error = run_many(all, &mut Blocks::new(None), |_| ControlFlow::Continue(())).expect_err("no such cache");
+    assert!(error.to_string().contains("no such cache"), "{error}");
+}
