@@ -36,7 +36,7 @@ pub fn section(analysis: &Analysis) -> String {
                 (u64::from(set.sets).saturating_mul(way) as f64, num::per_kilo(misses as f64, curve.accesses))
             });
             (
-                format!("{} sets", num::grouped(set.sets.into())),
+                format!("{} set{}", num::grouped(set.sets.into()), if set.sets == 1 { "" } else { "s" }),
                 points.filter(|p| p.0 > 0.0 && p.1.is_finite()).collect(),
             )
         })
