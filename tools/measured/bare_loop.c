@@ -27,10 +27,14 @@ static inline int look_up(uint32_t *set, int ways, uint32_t page)
 {
 	int way, hit;
 
-	for (way = 0; way < ways && set[way] != page; way++)
+	if (set[0] == page)
+		return 1;
+	for (way = 1; way < ways && set[way] != page; way++)
 		;
 	hit = way < ways;
-	for (way = hit ? way : ways - 1; way > 0; way--)
+	if (!hit)
+		way = ways - 1;
+	for (; way > 0; way--)
 		set[way] = set[way - 1];
 	set[0] = page;
 	return hit;
