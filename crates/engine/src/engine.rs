@@ -5,13 +5,15 @@ use std::sync::Arc;
 use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, Kind};
 
+use crate::ask::Isa;
+use crate::batch::{Batch, MOST};
 use crate::counts::{Counts, SIDE_OF};
 use crate::fasthash::FastMap;
 use crate::lru::Access as Filled;
 use crate::os::{to_cycles, HOST_SPACE};
 use crate::parts::{Parts, KERNEL_ID};
 use crate::places::Places;
-use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT, KINDS};
+use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT};
 use crate::rows::{RowCost, Rows, Thread};
 use crate::slots::Slots;
 use crate::space::Space;
@@ -47,6 +49,8 @@ pub struct Engine {
     pub(crate) space_of: FastMap<u32, usize>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) places: Places,
+    /// Taken out while it is at work.
+    pub(crate) batch: Option<Box<Batch>>,
     thread_of: FastMap<(u32, u32), usize>,
     /// Process that each hardware thread ran last.
     last_process: Vec<Option<u32>>,
@@ -114,6 +118,7 @@ impl Engine {
             space_of: FastMap::default(),
             threads: Vec::new(),
             places: Places::default(),
+            batch: None,
             thread_of: FastMap::default(),
             last_process: vec![None; plan.hw_threads],
             ids: vec![Some(KERNEL_ID)],
@@ -124,6 +129,14 @@ impl Engine {
             setup,
             plan,
         })
+    }
+
+    /// For tests: work in batches of so many items at most; `plainly`: in instructions that every processor of the
+    /// architecture has. Nothing comes out different.
+    #[doc(hidden)]
+    pub fn in_batches_of(&mut self, items: usize, plainly: bool) {
+        let isa = if plainly { Isa::Baseline } else { Isa::here() };
+        self.batch = Some(Box::new(Batch { most: items.clamp(1, MOST), isa, ..Batch::default() }));
     }
 
     /// Runs a block.
@@ -172,20 +185,6 @@ impl Engine {
                 (true, Detail::Rows) => self.accesses_seen::<true, T>(block, part, &run, tracer),
             }
         }
-        let mut by_kind = [0u64; KINDS];
-        for &kind in &block.kind[range.clone()] {
-            by_kind[kind as usize] += 1;
-        }
-        if !block.repeat.is_empty() {
-            let repeats = &block.repeat[range.start.min(block.repeat.len())..];
-            for (&kind, &repeats) in block.kind[range].iter().zip(repeats) {
-                by_kind[kind as usize] += u64::from(repeats);
-            }
-        }
-        for (sum, count) in self.spaces[space].accesses.iter_mut().zip(by_kind) {
-            *sum += count;
-        }
-        self.threads[thread].accesses += by_kind.iter().sum::<u64>();
     }
 
     fn accesses_seen<const ROWS: bool, T: Tracer>(
@@ -219,6 +218,8 @@ impl Engine {
     /// One access, by all the rules.
     pub(crate) fn access<const ROWS: bool, T: Tracer>(&mut self, run: &Run, access: Access, tracer: &mut T) {
         let plan = &*run.plan;
+        self.spaces[run.space].accesses[access.kind] += 1 + access.repeat;
+        self.threads[run.thread].accesses += 1 + access.repeat;
         let global = plan.is_global(access.addr);
         let va = access.addr & plan.address_mask;
         let space = if global { KERNEL } else { run.space };

@@ -3,15 +3,21 @@
 //!
 //! [`Engine`] runs blocks and yields an [`Outcome`]; [`Setup`] says which machine, OS and what-if.
 
+mod ask;
 mod assoc;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod batch;
 mod counts;
 pub mod curve;
 mod engine;
 mod fast;
 mod fasthash;
 mod filter;
+mod group;
 mod happen;
 mod ids;
+mod ladder;
 mod lanes;
 mod lru;
 pub mod os;
@@ -33,7 +39,9 @@ mod summary;
 mod tags;
 mod tally;
 mod tlb;
+mod tlb_stages;
 mod trace_hook;
+mod walk_stages;
 mod walker;
 
 pub use engine::Engine;

@@ -6,7 +6,7 @@
 use crate::lanes::{Lanes, LANES};
 
 /// Tag of an invalid way; no caller makes it (with second words: none whose second word is all ones too).
-const EMPTY: u32 = u32::MAX;
+pub(crate) const EMPTY: u32 = u32::MAX;
 
 /// Most ways of a set: beyond, moving them costs more than a list would.
 pub(crate) const MAX_WAYS: usize = 64;
@@ -14,31 +14,28 @@ pub(crate) const MAX_WAYS: usize = 64;
 /// Sets of at most [`MAX_WAYS`] ways.
 #[derive(Clone, Debug)]
 pub(crate) struct LruSets {
-    form: Form,
+    lines: Vec<Line>,
     sets: usize,
-    ends: Ends,
+    shape: Shape,
 }
 
-/// The sets, by the vectors that hold the tags of one.
-#[derive(Clone, Debug)]
-enum Form {
-    One(Vec<[Lanes; 1]>),
-    Two(Vec<[Lanes; 2]>),
-    Three(Vec<[Lanes; 3]>),
-    Four(Vec<[Lanes; 4]>),
-    Many(Vec<Lanes>, usize),
-    /// With a second word to each tag, in vectors after the tags'.
-    OneWide(Vec<[[Lanes; 1]; 2]>),
-    TwoWide(Vec<[[Lanes; 2]; 2]>),
-    ThreeWide(Vec<[[Lanes; 3]; 2]>),
-    FourWide(Vec<[[Lanes; 4]; 2]>),
-    ManyWide(Vec<Lanes>, usize),
-}
-
-/// Where a set ends.
+/// As much as a cache line and the widest vectors hold; sets never lie across two without need.
 #[derive(Clone, Copy, Debug)]
-struct Ends {
-    last_way: u32,
+#[repr(C, align(64))]
+struct Line([Lanes; LINE]);
+
+/// Vectors in a [`Line`].
+const LINE: usize = 4;
+
+/// What all sets have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Vectors that hold the tags of a set, and vectors from the first of them to what lies behind them.
+    vectors: usize,
+    pub(crate) stride: usize,
+    /// 1, or 2 with second words, which lie behind the tags of their set.
+    pub(crate) planes: usize,
+    pub(crate) last_way: u32,
     /// All bits of the last vector's lanes that are no ways.
     beyond: Lanes,
 }
@@ -58,48 +55,61 @@ impl LruSets {
     /// Empty sets; `second_words` beside the tags or not.
     pub(crate) fn new(sets: usize, ways: usize, second_words: bool) -> Self {
         let vectors = ways.div_ceil(LANES);
-        let e = Lanes::splat(EMPTY);
-        let form = match (vectors, second_words) {
-            (1, false) => Form::One(vec![[e; 1]; sets]),
-            (2, false) => Form::Two(vec![[e; 2]; sets]),
-            (3, false) => Form::Three(vec![[e; 3]; sets]),
-            (4, false) => Form::Four(vec![[e; 4]; sets]),
-            (_, false) => Form::Many(vec![e; sets * vectors], vectors),
-            (1, true) => Form::OneWide(vec![[[e; 1]; 2]; sets]),
-            (2, true) => Form::TwoWide(vec![[[e; 2]; 2]; sets]),
-            (3, true) => Form::ThreeWide(vec![[[e; 3]; 2]; sets]),
-            (4, true) => Form::FourWide(vec![[[e; 4]; 2]; sets]),
-            (_, true) => Form::ManyWide(vec![e; 2 * sets * vectors], vectors),
-        };
+        let stride = if vectors <= LINE { vectors.next_power_of_two() } else { vectors.next_multiple_of(LINE) };
+        let planes = 1 + usize::from(second_words);
         let ways_of_last = (ways - 1) % LANES + 1;
         let beyond = Lanes::new(std::array::from_fn(|lane| if lane < ways_of_last { 0 } else { u32::MAX }));
-        Self { form, sets, ends: Ends { last_way: (ways - 1) as u32, beyond } }
+        let lines = vec![Line([Lanes::splat(EMPTY); LINE]); (sets * planes * stride).div_ceil(LINE)];
+        Self { lines, sets, shape: Shape { vectors, stride, planes, last_way: (ways - 1) as u32, beyond } }
+    }
+
+    fn lanes(&self) -> &[Lanes] {
+        // SAFETY: a line is an array of so many `Lanes` and nothing else.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * LINE) }
+    }
+
+    #[inline(always)]
+    fn lanes_mut(&mut self) -> &mut [Lanes] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * LINE) }
+    }
+
+    /// All sets' words, their number and shape: for what goes through lists of keys (`ask.rs`).
+    pub(crate) fn parts(&mut self) -> (&mut [Lanes], usize, Shape) {
+        let (sets, shape) = (self.sets, self.shape);
+        (self.lanes_mut(), sets, shape)
     }
 
     /// Asks a set for a tag, and fills it if it is not there. For sets without second words.
     #[inline(always)]
     pub(crate) fn access_or_fill(&mut self, set: usize, tag: u32) -> Access {
-        let ends = self.ends;
-        match &mut self.form {
-            Form::One(sets) => few(&mut sets[set], tag, ends),
-            Form::Two(sets) => few(&mut sets[set], tag, ends),
-            Form::Three(sets) => few(&mut sets[set], tag, ends),
-            Form::Four(sets) => few(&mut sets[set], tag, ends),
-            Form::Many(lanes, vectors) => many(&mut lanes[set * *vectors..][..*vectors], tag, ends),
-            _ => self.access_or_fill_wide(set, tag, 0),
+        let Shape { vectors, stride, .. } = self.shape;
+        let ends = self.ends();
+        let set = &mut self.lanes_mut()[set * stride..][..vectors];
+        match vectors {
+            1 => few::<1>(first(set), tag, ends),
+            2 => few::<2>(first(set), tag, ends),
+            3 => few::<3>(first(set), tag, ends),
+            4 => few::<4>(first(set), tag, ends),
+            _ => many(set, tag, ends),
         }
     }
 
-    /// As [`Self::access_or_fill`], by tag and second word together.
+    /// As [`Self::access_or_fill`], by tag and second word together. For sets with second words.
     #[inline(always)]
     pub(crate) fn access_or_fill_wide(&mut self, set: usize, tag: u32, second: u32) -> Access {
-        let ends = self.ends;
-        match &mut self.form {
-            Form::OneWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
-            Form::TwoWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
-            Form::ThreeWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
-            Form::FourWide(sets) => few_wide(&mut sets[set], [tag, second], ends),
-            _ => self.access_or_fill_many_wide(set, tag, second),
+        let Shape { vectors, stride, .. } = self.shape;
+        let words = [tag, second];
+        if vectors > LINE {
+            return self.access_or_fill_many_wide(set, tag, second);
+        }
+        let ends = self.ends();
+        let (tags, seconds) = self.lanes_mut()[2 * set * stride..][..2 * stride].split_at_mut(stride);
+        match vectors {
+            1 => few_wide::<1>([first(tags), first(seconds)], words, ends),
+            2 => few_wide::<2>([first(tags), first(seconds)], words, ends),
+            3 => few_wide::<3>([first(tags), first(seconds)], words, ends),
+            _ => few_wide::<4>([first(tags), first(seconds)], words, ends),
         }
     }
 
@@ -108,8 +118,9 @@ impl LruSets {
         if self.access_wide(set, tag, second) {
             return Access::Hit;
         }
-        let last = [0, 1].map(|plane| self.word(plane, set, self.ends.last_way));
-        self.put(set, self.ends.last_way, [tag, second]);
+        let last_way = self.shape.last_way;
+        let last = [0, 1].map(|plane| self.word(plane, set, last_way));
+        self.put(set, last_way, [tag, second]);
         if last == [EMPTY; 2] {
             Access::New
         } else {
@@ -153,8 +164,8 @@ impl LruSets {
     pub(crate) fn fill_masked(&mut self, set: usize, tag: u32, bits: u32) -> Access {
         let (position, bits, result) = match self.position(set, tag, |_, _| true) {
             Some(position) => (position, bits | self.word(1, set, position), Access::Hit),
-            None if self.word(0, set, self.ends.last_way) == EMPTY => (self.ends.last_way, bits, Access::New),
-            None => (self.ends.last_way, bits, Access::Evicted),
+            None if self.word(0, set, self.shape.last_way) == EMPTY => (self.shape.last_way, bits, Access::New),
+            None => (self.shape.last_way, bits, Access::Evicted),
         };
         self.put(set, position, [tag, bits]);
         result
@@ -180,7 +191,7 @@ impl LruSets {
     /// Moves the ways before `position` back by one over it, and puts these words in front.
     #[inline(always)]
     fn put(&mut self, set: usize, position: u32, words: [u32; 2]) {
-        for (plane, &word) in words.iter().enumerate().take(self.planes()) {
+        for (plane, &word) in words.iter().enumerate().take(self.shape.planes) {
             let mut before = Lanes::splat(word);
             for (i, lanes) in self.plane_mut(plane, set).iter_mut().enumerate() {
                 let old = *lanes;
@@ -190,56 +201,27 @@ impl LruSets {
         }
     }
 
-    /// 1, or 2 with second words.
-    fn planes(&self) -> usize {
-        match self.form {
-            Form::One(_) | Form::Two(_) | Form::Three(_) | Form::Four(_) | Form::Many(..) => 1,
-            Form::OneWide(_) | Form::TwoWide(_) | Form::ThreeWide(_) | Form::FourWide(_) | Form::ManyWide(..) => 2,
-        }
+    #[inline(always)]
+    fn ends(&self) -> Ends {
+        Ends { last_way: self.shape.last_way, beyond: self.shape.beyond }
     }
 
     /// The tags (0) or second words (1) of a set.
     #[inline(always)]
     fn plane(&self, plane: usize, set: usize) -> &[Lanes] {
-        match &self.form {
-            Form::One(sets) => &sets[set],
-            Form::Two(sets) => &sets[set],
-            Form::Three(sets) => &sets[set],
-            Form::Four(sets) => &sets[set],
-            Form::Many(lanes, vectors) => &lanes[set * vectors..][..*vectors],
-            Form::OneWide(sets) => &sets[set][plane],
-            Form::TwoWide(sets) => &sets[set][plane],
-            Form::ThreeWide(sets) => &sets[set][plane],
-            Form::FourWide(sets) => &sets[set][plane],
-            Form::ManyWide(lanes, vectors) => &lanes[(2 * set + plane) * vectors..][..*vectors],
-        }
+        let Shape { vectors, stride, planes, .. } = self.shape;
+        &self.lanes()[(planes * set + plane) * stride..][..vectors]
     }
 
     #[inline(always)]
     fn plane_mut(&mut self, plane: usize, set: usize) -> &mut [Lanes] {
-        match &mut self.form {
-            Form::One(sets) => &mut sets[set],
-            Form::Two(sets) => &mut sets[set],
-            Form::Three(sets) => &mut sets[set],
-            Form::Four(sets) => &mut sets[set],
-            Form::Many(lanes, vectors) => &mut lanes[set * *vectors..][..*vectors],
-            Form::OneWide(sets) => &mut sets[set][plane],
-            Form::TwoWide(sets) => &mut sets[set][plane],
-            Form::ThreeWide(sets) => &mut sets[set][plane],
-            Form::FourWide(sets) => &mut sets[set][plane],
-            Form::ManyWide(lanes, vectors) => &mut lanes[(2 * set + plane) * *vectors..][..*vectors],
-        }
+        let Shape { vectors, stride, planes, .. } = self.shape;
+        &mut self.lanes_mut()[(planes * set + plane) * stride..][..vectors]
     }
 
     #[inline(always)]
     fn word(&self, plane: usize, set: usize, way: u32) -> u32 {
         self.plane(plane, set)[way as usize / LANES].to_array()[way as usize % LANES]
-    }
-
-    /// Brings a set that will be asked soon nearer to the processor; changes nothing.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, set: usize) {
-        crate::assoc::prefetch(self.plane(0, set), 0);
     }
 
     /// Calls `keep` with tag and second word (0 in sets without) of each valid way, set by set and the most recent first,
@@ -256,7 +238,7 @@ impl LruSets {
                 }
                 None => gone += 1,
             });
-            for (plane, words) in kept.iter().enumerate().take(self.planes()) {
+            for (plane, words) in kept.iter().enumerate().take(self.shape.planes) {
                 for (i, lanes) in self.plane_mut(plane, set).iter_mut().enumerate() {
                     *lanes = Lanes::new(std::array::from_fn(|j| words.get(LANES * i + j).copied().unwrap_or(EMPTY)));
                 }
@@ -273,8 +255,8 @@ impl LruSets {
     }
 
     fn for_each_of(&self, set: usize, mut f: impl FnMut(u32, u32)) {
-        let is_wide = self.planes() == 2;
-        for way in 0..=self.ends.last_way {
+        let is_wide = self.shape.planes == 2;
+        for way in 0..=self.shape.last_way {
             let tag = self.word(0, set, way);
             let second = if is_wide { self.word(1, set, way) } else { 0 };
             if tag != EMPTY || is_wide && second != EMPTY {
@@ -282,6 +264,20 @@ impl LruSets {
             }
         }
     }
+}
+
+/// Where a set ends.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    last_way: u32,
+    /// See [`Shape`].
+    beyond: Lanes,
+}
+
+/// The first vectors of a set that has them.
+#[inline(always)]
+fn first<const V: usize>(set: &mut [Lanes]) -> &mut [Lanes; V] {
+    set.first_chunk_mut().expect("a set has its vectors")
 }
 
 /// The lanes of vector `i` at or before a position.
@@ -343,19 +339,20 @@ fn few<const V: usize>(set: &mut [Lanes; V], tag: u32, ends: Ends) -> Access {
 
 /// [`LruSets::access_or_fill_wide`] of a set of few vectors.
 #[inline(always)]
-fn few_wide<const V: usize>(set: &mut [[Lanes; V]; 2], words: [u32; 2], ends: Ends) -> Access {
+fn few_wide<const V: usize>(set: [&mut [Lanes; V]; 2], words: [u32; 2], ends: Ends) -> Access {
+    let [tags, seconds] = set;
     let fronts = words.map(Lanes::splat);
-    let found = bearing(&set[0], fronts[0]) & bearing(&set[1], fronts[1]);
+    let found = bearing(tags, fronts[0]) & bearing(seconds, fronts[1]);
     if found == 0 {
         let empty = Lanes::splat(EMPTY);
-        let last = (set[0][V - 1].equal(empty) & set[1][V - 1].equal(empty)) >> (ends.last_way % LANES as u32) & 1;
-        push(&mut set[0], fronts[0], ends.beyond);
-        push(&mut set[1], fronts[1], ends.beyond);
+        let last = (tags[V - 1].equal(empty) & seconds[V - 1].equal(empty)) >> (ends.last_way % LANES as u32) & 1;
+        push(tags, fronts[0], ends.beyond);
+        push(seconds, fronts[1], ends.beyond);
         return if last == 1 { Access::New } else { Access::Evicted };
     }
     if found & 1 == 0 {
-        move_to_front(&mut set[0], fronts[0], found);
-        move_to_front(&mut set[1], fronts[1], found);
+        move_to_front(tags, fronts[0], found);
+        move_to_front(seconds, fronts[1], found);
     }
     Access::Hit
 }

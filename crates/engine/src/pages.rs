@@ -111,12 +111,10 @@ impl Pages {
         chunk.ever[word] |= bit;
     }
 
-    /// Touched base pages of the block of `block + 1` pages around `va`, a bit each.
+    /// Touched base pages of the aligned 64 around `va`, a bit each.
     #[inline]
-    pub(crate) fn touched_in_block(&self, chunk: usize, va: u64, block: u64) -> u64 {
-        let first = (va >> BASE_SHIFT) & !block;
-        let word = self.chunks[chunk].touched[first as usize % CHUNK_PAGES / 64];
-        word >> (first % 64) & (u64::MAX >> (63 - block))
+    pub(crate) fn touched_around(&self, chunk: usize, va: u64) -> u64 {
+        self.chunks[chunk].touched[bit_of(va).0]
     }
 
     /// The row of the base page at `va`, if it is of the page's present life.

@@ -42,11 +42,26 @@ pub(crate) struct WalkCache {
 pub(crate) struct Cache {
     /// Its number in the machine file.
     number: usize,
-    store: Store,
+    pub(crate) store: Store,
+    pub(crate) naming: LineNaming,
+}
+
+/// How set and key of a line come from an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineNaming {
     line_shift: u32,
     set_mask: u64,
     /// Bits of a line's number that its set says already.
     key_shift: u32,
+}
+
+impl LineNaming {
+    /// The set and the key of the line of this address.
+    #[inline(always)]
+    pub(crate) fn key_of(self, physical: u64) -> (u32, u64) {
+        let line = physical >> self.line_shift;
+        ((line & self.set_mask) as u32, line >> self.key_shift)
+    }
 }
 
 impl WalkCache {
@@ -73,20 +88,8 @@ impl Cache {
     /// Is the line of this address there? Touches it if so, else fills it.
     #[inline(always)]
     pub(crate) fn access_or_fill(&mut self, physical: u64) -> bool {
-        let line = physical >> self.line_shift;
-        self.store.access_or_fill((line & self.set_mask) as usize, line >> self.key_shift) == Access::Hit
-    }
-
-    /// The line of this address will be asked soon.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, physical: u64) {
-        self.store.prefetch(((physical >> self.line_shift) & self.set_mask) as usize);
-    }
-
-    /// Sets lie so far apart that asking for one takes long.
-    pub(crate) fn is_large(&self) -> bool {
-        // From half of a usual 512 KiB L2 cache on, at 64 bytes a set.
-        self.set_mask >= 1 << 12
+        let (set, key) = self.naming.key_of(physical);
+        self.store.access_or_fill(set as usize, key) == Access::Hit
     }
 }
 
@@ -142,7 +145,8 @@ impl Parts {
                 let store = Store::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);
                 let key_shift = if matches!(store, Store::Any(_)) { 0 } else { set_bits };
                 let set_mask = cache.shape.sets as u64 - 1;
-                self.caches.push(Cache { number, store, line_shift: cache.line_shift, set_mask, key_shift });
+                let naming = LineNaming { line_shift: cache.line_shift, set_mask, key_shift };
+                self.caches.push(Cache { number, store, naming });
             }
             caches.push(slot);
         }

@@ -3,7 +3,7 @@
 use crate::engine::{physical, Run};
 use crate::pages::NONE;
 use crate::parts::Parts;
-use crate::plan::{BASE, HUGE};
+use crate::plan::{BASE, CLASSES, HUGE};
 use crate::space::Space;
 use crate::{Detail, Setup};
 
@@ -34,11 +34,10 @@ pub(crate) struct Place {
     /// Row of the huge page, once it has one.
     pub(crate) huge_row: u32,
     pub(crate) huge_is_touched: bool,
-    pub(crate) class: u8,
+    /// The class, plus [`CLASSES`] where pages may be locked.
+    pub(crate) code: u8,
     /// Objects may lie here.
     pub(crate) has_objects: bool,
-    /// Pages here may be locked.
-    pub(crate) has_locks: bool,
 }
 
 /// What walks read for one chunk.
@@ -55,7 +54,7 @@ pub(crate) struct WalkPlace {
 /// The chunks used lately.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    places: Vec<Place>,
+    places: Box<[Place]>,
     walks: Vec<WalkPlace>,
     /// The run's number, above the bits of a chunk.
     run: u64,
@@ -80,11 +79,10 @@ impl Places {
                 pages: 0,
                 huge_row: NONE,
                 huge_is_touched: false,
-                class: 0,
+                code: 0,
                 has_objects: false,
-                has_locks: false,
             };
-            self.places = vec![nothing; PLACES];
+            self.places = vec![nothing; PLACES].into();
             self.walks = vec![WalkPlace { tables: [0; MOST], tags: [0; MOST], known: 0 }; PLACES];
             self.runs.clear();
             self.next_run = 0;
@@ -100,7 +98,13 @@ impl Places {
     pub(crate) fn find(&self, chunk: u64) -> (usize, bool) {
         // Spaces and hardware threads begin at different places.
         let at = (chunk ^ self.run >> (CHUNK_BITS - 4)) as usize % PLACES;
-        (at, self.places[at].key == self.run | chunk)
+        // Chunks of other addresses than a run's own have more bits, and are never there.
+        (at, self.places[at].key ^ self.run == chunk)
+    }
+
+    /// Is another chunk of this run there?
+    pub(crate) fn is_in_use(&self, at: usize) -> bool {
+        self.places[at].key >> CHUNK_BITS == self.run >> CHUNK_BITS
     }
 
     #[inline(always)]
@@ -136,6 +140,7 @@ impl Places {
         let start = chunk << plan.chunk_shift;
         let frame = if plan.chunk_is_contiguous(class) { physical(plan, space, start, class) } else { SCATTERED };
         let end = start + (1 << plan.chunk_shift);
+        let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
         self.places[at] = Place {
             key: self.run | chunk,
             frame,
@@ -143,9 +148,8 @@ impl Places {
             pages: if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 },
             huge_row: NONE,
             huge_is_touched: false,
-            class: class as u8,
+            code: (class + if has_locks { CLASSES } else { 0 }) as u8,
             has_objects: setup.detail == Detail::Rows && space.has_object_in(start, end),
-            has_locks: plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end)),
         };
         if plan.walks_are_short {
             let tags = std::array::from_fn(|i| match plan.guest_walk_caches[class].get(i) {

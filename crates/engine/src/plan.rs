@@ -42,12 +42,8 @@ pub(crate) struct Plan {
     pub(crate) user_end: u64,
     /// Pages may be hit that were never walked for: some entries cover several pages, or are locked.
     pub(crate) marks_early: bool,
-    /// By kind: the group of kinds whose first-level arrays one of them may change; and the kinds, a bit each, that ask
-    /// the very same ones.
-    pub(crate) front_of: [usize; KINDS],
-    pub(crate) same_first: [u8; KINDS],
-    /// By kind: accesses to one address range of `2^alike_shift` bytes, one after the other, are alike.
-    pub(crate) alike_shift: [u32; KINDS],
+    /// Accesses of one kind to one address range of `2^alike_shift` bytes, one after the other, are alike.
+    pub(crate) alike_shift: u32,
     /// Walks go through one stage and few walk caches, each of a level of its own.
     pub(crate) walks_are_short: bool,
     /// Some array's pages are held apart by hardware thread.
@@ -62,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) caches: Vec<CachePlan>,
     /// By kind: data caches asked, in order.
     pub(crate) data_route: [Vec<usize>; KINDS],
+    /// All data caches in the order that every route asks them in.
+    pub(crate) cache_order: Vec<usize>,
     /// Accesses of some kind ask data caches.
     pub(crate) has_data_caches: bool,
     /// Data caches that a walk asks, in order.
@@ -231,13 +229,7 @@ impl Plan {
             chunk_shift,
             user_end: if narrow { crate::os::NARROW_KERNEL_START } else { 1 << (format.address_bits() - 1) },
             marks_early: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty()),
-            front_of: fronts(&routes),
-            same_first: std::array::from_fn(|a| {
-                let same = |b: usize| (0..CLASSES).all(|class| routes[a][class].first() == routes[b][class].first());
-                (0..KINDS).fold(0, |bits, b| bits | u8::from(same(b)) << b)
-            }),
-            alike_shift: [Serves::Load, Serves::Store, Serves::Fetch]
-                .map(|kind| serving(kind).first().map_or(BASE_SHIFT, |&i| caches[i].line_shift.min(BASE_SHIFT))),
+            alike_shift: caches.iter().fold(BASE_SHIFT, |shift, cache| shift.min(cache.line_shift)),
             walks_are_short: host.is_none()
                 && guest.len() <= MOST
                 && guest_levels.len() <= MOST
@@ -246,6 +238,7 @@ impl Plan {
             narrow,
             walk_caches,
             has_data_caches: !caches.is_empty(),
+            cache_order: ascending.clone(),
             data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
             walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
             walk_route,
@@ -356,11 +349,6 @@ impl TlbPlan {
 }
 
 impl Route {
-    /// Arrays of the first level; none if no level takes part.
-    pub(crate) fn first(&self) -> &[usize] {
-        self.levels.first().map_or(&[], |level| &level.arrays)
-    }
-
     fn new(machine: &Machine, tlbs: &[TlbPlan], kind: Serves, class: usize) -> Self {
         let mut numbers: Vec<u32> = machine.tlbs.iter().map(|tlb| tlb.level).collect();
         numbers.sort_unstable();
@@ -418,23 +406,6 @@ impl CachePlan {
             shared_by: cache.shared_by,
         }
     }
-}
-
-/// By kind: the first kind that shares its group. Two kinds are in one group if one's accesses may change the other's
-/// first level.
-fn fronts(routes: &[[Route; CLASSES]; KINDS]) -> [usize; KINDS] {
-    let changes = |a: usize, b: usize| {
-        let all = || routes[a].iter().flat_map(|route| &route.levels).flat_map(|level| &level.arrays);
-        routes[b].iter().any(|route| route.first().iter().any(|array| all().any(|other| other == array)))
-    };
-    let mut front_of = std::array::from_fn(|kind| kind);
-    for (a, b) in [(0, 1), (0, 2), (1, 2)] {
-        if changes(a, b) || changes(b, a) {
-            let (low, high) = (front_of[a].min(front_of[b]), front_of[a].max(front_of[b]));
-            front_of.iter_mut().filter(|front| **front == high).for_each(|front| *front = low);
-        }
-    }
-    front_of
 }
 
 /// Position of the level that ends a walk for a leaf of this size.

@@ -1,7 +1,10 @@
 //! What a hardware thread's accesses go through, worked out once: its instances, and the short ways to them.
 
+use crate::batch::AGAIN;
+use crate::counts::SIDES;
+use crate::ladder::{Ladder, ROUTES};
 use crate::parts::Parts;
-use crate::plan::{Plan, Route, RouteLevel, CLASSES, HUGE, KINDS};
+use crate::plan::{Plan, Route, RouteLevel, BASE, CLASSES, HUGE, KINDS};
 use crate::set_index::SetIndex;
 use crate::tlb::Naming;
 
@@ -12,32 +15,44 @@ pub(crate) struct Slots {
     pub(crate) tlbs: Vec<usize>,
     pub(crate) walk_caches: Vec<usize>,
     pub(crate) caches: Vec<usize>,
-    /// By kind and class, where the short path can be taken.
-    pub(crate) ways: [[Option<Way>; CLASSES]; KINDS],
+    /// The short path through the TLBs. Routes: [`tlb_route`].
+    pub(crate) tlb: TlbStages,
+    /// Through the walk caches, where walks are short. Routes: [`walk_cache_route`].
+    pub(crate) walk_cache_ladder: Ladder,
+    /// Through the data caches, by their order in [`Plan::cache_order`]. Routes: kinds, then walks by side.
+    pub(crate) cache_ladder: Ladder,
     /// By kind: instances of data caches, in order.
     pub(crate) data_route: [Vec<usize>; KINDS],
-    /// By kind: those whose sets take long to come.
-    pub(crate) far_route: [Vec<usize>; KINDS],
     /// Instances of data caches that a walk asks, in order.
     pub(crate) walk_route: Vec<usize>,
 }
 
-/// The levels that an access asks in turn.
+/// No short path.
+pub(crate) const OFF: u8 = u8::MAX;
+
+/// The TLB as stages.
 #[derive(Debug)]
-pub(crate) struct Way {
-    pub(crate) levels: Vec<Vec<WayArray>>,
-    /// The first level's array, if it is one array of pages.
-    pub(crate) first: Option<WayArray>,
-    /// So is every level's.
-    pub(crate) is_plain: bool,
-    /// Some entries on the way cover several pages.
-    pub(crate) coalesces: bool,
+pub(crate) struct TlbStages {
+    pub(crate) ladder: Ladder,
+    pub(crate) stages: Vec<TlbStage>,
+    /// By kind and a place's `code`, in steps of four: the route, or [`OFF`].
+    pub(crate) route_of: [u8; 16],
+    /// By route: [`AGAIN`] where the first stage is one array, else 0.
+    pub(crate) again: [u8; ROUTES],
+    /// The first stage that has entries of several pages; the number of stages if none has.
+    pub(crate) first_coalescing: u8,
 }
 
-/// Most levels of a way.
-pub(crate) const MAX_LEVELS: usize = 4;
+/// One array; or arrays of one level that some accesses ask together.
+#[derive(Debug)]
+pub(crate) struct TlbStage {
+    /// By route: the arrays asked, in order.
+    pub(crate) arrays: [Vec<WayArray>; ROUTES],
+    /// The one array that all its routes ask, if it is one: by class (both alike if only one comes here).
+    pub(crate) only: Option<[WayArray; CLASSES]>,
+}
 
-/// One array on the way.
+/// One array as a route sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct WayArray {
     /// Its number in the machine file.
@@ -54,6 +69,27 @@ pub(crate) struct WayArray {
     pub(crate) hit_units: u64,
 }
 
+/// The route of an access through the TLBs.
+#[inline(always)]
+pub(crate) fn tlb_route(kind: usize, class: usize) -> usize {
+    kind * CLASSES + class
+}
+
+/// Kind and class of a TLB route.
+#[inline(always)]
+pub(crate) fn kind_and_class(route: usize) -> (usize, usize) {
+    (route / CLASSES, route % CLASSES)
+}
+
+/// The route of a walk through the walk caches.
+#[inline(always)]
+pub(crate) fn walk_cache_route(side: usize, class: usize) -> usize {
+    side * CLASSES + class
+}
+
+/// Routes of walks through the data caches, by side, follow those of the kinds.
+pub(crate) const WALKS_THROUGH_CACHES: usize = KINDS;
+
 impl Slots {
     pub(crate) fn new(
         plan: &Plan,
@@ -62,16 +98,17 @@ impl Slots {
         walk_caches: Vec<usize>,
         caches: Vec<usize>,
     ) -> Self {
-        let ways =
-            std::array::from_fn(|kind| std::array::from_fn(|class| way(plan, parts, &tlbs, &plan.routes[kind][class])));
         let of = |route: &[usize]| route.iter().map(|&number| caches[number]).collect::<Vec<_>>();
-        let data_route: [Vec<usize>; KINDS] = std::array::from_fn(|kind| of(&plan.data_route[kind]));
-        let far = |route: &Vec<usize>| route.iter().copied().filter(|&slot| parts.caches[slot].is_large()).collect();
+        let stage_of = |number: &usize| plan.cache_order.iter().position(|other| other == number);
+        let stages_of = |route: &Vec<usize>| route.iter().filter_map(stage_of).collect::<Vec<_>>();
+        let mut routes: Vec<Vec<usize>> = plan.data_route.iter().map(stages_of).collect();
+        routes.extend([(); SIDES].map(|()| stages_of(&plan.walk_route)));
         Self {
-            ways,
-            far_route: data_route.each_ref().map(far),
+            tlb: TlbStages::new(plan, parts, &tlbs),
+            walk_cache_ladder: walk_cache_ladder(plan),
+            cache_ladder: Ladder::new(&routes, caches.len()),
             walk_route: of(&plan.walk_route),
-            data_route,
+            data_route: std::array::from_fn(|kind| of(&plan.data_route[kind])),
             tlbs,
             walk_caches,
             caches,
@@ -79,8 +116,92 @@ impl Slots {
     }
 }
 
-/// The short way of a route: none if blocks keep no common distance to their frames.
-fn way(plan: &Plan, parts: &Parts, tlbs: &[usize], route: &Route) -> Option<Way> {
+/// Both classes ask the walk caches in one order; that of huge pages begins later.
+fn walk_cache_ladder(plan: &Plan) -> Ladder {
+    let all = plan.guest_walk_caches[BASE].len();
+    let of_class = |class: usize| (all - plan.guest_walk_caches[class].len()..all).collect::<Vec<_>>();
+    let routes: Vec<_> = (0..SIDES * CLASSES).map(|route| of_class(route % CLASSES)).collect();
+    Ladder::new(&routes, all)
+}
+
+impl TlbStages {
+    fn new(plan: &Plan, parts: &Parts, tlbs: &[usize]) -> Self {
+        let is_short: [bool; ROUTES] = std::array::from_fn(|route| {
+            let (kind, class) = kind_and_class(route);
+            kind < KINDS && is_short(plan, &plan.routes[kind][class])
+        });
+        let mut numbers: Vec<u32> = Vec::new();
+        let mut members: Vec<(u32, usize, &RouteLevel)> = Vec::new();
+        for route in (0..ROUTES).filter(|&route| is_short[route]) {
+            let (kind, class) = kind_and_class(route);
+            for level in &plan.routes[kind][class].levels {
+                numbers.push(level.level);
+                members.push((level.level, route, level));
+            }
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        // Routes whose arrays of a level overlap go through one stage.
+        let mut stages: Vec<Vec<(usize, &RouteLevel)>> = Vec::new();
+        for number in numbers {
+            let mut of_level: Vec<Vec<(usize, &RouteLevel)>> = Vec::new();
+            for &(_, route, level) in members.iter().filter(|member| member.0 == number) {
+                let overlaps = |stage: &Vec<(usize, &RouteLevel)>| {
+                    stage.iter().any(|(_, other)| other.arrays.iter().any(|array| level.arrays.contains(array)))
+                };
+                let (joined, mut apart): (Vec<_>, Vec<_>) = of_level.into_iter().partition(overlaps);
+                let mut stage: Vec<_> = joined.into_iter().flatten().collect();
+                stage.push((route, level));
+                apart.push(stage);
+                of_level = apart;
+            }
+            stages.extend(of_level);
+        }
+        let array = |level: &RouteLevel| {
+            level.arrays.iter().map(|&number| way_array(plan, parts, tlbs, number, level.shift)).collect::<Vec<_>>()
+        };
+        let mut routes = vec![Vec::new(); KINDS * CLASSES];
+        for (number, stage) in stages.iter().enumerate() {
+            stage.iter().for_each(|&(route, _)| routes[route].push(number));
+        }
+        let stages: Vec<TlbStage> = stages
+            .iter()
+            .map(|stage| {
+                let mut arrays: [Vec<WayArray>; ROUTES] = Default::default();
+                stage.iter().for_each(|&(route, level)| arrays[route] = array(level));
+                let is_one = arrays.iter().flatten().all(|array| array.slot == arrays[stage[0].0][0].slot)
+                    && arrays.iter().all(|arrays| arrays.len() <= 1);
+                let of_class = |class: usize| {
+                    let mut of = (class..ROUTES).step_by(CLASSES).chain(0..ROUTES);
+                    of.find_map(|route| arrays[route].first().cloned())
+                };
+                let only = of_class(BASE).zip(of_class(HUGE)).filter(|_| is_one).map(|(base, huge)| [base, huge]);
+                TlbStage { arrays, only }
+            })
+            .collect();
+        let ladder = Ladder::new(&routes, stages.len());
+        let is_one = |route: usize| stages.get(usize::from(ladder.first[route])).is_some_and(|s| s.only.is_some());
+        let coalesces = |stage: &TlbStage| stage.arrays.iter().flatten().any(|array| array.coalesces);
+        Self {
+            again: std::array::from_fn(|route| if is_one(route) { AGAIN } else { 0 }),
+            ladder,
+            // Codes beyond the classes are of places with locks.
+            route_of: std::array::from_fn(|i| {
+                let route = tlb_route(i / 4, i % 4);
+                if i % 4 < CLASSES && is_short.get(route) == Some(&true) {
+                    route as u8
+                } else {
+                    OFF
+                }
+            }),
+            first_coalescing: stages.iter().position(coalesces).unwrap_or(stages.len()) as u8,
+            stages,
+        }
+    }
+}
+
+/// Can accesses of a route be asked for in stages? Not if blocks keep no common distance to their frames.
+fn is_short(plan: &Plan, route: &Route) -> bool {
     let in_runs = |array: usize| {
         let tlb = &plan.tlbs[array];
         tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb)
@@ -88,29 +209,20 @@ fn way(plan: &Plan, parts: &Parts, tlbs: &[usize], route: &Route) -> Option<Way>
     // A place knows one page that is larger than a chunk.
     let named = |shift: u32| shift <= plan.chunk_shift || shift == plan.leaf_shift[HUGE];
     let known = route.levels.iter().all(|l| named(l.shift) && l.arrays.iter().all(|&array| in_runs(array)));
-    if !known || route.levels.is_empty() || route.levels.len() > MAX_LEVELS {
-        return None;
+    known && !route.levels.is_empty()
+}
+
+fn way_array(plan: &Plan, parts: &Parts, tlbs: &[usize], number: usize, shift: u32) -> WayArray {
+    let tlb = &plan.tlbs[number];
+    let naming = tlb.naming(plan, shift);
+    WayArray {
+        array: number,
+        slot: tlbs[number],
+        index: tlb.index.clone(),
+        name: usize::from(tlb.hw_tag) + 2 * usize::from(naming.is_beyond_chunks(plan)),
+        naming,
+        coalesces: tlb.coalesces(shift),
+        holds_pages: parts.tlbs[tlbs[number]].holds_pages(),
+        hit_units: tlb.hit_units,
     }
-    let array = |number: usize, shift: u32| {
-        let tlb = &plan.tlbs[number];
-        let naming = tlb.naming(plan, shift);
-        WayArray {
-            array: number,
-            slot: tlbs[number],
-            index: tlb.index.clone(),
-            name: usize::from(tlb.hw_tag) + 2 * usize::from(naming.is_beyond_chunks(plan)),
-            naming,
-            coalesces: tlb.coalesces(shift),
-            holds_pages: parts.tlbs[tlbs[number]].holds_pages(),
-            hit_units: tlb.hit_units,
-        }
-    };
-    let level = |level: &RouteLevel| level.arrays.iter().map(|&n| array(n, level.shift)).collect();
-    let levels: Vec<Vec<WayArray>> = route.levels.iter().map(level).collect();
-    let first = match &levels[0][..] {
-        [array] if array.holds_pages => Some(array.clone()),
-        _ => None,
-    };
-    let is_plain = levels.iter().all(|level| level.len() == 1 && level[0].holds_pages);
-    Some(Way { first, is_plain, coalesces: levels.iter().flatten().any(|array| array.coalesces), levels })
 }

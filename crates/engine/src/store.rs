@@ -3,9 +3,13 @@
 
 use lookaside_machine::Replacement;
 
+use crate::ask::{one_by_one, Asked, Isa, Keys};
 use crate::assoc::{Assoc, Shape, EMPTY};
 use crate::lru::{Access, LruSets, MAX_WAYS};
 use crate::os::SplitMix64;
+
+/// Keys ahead whose set is fetched.
+const AHEAD: usize = 8;
 
 /// Keys in sets of ways. A key is at most as wide as the store was made for, and never all ones.
 #[derive(Clone, Debug)]
@@ -58,12 +62,28 @@ impl Store {
         }
     }
 
-    /// Brings a set that will be asked soon nearer to the processor; changes nothing.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, set: usize) {
+    /// [`Self::access_or_fill`] of each key of a list.
+    pub(crate) fn ask(&mut self, isa: Isa, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
         match self {
-            Self::Narrow(sets) | Self::Wide(sets) => sets.prefetch(set),
-            Self::Any(assoc) => assoc.prefetch(set),
+            Self::Narrow(sets) => sets.ask(isa, Keys { seconds: &[], ..keys }, missed),
+            Self::Wide(sets) => sets.ask(isa, keys, missed),
+            Self::Any(assoc) => {
+                let mut k = 0;
+                one_by_one(keys, missed, |set, low, high| {
+                    k += 1;
+                    if let Some(&set) = keys.sets.get(k + AHEAD) {
+                        assoc.prefetch(set as usize);
+                    }
+                    let key = wide(low, high);
+                    if assoc.access(set, key) {
+                        Access::Hit
+                    } else if assoc.fill(set, key).1 == EMPTY {
+                        Access::New
+                    } else {
+                        Access::Evicted
+                    }
+                })
+            }
         }
     }
 

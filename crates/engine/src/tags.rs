@@ -139,7 +139,7 @@ cycles = 100.0
         chunks.chunks(10).map(|chunks| {
             let mut block = Block { process: 1, thread: 1, ..Block::default() };
             // Now and then a kernel page, by all the rules.
-            let high = |chunk: u64| if chunk % 11 == 0 { 0xffff_8000_0000_0000 } else { 0 };
+            let high = |chunk: u64| if chunk.is_multiple_of(11) { 0xffff_8000_0000_0000 } else { 0 };
             chunks.iter().for_each(|&chunk| block.push(Kind::Load, high(chunk) | chunk << 21 | (chunk % 7) << 12));
             block
         })

@@ -2,6 +2,7 @@
 
 use lookaside_machine::Replacement;
 
+use crate::ask::{Asked, Isa, Keys};
 use crate::assoc::{Assoc, EMPTY};
 use crate::lru::{Access, LruSets, MAX_WAYS};
 use crate::os::SplitMix64;
@@ -146,9 +147,10 @@ impl Naming {
         va >> self.shift << self.shift >> plan.chunk_shift
     }
 
-    /// Pages of an entry less one.
-    pub(crate) fn block(&self) -> u64 {
-        self.block
+    /// Those of the 64 pages around a page that are in its block.
+    #[inline(always)]
+    pub(crate) fn in_block(&self, pages: u64, va: u64) -> u64 {
+        pages >> (va >> self.page_shift & !self.block & 63) & (u64::MAX >> (63 - self.block))
     }
 
     /// A page larger than a chunk is named by its first.
@@ -202,13 +204,25 @@ impl TlbInstance {
         }
     }
 
-    /// Is the page there? Touches its entry if so, else fills it. For instances that [hold pages](Self::holds_pages).
-    #[inline(always)]
-    pub(crate) fn access_or_fill_page(&mut self, set: usize, tag: u32) -> Access {
+    /// Asks for a list of pages, each filled where it is not there. In instances that do not [hold
+    /// pages](Self::holds_pages) the tags' second words are what to fill: the pages of the block that have been touched;
+    /// `bits`: the page's own.
+    pub(crate) fn ask(&mut self, isa: Isa, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Asked {
         match &mut self.entries {
-            Entries::Pages(Store::Narrow(sets)) => sets.access_or_fill(set, tag),
-            Entries::Pages(store) => store.access_or_fill(set, tag.into()),
-            _ => self.fill(&Wanted { set, tag, bit: 1 }, 1, 0),
+            Entries::Pages(store) => store.ask(isa, Keys { seconds: &[], ..keys }, missed),
+            Entries::Blocks(sets) => sets.ask_masked(isa, keys, bits, missed),
+            Entries::Scattered(..) => {
+                let mut asked = Asked::default();
+                for (k, ((&set, &tag), (&mask, &bit))) in
+                    keys.sets.iter().zip(keys.words).zip(keys.seconds.iter().zip(bits)).enumerate()
+                {
+                    let wanted = Wanted { set: set as usize, tag, bit: bit.into() };
+                    if !self.access(&wanted) {
+                        asked.add_miss(k, self.fill(&wanted, mask.into(), 0), missed);
+                    }
+                }
+                asked
+            }
         }
     }
 

@@ -4,10 +4,8 @@ use lookaside_machine::{Stage, TableLevel};
 
 use crate::counts::Counts;
 use crate::fasthash::{spread, FastSet};
-use crate::lru::Access;
 use crate::os::{entry_prefix, table_prefix, PhysicalMemory, HOST_SPACE};
 use crate::parts::{Cache, Parts};
-use crate::places::WalkPlace;
 use crate::plan::{HostPlan, Plan, WalkPlan};
 use crate::slots::Slots;
 use crate::trace_hook::{Reference, Tracer};
@@ -173,59 +171,6 @@ impl<T: Tracer> Walker<'_, T> {
     }
 }
 
-/// [`walk`] of one stage for a page of the run's own space, with what is known of its chunk.
-#[inline]
-pub(crate) fn walk_in_place(
-    plan: &Plan,
-    parts: &mut Parts,
-    tables: &mut Tables,
-    counts: &mut Counts,
-    of: WalkFor<'_>,
-    place: &mut WalkPlace,
-) -> Walk {
-    let WalkFor { slots, side, space, va, class, .. } = of;
-    let mut walk = Walk { units: plan.base_units, ..Walk::default() };
-    let leaf_at = plan.leaf_at[class];
-    let mut at = plan.guest_levels.len();
-    for (&number, &tag) in plan.guest_walk_caches[class].iter().zip(&place.tags) {
-        let cache = &plan.walk_caches[number];
-        let instance = &mut parts.walk_caches[slots.walk_caches[number]];
-        // What misses is filled: the entry is read, since the walk begins above it.
-        let hit = instance.store.access_or_fill(instance.set_of(va >> cache.low_bit), tag.into()) == Access::Hit;
-        let (lookups, hits) = &mut counts.walk_caches[number][side];
-        *lookups += 1;
-        if hit {
-            *hits += 1;
-            walk.units += cache.hit_units;
-            at = cache.above;
-            break;
-        }
-    }
-    for position in (leaf_at..at).rev() {
-        counts.tables[side][position] += 1;
-        let level = &plan.guest_levels[position];
-        let index = va >> level.index_low_bit & ((1 << level.index_bits) - 1);
-        let within = index * u64::from(level.entry_bytes);
-        if place.known >> position & 1 == 0 {
-            let entry = tables.entry(&plan.guest_memory, space, level, va, Stage::Guest, counts);
-            place.known |= 1 << position;
-            place.tables[position] = entry - within;
-        }
-        walk.references += 1;
-        let physical = place.tables[position] + within;
-        match plan.walks {
-            WalkPlan::AlwaysAt(number) => walk.units += plan.caches[number].hit_units,
-            _ => {
-                let server = serve(&mut parts.caches, &slots.walk_route, physical);
-                counts.walk_served[side][server] += 1;
-                walk.units += plan.walk_units[server];
-                walk.references_memory += u64::from(server == slots.walk_route.len());
-            }
-        }
-    }
-    walk
-}
-
 /// Asks the data caches of a route in turn for a byte's line; fills those that had it not. The server's position
 /// in the route; its length = memory.
 #[inline(always)]
@@ -255,6 +200,18 @@ const MEMO_LEN: usize = 1 << 13;
 impl Tables {
     pub(crate) fn new() -> Self {
         Self { memo: vec![((u64::MAX, 0, 0), 0); MEMO_LEN], read: FastSet::default() }
+    }
+
+    /// Address of the guest's entry for `va` at a level.
+    pub(crate) fn guest_entry(
+        &mut self,
+        memory: &PhysicalMemory,
+        space: u64,
+        level: &TableLevel,
+        va: u64,
+        counts: &mut Counts,
+    ) -> u64 {
+        self.entry(memory, space, level, va, Stage::Guest, counts)
     }
 
     /// Address of the entry for `va` at a level.

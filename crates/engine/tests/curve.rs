@@ -104,7 +104,7 @@ fn long_streams_are_exact_too() {
     let mut cold = 0;
     for i in 0..700_000u64 {
         // Half of all visits go to 100 pages; the rest sweep over 200,000, which pushes live pages past one line.
-        let page = if rng.next_u64() % 2 == 0 { rng.next_u64() % 100 } else { 1000 + i % 200_000 };
+        let page = if rng.next_u64().is_multiple_of(2) { rng.next_u64() % 100 } else { 1000 + i % 200_000 };
         block.push(Kind::Load, page << 12);
     }
     let mut builder = CurveBuilder::new();

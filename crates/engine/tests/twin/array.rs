@@ -104,7 +104,7 @@ impl<E> Set<E> {
         if self.ways.len().is_power_of_two() {
             let mut node = way + self.ways.len();
             while node > 1 {
-                self.victim_right[node / 2] = node % 2 == 0;
+                self.victim_right[node / 2] = node.is_multiple_of(2);
                 node /= 2;
             }
         }

@@ -304,6 +304,15 @@ pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
+/// One event in 370 or more accesses, one thread.
+pub fn calm_ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
+    let words = prop::collection::vec(any::<(u16, u16, u16)>(), 0..most);
+    (0..4usize, words).prop_map(|(addresses, words)| {
+        let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xffc4][addresses];
+        words.into_iter().map(|(what, a, b)| op(0, what, a & address_mask, b, 8192)).collect()
+    })
+}
+
 pub fn columns() -> impl Strategy<Value = Columns> {
     any::<(bool, bool)>().prop_map(|(ip, repeat)| Columns { ip, repeat })
 }

@@ -9,7 +9,7 @@ mod rows;
 mod space;
 mod walk;
 
-use generate::{blocks, columns, ops, setups};
+use generate::{blocks, calm_ops, columns, ops, setups};
 use lookaside_engine::{AccessResult, Engine, Outcome, Setup};
 use lookaside_machine::Stage;
 use lookaside_trace::Block;
@@ -90,6 +90,22 @@ proptest! {
             engine.run(&block);
         }
         prop_assert_eq!(engine.outcome(), whole);
+    }
+
+    /// What is gathered before it is run makes no difference, nor which instructions run it. Few events, so that
+    /// batches fill.
+    #[test]
+    fn batches_may_end_anywhere(
+        setup in setups(), ops in calm_ops(700), columns in columns(), items in 1..12usize, plainly in any::<bool>(),
+    ) {
+        let blocks = blocks(&ops, columns, |_| false);
+        let (_, whole) = run_engine(&setup, &blocks)?;
+        for (items, plainly) in [(items, plainly), (items * 25, !plainly)] {
+            let mut engine = Engine::new(setup.clone()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            engine.in_batches_of(items, plainly);
+            blocks.iter().for_each(|block| engine.run(block));
+            prop_assert_eq!(engine.outcome(), whole.clone(), "batches of {}, plainly: {}", items, plainly);
+        }
     }
 }
 

@@ -1,0 +1,351 @@
+//! The loops of `ask.rs` in AVX-512: a set of up to 16 ways is one vector, and no branch depends on what is found.
+//!
+//! Compare all ways with the tag; the lowest bit found, or the last way's, ends the range of lanes that move back by
+//! one; the tag comes in at the front.
+
+use std::arch::x86_64::*;
+
+use lookaside_trace::Kind;
+
+use crate::ask::{Asked, Keys};
+use crate::lru::{LruSets, Shape, EMPTY};
+
+/// Has this processor what the loops need?
+pub(crate) fn is_here() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Keys ahead whose set is fetched, where sets take long to come.
+const AHEAD: usize = 12;
+
+/// Sets in so many words lie beyond half of a usual first-level cache.
+const FAR_WORDS: usize = 4 << 10;
+
+/// The words of sets, to be had by number of set.
+struct Sets {
+    words: *mut u32,
+    /// Words from set to set, and from a set's tags to its second words.
+    stride: usize,
+    seconds: usize,
+    last_way: u32,
+}
+
+/// [`LruSets::ask`], where there is a loop for such sets. Only where [`is_here`].
+pub(crate) fn ask(sets: &mut LruSets, keys: Keys<'_>, missed: &mut [u16]) -> Option<Asked> {
+    let (lanes, number, shape) = sets.parts();
+    let is_far = lanes.len() * 4 > FAR_WORDS;
+    let of = checked(lanes.as_mut_ptr().cast(), lanes.len() * 4, number, shape, keys, missed);
+    let is_wide = shape.planes == 2;
+    assert!(!is_wide || keys.seconds.len() == keys.sets.len(), "a second word to each key");
+    // SAFETY: the caller has seen that the processor has the instructions; `checked` has checked the rest.
+    Some(unsafe {
+        match (shape.stride, is_wide, is_far) {
+            (..=4, false, _) if number == 1 => one_set::<1>(&of, keys, missed),
+            (1, false, _) => x::narrow::<false>(&of, keys, missed),
+            (2, false, false) => y::narrow::<false>(&of, keys, missed),
+            (2, false, true) => y::narrow::<true>(&of, keys, missed),
+            (4, false, false) => z::narrow::<false>(&of, keys, missed),
+            (4, false, true) => z::narrow::<true>(&of, keys, missed),
+            (1, true, _) => x::wide::<false>(&of, keys, missed),
+            (2, true, _) => y::wide::<false>(&of, keys, missed),
+            (4, true, _) => z::wide::<false>(&of, keys, missed),
+            (8, false, _) if number == 1 => one_set::<2>(&of, keys, missed),
+            (12, false, _) if number == 1 => one_set::<3>(&of, keys, missed),
+            (16, false, _) if number == 1 => one_set::<4>(&of, keys, missed),
+            _ => return None,
+        }
+    })
+}
+
+/// [`LruSets::ask_masked`], where there is a loop for such sets. Only where [`is_here`].
+pub(crate) fn ask_masked(sets: &mut LruSets, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Option<Asked> {
+    let (lanes, number, shape) = sets.parts();
+    let of = checked(lanes.as_mut_ptr().cast(), lanes.len() * 4, number, shape, keys, missed);
+    assert!(shape.planes == 2 && keys.seconds.len() == keys.sets.len() && bits.len() == keys.sets.len());
+    // SAFETY: the caller has seen that the processor has the instructions; `checked` has checked the rest.
+    Some(unsafe {
+        match shape.stride {
+            1 => x::masked(&of, keys, bits, missed),
+            2 => y::masked(&of, keys, bits, missed),
+            4 => z::masked(&of, keys, bits, missed),
+            _ => return None,
+        }
+    })
+}
+
+/// Checks what the loops rely on: every key's set lies within the words, a set's vectors too, and there is room for all
+/// misses.
+fn checked(words: *mut u32, len: usize, number: usize, shape: Shape, keys: Keys<'_>, missed: &[u16]) -> Sets {
+    let seconds = 4 * shape.stride;
+    let stride = seconds * shape.planes;
+    assert!(number * stride <= len && (shape.last_way as usize) < seconds, "sets lie within their words");
+    assert!(keys.words.len() == keys.sets.len() && missed.len() >= keys.sets.len(), "a word and room for each key");
+    let greatest = keys.sets.iter().copied().max().unwrap_or(0);
+    assert!((greatest as usize) < number, "each key's set is there");
+    Sets { words, stride, seconds, last_way: shape.last_way }
+}
+
+/// The loops for sets of one vector.
+macro_rules! of_one_vector {
+    ($name:ident, $bits:literal, $mask:ty, $load:ident, $store:ident, $splat:ident, $equal:ident, $push:ident, $last:literal) => {
+        mod $name {
+            use super::*;
+
+            /// One word a key.
+            ///
+            /// # Safety
+            /// [`is_here`]; [`checked`] sets of vectors of this width.
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+            pub(super) unsafe fn narrow<const FAR: bool>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+                let end = 1u32 << of.last_way;
+                let (mut n, mut new) = (0, 0);
+                if FAR {
+                    keys.sets.iter().take(AHEAD).for_each(|&set| fetch(of, set));
+                }
+                for (k, (&set, &word)) in keys.sets.iter().zip(keys.words).enumerate() {
+                    if FAR {
+                        if let Some(&set) = keys.sets.get(k + AHEAD) {
+                            fetch(of, set);
+                        }
+                    }
+                    // SAFETY: `checked`: the set is there, and there are no more misses than keys.
+                    unsafe {
+                        let set = of.words.add(set as usize * of.stride);
+                        let old = $load(set.cast());
+                        let front = $splat(word as i32);
+                        let found = u32::from($equal(old, front));
+                        let last = *set.add(of.last_way as usize);
+                        $store(set.cast(), $push::<$last>(old, up_to(found | end) as $mask, old, front));
+                        *missed.get_unchecked_mut(n) = k as u16;
+                        n += usize::from(found == 0);
+                        new += usize::from((found == 0) & (last == EMPTY));
+                    }
+                }
+                Asked { missed: n, evicted: n - new, merged: 0 }
+            }
+
+            /// Two words a key.
+            ///
+            /// # Safety
+            /// As above; there are second words.
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+            pub(super) unsafe fn wide<const FAR: bool>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+                let end = 1u32 << of.last_way;
+                let (mut n, mut new) = (0, 0);
+                for (k, ((&set, &word), &second)) in keys.sets.iter().zip(keys.words).zip(keys.seconds).enumerate() {
+                    // SAFETY: as above.
+                    unsafe {
+                        let set = of.words.add(set as usize * of.stride);
+                        let behind = set.add(of.seconds);
+                        let old = [$load(set.cast()), $load(behind.cast())];
+                        let front = [$splat(word as i32), $splat(second as i32)];
+                        let found = u32::from($equal(old[0], front[0]) & $equal(old[1], front[1]));
+                        let last = *set.add(of.last_way as usize) & *behind.add(of.last_way as usize);
+                        let moved = up_to(found | end) as $mask;
+                        $store(set.cast(), $push::<$last>(old[0], moved, old[0], front[0]));
+                        $store(behind.cast(), $push::<$last>(old[1], moved, old[1], front[1]));
+                        *missed.get_unchecked_mut(n) = k as u16;
+                        n += usize::from(found == 0);
+                        new += usize::from((found == 0) & (last == EMPTY));
+                    }
+                }
+                Asked { missed: n, evicted: n - new, merged: 0 }
+            }
+
+            /// One word a key, and bits beside it.
+            ///
+            /// # Safety
+            /// As above; there are bits to each key.
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+            pub(super) unsafe fn masked(of: &Sets, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Asked {
+                let end = 1u32 << of.last_way;
+                let (mut n, mut new, mut merged) = (0, 0, 0);
+                let keys = keys.sets.iter().zip(keys.words).zip(keys.seconds).zip(bits);
+                for (k, (((&set, &word), &fill), &bit)) in keys.enumerate() {
+                    // SAFETY: as above; the lowest bit of `found | end` is of a way.
+                    unsafe {
+                        let set = of.words.add(set as usize * of.stride);
+                        let behind = set.add(of.seconds);
+                        let old = [$load(set.cast()), $load(behind.cast())];
+                        let front = $splat(word as i32);
+                        let found = u32::from($equal(old[0], front));
+                        let last = *set.add(of.last_way as usize);
+                        let at = (found | end).trailing_zeros();
+                        let its = if found == 0 { 0 } else { *behind.add(at as usize) };
+                        let is_hit = its & bit != 0;
+                        let bits = if is_hit { its } else { its | fill };
+                        let moved = up_to(found | end) as $mask;
+                        $store(set.cast(), $push::<$last>(old[0], moved, old[0], front));
+                        $store(behind.cast(), $push::<$last>(old[1], moved, old[1], $splat(bits as i32)));
+                        *missed.get_unchecked_mut(n) = k as u16;
+                        n += usize::from(!is_hit);
+                        merged += usize::from(!is_hit & (found != 0));
+                        new += usize::from((found == 0) & (last == EMPTY));
+                    }
+                }
+                Asked { missed: n, evicted: n - new - merged, merged }
+            }
+        }
+    };
+}
+
+of_one_vector!(
+    x,
+    128,
+    __mmask8,
+    _mm_loadu_si128,
+    _mm_storeu_si128,
+    _mm_set1_epi32,
+    _mm_cmpeq_epi32_mask,
+    _mm_mask_alignr_epi32,
+    3
+);
+of_one_vector!(
+    y,
+    256,
+    __mmask8,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_set1_epi32,
+    _mm256_cmpeq_epi32_mask,
+    _mm256_mask_alignr_epi32,
+    7
+);
+of_one_vector!(
+    z,
+    512,
+    __mmask16,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_set1_epi32,
+    _mm512_cmpeq_epi32_mask,
+    _mm512_mask_alignr_epi32,
+    15
+);
+
+/// Bits up to the lowest that is set, and that.
+#[inline]
+#[target_feature(enable = "bmi1")]
+fn up_to(bits: u32) -> u32 {
+    bits ^ bits.wrapping_sub(1)
+}
+
+/// Brings a set nearer.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn fetch(of: &Sets, set: u32) {
+    _mm_prefetch::<_MM_HINT_T0>(of.words.wrapping_add(set as usize * of.stride).cast());
+}
+
+/// The one set of at most `16 * V` lanes, which stays in registers.
+///
+/// # Safety
+/// [`is_here`]; [`checked`] sets, one, of so many lanes, all but the last vector whole.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+unsafe fn one_set<const V: usize>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+    let end = 1u64 << of.last_way;
+    let (mut n, mut new) = (0, 0);
+    let empty = _mm512_set1_epi32(EMPTY as i32);
+    // Of a set of less than one vector.
+    let all: __mmask16 = if of.seconds < 16 { (1 << of.seconds) - 1 } else { !0 };
+    // SAFETY: `checked`: there are so many words.
+    let mut lanes: [__m512i; V] =
+        std::array::from_fn(|i| unsafe { _mm512_mask_loadu_epi32(empty, all, of.words.add(16 * i).cast()) });
+    let last_bit = of.last_way % 16;
+    for (k, &word) in keys.words.iter().enumerate() {
+        let front = _mm512_set1_epi32(word as i32);
+        let mut found = 0;
+        for (i, old) in lanes.iter().enumerate() {
+            found |= u64::from(_mm512_cmpeq_epi32_mask(*old, front)) << (16 * i);
+        }
+        let last = _mm512_cmpeq_epi32_mask(lanes[V - 1], empty) >> last_bit & 1;
+        let until = found | end;
+        let moved = until ^ until.wrapping_sub(1);
+        let mut before = front;
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            let old = *lane;
+            *lane = _mm512_mask_alignr_epi32::<15>(old, (moved >> (16 * i)) as __mmask16, old, before);
+            before = old;
+        }
+        // SAFETY: `checked`: there are no more misses than keys.
+        unsafe { *missed.get_unchecked_mut(n) = k as u16 };
+        n += usize::from(found == 0);
+        new += usize::from((found == 0) & (last == 1));
+    }
+    for (i, &lane) in lanes.iter().enumerate() {
+        // SAFETY: as at the start.
+        unsafe { _mm512_mask_storeu_epi32(of.words.add(16 * i).cast(), all, lane) };
+    }
+    Asked { missed: n, evicted: n - new, merged: 0 }
+}
+
+/// `group::group`, over all but the last few rows: how many groups began, and the row to go on from. Only where
+/// [`is_here`].
+pub(crate) fn group_here(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> (usize, usize) {
+    assert!(addrs.len() == kinds.len() && starts.len() >= addrs.len());
+    // SAFETY: the caller has seen that the processor has the instructions.
+    unsafe { group(addrs, kinds, shift, starts) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+fn group(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> (usize, usize) {
+    let shift = _mm_cvtsi32_si128(shift as i32);
+    let (mut n, mut row) = (1, 1);
+    let mut numbers = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+    while row + 16 <= addrs.len() {
+        // SAFETY: from the row before this to the 16th from here all are there; a kind is one byte; there were at most
+        // as many starts as rows, so that there is room for 16 more.
+        unsafe {
+            let differ = |row: usize| {
+                let [here, before] =
+                    [row, row - 1].map(|row| _mm512_loadu_si512(addrs.as_ptr().add(row).cast::<__m512i>()));
+                let difference = _mm512_srl_epi64(_mm512_xor_si512(here, before), shift);
+                u16::from(_mm512_test_epi64_mask(difference, difference))
+            };
+            let [here, before] = [row, row - 1].map(|row| _mm_loadu_si128(kinds.as_ptr().add(row).cast::<__m128i>()));
+            let found = differ(row) | differ(row + 8) << 8 | _mm_cmpneq_epi8_mask(here, before);
+            let its = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(found, numbers));
+            _mm256_storeu_si256(starts.as_mut_ptr().add(n).cast(), its);
+            n += found.count_ones() as usize;
+        }
+        row += 16;
+        numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
+    }
+    (n, row)
+}
+
+/// `ask::collect`. Only where [`is_here`].
+pub(crate) fn collect_here(bytes: &[u8], wanted: u8, list: &mut [u16]) -> usize {
+    assert!(list.len() >= bytes.len());
+    // SAFETY: the caller has seen that the processor has the instructions.
+    unsafe { collect(bytes, wanted, list) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+fn collect(bytes: &[u8], wanted: u8, list: &mut [u16]) -> usize {
+    let mut n = 0;
+    let (whole, rest) = bytes.as_chunks::<16>();
+    let mut numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let wanted_all = _mm_set1_epi8(wanted as i8);
+    for chunk in whole {
+        // SAFETY: 16 bytes; at most as many numbers were written as bytes were read before, so that there is room
+        // for 16 more.
+        unsafe {
+            let found = _mm_cmpeq_epi8_mask(_mm_loadu_si128(chunk.as_ptr().cast()), wanted_all);
+            let its = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(found, numbers));
+            _mm256_storeu_si256(list.as_mut_ptr().add(n).cast(), its);
+            n += found.count_ones() as usize;
+        }
+        numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
+    }
+    for (i, &byte) in rest.iter().enumerate() {
+        list[n] = (16 * whole.len() + i) as u16;
+        n += usize::from(byte == wanted);
+    }
+    n
+}
