@@ -242,46 +242,76 @@ fn fetch(of: &Sets, set: u32) {
     _mm_prefetch::<_MM_HINT_T0>(of.words.wrapping_add(set as usize * of.stride).cast());
 }
 
+/// Keys that are compared with the one set at once: what the first of them move is reckoned with afterwards, so that
+/// the way from set to set is shorter than one key after the other.
+const TOGETHER: usize = 4;
+
 /// The one set of at most `16 * V` lanes, which stays in registers.
 ///
 /// # Safety
 /// [`is_here`]; [`checked`] sets, one, of so many lanes, all but the last vector whole.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
 unsafe fn one_set<const V: usize>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
-    let end = 1u64 << of.last_way;
-    let (mut n, mut new) = (0, 0);
     let empty = _mm512_set1_epi32(EMPTY as i32);
     // Of a set of less than one vector.
     let all: __mmask16 = if of.seconds < 16 { (1 << of.seconds) - 1 } else { !0 };
     // SAFETY: `checked`: there are so many words.
     let mut lanes: [__m512i; V] =
         std::array::from_fn(|i| unsafe { _mm512_mask_loadu_epi32(empty, all, of.words.add(16 * i).cast()) });
-    let last_bit = of.last_way % 16;
-    for (k, &word) in keys.words.iter().enumerate() {
-        let front = _mm512_set1_epi32(word as i32);
-        let mut found = 0;
-        for (i, old) in lanes.iter().enumerate() {
-            found |= u64::from(_mm512_cmpeq_epi32_mask(*old, front)) << (16 * i);
+    let valid: u32 = lanes.iter().map(|&lane| _mm512_cmpneq_epi32_mask(lane, empty).count_ones()).sum();
+    let room = (of.last_way + 1 - valid) as usize;
+    let mut n = 0;
+    let (together, rest) = keys.words.as_chunks::<TOGETHER>();
+    for (chunk, words) in together.iter().enumerate() {
+        let found = step(&mut lanes, words, of.last_way);
+        for (k, found) in found.into_iter().enumerate() {
+            // SAFETY: `checked`: there are no more misses than keys.
+            unsafe { *missed.get_unchecked_mut(n) = (TOGETHER * chunk + k) as u16 };
+            n += usize::from(!found);
         }
-        let last = _mm512_cmpeq_epi32_mask(lanes[V - 1], empty) >> last_bit & 1;
-        let until = found | end;
-        let moved = until ^ until.wrapping_sub(1);
-        let mut before = front;
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            let old = *lane;
-            *lane = _mm512_mask_alignr_epi32::<15>(old, (moved >> (16 * i)) as __mmask16, old, before);
-            before = old;
-        }
-        // SAFETY: `checked`: there are no more misses than keys.
-        unsafe { *missed.get_unchecked_mut(n) = k as u16 };
-        n += usize::from(found == 0);
-        new += usize::from((found == 0) & (last == 1));
+    }
+    for (k, &word) in rest.iter().enumerate() {
+        let [found] = step(&mut lanes, &[word], of.last_way);
+        // SAFETY: as above.
+        unsafe { *missed.get_unchecked_mut(n) = (TOGETHER * together.len() + k) as u16 };
+        n += usize::from(!found);
     }
     for (i, &lane) in lanes.iter().enumerate() {
         // SAFETY: as at the start.
         unsafe { _mm512_mask_storeu_epi32(of.words.add(16 * i).cast(), all, lane) };
     }
-    Asked { missed: n, evicted: n - new, merged: 0 }
+    // Invalid ways are filled first.
+    Asked { missed: n, evicted: n.saturating_sub(room), merged: 0 }
+}
+
+/// Asks the lanes of a set for some words, one after the other: which were there?
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+fn step<const V: usize, const K: usize>(lanes: &mut [__m512i; V], words: &[u32; K], last_way: u32) -> [bool; K] {
+    let fronts = words.map(|word| _mm512_set1_epi32(word as i32));
+    let mut found = fronts.map(|front| {
+        let mut bits = 0;
+        for (i, &lane) in lanes.iter().enumerate() {
+            bits |= u64::from(_mm512_cmpeq_epi32_mask(lane, front)) << (16 * i);
+        }
+        bits
+    });
+    for k in 0..K {
+        let until = found[k] | 1 << last_way;
+        let moved = until ^ until.wrapping_sub(1);
+        for later in k + 1..K {
+            // Where the later one's word is after this move.
+            let its = found[later];
+            found[later] = its & !moved | its << 1 & moved | u64::from(words[k] == words[later]);
+        }
+        let mut before = fronts[k];
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            let old = *lane;
+            *lane = _mm512_mask_alignr_epi32::<15>(old, (moved >> (16 * i)) as __mmask16, old, before);
+            before = old;
+        }
+    }
+    found.map(|bits| bits != 0)
 }
 
 /// `group::group`, over all but the last few rows: how many groups began, and the row to go on from. Only where
