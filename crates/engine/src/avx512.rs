@@ -3,6 +3,7 @@
 //! Compare all ways with the tag; the lowest bit found, or the last way's, ends the range of lanes that move back by
 //! one; the tag comes in at the front.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use lookaside_trace::Kind;
@@ -92,9 +93,19 @@ fn checked(words: *mut u32, len: usize, number: usize, shape: Shape, keys: Keys<
 
 /// The loops for sets of one vector.
 macro_rules! of_one_vector {
-    ($name:ident, $bits:literal, $mask:ty, $load:ident, $store:ident, $splat:ident, $equal:ident, $push:ident, $last:literal) => {
+    ($name:ident, $vector:ident, $register:ident, $mask:ty, $load:ident, $store:ident, $splat:ident, $equal:ident, $push:ident, $last:literal) => {
         mod $name {
             use super::*;
+
+            /// The same, which the compiler can't see: it would store only the lanes that move, and a load of all lanes
+            /// would have to wait until such a store is through.
+            #[inline]
+            #[target_feature(enable = "avx512f,avx512vl")]
+            fn whole(mut lanes: $vector) -> $vector {
+                // SAFETY: it is no instruction.
+                unsafe { asm!("/* {0} */", inout($register) lanes, options(pure, nomem, nostack, preserves_flags)) };
+                lanes
+            }
 
             /// One word a key.
             ///
@@ -120,7 +131,7 @@ macro_rules! of_one_vector {
                         let front = $splat(word as i32);
                         let found = u32::from($equal(old, front));
                         let last = *set.add(of.last_way as usize);
-                        $store(set.cast(), $push::<$last>(old, up_to(found | end) as $mask, old, front));
+                        $store(set.cast(), whole($push::<$last>(old, up_to(found | end) as $mask, old, front)));
                         *missed.get_unchecked_mut(n) = k as u16;
                         n += usize::from(found == 0);
                         new += usize::from((found == 0) & (last == EMPTY));
@@ -147,8 +158,8 @@ macro_rules! of_one_vector {
                         let found = u32::from($equal(old[0], front[0]) & $equal(old[1], front[1]));
                         let last = *set.add(of.last_way as usize) & *behind.add(of.last_way as usize);
                         let moved = up_to(found | end) as $mask;
-                        $store(set.cast(), $push::<$last>(old[0], moved, old[0], front[0]));
-                        $store(behind.cast(), $push::<$last>(old[1], moved, old[1], front[1]));
+                        $store(set.cast(), whole($push::<$last>(old[0], moved, old[0], front[0])));
+                        $store(behind.cast(), whole($push::<$last>(old[1], moved, old[1], front[1])));
                         *missed.get_unchecked_mut(n) = k as u16;
                         n += usize::from(found == 0);
                         new += usize::from((found == 0) & (last == EMPTY));
@@ -180,8 +191,8 @@ macro_rules! of_one_vector {
                         let is_hit = its & bit != 0;
                         let bits = if is_hit { its } else { its | fill };
                         let moved = up_to(found | end) as $mask;
-                        $store(set.cast(), $push::<$last>(old[0], moved, old[0], front));
-                        $store(behind.cast(), $push::<$last>(old[1], moved, old[1], $splat(bits as i32)));
+                        $store(set.cast(), whole($push::<$last>(old[0], moved, old[0], front)));
+                        $store(behind.cast(), whole($push::<$last>(old[1], moved, old[1], $splat(bits as i32))));
                         *missed.get_unchecked_mut(n) = k as u16;
                         n += usize::from(!is_hit);
                         merged += usize::from(!is_hit & (found != 0));
@@ -195,8 +206,7 @@ macro_rules! of_one_vector {
 }
 
 of_one_vector!(
-    x,
-    128,
+    x, __m128i, xmm_reg,
     __mmask8,
     _mm_loadu_si128,
     _mm_storeu_si128,
@@ -206,8 +216,7 @@ of_one_vector!(
     3
 );
 of_one_vector!(
-    y,
-    256,
+    y, __m256i, ymm_reg,
     __mmask8,
     _mm256_loadu_si256,
     _mm256_storeu_si256,
@@ -217,8 +226,7 @@ of_one_vector!(
     7
 );
 of_one_vector!(
-    z,
-    512,
+    z, __m512i, zmm_reg,
     __mmask16,
     _mm512_loadu_si512,
     _mm512_storeu_si512,

@@ -77,7 +77,7 @@ impl Engine {
         let begun = batch.len;
         let from = batch.first_group + begun;
         let to = groups.min(batch.first_group + batch.most.min(MOST));
-        let mut len = begun;
+        let (mut len, mut flags) = (begun, batch.flags);
         for &first in &batch.starts[from..to] {
             let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
             let (at, is_known) = self.places.find(addr >> chunk_shift);
@@ -95,10 +95,10 @@ impl Engine {
             batch.tags[item] = place.tags;
             batch.route[item] = route;
             batch.frame[item] = place.frame;
-            batch.flags |= route | u8::from(place.frame == SCATTERED) << 7;
+            flags |= route | u8::from(place.frame == SCATTERED) << 7;
             len += 1;
         }
-        batch.len = len;
+        (batch.len, batch.flags) = (len, flags);
         let first_stage = &run.slots.tlb.ladder.first;
         for item in begun..len {
             batch.next[item % MOST] = first_stage[usize::from(batch.route[item % MOST]) % ROUTES];

@@ -106,9 +106,12 @@ impl Pages {
     pub(crate) fn touch_base(&mut self, chunk: usize, va: u64) {
         let (word, bit) = bit_of(va);
         let chunk = &mut self.chunks[chunk];
-        chunk.touched[word] |= bit;
-        self.ever[BASE] += u64::from(chunk.ever[word] & bit == 0);
-        chunk.ever[word] |= bit;
+        // A child's pages may be touched that it never accessed.
+        if chunk.touched[word] & chunk.ever[word] & bit == 0 {
+            chunk.touched[word] |= bit;
+            self.ever[BASE] += u64::from(chunk.ever[word] & bit == 0);
+            chunk.ever[word] |= bit;
+        }
     }
 
     /// Touched base pages of the aligned 64 around `va`, a bit each.

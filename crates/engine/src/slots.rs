@@ -87,6 +87,12 @@ pub(crate) fn walk_cache_route(side: usize, class: usize) -> usize {
     side * CLASSES + class
 }
 
+/// Side and class of a route through the walk caches.
+#[inline(always)]
+pub(crate) fn side_and_class(route: u8) -> (usize, usize) {
+    (usize::from(route) / CLASSES % SIDES, usize::from(route) % CLASSES)
+}
+
 /// Routes of walks through the data caches, by side, follow those of the kinds.
 pub(crate) const WALKS_THROUGH_CACHES: usize = KINDS;
 

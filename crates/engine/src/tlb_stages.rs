@@ -173,18 +173,17 @@ fn name(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES], set_of: impl 
     let has_huge = batch.has_huge();
     let Batch { lists: Lists { items, sets, words, .. }, addr, tags, route, .. } = batch;
     let keys = items[..n].iter().zip(sets).zip(words);
-    let name = |item: u16, set: &mut u32, word: &mut u32, array: &WayArray| {
+    let by_class = arrays.each_ref().map(|array| (array.naming, array.name % 4));
+    let name = |item: u16, class: usize, set: &mut u32, word: &mut u32| {
         let item = usize::from(item) % MOST;
-        *word = array.naming.tag(tags[item][array.name % 4], addr[item]);
-        *set = set_of(addr[item] >> array.naming.set_shift);
+        let (naming, name) = by_class[class];
+        *word = naming.tag(tags[item][name], addr[item]);
+        *set = set_of(addr[item] >> naming.set_shift);
     };
     if has_huge {
-        keys.for_each(|((&item, set), word)| {
-            name(item, set, word, &arrays[usize::from(route[usize::from(item) % MOST]) % CLASSES]);
-        });
+        keys.for_each(|((&item, set), word)| name(item, usize::from(route[usize::from(item) % MOST]) % CLASSES, set, word));
     } else {
-        let array = arrays[BASE].clone();
-        keys.for_each(|((&item, set), word)| name(item, set, word, &array));
+        keys.for_each(|((&item, set), word)| name(item, BASE, set, word));
     }
 }
 

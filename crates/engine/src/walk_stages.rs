@@ -2,13 +2,13 @@
 
 use crate::ask::Keys;
 use crate::batch::{Batch, Lists, MOST, MOST_KEYS};
-use crate::counts::SIDE_OF;
+use crate::counts::{SIDES, SIDE_OF};
 use crate::engine::{physical, Engine, Run};
 use crate::ladder::ROUTES;
 use crate::places::SCATTERED;
 use crate::plan::{WalkPlan, BASE};
 use crate::rows::RowCost;
-use crate::slots::{kind_and_class, walk_cache_route, WALKS_THROUGH_CACHES};
+use crate::slots::{kind_and_class, side_and_class, walk_cache_route, WALKS_THROUGH_CACHES};
 use crate::trace_hook::Blind;
 use crate::walker::{serve, walk, Walk, WalkFor};
 
@@ -20,12 +20,23 @@ pub(crate) struct Walks {
     /// Route through the walk caches, and the one that it is at.
     route: [u8; MOST],
     next: [u8; MOST],
+    /// Position that its reading ends before, and its request that is made next.
+    to: [u8; MOST],
+    request: [u16; MOST],
     pub(crate) came: [Walk; MOST],
 }
 
 impl Default for Walks {
     fn default() -> Self {
-        Self { len: 0, items: [0; MOST], route: [0; MOST], next: [0; MOST], came: [Walk::default(); MOST] }
+        Self {
+            len: 0,
+            items: [0; MOST],
+            route: [0; MOST],
+            next: [0; MOST],
+            to: [0; MOST],
+            request: [0; MOST],
+            came: [Walk::default(); MOST],
+        }
     }
 }
 
@@ -42,17 +53,6 @@ pub(crate) struct Requests {
 impl Default for Requests {
     fn default() -> Self {
         Self { len: 0, physical: [0; MOST_KEYS], route: [0; MOST_KEYS], next: [0; MOST_KEYS] }
-    }
-}
-
-impl Requests {
-    #[inline(always)]
-    fn push(&mut self, physical: u64, route: usize, first: u8) {
-        let request = self.len % MOST_KEYS;
-        self.physical[request] = physical;
-        self.route[request] = route as u8;
-        self.next[request] = first;
-        self.len += 1;
     }
 }
 
@@ -95,20 +95,11 @@ impl Engine {
     /// Asks the data caches for what a batch's walks read and its items' own lines.
     pub(crate) fn ask_caches<const ROWS: bool>(&mut self, batch: &mut Batch, run: &Run) {
         let plan = &*run.plan;
-        batch.requests.len = 0;
-        let mut from = 0;
-        if plan.walks != WalkPlan::CountOnly {
-            for walk in 0..batch.walks.len {
-                let item = usize::from(batch.walks.items[walk]);
-                if plan.has_data_caches {
-                    self.request_lines(batch, run, from..item);
-                }
-                self.request_entries(batch, run, walk, item);
-                from = item;
-            }
-        }
+        let entries = if plan.walks == WalkPlan::CountOnly { 0 } else { self.request_entries(batch, run) };
+        let lines = if plan.has_data_caches { batch.len } else { 0 };
+        batch.requests.len = entries + lines;
         if plan.has_data_caches {
-            self.request_lines(batch, run, from..batch.len);
+            self.request_lines(batch, run);
         }
         let ladder = &run.slots.cache_ladder;
         let requests = &mut batch.requests;
@@ -137,62 +128,82 @@ impl Engine {
         }
     }
 
-    /// Requests of items' own lines.
-    #[inline(always)]
-    fn request_lines(&self, batch: &mut Batch, run: &Run, items: std::ops::Range<usize>) {
-        let ladder = &run.slots.cache_ladder;
-        let within = (1 << run.plan.chunk_shift) - 1;
-        let from = batch.requests.len.min(MOST_KEYS - items.len());
-        let to = from + items.len();
-        if batch.has_scattered() {
-            for (request, item) in (from..to).zip(items.clone()) {
-                batch.requests.physical[request] = self.physical_of(batch, run, item);
+    /// Requests of what walks read, each before its item's line: how many.
+    fn request_entries(&mut self, batch: &mut Batch, run: &Run) -> usize {
+        let plan = &*run.plan;
+        let Walks { len, items, route: routes, next, came, to, request, .. } = &mut batch.walks;
+        let items = &items[..*len];
+        let lines = usize::from(plan.has_data_caches);
+        let mut entries = 0;
+        for (walk, &item) in items.iter().enumerate() {
+            let hit = plan.guest_walk_caches[BASE].get(usize::from(next[walk]));
+            let (side, class) = side_and_class(routes[walk]);
+            let its_to = hit.map_or(plan.guest_levels.len(), |&number| plan.walk_caches[number].above);
+            let its = its_to - plan.leaf_at[class];
+            to[walk] = its_to as u8;
+            // The last of its requests.
+            request[walk] = (entries + lines * usize::from(item) + its) as u16;
+            came[walk].references = its as u64;
+            batch.tally.references[side] += its as u64;
+            entries += its;
+        }
+        let space = self.spaces[run.space].number;
+        for (position, level) in plan.guest_levels.iter().enumerate() {
+            let (low, mask) = (level.index_low_bit, (1 << level.index_bits) - 1);
+            let shift = level.entry_bytes.trailing_zeros();
+            let mut counts = [0; SIDES];
+            for (walk, &item) in items.iter().enumerate() {
+                let (side, class) = side_and_class(routes[walk]);
+                if !(plan.leaf_at[class]..usize::from(to[walk])).contains(&position) {
+                    continue;
+                }
+                counts[side] += 1;
+                let item = usize::from(item) % MOST;
+                let va = batch.addr[item];
+                let within = (va >> low & mask) << shift;
+                let place = self.places.walk_at(usize::from(batch.at[item]));
+                if place.known >> position & 1 == 0 {
+                    let entry = self.tables.guest_entry(&plan.guest_memory, space, level, va, &mut self.counts);
+                    place.known |= 1 << position;
+                    place.tables[position] = entry - within;
+                }
+                request[walk] -= 1;
+                let at = usize::from(request[walk]) % MOST_KEYS;
+                let route = WALKS_THROUGH_CACHES + side;
+                batch.requests.physical[at] = place.tables[position] + within;
+                batch.requests.route[at] = route as u8;
+                batch.requests.next[at] = run.slots.cache_ladder.first[route];
             }
+            for (side, count) in counts.into_iter().enumerate() {
+                self.counts.tables[side][position] += count;
+            }
+        }
+        // Requested or not: the lines take their places.
+        if plan.walks == WalkPlan::Full {
+            entries
         } else {
-            let lines = batch.requests.physical[from..to].iter_mut();
-            for ((line, frame), va) in lines.zip(&batch.frame[items.clone()]).zip(&batch.addr[items.clone()]) {
-                *line = frame + (va & within);
-            }
+            0
         }
-        let routes = batch.requests.route[from..to].iter_mut().zip(&mut batch.requests.next[from..to]);
-        for ((route, next), &its) in routes.zip(&batch.route[items]) {
-            let (kind, _) = kind_and_class(usize::from(its));
-            *route = kind as u8;
-            *next = ladder.first[kind % ROUTES];
-        }
-        batch.requests.len = to;
     }
 
-    /// Requests of what a walk reads.
-    #[inline(always)]
-    fn request_entries(&mut self, batch: &mut Batch, run: &Run, walk: usize, item: usize) {
-        let plan = &*run.plan;
-        let (kind, class) = kind_and_class(usize::from(batch.route[item]));
-        let side = SIDE_OF[kind];
-        let va = batch.addr[item];
-        let hit = plan.guest_walk_caches[BASE].get(usize::from(batch.walks.next[walk]));
-        let to = hit.map_or(plan.guest_levels.len(), |&number| plan.walk_caches[number].above);
-        let from = plan.leaf_at[class];
-        let route = WALKS_THROUGH_CACHES + side;
-        let first = run.slots.cache_ladder.first[route];
-        let place = self.places.walk_at(usize::from(batch.at[item]));
-        for position in (from..to).rev() {
-            self.counts.tables[side][position] += 1;
-            let level = &plan.guest_levels[position];
-            let within = (va >> level.index_low_bit & ((1 << level.index_bits) - 1)) * u64::from(level.entry_bytes);
-            if place.known >> position & 1 == 0 {
-                let space = self.spaces[run.space].number;
-                let entry = self.tables.guest_entry(&plan.guest_memory, space, level, va, &mut self.counts);
-                place.known |= 1 << position;
-                place.tables[position] = entry - within;
-            }
-            if plan.walks == WalkPlan::Full {
-                batch.requests.push(place.tables[position] + within, route, first);
-            }
+    /// Requests of items' own lines, each after what its walk reads.
+    fn request_lines(&self, batch: &mut Batch, run: &Run) {
+        let ladder = &run.slots.cache_ladder;
+        let within = (1 << run.plan.chunk_shift) - 1;
+        let end = run.slots.tlb.ladder.end();
+        let has_scattered = batch.has_scattered();
+        let (mut entries, mut walk) = (0, 0);
+        for item in 0..batch.len.min(MOST) {
+            let is_walk = usize::from(batch.next[item] == end && run.plan.walks == WalkPlan::Full);
+            entries += is_walk * batch.walks.came[walk % MOST].references as usize;
+            walk += is_walk;
+            let at = (item + entries) % MOST_KEYS;
+            let (kind, _) = kind_and_class(usize::from(batch.route[item]));
+            batch.requests.physical[at] =
+                if has_scattered { self.physical_of(batch, run, item) } else { batch.frame[item] + (batch.addr[item] & within) };
+            batch.requests.route[at] = kind as u8;
+            batch.requests.next[at] = ladder.first[kind % ROUTES];
         }
-        let references = (to - from) as u64;
-        batch.walks.came[walk].references = references;
-        batch.tally.references[side] += references;
     }
 
     /// Adds up what each walk cost.
