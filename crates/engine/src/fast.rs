@@ -14,7 +14,7 @@ use crate::pages::NONE;
 use crate::places::SCATTERED;
 use crate::plan::{WalkPlan, BASE, BASE_SHIFT, HUGE};
 use crate::rows::RowCost;
-use crate::slots::{kind_and_class, OFF};
+use crate::slots::{kind_and_class, NO_LEVELS, OFF};
 use crate::trace_hook::Blind;
 
 impl Engine {
@@ -78,13 +78,20 @@ impl Engine {
         let from = batch.first_group + begun;
         let to = groups.min(batch.first_group + batch.most.min(MOST));
         let (mut len, mut flags) = (begun, batch.flags);
-        for &first in &batch.starts[from..to] {
+        for group in from..to {
+            let first = batch.starts[group];
             let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
             let (at, is_known) = self.places.find(addr >> chunk_shift);
             let place = self.places.at(at);
-            let route = route_of[(4 * kind + usize::from(place.code)) % route_of.len()];
-            if !is_known || route == OFF {
+            let mut route = route_of[(4 * kind + usize::from(place.code)) % route_of.len()];
+            if !is_known {
                 break;
+            }
+            if route >= NO_LEVELS {
+                if route == OFF || batch.starts[group + 1] - first > 1 {
+                    break;
+                }
+                route -= NO_LEVELS;
             }
             if ROWS && usize::from(place.code) == BASE {
                 pages.prefetch_row_number(place.pages as usize, addr);

@@ -30,12 +30,15 @@ pub(crate) struct Slots {
 /// No short path.
 pub(crate) const OFF: u8 = u8::MAX;
 
+/// Added to a route without any level: accesses of one page after the other are not alike, since each of them walks.
+pub(crate) const NO_LEVELS: u8 = 0x40;
+
 /// The TLB as stages.
 #[derive(Debug)]
 pub(crate) struct TlbStages {
     pub(crate) ladder: Ladder,
     pub(crate) stages: Vec<TlbStage>,
-    /// By kind and a place's `code`, in steps of four: the route, or [`OFF`].
+    /// By kind and a place's `code`, in steps of four: the route, maybe with [`NO_LEVELS`], or [`OFF`].
     pub(crate) route_of: [u8; 16],
     /// By route: [`AGAIN`] where the first stage is one array, else 0.
     pub(crate) again: [u8; ROUTES],
@@ -194,10 +197,10 @@ impl TlbStages {
             // Codes beyond the classes are of places with locks.
             route_of: std::array::from_fn(|i| {
                 let route = tlb_route(i / 4, i % 4);
-                if i % 4 < CLASSES && is_short.get(route) == Some(&true) {
-                    route as u8
-                } else {
-                    OFF
+                match is_short.get(route) {
+                    Some(true) if i % 4 < CLASSES && routes[route].is_empty() => route as u8 | NO_LEVELS,
+                    Some(true) if i % 4 < CLASSES => route as u8,
+                    _ => OFF,
                 }
             }),
             first_coalescing: stages.iter().position(coalesces).unwrap_or(stages.len()) as u8,
@@ -214,8 +217,7 @@ fn is_short(plan: &Plan, route: &Route) -> bool {
     };
     // A place knows one page that is larger than a chunk.
     let named = |shift: u32| shift <= plan.chunk_shift || shift == plan.leaf_shift[HUGE];
-    let known = route.levels.iter().all(|l| named(l.shift) && l.arrays.iter().all(|&array| in_runs(array)));
-    known && !route.levels.is_empty()
+    route.levels.iter().all(|l| named(l.shift) && l.arrays.iter().all(|&array| in_runs(array)))
 }
 
 fn way_array(plan: &Plan, parts: &Parts, tlbs: &[usize], number: usize, shift: u32) -> WayArray {

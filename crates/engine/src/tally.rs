@@ -71,6 +71,9 @@ impl Engine {
             self.counts.repeats[kind] += repeats;
             let mut stages = tlb.ladder.stages_of(route);
             let mut reached = stages.next().map_or(0, |stage| tally.tlb.at(stage, route));
+            if levels.is_empty() {
+                sum.l1_misses += reached;
+            }
             for (at, level) in levels.iter().enumerate() {
                 let next = stages.next().map_or(0, |stage| tally.tlb.at(stage, route));
                 let more = if at == 0 { more } else { 0 };
