@@ -10,6 +10,7 @@ use lookaside_trace::Kind;
 
 use crate::ask::{Asked, Keys};
 use crate::lru::{LruSets, Shape, EMPTY};
+use crate::plru::TreeSets;
 
 /// Has this processor what the loops need?
 pub(crate) fn is_here() -> bool {
@@ -79,6 +80,40 @@ pub(crate) fn ask_masked(sets: &mut LruSets, keys: Keys<'_>, bits: &[u32], misse
     })
 }
 
+/// [`TreeSets::ask`]. Only where [`is_here`].
+pub(crate) fn ask_trees(sets: &mut TreeSets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+    assert!(missed.len() >= keys.sets.len(), "room for each key");
+    // SAFETY: the caller has seen that the processor has the instructions.
+    unsafe { trees(sets, keys, missed) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
+fn trees(sets: &mut TreeSets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+    let TreeSets { tags, bits, tree } = sets;
+    let empty = _mm256_set1_epi32(EMPTY as i32);
+    let (mut n, mut new) = (0, 0);
+    for (k, (&set, &word)) in keys.sets.iter().zip(keys.words).enumerate() {
+        let (tags, bits) = (&mut tags[set as usize], &mut bits[set as usize]);
+        // SAFETY: a set's tags are eight words.
+        let old = unsafe { _mm256_loadu_si256(tags.as_ptr().cast()) };
+        let front = _mm256_set1_epi32(word as i32);
+        let found = u32::from(_mm256_cmpeq_epi32_mask(old, front)) & tree.ways;
+        let invalid = u32::from(_mm256_cmpeq_epi32_mask(old, empty)) & tree.ways;
+        let victim = u32::from(tree.victims[usize::from(*bits)]);
+        let filled = if invalid == 0 { victim } else { invalid };
+        let at = if found == 0 { filled } else { found };
+        let at = at & at.wrapping_neg();
+        // SAFETY: as above.
+        unsafe { _mm256_storeu_si256(tags.as_mut_ptr().cast(), y::whole(_mm256_mask_mov_epi32(old, at as u8, front))) };
+        *bits = tree.touched(*bits, at.trailing_zeros() as usize);
+        // SAFETY: `ask_trees`: there is room for each key, and there are no more misses than keys.
+        unsafe { *missed.get_unchecked_mut(n) = k as u16 };
+        n += usize::from(found == 0);
+        new += usize::from((found == 0) & (invalid != 0));
+    }
+    Asked { missed: n, evicted: n - new, merged: 0 }
+}
+
 /// Checks what the loops rely on: every key's set lies within the words, a set's vectors too, and there is room for all
 /// misses.
 fn checked(words: *mut u32, len: usize, number: usize, shape: Shape, keys: Keys<'_>, missed: &[u16]) -> Sets {
@@ -101,7 +136,7 @@ macro_rules! of_one_vector {
             /// would have to wait until such a store is through.
             #[inline]
             #[target_feature(enable = "avx512f,avx512vl")]
-            fn whole(mut lanes: $vector) -> $vector {
+            pub(super) fn whole(mut lanes: $vector) -> $vector {
                 // SAFETY: it is no instruction.
                 unsafe { asm!("/* {0} */", inout($register) lanes, options(pure, nomem, nostack, preserves_flags)) };
                 lanes
@@ -206,7 +241,9 @@ macro_rules! of_one_vector {
 }
 
 of_one_vector!(
-    x, __m128i, xmm_reg,
+    x,
+    __m128i,
+    xmm_reg,
     __mmask8,
     _mm_loadu_si128,
     _mm_storeu_si128,
@@ -216,7 +253,9 @@ of_one_vector!(
     3
 );
 of_one_vector!(
-    y, __m256i, ymm_reg,
+    y,
+    __m256i,
+    ymm_reg,
     __mmask8,
     _mm256_loadu_si256,
     _mm256_storeu_si256,
@@ -226,7 +265,9 @@ of_one_vector!(
     7
 );
 of_one_vector!(
-    z, __m512i, zmm_reg,
+    z,
+    __m512i,
+    zmm_reg,
     __mmask16,
     _mm512_loadu_si512,
     _mm512_storeu_si512,

@@ -27,6 +27,7 @@ mod parts;
 mod places;
 mod plan;
 mod plan_check;
+mod plru;
 mod replacement;
 mod rows;
 mod run;

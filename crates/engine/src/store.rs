@@ -7,6 +7,7 @@ use crate::ask::{one_by_one, Asked, Isa, Keys};
 use crate::assoc::{Assoc, Shape, EMPTY};
 use crate::lru::{Access, LruSets, MAX_WAYS};
 use crate::os::SplitMix64;
+use crate::plru::{self, TreeSets};
 
 /// Keys ahead whose set is fetched.
 const AHEAD: usize = 8;
@@ -18,6 +19,8 @@ pub(crate) enum Store {
     Narrow(LruSets),
     /// LRU, keys of 64 bits.
     Wide(LruSets),
+    /// Tree pseudo-LRU of few ways, keys of 32 bits.
+    Tree(TreeSets),
     /// Any other policy, or very many ways.
     Any(Assoc),
 }
@@ -25,7 +28,9 @@ pub(crate) enum Store {
 impl Store {
     /// An empty store of keys of so many bits.
     pub(crate) fn new(shape: Shape, key_bits: u32, rng: SplitMix64) -> Self {
-        if shape.replacement != Replacement::Lru || shape.ways > MAX_WAYS {
+        if shape.replacement == Replacement::TreePlru && shape.ways <= plru::MAX_WAYS && key_bits <= 32 {
+            Self::Tree(TreeSets::new(shape.sets, shape.ways))
+        } else if shape.replacement != Replacement::Lru || shape.ways > MAX_WAYS {
             Self::Any(Assoc::new(shape, rng))
         } else if key_bits <= 32 {
             Self::Narrow(LruSets::new(shape.sets, shape.ways, false))
@@ -40,6 +45,7 @@ impl Store {
         match self {
             Self::Narrow(sets) => sets.access(set, key as u32),
             Self::Wide(sets) => sets.access_wide(set, key as u32, (key >> 32) as u32),
+            Self::Tree(sets) => sets.access(set, key as u32),
             Self::Any(assoc) => assoc.access(set, key),
         }
     }
@@ -50,6 +56,7 @@ impl Store {
         match self {
             Self::Narrow(sets) => sets.access_or_fill(set, key as u32),
             Self::Wide(sets) => sets.access_or_fill_wide(set, key as u32, (key >> 32) as u32),
+            Self::Tree(sets) => sets.access_or_fill(set, key as u32),
             Self::Any(assoc) => {
                 if assoc.access(set, key) {
                     Access::Hit
@@ -67,6 +74,7 @@ impl Store {
         match self {
             Self::Narrow(sets) => sets.ask(isa, Keys { seconds: &[], ..keys }, missed),
             Self::Wide(sets) => sets.ask(isa, keys, missed),
+            Self::Tree(sets) => sets.ask(isa, keys, missed),
             Self::Any(assoc) => {
                 let mut k = 0;
                 one_by_one(keys, missed, |set, low, high| {
@@ -92,6 +100,7 @@ impl Store {
         match self {
             Self::Narrow(sets) => sets.update(|tag, _| (!picks(tag.into())).then_some(tag)),
             Self::Wide(sets) => sets.update(|low, high| (!picks(wide(low, high))).then_some(low)),
+            Self::Tree(sets) => sets.update(|tag| (!picks(tag.into())).then_some(tag)),
             Self::Any(assoc) => assoc.invalidate(|_, key| picks(key)),
         }
     }
@@ -101,6 +110,7 @@ impl Store {
         match self {
             Self::Narrow(sets) => sets.for_each(|tag, _| f(tag.into())),
             Self::Wide(sets) => sets.for_each(|low, high| f(wide(low, high))),
+            Self::Tree(sets) => sets.for_each(|tag| f(tag.into())),
             Self::Any(assoc) => assoc.keys().iter().filter(|&&key| key != EMPTY).for_each(|&key| f(key)),
         }
     }
@@ -110,6 +120,9 @@ impl Store {
         match self {
             Self::Narrow(sets) | Self::Wide(sets) => {
                 sets.update(|tag, _| Some(name(tag)));
+            }
+            Self::Tree(sets) => {
+                sets.update(|tag| Some(name(tag)));
             }
             Self::Any(assoc) => assoc.rename(|key| name(key as u32).into()),
         }

@@ -181,7 +181,9 @@ fn name(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES], set_of: impl 
         *set = set_of(addr[item] >> naming.set_shift);
     };
     if has_huge {
-        keys.for_each(|((&item, set), word)| name(item, usize::from(route[usize::from(item) % MOST]) % CLASSES, set, word));
+        keys.for_each(|((&item, set), word)| {
+            name(item, usize::from(route[usize::from(item) % MOST]) % CLASSES, set, word)
+        });
     } else {
         keys.for_each(|((&item, set), word)| name(item, BASE, set, word));
     }

@@ -199,8 +199,11 @@ impl Engine {
             walk += is_walk;
             let at = (item + entries) % MOST_KEYS;
             let (kind, _) = kind_and_class(usize::from(batch.route[item]));
-            batch.requests.physical[at] =
-                if has_scattered { self.physical_of(batch, run, item) } else { batch.frame[item] + (batch.addr[item] & within) };
+            batch.requests.physical[at] = if has_scattered {
+                self.physical_of(batch, run, item)
+            } else {
+                batch.frame[item] + (batch.addr[item] & within)
+            };
             batch.requests.route[at] = kind as u8;
             batch.requests.next[at] = ladder.first[kind % ROUTES];
         }
