@@ -1,9 +1,9 @@
 //! Asking sets in order of use (`lru.rs`) for a list of keys, each filled where it is not there: the loops that most of
 //! a run's time goes to. The processor's widest vectors are chosen when the program runs; what comes of it is the same.
 
-#[cfg(target_arch = "x86_64")]
-use crate::avx512;
 use crate::lru::{Access, LruSets};
+#[cfg(target_arch = "x86_64")]
+use crate::{avx512, avx512_rows};
 
 /// Which instructions the loops are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(crate) fn one_by_one(keys: Keys<'_>, missed: &mut [u16], mut ask: impl FnMut
 pub(crate) fn collect(isa: Isa, bytes: &[u8], wanted: u8, list: &mut [u16]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 {
-        return avx512::collect_here(bytes, wanted, list);
+        return avx512_rows::collect(bytes, wanted, list);
     }
     let _ = isa;
     let list = &mut list[..bytes.len()];

@@ -6,8 +6,6 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use lookaside_trace::Kind;
-
 use crate::ask::{Asked, Keys};
 use crate::lru::{LruSets, Shape, EMPTY};
 use crate::plru::TreeSets;
@@ -142,12 +140,16 @@ macro_rules! of_one_vector {
                 lanes
             }
 
+            /// Ways that a vector has room for.
+            const LANES: usize = $last + 1;
+
             /// One word a key.
             ///
             /// # Safety
             /// [`is_here`]; [`checked`] sets of vectors of this width.
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
             pub(super) unsafe fn narrow<const FAR: bool>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+                assert!(of.seconds == LANES && of.stride == LANES, "a set is one vector");
                 let end = 1u32 << of.last_way;
                 let (mut n, mut new) = (0, 0);
                 if FAR {
@@ -161,7 +163,7 @@ macro_rules! of_one_vector {
                     }
                     // SAFETY: `checked`: the set is there, and there are no more misses than keys.
                     unsafe {
-                        let set = of.words.add(set as usize * of.stride);
+                        let set = of.words.add(set as usize * LANES);
                         let old = $load(set.cast());
                         let front = $splat(word as i32);
                         let found = u32::from($equal(old, front));
@@ -181,13 +183,14 @@ macro_rules! of_one_vector {
             /// As above; there are second words.
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
             pub(super) unsafe fn wide<const FAR: bool>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+                assert!(of.seconds == LANES && of.stride == 2 * LANES, "a set is two vectors");
                 let end = 1u32 << of.last_way;
                 let (mut n, mut new) = (0, 0);
                 for (k, ((&set, &word), &second)) in keys.sets.iter().zip(keys.words).zip(keys.seconds).enumerate() {
                     // SAFETY: as above.
                     unsafe {
-                        let set = of.words.add(set as usize * of.stride);
-                        let behind = set.add(of.seconds);
+                        let set = of.words.add(set as usize * 2 * LANES);
+                        let behind = set.add(LANES);
                         let old = [$load(set.cast()), $load(behind.cast())];
                         let front = [$splat(word as i32), $splat(second as i32)];
                         let found = u32::from($equal(old[0], front[0]) & $equal(old[1], front[1]));
@@ -209,14 +212,15 @@ macro_rules! of_one_vector {
             /// As above; there are bits to each key.
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
             pub(super) unsafe fn masked(of: &Sets, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Asked {
+                assert!(of.seconds == LANES && of.stride == 2 * LANES, "a set is two vectors");
                 let end = 1u32 << of.last_way;
                 let (mut n, mut new, mut merged) = (0, 0, 0);
                 let keys = keys.sets.iter().zip(keys.words).zip(keys.seconds).zip(bits);
                 for (k, (((&set, &word), &fill), &bit)) in keys.enumerate() {
                     // SAFETY: as above; the lowest bit of `found | end` is of a way.
                     unsafe {
-                        let set = of.words.add(set as usize * of.stride);
-                        let behind = set.add(of.seconds);
+                        let set = of.words.add(set as usize * 2 * LANES);
+                        let behind = set.add(LANES);
                         let old = [$load(set.cast()), $load(behind.cast())];
                         let front = $splat(word as i32);
                         let found = u32::from($equal(old[0], front));
@@ -361,70 +365,4 @@ fn step<const V: usize, const K: usize>(lanes: &mut [__m512i; V], words: &[u32; 
         }
     }
     found.map(|bits| bits != 0)
-}
-
-/// `group::group`, over all but the last few rows: how many groups began, and the row to go on from. Only where
-/// [`is_here`].
-pub(crate) fn group_here(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> (usize, usize) {
-    assert!(addrs.len() == kinds.len() && starts.len() >= addrs.len());
-    // SAFETY: the caller has seen that the processor has the instructions.
-    unsafe { group(addrs, kinds, shift, starts) }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-fn group(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> (usize, usize) {
-    let shift = _mm_cvtsi32_si128(shift as i32);
-    let (mut n, mut row) = (1, 1);
-    let mut numbers = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
-    while row + 16 <= addrs.len() {
-        // SAFETY: from the row before this to the 16th from here all are there; a kind is one byte; there were at most
-        // as many starts as rows, so that there is room for 16 more.
-        unsafe {
-            let differ = |row: usize| {
-                let [here, before] =
-                    [row, row - 1].map(|row| _mm512_loadu_si512(addrs.as_ptr().add(row).cast::<__m512i>()));
-                let difference = _mm512_srl_epi64(_mm512_xor_si512(here, before), shift);
-                u16::from(_mm512_test_epi64_mask(difference, difference))
-            };
-            let [here, before] = [row, row - 1].map(|row| _mm_loadu_si128(kinds.as_ptr().add(row).cast::<__m128i>()));
-            let found = differ(row) | differ(row + 8) << 8 | _mm_cmpneq_epi8_mask(here, before);
-            let its = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(found, numbers));
-            _mm256_storeu_si256(starts.as_mut_ptr().add(n).cast(), its);
-            n += found.count_ones() as usize;
-        }
-        row += 16;
-        numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
-    }
-    (n, row)
-}
-
-/// `ask::collect`. Only where [`is_here`].
-pub(crate) fn collect_here(bytes: &[u8], wanted: u8, list: &mut [u16]) -> usize {
-    assert!(list.len() >= bytes.len());
-    // SAFETY: the caller has seen that the processor has the instructions.
-    unsafe { collect(bytes, wanted, list) }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-fn collect(bytes: &[u8], wanted: u8, list: &mut [u16]) -> usize {
-    let mut n = 0;
-    let (whole, rest) = bytes.as_chunks::<16>();
-    let mut numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let wanted_all = _mm_set1_epi8(wanted as i8);
-    for chunk in whole {
-        // SAFETY: 16 bytes; at most as many numbers were written as bytes were read before, so that there is room
-        // for 16 more.
-        unsafe {
-            let found = _mm_cmpeq_epi8_mask(_mm_loadu_si128(chunk.as_ptr().cast()), wanted_all);
-            let its = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(found, numbers));
-            _mm256_storeu_si256(list.as_mut_ptr().add(n).cast(), its);
-            n += found.count_ones() as usize;
-        }
-        numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
-    }
-    for (i, &byte) in rest.iter().enumerate() {
-        list[n] = (16 * whole.len() + i) as u16;
-        n += usize::from(byte == wanted);
-    }
-    n
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use lookaside_trace::{Block, Kind};
 
 use crate::ask::Isa;
+use crate::engine::Engine;
 use crate::group::{Starts, MOST_ROWS};
 use crate::ladder::ROUTES;
 use crate::plan::{BASE, CLASSES};
@@ -115,6 +116,16 @@ impl Batch {
             let of_kind = kinds.iter().zip(repeats).map(|(&its, &n)| if its == kind { u64::from(n) } else { 0 });
             self.tally.repeats[route] += of_kind.sum::<u64>();
         }
+    }
+}
+
+impl Engine {
+    /// For tests: work in batches of so many items at most; `plainly`: in instructions that every processor of the
+    /// architecture has. Nothing comes out different.
+    #[doc(hidden)]
+    pub fn in_batches_of(&mut self, items: usize, plainly: bool) {
+        let isa = if plainly { Isa::Baseline } else { Isa::here() };
+        self.batch = Some(Box::new(Batch { most: items.clamp(1, MOST), isa, ..Batch::default() }));
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, Kind};
 
-use crate::ask::Isa;
-use crate::batch::{Batch, MOST};
+use crate::batch::Batch;
 use crate::counts::{Counts, SIDE_OF};
 use crate::fasthash::FastMap;
 use crate::lru::Access as Filled;
@@ -129,14 +128,6 @@ impl Engine {
             setup,
             plan,
         })
-    }
-
-    /// For tests: work in batches of so many items at most; `plainly`: in instructions that every processor of the
-    /// architecture has. Nothing comes out different.
-    #[doc(hidden)]
-    pub fn in_batches_of(&mut self, items: usize, plainly: bool) {
-        let isa = if plainly { Isa::Baseline } else { Isa::here() };
-        self.batch = Some(Box::new(Batch { most: items.clamp(1, MOST), isa, ..Batch::default() }));
     }
 
     /// Runs a block.

@@ -4,7 +4,7 @@ use lookaside_trace::Kind;
 
 use crate::ask::Isa;
 #[cfg(target_arch = "x86_64")]
-use crate::avx512;
+use crate::avx512_rows;
 
 /// Rows that are looked through at once.
 pub(crate) const MOST_ROWS: usize = 1 << 12;
@@ -20,7 +20,7 @@ pub(crate) fn group(isa: Isa, addrs: &[u64], kinds: &[Kind], shift: u32, starts:
     let (mut n, mut row) = (len.min(1), 1);
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 && len > 0 {
-        (n, row) = avx512::group_here(addrs, kinds, shift, starts);
+        (n, row) = avx512_rows::group(addrs, kinds, shift, starts);
     }
     let _ = isa;
     // Rows looked at together: often all of them are alike.

@@ -7,6 +7,8 @@ mod ask;
 mod assoc;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_rows;
 mod batch;
 mod counts;
 pub mod curve;
@@ -20,6 +22,7 @@ mod ids;
 mod ladder;
 mod lanes;
 mod lru;
+mod order;
 pub mod os;
 mod outcome;
 mod pages;
