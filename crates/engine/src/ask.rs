@@ -67,11 +67,7 @@ impl LruSets {
             }
         }
         let _ = isa;
-        if keys.seconds.is_empty() {
-            one_by_one(keys, missed, |set, word, _| self.access_or_fill(set, word))
-        } else {
-            one_by_one(keys, missed, |set, word, second| self.access_or_fill_wide(set, word, second))
-        }
+        self.ask_plainly(keys, missed)
     }
 
     /// Of each tag: is it there, with this bit in its second word? If not, these bits are filled.
@@ -115,12 +111,22 @@ pub(crate) fn collect(isa: Isa, bytes: &[u8], wanted: u8, list: &mut [u16]) -> u
         return avx512_rows::collect(bytes, wanted, list);
     }
     let _ = isa;
+    const ONES: u64 = 0x0101_0101_0101_0101;
     let list = &mut list[..bytes.len()];
     let mut n = 0;
-    for (i, &byte) in bytes.iter().enumerate() {
+    let mut add = |i: usize, byte: u8| {
         list[n] = i as u16;
         n += usize::from(byte == wanted);
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (word, its) in words.iter().enumerate() {
+        // Has it a byte that is the wanted one?
+        let difference = u64::from_le_bytes(*its) ^ (ONES * u64::from(wanted));
+        if difference.wrapping_sub(ONES) & !difference & (ONES << 7) != 0 {
+            its.iter().enumerate().for_each(|(i, &byte)| add(8 * word + i, byte));
+        }
     }
+    rest.iter().enumerate().for_each(|(i, &byte)| add(8 * words.len() + i, byte));
     n
 }
 

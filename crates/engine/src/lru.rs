@@ -3,6 +3,8 @@
 //! Which way a page stands in makes no difference under LRU, so there are no way numbers and no state of a policy
 //! beside the tags: a hit moves the lanes before it back by one, a fill moves all of them.
 
+use crate::ask::{one_by_one, Asked, Keys};
+use crate::assoc::prefetch;
 use crate::lanes::{Lanes, LANES};
 use crate::order::{few, few_wide, first, many, up_to, Ends};
 
@@ -93,6 +95,23 @@ impl LruSets {
             3 => few::<3>(first(set), tag, ends),
             4 => few::<4>(first(set), tag, ends),
             _ => many(set, tag, ends),
+        }
+    }
+
+    /// [`Self::access_or_fill`] (or [`Self::access_or_fill_wide`], if there are second words) of each key of a list.
+    pub(crate) fn ask_plainly(&mut self, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+        let Shape { vectors, stride, planes, .. } = self.shape;
+        let ends = self.ends();
+        if planes == 2 {
+            return one_by_one(keys, missed, |set, tag, second| self.access_or_fill_wide(set, tag, second));
+        }
+        let lanes = self.lanes_mut();
+        match vectors {
+            1 => list(lanes, stride, keys, missed, |set, tag| few::<1>(first(set), tag, ends)),
+            2 => list(lanes, stride, keys, missed, |set, tag| few::<2>(first(set), tag, ends)),
+            3 => list(lanes, stride, keys, missed, |set, tag| few::<3>(first(set), tag, ends)),
+            4 => list(lanes, stride, keys, missed, |set, tag| few::<4>(first(set), tag, ends)),
+            _ => list(lanes, stride, keys, missed, |set, tag| many(&mut set[..vectors], tag, ends)),
         }
     }
 
@@ -265,6 +284,27 @@ impl LruSets {
             }
         }
     }
+}
+
+/// Keys ahead whose set is fetched.
+const AHEAD: usize = 12;
+
+/// Asks for each key in turn, in sets of `stride` vectors.
+#[inline(always)]
+fn list(
+    lanes: &mut [Lanes],
+    stride: usize,
+    keys: Keys<'_>,
+    missed: &mut [u16],
+    ask: impl Fn(&mut [Lanes], u32) -> Access,
+) -> Asked {
+    let mut ahead = keys.sets.iter().skip(AHEAD);
+    one_by_one(keys, missed, |set, tag, _| {
+        if let Some(&set) = ahead.next() {
+            prefetch(lanes, set as usize * stride);
+        }
+        ask(&mut lanes[set * stride..][..stride], tag)
+    })
 }
 
 #[cfg(test)]
