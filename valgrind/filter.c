@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* From the logs to records: repeats of a page (or line) are left out. */
 
-#include "lookaside.h"
+#include "log.h"
 
 #include "pub_tool_libcassert.h"
 #include "pub_tool_libcbase.h"
@@ -16,7 +16,6 @@ struct slot {
 	ULong count;
 };
 #define EMPTY (~0ULL)
-#define PAGE_SHIFT 12
 #define COUNT_BITS 16 /* of a record */
 
 struct lk_group lk_groups[LK_GROUPS + LK_MORE];
@@ -29,33 +28,14 @@ static struct slot slots[LK_TABLES << LK_MAX_CLASSES];
 static ULong totals[LK_TABLES]; /* by lk_kind */
 static UInt unit_shift;
 
-static inline ULong what_of(const ULong *access)
-{
-	return access[sizeof(lk_accesses[0]) / sizeof(ULong)];
-}
-
-/* Gives the end of the records, which is where `out` was or in a new frame. */
-static inline struct lk_record *put_record(struct lk_record *out, ULong w0,
-					   ULong w1)
-{
-	if (out == lk_out_end) {
-		lk_out = out;
-		lk_next_frame();
-		out = lk_out;
-	}
-	out->w0 = w0;
-	out->w1 = w1;
-	return out + 1;
-}
-
 /* Sends the slot's count, and which table it is of. */
 static struct lk_record *put_count(struct lk_record *out, struct slot *slot,
 				   Int table)
 {
-	out = put_record(out,
-			 slot->addr | (ULong)LK_REPEATS << LK_KIND_SHIFT |
-				 (ULong)table << LK_SIZE_SHIFT,
-			 slot->count);
+	out = lk_put_record(out,
+			    slot->addr | (ULong)LK_REPEATS << LK_KIND_SHIFT |
+				    (ULong)table << LK_SIZE_SHIFT,
+			    slot->count);
 	slot->count = 0;
 	return out;
 }
@@ -65,7 +45,7 @@ static inline struct slot *slot_of(UInt kind, ULong addr)
 	ULong mask = (1ULL << lk_opt.classes) - 1;
 
 	return &slots[((ULong)lk_opt.table[kind] << lk_opt.classes) +
-		      (addr >> PAGE_SHIFT & mask)];
+		      (addr >> LK_PAGE_SHIFT & mask)];
 }
 
 /* An access to another page than the slot's. */
@@ -75,21 +55,30 @@ static inline struct lk_record *put_missed(struct lk_record *out,
 {
 	if (slot->count >> COUNT_BITS)
 		out = put_count(out, slot, table);
-	out = put_record(out, addr | (what & ~LK_ADDR_MASK),
-			 (what & LK_ADDR_MASK) | slot->count << LK_PREV_SHIFT);
+	out = lk_put_record(out, addr | (what & ~LK_ADDR_MASK),
+			    (what & LK_ADDR_MASK) |
+				    slot->count << LK_PREV_SHIFT);
 	slot->addr = addr;
 	slot->count = 0;
 	return out;
 }
 
-/* One access, and `more` to the same page right after it. */
-static void put_access(UInt kind, ULong addr, ULong what, ULong more)
+/*
+ * One access, and `more` to the same page right after it; the lines that they
+ * are on.
+ */
+static void put_access(UInt kind, ULong addr, ULong what, ULong more,
+		       ULong lines)
 {
 	struct slot *slot;
 
 	if (lk_opt.granularity == LK_BYTE) {
-		lk_out = put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
-				    what & LK_ADDR_MASK);
+		lk_out = lk_put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
+				       what & LK_ADDR_MASK);
+		return;
+	}
+	if (lk_opt.window) {
+		lk_window_access(kind, addr, what, more, lines);
 		return;
 	}
 	slot = slot_of(kind, addr);
@@ -104,43 +93,22 @@ static void put_access(UInt kind, ULong addr, ULong what, ULong more)
 static void put_accesses(const ULong *from, const ULong *to)
 {
 	for (; from < to; from++) {
-		ULong what = what_of(from);
+		ULong what = lk_what_of(from);
 		UInt kind = what >> LK_KIND_SHIFT & 3;
 
 		if (kind == LK_REPEATS)
 			continue;
 		totals[kind]++;
-		put_access(kind, *from, what, 0);
+		put_access(kind, *from, what, 0, lk_line_bit(*from));
 	}
-}
-
-static inline ULong group_size(const struct lk_group *group)
-{
-	return group->code >> 48 & LK_MOST_GROUPED;
-}
-
-static inline ULong group_ip(const struct lk_group *group)
-{
-	return group->code & LK_ADDR_MASK;
-}
-
-static inline ULong group_what(const struct lk_group *group)
-{
-	return LK_WHAT(group->code, LK_FETCH, group->code >> LK_SIZE_SHIFT);
-}
-
-/* Where the log of accesses ended before the group. */
-static inline const ULong *before(const struct lk_group *group)
-{
-	return (const ULong *)(group->before & 0xffffffff);
 }
 
 static void put_group(const struct lk_group *group)
 {
-	totals[LK_FETCH] += group_size(group);
-	if (lk_opt.fetches && group_size(group))
-		put_access(LK_FETCH, group_ip(group), group_what(group),
-			   group_size(group) - 1);
+	totals[LK_FETCH] += lk_group_size(group);
+	if (lk_opt.fetches && lk_group_size(group))
+		put_access(LK_FETCH, lk_group_ip(group), lk_group_what(group),
+			   lk_group_size(group) - 1, group->lines);
 }
 
 /* In the order of the program, for any setting. */
@@ -150,8 +118,8 @@ static void filter_in_order(void)
 	const struct lk_group *group;
 
 	for (group = lk_groups; group < lk_groups_end; group++) {
-		put_accesses(access, before(group));
-		access = before(group);
+		put_accesses(access, lk_before(group));
+		access = lk_before(group);
 		put_group(group);
 	}
 	put_accesses(access, lk_accesses_end);
@@ -203,29 +171,29 @@ static void filter_plain(void)
 
 		/* To the next fetch from another page. */
 		for (; group < end; group++) {
-			instructions += group_size(group);
+			instructions += lk_group_size(group);
 			stores += group->before >> LK_STORES_SHIFT;
 			if (!lk_opt.fetches)
 				continue;
-			if ((group_ip(group) ^ fetch.addr) >> shift)
+			if ((lk_group_ip(group) ^ fetch.addr) >> shift)
 				break;
-			fetch.count += group_size(group);
+			fetch.count += lk_group_size(group);
 		}
 		if (group < end)
-			until = before(group) - addr;
+			until = lk_before(group) - addr;
 		for (; change < last && *change < until; change++) {
 			const ULong *access = &addr[*change];
 
 			data.count += *change - done;
 			done = *change + 1;
 			out = put_missed(out, &data, lk_opt.table[LK_LOAD],
-					 *access, what_of(access));
+					 *access, lk_what_of(access));
 		}
 		if (group == end)
 			break;
 		out = put_missed(out, &fetch, lk_opt.table[LK_FETCH],
-				 group_ip(group), group_what(group));
-		fetch.count = group_size(group) - 1;
+				 lk_group_ip(group), lk_group_what(group));
+		fetch.count = lk_group_size(group) - 1;
 	}
 	data.count += n - done;
 	lk_out = out;
@@ -236,19 +204,34 @@ static void filter_plain(void)
 	totals[LK_LOAD] += n - stores;
 }
 
+/*
+ * Fillings of the log after which the windows are emptied: what the model
+ * hears of a page is not older than some 100,000 accesses.
+ */
+#define FILLINGS 32
+
 /* Makes records of what is logged. */
 void lk_filter(void)
 {
-	if (lk_opt.granularity != LK_BYTE && !lk_opt.classes &&
-	    lk_opt.table[LK_LOAD] == lk_opt.table[LK_STORE] &&
-	    lk_opt.table[LK_LOAD] != lk_opt.table[LK_FETCH] &&
-	    !lk_some_not_taken)
-		filter_plain();
-	else
+	static UInt fillings;
+	Bool plain = lk_opt.granularity != LK_BYTE && !lk_opt.classes &&
+		     lk_opt.table[LK_LOAD] == lk_opt.table[LK_STORE] &&
+		     lk_opt.table[LK_LOAD] != lk_opt.table[LK_FETCH] &&
+		     !lk_some_not_taken;
+
+	if (!plain)
 		filter_in_order();
+	else if (lk_opt.window)
+		lk_filter_windows(totals);
+	else
+		filter_plain();
 	lk_some_not_taken = 0;
 	lk_groups_end = lk_groups;
 	lk_accesses_end = LK_ACCESSES_FIRST;
+	if (lk_opt.window && ++fillings % FILLINGS == 0) {
+		lk_empty_windows();
+		lk_send_records();
+	}
 }
 
 void lk_filter_init(void)
@@ -258,6 +241,15 @@ void lk_filter_init(void)
 	unit_shift = lk_unit_shift();
 	for (i = 0; i < LK_TABLES << LK_MAX_CLASSES; i++)
 		slots[i].addr = EMPTY;
+	lk_windows_init();
+}
+
+/* Makes a frame of what is logged. */
+void lk_finish_frame(void)
+{
+	lk_filter();
+	lk_empty_windows();
+	lk_send_records();
 }
 
 /* Sends all counts and records; the next access to any page is recorded. */
@@ -272,7 +264,7 @@ void lk_empty_slots(void)
 					   i >> lk_opt.classes);
 		slots[i].addr = EMPTY;
 	}
-	lk_send_records();
+	lk_finish_frame();
 }
 
 void lk_forget_totals(void)

@@ -191,6 +191,7 @@ static void put_group(struct gen *g, const IRSB *in, Int at)
 	Bool touched = False;
 	UInt n = !split;
 	ULong stored = 0;
+	ULong lines = split ? 0 : lk_line_bit(g->ip);
 	IRExpr *group = later(g, g->groups_end,
 			      g->groups * sizeof(struct lk_group));
 	Int i;
@@ -206,6 +207,7 @@ static void put_group(struct gen *g, const IRSB *in, Int at)
 			    (st->Ist.IMark.addr ^ g->ip) >> lk_unit_shift())
 				break;
 			n++;
+			lines |= lk_line_bit(st->Ist.IMark.addr);
 		}
 		touched |= touches_memory(st);
 		stored += stores(st);
@@ -221,6 +223,12 @@ static void put_group(struct gen *g, const IRSB *in, Int at)
 	store(g, group,
 	      later(g, g->accesses_end, (stored << LK_STORES_SHIFT) +
 			      g->accesses * sizeof(ULong)));
+	if (lk_opt.window) {
+		group = binop(g, Iop_Add64, group,
+			      u64(offsetof(struct lk_group, lines) -
+				  offsetof(struct lk_group, before)));
+		store(g, group, u64(lines));
+	}
 }
 
 static void put_instruction(struct gen *g, const IRSB *in, Int at)

@@ -22,12 +22,14 @@ enum lk_granularity { LK_BYTE, LK_LINE, LK_PAGE };
 
 #define LK_TABLES 3
 #define LK_MAX_CLASSES 12 /* log2; as MAX_LOG2_CLASSES of the reader */
+#define LK_MOST_WINDOW 32 /* as MAX_WINDOW of the reader */
 #define LK_FRAMES 16	  /* return addresses of a call stack */
 
 /* How to record; set from the command line, then constant. */
 struct lk_options {
 	enum lk_granularity granularity;
 	Int classes; /* log2 */
+	Int window;  /* pages; 0: none, classes count */
 	Int table[LK_TABLES];
 	Bool fetches;
 	/* The pipe; the memory that we share with its reader. */
@@ -37,6 +39,12 @@ struct lk_options {
 	ULong shared_inode;
 };
 extern struct lk_options lk_opt;
+
+/* An address's line, as a bit among those of its page. */
+static inline ULong lk_line_bit(ULong addr)
+{
+	return 1ULL << (addr >> 6 & 63);
+}
 
 static inline UInt lk_unit_shift(void)
 {
@@ -52,17 +60,22 @@ struct lk_record {
 #define LK_KIND_SHIFT 48
 #define LK_SIZE_SHIFT 56
 #define LK_PREV_SHIFT 48
+/* In the size field of a record of kind LK_REPEATS: a page leaves. */
+#define LK_LEAVES 0x80
+/* Of one with a page's address: above the page's place, the pages that stay. */
+#define LK_OTHERS_SHIFT 6
 
 /*
  * The logs, which the added code writes and lk_filter empties. Accesses:
  * addresses, and at a fixed distance what each is. Groups of instructions:
  * a constant; the address where the log of accesses ended before it (it lies
  * below 4 GiB, where the tool is loaded) and how many stores without a guard
- * it makes.
+ * it makes; where there are windows, the lines of the page that it is on.
  */
 struct lk_group {
 	ULong code;
 	ULong before;
+	ULong lines;
 };
 #define LK_STORES_SHIFT 32
 /* Instruction, kind, size, at the bits where a record has them. */
@@ -102,11 +115,21 @@ extern ULong lk_some_not_taken;
 /* filter.c */
 void lk_filter_init(void);
 void lk_filter(void);
+void lk_finish_frame(void);
 void lk_empty_slots(void);
 void lk_forget_totals(void);
 void lk_send_totals(ThreadId tid);
 
+/* window.c */
+void lk_windows_init(void);
+void lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
+		      ULong lines);
+void lk_filter_windows(ULong totals[LK_TABLES]);
+void lk_empty_windows(void);
+
 /* wire.c */
+/* A frame has room for so many records at least. */
+#define LK_FEWEST_RECORDS 255
 /* Where the next record goes; at the end, lk_next_frame makes room. */
 extern struct lk_record *lk_out;
 extern struct lk_record *lk_out_end;

@@ -35,6 +35,8 @@ static Bool process_option(const HChar *arg)
 	else if VG_BINT_CLO (arg, "--classes", lk_opt.classes, 0,
 			     LK_MAX_CLASSES)
 		;
+	else if VG_BINT_CLO (arg, "--window", lk_opt.window, 0, LK_MOST_WINDOW)
+		;
 	else if VG_BOOL_CLO (arg, "--stores-apart", stores_apart)
 		;
 	else if VG_BOOL_CLO (arg, "--unified", unified)
@@ -59,6 +61,7 @@ static void print_usage(void)
 	VG_(printf)(
 "    --granularity=byte|line|page  leave out repeats of a line or page [page]\n"
 "    --classes=N                   filter slots a table, log2 [0]\n"
+"    --window=N                    leave out repeats of the last N pages [0]\n"
 "    --stores-apart=yes|no         stores have a table of their own [no]\n"
 "    --unified=yes|no              one table for all accesses [no]\n"
 "    --fetches=yes|no              record instruction fetches [yes]\n"
@@ -77,6 +80,8 @@ static void post_clo_init(void)
 		lk_opt.table[LK_STORE] = 1;
 	if (unified)
 		lk_opt.table[LK_STORE] = lk_opt.table[LK_FETCH] = 0;
+	if (lk_opt.granularity != LK_PAGE)
+		lk_opt.window = 0;
 	lk_filter_init();
 	lk_wire_open();
 }

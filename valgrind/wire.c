@@ -37,8 +37,8 @@ struct header {
 };
 
 /* With room for the header. */
-#define FRAME_RECORDS 255
-static struct lk_record buffer[1 + FRAME_RECORDS] __attribute__((aligned(64)));
+static struct lk_record buffer[1 + LK_FEWEST_RECORDS]
+	__attribute__((aligned(64)));
 
 /* The shared memory; docs/record.md describes it. */
 #define SLOTS 32
@@ -231,7 +231,7 @@ void lk_next_frame(void)
 	ours = wait_for_slot();
 	if (!ours) {
 		ours = buffer + 1;
-		records = FRAME_RECORDS;
+		records = LK_FEWEST_RECORDS;
 	}
 	lk_out = ours;
 	lk_out_end = ours + records;
@@ -266,8 +266,7 @@ void lk_send_event(ThreadId tid, const HChar *json, UInt len)
 	static ULong frame[4096 / sizeof(ULong)];
 
 	lk_switch_thread(tid);
-	lk_filter();
-	lk_send_records();
+	lk_finish_frame();
 	tl_assert(len <= sizeof(frame) - sizeof(struct header));
 	VG_(memcpy)((HChar *)frame + sizeof(struct header), json, len);
 	send(frame, FRAME_EVENT, len);

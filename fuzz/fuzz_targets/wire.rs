@@ -11,6 +11,7 @@ fuzz_target!(|data: &[u8]| {
     let info = TraceInfo {
         granularity,
         filter_log2_classes: u32::from(how >> 4),
+        filter_window: if how >> 4 > 7 { 32 } else { 0 },
         filter_stores_apart: how & 4 != 0,
         ..TraceInfo::default()
     };

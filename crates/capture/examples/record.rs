@@ -12,6 +12,7 @@ fn main() {
         backend: None,
         granularity: Granularity::Page,
         filter_log2_classes: 0,
+        filter_window: 0,
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,

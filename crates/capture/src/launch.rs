@@ -13,7 +13,7 @@ use rustix::pipe::PipeFlags;
 use tempfile::TempDir;
 
 use crate::program::{self, Program};
-use crate::wire::{Processes, Shared, MAX_LOG2_CLASSES};
+use crate::wire::{Processes, Shared, MAX_LOG2_CLASSES, MAX_WINDOW};
 use crate::{CaptureError, ChildEnd, Control, Request, Target};
 
 /// Time between SIGTERM and SIGKILL in [`Control::stop`].
@@ -33,6 +33,10 @@ pub(crate) fn inspect<'a>(
     let classes = request.filter_log2_classes;
     if classes > MAX_LOG2_CLASSES {
         return refused(format!("2^{classes} filter classes, the most is 2^{MAX_LOG2_CLASSES}"));
+    }
+    let window = request.filter_window;
+    if window > MAX_WINDOW {
+        return refused(format!("a filter window of {window} pages, the most is {MAX_WINDOW}"));
     }
     Ok((command, program::inspect(command)?))
 }

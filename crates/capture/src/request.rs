@@ -36,6 +36,9 @@ pub struct Request {
     pub granularity: Granularity,
     /// See [`lookaside_trace::TraceInfo::filter_log2_classes`].
     pub filter_log2_classes: u32,
+    /// See [`lookaside_trace::TraceInfo::filter_window`]; where it is not 0 there are no classes. Valgrind only, page
+    /// granularity only: elsewhere nothing more is left out than the classes say.
+    pub filter_window: u32,
     /// See [`lookaside_trace::TraceInfo::filter_stores_apart`].
     pub filter_stores_apart: bool,
     /// Loads, stores and fetches go through one filter (machines with a unified first level).

@@ -64,6 +64,7 @@ fn request(program: &Path, argument: &str) -> Request {
         backend: Some(Backend::Qemu),
         granularity: Granularity::Page,
         filter_log2_classes: 4,
+        filter_window: 0,
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,
@@ -242,6 +243,7 @@ fn the_filter_leaves_out_what_a_naive_one_does() {
             let filtered = Request {
                 granularity,
                 filter_log2_classes: classes,
+                filter_window: 0,
                 filter_stores_apart: apart,
                 filter_unified: unified,
                 ..byte.clone()

@@ -28,12 +28,24 @@ enum Step {
 struct Setup {
     granularity: Granularity,
     log2_classes: u32,
+    /// 0 = none; there are no classes then.
+    window: u32,
     stores_apart: bool,
     unified: bool,
 }
 
 /// The access that stands for its repeats: process, thread, kind, address, size, ip, repeats.
 type Row = (u32, u32, Kind, u64, u8, u64, u64);
+
+/// A page in a window.
+struct Held {
+    page: u64,
+    place: u64,
+    count: u64,
+    row: usize,
+    lines: u64,
+    own: u64,
+}
 
 #[derive(Clone)]
 struct Slot {
@@ -49,7 +61,11 @@ struct Recorder {
     out: Vec<u8>,
     records: Vec<u8>,
     slots: std::collections::BTreeMap<(u8, u64), Slot>,
+    /// By table, the least recent page first.
+    windows: [Vec<Held>; 3],
     rows: Vec<Row>,
+    /// Pages that left a window, by the number of rows before.
+    leaves: Vec<(usize, Event)>,
     process: u32,
     thread: u32,
 }
@@ -57,7 +73,17 @@ struct Recorder {
 impl Recorder {
     fn new(setup: Setup) -> Self {
         let (process, thread) = (1, 1);
-        Recorder { setup, out: vec![], records: vec![], slots: Default::default(), rows: vec![], process, thread }
+        Recorder {
+            setup,
+            out: vec![],
+            records: vec![],
+            slots: Default::default(),
+            windows: Default::default(),
+            rows: vec![],
+            leaves: vec![],
+            process,
+            thread,
+        }
     }
 
     fn frame(&mut self, kind: u16, payload: &[u8]) {
@@ -70,6 +96,11 @@ impl Recorder {
     }
 
     fn write(&mut self) {
+        for table in 0..3 {
+            while !self.windows[table].is_empty() {
+                self.leave(table);
+            }
+        }
         if !self.records.is_empty() {
             let records = std::mem::take(&mut self.records);
             self.frame(1, &records);
@@ -80,8 +111,47 @@ impl Recorder {
         self.records.extend(w0.to_le_bytes());
         self.records.extend(w1.to_le_bytes());
         if self.records.len() == 4080 {
+            assert!(self.windows.iter().all(Vec::is_empty), "windows are empty at the end of a frame");
             self.write();
         }
+    }
+
+    /// The least recent page of a window leaves.
+    fn leave(&mut self, table: usize) {
+        let held = self.windows[table].remove(0);
+        let (addr, place, others) = (held.page << 12, held.place, self.windows[table].len() as u64);
+        let lines = held.lines & !held.own;
+        if held.count > 0 {
+            self.records.extend((addr | place | 3 << 48 | (table as u64) << 56).to_le_bytes());
+            self.records.extend(held.count.to_le_bytes());
+        }
+        self.records.extend((addr | place | others << 6 | 3 << 48 | (0x80 | table as u64) << 56).to_le_bytes());
+        self.records.extend(lines.to_le_bytes());
+        let kind = [Kind::Load, Kind::Store, Kind::Fetch][table];
+        self.leaves.push((self.rows.len(), Event::Leave { addr, kind, others: others as u8, lines }));
+    }
+
+    fn windowed(&mut self, table: usize, access: &Access, row: Row) {
+        let (page, line) = (access.addr >> 12, 1u64 << (access.addr >> 6 & 63));
+        if let Some(place) = self.windows[table].iter().position(|held| held.page == page) {
+            let mut held = self.windows[table].remove(place);
+            held.count += 1;
+            held.lines |= line;
+            self.rows[held.row].6 += 1;
+            return self.windows[table].push(held);
+        }
+        // Room for a count and a leave of each page, and for this access with what goes before it.
+        if self.records.len() + 16 * (2 * 3 * self.setup.window as usize + 4) > 4080 {
+            self.write();
+        }
+        if self.windows[table].len() == self.setup.window as usize {
+            self.leave(table);
+        }
+        let is_free = |place: &u64| self.windows[table].iter().all(|held| held.place != *place);
+        let place = (0..).find(is_free).expect("a window is not full");
+        self.windows[table].push(Held { page, place, count: 0, row: self.rows.len(), lines: 0, own: line });
+        self.rows.push(row);
+        self.record(access.addr | u64::from(access.kind) << 48 | u64::from(access.size) << 56, access.ip | place << 48);
     }
 
     fn empty_slots(&mut self) {
@@ -108,6 +178,9 @@ impl Recorder {
             (_, true, 1) => 1,
             _ => 2,
         };
+        if self.setup.window > 0 {
+            return self.windowed(usize::from(table), access, row);
+        }
         let vpn = access.addr >> 12;
         let unit = if line { access.addr >> 6 } else { vpn };
         let key = (table, vpn % (1 << self.setup.log2_classes));
@@ -127,7 +200,12 @@ impl Recorder {
         self.record(w0, access.ip | old.map_or(0, |old| old.count) << 48);
     }
 
-    fn run(mut self, steps: &[Step]) -> (Vec<u8>, Vec<Row>) {
+    fn run(self, steps: &[Step]) -> (Vec<u8>, Vec<Row>) {
+        let (bytes, rows, _) = self.run_through(steps);
+        (bytes, rows)
+    }
+
+    fn run_through(mut self, steps: &[Step]) -> (Vec<u8>, Vec<Row>, Vec<(usize, Event)>) {
         for step in steps {
             match step {
                 Step::Access(access) => self.access(access),
@@ -148,7 +226,7 @@ impl Recorder {
             self.process = process;
             self.frame(3, &[]);
         }
-        (self.out, self.rows)
+        (self.out, self.rows, self.leaves)
     }
 }
 
@@ -156,6 +234,7 @@ fn info(setup: &Setup) -> TraceInfo {
     TraceInfo {
         granularity: setup.granularity,
         filter_log2_classes: setup.log2_classes,
+        filter_window: setup.window,
         filter_stores_apart: setup.stores_apart,
         has_fetches: true,
         has_ip: true,
@@ -223,25 +302,31 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn setup() -> impl Strategy<Value = Setup> {
     let granularity = prop_oneof![Just(Granularity::Byte), Just(Granularity::Line), Just(Granularity::Page)];
-    (granularity, 0u32..4, any::<bool>(), any::<bool>()).prop_map(|(granularity, log2_classes, apart, unified)| Setup {
-        granularity,
-        log2_classes,
-        stores_apart: apart && !unified,
-        unified,
-    })
+    let window = prop_oneof![2 => Just(0u32), 1 => 1u32..6, 1 => Just(32)];
+    (granularity, 0u32..4, window, any::<bool>(), any::<bool>()).prop_map(
+        |(granularity, classes, window, apart, unified)| Setup {
+            granularity,
+            log2_classes: classes,
+            window: if granularity == Granularity::Page { window } else { 0 },
+            stores_apart: apart && !unified,
+            unified,
+        },
+    )
 }
 
 proptest! {
     #[test]
     fn reads_what_was_recorded(setup in setup(), steps in prop::collection::vec(step(), 0..2000)) {
-        let (bytes, expected) = Recorder::new(setup.clone()).run(&steps);
-        let (rows, events, damage) = read(&bytes, &setup);
+        let (bytes, expected, left) = Recorder::new(setup.clone()).run_through(&steps);
+        let (rows, mut events, damage) = read(&bytes, &setup);
         prop_assert_eq!(&damage, &[]);
+        let leaves: Vec<_> = events.extract_if(.., |(_, event)| matches!(event, Event::Leave { .. })).collect();
+        prop_assert_eq!(leaves, left);
         let plain = |rows: &[Row]| rows.iter().map(|r| (r.0, r.1, r.2, r.3, r.4, r.5)).collect::<Vec<_>>();
         prop_assert_eq!(plain(&rows), plain(&expected));
         prop_assert_eq!(repeats_by_unit(&rows, &setup), repeats_by_unit(&expected, &setup));
-        if setup.unified || setup.granularity == Granularity::Byte {
-            // One table: no doubt whose repeat it is, unless it came later than the block.
+        if setup.unified || setup.granularity == Granularity::Byte || setup.window > 0 {
+            // One table, or counts that say theirs: no doubt whose repeat it is, unless it came later than the block.
             prop_assert_eq!(rows, expected);
         }
         let markers = steps.iter().filter(|step| matches!(step, Step::Marker(_))).count();
@@ -281,7 +366,7 @@ proptest! {
 }
 
 fn page_setup() -> Setup {
-    Setup { granularity: Granularity::Page, log2_classes: 0, stores_apart: false, unified: false }
+    Setup { granularity: Granularity::Page, log2_classes: 0, window: 0, stores_apart: false, unified: false }
 }
 
 fn load(addr: u64) -> Step {

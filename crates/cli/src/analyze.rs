@@ -44,7 +44,11 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     let mut analysis = Analysis {
         version: env!("CARGO_PKG_VERSION").into(),
         command: input.command,
-        seeing: Seeing::Exact { recorder: info.recorder.clone(), granularity: info.granularity },
+        seeing: Seeing::Exact {
+            recorder: info.recorder.clone(),
+            granularity: info.granularity,
+            window: info.filter_window,
+        },
         machine: setup.machine.clone(),
         machine_reason,
         os: setup.os.clone(),
@@ -113,6 +117,7 @@ fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
         backend,
         granularity: granularity(args.granularity),
         filter_log2_classes: filter.log2_classes,
+        filter_window: filter.window,
         filter_stores_apart: filter.stores_apart,
         filter_unified: filter.unified,
         fetches: true,
@@ -186,7 +191,7 @@ fn exact(
              rest, so that mappings may fall on one another"
         ));
     }
-    if source.info().granularity == Granularity::Page {
+    if source.info().granularity == Granularity::Page && source.info().filter_window == 0 {
         analysis.notes.push(
             "page-granular: data caches see one line of each visit to a page, so walks may find their tables cached \
              more often than in truth; --granularity line models every line"

@@ -38,6 +38,14 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// More was asked.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, more: Asked) {
+        self.missed += more.missed;
+        self.evicted += more.evicted;
+        self.merged += more.merged;
+    }
+
     /// A key of this place was not there, and is now.
     #[inline(always)]
     pub(crate) fn add_miss(&mut self, place: usize, filled: Access, missed: &mut [u16]) {

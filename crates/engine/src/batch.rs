@@ -12,6 +12,7 @@ use crate::plan::{BASE, CLASSES};
 use crate::slots::tlb_route;
 use crate::tally::Tally;
 use crate::walk_stages::{Requests, Walks};
+use crate::window::Left;
 
 /// Most items of a batch: what is known of them stays in a first-level cache, and their fields in a [`crate::ladder`]
 /// word.
@@ -28,6 +29,8 @@ pub(crate) struct Batch {
     pub(crate) isa: Isa,
     /// Items that make it full.
     pub(crate) most: usize,
+    /// Items that make this one full.
+    pub(crate) limit: usize,
     pub(crate) len: usize,
     /// The groups of alike ones, from the first row looked at; the group of the first item, whom the others follow.
     pub(crate) starts: Starts,
@@ -50,6 +53,8 @@ pub(crate) struct Batch {
     pub(crate) marks: [u64; MOST],
     /// Cost of its hit, where that is not the stage's.
     pub(crate) hit_units: [u64; MOST],
+    /// Pages that leave a window before some item.
+    pub(crate) leaves: Vec<Left>,
     pub(crate) lists: Lists,
     pub(crate) walks: Walks,
     pub(crate) requests: Requests,
@@ -152,6 +157,7 @@ impl Default for Batch {
         Self {
             isa: Isa::here(),
             most: MOST,
+            limit: MOST,
             len: 0,
             starts: [0; MOST_ROWS + 1],
             first_row: 0,
@@ -166,6 +172,7 @@ impl Default for Batch {
             row: [0; MOST],
             marks: [0; MOST],
             hit_units: [0; MOST],
+            leaves: Vec::new(),
             lists: Lists {
                 items: [0; MOST_KEYS],
                 sets: [0; MOST_KEYS],

@@ -1,9 +1,10 @@
 //! The engine: blocks in, outcome out. Here is the path of one access; events are in `happen.rs`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lookaside_machine::SwitchAction;
-use lookaside_trace::{Block, Kind};
+use lookaside_trace::{Block, Event, Kind};
 
 use crate::batch::Batch;
 use crate::counts::{Counts, SIDE_OF};
@@ -19,13 +20,14 @@ use crate::space::Space;
 use crate::tags::MAX_HOLDER;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
 use crate::walker::{serve, walk, Tables, WalkFor};
+use crate::window::Windows;
 use crate::{Detail, Setup, SetupError};
 
 /// A model run under way.
 ///
 /// ```
 /// use lookaside_engine::{Engine, Setup};
-/// use lookaside_trace::{Block, Kind};
+/// use lookaside_trace::{Block, Event, Kind};
 ///
 /// let mut engine = Engine::new(Setup::new(lookaside_machine::preset("ryzen-5900x")?))?;
 /// let mut block = Block { process: 1, thread: 1, ..Block::default() };
@@ -50,6 +52,7 @@ pub struct Engine {
     pub(crate) places: Places,
     /// Taken out while it is at work.
     pub(crate) batch: Option<Box<Batch>>,
+    pub(crate) windows: Windows,
     thread_of: FastMap<(u32, u32), usize>,
     /// Process that each hardware thread ran last.
     last_process: Vec<Option<u32>>,
@@ -118,6 +121,7 @@ impl Engine {
             threads: Vec::new(),
             places: Places::default(),
             batch: None,
+            windows: Windows::default(),
             thread_of: FastMap::default(),
             last_process: vec![None; plan.hw_threads],
             ids: vec![Some(KERNEL_ID)],
@@ -144,49 +148,64 @@ impl Engine {
         let space = self.space(block.process);
         let thread = self.thread(block.process, block.thread);
         let len = block.addr.len().min(block.kind.len());
+        self.watch_windows(block);
         let mut from = 0;
-        for (position, event) in &block.events {
-            let to = (*position as usize).clamp(from, len);
-            self.accesses(block, from..to, space, thread, tracer);
+        let mut events = &block.events[..];
+        loop {
+            let leaves = events.iter().take_while(|(_, event)| matches!(event, Event::Leave { .. })).count();
+            let (leaves, others) = events.split_at(leaves);
+            let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
+            self.accesses(block, from..to, leaves, (space, thread), tracer);
             from = to;
+            let Some(((_, event), rest)) = others.split_first() else { break };
             self.happen(event, space, thread);
+            events = rest;
         }
-        self.accesses(block, from..len, space, thread, tracer);
     }
 
+    /// Accesses, with the pages that leave a window in between.
     fn accesses<T: Tracer>(
         &mut self,
         block: &Block,
-        range: std::ops::Range<usize>,
-        space: usize,
-        thread: usize,
+        range: Range<usize>,
+        mut leaves: &[(u32, Event)],
+        (space, thread): (usize, usize),
         tracer: &mut T,
     ) {
-        if range.is_empty() {
+        if range.is_empty() && leaves.is_empty() {
             return;
         }
         let run = self.begin(space, thread);
         for start in range.clone().step_by(ACCESSES_A_CHECK) {
             let part = start..range.end.min(start + ACCESSES_A_CHECK);
-            self.make_room_for_tags(part.len());
+            let within;
+            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < part.end));
+            self.make_room_for_tags(part.len() + within.len());
             match (T::ENABLED, self.setup.detail) {
-                (false, Detail::Totals) => self.accesses_fast::<false>(block, part, &run),
-                (false, Detail::Rows) => self.accesses_fast::<true>(block, part, &run),
-                (true, Detail::Totals) => self.accesses_seen::<false, T>(block, part, &run, tracer),
-                (true, Detail::Rows) => self.accesses_seen::<true, T>(block, part, &run, tracer),
+                (false, Detail::Totals) => self.accesses_fast::<false>(block, part, within, &run),
+                (false, Detail::Rows) => self.accesses_fast::<true>(block, part, within, &run),
+                (true, Detail::Totals) => self.accesses_seen::<false, T>(block, part, within, &run, tracer),
+                (true, Detail::Rows) => self.accesses_seen::<true, T>(block, part, within, &run, tracer),
             }
         }
+        self.make_room_for_tags(leaves.len());
+        self.leave_all(leaves, &run);
     }
 
     fn accesses_seen<const ROWS: bool, T: Tracer>(
         &mut self,
         block: &Block,
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
+        mut leaves: &[(u32, Event)],
         run: &Run,
         tracer: &mut T,
     ) {
         for i in range {
+            let before;
+            (before, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 as usize <= i));
+            self.leave_all(before, run);
             self.access::<ROWS, T>(run, Access::of(block, i), tracer);
+            self.enter_window(run, block.addr[i], block.kind[i]);
         }
     }
 
@@ -303,7 +322,7 @@ impl Engine {
             reached[at] += 1;
             for &array in &level.arrays {
                 let tlb = &plan.tlbs[array];
-                let locked = is_locked(tlb, run.process, global, va, level.shift);
+                let locked = tlb.is_locked(run.process, global, va, level.shift);
                 let hit = locked || {
                     let holder = tlb.holder(plan, held_under(tlb, global, run.id), run.hw);
                     let wanted = tlb.wanted(plan, &mut self.parts.tags, holder, va, level.shift);
@@ -397,19 +416,12 @@ struct Hit {
 
 /// The id that an array holds a page under.
 #[inline]
-fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
+pub(crate) fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
     if global && tlb.global {
         KERNEL_ID
     } else {
         id
     }
-}
-
-#[inline]
-fn is_locked(tlb: &TlbPlan, process: u32, global: bool, va: u64, shift: u32) -> bool {
-    tlb.locks.iter().any(|lock| {
-        lock.va >> shift == va >> shift && lock.global == global && lock.process.is_none_or(|p| p == process)
-    })
 }
 
 /// Physical address of a byte.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use lookaside_trace::{Block, Kind};
+use lookaside_trace::{Block, Event, Kind};
 
 use crate::assoc::prefetch;
 use crate::batch::{Batch, MOST};
@@ -19,14 +19,23 @@ use crate::trace_hook::Blind;
 
 impl Engine {
     /// A run's accesses; those off the short path by all the rules.
-    pub(crate) fn accesses_fast<const ROWS: bool>(&mut self, block: &Block, range: Range<usize>, run: &Run) {
+    pub(crate) fn accesses_fast<const ROWS: bool>(
+        &mut self,
+        block: &Block,
+        range: Range<usize>,
+        mut leaves: &[(u32, Event)],
+        run: &Run,
+    ) {
         let mut batch = self.batch.take().unwrap_or_default();
         self.places.begin(run.space, run.hw);
         batch.tally.clear(&run.slots);
         let mut start = range.start;
         while start < range.end {
-            let end = range.end.min(start + MOST_ROWS);
-            self.rows_in_batches::<ROWS>(&mut batch, block, start..end, run);
+            let most = range.end.min(start + MOST_ROWS);
+            let end = leaves.iter().find_map(|leave| divides(block, leave.0 as usize, start..most)).unwrap_or(most);
+            let within;
+            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < end));
+            self.rows_in_batches::<ROWS>(&mut batch, block, start..end, within, run);
             start = end;
         }
         self.add_tally(run, &mut batch.tally);
@@ -34,20 +43,28 @@ impl Engine {
     }
 
     /// Puts accesses into batches and runs these.
-    fn rows_in_batches<const ROWS: bool>(&mut self, batch: &mut Batch, block: &Block, rows: Range<usize>, run: &Run) {
+    fn rows_in_batches<const ROWS: bool>(
+        &mut self,
+        batch: &mut Batch,
+        block: &Block,
+        rows: Range<usize>,
+        mut leaves: &[(u32, Event)],
+        run: &Run,
+    ) {
         let plan = &*run.plan;
         let addrs = &block.addr[rows.clone()];
         let kinds = &block.kind[rows.clone()];
         let groups = group(batch.isa, addrs, kinds, plan.alike_shift, &mut batch.starts);
         batch.first_row = rows.start;
         batch.first_group = 0;
+        leaves = self.begin_batch(batch, groups, leaves, run);
         loop {
             if !self.marks_every_access {
                 self.gather::<ROWS>(batch, addrs, kinds, groups, run);
             }
             let next = batch.first_group + batch.len;
-            if next == groups || batch.len >= batch.most {
-                self.flush::<ROWS>(batch, block, run);
+            if next == groups || batch.len >= batch.limit {
+                leaves = self.flush::<ROWS>(batch, block, groups, leaves, run);
                 if next == groups {
                     break;
                 }
@@ -57,13 +74,14 @@ impl Engine {
             let (at, is_known) = self.places.find(addrs[first] >> plan.chunk_shift);
             if !is_known && addrs[first] < plan.user_end && !self.marks_every_access {
                 if self.places.is_in_use(at) {
-                    self.flush::<ROWS>(batch, block, run);
+                    leaves = self.flush::<ROWS>(batch, block, groups, leaves, run);
                 }
                 self.learn(run, at, addrs[first]);
             } else {
-                self.flush::<ROWS>(batch, block, run);
+                leaves = self.flush::<ROWS>(batch, block, groups, leaves, run);
                 batch.first_group += 1;
                 self.by_all_rules::<ROWS>(run, block, batch.rows_of(next));
+                leaves = self.begin_batch(batch, groups, leaves, run);
             }
         }
     }
@@ -76,7 +94,7 @@ impl Engine {
         let pages = &self.spaces[run.space].pages;
         let begun = batch.len;
         let from = batch.first_group + begun;
-        let to = groups.min(batch.first_group + batch.most.min(MOST));
+        let to = groups.min(batch.first_group + batch.limit.min(MOST));
         let (mut len, mut flags) = (begun, batch.flags);
         for group in from..to {
             let first = batch.starts[group];
@@ -122,14 +140,22 @@ impl Engine {
         }
     }
 
-    /// Runs a batch.
+    /// Runs a batch, and begins the next: the leaves that are left.
     #[inline(never)]
-    fn flush<const ROWS: bool>(&mut self, batch: &mut Batch, block: &Block, run: &Run) {
+    fn flush<'a, const ROWS: bool>(
+        &mut self,
+        batch: &mut Batch,
+        block: &Block,
+        groups: usize,
+        leaves: &'a [(u32, Event)],
+        run: &Run,
+    ) -> &'a [(u32, Event)] {
         if batch.len == 0 {
-            return;
+            return leaves;
         }
         let plan = &*run.plan;
         batch.count(block);
+        self.place_leaves(batch, run);
         if ROWS {
             self.number_rows(batch, run);
         }
@@ -148,6 +174,7 @@ impl Engine {
         batch.first_group += batch.len;
         batch.len = 0;
         batch.flags = 0;
+        self.begin_batch(batch, groups, &leaves[batch.leaves.len()..], run)
     }
 
     /// Finds the rows of the items' pages.
@@ -246,6 +273,13 @@ impl Engine {
     fn by_all_rules<const ROWS: bool>(&mut self, run: &Run, block: &Block, range: Range<usize>) {
         for i in range {
             self.access::<ROWS, _>(run, Access::of(block, i), &mut Blind);
+            self.enter_window(run, block.addr[i], block.kind[i]);
         }
     }
+}
+
+/// Where a page leaves a window between accesses that would be one item: there, if that is among these rows.
+fn divides(block: &Block, row: usize, rows: Range<usize>) -> Option<usize> {
+    let is_inside = rows.start < row && row < rows.end;
+    (is_inside && (block.addr[row] ^ block.addr[row - 1]) >> BASE_SHIFT == 0).then_some(row)
 }

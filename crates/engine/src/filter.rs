@@ -4,10 +4,16 @@
 //! `vpn & (2^k - 1)`) drops a hit of the first TLB level that changes no replacement state, as long as
 //! every set of every first-level array lies within one class: the page is then the most recent of
 //! its set. With k = 0 only direct repeats are dropped, which is exact for every machine.
+//!
+//! Where each first-level array is fully associative under LRU, a recorder may drop all accesses to the `w` pages that it
+//! saw last, `w` being at most the array's entries: these are hits whose order matters only when one of the pages is no
+//! more among the last `w`. The recorder says so then ([`lookaside_trace::Event::Leave`]), and the engine puts the page's
+//! entry in its place behind those of the others.
 
-use lookaside_machine::{Machine, PageSize, Serves, Tlb, Ways};
+use lookaside_machine::{Machine, PageSize, Replacement, Serves, Tlb, Ways};
 use lookaside_trace::TraceInfo;
 
+use crate::lru::MAX_WAYS;
 use crate::{PagePolicy, Setup};
 
 /// What a recorder may do for a set of model runs.
@@ -15,6 +21,8 @@ use crate::{PagePolicy, Setup};
 pub struct Filter {
     /// log2 of the classes within which a repeat of the last page may be left out.
     pub log2_classes: u32,
+    /// Pages, those used last, of which all repeats may be left out; 0 = none.
+    pub window: u32,
     /// Loads and stores must be filtered apart: some first-level array serves only one of them.
     pub stores_apart: bool,
     /// One filter for data and fetches: some first-level array serves both.
@@ -30,9 +38,11 @@ impl Filter {
     /// assert_eq!(Filter::exact_for(none).log2_classes, 4);
     /// ```
     pub fn exact_for(setups: &[Setup]) -> Self {
-        let mut filter = Self { log2_classes: MOST_LOG2_CLASSES, stores_apart: false, unified: false };
+        let window = if setups.is_empty() { 0 } else { MOST_WINDOW };
+        let mut filter = Self { log2_classes: MOST_LOG2_CLASSES, window, stores_apart: false, unified: false };
         for setup in setups {
             let first = |t: &&Tlb| t.level == 1;
+            filter.window = filter.window.min(window_of(&setup.machine));
             for tlb in setup.machine.tlbs.iter().filter(first) {
                 let serves = |kind| tlb.serves.contains(&kind);
                 let data = serves(Serves::Load) || serves(Serves::Store);
@@ -58,6 +68,13 @@ impl Filter {
                 info.filter_log2_classes, setup.machine.name, exact.log2_classes
             ));
         }
+        if info.filter_window > exact.window {
+            return Err(format!(
+                "the trace leaves out repeats of the {} pages used last; that is exact where the first TLB level is fully \
+                 associative, LRU and of as many entries, and machine {}'s is not: counts are approximate",
+                info.filter_window, setup.machine.name
+            ));
+        }
         if exact.stores_apart && !info.filter_stores_apart && info.granularity != Default::default() {
             return Err(format!(
                 "the trace was filtered over loads and stores together; machine {} has a first-level TLB for each: \
@@ -71,6 +88,32 @@ impl Filter {
 
 /// More classes than this save nothing: recorders keep so many slots.
 const MOST_LOG2_CLASSES: u32 = 4;
+
+/// Larger windows save little more: recorders have room for so many pages.
+const MOST_WINDOW: u32 = 32;
+
+/// Pages that are hits of the first level, whatever else it holds.
+fn window_of(machine: &Machine) -> u32 {
+    let first: Vec<&Tlb> = machine.tlbs.iter().filter(|tlb| tlb.level == 1).collect();
+    let beside = |a: &Tlb, b: &Tlb| {
+        a.serves.iter().any(|kind| b.serves.contains(kind))
+            && a.page_sizes.iter().any(|size| b.page_sizes.contains(size))
+    };
+    // Of several arrays that can hold a page, one has it, and which one depends on the past.
+    let alone = first.iter().enumerate().all(|(i, a)| first[..i].iter().all(|b| !beside(a, b)));
+    let base_is_4k = machine.page_table.format.page_sizes().first() == Some(&PageSize::K4);
+    let entries = first.iter().map(|tlb| match tlb.ways {
+        Ways::Full(_) if tlb.replacement == Replacement::Lru && tlb.entries as usize <= MAX_WAYS => tlb.entries,
+        _ => 0,
+    });
+    let pages = first.iter().all(|tlb| tlb.coalesce_pages == 1 && tlb.page_sizes.contains(&PageSize::K4));
+    let kinds = [Serves::Load, Serves::Store, Serves::Fetch];
+    let serves = |tlb: &Tlb, kind| tlb.serves.contains(kind);
+    let asked = kinds
+        .iter()
+        .all(|kind| first.iter().any(|tlb| serves(tlb, kind)) || !machine.tlbs.iter().any(|tlb| serves(tlb, kind)));
+    entries.min().filter(|_| alone && asked && pages && base_is_4k).unwrap_or(0).min(MOST_WINDOW)
+}
 
 /// Low page-number bits that the set number of `tlb` determines, when only base pages are used.
 fn classes_of(tlb: &Tlb, machine: &Machine) -> u32 {

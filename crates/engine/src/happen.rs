@@ -26,7 +26,8 @@ impl Engine {
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
             | Event::ContextSwitch { .. }
-            | Event::Migrate { .. } => {}
+            | Event::Migrate { .. }
+            | Event::Leave { .. } => {}
             Event::Alloc { .. } | Event::Free { .. } if self.setup.detail == Detail::Totals => {}
             _ => self.places.forget(),
         }
@@ -75,6 +76,8 @@ impl Engine {
             }
             Event::Repeats { addr, count } => self.repeats(space, thread, addr, count),
             Event::Totals { .. } => self.spaces[space].set_totals(event),
+            // They go with the accesses around them.
+            Event::Leave { .. } => {}
             Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}
         }
     }

@@ -47,6 +47,7 @@ mod tlb_stages;
 mod trace_hook;
 mod walk_stages;
 mod walker;
+mod window;
 
 pub use engine::Engine;
 pub use filter::Filter;

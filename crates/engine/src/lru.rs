@@ -244,6 +244,27 @@ impl LruSets {
         self.plane(plane, set)[way as usize / LANES].to_array()[way as usize % LANES]
     }
 
+    /// Puts a tag that is there behind `depth` others, or as many as there are, if it stands before that.
+    pub(crate) fn set_back(&mut self, set: usize, tag: u32, depth: usize) {
+        let Some(from) = self.position(set, tag, |_, _| true) else { return };
+        let (from, mut to) = (from as usize, depth.min(self.shape.last_way as usize));
+        while to > from && self.word(0, set, to as u32) == EMPTY {
+            to -= 1;
+        }
+        for plane in 0..if from < to { self.shape.planes } else { 0 } {
+            let sets = self.plane_mut(plane, set);
+            let mut words = [0; MAX_WAYS];
+            let (near, far) = (from / LANES, to / LANES);
+            for (lanes, words) in sets[near..=far].iter().zip(words.chunks_exact_mut(LANES)) {
+                words.copy_from_slice(&lanes.to_array());
+            }
+            words[from - near * LANES..=to - near * LANES].rotate_left(1);
+            for (lanes, words) in sets[near..=far].iter_mut().zip(words.chunks_exact(LANES)) {
+                *lanes = Lanes::new(std::array::from_fn(|lane| words[lane]));
+            }
+        }
+    }
+
     /// Calls `keep` with tag and second word (0 in sets without) of each valid way, set by set and the most recent first,
     /// and puts in its place the tag that it answers; `None` = invalid from now on. How many became so.
     pub(crate) fn update(&mut self, mut keep: impl FnMut(u32, u32) -> Option<u32>) -> u64 {

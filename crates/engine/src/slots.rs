@@ -38,6 +38,8 @@ pub(crate) const NO_LEVELS: u8 = 0x40;
 pub(crate) struct TlbStages {
     pub(crate) ladder: Ladder,
     pub(crate) stages: Vec<TlbStage>,
+    /// By array: does some stage ask it?
+    pub(crate) asks: Vec<bool>,
     /// By kind and a place's `code`, in steps of four: the route, maybe with [`NO_LEVELS`], or [`OFF`].
     pub(crate) route_of: [u8; 16],
     /// By route: [`AGAIN`] where the first stage is one array, else 0.
@@ -53,6 +55,13 @@ pub(crate) struct TlbStage {
     pub(crate) arrays: [Vec<WayArray>; ROUTES],
     /// The one array that all its routes ask, if it is one: by class (both alike if only one comes here).
     pub(crate) only: Option<[WayArray; CLASSES]>,
+}
+
+impl TlbStage {
+    /// Does it ask this instance?
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        self.arrays.iter().flatten().any(|array| array.slot == slot)
+    }
 }
 
 /// One array as a route sees it.
@@ -191,7 +200,10 @@ impl TlbStages {
         let ladder = Ladder::new(&routes, stages.len());
         let is_one = |route: usize| stages.get(usize::from(ladder.first[route])).is_some_and(|s| s.only.is_some());
         let coalesces = |stage: &TlbStage| stage.arrays.iter().flatten().any(|array| array.coalesces);
+        let mut asks = vec![false; plan.tlbs.len()];
+        stages.iter().flat_map(|stage| stage.arrays.iter().flatten()).for_each(|array| asks[array.array] = true);
         Self {
+            asks,
             again: std::array::from_fn(|route| if is_one(route) { AGAIN } else { 0 }),
             ladder,
             // Codes beyond the classes are of places with locks.

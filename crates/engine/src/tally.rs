@@ -24,8 +24,9 @@ pub(crate) struct Tally {
     pub(crate) walks: [u64; SIDES * CLASSES],
     /// By side: what they read.
     pub(crate) references: [u64; SIDES],
-    /// By kind: items that asked the data caches not in stages.
+    /// By kind: items that asked the data caches not in stages, and lines that asked them beside the items.
     pub(crate) served: [u64; KINDS],
+    pub(crate) lines: [u64; KINDS],
 }
 
 impl Tally {
@@ -163,7 +164,7 @@ impl Engine {
             let items: u64 = routes.clone().map(|route| tally.items[route]).sum();
             let accesses: u64 = routes.map(|route| tally.accesses[route]).sum();
             self.counts.data_served[kind][0] += accesses - items;
-            tally.cache.begin(ladder, kind, items - tally.served[kind]);
+            tally.cache.begin(ladder, kind, items - tally.served[kind] + tally.lines[kind]);
             let mut stages = ladder.stages_of(kind);
             let mut reached = stages.next().map_or(0, |stage| tally.cache.at(stage, kind));
             for served in &mut self.counts.data_served[kind] {

@@ -84,6 +84,20 @@ impl TlbPlan {
         first < end && start < first + (1 << block_shift) && (0..1 << (block_shift - page_shift)).any(covers)
     }
 
+    /// Is the page of `2^shift` bytes at `va` locked here, the kernel's half being `global`?
+    #[inline]
+    pub(crate) fn is_locked(&self, process: u32, global: bool, va: u64, shift: u32) -> bool {
+        self.locks.iter().any(|lock| {
+            lock.va >> shift == va >> shift && lock.global == global && lock.process.is_none_or(|p| p == process)
+        })
+    }
+
+    /// Number of the entry that a page of `2^shift` bytes would be in, among those of its size.
+    pub(crate) fn entry_number(&self, va: u64, shift: u32) -> u64 {
+        // Sizes are told apart by a bit that no page number has.
+        va >> (shift + self.block_shift(shift)) | u64::from(shift) << 58
+    }
+
     /// May a locked page, of the largest size that the array holds, overlap these bytes?
     pub(crate) fn has_locks_in(&self, start: u64, end: u64) -> bool {
         let shift = self.entry_shift.into_iter().flatten().max().unwrap_or(BASE_SHIFT);
@@ -248,6 +262,17 @@ impl TlbInstance {
                     Access::Evicted
                 }
             }
+        }
+    }
+
+    /// Puts an entry in its place behind `depth` others of its set that were used later, if it stands before that. Where
+    /// there is another order than that of use, nothing happens.
+    pub(crate) fn set_back(&mut self, wanted: &Wanted, depth: usize) {
+        match &mut self.entries {
+            Entries::Pages(Store::Narrow(sets)) | Entries::Blocks(sets) => {
+                sets.set_back(wanted.set, wanted.tag, depth);
+            }
+            Entries::Pages(_) | Entries::Scattered(..) => {}
         }
     }
 

@@ -1,7 +1,10 @@
 //! A batch's way through the TLBs.
 
+use std::ops::Range;
+
 use lookaside_trace::Block;
 
+use crate::ask::{Asked, Keys};
 use crate::batch::{Batch, Lists, AGAIN, MOST};
 use crate::engine::{Engine, Run};
 use crate::ladder::Ladder;
@@ -9,7 +12,7 @@ use crate::lru::Access as Filled;
 use crate::plan::{BASE, CLASSES};
 use crate::set_index::SetIndex;
 use crate::slots::{kind_and_class, TlbStage, WayArray};
-use crate::tlb::Wanted;
+use crate::tlb::{TlbInstance, Wanted};
 
 impl Engine {
     /// Asks the TLBs for a batch's items: `next` is then the stage that had each, and `walks` has those that none had.
@@ -22,7 +25,7 @@ impl Engine {
                 self.mark(batch, run, number);
             }
             let n = tlb.ladder.items_at(batch.isa, number, &batch.next[..len], &mut batch.lists.items);
-            if n == 0 {
+            if n == 0 && batch.leaves.is_empty() {
                 continue;
             }
             let missed = match &stage.only {
@@ -67,9 +70,23 @@ impl Engine {
         if !arrays[BASE].holds_pages {
             cover(batch, n, arrays);
         }
-        let Lists { sets, words, seconds, bits, missed, .. } = &mut batch.lists;
-        let keys = crate::ask::Keys { sets: &sets[..n], words: &words[..n], seconds: &seconds[..n] };
-        let asked = self.parts.tlbs[arrays[BASE].slot].ask(batch.isa, keys, &bits[..n], missed);
+        let Lists { items, sets, words, seconds, bits, missed } = &mut batch.lists;
+        let tlb = &mut self.parts.tlbs[arrays[BASE].slot];
+        let mut asked = Asked::default();
+        let mut ask = |tlb: &mut TlbInstance, its: Range<usize>| {
+            let keys = Keys { sets: &sets[its.clone()], words: &words[its.clone()], seconds: &seconds[its.clone()] };
+            let first = asked.missed;
+            asked.add(tlb.ask(batch.isa, keys, &bits[its.clone()], &mut missed[first..]));
+            missed[first..asked.missed].iter_mut().for_each(|place| *place += its.start as u16);
+        };
+        let mut from = 0;
+        for left in batch.leaves.iter().filter(|left| left.slot == Some(arrays[BASE].slot)) {
+            let to = from + items[from..n].partition_point(|&item| item < left.item);
+            ask(tlb, from..to);
+            tlb.set_back(&left.wanted, left.depth);
+            from = to;
+        }
+        ask(tlb, from..n);
         let counts = &mut self.counts.tlbs[arrays[BASE].array];
         counts.fills += (asked.missed - asked.merged) as u64;
         counts.evictions += asked.evicted as u64;
@@ -87,8 +104,12 @@ impl Engine {
         block: &Block,
     ) -> usize {
         let mut missed = 0;
+        let mut leaves = batch.leaves.iter().filter(|left| left.slot.is_some_and(|slot| stage.has(slot))).peekable();
         for k in 0..n {
             let item = usize::from(batch.lists.items[k]);
+            while let Some(left) = leaves.next_if(|left| usize::from(left.item) <= item) {
+                left.set_back(&mut self.parts);
+            }
             let route = usize::from(batch.route[item]);
             let is_first = ladder.first[route] == number;
             let (array, hit) = match &stage.arrays[route][..] {
@@ -111,6 +132,7 @@ impl Engine {
             batch.lists.missed[missed] = k as u16;
             missed += usize::from(!hit);
         }
+        leaves.for_each(|left| left.set_back(&mut self.parts));
         missed
     }
 

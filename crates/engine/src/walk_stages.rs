@@ -97,7 +97,8 @@ impl Engine {
         let plan = &*run.plan;
         let entries = if plan.walks == WalkPlan::CountOnly { 0 } else { self.request_entries(batch, run) };
         let lines = if plan.has_data_caches { batch.len } else { 0 };
-        batch.requests.len = entries + lines;
+        let left: u32 = batch.leaves.iter().map(|left| left.lines.count_ones()).sum();
+        batch.requests.len = entries + lines + if plan.has_data_caches { left as usize } else { 0 };
         if plan.has_data_caches {
             self.request_lines(batch, run);
         }
@@ -134,15 +135,19 @@ impl Engine {
         let Walks { len, items, route: routes, next, came, to, request, .. } = &mut batch.walks;
         let items = &items[..*len];
         let lines = usize::from(plan.has_data_caches);
-        let mut entries = 0;
+        let (mut entries, mut left) = (0, 0);
+        let mut leaves = batch.leaves.iter().peekable();
         for (walk, &item) in items.iter().enumerate() {
+            while let Some(its) = leaves.next_if(|left| left.item <= item) {
+                left += its.lines.count_ones() as usize;
+            }
             let hit = plan.guest_walk_caches[BASE].get(usize::from(next[walk]));
             let (side, class) = side_and_class(routes[walk]);
             let its_to = hit.map_or(plan.guest_levels.len(), |&number| plan.walk_caches[number].above);
             let its = its_to - plan.leaf_at[class];
             to[walk] = its_to as u8;
             // The last of its requests.
-            request[walk] = (entries + lines * usize::from(item) + its) as u16;
+            request[walk] = (entries + lines * (usize::from(item) + left) + its) as u16;
             came[walk].references = its as u64;
             batch.tally.references[side] += its as u64;
             entries += its;
@@ -186,18 +191,31 @@ impl Engine {
         }
     }
 
-    /// Requests of items' own lines, each after what its walk reads.
+    /// Requests of items' own lines, each after what its walk reads; before that, of those of pages that leave.
     fn request_lines(&self, batch: &mut Batch, run: &Run) {
         let ladder = &run.slots.cache_ladder;
         let within = (1 << run.plan.chunk_shift) - 1;
         let end = run.slots.tlb.ladder.end();
         let has_scattered = batch.has_scattered();
-        let (mut entries, mut walk) = (0, 0);
+        let (mut entries, mut walk, mut left, mut leaves) = (0, 0, 0, 0);
         for item in 0..batch.len.min(MOST) {
+            while let Some(its) = batch.leaves.get(leaves).filter(|its| usize::from(its.item) <= item) {
+                let (kind, page, mut lines) = (its.kind, its.page, its.lines);
+                batch.tally.lines[kind] += u64::from(lines.count_ones());
+                while lines != 0 {
+                    let at = (item + entries + left) % MOST_KEYS;
+                    batch.requests.physical[at] = page | u64::from(lines.trailing_zeros()) << 6;
+                    batch.requests.route[at] = kind as u8;
+                    batch.requests.next[at] = ladder.first[kind % ROUTES];
+                    lines &= lines - 1;
+                    left += 1;
+                }
+                leaves += 1;
+            }
             let is_walk = usize::from(batch.next[item] == end && run.plan.walks == WalkPlan::Full);
             entries += is_walk * batch.walks.came[walk % MOST].references as usize;
             walk += is_walk;
-            let at = (item + entries) % MOST_KEYS;
+            let at = (item + entries + left) % MOST_KEYS;
             let (kind, _) = kind_and_class(usize::from(batch.route[item]));
             batch.requests.physical[at] = if has_scattered {
                 self.physical_of(batch, run, item)
@@ -241,7 +259,12 @@ impl Engine {
         let plan = &*run.plan;
         let end = run.slots.tlb.ladder.end();
         let mut walks = 0;
+        let mut left = 0;
         for item in 0..batch.len {
+            while let Some(its) = batch.leaves.get(left).filter(|its| usize::from(its.item) <= item) {
+                self.serve_lines(run, its.kind, its.page, its.lines);
+                left += 1;
+            }
             let (kind, class) = kind_and_class(usize::from(batch.route[item]));
             let va = batch.addr[item];
             if batch.next[item] == end {

@@ -1,5 +1,7 @@
 //! The miss curve against brute force: a simulation of every size and every geometry.
 
+mod recorder;
+
 use lookaside_engine::curve::{estimate_from_samples, CurveBuilder, MAX_SETS, MAX_WAYS};
 use lookaside_engine::os::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
@@ -91,6 +93,47 @@ proptest! {
             stream.extend(std::iter::repeat_n((process, page), 1 + repeat as usize));
         }
         check(&blocks, &stream)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    /// Behind a recorder's window: equal at every size from the window's on, wherever blocks are cut.
+    #[test]
+    fn a_window_hides_small_sizes_only(
+        words in prop::collection::vec((any::<u8>(), any::<u16>()), 0..1500),
+        pages in 1..12u32,
+        threads in 1..4u32,
+        length in 1..500usize,
+        part in 1..20usize,
+    ) {
+        let (mut full, mut windowed) = (CurveBuilder::new(), CurveBuilder::beyond(pages));
+        for words in words.chunks(length) {
+            let thread = u32::from(words[0].0) % threads;
+            let mut block = Block { process: thread / 2, thread, ..Block::default() };
+            for &(kind, word) in words {
+                let access = if kind >= 240 { Kind::Fetch } else { [Kind::Load, Kind::Store][usize::from(kind % 2)] };
+                block.push(access, page(kind, word) << 12);
+            }
+            full.run(&block);
+            let mut rest = recorder::recorded(&block, pages as usize);
+            while rest.len() > part {
+                let (first, after) = recorder::cut(rest, part);
+                windowed.run(&first);
+                rest = after;
+            }
+            windowed.run(&rest);
+        }
+        for entries in u64::from(pages)..1000 {
+            let misses = full.fully_associative_misses(entries);
+            prop_assert_eq!(windowed.fully_associative_misses(entries), misses, "{} entries", entries);
+        }
+        let (full, windowed) = (full.finish(), windowed.finish());
+        let listed = full.fully_associative.into_iter().filter(|point| point.0 >= pages.into());
+        prop_assert_eq!(&windowed.fully_associative, &listed.collect::<Vec<_>>());
+        prop_assert_eq!((windowed.accesses, windowed.cold_misses), (full.accesses, full.cold_misses));
+        prop_assert_eq!(windowed.set_associative, vec![]);
     }
 }
 

@@ -88,7 +88,7 @@ pub fn command(analysis: &Analysis) -> String {
 /// How the program was seen: in a word, and what to know of it.
 pub fn seeing(seeing: &Seeing) -> (&'static str, String) {
     match seeing {
-        Seeing::Exact { recorder, granularity } => {
+        Seeing::Exact { recorder, granularity, .. } => {
             let by = if recorder.is_empty() { String::new() } else { format!(" by {recorder}") };
             let fine = match granularity {
                 Granularity::Byte => "full addresses",

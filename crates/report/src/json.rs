@@ -5,9 +5,9 @@ use serde::Serialize;
 
 /// The `schema` of [`render`]. A field that is renamed, or changes its meaning, gets a new number;
 /// fields may be added without.
-pub const ANALYSIS_SCHEMA: &str = "lookaside-analysis/1";
+pub const ANALYSIS_SCHEMA: &str = "lookaside-analysis/2";
 
-/// The whole analysis: `"schema": "lookaside-analysis/1"`, then the fields of [`Analysis`] by their names.
+/// The whole analysis: `"schema": "lookaside-analysis/2"`, then the fields of [`Analysis`] by their names.
 /// Units and denominators are those of the fields' documentation.
 pub fn render(analysis: &Analysis) -> String {
     document(ANALYSIS_SCHEMA, analysis)

@@ -106,14 +106,14 @@ fn curve() -> impl Strategy<Value = MissCurve> {
 
 fn heat() -> impl Strategy<Value = HeatMap> {
     let row = (0..2u32, any::<u64>(), any::<u64>(), name(), vec(any::<u64>(), 0..5))
-        .prop_map(|(process, start, end, name, visits)| HeatRow { process, start, end, name, visits });
+        .prop_map(|(process, start, end, name, accesses)| HeatRow { process, start, end, name, accesses });
     (any::<u64>(), vec(row, 0..4)).prop_map(|(accesses_per_column, rows)| HeatMap { accesses_per_column, rows })
 }
 
 fn seeing() -> impl Strategy<Value = Seeing> {
     prop_oneof![
-        (name(), prop_oneof![Just(Granularity::Byte), Just(Granularity::Line), Just(Granularity::Page)])
-            .prop_map(|(recorder, granularity)| Seeing::Exact { recorder, granularity }),
+        (name(), prop_oneof![Just(Granularity::Byte), Just(Granularity::Line), Just(Granularity::Page)], 0..33u32)
+            .prop_map(|(recorder, granularity, window)| Seeing::Exact { recorder, granularity, window }),
         (count(), count(), count()).prop_map(|(period_ns, samples, resolved)| Seeing::Sampled {
             period_ns,
             samples,
@@ -244,7 +244,7 @@ proptest! {
     fn json_round_trips(analysis in analysis((POSITIVE | NEGATIVE | ZERO).boxed())) {
         let text = json::render(&analysis);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(&value["schema"], "lookaside-analysis/1");
+        prop_assert_eq!(&value["schema"], "lookaside-analysis/2");
         prop_assert_eq!(serde_json::from_str::<Analysis>(&text).unwrap(), analysis);
     }
 }

@@ -55,6 +55,8 @@ pub enum Seeing {
         recorder: String,
         /// How fine the addresses were.
         granularity: Granularity,
+        /// Pages, those used last, of which the recorder left out all repeats; 0 = it had no such window.
+        window: u32,
     },
     /// The clock sampler: where the program's time went.
     Sampled {
@@ -143,6 +145,6 @@ pub struct HeatRow {
     pub end: u64,
     /// Name of the mapping it lies in.
     pub name: String,
-    /// Page visits (recorded accesses, left-out repeats not counted) by column.
-    pub visits: Vec<u64>,
+    /// Accesses by column; what a recorder left out as repeats of an access counts where that is.
+    pub accesses: Vec<u64>,
 }

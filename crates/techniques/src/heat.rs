@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_trace::Block;
+use lookaside_trace::{Block, Event};
 
 use crate::{HeatMap, HeatRow};
 
@@ -19,17 +19,17 @@ const MOST_ROWS: usize = 72;
 /// Bands found lately, by the low bits of their number: a lookup in the map costs more than the count.
 const MEMO: usize = 256;
 
-/// Counts page visits while blocks go by.
+/// Counts accesses while blocks go by.
 pub struct HeatBuilder {
-    /// Place in `visits` by (process, first page of the band).
+    /// Place in `accesses` by (process, first page of the band).
     bands: BTreeMap<(u32, u64), usize>,
-    /// Visits of each band by column.
-    visits: Vec<Vec<u64>>,
+    /// Accesses to each band by column.
+    accesses: Vec<Vec<u64>>,
     /// (process, band number, place).
     memo: Vec<(u32, u64, usize)>,
     /// log2 of the pages in a band.
     band_shift: u32,
-    /// Recorded accesses in a column.
+    /// Accesses in a column.
     per_column: u64,
     /// Column being filled, and accesses in it.
     column: usize,
@@ -40,7 +40,7 @@ impl Default for HeatBuilder {
     fn default() -> Self {
         Self {
             bands: BTreeMap::new(),
-            visits: Vec::new(),
+            accesses: Vec::new(),
             memo: vec![NOTHING; MEMO],
             band_shift: 0,
             per_column: 4096,
@@ -54,18 +54,29 @@ impl Default for HeatBuilder {
 const NOTHING: (u32, u64, usize) = (0, u64::MAX, 0);
 
 impl HeatBuilder {
-    /// Counts the recorded accesses of a block (left-out repeats are not visits).
+    /// Counts the accesses of a block; repeats that the recorder left out count where the access is that they repeat.
     pub fn run(&mut self, block: &Block) {
+        let mut events = block.events.iter().peekable();
         let mut at = 0;
         while at < block.len() {
-            let room = (self.per_column - self.in_column) as usize;
-            let end = block.len().min(at + room);
-            self.count(block.process, &block.addr[at..end]);
-            self.in_column += (end - at) as u64;
-            at = end;
-            if self.in_column == self.per_column {
-                self.next_column();
+            let band = self.band_of(block.addr[at]);
+            let room = self.per_column - self.in_column;
+            let (first, mut count) = (at, 0);
+            while at < block.len() && count < room && self.band_of(block.addr[at]) == band {
+                count += 1 + u64::from(block.repeat.get(at).copied().unwrap_or(0));
+                at += 1;
             }
+            self.count(block.process, block.addr[first], count);
+            while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
+                self.repeats(block.process, event);
+            }
+        }
+        events.for_each(|(_, event)| self.repeats(block.process, event));
+    }
+
+    fn repeats(&mut self, process: u32, event: &Event) {
+        if let Event::Repeats { addr, count: count @ 1.. } = *event {
+            self.count(process, addr, count);
         }
     }
 
@@ -79,33 +90,36 @@ impl HeatBuilder {
             .bands
             .iter()
             .map(|(&(process, page), &place)| {
-                let mut visits = self.visits[place].clone();
-                visits.resize(columns, 0);
+                let mut accesses = self.accesses[place].clone();
+                accesses.resize(columns.max(accesses.len()), 0);
                 let start = page << PAGE_SHIFT;
                 let end = start.saturating_add(1 << (self.band_shift + PAGE_SHIFT));
-                HeatRow { process, start, end, name: name(process, start), visits }
+                HeatRow { process, start, end, name: name(process, start), accesses }
             })
             .collect();
         HeatMap { accesses_per_column: self.per_column, rows }
     }
 
-    fn count(&mut self, process: u32, addresses: &[u64]) {
+    fn band_of(&self, addr: u64) -> u64 {
+        addr >> (self.band_shift + PAGE_SHIFT)
+    }
+
+    /// Counts accesses to a band, in the column of now; time goes on by them.
+    fn count(&mut self, process: u32, addr: u64, count: u64) {
         let column = self.column;
-        let mut rest = addresses;
-        while let Some(&first) = rest.first() {
-            let shift = self.band_shift + PAGE_SHIFT;
-            let band = first >> shift;
-            let run = rest.iter().position(|a| a >> shift != band).unwrap_or(rest.len());
-            let place = self.place(process, band);
-            let counts = &mut self.visits[place];
-            if counts.len() <= column {
-                counts.resize(column + 1, 0);
-            }
-            counts[column] += run as u64;
-            rest = &rest[run..];
-            while self.bands.len() > MOST_BANDS && self.band_shift < 52 {
-                self.widen();
-            }
+        let place = self.place(process, self.band_of(addr));
+        let counts = &mut self.accesses[place];
+        if counts.len() <= column {
+            counts.resize(column + 1, 0);
+        }
+        counts[column] = counts[column].saturating_add(count);
+        while self.bands.len() > MOST_BANDS && self.band_shift < 52 {
+            self.widen();
+        }
+        self.in_column = self.in_column.saturating_add(count);
+        while self.in_column >= self.per_column {
+            self.in_column -= self.per_column;
+            self.next_column();
         }
     }
 
@@ -115,10 +129,10 @@ impl HeatBuilder {
         if (memo.0, memo.1) == (process, band) {
             return memo.2;
         }
-        let next = self.visits.len();
+        let next = self.accesses.len();
         let place = *self.bands.entry((process, band << self.band_shift)).or_insert(next);
         if place == next {
-            self.visits.push(Vec::new());
+            self.accesses.push(Vec::new());
         }
         self.memo[slot] = (process, band, place);
         place
@@ -128,33 +142,32 @@ impl HeatBuilder {
     fn widen(&mut self) {
         self.band_shift += 1;
         self.memo.fill(NOTHING);
-        let mut visits: Vec<Vec<u64>> = Vec::new();
+        let mut accesses: Vec<Vec<u64>> = Vec::new();
         let mut bands = BTreeMap::new();
         for ((process, page), old) in std::mem::take(&mut self.bands) {
-            let counts = std::mem::take(&mut self.visits[old]);
-            let place = *bands.entry((process, page >> self.band_shift << self.band_shift)).or_insert(visits.len());
-            if place == visits.len() {
-                visits.push(counts);
+            let counts = std::mem::take(&mut self.accesses[old]);
+            let place = *bands.entry((process, page >> self.band_shift << self.band_shift)).or_insert(accesses.len());
+            if place == accesses.len() {
+                accesses.push(counts);
                 continue;
             }
-            let into = &mut visits[place];
+            let into = &mut accesses[place];
             into.resize(into.len().max(counts.len()), 0);
             for (sum, n) in into.iter_mut().zip(counts) {
                 *sum += n;
             }
         }
-        (self.bands, self.visits) = (bands, visits);
+        (self.bands, self.accesses) = (bands, accesses);
     }
 
     fn next_column(&mut self) {
         self.column += 1;
-        self.in_column = 0;
         if self.column == MOST_COLUMNS {
-            for counts in &mut self.visits {
+            for counts in &mut self.accesses {
                 *counts = counts.chunks(2).map(|pair| pair.iter().sum()).collect();
             }
             self.column /= 2;
-            self.per_column *= 2;
+            self.per_column = self.per_column.saturating_mul(2);
         }
     }
 }
@@ -170,26 +183,29 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// No visit is lost, and each row's sum is the naive count of its range.
+        /// No access is lost, and each row's sum is the naive count of its range.
         #[test]
-        fn keeps_every_visit(blocks in prop::collection::vec((0u32..3, prop::collection::vec(0u64..1 << 36, 1..300)), 1..20)) {
+        fn keeps_every_access(blocks in prop::collection::vec((0u32..3, prop::collection::vec(0u64..1 << 36, 1..300)), 1..20)) {
             const TIMES: u64 = 150;
             let mut heat = HeatBuilder::default();
             for (process, pages) in blocks.iter().cycle().take(blocks.len() * TIMES as usize) {
                 let mut block = Block { process: *process, ..Block::default() };
                 pages.iter().for_each(|page| block.push(Kind::Load, page << 12));
+                block.repeat = pages.iter().map(|page| (page % 3 * 1000) as u32).collect();
                 heat.run(&block);
             }
             let map = heat.finish(|_, _| String::new());
             prop_assert!(map.rows.len() <= MOST_ROWS);
             for row in &map.rows {
                 let own = blocks.iter().filter(|(process, _)| *process == row.process).flat_map(|(_, pages)| pages);
-                let naive = own.filter(|&page| (row.start..row.end).contains(&(page << 12))).count() as u64;
-                prop_assert_eq!(row.visits.iter().sum::<u64>(), naive * TIMES);
-                prop_assert!(row.visits.len() <= MOST_COLUMNS);
+                let inside = own.filter(|&page| (row.start..row.end).contains(&(page << 12)));
+                let naive: u64 = inside.map(|page| 1 + page % 3 * 1000).sum();
+                prop_assert_eq!(row.accesses.iter().sum::<u64>(), naive * TIMES);
+                prop_assert!(row.accesses.len() <= MOST_COLUMNS);
             }
-            let all: u64 = map.rows.iter().flat_map(|r| &r.visits).sum();
-            prop_assert_eq!(all, blocks.iter().map(|(_, pages)| pages.len() as u64).sum::<u64>() * TIMES);
+            let all: u64 = map.rows.iter().flat_map(|r| &r.accesses).sum();
+            let naive: u64 = blocks.iter().flat_map(|(_, pages)| pages).map(|page| 1 + page % 3 * 1000).sum();
+            prop_assert_eq!(all, naive * TIMES);
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct Profile {
     pub outcome: Outcome,
     /// Misses over TLB size.
     pub curve: MissCurve,
-    /// Visits over time and address, still unnamed.
+    /// Accesses over time and address, still unnamed.
     heat: HeatBuilder,
     spool: Spool,
     /// Parts of the input that could not be read.
@@ -200,7 +200,11 @@ struct Aside {
 
 impl Aside {
     fn new(info: &TraceInfo) -> io::Result<Self> {
-        Ok(Self { curve: CurveBuilder::new(), heat: HeatBuilder::default(), spool: Spool::new(info)? })
+        Ok(Self {
+            curve: CurveBuilder::beyond(info.filter_window),
+            heat: HeatBuilder::default(),
+            spool: Spool::new(info)?,
+        })
     }
 
     fn run(&mut self, block: &Block) {

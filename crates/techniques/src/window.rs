@@ -1,12 +1,12 @@
 //! A source that lets through evenly spaced windows of another: for model runs on a budget.
 
-use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
+use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 
 /// Recorded accesses in one window. Half a million refill the largest modelled TLB some 250 times
 /// over, so what a window inherits from the gap before it is lost in its count.
 const WINDOW: u64 = 512 << 10;
 
-/// Lets through one window in every `every`; events pass always.
+/// Lets through one window in every `every`; events pass always, but for those that speak of left-out accesses.
 pub struct Windows<S> {
     inner: S,
     every: u64,
@@ -34,7 +34,8 @@ impl<S: Source> Source for Windows<S> {
         if window % self.every != 0 {
             let events = std::mem::take(&mut block.events);
             block.clear();
-            block.events = events.into_iter().map(|(_, event)| (0, event)).collect();
+            let pass = events.into_iter().filter(|(_, event)| !matches!(event, Event::Leave { .. }));
+            block.events = pass.map(|(_, event)| (0, event)).collect();
         }
         Ok(true)
     }

@@ -82,8 +82,8 @@ fn a_profile_is_what_the_engine_and_the_curve_say() {
     assert_eq!(profile.curve, curve.finish());
     assert_eq!(watched, 400_000);
     let heat = profile.take_heat(&Unnamed);
-    let visits: u64 = heat.rows.iter().flat_map(|row| &row.visits).sum();
-    assert_eq!(visits, 400_000);
+    let accesses: u64 = heat.rows.iter().flat_map(|row| &row.accesses).sum();
+    assert_eq!(accesses, 400_000);
     assert!(heat.rows.iter().all(|row| row.name == "anonymous"), "{:?}", heat.rows);
 }
 

@@ -1,9 +1,12 @@
 //! The unit in which accesses travel: columns, one thread, events in between.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Event;
 
 /// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Kind {
     /// Data load. A read-modify-write is a `Load` and then a `Store`.
@@ -33,7 +36,7 @@ pub struct Block {
     pub ip: Vec<u64>,
     /// Further accesses to the same 4 KiB page, right after this one as far as its TLB set is
     /// concerned, that the recorder counted and left out: each hits the first TLB level and
-    /// changes no state.
+    /// changes no state. Behind a window ([`crate::TraceInfo::filter_window`]): while the page was in it.
     pub repeat: Vec<u32>,
     /// Events, each before the access of that position (`addr.len()` = after the last),
     /// positions not descending.

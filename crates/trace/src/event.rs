@@ -160,6 +160,20 @@ pub enum Event {
         /// How many.
         count: u64,
     },
+    /// The page of `addr` leaves the recorder's window (see [`crate::TraceInfo::filter_window`]): of the window's pages
+    /// it is the one whose last access, maybe a left-out one, lies furthest back. It came in by the last recorded access
+    /// to it of `kind`, or of a kind that is filtered together with that.
+    Leave {
+        /// Address of the page.
+        addr: u64,
+        /// `Load`, `Store` or `Fetch`: the first kind that the window is of.
+        kind: crate::Kind,
+        /// Pages that stay in the window.
+        others: u8,
+        /// 64-byte lines of the page, a bit each, that were touched while it was in the window, but for the line of the
+        /// recorded access.
+        lines: u64,
+    },
     /// Counts of this process so far, by kind, left-out repeats included; the last one stands.
     Totals {
         /// Loads.

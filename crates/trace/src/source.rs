@@ -15,7 +15,7 @@ pub enum Granularity {
     /// Addresses rounded down to 64 bytes; repeats of a line may be left out.
     Line,
     /// Repeats of a 4 KiB page may be left out: data caches are then fed only by the first line
-    /// touched in each visit to a page.
+    /// touched in each visit to a page, or, behind a window ([`TraceInfo::filter_window`]), by all lines, once.
     Page,
 }
 
@@ -31,6 +31,12 @@ pub struct TraceInfo {
     /// log2 of the classes within which the recorder left out repeats of the last page:
     /// exact for TLBs whose set number determines `vpn & (2^k - 1)`. 0 = only direct repeats.
     pub filter_log2_classes: u32,
+    /// Pages used last, by each of the filter's tables, within which the recorder left out all repeats: exact where the
+    /// first TLB level is fully associative, LRU, and of at least so many entries. 0 = no such window. Each
+    /// recorded access brings a page in; [`crate::Event::Leave`] says when it leaves. All leave before another thread of
+    /// the process goes on, and before events.
+    #[serde(default)]
+    pub filter_window: u32,
     /// Loads and stores were filtered apart (exact for machines with a TLB for each).
     pub filter_stores_apart: bool,
     /// Instruction fetches are in the stream.

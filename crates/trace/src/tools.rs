@@ -216,6 +216,7 @@ fn event_name(event: &Event) -> &'static str {
         Event::Alloc { .. } => "alloc",
         Event::Free { .. } => "free",
         Event::Repeats { .. } => "repeats",
+        Event::Leave { .. } => "leave",
         Event::Totals { .. } => "totals",
     }
 }

@@ -45,7 +45,11 @@ pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     let (reader, child) = pipe.spawn(recorder, Some(&shared))?;
 
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let info = wire::info(request, "valgrind", words);
+    let mut info = wire::info(request, "valgrind", words);
+    info.filter_window = window(request);
+    if info.filter_window > 0 {
+        info.filter_log2_classes = 0;
+    }
     let mut source = WireReader::new(File::from(reader), info, request.filter_unified);
     let folder = Arc::new(folder);
     source.share(shared);
@@ -58,6 +62,14 @@ pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     }
     let control = Launched::new(child, source.processes(), vec![tool.executable], tool.temporary.into_iter().collect());
     Ok(Recording { source: Box::new(source), control: Box::new(control), backend: Backend::Valgrind, notes })
+}
+
+/// Pages of the recorder's windows.
+fn window(request: &Request) -> u32 {
+    match request.granularity {
+        Granularity::Page => request.filter_window,
+        Granularity::Byte | Granularity::Line => 0,
+    }
 }
 
 fn recorder(
@@ -94,7 +106,8 @@ fn recorder(
         .arg(format!("--shared-fd={}", shared.file().as_raw_fd()))
         .arg(format!("--shared-inode={}", inode(shared.file())?))
         .arg(format!("--granularity={granularity}"))
-        .arg(format!("--classes={}", request.filter_log2_classes))
+        .arg(format!("--classes={}", if window(request) > 0 { 0 } else { request.filter_log2_classes }))
+        .arg(format!("--window={}", window(request)))
         .arg(switch("stores-apart", request.filter_stores_apart))
         .arg(switch("unified", request.filter_unified))
         .arg(switch("fetches", request.fetches))

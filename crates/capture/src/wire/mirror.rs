@@ -6,51 +6,51 @@ use lookaside_trace::{Block, Event, Granularity, Kind, TraceInfo};
 
 use super::MAX_LOG2_CLASSES;
 
-const ADDR: u64 = (1 << 48) - 1;
-const PAGE_LOG2: u32 = 12;
+pub(super) const ADDR: u64 = (1 << 48) - 1;
+pub(super) const PAGE_LOG2: u32 = 12;
 /// Tables of the filter: loads, stores, fetches.
 const TABLES: usize = 3;
 
 /// Two words of a record: bits 0–47 of `w0` the address, 48–49 the kind (3 = a count), 50–55 zero, 56–63 the size; bits 0–47 of
 /// `w1` the instruction, 48–63 the count of accesses left out on the slot's previous page.
 #[derive(Clone, Copy)]
-struct Record {
-    w0: u64,
-    w1: u64,
+pub(super) struct Record {
+    pub(super) w0: u64,
+    pub(super) w1: u64,
 }
 
 impl Record {
     /// From 16 bytes (fewer read as zero, which the caller never gives).
     #[inline]
-    fn parse(bytes: &[u8]) -> Record {
+    pub(super) fn parse(bytes: &[u8]) -> Record {
         let both = bytes.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
         Record { w0: both as u64, w1: (both >> 64) as u64 }
     }
 
     /// Neither a count nor an address that no page table translates (a program on its way into a fault).
-    fn is_access(self) -> bool {
+    pub(super) fn is_access(self) -> bool {
         self.code() != 3 && self.is_canonical()
     }
 
-    fn is_canonical(self) -> bool {
+    pub(super) fn is_canonical(self) -> bool {
         (self.w0 >> 50) & 0x3f == 0
     }
 
-    fn code(self) -> usize {
+    pub(super) fn code(self) -> usize {
         (self.w0 >> 48) as usize & 3
     }
 
-    fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> Kind {
         [Kind::Load, Kind::Store, Kind::Fetch, Kind::Fetch][self.code()]
     }
 }
 
 /// One slot: the page that was recorded last, and its row if it is in the block of number `block`.
 #[derive(Clone, Copy, Default)]
-struct Slot {
-    addr: u64,
-    row: u32,
-    block: u64,
+pub(super) struct Slot {
+    pub(super) addr: u64,
+    pub(super) row: u32,
+    pub(super) block: u64,
 }
 
 #[derive(Default)]
@@ -70,9 +70,11 @@ pub(super) struct Mirror {
     unit_log2: u32,
     log2_classes: u32,
     /// Table of loads, stores, fetches.
-    table: [usize; TABLES],
+    pub(super) table: [usize; TABLES],
+    /// Repeats were left out within windows of the pages used last.
+    windowed: bool,
     /// Number of the block under construction, from 1.
-    block: u64,
+    pub(super) block: u64,
     processes: HashMap<u32, Process>,
 }
 
@@ -89,6 +91,7 @@ impl Mirror {
                 (false, true) => [0, 1, 2],
                 (false, false) => [0, 0, 2],
             },
+            windowed: info.filter_window > 0,
             block: 0,
             processes: HashMap::new(),
         }
@@ -124,6 +127,9 @@ impl Mirror {
 
     /// Appends a frame of records; says what was wrong with it.
     pub(super) fn accesses(&mut self, process: u32, payload: &[u8], block: &mut Block) -> Option<String> {
+        if self.windowed {
+            return self.windowed(payload, block);
+        }
         let mut slots = Vec::new();
         if self.filtered {
             let process = self.processes.entry(process).or_default();
@@ -148,27 +154,34 @@ impl Mirror {
         fault
     }
 
-    /// Appends records that are accesses, a column at a time.
+    /// Appends records that are accesses.
     fn run(&self, records: &[u8], slots: &mut [Slot], block: &mut Block) {
         let first = block.len();
-        let parsed = || records.chunks_exact(16).map(Record::parse);
-        let addr_mask = self.addr_mask;
-        block.addr.extend(parsed().map(|record| record.w0 & addr_mask));
-        block.kind.extend(parsed().map(Record::kind));
-        block.size.extend(parsed().map(|record| (record.w0 >> 56) as u8));
-        block.ip.extend(parsed().map(|record| record.w1 & ADDR));
+        self.columns(records, block);
         if !self.filtered {
             return;
         }
-        block.repeat.resize(block.addr.len(), 0);
         let slots = &mut slots[..TABLES << self.log2_classes];
-        for (row, record) in (first..).zip(parsed()) {
+        for (row, record) in (first..).zip(records.chunks_exact(16).map(Record::parse)) {
             let addr = record.w0 & ADDR;
             let index = self.slot(self.table[record.code()], addr);
             let count = record.w1 >> 48;
             // Without asking whether there is a count: that branch can't be foretold, the one on the block can.
             self.credit(slots[index], count, row, block);
             slots[index] = Slot { addr, row: row as u32, block: self.block };
+        }
+    }
+
+    /// Appends records that are accesses, a column at a time.
+    fn columns(&self, records: &[u8], block: &mut Block) {
+        let parsed = || records.chunks_exact(16).map(Record::parse);
+        let addr_mask = self.addr_mask;
+        block.addr.extend(parsed().map(|record| record.w0 & addr_mask));
+        block.kind.extend(parsed().map(Record::kind));
+        block.size.extend(parsed().map(|record| (record.w0 >> 56) as u8));
+        block.ip.extend(parsed().map(|record| record.w1 & ADDR));
+        if self.filtered {
+            block.repeat.resize(block.addr.len(), 0);
         }
     }
 
@@ -207,7 +220,7 @@ impl Mirror {
 
     /// Credits `count` accesses that were left out to the slot's row, or as an event before `row`.
     #[inline]
-    fn credit(&self, slot: Slot, count: u64, row: usize, block: &mut Block) {
+    pub(super) fn credit(&self, slot: Slot, count: u64, row: usize, block: &mut Block) {
         if slot.block == self.block {
             if let Some(repeat) = block.repeat.get_mut(slot.row as usize) {
                 if let Some(sum) = u32::try_from(count).ok().and_then(|count| repeat.checked_add(count)) {

@@ -7,6 +7,7 @@
 mod mirror;
 mod processes;
 mod shared;
+mod window;
 
 use std::io::Read;
 use std::path::Path;
@@ -41,6 +42,8 @@ const BLOCK: usize = 1 << 16;
 const READ: usize = 1 << 18;
 /// Most classes a filter can have, log2 (the tool's table is of this size).
 pub(crate) const MAX_LOG2_CLASSES: u32 = 12;
+/// Most pages of a filter's window (the tool's tables are of this size).
+pub(crate) const MAX_WINDOW: u32 = 32;
 /// Damages kept apart; the last one stands for all that follow.
 const MAX_DAMAGES: usize = 1000;
 
@@ -314,6 +317,7 @@ pub(crate) fn info(request: &crate::Request, recorder: &str, command: Vec<String
         recorder: recorder.into(),
         command,
         filter_log2_classes: if filtered { request.filter_log2_classes } else { 0 },
+        filter_window: 0,
         filter_stores_apart: filtered && request.filter_stores_apart && !request.filter_unified,
         has_fetches: request.fetches,
         has_ip: true,

@@ -84,6 +84,7 @@ pub fn request(command: Vec<OsString>) -> Request {
         backend: Some(Backend::Valgrind),
         granularity: Granularity::Page,
         filter_log2_classes: 0,
+        filter_window: 0,
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,

@@ -15,6 +15,7 @@ mod recency;
 mod sets;
 #[cfg(target_arch = "x86_64")]
 mod wide;
+mod window;
 
 use lookaside_trace::{Block, Event, Kind};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ use pages::Pages;
 use recency::Recency;
 use sets::Sets;
 pub use sets::{MAX_SETS, MAX_WAYS};
+use window::Window;
 
 /// Misses as a function of TLB geometry, LRU, 4 KiB pages, from one pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,9 +34,10 @@ pub struct MissCurve {
     pub accesses: u64,
     /// First touches: misses at any size.
     pub cold_misses: u64,
-    /// Fully associative: (entries, misses), ascending; a step function, exact at each listed size.
+    /// Fully associative: (entries, misses), ascending; a step function, exact at each listed size. Sizes within a
+    /// recorder's window are not listed.
     pub fully_associative: Vec<(u64, u64)>,
-    /// For each number of sets (linear index), misses by ways 1, 2, 3, ….
+    /// For each number of sets (linear index), misses by ways 1, 2, 3, …; none behind a recorder's window.
     pub set_associative: Vec<SetCurve>,
     /// `true`: from samples under the independent-reference assumption, an estimate.
     pub estimate: bool,
@@ -85,6 +88,7 @@ const PAGE_SHIFT: u32 = 12;
 pub struct CurveBuilder {
     pages: Pages,
     recency: Recency,
+    window: Window,
     sets: Sets,
     batch: Vec<Visit>,
     /// Page of the last access.
@@ -101,9 +105,18 @@ impl CurveBuilder {
         Self::default()
     }
 
-    /// Adds a block's data accesses. Left-out repeats hit at every size.
+    /// An empty curve of a trace whose recorder left out the repeats of so many pages, those used last
+    /// ([`lookaside_trace::TraceInfo::filter_window`]; 0 = it did not): it begins at this size, and is of no sets but one.
+    pub fn beyond(window: u32) -> Self {
+        Self { window: Window::of(window), ..Self::default() }
+    }
+
+    /// Adds a block's data accesses. Left-out repeats hit at every size of the curve.
     pub fn run(&mut self, block: &Block) {
         self.pages.enter(block.process);
+        if self.window.most > 0 {
+            return self.run_windowed(block);
+        }
         let visits = block.addr.iter().zip(&block.kind).filter(|(_, kind)| **kind != Kind::Fetch);
         for (addr, _) in visits {
             let page_number = addr >> PAGE_SHIFT;
@@ -117,6 +130,36 @@ impl CurveBuilder {
                 }
             }
         }
+        self.count_repeats(block);
+        self.drain();
+    }
+
+    /// Of a block whose pages come into a window: they are out of the order of visits while they are there.
+    fn run_windowed(&mut self, block: &Block) {
+        self.window.enter_block(block, &mut self.recency);
+        let mut events = block.events.iter().peekable();
+        for at in 0..=block.len() {
+            while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
+                if let Some((addr, others)) = window::leaves(event) {
+                    let page = self.pages.number(addr >> PAGE_SHIFT);
+                    self.window.leave(page, others, &mut self.recency);
+                }
+            }
+            let Some((addr, _)) = block.addr.get(at).zip(block.kind.get(at)).filter(|(_, kind)| **kind != Kind::Fetch)
+            else {
+                continue;
+            };
+            let page = self.pages.number(addr >> PAGE_SHIFT);
+            self.accesses += 1;
+            match self.window.enter(page, &mut self.recency) {
+                Some(distance) => count(&mut self.distances, distance),
+                None => self.cold_misses += 1,
+            }
+        }
+        self.count_repeats(block);
+    }
+
+    fn count_repeats(&mut self, block: &Block) {
         let repeats = block.repeat.iter().zip(&block.kind).filter(|(_, kind)| **kind != Kind::Fetch);
         self.accesses += repeats.map(|(&n, _)| u64::from(n)).sum::<u64>();
         for (_, event) in &block.events {
@@ -124,10 +167,9 @@ impl CurveBuilder {
                 self.accesses += count;
             }
         }
-        self.drain();
     }
 
-    /// Misses so far of a fully associative TLB with this many entries: exact at every size.
+    /// Misses so far of a fully associative TLB with this many entries: exact at every size from the window's on.
     pub fn fully_associative_misses(&self, entries: u64) -> u64 {
         // The distances of everything but direct repeats, which hit from one entry on.
         let visits = self.cold_misses + self.distances.iter().sum::<u64>();
@@ -148,9 +190,12 @@ impl CurveBuilder {
             done = size as usize;
             (size, misses)
         });
-        let fully_associative = listed.collect();
-        let mut set_associative = vec![self.one_set(visits)];
-        set_associative.extend(self.sets.curves());
+        let fully_associative = listed.filter(|&(size, _)| size >= self.window.most.into()).collect();
+        let mut set_associative = Vec::new();
+        if self.window.most == 0 {
+            set_associative.push(self.one_set(visits));
+            set_associative.extend(self.sets.curves());
+        }
         MissCurve {
             accesses: self.accesses,
             cold_misses: self.cold_misses,
@@ -191,19 +236,22 @@ impl CurveBuilder {
     fn drain_by<const WIDE: bool>(&mut self) {
         for visit in &self.batch {
             match self.recency.visit(visit.page) {
-                Some(distance) => {
-                    let distance = distance as usize;
-                    if distance >= self.distances.len() {
-                        self.distances.resize(distance + 1, 0);
-                    }
-                    self.distances[distance] += 1;
-                }
+                Some(distance) => count(&mut self.distances, distance),
                 None => self.cold_misses += 1,
             }
         }
         self.sets.visit::<WIDE>(&mut self.batch);
         self.batch.clear();
     }
+}
+
+#[inline(always)]
+fn count(distances: &mut Vec<u64>, distance: u32) {
+    let distance = distance as usize;
+    if distance >= distances.len() {
+        distances.resize(distance + 1, 0);
+    }
+    distances[distance] += 1;
 }
 
 /// Sizes at which a curve is listed: each up to 64, then 32 an octave (so that 1.5 · 2^k is among them), and the first

@@ -75,6 +75,15 @@ impl Recency {
         distance
     }
 
+    /// Takes a page out; the number of pages visited since its last visit, `None` if it is not in.
+    pub fn take(&mut self, page: u32) -> Option<u32> {
+        let before = self.last.get_mut(page as usize).map_or(0, std::mem::take).checked_sub(1)?;
+        let distance = self.live - self.marked_up_to(before as usize);
+        self.unmark(before as usize);
+        self.live -= 1;
+        Some(distance)
+    }
+
     /// Marked slots up to this one, it included.
     #[inline(always)]
     fn marked_up_to(&self, slot: usize) -> u32 {

@@ -69,6 +69,8 @@ impl Twin {
                 let start = os::translated(self.format, *addr);
                 self.free(process, |live| live.range.start == start);
             }
+            // The twin sees every access: `a_window_changes_nothing` holds the two together.
+            Event::Leave { .. } => {}
             Event::Repeats { addr, count } => self.repeats(block, *addr, *count),
             Event::Totals { loads, stores, instructions, .. } => {
                 self.totals.insert(process, [*loads, *stores, *instructions]);

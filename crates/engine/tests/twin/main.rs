@@ -5,12 +5,15 @@ mod events;
 mod generate;
 mod hardware;
 mod model;
+#[path = "../recorder/mod.rs"]
+mod recorder;
 mod rows;
 mod space;
 mod walk;
+mod window;
 
-use generate::{blocks, calm_ops, columns, ops, setups};
-use lookaside_engine::{AccessResult, Engine, Outcome, Setup};
+use generate::{blocks, calm_ops, columns, ops, setups, Columns, What};
+use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup};
 use lookaside_machine::Stage;
 use lookaside_trace::Block;
 use model::Twin;
@@ -79,6 +82,54 @@ proptest! {
         }
         prop_assert_eq!(results.len(), twin_results.len());
         prop_assert_eq!(outcome, twin, "the engine's is left");
+    }
+
+    /// What a recorder may leave out of the pages used last changes nothing but which kind of access a repeat counts as.
+    #[test]
+    fn a_window_changes_nothing(
+        setup in setups(),
+        ops in ops(600),
+        ip in any::<bool>(),
+        (entries, pages) in (2..8u32, 1..8u32),
+        cuts in any::<u64>(),
+    ) {
+        let setup = window::suited(setup, entries);
+        prop_assert_eq!(Filter::exact_for(std::slice::from_ref(&setup)).window, entries);
+        let mut ops = ops;
+        for op in &mut ops {
+            if let What::Access { addr, .. } = &mut op.what {
+                *addr &= 0x3f_ffff_ffff; // what a program can access
+            }
+        }
+        let pages = pages.min(entries);
+        let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
+        let mut recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, pages as usize)).collect();
+        let (_, expected) = run_engine(&setup, &full)?;
+        let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        for block in &mut recorded {
+            // As a reader gives them: cut anywhere.
+            let mut rest = std::mem::take(block);
+            while cuts % 2 == 0 && rest.len() > 9 {
+                let (part, after) = recorder::cut(rest, 1 + (cuts % 7) as usize);
+                engine.run(&part);
+                rest = after;
+            }
+            engine.run(&rest);
+        }
+        let outcome = engine.outcome();
+        let expected = Outcome { loads: outcome.loads, stores: outcome.stores, ..expected };
+        prop_assert_eq!(outcome, expected);
+    }
+
+    /// What leaves a window, with lines that data caches see, on any machine: in batches or one by one.
+    #[test]
+    fn a_window_is_the_same_in_batches(setup in setups(), ops in ops(600), pages in 1..9usize, lines in any::<u64>()) {
+        let full = blocks(&ops, Columns { ip: false, repeat: false }, |_| false);
+        let recorded: Vec<Block> = full.iter().map(|block| recorder::with_lines(block, pages, lines)).collect();
+        let (_, seen) = run_engine(&setup, &recorded)?;
+        let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        recorded.iter().for_each(|block| engine.run(block));
+        prop_assert_eq!(engine.outcome(), seen);
     }
 
     /// Where blocks end makes no difference, nor whether anyone looks on.

@@ -22,20 +22,20 @@ const NAME: usize = 31;
 /// The section; nothing if nothing was seen.
 pub fn section(analysis: &Analysis) -> String {
     let heat = &analysis.heat;
-    let columns = heat.rows.iter().map(|row| row.visits.len()).max().unwrap_or(0);
-    let most = heat.rows.iter().flat_map(|row| row.visits.iter().copied()).max().unwrap_or(0);
+    let columns = heat.rows.iter().map(|row| row.accesses.len()).max().unwrap_or(0);
+    let most = heat.rows.iter().flat_map(|row| row.accesses.iter().copied()).max().unwrap_or(0);
     if columns == 0 || most == 0 {
         return String::new();
     }
     let bands = bands(heat);
     let mut out = format!(
-        r#"<section aria-labelledby="heat"><h2 id="heat">Pages over time</h2><p class="lead">Visits to pages: across, time in {} columns of {} accesses; down, address, in bands by mapping (what nobody touched is left out). Colours step by equal factors.</p>"#,
+        r#"<section aria-labelledby="heat"><h2 id="heat">Pages over time</h2><p class="lead">Accesses to pages: across, time in {} columns of {} accesses; down, address, in bands by mapping (what nobody touched is left out). Colours step by equal factors.</p>"#,
         num::grouped(columns as u64),
         num::grouped(heat.accesses_per_column)
     );
-    out += r#"<ul class="legend"><li>visits in a cell:</li>"#;
+    out += r#"<ul class="legend"><li>accesses in a cell:</li>"#;
     for level in 1..=LEVELS {
-        out += &format!("<li>{}from {}</li>", swatch(&format!("h{level}")), num::grouped(from_visits(level, most)));
+        out += &format!("<li>{}from {}</li>", swatch(&format!("h{level}")), num::grouped(fewest(level, most)));
     }
     out += "</ul>";
 
@@ -53,11 +53,11 @@ pub fn section(analysis: &Analysis) -> String {
         let Some(first) = band.first() else { continue };
         let process = if several { format!("[{}] ", first.process) } else { String::new() };
         let title = format!(
-            "{process}{}: {:#x} to {:#x}, {} visits",
+            "{process}{}: {:#x} to {:#x}, {} accesses",
             first.name,
             first.start,
             band.last().map_or(first.end, |row| row.end),
-            num::grouped(visits(band))
+            num::grouped(sum(band))
         );
         out += &format!(
             r#"<g><title>{}</title><rect class="back" x="0" y="{y:.1}" width="100%" height="{height:.1}"/><svg x="0" y="{y:.1}" width="100%" height="{height:.1}" viewBox="0 0 {columns} {}" preserveAspectRatio="none" shape-rendering="crispEdges">{}</svg></g>"#,
@@ -88,17 +88,17 @@ fn bands(heat: &HeatMap) -> Vec<&[HeatRow]> {
     heat.rows.chunk_by(|a, b| a.process == b.process && a.name == b.name).collect()
 }
 
-fn visits(band: &[HeatRow]) -> u64 {
-    band.iter().flat_map(|row| row.visits.iter().copied()).fold(0, u64::saturating_add)
+fn sum(band: &[HeatRow]) -> u64 {
+    band.iter().flat_map(|row| row.accesses.iter().copied()).fold(0, u64::saturating_add)
 }
 
-/// The colour of a cell, 1 to [`LEVELS`]; 0 = never visited.
-fn level(visits: u64, most: u64) -> usize {
-    (1..=LEVELS).rev().find(|&level| visits >= from_visits(level, most)).unwrap_or(0)
+/// The colour of a cell, 1 to [`LEVELS`]; 0 = never accessed.
+fn level(accesses: u64, most: u64) -> usize {
+    (1..=LEVELS).rev().find(|&level| accesses >= fewest(level, most)).unwrap_or(0)
 }
 
-/// Fewest visits of a colour: equal factors from 1 up to the most visited cell.
-fn from_visits(level: usize, most: u64) -> u64 {
+/// Fewest accesses of a colour: equal factors from 1 up to the cell with most.
+fn fewest(level: usize, most: u64) -> u64 {
     let exponent = (level - 1) as f64 / LEVELS as f64;
     ((most as f64).powf(exponent).ceil() as u64).max(level as u64)
 }
@@ -107,7 +107,7 @@ fn from_visits(level: usize, most: u64) -> u64 {
 fn cells(band: &[HeatRow], most: u64) -> String {
     let mut paths = vec![String::new(); LEVELS + 1];
     for (y, row) in band.iter().enumerate() {
-        let levels: Vec<usize> = row.visits.iter().map(|&n| level(n, most)).collect();
+        let levels: Vec<usize> = row.accesses.iter().map(|&n| level(n, most)).collect();
         let mut x = 0;
         for run in levels.chunk_by(|a, b| a == b) {
             if run[0] > 0 {
@@ -121,11 +121,14 @@ fn cells(band: &[HeatRow], most: u64) -> String {
 }
 
 fn spoken(bands: &[&[HeatRow]]) -> String {
-    let mut by_visits: Vec<(u64, &str)> = bands.iter().map(|band| (visits(band), band[0].name.as_str())).collect();
-    by_visits.sort_by_key(|(visits, _)| std::cmp::Reverse(*visits));
-    let most: Vec<String> =
-        by_visits.iter().take(5).map(|(visits, name)| format!("{name}, {} visits", num::grouped(*visits))).collect();
-    format!("Heat map of page visits. Most visited: {}", most.join("; "))
+    let mut by_accesses: Vec<(u64, &str)> = bands.iter().map(|band| (sum(band), band[0].name.as_str())).collect();
+    by_accesses.sort_by_key(|(accesses, _)| std::cmp::Reverse(*accesses));
+    let most: Vec<String> = by_accesses
+        .iter()
+        .take(5)
+        .map(|(accesses, name)| format!("{name}, {} accesses", num::grouped(*accesses)))
+        .collect();
+    format!("Heat map of accesses to pages. Most accessed: {}", most.join("; "))
 }
 
 #[cfg(test)]
@@ -135,7 +138,7 @@ mod tests {
     #[test]
     fn the_scale_is_strictly_rising_and_covers_all_counts() {
         for most in [1, 2, 7, 9, 100, 60_000, u64::MAX] {
-            let bounds: Vec<u64> = (1..=LEVELS).map(|level| from_visits(level, most)).collect();
+            let bounds: Vec<u64> = (1..=LEVELS).map(|level| fewest(level, most)).collect();
             assert!(bounds.windows(2).all(|pair| pair[0] < pair[1]), "{bounds:?}");
             assert_eq!(level(0, most), 0);
             assert_eq!(level(1, most), 1);
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn cells_are_runs_by_colour() {
-        let row = HeatRow { visits: vec![0, 1, 1, 100, 0], ..HeatRow::default() };
+        let row = HeatRow { accesses: vec![0, 1, 1, 100, 0], ..HeatRow::default() };
         let expected = "<path class=\"h1\" d=\"M1 0h2v1h-2z\"/><path class=\"h4\" d=\"M3 0h1v1h-1z\"/>";
         assert_eq!(cells(&[row], 65_536), expected);
     }

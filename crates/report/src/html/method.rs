@@ -31,7 +31,7 @@ pub fn section(analysis: &Analysis) -> String {
 }
 
 fn definitions(analysis: &Analysis) -> Vec<(&'static str, String)> {
-    let Seeing::Exact { granularity, .. } = &analysis.seeing else {
+    let Seeing::Exact { granularity, window, .. } = &analysis.seeing else {
         let seen = facts::seeing(&analysis.seeing);
         return vec![
             ("Seen", format!("{}: {}.", seen.0, seen.1)),
@@ -43,6 +43,7 @@ fn definitions(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let stalls = match granularity {
         Granularity::Byte => "Every access was seen with its full address.",
         Granularity::Line => "Addresses are those of 64-byte lines; repeats of a line were counted, and cost nothing beyond their cycle.",
+        Granularity::Page if *window > 0 => "The data caches saw each line once that was touched while its page was among those used last: repeats of it cost nothing beyond their cycle.",
         Granularity::Page => "Of a visit to a page the data caches saw the first line only: stalls of the others are missing, so the modelled cycles are too few and shares of them too high.",
     };
     let outcome = &analysis.outcome;

@@ -247,7 +247,7 @@ fn heat() -> HeatMap {
     let mut rows = Vec::new();
     for (m, (name, start, band, bands)) in mappings.iter().enumerate() {
         for b in 0..*bands as u64 {
-            let visits = (0..columns)
+            let accesses = (0..columns)
                 .map(|c| {
                     let noise = (c.wrapping_mul(2_654_435_761) ^ (b * 40_503 + m as u64 * 977))
                         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -267,7 +267,7 @@ fn heat() -> HeatMap {
                 start: start + b * band,
                 end: start + (b + 1) * band,
                 name: name.to_string(),
-                visits,
+                accesses,
             });
         }
     }
@@ -295,7 +295,7 @@ pub fn exact() -> Analysis {
     Analysis {
         version: "0.1.0".into(),
         command: ["hashjoin", "--build", "orders.csv", "--probe", "lineitem.csv", "--threads", "1"].map(String::from).to_vec(),
-        seeing: Seeing::Exact { recorder: "valgrind".into(), granularity: Granularity::Page },
+        seeing: Seeing::Exact { recorder: "valgrind".into(), granularity: Granularity::Page, window: 0 },
         machine: machine(),
         machine_reason: "the preset nearest to the running CPU, Intel Xeon Platinum 8481C".into(),
         os: OsModel::default(),

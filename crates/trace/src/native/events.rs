@@ -3,7 +3,7 @@
 
 use super::stream::{Packer, Unpacker};
 use super::varint::{put, unzigzag, zigzag, Bad, Cursor};
-use crate::{Event, MapSource};
+use crate::{Event, Kind, MapSource};
 
 /// Most bytes of one stream of events in a chunk, unpacked. Also bounds a single event's text.
 pub(crate) const MAX_STREAM: usize = 8 << 20;
@@ -31,7 +31,8 @@ mod tag {
     pub(super) const FREE: u8 = 16;
     pub(super) const REPEATS: u8 = 17;
     pub(super) const TOTALS: u8 = 18;
-    pub(super) const COUNT: usize = 19;
+    pub(super) const LEAVE: u8 = 19;
+    pub(super) const COUNT: usize = 20;
 }
 
 /// Takes events and packs them.
@@ -180,6 +181,13 @@ impl EventEncoder {
                 self.addr(tag::REPEATS, *addr);
                 self.number(*count);
             }
+            Event::Leave { addr, kind, others, lines } => {
+                self.head(pos, tag::LEAVE);
+                self.addr(tag::LEAVE, *addr);
+                self.number(*kind as u64);
+                self.number(u64::from(*others));
+                self.number(*lines);
+            }
             Event::Totals { loads, stores, fetches, instructions } => {
                 self.head(pos, tag::TOTALS);
                 for v in [loads, stores, fetches, instructions] {
@@ -319,6 +327,16 @@ impl EventDecoder<'_> {
             }
             tag::FREE => Event::Free { addr: self.addr(tag)? },
             tag::REPEATS => Event::Repeats { addr: self.addr(tag)?, count: self.numbers.varint()? },
+            tag::LEAVE => {
+                let addr = self.addr(tag)?;
+                let kind = match self.numbers.varint()? {
+                    0 => Kind::Load,
+                    1 => Kind::Store,
+                    2 => Kind::Fetch,
+                    _ => return Err("a page left the window of no kind of access"),
+                };
+                Event::Leave { addr, kind, others: self.u8()?, lines: self.numbers.varint()? }
+            }
             tag::TOTALS => Event::Totals {
                 loads: self.numbers.varint()?,
                 stores: self.numbers.varint()?,

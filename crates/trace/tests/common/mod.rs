@@ -104,6 +104,12 @@ pub fn event() -> impl Strategy<Value = Event> {
         (addr(), any::<u64>(), any::<u32>()).prop_map(|(addr, len, site)| Event::Alloc { addr, len, site }),
         addr().prop_map(|addr| Event::Free { addr }),
         (addr(), any::<u64>()).prop_map(|(addr, count)| Event::Repeats { addr, count }),
+        (addr(), kind(), any::<u8>(), any::<u64>()).prop_map(|(addr, kind, others, lines)| Event::Leave {
+            addr,
+            kind,
+            others,
+            lines
+        }),
         (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>())
             .prop_map(|(loads, stores, fetches, instructions)| Event::Totals { loads, stores, fetches, instructions }),
     ]

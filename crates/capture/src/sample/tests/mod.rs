@@ -81,6 +81,7 @@ fn request(target: Target, sample_hz: u32) -> Request {
         backend: Some(Backend::Sample),
         granularity: Granularity::Byte,
         filter_log2_classes: 0,
+        filter_window: 0,
         filter_stores_apart: false,
         filter_unified: false,
         fetches: false,

@@ -1,0 +1,63 @@
+//! Pages that are in a recorder's window while a curve is built: used later than all others, in an order that is not known.
+
+use lookaside_trace::{Block, Event, Kind};
+
+use super::recency::Recency;
+
+/// The pages, by their dense numbers, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Window {
+    /// Most pages that the recorder's window holds; 0 = it has none.
+    pub(super) most: u32,
+    of: (u32, u32),
+    held: Vec<u32>,
+}
+
+impl Window {
+    /// An empty window of at most so many pages.
+    pub(super) fn of(most: u32) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// A block begins: another thread's windows are empty.
+    pub(super) fn enter_block(&mut self, block: &Block, recency: &mut Recency) {
+        let of = (block.process, block.thread);
+        if self.of != of {
+            self.of = of;
+            self.shrink(0, recency);
+        }
+    }
+
+    /// A page comes in: the distinct others used since its last use, `None` if it never was used.
+    pub(super) fn enter(&mut self, page: u32, recency: &mut Recency) -> Option<u32> {
+        if self.held.contains(&page) {
+            return Some(0); // loads and stores have windows of their own
+        }
+        let distance = recency.take(page).map(|distance| distance + self.held.len() as u32);
+        self.held.push(page);
+        distance
+    }
+
+    /// A page leaves, `others` stay: from here on it is the last used of those that are not in the window.
+    pub(super) fn leave(&mut self, page: u32, others: u8, recency: &mut Recency) {
+        self.held.retain(|&held| held != page);
+        // What is here and does not stay came from a part of the trace whose end is missing.
+        self.shrink(others.into(), recency);
+        recency.visit(page);
+    }
+
+    fn shrink(&mut self, to: usize, recency: &mut Recency) {
+        let stale = self.held.len().saturating_sub(to);
+        for page in self.held.drain(..stale) {
+            recency.visit(page);
+        }
+    }
+}
+
+/// A page that leaves the window of data accesses.
+pub(super) fn leaves(event: &Event) -> Option<(u64, u8)> {
+    match event {
+        Event::Leave { addr, kind: Kind::Load | Kind::Store, others, .. } => Some((*addr, *others)),
+        _ => None,
+    }
+}

@@ -1,0 +1,288 @@
+//! Pages that leave a recorder's window (`SEMANTICS.md` §5): what was left out of them comes down to their order.
+//!
+//! While a page is among the `w` last used, all its accesses are hits of a first level of at least `w` entries. Only when
+//! it leaves does it matter where it stands among the others: behind all that stay in the window, before all that left
+//! earlier.
+
+use lookaside_trace::{Block, Event, Kind};
+
+use crate::batch::{Batch, MOST_KEYS};
+use crate::engine::{held_under, physical, Engine, Run, KERNEL};
+use crate::os::{is_global, translated};
+use crate::parts::Parts;
+use crate::plan::{Plan, BASE_SHIFT, HUGE};
+use crate::slots::kind_and_class;
+use crate::tlb::Wanted;
+use crate::walker::serve;
+use crate::PagePolicy;
+
+/// Entries of the first level that pages in windows use; kept where entries may be of several pages.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    /// Whose the pages are.
+    of: (u32, u32),
+    are_watched: bool,
+    used: Vec<Used>,
+}
+
+/// Most entries remembered: twice what recorders' windows for loads, stores and fetches have room for.
+const MOST_USED: usize = 192;
+
+/// Bits of recorded addresses.
+const RECORDED_BITS: u32 = 48;
+
+/// An entry, and how many pages in the window it is of.
+#[derive(Debug)]
+struct Used {
+    entry: Entry,
+    pages: usize,
+}
+
+/// An entry of the first level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    array: usize,
+    is_global: bool,
+    number: u64,
+}
+
+/// Number of what is none of the entries in use: a locked page's.
+const LOCKED: u64 = u64::MAX;
+
+/// A page by its address.
+struct Page {
+    /// Index of its space.
+    owner: usize,
+    va: u64,
+}
+
+impl Page {
+    fn new(plan: &Plan, space: usize, addr: u64) -> Self {
+        let owner = if is_global(plan.format, addr) { KERNEL } else { space };
+        Self { owner, va: translated(plan.format, addr) }
+    }
+}
+
+/// A page that leaves a window, before an item of a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    pub(crate) item: u16,
+    addr: u64,
+    others: u8,
+    pub(crate) kind: usize,
+    /// Lines, and the page's physical address.
+    pub(crate) lines: u64,
+    pub(crate) page: u64,
+    /// The first level's array in which its entry goes back behind `depth` others; none if it need not.
+    pub(crate) slot: Option<usize>,
+    pub(crate) wanted: Wanted,
+    pub(crate) depth: usize,
+}
+
+/// Most items of a batch in which pages leave windows, and most lines of these: with what the items' walks may read
+/// they find room among a batch's requests.
+const MOST_ITEMS: usize = 128;
+const MOST_LINES: u32 = (MOST_KEYS - MOST_ITEMS * (crate::places::MOST + 1)) as u32;
+
+impl Engine {
+    /// A block begins. Where pages leave windows each access brings one in.
+    pub(crate) fn watch_windows(&mut self, block: &Block) {
+        // In a format of shorter addresses two pages of a program may be one.
+        let entries_are_pages = self.setup.os.pages == PagePolicy::Base
+            && self.setup.locks.is_empty()
+            && self.plan.format.address_bits() >= RECORDED_BITS;
+        let leaves = || block.events.iter().any(|(_, event)| matches!(event, Event::Leave { .. }));
+        // In a short part of a block all pages may be those that stay.
+        self.windows.are_watched = !entries_are_pages && (block.len() <= MOST_USED || leaves());
+        let of = (block.process, block.thread);
+        if self.windows.are_watched && self.windows.of != of {
+            self.windows.of = of;
+            self.windows.used.clear();
+        }
+    }
+
+    /// An access was made: its page may have come into a window.
+    #[inline]
+    pub(crate) fn enter_window(&mut self, run: &Run, addr: u64, kind: Kind) {
+        if self.windows.are_watched {
+            let page = Page::new(&run.plan, run.space, addr);
+            let class = self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, run.plan.leaf_shift[HUGE]);
+            if let Some(entry) = first_entry(run, &page, class, kind as usize) {
+                self.windows.enter(entry);
+            }
+        }
+    }
+
+    /// Pages leave windows.
+    pub(crate) fn leave_all(&mut self, leaves: &[(u32, Event)], run: &Run) {
+        for mut left in leaves.iter().filter_map(|(_, event)| Left::new(event, 0)) {
+            self.place(&mut left, run);
+            if run.plan.has_data_caches {
+                self.serve_lines(run, left.kind, left.page, left.lines);
+            }
+            left.set_back(&mut self.parts);
+        }
+    }
+
+    /// A batch begins: pages leave before its first item, and those are noted that leave before others. The leaves that
+    /// are left.
+    pub(crate) fn begin_batch<'a>(
+        &mut self,
+        batch: &mut Batch,
+        groups: usize,
+        leaves: &'a [(u32, Event)],
+        run: &Run,
+    ) -> &'a [(u32, Event)] {
+        batch.leaves.clear();
+        batch.limit = batch.most;
+        if leaves.is_empty() || batch.first_group == groups {
+            return leaves;
+        }
+        batch.limit = batch.most.min(MOST_ITEMS);
+        let row_of = |batch: &Batch, item: usize| batch.first_of(item) as u32;
+        let first = row_of(batch, 0);
+        let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 <= first));
+        self.leave_all(now, run);
+        let (mut item, mut lines) = (1, 0);
+        for (row, event) in leaves {
+            let end = batch.limit.min(groups - batch.first_group);
+            while item < end && row_of(batch, item) < *row {
+                item += 1;
+            }
+            let Some(left) = Left::new(event, item as u16).filter(|_| item < end) else { break };
+            lines += left.lines.count_ones();
+            if lines > MOST_LINES {
+                batch.limit = item;
+                break;
+            }
+            batch.leaves.push(left);
+        }
+        leaves
+    }
+
+    /// Works out what the pages do that leave while a batch runs.
+    pub(crate) fn place_leaves(&mut self, batch: &mut Batch, run: &Run) {
+        let len = batch.len;
+        batch.leaves.truncate(batch.leaves.partition_point(|left| usize::from(left.item) < len));
+        if !self.windows.are_watched {
+            for left in &mut batch.leaves {
+                self.place(left, run);
+            }
+            return;
+        }
+        let mut entered = 0;
+        for at in 0..=batch.leaves.len() {
+            let until = batch.leaves.get(at).map_or(len, |left| left.item.into());
+            for item in entered..until {
+                let (kind, class) = kind_and_class(usize::from(batch.route[item]));
+                let page = Page { owner: run.space, va: batch.addr[item] };
+                if let Some(entry) = first_entry(run, &page, class, kind) {
+                    self.windows.enter(entry);
+                }
+            }
+            entered = until;
+            if let Some(left) = batch.leaves.get_mut(at) {
+                self.place(left, run);
+            }
+        }
+    }
+
+    /// Finds the page's frame, and its entry in the first level with the place that it goes back to.
+    fn place(&mut self, left: &mut Left, run: &Run) {
+        let plan = &*run.plan;
+        let page = Page::new(plan, run.space, left.addr);
+        let class = self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]);
+        if plan.has_data_caches && left.lines != 0 {
+            left.page = physical(plan, &self.spaces[page.owner], page.va >> BASE_SHIFT << BASE_SHIFT, class);
+        }
+        let Some(entry) = first_entry(run, &page, class, left.kind) else { return };
+        let Some(depth) = self.windows.leave(entry, usize::from(left.others)) else { return };
+        let tlb = &plan.tlbs[entry.array];
+        let shift = plan.routes[left.kind][class].levels[0].shift;
+        let holder = tlb.holder(plan, held_under(tlb, page.owner == KERNEL, run.id), run.hw);
+        left.wanted = tlb.wanted(plan, &mut self.parts.tags, holder, page.va, shift);
+        left.slot = Some(run.slots.tlbs[entry.array]);
+        left.depth = depth;
+        // What no stage asks is not changed by a batch's items.
+        if !run.slots.tlb.asks[entry.array] {
+            left.set_back(&mut self.parts);
+            left.slot = None;
+        }
+    }
+
+    /// Accesses to lines of a page, whose translation is known.
+    pub(crate) fn serve_lines(&mut self, run: &Run, kind: usize, page: u64, lines: u64) {
+        let route = &run.slots.data_route[kind];
+        let mut rest = if route.is_empty() { 0 } else { lines };
+        while rest != 0 {
+            let position = serve(&mut self.parts.caches, route, page | u64::from(rest.trailing_zeros()) << 6);
+            self.counts.data_served[kind][position] += 1;
+            rest &= rest - 1;
+        }
+    }
+}
+
+impl Left {
+    /// Puts the entry back.
+    pub(crate) fn set_back(&self, parts: &mut Parts) {
+        if let Some(slot) = self.slot {
+            parts.tlbs[slot].set_back(&self.wanted, self.depth);
+        }
+    }
+
+    /// The page that an event says leaves.
+    fn new(event: &Event, item: u16) -> Option<Self> {
+        let &Event::Leave { addr, kind, others, lines } = event else { return None };
+        let wanted = Wanted { set: 0, tag: 0, bit: 0 };
+        Some(Self { item, addr, others, kind: kind as usize, lines, page: 0, slot: None, wanted, depth: 0 })
+    }
+}
+
+/// Where a page's entry in the first level is, if that is one array.
+fn first_entry(run: &Run, page: &Page, class: usize, kind: usize) -> Option<Entry> {
+    let plan = &*run.plan;
+    let level = plan.routes[kind][class].levels.first()?;
+    let [array] = level.arrays[..] else { return None };
+    let (tlb, is_global) = (&plan.tlbs[array], page.owner == KERNEL);
+    let is_locked = tlb.is_locked(run.process, is_global, page.va, level.shift);
+    let number = if is_locked { LOCKED } else { tlb.entry_number(page.va, level.shift) };
+    Some(Entry { array, is_global, number })
+}
+
+impl Windows {
+    /// A page comes in.
+    fn enter(&mut self, entry: Entry) {
+        match self.used.iter_mut().find(|used| used.entry == entry) {
+            Some(used) => used.pages += 1,
+            None => {
+                if self.used.len() == MOST_USED {
+                    self.used.clear(); // these are no windows
+                }
+                self.used.push(Used { entry, pages: 1 });
+            }
+        }
+    }
+
+    /// A page leaves: how many entries of the array the pages that stay have; none if one of them has the page's too.
+    fn leave(&mut self, entry: Entry, others: usize) -> Option<usize> {
+        if let Some(at) = self.used.iter().position(|used| used.entry == entry) {
+            self.used[at].pages -= 1;
+            if self.used[at].pages == 0 {
+                self.used.swap_remove(at);
+            }
+        }
+        let of_array = |used: &&Used| used.entry.array == entry.array;
+        let pages: usize = self.used.iter().filter(of_array).map(|used| used.pages).sum();
+        if pages > others {
+            // Some came from a part of the trace whose end is missing.
+            self.used.retain(|used| used.entry.array != entry.array);
+            return (entry.number != LOCKED).then_some(others);
+        }
+        if entry.number == LOCKED || self.used.iter().any(|used| used.entry == entry) {
+            return None;
+        }
+        let entries = self.used.iter().filter(of_array).filter(|used| used.entry.number != LOCKED).count();
+        // Pages that came where nobody watched: each has an entry of its own.
+        Some(others - pages + entries)
+    }
+}

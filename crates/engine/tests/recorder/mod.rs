@@ -1,0 +1,83 @@
+//! A recorder that leaves out the repeats of the pages used last, by the letter of `TraceInfo::filter_window`.
+
+use lookaside_trace::{Block, Event, Kind};
+
+/// A page in a window, the least recent first.
+struct Held {
+    page: u64,
+    row: usize,
+}
+
+/// What is recorded of a block.
+pub fn recorded(full: &Block, pages: usize) -> Block {
+    let mut windows: [Vec<Held>; 2] = Default::default();
+    let mut block = Block { process: full.process, thread: full.thread, ..Block::default() };
+    let mut events = full.events.iter().peekable();
+    for i in 0..=full.len() {
+        while let Some((_, event)) = events.next_if(|(at, _)| *at as usize == i) {
+            windows.iter_mut().enumerate().for_each(|(table, window)| empty(window, table, &mut block));
+            block.push_event(event.clone());
+        }
+        let Some((&addr, &kind)) = full.addr.get(i).zip(full.kind.get(i)) else { break };
+        let table = usize::from(kind == Kind::Fetch);
+        let window = &mut windows[table];
+        match window.iter().position(|held| held.page == addr >> 12) {
+            Some(place) => {
+                let held = window.remove(place);
+                block.repeat[held.row] += 1;
+                window.push(held);
+            }
+            None => {
+                if window.len() == pages {
+                    leave(window, table, &mut block);
+                }
+                window.push(Held { page: addr >> 12, row: block.len() });
+                block.push(kind, addr);
+                block.repeat.push(0);
+                block.ip.extend(full.ip.get(i));
+            }
+        }
+    }
+    windows.iter_mut().enumerate().for_each(|(table, window)| empty(window, table, &mut block));
+    block
+}
+
+fn leave(window: &mut Vec<Held>, table: usize, block: &mut Block) {
+    let page = window.remove(0).page;
+    let kind = [Kind::Load, Kind::Fetch][table];
+    block.push_event(Event::Leave { addr: page << 12, kind, others: window.len() as u8, lines: 0 });
+}
+
+fn empty(window: &mut Vec<Held>, table: usize, block: &mut Block) {
+    while !window.is_empty() {
+        leave(window, table, block);
+    }
+}
+
+/// As [`recorded`], but that lines of the pages are said to have been touched: any, by their numbers.
+#[allow(dead_code)] // not all tests that have a recorder look at lines
+pub fn with_lines(full: &Block, pages: usize, seed: u64) -> Block {
+    let mut block = recorded(full, pages);
+    for (_, event) in &mut block.events {
+        if let Event::Leave { addr, lines, .. } = event {
+            let word = (*addr >> 12 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            *lines = if word >> 60 == 0 { u64::MAX } else { word & word >> 13 & word << 7 };
+        }
+    }
+    block
+}
+
+/// The first accesses with the events before them, and the rest.
+pub fn cut(mut block: Block, at: usize) -> (Block, Block) {
+    let events = block.events.partition_point(|(position, _)| (*position as usize) < at);
+    let mut rest = Block { process: block.process, thread: block.thread, ..Block::default() };
+    rest.addr = block.addr.split_off(at);
+    rest.kind = block.kind.split_off(at);
+    if !block.ip.is_empty() {
+        rest.ip = block.ip.split_off(at);
+    }
+    rest.repeat = block.repeat.split_off(at);
+    rest.events = block.events.split_off(events);
+    rest.events.iter_mut().for_each(|(position, _)| *position -= at as u32);
+    (block, rest)
+}

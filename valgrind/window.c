@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The filter where the model's first level is fully associative: all repeats
+ * of the pages used last are left out. A page comes into its table's window
+ * with the access that is recorded, and leaves it as the one whose last access
+ * lies furthest back. Windows are empty at the end of each frame, so that
+ * frames of several processes can be mixed.
+ */
+
+#include "log.h"
+
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+
+/* Guesses at a page's place in the window, by low bits of its number. */
+#define HINTS 1024
+/* Of a page that is not in the window. */
+#define NOWHERE LK_MOST_WINDOW
+
+struct window {
+	ULong page[LK_MOST_WINDOW];
+	ULong last[LK_MOST_WINDOW];  /* when */
+	ULong count[LK_MOST_WINDOW]; /* left out */
+	ULong lines[LK_MOST_WINDOW]; /* touched, a bit each */
+	ULong own[LK_MOST_WINDOW];   /* the recorded access's bit */
+	UInt n;
+	UChar hint[HINTS];
+};
+
+static struct window windows[LK_TABLES];
+static ULong now;
+
+/* A leave may need a count of its own; an access is one record. */
+#define RECORDS_TO_EMPTY (LK_TABLES * LK_MOST_WINDOW * 2)
+#define ROOM (RECORDS_TO_EMPTY + 3)
+
+static inline ULong page_of(ULong addr)
+{
+	return addr >> LK_PAGE_SHIFT;
+}
+
+static UInt oldest(const struct window *w)
+{
+	UInt found = 0;
+	UInt i;
+
+	for (i = 1; i < w->n; i++)
+		if (w->last[i] < w->last[found])
+			found = i;
+	return found;
+}
+
+/* The page of this place leaves; `others` stay. */
+static void put_leave(const struct window *w, UInt i, UInt others)
+{
+	ULong table = w - windows;
+	ULong addr = w->page[i] << LK_PAGE_SHIFT | i;
+
+	if (w->count[i])
+		lk_out = lk_put_record(
+			lk_out,
+			addr | (ULong)LK_REPEATS << LK_KIND_SHIFT |
+				table << LK_SIZE_SHIFT,
+			w->count[i]);
+	lk_out = lk_put_record(lk_out,
+			       addr | others << LK_OTHERS_SHIFT |
+				       (ULong)LK_REPEATS << LK_KIND_SHIFT |
+				       (LK_LEAVES | table) << LK_SIZE_SHIFT,
+			       w->lines[i] & ~w->own[i]);
+}
+
+void lk_empty_windows(void)
+{
+	UInt table;
+	UInt others;
+
+	for (table = 0; table < LK_TABLES; table++) {
+		struct window *w = &windows[table];
+
+		for (others = w->n; others--;) {
+			UInt i = oldest(w);
+
+			put_leave(w, i, others);
+			w->page[i] = ~0ULL;
+			w->last[i] = ~0ULL;
+		}
+		w->n = 0;
+	}
+}
+
+/* Brings in a page that is not there; its place. */
+static UInt enter(struct window *w, ULong addr, ULong what)
+{
+	UInt i;
+
+	if (lk_out_end - lk_out < ROOM) {
+		lk_empty_windows();
+		lk_next_frame();
+	}
+	if (w->n < lk_opt.window) {
+		i = w->n++;
+	} else {
+		i = oldest(w);
+		put_leave(w, i, w->n - 1);
+	}
+	lk_out = lk_put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
+			       (what & LK_ADDR_MASK) |
+				       (ULong)i << LK_PREV_SHIFT);
+	w->page[i] = page_of(addr);
+	w->count[i] = 0;
+	w->lines[i] = 0;
+	w->own[i] = lk_line_bit(addr);
+	w->hint[page_of(addr) % HINTS] = i;
+	return i;
+}
+
+/* The page's place though no hint leads there, or NOWHERE. */
+static UInt search(struct window *w, ULong page)
+{
+	UInt i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->page[i] == page) {
+			w->hint[page % HINTS] = i;
+			return i;
+		}
+	return NOWHERE;
+}
+
+static inline UInt place_of(struct window *w, ULong page)
+{
+	UInt i = w->hint[page % HINTS];
+
+	return w->page[i] == page ? i : search(w, page);
+}
+
+/* Leaves out `n` accesses to the page at this place. */
+static inline void leave_out(struct window *w, UInt i, ULong n, ULong lines)
+{
+	w->count[i] += n;
+	w->lines[i] |= lines;
+	w->last[i] = ++now;
+}
+
+/* One access, and `more` to the same page right after it. */
+void lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
+		      ULong lines)
+{
+	struct window *w = &windows[lk_opt.table[kind]];
+	UInt i = place_of(w, page_of(addr));
+
+	if (i == NOWHERE)
+		i = enter(w, addr, what);
+	else
+		more++;
+	leave_out(w, i, more, lines);
+}
+
+/* Where the logged accesses go over to another page, and the lines between. */
+static UInt starts[LK_ACCESSES + 2];
+static ULong masks[LK_ACCESSES + 1];
+
+/* How often they do; without a branch, which nobody could foretell. */
+static UInt find_runs(const ULong *addr, UInt n)
+{
+	UInt found = 0; /* the first access begins a run: number 1 */
+	ULong mask = 0;
+	ULong last = ~addr[0];
+	UInt i;
+
+	for (i = 0; i < n; i++) {
+		ULong same = -(ULong)(page_of(addr[i] ^ last) == 0);
+
+		last = addr[i];
+		found += 1 + (UInt)same;
+		mask = (mask & same) | lk_line_bit(last);
+		masks[found] = mask;
+		starts[found + 1] = i + 1;
+	}
+	return found;
+}
+
+/* The runs from `run` on that begin before an access; the next one. */
+static UInt put_runs(struct window *w, UInt run, UInt last, UInt until)
+{
+	const ULong *addr = LK_ACCESSES_FIRST;
+
+	for (; run <= last && starts[run] < until; run++) {
+		const ULong *access = &addr[starts[run]];
+		UInt n = starts[run + 1] - starts[run];
+		UInt i = place_of(w, page_of(*access));
+
+		if (i == NOWHERE) {
+			i = enter(w, *access, lk_what_of(access));
+			n--;
+		}
+		leave_out(w, i, n, masks[run]);
+	}
+	return run;
+}
+
+/*
+ * Makes records of the logs, where loads and stores share a table, fetches
+ * have another, and each logged access takes place. Counts what there is.
+ */
+void lk_filter_windows(ULong totals[LK_TABLES])
+{
+	const ULong *addr = LK_ACCESSES_FIRST;
+	const struct lk_group *group = lk_groups;
+	const struct lk_group *end = lk_groups_end;
+	struct window *data = &windows[lk_opt.table[LK_LOAD]];
+	struct window *fetch = &windows[lk_opt.table[LK_FETCH]];
+	UInt n = lk_accesses_end - addr;
+	UInt last = n ? find_runs(addr, n) : 0;
+	UInt run = 1;
+	ULong stores = 0;
+
+	starts[1] = 0;
+	while (group < end) {
+		const struct lk_group *first = group;
+		ULong page = page_of(lk_group_ip(first));
+		UInt i = place_of(fetch, page);
+		ULong instructions = 0;
+		ULong lines = 0;
+
+		for (; group < end && page_of(lk_group_ip(group)) == page;
+		     group++) {
+			instructions += lk_group_size(group);
+			stores += group->before >> LK_STORES_SHIFT;
+			lines |= group->lines;
+		}
+		totals[LK_FETCH] += instructions;
+		if (!lk_opt.fetches || !instructions)
+			continue;
+		if (i == NOWHERE) {
+			/* In the order of the program. */
+			run = put_runs(data, run, last,
+				       lk_before(first) - addr);
+			i = enter(fetch, lk_group_ip(first),
+				  lk_group_what(first));
+			instructions--;
+		}
+		leave_out(fetch, i, instructions, lines);
+	}
+	put_runs(data, run, last, n);
+	totals[LK_STORE] += stores;
+	totals[LK_LOAD] += n - stores;
+}
+
+void lk_windows_init(void)
+{
+	UInt table;
+	UInt i;
+
+	tl_assert(ROOM <= LK_FEWEST_RECORDS);
+	for (table = 0; table < LK_TABLES; table++)
+		for (i = 0; i < LK_MOST_WINDOW; i++)
+			windows[table].page[i] = ~0ULL;
+}
