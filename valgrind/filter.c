@@ -206,9 +206,9 @@ static void filter_plain(void)
 
 /*
  * Fillings of the log after which the windows are emptied: what the model
- * hears of a page is not older than some 100,000 accesses.
+ * hears of a page is not older than some 400,000 accesses.
  */
-#define FILLINGS 32
+#define FILLINGS 128
 
 /* Makes records of what is logged. */
 void lk_filter(void)

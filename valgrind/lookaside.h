@@ -22,7 +22,7 @@ enum lk_granularity { LK_BYTE, LK_LINE, LK_PAGE };
 
 #define LK_TABLES 3
 #define LK_MAX_CLASSES 12 /* log2; as MAX_LOG2_CLASSES of the reader */
-#define LK_MOST_WINDOW 32 /* as MAX_WINDOW of the reader */
+#define LK_MOST_WINDOW 64 /* as MAX_WINDOW of the reader */
 #define LK_FRAMES 16	  /* return addresses of a call stack */
 
 /* How to record; set from the command line, then constant. */
@@ -121,6 +121,8 @@ void lk_forget_totals(void);
 void lk_send_totals(ThreadId tid);
 
 /* window.c */
+/* Emptied into the smallest frame, where records come without shared memory. */
+#define LK_SMALL_WINDOW 32
 void lk_windows_init(void);
 void lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
 		      ULong lines);

@@ -12,8 +12,8 @@
 #include "pub_tool_libcassert.h"
 #include "pub_tool_libcbase.h"
 
-/* Guesses at a page's place in the window, by low bits of its number. */
-#define HINTS 1024
+/* Guesses at a page's place in the window, by bits of its number. */
+#define HINTS 4096
 /* Of a page that is not in the window. */
 #define NOWHERE LK_MOST_WINDOW
 
@@ -30,9 +30,19 @@ struct window {
 static struct window windows[LK_TABLES];
 static ULong now;
 
-/* A leave may need a count of its own; an access is one record. */
-#define RECORDS_TO_EMPTY (LK_TABLES * LK_MOST_WINDOW * 2)
-#define ROOM (RECORDS_TO_EMPTY + 3)
+/*
+ * Records that a frame has room for before a page comes in: to bring it in,
+ * and to empty the windows. A leave may need a count of its own.
+ */
+static inline UInt room_for(UInt window)
+{
+	return 3 + LK_TABLES * window * 2;
+}
+
+static inline UInt hint_of(ULong page)
+{
+	return (page ^ page >> 12) % HINTS;
+}
 
 static inline ULong page_of(ULong addr)
 {
@@ -93,7 +103,7 @@ static UInt enter(struct window *w, ULong addr, ULong what)
 {
 	UInt i;
 
-	if (lk_out_end - lk_out < ROOM) {
+	if (lk_out_end - lk_out < room_for(lk_opt.window)) {
 		lk_empty_windows();
 		lk_next_frame();
 	}
@@ -110,7 +120,7 @@ static UInt enter(struct window *w, ULong addr, ULong what)
 	w->count[i] = 0;
 	w->lines[i] = 0;
 	w->own[i] = lk_line_bit(addr);
-	w->hint[page_of(addr) % HINTS] = i;
+	w->hint[hint_of(page_of(addr))] = i;
 	return i;
 }
 
@@ -121,7 +131,7 @@ static UInt search(struct window *w, ULong page)
 
 	for (i = 0; i < w->n; i++)
 		if (w->page[i] == page) {
-			w->hint[page % HINTS] = i;
+			w->hint[hint_of(page)] = i;
 			return i;
 		}
 	return NOWHERE;
@@ -129,7 +139,7 @@ static UInt search(struct window *w, ULong page)
 
 static inline UInt place_of(struct window *w, ULong page)
 {
-	UInt i = w->hint[page % HINTS];
+	UInt i = w->hint[hint_of(page)];
 
 	return w->page[i] == page ? i : search(w, page);
 }
@@ -252,7 +262,7 @@ void lk_windows_init(void)
 	UInt table;
 	UInt i;
 
-	tl_assert(ROOM <= LK_FEWEST_RECORDS);
+	tl_assert(room_for(LK_SMALL_WINDOW) <= LK_FEWEST_RECORDS);
 	for (table = 0; table < LK_TABLES; table++)
 		for (i = 0; i < LK_MOST_WINDOW; i++)
 			windows[table].page[i] = ~0ULL;

@@ -232,6 +232,9 @@ void lk_next_frame(void)
 	if (!ours) {
 		ours = buffer + 1;
 		records = LK_FEWEST_RECORDS;
+		/* They are empty now. */
+		if (lk_opt.window > LK_SMALL_WINDOW)
+			lk_opt.window = LK_SMALL_WINDOW;
 	}
 	lk_out = ours;
 	lk_out_end = ours + records;

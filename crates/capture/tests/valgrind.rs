@@ -255,7 +255,7 @@ fn windows_leave_out_the_pages_used_last() {
     let bytes = record(&request);
     request.granularity = Granularity::Page;
     for (pages, apart, unified) in
-        [(32, false, false), (4, false, false), (1, false, false), (7, true, false), (5, false, true)]
+        [(64, false, false), (4, false, false), (1, false, false), (7, true, false), (5, false, true)]
     {
         (request.filter_window, request.filter_stores_apart, request.filter_unified) = (pages, apart, unified);
         let recorded = record(&request);
@@ -281,7 +281,7 @@ fn windows_leave_out_the_pages_used_last() {
             assert!(pages == 1 || recorded.rows.len() * 2 < direct, "{} of {direct}", recorded.rows.len());
         }
     }
-    request.filter_window = 33;
+    request.filter_window = 65;
     assert!(matches!(lookaside_capture::start(&request), Err(CaptureError::Backend { .. })));
 }
 

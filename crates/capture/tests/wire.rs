@@ -302,7 +302,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn setup() -> impl Strategy<Value = Setup> {
     let granularity = prop_oneof![Just(Granularity::Byte), Just(Granularity::Line), Just(Granularity::Page)];
-    let window = prop_oneof![2 => Just(0u32), 1 => 1u32..6, 1 => Just(32)];
+    let window = prop_oneof![2 => Just(0u32), 1 => 1u32..6, 1 => Just(32u32)];
     (granularity, 0u32..4, window, any::<bool>(), any::<bool>()).prop_map(
         |(granularity, classes, window, apart, unified)| Setup {
             granularity,

@@ -89,8 +89,8 @@ impl Filter {
 /// More classes than this save nothing: recorders keep so many slots.
 const MOST_LOG2_CLASSES: u32 = 4;
 
-/// Larger windows save little more: recorders have room for so many pages.
-const MOST_WINDOW: u32 = 32;
+/// Recorders have room for so many pages.
+const MOST_WINDOW: u32 = 64;
 
 /// Pages that are hits of the first level, whatever else it holds.
 fn window_of(machine: &Machine) -> u32 {

@@ -25,7 +25,7 @@ pub(crate) struct Windows {
     used: Vec<Used>,
 }
 
-/// Most entries remembered: twice what recorders' windows for loads, stores and fetches have room for.
+/// Most entries remembered: what recorders' windows for loads, stores and fetches have room for.
 const MOST_USED: usize = 192;
 
 /// Bits of recorded addresses.

@@ -43,7 +43,7 @@ const READ: usize = 1 << 18;
 /// Most classes a filter can have, log2 (the tool's table is of this size).
 pub(crate) const MAX_LOG2_CLASSES: u32 = 12;
 /// Most pages of a filter's window (the tool's tables are of this size).
-pub(crate) const MAX_WINDOW: u32 = 32;
+pub(crate) const MAX_WINDOW: u32 = 64;
 /// Damages kept apart; the last one stands for all that follow.
 const MAX_DAMAGES: usize = 1000;
 
