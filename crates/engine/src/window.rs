@@ -10,7 +10,8 @@ use crate::batch::{Batch, MOST_KEYS};
 use crate::engine::{held_under, physical, Engine, Run, KERNEL};
 use crate::os::{is_global, translated};
 use crate::parts::Parts;
-use crate::plan::{Plan, BASE_SHIFT, HUGE};
+use crate::places::SCATTERED;
+use crate::plan::{Plan, BASE_SHIFT, CLASSES, HUGE};
 use crate::slots::kind_and_class;
 use crate::tlb::Wanted;
 use crate::walker::serve;
@@ -22,32 +23,33 @@ pub(crate) struct Windows {
     /// Whose the pages are.
     of: (u32, u32),
     are_watched: bool,
-    used: Vec<Used>,
+    /// By array.
+    arrays: Vec<Used>,
 }
 
-/// Most entries remembered: what recorders' windows for loads, stores and fetches have room for.
-const MOST_USED: usize = 192;
+/// Most pages remembered: what recorders' windows for loads, stores and fetches have room for.
+const MOST_PAGES: usize = 192;
 
 /// Bits of recorded addresses.
 const RECORDED_BITS: u32 = 48;
 
-/// An entry, and how many pages in the window it is of.
-#[derive(Debug)]
+/// Entries of an array, and how many pages in windows each is of.
+#[derive(Debug, Default)]
 struct Used {
-    entry: Entry,
-    pages: usize,
+    numbers: Vec<u64>,
+    pages: Vec<u32>,
+    all_pages: usize,
+    /// Of these pages, the locked ones, which use no entry.
+    locked: usize,
 }
 
 /// An entry of the first level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     array: usize,
-    is_global: bool,
-    number: u64,
+    /// Of the page among all sizes and both halves; none: it is locked.
+    number: Option<u64>,
 }
-
-/// Number of what is none of the entries in use: a locked page's.
-const LOCKED: u64 = u64::MAX;
 
 /// A page by its address.
 struct Page {
@@ -93,11 +95,11 @@ impl Engine {
             && self.plan.format.address_bits() >= RECORDED_BITS;
         let leaves = || block.events.iter().any(|(_, event)| matches!(event, Event::Leave { .. }));
         // In a short part of a block all pages may be those that stay.
-        self.windows.are_watched = !entries_are_pages && (block.len() <= MOST_USED || leaves());
+        self.windows.are_watched = !entries_are_pages && (block.len() <= MOST_PAGES || leaves());
         let of = (block.process, block.thread);
         if self.windows.are_watched && self.windows.of != of {
             self.windows.of = of;
-            self.windows.used.clear();
+            self.windows.arrays.clear();
         }
     }
 
@@ -115,6 +117,10 @@ impl Engine {
 
     /// Pages leave windows.
     pub(crate) fn leave_all(&mut self, leaves: &[(u32, Event)], run: &Run) {
+        if leaves.is_empty() {
+            return;
+        }
+        self.places.begin(run.space, run.hw);
         for mut left in leaves.iter().filter_map(|(_, event)| Left::new(event, 0)) {
             self.place(&mut left, run);
             if run.plan.has_data_caches {
@@ -191,16 +197,36 @@ impl Engine {
     fn place(&mut self, left: &mut Left, run: &Run) {
         let plan = &*run.plan;
         let page = Page::new(plan, run.space, left.addr);
-        let class = self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]);
+        let (at, is_known) = self.places.find(page.va >> plan.chunk_shift);
+        let known = self.places.at(at);
+        let known = (is_known && page.owner == run.space && usize::from(known.code) < CLASSES).then_some(*known);
+        let class = match known {
+            Some(place) => place.code.into(),
+            None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),
+        };
         if plan.has_data_caches && left.lines != 0 {
-            left.page = physical(plan, &self.spaces[page.owner], page.va >> BASE_SHIFT << BASE_SHIFT, class);
+            let va = page.va >> BASE_SHIFT << BASE_SHIFT;
+            left.page = match known.filter(|place| place.frame != SCATTERED) {
+                Some(place) => place.frame + (va & ((1 << plan.chunk_shift) - 1)),
+                None => physical(plan, &self.spaces[page.owner], va, class),
+            };
         }
         let Some(entry) = first_entry(run, &page, class, left.kind) else { return };
         let Some(depth) = self.windows.leave(entry, usize::from(left.others)) else { return };
         let tlb = &plan.tlbs[entry.array];
         let shift = plan.routes[left.kind][class].levels[0].shift;
-        let holder = tlb.holder(plan, held_under(tlb, page.owner == KERNEL, run.id), run.hw);
-        left.wanted = tlb.wanted(plan, &mut self.parts.tags, holder, page.va, shift);
+        let naming = tlb.naming(plan, shift);
+        left.wanted = match known.filter(|_| !naming.is_beyond_chunks(plan)) {
+            Some(place) => Wanted {
+                set: tlb.index.set_of(page.va >> naming.set_shift),
+                tag: naming.tag(place.tags[usize::from(tlb.hw_tag)], page.va),
+                bit: naming.bit(page.va),
+            },
+            None => {
+                let holder = tlb.holder(plan, held_under(tlb, page.owner == KERNEL, run.id), run.hw);
+                tlb.wanted(plan, &mut self.parts.tags, holder, page.va, shift)
+            }
+        };
         left.slot = Some(run.slots.tlbs[entry.array]);
         left.depth = depth;
         // What no stage asks is not changed by a batch's items.
@@ -245,44 +271,67 @@ fn first_entry(run: &Run, page: &Page, class: usize, kind: usize) -> Option<Entr
     let [array] = level.arrays[..] else { return None };
     let (tlb, is_global) = (&plan.tlbs[array], page.owner == KERNEL);
     let is_locked = tlb.is_locked(run.process, is_global, page.va, level.shift);
-    let number = if is_locked { LOCKED } else { tlb.entry_number(page.va, level.shift) };
-    Some(Entry { array, is_global, number })
+    let number = tlb.entry_number(page.va, level.shift) << 1 | u64::from(is_global);
+    Some(Entry { array, number: (!is_locked).then_some(number) })
 }
 
 impl Windows {
     /// A page comes in.
     fn enter(&mut self, entry: Entry) {
-        match self.used.iter_mut().find(|used| used.entry == entry) {
-            Some(used) => used.pages += 1,
-            None => {
-                if self.used.len() == MOST_USED {
-                    self.used.clear(); // these are no windows
-                }
-                self.used.push(Used { entry, pages: 1 });
+        let used = self.of_array(entry.array);
+        if used.all_pages == MOST_PAGES {
+            *used = Used::default(); // these are no windows
+        }
+        used.all_pages += 1;
+        match entry.number.map(|number| (number, used.find(number))) {
+            None => used.locked += 1,
+            Some((_, Some(at))) => used.pages[at] += 1,
+            Some((number, None)) => {
+                used.numbers.push(number);
+                used.pages.push(1);
             }
         }
     }
 
     /// A page leaves: how many entries of the array the pages that stay have; none if one of them has the page's too.
     fn leave(&mut self, entry: Entry, others: usize) -> Option<usize> {
-        if let Some(at) = self.used.iter().position(|used| used.entry == entry) {
-            self.used[at].pages -= 1;
-            if self.used[at].pages == 0 {
-                self.used.swap_remove(at);
-            }
+        if !self.are_watched {
+            return entry.number.map(|_| others);
         }
-        let of_array = |used: &&Used| used.entry.array == entry.array;
-        let pages: usize = self.used.iter().filter(of_array).map(|used| used.pages).sum();
-        if pages > others {
+        let used = self.of_array(entry.array);
+        let at = entry.number.and_then(|number| used.find(number));
+        match at {
+            Some(at) => used.pages[at] -= 1,
+            None => used.locked -= usize::from(entry.number.is_none() && used.locked > 0),
+        }
+        used.all_pages = used.pages.iter().map(|&n| n as usize).sum::<usize>() + used.locked;
+        let is_used = at.is_some_and(|at| used.pages[at] > 0);
+        if let Some(at) = at.filter(|_| !is_used) {
+            used.numbers.swap_remove(at);
+            used.pages.swap_remove(at);
+        }
+        if used.all_pages > others {
             // Some came from a part of the trace whose end is missing.
-            self.used.retain(|used| used.entry.array != entry.array);
-            return (entry.number != LOCKED).then_some(others);
+            *used = Used::default();
+            return entry.number.map(|_| others);
         }
-        if entry.number == LOCKED || self.used.iter().any(|used| used.entry == entry) {
+        if entry.number.is_none() || is_used {
             return None;
         }
-        let entries = self.used.iter().filter(of_array).filter(|used| used.entry.number != LOCKED).count();
         // Pages that came where nobody watched: each has an entry of its own.
-        Some(others - pages + entries)
+        Some(others - used.all_pages + used.numbers.len())
+    }
+
+    fn of_array(&mut self, array: usize) -> &mut Used {
+        if self.arrays.len() <= array {
+            self.arrays.resize_with(array + 1, Used::default);
+        }
+        &mut self.arrays[array]
+    }
+}
+
+impl Used {
+    fn find(&self, number: u64) -> Option<usize> {
+        self.numbers.iter().position(|&other| other == number)
     }
 }

@@ -23,6 +23,8 @@ use crate::{HeatMap, MissCurve, Namer, Remedy};
 /// Recorded accesses that the "what would help" runs go over at the most; longer runs are looked at
 /// through eight to sixteen evenly spaced windows, and each row says so. Seven runs over this take a few seconds.
 const RERUN_BUDGET: u64 = 8 << 20;
+/// The same where a recorder left out all hits of the first level, or most: what it recorded misses there.
+const RERUN_MISSES: u64 = 2 << 20;
 
 /// Bytes that the spool may grow to; what comes later is modelled but not spooled.
 const SPOOL_BYTES: u64 = 8 << 30;
@@ -143,7 +145,8 @@ impl Profile {
             Ok(reader) => reader,
             Err(e) => return Err(ProfileError::Spool(e)),
         };
-        let mut source = Windows::new(reader, spooled, RERUN_BUDGET);
+        let budget = if reader.info().filter_window > 0 { RERUN_MISSES } else { RERUN_BUDGET };
+        let mut source = Windows::new(reader, spooled, budget);
         let mut setups = vec![base.clone()];
         setups.extend(tried.iter().map(|v| v.setup.clone()));
         for setup in &mut setups {

@@ -2,21 +2,23 @@
 
 use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 
-/// Recorded accesses in one window. Half a million refill the largest modelled TLB some 250 times
-/// over, so what a window inherits from the gap before it is lost in its count.
-const WINDOW: u64 = 512 << 10;
+/// Windows that a budget is spent on. Of eight million recorded accesses each has then half a million, which refill the
+/// largest modelled TLB some 250 times over: what a window inherits from the gap before it is lost in its count.
+const WINDOWS: u64 = 16;
 
 /// Lets through one window in every `every`; events pass always, but for those that speak of left-out accesses.
 pub struct Windows<S> {
     inner: S,
     every: u64,
+    /// Recorded accesses in a window.
+    length: u64,
     seen: u64,
 }
 
 impl<S: Source> Windows<S> {
     /// So many windows are left out that about `budget` of `total` recorded accesses pass.
     pub fn new(inner: S, total: u64, budget: u64) -> Self {
-        Self { inner, every: total.div_ceil(budget.max(1)).max(1), seen: 0 }
+        Self { inner, every: total.div_ceil(budget.max(1)).max(1), length: (budget / WINDOWS).max(1), seen: 0 }
     }
 }
 
@@ -29,7 +31,7 @@ impl<S: Source> Source for Windows<S> {
         if !self.inner.next_block(block)? {
             return Ok(false);
         }
-        let window = self.seen / WINDOW;
+        let window = self.seen / self.length;
         self.seen += block.len() as u64;
         if window % self.every != 0 {
             let events = std::mem::take(&mut block.events);
