@@ -183,7 +183,7 @@ impl CurveBuilder {
     /// The curve so far.
     pub fn finish(&self) -> MissCurve {
         let visits = self.cold_misses + self.distances.iter().sum::<u64>();
-        let last = if visits > 0 { self.distances.len().max(1) } else { 0 };
+        let last = if visits > 0 { self.distances.len().max(self.window.most as usize).max(1) } else { 0 };
         let (mut misses, mut done) = (visits, 0);
         let listed = listed_sizes(last as u64).into_iter().map(|size| {
             misses -= self.distances.iter().take(size as usize).skip(done).sum::<u64>();
