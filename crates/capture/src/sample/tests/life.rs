@@ -29,7 +29,7 @@ fn a_program_without_end_is_stopped() {
         return;
     }
     // The second ignores SIGTERM.
-    for (script, signal) in [("sleep 1000", 15), ("trap '' TERM; while :; do :; done", 9)] {
+    for (script, signal) in [("exec sleep 1000", 15), ("trap '' TERM; while :; do :; done", 9)] {
         let command = vec!["sh".into(), "-c".into(), format!("exec sh -c \"{script}\"").into()];
         let recording = start(&request(Target::Command(command), 1000)).unwrap();
         let control = recording.control;
