@@ -179,10 +179,16 @@ impl Engine {
 
     /// Finds the rows of the items' pages.
     fn number_rows(&mut self, batch: &mut Batch, run: &Run) {
+        let (mut page, mut row) = (u64::MAX, NONE);
         for item in 0..batch.len {
-            let (_, class) = kind_and_class(usize::from(batch.route[item]));
-            let row = self.row(run, usize::from(batch.at[item]), batch.addr[item], class);
-            prefetch(&self.rows.pages, row as usize);
+            let addr = batch.addr[item];
+            // Often the item before is to another line of the page.
+            if addr >> BASE_SHIFT != page {
+                let (_, class) = kind_and_class(usize::from(batch.route[item]));
+                row = self.row(run, usize::from(batch.at[item]), addr, class);
+                prefetch(&self.rows.pages, row as usize);
+                page = addr >> BASE_SHIFT;
+            }
             batch.row[item] = row;
         }
     }
@@ -222,9 +228,14 @@ impl Engine {
         let tlb = &run.slots.tlb;
         let end = tlb.ladder.end();
         let mut walk = 0;
+        let (mut row, mut accesses) = (batch.row[0], 0);
         for item in 0..batch.len {
-            let page = &mut self.rows.pages[batch.row[item] as usize];
-            page.accesses += batch.count_of(item) + batch.repeats_of(item, block);
+            // Those to one page, one after the other, as one.
+            if batch.row[item] != row {
+                self.rows.pages[row as usize].accesses += std::mem::take(&mut accesses);
+                row = batch.row[item];
+            }
+            accesses += batch.count_of(item) + batch.repeats_of(item, block);
             let route = usize::from(batch.route[item]);
             let stage = batch.next[item];
             if stage == tlb.ladder.first[route] && stage != end {
@@ -247,7 +258,7 @@ impl Engine {
                     walk += 1;
                 }
             }
-            page.cost.add(&cost);
+            self.rows.pages[row as usize].cost.add(&cost);
             let va = batch.addr[item];
             let (kind, _) = kind_and_class(route);
             let ip = || block.ip.get(batch.first_of(item)).copied().unwrap_or(0);
@@ -257,6 +268,7 @@ impl Engine {
                 self.rows.charge_object(&self.spaces[run.space], va, &cost);
             }
         }
+        self.rows.pages[row as usize].accesses += accesses;
     }
 
     /// Works out a chunk.

@@ -259,7 +259,7 @@ fn cache(cache: &Cache, at: &str) -> Checked {
     if cache.size > MAX_CACHE_BYTES {
         return fault(at_size, "is more than 1G, the most that is modelled");
     }
-    if cache.size == 0 || cache.size % u64::from(cache.line_bytes) != 0 {
+    if cache.size == 0 || !cache.size.is_multiple_of(u64::from(cache.line_bytes)) {
         return fault(at_size, format!("{} is no multiple of line_bytes {}", cache.size, cache.line_bytes));
     }
     sets_of(cache.lines(), "lines", cache.ways, cache.replacement, at)?;
@@ -291,7 +291,7 @@ fn sets_of(entries: u32, what: &str, ways: Ways, replacement: Replacement, at: &
     if count > entries {
         return fault(at_ways, format!("{count} is more than {what} {entries}"));
     }
-    if entries % count != 0 {
+    if !entries.is_multiple_of(count) {
         return fault(at_ways, format!("{count} does not divide {what} {entries}"));
     }
     let sets = entries / count;

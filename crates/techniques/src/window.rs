@@ -33,7 +33,7 @@ impl<S: Source> Source for Windows<S> {
         }
         let window = self.seen / self.length;
         self.seen += block.len() as u64;
-        if window % self.every != 0 {
+        if !window.is_multiple_of(self.every) {
             let events = std::mem::take(&mut block.events);
             block.clear();
             let pass = events.into_iter().filter(|(_, event)| !matches!(event, Event::Leave { .. }));

@@ -184,7 +184,11 @@ mod tests {
         bytes.extend([0, 0]);
         fields.iter().for_each(|field| bytes.extend(field.to_le_bytes()));
         bytes.extend(text.as_bytes());
-        bytes.extend(vec![0; text.len().next_multiple_of(8) - text.len() + if text.len() % 8 == 0 { 8 } else { 0 }]);
+        bytes.extend(vec![
+            0;
+            text.len().next_multiple_of(8) - text.len()
+                + if text.len().is_multiple_of(8) { 8 } else { 0 }
+        ]);
         if text.is_empty() {
             bytes.truncate(bytes.len() - 8);
         }

@@ -51,7 +51,11 @@ impl Shared {
     /// The first `bytes` of a slot that the recorder has named; the slot is given back when they are dropped. `None`: there is no
     /// such slot, or it doesn't hold that much.
     pub(super) fn records(&mut self, slot: usize, bytes: usize) -> Option<Records<'_>> {
-        (slot < SLOTS && bytes <= SLOT_BYTES && bytes % 16 == 0).then_some(Records { shared: self, slot, bytes })
+        (slot < SLOTS && bytes <= SLOT_BYTES && bytes.is_multiple_of(16)).then_some(Records {
+            shared: self,
+            slot,
+            bytes,
+        })
     }
 
     fn word(&self, index: usize) -> &AtomicU32 {

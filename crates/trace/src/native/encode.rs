@@ -206,7 +206,7 @@ impl ChunkEncoder {
     fn write_accesses(&mut self, out: &mut Vec<u8>) {
         let mut best = std::mem::take(&mut self.best);
         best.clear();
-        if self.chunks % TRY_EVERY == 0 || !self.write_as(self.way, &mut best) {
+        if self.chunks.is_multiple_of(TRY_EVERY) || !self.write_as(self.way, &mut best) {
             let site = |table_repeats| Way { mode: mode::ENTRY, split: Split::Site, table_repeats };
             self.keep_shorter(site(true), &mut best);
             if self.flags & HAS_REPEAT != 0 {

@@ -205,7 +205,7 @@ fn each_way_writes_anything() {
                     for n in [1, 3, 40_001] {
                         // Wild but not too many entries; now and then far off.
                         let b = block(n, flags, |_, s| {
-                            let far = if draw(s) % 90 == 0 { (draw(s) % 40) << 50 } else { 0 };
+                            let far = if draw(s).is_multiple_of(90) { (draw(s) % 40) << 50 } else { 0 };
                             (draw(s) % 30 * 7, far | (draw(s) % 50 * 2048), draw(s) as u32 % 3)
                         });
                         let way = Way { mode, split, table_repeats };
