@@ -3,7 +3,7 @@
 //! The picture fits any width: lines lie in a stretched inner drawing with strokes that are not scaled,
 //! texts are placed by percentages and keep their size.
 
-use lookaside_techniques::{Analysis, MissCurve};
+use lookaside_techniques::{Analysis, MissCurve, Seeing};
 
 use super::parts::{Cell, Esc, Table};
 use crate::{facts, num};
@@ -56,6 +56,11 @@ pub fn section(analysis: &Analysis) -> String {
             r#"<p class="lead">Data accesses to 4 KiB pages, LRU, one pass over {} accesses. Where the line falls steeply, a little more reach helps much. Dashed: this machine's own levels.</p>"#,
             num::grouped(curve.accesses)
         );
+        if let Seeing::Exact { window: window @ 1.., .. } = analysis.seeing {
+            out += &format!(
+                r#"<p class="lead">Of sizes below {window} the recorder left out what they would tell, and of sets: <code>--granularity line</code> shows them.</p>"#
+            );
+        }
     }
     out += &format!(
         r#"<figure><figcaption>{unit}, fully associative, by entries</figcaption>{}</figure>"#,
@@ -237,7 +242,11 @@ fn large(points: &[(f64, f64)], axes: &Axes, levels: &[(u32, u64)], cold: f64) -
         let x = axes.x(entries as f64);
         let raised = last.is_some_and(|last| x - last < LABEL_ROOM);
         let dy = if raised { -17 } else { -5 };
-        let anchor = if x > 0.85 { "end" } else { "middle" };
+        let anchor = match x {
+            ..0.05 => "start", // clear of the axis
+            0.85.. => "end",
+            _ => "middle",
+        };
         out += &format!(
             r#"<line class="level" x1="{0:.2}%" x2="{0:.2}%" y1="0" y2="100%"/><text class="mark" x="{0:.2}%" y="0" dy="{dy}" text-anchor="{anchor}">L{level}: {1}</text>"#,
             x * 100.0,
