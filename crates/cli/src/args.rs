@@ -154,6 +154,10 @@ pub struct Record {
     /// machines whose first-level sets determine the low N bits of the page number
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub filter_log2_classes: u32,
+    /// Leave out repeats of loads and of stores apart: exact for machines with a first-level TLB for
+    /// each (golden-cove), and not for others
+    #[arg(long)]
+    pub filter_stores_apart: bool,
     /// Record no instruction fetches
     #[arg(long)]
     pub no_fetches: bool,

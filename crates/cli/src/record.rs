@@ -28,7 +28,7 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
         granularity: granularity(args.granularity),
         filter_log2_classes: args.filter_log2_classes,
         filter_window: 0,
-        filter_stores_apart: true,
+        filter_stores_apart: args.filter_stores_apart,
         filter_unified: false,
         fetches: !args.no_fetches,
         sample_hz: args.hz,

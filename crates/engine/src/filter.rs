@@ -30,7 +30,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The coarsest filter that is exact for all of these runs.
+    /// The coarsest filter that is exact for all of these runs, on machines where each kind of access that the TLBs serve has
+    /// a first-level array for base pages, and where first-level arrays serve loads and stores together or apart, not some so
+    /// and some so.
     ///
     /// ```
     /// # use lookaside_engine::{Filter, Setup};
@@ -41,16 +43,18 @@ impl Filter {
         let window = if setups.is_empty() { 0 } else { MOST_WINDOW };
         let mut filter = Self { log2_classes: MOST_LOG2_CLASSES, window, stores_apart: false, unified: false };
         for setup in setups {
-            let first = |t: &&Tlb| t.level == 1;
             filter.window = filter.window.min(window_of(&setup.machine));
-            for tlb in setup.machine.tlbs.iter().filter(first) {
+            let of_base = first_for_base_pages(&setup.machine);
+            let only_base = setup.os.pages == PagePolicy::Base;
+            let first = setup.machine.tlbs.iter().filter(|tlb| tlb.level == 1 && !only_base);
+            for tlb in first.chain(of_base.iter().copied()) {
                 let serves = |kind| tlb.serves.contains(&kind);
                 let data = serves(Serves::Load) || serves(Serves::Store);
                 filter.stores_apart |= serves(Serves::Load) != serves(Serves::Store) && data;
                 filter.unified |= data && serves(Serves::Fetch);
-                let classes = if setup.os.pages == PagePolicy::Base { classes_of(tlb, &setup.machine) } else { 0 };
-                filter.log2_classes = filter.log2_classes.min(classes);
             }
+            let classes = of_base.iter().map(|tlb| if only_base { classes_of(tlb, &setup.machine) } else { 0 });
+            filter.log2_classes = classes.fold(filter.log2_classes, u32::min);
         }
         filter
     }
@@ -75,10 +79,14 @@ impl Filter {
                 info.filter_window, setup.machine.name
             ));
         }
-        if exact.stores_apart && !info.filter_stores_apart && info.granularity != Default::default() {
+        if exact.stores_apart != info.filter_stores_apart && info.granularity != Default::default() {
+            let (how, has) = match info.filter_stores_apart {
+                true => ("of loads and of stores apart", "one first-level TLB for both"),
+                false => ("over loads and stores together", "a first-level TLB for each"),
+            };
             return Err(format!(
-                "the trace was filtered over loads and stores together; machine {} has a first-level TLB for each: \
-                 counts are approximate",
+                "repeats were left out {how}, and machine {} has {has}: which of two pages was used last may be \
+                 mistaken, counts are approximate (`record --filter-stores-apart` or not, as the machine wants it)",
                 setup.machine.name
             ));
         }
@@ -115,17 +123,26 @@ fn window_of(machine: &Machine) -> u32 {
     entries.min().filter(|_| alone && asked && pages && base_is_4k).unwrap_or(0).min(MOST_WINDOW)
 }
 
+/// The arrays that accesses to base pages ask first, by whatever kind of access.
+fn first_for_base_pages(machine: &Machine) -> Vec<&Tlb> {
+    let base = machine.page_table.format.page_sizes().first().copied();
+    let holds = |tlb: &&Tlb, kind| tlb.serves.contains(kind) && tlb.page_sizes.first() <= base.as_ref();
+    let mut first = Vec::new();
+    for kind in &[Serves::Load, Serves::Store, Serves::Fetch] {
+        let level = machine.tlbs.iter().filter(|tlb| holds(tlb, kind)).map(|tlb| tlb.level).min();
+        first.extend(machine.tlbs.iter().filter(|tlb| holds(tlb, kind) && Some(tlb.level) == level));
+    }
+    first
+}
+
 /// Low page-number bits that the set number of `tlb` determines, when only base pages are used.
 fn classes_of(tlb: &Tlb, machine: &Machine) -> u32 {
-    let ways = match tlb.ways {
-        Ways::Full(_) => return 0,
-        Ways::Count(ways) => ways.max(1),
-    };
-    // A coalesced entry spans classes; an entry of another size than 4 KiB is indexed by other bits.
+    // A coalesced entry spans classes.
     let base_is_4k = machine.page_table.format.page_sizes().first() == Some(&PageSize::K4);
-    if tlb.coalesce_pages > 1 || !base_is_4k || !tlb.page_sizes.contains(&PageSize::K4) {
-        return 0;
-    }
+    let ways = match tlb.ways {
+        Ways::Count(ways) if tlb.coalesce_pages == 1 && base_is_4k => ways.max(1),
+        _ => return 0,
+    };
     let masks = tlb.index.masks((tlb.entries / ways).max(1));
     (0..MOST_LOG2_CLASSES).take_while(|&bit| in_span(&masks, 1 << bit)).count() as u32
 }
@@ -149,6 +166,35 @@ fn in_span(rows: &[u64], mut vector: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn presets_get_the_coarsest_exact_filter() {
+        let of = |name: &str| {
+            let filter = Filter::exact_for(&[Setup::new(lookaside_machine::preset(name).expect("a preset"))]);
+            (filter.log2_classes, filter.window, filter.stores_apart)
+        };
+        assert_eq!(of("ryzen-5900x"), (0, 64, false)); // fully associative, 64 entries
+        assert_eq!(of("neoverse-n1"), (0, 48, false)); // fully associative, 48 entries
+        assert_eq!(of("skylake"), (4, 0, false)); // 16 sets for data, and for fetches
+        assert_eq!(of("sa1100"), (0, 0, false)); // round robin
+        assert!(of("golden-cove").2);
+    }
+
+    #[test]
+    fn a_trace_is_checked_against_the_machine() {
+        let setup = |name: &str| Setup::new(lookaside_machine::preset(name).expect("a preset"));
+        let page = TraceInfo { granularity: lookaside_trace::Granularity::Page, ..TraceInfo::default() };
+        let apart = TraceInfo { filter_stores_apart: true, ..page.clone() };
+        let window = TraceInfo { filter_window: 64, ..page.clone() };
+        let classes = TraceInfo { filter_log2_classes: 3, ..page.clone() };
+        let exact = |info: &TraceInfo, name: &str| Filter::check(info, &setup(name)).is_ok();
+        assert_eq!([&page, &apart, &window, &classes].map(|info| exact(info, "skylake")), [true, false, false, true]);
+        assert_eq!(
+            [&page, &apart, &window, &classes].map(|info| exact(info, "ryzen-5900x")),
+            [true, false, true, false]
+        );
+        assert_eq!([&page, &apart].map(|info| exact(info, "golden-cove")), [false, true]);
+    }
 
     #[test]
     fn span_over_gf2() {

@@ -54,6 +54,35 @@ fn empty(window: &mut Vec<Held>, table: usize, block: &mut Block) {
     }
 }
 
+/// What is recorded of a block where repeats of the last page in each of `2^log2_classes` classes are left out.
+#[allow(dead_code)] // not all tests that have a recorder look at classes
+pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block {
+    let mut last = std::collections::BTreeMap::new();
+    let mut block = Block { process: full.process, thread: full.thread, ..Block::default() };
+    let mut events = full.events.iter().peekable();
+    for i in 0..=full.len() {
+        while let Some((_, event)) = events.next_if(|(at, _)| *at as usize == i) {
+            last.clear();
+            block.push_event(event.clone());
+        }
+        let Some((&addr, &kind)) = full.addr.get(i).zip(full.kind.get(i)) else { break };
+        let table = if kind == Kind::Store && !stores_apart { Kind::Load } else { kind };
+        let page = addr >> 12;
+        match last.insert((table, page % (1 << log2_classes)), (page, block.len())) {
+            Some((same, row)) if same == page => {
+                block.repeat[row] += 1;
+                last.insert((table, page % (1 << log2_classes)), (page, row));
+            }
+            _ => {
+                block.push(kind, addr);
+                block.repeat.push(0);
+                block.ip.extend(full.ip.get(i));
+            }
+        }
+    }
+    block
+}
+
 /// As [`recorded`], but that lines of the pages are said to have been touched: any, by their numbers.
 #[allow(dead_code)] // not all tests that have a recorder look at lines
 pub fn with_lines(full: &Block, pages: usize, seed: u64) -> Block {

@@ -13,8 +13,8 @@ mod walk;
 mod window;
 
 use generate::{blocks, calm_ops, columns, ops, setups, Columns, What};
-use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup};
-use lookaside_machine::Stage;
+use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup, WalkModel};
+use lookaside_machine::{PageSize, Serves, Stage, Tlb};
 use lookaside_trace::Block;
 use model::Twin;
 use proptest::prelude::*;
@@ -118,6 +118,37 @@ proptest! {
         }
         let outcome = engine.outcome();
         let expected = Outcome { loads: outcome.loads, stores: outcome.stores, ..expected };
+        prop_assert_eq!(outcome, expected);
+    }
+
+    /// What the coarsest exact filter by classes leaves out changes nothing either.
+    #[test]
+    fn classes_change_nothing(setup in setups(), ops in ops(600), ip in any::<bool>()) {
+        let mut setup = setup;
+        setup.machine.caches.clear();
+        setup.machine.walker.first_cache_level = 1;
+        if matches!(setup.walks, WalkModel::AlwaysAt(_)) {
+            setup.walks = WalkModel::Full;
+        }
+        let filter = Filter::exact_for(std::slice::from_ref(&setup));
+        // As machines are: all accesses to base pages have a first level. (Repeats count as the kind that they repeat.)
+        let first = || setup.machine.tlbs.iter().filter(|t| t.level == 1 && t.page_sizes[0] == PageSize::K4);
+        let holds = |kind| first().any(|t| t.serves.contains(&kind));
+        // Where some first-level array serves both loads and stores and another one of them, no filter is exact.
+        let data = |t: &&Tlb| t.level == 1 && [Serves::Load, Serves::Store].iter().any(|kind| t.serves.contains(kind));
+        let both = |t: &Tlb| [Serves::Load, Serves::Store].iter().all(|kind| t.serves.contains(kind));
+        let is_mixed = filter.stores_apart && setup.machine.tlbs.iter().filter(data).any(both);
+        if is_mixed || filter.unified || ![Serves::Load, Serves::Store, Serves::Fetch].into_iter().all(holds) {
+            return Ok(());
+        }
+        let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
+        let by = |block: &Block| recorder::by_classes(block, filter.log2_classes, filter.stores_apart);
+        let recorded: Vec<Block> = full.iter().map(by).collect();
+        let (_, expected) = run_engine(&setup, &full)?;
+        let (_, mut outcome) = run_engine(&setup, &recorded)?;
+        let mut expected = Outcome { loads: outcome.loads, stores: outcome.stores, ..expected };
+        // A repeat looks up the array that has the page, not those asked before it.
+        outcome.tlbs.iter_mut().chain(&mut expected.tlbs).for_each(|tlb| tlb.lookups = 0);
         prop_assert_eq!(outcome, expected);
     }
 
