@@ -4,6 +4,7 @@
 use lookaside_machine::Replacement;
 
 use crate::fasthash::spread;
+use crate::lru::Access;
 use crate::os::SplitMix64;
 use crate::replacement::Policy;
 
@@ -115,6 +116,18 @@ impl Assoc {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Finds the key and touches it, or fills it.
+    #[inline(always)]
+    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> Access {
+        if self.access(set, key) {
+            Access::Hit
+        } else if self.fill(set, key).1 == EMPTY {
+            Access::New
+        } else {
+            Access::Evicted
         }
     }
 

@@ -170,13 +170,7 @@ mod tests {
                 let keys = Keys { sets: &sets, words: &words, seconds: &[] };
                 let mut missed = vec![0; list.len()];
                 let expected = one_by_one(keys, &mut missed, |set, tag, _| {
-                    if slow.access(set, tag.into()) {
-                        Access::Hit
-                    } else if slow.fill(set, tag.into()).1 == crate::assoc::EMPTY {
-                        Access::New
-                    } else {
-                        Access::Evicted
-                    }
+                    slow.access_or_fill(set, tag.into())
                 });
                 let invalidated = slow.invalidate(|_, key| key == u64::from(gone));
                 for (sets, isa) in fast.iter_mut().zip([Isa::Baseline, Isa::here()]) {

@@ -57,15 +57,7 @@ impl Store {
             Self::Narrow(sets) => sets.access_or_fill(set, key as u32),
             Self::Wide(sets) => sets.access_or_fill_wide(set, key as u32, (key >> 32) as u32),
             Self::Tree(sets) => sets.access_or_fill(set, key as u32),
-            Self::Any(assoc) => {
-                if assoc.access(set, key) {
-                    Access::Hit
-                } else if assoc.fill(set, key).1 == EMPTY {
-                    Access::New
-                } else {
-                    Access::Evicted
-                }
-            }
+            Self::Any(assoc) => assoc.access_or_fill(set, key),
         }
     }
 
@@ -82,14 +74,7 @@ impl Store {
                     if let Some(&set) = keys.sets.get(k + AHEAD) {
                         assoc.prefetch(set as usize);
                     }
-                    let key = wide(low, high);
-                    if assoc.access(set, key) {
-                        Access::Hit
-                    } else if assoc.fill(set, key).1 == EMPTY {
-                        Access::New
-                    } else {
-                        Access::Evicted
-                    }
+                    assoc.access_or_fill(set, wide(low, high))
                 })
             }
         }
