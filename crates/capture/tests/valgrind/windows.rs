@@ -1,0 +1,167 @@
+//! The recorder's windows of the pages used last against its own recording of every access.
+
+use lookaside_capture::CaptureError;
+use lookaside_trace::{Event, Granularity, Kind};
+
+use crate::filter::{bare, filtered, totals};
+use crate::programs::{self, command, compile, record, request, Recorded};
+
+/// A page in a window as the naive recorder sees it, and how many of its accesses the recording says were left out.
+struct Held {
+    page: u64,
+    left: u64,
+    lines: u64,
+    own: u64,
+}
+
+/// Goes through the accesses of one table beside a recording with windows: each is recorded where its page is not in the
+/// window, each page leaves as the one whose last access lies furthest back, when the window is full or all leave. (The
+/// recorder is ahead with the fetches from a page when a data access empties all windows; so a table at a time.) Gives
+/// the number of each recorded access, and how often all left.
+fn follow_window(
+    bytes: &Recorded,
+    recorded: &Recorded,
+    pages: usize,
+    is_of: impl Fn(Kind) -> bool,
+) -> (Vec<(usize, usize)>, usize) {
+    let mut window: Vec<Held> = Vec::new();
+    let mut rows = recorded.rows.iter().enumerate().filter(|(_, row)| is_of(row.kind));
+    let leaves = recorded.events.iter().filter_map(|(at, _, event)| match event {
+        Event::Leave { addr, kind, others, lines } if is_of(*kind) => Some((*at, *addr, *others, *lines)),
+        _ => None,
+    });
+    let mut leaves = leaves.peekable();
+    let (mut numbers, mut emptied) = (Vec::new(), 0);
+    let mut leave = |window: &mut Vec<Held>, before: usize| {
+        let mut gone = 0;
+        while let Some((_, addr, others, lines)) = leaves.next_if(|leave| leave.0 <= before) {
+            let held = window.remove(0);
+            assert_eq!((held.page << 12, held.left), (addr, 0), "the page used least lately leaves, all counted");
+            assert_eq!(held.lines & !held.own, lines, "page {addr:x}");
+            assert_eq!(window.len(), usize::from(others));
+            gone += 1;
+        }
+        if gone > 1 || window.len() + gone < pages {
+            assert!(gone == 0 || window.is_empty(), "one page leaves a full window, or all leave");
+            emptied += usize::from(gone > 0);
+        }
+    };
+    for (number, access) in bytes.rows.iter().enumerate().filter(|(_, access)| is_of(access.kind)) {
+        let (page, line) = (access.addr >> 12, 1 << (access.addr >> 6 & 63));
+        if let Some(place) = window.iter().position(|held| held.page == page && held.left > 0) {
+            let mut held = window.remove(place);
+            held.left -= 1;
+            held.lines |= line;
+            window.push(held);
+            continue;
+        }
+        let (at, row) = rows.next().expect("another record");
+        leave(&mut window, at);
+        assert!(window.iter().all(|held| held.page != page), "a page in its window is recorded");
+        let what = |row: &programs::Row| (row.kind, row.addr, row.size, row.ip);
+        assert_eq!(what(row), what(access), "row {at}");
+        window.push(Held { page, left: row.repeat, lines: 0, own: line });
+        assert!(window.len() <= pages);
+        numbers.push((at, number));
+    }
+    leave(&mut window, usize::MAX);
+    assert!(window.is_empty() && rows.next().is_none());
+    (numbers, emptied)
+}
+
+#[test]
+fn windows_leave_out_the_pages_used_last() {
+    let (_folder, program) = bare();
+    let mut request = request(command(&program, &[]));
+    request.granularity = Granularity::Byte;
+    let bytes = record(&request);
+    request.granularity = Granularity::Page;
+    for (pages, apart, unified) in
+        [(64, false, false), (4, false, false), (1, false, false), (7, true, false), (5, false, true)]
+    {
+        (request.filter_window, request.filter_stores_apart, request.filter_unified) = (pages, apart, unified);
+        let recorded = record(&request);
+        assert_eq!(recorded.damage, []);
+        assert_eq!(recorded.late, [], "windows are emptied within their block");
+        assert_eq!(totals(&recorded), totals(&bytes));
+        let table = |kind| match kind {
+            _ if unified => 0,
+            Kind::Load => 0,
+            Kind::Store => usize::from(apart),
+            Kind::Fetch => 2,
+        };
+        let mut order = Vec::new();
+        for of in 0..3 {
+            let (numbers, emptied) = follow_window(&bytes, &recorded, pages as usize, |kind| table(kind) == of);
+            assert!(emptied > 1 || pages == 1 || numbers.is_empty(), "windows are emptied now and then");
+            order.extend(numbers);
+        }
+        order.sort_unstable();
+        assert!(order.windows(2).all(|pair| pair[0].1 < pair[1].1), "in the order of the program");
+        if !apart && !unified {
+            let direct = filtered(&bytes, false, 0, apart, unified).len();
+            assert!(pages == 1 || recorded.rows.len() * 2 < direct, "{} of {direct}", recorded.rows.len());
+        }
+    }
+    request.filter_window = 65;
+    assert!(matches!(lookaside_capture::start(&request), Err(CaptureError::Backend { .. })));
+}
+
+/// Children that are killed keep what they have of the memory that records come in, until there is none left.
+const KILLED: &str = r#"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char pages[100][4096];
+static void touch(void) {
+    for (int round = 0; round < 50; round++)
+        for (int page = 0; page < 100; page++) *(volatile char *)&pages[page][64 * (round % 64)] += 1;
+}
+int main(void) {
+    volatile int *done = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    touch();
+    for (int i = 0; i < 40; i++) {
+        *done = 0;
+        pid_t child = fork();
+        while (child == 0) {
+            touch();
+            ++*done;
+        }
+        while (*done < 5) usleep(1000);
+        kill(child, SIGKILL);
+        waitpid(child, 0, 0);
+    }
+    touch();
+    return 0;
+}
+"#;
+
+#[test]
+fn windows_without_shared_memory_are_smaller_and_no_less_right() {
+    let (_folder, program) = compile(KILLED, &["-O1"]);
+    let mut request = request(command(&program, &[]));
+    request.filter_window = 64;
+    let recorded = record(&request);
+    assert!(recorded.damage.iter().all(|damage| damage.reason.contains("killed?")), "{:?}", recorded.damage);
+    let parent = recorded.rows[0].thread;
+    let own = |process: &u32| *process == parent;
+    // Of the parent nothing is lost.
+    let accesses: u64 = recorded.rows.iter().filter(|row| row.thread == parent).map(|row| 1 + row.repeat).sum();
+    let all = recorded.events.iter().rev().find_map(|(_, process, event)| match event {
+        Event::Totals { loads, stores, fetches, .. } if own(process) => Some(loads + stores + fetches),
+        _ => None,
+    });
+    assert_eq!(Some(accesses), all);
+    let others: Vec<u8> = recorded
+        .events
+        .iter()
+        .filter_map(|(_, process, event)| match event {
+            Event::Leave { kind: Kind::Load | Kind::Store, others, .. } if own(process) => Some(*others),
+            _ => None,
+        })
+        .collect();
+    let (first, last) = others.split_at(others.len() / 2);
+    assert_eq!(first.iter().max(), Some(&63), "64 pages stay but one");
+    assert_eq!(last.iter().rev().take(1000).max(), Some(&31), "32 pages, which a frame of the pipe has room for");
+}
