@@ -65,6 +65,9 @@ struct Visit {
 /// visits themselves to stay in the first-level cache.
 const BATCH: usize = 512;
 
+/// Visits ahead of which what is known of a page is fetched.
+const AHEAD: usize = 8;
+
 /// log2 of the page size that the curve speaks of.
 const PAGE_SHIFT: u32 = 12;
 
@@ -95,8 +98,9 @@ pub struct CurveBuilder {
     last: Option<u32>,
     accesses: u64,
     cold_misses: u64,
-    /// Accesses by stack distance.
-    distances: Vec<u64>,
+    distances: Distances,
+    /// A block's pages, at its data accesses.
+    numbers: Vec<u32>,
 }
 
 impl CurveBuilder {
@@ -130,36 +134,46 @@ impl CurveBuilder {
                 }
             }
         }
-        self.count_repeats(block);
         self.drain();
+        self.end_block(block);
     }
 
     /// Of a block whose pages come into a window: they are out of the order of visits while they are there.
     fn run_windowed(&mut self, block: &Block) {
         self.window.enter_block(block, &mut self.recency);
+        let accesses = || block.addr.iter().zip(&block.kind).enumerate().filter(|(_, (_, kind))| **kind != Kind::Fetch);
+        let mut numbers = std::mem::take(&mut self.numbers);
+        numbers.clear();
+        numbers.extend(accesses().map(|(_, (addr, _))| self.pages.number(addr >> PAGE_SHIFT)));
         let mut events = block.events.iter().peekable();
-        for at in 0..=block.len() {
+        for (visit, (at, _)) in accesses().enumerate() {
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
-                if let Some((addr, others)) = window::leaves(event) {
-                    let page = self.pages.number(addr >> PAGE_SHIFT);
-                    self.window.leave(page, others, &mut self.recency);
-                }
+                self.leave(event);
             }
-            let Some((addr, _)) = block.addr.get(at).zip(block.kind.get(at)).filter(|(_, kind)| **kind != Kind::Fetch)
-            else {
-                continue;
-            };
-            let page = self.pages.number(addr >> PAGE_SHIFT);
-            self.accesses += 1;
-            match self.window.enter(page, &mut self.recency) {
-                Some(distance) => count(&mut self.distances, distance),
+            if let Some(&later) = numbers.get(visit + AHEAD) {
+                self.recency.prefetch(later);
+            }
+            match self.window.enter(numbers[visit], &mut self.recency) {
+                Some(distance) => self.distances.add(distance),
                 None => self.cold_misses += 1,
             }
         }
-        self.count_repeats(block);
+        events.for_each(|(_, event)| self.leave(event));
+        self.accesses += numbers.len() as u64;
+        self.numbers = numbers;
+        self.end_block(block);
     }
 
-    fn count_repeats(&mut self, block: &Block) {
+    fn leave(&mut self, event: &Event) {
+        if let Some((addr, others)) = window::leaves(event) {
+            let page = self.pages.number(addr >> PAGE_SHIFT);
+            self.window.leave(page, others, &mut self.recency);
+        }
+    }
+
+    /// A block is over: counts what is left to count of it.
+    fn end_block(&mut self, block: &Block) {
+        self.distances.count();
         let repeats = block.repeat.iter().zip(&block.kind).filter(|(_, kind)| **kind != Kind::Fetch);
         self.accesses += repeats.map(|(&n, _)| u64::from(n)).sum::<u64>();
         for (_, event) in &block.events {
@@ -172,21 +186,21 @@ impl CurveBuilder {
     /// Misses so far of a fully associative TLB with this many entries: exact at every size from the window's on.
     pub fn fully_associative_misses(&self, entries: u64) -> u64 {
         // The distances of everything but direct repeats, which hit from one entry on.
-        let visits = self.cold_misses + self.distances.iter().sum::<u64>();
+        let visits = self.cold_misses + self.distances.counts.iter().sum::<u64>();
         if entries == 0 {
             return self.accesses;
         }
-        let hits: u64 = self.distances.iter().take(entries.try_into().unwrap_or(usize::MAX)).sum();
+        let hits: u64 = self.distances.counts.iter().take(entries.try_into().unwrap_or(usize::MAX)).sum();
         visits - hits
     }
 
     /// The curve so far.
     pub fn finish(&self) -> MissCurve {
-        let visits = self.cold_misses + self.distances.iter().sum::<u64>();
-        let last = if visits > 0 { self.distances.len().max(self.window.most as usize).max(1) } else { 0 };
+        let visits = self.cold_misses + self.distances.counts.iter().sum::<u64>();
+        let last = if visits > 0 { self.distances.counts.len().max(self.window.most as usize).max(1) } else { 0 };
         let (mut misses, mut done) = (visits, 0);
         let listed = listed_sizes(last as u64).into_iter().map(|size| {
-            misses -= self.distances.iter().take(size as usize).skip(done).sum::<u64>();
+            misses -= self.distances.counts.iter().take(size as usize).skip(done).sum::<u64>();
             done = size as usize;
             (size, misses)
         });
@@ -208,7 +222,7 @@ impl CurveBuilder {
     fn one_set(&self, visits: u64) -> SetCurve {
         let mut misses = visits;
         let by_ways = (0..MAX_WAYS).map(|way| {
-            misses -= self.distances.get(way).copied().unwrap_or(0);
+            misses -= self.distances.counts.get(way).copied().unwrap_or(0);
             misses
         });
         SetCurve { sets: 1, misses_by_ways: by_ways.collect() }
@@ -234,9 +248,12 @@ impl CurveBuilder {
 
     #[inline(always)]
     fn drain_by<const WIDE: bool>(&mut self) {
-        for visit in &self.batch {
+        for (at, visit) in self.batch.iter().enumerate() {
+            if let Some(later) = self.batch.get(at + AHEAD) {
+                self.recency.prefetch(later.page);
+            }
             match self.recency.visit(visit.page) {
-                Some(distance) => count(&mut self.distances, distance),
+                Some(distance) => self.distances.add(distance),
                 None => self.cold_misses += 1,
             }
         }
@@ -245,13 +262,31 @@ impl CurveBuilder {
     }
 }
 
-#[inline(always)]
-fn count(distances: &mut Vec<u64>, distance: u32) {
-    let distance = distance as usize;
-    if distance >= distances.len() {
-        distances.resize(distance + 1, 0);
+/// Accesses by stack distance.
+#[derive(Default)]
+struct Distances {
+    counts: Vec<u64>,
+    /// Not yet counted; nothing between blocks. What is known at the end of a long way through tables is put here, so that the next access need
+    /// not wait until its count, somewhere in a table as long as there are pages, has come.
+    pending: Vec<u32>,
+}
+
+impl Distances {
+    #[inline(always)]
+    fn add(&mut self, distance: u32) {
+        if self.pending.len() == BATCH {
+            self.count();
+        }
+        self.pending.push(distance);
     }
-    distances[distance] += 1;
+
+    fn count(&mut self) {
+        let most = self.pending.iter().max().map_or(0, |&most| most as usize + 1);
+        if most > self.counts.len() {
+            self.counts.resize(most, 0);
+        }
+        self.pending.drain(..).for_each(|distance| self.counts[distance as usize] += 1);
+    }
 }
 
 /// Sizes at which a curve is listed: each up to 64, then 32 an octave (so that 1.5 · 2^k is among them), and the first

@@ -7,6 +7,8 @@
 //! a line, clearing a mark adds to whole vectors, and setting the latest one changes no count at all: a
 //! group's count is set when the timeline reaches it. A full timeline is compacted.
 
+use crate::assoc::prefetch;
+
 /// log2 of the slots of a bit word.
 const WORD_SHIFT: u32 = 6;
 /// log2 of the words of a line of `near`: its counts, of at most 2048 marks, are two bytes each.
@@ -73,6 +75,12 @@ impl Recency {
         };
         self.mark(slot);
         distance
+    }
+
+    /// A visit to this page, or its being taken out, is near.
+    #[inline(always)]
+    pub fn prefetch(&self, page: u32) {
+        prefetch(&self.last, page as usize);
     }
 
     /// Takes a page out; the number of pages visited since its last visit, `None` if it is not in.

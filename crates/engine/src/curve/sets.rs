@@ -15,6 +15,9 @@ pub const MAX_SETS: u32 = 1 << SHIFTS.1;
 /// log2 of the least and of the most sets here; one set is the fully associative case.
 const SHIFTS: (u32, u32) = (1, 12);
 
+/// Numbers of sets that are asked together.
+const TOGETHER: usize = 4;
+
 /// No page.
 const FREE: u32 = u32::MAX;
 
@@ -48,8 +51,8 @@ impl Sets {
     /// `WIDE`: by the functions of `wide`, which must be available.
     #[inline(always)]
     pub fn visit<const WIDE: bool>(&mut self, visits: &mut Vec<Visit>) {
-        for level in &mut self.levels {
-            level.visit::<WIDE>(visits);
+        for levels in self.levels.chunks_mut(TOGETHER) {
+            visit_some::<WIDE>(levels, visits);
         }
     }
 
@@ -70,19 +73,31 @@ impl Sets {
     }
 }
 
+/// Notes visits at some levels; those that are the latest of their set at the last of these leave the list.
+///
+/// One after the other at a level, visits to the same few sets wait for each other; those of another level do not wait.
+#[inline(always)]
+fn visit_some<const WIDE: bool>(levels: &mut [Level], visits: &mut Vec<Visit>) {
+    let mut stay = 0;
+    for i in 0..visits.len() {
+        let visit = visits[i];
+        let mut position = 0;
+        for level in &mut *levels {
+            position = level.visit::<WIDE>(visit);
+        }
+        visits[stay] = visit;
+        stay += usize::from(position > 0);
+    }
+    visits.truncate(stay);
+}
+
 impl Level {
     #[inline(always)]
-    fn visit<const WIDE: bool>(&mut self, visits: &mut Vec<Visit>) {
+    fn visit<const WIDE: bool>(&mut self, visit: Visit) -> usize {
         let mask = self.stacks.len() - 1;
-        let mut stay = 0;
-        for i in 0..visits.len() {
-            let visit = visits[i];
-            let position = self.stacks[visit.index as usize & mask].touch::<WIDE>(visit.page);
-            self.found[position] += 1;
-            visits[stay] = visit;
-            stay += usize::from(position > 0);
-        }
-        visits.truncate(stay);
+        let position = self.stacks[visit.index as usize & mask].touch::<WIDE>(visit.page);
+        self.found[position] += 1;
+        position
     }
 }
 

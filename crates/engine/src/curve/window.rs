@@ -30,7 +30,7 @@ impl Window {
 
     /// A page comes in: the distinct others used since its last use, `None` if it never was used.
     pub(super) fn enter(&mut self, page: u32, recency: &mut Recency) -> Option<u32> {
-        if self.held.contains(&page) {
+        if self.place_of(page).is_some() {
             return Some(0); // loads and stores have windows of their own
         }
         let distance = recency.take(page).map(|distance| distance + self.held.len() as u32);
@@ -40,10 +40,23 @@ impl Window {
 
     /// A page leaves, `others` stay: from here on it is the last used of those that are not in the window.
     pub(super) fn leave(&mut self, page: u32, others: u8, recency: &mut Recency) {
-        self.held.retain(|&held| held != page);
+        if let Some(place) = self.place_of(page) {
+            self.held.remove(place);
+        }
         // What is here and does not stay came from a part of the trace whose end is missing.
         self.shrink(others.into(), recency);
         recency.visit(page);
+    }
+
+    /// Many at a time: a page is sought twice for each time that it is in the window.
+    fn place_of(&self, page: u32) -> Option<usize> {
+        let (groups, rest) = self.held.as_chunks::<16>();
+        // No early end within a group: these are vectors.
+        let has = |group: &&[u32; 16]| group.iter().fold(false, |found, &held| found | (held == page));
+        match groups.iter().position(|group| has(&group)) {
+            Some(group) => groups[group].iter().position(|&held| held == page).map(|at| 16 * group + at),
+            None => rest.iter().position(|&held| held == page).map(|at| 16 * groups.len() + at),
+        }
     }
 
     fn shrink(&mut self, to: usize, recency: &mut Recency) {
