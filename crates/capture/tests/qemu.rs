@@ -26,13 +26,6 @@ impl Seen {
         self.blocks.iter().flat_map(|block| block.events.iter().map(|(_, event)| event))
     }
 
-    /// Kind of the last access to the page of `addr`, in `block` or before.
-    fn kind_at(&self, block: &Block, addr: u64) -> Kind {
-        let blocks = std::iter::once(block).chain(self.blocks.iter().rev());
-        let mut rows = blocks.flat_map(|b| b.addr.iter().zip(&b.kind).rev());
-        *rows.find(|(a, _)| **a >> 12 == addr >> 12).expect("a count for a page that was recorded").1
-    }
-
     /// Repeats count as the kind of the access that they repeat: only sums over a filter table are the program's.
     fn data_and_fetches(&self) -> [u64; 2] {
         [self.counts[0] + self.counts[1], self.counts[2]]
@@ -81,8 +74,7 @@ fn record(request: &Request) -> Seen {
             seen.counts[*kind as usize] += 1 + repeats;
         }
         for (_, event) in &block.events {
-            if let Event::Repeats { addr, count } = *event {
-                let kind = seen.kind_at(&block, addr);
+            if let Event::Repeats { kind, count, .. } = *event {
                 seen.counts[kind as usize] += count;
             }
             if let Event::Totals { loads, stores, fetches, instructions } = *event {
@@ -209,7 +201,7 @@ fn rows(seen: &Seen, unit: u32) -> Vec<(Kind, u64, u64)> {
         let mut events = block.events.iter().peekable();
         for i in 0..=block.len() {
             while let Some((_, event)) = events.next_if(|(at, _)| *at as usize == i) {
-                if let Event::Repeats { addr, count } = event {
+                if let Event::Repeats { addr, count, .. } = event {
                     rows.iter_mut().rev().find(|row| row.1 >> unit == addr >> unit).unwrap().2 += count;
                 }
             }

@@ -243,7 +243,7 @@ fn info(setup: &Setup) -> TraceInfo {
 }
 
 /// Reads all; events other than `Repeats` by the number of rows before them; repeats by row, those of events credited to
-/// the last row of that unit and process.
+/// the last row of that unit, kind and process.
 fn read(bytes: &[u8], setup: &Setup) -> (Vec<Row>, Vec<(usize, Event)>, Vec<Damage>) {
     let mut source = WireReader::new(bytes, info(setup), setup.unified);
     let (mut rows, mut events, mut block) = (Vec::<Row>::new(), vec![], Block::default());
@@ -261,12 +261,12 @@ fn read(bytes: &[u8], setup: &Setup) -> (Vec<Row>, Vec<(usize, Event)>, Vec<Dama
         for (at, event) in &block.events {
             let before = first + *at as usize;
             match event {
-                Event::Repeats { addr, count } => {
+                Event::Repeats { addr, kind, count } => {
                     let unit = if setup.granularity == Granularity::Line { 6 } else { 12 };
                     let row = rows[..before]
                         .iter_mut()
                         .rev()
-                        .find(|row| row.0 == block.process && row.3 >> unit == addr >> unit)
+                        .find(|row| row.0 == block.process && row.2 == *kind && row.3 >> unit == addr >> unit)
                         .expect("repeats belong to a row before them");
                     row.6 += count;
                 }
@@ -384,8 +384,10 @@ fn counts_beyond_sixteen_bits_are_kept() {
 
 #[test]
 fn repeats_of_an_earlier_block_come_as_an_event() {
-    let mut steps = vec![load(0x5000), load(0x5008), Step::Switch(2, 2), load(0x9000), Step::Switch(1, 1)];
-    steps.splice(1..1, (0..70_000).map(|i| Step::Access(Access { kind: 1, addr: (100 + i) * 4096, size: 1, ip: 1 })));
+    let fetch = |addr| Step::Access(Access { kind: 2, addr, size: 4, ip: addr });
+    let mut steps = vec![load(0x5000), fetch(0x7000), load(0x5008), fetch(0x7004), fetch(0x7008)];
+    steps.extend([Step::Switch(2, 2), load(0x9000), Step::Switch(1, 1)]);
+    steps.splice(2..2, (0..70_000).map(|i| Step::Access(Access { kind: 1, addr: (100 + i) * 4096, size: 1, ip: 1 })));
     let setup = Setup { stores_apart: true, ..page_setup() };
     let (bytes, expected) = Recorder::new(setup.clone()).run(&steps);
     let (rows, ..) = read(&bytes, &setup);
@@ -395,7 +397,13 @@ fn repeats_of_an_earlier_block_come_as_an_event() {
     while source.next_block(&mut block).unwrap() {
         late.extend(block.events.drain(..).map(|(_, event)| event));
     }
-    assert_eq!(late, [Event::Repeats { addr: 0x5000, count: 1 }]);
+    late.sort_by_key(|event| matches!(event, Event::Repeats { kind: Kind::Fetch, .. }));
+    let [data, code] = [(0x5000, Kind::Load, 1), (0x7000, Kind::Fetch, 2)].map(|(addr, kind, count)| Event::Repeats {
+        addr,
+        kind,
+        count,
+    });
+    assert_eq!(late, [data, code]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl Engine {
                     self.rows.free(&mut self.spaces[space], translated(format, addr));
                 }
             }
-            Event::Repeats { addr, count } => self.repeats(space, thread, addr, count),
+            Event::Repeats { addr, kind, count } => self.repeats(space, thread, addr, kind as usize, count),
             Event::Totals { .. } => self.spaces[space].set_totals(event),
             // They go with the accesses around them.
             Event::Leave { .. } => {}
@@ -220,17 +220,16 @@ impl Engine {
         }
     }
 
-    fn repeats(&mut self, space: usize, thread: usize, addr: u64, count: u64) {
-        const LOAD: usize = lookaside_trace::Kind::Load as usize;
+    fn repeats(&mut self, space: usize, thread: usize, addr: u64, kind: usize, count: u64) {
         if count == 0 {
             return;
         }
         let va = translated(self.plan.format, addr);
         let owner = if is_global(self.plan.format, addr) { crate::engine::KERNEL } else { space };
         let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
-        let first = self.plan.routes[LOAD][class].levels.first().map(|level| (level.arrays[0], false));
-        self.count_repeats(LOAD, class, count, first);
-        self.spaces[space].accesses[LOAD] += count;
+        let first = self.plan.routes[kind][class].levels.first().map(|level| (level.arrays[0], false));
+        self.count_repeats(kind, class, count, first);
+        self.spaces[space].accesses[kind] += count;
         self.threads[thread].accesses += count;
         self.spaces[owner].pages.count(va, class);
         if self.setup.detail == Detail::Rows {

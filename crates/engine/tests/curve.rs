@@ -213,7 +213,8 @@ fn uniform_random_hits_in_proportion() {
 fn repeats_that_come_as_events_hit() {
     let mut block = Block::default();
     block.push(Kind::Load, 0x1000);
-    block.push_event(Event::Repeats { addr: 0x1000, count: 9 });
+    block.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Store, count: 9 });
+    block.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Fetch, count: 5 });
     let mut builder = CurveBuilder::new();
     builder.run(&block);
     let curve = builder.finish();

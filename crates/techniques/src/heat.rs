@@ -75,7 +75,7 @@ impl HeatBuilder {
     }
 
     fn repeats(&mut self, process: u32, event: &Event) {
-        if let Event::Repeats { addr, count: count @ 1.. } = *event {
+        if let Event::Repeats { addr, count: count @ 1.., .. } = *event {
             self.count(process, addr, count);
         }
     }

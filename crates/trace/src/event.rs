@@ -157,6 +157,9 @@ pub enum Event {
     Repeats {
         /// Any address in the page.
         addr: u64,
+        /// `Load`, `Store` or `Fetch`: as which they count.
+        #[serde(default = "load", skip_serializing_if = "is_load")]
+        kind: crate::Kind,
         /// How many.
         count: u64,
     },
@@ -185,4 +188,13 @@ pub enum Event {
         /// Instructions executed, recorded as fetches or not.
         instructions: u64,
     },
+}
+
+/// What text says nothing of.
+fn load() -> crate::Kind {
+    crate::Kind::Load
+}
+
+fn is_load(kind: &crate::Kind) -> bool {
+    *kind == load()
 }

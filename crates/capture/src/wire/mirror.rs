@@ -45,13 +45,17 @@ impl Record {
     }
 }
 
-/// One slot: the page that was recorded last, and its row if it is in the block of number `block`.
-#[derive(Clone, Copy, Default)]
+/// One slot: the page that was recorded last, by what kind of access, and its row if it is in the block of number `block`.
+#[derive(Clone, Copy)]
 pub(super) struct Slot {
     pub(super) addr: u64,
     pub(super) row: u32,
+    pub(super) kind: Kind,
     pub(super) block: u64,
 }
+
+/// Blocks count from 1.
+const NO_SLOT: Slot = Slot { addr: 0, row: 0, kind: Kind::Load, block: 0 };
 
 #[derive(Default)]
 struct Process {
@@ -134,7 +138,7 @@ impl Mirror {
         if self.filtered {
             let process = self.processes.entry(process).or_default();
             slots = std::mem::take(&mut process.slots);
-            slots.resize(TABLES << self.log2_classes, Slot::default());
+            slots.resize(TABLES << self.log2_classes, NO_SLOT);
         }
         let mut fault = None;
         let mut rest = payload;
@@ -168,7 +172,7 @@ impl Mirror {
             let count = record.w1 >> 48;
             // Without asking whether there is a count: that branch can't be foretold, the one on the block can.
             self.credit(slots[index], count, row, block);
-            slots[index] = Slot { addr, row: row as u32, block: self.block };
+            slots[index] = Slot { addr, row: row as u32, kind: record.kind(), block: self.block };
         }
     }
 
@@ -196,7 +200,7 @@ impl Mirror {
         }
         let row = block.len();
         if !self.filtered {
-            block.events.push((row as u32, Event::Repeats { addr, count }));
+            block.events.push((row as u32, Event::Repeats { addr, kind: Kind::Load, count }));
             return None;
         }
         // The size field says the table; where it doesn't fit (another recorder), any table that has the page.
@@ -212,7 +216,8 @@ impl Mirror {
                 None
             }
             None => {
-                block.events.push((row as u32, Event::Repeats { addr, count }));
+                let kind = if named == self.table[Kind::Fetch as usize] { Kind::Fetch } else { Kind::Load };
+                block.events.push((row as u32, Event::Repeats { addr, kind, count }));
                 Some("a count of accesses left out on a page that was not recorded".into())
             }
         }
@@ -230,7 +235,8 @@ impl Mirror {
             }
         }
         if count != 0 {
-            block.events.push((row as u32, Event::Repeats { addr: slot.addr & self.addr_mask, count }));
+            let (addr, kind) = (slot.addr & self.addr_mask, slot.kind);
+            block.events.push((row as u32, Event::Repeats { addr, kind, count }));
         }
     }
 

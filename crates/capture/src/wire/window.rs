@@ -56,10 +56,10 @@ impl Mirror {
         }
         let (page, of) = held[table << OTHERS_SHIFT | (within & PLACE) as usize];
         if page == addr >> PAGE_LOG2 {
-            self.credit(Slot { addr, row: of, block: self.block }, record.w1, row, block);
+            self.credit(Slot { addr, row: of, kind, block: self.block }, record.w1, row, block);
             None
         } else {
-            block.events.push((row as u32, Event::Repeats { addr, count: record.w1 }));
+            block.events.push((row as u32, Event::Repeats { addr, kind, count: record.w1 }));
             Some("a count of accesses left out on a page that was not recorded".into())
         }
     }

@@ -126,7 +126,7 @@ fn collect(mut recording: Recording, enough: impl Fn(usize) -> bool) -> Recorded
         }
         for (at, event) in block.events.drain(..) {
             match event {
-                Event::Repeats { addr, count } => late.push((addr, count)),
+                Event::Repeats { addr, count, .. } => late.push((addr, count)),
                 event => events.push((first + at as usize, block.process, event)),
             }
         }

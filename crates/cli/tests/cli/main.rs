@@ -3,3 +3,4 @@
 mod analyze;
 mod bad_input;
 mod common;
+mod granularity;

@@ -177,7 +177,7 @@ impl CurveBuilder {
         let repeats = block.repeat.iter().zip(&block.kind).filter(|(_, kind)| **kind != Kind::Fetch);
         self.accesses += repeats.map(|(&n, _)| u64::from(n)).sum::<u64>();
         for (_, event) in &block.events {
-            if let Event::Repeats { count, .. } = event {
+            if let Event::Repeats { kind: Kind::Load | Kind::Store, count, .. } = event {
                 self.accesses += count;
             }
         }

@@ -71,7 +71,7 @@ impl Twin {
             }
             // The twin sees every access: `a_window_changes_nothing` holds the two together.
             Event::Leave { .. } => {}
-            Event::Repeats { addr, count } => self.repeats(block, *addr, *count),
+            Event::Repeats { addr, kind, count } => self.repeats(block, *addr, *kind, *count),
             Event::Totals { loads, stores, instructions, .. } => {
                 self.totals.insert(process, [*loads, *stores, *instructions]);
             }

@@ -360,7 +360,7 @@ fn op(who: u8, what: u16, a: u16, b: u16, among: u16) -> Op {
             Event::Alloc { addr, len: if b & 1 == 0 { len } else { 0x1_0000 + small * 0x400 }, site: u32::from(b & 3) }
         }
         19 => Event::Free { addr },
-        20 => Event::Repeats { addr, count: small & 7 },
+        20 => Event::Repeats { addr, kind, count: small & 7 },
         21 if b & 7 == 0 => Event::Totals { loads: small, stores: small + 1, fetches: 0, instructions: 7 },
         21 if b & 7 == 1 => Event::Marker { text: "m".into() },
         21 if b & 7 == 2 => Event::ThreadStart { thread: 1 },

@@ -179,7 +179,7 @@ impl Twin {
     }
 
     /// `Event::Repeats`.
-    pub fn repeats(&mut self, block: &Block, addr: u64, count: u64) {
+    pub fn repeats(&mut self, block: &Block, addr: u64, kind: Kind, count: u64) {
         if count == 0 {
             return;
         }
@@ -192,13 +192,14 @@ impl Twin {
             Some(Mark::Row(region)) => *region,
             _ => owner.mapping_at(va).map(|m| m.region),
         };
-        let r = Request { hardware_thread: 0, process: block.process, global, kind: Serves::Load, va, leaf };
+        let r = Request { hardware_thread: 0, process: block.process, global, kind: serves(kind), va, leaf };
+        let side = &mut self.sides[usize::from(kind == Kind::Fetch)];
         if let Some(first) = self.hardware.levels(&r).first() {
             let (tlb, size) = first[0];
-            self.sides[0].counts.tlb_hit_units += self.hardware.count_repeats(tlb, size, false, count);
+            side.counts.tlb_hit_units += self.hardware.count_repeats(tlb, size, false, count);
         }
-        self.kinds.entry(block.process).or_default()[Kind::Load as usize] += count;
-        self.sides[0].accesses += count;
+        self.kinds.entry(block.process).or_default()[kind as usize] += count;
+        side.accesses += count;
         self.rows.count_accesses((r.space(), page.start, leaf, region), (block.process, block.thread), count);
         let live = if global { None } else { owner.live_at(va) };
         if let Some(live) = live.filter(|live| inside(&page, &live.range)) {

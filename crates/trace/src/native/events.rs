@@ -32,7 +32,9 @@ mod tag {
     pub(super) const REPEATS: u8 = 17;
     pub(super) const TOTALS: u8 = 18;
     pub(super) const LEAVE: u8 = 19;
-    pub(super) const COUNT: usize = 20;
+    /// Of other accesses than loads.
+    pub(super) const REPEATS_OF: u8 = 21;
+    pub(super) const COUNT: usize = 22;
 }
 
 /// Takes events and packs them.
@@ -176,9 +178,15 @@ impl EventEncoder {
                 self.head(pos, tag::FREE);
                 self.addr(tag::FREE, *addr);
             }
-            Event::Repeats { addr, count } => {
+            Event::Repeats { addr, kind: Kind::Load, count } => {
                 self.head(pos, tag::REPEATS);
                 self.addr(tag::REPEATS, *addr);
+                self.number(*count);
+            }
+            Event::Repeats { addr, kind, count } => {
+                self.head(pos, tag::REPEATS_OF);
+                self.addr(tag::REPEATS_OF, *addr);
+                self.number(*kind as u64);
                 self.number(*count);
             }
             Event::Leave { addr, kind, others, lines } => {
@@ -326,7 +334,16 @@ impl EventDecoder<'_> {
                 Event::Alloc { addr: self.addr(tag)?, len: self.numbers.varint()?, site: self.numbers.u32()? }
             }
             tag::FREE => Event::Free { addr: self.addr(tag)? },
-            tag::REPEATS => Event::Repeats { addr: self.addr(tag)?, count: self.numbers.varint()? },
+            tag::REPEATS => Event::Repeats { addr: self.addr(tag)?, kind: Kind::Load, count: self.numbers.varint()? },
+            tag::REPEATS_OF => {
+                let addr = self.addr(tag)?;
+                let kind = match self.numbers.varint()? {
+                    1 => Kind::Store,
+                    2 => Kind::Fetch,
+                    _ => return Err("repeats of no kind of access"),
+                };
+                Event::Repeats { addr, kind, count: self.numbers.varint()? }
+            }
             tag::LEAVE => {
                 let addr = self.addr(tag)?;
                 let kind = match self.numbers.varint()? {

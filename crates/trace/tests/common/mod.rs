@@ -103,7 +103,7 @@ pub fn event() -> impl Strategy<Value = Event> {
         (any::<u32>(), vec(addr(), 0..16)).prop_map(|(id, frames)| Event::Site { id, frames }),
         (addr(), any::<u64>(), any::<u32>()).prop_map(|(addr, len, site)| Event::Alloc { addr, len, site }),
         addr().prop_map(|addr| Event::Free { addr }),
-        (addr(), any::<u64>()).prop_map(|(addr, count)| Event::Repeats { addr, count }),
+        (addr(), kind(), any::<u64>()).prop_map(|(addr, kind, count)| Event::Repeats { addr, kind, count }),
         (addr(), kind(), any::<u8>(), any::<u64>()).prop_map(|(addr, kind, others, lines)| Event::Leave {
             addr,
             kind,
