@@ -17,22 +17,22 @@ const MOST_BANDS: usize = 4096;
 const MOST_ROWS: usize = 72;
 
 /// Bands found lately, by the low bits of their number: a lookup in the map costs more than the count.
-const MEMO: usize = 256;
+const MEMO: usize = MOST_BANDS;
 
 /// Counts accesses while blocks go by.
 pub struct HeatBuilder {
-    /// Place in `accesses` by (process, first page of the band).
-    bands: BTreeMap<(u32, u64), usize>,
-    /// Accesses to each band by column.
-    accesses: Vec<Vec<u64>>,
-    /// (process, band number, place).
-    memo: Vec<(u32, u64, usize)>,
+    /// Place in a column by (process, first page of the band).
+    bands: BTreeMap<(u32, u64), u32>,
+    /// Accesses by column and, within, by place: those of now lie close together. Places that are missing at a column's end
+    /// have none.
+    columns: Vec<Vec<u64>>,
+    /// (process, place, band number).
+    memo: Vec<(u32, u32, u64)>,
     /// log2 of the pages in a band.
     band_shift: u32,
     /// Accesses in a column.
     per_column: u64,
-    /// Column being filled, and accesses in it.
-    column: usize,
+    /// Accesses in the last column.
     in_column: u64,
 }
 
@@ -40,18 +40,17 @@ impl Default for HeatBuilder {
     fn default() -> Self {
         Self {
             bands: BTreeMap::new(),
-            accesses: Vec::new(),
+            columns: vec![Vec::new()],
             memo: vec![NOTHING; MEMO],
             band_shift: 0,
             per_column: 4096,
-            column: 0,
             in_column: 0,
         }
     }
 }
 
 /// No band: addresses have at most 64 bits, so no band has this number.
-const NOTHING: (u32, u64, usize) = (0, u64::MAX, 0);
+const NOTHING: (u32, u32, u64) = (0, 0, u64::MAX);
 
 impl HeatBuilder {
     /// Counts the accesses of a block; repeats that the recorder left out count where the access is that they repeat.
@@ -85,13 +84,13 @@ impl HeatBuilder {
         while self.bands.len() > MOST_ROWS && self.band_shift < 52 {
             self.widen();
         }
-        let columns = self.column + usize::from(self.in_column > 0);
+        let columns = &self.columns[..self.columns.len() - usize::from(self.in_column == 0)];
         let rows = self
             .bands
             .iter()
             .map(|(&(process, page), &place)| {
-                let mut accesses = self.accesses[place].clone();
-                accesses.resize(columns.max(accesses.len()), 0);
+                let at = |column: &Vec<u64>| column.get(place as usize).copied().unwrap_or(0);
+                let accesses = columns.iter().map(at).collect();
                 let start = page << PAGE_SHIFT;
                 let end = start.saturating_add(1 << (self.band_shift + PAGE_SHIFT));
                 HeatRow { process, start, end, name: name(process, start), accesses }
@@ -106,13 +105,13 @@ impl HeatBuilder {
 
     /// Counts accesses to a band, in the column of now; time goes on by them.
     fn count(&mut self, process: u32, addr: u64, count: u64) {
-        let column = self.column;
-        let place = self.place(process, self.band_of(addr));
-        let counts = &mut self.accesses[place];
-        if counts.len() <= column {
-            counts.resize(column + 1, 0);
+        let place = self.place(process, self.band_of(addr)) as usize;
+        if let Some(column) = self.columns.last_mut() {
+            if column.len() <= place {
+                column.resize(place + 1, 0);
+            }
+            column[place] = column[place].saturating_add(count);
         }
-        counts[column] = counts[column].saturating_add(count);
         while self.bands.len() > MOST_BANDS && self.band_shift < 52 {
             self.widen();
         }
@@ -123,18 +122,15 @@ impl HeatBuilder {
         }
     }
 
-    fn place(&mut self, process: u32, band: u64) -> usize {
+    fn place(&mut self, process: u32, band: u64) -> u32 {
         let slot = band as usize % MEMO;
         let memo = self.memo[slot];
-        if (memo.0, memo.1) == (process, band) {
-            return memo.2;
+        if (memo.0, memo.2) == (process, band) {
+            return memo.1;
         }
-        let next = self.accesses.len();
+        let next = self.bands.len() as u32;
         let place = *self.bands.entry((process, band << self.band_shift)).or_insert(next);
-        if place == next {
-            self.accesses.push(Vec::new());
-        }
-        self.memo[slot] = (process, band, place);
+        self.memo[slot] = (process, place, band);
         place
     }
 
@@ -142,34 +138,40 @@ impl HeatBuilder {
     fn widen(&mut self) {
         self.band_shift += 1;
         self.memo.fill(NOTHING);
-        let mut accesses: Vec<Vec<u64>> = Vec::new();
         let mut bands = BTreeMap::new();
+        let mut moved = vec![0; self.bands.len()];
         for ((process, page), old) in std::mem::take(&mut self.bands) {
-            let counts = std::mem::take(&mut self.accesses[old]);
-            let place = *bands.entry((process, page >> self.band_shift << self.band_shift)).or_insert(accesses.len());
-            if place == accesses.len() {
-                accesses.push(counts);
-                continue;
-            }
-            let into = &mut accesses[place];
-            into.resize(into.len().max(counts.len()), 0);
-            for (sum, n) in into.iter_mut().zip(counts) {
-                *sum += n;
-            }
+            let next = bands.len() as u32;
+            moved[old as usize] = *bands.entry((process, page >> self.band_shift << self.band_shift)).or_insert(next);
         }
-        (self.bands, self.accesses) = (bands, accesses);
+        for column in &mut self.columns {
+            let mut merged = vec![0u64; bands.len()];
+            for (&count, &place) in column.iter().zip(&moved) {
+                merged[place as usize] = merged[place as usize].saturating_add(count);
+            }
+            *column = merged;
+        }
+        self.bands = bands;
     }
 
     fn next_column(&mut self) {
-        self.column += 1;
-        if self.column == MOST_COLUMNS {
-            for counts in &mut self.accesses {
-                *counts = counts.chunks(2).map(|pair| pair.iter().sum()).collect();
-            }
-            self.column /= 2;
+        if self.columns.len() == MOST_COLUMNS {
+            self.columns = self.columns.chunks(2).map(sum).collect();
             self.per_column = self.per_column.saturating_mul(2);
         }
+        self.columns.push(Vec::new());
     }
+}
+
+/// Columns as one.
+fn sum(columns: &[Vec<u64>]) -> Vec<u64> {
+    let mut sums = vec![0u64; columns.iter().map(Vec::len).max().unwrap_or(0)];
+    for column in columns {
+        for (sum, count) in sums.iter_mut().zip(column) {
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    sums
 }
 
 const PAGE_SHIFT: u32 = 12;
