@@ -21,6 +21,7 @@ mod happen;
 mod ids;
 mod ladder;
 mod lanes;
+mod levels;
 mod lru;
 mod order;
 pub mod os;

@@ -1,12 +1,14 @@
 //! The QEMU backend on programs built here: counts known by hand, the filter against a naive one, events, ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod libc_programs;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lookaside_capture::{start, Backend, CaptureError, ChildEnd, Request, Target};
-use lookaside_trace::{Block, Event, Granularity, Kind, MapSource};
+use lookaside_trace::{Block, Event, Granularity, Kind};
 
 /// Everything that a recording gave.
 #[derive(Debug, Default)]
@@ -257,116 +259,16 @@ fn the_filter_leaves_out_what_a_naive_one_does() {
     }
 }
 
-/// The events of one process that a map consists of.
-fn check_map_events(compiler: &str, folder: &Path) {
-    let many = build(folder, compiler, "many.c", STATIC);
-    let seen = record(&request(&many, "heap"));
-    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
-    assert_eq!(seen.data_and_fetches(), seen.said());
-    let maps: Vec<&MapSource> =
-        seen.events().filter_map(|e| if let Event::Map { source, .. } = e { Some(source) } else { None }).collect();
-    let path = many.to_string_lossy();
-    assert!(maps.iter().any(|m| matches!(m, MapSource::File { path: p, offset: 0 } if *p == path)), "{maps:?}");
-    assert_eq!(maps.iter().filter(|m| ***m == MapSource::Stack).count(), 1, "{maps:?}");
-    assert!(maps.contains(&&MapSource::Anonymous));
-    assert!(seen.events().any(|e| matches!(e, Event::Brk { start, end } if end > start)));
-    assert!(seen.events().any(|e| matches!(e, Event::Remap { new_len, .. } if *new_len > 2 << 20)));
-
-    // Each access lies in a mapping: nothing of the program's memory is without a name.
-    let mut known: Vec<(u64, u64)> = Vec::new();
-    for block in &seen.blocks {
-        for (_, event) in &block.events {
-            match *event {
-                Event::Map { addr, len, .. } => known.push((addr, addr + len)),
-                Event::Brk { start, end } => known.push((start, (end + 4095) & !4095)),
-                Event::Remap { new_addr, new_len, .. } => known.push((new_addr, new_addr + new_len)),
-                _ => {}
-            }
-        }
-        for &addr in &block.addr {
-            assert!(known.iter().any(|&(start, end)| (start..end).contains(&addr)), "{addr:#x} is in no mapping");
-        }
-    }
-
-    let seen = record(&request(&many, "maps"));
-    let len = 1 << 20;
-    let Some(at) = seen.events().find_map(|e| match e {
-        Event::Map { addr, len: 0x10_0000, source: MapSource::Anonymous, .. } => Some(*addr),
-        _ => None,
-    }) else {
-        panic!("no mapping of 1 MiB: {:?}", seen.events().collect::<Vec<_>>());
-    };
-    let wanted = |event: &Event| match *event {
-        Event::Protect { addr, len: 4096, prot: 1 } => addr == at,
-        Event::Advise { addr, len: l, advice: 4 } => (addr, l) == (at, len),
-        Event::Remap { old_addr, old_len, new_len, .. } => (old_addr, old_len, new_len) == (at, len, 2 * len),
-        Event::Unmap { len: l, .. } => l == 2 * len,
-        _ => false,
-    };
-    assert_eq!(seen.events().filter(|e| wanted(e)).count(), 4, "{:?}", seen.events().collect::<Vec<_>>());
-}
-
-fn check_ends(program: &Path) {
-    for (argument, end, code) in [
-        ("", ChildEnd::Code(7), 7),
-        ("abort", ChildEnd::Signal(6), 134),
-        ("segv", ChildEnd::Signal(11), 139),
-        ("term", ChildEnd::Signal(15), 143),
-    ] {
-        let seen = record(&request(program, argument));
-        assert_eq!((seen.end, seen.damage), (Some(end), 0), "{argument:?}");
-        assert_eq!(seen.data_and_fetches(), seen.said(), "{argument:?}");
-        assert!(seen.events().any(|e| *e == Event::ProcessExit { code }), "{argument:?}");
-    }
-    // It is another program's from there on, natively; its code is passed on.
-    let seen = record(&request(program, "exec"));
-    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(5)), 0));
-    assert_eq!(seen.data_and_fetches(), seen.said());
-    // A program that closes all that it sees open doesn't close the recording.
-    let seen = record(&request(program, "close"));
-    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
-    assert_eq!(seen.data_and_fetches(), seen.said());
-}
-
-fn check_threads_and_forks(program: &Path) {
-    let seen = record(&request(program, "threads"));
-    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
-    // No access is lost between threads, and none counted twice.
-    assert_eq!(seen.data_and_fetches(), seen.said());
-    assert_eq!(seen.total()[2], seen.total()[3]);
-    let threads: BTreeSet<u32> = seen.blocks.iter().map(|block| block.thread).collect();
-    assert_eq!(threads.len(), 5);
-    for ended in [false, true] {
-        let events = seen.events().filter(|e| match e {
-            Event::ThreadStart { .. } => !ended,
-            Event::ThreadExit { .. } => ended,
-            _ => false,
-        });
-        assert_eq!(events.count(), 4);
-    }
-
-    let seen = record(&request(program, "fork"));
-    assert_eq!((seen.end, seen.damage), (Some(ChildEnd::Code(7)), 0));
-    let Some(Event::Fork { parent, child }) = seen.events().find(|e| matches!(e, Event::Fork { .. })).cloned() else {
-        panic!("no fork: {:?}", seen.events().collect::<Vec<_>>());
-    };
-    assert_eq!(seen.totals.keys().copied().collect::<BTreeSet<_>>(), BTreeSet::from([parent, child]));
-    assert_eq!(seen.data_and_fetches(), seen.said());
-    let codes: Vec<i32> =
-        seen.events().filter_map(|e| if let Event::ProcessExit { code } = e { Some(*code) } else { None }).collect();
-    assert_eq!(codes, [3, 7]);
-}
-
 #[test]
 fn native_programs() {
     if !ready(std::env::consts::ARCH, "gcc") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    check_map_events("gcc", folder.path());
+    libc_programs::check_map_events("gcc", folder.path());
     let many = folder.path().join("many");
-    check_ends(&many);
-    check_threads_and_forks(&many);
+    libc_programs::check_ends(&many);
+    libc_programs::check_threads_and_forks(&many);
 }
 
 #[test]
@@ -375,10 +277,10 @@ fn arm_programs() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    check_map_events("arm-linux-gnueabihf-gcc", folder.path());
+    libc_programs::check_map_events("arm-linux-gnueabihf-gcc", folder.path());
     let many = folder.path().join("many");
-    check_ends(&many);
-    check_threads_and_forks(&many);
+    libc_programs::check_ends(&many);
+    libc_programs::check_threads_and_forks(&many);
     // Without being asked, by what the program is.
     let by_itself = start(&Request { backend: None, ..request(&many, "") }).unwrap();
     assert_eq!(by_itself.backend, Backend::Qemu);
