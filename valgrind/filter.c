@@ -214,7 +214,8 @@ static void filter_plain(void)
 void lk_filter(void)
 {
 	static UInt fillings;
-	Bool plain = lk_opt.granularity != LK_BYTE && !lk_opt.classes &&
+	Bool plain = lk_opt.granularity != LK_BYTE &&
+		     (lk_opt.window || !lk_opt.classes) &&
 		     lk_opt.table[LK_LOAD] == lk_opt.table[LK_STORE] &&
 		     lk_opt.table[LK_LOAD] != lk_opt.table[LK_FETCH] &&
 		     !lk_some_not_taken;

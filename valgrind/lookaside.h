@@ -29,7 +29,8 @@ enum lk_granularity { LK_BYTE, LK_LINE, LK_PAGE };
 struct lk_options {
 	enum lk_granularity granularity;
 	Int classes; /* log2 */
-	Int window;  /* pages; 0: none, classes count */
+	Int window;  /* pages; 0: none, the last of each class counts */
+	Int class_pages; /* of one class in a window */
 	Int table[LK_TABLES];
 	Bool fetches;
 	/* The pipe; the memory that we share with its reader. */
@@ -60,8 +61,12 @@ struct lk_record {
 #define LK_KIND_SHIFT 48
 #define LK_SIZE_SHIFT 56
 #define LK_PREV_SHIFT 48
-/* In the size field of a record of kind LK_REPEATS: a page leaves. */
+/*
+ * In the size field of a record of kind LK_REPEATS: a page leaves; it was used
+ * after all others of its class that are known of.
+ */
 #define LK_LEAVES 0x80
+#define LK_TOUCHED 0x40
 /* Of one with a page's address: above the page's place, the pages that stay. */
 #define LK_OTHERS_SHIFT 6
 

@@ -10,6 +10,7 @@
 
 struct lk_options lk_opt = {
 	.granularity = LK_PAGE,
+	.class_pages = LK_MOST_WINDOW,
 	.table = { 0, 0, 2 },
 	.fetches = True,
 	.fd = -1,
@@ -37,6 +38,9 @@ static Bool process_option(const HChar *arg)
 		;
 	else if VG_BINT_CLO (arg, "--window", lk_opt.window, 0, LK_MOST_WINDOW)
 		;
+	else if VG_BINT_CLO (arg, "--class-pages", lk_opt.class_pages, 1,
+			     LK_MOST_WINDOW)
+		;
 	else if VG_BOOL_CLO (arg, "--stores-apart", stores_apart)
 		;
 	else if VG_BOOL_CLO (arg, "--unified", unified)
@@ -60,8 +64,9 @@ static void print_usage(void)
 {
 	VG_(printf)(
 "    --granularity=byte|line|page  leave out repeats of a line or page [page]\n"
-"    --classes=N                   filter slots a table, log2 [0]\n"
+"    --classes=N                   classes of pages, log2 [0]\n"
 "    --window=N                    leave out repeats of the last N pages [0]\n"
+"    --class-pages=N               of these at most so many of a class [64]\n"
 "    --stores-apart=yes|no         stores have a table of their own [no]\n"
 "    --unified=yes|no              one table for all accesses [no]\n"
 "    --fetches=yes|no              record instruction fetches [yes]\n"

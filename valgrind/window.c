@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The filter where the model's first level is fully associative: all repeats
- * of the pages used last are left out. A page comes into its table's window
- * with the access that is recorded, and leaves it as the one whose last access
- * lies furthest back. Windows are empty at the end of each frame, so that
- * frames of several processes can be mixed.
+ * The filter where the model's first level keeps the pages used last: all
+ * repeats of these are left out. A page comes into its table's window with
+ * the access that is recorded, and leaves it as the one whose last access lies
+ * furthest back. Windows are empty at the end of each frame, so that frames of
+ * several processes can be mixed.
+ *
+ * Where the first level has sets, only some pages of each class may be there.
+ * Before one more comes into a class the model is told in which order the
+ * others of it were last used.
  */
 
 #include "log.h"
@@ -24,6 +28,11 @@ struct window {
 	ULong lines[LK_MOST_WINDOW]; /* touched, a bit each */
 	ULong own[LK_MOST_WINDOW];   /* the recorded access's bit */
 	UInt n;
+	ULong taken;                      /* places, a bit each */
+	ULong of_class[1 << LK_MAX_CLASSES]; /* taken ones of its pages */
+	ULong used; /* since the model last heard of the page */
+	/* The last one of the class that the model heard of. */
+	UChar newest[1 << LK_MAX_CLASSES];
 	UChar hint[HINTS];
 };
 
@@ -32,11 +41,12 @@ static ULong now;
 
 /*
  * Records that a frame has room for before a page comes in: to bring it in,
- * and to empty the windows. A leave may need a count of its own.
+ * others of its class being touched before, and to empty the windows. A leave
+ * may need a count of its own.
  */
 static inline UInt room_for(UInt window)
 {
-	return 3 + LK_TABLES * window * 2;
+	return 3 + window + LK_TABLES * window * 2;
 }
 
 static inline UInt hint_of(ULong page)
@@ -49,23 +59,49 @@ static inline ULong page_of(ULong addr)
 	return addr >> LK_PAGE_SHIFT;
 }
 
-static UInt oldest(const struct window *w)
+static inline UInt class_of(ULong page)
 {
-	UInt found = 0;
-	UInt i;
+	return page & ((1U << lk_opt.classes) - 1);
+}
 
-	for (i = 1; i < w->n; i++)
+/* Of some places, not none: the page whose last access lies furthest back. */
+static UInt oldest(const struct window *w, ULong places)
+{
+	UInt found = __builtin_ctzll(places);
+
+	while (places &= places - 1) {
+		UInt i = __builtin_ctzll(places);
+
 		if (w->last[i] < w->last[found])
 			found = i;
+	}
 	return found;
 }
 
-/* The page of this place leaves; `others` stay. */
-static void put_leave(const struct window *w, UInt i, UInt others)
+/* Is there something to tell of the page's place in the order of its class? */
+static Bool is_to_touch(struct window *w, UInt i)
+{
+	UInt class = class_of(w->page[i]);
+	Bool is_used = w->used >> i & 1;
+
+	w->used &= ~(1ULL << i);
+	if (!lk_opt.classes || !is_used || w->newest[class] == i)
+		return False;
+	w->newest[class] = i;
+	return True;
+}
+
+/* The page of this place leaves. */
+static void put_leave(struct window *w, UInt i)
 {
 	ULong table = w - windows;
 	ULong addr = w->page[i] << LK_PAGE_SHIFT | i;
+	ULong others = --w->n;
+	ULong touched = is_to_touch(w, i) ? LK_TOUCHED : 0;
 
+	w->taken &= ~(1ULL << i);
+	w->of_class[class_of(w->page[i])] &= ~(1ULL << i);
+	w->page[i] = ~0ULL;
 	if (w->count[i])
 		lk_out = lk_put_record(
 			lk_out,
@@ -75,44 +111,67 @@ static void put_leave(const struct window *w, UInt i, UInt others)
 	lk_out = lk_put_record(lk_out,
 			       addr | others << LK_OTHERS_SHIFT |
 				       (ULong)LK_REPEATS << LK_KIND_SHIFT |
-				       (LK_LEAVES | table) << LK_SIZE_SHIFT,
+				       (LK_LEAVES | touched | table)
+					       << LK_SIZE_SHIFT,
 			       w->lines[i] & ~w->own[i]);
+}
+
+/* Tells in which order pages of a class were last used. */
+static void put_touches(struct window *w, UInt class)
+{
+	ULong table = w - windows;
+	ULong rest;
+
+	while ((rest = w->used & w->of_class[class])) {
+		UInt i = oldest(w, rest);
+
+		if (is_to_touch(w, i))
+			lk_out = lk_put_record(
+				lk_out,
+				w->page[i] << LK_PAGE_SHIFT | i |
+					(ULong)LK_REPEATS << LK_KIND_SHIFT |
+					(LK_TOUCHED | table) << LK_SIZE_SHIFT,
+				0);
+	}
 }
 
 void lk_empty_windows(void)
 {
 	UInt table;
-	UInt others;
 
-	for (table = 0; table < LK_TABLES; table++) {
-		struct window *w = &windows[table];
+	for (table = 0; table < LK_TABLES; table++)
+		while (windows[table].taken)
+			put_leave(&windows[table],
+				  oldest(&windows[table],
+					 windows[table].taken));
+}
 
-		for (others = w->n; others--;) {
-			UInt i = oldest(w);
-
-			put_leave(w, i, others);
-			w->page[i] = ~0ULL;
-			w->last[i] = ~0ULL;
-		}
-		w->n = 0;
-	}
+static inline Bool is_full(const struct window *w, UInt class)
+{
+	return w->n >= lk_opt.window ||
+	       (UInt)__builtin_popcountll(w->of_class[class]) >=
+		       lk_opt.class_pages;
 }
 
 /* Brings in a page that is not there; its place. */
 static UInt enter(struct window *w, ULong addr, ULong what)
 {
+	UInt class = class_of(page_of(addr));
 	UInt i;
 
 	if (lk_out_end - lk_out < room_for(lk_opt.window)) {
 		lk_empty_windows();
 		lk_next_frame();
 	}
-	if (w->n < lk_opt.window) {
-		i = w->n++;
-	} else {
-		i = oldest(w);
-		put_leave(w, i, w->n - 1);
-	}
+	while (is_full(w, class))
+		put_leave(w, oldest(w, w->taken));
+	if (lk_opt.classes)
+		put_touches(w, class);
+	i = __builtin_ctzll(~w->taken);
+	w->n++;
+	w->taken |= 1ULL << i;
+	w->of_class[class] |= 1ULL << i;
+	w->newest[class] = i;
 	lk_out = lk_put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
 			       (what & LK_ADDR_MASK) |
 				       (ULong)i << LK_PREV_SHIFT);
@@ -129,7 +188,7 @@ static UInt search(struct window *w, ULong page)
 {
 	UInt i;
 
-	for (i = 0; i < w->n; i++)
+	for (i = 0; i < lk_opt.window; i++)
 		if (w->page[i] == page) {
 			w->hint[hint_of(page)] = i;
 			return i;
@@ -148,6 +207,7 @@ static inline UInt place_of(struct window *w, ULong page)
 static inline void leave_out(struct window *w, UInt i, ULong n, ULong lines)
 {
 	w->count[i] += n;
+	w->used |= (ULong)(n != 0) << i;
 	w->lines[i] |= lines;
 	w->last[i] = ++now;
 }

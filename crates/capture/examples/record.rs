@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use lookaside_capture::{start, ChildEnd, Request, Target};
-use lookaside_trace::{Block, Event, Granularity};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity};
 
 fn main() {
     let mut request = Request {
@@ -12,7 +12,7 @@ fn main() {
         backend: None,
         granularity: Granularity::Page,
         filter_log2_classes: 0,
-        filter_window: 0,
+        filter_window: FilterWindow::default(),
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,

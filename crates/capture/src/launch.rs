@@ -30,13 +30,17 @@ pub(crate) fn inspect<'a>(
     let Target::Command(command) = &request.target else {
         return refused("can't watch a process that runs already; use --backend sample".into());
     };
-    let classes = request.filter_log2_classes;
+    let window = request.filter_window;
+    let classes = request.filter_log2_classes.max(window.log2_classes);
     if classes > MAX_LOG2_CLASSES {
         return refused(format!("2^{classes} filter classes, the most is 2^{MAX_LOG2_CLASSES}"));
     }
-    let window = request.filter_window;
-    if window > MAX_WINDOW {
-        return refused(format!("a filter window of {window} pages, the most is {MAX_WINDOW}"));
+    if window.pages > MAX_WINDOW {
+        return refused(format!("a filter window of {} pages, the most is {MAX_WINDOW}", window.pages));
+    }
+    if window.pages > 0 && !(1..=MAX_WINDOW).contains(&window.class_pages) {
+        let of_class = window.class_pages;
+        return refused(format!("{of_class} pages of a class in a filter window, it can be 1 to {MAX_WINDOW}"));
     }
     Ok((command, program::inspect(command)?))
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use lookaside_trace::{Granularity, Source};
+use lookaside_trace::{FilterWindow, Granularity, Source};
 use thiserror::Error;
 
 /// A way of recording.
@@ -36,9 +36,8 @@ pub struct Request {
     pub granularity: Granularity,
     /// See [`lookaside_trace::TraceInfo::filter_log2_classes`].
     pub filter_log2_classes: u32,
-    /// See [`lookaside_trace::TraceInfo::filter_window`]; where it is not 0 there are no classes. Valgrind only, page
-    /// granularity only: elsewhere nothing more is left out than the classes say.
-    pub filter_window: u32,
+    /// Windows in place of the above. Valgrind only, page granularity only: elsewhere the above holds.
+    pub filter_window: FilterWindow,
     /// See [`lookaside_trace::TraceInfo::filter_stores_apart`].
     pub filter_stores_apart: bool,
     /// Loads, stores and fetches go through one filter (machines with a unified first level).

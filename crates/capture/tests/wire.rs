@@ -28,8 +28,10 @@ enum Step {
 struct Setup {
     granularity: Granularity,
     log2_classes: u32,
-    /// 0 = none; there are no classes then.
+    /// 0 = none.
     window: u32,
+    /// Of one class in a window.
+    class_pages: u32,
     stores_apart: bool,
     unified: bool,
 }
@@ -45,6 +47,8 @@ struct Held {
     row: usize,
     lines: u64,
     own: u64,
+    /// By left-out accesses, since it was recorded or touched.
+    used: bool,
 }
 
 #[derive(Clone)]
@@ -64,7 +68,7 @@ struct Recorder {
     /// By table, the least recent page first.
     windows: [Vec<Held>; 3],
     rows: Vec<Row>,
-    /// Pages that left a window, by the number of rows before.
+    /// Pages that left a window or were touched there, by the number of rows before.
     leaves: Vec<(usize, Event)>,
     process: u32,
     thread: u32,
@@ -125,9 +129,16 @@ impl Recorder {
             self.records.extend((addr | place | 3 << 48 | (table as u64) << 56).to_le_bytes());
             self.records.extend(held.count.to_le_bytes());
         }
-        self.records.extend((addr | place | others << 6 | 3 << 48 | (0x80 | table as u64) << 56).to_le_bytes());
-        self.records.extend(lines.to_le_bytes());
         let kind = [Kind::Load, Kind::Store, Kind::Fetch][table];
+        let touched = if held.used && self.setup.log2_classes > 0 {
+            self.leaves.push((self.rows.len(), Event::Touch { addr, kind }));
+            0x40
+        } else {
+            0
+        };
+        self.records
+            .extend((addr | place | others << 6 | 3 << 48 | (0x80 | touched | table as u64) << 56).to_le_bytes());
+        self.records.extend(lines.to_le_bytes());
         self.leaves.push((self.rows.len(), Event::Leave { addr, kind, others: others as u8, lines }));
     }
 
@@ -137,19 +148,44 @@ impl Recorder {
             let mut held = self.windows[table].remove(place);
             held.count += 1;
             held.lines |= line;
+            held.used = true;
             self.rows[held.row].6 += 1;
             return self.windows[table].push(held);
         }
         // Room for a count and a leave of each page, and for this access with what goes before it.
-        if self.records.len() + 16 * (2 * 3 * self.setup.window as usize + 4) > 4080 {
+        if self.records.len() + 16 * (7 * self.setup.window as usize + 4) > 4080 {
             self.write();
         }
-        if self.windows[table].len() == self.setup.window as usize {
+        let log2_classes = self.setup.log2_classes;
+        let class_of = move |page: u64| page % (1 << log2_classes);
+        let of_class = |window: &[Held]| window.iter().filter(|held| class_of(held.page) == class_of(page)).count();
+        while self.windows[table].len() == self.setup.window as usize
+            || of_class(&self.windows[table]) == self.setup.class_pages as usize
+        {
             self.leave(table);
+        }
+        if self.setup.log2_classes > 0 {
+            let kind = [Kind::Load, Kind::Store, Kind::Fetch][table];
+            for held in self.windows[table].iter_mut().filter(|held| class_of(held.page) == class_of(page)) {
+                if std::mem::take(&mut held.used) {
+                    let addr = held.page << 12;
+                    self.records.extend((addr | held.place | 3 << 48 | (0x40 | table as u64) << 56).to_le_bytes());
+                    self.records.extend(0u64.to_le_bytes());
+                    self.leaves.push((self.rows.len(), Event::Touch { addr, kind }));
+                }
+            }
         }
         let is_free = |place: &u64| self.windows[table].iter().all(|held| held.place != *place);
         let place = (0..).find(is_free).expect("a window is not full");
-        self.windows[table].push(Held { page, place, count: 0, row: self.rows.len(), lines: 0, own: line });
+        self.windows[table].push(Held {
+            page,
+            place,
+            count: 0,
+            row: self.rows.len(),
+            lines: 0,
+            own: line,
+            used: false,
+        });
         self.rows.push(row);
         self.record(access.addr | u64::from(access.kind) << 48 | u64::from(access.size) << 56, access.ip | place << 48);
     }
@@ -235,6 +271,7 @@ fn info(setup: &Setup) -> TraceInfo {
         granularity: setup.granularity,
         filter_log2_classes: setup.log2_classes,
         filter_window: setup.window,
+        filter_class_pages: setup.class_pages,
         filter_stores_apart: setup.stores_apart,
         has_fetches: true,
         has_ip: true,
@@ -303,11 +340,12 @@ fn step() -> impl Strategy<Value = Step> {
 fn setup() -> impl Strategy<Value = Setup> {
     let granularity = prop_oneof![Just(Granularity::Byte), Just(Granularity::Line), Just(Granularity::Page)];
     let window = prop_oneof![2 => Just(0u32), 1 => 1u32..6, 1 => Just(32u32)];
-    (granularity, 0u32..4, window, any::<bool>(), any::<bool>()).prop_map(
-        |(granularity, classes, window, apart, unified)| Setup {
+    (granularity, 0u32..4, window, 1u32..40, any::<bool>(), any::<bool>()).prop_map(
+        |(granularity, classes, window, class_pages, apart, unified)| Setup {
             granularity,
             log2_classes: classes,
             window: if granularity == Granularity::Page { window } else { 0 },
+            class_pages: 1 + (class_pages - 1) % window.max(1),
             stores_apart: apart && !unified,
             unified,
         },
@@ -320,7 +358,7 @@ proptest! {
         let (bytes, expected, left) = Recorder::new(setup.clone()).run_through(&steps);
         let (rows, mut events, damage) = read(&bytes, &setup);
         prop_assert_eq!(&damage, &[]);
-        let leaves: Vec<_> = events.extract_if(.., |(_, event)| matches!(event, Event::Leave { .. })).collect();
+        let leaves: Vec<_> = events.extract_if(.., |(_, event)| matches!(event, Event::Leave { .. } | Event::Touch { .. })).collect();
         prop_assert_eq!(leaves, left);
         let plain = |rows: &[Row]| rows.iter().map(|r| (r.0, r.1, r.2, r.3, r.4, r.5)).collect::<Vec<_>>();
         prop_assert_eq!(plain(&rows), plain(&expected));
@@ -366,7 +404,14 @@ proptest! {
 }
 
 fn page_setup() -> Setup {
-    Setup { granularity: Granularity::Page, log2_classes: 0, window: 0, stores_apart: false, unified: false }
+    Setup {
+        granularity: Granularity::Page,
+        log2_classes: 0,
+        window: 0,
+        class_pages: 0,
+        stores_apart: false,
+        unified: false,
+    }
 }
 
 fn load(addr: u64) -> Step {

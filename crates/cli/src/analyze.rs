@@ -111,7 +111,7 @@ fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
         None => Target::Command(args.command.clone()),
     };
     let backend = install::backend(&target, args.backend, args.exact, args.yes)?;
-    let filter = Filter::exact_for(&remedies::filter_setups(setup));
+    let filter = remedies::filter(setup);
     let request = Request {
         target,
         backend,

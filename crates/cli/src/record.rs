@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lookaside_capture::{ChildEnd, Request, Target};
-use lookaside_trace::{Block, TraceError, TraceWriter};
+use lookaside_trace::{Block, Event, FilterWindow, TraceError, TraceWriter};
 
 use crate::analyze::granularity;
 use crate::args::Record;
@@ -27,7 +27,7 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
         backend,
         granularity: granularity(args.granularity),
         filter_log2_classes: args.filter_log2_classes,
-        filter_window: 0,
+        filter_window: FilterWindow::default(),
         filter_stores_apart: args.filter_stores_apart,
         filter_unified: false,
         fetches: !args.no_fetches,
@@ -60,6 +60,15 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
     })
 }
 
+/// Accesses left out of pages that earlier blocks recorded.
+fn late_repeats(block: &Block) -> u64 {
+    let late = block.events.iter().map(|(_, event)| match event {
+        Event::Repeats { count, .. } => *count,
+        _ => 0,
+    });
+    late.fold(0, u64::saturating_add)
+}
+
 /// Writes all blocks; `false` when the recording broke off (said on standard error). What was
 /// recorded is in the file in any case.
 fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, TraceError> {
@@ -78,7 +87,7 @@ fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool,
                 break;
             }
         }
-        accesses += block.accesses();
+        accesses += block.accesses() + late_repeats(&block);
         recorded += block.len() as u64;
         writer.write(&block)?;
         bar.set_message(format!("{} accesses", short_count(accesses)));

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lookaside_report::{num, Cell, Column, Paint, Table};
-use lookaside_trace::{cat, check, convert, summary, ChampSimLosses, Damage, Format, Summary, TraceError};
+use lookaside_trace::{
+    cat, check, convert, summary, ChampSimLosses, Damage, Format, Granularity, Summary, TraceError, TraceInfo,
+};
 
 use crate::args::{ExportFormat, TraceCommand};
 use crate::exit::{Failure, NOT_CLEAN};
@@ -94,6 +96,30 @@ impl From<ExportFormat> for Format {
     }
 }
 
+/// Which accesses the recorder left out.
+fn left_out(info: &TraceInfo) -> String {
+    let what = match info.granularity {
+        Granularity::Byte => return "nothing".into(),
+        Granularity::Line => "line",
+        Granularity::Page => "page",
+    };
+    let classes = 1u64.checked_shl(info.filter_log2_classes).map_or("many".into(), num::grouped);
+    let of_classes = |before: String| match info.filter_log2_classes {
+        0 => before,
+        _ => format!("{before} of each of {classes} classes of pages"),
+    };
+    let repeats = match info.window() {
+        None => of_classes(format!("repeats of the last {what}")),
+        Some(window) if window.log2_classes == 0 => format!("repeats of the {} pages used last", window.pages),
+        Some(window) => of_classes(format!("repeats of the {} pages used last, {}", window.pages, window.class_pages)),
+    };
+    if info.filter_stores_apart {
+        format!("{repeats}; loads and stores apart")
+    } else {
+        repeats
+    }
+}
+
 fn info(s: &Summary) -> String {
     let mut table = Table::new([Column::left(""), Column::left("").wrap()]);
     let mut row = |name: &str, value: String| {
@@ -109,6 +135,7 @@ fn info(s: &Summary) -> String {
         row("samples", format!("one stands for {} ns of a thread's time", num::grouped(s.info.sample_period_ns)));
     } else {
         row("granularity", format!("{:?}", s.info.granularity).to_lowercase());
+        row("left out", left_out(&s.info));
     }
     row("accesses", num::grouped(s.recorded_accesses + s.left_out_repeats));
     row("of those recorded", num::grouped(s.recorded_accesses));

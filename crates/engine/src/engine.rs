@@ -21,7 +21,7 @@ use crate::space::Space;
 use crate::tags::MAX_HOLDER;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
 use crate::walker::{serve, walk, Tables, WalkFor};
-use crate::window::Windows;
+use crate::window::{is_of_windows, Windows};
 use crate::{Detail, Setup, SetupError};
 
 pub(crate) use crate::levels::{held_under, physical};
@@ -155,7 +155,7 @@ impl Engine {
         let mut from = 0;
         let mut events = &block.events[..];
         loop {
-            let leaves = events.iter().take_while(|(_, event)| matches!(event, Event::Leave { .. })).count();
+            let leaves = events.iter().take_while(|(_, event)| is_of_windows(event)).count();
             let (leaves, others) = events.split_at(leaves);
             let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
             self.accesses(block, from..to, leaves, (space, thread), tracer);

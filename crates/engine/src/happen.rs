@@ -27,7 +27,8 @@ impl Engine {
             | Event::ThreadExit { .. }
             | Event::ContextSwitch { .. }
             | Event::Migrate { .. }
-            | Event::Leave { .. } => {}
+            | Event::Leave { .. }
+            | Event::Touch { .. } => {}
             Event::Alloc { .. } | Event::Free { .. } if self.setup.detail == Detail::Totals => {}
             _ => self.places.forget(),
         }
@@ -77,7 +78,7 @@ impl Engine {
             Event::Repeats { addr, kind, count } => self.repeats(space, thread, addr, kind as usize, count),
             Event::Totals { .. } => self.spaces[space].set_totals(event),
             // They go with the accesses around them.
-            Event::Leave { .. } => {}
+            Event::Leave { .. } | Event::Touch { .. } => {}
             Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}
         }
     }

@@ -231,6 +231,7 @@ fn insert_after(links: &mut [(u32, u32)], newer: u32, way: u32) {
 mod tests {
     use super::*;
     use crate::assoc::{Assoc, Shape};
+    use proptest::prelude::*;
 
     /// One set; each letter is an access. Gives the ways' letters after the last, `.` = invalid.
     fn play(replacement: Replacement, ways: usize, accesses: &str) -> String {
@@ -282,6 +283,48 @@ mod tests {
         // A hit of A turns root and left node away from it: C goes, though A and B are older. LRU would take B.
         assert_eq!(play(Replacement::TreePlru, 4, "ABCDAE"), "ABED");
         assert_eq!(play(Replacement::TreePlru, 2, "ABAC"), "AC");
+    }
+
+    proptest! {
+        /// As `filter.rs` says: of the pages used last a tree keeps log2(ways) + 1, whatever goes in between.
+        #[test]
+        fn a_tree_keeps_the_pages_used_last(
+            log2_ways in 0..=6usize,
+            steps in proptest::collection::vec((any::<u16>(), 0..40u8), 0..600),
+        ) {
+            let shape = Shape { sets: 1, ways: 1 << log2_ways, replacement: Replacement::TreePlru, repeated_keys: false };
+            let mut assoc = Assoc::new(shape, SplitMix64::new(0));
+            let mut last: Vec<u64> = Vec::new();
+            for (key, what) in steps {
+                // Few more than there is room for.
+                let key = u64::from(key) % ((1 << log2_ways) + 3);
+                last.retain(|&other| other != key);
+                if what == 0 {
+                    assoc.invalidate(|_, other| other == key);
+                    continue;
+                }
+                last.push(key);
+                assoc.access_or_fill(0, key);
+                for kept in last.iter().rev().take(log2_ways + 1) {
+                    prop_assert!(assoc.find(0, *kept).is_some(), "{} of {:?} is gone", kept, last);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_need_not_keep_more() {
+        for log2_ways in 0..=6 {
+            let ways = 1 << log2_ways;
+            let shape = Shape { sets: 1, ways, replacement: Replacement::TreePlru, repeated_keys: false };
+            let mut assoc = Assoc::new(shape, SplitMix64::new(0));
+            // A key in each way; then way 0, its neighbour, and one of each subtree beside it.
+            let others = (0..log2_ways).map(|level| 1 << level);
+            for key in (0..ways as u64).chain([0]).chain(others).chain([ways as u64]) {
+                assoc.access_or_fill(0, key);
+            }
+            assert_eq!(assoc.find(0, 0), None, "{ways} ways");
+        }
     }
 
     #[test]

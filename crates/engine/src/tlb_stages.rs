@@ -83,7 +83,7 @@ impl Engine {
         for left in batch.leaves.iter().filter(|left| left.slot == Some(arrays[BASE].slot)) {
             let to = from + items[from..n].partition_point(|&item| item < left.item);
             ask(tlb, from..to);
-            tlb.set_back(&left.wanted, left.depth);
+            left.take_place_in(tlb);
             from = to;
         }
         ask(tlb, from..n);
@@ -108,7 +108,7 @@ impl Engine {
         for k in 0..n {
             let item = usize::from(batch.lists.items[k]);
             while let Some(left) = leaves.next_if(|left| usize::from(left.item) <= item) {
-                left.set_back(&mut self.parts);
+                left.take_place(&mut self.parts);
             }
             let route = usize::from(batch.route[item]);
             let is_first = ladder.first[route] == number;
@@ -132,7 +132,7 @@ impl Engine {
             batch.lists.missed[missed] = k as u16;
             missed += usize::from(!hit);
         }
-        leaves.for_each(|left| left.set_back(&mut self.parts));
+        leaves.for_each(|left| left.take_place(&mut self.parts));
         missed
     }
 

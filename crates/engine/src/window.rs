@@ -1,8 +1,10 @@
-//! Pages that leave a recorder's window (`SEMANTICS.md` §5): what was left out of them comes down to their order.
+//! Pages that leave a recorder's window, or are touched there (`SEMANTICS.md` §5): what was left out of them comes down
+//! to their order.
 //!
-//! While a page is among the `w` last used, all its accesses are hits of a first level of at least `w` entries. Only when
-//! it leaves does it matter where it stands among the others: behind all that stay in the window, before all that left
-//! earlier.
+//! While a page is among the `w` last used, all its accesses are hits of a fully associative first level of at least `w`
+//! entries. Only when it leaves does it matter where it stands among the others: behind all that stay in the window,
+//! before all that left earlier. In an array of sets it matters when another page comes into its set; the recorder says
+//! before that which pages were used since, in order.
 
 use lookaside_trace::{Block, Event, Kind};
 
@@ -13,7 +15,7 @@ use crate::parts::Parts;
 use crate::places::SCATTERED;
 use crate::plan::{Plan, BASE_SHIFT, CLASSES, HUGE};
 use crate::slots::kind_and_class;
-use crate::tlb::Wanted;
+use crate::tlb::{TlbInstance, Wanted};
 use crate::walker::serve;
 use crate::PagePolicy;
 
@@ -65,20 +67,27 @@ impl Page {
     }
 }
 
-/// A page that leaves a window, before an item of a batch.
+/// A page that leaves a window or is touched there, before an item of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
     pub(crate) item: u16,
     addr: u64,
-    others: u8,
+    /// Pages that stay when it leaves; none if it is touched.
+    others: Option<u8>,
     pub(crate) kind: usize,
     /// Lines, and the page's physical address.
     pub(crate) lines: u64,
     pub(crate) page: u64,
-    /// The first level's array in which its entry goes back behind `depth` others; none if it need not.
+    /// The first level's array in which its entry moves; none if it need not.
     pub(crate) slot: Option<usize>,
     pub(crate) wanted: Wanted,
-    pub(crate) depth: usize,
+    /// It goes back behind so many others; none if it is touched.
+    depth: Option<usize>,
+}
+
+/// Is it about pages in windows?
+pub(crate) fn is_of_windows(event: &Event) -> bool {
+    matches!(event, Event::Leave { .. } | Event::Touch { .. })
 }
 
 /// Most items of a batch in which pages leave windows, and most lines of these: with what the items' walks may read
@@ -115,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// Pages leave windows.
+    /// Pages leave windows, or are touched there.
     pub(crate) fn leave_all(&mut self, leaves: &[(u32, Event)], run: &Run) {
         if leaves.is_empty() {
             return;
@@ -126,7 +135,7 @@ impl Engine {
             if run.plan.has_data_caches {
                 self.serve_lines(run, left.kind, left.page, left.lines);
             }
-            left.set_back(&mut self.parts);
+            left.take_place(&mut self.parts);
         }
     }
 
@@ -212,8 +221,16 @@ impl Engine {
             };
         }
         let Some(entry) = first_entry(run, &page, class, left.kind) else { return };
-        let Some(depth) = self.windows.leave(entry, usize::from(left.others)) else { return };
         let tlb = &plan.tlbs[entry.array];
+        let has_sets = tlb.shape.sets > 1;
+        left.depth = match left.others {
+            Some(others) => match self.windows.leave(entry, others.into()) {
+                Some(depth) if !has_sets => Some(depth),
+                _ => return,
+            },
+            None if has_sets && tlb.coalesce_shift == 0 && entry.number.is_some() => None,
+            None => return,
+        };
         let shift = plan.routes[left.kind][class].levels[0].shift;
         let naming = tlb.naming(plan, shift);
         left.wanted = match known.filter(|_| !naming.is_beyond_chunks(plan)) {
@@ -228,10 +245,9 @@ impl Engine {
             }
         };
         left.slot = Some(run.slots.tlbs[entry.array]);
-        left.depth = depth;
         // What no stage asks is not changed by a batch's items.
         if !run.slots.tlb.asks[entry.array] {
-            left.set_back(&mut self.parts);
+            left.take_place(&mut self.parts);
             left.slot = None;
         }
     }
@@ -249,18 +265,33 @@ impl Engine {
 }
 
 impl Left {
-    /// Puts the entry back.
-    pub(crate) fn set_back(&self, parts: &mut Parts) {
+    /// Moves the entry to its place in the order of use.
+    pub(crate) fn take_place(&self, parts: &mut Parts) {
         if let Some(slot) = self.slot {
-            parts.tlbs[slot].set_back(&self.wanted, self.depth);
+            self.take_place_in(&mut parts.tlbs[slot]);
         }
     }
 
-    /// The page that an event says leaves.
+    /// The same, the array being given.
+    #[inline]
+    pub(crate) fn take_place_in(&self, tlb: &mut TlbInstance) {
+        match self.depth {
+            Some(depth) => tlb.set_back(&self.wanted, depth),
+            None => {
+                tlb.access(&self.wanted);
+            }
+        }
+    }
+
+    /// The page that an event says leaves, or is touched.
     fn new(event: &Event, item: u16) -> Option<Self> {
-        let &Event::Leave { addr, kind, others, lines } = event else { return None };
+        let (addr, kind, others, lines) = match *event {
+            Event::Leave { addr, kind, others, lines } => (addr, kind as usize, Some(others), lines),
+            Event::Touch { addr, kind } => (addr, kind as usize, None, 0),
+            _ => return None,
+        };
         let wanted = Wanted { set: 0, tag: 0, bit: 0 };
-        Some(Self { item, addr, others, kind: kind as usize, lines, page: 0, slot: None, wanted, depth: 0 })
+        Some(Self { item, addr, others, kind, lines, page: 0, slot: None, wanted, depth: None })
     }
 }
 

@@ -234,10 +234,22 @@ pub fn remedy_caveat(remedy: &Remedy) -> String {
     if !remedy.caveat.is_empty() {
         parts.push(remedy.caveat.clone());
     }
+    if remedy.approximate {
+        parts.push("near: what base pages make hits was left out, --granularity line is exact".into());
+    }
     if remedy.accesses_share < 0.9995 {
         parts.push(format!("computed over {} of the accesses", num::percent(remedy.accesses_share)));
     }
     parts.join("; ")
+}
+
+/// What stands before the numbers of a row that is near.
+pub fn near(remedy: &Remedy) -> &'static str {
+    if remedy.approximate {
+        "≈\u{a0}"
+    } else {
+        ""
+    }
 }
 
 /// The rows are of more than one process.

@@ -76,18 +76,21 @@ fn row(float: BoxedStrategy<f64>) -> impl Strategy<Value = NamedCost> {
 }
 
 fn remedy(float: BoxedStrategy<f64>) -> impl Strategy<Value = Remedy> {
-    (name(), vec(float, 4), vec(count(), 3), name(), name()).prop_map(|(what, floats, counts, how, caveat)| Remedy {
-        what,
-        translation_cycles: floats[0],
-        base_translation_cycles: floats[1],
-        walks: counts[0],
-        base_walks: counts[1],
-        base_modelled_cycles: floats[2],
-        accesses: counts[2],
-        accesses_share: floats[3],
-        how,
-        caveat,
-    })
+    (name(), vec(float, 4), vec(count(), 3), name(), name(), any::<bool>()).prop_map(
+        |(what, floats, counts, how, caveat, approximate)| Remedy {
+            what,
+            translation_cycles: floats[0],
+            base_translation_cycles: floats[1],
+            walks: counts[0],
+            base_walks: counts[1],
+            base_modelled_cycles: floats[2],
+            accesses: counts[2],
+            accesses_share: floats[3],
+            approximate,
+            how,
+            caveat,
+        },
+    )
 }
 
 fn curve() -> impl Strategy<Value = MissCurve> {

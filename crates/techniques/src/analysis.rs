@@ -119,6 +119,8 @@ pub struct Remedy {
     pub accesses: u64,
     /// Of all recorded accesses, the share that it ran over (1 = all).
     pub accesses_share: f64,
+    /// The recorder left out accesses that this run would have told apart: its numbers are near.
+    pub approximate: bool,
     /// How to get it, as a command or a setting; empty = not to be had on this machine.
     pub how: String,
     /// What it does not say (hardware change, memory bloat not counted, …).

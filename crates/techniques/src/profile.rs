@@ -164,17 +164,17 @@ impl Profile {
             End::Stopped => notes.push("\"what would help\" was cut short: it covers the first part of the run".into()),
             End::Unreadable(e) => notes.push(format!("\"what would help\" covers the first part of the run only: {e}")),
         }
-        Ok(side_by_side(&tried, &ran.outcomes, &self.outcome))
+        Ok(side_by_side(&tried, &ran.outcomes, &self.outcome, source.info()))
     }
 }
 
 /// The rows for variants whose outcomes follow the base's own in `outcomes`.
-fn side_by_side(tried: &[Variant], outcomes: &[Outcome], whole: &Outcome) -> Vec<Remedy> {
+fn side_by_side(tried: &[Variant], outcomes: &[Outcome], whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
     let Some((base, rest)) = outcomes.split_first() else { return Vec::new() };
     let all = whole.data.accesses + whole.fetch.accesses;
     let ran = base.data.accesses + base.fetch.accesses;
     let share = if all == 0 { 1.0 } else { ran as f64 / all as f64 };
-    let mut rows: Vec<Remedy> = tried.iter().zip(rest).map(|(v, with)| compare(v, base, with, share)).collect();
+    let mut rows: Vec<Remedy> = tried.iter().zip(rest).map(|(v, with)| compare(v, base, with, share, info)).collect();
     rank(&mut rows);
     rows
 }

@@ -3,9 +3,9 @@
 //! Each row is a [`Setup`] of its own, run over the same accesses as the base. Nothing is scaled or
 //! guessed: a row is what the model counted.
 
-use lookaside_engine::{AddressRange, LockedPage, Outcome, PagePolicy, RegionRow, Setup, WalkModel};
+use lookaside_engine::{AddressRange, Filter, LockedPage, Outcome, PagePolicy, RegionRow, Setup, WalkModel};
 use lookaside_machine::{PageSize, Serves, Tlb, Ways};
-use lookaside_trace::MapSource;
+use lookaside_trace::{MapSource, TraceInfo};
 
 use crate::Remedy;
 
@@ -44,16 +44,19 @@ pub fn variants(base: &Setup, outcome: &Outcome) -> Vec<Variant> {
     .collect()
 }
 
-/// The setups that any later [`variants`] of this base may hold, as far as a recorder's filter cares.
-pub fn filter_setups(base: &Setup) -> Vec<Setup> {
+/// What a recorder may leave out: exact for the base and, but for windows, for any later [`variants`] of it.
+pub fn filter(base: &Setup) -> Filter {
     let mut setups = vec![base.clone()];
     setups.extend(huge_page(base).and_then(|size| huge_everywhere(base, size)).map(|v| v.setup));
     setups.extend(twice_the_last_level(base).map(|v| v.setup));
-    setups
+    let (own, all) = (Filter::exact_for(&setups[..1]), Filter::exact_for(&setups));
+    // Windows are worth it though huge pages may be asked for elsewhere, in another order.
+    let same_tables = (own.stores_apart, own.unified) == (all.stores_apart, all.unified);
+    Filter { window: if same_tables { own.window } else { all.window }, ..all }
 }
 
-/// Puts a variant's outcome beside the base's, both over the same accesses.
-pub fn compare(variant: &Variant, base: &Outcome, with: &Outcome, accesses_share: f64) -> Remedy {
+/// Puts a variant's outcome beside the base's, both over the same accesses of a trace.
+pub fn compare(variant: &Variant, base: &Outcome, with: &Outcome, accesses_share: f64, info: &TraceInfo) -> Remedy {
     Remedy {
         what: variant.what.clone(),
         translation_cycles: with.translation_cycles(),
@@ -63,6 +66,7 @@ pub fn compare(variant: &Variant, base: &Outcome, with: &Outcome, accesses_share
         base_modelled_cycles: base.modelled_cycles(),
         accesses: base.data.accesses + base.fetch.accesses,
         accesses_share,
+        approximate: Filter::check(info, &variant.setup).is_err(),
         how: variant.how.clone(),
         caveat: variant.caveat.clone(),
     }

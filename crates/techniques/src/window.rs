@@ -36,7 +36,8 @@ impl<S: Source> Source for Windows<S> {
         if !window.is_multiple_of(self.every) {
             let events = std::mem::take(&mut block.events);
             block.clear();
-            let pass = events.into_iter().filter(|(_, event)| !matches!(event, Event::Leave { .. }));
+            let pass =
+                events.into_iter().filter(|(_, event)| !matches!(event, Event::Leave { .. } | Event::Touch { .. }));
             block.events = pass.map(|(_, event)| (0, event)).collect();
         }
         Ok(true)

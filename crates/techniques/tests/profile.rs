@@ -7,8 +7,8 @@ use lookaside_engine::{Engine, PagePolicy, Setup};
 use lookaside_machine::preset;
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::window::Windows;
-use lookaside_techniques::Profile;
-use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
+use lookaside_techniques::{remedies, Profile};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, Source, TraceError, TraceInfo};
 
 /// Blocks from memory.
 struct Blocks<'a> {
@@ -115,6 +115,33 @@ fn remedies_are_runs_of_the_model() {
     assert!(rows.iter().any(|r| r.what.starts_with("twice the last-level TLB (stlb: 1536 → 3072")), "{rows:?}");
     assert!(rows.iter().any(|r| r.what.starts_with("every walk reference served by")));
     assert!(rows.iter().any(|r| r.what.starts_with("the 4 best pages locked")));
+}
+
+#[test]
+fn rows_that_a_recorders_windows_are_not_exact_for_say_so() {
+    let base = Setup::new(preset("skylake").expect("preset"));
+    let blocks = random_reads(4);
+    let approximate = |filter: FilterWindow| {
+        let info = TraceInfo {
+            granularity: Granularity::Page,
+            filter_window: filter.pages,
+            filter_log2_classes: filter.log2_classes,
+            filter_class_pages: filter.class_pages,
+            ..TraceInfo::default()
+        };
+        let mut source = Blocks { info, blocks: blocks.iter() };
+        let mut profile = Profile::record(&mut source, &base, &mut |_: &Block| {}).expect("profile");
+        let rows = profile.remedies(&base, &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
+        assert!(rows.len() > 3);
+        let near = rows.iter().filter(|row| row.approximate).map(|row| row.what.split('(').next().map(str::to_owned));
+        near.flatten().collect::<Vec<_>>()
+    };
+    assert_eq!(approximate(FilterWindow::default()), [""; 0]);
+    let filter = remedies::filter(&base);
+    assert_eq!(filter.log2_classes, 0);
+    let mut near = approximate(filter.window);
+    near.sort_unstable();
+    assert_eq!(near, ["huge pages ", "huge pages for the hottest region "]);
 }
 
 #[test]

@@ -177,6 +177,15 @@ pub enum Event {
         /// recorded access.
         lines: u64,
     },
+    /// The page of `addr`, which is in the recorder's window of `kind`, was accessed by left-out accesses, and is of all
+    /// pages of its class ([`crate::TraceInfo::filter_log2_classes`]) the one used last. It comes before another page of
+    /// the class comes in, after those used earlier; and before the page leaves. Only where there are several classes.
+    Touch {
+        /// Address of the page.
+        addr: u64,
+        /// As in `Leave`.
+        kind: crate::Kind,
+    },
     /// Counts of this process so far, by kind, left-out repeats included; the last one stands.
     Totals {
         /// Loads.

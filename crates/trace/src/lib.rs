@@ -19,5 +19,5 @@ pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
 pub use import::{open, open_as, open_reader, Format};
 pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES, CHUNK_ACCESSES};
 
-pub use source::{Damage, Granularity, Source, TraceError, TraceInfo};
+pub use source::{Damage, FilterWindow, Granularity, Source, TraceError, TraceInfo};
 pub use tools::{cat, check, convert, summary, Converted, Summary};

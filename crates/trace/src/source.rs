@@ -28,15 +28,23 @@ pub struct TraceInfo {
     pub recorder: String,
     /// The command that was recorded; empty = not known.
     pub command: Vec<String>,
-    /// log2 of the classes within which the recorder left out repeats of the last page:
-    /// exact for TLBs whose set number determines `vpn & (2^k - 1)`. 0 = only direct repeats.
+    /// log2 of the classes of pages (`vpn & (2^k - 1)`) that the filter tells apart. Without a window: within each the
+    /// recorder left out repeats of the last page, which is exact for TLBs whose set number determines the class; 0 =
+    /// only direct repeats.
     pub filter_log2_classes: u32,
-    /// Pages used last, by each of the filter's tables, within which the recorder left out all repeats: exact where the
-    /// first TLB level is fully associative, LRU, and of at least so many entries. 0 = no such window. Each
-    /// recorded access brings a page in; [`crate::Event::Leave`] says when it leaves. All leave before another thread of
-    /// the process goes on, and before events.
+    /// Pages used last, by each of the filter's tables, within which the recorder left out all repeats. 0 = no such
+    /// window. Each recorded access brings a page in; [`crate::Event::Leave`] says when it leaves. All leave before
+    /// another thread of the process goes on, and before events. Exact for base pages where each first-level TLB array
+    /// is the only one for its accesses and coalesces nothing, and is
+    ///
+    /// - fully associative, LRU, and of at least so many entries; or, where there are several classes,
+    /// - of sets each within one class, and of at least [`Self::filter_class_pages`] ways under LRU, of
+    ///   2^(`filter_class_pages` - 1) under tree-PLRU: so many others must be used before a page can go.
     #[serde(default)]
     pub filter_window: u32,
+    /// Pages of one class in a window at most. Only with a window.
+    #[serde(default)]
+    pub filter_class_pages: u32,
     /// Loads and stores were filtered apart (exact for machines with a TLB for each).
     pub filter_stores_apart: bool,
     /// Instruction fetches are in the stream.
@@ -46,6 +54,28 @@ pub struct TraceInfo {
     /// 0: the stream is every access. Otherwise each access is one *sample* that stands for this
     /// many nanoseconds of the thread's time; address 0 = the sample's address could not be found.
     pub sample_period_ns: u64,
+}
+
+/// Windows of the pages used last, within which a recorder leaves out all repeats; all 0 = none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilterWindow {
+    /// See [`TraceInfo::filter_window`].
+    pub pages: u32,
+    /// See [`TraceInfo::filter_log2_classes`].
+    pub log2_classes: u32,
+    /// See [`TraceInfo::filter_class_pages`]; not 0 where there is a window.
+    pub class_pages: u32,
+}
+
+impl TraceInfo {
+    /// The recorder's window, if it had one.
+    pub fn window(&self) -> Option<FilterWindow> {
+        (self.filter_window > 0).then_some(FilterWindow {
+            pages: self.filter_window,
+            log2_classes: self.filter_log2_classes,
+            class_pages: self.filter_class_pages,
+        })
+    }
 }
 
 /// A part of a trace that could not be read and was left out.

@@ -217,6 +217,7 @@ fn event_name(event: &Event) -> &'static str {
         Event::Free { .. } => "free",
         Event::Repeats { .. } => "repeats",
         Event::Leave { .. } => "leave",
+        Event::Touch { .. } => "touch",
         Event::Totals { .. } => "totals",
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
 
-use lookaside_trace::Granularity;
+use lookaside_trace::{FilterWindow, Granularity};
 
 use crate::launch::{self, Launched, Pipe};
 use crate::program::Isa;
@@ -46,9 +46,10 @@ pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
 
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut info = wire::info(request, "valgrind", words);
-    info.filter_window = window(request);
-    if info.filter_window > 0 {
-        info.filter_log2_classes = 0;
+    if let Some(window) = window(request) {
+        info.filter_window = window.pages;
+        info.filter_log2_classes = window.log2_classes;
+        info.filter_class_pages = window.class_pages;
     }
     let mut source = WireReader::new(File::from(reader), info, request.filter_unified);
     let folder = Arc::new(folder);
@@ -64,12 +65,9 @@ pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     Ok(Recording { source: Box::new(source), control: Box::new(control), backend: Backend::Valgrind, notes })
 }
 
-/// Pages of the recorder's windows.
-fn window(request: &Request) -> u32 {
-    match request.granularity {
-        Granularity::Page => request.filter_window,
-        Granularity::Byte | Granularity::Line => 0,
-    }
+/// The recorder's windows, if it has any.
+fn window(request: &Request) -> Option<FilterWindow> {
+    Some(request.filter_window).filter(|window| window.pages > 0 && request.granularity == Granularity::Page)
 }
 
 fn recorder(
@@ -106,8 +104,14 @@ fn recorder(
         .arg(format!("--shared-fd={}", shared.file().as_raw_fd()))
         .arg(format!("--shared-inode={}", inode(shared.file())?))
         .arg(format!("--granularity={granularity}"))
-        .arg(format!("--classes={}", if window(request) > 0 { 0 } else { request.filter_log2_classes }))
-        .arg(format!("--window={}", window(request)))
+        .args(match window(request) {
+            None => vec![format!("--classes={}", request.filter_log2_classes)],
+            Some(window) => vec![
+                format!("--classes={}", window.log2_classes),
+                format!("--window={}", window.pages),
+                format!("--class-pages={}", window.class_pages),
+            ],
+        })
         .arg(switch("stores-apart", request.filter_stores_apart))
         .arg(switch("unified", request.filter_unified))
         .arg(switch("fetches", request.fetches))

@@ -318,6 +318,7 @@ pub(crate) fn info(request: &crate::Request, recorder: &str, command: Vec<String
         command,
         filter_log2_classes: if filtered { request.filter_log2_classes } else { 0 },
         filter_window: 0,
+        filter_class_pages: 0,
         filter_stores_apart: filtered && request.filter_stores_apart && !request.filter_unified,
         has_fetches: request.fetches,
         has_ip: true,

@@ -4,8 +4,10 @@ use lookaside_trace::{Block, Event, Kind};
 
 use super::mirror::{Mirror, Record, Slot, ADDR, PAGE_LOG2};
 
-/// In the size field of a record that is no access: a page leaves its window, and the other bits are the table.
+/// In the size field of a record that is no access: a page leaves its window; it was used after all others of its class
+/// that are known of. The other bits are the table.
 const LEAVES: u64 = 0x80;
+const TOUCHED: u64 = 0x40;
 /// In such a record, bits of the address, which is a page's: the page's place in the window, and above that how many
 /// pages stay.
 const PLACE: u64 = (1 << OTHERS_SHIFT) - 1;
@@ -40,18 +42,24 @@ impl Mirror {
         fault
     }
 
-    /// A record that is no access: a count of what was left out of a page, or that the page leaves.
+    /// A record that is no access: a count of what was left out of a page, or that the page was touched or leaves.
     #[inline]
     fn leave(&self, record: Record, held: &mut [(u64, u32); PLACES], block: &mut Block) -> Option<String> {
         if !record.is_canonical() {
             return None;
         }
         let (within, addr) = (record.w0 & IN_PAGE, record.w0 & ADDR & !IN_PAGE);
-        let (table, row) = ((record.w0 >> 56 & !LEAVES) as usize, block.addr.len());
+        let how = record.w0 >> 56;
+        let (table, row) = ((how & !(LEAVES | TOUCHED)) as usize, block.addr.len());
         let kind = *[Kind::Load, Kind::Store, Kind::Fetch].get(table)?;
-        if record.w0 >> 56 & LEAVES != 0 {
+        if how & TOUCHED != 0 {
+            block.events.push((row as u32, Event::Touch { addr, kind }));
+        }
+        if how & LEAVES != 0 {
             let others = (within >> OTHERS_SHIFT) as u8;
             block.events.push((row as u32, Event::Leave { addr, kind, others, lines: record.w1 }));
+        }
+        if how & (LEAVES | TOUCHED) != 0 {
             return None;
         }
         let (page, of) = held[table << OTHERS_SHIFT | (within & PLACE) as usize];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lookaside_capture::{start, Backend, ChildEnd, Recording, Request, Target};
-use lookaside_trace::{Block, Damage, Event, Granularity, Kind, MapSource};
+use lookaside_trace::{Block, Damage, Event, FilterWindow, Granularity, Kind, MapSource};
 
 /// One access and its repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn request(command: Vec<OsString>) -> Request {
         backend: Some(Backend::Valgrind),
         granularity: Granularity::Page,
         filter_log2_classes: 0,
-        filter_window: 0,
+        filter_window: FilterWindow::default(),
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lookaside_capture::{start, Backend, CaptureError, ChildEnd, Request, Target};
-use lookaside_trace::{Block, Event, Granularity, Kind};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind};
 
 /// Everything that a recording gave.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ fn request(program: &Path, argument: &str) -> Request {
         backend: Some(Backend::Qemu),
         granularity: Granularity::Page,
         filter_log2_classes: 4,
-        filter_window: 0,
+        filter_window: FilterWindow::default(),
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,
@@ -237,7 +237,7 @@ fn the_filter_leaves_out_what_a_naive_one_does() {
             let filtered = Request {
                 granularity,
                 filter_log2_classes: classes,
-                filter_window: 0,
+                filter_window: FilterWindow::default(),
                 filter_stores_apart: apart,
                 filter_unified: unified,
                 ..byte.clone()

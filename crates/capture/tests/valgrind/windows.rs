@@ -1,7 +1,9 @@
 //! The recorder's windows of the pages used last against its own recording of every access.
 
+use std::collections::BTreeMap;
+
 use lookaside_capture::CaptureError;
-use lookaside_trace::{Event, Granularity, Kind};
+use lookaside_trace::{Event, FilterWindow, Granularity, Kind};
 
 use crate::filter::{bare, filtered, totals};
 use crate::programs::{self, command, compile, record, request, Recorded};
@@ -14,41 +16,73 @@ struct Held {
     own: u64,
 }
 
+/// Pages of each class, the least recent first.
+#[derive(Default)]
+struct Order(BTreeMap<u64, Vec<u64>>);
+
+impl Order {
+    fn visit(&mut self, class: u64, page: u64) {
+        let pages = self.0.entry(class).or_default();
+        pages.retain(|&other| other != page);
+        pages.push(page);
+    }
+}
+
+/// What a recording tells of one table's windows, in order.
+enum Told {
+    Left(u8, u64),
+    Touched,
+}
+
 /// Goes through the accesses of one table beside a recording with windows: each is recorded where its page is not in the
-/// window, each page leaves as the one whose last access lies furthest back, when the window is full or all leave. (The
-/// recorder is ahead with the fetches from a page when a data access empties all windows; so a table at a time.) Gives
-/// the number of each recorded access, and how often all left.
+/// window, each page leaves as the one whose last access lies furthest back, when the window or the class of a page that
+/// comes in is full, or all leave. When a page comes into a class, the order in which the pages of the class were used is
+/// told. (The recorder is ahead with the fetches from a page when a data access empties all windows; so a table at a
+/// time.) Gives the number of each recorded access, and how often all left.
 fn follow_window(
     bytes: &Recorded,
     recorded: &Recorded,
-    pages: usize,
+    how: FilterWindow,
     is_of: impl Fn(Kind) -> bool,
 ) -> (Vec<(usize, usize)>, usize) {
+    let (pages, class_pages) = (how.pages as usize, how.class_pages as usize);
+    let class_of = |page: u64| page % (1 << how.log2_classes);
     let mut window: Vec<Held> = Vec::new();
     let mut rows = recorded.rows.iter().enumerate().filter(|(_, row)| is_of(row.kind));
-    let leaves = recorded.events.iter().filter_map(|(at, _, event)| match event {
-        Event::Leave { addr, kind, others, lines } if is_of(*kind) => Some((*at, *addr, *others, *lines)),
+    let told = recorded.events.iter().filter_map(|(at, _, event)| match event {
+        Event::Leave { addr, kind, others, lines } if is_of(*kind) => Some((*at, *addr, Told::Left(*others, *lines))),
+        Event::Touch { addr, kind } if is_of(*kind) => Some((*at, *addr, Told::Touched)),
         _ => None,
     });
-    let mut leaves = leaves.peekable();
+    let mut told = told.peekable();
     let (mut numbers, mut emptied) = (Vec::new(), 0);
-    let mut leave = |window: &mut Vec<Held>, before: usize| {
-        let mut gone = 0;
-        while let Some((_, addr, others, lines)) = leaves.next_if(|leave| leave.0 <= before) {
+    // As it is, and as it was told.
+    let (mut order, mut known) = (Order::default(), Order::default());
+    let mut leave = |window: &mut Vec<Held>, known: &mut Order, before: usize, class: Option<u64>| {
+        let of_class = |window: &[Held]| window.iter().filter(|held| Some(class_of(held.page)) == class).count();
+        let (mut needed, mut gone) = (true, 0);
+        while let Some((_, addr, what)) = told.next_if(|told| told.0 <= before) {
+            let Told::Left(others, lines) = what else {
+                assert!(how.log2_classes > 0 && window.iter().any(|held| held.page << 12 == addr));
+                known.visit(class_of(addr >> 12), addr >> 12);
+                continue;
+            };
+            needed &= window.len() == pages || of_class(window) == class_pages;
             let held = window.remove(0);
             assert_eq!((held.page << 12, held.left), (addr, 0), "the page used least lately leaves, all counted");
             assert_eq!(held.lines & !held.own, lines, "page {addr:x}");
             assert_eq!(window.len(), usize::from(others));
             gone += 1;
         }
-        if gone > 1 || window.len() + gone < pages {
-            assert!(gone == 0 || window.is_empty(), "one page leaves a full window, or all leave");
-            emptied += usize::from(gone > 0);
-        }
+        assert!(needed || window.is_empty(), "as few pages leave as must, or all");
+        emptied += usize::from(gone > 1 && window.is_empty());
     };
     for (number, access) in bytes.rows.iter().enumerate().filter(|(_, access)| is_of(access.kind)) {
         let (page, line) = (access.addr >> 12, 1 << (access.addr >> 6 & 63));
+        let class = class_of(page);
+        let visit = |order: &mut Order| order.visit(class, page);
         if let Some(place) = window.iter().position(|held| held.page == page && held.left > 0) {
+            visit(&mut order);
             let mut held = window.remove(place);
             held.left -= 1;
             held.lines |= line;
@@ -56,15 +90,22 @@ fn follow_window(
             continue;
         }
         let (at, row) = rows.next().expect("another record");
-        leave(&mut window, at);
+        leave(&mut window, &mut known, at, Some(class));
+        if how.log2_classes > 0 {
+            assert_eq!(known.0.get(&class), order.0.get(&class), "before row {at} the order of its class is known");
+        }
+        visit(&mut order);
+        visit(&mut known);
         assert!(window.iter().all(|held| held.page != page), "a page in its window is recorded");
         let what = |row: &programs::Row| (row.kind, row.addr, row.size, row.ip);
         assert_eq!(what(row), what(access), "row {at}");
         window.push(Held { page, left: row.repeat, lines: 0, own: line });
         assert!(window.len() <= pages);
+        assert!(window.iter().filter(|held| class_of(held.page) == class).count() <= class_pages);
         numbers.push((at, number));
     }
-    leave(&mut window, usize::MAX);
+    leave(&mut window, &mut known, usize::MAX, None);
+    assert!(how.log2_classes == 0 || known.0 == order.0, "at the end all is known");
     assert!(window.is_empty() && rows.next().is_none());
     (numbers, emptied)
 }
@@ -76,10 +117,20 @@ fn windows_leave_out_the_pages_used_last() {
     request.granularity = Granularity::Byte;
     let bytes = record(&request);
     request.granularity = Granularity::Page;
-    for (pages, apart, unified) in
-        [(64, false, false), (4, false, false), (1, false, false), (7, true, false), (5, false, true)]
-    {
-        (request.filter_window, request.filter_stores_apart, request.filter_unified) = (pages, apart, unified);
+    let of = |(pages, log2_classes, class_pages)| FilterWindow { pages, log2_classes, class_pages };
+    for (window, apart, unified) in [
+        ((64, 0, 64), false, false),
+        ((4, 0, 4), false, false),
+        ((1, 0, 1), false, false),
+        ((7, 0, 7), true, false),
+        ((5, 0, 5), false, true),
+        ((48, 4, 3), false, false),
+        ((16, 2, 6), true, false),
+        ((5, 1, 3), false, true),
+        ((64, 3, 1), false, false),
+    ] {
+        let (window, pages) = (of(window), window.0);
+        (request.filter_window, request.filter_stores_apart, request.filter_unified) = (window, apart, unified);
         let recorded = record(&request);
         assert_eq!(recorded.damage, []);
         assert_eq!(recorded.late, [], "windows are emptied within their block");
@@ -92,7 +143,7 @@ fn windows_leave_out_the_pages_used_last() {
         };
         let mut order = Vec::new();
         for of in 0..3 {
-            let (numbers, emptied) = follow_window(&bytes, &recorded, pages as usize, |kind| table(kind) == of);
+            let (numbers, emptied) = follow_window(&bytes, &recorded, window, |kind| table(kind) == of);
             assert!(emptied > 1 || pages == 1 || numbers.is_empty(), "windows are emptied now and then");
             order.extend(numbers);
         }
@@ -100,11 +151,17 @@ fn windows_leave_out_the_pages_used_last() {
         assert!(order.windows(2).all(|pair| pair[0].1 < pair[1].1), "in the order of the program");
         if !apart && !unified {
             let direct = filtered(&bytes, false, 0, apart, unified).len();
-            assert!(pages == 1 || recorded.rows.len() * 2 < direct, "{} of {direct}", recorded.rows.len());
+            assert!(
+                pages == 1 || window.class_pages == 1 || recorded.rows.len() * 2 < direct,
+                "{} of {direct}",
+                recorded.rows.len()
+            );
         }
     }
-    request.filter_window = 65;
-    assert!(matches!(lookaside_capture::start(&request), Err(CaptureError::Backend { .. })));
+    for window in [(65, 0, 64), (64, 0, 0), (64, 13, 4), (64, 4, 65)] {
+        request.filter_window = of(window);
+        assert!(matches!(lookaside_capture::start(&request), Err(CaptureError::Backend { .. })), "{window:?}");
+    }
 }
 
 /// Children that are killed keep what they have of the memory that records come in, until there is none left.
@@ -141,7 +198,7 @@ int main(void) {
 fn windows_without_shared_memory_are_smaller_and_no_less_right() {
     let (_folder, program) = compile(KILLED, &["-O1"]);
     let mut request = request(command(&program, &[]));
-    request.filter_window = 64;
+    request.filter_window = FilterWindow { pages: 64, log2_classes: 4, class_pages: 64 };
     let recorded = record(&request);
     assert!(recorded.damage.iter().all(|damage| damage.reason.contains("killed?")), "{:?}", recorded.damage);
     let parent = recorded.rows[0].thread;

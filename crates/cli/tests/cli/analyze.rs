@@ -91,6 +91,42 @@ fn names_objects_functions_and_remedies_of_a_program() {
 }
 
 #[test]
+fn a_recorders_windows_change_no_count() {
+    if !have_valgrind() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "two", TWO_ARRAYS, &[]) else { return };
+    let command = [program.to_str().expect("text path"), "20000"];
+    for machine in ["skylake", "xeon-e5-2650", "golden-cove", "neoverse-n1"] {
+        let counts = |granularity: &str| {
+            let (found, _) = analyze_json(&["--machine", machine, "--exact", "--granularity", granularity], &command);
+            let outcome = &found["outcome"];
+            let of_side = |side: &str| {
+                let cost = &outcome[side]["cost"];
+                (side.to_owned(), cost["l1_misses"].as_u64(), cost["walks"].as_u64(), None)
+            };
+            let of_tlb = |tlb: &Value| {
+                let count = |what: &str| tlb[what].as_u64();
+                (
+                    tlb["name"].to_string(),
+                    count("fills"),
+                    count("evictions"),
+                    count("hits").filter(|_| tlb["level"] == 2),
+                )
+            };
+            let tlbs = outcome["tlbs"].as_array().expect("tlbs");
+            let counts = ["data", "fetch"].map(of_side).into_iter().chain(tlbs.iter().map(of_tlb)).collect::<Vec<_>>();
+            (found["seeing"]["window"].as_u64(), counts)
+        };
+        let ((window, near), (none, all)) = (counts("page"), counts("line"));
+        assert!(window > Some(15) && none == Some(0), "{machine}: {window:?}");
+        assert!(near[0].1 > Some(70_000), "{machine}: {near:?}");
+        assert_eq!(near, all, "{machine}: without windows on the right");
+    }
+}
+
+#[test]
 fn sampler_and_exact_run_agree_in_rank() {
     if !have_valgrind() {
         return;

@@ -1,56 +1,102 @@
 //! A recorder that leaves out the repeats of the pages used last, by the letter of `TraceInfo::filter_window`.
 
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Event, FilterWindow, Kind};
+
+/// How to record.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    pub window: FilterWindow,
+    pub stores_apart: bool,
+    pub unified: bool,
+}
+
+impl How {
+    /// One class.
+    pub fn pages(pages: usize) -> Self {
+        let pages = pages as u32;
+        Self { window: FilterWindow { pages, log2_classes: 0, class_pages: pages }, ..Self::default() }
+    }
+
+    fn class_of(&self, page: u64) -> u64 {
+        page & ((1 << self.window.log2_classes) - 1)
+    }
+
+    fn table_of(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Fetch if !self.unified => 2,
+            Kind::Store if self.stores_apart => 1,
+            _ => 0,
+        }
+    }
+}
 
 /// A page in a window, the least recent first.
 struct Held {
     page: u64,
     row: usize,
+    /// By left-out accesses, since it was recorded or touched.
+    used: bool,
 }
 
 /// What is recorded of a block.
-pub fn recorded(full: &Block, pages: usize) -> Block {
-    let mut windows: [Vec<Held>; 2] = Default::default();
+pub fn recorded(full: &Block, how: How) -> Block {
+    let mut windows: [Vec<Held>; 3] = Default::default();
     let mut block = Block { process: full.process, thread: full.thread, ..Block::default() };
     let mut events = full.events.iter().peekable();
     for i in 0..=full.len() {
         while let Some((_, event)) = events.next_if(|(at, _)| *at as usize == i) {
-            windows.iter_mut().enumerate().for_each(|(table, window)| empty(window, table, &mut block));
+            empty(&mut windows, how, &mut block);
             block.push_event(event.clone());
         }
         let Some((&addr, &kind)) = full.addr.get(i).zip(full.kind.get(i)) else { break };
-        let table = usize::from(kind == Kind::Fetch);
+        let table = how.table_of(kind);
         let window = &mut windows[table];
         match window.iter().position(|held| held.page == addr >> 12) {
             Some(place) => {
                 let held = window.remove(place);
                 block.repeat[held.row] += 1;
-                window.push(held);
+                window.push(Held { used: true, ..held });
             }
             None => {
-                if window.len() == pages {
-                    leave(window, table, &mut block);
+                let class = how.class_of(addr >> 12);
+                let of_class = |window: &[Held]| window.iter().filter(|held| how.class_of(held.page) == class).count();
+                while window.len() == how.window.pages as usize || of_class(window) == how.window.class_pages as usize {
+                    leave(window, how, table, &mut block);
                 }
-                window.push(Held { page: addr >> 12, row: block.len() });
+                for held in window.iter_mut().filter(|held| how.class_of(held.page) == class) {
+                    touch(held, how, table, &mut block);
+                }
+                window.push(Held { page: addr >> 12, row: block.len(), used: false });
                 block.push(kind, addr);
                 block.repeat.push(0);
                 block.ip.extend(full.ip.get(i));
             }
         }
     }
-    windows.iter_mut().enumerate().for_each(|(table, window)| empty(window, table, &mut block));
+    empty(&mut windows, how, &mut block);
     block
 }
 
-fn leave(window: &mut Vec<Held>, table: usize, block: &mut Block) {
-    let page = window.remove(0).page;
-    let kind = [Kind::Load, Kind::Fetch][table];
-    block.push_event(Event::Leave { addr: page << 12, kind, others: window.len() as u8, lines: 0 });
+const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
+
+fn touch(held: &mut Held, how: How, table: usize, block: &mut Block) {
+    if std::mem::take(&mut held.used) && how.window.log2_classes > 0 {
+        block.push_event(Event::Touch { addr: held.page << 12, kind: KINDS[table] });
+    }
 }
 
-fn empty(window: &mut Vec<Held>, table: usize, block: &mut Block) {
-    while !window.is_empty() {
-        leave(window, table, block);
+fn leave(window: &mut Vec<Held>, how: How, table: usize, block: &mut Block) {
+    let mut held = window.remove(0);
+    touch(&mut held, how, table, block);
+    let (addr, others) = (held.page << 12, window.len() as u8);
+    block.push_event(Event::Leave { addr, kind: KINDS[table], others, lines: 0 });
+}
+
+fn empty(windows: &mut [Vec<Held>; 3], how: How, block: &mut Block) {
+    for (table, window) in windows.iter_mut().enumerate() {
+        while !window.is_empty() {
+            leave(window, how, table, block);
+        }
     }
 }
 
@@ -85,8 +131,8 @@ pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block 
 
 /// As [`recorded`], but that lines of the pages are said to have been touched: any, by their numbers.
 #[allow(dead_code)] // not all tests that have a recorder look at lines
-pub fn with_lines(full: &Block, pages: usize, seed: u64) -> Block {
-    let mut block = recorded(full, pages);
+pub fn with_lines(full: &Block, how: How, seed: u64) -> Block {
+    let mut block = recorded(full, how);
     for (_, event) in &mut block.events {
         if let Event::Leave { addr, lines, .. } = event {
             let word = (*addr >> 12 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);

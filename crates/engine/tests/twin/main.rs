@@ -15,7 +15,7 @@ mod window;
 use generate::{blocks, calm_ops, columns, ops, setups, Columns, What};
 use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup, WalkModel};
 use lookaside_machine::{PageSize, Serves, Stage, Tlb};
-use lookaside_trace::Block;
+use lookaside_trace::{Block, Granularity, TraceInfo};
 use model::Twin;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -94,7 +94,7 @@ proptest! {
         cuts in any::<u64>(),
     ) {
         let setup = window::suited(setup, entries);
-        prop_assert_eq!(Filter::exact_for(std::slice::from_ref(&setup)).window, entries);
+        prop_assert_eq!(Filter::exact_for(std::slice::from_ref(&setup)).window, window::of(entries));
         let mut ops = ops;
         for op in &mut ops {
             if let What::Access { addr, .. } = &mut op.what {
@@ -103,7 +103,7 @@ proptest! {
         }
         let pages = pages.min(entries);
         let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
-        let mut recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, pages as usize)).collect();
+        let mut recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, recorder::How::pages(pages as usize))).collect();
         let (_, expected) = run_engine(&setup, &full)?;
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
         for block in &mut recorded {
@@ -119,6 +119,54 @@ proptest! {
         let outcome = engine.outcome();
         let expected = Outcome { loads: outcome.loads, stores: outcome.stores, ..expected };
         prop_assert_eq!(outcome, expected);
+    }
+
+    /// Nor does it where the first level has sets: any that lie within classes of pages, under LRU or tree-PLRU.
+    #[test]
+    fn a_window_with_classes_changes_nothing(
+        setup in setups(),
+        ops in ops(600),
+        ip in any::<bool>(),
+        level in window::level(),
+        smaller in any::<(u32, u32, u32)>(),
+        cuts in any::<u64>(),
+        batch in 1..40usize,
+    ) {
+        let setup = window::with_sets(setup, &level);
+        let filter = Filter::exact_for(std::slice::from_ref(&setup));
+        let how = window::at_most(&filter, smaller);
+        let info = TraceInfo {
+            granularity: Granularity::Page,
+            filter_window: how.window.pages,
+            filter_log2_classes: how.window.log2_classes,
+            filter_class_pages: how.window.class_pages,
+            filter_stores_apart: how.stores_apart,
+            ..TraceInfo::default()
+        };
+        prop_assert_eq!(Filter::check(&info, &setup), Ok(()));
+        let mut ops = ops;
+        for op in &mut ops {
+            if let What::Access { addr, .. } = &mut op.what {
+                *addr &= 0x3f_ffff_ffff; // what a program can access
+            }
+        }
+        let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
+        let recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, how)).collect();
+        let (_, expected) = run_engine(&setup, &full)?;
+        let (_, seen) = run_engine(&setup, &recorded)?;
+        let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        engine.in_batches_of(batch, cuts % 3 == 0);
+        for mut rest in recorded {
+            while cuts % 2 == 0 && rest.len() > 9 {
+                let (part, after) = recorder::cut(rest, 1 + (cuts % 7) as usize);
+                engine.run(&part);
+                rest = after;
+            }
+            engine.run(&rest);
+        }
+        prop_assert_eq!(&engine.outcome(), &seen, "in batches");
+        let [expected, seen] = [expected, seen].map(|outcome| window::whatever_kind(outcome, filter.unified));
+        prop_assert_eq!(seen, expected);
     }
 
     /// What the coarsest exact filter by classes leaves out changes nothing either.
@@ -154,9 +202,15 @@ proptest! {
 
     /// What leaves a window, with lines that data caches see, on any machine: in batches or one by one.
     #[test]
-    fn a_window_is_the_same_in_batches(setup in setups(), ops in ops(600), pages in 1..9usize, lines in any::<u64>()) {
+    fn a_window_is_the_same_in_batches(
+        setup in setups(), ops in ops(600), pages in 1..9usize, classes in 0..3u32, of_class in 1..5u32, lines in any::<u64>()
+    ) {
+        let mut how = recorder::How::pages(pages);
+        if classes > 0 {
+            (how.window.log2_classes, how.window.class_pages) = (classes, of_class);
+        }
         let full = blocks(&ops, Columns { ip: false, repeat: false }, |_| false);
-        let recorded: Vec<Block> = full.iter().map(|block| recorder::with_lines(block, pages, lines)).collect();
+        let recorded: Vec<Block> = full.iter().map(|block| recorder::with_lines(block, how, lines)).collect();
         let (_, seen) = run_engine(&setup, &recorded)?;
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
         recorded.iter().for_each(|block| engine.run(block));

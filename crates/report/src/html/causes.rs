@@ -25,7 +25,7 @@ pub fn remedies(analysis: &Analysis) -> String {
         let saved = savings.of_translation;
         vec![
             Cell::Text(remedy.what.clone()),
-            Cell::Bar(saved, num::percent(saved), saving_bar(saved)),
+            Cell::Bar(saved, format!("{}{}", facts::near(remedy), num::percent(saved)), saving_bar(saved)),
             Cell::percent(savings.of_all),
             Cell::percent(savings.walks_left),
             Cell::Text(if remedy.how.is_empty() { "not to be had on this machine".into() } else { remedy.how.clone() }),

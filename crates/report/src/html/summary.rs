@@ -217,7 +217,7 @@ fn helps(analysis: &Analysis) -> String {
         out += &format!(
             r#"<li><div class="row"><span class="name" title="{0}">{0}</span><span class="value">{1}</span></div>{2}<span class="how">{3}</span></li>"#,
             Esc(&remedy.what),
-            Esc(&num::percent(saved)),
+            Esc(&format!("{}{}", facts::near(remedy), num::percent(saved))),
             saving_bar(saved),
             Esc(how)
         );

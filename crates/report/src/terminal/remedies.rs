@@ -31,7 +31,7 @@ pub fn lines(analysis: &Analysis, top: usize, width: usize) -> Vec<Line> {
         };
         table.row([
             Cell::painted(Paint::Strong, &remedy.what),
-            Cell::painted(paint, change(savings.of_translation)),
+            Cell::painted(paint, format!("{}{}", facts::near(remedy), change(savings.of_translation))),
             Cell::painted(paint, change(savings.of_all)),
             num::percent(savings.walks_left).into(),
         ]);

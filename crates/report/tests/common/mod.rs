@@ -285,6 +285,7 @@ fn remedy(what: &str, translation: f64, walks: u64, how: &str, caveat: &str, sha
         base_modelled_cycles: base.modelled_cycles() * share,
         accesses: (base.data.accesses as f64 * share) as u64,
         accesses_share: share,
+        approximate: false,
         how: how.into(),
         caveat: caveat.into(),
     }

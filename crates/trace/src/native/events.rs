@@ -32,6 +32,7 @@ mod tag {
     pub(super) const REPEATS: u8 = 17;
     pub(super) const TOTALS: u8 = 18;
     pub(super) const LEAVE: u8 = 19;
+    pub(super) const TOUCH: u8 = 20;
     /// Of other accesses than loads.
     pub(super) const REPEATS_OF: u8 = 21;
     pub(super) const COUNT: usize = 22;
@@ -196,6 +197,11 @@ impl EventEncoder {
                 self.number(u64::from(*others));
                 self.number(*lines);
             }
+            Event::Touch { addr, kind } => {
+                self.head(pos, tag::TOUCH);
+                self.addr(tag::TOUCH, *addr);
+                self.number(*kind as u64);
+            }
             Event::Totals { loads, stores, fetches, instructions } => {
                 self.head(pos, tag::TOTALS);
                 for v in [loads, stores, fetches, instructions] {
@@ -273,6 +279,15 @@ impl EventDecoder<'_> {
         self.numbers.bounded(0xff).map(|v| v as u8)
     }
 
+    fn kind(&mut self) -> Result<Kind, Bad> {
+        match self.numbers.varint()? {
+            0 => Ok(Kind::Load),
+            1 => Ok(Kind::Store),
+            2 => Ok(Kind::Fetch),
+            _ => Err("a page in the window of no kind of access"),
+        }
+    }
+
     fn i32(&mut self) -> Result<i32, Bad> {
         i32::try_from(unzigzag(self.numbers.varint()?)).map_err(|_| "a number is longer than 32 bits")
     }
@@ -345,15 +360,10 @@ impl EventDecoder<'_> {
                 Event::Repeats { addr, kind, count: self.numbers.varint()? }
             }
             tag::LEAVE => {
-                let addr = self.addr(tag)?;
-                let kind = match self.numbers.varint()? {
-                    0 => Kind::Load,
-                    1 => Kind::Store,
-                    2 => Kind::Fetch,
-                    _ => return Err("a page left the window of no kind of access"),
-                };
+                let (addr, kind) = (self.addr(tag)?, self.kind()?);
                 Event::Leave { addr, kind, others: self.u8()?, lines: self.numbers.varint()? }
             }
+            tag::TOUCH => Event::Touch { addr: self.addr(tag)?, kind: self.kind()? },
             tag::TOTALS => Event::Totals {
                 loads: self.numbers.varint()?,
                 stores: self.numbers.varint()?,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lookaside_trace::{Block, Event, Granularity, Kind};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind};
 
 use super::regions::{Region, Regions};
 use super::*;
@@ -81,7 +81,7 @@ fn request(target: Target, sample_hz: u32) -> Request {
         backend: Some(Backend::Sample),
         granularity: Granularity::Byte,
         filter_log2_classes: 0,
-        filter_window: 0,
+        filter_window: FilterWindow::default(),
         filter_stores_apart: false,
         filter_unified: false,
         fetches: false,
