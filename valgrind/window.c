@@ -46,7 +46,11 @@ static ULong now;
  */
 static inline UInt room_for(UInt window)
 {
-	return 3 + window + LK_TABLES * window * 2;
+	UInt touched = lk_opt.classes ? lk_opt.class_pages : 0;
+
+	if (touched > window)
+		touched = window;
+	return 3 + touched + LK_TABLES * window * 2;
 }
 
 static inline UInt hint_of(ULong page)

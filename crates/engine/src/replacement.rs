@@ -294,18 +294,20 @@ mod tests {
         ) {
             let shape = Shape { sets: 1, ways: 1 << log2_ways, replacement: Replacement::TreePlru, repeated_keys: false };
             let mut assoc = Assoc::new(shape, SplitMix64::new(0));
-            let mut last: Vec<u64> = Vec::new();
+            // Keys, and whether they are valid.
+            let mut last: Vec<(u64, bool)> = Vec::new();
             for (key, what) in steps {
                 // Few more than there is room for.
                 let key = u64::from(key) % ((1 << log2_ways) + 3);
-                last.retain(|&other| other != key);
                 if what == 0 {
                     assoc.invalidate(|_, other| other == key);
+                    last.iter_mut().filter(|(other, _)| *other == key).for_each(|(_, is_valid)| *is_valid = false);
                     continue;
                 }
-                last.push(key);
+                last.retain(|(other, _)| *other != key);
+                last.push((key, true));
                 assoc.access_or_fill(0, key);
-                for kept in last.iter().rev().take(log2_ways + 1) {
+                for (kept, _) in last.iter().rev().take(log2_ways + 1).filter(|(_, is_valid)| *is_valid) {
                     prop_assert!(assoc.find(0, *kept).is_some(), "{} of {:?} is gone", kept, last);
                 }
             }

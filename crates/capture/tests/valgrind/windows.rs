@@ -75,7 +75,7 @@ fn follow_window(
             gone += 1;
         }
         assert!(needed || window.is_empty(), "as few pages leave as must, or all");
-        emptied += usize::from(gone > 1 && window.is_empty());
+        emptied += usize::from(gone > 0 && (!needed || gone > 1 && window.is_empty()));
     };
     for (number, access) in bytes.rows.iter().enumerate().filter(|(_, access)| is_of(access.kind)) {
         let (page, line) = (access.addr >> 12, 1 << (access.addr >> 6 & 63));
@@ -144,7 +144,10 @@ fn windows_leave_out_the_pages_used_last() {
         let mut order = Vec::new();
         for of in 0..3 {
             let (numbers, emptied) = follow_window(&bytes, &recorded, window, |kind| table(kind) == of);
-            assert!(emptied > 1 || pages == 1 || numbers.is_empty(), "windows are emptied now and then");
+            assert!(
+                emptied > 1 || window.class_pages == 1 || numbers.is_empty(),
+                "windows are emptied now and then: {window:?}"
+            );
             order.extend(numbers);
         }
         order.sort_unstable();
@@ -183,7 +186,7 @@ int main(void) {
         pid_t child = fork();
         while (child == 0) {
             touch();
-            ++*done;
+            if (++*done >= 5) pause(); /* with a frame begun */
         }
         while (*done < 5) usleep(1000);
         kill(child, SIGKILL);
@@ -198,7 +201,7 @@ int main(void) {
 fn windows_without_shared_memory_are_smaller_and_no_less_right() {
     let (_folder, program) = compile(KILLED, &["-O1"]);
     let mut request = request(command(&program, &[]));
-    request.filter_window = FilterWindow { pages: 64, log2_classes: 4, class_pages: 64 };
+    request.filter_window = FilterWindow { pages: 64, log2_classes: 4, class_pages: 8 };
     let recorded = record(&request);
     assert!(recorded.damage.iter().all(|damage| damage.reason.contains("killed?")), "{:?}", recorded.damage);
     let parent = recorded.rows[0].thread;
