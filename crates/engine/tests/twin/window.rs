@@ -121,7 +121,7 @@ fn with_arrays(mut setup: Setup, serves: &[Vec<Serves>], arrays: &[Array]) -> Se
 /// The filter's window, or a smaller one.
 pub fn at_most(filter: &Filter, (pages, classes, of_class): (u32, u32, u32)) -> How {
     let most = filter.window;
-    let some = |words: u32, most: u32| if words % 3 == 0 { 1 + words / 3 % most } else { most };
+    let some = |words: u32, most: u32| if words.is_multiple_of(3) { 1 + words / 3 % most } else { most };
     let window = FilterWindow {
         pages: some(pages, most.pages),
         log2_classes: some(classes, most.log2_classes),
