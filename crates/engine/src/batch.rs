@@ -31,6 +31,8 @@ pub(crate) struct Batch {
     pub(crate) most: usize,
     /// Items that make this one full.
     pub(crate) limit: usize,
+    /// Items among which the next one looks for pages that leave windows.
+    pub(crate) reach: usize,
     pub(crate) len: usize,
     /// The groups of alike ones, from the first row looked at; the group of the first item, whom the others follow.
     pub(crate) starts: Starts,
@@ -158,6 +160,7 @@ impl Default for Batch {
             isa: Isa::here(),
             most: MOST,
             limit: MOST,
+            reach: MOST,
             len: 0,
             starts: [0; MOST_ROWS + 1],
             first_row: 0,

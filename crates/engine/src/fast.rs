@@ -17,6 +17,9 @@ use crate::rows::RowCost;
 use crate::slots::{kind_and_class, NO_LEVELS, OFF};
 use crate::trace_hook::Blind;
 
+/// Least [`Batch::reach`].
+const LEAST_REACH: usize = 4;
+
 impl Engine {
     /// A run's accesses; those off the short path by all the rules.
     pub(crate) fn accesses_fast<const ROWS: bool>(
@@ -171,6 +174,8 @@ impl Engine {
         if ROWS {
             self.charge(batch, block, run);
         }
+        // What is looked at in vain where batches end early stays in proportion.
+        batch.reach = (2 * batch.len).max(LEAST_REACH);
         batch.first_group += batch.len;
         batch.len = 0;
         batch.flags = 0;

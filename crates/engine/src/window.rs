@@ -153,7 +153,7 @@ impl Engine {
         if leaves.is_empty() || batch.first_group == groups {
             return leaves;
         }
-        batch.limit = batch.most.min(MOST_ITEMS);
+        batch.limit = batch.most.min(batch.reach).min(MOST_ITEMS);
         let row_of = |batch: &Batch, item: usize| batch.first_of(item) as u32;
         let first = row_of(batch, 0);
         let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 <= first));
