@@ -23,7 +23,7 @@
 
 struct window {
 	ULong page[LK_MOST_WINDOW];
-	ULong last[LK_MOST_WINDOW];  /* when */
+	ULong last[LK_MOST_WINDOW];  /* when, times places, plus the place */
 	ULong count[LK_MOST_WINDOW]; /* left out */
 	ULong lines[LK_MOST_WINDOW]; /* touched, a bit each */
 	ULong own[LK_MOST_WINDOW];   /* the recorded access's bit */
@@ -34,6 +34,7 @@ struct window {
 	/* The last one of the class that the model heard of. */
 	UChar newest[1 << LK_MAX_CLASSES];
 	UChar hint[HINTS];
+	UChar held[HINTS]; /* pages of the window that it is a hint at */
 };
 
 static struct window windows[LK_TABLES];
@@ -68,18 +69,35 @@ static inline UInt class_of(ULong page)
 	return page & ((1U << lk_opt.classes) - 1);
 }
 
+static inline ULong lesser(ULong a, ULong b)
+{
+	return a < b ? a : b;
+}
+
 /* Of some places, not none: the page whose last access lies furthest back. */
 static UInt oldest(const struct window *w, ULong places)
 {
-	UInt found = __builtin_ctzll(places);
+	ULong least = ~0ULL;
 
-	while (places &= places - 1) {
-		UInt i = __builtin_ctzll(places);
+	for (; places; places &= places - 1)
+		least = lesser(least, w->last[__builtin_ctzll(places)]);
+	return least % LK_MOST_WINDOW;
+}
 
-		if (w->last[i] < w->last[found])
-			found = i;
+/* Of all, at least one being there. Four chains: none waits for the others. */
+static UInt oldest_of_all(const struct window *w)
+{
+	const ULong *last = w->last;
+	ULong a = last[0], b = last[1], c = last[2], d = last[3];
+	UInt i;
+
+	for (i = 4; i < LK_MOST_WINDOW; i += 4) {
+		a = lesser(a, last[i]);
+		b = lesser(b, last[i + 1]);
+		c = lesser(c, last[i + 2]);
+		d = lesser(d, last[i + 3]);
 	}
-	return found;
+	return lesser(lesser(a, b), lesser(c, d)) % LK_MOST_WINDOW;
 }
 
 /* Is there something to tell of the page's place in the order of its class? */
@@ -105,7 +123,9 @@ static void put_leave(struct window *w, UInt i)
 
 	w->taken &= ~(1ULL << i);
 	w->of_class[class_of(w->page[i])] &= ~(1ULL << i);
+	w->held[hint_of(w->page[i])]--;
 	w->page[i] = ~0ULL;
+	w->last[i] = ~0ULL;
 	if (w->count[i])
 		lk_out = lk_put_record(
 			lk_out,
@@ -146,8 +166,7 @@ void lk_empty_windows(void)
 	for (table = 0; table < LK_TABLES; table++)
 		while (windows[table].taken)
 			put_leave(&windows[table],
-				  oldest(&windows[table],
-					 windows[table].taken));
+				  oldest_of_all(&windows[table]));
 }
 
 static inline Bool is_full(const struct window *w, UInt class)
@@ -168,7 +187,7 @@ static UInt enter(struct window *w, ULong addr, ULong what)
 		lk_next_frame();
 	}
 	while (is_full(w, class))
-		put_leave(w, oldest(w, w->taken));
+		put_leave(w, oldest_of_all(w));
 	if (lk_opt.classes)
 		put_touches(w, class);
 	i = __builtin_ctzll(~w->taken);
@@ -184,6 +203,7 @@ static UInt enter(struct window *w, ULong addr, ULong what)
 	w->lines[i] = 0;
 	w->own[i] = lk_line_bit(addr);
 	w->hint[hint_of(page_of(addr))] = i;
+	w->held[hint_of(page_of(addr))]++;
 	return i;
 }
 
@@ -204,7 +224,9 @@ static inline UInt place_of(struct window *w, ULong page)
 {
 	UInt i = w->hint[hint_of(page)];
 
-	return w->page[i] == page ? i : search(w, page);
+	if (w->page[i] == page)
+		return i;
+	return w->held[hint_of(page)] ? search(w, page) : NOWHERE;
 }
 
 /* Leaves out `n` accesses to the page at this place. */
@@ -213,7 +235,7 @@ static inline void leave_out(struct window *w, UInt i, ULong n, ULong lines)
 	w->count[i] += n;
 	w->used |= (ULong)(n != 0) << i;
 	w->lines[i] |= lines;
-	w->last[i] = ++now;
+	w->last[i] = ++now * LK_MOST_WINDOW + i;
 }
 
 /* One access, and `more` to the same page right after it. */
@@ -329,5 +351,6 @@ void lk_windows_init(void)
 	tl_assert(room_for(LK_SMALL_WINDOW) <= LK_FEWEST_RECORDS);
 	for (table = 0; table < LK_TABLES; table++)
 		for (i = 0; i < LK_MOST_WINDOW; i++)
-			windows[table].page[i] = ~0ULL;
+			windows[table].page[i] = windows[table].last[i] =
+				~0ULL;
 }
