@@ -37,6 +37,9 @@ pub enum Command {
     /// Run a paper's experiments and put our values beside the published ones
     #[command(after_help = "Example: lookaside reproduce pt-baker")]
     Reproduce(Reproduce),
+    /// Measure this machine's TLBs by timing alone
+    #[command(after_help = "Example: lookaside probe -o machine.toml")]
+    Probe(Probe),
     /// Print a completion script for a shell
     #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
     Completions {
@@ -279,6 +282,45 @@ pub enum ExportFormat {
 pub struct Reproduce {
     /// Paper: pt-baker
     pub paper: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A part of the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StepArg {
+    /// The first level: entries, ways, sets, index
+    L1,
+    /// The second level, and the first
+    L2,
+    /// Replacement policies, and the levels
+    Policy,
+}
+
+#[derive(Args)]
+pub struct Probe {
+    /// Write a machine description; what is not measured is the nearest preset's
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// One step only, with what it needs
+    #[arg(long, value_enum, value_name = "STEP")]
+    pub only: Option<StepArg>,
+    /// Leave out what takes long
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the experiments
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Most seconds it may take
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub time: u64,
+    /// Most memory it may use, in MiB
+    #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
+    pub memory: u64,
+    /// Write what every finding rests on into a folder
+    #[arg(long, value_name = "DIR")]
+    pub evidence: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

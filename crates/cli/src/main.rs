@@ -7,6 +7,7 @@ mod install;
 mod interrupt;
 mod machines;
 mod output;
+mod probe;
 mod record;
 mod reproduce;
 mod simulate;
@@ -36,6 +37,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Machine(command) => machines::run(command),
         Command::Trace(command) => traces::run(command),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "lookaside", &mut script);

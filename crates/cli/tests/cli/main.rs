@@ -4,3 +4,4 @@ mod analyze;
 mod bad_input;
 mod common;
 mod granularity;
+mod probe;

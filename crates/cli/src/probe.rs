@@ -1,0 +1,59 @@
+//! The `probe` command.
+
+use std::time::{Duration, Instant};
+
+use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
+use lookaside_probe::{probe, Finding, Halt, Host, Options, Step};
+
+use crate::args::{Probe, StepArg};
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::output::{print, print_json, spinner, write_file};
+
+/// Measures, prints, writes. Exit code 1 if something was not determined.
+pub fn run(args: &Probe) -> Result<u8, Failure> {
+    let interrupt = Interrupt::install()?;
+    let options = Options {
+        only: args.only.map(|step| match step {
+            StepArg::L1 => Step::L1,
+            StepArg::L2 => Step::L2,
+            StepArg::Policy => Step::Policy,
+        }),
+        quick: args.quick,
+        seed: args.seed,
+    };
+    let end = Instant::now() + Duration::from_secs(args.time);
+    let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
+    let halt = || match (interrupt.asked(), Instant::now() > end) {
+        (true, _) => Some(Halt::Interrupted),
+        (_, true) => Some(Halt::TimeUp),
+        _ => None,
+    };
+    let bar = spinner("probing");
+    let report = probe(&mut host, &options, &halt, &mut |step| bar.set_message(step.to_string()));
+    drop(host); // back to all CPUs, and the memory to the system
+    bar.finish_and_clear();
+
+    let (nearest, _) = nearest_preset(&CpuId::running());
+    if let Some(path) = &args.output {
+        let machine = report.machine(&preset(nearest)?);
+        machine.check()?;
+        write_file(path, &to_toml(&machine))?;
+    }
+    if let Some(folder) = &args.evidence {
+        let fail = |e| Failure::bad(format_args!("{}: {e}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(fail)?;
+        let text = serde_json::to_string_pretty(&report).map_err(Failure::bad)?;
+        write_file(&folder.join("report.json"), &text)?;
+    }
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&report.text())?;
+    }
+    if interrupt.asked() {
+        return Ok(interrupt.code());
+    }
+    let known = report.levels.iter().all(|level| matches!(level.geometry, Finding::Confirmed { .. }));
+    Ok(if known && report.halted.is_none() { 0 } else { NOT_CLEAN })
+}

@@ -1,0 +1,141 @@
+//! Times of chains, steady in spite of interrupts and neighbours.
+
+use std::time::{Duration, Instant};
+
+use lookaside_machine::PageSize;
+
+use crate::metal::{Chain, Metal, MetalError};
+use crate::rng::Rng;
+
+/// Steps a sample has at least: so many that neither the timer's own cost nor its grain (26 ticks on Zen) shows.
+const STEPS_A_SAMPLE: usize = 4096;
+/// Samples of one measurement: at first, and at most where they do not agree.
+const SAMPLES: usize = 4;
+/// See [`SAMPLES`].
+const MOST_SAMPLES: usize = 40;
+/// Samples agree where the lower quartile lies within this share of the median. Whatever disturbs makes them longer, so
+/// the lower quartile is taken.
+const AGREE: f64 = 0.01;
+
+/// A chain is walked again as long as it gets faster than this share of the last time, so many times at most: under
+/// random replacement it takes a while until all pages that fit are in.
+const SETTLED: f64 = 0.97;
+/// See [`SETTLED`].
+const SETTLE: u32 = 8;
+
+/// Longest sleep without asking whether to go on.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Why a measurement ends early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The time that was given is used up.
+    #[error("no time left")]
+    TimeUp,
+    /// The machine refuses.
+    #[error(transparent)]
+    Metal(#[from] MetalError),
+}
+
+/// A machine at one page size, with a generator of page numbers.
+pub struct Bench<'m> {
+    metal: &'m mut dyn Metal,
+    size: PageSize,
+    halt: &'m dyn Fn() -> Option<Halt>,
+    /// Chooses pages and orders.
+    pub rng: Rng,
+    measurements: u64,
+}
+
+impl<'m> Bench<'m> {
+    /// A bench. `halt` is asked before all samples.
+    pub fn new(metal: &'m mut dyn Metal, size: PageSize, seed: u64, halt: &'m dyn Fn() -> Option<Halt>) -> Self {
+        Self { metal, size, halt, rng: Rng::new(seed), measurements: 0 }
+    }
+
+    /// Bits of a page number that may be chosen.
+    pub fn bits(&self) -> u32 {
+        self.metal.page_bits(self.size).min(63)
+    }
+
+    /// Most pages in a chain.
+    pub fn max_pages(&self) -> usize {
+        self.metal.max_pages(self.size)
+    }
+
+    /// Size of the pages.
+    pub fn size(&self) -> PageSize {
+        self.size
+    }
+
+    /// Core cycles in a tick.
+    pub fn cycles_per_tick(&self) -> f64 {
+        self.metal.cycles_per_tick()
+    }
+
+    /// Measurements so far.
+    pub fn measurements(&self) -> u64 {
+        self.measurements
+    }
+
+    /// A random page number.
+    pub fn page(&mut self) -> u64 {
+        self.rng.draw() & ((1 << self.bits()) - 1)
+    }
+
+    /// Ends the work if it is to end.
+    pub fn check(&self) -> Result<(), Halt> {
+        (self.halt)().map_or(Ok(()), Err)
+    }
+
+    /// Waits.
+    pub fn pause(&self, time: Duration) -> Result<(), Halt> {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            self.check()?;
+            std::thread::sleep(NAP.min(time));
+        }
+        Ok(())
+    }
+
+    /// Ticks of a round through these pages, in a random order (the same each round).
+    pub fn pages(&mut self, pages: &[u64]) -> Result<f64, Halt> {
+        let mut order = pages.to_vec();
+        self.rng.shuffle(&mut order);
+        self.sequence(&order)
+    }
+
+    /// Ticks of a round through this sequence as it is.
+    pub fn sequence(&mut self, pages: &[u64]) -> Result<f64, Halt> {
+        self.measurements += 1;
+        let chain = Chain { size: self.size, pages };
+        let rounds = STEPS_A_SAMPLE.div_ceil(pages.len()).max(1) as u32;
+        let mut last = self.steady(&chain, rounds)?;
+        for _ in 0..SETTLE {
+            let next = self.steady(&chain, rounds)?;
+            let settled = next > SETTLED * last;
+            last = last.min(next);
+            if settled {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Ticks of a round, by samples that agree.
+    fn steady(&mut self, chain: &Chain<'_>, rounds: u32) -> Result<f64, Halt> {
+        let mut ticks = Vec::new();
+        loop {
+            self.check()?;
+            ticks.extend(self.metal.chase(chain, rounds, SAMPLES.max(ticks.len()))?);
+            ticks.sort_by(f64::total_cmp);
+            let [low, middle] = [1, 2].map(|quarter| ticks[(ticks.len() - 1) * quarter / 4]);
+            if middle - low <= AGREE * middle || ticks.len() >= MOST_SAMPLES {
+                return Ok(low);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What was found, as text and as a machine description.
+
+use std::fmt::Write;
+
+use lookaside_machine::{Full, IndexFn, Machine, PageSize, Serves, Tlb, Ways};
+
+use crate::finding::Finding;
+use crate::geometry::Geometry;
+use crate::run::{LevelReport, Report};
+
+impl Report {
+    /// A few lines for people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "{:.3} core cycles a tick; seed {}; {} measurements",
+            self.cycles_per_tick, self.seed, self.measurements
+        );
+        for level in &self.levels {
+            let name = if level.level == 1 { "L1 DTLB" } else { "L2 TLB" };
+            let size = level.page_size;
+            match &level.geometry {
+                Finding::Confirmed { value, .. } => {
+                    let _ = writeln!(text, "{name}, {size} loads: {}", geometry(value));
+                }
+                Finding::NotDetermined { reason, .. } => {
+                    let _ = writeln!(text, "{name}, {size} loads: not determined: {reason}");
+                }
+            }
+            if let Some(seen) = level.miss_cycles {
+                let _ = writeln!(
+                    text,
+                    "  a miss adds {:.1} to {:.1} cycles (seen in {} passes, not confirmed)",
+                    seen.low, seen.high, seen.passes
+                );
+            }
+            let _ = match &level.policy {
+                Finding::Confirmed { value, .. } => writeln!(text, "  replacement: {value:?}"),
+                Finding::NotDetermined { reason, .. } => writeln!(text, "  replacement: not determined: {reason}"),
+            };
+        }
+        if let Some(reason) = &self.halted {
+            let _ = writeln!(text, "ended early: {reason}");
+        }
+        text
+    }
+
+    /// `base` with what was found put into it, and a list of what was not. What was not measured is `base`'s.
+    pub fn machine(&self, base: &Machine) -> Machine {
+        let mut machine = base.clone();
+        let from = format!("from preset {}, not measured", base.name);
+        machine.name = "probed".into();
+        machine.description = format!("This machine's data TLBs as measured; the rest {from}");
+        machine.sources = vec![format!("lookaside probe, seed {}", self.seed)];
+        machine.not_determined = vec![format!(
+            "walk_cache.*, cache.*, memory, clock_mhz, topology, TLBs of fetches and of other page sizes: {from}"
+        )];
+        // The second first: what a hit there costs is seen at the first, and belongs to the array for 4 KiB pages only.
+        for level in self.levels.iter().rev() {
+            level.put(&mut machine, &from);
+        }
+        if let Some(reason) = &self.halted {
+            machine.not_determined.push(format!("the probe ended early: {reason}"));
+        }
+        machine
+    }
+}
+
+impl LevelReport {
+    fn put(&self, machine: &mut Machine, from: &str) {
+        let level = self.level;
+        let Some(at) = machine.tlbs.iter().position(|tlb| serves(tlb, level)) else { return };
+        let name = machine.tlbs[at].name.clone();
+        let Some(found) = self.geometry.value() else {
+            let reason = self.geometry.reason().unwrap_or_default();
+            machine.not_determined.push(format!("tlb.{name}: {reason}; {from}"));
+            return;
+        };
+        // Only 4 KiB pages were looked at: the preset's arrays stay what they are for other sizes.
+        let mut tlb = machine.tlbs[at].clone();
+        for other in machine.tlbs.iter_mut().filter(|tlb| serves(tlb, level)) {
+            other.page_sizes.retain(|&size| size != self.page_size);
+        }
+        if !machine.tlbs[at].page_sizes.is_empty() {
+            machine.tlbs[at].name = format!("{name}-other-sizes");
+            machine.tlbs[at].coalesce_pages = 1; // only 4 KiB pages are coalesced
+            machine.not_determined.push(format!(
+                "tlb.{name}-other-sizes: {from}; an array of its own here, though the preset has one for all sizes"
+            ));
+        }
+        tlb.page_sizes = vec![self.page_size];
+        tlb.entries = found.entries;
+        tlb.ways = if found.sets == 1 { Ways::Full(Full::Full) } else { Ways::Count(found.ways) };
+        tlb.index = IndexFn::Masks(found.masks.clone());
+        // The index is one of page numbers: with coalescing the model would apply it to blocks of pages.
+        tlb.coalesce_pages = 1;
+        machine.not_determined.push(format!("tlb.{name}.coalesce_pages: not measured; 1 stands in"));
+        machine
+            .not_determined
+            .push(format!("tlb.{name}: tags, shared_by and whether it serves other accesses than loads: {from}"));
+        match self.policy.value() {
+            Some(policy) => tlb.replacement = *policy,
+            None => {
+                // A policy that these ways cannot have would make the description impossible.
+                tlb.replacement = lookaside_machine::Replacement::Lru;
+                let reason = self.policy.reason().unwrap_or_default();
+                machine.not_determined.push(format!("tlb.{name}.replacement: {reason}; LRU stands in"));
+            }
+        }
+        machine.tlbs.insert(at, tlb);
+        machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
+        // A miss here costs what the next level's hit adds; an array for other sizes too keeps what it has.
+        let next = machine.tlbs.iter_mut().find(|tlb| serves(tlb, level + 1) && tlb.page_sizes == [self.page_size]);
+        if let (Some(seen), Some(next)) = (self.miss_cycles, next) {
+            next.hit_cycles = ((seen.low + seen.high) * 5.0).round() / 10.0;
+            let cycles = format!("{:.1} to {:.1} cycles seen", seen.low, seen.high);
+            machine.not_determined.push(format!("tlb.{}.hit_cycles: {cycles}, not confirmed", next.name));
+        }
+    }
+}
+
+/// Whether an array is of this level and takes loads of 4 KiB pages.
+fn serves(tlb: &Tlb, level: u32) -> bool {
+    tlb.level == level && tlb.serves.contains(&Serves::Load) && tlb.page_sizes.contains(&PageSize::K4)
+}
+
+/// A geometry in words.
+fn geometry(found: &Geometry) -> String {
+    if found.sets == 1 {
+        return format!("{} entries, fully associative", found.entries);
+    }
+    let linear = (0..found.masks.len()).all(|bit| found.masks[bit] == 1 << bit);
+    let index = if linear {
+        "linear index".to_string()
+    } else {
+        let masks: Vec<String> = found.masks.iter().map(|mask| format!("{mask:#x}")).collect();
+        format!("index masks {}", masks.join(" "))
+    };
+    format!("{} entries: {} sets of {} ways, {index}", found.entries, found.sets, found.ways)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Seen;
+    use lookaside_machine::preset;
+
+    /// A geometry that no preset has.
+    fn level(level: u32) -> LevelReport {
+        let masks = vec![0b1001, 0b10];
+        LevelReport {
+            level,
+            page_size: PageSize::K4,
+            geometry: Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new()),
+            miss_cycles: Some(Seen { low: 7.0, high: 8.0, passes: 2 }),
+            policy: Finding::not_determined("not looked at"),
+            trials: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_found_for_small_pages_is_said_of_them_only() {
+        let base = preset("ryzen-5900x").expect("a preset");
+        let levels = vec![level(1), level(2)];
+        let report = Report { seed: 1, cycles_per_tick: 1.0, levels, measurements: 1, halted: None };
+        let machine = report.machine(&base);
+        machine.check().expect("a possible machine");
+        for level in [1, 2] {
+            let found: Vec<&Tlb> = machine.tlbs.iter().filter(|tlb| serves(tlb, level)).collect();
+            assert_eq!(found.len(), 1);
+            assert_eq!((found[0].entries, &found[0].page_sizes), (12, &vec![PageSize::K4]));
+            assert_eq!(found[0].hit_cycles, if level == 1 { 0.0 } else { 7.5 });
+            let before = base.tlbs.iter().find(|tlb| serves(tlb, level)).expect("a data TLB");
+            let name = format!("{}-other-sizes", before.name);
+            let other = machine.tlbs.iter().find(|tlb| tlb.name == name).expect("the preset's");
+            assert_eq!((other.entries, &other.ways, &other.index), (before.entries, &before.ways, &before.index));
+            assert_eq!((other.hit_cycles, other.page_sizes.contains(&PageSize::K4)), (before.hit_cycles, false));
+            for what in [format!("tlb.{name}:"), format!("tlb.{}.coalesce_pages:", before.name)] {
+                assert!(machine.not_determined.iter().any(|line| line.starts_with(&what)), "{what}");
+            }
+        }
+    }
+}

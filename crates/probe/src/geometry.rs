@@ -1,0 +1,247 @@
+//! Entries, ways, sets and set index of the two TLB levels, for one page size.
+
+use serde::Serialize;
+
+use crate::bench::{Bench, Halt};
+use crate::conflict::{choose, one_set, overloaded, ways};
+use crate::finding::Finding;
+use crate::gf2;
+use crate::index::{masks, Halves};
+use crate::level::{Above, Level};
+use crate::validate::contradiction;
+
+/// log2 of the pages of the largest crowd: 32 Ki pages overload 8192 entries four times over.
+const MOST_LOG2: usize = 15;
+/// log2 of the crowds tried in the second level. The first fits a first-level data cache; the last overload 8192 entries.
+const FAR_LOG2: [usize; 4] = [8, 10, 12, 14];
+/// log2 of the largest crowd of one set: 512 pages crowd 128 ways, and 256 nearly so.
+const ONE_SET_LOG2: usize = 9;
+/// Half of the pages that crowd their sets do so too where this share misses: more than random replacement misses in
+/// sets that are just full, before it has settled.
+const SURELY: f64 = 0.3;
+/// Accesses miss where they take longer than hits by this share.
+const MISSES: f64 = 0.4;
+/// Nearly all miss where twice the pages take no longer than this times as long.
+const FLAT: f64 = 1.25;
+/// Windows of page-number bits tried for crowds that do not fit the first-level data cache.
+const WINDOWS: usize = 4;
+/// A walk costs more than this many times what a miss of the first level does.
+const WALK: f64 = 1.0;
+
+/// Attempts at one level.
+const ATTEMPTS: u32 = 4;
+
+/// Geometry of one TLB level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Geometry {
+    /// Entries: `sets * ways`.
+    pub entries: u32,
+    /// Ways of a set.
+    pub ways: u32,
+    /// Sets; 1 = fully associative.
+    pub sets: u32,
+    /// Masks of the set index in reduced form, of page-number bits from the page size on.
+    pub masks: Vec<u64>,
+}
+
+/// One level as it was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct FoundLevel {
+    /// Its geometry.
+    pub geometry: Finding<Geometry>,
+    /// Ticks that a miss of this level adds, while the next serves it.
+    pub miss_ticks: f64,
+    /// What turns times into its misses.
+    #[serde(skip)]
+    pub level: Option<Level>,
+}
+
+impl FoundLevel {
+    pub(crate) fn nothing(reason: impl Into<String>) -> Self {
+        Self { geometry: Finding::not_determined(reason), miss_ticks: 0.0, level: None }
+    }
+}
+
+/// Ticks of a step that hits everything: a chain of two pages.
+fn hit_ticks(bench: &mut Bench<'_>) -> Result<f64, Halt> {
+    let start = bench.page();
+    Ok(bench.pages(&[start, start ^ 1])? / 2.0)
+}
+
+/// The first level.
+pub fn first_level(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
+    attempts(|| first_once(bench))
+}
+
+fn first_once(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
+    let hit_ticks = hit_ticks(bench)?;
+    let mut steps: Vec<f64> = vec![0.0]; // ticks beyond a hit, by log2 of neighbouring pages
+    let mut plateau = None;
+    for log2 in 1..=MOST_LOG2.min(bench.max_pages().max(1).ilog2() as usize).min(bench.bits() as usize) {
+        let basis: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
+        steps.push(step(bench, &basis)? - hit_ticks);
+        let (before, now) = (steps[log2 - 1], steps[log2]);
+        if before > MISSES * hit_ticks && now < FLAT * before {
+            plateau = Some(now);
+            break;
+        }
+    }
+    // In the largest array that can be seen there is no more room for a second step.
+    let most = steps.last().copied().filter(|&last| last > MISSES * hit_ticks);
+    let Some(miss_ticks) = plateau.or(most) else {
+        let pages = 1u64 << (steps.len() - 1);
+        return Ok(FoundLevel::nothing(format!(
+            "no access of {pages} neighbouring pages takes longer than one of two"
+        )));
+    };
+    let log2 = steps.iter().position(|&ticks| ticks > SURELY * miss_ticks).unwrap_or(steps.len() - 1);
+    let level = Level { hit_ticks, miss_ticks, above_ticks: 0.0, above: None };
+    let crowd: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
+    found(bench, level, &crowd)
+}
+
+/// The second level, behind a first one that is known.
+pub fn second_level(bench: &mut Bench<'_>, first: &Geometry, first_level: &Level) -> Result<FoundLevel, Halt> {
+    attempts(|| second_once(bench, first, first_level))
+}
+
+fn second_once(bench: &mut Bench<'_>, first: &Geometry, first_level: &Level) -> Result<FoundLevel, Halt> {
+    let bits = bench.bits();
+    let flood = if forgets_in_order(bench, first_level, first)? { 2 } else { 4 };
+    let above = Above::new(first.masks.clone(), first.ways, flood, bits);
+    let mut level = Level { above: Some(above), above_ticks: first_level.miss_ticks, ..first_level.clone() };
+    let Some((crowd, ticks)) = second_crowd(bench, &level)? else {
+        return Ok(FoundLevel::nothing("no pages were found that evict each other from it".to_string()));
+    };
+    level.miss_ticks = ticks;
+    found(bench, level, &crowd)
+}
+
+/// Whether a set forgets the page used longest ago, or filled longest ago: then a few pages too many in a circle put out
+/// all, where others keep some.
+fn forgets_in_order(bench: &mut Bench<'_>, level: &Level, geometry: &Geometry) -> Result<bool, Halt> {
+    let kernel = gf2::null_space(&geometry.masks, bench.bits());
+    let start = bench.page();
+    let pages: Vec<u64> = choose(bench, &kernel, geometry.ways as usize + 2).into_iter().map(|v| v ^ start).collect();
+    let ticks = bench.pages(&pages)? / pages.len() as f64;
+    Ok(ticks > level.hit_ticks + 0.95 * level.miss_ticks)
+}
+
+/// A space whose pages crowd their sets of the second level, and the ticks that a miss there adds. The nearest window of
+/// page-number bits, of the smallest spaces that do: few and near pages disturb caches and page-table caches least.
+fn second_crowd(bench: &mut Bench<'_>, level: &Level) -> Result<Option<(Vec<u64>, f64)>, Halt> {
+    let bits = bench.bits() as usize;
+    for log2 in FAR_LOG2 {
+        let mut before: Option<(Vec<u64>, f64)> = None;
+        // Larger ones disturb so much that only the nearest are worth it.
+        let windows = if log2 == FAR_LOG2[0] { bits } else { WINDOWS };
+        for low in 0..windows.min(bits.saturating_sub(log2)) {
+            let basis: Vec<u64> = (low..low + log2).map(|bit| 1 << bit).collect();
+            if 1 << log2 > bench.max_pages() {
+                return Ok(None);
+            }
+            let start = bench.page();
+            let pages: Vec<u64> = gf2::span(&basis).into_iter().map(|v| v ^ start).collect();
+            let ticks = level.misses(bench, &pages)? * level.miss_ticks / pages.len() as f64;
+            let crowded = ticks > WALK * level.above_ticks;
+            // Two windows running: one may be a disturbance.
+            match before.take() {
+                Some(found) if crowded => return Ok(Some((basis, ticks.min(found.1)))),
+                _ if crowded => before = Some((basis, ticks)),
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Ticks a step through the pages of a space.
+fn step(bench: &mut Bench<'_>, basis: &[u64]) -> Result<f64, Halt> {
+    let start = bench.page();
+    let pages: Vec<u64> = gf2::span(basis).into_iter().map(|v| v ^ start).collect();
+    Ok(bench.pages(&pages)? / pages.len() as f64)
+}
+
+/// The first confirmed level of a few attempts: a neighbour may have disturbed one.
+fn attempts(mut attempt: impl FnMut() -> Result<FoundLevel, Halt>) -> Result<FoundLevel, Halt> {
+    let mut failed = Vec::new();
+    for _ in 1..ATTEMPTS {
+        let mut found = attempt()?;
+        match &mut found.geometry {
+            Finding::Confirmed { evidence, .. } => {
+                evidence.append(&mut failed);
+                return Ok(found);
+            }
+            Finding::NotDetermined { reason, .. } => failed.push(std::mem::take(reason)),
+        }
+    }
+    let mut last = attempt()?;
+    let (Finding::Confirmed { evidence, .. } | Finding::NotDetermined { evidence, .. }) = &mut last.geometry;
+    evidence.append(&mut failed);
+    Ok(last)
+}
+
+/// What a crowd leads to.
+fn found(bench: &mut Bench<'_>, mut level: Level, crowd: &[u64]) -> Result<FoundLevel, Halt> {
+    let geometry = geometry(bench, &level, crowd)?;
+    if let (Some(above), Some(geometry)) = (&mut level.above, geometry.value()) {
+        above.avoid(&geometry.masks);
+    }
+    Ok(FoundLevel { geometry, miss_ticks: level.miss_ticks, level: Some(level) })
+}
+
+/// From a crowd to a confirmed geometry.
+fn geometry(bench: &mut Bench<'_>, level: &Level, crowd: &[u64]) -> Result<Finding<Geometry>, Halt> {
+    let kernel = one_set(bench, level, crowd)?;
+    if kernel.len() > ONE_SET_LOG2 {
+        return Ok(Finding::not_determined(format!(
+            "no part of {} pages that crowd their sets crowds one",
+            1u64 << crowd.len()
+        )));
+    }
+    let Some(some) = ways(bench, level, &kernel)? else {
+        return Ok(Finding::not_determined(format!("{} pages that crowd their sets fit in one", 1u64 << kernel.len())));
+    };
+    let mut halves = Halves::new(bench, level, kernel.clone(), some)?;
+    let masks = match masks(bench, level, &mut halves)? {
+        Ok(masks) => masks,
+        Err(reason) => return Ok(Finding::not_determined(reason)),
+    };
+    let mut level = level.clone();
+    if let Some(above) = &mut level.above {
+        above.avoid(&masks);
+    }
+    let level = &level;
+    // More pages of one set are known now.
+    let more = 2 * u64::from(some) + 2;
+    let Some(ways) = recount(bench, level, halves.kernel(), some, more)? else {
+        return Ok(Finding::not_determined(format!("{more} pages of one set fit")));
+    };
+    if let Some(reason) = contradiction(bench, level, &masks, ways)? {
+        return Ok(Finding::not_determined(format!("{ways} ways, masks {masks:x?}, but a second look says: {reason}")));
+    }
+    let sets = 1u32 << masks.len();
+    let evidence = vec![format!(
+        "from {} crowded pages to one set of {} pages; {} bits looked at; {} measurements",
+        1u64 << crowd.len(),
+        1u64 << kernel.len(),
+        bench.bits(),
+        bench.measurements()
+    )];
+    Ok(Finding::confirmed(Geometry { entries: sets * ways, ways, sets, masks }, evidence))
+}
+
+/// The number of ways again, from one that is nearly right.
+fn recount(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], near: u32, most: u64) -> Result<Option<u32>, Halt> {
+    let mut ways = near;
+    while ways > 1 && overloaded(bench, level, kernel, u64::from(ways))? {
+        ways -= 1;
+    }
+    while u64::from(ways) < most {
+        if overloaded(bench, level, kernel, u64::from(ways) + 1)? {
+            return Ok(Some(ways));
+        }
+        ways += 1;
+    }
+    Ok(None)
+}

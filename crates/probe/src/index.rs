@@ -1,0 +1,189 @@
+//! The set-index function as a matrix: which flips of page-number bits lead back to the same set.
+//!
+//! Half of a crowd of one set stays, half is moved by a vector `v`: the two still crowd each other exactly if `v` does
+//! not change the set. Going through the bits, each is either independent of those before (a new index bit), or has
+//! the same effect as one sum of them, which is looked for among all sums, many in one experiment.
+
+use crate::bench::{Bench, Halt};
+use crate::conflict::choose;
+use crate::gf2;
+use crate::level::Level;
+
+/// More index bits than any known array has.
+const MOST_BITS: usize = 12;
+/// Pages in one experiment: few enough for a first-level data cache.
+const PAGES: usize = 192;
+
+/// Halves of a crowd of one set.
+#[derive(Clone, Debug)]
+pub struct Halves {
+    kernel: Vec<u64>,
+    ways: u32,
+    /// Pages that stay and that are moved, and the misses from which on both are in one set.
+    stay: usize,
+    moved: usize,
+    threshold: f64,
+}
+
+impl Halves {
+    /// From vectors that do not change the set, and the ways of a set (or somewhat fewer).
+    pub fn new(bench: &mut Bench<'_>, level: &Level, kernel: Vec<u64>, ways: u32) -> Result<Self, Halt> {
+        let mut halves = Self { kernel, ways, stay: 0, moved: 0, threshold: 0.0 };
+        halves.measure(bench, level)?;
+        Ok(halves)
+    }
+
+    /// Vectors that do not change the set.
+    pub fn kernel(&self) -> &[u64] {
+        &self.kernel
+    }
+
+    /// Whether the vectors found so far make up this one.
+    fn knows(&self, vector: u64) -> bool {
+        gf2::reduce(&self.kernel).iter().fold(vector, |rest, row| {
+            if rest & row & row.wrapping_neg() != 0 {
+                rest ^ row
+            } else {
+                rest
+            }
+        }) == 0
+    }
+
+    /// Another vector that does not change the set was found.
+    fn add(&mut self, bench: &mut Bench<'_>, level: &Level, vector: u64) -> Result<(), Halt> {
+        self.kernel = gf2::reduce(&[&self.kernel[..], &[vector]].concat());
+        self.measure(bench, level)
+    }
+
+    /// What it looks like when both halves are in one set: depends on the policy.
+    fn measure(&mut self, bench: &mut Bench<'_>, level: &Level) -> Result<(), Halt> {
+        // Either fits in a set with room for a foreign page or two, both together do not.
+        let known = 1usize << self.kernel.len().min(16);
+        let most = (3 * self.ways as usize).div_ceil(4).max(self.ways as usize / 2 + 1);
+        let stay = most.min(known / 2);
+        let moved = most.min(known - stay).max(1);
+        if (stay, moved) != (self.stay, self.moved) {
+            (self.stay, self.moved) = (stay, moved);
+            let mut misses = Vec::new();
+            for _ in 0..5 {
+                misses.push(self.misses(bench, level, &[0])?);
+            }
+            misses.sort_by(f64::total_cmp);
+            // At least so many pages are always out. A walk may cost less here than where its cost was measured.
+            let over = (stay + moved) as f64 - f64::from(self.ways);
+            self.threshold = (0.5 * misses[1]).min(over / 3.0).max(0.5);
+        }
+        Ok(())
+    }
+
+    /// Vectors that one experiment can take.
+    pub fn vectors_at_once(&self) -> usize {
+        (PAGES / self.moved).saturating_sub(1).max(1)
+    }
+
+    fn misses(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<f64, Halt> {
+        let start = bench.page();
+        let mut stay = choose(bench, &self.kernel, self.stay + self.moved);
+        let moved = stay.split_off(self.stay.min(stay.len()));
+        let mut pages: Vec<u64> = stay.iter().map(|v| v ^ start).collect();
+        for vector in vectors {
+            pages.extend(moved.iter().map(|v| v ^ vector ^ start));
+        }
+        level.misses(bench, &pages)
+    }
+
+    /// Whether one of these vectors does not change the set. No two of them may lead to one set, but for that.
+    ///
+    /// Pages that do meet always miss; others do where something disturbs or a foreign page comes in by chance. So
+    /// one clear "no" is believed, and a "yes" has to be repeated.
+    pub fn meets(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<bool, Halt> {
+        let (mut yes, mut no) = (0, 0);
+        loop {
+            let misses = self.misses(bench, level, vectors)?;
+            if misses > self.threshold {
+                yes += 1;
+            } else {
+                let clear = misses.abs() < 0.4 * self.threshold;
+                no += if clear { 2 } else { 1 };
+            }
+            if yes == 3 || no >= 2 {
+                return Ok(no < 2);
+            }
+        }
+    }
+}
+
+/// The masks of the index, in reduced form; or why there are none. The kernel grows by what is found.
+pub fn masks(bench: &mut Bench<'_>, level: &Level, halves: &mut Halves) -> Result<Result<Vec<u64>, String>, Halt> {
+    let bits = bench.bits();
+    more_of_one_set(bench, level, halves)?;
+    let mut independent: Vec<u64> = Vec::new();
+    for bit in 0..bits {
+        let flip = 1u64 << bit;
+        match same_effect(bench, level, halves, &independent, flip)? {
+            Some(sum) => halves.add(bench, level, flip ^ sum)?,
+            None if independent.len() == MOST_BITS => {
+                return Ok(Err(format!("more than {} sets, or no function of this kind", 1 << MOST_BITS)));
+            }
+            None => independent.push(flip),
+        }
+    }
+    // The masks are what every vector of the kernel maps to nothing.
+    Ok(Ok(gf2::reduce(&gf2::null_space(halves.kernel(), bits))))
+}
+
+/// Adds bits that have no effect to the kernel until both halves can be large, the bits beside its own first.
+fn more_of_one_set(bench: &mut Bench<'_>, level: &Level, halves: &mut Halves) -> Result<(), Halt> {
+    let top = halves.kernel().iter().fold(0, |all, v| all | v).checked_ilog2().unwrap_or(0);
+    for bit in (top + 1..bench.bits()).chain((0..=top).rev()) {
+        if 1u64 << halves.kernel().len() >= 2 * u64::from(halves.ways) {
+            break;
+        }
+        let flip = 1u64 << bit;
+        let is_new = gf2::reduce(&[halves.kernel(), &[flip]].concat()).len() > halves.kernel().len();
+        if is_new && halves.meets(bench, level, &[flip])? {
+            halves.add(bench, level, flip)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sum of `independent` flips that moves a page to where `flip` does.
+fn same_effect(
+    bench: &mut Bench<'_>,
+    level: &Level,
+    halves: &Halves,
+    independent: &[u64],
+    flip: u64,
+) -> Result<Option<u64>, Halt> {
+    let mut sums = gf2::span(independent);
+    sums.sort_by_key(|sum| sum.count_ones());
+    // What is known already need not be seen, and could not: both halves would be the same pages.
+    if let Some(known) = sums.iter().find(|&&sum| halves.knows(flip ^ sum)) {
+        return Ok(Some(*known));
+    }
+    // The commonest by far alone: no effect.
+    let (none, others) = sums.split_at(1);
+    for group in std::iter::once(none).chain(others.chunks(halves.vectors_at_once())) {
+        let moved: Vec<u64> = group.iter().map(|sum| sum ^ flip).collect();
+        if let Some(found) = search(bench, level, halves, &moved)? {
+            return Ok(Some(found ^ flip));
+        }
+    }
+    Ok(None)
+}
+
+/// The vector that does not change the set.
+pub fn search(bench: &mut Bench<'_>, level: &Level, halves: &Halves, among: &[u64]) -> Result<Option<u64>, Halt> {
+    if among.is_empty() || !halves.meets(bench, level, among)? {
+        return Ok(None);
+    }
+    if let [one] = among {
+        return Ok(Some(*one));
+    }
+    let (left, right) = among.split_at(among.len() / 2);
+    match search(bench, level, halves, left)? {
+        None => search(bench, level, halves, right),
+        found => Ok(found),
+    }
+}

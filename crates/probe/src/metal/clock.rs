@@ -1,0 +1,179 @@
+//! The timed walk of a chain, and what a tick is.
+
+use std::time::{Duration, Instant};
+
+use super::MetalError;
+
+/// How long the timer is compared with the system's clock and with a chain of additions.
+const COMPARE: Duration = Duration::from_millis(20);
+/// Additions a comparison.
+const ADDS: u64 = 200_000;
+
+/// Whether the timer can be used.
+pub(crate) fn check() -> Result<(), MetalError> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // A time stamp counter that stops or changes its rate measures nothing. Linux names what it found in the
+        // flags; where there is no such file (gVisor), what the counter does is looked at.
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+        if !flags.is_empty() && !flags.split_whitespace().any(|flag| flag == "constant_tsc") {
+            return Err(MetalError::Unsupported(
+                "its time stamp counter has no constant rate (no constant_tsc)".into(),
+            ));
+        }
+    }
+    let (a, b) = (now(), {
+        std::thread::sleep(Duration::from_millis(2));
+        now()
+    });
+    if b <= a {
+        return Err(MetalError::Unsupported("its timer does not advance".into()));
+    }
+    Ok(())
+}
+
+/// Ticks of the timer in a second, against the system's clock.
+pub(crate) fn ticks_per_second() -> f64 {
+    let (start, ticks) = (Instant::now(), now());
+    while start.elapsed() < COMPARE {}
+    (now() - ticks) as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Core cycles in a tick: a dependent addition takes one cycle on every core here. The fastest of several runs is one
+/// that nobody interrupted.
+pub(crate) fn cycles_per_tick() -> f64 {
+    let start = Instant::now();
+    let mut least = u64::MAX;
+    while start.elapsed() < COMPARE {
+        least = least.min(adds(ADDS));
+    }
+    ADDS as f64 / least.max(1) as f64
+}
+
+/// The timer.
+#[cfg(target_arch = "x86_64")]
+fn now() -> u64 {
+    // SAFETY: reads the time stamp counter, which `check` does once before; every x86-64 has one.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Ticks that this many dependent additions (a multiple of 8) take.
+#[cfg(target_arch = "x86_64")]
+fn adds(count: u64) -> u64 {
+    let start = now();
+    // SAFETY: counts in registers.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "add {x}, 1", "add {x}, 1", "add {x}, 1", "add {x}, 1",
+            "add {x}, 1", "add {x}, 1", "add {x}, 1", "add {x}, 1",
+            "sub {n}, 8",
+            "jnz 2b",
+            x = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            options(nomem, nostack)
+        );
+    }
+    now() - start
+}
+
+/// Walks `before` links (at least 1) of a chain, then times `timed` more (at least 1); gives the ticks. Touches no memory but the chain's.
+///
+/// # Safety
+/// `at` is the address of a link of a circular chain in mapped memory.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn walk(at: &mut u64, before: u64, timed: u64) -> u64 {
+    let ticks: u64;
+    // SAFETY: the caller's chain is all that is read. `lfence` waits for the loads before it (Intel SDM; on AMD since
+    // Linux makes it serialise), so that the time between is theirs.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "mov {p}, [{p}]",
+            "dec {a}",
+            "jnz 2b",
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov {s}, rax",
+            "3:",
+            "mov {p}, [{p}]",
+            "dec {b}",
+            "jnz 3b",
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "sub rax, {s}",
+            p = inout(reg) *at, a = inout(reg) before.max(1) => _, b = inout(reg) timed.max(1) => _, s = out(reg) _,
+            out("rax") ticks, out("rdx") _,
+            options(nostack, readonly)
+        );
+    }
+    ticks
+}
+
+/// The timer.
+#[cfg(target_arch = "aarch64")]
+fn now() -> u64 {
+    let ticks: u64;
+    // SAFETY: Linux lets programs read the virtual counter.
+    unsafe { std::arch::asm!("isb", "mrs {t}, cntvct_el0", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// Ticks that this many dependent additions (a multiple of 8) take.
+#[cfg(target_arch = "aarch64")]
+fn adds(count: u64) -> u64 {
+    let start = now();
+    // SAFETY: counts in registers.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1",
+            "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1",
+            "subs {n}, {n}, 8",
+            "b.ne 2b",
+            x = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            options(nomem, nostack)
+        );
+    }
+    now() - start
+}
+
+/// Walks `before` links (at least 1) of a chain, then times `timed` more (at least 1); gives the ticks. Touches no memory but the chain's.
+///
+/// # Safety
+/// `at` is the address of a link of a circular chain in mapped memory.
+#[cfg(target_arch = "aarch64")]
+pub(crate) unsafe fn walk(at: &mut u64, before: u64, timed: u64) -> u64 {
+    let (start, end): (u64, u64);
+    // SAFETY: the caller's chain is all that is read. `dsb` waits for the loads, `isb` keeps the counter from being
+    // read early (ARM ARM DDI 0487, D11.1.2).
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "ldr {p}, [{p}]",
+            "subs {a}, {a}, 1",
+            "b.ne 2b",
+            "dsb ish",
+            "isb",
+            "mrs {s}, cntvct_el0",
+            "isb",
+            "3:",
+            "ldr {p}, [{p}]",
+            "subs {b}, {b}, 1",
+            "b.ne 3b",
+            "dsb ish",
+            "isb",
+            "mrs {e}, cntvct_el0",
+            p = inout(reg) *at, a = inout(reg) before.max(1) => _, b = inout(reg) timed.max(1) => _,
+            s = out(reg) start, e = out(reg) end,
+            options(nostack, readonly)
+        );
+    }
+    end - start
+}

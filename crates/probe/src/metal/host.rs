@@ -1,0 +1,146 @@
+//! The machine that this program runs on.
+
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub use here::Host;
+#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub use nowhere::Host;
+
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod here {
+    use lookaside_machine::PageSize;
+
+    use crate::metal::affinity::Pinned;
+    use crate::metal::clock;
+    use crate::metal::memory::Memory;
+    use crate::metal::{Chain, Metal, MetalError};
+
+    /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
+    /// LRU set a round of misses, and a sample ends with a few of them.
+    const WARM_STEPS: u64 = 1024;
+
+    /// The machine that this program runs on, the calling thread bound to one CPU while it lives.
+    #[derive(Debug)]
+    pub struct Host {
+        small: Memory,
+        huge: Option<Memory>,
+        cycles_per_tick: f64,
+        ticks_per_second: f64,
+        pinned: Pinned,
+    }
+
+    impl Host {
+        /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the memory in use at
+        /// any time.
+        ///
+        /// # Errors
+        /// No timer that serves, no address space, or no CPU to stay on.
+        pub fn new(max_bytes: u64) -> Result<Self, MetalError> {
+            clock::check()?;
+            let pinned = Pinned::here()?;
+            let small = Memory::new(PageSize::K4, max_bytes)?;
+            let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
+            let ticks_per_second = clock::ticks_per_second();
+            Ok(Self { small, huge, cycles_per_tick: clock::cycles_per_tick(), ticks_per_second, pinned })
+        }
+
+        /// The CPU measured.
+        pub fn cpu(&self) -> usize {
+            self.pinned.cpu()
+        }
+
+        /// Ticks of the timer in a second.
+        pub fn ticks_per_second(&self) -> f64 {
+            self.ticks_per_second
+        }
+
+        fn memory(&mut self, size: PageSize) -> Result<&mut Memory, MetalError> {
+            let refused = || MetalError::Unsupported(format!("no pages of {size} can be had"));
+            match size {
+                PageSize::K4 => Ok(&mut self.small),
+                PageSize::M2 => self.huge.as_mut().ok_or_else(refused),
+                _ => Err(refused()),
+            }
+        }
+    }
+
+    impl Metal for Host {
+        fn page_bits(&self, size: PageSize) -> u32 {
+            match size {
+                PageSize::K4 => self.small.page_bits(),
+                PageSize::M2 => self.huge.as_ref().map_or(0, Memory::page_bits),
+                _ => 0,
+            }
+        }
+
+        fn max_pages(&self, size: PageSize) -> usize {
+            match size {
+                PageSize::K4 => self.small.max_pages(),
+                PageSize::M2 => self.huge.as_ref().map_or(0, Memory::max_pages),
+                _ => 0,
+            }
+        }
+
+        fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+            let mut at = self.memory(chain.size)?.link(chain.pages)?;
+            let round = chain.pages.len() as u64;
+            let warm = round * WARM_STEPS.div_ceil(round.max(1));
+            let mut ticks = Vec::with_capacity(samples);
+            for _ in 0..samples {
+                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+                let spent = unsafe { clock::walk(&mut at, warm, round * u64::from(rounds)) };
+                ticks.push(spent as f64 / f64::from(rounds));
+            }
+            Ok(ticks)
+        }
+
+        fn cycles_per_tick(&self) -> f64 {
+            self.cycles_per_tick
+        }
+    }
+}
+
+#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod nowhere {
+    use lookaside_machine::PageSize;
+
+    use crate::metal::{Chain, Metal, MetalError};
+
+    /// No machine: this instruction set has no timer and barriers written for it yet.
+    #[derive(Debug)]
+    pub enum Host {}
+
+    impl Host {
+        /// Always an error here.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn new(_: u64) -> Result<Self, MetalError> {
+            Err(MetalError::Unsupported(format!("not supported on {}", std::env::consts::ARCH)))
+        }
+
+        /// The CPU measured.
+        pub fn cpu(&self) -> usize {
+            match *self {}
+        }
+
+        /// Ticks of the timer in a second.
+        pub fn ticks_per_second(&self) -> f64 {
+            match *self {}
+        }
+    }
+
+    impl Metal for Host {
+        fn page_bits(&self, _: PageSize) -> u32 {
+            match *self {}
+        }
+        fn max_pages(&self, _: PageSize) -> usize {
+            match *self {}
+        }
+        fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+            match *self {}
+        }
+        fn cycles_per_tick(&self) -> f64 {
+            match *self {}
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Pages at chosen virtual page numbers: a large reservation, backed where a chain touches it.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use lookaside_machine::PageSize;
+
+use super::MetalError;
+
+/// log2 of the address space reserved, first what suffices for a small result, last what is wanted. Half of the 47
+/// bits that a program has on x86-64 stays free for the rest of it.
+const RESERVE_BITS: std::ops::RangeInclusive<u32> = 31..=45;
+/// No larger reservation is tried than twice one that took longer. A kernel takes microseconds, whatever the size;
+/// qemu-user takes time and gigabytes of memory in proportion to the size.
+const QUICK: Duration = Duration::from_millis(20);
+/// Bytes of a data-cache line; 64 on every x86-64 and nearly every AArch64 core. Only spreads accesses.
+const LINE_BYTES: u64 = 64;
+/// Lines of a 4 KiB page, over which accesses are spread so that they use all sets of the first-level data cache.
+const LINES: u64 = 4096 / LINE_BYTES;
+/// Bytes of a link.
+const WORD: u64 = 8;
+
+/// An aligned reservation of address space.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    base: u64,
+    bits: u32,
+    size: PageSize,
+    touched: HashSet<u64>,
+    max_pages: usize,
+}
+
+impl Memory {
+    /// Reserves; no page is backed yet. At most `max_bytes` of pages are backed at any time.
+    pub(crate) fn new(size: PageSize, max_bytes: u64) -> Result<Self, MetalError> {
+        let failed = |bits: u32, e: std::io::Error| {
+            let pages = 1 << (bits - size.shift());
+            MetalError::Memory { pages, size, reason: e.to_string() }
+        };
+        let first = *RESERVE_BITS.start();
+        let (mut base, mut took) = reserve_timed(first, size).map_err(|e| failed(first, e))?;
+        let mut bits = first;
+        while took < QUICK && bits < *RESERVE_BITS.end() {
+            let Ok((larger, larger_took)) = reserve_timed(bits + 1, size) else { break };
+            release(base, bits);
+            (base, took, bits) = (larger, larger_took, bits + 1);
+        }
+        let max_pages = (max_bytes / size.bytes()) as usize;
+        Ok(Self { base, bits, size, touched: HashSet::new(), max_pages })
+    }
+
+    /// Bits of a page number that may be chosen.
+    pub(crate) fn page_bits(&self) -> u32 {
+        self.bits - self.size.shift()
+    }
+
+    /// Most pages in a chain.
+    pub(crate) fn max_pages(&self) -> usize {
+        self.max_pages
+    }
+
+    /// Whether a page of this size is what the system backs a touch with.
+    pub(crate) fn has_pages_of_its_size(&self) -> bool {
+        let at = self.base as *mut u8;
+        // SAFETY: the first byte of our reservation, readable and writable.
+        unsafe { at.write_volatile(1) };
+        let backed = huge_bytes_at(self.base).is_some_and(|bytes| bytes >= self.size.bytes());
+        // SAFETY: our own range, whose contents nobody needs.
+        unsafe { libc::madvise(at.cast(), self.size.bytes() as usize, libc::MADV_DONTNEED) };
+        backed
+    }
+
+    /// Links the pages to a circular chain; gives the address of its first link.
+    pub(crate) fn link(&mut self, pages: &[u64]) -> Result<u64, MetalError> {
+        if pages.is_empty() || pages.len() > self.max_pages {
+            let reason = format!("a chain has 1 to {} pages", self.max_pages);
+            return Err(MetalError::Memory { pages: pages.len(), size: self.size, reason });
+        }
+        if self.touched.len() + pages.len() > self.max_pages {
+            self.drop_all()?;
+        }
+        // The i-th distinct page is read at line i (mod 64), so that all sets of a virtually indexed first-level data
+        // cache get the same share; a page that comes again is read at its next word, then at its next line.
+        let mut uses: HashMap<u64, (u64, u64)> = HashMap::with_capacity(pages.len());
+        let mut places = Vec::with_capacity(pages.len());
+        for &page in pages {
+            let page = page & ((1 << self.page_bits()) - 1);
+            let next = uses.len() as u64;
+            let (order, times) = uses.entry(page).or_insert((next, 0));
+            let words = LINE_BYTES / WORD;
+            let line = (*order + *times / words) % LINES;
+            // In a huge page another 4 KiB each, so that physically indexed caches are spread over too.
+            let part = (*order << 12) & (self.size.bytes() - 1);
+            places.push(self.base + (page << self.size.shift()) + part + line * LINE_BYTES + *times % words * WORD);
+            *times += 1;
+            self.touched.insert(page);
+        }
+        for (i, &place) in places.iter().enumerate() {
+            let next = places[(i + 1) % places.len()];
+            // SAFETY: the page number was cut to the reservation, the offset lies in the page and is aligned.
+            unsafe { (place as *mut u64).write_volatile(next) };
+        }
+        Ok(places[0])
+    }
+
+    /// Gives all pages and their tables back.
+    fn drop_all(&mut self) -> Result<(), MetalError> {
+        self.touched.clear();
+        map_at(self.base, self.bits, self.size).map_err(|e| MetalError::Memory {
+            pages: 0,
+            size: self.size,
+            reason: e.to_string(),
+        })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        release(self.base, self.bits);
+    }
+}
+
+/// A reservation and how long it took: the shorter of two times where the first was long, since the thread may have
+/// waited for its CPU.
+fn reserve_timed(bits: u32, size: PageSize) -> std::io::Result<(u64, Duration)> {
+    let start = Instant::now();
+    let base = reserve(bits, size)?;
+    let took = start.elapsed();
+    if took < QUICK {
+        return Ok((base, took));
+    }
+    release(base, bits);
+    let start = Instant::now();
+    Ok((reserve(bits, size)?, start.elapsed()))
+}
+
+/// Gives a reservation back; nobody uses links into it any more.
+fn release(base: u64, bits: u32) {
+    // SAFETY: a mapping that `reserve` made, of that size.
+    unsafe { libc::munmap(base as *mut libc::c_void, 1 << bits) };
+}
+
+/// Reserves `2^bits` bytes at a multiple of their number.
+fn reserve(bits: u32, size: PageSize) -> std::io::Result<u64> {
+    let bytes = 1usize << bits;
+    // Twice as much surely holds an aligned half, which is then mapped anew.
+    // SAFETY: a new mapping wherever the system likes.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), 2 * bytes, libc::PROT_NONE, FLAGS, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    let base = (at as u64).next_multiple_of(1 << bits);
+    let (before, after) = ((base - at as u64) as usize, bytes - (base - at as u64) as usize);
+    // SAFETY: parts of the mapping just made, on both sides of the half that stays.
+    unsafe {
+        if before > 0 {
+            libc::munmap(at, before);
+        }
+        if after > 0 {
+            libc::munmap((base as usize + bytes) as *mut libc::c_void, after);
+        }
+    }
+    map_at(base, bits, size).inspect_err(|_| {
+        // SAFETY: the half that is left.
+        unsafe { libc::munmap(base as *mut libc::c_void, bytes) };
+    })?;
+    Ok(base)
+}
+
+/// Takes address space, not memory.
+const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+/// Maps a reservation (anew).
+fn map_at(base: u64, bits: u32, size: PageSize) -> std::io::Result<()> {
+    let bytes = 1usize << bits;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: only over our own reservation.
+    let at = unsafe { libc::mmap(base as *mut libc::c_void, bytes, access, FLAGS | libc::MAP_FIXED, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    let advice = if size > PageSize::K4 { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+    // A kernel without transparent huge pages refuses, and then gives small pages: what is wanted, or found out by
+    // `has_pages_of_its_size`.
+    // SAFETY: advice about our own range.
+    unsafe { libc::madvise(at, bytes, advice) };
+    Ok(())
+}
+
+/// Bytes of huge pages in the mapping that begins at `base`, as `/proc/self/smaps` has it.
+fn huge_bytes_at(base: u64) -> Option<u64> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    let head = format!("{base:x}-");
+    let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&head));
+    let line = lines.find(|line| line.starts_with("AnonHugePages:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}

@@ -1,0 +1,65 @@
+//! What the inference needs of a machine: the time of a dependent chain of accesses to chosen pages.
+
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod affinity;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod clock;
+mod host;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod memory;
+
+pub use host::Host;
+
+use lookaside_machine::PageSize;
+
+/// A circular chain of loads, each of whose addresses is what the load before it read.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<'a> {
+    /// Size of the pages.
+    pub size: PageSize,
+    /// Virtual page numbers (relative to a base that is aligned to all bits that may be chosen) in order. A page may
+    /// be there more than once; each time another word of it is read.
+    pub pages: &'a [u64],
+}
+
+/// A machine to measure: the real one ([`Host`]), or one that a test makes up.
+///
+/// Everything is inferred from one kind of experiment: walk a circular chain of pages, and time its rounds.
+/// Data-cache misses are kept out as far as can be: each page is read at another line, and has a frame of its own.
+pub trait Metal {
+    /// Bits of a page number that may be chosen; 0 = pages of this size cannot be had.
+    fn page_bits(&self, size: PageSize) -> u32;
+
+    /// Most pages of this size that one chain may have.
+    fn max_pages(&self, size: PageSize) -> usize;
+
+    /// Walks the chain until it has settled, then times `rounds` whole rounds, `samples` times: ticks a round.
+    ///
+    /// # Errors
+    /// Pages cannot be had.
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError>;
+
+    /// Core cycles in one tick of the timer.
+    fn cycles_per_tick(&self) -> f64;
+}
+
+/// Why a machine cannot be measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetalError {
+    /// Not here at all.
+    #[error("this machine cannot be probed: {0}")]
+    Unsupported(String),
+    /// The system refuses memory.
+    #[error("no memory for {pages} pages of {size}: {reason}")]
+    Memory {
+        /// Pages wanted.
+        pages: usize,
+        /// Their size.
+        size: PageSize,
+        /// The system's words.
+        reason: String,
+    },
+    /// The system refuses to bind the thread to a CPU, or says nothing about it.
+    #[error("cannot stay on one CPU: {0}")]
+    Affinity(String),
+}

@@ -1,0 +1,188 @@
+//! The whole probe: every step in its order, with what is known so far if it is stopped.
+
+use std::time::Duration;
+
+use lookaside_machine::{PageSize, Replacement};
+use serde::Serialize;
+
+use crate::bench::{Bench, Halt};
+use crate::finding::Finding;
+use crate::geometry::{first_level, second_level, FoundLevel, Geometry};
+use crate::metal::Metal;
+use crate::policy::{policy, Trial};
+
+/// Pauses between passes over a level: neighbours come and go in fractions of a second.
+const PAUSES_MS: [u64; 7] = [20, 50, 100, 200, 500, 1000, 2000];
+
+/// A part of the probe that can be asked for alone. Each does what it needs of those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// The first level: entries, ways, sets, index.
+    L1,
+    /// The second level.
+    L2,
+    /// Replacement policies of the levels.
+    Policy,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The only step wanted; `None` = all.
+    pub only: Option<Step>,
+    /// Leave out what takes long: policies.
+    pub quick: bool,
+    /// Chooses pages and orders; the same seed makes the same experiments.
+    pub seed: u64,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Seed of the experiments.
+    pub seed: u64,
+    /// Core cycles in a tick of the timer, by a chain of dependent additions.
+    pub cycles_per_tick: f64,
+    /// Levels, first level first.
+    pub levels: Vec<LevelReport>,
+    /// Measurements in all.
+    pub measurements: u64,
+    /// Why it ended before its end; `None` = it did not.
+    pub halted: Option<String>,
+}
+
+/// One level, for data loads of 4 KiB pages.
+#[derive(Clone, Debug, Serialize)]
+pub struct LevelReport {
+    /// 1 or 2.
+    pub level: u32,
+    /// Size of the pages.
+    pub page_size: PageSize,
+    /// Entries, ways, sets, index.
+    pub geometry: Finding<Geometry>,
+    /// Core cycles that a miss here adds, where the next level (or a walk with warm tables) serves it; none where the
+    /// geometry is not known. Seen, not confirmed: no second look proves it.
+    pub miss_cycles: Option<Seen>,
+    /// Replacement policy.
+    pub policy: Finding<Replacement>,
+    /// Sequences that were measured for the policy, shortest first.
+    pub trials: Vec<Trial>,
+}
+
+/// A figure as the passes that confirmed a geometry saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Seen {
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// Passes.
+    pub passes: usize,
+}
+
+/// Probes a machine. `halt` is asked before all samples; `progress` is told what comes next.
+pub fn probe(
+    metal: &mut dyn Metal,
+    options: &Options,
+    halt: &dyn Fn() -> Option<Halt>,
+    progress: &mut dyn FnMut(&str),
+) -> Report {
+    let mut bench = Bench::new(metal, PageSize::K4, options.seed, halt);
+    let mut report = Report {
+        seed: options.seed,
+        cycles_per_tick: bench.cycles_per_tick(),
+        levels: Vec::new(),
+        measurements: 0,
+        halted: None,
+    };
+    let halt = steps(&mut bench, options, progress, &mut report.levels).err();
+    report.halted = halt.map(|halt| halt.to_string());
+    // Levels that it did not get to are named too.
+    let last = if options.only == Some(Step::L1) { 1 } else { 2 };
+    for level in report.levels.len() as u32 + 1..=last {
+        let reason = report.halted.as_deref().unwrap_or("the first level is not known");
+        report.levels.push(LevelReport::new(level, &bench, &FoundLevel::nothing(reason), &[]));
+    }
+    report.measurements = bench.measurements();
+    report
+}
+
+/// A level that two passes confirm alike, some time apart. A neighbour on the same core may take entries for a while,
+/// and then a pass sees, and confirms, fewer than there are; two passes hardly the same number.
+///
+/// With it, the ticks of a miss in each of the passes that agree.
+fn twice(
+    bench: &mut Bench<'_>,
+    find: impl Fn(&mut Bench<'_>) -> Result<FoundLevel, Halt>,
+) -> Result<(FoundLevel, Vec<f64>), Halt> {
+    let mut seen: Vec<FoundLevel> = Vec::new();
+    for pass in 0..=PAUSES_MS.len() {
+        if pass > 0 {
+            bench.pause(Duration::from_millis(PAUSES_MS[pass - 1]))?;
+        }
+        let last = find(bench)?;
+        let like = |found: &&FoundLevel| found.geometry.value() == last.geometry.value();
+        let mut ticks: Vec<f64> = seen.iter().filter(like).map(|found| found.miss_ticks).collect();
+        if last.geometry.value().is_some() && !ticks.is_empty() {
+            ticks.push(last.miss_ticks);
+            return Ok((last, ticks));
+        }
+        seen.push(last);
+    }
+    let mut passes: Vec<String> = seen
+        .iter()
+        .map(|found| match &found.geometry {
+            Finding::Confirmed { value, .. } => format!("{} entries in {} sets", value.entries, value.sets),
+            Finding::NotDetermined { reason, .. } => reason.clone(),
+        })
+        .collect();
+    passes.dedup();
+    let reason = format!("no two passes confirm the same: {}", passes.join("; "));
+    Ok((FoundLevel::nothing(reason), Vec::new()))
+}
+
+fn steps(
+    bench: &mut Bench<'_>,
+    options: &Options,
+    progress: &mut dyn FnMut(&str),
+    levels: &mut Vec<LevelReport>,
+) -> Result<(), Halt> {
+    let policies = match options.only {
+        None => !options.quick,
+        Some(step) => step == Step::Policy,
+    };
+    progress("first level");
+    let (first, ticks) = twice(bench, first_level)?;
+    levels.push(LevelReport::new(1, bench, &first, &ticks));
+    let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else { return Ok(()) };
+    if options.only != Some(Step::L1) {
+        progress("second level");
+        let (second, ticks) = twice(bench, |bench| second_level(bench, geometry, level))?;
+        levels.push(LevelReport::new(2, bench, &second, &ticks));
+        if let (true, Some(geometry), Some(level)) = (policies, second.geometry.value(), &second.level) {
+            progress("second level's replacement");
+            (levels[1].policy, levels[1].trials) = policy(bench, level, geometry)?;
+        }
+    }
+    if policies {
+        progress("first level's replacement");
+        (levels[0].policy, levels[0].trials) = policy(bench, level, geometry)?;
+    }
+    Ok(())
+}
+
+impl LevelReport {
+    fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
+        let cycles = || ticks.iter().map(|ticks| ticks * bench.cycles_per_tick());
+        let (low, high) = (cycles().fold(f64::MAX, f64::min), cycles().fold(0.0, f64::max));
+        Self {
+            level,
+            page_size: bench.size(),
+            geometry: found.geometry.clone(),
+            miss_cycles: (!ticks.is_empty()).then_some(Seen { low, high, passes: ticks.len() }),
+            policy: Finding::not_determined("not looked at"),
+            trials: Vec::new(),
+        }
+    }
+}

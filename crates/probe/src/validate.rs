@@ -1,0 +1,55 @@
+//! The second look: fresh pages against what the first look proposed.
+
+use crate::bench::{Bench, Halt};
+use crate::conflict::fits;
+use crate::gf2;
+use crate::index::{search, Halves};
+use crate::level::Level;
+
+/// Times that the number of ways is looked at again.
+const WAYS_AGAIN: u32 = 16;
+/// Of these, looks at pages that should fit that may show misses (a foreign page was in the set), and at pages that
+/// should not fit that may show none. Two sets taken for one give other numbers: their pages fit where they happen to
+/// be shared out evenly.
+const WAYS_SPOILT: (u32, u32) = (4, 1);
+
+/// Holds a geometry against the machine: `None` if all is as predicted, else the first thing that is not.
+pub fn contradiction(bench: &mut Bench<'_>, level: &Level, masks: &[u64], ways: u32) -> Result<Option<String>, Halt> {
+    let kernel = gf2::null_space(masks, bench.bits());
+    let (mut misfits, mut fitting) = (0, 0);
+    for _ in 0..WAYS_AGAIN {
+        misfits += u32::from(!fits(bench, level, &kernel, u64::from(ways))?);
+        fitting += u32::from(fits(bench, level, &kernel, u64::from(ways) + 1)?);
+        if misfits > WAYS_SPOILT.0 {
+            return Ok(Some(format!("{ways} pages of one set do not always fit")));
+        }
+        if fitting > WAYS_SPOILT.1 {
+            return Ok(Some(format!("{} pages of one set fit at times, not only {ways}", ways + 1)));
+        }
+    }
+    let halves = Halves::new(bench, level, kernel.clone(), ways)?;
+    // What should not change the set does not: a basis, each with a random sum of others added.
+    for (i, vector) in kernel.iter().enumerate() {
+        let others = bench.rng.draw() & !(1 << i);
+        let sum = vector ^ gf2::combine(&kernel, others);
+        if !halves.meets(bench, level, &[sum])? {
+            return Ok(Some(format!("{sum:#x} should not change the set, and does")));
+        }
+    }
+    // What should change it does: a vector into every other set.
+    let reach = pivots(masks);
+    let mut others: Vec<u64> = gf2::span(&reach).into_iter().skip(1).collect();
+    bench.rng.shuffle(&mut others);
+    for group in others.chunks(halves.vectors_at_once()) {
+        let vectors: Vec<u64> = group.iter().map(|v| v ^ gf2::combine(&kernel, bench.rng.draw())).collect();
+        if let Some(vector) = search(bench, level, &halves, &vectors)? {
+            return Ok(Some(format!("{vector:#x} should change the set, and does not")));
+        }
+    }
+    Ok(None)
+}
+
+/// One vector for each mask (in reduced form) that it alone sees.
+fn pivots(masks: &[u64]) -> Vec<u64> {
+    gf2::reduce(masks).iter().map(|row| row & row.wrapping_neg()).collect()
+}

@@ -1,0 +1,223 @@
+//! The inference against machines that are made up: it finds what they are, or says that it does not know.
+//!
+//! CI runs a few machines, always the same ones, and asserts that nothing wrong is ever confirmed and that at least
+//! 95 % of the machines are recovered in full. The goal, 99 % of at least 500 machines, **is not reached yet**: of
+//! seeds 0 to 511, 498 machines (97 %) are recovered, 14 have a level that is "not determined", none a wrong one. (Seeds
+//! 0 to 127 have all of their 200 levels recovered.)
+//! Any number of machines is run by `LOOKASIDE_PROBE_MACHINES=512 cargo test -p lookaside-probe --test recover`, from
+//! the seed `LOOKASIDE_PROBE_FIRST_SEED` (0) on.
+//!
+//! Ranges: 4 to 256 sets of 2 to 32 ways or fully associative, linear, folded and random full-rank indexes, LRU, FIFO,
+//! random and tree-PLRU. Narrower than "any machine":
+//! - half of the machines have one level, half two; of two, the first has 4 to 16 sets of 2 to 8 ways, or 8 to 96 ways
+//!   in one set, and the second at least 16 times as many entries (the cores that are known: 20 to 40 times);
+//! - a fully associative array is a first level, of 2 to 128 ways;
+//! - tree-PLRU only where the ways are a power of two (elsewhere LRU takes its place);
+//! - page numbers have 20 to 33 bits, no fewer;
+//! - the noise is assumed, not taken from recordings of real machines.
+
+mod sim;
+
+use std::cell::Cell;
+
+use lookaside_machine::{PageSize, Replacement};
+use lookaside_probe::{first_level, gf2, policy, probe, second_level, Bench, Finding, Geometry, Halt, Options, Rng};
+use sim::{Array, Costs, Noise, Sim};
+
+/// Machines in CI.
+const MACHINES: u64 = 96;
+/// Threads that probe.
+const THREADS: usize = 2;
+/// Machines that must be recovered in full.
+const FLOOR_PERCENT: u64 = 95;
+
+const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
+
+/// Every set and way count, index and policy that is possible.
+fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
+    let replacement = match POLICIES[rng.below(4)] {
+        Replacement::TreePlru if !ways.is_power_of_two() => Replacement::Lru,
+        policy => policy,
+    };
+    Array { sets: 1 << sets_log2, ways, masks: masks(rng, sets_log2, bits), replacement }
+}
+
+/// Linear, folded, or any full-rank matrix over the low bits or over all.
+fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
+    let width = match rng.below(4) {
+        0 => return (0..rank).map(|bit| 1 << bit).collect(),
+        1 => return (0..rank).map(|bit| 1 << bit | 1 << (bit + rank)).collect(),
+        2 => (rank + 1 + rng.below(12) as u32).min(bits),
+        _ => bits,
+    };
+    loop {
+        let rows: Vec<u64> = (0..rank).map(|_| rng.draw() & ((1 << width) - 1)).collect();
+        if gf2::reduce(&rows).len() == rank as usize {
+            return rows;
+        }
+    }
+}
+
+/// A number from `low` to `high`.
+fn between(rng: &mut Rng, low: u32, high: u32) -> u32 {
+    low + rng.below((high - low + 1) as usize) as u32
+}
+
+/// One level of any kind, or two, the second of them at least 16 times as large (it is 20 to 40 times on the cores
+/// that are known).
+fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
+    if rng.below(2) == 0 {
+        let (sets, ways) = match rng.below(5) {
+            0 => (0, between(rng, 2, 128)),
+            _ => (between(rng, 2, 8), between(rng, 2, 32)),
+        };
+        return vec![array(rng, sets, ways, bits)];
+    }
+    let (sets, ways) = match rng.below(3) {
+        0 => (0, between(rng, 8, 96)),
+        _ => (between(rng, 2, 4), between(rng, 2, 8)),
+    };
+    let first = array(rng, sets, ways, bits);
+    loop {
+        let (sets, ways) = (between(rng, 2, 8), between(rng, 2, 32));
+        if ways << sets >= 16 * first.sets * first.ways {
+            let second = array(rng, sets, ways, bits);
+            return vec![first, second];
+        }
+    }
+}
+
+/// Assumed: nothing here was fitted to a real machine's times.
+fn noise(rng: &mut Rng) -> Noise {
+    let mut up_to = |most: f64| most * rng.below(1000) as f64 / 1000.0;
+    Noise {
+        sigma: up_to(0.01),
+        bias: up_to(0.003),
+        outliers: up_to(0.1),
+        interrupts: up_to(0.02),
+        grain: up_to(26.0).max(1.0),
+    }
+}
+
+fn same(found: &Geometry, array: &Array) -> bool {
+    (found.sets, found.ways, found.entries) == (array.sets, array.ways, array.sets * array.ways)
+        && gf2::reduce(&found.masks) == gf2::reduce(&array.masks)
+}
+
+/// What became of one machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// All its levels were found as they are.
+    Recovered,
+    /// A level was not determined.
+    Unknown,
+    /// A level was confirmed as what it is not.
+    Wrong,
+}
+
+/// Probes the machine that this seed makes.
+fn recover(seed: u64) -> Outcome {
+    let mut rng = Rng::new(seed);
+    let bits = between(&mut rng, 20, 33);
+    let arrays = arrays(&mut rng, bits);
+    let costs = Costs {
+        hit: between(&mut rng, 3, 5).into(),
+        second: between(&mut rng, 5, 8).into(),
+        walk: between(&mut rng, 20, 60).into(),
+    };
+    let noise = noise(&mut rng);
+    let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
+    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let first = first_level(&mut bench).expect("nothing halts it");
+    let mut found = vec![first.geometry.clone()];
+    if let (2, Some(geometry), Some(level)) = (arrays.len(), first.geometry.value(), &first.level) {
+        found.push(second_level(&mut bench, geometry, level).expect("nothing halts it").geometry);
+    }
+    let right = |(found, array): (&Finding<Geometry>, &Array)| found.value().map(|geometry| same(geometry, array));
+    let levels: Vec<Option<bool>> = found.iter().zip(&arrays).map(right).collect();
+    let outcome = if levels.contains(&Some(false)) {
+        Outcome::Wrong
+    } else if levels == vec![Some(true); arrays.len()] {
+        Outcome::Recovered
+    } else {
+        Outcome::Unknown
+    };
+    if outcome != Outcome::Recovered {
+        println!("seed {seed}: {arrays:x?}, {noise:?}, {costs:?}: {found:x?}");
+    }
+    outcome
+}
+
+/// A number from the environment, or this one.
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn machines_are_recovered() {
+    let first = number("LOOKASIDE_PROBE_FIRST_SEED", 0);
+    let machines = number("LOOKASIDE_PROBE_MACHINES", MACHINES);
+    let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+        let part = |start| move || (start..first + machines).step_by(THREADS).map(recover).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..THREADS as u64).map(|i| scope.spawn(part(first + i))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let count = |outcome| outcomes.iter().filter(|&&o| o == outcome).count();
+    let (recovered, wrong) = (count(Outcome::Recovered), count(Outcome::Wrong));
+    println!("{recovered} of {machines} machines recovered, {wrong} wrong");
+    assert_eq!(wrong, 0);
+    assert!(100 * recovered as u64 >= FLOOR_PERCENT * machines, "{recovered} of {machines}");
+}
+
+/// No policy is taken for another, and LRU of twelve ways or more is recognised. The others are often "not determined"
+/// (as LRU of fewer ways is: no sequence tells all policies apart there), so nothing is claimed of them.
+#[test]
+fn no_policy_is_taken_for_another() {
+    let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
+    let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
+    let linear = |bits: u32| (0..bits).map(|bit| 1 << bit).collect::<Vec<u64>>();
+    for (seed, replacement) in POLICIES.into_iter().enumerate() {
+        for (sets, ways) in [(4, 12), (0, 16), (4, 24), (0, 64)] {
+            if replacement == Replacement::TreePlru && !u32::is_power_of_two(ways) {
+                continue;
+            }
+            let array = Array { sets: 1 << sets, ways, masks: linear(sets), replacement };
+            let mut sim = Sim::new(&[array], 24, costs, noise, seed as u64);
+            let mut bench = Bench::new(&mut sim, PageSize::K4, 7, &|| None);
+            let found = first_level(&mut bench).expect("nothing halts it");
+            let geometry = found.geometry.value().expect("an easy one");
+            let level = found.level.as_ref().expect("a level with a geometry");
+            let (finding, trials) = policy(&mut bench, level, geometry).expect("nothing halts it");
+            let expected = Some(&replacement);
+            let may_be_unknown = replacement != Replacement::Lru && finding.value().is_none();
+            assert!(finding.value() == expected || may_be_unknown, "{replacement:?} {ways}: {finding:?} {trials:?}");
+        }
+    }
+}
+
+#[test]
+fn a_probe_that_is_stopped_names_what_it_did_not_reach() {
+    let array = |sets: u32, ways| Array {
+        sets: 1 << sets,
+        ways,
+        masks: (0..sets).map(|bit| 1 << bit).collect(),
+        replacement: Replacement::Lru,
+    };
+    let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
+    let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
+    let options = Options { only: None, quick: true, seed: 1 };
+    // Asked so many times, it is to end: at once, and in the middle of something.
+    for most in [0, 1, 100] {
+        let mut sim = Sim::new(&[array(4, 4), array(7, 12)], 24, costs, noise, 1);
+        let asked = Cell::new(0);
+        let halt = || {
+            asked.set(asked.get() + 1);
+            (asked.get() > most).then_some(Halt::TimeUp)
+        };
+        let report = probe(&mut sim, &options, &halt, &mut |_| ());
+        assert_eq!(asked.get(), most + 1, "it goes on");
+        assert_eq!(report.halted.as_deref(), Some("no time left"));
+        let reasons: Vec<_> = report.levels.iter().map(|level| level.geometry.reason()).collect();
+        assert_eq!(reasons, [Some("no time left"); 2]);
+    }
+}

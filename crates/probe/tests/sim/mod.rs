@@ -1,0 +1,178 @@
+//! A made-up machine: the engine, timed as the metal is, with noise.
+
+use lookaside_engine::{Detail, Engine, Setup, WalkModel};
+use lookaside_machine::{
+    preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
+};
+use lookaside_probe::{Chain, Metal, MetalError, Rng};
+use lookaside_trace::{Block, Kind};
+
+/// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed.
+#[derive(Clone, Copy, Debug)]
+pub struct Noise {
+    /// Standard deviation of a sample.
+    pub sigma: f64,
+    /// What a chain is always off by, up to this much either way (caches, alignment).
+    pub bias: f64,
+    /// Samples that something long falls into.
+    pub outliers: f64,
+    /// Chance that an interrupt takes entries during a measurement.
+    pub interrupts: f64,
+    /// Grain of the timer in ticks.
+    pub grain: f64,
+}
+
+/// A TLB of the made-up machine.
+#[derive(Clone, Debug)]
+pub struct Array {
+    pub sets: u32,
+    pub ways: u32,
+    pub masks: Vec<u64>,
+    pub replacement: Replacement,
+}
+
+/// Costs in ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    pub hit: f64,
+    pub second: f64,
+    pub walk: f64,
+}
+
+/// The made-up machine.
+pub struct Sim {
+    engine: Engine,
+    noise: Noise,
+    costs: Costs,
+    rng: Rng,
+    bits: u32,
+    /// The chain walked last: the same again is warm.
+    last: Vec<u64>,
+}
+
+impl Sim {
+    pub fn new(arrays: &[Array], bits: u32, costs: Costs, noise: Noise, seed: u64) -> Self {
+        let mut setup = Setup::new(machine(arrays));
+        setup.detail = Detail::Totals;
+        setup.walks = WalkModel::CountOnly;
+        setup.seed = seed;
+        let engine = Engine::new(setup).expect("a possible machine");
+        Self { engine, noise, costs, rng: Rng::new(seed), bits, last: Vec::new() }
+    }
+
+    fn run(&mut self, pages: impl Iterator<Item = u64>) {
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        for page in pages {
+            block.push(Kind::Load, page << 12);
+        }
+        self.engine.run(&block);
+    }
+
+    /// Misses of the first level and of all.
+    fn misses(&self) -> (u64, u64) {
+        let cost = self.engine.outcome().data.cost;
+        (cost.l1_misses, cost.walks)
+    }
+
+    fn uniform(&mut self) -> f64 {
+        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn interrupt(&mut self) {
+        let pages: Vec<u64> = (0..1 + self.rng.below(24)).map(|_| self.rng.draw() & 0xffff_ffff).collect();
+        self.run(pages.into_iter());
+    }
+
+    fn noisy(&mut self, ticks: f64, bias: f64) -> f64 {
+        // Twelve uniform numbers make a normal one, nearly.
+        let normal = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+        let mut ticks = ticks * (1.0 + bias) * (1.0 + self.noise.sigma * normal);
+        if self.uniform() < self.noise.outliers {
+            ticks *= 1.0 + 5.0 * self.uniform() * self.uniform();
+        }
+        ticks
+    }
+}
+
+impl Metal for Sim {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        if size == PageSize::K4 {
+            self.bits
+        } else {
+            0
+        }
+    }
+
+    fn max_pages(&self, _: PageSize) -> usize {
+        1 << 15
+    }
+
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let pages = chain.pages;
+        if self.last != pages {
+            let warm = 256usize.div_ceil(pages.len());
+            self.run(pages.iter().copied().cycle().take(pages.len() * warm));
+            self.last = pages.to_vec();
+        }
+        if self.uniform() < self.noise.interrupts {
+            self.interrupt();
+        }
+        // Samples differ by noise; one is really run.
+        let timed = 512usize.div_ceil(pages.len()).min(rounds as usize);
+        let before = self.misses();
+        self.run(pages.iter().copied().cycle().take(pages.len() * timed));
+        let after = self.misses();
+        let ticks = (pages.len() * timed) as f64 * self.costs.hit
+            + (after.0 - before.0) as f64 * self.costs.second
+            + (after.1 - before.1) as f64 * self.costs.walk;
+        let mean = ticks / timed as f64;
+        // The same chain is always off by the same.
+        let place = pages.iter().fold(1u64, |sum, page| sum.rotate_left(5) ^ page);
+        let bias = self.noise.bias * (2.0 * (Rng::new(place).draw() >> 11) as f64 / (1u64 << 53) as f64 - 1.0);
+        let grain = self.noise.grain;
+        Ok((0..samples)
+            .map(|_| {
+                let all = self.noisy(mean, bias) * f64::from(rounds);
+                (all / grain).round() * grain / f64::from(rounds)
+            })
+            .collect())
+    }
+
+    fn cycles_per_tick(&self) -> f64 {
+        1.0
+    }
+}
+
+fn machine(arrays: &[Array]) -> Machine {
+    let tlb = |(i, array): (usize, &Array)| Tlb {
+        name: format!("l{}", i + 1),
+        level: i as u32 + 1,
+        serves: vec![Serves::Load, Serves::Store],
+        page_sizes: vec![PageSize::K4],
+        entries: array.sets * array.ways,
+        ways: if array.sets == 1 { Ways::Full(Full::Full) } else { Ways::Count(array.ways) },
+        index: IndexFn::Masks(array.masks.clone()),
+        replacement: array.replacement,
+        tags: vec![Tag::Asid],
+        lockable_entries: 0,
+        coalesce_pages: 1,
+        hit_cycles: 0.0,
+        shared_by: Default::default(),
+    };
+    let like = preset("skylake").expect("a preset");
+    Machine {
+        name: "sim".into(),
+        description: String::new(),
+        sources: Vec::new(),
+        clock_mhz: 1000.0,
+        topology: Topology::default(),
+        page_table: PageTable { format: like.page_table.format, host: None },
+        walker: Walker::default(),
+        tlbs: arrays.iter().enumerate().map(tlb).collect(),
+        walk_caches: Vec::new(),
+        caches: Vec::new(),
+        memory: Memory { cycles: 100.0 },
+        context_switch: Default::default(),
+        not_determined: Vec::new(),
+    }
+}
