@@ -28,6 +28,16 @@ fn first_screen_answers_cost_cause_and_cure() {
 }
 
 #[test]
+fn what_is_near_is_marked_wherever_it_stands() {
+    let mut analysis = common::exact();
+    assert!(!words(&html::render(&analysis)).contains('≈'));
+    analysis.remedies[0].approximate = true;
+    let words = words(&html::render(&analysis));
+    assert!(words.contains("huge pages everywhere would save ≈ 93.9 % of it."));
+    assert_eq!(words.matches('≈').count(), 3, "in the verdict, the card and the table");
+}
+
+#[test]
 fn tables_are_complete() {
     let analysis = common::exact();
     let words = words(&html::render(&analysis));

@@ -59,8 +59,9 @@ fn answer(analysis: &Analysis) -> String {
                 let saved = Savings::of(best).of_translation;
                 if saved > 0.0 {
                     out += &format!(
-                        " <strong>{}</strong> would save {} of it.",
+                        " <strong>{}</strong> would save {}{} of it.",
                         Esc(&best.what),
+                        facts::near(best),
                         Esc(&num::percent(saved))
                     );
                 }
