@@ -5,8 +5,8 @@ use std::fmt::Write;
 use lookaside_machine::{Full, IndexFn, Machine, PageSize, Serves, Tlb, Ways};
 
 use crate::finding::Finding;
-use crate::geometry::Geometry;
 use crate::run::{LevelReport, Report};
+use crate::tlb::Geometry;
 
 impl Report {
     /// A few lines for people.

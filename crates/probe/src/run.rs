@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
 use crate::finding::Finding;
-use crate::geometry::{first_level, second_level, FoundLevel, Geometry};
 use crate::metal::Metal;
-use crate::policy::{policy, Trial};
+use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
+use crate::tlb::{policy, Trial};
 
 /// Pauses between passes over a level: neighbours come and go in fractions of a second.
 const PAUSES_MS: [u64; 7] = [20, 50, 100, 200, 500, 1000, 2000];

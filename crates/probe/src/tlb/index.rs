@@ -5,9 +5,9 @@
 //! the same effect as one sum of them, which is looked for among all sums, many in one experiment.
 
 use crate::bench::{Bench, Halt};
-use crate::conflict::choose;
 use crate::gf2;
-use crate::level::Level;
+use crate::tlb::conflict::choose;
+use crate::tlb::level::Level;
 
 /// More index bits than any known array has.
 const MOST_BITS: usize = 12;

@@ -1,10 +1,10 @@
 //! The second look: fresh pages against what the first look proposed.
 
 use crate::bench::{Bench, Halt};
-use crate::conflict::fits;
 use crate::gf2;
-use crate::index::{search, Halves};
-use crate::level::Level;
+use crate::tlb::conflict::fits;
+use crate::tlb::index::{search, Halves};
+use crate::tlb::level::Level;
 
 /// Times that the number of ways is looked at again.
 const WAYS_AGAIN: u32 = 16;

@@ -9,12 +9,12 @@ use lookaside_machine::Replacement;
 use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
-use crate::conflict::choose;
 use crate::finding::Finding;
-use crate::geometry::Geometry;
 use crate::gf2;
-use crate::level::Level;
 use crate::rng::Rng;
+use crate::tlb::conflict::choose;
+use crate::tlb::geometry::Geometry;
+use crate::tlb::level::Level;
 
 /// Sequences tried on paper, and of those measured.
 const TRIED: usize = 60;

@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
-use crate::conflict::{choose, one_set, overloaded, ways};
 use crate::finding::Finding;
 use crate::gf2;
-use crate::index::{masks, Halves};
-use crate::level::{Above, Level};
-use crate::validate::contradiction;
+use crate::tlb::conflict::{choose, one_set, overloaded, ways};
+use crate::tlb::index::{masks, Halves};
+use crate::tlb::level::{Above, Level};
+use crate::tlb::validate::contradiction;
 
 /// log2 of the pages of the largest crowd: 32 Ki pages overload 8192 entries four times over.
 const MOST_LOG2: usize = 15;

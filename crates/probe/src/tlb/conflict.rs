@@ -8,7 +8,7 @@
 
 use crate::bench::{Bench, Halt};
 use crate::gf2;
-use crate::level::Level;
+use crate::tlb::level::Level;
 
 /// Hyperplanes tried at random where all of them are too many: at least one in `2 * ways` of them will do.
 const TRIES: usize = 600;

@@ -1,0 +1,12 @@
+//! Geometry, set index and replacement of the TLB levels.
+
+mod conflict;
+mod geometry;
+mod index;
+mod level;
+mod policy;
+mod validate;
+
+pub use geometry::{first_level, second_level, FoundLevel, Geometry};
+pub use level::{Above, Level};
+pub use policy::{policy, Trial};
