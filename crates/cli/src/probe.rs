@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
-use lookaside_probe::{probe, Finding, Halt, Host, Options, Step};
+use lookaside_probe::{probe, Halt, Host, Options, Step};
 
 use crate::args::{Probe, StepArg};
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
-use crate::output::{print, print_json, spinner, write_file};
+use crate::output::{print, print_json, spinner, style, write_file};
 
 /// Measures, prints, writes. Exit code 1 if something was not determined.
 pub fn run(args: &Probe) -> Result<u8, Failure> {
@@ -49,11 +49,10 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
     if args.json {
         print_json(&report)?;
     } else {
-        print(&report.text())?;
+        print(&lookaside_report::probe::render(&report, &style(None)))?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());
     }
-    let known = report.levels.iter().all(|level| matches!(level.geometry, Finding::Confirmed { .. }));
-    Ok(if known && report.halted.is_none() { 0 } else { NOT_CLEAN })
+    Ok(if report.missing().is_empty() { 0 } else { NOT_CLEAN })
 }

@@ -1,51 +1,10 @@
-//! What was found, as text and as a machine description.
-
-use std::fmt::Write;
+//! What was found, as a machine description.
 
 use lookaside_machine::{Full, IndexFn, Machine, PageSize, Serves, Tlb, Ways};
 
-use crate::finding::Finding;
 use crate::run::{LevelReport, Report};
-use crate::tlb::Geometry;
 
 impl Report {
-    /// A few lines for people.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "{:.3} core cycles a tick; seed {}; {} measurements",
-            self.cycles_per_tick, self.seed, self.measurements
-        );
-        for level in &self.levels {
-            let name = if level.level == 1 { "L1 DTLB" } else { "L2 TLB" };
-            let size = level.page_size;
-            match &level.geometry {
-                Finding::Confirmed { value, .. } => {
-                    let _ = writeln!(text, "{name}, {size} loads: {}", geometry(value));
-                }
-                Finding::NotDetermined { reason, .. } => {
-                    let _ = writeln!(text, "{name}, {size} loads: not determined: {reason}");
-                }
-            }
-            if let Some(seen) = level.miss_cycles {
-                let _ = writeln!(
-                    text,
-                    "  a miss adds {:.1} to {:.1} cycles (seen in {} passes, not confirmed)",
-                    seen.low, seen.high, seen.passes
-                );
-            }
-            let _ = match &level.policy {
-                Finding::Confirmed { value, .. } => writeln!(text, "  replacement: {value:?}"),
-                Finding::NotDetermined { reason, .. } => writeln!(text, "  replacement: not determined: {reason}"),
-            };
-        }
-        if let Some(reason) = &self.halted {
-            let _ = writeln!(text, "ended early: {reason}");
-        }
-        text
-    }
-
     /// `base` with what was found put into it, and a list of what was not. What was not measured is `base`'s.
     pub fn machine(&self, base: &Machine) -> Machine {
         let mut machine = base.clone();
@@ -125,25 +84,12 @@ fn serves(tlb: &Tlb, level: u32) -> bool {
     tlb.level == level && tlb.serves.contains(&Serves::Load) && tlb.page_sizes.contains(&PageSize::K4)
 }
 
-/// A geometry in words.
-fn geometry(found: &Geometry) -> String {
-    if found.sets == 1 {
-        return format!("{} entries, fully associative", found.entries);
-    }
-    let linear = (0..found.masks.len()).all(|bit| found.masks[bit] == 1 << bit);
-    let index = if linear {
-        "linear index".to_string()
-    } else {
-        let masks: Vec<String> = found.masks.iter().map(|mask| format!("{mask:#x}")).collect();
-        format!("index masks {}", masks.join(" "))
-    };
-    format!("{} entries: {} sets of {} ways, {index}", found.entries, found.sets, found.ways)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::Finding;
     use crate::run::Seen;
+    use crate::tlb::Geometry;
     use lookaside_machine::preset;
 
     /// A geometry that no preset has.
@@ -154,7 +100,7 @@ mod tests {
             page_size: PageSize::K4,
             geometry: Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new()),
             miss_cycles: Some(Seen { low: 7.0, high: 8.0, passes: 2 }),
-            policy: Finding::not_determined("not looked at"),
+            policy: Finding::not_asked(),
             trials: Vec::new(),
         }
     }

@@ -19,6 +19,8 @@ pub enum Finding<T> {
         reason: String,
         /// What was seen.
         evidence: Vec<String>,
+        /// `false`: nobody asked for it, and it was not looked for.
+        asked: bool,
     },
 }
 
@@ -30,7 +32,12 @@ impl<T> Finding<T> {
 
     /// No value.
     pub fn not_determined(reason: impl Into<String>) -> Self {
-        Self::NotDetermined { reason: reason.into(), evidence: Vec::new() }
+        Self::NotDetermined { reason: reason.into(), evidence: Vec::new(), asked: true }
+    }
+
+    /// No value, and none was looked for.
+    pub fn not_asked() -> Self {
+        Self::NotDetermined { reason: "not asked for".into(), evidence: Vec::new(), asked: false }
     }
 
     /// The value, if there is one.
@@ -39,6 +46,16 @@ impl<T> Finding<T> {
             Self::Confirmed { value, .. } => Some(value),
             Self::NotDetermined { .. } => None,
         }
+    }
+
+    /// Whether it was looked for in vain.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::NotDetermined { asked: true, .. })
+    }
+
+    /// Whether nobody asked for it.
+    pub fn is_unasked(&self) -> bool {
+        matches!(self, Self::NotDetermined { asked: false, .. })
     }
 
     /// Why there is none.

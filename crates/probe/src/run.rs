@@ -26,8 +26,24 @@ pub enum Step {
     Policy,
 }
 
+impl Step {
+    /// The steps without whose results it cannot be done.
+    fn needs(self) -> &'static [Step] {
+        match self {
+            Self::L1 => &[],
+            Self::L2 => &[Self::L1],
+            Self::Policy => &[Self::L1, Self::L2],
+        }
+    }
+
+    /// Left out by [`Options::quick`].
+    fn is_slow(self) -> bool {
+        self == Self::Policy
+    }
+}
+
 /// What to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The only step wanted; `None` = all.
     pub only: Option<Step>,
@@ -35,6 +51,16 @@ pub struct Options {
     pub quick: bool,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
+}
+
+impl Options {
+    /// Whether a step is to be done: the one that is asked for and what that needs, or all.
+    pub fn wants(&self, step: Step) -> bool {
+        match self.only {
+            None => !(self.quick && step.is_slow()),
+            Some(only) => only == step || only.needs().contains(&step),
+        }
+    }
 }
 
 /// What was found.
@@ -50,6 +76,24 @@ pub struct Report {
     pub measurements: u64,
     /// Why it ended before its end; `None` = it did not.
     pub halted: Option<String>,
+}
+
+impl Report {
+    /// What was asked for and is not determined: what, and why. Empty = all is known; the command's exit code is by
+    /// this. Every new finding has its line here.
+    pub fn missing(&self) -> Vec<(String, String)> {
+        let mut missing = Vec::new();
+        for level in &self.levels {
+            missing.extend(lacks(format!("geometry of level {}", level.level), &level.geometry));
+            missing.extend(lacks(format!("replacement of level {}", level.level), &level.policy));
+        }
+        missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
+        missing
+    }
+}
+
+fn lacks<T>(what: String, finding: &Finding<T>) -> Option<(String, String)> {
+    finding.is_missing().then(|| (what, finding.reason().unwrap_or_default().to_string()))
 }
 
 /// One level, for data loads of 4 KiB pages.
@@ -99,10 +143,15 @@ pub fn probe(
     let halt = steps(&mut bench, options, progress, &mut report.levels).err();
     report.halted = halt.map(|halt| halt.to_string());
     // Levels that it did not get to are named too.
-    let last = if options.only == Some(Step::L1) { 1 } else { 2 };
+    let last = if options.wants(Step::L2) { 2 } else { 1 };
     for level in report.levels.len() as u32 + 1..=last {
         let reason = report.halted.as_deref().unwrap_or("the first level is not known");
         report.levels.push(LevelReport::new(level, &bench, &FoundLevel::nothing(reason), &[]));
+    }
+    if options.wants(Step::Policy) {
+        for level in report.levels.iter_mut().filter(|level| level.policy.is_unasked()) {
+            level.policy = Finding::not_determined(report.halted.as_deref().unwrap_or("its geometry is not known"));
+        }
     }
     report.measurements = bench.measurements();
     report
@@ -148,15 +197,12 @@ fn steps(
     progress: &mut dyn FnMut(&str),
     levels: &mut Vec<LevelReport>,
 ) -> Result<(), Halt> {
-    let policies = match options.only {
-        None => !options.quick,
-        Some(step) => step == Step::Policy,
-    };
+    let policies = options.wants(Step::Policy);
     progress("first level");
     let (first, ticks) = twice(bench, first_level)?;
     levels.push(LevelReport::new(1, bench, &first, &ticks));
     let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else { return Ok(()) };
-    if options.only != Some(Step::L1) {
+    if options.wants(Step::L2) {
         progress("second level");
         let (second, ticks) = twice(bench, |bench| second_level(bench, geometry, level))?;
         levels.push(LevelReport::new(2, bench, &second, &ticks));
@@ -181,7 +227,7 @@ impl LevelReport {
             page_size: bench.size(),
             geometry: found.geometry.clone(),
             miss_cycles: (!ticks.is_empty()).then_some(Seen { low, high, passes: ticks.len() }),
-            policy: Finding::not_determined("not looked at"),
+            policy: Finding::not_asked(),
             trials: Vec::new(),
         }
     }

@@ -205,7 +205,7 @@ fn a_probe_that_is_stopped_names_what_it_did_not_reach() {
     };
     let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
-    let options = Options { only: None, quick: true, seed: 1 };
+    let options = Options { quick: true, seed: 1, ..Options::default() };
     // Asked so many times, it is to end: at once, and in the middle of something.
     for most in [0, 1, 100] {
         let mut sim = Sim::new(&[array(4, 4), array(7, 12)], 24, costs, noise, 1);

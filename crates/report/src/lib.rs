@@ -2,13 +2,14 @@
 //!
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
-//! figures and ours; [`Table`] is for whatever else the command line has to list.
+//! figures and ours, [`probe::render`] says what a machine is; [`Table`] is for whatever else the command line has to list.
 
 mod facts;
 pub mod html;
 pub mod json;
 mod line;
 pub mod num;
+pub mod probe;
 pub mod reproduction;
 pub mod simulate;
 mod table;
