@@ -14,7 +14,7 @@ mod tlb;
 
 pub use bench::{Bench, Halt};
 pub use finding::Finding;
-pub use metal::{Chain, Host, Metal, MetalError};
+pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Shot, MOST_ACTS};
 pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Trial};

@@ -53,7 +53,7 @@ pub(crate) fn cycles_per_tick() -> f64 {
 
 /// The timer.
 #[cfg(target_arch = "x86_64")]
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     // SAFETY: reads the time stamp counter, which `check` does once before; every x86-64 has one.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
@@ -118,7 +118,7 @@ pub(crate) unsafe fn walk(at: &mut u64, before: u64, timed: u64) -> u64 {
 
 /// The timer.
 #[cfg(target_arch = "aarch64")]
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let ticks: u64;
     // SAFETY: Linux lets programs read the virtual counter.
     unsafe { std::arch::asm!("isb", "mrs {t}, cntvct_el0", t = out(reg) ticks, options(nostack)) };

@@ -12,7 +12,8 @@ mod here {
     use crate::metal::affinity::Pinned;
     use crate::metal::clock;
     use crate::metal::memory::Memory;
-    use crate::metal::{Chain, Metal, MetalError};
+    use crate::metal::shooter::Shooter;
+    use crate::metal::{Chain, Metal, MetalError, Shot};
 
     /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
     /// LRU set a round of misses, and a sample ends with a few of them.
@@ -25,6 +26,7 @@ mod here {
         huge: Option<Memory>,
         cycles_per_tick: f64,
         ticks_per_second: f64,
+        shooter: Shooter,
         pinned: Pinned,
     }
 
@@ -40,7 +42,8 @@ mod here {
             let small = Memory::new(PageSize::K4, max_bytes)?;
             let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
             let ticks_per_second = clock::ticks_per_second();
-            Ok(Self { small, huge, cycles_per_tick: clock::cycles_per_tick(), ticks_per_second, pinned })
+            let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
+            Ok(Self { small, huge, cycles_per_tick, ticks_per_second, shooter, pinned })
         }
 
         /// The CPU measured.
@@ -53,13 +56,15 @@ mod here {
             self.ticks_per_second
         }
 
-        fn memory(&mut self, size: PageSize) -> Result<&mut Memory, MetalError> {
+        /// The pages of a size, and who shoots at them.
+        fn memory(&mut self, size: PageSize) -> Result<(&mut Memory, &mut Shooter), MetalError> {
             let refused = || MetalError::Unsupported(format!("no pages of {size} can be had"));
-            match size {
-                PageSize::K4 => Ok(&mut self.small),
-                PageSize::M2 => self.huge.as_mut().ok_or_else(refused),
-                _ => Err(refused()),
-            }
+            let memory = match size {
+                PageSize::K4 => &mut self.small,
+                PageSize::M2 => self.huge.as_mut().ok_or_else(refused)?,
+                _ => return Err(refused()),
+            };
+            Ok((memory, &mut self.shooter))
         }
     }
 
@@ -81,7 +86,7 @@ mod here {
         }
 
         fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-            let mut at = self.memory(chain.size)?.link(chain.pages)?;
+            let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
             let round = chain.pages.len() as u64;
             let warm = round * WARM_STEPS.div_ceil(round.max(1));
             let mut ticks = Vec::with_capacity(samples);
@@ -91,6 +96,11 @@ mod here {
                 ticks.push(spent as f64 / f64::from(rounds));
             }
             Ok(ticks)
+        }
+
+        fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+            let (memory, shooter) = self.memory(shot.size)?;
+            shooter.shoot(memory, shot, samples)
         }
 
         fn cycles_per_tick(&self) -> f64 {

@@ -76,9 +76,7 @@ impl Memory {
             let reason = format!("a chain has 1 to {} pages", self.max_pages);
             return Err(MetalError::Memory { pages: pages.len(), size: self.size, reason });
         }
-        if self.touched.len() + pages.len() > self.max_pages {
-            self.drop_all()?;
-        }
+        self.make_room(pages.len())?;
         // The i-th distinct page is read at line i (mod 64), so that all sets of a virtually indexed first-level data
         // cache get the same share; a page that comes again is read at its next word, then at its next line.
         let mut uses: HashMap<u64, (u64, u64)> = HashMap::with_capacity(pages.len());
@@ -101,6 +99,32 @@ impl Memory {
             unsafe { (place as *mut u64).write_volatile(next) };
         }
         Ok(places[0])
+    }
+
+    /// Gives all pages back if `pages` more might be too many.
+    pub(crate) fn make_room(&mut self, pages: usize) -> Result<(), MetalError> {
+        if pages > self.max_pages {
+            let reason = format!("at most {} at a time", self.max_pages);
+            return Err(MetalError::Memory { pages, size: self.size, reason });
+        }
+        if self.touched.len() + pages > self.max_pages {
+            self.drop_all()?;
+        }
+        Ok(())
+    }
+
+    /// The address of a word (modulo a line's) in a line (modulo a page's) of a page. In a huge page `order` chooses
+    /// one of its small ones.
+    pub(crate) fn word(&self, page: u64, order: u64, line: u64, word: u64) -> u64 {
+        let page = page & ((1 << self.page_bits()) - 1);
+        let part = (order << 12) & (self.size.bytes() - 1);
+        let in_page = line % LINES * LINE_BYTES + word % (LINE_BYTES / WORD) * WORD;
+        self.base + (page << self.size.shift()) + part + in_page
+    }
+
+    /// A page that is about to be written to.
+    pub(crate) fn touch(&mut self, page: u64) {
+        self.touched.insert(page & ((1 << self.page_bits()) - 1));
     }
 
     /// Gives all pages and their tables back.
@@ -182,8 +206,12 @@ fn map_at(base: u64, bits: u32, size: PageSize) -> std::io::Result<()> {
     let advice = if size > PageSize::K4 { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
     // A kernel without transparent huge pages refuses, and then gives small pages: what is wanted, or found out by
     // `has_pages_of_its_size`.
+    // A forked child (`Peer`) has no use for the pages, and copying on write would change their frames.
     // SAFETY: advice about our own range.
-    unsafe { libc::madvise(at, bytes, advice) };
+    unsafe {
+        libc::madvise(at, bytes, advice);
+        libc::madvise(at, bytes, libc::MADV_DONTFORK);
+    }
     Ok(())
 }
 

@@ -1,14 +1,22 @@
 //! What the inference needs of a machine: the time of a dependent chain of accesses to chosen pages.
 
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod acts;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod affinity;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod clock;
 mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod memory;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod peer;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod shooter;
+mod shot;
 
 pub use host::Host;
+pub use shot::{Act, Hint, Shot, MOST_ACTS};
 
 use lookaside_machine::PageSize;
 
@@ -39,6 +47,15 @@ pub trait Metal {
     /// Pages cannot be had.
     fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError>;
 
+    /// Does what the shot says, `samples` times: ticks of its timed loads. What the shots before left is there still.
+    /// The ticks have the timer's grain (26 on Zen) and hold its own cost; the grain averages out over samples.
+    ///
+    /// # Errors
+    /// Pages cannot be had, or this machine cannot do such an act.
+    fn shot(&mut self, _shot: &Shot<'_>, _samples: usize) -> Result<Vec<f64>, MetalError> {
+        Err(MetalError::Cannot("single shots are not supported here".into()))
+    }
+
     /// Core cycles in one tick of the timer.
     fn cycles_per_tick(&self) -> f64;
 }
@@ -59,6 +76,9 @@ pub enum MetalError {
         /// The system's words.
         reason: String,
     },
+    /// One kind of measurement is not possible here; others may be.
+    #[error("{0}")]
+    Cannot(String),
     /// The system refuses to bind the thread to a CPU, or says nothing about it.
     #[error("cannot stay on one CPU: {0}")]
     Affinity(String),

@@ -1,10 +1,14 @@
 //! A made-up machine: the engine, timed as the metal is, with noise.
 
+mod shots;
+
+pub use shots::Habits;
+
 use lookaside_engine::{Detail, Engine, Setup, WalkModel};
 use lookaside_machine::{
     preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
 };
-use lookaside_probe::{Chain, Metal, MetalError, Rng};
+use lookaside_probe::{Chain, Metal, MetalError, Rng, Shot};
 use lookaside_trace::{Block, Kind};
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed.
@@ -42,6 +46,9 @@ pub struct Costs {
 /// The made-up machine.
 pub struct Sim {
     engine: Engine,
+    setup: Setup,
+    /// What it does in single shots beside loads.
+    pub habits: Habits,
     noise: Noise,
     costs: Costs,
     rng: Rng,
@@ -56,8 +63,13 @@ impl Sim {
         setup.detail = Detail::Totals;
         setup.walks = WalkModel::CountOnly;
         setup.seed = seed;
-        let engine = Engine::new(setup).expect("a possible machine");
-        Self { engine, noise, costs, rng: Rng::new(seed), bits, last: Vec::new() }
+        let engine = Engine::new(setup.clone()).expect("a possible machine");
+        Self { engine, setup, habits: Habits::default(), noise, costs, rng: Rng::new(seed), bits, last: Vec::new() }
+    }
+
+    /// All entries are gone.
+    fn forget(&mut self) {
+        self.engine = Engine::new(self.setup.clone()).expect("a possible machine");
     }
 
     fn run(&mut self, pages: impl Iterator<Item = u64>) {
@@ -136,6 +148,10 @@ impl Metal for Sim {
                 (all / grain).round() * grain / f64::from(rounds)
             })
             .collect())
+    }
+
+    fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        shots::shoot(self, shot, samples)
     }
 
     fn cycles_per_tick(&self) -> f64 {

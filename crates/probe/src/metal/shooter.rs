@@ -1,0 +1,216 @@
+//! Single shots on the machine that this program runs on.
+//!
+//! Loads follow links that lie in the pages themselves; nothing else is touched between the acts and the end of the
+//! timed loads but one page of stack, and one or two of lists where there are stores or prefetches.
+
+use std::collections::HashMap;
+
+use super::acts;
+use super::clock;
+use super::memory::Memory;
+use super::peer::Peer;
+use super::shot::{Act, Hint, Shot, MOST_ACTS};
+use super::MetalError;
+use crate::rng::Rng;
+
+/// Words of a line that hold links; the last one takes stores.
+const LINKS: u64 = 7;
+/// Lines from a page's timed line to the one that a refill reads: half a page away.
+const REFILL_LINES: u64 = 32;
+/// Times kept on the stack before they are put elsewhere.
+const CHUNK: usize = 32;
+/// Longest delay before a timed chain, in dependent decrements (a cycle each): more than any timer's grain in use (37
+/// cycles on Zen, 26 ticks), where the grain is no finer than this.
+const DELAYS: usize = 256;
+
+/// Whom to switch to; made when first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Shooter {
+    process: Option<Peer>,
+    thread: Option<Peer>,
+    list: Vec<u64>,
+}
+
+/// An act with its addresses.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Nothing,
+    Load { at: u64, count: u64 },
+    Store { list: u64, count: u64 },
+    Prefetch { hint: Hint, list: u64, count: u64 },
+    SystemCall,
+    SwitchProcess,
+    SwitchThread,
+    Wait(u64),
+}
+
+impl Shooter {
+    /// Shoots so many times; gives the ticks of each.
+    pub(crate) fn shoot(
+        &mut self,
+        memory: &mut Memory,
+        shot: &Shot<'_>,
+        samples: usize,
+    ) -> Result<Vec<f64>, MetalError> {
+        let (steps, timed) = self.lay(memory, shot)?;
+        if self.process.is_none() && shot.before.iter().any(|act| matches!(act, Act::SwitchProcess)) {
+            self.process = Some(Peer::process()?);
+        }
+        if self.thread.is_none() && shot.before.iter().any(|act| matches!(act, Act::SwitchThread)) {
+            self.thread = Some(Peer::thread()?);
+        }
+        let count = shot.timed.len() as u64;
+        let mut rng = Rng::new(samples as u64);
+        let mut ticks = Vec::with_capacity(samples);
+        while ticks.len() < samples {
+            let mut chunk = [0u64; CHUNK];
+            let wanted = CHUNK.min(samples - ticks.len());
+            for spent in &mut chunk[..wanted] {
+                let delay = rng.below(DELAYS) as u64;
+                for step in &steps {
+                    // SAFETY: `lay` made chains and lists of mapped, aligned words of our own, which nobody unmaps
+                    // meanwhile.
+                    unsafe { self.act(step)? };
+                }
+                // SAFETY: as above.
+                *spent = unsafe { acts::time_chain(timed, count, delay) };
+            }
+            ticks.extend(chunk[..wanted].iter().map(|&spent| spent as f64));
+        }
+        Ok(ticks)
+    }
+
+    /// # Safety
+    /// The step's chains and lists are as `acts` needs them.
+    #[inline(always)]
+    unsafe fn act(&self, step: &Step) -> Result<(), MetalError> {
+        let switch = |peer: &Option<Peer>| match peer {
+            Some(peer) if peer.switch() => Ok(()),
+            _ => Err(MetalError::Cannot("the process or thread to switch to is gone".into())),
+        };
+        // SAFETY: the caller's.
+        unsafe {
+            match *step {
+                Step::Nothing => {}
+                Step::Load { at, count } => acts::load_chain(at, count),
+                Step::Store { list, count } => acts::store_each(list, count),
+                Step::Prefetch { hint, list, count } => acts::prefetch_each(hint, list, count),
+                Step::SystemCall => {
+                    std::hint::black_box(rustix::process::getppid());
+                }
+                Step::SwitchProcess => switch(&self.process)?,
+                Step::SwitchThread => switch(&self.thread)?,
+                Step::Wait(ticks) => {
+                    let start = clock::now();
+                    while clock::now().wrapping_sub(start) < ticks {
+                        std::hint::spin_loop();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Links the chains, writes the lists; gives the steps and where the timed chain begins.
+    fn lay(&mut self, memory: &mut Memory, shot: &Shot<'_>) -> Result<([Step; MOST_ACTS], u64), MetalError> {
+        if shot.before.len() > MOST_ACTS {
+            return Err(MetalError::Cannot(format!("{} acts in a shot; {MOST_ACTS} at most", shot.before.len())));
+        }
+        let mut places = Places { lines: HashMap::new(), uses: HashMap::new() };
+        let linked = shot.before.iter().filter_map(|act| match act {
+            Act::Load(pages) | Act::Refill(pages) | Act::Store(pages) => Some(*pages),
+            _ => None,
+        });
+        let count: usize = linked.clone().chain([shot.timed]).map(<[u64]>::len).sum();
+        memory.make_room(count)?;
+        // The timed ones first: they get lines spread best.
+        let timed = places.chain(memory, shot.timed, 0)?;
+        let listed = |act: &Act<'_>| match act {
+            Act::Store(pages) | Act::Prefetch(_, pages) => pages.len(),
+            _ => 0,
+        };
+        // Filled only up to its capacity, so that it stays where it is.
+        self.list = Vec::with_capacity(shot.before.iter().map(listed).sum());
+        let mut steps = [Step::Nothing; MOST_ACTS];
+        for (step, act) in steps.iter_mut().zip(shot.before) {
+            *step = match *act {
+                Act::Load([]) | Act::Refill([]) | Act::Store([]) | Act::Prefetch(_, []) => Step::Nothing,
+                Act::Load(pages) => Step::Load { at: places.chain(memory, pages, 0)?, count: pages.len() as u64 },
+                Act::Refill(pages) => {
+                    Step::Load { at: places.chain(memory, pages, REFILL_LINES)?, count: pages.len() as u64 }
+                }
+                Act::Store(pages) => {
+                    for &page in pages {
+                        let at = places.store_word(memory, page);
+                        memory.touch(page);
+                        // SAFETY: a word of our own page that holds no link.
+                        unsafe { (at as *mut u64).write_volatile(0) };
+                    }
+                    let list = self.list(pages.iter().map(|&page| places.store_word(memory, page)));
+                    Step::Store { list, count: pages.len() as u64 }
+                }
+                Act::Prefetch(hint, pages) => {
+                    let list = self.list(pages.iter().map(|&page| places.store_word(memory, page)));
+                    Step::Prefetch { hint, list, count: pages.len() as u64 }
+                }
+                Act::SystemCall => Step::SystemCall,
+                Act::SwitchProcess => Step::SwitchProcess,
+                Act::SwitchThread => Step::SwitchThread,
+                Act::Wait(ticks) => Step::Wait(ticks),
+            };
+        }
+        Ok((steps, timed))
+    }
+
+    /// Appends addresses; gives where they begin.
+    fn list(&mut self, addresses: impl Iterator<Item = u64>) -> u64 {
+        let start = self.list.len();
+        self.list.extend(addresses);
+        self.list[start..].as_ptr() as u64
+    }
+}
+
+/// Which words of the pages are in use.
+struct Places {
+    /// Order of pages by first use.
+    lines: HashMap<u64, u64>,
+    /// Links in a page, by the distance of their line.
+    uses: HashMap<(u64, u64), u64>,
+}
+
+impl Places {
+    fn order(&mut self, page: u64) -> u64 {
+        let next = self.lines.len() as u64;
+        *self.lines.entry(page).or_insert(next)
+    }
+
+    fn store_word(&mut self, memory: &Memory, page: u64) -> u64 {
+        let order = self.order(page);
+        memory.word(page, order, order, LINKS)
+    }
+
+    /// Links pages, one word each of the line that is `away` lines from the timed one; gives the first link's address.
+    fn chain(&mut self, memory: &mut Memory, pages: &[u64], away: u64) -> Result<u64, MetalError> {
+        if pages.is_empty() {
+            return Err(MetalError::Cannot("a shot times at least one load".into()));
+        }
+        let mut words = Vec::with_capacity(pages.len());
+        for &page in pages {
+            let order = self.order(page);
+            let times = self.uses.entry((page, away)).or_insert(0);
+            // Its own line while that has words left, then the next.
+            if *times >= LINKS * REFILL_LINES {
+                return Err(MetalError::Cannot("a page comes too often in one shot".into()));
+            }
+            words.push(memory.word(page, order, order + away + *times / LINKS, *times % LINKS));
+            *times += 1;
+            memory.touch(page);
+        }
+        for (i, &word) in words.iter().enumerate() {
+            let next = words[(i + 1) % words.len()];
+            // SAFETY: an aligned word of our own reservation that nothing else in this shot uses.
+            unsafe { (word as *mut u64).write_volatile(next) };
+        }
+        Ok(words[0])
+    }
+}

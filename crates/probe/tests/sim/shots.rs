@@ -1,0 +1,99 @@
+//! Single shots at the made-up machine.
+
+use lookaside_probe::{Act, MetalError, Shot};
+
+use super::Sim;
+
+/// What the made-up machine does at acts that are no loads.
+#[derive(Clone, Debug)]
+pub struct Habits {
+    /// Whether a prefetch instruction walks and fills both levels.
+    pub prefetch_fills: bool,
+    /// Whether stores use the entries that loads use; else they leave them alone.
+    pub stores_shared: bool,
+    /// Pages that the kernel touches in a system call, and in a switch to another process or thread and back.
+    pub system_call: Vec<u64>,
+    /// See `system_call`.
+    pub switch: Vec<u64>,
+    /// Whether a switch to another process and back loses all entries.
+    pub switch_flushes: bool,
+    /// Ticks that a timed load takes longer after a switch, since its data-cache line is gone.
+    pub line_loss: f64,
+    /// Pages that an interrupt touches, and how many interrupts come a tick.
+    pub interrupt: Vec<u64>,
+    /// See `interrupt`.
+    pub interrupts_per_tick: f64,
+    /// Ticks of an empty shot.
+    pub overhead: f64,
+    /// Standard deviation of a shot in ticks, and share of shots that something long falls into.
+    pub sigma: f64,
+    /// See `sigma`.
+    pub outliers: f64,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            prefetch_fills: true,
+            stores_shared: true,
+            system_call: Vec::new(),
+            switch: Vec::new(),
+            switch_flushes: false,
+            line_loss: 10.0,
+            interrupt: Vec::new(),
+            interrupts_per_tick: 0.0,
+            overhead: 60.0,
+            // Seen on Zen 4 beside the timer's grain: 2 to 5 ticks, one shot in a thousand interrupted.
+            sigma: 4.0,
+            outliers: 0.002,
+        }
+    }
+}
+
+/// Shoots so many times.
+pub fn shoot(sim: &mut Sim, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+    let habits = sim.habits.clone();
+    let mut all = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        let mut lines_lost = false;
+        for act in shot.before {
+            match *act {
+                Act::Load(pages) | Act::Refill(pages) => sim.run(pages.iter().copied()),
+                Act::Store(pages) if habits.stores_shared => sim.run(pages.iter().copied()),
+                Act::Prefetch(_, pages) if habits.prefetch_fills => sim.run(pages.iter().copied()),
+                Act::Store(_) | Act::Prefetch(..) => {}
+                Act::SystemCall => sim.run(habits.system_call.iter().copied()),
+                Act::SwitchProcess | Act::SwitchThread => {
+                    if habits.switch_flushes && matches!(act, Act::SwitchProcess) {
+                        sim.forget();
+                    }
+                    sim.run(habits.switch.iter().copied());
+                    lines_lost = true;
+                }
+                Act::Wait(ticks) => {
+                    let chance = ticks as f64 * habits.interrupts_per_tick;
+                    let times = chance as usize + usize::from(sim.uniform() < chance.fract());
+                    for _ in 0..times {
+                        sim.run(habits.interrupt.iter().copied());
+                    }
+                }
+            }
+        }
+        let before = sim.misses();
+        sim.run(shot.timed.iter().copied());
+        let after = sim.misses();
+        let loads = shot.timed.len() as f64;
+        let mut ticks = habits.overhead
+            + loads * (sim.costs.hit + if lines_lost { habits.line_loss } else { 0.0 })
+            + (after.0 - before.0) as f64 * sim.costs.second
+            + (after.1 - before.1) as f64 * sim.costs.walk;
+        ticks += habits.sigma * ((0..12).map(|_| sim.uniform()).sum::<f64>() - 6.0);
+        if sim.uniform() < habits.outliers {
+            ticks += 20_000.0 * sim.uniform();
+        }
+        // The timer's edges fall anywhere in the shot.
+        let (grain, phase) = (sim.noise.grain, sim.uniform());
+        all.push(((ticks / grain + phase).floor() * grain).max(0.0));
+    }
+    Ok(all)
+}
