@@ -1,6 +1,6 @@
 //! The `probe` command.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
 use lookaside_probe::{probe, Halt, Host, Options, Step};
@@ -21,14 +21,10 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
         }),
         quick: args.quick,
         seed: args.seed,
+        time: Some(Duration::from_secs(args.time)),
     };
-    let end = Instant::now() + Duration::from_secs(args.time);
     let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
-    let halt = || match (interrupt.asked(), Instant::now() > end) {
-        (true, _) => Some(Halt::Interrupted),
-        (_, true) => Some(Halt::TimeUp),
-        _ => None,
-    };
+    let halt = || interrupt.asked().then_some(Halt::Interrupted);
     let bar = spinner("probing");
     let report = probe(&mut host, &options, &halt, &mut |step| bar.set_message(step.to_string()));
     drop(host); // back to all CPUs, and the memory to the system

@@ -35,6 +35,9 @@ pub enum Halt {
     /// The time that was given is used up.
     #[error("no time left")]
     TimeUp,
+    /// The share of it that this step has is used up; the others go on.
+    #[error("its share of the time, {:.1} s, is used up", .0.as_secs_f64())]
+    ShareUp(Duration),
     /// The machine refuses.
     #[error(transparent)]
     Metal(#[from] MetalError),

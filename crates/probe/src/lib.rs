@@ -4,6 +4,7 @@
 //! are made up ([`Metal`] over the engine, with noise).
 
 mod bench;
+mod budget;
 mod describe;
 mod finding;
 pub mod gf2;

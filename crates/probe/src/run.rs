@@ -1,11 +1,12 @@
 //! The whole probe: every step in its order, with what is known so far if it is stopped.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lookaside_machine::{PageSize, Replacement};
 use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
+use crate::budget::Budget;
 use crate::finding::Finding;
 use crate::metal::Metal;
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
@@ -27,6 +28,27 @@ pub enum Step {
 }
 
 impl Step {
+    /// All, in the order in which they are done.
+    pub(crate) const ALL: [Step; 3] = [Self::L1, Self::L2, Self::Policy];
+
+    /// Parts that each have a share of the time.
+    pub(crate) fn parts(self) -> usize {
+        if self == Self::Policy {
+            2
+        } else {
+            1
+        }
+    }
+
+    /// How much of the time a part may take, beside the others' weights: by what they take on the development machine
+    /// where neighbours are busy.
+    pub(crate) fn weight(self) -> u32 {
+        match self {
+            Self::L1 | Self::Policy => 2,
+            Self::L2 => 3,
+        }
+    }
+
     /// The steps without whose results it cannot be done.
     fn needs(self) -> &'static [Step] {
         match self {
@@ -51,6 +73,8 @@ pub struct Options {
     pub quick: bool,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
+    /// How long it may take, shared out among the steps; `None` = as long as it needs.
+    pub time: Option<Duration>,
 }
 
 impl Options {
@@ -125,14 +149,16 @@ pub struct Seen {
     pub passes: usize,
 }
 
-/// Probes a machine. `halt` is asked before all samples; `progress` is told what comes next.
+/// Probes a machine. `halt` is asked before all samples, and so is the time; `progress` is told what comes next.
 pub fn probe(
     metal: &mut dyn Metal,
     options: &Options,
     halt: &dyn Fn() -> Option<Halt>,
     progress: &mut dyn FnMut(&str),
 ) -> Report {
-    let mut bench = Bench::new(metal, PageSize::K4, options.seed, halt);
+    let budget = Budget::new(options, halt, &Instant::now);
+    let halt = || budget.check();
+    let mut bench = Bench::new(metal, PageSize::K4, options.seed, &halt);
     let mut report = Report {
         seed: options.seed,
         cycles_per_tick: bench.cycles_per_tick(),
@@ -140,7 +166,7 @@ pub fn probe(
         measurements: 0,
         halted: None,
     };
-    let halt = steps(&mut bench, options, progress, &mut report.levels).err();
+    let halt = steps(&mut bench, options, &budget, progress, &mut report.levels).err();
     report.halted = halt.map(|halt| halt.to_string());
     // Levels that it did not get to are named too.
     let last = if options.wants(Step::L2) { 2 } else { 1 };
@@ -167,10 +193,16 @@ fn twice(
 ) -> Result<(FoundLevel, Vec<f64>), Halt> {
     let mut seen: Vec<FoundLevel> = Vec::new();
     for pass in 0..=PAUSES_MS.len() {
-        if pass > 0 {
-            bench.pause(Duration::from_millis(PAUSES_MS[pass - 1]))?;
-        }
-        let last = find(bench)?;
+        let next = match pass {
+            0 => find(bench),
+            _ => bench.pause(Duration::from_millis(PAUSES_MS[pass - 1])).and_then(|()| find(bench)),
+        };
+        let out_of_time = matches!(next, Err(Halt::ShareUp(_)));
+        let last = match next {
+            // What the passes so far saw is part of the reason.
+            Err(halt @ Halt::ShareUp(_)) if pass > 0 => FoundLevel::nothing(halt.to_string()),
+            other => other?,
+        };
         let like = |found: &&FoundLevel| found.geometry.value() == last.geometry.value();
         let mut ticks: Vec<f64> = seen.iter().filter(like).map(|found| found.miss_ticks).collect();
         if last.geometry.value().is_some() && !ticks.is_empty() {
@@ -178,6 +210,9 @@ fn twice(
             return Ok((last, ticks));
         }
         seen.push(last);
+        if out_of_time {
+            break;
+        }
     }
     let mut passes: Vec<String> = seen
         .iter()
@@ -194,26 +229,31 @@ fn twice(
 fn steps(
     bench: &mut Bench<'_>,
     options: &Options,
+    budget: &Budget<'_>,
     progress: &mut dyn FnMut(&str),
     levels: &mut Vec<LevelReport>,
 ) -> Result<(), Halt> {
-    let policies = options.wants(Step::Policy);
-    progress("first level");
-    let (first, ticks) = twice(bench, first_level)?;
+    let nothing = |reason: String| (FoundLevel::nothing(reason), Vec::new());
+    let found = budget.part(Step::L1, "first level", progress, || twice(bench, first_level))?;
+    let (first, ticks) = found.unwrap_or_else(nothing);
     levels.push(LevelReport::new(1, bench, &first, &ticks));
     let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else { return Ok(()) };
+    let policies = options.wants(Step::Policy);
+    let unknown = |reason: String| (Finding::not_determined(reason), Vec::new());
     if options.wants(Step::L2) {
-        progress("second level");
-        let (second, ticks) = twice(bench, |bench| second_level(bench, geometry, level))?;
+        let search = || twice(bench, |bench| second_level(bench, geometry, level));
+        let (second, ticks) = budget.part(Step::L2, "second level", progress, search)?.unwrap_or_else(nothing);
         levels.push(LevelReport::new(2, bench, &second, &ticks));
         if let (true, Some(geometry), Some(level)) = (policies, second.geometry.value(), &second.level) {
-            progress("second level's replacement");
-            (levels[1].policy, levels[1].trials) = policy(bench, level, geometry)?;
+            let what = "second level's replacement";
+            let found = budget.part(Step::Policy, what, progress, || policy(bench, level, geometry))?;
+            (levels[1].policy, levels[1].trials) = found.unwrap_or_else(unknown);
         }
     }
     if policies {
-        progress("first level's replacement");
-        (levels[0].policy, levels[0].trials) = policy(bench, level, geometry)?;
+        let found =
+            budget.part(Step::Policy, "first level's replacement", progress, || policy(bench, level, geometry))?;
+        (levels[0].policy, levels[0].trials) = found.unwrap_or_else(unknown);
     }
     Ok(())
 }

@@ -1,0 +1,139 @@
+//! The time of a probe, shared out among its steps, so that one that does not settle leaves the others theirs.
+
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+use crate::bench::Halt;
+use crate::run::{Options, Step};
+
+/// Who asks whether to go on gets the answer for the step that is being done.
+pub(crate) struct Budget<'a> {
+    halt: &'a dyn Fn() -> Option<Halt>,
+    now: &'a dyn Fn() -> Instant,
+    end: Option<Instant>,
+    /// Parts still to be begun.
+    left: RefCell<Vec<Step>>,
+    parts: usize,
+    share: Cell<Option<(Instant, Duration)>>,
+}
+
+impl<'a> Budget<'a> {
+    /// For the steps that are wanted, from now on.
+    pub(crate) fn new(options: &Options, halt: &'a dyn Fn() -> Option<Halt>, now: &'a dyn Fn() -> Instant) -> Self {
+        let wanted = Step::ALL.into_iter().filter(|&step| options.wants(step));
+        let left: Vec<Step> = wanted.flat_map(|step| vec![step; step.parts()]).collect();
+        let end = options.time.map(|time| now() + time);
+        Self { halt, now, end, parts: left.len(), left: RefCell::new(left), share: Cell::new(None) }
+    }
+
+    /// Why to end now, if there is a reason.
+    pub(crate) fn check(&self) -> Option<Halt> {
+        if let Some(halt) = (self.halt)() {
+            return Some(halt);
+        }
+        let now = (self.now)();
+        if self.end.is_some_and(|end| now > end) {
+            return Some(Halt::TimeUp);
+        }
+        let (until, share) = self.share.get()?;
+        (now > until).then_some(Halt::ShareUp(share))
+    }
+
+    /// Does a part of a step in its share of the time that is left; what earlier ones did not need is in it. `Ok(Err)`
+    /// is why this part ended early, `Err` why all has to end.
+    pub(crate) fn part<T>(
+        &self,
+        step: Step,
+        what: &str,
+        progress: &mut dyn FnMut(&str),
+        work: impl FnOnce() -> Result<T, Halt>,
+    ) -> Result<Result<T, String>, Halt> {
+        let share = self.begin(step);
+        let number = self.parts - self.left.borrow().len();
+        let most = share.map_or(String::new(), |share| format!(", at most {:.0} s", share.as_secs_f64()));
+        progress(&format!("{number} of {}: {what}{most}", self.parts));
+        self.share.set(share.map(|share| ((self.now)() + share, share)));
+        let done = work();
+        self.share.set(None);
+        match done {
+            Ok(found) => Ok(Ok(found)),
+            Err(halt @ Halt::ShareUp(_)) => Ok(Err(halt.to_string())),
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// Takes a part off the list; gives its time.
+    fn begin(&self, step: Step) -> Option<Duration> {
+        let mut left = self.left.borrow_mut();
+        let all: u32 = left.iter().map(|step| step.weight()).sum();
+        let at = left.iter().position(|&other| other == step);
+        if let Some(at) = at {
+            left.remove(at);
+        }
+        let time = self.end?.saturating_duration_since((self.now)());
+        Some(time * step.weight() / all.max(step.weight()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_does_not_settle_leaves_the_others_their_time() {
+        let start = Instant::now();
+        let clock = Cell::new(start);
+        let now = || clock.get();
+        let time = Duration::from_secs(60);
+        let options = Options { time: Some(time), ..Options::default() };
+        let budget = Budget::new(&options, &|| None, &now);
+        let mut said = Vec::new();
+        let mut endless = |step| {
+            let began = clock.get();
+            let ended = budget.part::<()>(step, "it", &mut |text| said.push(text.to_string()), || loop {
+                clock.set(clock.get() + Duration::from_millis(1));
+                if let Some(halt) = budget.check() {
+                    return Err(halt);
+                }
+            });
+            (ended, clock.get() - began)
+        };
+        let mut shares = Vec::new();
+        for step in Step::ALL {
+            for _ in 0..step.parts() {
+                let (ended, took) = endless(step);
+                // The last one has all that is left.
+                assert!(matches!(ended, Ok(Err(_)) | Err(Halt::TimeUp)), "{ended:?}");
+                shares.push((step.weight(), took.as_secs_f64()));
+            }
+        }
+        let weights: u32 = shares.iter().map(|share| share.0).sum();
+        for (weight, seconds) in &shares {
+            let fair = time.as_secs_f64() * f64::from(*weight) / f64::from(weights);
+            assert!((seconds - fair).abs() < 0.1, "{seconds} of {fair}");
+        }
+        assert_eq!(said.len(), shares.len());
+        assert!(said[0].starts_with(&format!("1 of {}: it, at most ", shares.len())), "{}", said[0]);
+        assert_eq!(budget.check(), Some(Halt::TimeUp));
+    }
+
+    #[test]
+    fn what_is_not_needed_goes_to_the_next() {
+        let clock = Cell::new(Instant::now());
+        let now = || clock.get();
+        let options = Options { time: Some(Duration::from_secs(60)), only: Some(Step::L2), ..Options::default() };
+        let budget = Budget::new(&options, &|| None, &now);
+        assert_eq!(budget.part(Step::L1, "", &mut |_| (), || Ok(5)), Ok(Ok(5)));
+        let mut said = String::new();
+        let second = budget.part(Step::L2, "l2", &mut |text| said = text.to_string(), || Ok(()));
+        assert_eq!((second, said.as_str()), (Ok(Ok(())), "2 of 2: l2, at most 60 s"));
+    }
+
+    #[test]
+    fn whoever_halts_it_ends_all() {
+        let options = Options::default();
+        let budget = Budget::new(&options, &|| Some(Halt::Interrupted), &Instant::now);
+        let part = budget.part::<()>(Step::L1, "", &mut |_| (), || budget.check().map_or(Ok(()), Err));
+        assert_eq!(part, Err(Halt::Interrupted));
+    }
+}
