@@ -2,6 +2,7 @@
 
 mod analyze;
 mod args;
+mod evidence;
 mod exit;
 mod install;
 mod interrupt;

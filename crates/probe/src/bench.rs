@@ -89,6 +89,11 @@ impl<'m> Bench<'m> {
         self.rng.draw() & ((1 << self.bits()) - 1)
     }
 
+    /// Says what the next measurements are for.
+    pub fn note(&mut self, text: &str) {
+        self.metal.note(text);
+    }
+
     /// Ends the work if it is to end.
     pub fn check(&self) -> Result<(), Halt> {
         (self.halt)().map_or(Ok(()), Err)

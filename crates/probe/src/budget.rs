@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use crate::bench::Halt;
+use crate::bench::{Bench, Halt};
 use crate::run::{Options, Step};
 
 /// Who asks whether to go on gets the answer for the step that is being done.
@@ -43,17 +43,19 @@ impl<'a> Budget<'a> {
     /// is why this part ended early, `Err` why all has to end.
     pub(crate) fn part<T>(
         &self,
+        bench: &mut Bench<'_>,
         step: Step,
         what: &str,
         progress: &mut dyn FnMut(&str),
-        work: impl FnOnce() -> Result<T, Halt>,
+        work: impl FnOnce(&mut Bench<'_>) -> Result<T, Halt>,
     ) -> Result<Result<T, String>, Halt> {
         let share = self.begin(step);
         let number = self.parts - self.left.borrow().len();
         let most = share.map_or(String::new(), |share| format!(", at most {:.0} s", share.as_secs_f64()));
         progress(&format!("{number} of {}: {what}{most}", self.parts));
+        bench.note(what);
         self.share.set(share.map(|share| ((self.now)() + share, share)));
-        let done = work();
+        let done = work(bench);
         self.share.set(None);
         match done {
             Ok(found) => Ok(Ok(found)),
@@ -77,7 +79,28 @@ impl<'a> Budget<'a> {
 
 #[cfg(test)]
 mod tests {
+    use lookaside_machine::PageSize;
+
     use super::*;
+    use crate::metal::{Chain, Metal, MetalError};
+
+    /// Nothing is measured here.
+    struct Still;
+
+    impl Metal for Still {
+        fn page_bits(&self, _: PageSize) -> u32 {
+            0
+        }
+        fn max_pages(&self, _: PageSize) -> usize {
+            0
+        }
+        fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+            Ok(Vec::new())
+        }
+        fn cycles_per_tick(&self) -> f64 {
+            1.0
+        }
+    }
 
     #[test]
     fn a_step_that_does_not_settle_leaves_the_others_their_time() {
@@ -87,10 +110,12 @@ mod tests {
         let time = Duration::from_secs(60);
         let options = Options { time: Some(time), ..Options::default() };
         let budget = Budget::new(&options, &|| None, &now);
+        let mut still = Still;
+        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
         let mut said = Vec::new();
         let mut endless = |step| {
             let began = clock.get();
-            let ended = budget.part::<()>(step, "it", &mut |text| said.push(text.to_string()), || loop {
+            let ended = budget.part::<()>(&mut bench, step, "it", &mut |text| said.push(text.to_string()), |_| loop {
                 clock.set(clock.get() + Duration::from_millis(1));
                 if let Some(halt) = budget.check() {
                     return Err(halt);
@@ -123,9 +148,11 @@ mod tests {
         let now = || clock.get();
         let options = Options { time: Some(Duration::from_secs(60)), only: Some(Step::L2), ..Options::default() };
         let budget = Budget::new(&options, &|| None, &now);
-        assert_eq!(budget.part(Step::L1, "", &mut |_| (), || Ok(5)), Ok(Ok(5)));
+        let mut still = Still;
+        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
+        assert_eq!(budget.part(&mut bench, Step::L1, "", &mut |_| (), |_| Ok(5)), Ok(Ok(5)));
         let mut said = String::new();
-        let second = budget.part(Step::L2, "l2", &mut |text| said = text.to_string(), || Ok(()));
+        let second = budget.part(&mut bench, Step::L2, "l2", &mut |text| said = text.to_string(), |_| Ok(()));
         assert_eq!((second, said.as_str()), (Ok(Ok(())), "2 of 2: l2, at most 60 s"));
     }
 
@@ -133,7 +160,9 @@ mod tests {
     fn whoever_halts_it_ends_all() {
         let options = Options::default();
         let budget = Budget::new(&options, &|| Some(Halt::Interrupted), &Instant::now);
-        let part = budget.part::<()>(Step::L1, "", &mut |_| (), || budget.check().map_or(Ok(()), Err));
+        let mut still = Still;
+        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
+        let part = budget.part::<()>(&mut bench, Step::L1, "", &mut |_| (), |_| budget.check().map_or(Ok(()), Err));
         assert_eq!(part, Err(Halt::Interrupted));
     }
 }

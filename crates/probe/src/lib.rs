@@ -6,6 +6,7 @@
 mod bench;
 mod budget;
 mod describe;
+mod evidence;
 mod finding;
 pub mod gf2;
 mod metal;
@@ -14,6 +15,7 @@ mod run;
 mod tlb;
 
 pub use bench::{Bench, Halt};
+pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
 pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Shot, MOST_ACTS};
 pub use rng::Rng;

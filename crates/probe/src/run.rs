@@ -44,8 +44,9 @@ impl Step {
     /// where neighbours are busy.
     pub(crate) fn weight(self) -> u32 {
         match self {
-            Self::L1 | Self::Policy => 2,
-            Self::L2 => 3,
+            Self::L1 => 4,
+            Self::Policy => 2,
+            Self::L2 => 6,
         }
     }
 
@@ -193,12 +194,13 @@ fn twice(
 ) -> Result<(FoundLevel, Vec<f64>), Halt> {
     let mut seen: Vec<FoundLevel> = Vec::new();
     for pass in 0..=PAUSES_MS.len() {
+        bench.note(&format!("pass {}", pass + 1));
         let next = match pass {
             0 => find(bench),
             _ => bench.pause(Duration::from_millis(PAUSES_MS[pass - 1])).and_then(|()| find(bench)),
         };
         let out_of_time = matches!(next, Err(Halt::ShareUp(_)));
-        let last = match next {
+        let mut last = match next {
             // What the passes so far saw is part of the reason.
             Err(halt @ Halt::ShareUp(_)) if pass > 0 => FoundLevel::nothing(halt.to_string()),
             other => other?,
@@ -207,6 +209,10 @@ fn twice(
         let mut ticks: Vec<f64> = seen.iter().filter(like).map(|found| found.miss_ticks).collect();
         if last.geometry.value().is_some() && !ticks.is_empty() {
             ticks.push(last.miss_ticks);
+            if let Finding::Confirmed { evidence, value } = &mut last.geometry {
+                let other = seen.iter().filter(|found| found.geometry.value() != Some(value));
+                evidence.extend(other.map(|found| format!("rejected pass: {}", said(&found.geometry))));
+            }
             return Ok((last, ticks));
         }
         seen.push(last);
@@ -214,16 +220,18 @@ fn twice(
             break;
         }
     }
-    let mut passes: Vec<String> = seen
-        .iter()
-        .map(|found| match &found.geometry {
-            Finding::Confirmed { value, .. } => format!("{} entries in {} sets", value.entries, value.sets),
-            Finding::NotDetermined { reason, .. } => reason.clone(),
-        })
-        .collect();
+    let mut passes: Vec<String> = seen.iter().map(|found| said(&found.geometry)).collect();
     passes.dedup();
     let reason = format!("no two passes confirm the same: {}", passes.join("; "));
     Ok((FoundLevel::nothing(reason), Vec::new()))
+}
+
+/// What a pass says.
+fn said(geometry: &Finding<Geometry>) -> String {
+    match geometry {
+        Finding::Confirmed { value, .. } => format!("{} entries in {} sets", value.entries, value.sets),
+        Finding::NotDetermined { reason, .. } => reason.clone(),
+    }
 }
 
 fn steps(
@@ -234,25 +242,25 @@ fn steps(
     levels: &mut Vec<LevelReport>,
 ) -> Result<(), Halt> {
     let nothing = |reason: String| (FoundLevel::nothing(reason), Vec::new());
-    let found = budget.part(Step::L1, "first level", progress, || twice(bench, first_level))?;
+    let found = budget.part(bench, Step::L1, "first level", progress, |bench| twice(bench, first_level))?;
     let (first, ticks) = found.unwrap_or_else(nothing);
     levels.push(LevelReport::new(1, bench, &first, &ticks));
     let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else { return Ok(()) };
     let policies = options.wants(Step::Policy);
     let unknown = |reason: String| (Finding::not_determined(reason), Vec::new());
     if options.wants(Step::L2) {
-        let search = || twice(bench, |bench| second_level(bench, geometry, level));
-        let (second, ticks) = budget.part(Step::L2, "second level", progress, search)?.unwrap_or_else(nothing);
+        let search = |bench: &mut Bench<'_>| twice(bench, |bench| second_level(bench, geometry, level));
+        let (second, ticks) = budget.part(bench, Step::L2, "second level", progress, search)?.unwrap_or_else(nothing);
         levels.push(LevelReport::new(2, bench, &second, &ticks));
         if let (true, Some(geometry), Some(level)) = (policies, second.geometry.value(), &second.level) {
             let what = "second level's replacement";
-            let found = budget.part(Step::Policy, what, progress, || policy(bench, level, geometry))?;
+            let found = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
             (levels[1].policy, levels[1].trials) = found.unwrap_or_else(unknown);
         }
     }
     if policies {
-        let found =
-            budget.part(Step::Policy, "first level's replacement", progress, || policy(bench, level, geometry))?;
+        let what = "first level's replacement";
+        let found = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
         (levels[0].policy, levels[0].trials) = found.unwrap_or_else(unknown);
     }
     Ok(())

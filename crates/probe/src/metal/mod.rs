@@ -34,6 +34,8 @@ pub struct Chain<'a> {
 ///
 /// Everything is inferred from one kind of experiment: walk a circular chain of pages, and time its rounds.
 /// Data-cache misses are kept out as far as can be: each page is read at another line, and has a frame of its own.
+///
+/// [`crate::Recorder`] stands between and writes down what is asked: it has to hand every method on.
 pub trait Metal {
     /// Bits of a page number that may be chosen; 0 = pages of this size cannot be had.
     fn page_bits(&self, size: PageSize) -> u32;
@@ -58,6 +60,9 @@ pub trait Metal {
 
     /// Core cycles in one tick of the timer.
     fn cycles_per_tick(&self) -> f64;
+
+    /// Says what the next measurements are for; whoever keeps evidence writes it down.
+    fn note(&mut self, _text: &str) {}
 }
 
 /// Why a machine cannot be measured.

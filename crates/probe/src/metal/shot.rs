@@ -18,7 +18,8 @@ pub struct Shot<'a> {
 pub const MOST_ACTS: usize = 16;
 
 /// One act of a shot. No list of pages is empty.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Act<'a> {
     /// Loads from each page, one after the other, at the line that a timed load of the page reads (another word of it).
     Load(&'a [u64]),

@@ -1,0 +1,82 @@
+//! The folder of `--evidence`: raw samples while the probe runs, and its report.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lookaside_probe::{End, Metal, Recorder, Report};
+
+use crate::exit::Failure;
+use crate::output::write_file;
+
+/// Samples, one JSON line a measurement.
+const SAMPLES: &str = "samples.jsonl.zst";
+/// What was made of them.
+const REPORT: &str = "report.json";
+/// zstd's own default: 20 times and more faster than the measuring.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Writes what is measured into a folder.
+pub struct Evidence<'m> {
+    folder: PathBuf,
+    recorder: Recorder<'m, zstd::Encoder<'static, File>>,
+}
+
+impl<'m> Evidence<'m> {
+    /// Makes the folder and begins the samples, before anything is measured.
+    pub fn begin(folder: &Path, metal: &'m mut dyn Metal, seed: u64) -> Result<Self, Failure> {
+        std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
+        let path = folder.join(SAMPLES);
+        let begun = File::create(&path).and_then(|file| zstd::Encoder::new(file, ZSTD_LEVEL));
+        let out = begun.map_err(|e| cannot_write(&path, &e))?;
+        Ok(Self { folder: folder.into(), recorder: Recorder::new(metal, out, seed) })
+    }
+
+    /// The machine to measure.
+    pub fn metal(&mut self) -> &mut dyn Metal {
+        &mut self.recorder
+    }
+
+    /// Ends the samples; the machine is free again.
+    pub fn end(self) -> Samples {
+        let written = self.recorder.finish().and_then(|(out, end)| {
+            let file = out.finish()?;
+            file.sync_all().or_else(|e| match e.kind() {
+                io::ErrorKind::InvalidInput => Ok(()), // a device or pipe
+                _ => Err(e),
+            })?;
+            Ok(end)
+        });
+        Samples { folder: self.folder, written }
+    }
+}
+
+/// Samples that were written, or could not be.
+pub struct Samples {
+    folder: PathBuf,
+    written: io::Result<End>,
+}
+
+impl Samples {
+    /// Adds the report; says on standard error what the samples leave out.
+    pub fn add(self, report: &Report) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(report).map_err(Failure::bad)?;
+        write_file(&self.folder.join(REPORT), &text)?;
+        let path = self.folder.join(SAMPLES);
+        let end = self.written.map_err(|e| cannot_write(&path, &e))?;
+        if end.pages_left_out + end.measurements_left_out > 0 {
+            eprintln!(
+                "lookaside: {}: too large, so that {} of {} measurements and the page numbers of {} more are left out",
+                path.display(),
+                end.measurements_left_out,
+                end.measurements,
+                end.pages_left_out,
+            );
+        }
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::bad(format_args!("{}: {error}; choose another place", path.display()))
+}
