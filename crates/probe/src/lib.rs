@@ -5,11 +5,13 @@
 
 mod bench;
 mod budget;
+pub mod counter;
 mod describe;
 mod evidence;
 mod finding;
 pub mod gf2;
 mod metal;
+mod pick;
 mod rng;
 mod run;
 mod tlb;
@@ -17,7 +19,8 @@ mod tlb;
 pub use bench::{Bench, Halt};
 pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
-pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Shot, MOST_ACTS};
+pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Round, Shot, Windows, MOST_ACTS};
+pub use pick::Levels;
 pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Trial};

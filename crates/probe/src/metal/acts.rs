@@ -211,3 +211,145 @@ pub(crate) unsafe fn time_chain(at: u64, count: u64, delay: u64) -> u64 {
     }
     end - start
 }
+
+/// An address of a list, and the ticks that a window of loads beginning with it took.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
+pub(crate) struct Entry {
+    /// Where a byte is loaded.
+    pub address: u64,
+    /// Ticks of the window, in its first entry.
+    pub ticks: u64,
+}
+
+/// Flips to another line of the same page, whatever the page's size.
+pub(crate) const OTHER_LINE: u64 = 0x800;
+
+/// Loads a byte at each address, each load after the one before it, at another line of the page where `flip` says so.
+///
+/// # Safety
+/// All addresses, flipped, are readable.
+#[inline(always)]
+pub(crate) unsafe fn load_each(list: &[Entry], flip: u64) {
+    if list.is_empty() {
+        return;
+    }
+    // The value loaded becomes 0, is added to the next address, and so orders the loads.
+    // SAFETY: the caller's addresses, and the list, are all that is read.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "mov {p}, [{l}]",
+            "xor {p}, {f}",
+            "movzx {z:e}, byte ptr [{p} + {z}]",
+            "and {z:e}, 0",
+            "add {l}, 16",
+            "dec {n}",
+            "jnz 2b",
+            l = inout(reg) list.as_ptr() => _, n = inout(reg) list.len() => _, p = out(reg) _, z = inout(reg) 0u64 => _,
+            f = in(reg) flip,
+            options(nostack, readonly)
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "ldr {p}, [{l}], 16",
+            "eor {p}, {p}, {f}",
+            "ldrb {z:w}, [{p}, {z}]",
+            "and {z}, {z}, xzr",
+            "subs {n}, {n}, 1",
+            "b.ne 2b",
+            l = inout(reg) list.as_ptr() => _, n = inout(reg) list.len() => _, p = out(reg) _, z = inout(reg) 0u64 => _,
+            f = in(reg) flip,
+            options(nostack, readonly)
+        );
+    }
+}
+
+/// Ticks that a byte load from each address takes, each after the one before it. It begins after `delay` dependent
+/// decrements, as [`time_chain`] does.
+///
+/// # Safety
+/// The list is not empty, and all its addresses are readable.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn time_each(list: &[Entry], delay: u64) -> u64 {
+    let ticks: u64;
+    // SAFETY: the caller's addresses, and the list, are all that is read. The first line of the list is loaded before
+    // the time begins.
+    unsafe {
+        std::arch::asm!(
+            "mov {p}, [{l}]",
+            "mfence",
+            "lfence",
+            "2:",
+            "dec {d}",
+            "jns 2b",
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "mov {s}, rax",
+            "3:",
+            "mov {p}, [{l}]",
+            "movzx {z:e}, byte ptr [{p} + {z}]",
+            "and {z:e}, 0",
+            "add {l}, 16",
+            "dec {n}",
+            "jnz 3b",
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "sub rax, {s}",
+            l = inout(reg) list.as_ptr() => _, n = inout(reg) list.len() => _, p = out(reg) _, z = inout(reg) 0u64 => _,
+            d = inout(reg) delay => _, s = out(reg) _, out("rax") ticks, out("rdx") _,
+            options(nostack, readonly)
+        );
+    }
+    ticks
+}
+
+/// Ticks that a byte load from each address takes, each after the one before it. It begins after `delay` dependent
+/// decrements, as [`time_chain`] does.
+///
+/// # Safety
+/// The list is not empty, and all its addresses are readable.
+#[inline(always)]
+#[cfg(target_arch = "aarch64")]
+pub(crate) unsafe fn time_each(list: &[Entry], delay: u64) -> u64 {
+    let (start, end): (u64, u64);
+    // SAFETY: the caller's addresses, and the list, are all that is read.
+    unsafe {
+        std::arch::asm!(
+            "ldr {p}, [{l}]",
+            "dsb ish",
+            "isb",
+            "2:",
+            "subs {d}, {d}, 1",
+            "b.pl 2b",
+            "isb",
+            "mrs {s}, cntvct_el0",
+            "isb",
+            "3:",
+            "ldr {p}, [{l}], 16",
+            "ldrb {z:w}, [{p}, {z}]",
+            "and {z}, {z}, xzr",
+            "subs {n}, {n}, 1",
+            "b.ne 3b",
+            "dsb ish",
+            "isb",
+            "mrs {e}, cntvct_el0",
+            l = inout(reg) list.as_ptr() => _, n = inout(reg) list.len() => _, p = out(reg) _, z = inout(reg) 0u64 => _,
+            d = inout(reg) delay => _, s = out(reg) start, e = out(reg) end,
+            options(nostack, readonly)
+        );
+    }
+    end - start
+}

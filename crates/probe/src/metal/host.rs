@@ -13,7 +13,7 @@ mod here {
     use crate::metal::clock;
     use crate::metal::memory::Memory;
     use crate::metal::shooter::Shooter;
-    use crate::metal::{Chain, Metal, MetalError, Shot};
+    use crate::metal::{Chain, Metal, MetalError, Round, Shot, Windows};
 
     /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
     /// LRU set a round of misses, and a sample ends with a few of them.
@@ -101,6 +101,20 @@ mod here {
         fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
             let (memory, shooter) = self.memory(shot.size)?;
             shooter.shoot(memory, shot, samples)
+        }
+
+        fn windows(&mut self, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+            let (memory, shooter) = self.memory(shot.size)?;
+            shooter.windows(memory, shot, by, samples)
+        }
+
+        fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {
+            self.memory(size)?.0.present(page)
+        }
+
+        unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+            // SAFETY: the caller's.
+            Ok(unsafe { Shooter::rounds(round, rounds) })
         }
 
         fn cycles_per_tick(&self) -> f64 {

@@ -127,6 +127,19 @@ impl Memory {
         self.touched.insert(page & ((1 << self.page_bits()) - 1));
     }
 
+    /// An address in a page, which is backed from now on until there is no room for more.
+    pub(crate) fn present(&mut self, page: u64) -> Result<u64, MetalError> {
+        self.make_room(1)?;
+        self.touch(page);
+        // Pages of one TLB set must not meet in one set of the data cache: a line by a hash of all bits (Knuth's
+        // multiplicative, with 2^64 over the golden ratio).
+        let line = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let at = self.word(page, line, line, 0);
+        // SAFETY: a word of our own page.
+        unsafe { (at as *mut u64).write_volatile(0) };
+        Ok(at)
+    }
+
     /// Gives all pages and their tables back.
     fn drop_all(&mut self) -> Result<(), MetalError> {
         self.touched.clear();

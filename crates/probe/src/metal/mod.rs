@@ -16,7 +16,7 @@ mod shooter;
 mod shot;
 
 pub use host::Host;
-pub use shot::{Act, Hint, Shot, MOST_ACTS};
+pub use shot::{Act, Hint, Round, Shot, Windows, MOST_ACTS};
 
 use lookaside_machine::PageSize;
 
@@ -56,6 +56,36 @@ pub trait Metal {
     /// Pages cannot be had, or this machine cannot do such an act.
     fn shot(&mut self, _shot: &Shot<'_>, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Cannot("single shots are not supported here".into()))
+    }
+
+    /// Does what the shot says, `samples` times: for each sample the ticks of each window of its timed loads. Their
+    /// addresses come from a list, one foreign page for 256 of them.
+    ///
+    /// # Errors
+    /// As for [`Metal::shot`].
+    fn windows(&mut self, _shot: &Shot<'_>, _by: Windows, _samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        Err(MetalError::Cannot("single shots are not supported here".into()))
+    }
+
+    /// An address in a page, which has a frame from now on until pages are given back for lack of room.
+    ///
+    /// # Errors
+    /// Pages cannot be had.
+    fn address(&mut self, _size: PageSize, _page: u64) -> Result<u64, MetalError> {
+        Err(MetalError::Cannot("pages have no addresses here".into()))
+    }
+
+    /// Times loads from the caller's own addresses: for each round the ticks of each timed load by itself. Lists of
+    /// addresses take one foreign page for 256 of them; nothing is written but there.
+    ///
+    /// # Errors
+    /// This machine cannot do it.
+    ///
+    /// # Safety
+    /// All addresses lie in pages that can be read, before and after `act`; the whole page, since other lines of it are
+    /// read too.
+    unsafe fn rounds(&mut self, _round: &mut Round<'_>, _rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        Err(MetalError::Cannot("loads from addresses cannot be timed here".into()))
     }
 
     /// Core cycles in one tick of the timer.

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::acts;
+use super::acts::{self, Entry};
 use super::clock;
 use super::memory::Memory;
 use super::peer::Peer;
-use super::shot::{Act, Hint, Shot, MOST_ACTS};
+use super::shot::{Act, Hint, Round, Shot, Windows, MOST_ACTS};
 use super::MetalError;
 use crate::rng::Rng;
 
@@ -52,14 +52,8 @@ impl Shooter {
         shot: &Shot<'_>,
         samples: usize,
     ) -> Result<Vec<f64>, MetalError> {
-        let (steps, timed) = self.lay(memory, shot)?;
-        if self.process.is_none() && shot.before.iter().any(|act| matches!(act, Act::SwitchProcess)) {
-            self.process = Some(Peer::process()?);
-        }
-        if self.thread.is_none() && shot.before.iter().any(|act| matches!(act, Act::SwitchThread)) {
-            self.thread = Some(Peer::thread()?);
-        }
-        let count = shot.timed.len() as u64;
+        let (steps, words) = self.lay(memory, shot)?;
+        let (timed, count) = (words[0], words.len() as u64);
         let mut rng = Rng::new(samples as u64);
         let mut ticks = Vec::with_capacity(samples);
         while ticks.len() < samples {
@@ -78,6 +72,51 @@ impl Shooter {
             ticks.extend(chunk[..wanted].iter().map(|&spent| spent as f64));
         }
         Ok(ticks)
+    }
+
+    /// The same, timed by windows.
+    pub(crate) fn windows(
+        &mut self,
+        memory: &mut Memory,
+        shot: &Shot<'_>,
+        by: Windows,
+        samples: usize,
+    ) -> Result<Vec<Vec<f64>>, MetalError> {
+        let (steps, words) = self.lay(memory, shot)?;
+        let mut sheet = Sheet::new(&words);
+        let mut rng = Rng::new(samples as u64);
+        let mut all = Vec::with_capacity(samples);
+        for _ in 0..samples {
+            for step in &steps {
+                // SAFETY: as for `shoot`.
+                unsafe { self.act(step)? };
+            }
+            // SAFETY: `lay` gave words of our own pages.
+            unsafe { sheet.time(by, &mut rng) };
+            all.push(sheet.ticks(by.loads));
+        }
+        Ok(all)
+    }
+
+    /// Rounds around something that the caller does.
+    ///
+    /// # Safety
+    /// As for [`super::Metal::rounds`].
+    pub(crate) unsafe fn rounds(round: &mut Round<'_>, rounds: usize) -> Vec<Vec<f64>> {
+        let prime = Sheet::new(round.prime);
+        let mut sheet = Sheet::new(round.timed);
+        let mut rng = Rng::new(rounds as u64);
+        let by = Windows { loads: 1, touched: round.touched };
+        let mut all = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            // SAFETY: the caller's.
+            unsafe { acts::load_each(prime.list(), 0) };
+            (round.act)();
+            // SAFETY: the caller's.
+            unsafe { sheet.time(by, &mut rng) };
+            all.push(sheet.ticks(1));
+        }
+        all
     }
 
     /// # Safety
@@ -111,8 +150,18 @@ impl Shooter {
         Ok(())
     }
 
-    /// Links the chains, writes the lists; gives the steps and where the timed chain begins.
-    fn lay(&mut self, memory: &mut Memory, shot: &Shot<'_>) -> Result<([Step; MOST_ACTS], u64), MetalError> {
+    /// Links the chains, writes the lists, sees to it that there is somebody to switch to; gives the steps and the words
+    /// of the timed chain.
+    fn lay(&mut self, memory: &mut Memory, shot: &Shot<'_>) -> Result<([Step; MOST_ACTS], Vec<u64>), MetalError> {
+        if self.process.is_none() && shot.before.iter().any(|act| matches!(act, Act::SwitchProcess)) {
+            self.process = Some(Peer::process()?);
+        }
+        if self.thread.is_none() && shot.before.iter().any(|act| matches!(act, Act::SwitchThread)) {
+            self.thread = Some(Peer::thread()?);
+        }
+        if shot.timed.is_empty() {
+            return Err(MetalError::Cannot("a shot times at least one load".into()));
+        }
         if shot.before.len() > MOST_ACTS {
             return Err(MetalError::Cannot(format!("{} acts in a shot; {MOST_ACTS} at most", shot.before.len())));
         }
@@ -135,9 +184,9 @@ impl Shooter {
         for (step, act) in steps.iter_mut().zip(shot.before) {
             *step = match *act {
                 Act::Load([]) | Act::Refill([]) | Act::Store([]) | Act::Prefetch(_, []) => Step::Nothing,
-                Act::Load(pages) => Step::Load { at: places.chain(memory, pages, 0)?, count: pages.len() as u64 },
+                Act::Load(pages) => Step::Load { at: places.chain(memory, pages, 0)?[0], count: pages.len() as u64 },
                 Act::Refill(pages) => {
-                    Step::Load { at: places.chain(memory, pages, REFILL_LINES)?, count: pages.len() as u64 }
+                    Step::Load { at: places.chain(memory, pages, REFILL_LINES)?[0], count: pages.len() as u64 }
                 }
                 Act::Store(pages) => {
                     for &page in pages {
@@ -189,11 +238,8 @@ impl Places {
         memory.word(page, order, order, LINKS)
     }
 
-    /// Links pages, one word each of the line that is `away` lines from the timed one; gives the first link's address.
-    fn chain(&mut self, memory: &mut Memory, pages: &[u64], away: u64) -> Result<u64, MetalError> {
-        if pages.is_empty() {
-            return Err(MetalError::Cannot("a shot times at least one load".into()));
-        }
+    /// Links pages, one word each of the line that is `away` lines from the timed one; gives the words.
+    fn chain(&mut self, memory: &mut Memory, pages: &[u64], away: u64) -> Result<Vec<u64>, MetalError> {
         let mut words = Vec::with_capacity(pages.len());
         for &page in pages {
             let order = self.order(page);
@@ -211,6 +257,52 @@ impl Places {
             // SAFETY: an aligned word of our own reservation that nothing else in this shot uses.
             unsafe { (word as *mut u64).write_volatile(next) };
         }
-        Ok(words[0])
+        Ok(words)
+    }
+}
+
+/// Entries of a page.
+const ENTRIES: usize = 4096 / size_of::<Entry>();
+
+/// A list of addresses, with the ticks that go with them, in as few pages as it can lie in.
+struct Sheet {
+    entries: Vec<Entry>,
+    start: usize,
+    count: usize,
+}
+
+impl Sheet {
+    fn new(addresses: &[u64]) -> Self {
+        let mut entries = vec![Entry::default(); addresses.len() + ENTRIES - 1];
+        let start = entries.as_ptr().align_offset(ENTRIES * size_of::<Entry>()).min(ENTRIES - 1);
+        for (entry, &address) in entries[start..].iter_mut().zip(addresses) {
+            entry.address = address;
+        }
+        Self { entries, start, count: addresses.len() }
+    }
+
+    fn list(&self) -> &[Entry] {
+        &self.entries[self.start..self.start + self.count]
+    }
+
+    /// # Safety
+    /// The addresses' pages are readable.
+    #[inline(always)]
+    unsafe fn time(&mut self, by: Windows, rng: &mut Rng) {
+        for window in self.entries[self.start..self.start + self.count].chunks_mut(by.loads.max(1)) {
+            let delay = rng.below(DELAYS) as u64;
+            // SAFETY: the caller's; a window is not empty.
+            let ticks = unsafe {
+                if by.touched {
+                    acts::load_each(window, acts::OTHER_LINE);
+                }
+                acts::time_each(window, delay)
+            };
+            window[0].ticks = ticks;
+        }
+    }
+
+    fn ticks(&self, window: usize) -> Vec<f64> {
+        self.list().chunks(window.max(1)).map(|window| window[0].ticks as f64).collect()
     }
 }

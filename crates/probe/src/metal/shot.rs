@@ -14,6 +14,28 @@ pub struct Shot<'a> {
     pub timed: &'a [u64],
 }
 
+/// How the timed loads of a shot are timed where not all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Loads timed together; the last window may have fewer.
+    pub loads: usize,
+    /// Whether the pages of a window are touched at another line right before it: translations that miss otherwise
+    /// hit then, and all else is the same. The control.
+    pub touched: bool,
+}
+
+/// Rounds of loads around something that the caller does.
+pub struct Round<'a> {
+    /// Addresses loaded first, in order.
+    pub prime: &'a [u64],
+    /// Done next.
+    pub act: &'a mut dyn FnMut(),
+    /// Addresses whose loads are timed, one by one, in order.
+    pub timed: &'a [u64],
+    /// As [`Windows::touched`].
+    pub touched: bool,
+}
+
 /// Most acts of a shot.
 pub const MOST_ACTS: usize = 16;
 

@@ -8,7 +8,7 @@ use lookaside_engine::{Detail, Engine, Setup, WalkModel};
 use lookaside_machine::{
     preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
 };
-use lookaside_probe::{Chain, Metal, MetalError, Rng, Shot};
+use lookaside_probe::{Chain, Metal, MetalError, Rng, Round, Shot, Windows};
 use lookaside_trace::{Block, Kind};
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed.
@@ -152,6 +152,18 @@ impl Metal for Sim {
 
     fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
         shots::shoot(self, shot, samples)
+    }
+
+    fn windows(&mut self, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        shots::windows(self, shot, by, samples)
+    }
+
+    fn address(&mut self, _: PageSize, page: u64) -> Result<u64, MetalError> {
+        Ok(page << 12)
+    }
+
+    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        shots::rounds(self, round, rounds)
     }
 
     fn cycles_per_tick(&self) -> f64 {

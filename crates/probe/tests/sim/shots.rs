@@ -1,6 +1,9 @@
 //! Single shots at the made-up machine.
 
-use lookaside_probe::{Act, MetalError, Shot};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use lookaside_probe::{Act, MetalError, Round, Shot, Windows};
 
 use super::Sim;
 
@@ -29,6 +32,8 @@ pub struct Habits {
     pub sigma: f64,
     /// See `sigma`.
     pub outliers: f64,
+    /// Addresses that the caller's acts touch: a made-up machine cannot see the real ones.
+    pub touched: Rc<RefCell<Vec<u64>>>,
 }
 
 impl Default for Habits {
@@ -46,54 +51,100 @@ impl Default for Habits {
             // Seen on Zen 4 beside the timer's grain: 2 to 5 ticks, one shot in a thousand interrupted.
             sigma: 4.0,
             outliers: 0.002,
+            touched: Rc::default(),
         }
     }
 }
 
 /// Shoots so many times.
 pub fn shoot(sim: &mut Sim, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
-    let habits = sim.habits.clone();
     let mut all = Vec::with_capacity(samples);
     for _ in 0..samples {
-        let mut lines_lost = false;
-        for act in shot.before {
-            match *act {
-                Act::Load(pages) | Act::Refill(pages) => sim.run(pages.iter().copied()),
-                Act::Store(pages) if habits.stores_shared => sim.run(pages.iter().copied()),
-                Act::Prefetch(_, pages) if habits.prefetch_fills => sim.run(pages.iter().copied()),
-                Act::Store(_) | Act::Prefetch(..) => {}
-                Act::SystemCall => sim.run(habits.system_call.iter().copied()),
-                Act::SwitchProcess | Act::SwitchThread => {
-                    if habits.switch_flushes && matches!(act, Act::SwitchProcess) {
-                        sim.forget();
-                    }
-                    sim.run(habits.switch.iter().copied());
-                    lines_lost = true;
+        let lines_lost = before(sim, shot);
+        all.push(time(sim, shot.timed, lines_lost));
+    }
+    Ok(all)
+}
+
+/// The same by windows.
+pub fn windows(sim: &mut Sim, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+    let mut all = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        let lines_lost = before(sim, shot);
+        all.push(by_windows(sim, shot.timed, by, lines_lost));
+    }
+    Ok(all)
+}
+
+/// Rounds around the caller's act.
+pub fn rounds(sim: &mut Sim, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+    let timed: Vec<u64> = round.timed.iter().map(|at| at >> 12).collect();
+    let mut all = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        sim.run(round.prime.iter().map(|at| at >> 12));
+        (round.act)();
+        let touched = sim.habits.touched.take();
+        sim.run(touched.into_iter().map(|at| at >> 12));
+        all.push(by_windows(sim, &timed, Windows { loads: 1, touched: round.touched }, false));
+    }
+    Ok(all)
+}
+
+/// The acts before the timed loads; says whether the data cache lost their lines.
+fn before(sim: &mut Sim, shot: &Shot<'_>) -> bool {
+    let habits = sim.habits.clone();
+    let mut lines_lost = false;
+    for act in shot.before {
+        match *act {
+            Act::Load(pages) | Act::Refill(pages) => sim.run(pages.iter().copied()),
+            Act::Store(pages) if habits.stores_shared => sim.run(pages.iter().copied()),
+            Act::Prefetch(_, pages) if habits.prefetch_fills => sim.run(pages.iter().copied()),
+            Act::Store(_) | Act::Prefetch(..) => {}
+            Act::SystemCall => sim.run(habits.system_call.iter().copied()),
+            Act::SwitchProcess | Act::SwitchThread => {
+                if habits.switch_flushes && matches!(act, Act::SwitchProcess) {
+                    sim.forget();
                 }
-                Act::Wait(ticks) => {
-                    let chance = ticks as f64 * habits.interrupts_per_tick;
-                    let times = chance as usize + usize::from(sim.uniform() < chance.fract());
-                    for _ in 0..times {
-                        sim.run(habits.interrupt.iter().copied());
-                    }
+                sim.run(habits.switch.iter().copied());
+                lines_lost = true;
+            }
+            Act::Wait(ticks) => {
+                let chance = ticks as f64 * habits.interrupts_per_tick;
+                let times = chance as usize + usize::from(sim.uniform() < chance.fract());
+                for _ in 0..times {
+                    sim.run(habits.interrupt.iter().copied());
                 }
             }
         }
-        let before = sim.misses();
-        sim.run(shot.timed.iter().copied());
-        let after = sim.misses();
-        let loads = shot.timed.len() as f64;
-        let mut ticks = habits.overhead
-            + loads * (sim.costs.hit + if lines_lost { habits.line_loss } else { 0.0 })
-            + (after.0 - before.0) as f64 * sim.costs.second
-            + (after.1 - before.1) as f64 * sim.costs.walk;
-        ticks += habits.sigma * ((0..12).map(|_| sim.uniform()).sum::<f64>() - 6.0);
-        if sim.uniform() < habits.outliers {
-            ticks += 20_000.0 * sim.uniform();
-        }
-        // The timer's edges fall anywhere in the shot.
-        let (grain, phase) = (sim.noise.grain, sim.uniform());
-        all.push(((ticks / grain + phase).floor() * grain).max(0.0));
     }
-    Ok(all)
+    lines_lost
+}
+
+fn by_windows(sim: &mut Sim, pages: &[u64], by: Windows, lines_lost: bool) -> Vec<f64> {
+    let mut ticks = Vec::new();
+    for window in pages.chunks(by.loads) {
+        if by.touched {
+            sim.run(window.iter().copied());
+        }
+        ticks.push(time(sim, window, lines_lost));
+    }
+    ticks
+}
+
+fn time(sim: &mut Sim, pages: &[u64], lines_lost: bool) -> f64 {
+    let before = sim.misses();
+    sim.run(pages.iter().copied());
+    let after = sim.misses();
+    let (sigma, outliers) = (sim.habits.sigma, sim.habits.outliers);
+    let mut ticks = sim.habits.overhead
+        + pages.len() as f64 * (sim.costs.hit + if lines_lost { sim.habits.line_loss } else { 0.0 })
+        + (after.0 - before.0) as f64 * sim.costs.second
+        + (after.1 - before.1) as f64 * sim.costs.walk;
+    ticks += sigma * ((0..12).map(|_| sim.uniform()).sum::<f64>() - 6.0);
+    if sim.uniform() < outliers {
+        ticks += 20_000.0 * sim.uniform();
+    }
+    // The timer's edges fall anywhere in the shot.
+    let (grain, phase) = (sim.noise.grain, sim.uniform());
+    ((ticks / grain + phase).floor() * grain).max(0.0)
 }

@@ -1,0 +1,316 @@
+//! A TLB miss counter without a PMU: which accesses of a short sequence miss, by calibrated timing.
+//!
+//! Each access of the sequence is timed by itself, in many rounds, and compared with the same access in rounds where
+//! its page is touched at another line right before: what is left is what the translation cost. Timing is calibrated
+//! on pages of the counter's own whose sets are known, so that they surely hit, miss the first level, or walk; the same
+//! procedure is then held against fresh pages of these kinds, and how often it is wrong is part of the result.
+
+mod classify;
+
+pub use classify::{Marks, Verdict};
+
+use std::collections::BTreeSet;
+
+use lookaside_machine::PageSize;
+use serde::Serialize;
+
+use crate::metal::{Metal, MetalError, Round};
+use crate::pick::{Levels, Picker};
+use classify::Times;
+
+/// Rounds of each kind where nobody asks for another number: a grain of 26 ticks then spreads the mean of a difference by
+/// 0.8 ticks, and the smallest miss known (5 cycles, 3.5 ticks on Zen 4) is more than four times that.
+pub const ROUNDS: usize = 512;
+/// Most accesses of a sequence: each 256 of them take a foreign page for their list.
+pub const MOST_TIMED: usize = 4096;
+
+/// Rounds with and without the control take turns so many times, since clocks change.
+const TURNS: usize = 8;
+/// Known sequences of each kind, and pages in each (fewer where there are fewer sets).
+const KNOWN_SEQUENCES: usize = 16;
+/// See [`KNOWN_SEQUENCES`].
+const KNOWN_PAGES: usize = 8;
+/// A miss that adds less than this cannot be seen.
+const LEAST_TICKS: f64 = 1.0;
+/// A kind that is recognised less often than this is not told apart.
+const LEAST_RIGHT: f64 = 0.9;
+/// Attempts at a calibration: a neighbour may have disturbed one.
+const ATTEMPTS: u64 = 3;
+
+/// A calibrated counter. While it lives, its [`crate::Host`] keeps the thread on one CPU.
+#[derive(Debug)]
+pub struct Counter<M: Metal> {
+    metal: M,
+    levels: Levels,
+    marks: Marks,
+    /// The timer's grain: the smallest difference of two times so far.
+    grain: f64,
+    confusion: Confusion,
+    rounds: usize,
+}
+
+/// What became of the accesses of a sequence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Misses {
+    /// Accesses that miss the first level (those that walk too).
+    pub l1_misses: usize,
+    /// Accesses that miss all levels.
+    pub stlb_misses: usize,
+    /// Accesses that do now this, now that; in neither of the two above.
+    pub mixed: usize,
+    /// Rounds that each access was timed in.
+    pub rounds: usize,
+    /// Each access, in order.
+    pub accesses: Vec<Access>,
+}
+
+/// One access of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Access {
+    /// What it does.
+    pub verdict: Verdict,
+    /// Ticks that its translation took beyond that of a hit, the mean of the rounds.
+    pub extra_ticks: f64,
+}
+
+/// How known accesses were judged, each by as many rounds as the counter makes: what its errors are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Confusion {
+    /// Judgements of accesses that are known to hit, to miss the first level, and to miss all levels; each in the
+    /// order [`Verdict`] has: hit, L1 miss, STLB miss, mixed.
+    pub judged: [[usize; 4]; 3],
+}
+
+impl Confusion {
+    /// Share of the accesses known to be `known` that are judged as `judged`; none where none are known.
+    pub fn share(&self, known: Verdict, judged: Verdict) -> Option<f64> {
+        let row = self.judged.get(known as usize)?;
+        let all: usize = row.iter().sum();
+        (all > 0).then(|| row[judged as usize] as f64 / all as f64)
+    }
+
+    /// Share of known hits counted as misses of any kind.
+    pub fn hits_as_misses(&self) -> Option<f64> {
+        self.share(Verdict::Hit, Verdict::Hit).map(|right| 1.0 - right)
+    }
+
+    /// Share of known misses of any kind counted as hits.
+    pub fn misses_as_hits(&self) -> Option<f64> {
+        let all: usize = self.judged[1..].iter().flatten().sum();
+        (all > 0).then(|| self.judged[1..].iter().map(|row| row[0]).sum::<usize>() as f64 / all as f64)
+    }
+}
+
+/// Why there is no counter, or no count.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CounterError {
+    /// The machine refuses.
+    #[error(transparent)]
+    Metal(#[from] MetalError),
+    /// Nothing to count, or too much.
+    #[error("a sequence has 1 to {MOST_TIMED} timed accesses, not {0}")]
+    Length(usize),
+    /// Known hits and misses take the same time: another machine than the description says, or a noisy one.
+    #[error("{0} cannot be told apart here: {1}")]
+    Indistinct(&'static str, String),
+}
+
+impl<M: Metal> Counter<M> {
+    /// Calibrates on pages of the machine's own, chosen by these levels; a few tenths of a second. `rounds` (at least
+    /// 16; [`ROUNDS`] is a good number) is how often each access will be timed with and without the control.
+    ///
+    /// # Errors
+    /// The machine cannot time loads from addresses, or known misses cannot be told from hits.
+    pub fn calibrate(metal: M, levels: Levels, rounds: usize, seed: u64) -> Result<Self, CounterError> {
+        let marks = Marks { l1_miss_ticks: 0.0, walk_ticks: None };
+        let rounds = rounds.max(2 * TURNS);
+        let mut counter = Self { metal, levels, marks, grain: f64::INFINITY, confusion: Confusion::default(), rounds };
+        let mut last = Ok(());
+        for attempt in 0..ATTEMPTS {
+            last = counter.calibrate_once(seed.wrapping_add(attempt));
+            if last.is_ok() || matches!(last, Err(CounterError::Metal(_))) {
+                break;
+            }
+        }
+        last.map(|()| counter)
+    }
+
+    /// What misses take here.
+    pub fn marks(&self) -> Marks {
+        self.marks
+    }
+
+    /// How often known accesses were judged rightly.
+    pub fn confusion(&self) -> &Confusion {
+        &self.confusion
+    }
+
+    /// The levels that it was calibrated on.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// Ends the counting and gives the machine back.
+    pub fn into_metal(self) -> M {
+        self.metal
+    }
+
+    /// Loads from `before`, in order, then from `sequence`, in order: which accesses of the sequence miss. Nothing is
+    /// written to. Twice `rounds` times, and a few more.
+    ///
+    /// # Errors
+    /// The sequence is empty or too long.
+    ///
+    /// # Safety
+    /// Each pointer lies in a page that can be read as a whole.
+    pub unsafe fn count(&mut self, before: &[*const u8], sequence: &[*const u8]) -> Result<Misses, CounterError> {
+        // SAFETY: the caller's.
+        unsafe { self.evicted(before, || (), sequence) }
+    }
+
+    /// Loads from `prime`, in order, lets `act` run, then loads from `timed`, in order: which of these miss. With the
+    /// same pages in `prime` and `timed`: which of them did `act` evict? `act` runs twice `rounds` times, and a few more;
+    /// what it touches itself (its stack, what it calls) counts as part of it.
+    ///
+    /// # Errors
+    /// `timed` is empty or too long.
+    ///
+    /// # Safety
+    /// Each pointer lies in a page that can be read as a whole, also while `act` runs and afterwards.
+    pub unsafe fn evicted(
+        &mut self,
+        prime: &[*const u8],
+        mut act: impl FnMut(),
+        timed: &[*const u8],
+    ) -> Result<Misses, CounterError> {
+        if timed.is_empty() || timed.len() > MOST_TIMED {
+            return Err(CounterError::Length(timed.len()));
+        }
+        let [prime, timed] = [prime, timed].map(|list| list.iter().map(|at| *at as u64).collect::<Vec<u64>>());
+        // SAFETY: the caller's.
+        let times = unsafe { self.times(&prime, &mut act, &timed)? };
+        let mut misses = Misses {
+            l1_misses: 0,
+            stlb_misses: 0,
+            mixed: 0,
+            rounds: self.rounds,
+            accesses: Vec::with_capacity(times.len()),
+        };
+        for (shot, control) in times {
+            let verdict = self.marks.verdict(shot, control, self.grain);
+            misses.l1_misses += usize::from(matches!(verdict, Verdict::L1Miss | Verdict::StlbMiss));
+            // Where there is no second level, a miss of the first walks.
+            let walks = verdict == Verdict::StlbMiss || verdict == Verdict::L1Miss && self.levels.second.is_none();
+            misses.stlb_misses += usize::from(walks);
+            misses.mixed += usize::from(verdict == Verdict::Mixed);
+            misses.accesses.push(Access { verdict, extra_ticks: shot.mean - control.mean });
+        }
+        Ok(misses)
+    }
+
+    /// Times of each timed access, without and with its page touched before.
+    ///
+    /// # Safety
+    /// As for [`Metal::rounds`].
+    unsafe fn times(
+        &mut self,
+        prime: &[u64],
+        act: &mut dyn FnMut(),
+        timed: &[u64],
+    ) -> Result<Vec<(Times, Times)>, MetalError> {
+        let mut all: [Vec<Vec<f64>>; 2] = [Vec::new(), Vec::new()];
+        let a_turn = self.rounds.div_ceil(TURNS);
+        for _ in 0..TURNS {
+            for touched in [false, true] {
+                let mut round = Round { prime, act, timed, touched };
+                // SAFETY: the caller's.
+                let ticks = unsafe { self.metal.rounds(&mut round, a_turn + 1)? };
+                self.grain = ticks.iter().map(|round| least_gap(round)).fold(self.grain, f64::min);
+                // The first follows upon other work.
+                all[usize::from(touched)].extend(ticks.into_iter().skip(1));
+            }
+        }
+        let times = |kind: usize, i: usize| Times::of(all[kind].iter().map(|round| round[i]));
+        Ok((0..timed.len()).map(|i| (times(0, i), times(1, i))).collect())
+    }
+
+    fn calibrate_once(&mut self, seed: u64) -> Result<(), CounterError> {
+        let levels = self.levels.clone();
+        let mut picker = Picker::new(&levels, self.metal.page_bits(PageSize::K4), seed);
+        // First the costs, from the medians of known sequences; then how often fresh ones are judged rightly.
+        let mut extra = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..KNOWN_SEQUENCES / 2 {
+            for (kind, extra) in extra.iter_mut().enumerate().take(kinds(&levels)) {
+                let known = self.known(&mut picker, kind)?;
+                extra.extend(known.iter().map(|(shot, control)| shot.mean - control.mean));
+            }
+        }
+        let [hit, l1, all] = extra.map(|mut extra| {
+            extra.sort_by(f64::total_cmp);
+            extra.get(extra.len() / 2).copied().unwrap_or_default()
+        });
+        let walk = levels.second.is_some().then_some(all - l1);
+        if l1 - hit < LEAST_TICKS {
+            let seen = format!("{l1:.1} and {hit:.1} ticks beyond a control");
+            return Err(CounterError::Indistinct("known misses of the first level and hits", seen));
+        }
+        if walk.is_some_and(|walk| walk < LEAST_TICKS) {
+            let seen = format!("{all:.1} and {l1:.1} ticks beyond a control");
+            return Err(CounterError::Indistinct("known walks and misses of the first level", seen));
+        }
+        self.marks = Marks { l1_miss_ticks: l1, walk_ticks: walk };
+        let mut confusion = Confusion::default();
+        for _ in 0..KNOWN_SEQUENCES {
+            for kind in 0..kinds(&levels) {
+                for (shot, control) in self.known(&mut picker, kind)? {
+                    confusion.judged[kind][self.marks.verdict(shot, control, self.grain) as usize] += 1;
+                }
+            }
+        }
+        self.confusion = confusion;
+        for (kind, word) in ["known hits", "known misses of the first level", "known walks"].into_iter().enumerate() {
+            let [row, all] = [self.confusion.judged[kind][kind], self.confusion.judged[kind].iter().sum()];
+            if (row as f64) < LEAST_RIGHT * all as f64 {
+                return Err(CounterError::Indistinct(word, format!("{row} of {all} recognised")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Times of pages that surely do what `kind` says: 0 hit, 1 miss the first level, 2 miss all.
+    fn known(&mut self, picker: &mut Picker<'_>, kind: usize) -> Result<Vec<(Times, Times)>, MetalError> {
+        picker.elsewhere();
+        let pages = picker.apart(KNOWN_PAGES.min(picker.levels.last().sets as usize / 2).max(1));
+        let sets: BTreeSet<u64> = pages.iter().map(|&page| picker.set(page)).collect();
+        let between = match kind {
+            0 => Vec::new(),
+            1 if picker.levels.second.is_some() => picker.flood(&sets),
+            1 => picker.conflicting(&pages),
+            _ => [picker.conflicting(&pages), picker.flood(&sets)].concat(),
+        };
+        let mut addresses = Vec::new();
+        for &page in pages.iter().chain(&between) {
+            addresses.push(self.metal.address(PageSize::K4, page)?);
+        }
+        let timed = addresses[..pages.len()].to_vec();
+        // SAFETY: the machine's own pages, which it keeps: there are few.
+        unsafe { self.times(&addresses, &mut || (), &timed) }
+    }
+}
+
+/// The least difference between two different times.
+fn least_gap(ticks: &[f64]) -> f64 {
+    let mut ticks = ticks.to_vec();
+    ticks.sort_by(f64::total_cmp);
+    // Half a tick is no difference.
+    ticks.windows(2).map(|pair| pair[1] - pair[0]).filter(|&gap| gap > 0.5).fold(f64::INFINITY, f64::min)
+}
+
+/// Kinds of access that can be known: without a second level, no miss of the first hits it.
+fn kinds(levels: &Levels) -> usize {
+    if levels.second.is_some() {
+        3
+    } else {
+        2
+    }
+}
