@@ -35,7 +35,7 @@ pub enum Command {
     #[command(subcommand, after_help = "Example: lookaside trace info sort.lkt")]
     Trace(TraceCommand),
     /// Run a paper's experiments and put our values beside the published ones
-    #[command(after_help = "Example: lookaside reproduce pt-baker")]
+    #[command(after_help = "Example: lookaside reproduce pt-baker --metal")]
     Reproduce(Reproduce),
     /// Measure this machine's TLBs by timing alone
     #[command(after_help = "Example: lookaside probe -o machine.toml")]
@@ -280,8 +280,20 @@ pub enum ExportFormat {
 
 #[derive(Args)]
 pub struct Reproduce {
-    /// Paper: pt-baker
+    /// Paper: pt-baker; with --metal also tlb-coloring
     pub paper: String,
+    /// Measure this machine, in place of the model
+    #[arg(long)]
+    pub metal: bool,
+    /// Seed of the measurements: chooses pages and orders
+    #[arg(long, default_value_t = 1, requires = "metal")]
+    pub seed: u64,
+    /// Most seconds that measuring may take
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", requires = "metal", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub time: u64,
+    /// Most memory for the pages measured, in MiB
+    #[arg(long, default_value_t = 256, value_name = "MIB", requires = "metal", value_parser = clap::value_parser!(u64).range(16..=65536))]
+    pub memory: u64,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,30 +1,91 @@
 //! `lookaside reproduce`: published, ours, verdict.
 
-use lookaside_papers::{Row, Verdict};
+use std::time::{Duration, Instant};
+
+use lookaside_papers::{Reproduction, Row, Series, Setting, Verdict};
+use lookaside_probe::{Halt, Host};
 use lookaside_report::{json, reproduction, Paint};
 
 use crate::args::Reproduce;
 use crate::exit::{Failure, NOT_CLEAN};
-use crate::output::{print, style};
+use crate::interrupt::Interrupt;
+use crate::output::{print, spinner, style};
 
 /// Runs a paper's experiments. Exit code 1 when a row that counts does not hold.
 pub fn run(args: &Reproduce) -> Result<u8, Failure> {
-    let found = lookaside_papers::reproduce(&args.paper).map_err(Failure::bad)?;
-    if args.json {
-        print(&json::document("lookaside-reproduction/1", &found))?;
-    } else {
-        let mut text = format!("{}\nmodel: {}\n", found.cite, found.machine);
-        for assumption in &found.assumptions {
-            text.push_str(&format!("assumed: {assumption}\n"));
-        }
-        let headers = ["place", "what", "published", "ours", "verdict"];
-        let rows: Vec<_> = found.rows.iter().map(row).collect();
-        text.push('\n');
-        text.push_str(&reproduction::render(&headers, &rows, &style(None)));
-        text.push_str(&format!("\n{} of {} rows that count hold\n", found.holding(), found.counted().count()));
-        print(&text)?;
+    if args.metal {
+        return metal(args);
     }
-    Ok(if found.holding() == found.counted().count() { 0 } else { NOT_CLEAN })
+    let found = lookaside_papers::reproduce(&args.paper).map_err(Failure::bad)?;
+    show(args, &found)?;
+    Ok(code(&found))
+}
+
+/// The same on this machine. What is known when it is interrupted, or its time is up, is shown.
+fn metal(args: &Reproduce) -> Result<u8, Failure> {
+    lookaside_papers::check_metal(&args.paper).map_err(Failure::bad)?;
+    let interrupt = Interrupt::install()?;
+    let end = Instant::now() + Duration::from_secs(args.time);
+    let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
+    let setting = Setting::of_cpu(host.cpu(), args.seed);
+    let halt = || match (interrupt.asked(), Instant::now() > end) {
+        (true, _) => Some(Halt::Interrupted),
+        (_, true) => Some(Halt::TimeUp),
+        _ => None,
+    };
+    let bar = spinner("measuring");
+    let found = lookaside_papers::reproduce_metal(&args.paper, &mut host, &setting, &halt, &mut |step| {
+        bar.set_message(step.to_string());
+    });
+    drop(host); // back to all CPUs, and the memory to the system
+    bar.finish_and_clear();
+    let found = found.map_err(Failure::bad)?;
+    show(args, &found)?;
+    Ok(if interrupt.asked() { interrupt.code() } else { code(&found) })
+}
+
+fn code(found: &Reproduction) -> u8 {
+    if found.holding() == found.counted().count() && found.halted.is_none() {
+        0
+    } else {
+        NOT_CLEAN
+    }
+}
+
+fn show(args: &Reproduce, found: &Reproduction) -> Result<(), Failure> {
+    if args.json {
+        return print(&json::document("lookaside-reproduction/1", found));
+    }
+    let (machine, assumed) = if found.measured { ("measured", "how") } else { ("model", "assumed") };
+    let mut text = format!("{}\n{machine}: {}\n", found.cite, found.machine);
+    for assumption in &found.assumptions {
+        text.push_str(&format!("{assumed}: {assumption}\n"));
+    }
+    let headers = ["place", "what", "published", "ours", "verdict"];
+    let rows: Vec<_> = found.rows.iter().map(row).collect();
+    text.push('\n');
+    text.push_str(&reproduction::render(&headers, &rows, &style(None)));
+    if found.measured {
+        for series in &found.series {
+            text.push('\n');
+            text.push_str(&reproduction::curve(&curve(series), &style(None)));
+        }
+    }
+    text.push_str(&format!("\n{} of {} rows that count hold\n", found.holding(), found.counted().count()));
+    if let Some(reason) = &found.halted {
+        text.push_str(&format!("ended early: {reason}\n"));
+    }
+    print(&text)
+}
+
+fn curve(series: &Series) -> reproduction::Curve<'_> {
+    reproduction::Curve {
+        name: &series.name,
+        x: &series.x,
+        y: &series.y,
+        points: &series.points,
+        intervals: &series.intervals,
+    }
 }
 
 fn row(row: &Row) -> reproduction::Row {
@@ -42,7 +103,7 @@ fn row(row: &Row) -> reproduction::Row {
             Verdict::Holds => Paint::Good,
             Verdict::Differs => Paint::Bad,
             Verdict::Fitted => Paint::Warn,
-            Verdict::NotReproduced => Paint::Plain,
+            Verdict::AnotherMachine | Verdict::NotReproduced => Paint::Plain,
         },
         remark: row.note.clone(),
     }

@@ -1,8 +1,8 @@
 //! Published values as data, experiments as code, and the side-by-side.
 //!
 //! What a paper publishes is a row in `values/*.toml`, with the rule that says when ours holds. An experiment runs
-//! the model and gives a finding a row. [`reproduce`] sets them side by side; a row that does not hold, that was
-//! fitted or that nobody has reproduced stays in the table and says so.
+//! the model, or measures this machine, and gives a finding a row. [`reproduce`] and [`reproduce_metal`] set them side
+//! by side; a row that does not hold, that was fitted or that nobody has reproduced stays in the table and says so.
 //!
 //! ```
 //! let papers = lookaside_papers::papers();
@@ -11,12 +11,14 @@
 //! ```
 
 mod experiments;
+mod metal;
 mod row;
 mod values;
 
 use serde::Serialize;
 use thiserror::Error;
 
+pub use metal::{check_metal, reproduce_metal, Setting};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
 pub use values::{papers, Paper};
 
@@ -27,18 +29,22 @@ pub struct Reproduction {
     pub paper: String,
     /// Its reference.
     pub cite: String,
-    /// Machine that the model ran.
+    /// Machine that the model ran, or that was measured.
     pub machine: String,
-    /// What the model was told beside the machine, and why.
+    /// It was measured; else modelled.
+    pub measured: bool,
+    /// What the model was told beside the machine, and why; or how it was measured.
     pub assumptions: Vec<String>,
     /// Every published value, in the paper's order.
     pub rows: Vec<Row>,
     /// Curves behind the rows, for plots.
     pub series: Vec<Series>,
+    /// Why measuring ended before its end; `None` = it did not.
+    pub halted: Option<String>,
 }
 
 impl Reproduction {
-    /// Rows that count: neither fitted nor not reproduced.
+    /// Rows that count: neither fitted, nor another machine's figure, nor not reproduced.
     pub fn counted(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| matches!(row.verdict, Verdict::Holds | Verdict::Differs))
     }
@@ -60,6 +66,9 @@ pub struct Series {
     pub y: String,
     /// Points in ascending x.
     pub points: Vec<(f64, f64)>,
+    /// Interval of each point's y, where it is a median of measurements; none for a model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<(f64, f64)>,
 }
 
 /// Why there is no side-by-side.
@@ -93,7 +102,12 @@ pub fn reproduce(name: &str) -> Result<Reproduction, PaperError> {
         return Err(not_available("no paper has this name"));
     };
     let Some(experiment) = experiments::of(&paper.name) else {
-        return Err(not_available("is not reproduced yet"));
+        let metal = metal::papers().any(|other| other == paper.name);
+        return Err(not_available(if metal {
+            "is not reproduced in the model yet, only measured on this machine (--metal)"
+        } else {
+            "is not reproduced yet"
+        }));
     };
     let ran = (experiment.run)().map_err(|source| PaperError::Model { paper: experiment.paper, source })?;
     let rows = values::rows(experiment.values)
@@ -110,11 +124,18 @@ pub fn reproduce(name: &str) -> Result<Reproduction, PaperError> {
         assumptions: ran.assumptions,
         rows,
         series: ran.series,
+        measured: false,
+        halted: None,
     })
 }
 
 /// All papers, with what is there of each.
 fn list() -> String {
-    let entry = |p: &Paper| format!("{} ({})", p.name, if p.available() { "available" } else { "not yet" });
+    let there = |p: &Paper| match (p.available(), metal::papers().any(|name| name == p.name)) {
+        (true, _) => "available",
+        (false, true) => "with --metal",
+        (false, false) => "not yet",
+    };
+    let entry = |p: &Paper| format!("{} ({})", p.name, there(p));
     papers().iter().map(entry).collect::<Vec<_>>().join(", ")
 }

@@ -66,6 +66,8 @@ pub enum Rule {
     AtLeast,
     /// A claim: the experiment says whether what it computed bears it out.
     Claim,
+    /// A figure of the paper's own machine, shown beside that of another: neither can hold nor differ.
+    Shown,
 }
 
 /// Whether a row holds.
@@ -78,6 +80,8 @@ pub enum Verdict {
     Differs,
     /// The model was made to agree here: does not count.
     Fitted,
+    /// Figures of two machines, shown beside each other: does not count.
+    AnotherMachine,
     /// There is no value of ours.
     NotReproduced,
 }
@@ -111,6 +115,7 @@ impl fmt::Display for Verdict {
             Verdict::Holds => "holds",
             Verdict::Differs => "differs",
             Verdict::Fitted => "fitted",
+            Verdict::AnotherMachine => "another machine",
             Verdict::NotReproduced => "not reproduced",
         })
     }

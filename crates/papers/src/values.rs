@@ -70,6 +70,7 @@ impl Value {
         let verdict = match (&ours, &self.fitted) {
             (None, _) => Verdict::NotReproduced,
             (Some(_), Some(_)) => Verdict::Fitted,
+            (Some(_), None) if self.rule == Rule::Shown => Verdict::AnotherMachine,
             (Some(ours), None) if self.rule.holds(&self.published, ours) => Verdict::Holds,
             (Some(_), None) => Verdict::Differs,
         };
@@ -89,6 +90,12 @@ impl Value {
             verdict,
             note,
         }
+    }
+
+    /// The row without a value of ours, and why.
+    pub(crate) fn without(mut self, paper: &str, reason: &str) -> Row {
+        self.not_reproduced.get_or_insert_with(|| reason.into());
+        self.beside(paper, None)
     }
 
     /// Whether the file says why there is nothing of ours.

@@ -72,7 +72,7 @@ fn unknown_papers_are_told_which_there_are() {
     let error = reproduce("pt-bakery").unwrap_err().to_string();
     assert_eq!(
         error,
-        "pt-bakery: no paper has this name; the papers are pt-baker (available), tlb-coloring (not yet), \
+        "pt-bakery: no paper has this name; the papers are pt-baker (available), tlb-coloring (with --metal), \
          fast-switching (not yet), tlb-lockdown (not yet), tlb-migration (not yet)"
     );
     let error = reproduce("tlb-lockdown").unwrap_err().to_string();

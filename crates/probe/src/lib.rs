@@ -22,5 +22,5 @@ pub use finding::Finding;
 pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Round, Shot, Windows, MOST_ACTS};
 pub use pick::Levels;
 pub use rng::Rng;
-pub use run::{probe, LevelReport, Options, Report, Seen, Step};
+pub use run::{probe, twice, LevelReport, Options, Report, Seen, Step};
 pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Trial};

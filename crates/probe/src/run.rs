@@ -188,7 +188,10 @@ pub fn probe(
 /// and then a pass sees, and confirms, fewer than there are; two passes hardly the same number.
 ///
 /// With it, the ticks of a miss in each of the passes that agree.
-fn twice(
+///
+/// # Errors
+/// It is to end, or the machine refuses.
+pub fn twice(
     bench: &mut Bench<'_>,
     find: impl Fn(&mut Bench<'_>) -> Result<FoundLevel, Halt>,
 ) -> Result<(FoundLevel, Vec<f64>), Halt> {

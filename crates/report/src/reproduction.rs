@@ -39,9 +39,72 @@ pub fn render(headers: &[&str], rows: &[Row], style: &Style) -> String {
     table.render(style)
 }
 
+/// A measured curve.
+#[derive(Clone, Copy, Debug)]
+pub struct Curve<'a> {
+    /// What it shows.
+    pub name: &'a str,
+    /// What x is.
+    pub x: &'a str,
+    /// What y is.
+    pub y: &'a str,
+    /// Points in ascending x.
+    pub points: &'a [(f64, f64)],
+    /// Interval of each point's y.
+    pub intervals: &'a [(f64, f64)],
+}
+
+/// Most rows of a curve.
+const CURVE_ROWS: usize = 16;
+/// Columns of the longest bar.
+const BAR: f64 = 40.0;
+
+/// A curve as a table with a bar a row: some of its points, evenly, the first and the last among them.
+pub fn curve(curve: &Curve<'_>, style: &Style) -> String {
+    let mark = if style.unicode { "█" } else { "#" };
+    let most = curve.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
+    let last = curve.points.len().saturating_sub(1);
+    let rows = CURVE_ROWS.min(last + 1);
+    let mut table = Table::new([
+        Column::right(curve.x),
+        Column::right(curve.y),
+        Column::left("interval"),
+        Column::left("").optional(1),
+    ]);
+    for row in 0..rows {
+        let at = row * last / rows.saturating_sub(1).max(1);
+        let Some((x, y)) = curve.points.get(at) else { break };
+        let interval = curve.intervals.get(at).map(|(low, high)| format!("{low:.2} to {high:.2}"));
+        let bar = mark.repeat((BAR * y / most).clamp(0.0, BAR).round() as usize);
+        table.row([
+            Cell::painted(Paint::Plain, format!("{x}")),
+            Cell::painted(Paint::Plain, format!("{y:.2}")),
+            Cell::painted(Paint::Plain, interval.unwrap_or_default()),
+            Cell::painted(Paint::Mark, bar),
+        ]);
+    }
+    format!("{}\n{}", curve.name, table.render(style))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_curve_shows_its_ends_and_survives_having_none() {
+        let points: Vec<(f64, f64)> = (1..=100).map(|i| (f64::from(i), f64::from(i) / 10.0)).collect();
+        let intervals: Vec<(f64, f64)> = points.iter().map(|(_, y)| (y - 0.1, y + 0.1)).collect();
+        let all = Curve { name: "n", x: "pages", y: "cycles", points: &points, intervals: &intervals };
+        let text = curve(&all, &Style { unicode: true, ..Style::default() });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + CURVE_ROWS);
+        assert!(lines[2].contains("0.10") && lines[2].contains("0.00 to 0.20"), "{text}");
+        assert!(lines[17].ends_with(&"█".repeat(40)) && lines[17].contains("10.00"), "{text}");
+        let none = Curve { points: &[], intervals: &[], ..all };
+        assert_eq!(curve(&none, &Style::default()).lines().count(), 2);
+        let flat = Curve { points: &[(1.0, 0.0)], intervals: &[], ..all };
+        assert_eq!(curve(&flat, &Style::default()).lines().count(), 3);
+    }
 
     #[test]
     fn verdicts_are_coloured_and_reasons_stand_below() {

@@ -100,6 +100,7 @@ pub(super) fn run() -> Result<Ran> {
         x: "array, pages of 4 KiB".into(),
         y: "misses per array access".into(),
         points: points.iter().map(|p| (p.pages as f64, y(p))).collect(),
+        intervals: Vec::new(),
     };
     Ok(Ran {
         machine: machine.name.clone(),

@@ -1,0 +1,139 @@
+//! The papers' microbenchmarks on this machine, by timing alone: one module a paper, and what they share.
+//!
+//! What a figure of the paper's own machine is worth here is nothing; what its text concludes from the figure can hold
+//! or not. So figures are shown beside ours and not judged, and the conclusions are rows of their own.
+
+mod estimate;
+mod known;
+mod penalty;
+mod pt_baker;
+mod setting;
+mod thrash;
+mod tlb_coloring;
+
+pub use setting::Setting;
+
+use lookaside_machine::PageSize;
+use lookaside_probe::{Bench, Halt, Metal};
+
+use crate::values::{papers as all_papers, rows};
+use crate::{Finding, Ours, PaperError, Reproduction, Series};
+
+/// A paper's experiments on the metal.
+struct Experiment {
+    paper: &'static str,
+    /// Its published values.
+    values: &'static str,
+    run: fn(&mut Bench<'_>, &Setting, &mut dyn FnMut(&str), &mut Ran) -> Result<(), Halt>,
+}
+
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker-metal.toml"), run: pt_baker::run },
+    Experiment {
+        paper: "tlb-coloring",
+        values: include_str!("../../values/tlb-coloring-metal.toml"),
+        run: tlb_coloring::run,
+    },
+];
+
+/// What the experiments of a paper gave so far.
+#[derive(Default)]
+struct Ran {
+    assumptions: Vec<String>,
+    /// By the id of a row: a finding, or why there is none.
+    findings: Vec<(&'static str, Result<Finding, String>)>,
+    series: Vec<Series>,
+}
+
+impl Ran {
+    fn value(&mut self, id: &'static str, value: f64, note: impl Into<String>) {
+        self.findings.push((id, Ok(Finding { ours: Ours::Value(value), note: note.into() })));
+    }
+
+    fn claim(&mut self, id: &'static str, holds: bool, found: impl Into<String>, note: impl Into<String>) {
+        let ours = Ours::Claim { found: found.into(), holds };
+        self.findings.push((id, Ok(Finding { ours, note: note.into() })));
+    }
+
+    fn nothing(&mut self, ids: &[&'static str], reason: &str) {
+        self.findings.extend(ids.iter().map(|id| (*id, Err(reason.to_string()))));
+    }
+}
+
+/// Names of the papers that have experiments on the metal.
+pub(crate) fn papers() -> impl Iterator<Item = &'static str> {
+    EXPERIMENTS.iter().map(|experiment| experiment.paper)
+}
+
+/// Runs a paper's microbenchmarks on a machine and sets its rows side by side. `halt` is asked before all samples: what
+/// is known by then is given. `progress` is told what comes next.
+///
+/// # Errors
+/// The name is none of the papers', or it has no experiments on the metal: the error lists those that have.
+pub fn reproduce_metal(
+    name: &str,
+    metal: &mut dyn Metal,
+    setting: &Setting,
+    halt: &dyn Fn() -> Option<Halt>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Reproduction, PaperError> {
+    let (paper, experiment) = find(name)?;
+    let mut bench = Bench::new(metal, PageSize::K4, setting.seed, halt);
+    let mut ran = Ran::default();
+    ran.assumptions.push(format!(
+        "{:.3} core cycles a tick of the timer, by a chain of dependent additions; seed {}",
+        bench.cycles_per_tick(),
+        setting.seed
+    ));
+    let halted = (experiment.run)(&mut bench, setting, progress, &mut ran).err().map(|halt| halt.to_string());
+    let not_reached = halted.as_deref().map_or("not measured".to_string(), |halt| format!("not reached: {halt}"));
+    let rows = rows(experiment.values)
+        .into_iter()
+        .map(|value| match ran.findings.iter().find(|(id, _)| *id == value.id) {
+            Some((_, Ok(finding))) => value.beside(name, Some(finding.clone())),
+            Some((_, Err(reason))) => value.without(name, reason),
+            None => value.without(name, &not_reached),
+        })
+        .collect();
+    Ok(Reproduction {
+        paper: name.into(),
+        cite: paper.cite.clone(),
+        machine: setting.machine.clone(),
+        measured: true,
+        assumptions: ran.assumptions,
+        rows,
+        series: ran.series,
+        halted,
+    })
+}
+
+/// Checks that a paper has experiments on the metal, before a machine is measured.
+///
+/// # Errors
+/// As for [`reproduce_metal`].
+pub fn check_metal(name: &str) -> Result<(), PaperError> {
+    find(name).map(|_| ())
+}
+
+fn find(name: &str) -> Result<(&'static crate::Paper, &'static Experiment), PaperError> {
+    let not_available = |reason| PaperError::NotAvailable { name: name.into(), reason };
+    let paper = all_papers().iter().find(|p| p.name == name);
+    let paper = paper.ok_or_else(|| not_available("no paper has this name"))?;
+    let experiment = EXPERIMENTS.iter().find(|e| e.paper == name);
+    let experiment = experiment.ok_or_else(|| {
+        not_available("has no experiments for this machine (--metal), only pt-baker and tlb-coloring have")
+    })?;
+    Ok((paper, experiment))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn values_are_read_and_no_id_is_there_twice() {
+        for experiment in super::EXPERIMENTS {
+            let ids: Vec<String> = crate::values::rows(experiment.values).into_iter().map(|row| row.id).collect();
+            let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+            assert_eq!(ids.len(), different.len(), "{}", experiment.paper);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! PT-Baker's TLB microbenchmark (Chatzopoulos 2024, sections 4.4.3 and 4.4.5.1) on this machine.
+
+use lookaside_probe::{Bench, Halt};
+
+use super::known::{self, Array};
+use super::thrash::{curve, knee, predicted, sizes, Order, Point};
+use super::{Ran, Setting};
+use crate::Series;
+
+/// A knee is at a capacity where it is no further off than this part of it.
+const AT: u64 = 8;
+/// Thrashing is complete beyond a number of pages where it is so by more than this part of it.
+const BEYOND: u64 = 16;
+
+pub(super) fn run(
+    bench: &mut Bench<'_>,
+    setting: &Setting,
+    progress: &mut dyn FnMut(&str),
+    ran: &mut Ran,
+) -> Result<(), Halt> {
+    ran.assumptions.push(
+        "times stand for the paper's counted misses: each load waits for the one before it, so that what a miss costs shows \
+         in full; each page is read at another line, so that the first-level data cache is spared"
+            .into(),
+    );
+    figure_4_6(setting, ran);
+    let known = known::find(bench, progress)?;
+    progress("Figure 4.2, left");
+    match &known.first {
+        Ok(first) => left(bench, first, ran)?,
+        Err(reason) => ran.nothing(&["fig-4.2-l1", "fig-4.2-l1-claim"], reason),
+    }
+    progress("Figure 4.2, right");
+    match &known.second {
+        Ok(second) => right(bench, second, ran)?,
+        Err(reason) => ran.nothing(
+            &["fig-4.2-l2-begin", "fig-4.2-l2-begin-claim", "fig-4.2-l2-full", "fig-4.2-l2-full-claim", "coalescing"],
+            reason,
+        ),
+    }
+    Ok(())
+}
+
+/// Figure 4.2, left: the first level.
+fn left(bench: &mut Bench<'_>, array: &Array, ran: &mut Ran) -> Result<(), Halt> {
+    let entries = u64::from(array.geometry.entries);
+    let points = curves(bench, "Figure 4.2 left: L1 DTLB", entries, ran)?;
+    let Some(knee) = knee(&points, entries) else {
+        let none = format!("no rise of the time an access around {entries} pages");
+        ran.nothing(&["fig-4.2-l1"], &none);
+        ran.claim("fig-4.2-l1-claim", false, none, "");
+        return Ok(());
+    };
+    let cycles = |ticks: f64| ticks * bench.cycles_per_tick();
+    ran.value(
+        "fig-4.2-l1",
+        knee.complete as f64,
+        format!(
+            "{:.1} cycles an access before, {:.1} after; begins at {}",
+            cycles(knee.before),
+            cycles(knee.after),
+            knee.begins
+        ),
+    );
+    ran.claim(
+        "fig-4.2-l1-claim",
+        knee.complete.abs_diff(entries + 1) * AT <= entries,
+        format!("thrashed at {} pages; the probe has {}", knee.complete, array.words()),
+        "",
+    );
+    Ok(())
+}
+
+/// Figure 4.2, right: the second level.
+fn right(bench: &mut Bench<'_>, array: &Array, ran: &mut Ran) -> Result<(), Halt> {
+    let entries = u64::from(array.geometry.entries);
+    if 2 * entries > bench.max_pages() as u64 {
+        let reason = format!("needs {} pages in memory, {} are allowed", 2 * entries, bench.max_pages());
+        ran.nothing(
+            &["fig-4.2-l2-begin", "fig-4.2-l2-begin-claim", "fig-4.2-l2-full", "fig-4.2-l2-full-claim", "coalescing"],
+            &reason,
+        );
+        return Ok(());
+    }
+    let points = curves(bench, "Figure 4.2 right: L2 TLB", entries, ran)?;
+    let Some(knee) = knee(&points, entries) else {
+        let none = format!("no rise of the time an access around {entries} pages");
+        ran.nothing(&["fig-4.2-l2-begin", "fig-4.2-l2-full", "coalescing"], &none);
+        ran.claim("fig-4.2-l2-begin-claim", false, none.clone(), "");
+        ran.claim("fig-4.2-l2-full-claim", false, none, "");
+        return Ok(());
+    };
+    let cycles = |ticks: f64| ticks * bench.cycles_per_tick();
+    let times = format!(
+        "{:.1} cycles an access before, {:.1} after (10 and 90 % of the rise)",
+        cycles(knee.before),
+        cycles(knee.after)
+    );
+    ran.value("fig-4.2-l2-begin", knee.begins as f64, times);
+    ran.value("fig-4.2-l2-full", knee.complete as f64, "");
+    ran.claim(
+        "fig-4.2-l2-begin-claim",
+        knee.begins.abs_diff(entries) * AT <= entries,
+        format!("begins at {} pages; the probe has {}", knee.begins, array.words()),
+        "",
+    );
+    ran.claim(
+        "fig-4.2-l2-full-claim",
+        knee.complete > entries + entries / BEYOND,
+        format!("complete at {} pages, {:.2} times the entries", knee.complete, knee.complete as f64 / entries as f64),
+        "",
+    );
+    let (begins, complete) = predicted(&array.geometry);
+    let alone = format!(
+        "the probed index alone, with LRU and without coalescing, begins at {begins} and is complete at {complete}"
+    );
+    let explains = |ours: u64, alone: u64| ours.abs_diff(alone) * BEYOND <= alone;
+    if explains(knee.begins, begins) && explains(knee.complete, complete) {
+        ran.claim("coalescing", false, alone, "that is what was measured: coalescing is not needed to explain it");
+    } else {
+        ran.nothing(
+            &["coalescing"],
+            &format!("{alone}, which is not what was measured; what is the cause, times do not tell"),
+        );
+    }
+    Ok(())
+}
+
+/// Section 4.4.5.1.
+fn figure_4_6(setting: &Setting, ran: &mut Ran) {
+    let reason = match &setting.siblings[..] {
+        [] => "no SMT sibling here: the CPU measured is the only hardware thread of its core".to_string(),
+        others => {
+            format!("hardware threads {others:?} share the core measured, but this experiment is not written yet")
+        }
+    };
+    ran.nothing(&["fig-4.6"], &reason);
+}
+
+/// The curves around a capacity, in both orders; gives the one in random order.
+fn curves(bench: &mut Bench<'_>, name: &str, entries: u64, ran: &mut Ran) -> Result<Vec<Point>, Halt> {
+    let random = curve(bench, &sizes(entries), Order::Random)?;
+    plot(bench, &format!("{name}, random order"), &random, ran);
+    let ascending = curve(bench, &sizes(entries), Order::Ascending)?;
+    plot(bench, &format!("{name}, in the array's order"), &ascending, ran);
+    Ok(random)
+}
+
+fn plot(bench: &Bench<'_>, name: &str, points: &[Point], ran: &mut Ran) {
+    let cycles = |ticks: f64| ticks * bench.cycles_per_tick();
+    ran.series.push(Series {
+        name: name.into(),
+        x: "array, pages of 4 KiB".into(),
+        y: "core cycles an array access, median".into(),
+        points: points.iter().map(|(n, y)| (*n as f64, cycles(y.median))).collect(),
+        intervals: points.iter().map(|(_, y)| (cycles(y.low), cycles(y.high))).collect(),
+    });
+}
