@@ -16,10 +16,12 @@ const BEGINS: f64 = 0.1;
 const COMPLETE: f64 = 0.9;
 /// A rise is seen where it is more than this share of the time before it.
 const SEEN: f64 = 0.2;
+/// It is also more than this many times what the time varies by before it: going on as steeply would give 3.5 times that.
+const STEEPER: f64 = 5.0;
 /// Plateaus before and after a rise, in capacities.
-const BEFORE: Range<f64> = 0.25..0.8;
+const BEFORE: Range<f64> = 0.3..0.7;
 /// See [`BEFORE`].
-const AFTER: Range<f64> = 1.6..2.1;
+const AFTER: Range<f64> = 1.7..2.1;
 
 /// A size of the array and ticks an access.
 pub(super) type Point = (u64, Estimate);
@@ -81,9 +83,7 @@ pub(super) fn knee(curve: &[Point], capacity: u64) -> Option<Knee> {
     };
     let (before, after) = (plateau(BEFORE), plateau(AFTER));
     let height = after.median - before.median;
-    // More than the plateaus themselves vary by.
-    let flat = (before.high - before.low).max(after.high - after.low);
-    if height.is_nan() || height < SEEN * before.median || height < 2.0 * flat {
+    if height.is_nan() || height < SEEN * before.median || height < STEEPER * (before.high - before.low) {
         return None;
     }
     let begin = before.median + BEGINS * height;
