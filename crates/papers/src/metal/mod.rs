@@ -24,8 +24,11 @@ struct Experiment {
     paper: &'static str,
     /// Its published values.
     values: &'static str,
-    run: fn(&mut Bench<'_>, &Setting, &mut dyn FnMut(&str), &mut Ran) -> Result<(), Halt>,
+    run: Run,
 }
+
+/// Measures; tells what comes next; puts what it finds into the last.
+type Run = fn(&mut Bench<'_>, &Setting, &mut dyn FnMut(&str), &mut Ran) -> Result<(), Halt>;
 
 const EXPERIMENTS: &[Experiment] = &[
     Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker-metal.toml"), run: pt_baker::run },
