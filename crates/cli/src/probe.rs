@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
-use lookaside_probe::{probe, Halt, Host, Options, Report, Step};
+use lookaside_probe::{probe, stated_here, Halt, Host, Options, Report, Step};
 
 use crate::args::{Probe, StepArg};
 use crate::evidence::{Evidence, Samples};
@@ -30,7 +30,8 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
     let (nearest, _) = nearest_preset(&CpuId::running());
     let base = preset(nearest)?;
     let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
-    let (report, samples) = measure(&mut host, args, &options, &interrupt)?;
+    let (mut report, samples) = measure(&mut host, args, &options, &interrupt)?;
+    report.compare(stated_here(host.cpu()));
     drop(host); // back to all CPUs, and the memory to the system
 
     // What was found is printed before anything can go wrong with files.

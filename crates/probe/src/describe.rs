@@ -109,7 +109,7 @@ mod tests {
     fn what_was_found_for_small_pages_is_said_of_them_only() {
         let base = preset("ryzen-5900x").expect("a preset");
         let levels = vec![level(1), level(2)];
-        let report = Report { seed: 1, cycles_per_tick: 1.0, levels, measurements: 1, halted: None };
+        let report = Report { seed: 1, cycles_per_tick: 1.0, levels, measurements: 1, ..Report::default() };
         let machine = report.machine(&base);
         machine.check().expect("a possible machine");
         for level in [1, 2] {

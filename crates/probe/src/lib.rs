@@ -5,6 +5,7 @@
 
 mod bench;
 mod budget;
+mod claims;
 pub mod counter;
 mod describe;
 mod evidence;
@@ -17,6 +18,7 @@ mod run;
 mod tlb;
 
 pub use bench::{Bench, Halt};
+pub use claims::{stated_by_cpuid, stated_by_sysfs, stated_here, Claim, Leaf, Part, Shape, Stated};
 pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
 pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Round, Shot, Windows, MOST_ACTS};

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
 use crate::budget::Budget;
+use crate::claims::Claim;
 use crate::finding::Finding;
 use crate::metal::Metal;
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
@@ -89,7 +90,7 @@ impl Options {
 }
 
 /// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Seed of the experiments.
     pub seed: u64,
@@ -99,6 +100,8 @@ pub struct Report {
     pub levels: Vec<LevelReport>,
     /// Measurements in all.
     pub measurements: u64,
+    /// What CPUID and sysfs say, beside what was measured: see [`Report::compare`].
+    pub claims: Vec<Claim>,
     /// Why it ended before its end; `None` = it did not.
     pub halted: Option<String>,
 }
@@ -165,6 +168,7 @@ pub fn probe(
         cycles_per_tick: bench.cycles_per_tick(),
         levels: Vec::new(),
         measurements: 0,
+        claims: Vec::new(),
         halted: None,
     };
     let halt = steps(&mut bench, options, &budget, progress, &mut report.levels).err();

@@ -3,14 +3,14 @@
 //! A part of the probe has a function here that gives its lines; [`render`] puts them one below the other. Lines that
 //! begin with spaces belong to the line above them.
 
-use lookaside_probe::{Finding, Geometry, LevelReport, Report};
+use lookaside_probe::{Claim, Finding, Geometry, LevelReport, Part, Report, Shape};
 
 use crate::line::Style;
 use crate::text;
 
 /// All that was found, one line a fact; what is not known says why.
 pub fn render(report: &Report, style: &Style) -> String {
-    let parts = [head(report), levels(report), end(report)];
+    let parts = [head(report), levels(report), claims(report), end(report)];
     let mut out = String::new();
     for line in parts.iter().flatten() {
         wrapped(&mut out, line, style);
@@ -42,8 +42,8 @@ fn levels(report: &Report) -> Vec<String> {
 }
 
 fn level(level: &LevelReport) -> Vec<String> {
-    let name = if level.level == 1 { "L1 DTLB" } else { "L2 TLB" };
-    let mut lines = vec![format!("{name}, {} loads: {}", level.page_size, said(&level.geometry, geometry))];
+    let mut lines =
+        vec![format!("{}, {} loads: {}", tlb(level.level), level.page_size, said(&level.geometry, geometry))];
     if let Some(seen) = level.miss_cycles {
         let (low, high, passes) = (seen.low, seen.high, seen.passes);
         lines.push(format!("  a miss adds {low:.1} to {high:.1} cycles (seen in {passes} passes, not confirmed)"));
@@ -52,6 +52,56 @@ fn level(level: &LevelReport) -> Vec<String> {
         lines.push(format!("  replacement: {}", said(&level.policy, |policy| format!("{policy:?}"))));
     }
     lines
+}
+
+/// Every disagreement, measurement first.
+fn claims(report: &Report) -> Vec<String> {
+    let compared: Vec<&Claim> = report.claims.iter().filter(|claim| claim.agrees.is_some()).collect();
+    let disagree = compared.iter().filter(|claim| claim.agrees == Some(false));
+    let mut lines: Vec<String> = disagree.filter_map(|claim| disagreement(claim)).collect();
+    if !compared.is_empty() {
+        let (all, wrong) = (compared.len(), lines.len());
+        let said = format!("{} of {all} statements of CPUID and sysfs about it agree with this", all - wrong);
+        lines.insert(0, if wrong == 0 { said } else { said + "; these do not:" });
+    }
+    lines
+}
+
+fn disagreement(claim: &Claim) -> Option<String> {
+    let measured = shape(claim.stated.part, claim.measured.as_ref()?);
+    let stated = shape(claim.stated.part, &claim.stated.shape);
+    let arrays = match claim.stated.arrays {
+        1 => String::new(),
+        arrays => format!(" in {arrays} arrays"),
+    };
+    let name = match claim.stated.part {
+        Part::DataTlb { level, page_size } => format!("{}, {page_size} loads", tlb(level)),
+        Part::DataCache { level } => format!("L{level} data cache"),
+    };
+    Some(format!("  {name}: measured {measured}; {} says {stated}{arrays}", claim.stated.source))
+}
+
+fn shape(part: Part, shape: &Shape) -> String {
+    let amount = match part {
+        Part::DataTlb { .. } => format!("{} entries", shape.amount),
+        Part::DataCache { .. } => format!("{} KiB", shape.amount >> 10),
+    };
+    match shape.ways {
+        Some((low, _)) if matches!(part, Part::DataTlb { .. }) && u64::from(low) == shape.amount => {
+            format!("{amount}, fully associative")
+        }
+        Some((low, high)) if low == high => format!("{amount} of {low} ways"),
+        Some((low, high)) => format!("{amount} of {low} to {high} ways"),
+        None => amount,
+    }
+}
+
+fn tlb(level: u32) -> &'static str {
+    if level == 1 {
+        "L1 DTLB"
+    } else {
+        "L2 TLB"
+    }
 }
 
 fn end(report: &Report) -> Vec<String> {
@@ -84,7 +134,7 @@ fn geometry(found: &Geometry) -> String {
 mod tests {
     use super::*;
     use lookaside_machine::{PageSize, Replacement};
-    use lookaside_probe::Seen;
+    use lookaside_probe::{Seen, Stated};
 
     #[test]
     fn values_and_reasons_are_said() {
@@ -95,6 +145,10 @@ mod tests {
             miss_cycles: (level == 1).then_some(Seen { low: 6.96, high: 8.0, passes: 2 }),
             policy,
             trials: Vec::new(),
+        };
+        let claim = |amount, ways, arrays, measured| {
+            let part = Part::DataTlb { level: 1, page_size: PageSize::K4 };
+            Claim::new(Stated { source: "CPUID 2".into(), part, shape: Shape { amount, ways }, arrays }, measured)
         };
         let masks = vec![0b1, 0b110];
         let geometry = Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new());
@@ -107,6 +161,11 @@ mod tests {
             levels: vec![first, second],
             measurements: 9,
             halted: Some("no time left".into()),
+            claims: vec![
+                claim(16, Some((4, 4)), 2, Some(Shape::new(12, 3))),
+                claim(12, Some((2, 3)), 1, Some(Shape::new(12, 3))),
+                claim(9, None, 1, None),
+            ],
         };
         let expected = "\
 1.250 core cycles a tick; seed 7; 9 measurements
@@ -115,6 +174,10 @@ L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
   replacement: Lru
 L2 TLB, 4K loads: not determined: no pages were found that evict each
     other from it, however many were tried
+1 of 2 statements of CPUID and sysfs about it agree with this; these
+    do not:
+  L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16
+      entries of 4 ways in 2 arrays
 ended early: no time left
 ";
         assert_eq!(render(&report, &Style { width: 74, ..Style::default() }), expected);
