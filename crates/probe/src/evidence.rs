@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use lookaside_machine::PageSize;
 use serde::Serialize;
 
-use crate::metal::{Act, Chain, Metal, MetalError, Shot};
+use crate::metal::{Act, Chain, Metal, MetalError, Round, Shot, Windows};
 
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -16,6 +16,9 @@ const FORMAT: u32 = 1;
 pub const PAGES_UP_TO_BYTES: u64 = 192 << 20;
 /// Bytes of lines, before compression, up to which measurements are written.
 pub const SAMPLES_UP_TO_BYTES: u64 = 256 << 20;
+
+/// Stands for page numbers that are not written.
+const LEFT_OUT: &str = "left out";
 
 /// A machine that writes down what is asked of it and what it answers. A failed write does not stop the measuring:
 /// [`Recorder::finish`] gives the error.
@@ -44,12 +47,56 @@ pub struct End {
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 enum Line<'a> {
-    Start { format: u32, seed: u64, cycles_per_tick: f64, sizes: Vec<Size> },
-    Note { text: &'a str },
-    Chase { page_size: PageSize, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
-    Shot { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, ticks: &'a [f64] },
-    Failed { why: String },
+    Start {
+        format: u32,
+        seed: u64,
+        cycles_per_tick: f64,
+        sizes: Vec<Size>,
+    },
+    Note {
+        text: &'a str,
+    },
+    Chase {
+        page_size: PageSize,
+        count: usize,
+        pages: Pages<'a>,
+        rounds: u32,
+        ticks_a_round: &'a [f64],
+    },
+    Shot {
+        page_size: PageSize,
+        before: Option<&'a [Act<'a>]>,
+        timed: Pages<'a>,
+        ticks: &'a [f64],
+    },
+    Windows {
+        page_size: PageSize,
+        before: Option<&'a [Act<'a>]>,
+        timed: Pages<'a>,
+        loads: usize,
+        touched: bool,
+        ticks: &'a [Vec<f64>],
+    },
+    Rounds {
+        prime: usize,
+        timed: usize,
+        touched: bool,
+        ticks: &'a [Vec<f64>],
+    },
+    Failed {
+        why: String,
+    },
     End(End),
+}
+
+impl Line<'_> {
+    fn lacks_pages(&self) -> bool {
+        match self {
+            Self::Chase { pages, .. } => pages.is_left_out(),
+            Self::Shot { timed, .. } | Self::Windows { timed, .. } => timed.is_left_out(),
+            _ => false,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -65,6 +112,20 @@ enum Pages<'a> {
     List(&'a [u64]),
     /// Why there is no list.
     Word(&'static str),
+}
+
+impl<'a> Pages<'a> {
+    fn new(list: &'a [u64], with_pages: bool) -> Self {
+        if with_pages {
+            Self::List(list)
+        } else {
+            Self::Word(LEFT_OUT)
+        }
+    }
+
+    fn is_left_out(&self) -> bool {
+        matches!(self, Self::Word(LEFT_OUT))
+    }
 }
 
 impl<'m, W: Write> Recorder<'m, W> {
@@ -110,20 +171,21 @@ impl<'m, W: Write> Recorder<'m, W> {
         self.failed = written.err();
     }
 
-    /// Whether a measurement is to be written, and whether with its pages; both are counted if not.
-    fn room(&mut self) -> Option<bool> {
+    /// Writes why there is no measurement, if there is none.
+    fn measured<T>(&mut self, result: Result<T, MetalError>) -> Result<T, MetalError> {
+        result.inspect_err(|error| self.line(&Line::Failed { why: error.to_string() }))
+    }
+
+    /// Writes a measurement, `line(whether with its page numbers)`.
+    fn record<'a>(&mut self, line: impl FnOnce(bool) -> Line<'a>) {
         self.end.measurements += 1;
         if self.bytes > self.bounds.1 {
             self.end.measurements_left_out += 1;
-            return None;
+            return;
         }
-        Some(self.bytes <= self.bounds.0)
-    }
-
-    fn note_failure<T>(&mut self, result: &Result<T, MetalError>) {
-        if let Err(error) = result {
-            self.line(&Line::Failed { why: error.to_string() });
-        }
+        let line = line(self.bytes <= self.bounds.0);
+        self.end.pages_left_out += u64::from(line.lacks_pages());
+        self.line(&line);
     }
 }
 
@@ -147,34 +209,66 @@ impl<W: Write> Metal for Recorder<'_, W> {
 
     fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.chase(chain, rounds, samples);
-        self.note_failure(&result);
-        let ticks = result?;
-        let Some(with_pages) = self.room() else { return Ok(ticks) };
-        let pages = match (self.chain == chain.pages, with_pages) {
-            (true, _) => Pages::Word("same"),
-            (false, true) => Pages::List(chain.pages),
-            (false, false) => Pages::Word("left out"),
-        };
-        self.end.pages_left_out += u64::from(matches!(pages, Pages::Word("left out")));
-        let count = chain.pages.len();
-        self.line(&Line::Chase { page_size: chain.size, count, pages, rounds, ticks_a_round: &ticks });
-        self.chain.clear();
-        self.chain.extend(chain.pages);
+        let ticks = self.measured(result)?;
+        let same = self.chain == chain.pages;
+        self.record(|with_pages| {
+            let pages = if same { Pages::Word("same") } else { Pages::new(chain.pages, with_pages) };
+            let count = chain.pages.len();
+            Line::Chase { page_size: chain.size, count, pages, rounds, ticks_a_round: &ticks }
+        });
+        if !same {
+            self.chain.clear();
+            self.chain.extend(chain.pages);
+        }
         Ok(ticks)
     }
 
     fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.shot(shot, samples);
-        self.note_failure(&result);
-        let ticks = result?;
-        let Some(with_pages) = self.room() else { return Ok(ticks) };
-        let (before, timed) = if with_pages {
-            (Some(shot.before), Pages::List(shot.timed))
-        } else {
-            self.end.pages_left_out += 1;
-            (None, Pages::Word("left out"))
-        };
-        self.line(&Line::Shot { page_size: shot.size, before, timed, ticks: &ticks });
+        let ticks = self.measured(result)?;
+        self.record(|with_pages| {
+            let (before, timed) = (with_pages.then_some(shot.before), Pages::new(shot.timed, with_pages));
+            Line::Shot { page_size: shot.size, before, timed, ticks: &ticks }
+        });
         Ok(ticks)
+    }
+
+    fn windows(&mut self, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        let result = self.metal.windows(shot, by, samples);
+        let ticks = self.measured(result)?;
+        self.record(|with_pages| {
+            let (before, timed) = (with_pages.then_some(shot.before), Pages::new(shot.timed, with_pages));
+            Line::Windows { page_size: shot.size, before, timed, loads: by.loads, touched: by.touched, ticks: &ticks }
+        });
+        Ok(ticks)
+    }
+
+    fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {
+        self.metal.address(size, page)
+    }
+
+    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        // SAFETY: the caller vouches for the addresses, which go on as they are.
+        let result = unsafe { self.metal.rounds(round, rounds) };
+        let ticks = self.measured(result)?;
+        let (prime, timed, touched) = (round.prime.len(), round.timed.len(), round.touched);
+        self.record(|_| Line::Rounds { prime, timed, touched, ticks: &ticks });
+        Ok(ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// A method with a default that is not handed on would fail only where evidence is kept.
+    #[test]
+    fn every_method_is_handed_on() {
+        let (machine, recorder) = (include_str!("metal/mod.rs"), include_str!("evidence.rs"));
+        let body = machine.split("pub trait Metal {").nth(1).expect("the trait");
+        let body = body.split("\n}\n").next().expect("its end");
+        let names: Vec<&str> = body.split("fn ").skip(1).filter_map(|rest| rest.split('(').next()).collect();
+        assert!(names.len() >= 4, "{names:?}");
+        for name in names {
+            assert!(recorder.contains(&format!("self.metal.{name}(")), "Recorder does not hand on {name}");
+        }
     }
 }
