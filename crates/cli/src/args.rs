@@ -40,6 +40,10 @@ pub enum Command {
     /// Measure this machine's TLBs by timing alone
     #[command(after_help = "Example: lookaside probe -o machine.toml")]
     Probe(Probe),
+    /// Hold a machine description against this machine: the same patterns on the metal and in the model
+    #[command(after_help = "Example: lookaside validate --machine machine.toml -o report.html\n\n\
+        Exit codes: 0 median error at most 10 % and worst at most 30 %; 1 not; 2 bad input")]
+    Validate(Validate),
     /// Print a completion script for a shell
     #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
     Completions {
@@ -333,6 +337,31 @@ pub struct Probe {
     /// Write what every finding rests on into a folder
     #[arg(long, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct Validate {
+    /// Preset name or description file [default: probe this machine first]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Fewer patterns and runs
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the patterns, of the model, and of the probe
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Largest pattern, in MiB [default: a quarter of the memory that is free]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=32768))]
+    pub memory: Option<u64>,
+    /// Most seconds it may take, the probe apart
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub time: u64,
+    /// Write the report as one HTML file
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -13,6 +13,7 @@ mod record;
 mod reproduce;
 mod simulate;
 mod traces;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Trace(command) => traces::run(command),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Validate(args) => validate::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "lookaside", &mut script);

@@ -21,7 +21,7 @@ pub use bench::{Bench, Halt};
 pub use claims::{stated_by_cpuid, stated_by_sysfs, stated_here, Claim, Leaf, Part, Shape, Stated};
 pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
-pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Round, Shot, Windows, MOST_ACTS};
+pub use metal::{Act, Chain, Hint, Host, Metal, MetalError, Round, Sequence, Shot, Windows, MOST_ACTS};
 pub use pick::Levels;
 pub use rng::Rng;
 pub use run::{probe, twice, LevelReport, Options, Report, Seen, Step};

@@ -15,6 +15,7 @@ pub mod simulate;
 mod table;
 pub mod terminal;
 pub mod text;
+pub mod validation;
 
 pub use line::{render as render_lines, Line, Paint, Style};
 pub use table::{Cell, Column, Table};

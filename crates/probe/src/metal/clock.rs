@@ -58,6 +58,13 @@ pub(crate) fn now() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
+/// Waits for all loads before it; none after it begins earlier.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn fence() {
+    // SAFETY: part of SSE2, which every x86-64 has.
+    unsafe { std::arch::x86_64::_mm_lfence() };
+}
+
 /// Ticks that this many dependent additions (a multiple of 8) take.
 #[cfg(target_arch = "x86_64")]
 fn adds(count: u64) -> u64 {
@@ -123,6 +130,13 @@ pub(crate) fn now() -> u64 {
     // SAFETY: Linux lets programs read the virtual counter.
     unsafe { std::arch::asm!("isb", "mrs {t}, cntvct_el0", t = out(reg) ticks, options(nostack)) };
     ticks
+}
+
+/// Waits for all loads before it; none after it begins earlier.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn fence() {
+    // SAFETY: a barrier changes nothing (ARM ARM DDI 0487, B2.3).
+    unsafe { std::arch::asm!("dsb ish", "isb", options(nostack)) };
 }
 
 /// Ticks that this many dependent additions (a multiple of 8) take.

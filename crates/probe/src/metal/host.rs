@@ -12,8 +12,9 @@ mod here {
     use crate::metal::affinity::Pinned;
     use crate::metal::clock;
     use crate::metal::memory::Memory;
+    use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
-    use crate::metal::{Chain, Metal, MetalError, Round, Shot, Windows};
+    use crate::metal::{Chain, Metal, MetalError, Round, Sequence, Shot, Windows};
 
     /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
     /// LRU set a round of misses, and a sample ends with a few of them.
@@ -24,6 +25,9 @@ mod here {
     pub struct Host {
         small: Memory,
         huge: Option<Memory>,
+        /// Made when a sequence wants it; one page size at a time.
+        arena: Option<(PageSize, Arena)>,
+        max_bytes: u64,
         cycles_per_tick: f64,
         ticks_per_second: f64,
         shooter: Shooter,
@@ -43,7 +47,7 @@ mod here {
             let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
             let ticks_per_second = clock::ticks_per_second();
             let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
-            Ok(Self { small, huge, cycles_per_tick, ticks_per_second, shooter, pinned })
+            Ok(Self { small, huge, arena: None, max_bytes, cycles_per_tick, ticks_per_second, shooter, pinned })
         }
 
         /// The CPU measured.
@@ -119,6 +123,24 @@ mod here {
 
         fn cycles_per_tick(&self) -> f64 {
             self.cycles_per_tick
+        }
+
+        fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+            let mut arena = match self.arena.take() {
+                Some((size, arena)) if size == sequence.size => arena,
+                // The other's memory goes back first.
+                other => {
+                    drop(other);
+                    Arena::new(sequence.size, self.max_bytes)?
+                }
+            };
+            let ticks = arena.replay(sequence, rounds, samples);
+            self.arena = Some((sequence.size, arena));
+            ticks
+        }
+
+        fn cycles_per_tick_now(&mut self) -> f64 {
+            clock::cycles_per_tick()
         }
     }
 }

@@ -33,6 +33,11 @@ pub(crate) struct Memory {
 impl Memory {
     /// Reserves; no page is backed yet. At most `max_bytes` of pages are backed at any time.
     pub(crate) fn new(size: PageSize, max_bytes: u64) -> Result<Self, MetalError> {
+        Self::within(size, max_bytes, *RESERVE_BITS.end())
+    }
+
+    /// The same with at most `2^most_bits` bytes of addresses.
+    pub(crate) fn within(size: PageSize, max_bytes: u64, most_bits: u32) -> Result<Self, MetalError> {
         let failed = |bits: u32, e: std::io::Error| {
             let pages = 1 << (bits - size.shift());
             MetalError::Memory { pages, size, reason: e.to_string() }
@@ -40,7 +45,7 @@ impl Memory {
         let first = *RESERVE_BITS.start();
         let (mut base, mut took) = reserve_timed(first, size).map_err(|e| failed(first, e))?;
         let mut bits = first;
-        while took < QUICK && bits < *RESERVE_BITS.end() {
+        while took < QUICK && bits < most_bits {
             let Ok((larger, larger_took)) = reserve_timed(bits + 1, size) else { break };
             release(base, bits);
             (base, took, bits) = (larger, larger_took, bits + 1);
@@ -57,6 +62,27 @@ impl Memory {
     /// Most pages in a chain.
     pub(crate) fn max_pages(&self) -> usize {
         self.max_pages
+    }
+
+    /// Address of the first byte.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of addresses.
+    pub(crate) fn bytes(&self) -> u64 {
+        1 << self.bits
+    }
+
+    /// Backs a page with a frame of its own by writing a zero. The caller counts how many.
+    pub(crate) fn zero(&mut self, page: u64) -> Result<(), MetalError> {
+        if page >> self.page_bits() != 0 {
+            let reason = "beyond the reservation".to_string();
+            return Err(MetalError::Memory { pages: 1, size: self.size, reason });
+        }
+        // SAFETY: the page lies in our reservation.
+        unsafe { ((self.base + (page << self.size.shift())) as *mut u64).write_volatile(0) };
+        Ok(())
     }
 
     /// Whether a page of this size is what the system backs a touch with.
@@ -141,7 +167,7 @@ impl Memory {
     }
 
     /// Gives all pages and their tables back.
-    fn drop_all(&mut self) -> Result<(), MetalError> {
+    pub(crate) fn drop_all(&mut self) -> Result<(), MetalError> {
         self.touched.clear();
         map_at(self.base, self.bits, self.size).map_err(|e| MetalError::Memory {
             pages: 0,

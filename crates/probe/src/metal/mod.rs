@@ -12,6 +12,8 @@ mod memory;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod peer;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod replay;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod shooter;
 mod shot;
 
@@ -28,6 +30,19 @@ pub struct Chain<'a> {
     /// Virtual page numbers (relative to a base that is aligned to all bits that may be chosen) in order. A page may
     /// be there more than once; each time another word of it is read.
     pub pages: &'a [u64],
+}
+
+/// A circular sequence of accesses to chosen words, a word as often as it likes: the address of each needs what the one
+/// before it read, so that none begins before that is there, and their latencies add up. (The order is read from a list of
+/// 4 bytes an access, in parallel: its lines take room in the caches and a TLB entry, but no time of their own.)
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence<'a> {
+    /// Size of the pages.
+    pub size: PageSize,
+    /// Numbers of 8-byte words from an aligned base, in order.
+    pub words: &'a [u32],
+    /// Each word read is written back.
+    pub update: bool,
 }
 
 /// A machine to measure: the real one ([`Host`]), or one that a test makes up.
@@ -93,6 +108,20 @@ pub trait Metal {
 
     /// Says what the next measurements are for; whoever keeps evidence writes it down.
     fn note(&mut self, _text: &str) {}
+
+    /// Goes through the sequence at least once, then times `rounds` whole rounds, `samples` times: ticks a round. Neighbouring
+    /// pages have no neighbouring frames; first touch is not in the time.
+    ///
+    /// # Errors
+    /// Pages cannot be had, or the machine does not do this.
+    fn replay(&mut self, _: &Sequence<'_>, _rounds: u32, _samples: usize) -> Result<Vec<f64>, MetalError> {
+        Err(MetalError::Unsupported("no sequences of words".into()))
+    }
+
+    /// Core cycles in one tick as they are now, measured anew: clocks change.
+    fn cycles_per_tick_now(&mut self) -> f64 {
+        self.cycles_per_tick()
+    }
 }
 
 /// Why a machine cannot be measured.

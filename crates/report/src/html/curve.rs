@@ -6,10 +6,8 @@
 use lookaside_techniques::{Analysis, MissCurve, Seeing};
 
 use super::parts::{Cell, Esc, Table};
+use super::stretched::{stretched, UNITS};
 use crate::{facts, num};
-
-/// Units of the inner drawing in both directions.
-const UNITS: f64 = 1000.0;
 
 /// Least distance of points that are drawn, in these units: a curve may have one for every entry.
 const LINE_STEP: f64 = 0.5;
@@ -194,12 +192,6 @@ impl Axes {
         }
         format!(r#"<path class="{class}" d="{d}"/>"#)
     }
-}
-
-fn stretched(paths: &str) -> String {
-    format!(
-        r#"<svg width="100%" height="100%" viewBox="0 0 {UNITS} {UNITS}" preserveAspectRatio="none" overflow="visible">{paths}</svg>"#
-    )
 }
 
 fn large(points: &[(f64, f64)], axes: &Axes, levels: &[(u32, u64)], cold: f64) -> String {

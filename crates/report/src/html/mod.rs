@@ -5,7 +5,9 @@ mod curve;
 mod heat;
 mod method;
 mod parts;
+mod stretched;
 mod summary;
+pub mod validation;
 mod walks;
 
 use lookaside_techniques::Analysis;
@@ -16,19 +18,7 @@ use parts::Esc;
 /// Draws the whole analysis as an HTML page that is well-formed XML too. Same analysis, same text.
 /// All names in it are escaped, and its content policy lets nothing be loaded from anywhere.
 pub fn render(analysis: &Analysis) -> String {
-    let mut page = format!(
-        r#"<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"/>
-<title>Translation cost: {}</title>
-<style>/*<![CDATA[*/
-{}/*]]>*/</style></head>
-<body>
-"#,
-        Esc(&facts::command(analysis)),
-        include_str!("style.css")
-    );
+    let mut page = head(&format!("Translation cost: {}", facts::command(analysis)));
     page += &summary::header(analysis);
     page += "<main>\n";
     page += &summary::cards(analysis);
@@ -40,12 +30,33 @@ pub fn render(analysis: &Analysis) -> String {
         page += &causes::rows(analysis);
     }
     page += &method::section(analysis);
-    page += &format!(
-        "</main>\n<footer>Made by Lookaside {}. The same data for programs: --json.</footer>\n<script>//<![CDATA[\n{}//]]></script>\n</body></html>\n",
-        Esc(&analysis.version),
+    page + "</main>\n" + &foot(&analysis.version)
+}
+
+/// The page up to its body.
+fn head(title: &str) -> String {
+    format!(
+        r#"<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"/>
+<title>{}</title>
+<style>/*<![CDATA[*/
+{}/*]]>*/</style></head>
+<body>
+"#,
+        Esc(title),
+        include_str!("style.css")
+    )
+}
+
+/// What follows the main part.
+fn foot(version: &str) -> String {
+    format!(
+        "<footer>Made by Lookaside {}. The same data for programs: --json.</footer>\n<script>//<![CDATA[\n{}//]]></script>\n</body></html>\n",
+        Esc(version),
         include_str!("script.js")
-    );
-    page
+    )
 }
 
 /// Two sections beside each other where there is room, or the one that there is.

@@ -1,0 +1,95 @@
+//! The `validate` command: a machine description held against the machine at hand.
+
+use std::time::{Duration, Instant};
+
+use lookaside_machine::{nearest_preset, preset, CpuId, Machine};
+use lookaside_probe::{probe, Halt, Host};
+use lookaside_twin::{patterns, validate, Options};
+
+use crate::args::Validate;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::machines;
+use crate::output::{check_writable, print, print_json, spinner, style, write_file};
+
+/// Runs of each pattern, and with `--quick`: the least whose middle is one of several.
+const RUNS: (usize, usize) = (7, 3);
+/// Memory of the probe, in bytes, as `lookaside probe` has it by default.
+const PROBE_BYTES: u64 = 256 << 20;
+/// Time of the probe, as `lookaside probe` has it by default.
+const PROBE_TIME: Duration = Duration::from_secs(60);
+
+/// Measures, models, prints. Exit code 1 where the errors are not within the bounds.
+pub fn run(args: &Validate) -> Result<u8, Failure> {
+    // Bad input is found before anything takes time.
+    let described = args.machine.as_deref().map(machines::find).transpose()?;
+    if let Some(path) = &args.output {
+        check_writable(path)?;
+    }
+    let max_bytes = match args.memory {
+        Some(mib) => mib << 20,
+        None => free_memory()? / 4,
+    };
+    let interrupt = Interrupt::install()?;
+    let machine = match described {
+        Some(machine) => machine,
+        None => probed(args, &interrupt)?,
+    };
+    let mut host = Host::new(max_bytes).map_err(Failure::bad)?;
+    let end = Instant::now() + Duration::from_secs(args.time);
+    let halt = || match (interrupt.asked(), Instant::now() > end) {
+        (true, _) => Some(Halt::Interrupted),
+        (_, true) => Some(Halt::TimeUp),
+        _ => None,
+    };
+    let options = Options {
+        patterns: patterns(args.quick),
+        max_bytes,
+        repeats: if args.quick { RUNS.1 } else { RUNS.0 },
+        seed: args.seed,
+    };
+    let bar = spinner("validating");
+    let validation = validate(&mut host, &machine, &options, &halt, &mut |what, share| {
+        bar.set_message(format!("{:.0} %, {what}", share * 100.0));
+    });
+    bar.finish_and_clear();
+    drop(host);
+    let validation = validation?;
+    if let Some(path) = &args.output {
+        write_file(path, &lookaside_report::html::validation::render(&validation))?;
+    }
+    if args.json {
+        print_json(&validation)?;
+    } else {
+        print(&lookaside_report::validation::render(&validation, &style(None)))?;
+    }
+    if interrupt.asked() {
+        return Ok(interrupt.code());
+    }
+    let within = validation.summary.as_ref().is_some_and(|summary| summary.within());
+    Ok(if within && validation.halted.is_none() { 0 } else { NOT_CLEAN })
+}
+
+/// The description that the probe makes of this machine.
+fn probed(args: &Validate, interrupt: &Interrupt) -> Result<Machine, Failure> {
+    eprintln!("lookaside: no --machine: probing this machine first");
+    let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
+    let halt = || interrupt.asked().then_some(Halt::Interrupted);
+    let options = lookaside_probe::Options { only: None, quick: args.quick, seed: args.seed, time: Some(PROBE_TIME) };
+    let bar = spinner("probing");
+    let report = probe(&mut host, &options, &halt, &mut |step| bar.set_message(step.to_string()));
+    bar.finish_and_clear();
+    let (nearest, _) = nearest_preset(&CpuId::running());
+    let machine = report.machine(&preset(nearest)?);
+    machine.check()?;
+    Ok(machine)
+}
+
+/// Bytes of memory that programs may still have, as the system reckons.
+fn free_memory() -> Result<u64, Failure> {
+    let path = "/proc/meminfo";
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::bad(format_args!("{path}: {e}; give --memory")))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.map(|kib| kib << 10).ok_or_else(|| Failure::bad(format_args!("{path}: no MemAvailable; give --memory")))
+}

@@ -1,0 +1,111 @@
+//! Dependent accesses in an order of their own, timed.
+
+use std::collections::HashSet;
+use std::hint::black_box;
+
+use super::clock;
+use super::memory::Memory;
+use super::{MetalError, Sequence};
+use crate::rng::Rng;
+use lookaside_machine::PageSize;
+
+/// Bytes of a word.
+const WORD: u64 = 8;
+/// log2 of what a `u32` of words reaches.
+const REACH_BITS: u32 = 35;
+/// Accesses made before each sample, at least one round: a last-level cache may keep a line only when it comes again and
+/// again (a chase over 64 MiB of pages took four rounds to settle on Zen 4).
+const WARM: usize = 1 << 17;
+
+/// Memory that is all zero, for sequences at one page size.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    memory: Memory,
+    size: PageSize,
+    /// Pages whose place in a sequence is known to be backed.
+    backed: HashSet<u64>,
+}
+
+impl Arena {
+    /// Address space only; at most `max_bytes` of it are backed at any time.
+    pub(crate) fn new(size: PageSize, max_bytes: u64) -> Result<Self, MetalError> {
+        let memory = Memory::within(size, max_bytes, REACH_BITS)?;
+        if size > PageSize::K4 && !memory.has_pages_of_its_size() {
+            return Err(MetalError::Unsupported(format!("no pages of {size} can be had")));
+        }
+        Ok(Self { memory, size, backed: HashSet::new() })
+    }
+
+    /// Backs what the sequence needs, in a random order, so that neighbouring pages have no neighbouring frames.
+    fn back(&mut self, words: &[u32]) -> Result<(), MetalError> {
+        let page = |word: &u32| u64::from(*word) * WORD >> self.size.shift();
+        let wanted: HashSet<u64> = words.iter().map(page).collect();
+        let mut fresh: Vec<u64> = wanted.difference(&self.backed).copied().collect();
+        if fresh.len() + self.backed.len() > self.memory.max_pages() {
+            self.memory.drop_all()?;
+            self.backed.clear();
+            fresh = wanted.into_iter().collect();
+        }
+        if fresh.len() > self.memory.max_pages() {
+            let reason = format!("at most {} are allowed", self.memory.max_pages());
+            return Err(MetalError::Memory { pages: fresh.len(), size: self.size, reason });
+        }
+        fresh.sort_unstable(); // a set has no order, and the shuffle is to be the same each time
+        Rng::new(fresh.len() as u64).shuffle(&mut fresh);
+        for page in fresh {
+            self.memory.zero(page)?;
+            self.backed.insert(page);
+        }
+        Ok(())
+    }
+
+    /// Makes the sequence's accesses, then times `rounds` whole rounds, `samples` times: ticks a round.
+    pub(crate) fn replay(
+        &mut self,
+        sequence: &Sequence<'_>,
+        rounds: u32,
+        samples: usize,
+    ) -> Result<Vec<f64>, MetalError> {
+        let words = sequence.words;
+        if words.is_empty() {
+            return Err(MetalError::Unsupported("a sequence has at least one access".into()));
+        }
+        let reach = self.memory.bytes() / WORD;
+        if words.iter().any(|&word| u64::from(word) >= reach) {
+            let reason = format!("a sequence reaches {reach} words at most");
+            return Err(MetalError::Memory { pages: words.len(), size: self.size, reason });
+        }
+        self.back(words)?;
+        let mut ticks = Vec::with_capacity(samples);
+        for _ in 0..samples {
+            let mut last = 0;
+            self.rounds(sequence, WARM.div_ceil(words.len()) as u32, &mut last);
+            clock::fence();
+            let start = clock::now();
+            self.rounds(sequence, rounds, &mut last);
+            clock::fence();
+            ticks.push((clock::now() - start) as f64 / f64::from(rounds.max(1)));
+        }
+        Ok(ticks)
+    }
+
+    /// Makes the accesses; `last` is what the one before them read, 0.
+    fn rounds(&self, sequence: &Sequence<'_>, rounds: u32, last: &mut u64) {
+        let base = self.memory.base();
+        let mut zero = black_box(*last);
+        for _ in 0..rounds {
+            for &word in sequence.words {
+                let at = (base + u64::from(word) * WORD + zero) as *mut u64;
+                // SAFETY: `replay` checked that the word lies in the arena, which is mapped; all words in it are zero, so
+                // what was read before moves the address by nothing.
+                unsafe {
+                    zero = at.read_volatile();
+                    if sequence.update {
+                        at.write_volatile(zero);
+                    }
+                }
+            }
+        }
+        *last = black_box(zero);
+    }
+}

@@ -1,0 +1,198 @@
+//! The fixed set of access patterns: each is one list of words, for the metal and for the engine alike.
+
+use std::collections::HashSet;
+
+use lookaside_machine::PageSize;
+use lookaside_trace::Block;
+use lookaside_workloads::{Gups, Pattern as Steps, PointerChase, Random, Strided, ZipfPages, PAGE_BYTES};
+use serde::Serialize;
+
+/// Bytes of a word, the unit of [`Pattern::words`].
+pub const WORD: u64 = 8;
+/// Bytes of a data-cache line; 64 on every x86-64 and nearly every AArch64 core. Only spreads accesses.
+const LINE: u64 = 64;
+/// Draws of a Zipf pattern in a round.
+const ZIPF_DRAWS: u64 = 1 << 18;
+/// Zipf's exponent; 0.99 is YCSB's.
+const ZIPF_EXPONENT: f64 = 0.99;
+/// Updates of a GUPS pattern in a round: as many lines as would fill 64 MiB, more than most last-level caches.
+const UPDATES: u64 = 1 << 20;
+
+/// The second stream begins so far into its half: lines a power of two apart meet in the same DRAM banks.
+const STREAM_LEAD: u64 = 197 * LINE;
+
+/// What kind of pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// One word in each of so many pages, in one random cycle.
+    Chase,
+    /// One word in each of a few pages a constant distance apart, in a random order.
+    Stride,
+    /// One word a line, ascending.
+    Sequential,
+    /// One word in pages drawn by Zipf's law with exponent 0.99.
+    Zipf,
+    /// Two ascending walks through two halves, a line each in turn.
+    Streams,
+    /// Random reads, each written back (RandomAccess of HPCC).
+    Gups,
+}
+
+impl Family {
+    /// All, in the order of the report.
+    pub const ALL: [Self; 6] = [Self::Chase, Self::Stride, Self::Sequential, Self::Zipf, Self::Streams, Self::Gups];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chase => "random chase",
+            Self::Stride => "stride",
+            Self::Sequential => "sequential",
+            Self::Zipf => "zipf 0.99",
+            Self::Streams => "two streams",
+            Self::Gups => "gups",
+        }
+    }
+}
+
+/// An access pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Pattern {
+    /// Its kind.
+    pub family: Family,
+    /// Size of the pages that hold its memory.
+    pub page_size: PageSize,
+    /// Pages from the first to the last.
+    pub span_pages: u64,
+    /// Pages from one to the next that it uses; 1 but for strides.
+    pub stride_pages: u64,
+}
+
+impl Pattern {
+    /// Pages that it touches (at most, where it draws them), each backed by memory.
+    pub fn pages(&self) -> u64 {
+        self.span_pages.div_ceil(self.stride_pages)
+    }
+
+    /// Bytes that back it.
+    pub fn bytes(&self) -> u64 {
+        self.pages() * self.page_size.bytes()
+    }
+
+    /// Whether each word read is written back.
+    pub fn updates(&self) -> bool {
+        self.family == Family::Gups
+    }
+
+    /// What is told apart within the family: pages, stride, bytes.
+    pub fn size_words(&self) -> String {
+        let count = |n: u64| if n >= 1 << 10 && n % (1 << 10) == 0 { format!("{} K", n >> 10) } else { n.to_string() };
+        match self.family {
+            Family::Chase | Family::Zipf => format!("{} pages", count(self.pages())),
+            Family::Stride => format!("{} pages, {} apart", self.pages(), count(self.stride_pages)),
+            Family::Sequential | Family::Streams | Family::Gups => match self.bytes() >> 20 {
+                mib if mib >= 1 << 10 => format!("{} GiB", mib >> 10),
+                0 => format!("{} KiB", self.bytes() >> 10),
+                mib => format!("{mib} MiB"),
+            },
+        }
+    }
+
+    /// Name for people: family, size, page size.
+    pub fn name(&self) -> String {
+        format!("{}, {}, {}", self.family.name(), self.size_words(), self.page_size)
+    }
+
+    /// The words of one round, numbered from an aligned base. The same seed gives the same list.
+    pub fn words(&self, seed: u64) -> Vec<u32> {
+        let shift = self.page_size.shift();
+        let seed = seed ^ self.span_pages.rotate_left(32) ^ u64::from(shift);
+        // Each page is used at a line of its own, in turn, so that all sets of a virtually indexed first-level cache get the same
+        // share; in a huge page in a 4 KiB part of its choice, so that physically indexed caches are spread over too.
+        let in_page = |number: u64, turn: u64| {
+            let part = Random::new(seed ^ number).next_u64() % (self.page_size.bytes() / PAGE_BYTES).max(1);
+            (number << shift) + part * PAGE_BYTES + turn % (PAGE_BYTES / LINE) * LINE
+        };
+        let chase = |stride: u64| {
+            let pages = offsets(PointerChase::new(self.pages(), seed), self.pages());
+            pages.into_iter().map(|at| in_page(at / PAGE_BYTES * stride, at / PAGE_BYTES)).collect::<Vec<u64>>()
+        };
+        let bytes: Vec<u64> = match self.family {
+            Family::Chase => chase(1),
+            Family::Stride => chase(self.stride_pages),
+            Family::Zipf => {
+                let draws = offsets(ZipfPages::new(self.pages(), ZIPF_EXPONENT, seed), ZIPF_DRAWS);
+                draws.into_iter().map(|at| in_page(at / PAGE_BYTES, at / PAGE_BYTES)).collect()
+            }
+            Family::Sequential => offsets(Strided::new(self.bytes(), LINE), self.bytes() / LINE),
+            Family::Streams => {
+                let half = self.bytes() / 2;
+                let stream = offsets(Strided::new(half, LINE), half / LINE);
+                stream.into_iter().flat_map(|at| [at, half + (at + STREAM_LEAD) % half]).collect()
+            }
+            Family::Gups => offsets(Gups::new(self.bytes(), seed), 2 * UPDATES).into_iter().step_by(2).collect(),
+        };
+        bytes.into_iter().map(|at| (at / WORD) as u32).collect()
+    }
+}
+
+/// The first accesses of a stream, from its memory's first byte.
+fn offsets(mut steps: impl Steps, count: u64) -> Vec<u64> {
+    let mut block = Block::default();
+    while (block.len() as u64) < count {
+        steps.step(0, &mut block);
+    }
+    block.addr.truncate(count as usize);
+    block.addr
+}
+
+/// Distinct pages of a list of words.
+pub fn pages_of(words: &[u32], size: PageSize) -> usize {
+    words.iter().map(|&word| u64::from(word) * WORD >> size.shift()).collect::<HashSet<_>>().len()
+}
+
+/// The fixed set. `quick` leaves out what lies between the corners.
+pub fn patterns(quick: bool) -> Vec<Pattern> {
+    let mut all = Vec::new();
+    let mut add = |family, page_size: PageSize, pages: u64, stride_pages: u64| {
+        all.push(Pattern { family, page_size, span_pages: pages * stride_pages, stride_pages });
+    };
+    // 32 MiB of address space a word list reaches bound nothing here: 2^32 words are 32 GiB.
+    for (size, largest) in [(PageSize::K4, 18), (PageSize::M2, 13)] {
+        for log2 in (4..=largest).step_by(if quick { 2 } else { 1 }) {
+            add(Family::Chase, size, 1 << log2, 1);
+        }
+    }
+    let strides = if quick { vec![1, 256, 1 << 16] } else { vec![1, 4, 16, 64, 256, 1 << 10, 1 << 13, 1 << 16] };
+    for stride in strides {
+        for pages in [2, 8, 16, 40] {
+            add(Family::Stride, PageSize::K4, pages, stride);
+        }
+    }
+    let mib = |n: u64, size: PageSize| (n << 20) / size.bytes();
+    let sizes = [PageSize::K4, PageSize::M2];
+    for size in sizes {
+        for n in [2, 16, 256] {
+            add(Family::Sequential, size, mib(n, size), 1);
+        }
+    }
+    for log2 in [10, 14, 18] {
+        add(Family::Zipf, PageSize::K4, 1 << log2, 1);
+    }
+    for log2 in [6, 11] {
+        add(Family::Zipf, PageSize::M2, 1 << log2, 1);
+    }
+    for size in sizes {
+        for n in [4, 32, 256] {
+            add(Family::Streams, size, mib(n, size), 1);
+        }
+    }
+    for size in sizes {
+        for log2 in (6..=13).step_by(if quick { 3 } else { 1 }) {
+            add(Family::Gups, size, mib(1 << log2, size), 1);
+        }
+    }
+    all.sort_by_key(|p| p.page_size); // stable: one size after the other, since their memory is had in turn
+    all
+}

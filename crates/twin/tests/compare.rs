@@ -1,0 +1,136 @@
+//! The twin's twin: where the metal is the engine, a true description is off by the noise, and a wrong one by far more.
+
+use lookaside_machine::{Machine, PageSize};
+use lookaside_probe::{Chain, Halt, Metal, MetalError, Rng, Sequence};
+use lookaside_twin::{model, patterns, validate, Options, Pattern, Validation};
+
+/// The engine in place of the metal, with noise on each sample.
+struct Made {
+    machine: Machine,
+    noise: f64,
+    rng: Rng,
+}
+
+impl Metal for Made {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        35 - size.shift()
+    }
+
+    fn max_pages(&self, _: PageSize) -> usize {
+        usize::MAX
+    }
+
+    fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+        Err(MetalError::Unsupported("not asked for".into()))
+    }
+
+    fn cycles_per_tick(&self) -> f64 {
+        2.0
+    }
+
+    fn replay(&mut self, sequence: &Sequence<'_>, _: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        // Another seed than the model's: frames and tables lie elsewhere.
+        let made =
+            model(&self.machine, sequence.size, sequence.words, sequence.update, 77).expect("a possible machine");
+        let ticks = made.expect("pages of this size").cycles * sequence.words.len() as f64 / 2.0;
+        let mut noisy = || 1.0 + self.noise * (2.0 * (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64 - 1.0);
+        Ok((0..samples).map(|_| ticks * noisy()).collect())
+    }
+}
+
+/// The quick patterns that a debug build models in no time.
+fn small() -> Vec<Pattern> {
+    let short = |pattern: &Pattern| pattern.bytes() <= 32 << 20 && pattern.words(1).len() <= 1 << 15;
+    patterns(true).into_iter().filter(short).collect()
+}
+
+fn options(patterns: Vec<Pattern>) -> Options {
+    Options { patterns, max_bytes: 1 << 30, repeats: 3, seed: 1 }
+}
+
+fn compare(real: &Machine, described: &Machine, noise: f64) -> Validation {
+    let mut metal = Made { machine: real.clone(), noise, rng: Rng::new(9) };
+    validate(&mut metal, described, &options(small()), &|| None, &mut |_, _| {}).expect("a possible machine")
+}
+
+fn preset() -> Machine {
+    lookaside_machine::preset("skylake").expect("a preset")
+}
+
+#[test]
+fn a_true_description_is_off_by_the_noise() {
+    let validation = compare(&preset(), &preset(), 0.02);
+    let all = validation.summary.as_ref().expect("rows");
+    assert_eq!((all.rows, validation.left_out.len()), (small().len(), 0));
+    // 2 % noise, and what other frames change where few tables share the sets of a cache.
+    assert!(all.median_error_percent <= 2.1 && all.worst_error_percent <= 20.0, "{all:?}");
+    assert!(all.within());
+    for row in &validation.rows {
+        assert_eq!(row.runs, 3);
+        assert!(row.low_cycles <= row.measured_cycles && row.measured_cycles <= row.high_cycles);
+        let parts = row.modelled.translation_cycles + row.modelled.data_cycles + 1.0;
+        assert!((parts - row.modelled.cycles).abs() < 1e-9, "{row:?}");
+    }
+}
+
+#[test]
+fn a_wrong_description_shows() {
+    let wrongs = [
+        (vec!["walker.base_cycles=60"], "random chase"),
+        (vec!["cache.l1d-cache.hit_cycles=9"], "stride"),
+        (vec!["tlb.stlb.hit_cycles=40"], "random chase"),
+    ];
+    for (overrides, family) in wrongs {
+        let overrides: Vec<String> = overrides.into_iter().map(String::from).collect();
+        let wrong = preset().with_overrides(&overrides).expect("a possible machine");
+        let validation = compare(&preset(), &wrong, 0.02);
+        let all = validation.summary.as_ref().expect("rows");
+        assert!(!all.within(), "{overrides:?}: {all:?}");
+        let of_family = validation.families.iter().find(|(f, _)| f.name() == family).expect("the family");
+        assert!(of_family.1.worst_error_percent > 30.0, "{overrides:?}: {of_family:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_model() {
+    let (a, b) = (compare(&preset(), &preset(), 0.0), compare(&preset(), &preset(), 0.0));
+    let modelled = |v: &Validation| v.rows.iter().map(|row| row.modelled).collect::<Vec<_>>();
+    assert_eq!(modelled(&a), modelled(&b));
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_and_named() {
+    let mut metal = Made { machine: preset(), noise: 0.0, rng: Rng::new(9) };
+    let mut options = options(small());
+    options.max_bytes = 1 << 20;
+    let validation = validate(&mut metal, &preset(), &options, &|| None, &mut |_, _| {}).expect("a possible machine");
+    assert_eq!(validation.rows.len() + validation.left_out.len(), small().len());
+    assert!(validation.rows.iter().all(|row| row.pattern.bytes() <= 1 << 20));
+    assert!(!validation.left_out.is_empty());
+    assert!(validation.left_out.iter().all(|left| left.reason.contains("1 MiB are allowed")));
+
+    // A machine without pages of 2 MiB.
+    let small_pages = lookaside_machine::preset("cortex-a7").expect("a preset");
+    options.max_bytes = 1 << 30;
+    let validation =
+        validate(&mut metal, &small_pages, &options, &|| None, &mut |_, _| {}).expect("a possible machine");
+    assert!(validation.left_out.iter().any(|left| left.reason.contains("no pages of 2M")), "{:?}", validation.left_out);
+}
+
+#[test]
+fn an_interruption_gives_what_is_known() {
+    let mut metal = Made { machine: preset(), noise: 0.0, rng: Rng::new(9) };
+    let asked = std::cell::Cell::new(0);
+    let patterns = small();
+    // After all models and the first run of half of the patterns.
+    let most = patterns.len() + patterns.len() / 2;
+    let halt = || {
+        asked.set(asked.get() + 1);
+        (asked.get() > most).then_some(Halt::Interrupted)
+    };
+    let validation =
+        validate(&mut metal, &preset(), &options(patterns.clone()), &halt, &mut |_, _| {}).expect("a possible machine");
+    assert_eq!(validation.halted.as_deref(), Some("interrupted"));
+    assert!(!validation.rows.is_empty() && validation.rows.len() < patterns.len());
+    assert_eq!(validation.rows.len() + validation.left_out.len(), patterns.len());
+}
