@@ -13,4 +13,4 @@ mod pattern;
 
 pub use compare::{validate, LeftOut, Options, Row, Summary, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
 pub use model::{model, Modelled};
-pub use pattern::{pages_of, patterns, Family, Pattern, WORD};
+pub use pattern::{patterns, Family, Pattern, WORD};

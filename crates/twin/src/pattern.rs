@@ -1,7 +1,5 @@
 //! The fixed set of access patterns: each is one list of words, for the metal and for the engine alike.
 
-use std::collections::HashSet;
-
 use lookaside_machine::PageSize;
 use lookaside_trace::Block;
 use lookaside_workloads::{Gups, Pattern as Steps, PointerChase, Random, Strided, ZipfPages, PAGE_BYTES};
@@ -87,7 +85,8 @@ impl Pattern {
 
     /// What is told apart within the family: pages, stride, bytes.
     pub fn size_words(&self) -> String {
-        let count = |n: u64| if n >= 1 << 10 && n % (1 << 10) == 0 { format!("{} K", n >> 10) } else { n.to_string() };
+        let count =
+            |n: u64| if n >= 1 << 10 && n.is_multiple_of(1 << 10) { format!("{} K", n >> 10) } else { n.to_string() };
         match self.family {
             Family::Chase | Family::Zipf => format!("{} pages", count(self.pages())),
             Family::Stride => format!("{} pages, {} apart", self.pages(), count(self.stride_pages)),
@@ -147,18 +146,12 @@ fn offsets(mut steps: impl Steps, count: u64) -> Vec<u64> {
     block.addr
 }
 
-/// Distinct pages of a list of words.
-pub fn pages_of(words: &[u32], size: PageSize) -> usize {
-    words.iter().map(|&word| u64::from(word) * WORD >> size.shift()).collect::<HashSet<_>>().len()
-}
-
 /// The fixed set. `quick` leaves out what lies between the corners.
 pub fn patterns(quick: bool) -> Vec<Pattern> {
     let mut all = Vec::new();
     let mut add = |family, page_size: PageSize, pages: u64, stride_pages: u64| {
         all.push(Pattern { family, page_size, span_pages: pages * stride_pages, stride_pages });
     };
-    // 32 MiB of address space a word list reaches bound nothing here: 2^32 words are 32 GiB.
     for (size, largest) in [(PageSize::K4, 18), (PageSize::M2, 13)] {
         for log2 in (4..=largest).step_by(if quick { 2 } else { 1 }) {
             add(Family::Chase, size, 1 << log2, 1);

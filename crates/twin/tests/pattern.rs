@@ -11,7 +11,7 @@ fn pattern(family: Family, page_size: PageSize, pages: u64, stride_pages: u64) -
 }
 
 fn pages(words: &[u32], size: PageSize) -> Vec<u64> {
-    words.iter().map(|&word| u64::from(word) * WORD >> size.shift()).collect()
+    words.iter().map(|&word| (u64::from(word) * WORD) >> size.shift()).collect()
 }
 
 proptest! {

@@ -38,7 +38,7 @@ impl Arena {
 
     /// Backs what the sequence needs, in a random order, so that neighbouring pages have no neighbouring frames.
     fn back(&mut self, words: &[u32]) -> Result<(), MetalError> {
-        let page = |word: &u32| u64::from(*word) * WORD >> self.size.shift();
+        let page = |word: &u32| (u64::from(*word) * WORD) >> self.size.shift();
         let wanted: HashSet<u64> = words.iter().map(page).collect();
         let mut fresh: Vec<u64> = wanted.difference(&self.backed).copied().collect();
         if fresh.len() + self.backed.len() > self.memory.max_pages() {
