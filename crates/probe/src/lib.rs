@@ -9,6 +9,8 @@ mod claims;
 pub mod counter;
 mod describe;
 mod evidence;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod ffi;
 mod finding;
 pub mod gf2;
 mod metal;

@@ -99,6 +99,15 @@ fn which_pages_missed_is_said() {
     let verdicts: Vec<Verdict> = misses.accesses.iter().map(|access| access.verdict).collect();
     assert_eq!(verdicts, [Verdict::StlbMiss, Verdict::StlbMiss, Verdict::L1Miss, Verdict::L1Miss], "{misses:?}");
     assert_eq!((misses.l1_misses, misses.stlb_misses), (4, 2));
+    // A sequence, in its order: 30 pages of a 24-entry first level, of which the last 24 stay.
+    let sequence = pointers(&(0..30).map(|i| 0x400 + i).collect::<Vec<u64>>());
+    let again: Vec<*const u8> = sequence.iter().rev().take(24).copied().collect();
+    // SAFETY: as above.
+    let misses = unsafe { counter.count(&sequence, &again) }.expect("a count");
+    assert_eq!((misses.l1_misses, misses.stlb_misses), (0, 0), "{misses:?}");
+    // SAFETY: as above.
+    let misses = unsafe { counter.count(&sequence, &sequence) }.expect("a count");
+    assert_eq!((misses.l1_misses, misses.stlb_misses), (30, 0), "{misses:?}");
     // A page that is out every other round is neither hit nor miss.
     let mut times = 0;
     let act = || {

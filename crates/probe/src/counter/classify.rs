@@ -45,8 +45,7 @@ pub(crate) struct Times {
 
 impl Times {
     /// Of these samples, without those that something long fell into.
-    pub(crate) fn of(samples: impl Iterator<Item = f64>) -> Self {
-        let mut samples: Vec<f64> = samples.collect();
+    pub(crate) fn of(mut samples: Vec<f64>) -> Self {
         samples.sort_by(f64::total_cmp);
         let Some(&median) = samples.get(samples.len() / 2) else {
             return Self { mean: 0.0, variance: 0.0, left_out: 0.0 };

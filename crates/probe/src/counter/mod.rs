@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::metal::{Metal, MetalError, Round};
 use crate::pick::{Levels, Picker};
+use crate::rng::Rng;
 use classify::Times;
 
 /// Rounds of each kind where nobody asks for another number: a grain of 26 ticks then spreads the mean of a difference by
@@ -47,6 +48,15 @@ pub struct Counter<M: Metal> {
     grain: f64,
     confusion: Confusion,
     rounds: usize,
+    /// Orders of timed loads.
+    rng: Rng,
+}
+
+/// Order of timed loads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    AsGiven,
+    Random,
 }
 
 /// What became of the accesses of a sequence.
@@ -116,15 +126,17 @@ pub enum CounterError {
 }
 
 impl<M: Metal> Counter<M> {
-    /// Calibrates on pages of the machine's own, chosen by these levels; a few tenths of a second. `rounds` (at least
-    /// 16; [`ROUNDS`] is a good number) is how often each access will be timed with and without the control.
+    /// Calibrates on pages of the machine's own, chosen by these levels; a few tenths of a second. `rounds` is how often
+    /// each access will be timed, with and without the control: at least 16, a multiple of 8 (rounded up); [`ROUNDS`]
+    /// is a good number.
     ///
     /// # Errors
     /// The machine cannot time loads from addresses, or known misses cannot be told from hits.
     pub fn calibrate(metal: M, levels: Levels, rounds: usize, seed: u64) -> Result<Self, CounterError> {
         let marks = Marks { l1_miss_ticks: 0.0, walk_ticks: None };
-        let rounds = rounds.max(2 * TURNS);
-        let mut counter = Self { metal, levels, marks, grain: f64::INFINITY, confusion: Confusion::default(), rounds };
+        let rounds = rounds.max(2 * TURNS).next_multiple_of(TURNS);
+        let (grain, confusion, rng) = (f64::INFINITY, Confusion::default(), Rng::new(seed));
+        let mut counter = Self { metal, levels, marks, grain, confusion, rounds, rng };
         let mut last = Ok(());
         for attempt in 0..ATTEMPTS {
             last = counter.calibrate_once(seed.wrapping_add(attempt));
@@ -156,7 +168,7 @@ impl<M: Metal> Counter<M> {
     }
 
     /// Loads from `before`, in order, then from `sequence`, in order: which accesses of the sequence miss. Nothing is
-    /// written to. Twice `rounds` times, and a few more.
+    /// written to. `2 * rounds + 16` times.
     ///
     /// # Errors
     /// The sequence is empty or too long.
@@ -165,11 +177,13 @@ impl<M: Metal> Counter<M> {
     /// Each pointer lies in a page that can be read as a whole.
     pub unsafe fn count(&mut self, before: &[*const u8], sequence: &[*const u8]) -> Result<Misses, CounterError> {
         // SAFETY: the caller's.
-        unsafe { self.evicted(before, || (), sequence) }
+        unsafe { self.judge(before, &mut || (), sequence, Order::AsGiven) }
     }
 
-    /// Loads from `prime`, in order, lets `act` run, then loads from `timed`, in order: which of these miss. With the
-    /// same pages in `prime` and `timed`: which of them did `act` evict? `act` runs twice `rounds` times, and a few more;
+    /// Loads from `prime`, in order, lets `act` run, then loads from `timed`, in a random order: which of these miss.
+    /// With the same pages in `prime` and `timed`: which of them did `act` evict? The order changes, since in an even one
+    /// a prefetcher may run ahead and fill what was evicted (seen on Zen 4: pages three apart, their lines out of the
+    /// first-level cache). `act` runs `2 * rounds + 16` times;
     /// what it touches itself (its stack, what it calls) counts as part of it.
     ///
     /// # Errors
@@ -183,12 +197,25 @@ impl<M: Metal> Counter<M> {
         mut act: impl FnMut(),
         timed: &[*const u8],
     ) -> Result<Misses, CounterError> {
+        // SAFETY: the caller's.
+        unsafe { self.judge(prime, &mut act, timed, Order::Random) }
+    }
+
+    /// # Safety
+    /// As for [`Counter::evicted`].
+    unsafe fn judge(
+        &mut self,
+        prime: &[*const u8],
+        act: &mut dyn FnMut(),
+        timed: &[*const u8],
+        order: Order,
+    ) -> Result<Misses, CounterError> {
         if timed.is_empty() || timed.len() > MOST_TIMED {
             return Err(CounterError::Length(timed.len()));
         }
         let [prime, timed] = [prime, timed].map(|list| list.iter().map(|at| *at as u64).collect::<Vec<u64>>());
         // SAFETY: the caller's.
-        let times = unsafe { self.times(&prime, &mut act, &timed)? };
+        let times = unsafe { self.times(&prime, act, &timed, order)? };
         let mut misses = Misses {
             l1_misses: 0,
             stlb_misses: 0,
@@ -217,21 +244,30 @@ impl<M: Metal> Counter<M> {
         prime: &[u64],
         act: &mut dyn FnMut(),
         timed: &[u64],
+        order: Order,
     ) -> Result<Vec<(Times, Times)>, MetalError> {
-        let mut all: [Vec<Vec<f64>>; 2] = [Vec::new(), Vec::new()];
-        let a_turn = self.rounds.div_ceil(TURNS);
+        let mut all = [vec![Vec::new(); timed.len()], vec![Vec::new(); timed.len()]];
+        let mut places: Vec<usize> = (0..timed.len()).collect();
         for _ in 0..TURNS {
+            if order == Order::Random {
+                self.rng.shuffle(&mut places);
+            }
+            let timed: Vec<u64> = places.iter().map(|&place| timed[place]).collect();
             for touched in [false, true] {
-                let mut round = Round { prime, act, timed, touched };
+                let mut round = Round { prime, act, timed: &timed, touched };
                 // SAFETY: the caller's.
-                let ticks = unsafe { self.metal.rounds(&mut round, a_turn + 1)? };
+                let ticks = unsafe { self.metal.rounds(&mut round, self.rounds / TURNS + 1)? };
                 self.grain = ticks.iter().map(|round| least_gap(round)).fold(self.grain, f64::min);
-                // The first follows upon other work.
-                all[usize::from(touched)].extend(ticks.into_iter().skip(1));
+                // The first round follows upon other work.
+                for round in ticks.iter().skip(1) {
+                    for (&place, &ticks) in places.iter().zip(round) {
+                        all[usize::from(touched)][place].push(ticks);
+                    }
+                }
             }
         }
-        let times = |kind: usize, i: usize| Times::of(all[kind].iter().map(|round| round[i]));
-        Ok((0..timed.len()).map(|i| (times(0, i), times(1, i))).collect())
+        let [shots, controls] = all.map(|kind| kind.into_iter().map(Times::of).collect::<Vec<Times>>());
+        Ok(shots.into_iter().zip(controls).collect())
     }
 
     fn calibrate_once(&mut self, seed: u64) -> Result<(), CounterError> {
@@ -294,7 +330,7 @@ impl<M: Metal> Counter<M> {
         }
         let timed = addresses[..pages.len()].to_vec();
         // SAFETY: the machine's own pages, which it keeps: there are few.
-        unsafe { self.times(&addresses, &mut || (), &timed) }
+        unsafe { self.times(&addresses, &mut || (), &timed, Order::Random) }
     }
 }
 
