@@ -312,6 +312,8 @@ pub enum StepArg {
     L2,
     /// Replacement policies, and the levels
     Policy,
+    /// Hardware counters, and the levels
+    Counters,
 }
 
 #[derive(Args)]

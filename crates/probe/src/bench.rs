@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use lookaside_machine::PageSize;
 
 use crate::metal::{Chain, Metal, MetalError};
+use crate::pmu::Event;
 use crate::rng::Rng;
 
 /// Steps a sample has at least: so many that neither the timer's own cost nor its grain (26 ticks on Zen) shows.
@@ -131,6 +132,12 @@ impl<'m> Bench<'m> {
             }
         }
         Ok(last)
+    }
+
+    /// Counts an event while a chain of these pages is walked so many rounds, once it is warm.
+    pub(crate) fn count(&mut self, event: &Event, pages: &[u64], rounds: u32) -> Result<u64, MetalError> {
+        let chain = Chain { size: self.size, pages };
+        self.metal.count(&chain, rounds, event)
     }
 
     /// Ticks of a round, by samples that agree.

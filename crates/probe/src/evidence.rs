@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use lookaside_machine::PageSize;
 use serde::Serialize;
 
-use crate::metal::{Act, Chain, Metal, MetalError, Round, Shot, Windows};
+use crate::metal::{Act, Chain, Metal, MetalError, Round, Sequence, Shot, Windows};
+use crate::pmu::Event;
 
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -82,6 +83,20 @@ enum Line<'a> {
         timed: usize,
         touched: bool,
         ticks: &'a [Vec<f64>],
+    },
+    Count {
+        page_size: PageSize,
+        pages: usize,
+        rounds: u32,
+        event: &'a str,
+        count: u64,
+    },
+    Replay {
+        page_size: PageSize,
+        words: usize,
+        update: bool,
+        rounds: u32,
+        ticks_a_round: &'a [f64],
     },
     Failed {
         why: String,
@@ -241,6 +256,26 @@ impl<W: Write> Metal for Recorder<'_, W> {
             Line::Windows { page_size: shot.size, before, timed, loads: by.loads, touched: by.touched, ticks: &ticks }
         });
         Ok(ticks)
+    }
+
+    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+        let result = self.metal.count(chain, rounds, event);
+        let count = self.measured(result)?;
+        let pages = chain.pages.len();
+        self.record(|_| Line::Count { page_size: chain.size, pages, rounds, event: event.name, count });
+        Ok(count)
+    }
+
+    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let result = self.metal.replay(sequence, rounds, samples);
+        let ticks = self.measured(result)?;
+        let (page_size, words) = (sequence.size, sequence.words.len());
+        self.record(|_| Line::Replay { page_size, words, update: sequence.update, rounds, ticks_a_round: &ticks });
+        Ok(ticks)
+    }
+
+    fn cycles_per_tick_now(&mut self) -> f64 {
+        self.metal.cycles_per_tick_now()
     }
 
     fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {

@@ -19,7 +19,7 @@ pub enum Finding<T> {
         reason: String,
         /// What was seen.
         evidence: Vec<String>,
-        /// `false`: nobody asked for it, and it was not looked for.
+        /// `false`: nobody asked for it in particular, and no one misses it.
         asked: bool,
     },
 }
@@ -40,6 +40,15 @@ impl<T> Finding<T> {
         Self::NotDetermined { reason: "not asked for".into(), evidence: Vec::new(), asked: false }
     }
 
+    /// The same, but where there is no value nobody misses it.
+    #[must_use]
+    pub fn unasked(mut self) -> Self {
+        if let Self::NotDetermined { asked, .. } = &mut self {
+            *asked = false;
+        }
+        self
+    }
+
     /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {
@@ -53,7 +62,7 @@ impl<T> Finding<T> {
         matches!(self, Self::NotDetermined { asked: true, .. })
     }
 
-    /// Whether nobody asked for it.
+    /// Whether nobody asked for it in particular.
     pub fn is_unasked(&self) -> bool {
         matches!(self, Self::NotDetermined { asked: false, .. })
     }
@@ -64,5 +73,11 @@ impl<T> Finding<T> {
             Self::Confirmed { .. } => None,
             Self::NotDetermined { reason, .. } => Some(reason),
         }
+    }
+}
+
+impl<T> Default for Finding<T> {
+    fn default() -> Self {
+        Self::not_asked()
     }
 }

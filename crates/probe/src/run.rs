@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::claims::Claim;
 use crate::finding::Finding;
 use crate::metal::Metal;
+use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
 use crate::tlb::{policy, Trial};
 
@@ -26,11 +27,13 @@ pub enum Step {
     L2,
     /// Replacement policies of the levels.
     Policy,
+    /// Hardware counters, where there are some.
+    Counters,
 }
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 3] = [Self::L1, Self::L2, Self::Policy];
+    pub(crate) const ALL: [Step; 4] = [Self::L1, Self::L2, Self::Policy, Self::Counters];
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
@@ -47,6 +50,7 @@ impl Step {
         match self {
             Self::L1 => 4,
             Self::Policy => 2,
+            Self::Counters => 1,
             Self::L2 => 6,
         }
     }
@@ -56,7 +60,7 @@ impl Step {
         match self {
             Self::L1 => &[],
             Self::L2 => &[Self::L1],
-            Self::Policy => &[Self::L1, Self::L2],
+            Self::Policy | Self::Counters => &[Self::L1, Self::L2],
         }
     }
 
@@ -100,6 +104,9 @@ pub struct Report {
     pub levels: Vec<LevelReport>,
     /// Measurements in all.
     pub measurements: u64,
+    /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
+    /// without.
+    pub counters: Finding<Vec<Counted>>,
     /// What CPUID and sysfs say, beside what was measured: see [`Report::compare`].
     pub claims: Vec<Claim>,
     /// Why it ended before its end; `None` = it did not.
@@ -115,6 +122,7 @@ impl Report {
             missing.extend(lacks(format!("geometry of level {}", level.level), &level.geometry));
             missing.extend(lacks(format!("replacement of level {}", level.level), &level.policy));
         }
+        missing.extend(lacks("hardware counters".into(), &self.counters));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }
@@ -168,10 +176,11 @@ pub fn probe(
         cycles_per_tick: bench.cycles_per_tick(),
         levels: Vec::new(),
         measurements: 0,
+        counters: Finding::not_asked(),
         claims: Vec::new(),
         halted: None,
     };
-    let halt = steps(&mut bench, options, &budget, progress, &mut report.levels).err();
+    let halt = steps(&mut bench, options, &budget, progress, &mut report).err();
     report.halted = halt.map(|halt| halt.to_string());
     // Levels that it did not get to are named too.
     let last = if options.wants(Step::L2) { 2 } else { 1 };
@@ -246,29 +255,35 @@ fn steps(
     options: &Options,
     budget: &Budget<'_>,
     progress: &mut dyn FnMut(&str),
-    levels: &mut Vec<LevelReport>,
+    report: &mut Report,
 ) -> Result<(), Halt> {
     let nothing = |reason: String| (FoundLevel::nothing(reason), Vec::new());
     let found = budget.part(bench, Step::L1, "first level", progress, |bench| twice(bench, first_level))?;
     let (first, ticks) = found.unwrap_or_else(nothing);
-    levels.push(LevelReport::new(1, bench, &first, &ticks));
-    let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else { return Ok(()) };
-    let policies = options.wants(Step::Policy);
-    let unknown = |reason: String| (Finding::not_determined(reason), Vec::new());
-    if options.wants(Step::L2) {
+    report.levels.push(LevelReport::new(1, bench, &first, &ticks));
+    let mut second = FoundLevel::nothing("the first level is not known");
+    if let (true, Some((geometry, level))) = (options.wants(Step::L2), first.known()) {
         let search = |bench: &mut Bench<'_>| twice(bench, |bench| second_level(bench, geometry, level));
-        let (second, ticks) = budget.part(bench, Step::L2, "second level", progress, search)?.unwrap_or_else(nothing);
-        levels.push(LevelReport::new(2, bench, &second, &ticks));
-        if let (true, Some(geometry), Some(level)) = (policies, second.geometry.value(), &second.level) {
-            let what = "second level's replacement";
+        let found = budget.part(bench, Step::L2, "second level", progress, search)?;
+        let (found, ticks) = found.unwrap_or_else(nothing);
+        report.levels.push(LevelReport::new(2, bench, &found, &ticks));
+        second = found;
+    }
+    if options.wants(Step::Policy) {
+        let unknown = |reason: String| (Finding::not_determined(reason), Vec::new());
+        for (at, found) in [(1, &second), (0, &first)] {
+            let Some((geometry, level)) = found.known() else { continue };
+            let what = ["first level's replacement", "second level's replacement"][at];
             let found = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
-            (levels[1].policy, levels[1].trials) = found.unwrap_or_else(unknown);
+            (report.levels[at].policy, report.levels[at].trials) = found.unwrap_or_else(unknown);
         }
     }
-    if policies {
-        let what = "first level's replacement";
-        let found = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
-        (levels[0].policy, levels[0].trials) = found.unwrap_or_else(unknown);
+    if options.wants(Step::Counters) {
+        let work = |bench: &mut Bench<'_>| counters(bench, EVENTS, first.known(), second.known());
+        let tried = budget.part(bench, Step::Counters, "hardware counters", progress, work)?;
+        let found = tried.map_or_else(Finding::not_determined, usable);
+        // Who does not ask for them in particular misses nothing without them.
+        report.counters = if options.only == Some(Step::Counters) { found } else { found.unasked() };
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{probe, Chain, Metal, MetalError, Options, Recorder, Report};
+use lookaside_probe::{probe, Chain, Metal, MetalError, Options, Recorder, Report, Step};
 use serde_json::Value;
 use sim::{Array, Costs, Noise, Sim};
 
@@ -22,7 +22,7 @@ fn sim() -> Sim {
     Sim::new(&[array(4, 4), array(7, 12)], 24, costs, noise, 3)
 }
 
-const OPTIONS: Options = Options { only: None, quick: true, seed: 5, time: None };
+const OPTIONS: Options = Options { only: Some(Step::L2), quick: true, seed: 5, time: None };
 
 /// What the probe finds, and the lines that were written.
 fn recorded(bounds: (u64, u64)) -> (Report, Vec<Value>) {

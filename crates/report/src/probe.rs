@@ -3,14 +3,14 @@
 //! A part of the probe has a function here that gives its lines; [`render`] puts them one below the other. Lines that
 //! begin with spaces belong to the line above them.
 
-use lookaside_probe::{Claim, Finding, Geometry, LevelReport, Part, Report, Shape};
+use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Report, Shape};
 
 use crate::line::Style;
 use crate::text;
 
 /// All that was found, one line a fact; what is not known says why.
 pub fn render(report: &Report, style: &Style) -> String {
-    let parts = [head(report), levels(report), claims(report), end(report)];
+    let parts = [head(report), levels(report), counters(report), claims(report), end(report)];
     let mut out = String::new();
     for line in parts.iter().flatten() {
         wrapped(&mut out, line, style);
@@ -50,6 +50,43 @@ fn level(level: &LevelReport) -> Vec<String> {
     }
     if !level.policy.is_unasked() {
         lines.push(format!("  replacement: {}", said(&level.policy, |policy| format!("{policy:?}"))));
+    }
+    lines
+}
+
+/// What hardware counters say about it.
+fn counters(report: &Report) -> Vec<String> {
+    let Some(counters) = report.counters.value() else {
+        let reason = report.counters.reason().unwrap_or_default();
+        let asked = report.counters != Finding::not_asked();
+        return asked.then(|| format!("hardware counters: {reason}")).into_iter().collect();
+    };
+    counters.iter().flat_map(counter).collect()
+}
+
+fn counter(counted: &Counted) -> Vec<String> {
+    let Some(proof) = counted.proof.value() else { return Vec::new() };
+    let count = |count: Option<f64>| count.map_or("–".into(), |count| format!("{count:.0}"));
+    let mut lines = vec![format!(
+        "counter {} (r{:x}) counts: {:.0}, {} and {:.0} per kilo access to 2 pages, to pages that miss L1, to pages that \
+         miss both levels",
+        counted.event.name,
+        counted.event.code,
+        proof.near_per_kilo_access,
+        count(proof.middle_per_kilo_access),
+        proof.far_per_kilo_access
+    )];
+    for set in &counted.sets {
+        lines.push(format!(
+            "  {} the {} ways of {}: {:.2} misses a round of {} pages of one set, {:.2} of {}",
+            if set.confirms() { "confirms" } else { "does not confirm" },
+            set.ways,
+            tlb(set.level),
+            set.fitting_per_round,
+            set.ways,
+            set.overflowing_per_round,
+            set.ways + 1
+        ));
     }
     lines
 }
@@ -134,7 +171,7 @@ fn geometry(found: &Geometry) -> String {
 mod tests {
     use super::*;
     use lookaside_machine::{PageSize, Replacement};
-    use lookaside_probe::{Seen, Stated};
+    use lookaside_probe::{Counts, Event, Proof, Seen, SetCount, Stated};
 
     #[test]
     fn values_and_reasons_are_said() {
@@ -150,6 +187,13 @@ mod tests {
             let part = Part::DataTlb { level: 1, page_size: PageSize::K4 };
             Claim::new(Stated { source: "CPUID 2".into(), part, shape: Shape { amount, ways }, arrays }, measured)
         };
+        let proof = Proof { near_per_kilo_access: 1.0, middle_per_kilo_access: None, far_per_kilo_access: 980.4 };
+        let set = |fitting_per_round| SetCount { level: 1, ways: 3, fitting_per_round, overflowing_per_round: 4.0 };
+        let counted = Counted {
+            event: Event { name: "misses", code: 0x1245, counts: Counts::FirstMisses, source: "a manual" },
+            proof: Finding::confirmed(proof, Vec::new()),
+            sets: vec![set(0.01), set(1.5)],
+        };
         let masks = vec![0b1, 0b110];
         let geometry = Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new());
         let first = level(1, geometry, Finding::confirmed(Replacement::Lru, Vec::new()));
@@ -161,6 +205,7 @@ mod tests {
             levels: vec![first, second],
             measurements: 9,
             halted: Some("no time left".into()),
+            counters: Finding::confirmed(vec![counted], Vec::new()),
             claims: vec![
                 claim(16, Some((4, 4)), 2, Some(Shape::new(12, 3))),
                 claim(12, Some((2, 3)), 1, Some(Shape::new(12, 3))),
@@ -174,6 +219,12 @@ L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
   replacement: Lru
 L2 TLB, 4K loads: not determined: no pages were found that evict each
     other from it, however many were tried
+counter misses (r1245) counts: 1, – and 980 per kilo access to 2
+    pages, to pages that miss L1, to pages that miss both levels
+  confirms the 3 ways of L1 DTLB: 0.01 misses a round of 3 pages of
+      one set, 4.00 of 4
+  does not confirm the 3 ways of L1 DTLB: 1.50 misses a round of 3
+      pages of one set, 4.00 of 4
 1 of 2 statements of CPUID and sysfs about it agree with this; these
     do not:
   L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16

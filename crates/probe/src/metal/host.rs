@@ -12,9 +12,13 @@ mod here {
     use crate::metal::affinity::Pinned;
     use crate::metal::clock;
     use crate::metal::memory::Memory;
+    #[cfg(target_os = "linux")]
+    use crate::metal::perf::Counter;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
     use crate::metal::{Chain, Metal, MetalError, Round, Sequence, Shot, Windows};
+    #[cfg(target_os = "linux")]
+    use crate::pmu::Event;
 
     /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
     /// LRU set a round of misses, and a sample ends with a few of them.
@@ -119,6 +123,19 @@ mod here {
         unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
             // SAFETY: the caller's.
             Ok(unsafe { Shooter::rounds(round, rounds) })
+        }
+
+        #[cfg(target_os = "linux")]
+        fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+            let counter = Counter::open(event.code).map_err(MetalError::Cannot)?;
+            let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
+            let round = chain.pages.len() as u64;
+            let mut walk = |rounds: u64| {
+                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+                unsafe { clock::walk(&mut at, 1, round * rounds) };
+            };
+            walk(WARM_STEPS.div_ceil(round));
+            counter.around(|| walk(rounds.into())).map_err(MetalError::Cannot)
         }
 
         fn cycles_per_tick(&self) -> f64 {

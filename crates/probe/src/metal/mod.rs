@@ -11,6 +11,8 @@ mod host;
 mod memory;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod peer;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod perf;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod replay;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -21,6 +23,8 @@ pub use host::Host;
 pub use shot::{Act, Hint, Round, Shot, Windows, MOST_ACTS};
 
 use lookaside_machine::PageSize;
+
+use crate::pmu::Event;
 
 /// A circular chain of loads, each of whose addresses is what the load before it read.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +105,14 @@ pub trait Metal {
     /// read too.
     unsafe fn rounds(&mut self, _round: &mut Round<'_>, _rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
         Err(MetalError::Cannot("loads from addresses cannot be timed here".into()))
+    }
+
+    /// Walks the chain until it is warm, then counts an event while `rounds` whole rounds are walked.
+    ///
+    /// # Errors
+    /// Pages cannot be had, or the event cannot be counted.
+    fn count(&mut self, _chain: &Chain<'_>, _rounds: u32, _event: &Event) -> Result<u64, MetalError> {
+        Err(MetalError::Cannot("no hardware counters here".into()))
     }
 
     /// Core cycles in one tick of the timer.

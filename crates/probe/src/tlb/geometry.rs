@@ -57,6 +57,11 @@ pub struct FoundLevel {
 }
 
 impl FoundLevel {
+    /// Its geometry, and what turns times into its misses, if both are known.
+    pub(crate) fn known(&self) -> Option<(&Geometry, &Level)> {
+        self.geometry.value().zip(self.level.as_ref())
+    }
+
     pub(crate) fn nothing(reason: impl Into<String>) -> Self {
         Self { geometry: Finding::not_determined(reason), miss_ticks: 0.0, level: None }
     }

@@ -7,6 +7,7 @@ mod level;
 mod policy;
 mod validate;
 
+pub(crate) use conflict::choose;
 pub use geometry::{first_level, second_level, FoundLevel, Geometry};
 pub use level::{Above, Level};
 pub use policy::{policy, Trial};

@@ -8,7 +8,7 @@ use lookaside_engine::{Detail, Engine, Setup, WalkModel};
 use lookaside_machine::{
     preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
 };
-use lookaside_probe::{Chain, Metal, MetalError, Rng, Round, Shot, Windows};
+use lookaside_probe::{Chain, Counts, Event, Metal, MetalError, Rng, Round, Shot, Windows};
 use lookaside_trace::{Block, Kind};
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed.
@@ -164,6 +164,21 @@ impl Metal for Sim {
 
     unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
         shots::rounds(self, round, rounds)
+    }
+
+    /// A PMU that counts what the event's name says, and nothing else.
+    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+        self.last.clear();
+        self.run(chain.pages.iter().copied().cycle().take(2 * chain.pages.len()));
+        let before = self.misses();
+        self.run(chain.pages.iter().copied().cycle().take(chain.pages.len() * rounds as usize));
+        let after = self.misses();
+        let (first, walks) = (after.0 - before.0, after.1 - before.1);
+        Ok(match event.counts {
+            Counts::FirstMisses => first,
+            Counts::SecondHits => first - walks,
+            Counts::Walks => walks,
+        })
     }
 
     fn cycles_per_tick(&self) -> f64 {
