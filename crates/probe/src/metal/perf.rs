@@ -39,8 +39,12 @@ impl Counter {
     /// # Errors
     /// Why the system refuses, in words.
     pub(crate) fn open(code: u64) -> Result<Self, String> {
+        Self::of_kind(RAW, code)
+    }
+
+    fn of_kind(kind: u32, code: u64) -> Result<Self, String> {
         let size = size_of::<Attr>() as u32;
-        let attr = Attr { kind: RAW, size, config: code, read_format: TIMES, flags: FLAGS, ..Attr::default() };
+        let attr = Attr { kind, size, config: code, read_format: TIMES, flags: FLAGS, ..Attr::default() };
         // This thread, on any CPU, in no group, closed on exec (`PERF_FLAG_FD_CLOEXEC`).
         let (thread, cpu, group, cloexec) = (0, -1, -1, 8u64);
         // SAFETY: `attr` is as long as it says and lives through the call; nothing else is pointed to.
@@ -90,4 +94,36 @@ fn refused(error: &Error) -> String {
         _ => return error.to_string(),
     };
     format!("{reason} ({error})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel counts page faults without a PMU: the calls and what they give are right.
+    #[test]
+    fn page_faults_are_counted() {
+        const SOFTWARE: u32 = 1; // PERF_TYPE_SOFTWARE
+        const PAGE_FAULTS: u64 = 2; // PERF_COUNT_SW_PAGE_FAULTS
+        let counter = match Counter::of_kind(SOFTWARE, PAGE_FAULTS) {
+            Ok(counter) => counter,
+            Err(reason) => {
+                eprintln!("LEFT OUT: {reason}");
+                return;
+            }
+        };
+        let (pages, bytes) = (64u64, 64 << 12);
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping wherever the system likes; small pages, each touched once, then given back.
+        let faults = unsafe {
+            let at = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE);
+            let faults = counter.around(|| (0..bytes).step_by(4096).for_each(|i| at.cast::<u8>().add(i).write(1)));
+            libc::munmap(at, bytes);
+            faults
+        };
+        let faults = faults.expect("a software event always runs");
+        assert!((pages..2 * pages).contains(&faults), "{faults} faults of {pages} pages");
+    }
 }
