@@ -314,6 +314,10 @@ pub enum StepArg {
     Policy,
     /// Hardware counters, and the levels
     Counters,
+    /// Data caches and memory
+    Caches,
+    /// What walks cost by where their tables lie; the levels and the caches
+    Walks,
 }
 
 #[derive(Args)]

@@ -20,6 +20,8 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
             StepArg::L2 => Step::L2,
             StepArg::Policy => Step::Policy,
             StepArg::Counters => Step::Counters,
+            StepArg::Caches => Step::Caches,
+            StepArg::Walks => Step::Walks,
         }),
         quick: args.quick,
         seed: args.seed,

@@ -6,6 +6,18 @@ use std::time::{Duration, Instant};
 use crate::bench::{Bench, Halt};
 use crate::run::{Options, Step};
 
+/// What measures, and writes down for what.
+pub(crate) trait Note {
+    /// Says what the next measurements are for.
+    fn note(&mut self, text: &str);
+}
+
+impl Note for Bench<'_> {
+    fn note(&mut self, text: &str) {
+        Bench::note(self, text);
+    }
+}
+
 /// Who asks whether to go on gets the answer for the step that is being done.
 pub(crate) struct Budget<'a> {
     halt: &'a dyn Fn() -> Option<Halt>,
@@ -41,13 +53,13 @@ impl<'a> Budget<'a> {
 
     /// Does a part of a step in its share of the time that is left; what earlier ones did not need is in it. `Ok(Err)`
     /// is why this part ended early, `Err` why all has to end.
-    pub(crate) fn part<T>(
+    pub(crate) fn part<T, N: Note>(
         &self,
-        bench: &mut Bench<'_>,
+        bench: &mut N,
         step: Step,
         what: &str,
         progress: &mut dyn FnMut(&str),
-        work: impl FnOnce(&mut Bench<'_>) -> Result<T, Halt>,
+        work: impl FnOnce(&mut N) -> Result<T, Halt>,
     ) -> Result<Result<T, String>, Halt> {
         let share = self.begin(step);
         let number = self.parts - self.left.borrow().len();
@@ -115,12 +127,13 @@ mod tests {
         let mut said = Vec::new();
         let mut endless = |step| {
             let began = clock.get();
-            let ended = budget.part::<()>(&mut bench, step, "it", &mut |text| said.push(text.to_string()), |_| loop {
-                clock.set(clock.get() + Duration::from_millis(1));
-                if let Some(halt) = budget.check() {
-                    return Err(halt);
-                }
-            });
+            let ended =
+                budget.part::<(), _>(&mut bench, step, "it", &mut |text| said.push(text.to_string()), |_| loop {
+                    clock.set(clock.get() + Duration::from_millis(1));
+                    if let Some(halt) = budget.check() {
+                        return Err(halt);
+                    }
+                });
             (ended, clock.get() - began)
         };
         let mut shares = Vec::new();
@@ -162,7 +175,7 @@ mod tests {
         let budget = Budget::new(&options, &|| Some(Halt::Interrupted), &Instant::now);
         let mut still = Still;
         let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
-        let part = budget.part::<()>(&mut bench, Step::L1, "", &mut |_| (), |_| budget.check().map_or(Ok(()), Err));
+        let part = budget.part::<(), _>(&mut bench, Step::L1, "", &mut |_| (), |_| budget.check().map_or(Ok(()), Err));
         assert_eq!(part, Err(Halt::Interrupted));
     }
 }

@@ -2,6 +2,7 @@
 
 use lookaside_machine::{Full, IndexFn, Machine, PageSize, Serves, Tlb, Ways};
 
+use crate::hierarchy;
 use crate::run::{LevelReport, Report};
 
 impl Report {
@@ -10,15 +11,15 @@ impl Report {
         let mut machine = base.clone();
         let from = format!("from preset {}, not measured", base.name);
         machine.name = "probed".into();
-        machine.description = format!("This machine's data TLBs as measured; the rest {from}");
+        machine.description = format!("This machine's data TLBs, data caches and walks as measured; the rest {from}");
         machine.sources = vec![format!("lookaside probe, seed {}", self.seed)];
-        machine.not_determined = vec![format!(
-            "walk_cache.*, cache.*, memory, clock_mhz, topology, TLBs of fetches and of other page sizes: {from}"
-        )];
+        machine.not_determined =
+            vec![format!("walk_cache.*, topology, TLBs and caches of fetches and TLBs of other page sizes: {from}")];
         // The second first: what a hit there costs is seen at the first, and belongs to the array for 4 KiB pages only.
         for level in self.levels.iter().rev() {
             level.put(&mut machine, &from);
         }
+        hierarchy::describe(self, &mut machine, &from);
         if let Some(reason) = &self.halted {
             machine.not_determined.push(format!("the probe ended early: {reason}"));
         }
@@ -80,7 +81,7 @@ impl LevelReport {
 }
 
 /// Whether an array is of this level and takes loads of 4 KiB pages.
-fn serves(tlb: &Tlb, level: u32) -> bool {
+pub(crate) fn serves(tlb: &Tlb, level: u32) -> bool {
     tlb.level == level && tlb.serves.contains(&Serves::Load) && tlb.page_sizes.contains(&PageSize::K4)
 }
 
@@ -109,7 +110,7 @@ mod tests {
     fn what_was_found_for_small_pages_is_said_of_them_only() {
         let base = preset("ryzen-5900x").expect("a preset");
         let levels = vec![level(1), level(2)];
-        let report = Report { seed: 1, cycles_per_tick: 1.0, levels, measurements: 1, ..Report::default() };
+        let report = Report { seed: 1, cycles_per_tick: 1.0, levels, ..Report::default() };
         let machine = report.machine(&base);
         machine.check().expect("a possible machine");
         for level in [1, 2] {

@@ -8,13 +8,15 @@ use std::io::{self, Write};
 use lookaside_machine::PageSize;
 use serde::Serialize;
 
-use crate::metal::{Act, Chain, Metal, MetalError, Round, Sequence, Shot, Windows};
+use crate::metal::{Act, Area, Chain, Metal, MetalError, Round, Sequence, Shot, Steps, Windows};
 use crate::pmu::Event;
 
 /// Version of the format.
 const FORMAT: u32 = 1;
 /// Bytes of lines, before compression, up to which page numbers are written: they make nearly all of it.
 pub const PAGES_UP_TO_BYTES: u64 = 192 << 20;
+/// Offsets of a chain of lines that are written at most; larger ones are a footprint's lines in an order by the seed.
+const MOST_OFFSETS: usize = 1 << 12;
 /// Bytes of lines, before compression, up to which measurements are written.
 pub const SAMPLES_UP_TO_BYTES: u64 = 256 << 20;
 
@@ -97,6 +99,13 @@ enum Line<'a> {
         update: bool,
         rounds: u32,
         ticks_a_round: &'a [f64],
+    },
+    Steps {
+        area: Area,
+        count: usize,
+        offsets: Pages<'a>,
+        timed: u64,
+        cycles_a_step: &'a [f64],
     },
     Failed {
         why: String,
@@ -289,6 +298,25 @@ impl<W: Write> Metal for Recorder<'_, W> {
         let (prime, timed, touched) = (round.prime.len(), round.timed.len(), round.touched);
         self.record(|_| Line::Rounds { prime, timed, touched, ticks: &ticks });
         Ok(ticks)
+    }
+
+    fn ticks_per_second(&self) -> Option<f64> {
+        self.metal.ticks_per_second()
+    }
+
+    fn area_bytes(&mut self, area: Area) -> u64 {
+        self.metal.area_bytes(area)
+    }
+
+    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let result = self.metal.steps(steps, samples);
+        let cycles = self.measured(result)?;
+        self.record(|with_pages| {
+            let count = steps.offsets.len();
+            let offsets = Pages::new(steps.offsets, with_pages && count <= MOST_OFFSETS);
+            Line::Steps { area: steps.area, count, offsets, timed: steps.timed, cycles_a_step: &cycles }
+        });
+        Ok(cycles)
     }
 }
 

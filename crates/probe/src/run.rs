@@ -9,6 +9,7 @@ use crate::bench::{Bench, Halt};
 use crate::budget::Budget;
 use crate::claims::Claim;
 use crate::finding::Finding;
+use crate::hierarchy::{self, Caches, Walks};
 use crate::metal::Metal;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
@@ -29,11 +30,15 @@ pub enum Step {
     Policy,
     /// Hardware counters, where there are some.
     Counters,
+    /// Data caches and memory.
+    Caches,
+    /// What walks cost by where their tables lie.
+    Walks,
 }
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 4] = [Self::L1, Self::L2, Self::Policy, Self::Counters];
+    pub(crate) const ALL: [Step; 6] = [Self::L1, Self::L2, Self::Policy, Self::Counters, Self::Caches, Self::Walks];
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
@@ -49,7 +54,8 @@ impl Step {
     pub(crate) fn weight(self) -> u32 {
         match self {
             Self::L1 => 4,
-            Self::Policy => 2,
+            Self::Policy | Self::Walks => 2,
+            Self::Caches => 3,
             Self::Counters => 1,
             Self::L2 => 6,
         }
@@ -58,15 +64,16 @@ impl Step {
     /// The steps without whose results it cannot be done.
     fn needs(self) -> &'static [Step] {
         match self {
-            Self::L1 => &[],
+            Self::L1 | Self::Caches => &[],
             Self::L2 => &[Self::L1],
             Self::Policy | Self::Counters => &[Self::L1, Self::L2],
+            Self::Walks => &[Self::L1, Self::L2, Self::Caches],
         }
     }
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        self == Self::Policy
+        matches!(self, Self::Policy | Self::Caches | Self::Walks)
     }
 }
 
@@ -75,7 +82,7 @@ impl Step {
 pub struct Options {
     /// The only step wanted; `None` = all.
     pub only: Option<Step>,
-    /// Leave out what takes long: policies.
+    /// Leave out what takes long: policies, data caches, walks.
     pub quick: bool,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
@@ -100,8 +107,14 @@ pub struct Report {
     pub seed: u64,
     /// Core cycles in a tick of the timer, by a chain of dependent additions.
     pub cycles_per_tick: f64,
+    /// Ticks of the timer in a second, where that is known.
+    pub ticks_per_second: Option<f64>,
     /// Levels, first level first.
     pub levels: Vec<LevelReport>,
+    /// Data caches and memory; `None` = not asked for.
+    pub caches: Option<Caches>,
+    /// Costs of translations by where their tables lie; `None` = not asked for.
+    pub walks: Option<Walks>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -114,6 +127,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Nanoseconds of a core cycle, where the timer's rate is known.
+    pub fn ns_a_cycle(&self) -> Option<f64> {
+        self.ticks_per_second.map(|ticks| 1e9 / (ticks * self.cycles_per_tick))
+    }
+
     /// What was asked for and is not determined: what, and why. Empty = all is known; the command's exit code is by
     /// this. Every new finding has its line here.
     pub fn missing(&self) -> Vec<(String, String)> {
@@ -123,12 +141,14 @@ impl Report {
             missing.extend(lacks(format!("replacement of level {}", level.level), &level.policy));
         }
         missing.extend(lacks("hardware counters".into(), &self.counters));
+        missing.extend(self.caches.iter().flat_map(Caches::missing));
+        missing.extend(self.walks.iter().flat_map(Walks::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }
 }
 
-fn lacks<T>(what: String, finding: &Finding<T>) -> Option<(String, String)> {
+pub(crate) fn lacks<T>(what: String, finding: &Finding<T>) -> Option<(String, String)> {
     finding.is_missing().then(|| (what, finding.reason().unwrap_or_default().to_string()))
 }
 
@@ -171,19 +191,11 @@ pub fn probe(
     let budget = Budget::new(options, halt, &Instant::now);
     let halt = || budget.check();
     let mut bench = Bench::new(metal, PageSize::K4, options.seed, &halt);
-    let mut report = Report {
-        seed: options.seed,
-        cycles_per_tick: bench.cycles_per_tick(),
-        levels: Vec::new(),
-        measurements: 0,
-        counters: Finding::not_asked(),
-        claims: Vec::new(),
-        halted: None,
-    };
+    let mut report = Report { seed: options.seed, cycles_per_tick: bench.cycles_per_tick(), ..Report::default() };
     let halt = steps(&mut bench, options, &budget, progress, &mut report).err();
     report.halted = halt.map(|halt| halt.to_string());
     // Levels that it did not get to are named too.
-    let last = if options.wants(Step::L2) { 2 } else { 1 };
+    let last = u32::from(options.wants(Step::L1)) + u32::from(options.wants(Step::L2));
     for level in report.levels.len() as u32 + 1..=last {
         let reason = report.halted.as_deref().unwrap_or("the first level is not known");
         report.levels.push(LevelReport::new(level, &bench, &FoundLevel::nothing(reason), &[]));
@@ -194,6 +206,7 @@ pub fn probe(
         }
     }
     report.measurements = bench.measurements();
+    hierarchy::find(metal, options, &budget, progress, &mut report);
     report
 }
 
@@ -257,6 +270,9 @@ fn steps(
     progress: &mut dyn FnMut(&str),
     report: &mut Report,
 ) -> Result<(), Halt> {
+    if !options.wants(Step::L1) {
+        return Ok(());
+    }
     let nothing = |reason: String| (FoundLevel::nothing(reason), Vec::new());
     let found = budget.part(bench, Step::L1, "first level", progress, |bench| twice(bench, first_level))?;
     let (first, ticks) = found.unwrap_or_else(nothing);

@@ -3,14 +3,15 @@
 //! A part of the probe has a function here that gives its lines; [`render`] puts them one below the other. Lines that
 //! begin with spaces belong to the line above them.
 
-use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Report, Shape};
+use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Report, Seen, Shape};
 
 use crate::line::Style;
 use crate::text;
 
 /// All that was found, one line a fact; what is not known says why.
 pub fn render(report: &Report, style: &Style) -> String {
-    let parts = [head(report), levels(report), counters(report), claims(report), end(report)];
+    let parts =
+        [head(report), levels(report), caches(report), walks(report), counters(report), claims(report), end(report)];
     let mut out = String::new();
     for line in parts.iter().flatten() {
         wrapped(&mut out, line, style);
@@ -141,6 +142,37 @@ fn tlb(level: u32) -> &'static str {
     }
 }
 
+fn caches(report: &Report) -> Vec<String> {
+    let Some(found) = &report.caches else { return Vec::new() };
+    let mut lines = vec![format!("cache lines: {}", said(&found.line_bytes, |bytes| format!("{bytes} bytes")))];
+    for level in &found.levels {
+        let took = said(&level.cycles, cycles);
+        let holds = match level.shape.value() {
+            Some(shape) => format!("{} KiB, {} sets of {} ways", shape.bytes >> 10, shape.sets, shape.ways),
+            None => said(&level.bytes, |seen| format!("{:.0} to {:.0} KiB", seen.low / 1024.0, seen.high / 1024.0)),
+        };
+        lines.push(format!("data cache {}: {holds}; a hit takes {took}", level.level));
+    }
+    lines.push(format!("memory: a load takes {}", said(&found.memory_cycles, cycles)));
+    lines
+}
+
+fn walks(report: &Report) -> Vec<String> {
+    let Some(found) = &report.walks else { return Vec::new() };
+    let mut lines = vec![format!("a hit of the L2 TLB adds {}", said(&found.second_level_cycles, cycles))];
+    for walk in &found.walks {
+        lines.push(format!("a walk with leaf entries in {} adds {}", walk.place, said(&walk.cycles, cycles)));
+    }
+    lines.push(format!("  beside the leaf entry: {}", said(&found.base_cycles, cycles)));
+    let level = said(&found.first_cache_level, |level| format!("reads from data cache {level} on"));
+    lines.push(format!("  the walker: {level}"));
+    lines
+}
+
+fn cycles(seen: &Seen) -> String {
+    format!("{:.1} to {:.1} cycles", seen.low, seen.high)
+}
+
 fn end(report: &Report) -> Vec<String> {
     report.halted.iter().map(|reason| format!("ended early: {reason}")).collect()
 }
@@ -171,7 +203,7 @@ fn geometry(found: &Geometry) -> String {
 mod tests {
     use super::*;
     use lookaside_machine::{PageSize, Replacement};
-    use lookaside_probe::{Counts, Event, Proof, Seen, SetCount, Stated};
+    use lookaside_probe::{Counts, Event, Proof, SetCount, Stated};
 
     #[test]
     fn values_and_reasons_are_said() {
@@ -211,6 +243,7 @@ mod tests {
                 claim(12, Some((2, 3)), 1, Some(Shape::new(12, 3))),
                 claim(9, None, 1, None),
             ],
+            ..Report::default()
         };
         let expected = "\
 1.250 core cycles a tick; seed 7; 9 measurements

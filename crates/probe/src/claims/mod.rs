@@ -135,7 +135,11 @@ impl Report {
                 let geometry = found.geometry.value()?;
                 Some(Shape::new(geometry.entries.into(), geometry.ways))
             }
-            Part::DataCache { .. } => None,
+            Part::DataCache { level } => {
+                let found = self.caches.as_ref()?.levels.iter().find(|found| found.level == level)?;
+                let shape = found.shape.value()?;
+                Some(Shape::new(shape.bytes, shape.ways))
+            }
         }
     }
 }

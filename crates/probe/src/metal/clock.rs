@@ -65,9 +65,45 @@ pub(crate) fn fence() {
     unsafe { std::arch::x86_64::_mm_lfence() };
 }
 
+/// The timer, read after all loads before and before all after.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn fenced_now() -> u64 {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: SSE2, which every x86-64 has; `check` looks at the counter once before.
+    unsafe {
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        ticks
+    }
+}
+
+/// Steps to `base + 64 * line + zero` for `count` lines (at least 1), where `zero` becomes what was read.
+///
+/// # Safety
+/// `lines` has `count` numbers, `base + 64 * line` is mapped and reads as zero for each; `zero` is zero.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn walk_run(base: u64, lines: *const u32, count: u64, zero: &mut u64) {
+    // SAFETY: the caller's lines and what they point to are all that is read.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "mov {t:e}, [{i}]",
+            "add {i}, 4",
+            "shl {t}, 6",
+            "add {t}, {b}",
+            "mov {z}, [{t} + {z}]",
+            "dec {n}",
+            "jnz 2b",
+            t = out(reg) _, i = inout(reg) lines => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+            options(nostack, readonly)
+        );
+    }
+}
+
 /// Ticks that this many dependent additions (a multiple of 8) take.
 #[cfg(target_arch = "x86_64")]
-fn adds(count: u64) -> u64 {
+pub(crate) fn adds(count: u64) -> u64 {
     let start = now();
     // SAFETY: counts in registers.
     unsafe {
@@ -139,9 +175,39 @@ pub(crate) fn fence() {
     unsafe { std::arch::asm!("dsb ish", "isb", options(nostack)) };
 }
 
+/// The timer, read after all loads before and before all after.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn fenced_now() -> u64 {
+    let ticks: u64;
+    // SAFETY: barriers, and the virtual counter that Linux lets programs read.
+    unsafe { std::arch::asm!("dsb ish", "isb", "mrs {t}, cntvct_el0", "isb", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// Steps to `base + 64 * line + zero` for `count` lines (at least 1), where `zero` becomes what was read.
+///
+/// # Safety
+/// `lines` has `count` numbers, `base + 64 * line` is mapped and reads as zero for each; `zero` is zero.
+#[cfg(target_arch = "aarch64")]
+pub(crate) unsafe fn walk_run(base: u64, lines: *const u32, count: u64, zero: &mut u64) {
+    // SAFETY: the caller's lines and what they point to are all that is read.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "ldr {t:w}, [{i}], #4",
+            "add {t}, {b}, {t}, lsl #6",
+            "ldr {z}, [{t}, {z}]",
+            "subs {n}, {n}, 1",
+            "b.ne 2b",
+            t = out(reg) _, i = inout(reg) lines => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+            options(nostack, readonly)
+        );
+    }
+}
+
 /// Ticks that this many dependent additions (a multiple of 8) take.
 #[cfg(target_arch = "aarch64")]
-fn adds(count: u64) -> u64 {
+pub(crate) fn adds(count: u64) -> u64 {
     let start = now();
     // SAFETY: counts in registers.
     unsafe {

@@ -10,13 +10,13 @@ mod here {
     use lookaside_machine::PageSize;
 
     use crate::metal::affinity::Pinned;
-    use crate::metal::clock;
+    use crate::metal::areas::Areas;
     use crate::metal::memory::Memory;
     #[cfg(target_os = "linux")]
     use crate::metal::perf::Counter;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
-    use crate::metal::{Chain, Metal, MetalError, Round, Sequence, Shot, Windows};
+    use crate::metal::{clock, Area, Chain, Metal, MetalError, Round, Sequence, Shot, Steps, Windows};
     #[cfg(target_os = "linux")]
     use crate::pmu::Event;
 
@@ -35,8 +35,12 @@ mod here {
         cycles_per_tick: f64,
         ticks_per_second: f64,
         shooter: Shooter,
+        areas: Areas,
         pinned: Pinned,
     }
+
+    /// An area takes at most this part of the memory that may be used: the rest is for lists of steps.
+    const AREA_PART: u64 = 2;
 
     impl Host {
         /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the memory in use at
@@ -51,7 +55,8 @@ mod here {
             let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
             let ticks_per_second = clock::ticks_per_second();
             let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
-            Ok(Self { small, huge, arena: None, max_bytes, cycles_per_tick, ticks_per_second, shooter, pinned })
+            let areas = Areas::new(max_bytes / AREA_PART);
+            Ok(Self { small, huge, arena: None, max_bytes, cycles_per_tick, ticks_per_second, shooter, areas, pinned })
         }
 
         /// The CPU measured.
@@ -59,13 +64,9 @@ mod here {
             self.pinned.cpu()
         }
 
-        /// Ticks of the timer in a second.
-        pub fn ticks_per_second(&self) -> f64 {
-            self.ticks_per_second
-        }
-
         /// The pages of a size, and who shoots at them.
         fn memory(&mut self, size: PageSize) -> Result<(&mut Memory, &mut Shooter), MetalError> {
+            self.areas.give_back();
             let refused = || MetalError::Unsupported(format!("no pages of {size} can be had"));
             let memory = match size {
                 PageSize::K4 => &mut self.small,
@@ -143,6 +144,7 @@ mod here {
         }
 
         fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+            self.areas.give_back();
             let mut arena = match self.arena.take() {
                 Some((size, arena)) if size == sequence.size => arena,
                 // The other's memory goes back first.
@@ -158,6 +160,23 @@ mod here {
 
         fn cycles_per_tick_now(&mut self) -> f64 {
             clock::cycles_per_tick()
+        }
+
+        fn ticks_per_second(&self) -> Option<f64> {
+            Some(self.ticks_per_second)
+        }
+
+        fn area_bytes(&mut self, area: Area) -> u64 {
+            self.areas.bytes(area)
+        }
+
+        fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+            self.arena = None;
+            self.small.drop_all()?;
+            if let Some(huge) = &mut self.huge {
+                huge.drop_all()?;
+            }
+            self.areas.walk(steps, samples)
         }
     }
 }

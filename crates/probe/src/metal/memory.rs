@@ -168,6 +168,9 @@ impl Memory {
 
     /// Gives all pages and their tables back.
     pub(crate) fn drop_all(&mut self) -> Result<(), MetalError> {
+        if self.touched.is_empty() {
+            return Ok(());
+        }
         self.touched.clear();
         map_at(self.base, self.bits, self.size).map_err(|e| MetalError::Memory {
             pages: 0,

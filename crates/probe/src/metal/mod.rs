@@ -5,6 +5,10 @@ mod acts;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod affinity;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod area;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod areas;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod clock;
 mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -18,11 +22,14 @@ mod replay;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod shooter;
 mod shot;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod steps;
 
 pub use host::Host;
 pub use shot::{Act, Hint, Round, Shot, Windows, MOST_ACTS};
 
 use lookaside_machine::PageSize;
+use serde::Serialize;
 
 use crate::pmu::Event;
 
@@ -47,6 +54,34 @@ pub struct Sequence<'a> {
     pub words: &'a [u32],
     /// Each word read is written back.
     pub update: bool,
+}
+
+/// Memory that [`Steps`] go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Area {
+    /// So many bytes with frames of their own.
+    Own {
+        /// Size of the area.
+        bytes: u64,
+        /// In huge pages, if the system has some; else in small ones.
+        huge: bool,
+    },
+    /// Addresses whose 4 KiB pages are all one and the same frame: data are always hot, only translations differ.
+    Shared,
+}
+
+/// A circular chain of loads at chosen offsets of an area, each of whose addresses waits for the load before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Steps<'a> {
+    /// Where.
+    pub area: Area,
+    /// Offsets in order, each once: multiples of 8; in [`Area::Shared`] of 64.
+    pub offsets: &'a [u64],
+    /// Steps before the first sample.
+    pub warm: u64,
+    /// Steps of a sample; the next goes on where it ended.
+    pub timed: u64,
 }
 
 /// A machine to measure: the real one ([`Host`]), or one that a test makes up.
@@ -133,6 +168,24 @@ pub trait Metal {
     /// Core cycles in one tick as they are now, measured anew: clocks change.
     fn cycles_per_tick_now(&mut self) -> f64 {
         self.cycles_per_tick()
+    }
+
+    /// Ticks of the timer in a second, where that is known.
+    fn ticks_per_second(&self) -> Option<f64> {
+        None
+    }
+
+    /// Bytes that an area of this kind may have; 0 = not to be had.
+    fn area_bytes(&mut self, _: Area) -> u64 {
+        0
+    }
+
+    /// Times such a chain: core cycles a step, so many samples.
+    ///
+    /// # Errors
+    /// Memory cannot be had, or this machine has no such areas.
+    fn steps(&mut self, _: &Steps<'_>, _samples: usize) -> Result<Vec<f64>, MetalError> {
+        Err(MetalError::Cannot("it has no areas for chains of lines".into()))
     }
 }
 

@@ -1,0 +1,217 @@
+//! Data caches and memory: what two passes agree on.
+
+use serde::Serialize;
+
+use super::curve::{curve, plateaus, Plateau, Point};
+use super::field::Field;
+use super::first::{first_cache, CacheShape};
+use super::line::line_bytes;
+use crate::bench::Halt;
+use crate::finding::Finding;
+use crate::metal::Area;
+use crate::run::{lacks, Seen};
+
+/// Largest footprint of the curve, where that much memory may be used: four times the largest share of a last level
+/// that a core commonly has to itself.
+const MOST_BYTES: u64 = 128 << 20;
+/// Least footprint with which memory may come into it.
+const LEAST_BYTES: u64 = 4 << 20;
+/// Passes at most; two have to agree.
+const PASSES: usize = 4;
+/// Passes agree on a latency within this share and so many cycles.
+pub(super) const SAME_CYCLES: (f64, f64) = (0.12, 0.5);
+/// Passes agree on how much fits within this share: others take more or less of a shared cache, and the span is said.
+const SAME_BYTES: f64 = 1.0;
+/// What takes longer is memory, in nanoseconds: last-level caches take 10 to 40 ns, memory 60 and more on all machines
+/// that lmbench's `lat_mem_rd` is commonly reported for.
+const MEMORY_NS: f64 = 50.0;
+
+/// One level of data cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheReport {
+    /// 1 is the first.
+    pub level: u32,
+    /// Core cycles from load to use of a hit.
+    pub cycles: Finding<Seen>,
+    /// Bytes that fit: from the largest footprint that surely does to the one at which a step takes twice as long. What
+    /// other programs (and other virtual machines) take of a shared cache is not in it.
+    pub bytes: Finding<Seen>,
+    /// Exact size, ways and sets.
+    pub shape: Finding<CacheShape>,
+}
+
+/// Data caches and memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct Caches {
+    /// Bytes of a line of the first level.
+    pub line_bytes: Finding<u64>,
+    /// Levels, first level first.
+    pub levels: Vec<CacheReport>,
+    /// Core cycles from load to use where no cache has the line.
+    pub memory_cycles: Finding<Seen>,
+    /// Latency by footprint, one curve a pass.
+    pub curves: Vec<Vec<Point>>,
+}
+
+impl Caches {
+    /// What of it was looked for in vain, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let mut missing: Vec<_> = lacks("line size".into(), &self.line_bytes).into_iter().collect();
+        for level in &self.levels {
+            let name = |what: &str| format!("{what} of data cache {}", level.level);
+            missing.extend(lacks(name("latency"), &level.cycles));
+            missing.extend(lacks(name("size"), &level.bytes));
+            missing.extend(lacks(name("shape"), &level.shape));
+        }
+        missing.extend(lacks("memory latency".into(), &self.memory_cycles));
+        missing
+    }
+
+    /// Nothing, and why.
+    pub fn nothing(reason: &str) -> Self {
+        Self {
+            line_bytes: Finding::not_determined(reason),
+            levels: Vec::new(),
+            memory_cycles: Finding::not_determined(reason),
+            curves: Vec::new(),
+        }
+    }
+}
+
+/// Measures them. `ns_a_cycle` is what a core cycle takes, where that is known.
+pub fn caches(field: &mut Field<'_>, ns_a_cycle: Option<f64>) -> Result<Caches, Halt> {
+    let most = field.metal().area_bytes(Area::Own { bytes: 0, huge: true }).min(MOST_BYTES);
+    if most < LEAST_BYTES {
+        return Ok(Caches::nothing(&format!("needs an area of {} MiB at least", LEAST_BYTES >> 20)));
+    }
+    let line_bytes = line_bytes(field)?;
+    let mut curves = Vec::new();
+    let mut passes: Vec<Vec<Plateau>> = Vec::new();
+    while passes.len() < 2 || passes.len() < PASSES && !settled(&passes, ns_a_cycle) {
+        curves.push(curve(field, most)?);
+        passes.push(plateaus(&curves[curves.len() - 1]));
+    }
+    let (mut levels, memory_cycles) = agreed(&passes, ns_a_cycle);
+    let mut found = Caches { line_bytes, levels: Vec::new(), memory_cycles, curves };
+    if let (Some(&line), Some(first)) = (found.line_bytes.value(), levels.first_mut()) {
+        if let Some(hit) = first.cycles.value() {
+            first.shape = first_cache(field, line, hit.low)?;
+        }
+        contradict(first);
+    }
+    found.levels = levels;
+    Ok(found)
+}
+
+/// Whether passes agree on memory, and on as many levels as any of them saw: others may have a shared one for a while.
+fn settled(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> bool {
+    let (levels, memory) = agreed(passes, ns_a_cycle);
+    let most = passes.iter().map(Vec::len).max().unwrap_or(0);
+    memory.value().is_some() && levels.len() + 1 >= most
+}
+
+/// A shape that the curve does not bear out is none.
+fn contradict(level: &mut CacheReport) {
+    let (Some(shape), Some(seen)) = (level.shape.value(), level.bytes.value()) else { return };
+    if (shape.bytes as f64) < seen.low || shape.bytes as f64 > seen.high {
+        let reason = format!("{} bytes by lines that fit, but {} to {} by latency", shape.bytes, seen.low, seen.high);
+        level.shape = Finding::not_determined(reason);
+    }
+}
+
+/// What at least two passes agree on: levels, and memory.
+fn agreed(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> (Vec<CacheReport>, Finding<Seen>) {
+    let last: Vec<f64> = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.cycles).collect();
+    let memory = match (alike(&last, SAME_CYCLES), ns_a_cycle) {
+        (None, _) => Finding::NotDetermined {
+            reason: "no two passes agree on what the largest footprints take".into(),
+            evidence: vec![format!("{last:.1?} cycles")],
+            asked: true,
+        },
+        (Some(seen), Some(ns)) if seen.low * ns < MEMORY_NS => Finding::not_determined(format!(
+            "a cache may still serve the largest footprint, at {:.1} cycles: needs more memory (--memory)",
+            seen.low
+        )),
+        (Some(seen), _) => Finding::confirmed(seen, vec![format!("{last:.1?} cycles by pass")]),
+    };
+    let mut levels: Vec<CacheReport> = Vec::new();
+    // All plateaus but the last, which is memory (or else it is not known where it ends).
+    while let Some(level) = level(passes, levels.len()) {
+        levels.push(level);
+    }
+    (levels, memory)
+}
+
+fn level(passes: &[Vec<Plateau>], at: usize) -> Option<CacheReport> {
+    let seen: Vec<&Plateau> =
+        passes.iter().filter(|pass| at + 1 < pass.len()).filter_map(|pass| pass.get(at)).collect();
+    let cycles: Vec<f64> = seen.iter().map(|plateau| plateau.cycles).collect();
+    let took = alike(&cycles, SAME_CYCLES)?;
+    let twice: Vec<f64> = seen.iter().filter_map(|plateau| plateau.twice).map(|bytes| bytes as f64).collect();
+    let bytes = match alike(&twice, (SAME_BYTES, 0.0)) {
+        Some(span) => {
+            let low = seen.iter().map(|plateau| plateau.fits as f64).fold(f64::MAX, f64::min);
+            Finding::confirmed(Seen { low, ..span }, Vec::new())
+        }
+        None => Finding::NotDetermined {
+            reason: "no two passes agree on how much fits: others use it too, or it is not steady".into(),
+            evidence: vec![format!("a step takes twice as long at {twice:.0?} bytes")],
+            asked: true,
+        },
+    };
+    let shape = match at {
+        0 => Finding::not_determined("the line size or the latency is not known"),
+        // Frames lie anywhere: which lines meet in a set of a cache larger than its ways' pages is not looked for.
+        _ => Finding::not_asked(),
+    };
+    let evidence = vec![format!("{cycles:.1?} cycles by pass")];
+    Some(CacheReport { level: at as u32 + 1, cycles: Finding::confirmed(took, evidence), bytes, shape })
+}
+
+/// The span of the first two figures that agree, and of all others that agree with both.
+pub(super) fn alike(figures: &[f64], (share, more): (f64, f64)) -> Option<Seen> {
+    let same = |a: f64, b: f64| (a - b).abs() <= share * a.min(b) + more;
+    for (i, &a) in figures.iter().enumerate() {
+        for &b in &figures[..i] {
+            if same(a, b) {
+                let all: Vec<f64> = figures.iter().copied().filter(|&c| same(a, c) && same(b, c)).collect();
+                let (low, high) = all.iter().fold((f64::MAX, 0.0f64), |(low, high), &c| (low.min(c), high.max(c)));
+                return Some(Seen { low, high, passes: all.len() });
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass(cycles: &[f64], twice: &[u64]) -> Vec<Plateau> {
+        let twice = twice.iter().map(|&bytes| Some(bytes)).chain([None]);
+        cycles
+            .iter()
+            .zip(twice)
+            .map(|(&cycles, twice)| Plateau { cycles, fits: twice.unwrap_or(1) / 2, twice })
+            .collect()
+    }
+
+    #[test]
+    fn only_what_two_passes_agree_on_is_said() {
+        let one = pass(&[4.0, 14.0, 45.0, 380.0], &[40_000, 1_100_000, 9_000_000]);
+        let two = pass(&[4.1, 14.2, 44.0, 400.0], &[41_000, 1_150_000, 15_000_000]);
+        let (levels, memory) = agreed(&[one.clone(), two.clone()], Some(0.3));
+        assert_eq!(memory.value(), Some(&Seen { low: 380.0, high: 400.0, passes: 2 }));
+        assert_eq!(levels.len(), 3);
+        assert_eq!(levels[1].bytes.value(), Some(&Seen { low: 550_000.0, high: 1_150_000.0, passes: 2 }));
+        assert_eq!(levels[2].bytes.value(), Some(&Seen { low: 4_500_000.0, high: 15_000_000.0, passes: 2 }));
+        let three = pass(&[4.1, 14.2, 44.0, 400.0], &[41_000, 1_150_000, 19_000_000]);
+        let third = &agreed(&[one.clone(), three], Some(0.3)).0[2];
+        assert!(third.bytes.is_missing() && third.cycles.value().is_some());
+        // A pass in which the last level was not to be seen.
+        let (levels, memory) = agreed(&[one.clone(), pass(&[4.0, 14.0, 700.0], &[40_000, 1_100_000])], Some(0.3));
+        assert_eq!((levels.len(), memory.value()), (2, None));
+        // What takes 0.1 ns * 400 may be a cache.
+        assert!(agreed(&[one, two], Some(0.1)).1.is_missing());
+    }
+}

@@ -1,0 +1,148 @@
+//! Latency by footprint: how many levels there are, what each takes, and about how much it holds.
+
+use serde::Serialize;
+
+use super::field::Field;
+use crate::bench::Halt;
+use crate::metal::Area;
+
+/// Bytes of a small page.
+pub const PAGE: u64 = 4096;
+/// Pages of a window: all lines of so many pages are walked in random order before the next window, so that a
+/// translation serves 64 steps, from a first-level TLB (every one has 32 entries or more), while no prefetcher sees a stream.
+const WINDOW: u64 = 32;
+/// Distance of lines in a chain. With larger lines every other step finds its line there, which the curve only shows as
+/// a lower latency; no known core has larger ones but for some of 128 bytes.
+pub const LINE: u64 = 64;
+/// Smallest footprint.
+const LEAST: u64 = 4096;
+
+/// A latency rises within a level by less than this from one footprint to the next (half an octave).
+const CLIMB: f64 = 1.14;
+/// Footprints that a level's plateau has at least; the last, that only memory bounds, fewer.
+const PLATEAU: (usize, usize) = (3, 2);
+/// From here on footprints are an octave apart: they take long.
+const COARSE: u64 = 16 << 20;
+/// A level takes at least so many times as long as the one before.
+const SLOWER: f64 = 1.6;
+
+/// A point of the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Footprint.
+    pub bytes: u64,
+    /// Core cycles from load to use.
+    pub cycles: f64,
+}
+
+/// A stretch of footprints that one level serves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plateau {
+    /// Core cycles in its middle.
+    pub cycles: f64,
+    /// Largest footprint on it.
+    pub fits: u64,
+    /// Footprint at which a step takes twice as long, since many miss; `None` for the last.
+    pub twice: Option<u64>,
+}
+
+/// Footprints up to `most`: powers of two, and, while they are small, half-way between.
+fn footprints(most: u64) -> Vec<u64> {
+    let octaves = (0..50).map(|octave| LEAST << octave);
+    let both = octaves.flat_map(|bytes| [Some(bytes), (bytes < COARSE).then_some(bytes + bytes / 2)]);
+    both.flatten().filter(|&bytes| bytes <= most).collect()
+}
+
+/// Lines of so many bytes in an order that neither prefetchers nor TLBs have a part in.
+pub fn order(field: &mut Field<'_>, bytes: u64) -> Vec<u64> {
+    let mut pages: Vec<u64> = (0..bytes.div_ceil(PAGE)).collect();
+    field.rng.shuffle(&mut pages);
+    let mut offsets = Vec::with_capacity((bytes / LINE) as usize);
+    for window in pages.chunks(WINDOW as usize) {
+        let from = offsets.len();
+        let lines = window.iter().flat_map(|page| (0..PAGE / LINE).map(move |line| page * PAGE + line * LINE));
+        offsets.extend(lines.filter(|&offset| offset < bytes));
+        field.rng.shuffle(&mut offsets[from..]);
+    }
+    offsets
+}
+
+/// Measures the curve up to `most` bytes.
+pub fn curve(field: &mut Field<'_>, most: u64) -> Result<Vec<Point>, Halt> {
+    let mut points = Vec::new();
+    for bytes in footprints(most) {
+        let offsets = order(field, bytes);
+        let area = Area::Own { bytes: most, huge: true };
+        points.push(Point { bytes, cycles: field.cycles(area, &offsets)? });
+    }
+    Ok(points)
+}
+
+/// The levels of a curve. What lies between is not said.
+pub fn plateaus(points: &[Point]) -> Vec<Plateau> {
+    // A larger footprint is no faster: what is slower than a larger one was disturbed.
+    let mut steady = points.to_vec();
+    for i in (1..steady.len()).rev() {
+        steady[i - 1].cycles = steady[i - 1].cycles.min(steady[i].cycles);
+    }
+    let flat = |a: &Point, b: &Point| b.cycles < CLIMB * a.cycles;
+    let mut found: Vec<Plateau> = Vec::new();
+    for run in steady.chunk_by(flat) {
+        let last = run.last() == steady.last();
+        if run.len() < if last { PLATEAU.1 } else { PLATEAU.0 } {
+            continue;
+        }
+        let (cycles, fits) = (run[run.len() / 2].cycles, run[run.len() - 1].bytes);
+        match found.last_mut() {
+            Some(before) if cycles < SLOWER * before.cycles => before.fits = fits,
+            _ => found.push(Plateau { cycles, fits, twice: None }),
+        }
+    }
+    let levels = found.len().saturating_sub(1);
+    for level in &mut found[..levels] {
+        let slow = 2.0 * level.cycles;
+        level.twice = steady.windows(2).find(|pair| pair[1].cycles > slow).map(|pair| {
+            let (a, b) = (pair[0], pair[1]);
+            let part = ((slow - a.cycles) / (b.cycles - a.cycles)).clamp(0.0, 1.0);
+            a.bytes + (part * (b.bytes - a.bytes) as f64) as u64
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(cycles: &[f64]) -> Vec<Point> {
+        footprints(u64::MAX).into_iter().zip(cycles).map(|(bytes, &cycles)| Point { bytes, cycles }).collect()
+    }
+
+    #[test]
+    fn levels_of_a_curve_from_the_metal() {
+        // Zen 4, 4 KiB to 128 MiB.
+        let curve = [
+            4.1, 4.1, 4.1, 4.1, 4.1, 4.1, 4.6, 14.3, 14.3, 14.2, 14.3, 14.3, 14.2, 14.3, 15.2, 18.7, 25.7, 41.3, 41.4,
+            43.5, 44.8, 49.4, 47.6, 116.4, 350.9, 378.7, 375.2, 375.1,
+        ];
+        let found = plateaus(&points(&curve));
+        let cycles: Vec<f64> = found.iter().map(|level| level.cycles).collect();
+        assert_eq!(cycles, [4.1, 14.2, 44.8, 375.1]);
+        let fits: Vec<u64> = found.iter().map(|level| level.fits >> 10).collect();
+        assert_eq!(fits, [32, 512, 8192, 128 << 10]);
+        let twice: Vec<Option<u64>> = found.iter().map(|level| level.twice.map(|bytes| bytes >> 10)).collect();
+        assert_eq!(twice, [Some(38), Some(1112), Some(10_692), None]);
+    }
+
+    #[test]
+    fn one_slow_footprint_is_no_level() {
+        let mut curve = vec![4.0; 7];
+        curve.extend([14.0; 8]);
+        curve.extend([90.0; 6]);
+        let clean = plateaus(&points(&curve));
+        curve[3] = 30.0;
+        curve[9] = 60.0;
+        assert_eq!(plateaus(&points(&curve)), clean);
+        assert_eq!(clean.len(), 3);
+    }
+}

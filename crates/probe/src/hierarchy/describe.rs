@@ -1,0 +1,201 @@
+//! Caches, memory and walks put into a machine description, so that the model's costs are those measured.
+
+use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Stage, Ways};
+
+use super::caches::{CacheReport, Caches};
+use super::walks::{Place, Walks};
+use crate::describe::serves;
+use crate::run::{Report, Seen};
+
+/// Puts what was found into `machine`, and names what was not, which is `from` where the description comes from.
+pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
+    let mut lack = Vec::new();
+    match report.ns_a_cycle() {
+        Some(ns) => machine.clock_mhz = (1e3 / ns).round(),
+        None => lack.push(format!("clock_mhz: {from}")),
+    }
+    match &report.caches {
+        Some(caches) => put_caches(caches, machine, from, &mut lack),
+        None => lack.push(format!("cache.*, memory: {from}")),
+    }
+    match &report.walks {
+        Some(walks) => put_walks(walks, machine, from, &mut lack),
+        None => lack.push(format!("walker: {from}")),
+    }
+    machine.not_determined.extend(lack);
+}
+
+/// The middle, to a tenth of a cycle.
+fn cycles(seen: &Seen) -> f64 {
+    ((seen.low + seen.high) * 5.0).round() / 10.0
+}
+
+fn put_caches(caches: &Caches, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
+    for found in &caches.levels {
+        put_cache(found, caches.line_bytes.value().copied(), machine, lack);
+    }
+    let data = |cache: &&Cache| cache.serves.contains(&Serves::Load);
+    for cache in machine.caches.iter().filter(data).filter(|cache| cache.level as usize > caches.levels.len()) {
+        lack.push(format!("cache.{}: not seen; {from}", cache.name));
+    }
+    match caches.memory_cycles.value() {
+        Some(seen) => machine.memory.cycles = cycles(seen),
+        None => {
+            let reason = caches.memory_cycles.reason().unwrap_or_default();
+            lack.push(format!("memory.cycles: {reason}; {from}"));
+        }
+    }
+}
+
+fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack: &mut Vec<String>) {
+    let Some(took) = found.cycles.value() else { return };
+    let level = found.level;
+    let at = machine.caches.iter().position(|cache| cache.level == level && cache.serves.contains(&Serves::Load));
+    let at = at.unwrap_or_else(|| {
+        // The preset has fewer levels.
+        machine.caches.push(Cache {
+            name: format!("l{level}"),
+            level,
+            serves: vec![Serves::Load, Serves::Store],
+            size: 0,
+            ways: Ways::Count(8),
+            line_bytes: 64,
+            replacement: lookaside_machine::Replacement::Lru,
+            hit_cycles: 0.0,
+            shared_by: SharedBy::Core,
+        });
+        machine.caches.len() - 1
+    });
+    let cache = &mut machine.caches[at];
+    cache.hit_cycles = cycles(took);
+    match line.and_then(|line| u32::try_from(line).ok()) {
+        Some(line) => cache.line_bytes = line,
+        None => lack.push(format!("cache.{}.line_bytes: not determined", cache.name)),
+    }
+    if let Some(shape) = found.shape.value() {
+        (cache.size, cache.ways) = (shape.bytes, Ways::Count(shape.ways));
+        lack.push(format!("cache.{}.replacement and shared_by: not measured", cache.name));
+        return;
+    }
+    lack.push(format!("cache.{}.ways, replacement and shared_by: not measured", cache.name));
+    match found.bytes.value() {
+        Some(seen) => {
+            // In a circle steps take twice as long a little beyond what fits.
+            let ways = eighths(seen.high / f64::from(cache.line_bytes));
+            cache.size = ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes);
+            cache.ways = Ways::Count(ways.1);
+            let (low, high) = (seen.low / 1024.0, seen.high / 1024.0);
+            lack.push(format!("cache.{}.size: about, {low:.0} to {high:.0} KiB by latency", cache.name));
+        }
+        None => {
+            let reason = found.bytes.reason().unwrap_or_default();
+            lack.push(format!("cache.{}.size: {reason}", cache.name));
+            if cache.size == 0 {
+                machine.caches.remove(at);
+            }
+        }
+    }
+}
+
+/// The largest number of lines below this that 8, 10, 12 or 14 ways of a power of two of sets make: sets and ways.
+fn eighths(lines: f64) -> (u64, u32) {
+    let sets = 1u64 << ((lines / 8.0).max(1.0) as u64).ilog2();
+    let ways = ((lines / sets as f64) as u32).clamp(8, 15) / 2 * 2;
+    (sets, ways)
+}
+
+fn put_walks(walks: &Walks, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
+    let small = |level| move |tlb: &&mut lookaside_machine::Tlb| serves(tlb, level) && tlb.page_sizes == [PageSize::K4];
+    if let (Some(seen), Some(second)) = (walks.second_level_cycles.value(), machine.tlbs.iter_mut().find(small(2))) {
+        second.hit_cycles = cycles(seen);
+        let name = format!("tlb.{}.hit_cycles", second.name);
+        machine.not_determined.retain(|line| !line.starts_with(&name));
+    }
+    match walks.first_cache_level.value() {
+        Some(&level) if level as usize <= machine.caches.len() => machine.walker.first_cache_level = level,
+        _ => {
+            let reason = walks.first_cache_level.reason().unwrap_or_default();
+            lack.push(format!("walker.first_cache_level: {reason}; {from}"));
+        }
+    }
+    let Some(base) = walks.base_cycles.value() else {
+        let reason = walks.base_cycles.reason().unwrap_or_default();
+        lack.push(format!("walker.base_cycles: {reason}; {from}"));
+        return;
+    };
+    // Measured with the entries above the leaf's at hand: what the walk caches take is in it, and so is the lookup of
+    // the second level, which the model charges for hits only.
+    machine.walker.base_cycles = cycles(base);
+    for cache in machine.walk_caches.iter_mut().filter(|cache| cache.stage == Stage::Guest) {
+        cache.hit_cycles = 0.0;
+    }
+    let far = walks.walks.iter().find(|walk| walk.place == Place::Memory).and_then(|walk| walk.cycles.value());
+    if let Some(far) = far {
+        // What a walk adds whose leaf entry is in memory, tables of the host beside it, is in this one figure.
+        let cycles = (cycles(far) - cycles(base)).max(0.0);
+        machine.walker.memory_cycles = Some((cycles * 10.0).round() / 10.0);
+    } else {
+        lack.push("walker.memory_cycles: not measured; as memory.cycles".into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Finding;
+    use crate::hierarchy::{CacheShape, WalkReport};
+    use lookaside_machine::preset;
+
+    fn seen(low: f64, high: f64) -> Finding<Seen> {
+        Finding::confirmed(Seen { low, high, passes: 2 }, Vec::new())
+    }
+
+    #[test]
+    fn the_model_charges_what_was_measured() {
+        let shape = Finding::confirmed(CacheShape { bytes: 48 << 10, ways: 12, sets: 64 }, Vec::new());
+        let levels = vec![
+            CacheReport { level: 1, cycles: seen(5.0, 5.0), bytes: seen(49_152.0, 60_000.0), shape },
+            CacheReport { level: 2, cycles: seen(15.0, 16.0), bytes: seen(1e6, 2.3e6), shape: Finding::not_asked() },
+        ];
+        let caches = Caches {
+            line_bytes: Finding::confirmed(64, Vec::new()),
+            levels,
+            memory_cycles: seen(300.0, 310.0),
+            curves: Vec::new(),
+        };
+        let walks = Walks {
+            second_level_cycles: seen(7.0, 7.4),
+            walks: vec![WalkReport { place: Place::Memory, table_bytes: 1 << 26, cycles: seen(400.0, 402.0) }],
+            base_cycles: seen(20.0, 21.0),
+            first_cache_level: Finding::confirmed(1, Vec::new()),
+        };
+        let report = Report {
+            cycles_per_tick: 1.5,
+            ticks_per_second: Some(2e9),
+            caches: Some(caches),
+            walks: Some(walks),
+            ..Report::default()
+        };
+        let base = preset("ryzen-5900x").expect("a preset");
+        let machine = report.machine(&base);
+        machine.check().expect("a possible machine");
+        assert_eq!(machine.clock_mhz, 3000.0);
+        let data: Vec<&Cache> = machine.caches.iter().filter(|cache| cache.serves.contains(&Serves::Load)).collect();
+        assert_eq!((data[0].size, data[0].ways, data[0].hit_cycles), (48 << 10, Ways::Count(12), 5.0));
+        assert_eq!((data[1].size, data[1].hit_cycles), (2 << 20, 15.5));
+        assert_eq!((data[2].size, data[2].hit_cycles), (32 << 20, 46.0));
+        assert!(machine.not_determined.iter().any(|line| line.starts_with("cache.l3: not seen")));
+        assert_eq!((machine.memory.cycles, machine.walker.base_cycles), (305.0, 20.5));
+        assert_eq!((machine.walker.first_cache_level, machine.walker.memory_cycles), (1, Some(380.5)));
+        assert!(machine.walk_caches.iter().all(|cache| cache.hit_cycles == 0.0));
+    }
+
+    #[test]
+    fn sizes_are_of_a_power_of_two_of_sets() {
+        for (lines, expected) in
+            [(512.0, (64, 8)), (18_000.0, (2048, 8)), (20_500.0, (2048, 10)), (31_000.0, (2048, 14)), (3.0, (1, 8))]
+        {
+            assert_eq!(eighths(lines), expected, "{lines}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Steady times of steps through an area, in core cycles.
+
+use crate::bench::Halt;
+use crate::budget::Note;
+use crate::metal::{Area, Metal, Steps};
+use crate::rng::Rng;
+
+/// Steps that a sample has at least, and that a chain is warmed with: the timer's own cost and grain do not show.
+const LEAST_STEPS: u64 = 4096;
+/// Steps that a sample has at most: with memory at 1000 cycles a step some 30 ms, after which the halt is asked.
+const MOST_STEPS: u64 = 100_000;
+/// Steps that a chain is warmed with at most: 32 MiB of lines. Larger ones are in memory anyhow, but for what linking
+/// them left in caches.
+const MOST_WARM: u64 = 1 << 19;
+/// Samples of a measurement: at first, and at most where they do not agree.
+const SAMPLES: (usize, usize) = (4, 16);
+/// Samples agree where the lower quartile lies within this share of the median.
+const AGREE: f64 = 0.02;
+
+impl Note for Field<'_> {
+    fn note(&mut self, text: &str) {
+        self.metal.note(text);
+    }
+}
+
+/// A machine whose areas are walked.
+pub struct Field<'m> {
+    metal: &'m mut dyn Metal,
+    halt: &'m dyn Fn() -> Option<Halt>,
+    /// Chooses orders.
+    pub rng: Rng,
+    measurements: u64,
+}
+
+impl<'m> Field<'m> {
+    /// A field. `halt` is asked before all samples.
+    pub fn new(metal: &'m mut dyn Metal, seed: u64, halt: &'m dyn Fn() -> Option<Halt>) -> Self {
+        Self { metal, halt, rng: Rng::new(seed), measurements: 0 }
+    }
+
+    /// The machine.
+    pub fn metal(&mut self) -> &mut dyn Metal {
+        self.metal
+    }
+
+    /// Asked whether to go on.
+    pub fn halt(&self) -> &'m dyn Fn() -> Option<Halt> {
+        self.halt
+    }
+
+    /// Measurements so far.
+    pub fn measurements(&self) -> u64 {
+        self.measurements
+    }
+
+    /// Ends the work if it is to end.
+    pub fn check(&self) -> Result<(), Halt> {
+        (self.halt)().map_or(Ok(()), Err)
+    }
+
+    /// Core cycles of a step through these offsets, in this order, again and again.
+    pub fn cycles(&mut self, area: Area, offsets: &[u64]) -> Result<f64, Halt> {
+        self.measurements += 1;
+        let warm = (offsets.len() as u64).max(LEAST_STEPS);
+        let timed = warm.min(MOST_STEPS);
+        let steps = Steps { area, offsets, warm: warm.min(MOST_WARM), timed };
+        let mut cycles: Vec<f64> = Vec::new();
+        loop {
+            self.check()?;
+            cycles.extend(self.metal.steps(&steps, SAMPLES.0)?);
+            cycles.sort_by(f64::total_cmp);
+            let [low, middle] = [1, 2].map(|quarter| cycles[(cycles.len() - 1) * quarter / 4]);
+            if middle - low <= AGREE * middle || cycles.len() >= SAMPLES.1 {
+                return Ok(low);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Bytes of a cache line: at which distance a second word of a line that is not in the first level costs a miss too.
+
+use super::curve::PAGE;
+use super::field::Field;
+use crate::bench::Halt;
+use crate::finding::Finding;
+use crate::metal::Area;
+
+/// Distances tried: lines of 16 to 256 bytes are told apart from smaller and larger ones.
+const DISTANCES: [u64; 6] = [8, 16, 32, 64, 128, 256];
+/// Blocks, a pair of words in each: their lines are more than a first level holds, and in reach of the second.
+const BLOCKS: u64 = 2048;
+/// Passes that have to agree.
+const PASSES: usize = 2;
+
+/// The line size.
+pub fn line_bytes(field: &mut Field<'_>) -> Result<Finding<u64>, Halt> {
+    let mut evidence = Vec::new();
+    let mut seen: Vec<Option<u64>> = Vec::new();
+    for _ in 0..PASSES {
+        let mut cycles = Vec::new();
+        for distance in DISTANCES {
+            cycles.push(pairs(field, distance)?);
+        }
+        let list: Vec<String> = DISTANCES.iter().zip(&cycles).map(|(d, c)| format!("{d}: {c:.1}")).collect();
+        evidence.push(format!("cycles a step by distance of pairs: {}", list.join(", ")));
+        seen.push(line_of(&cycles));
+    }
+    Ok(match seen[0] {
+        Some(line) if seen.iter().all(|other| *other == seen[0]) => Finding::confirmed(line, evidence),
+        _ => Finding::NotDetermined { reason: "pairs of words show no one line size".into(), evidence, asked: true },
+    })
+}
+
+/// The first of the distances at which a step takes as long as at the largest, all before taking as long as at the least.
+fn line_of(cycles: &[f64]) -> Option<u64> {
+    let (low, high) = (cycles[0], *cycles.last()?);
+    // Every other step misses, or all.
+    if high < 1.3 * low {
+        return None;
+    }
+    let [under, over] = [0.3, 0.7].map(|part| low + part * (high - low));
+    let first = cycles.iter().position(|&c| c > under)?;
+    cycles[first..].iter().all(|&c| c > over).then(|| DISTANCES[first])
+}
+
+/// Cycles a step through pairs of words so far apart, the second first.
+fn pairs(field: &mut Field<'_>, distance: u64) -> Result<f64, Halt> {
+    let block = 2 * DISTANCES[DISTANCES.len() - 1];
+    let mut order: Vec<u64> = (0..BLOCKS).collect();
+    // Page by page, so that translations are no part of it.
+    let mut pages: Vec<u64> = (0..BLOCKS * block / PAGE).collect();
+    field.rng.shuffle(&mut pages);
+    let a_page = (PAGE / block) as usize;
+    for (chunk, page) in order.chunks_mut(a_page).zip(pages) {
+        (0..).zip(chunk.iter_mut()).for_each(|(i, at)| *at = page * a_page as u64 + i);
+        field.rng.shuffle(chunk);
+    }
+    let mut offsets = Vec::with_capacity(2 * order.len());
+    for at in order {
+        // Anywhere in the block, so that all sets are used alike, whatever the distance.
+        let base = at * block + field.rng.below((block / (2 * distance)) as usize) as u64 * 2 * distance;
+        offsets.extend([base + distance, base]);
+    }
+    field.cycles(Area::Own { bytes: BLOCKS * block, huge: true }, &offsets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_where_the_second_word_misses_too() {
+        assert_eq!(line_of(&[9.0, 9.1, 9.0, 14.0, 14.1, 14.0]), Some(64));
+        assert_eq!(line_of(&[9.0, 9.1, 9.0, 9.0, 14.1, 14.0]), Some(128));
+        assert_eq!(line_of(&[9.0, 9.1, 9.0, 11.5, 14.1, 14.0]), None); // neither hits nor misses: a prefetcher
+        assert_eq!(line_of(&[9.0, 9.1, 9.0, 14.0, 9.1, 14.0]), None);
+        assert_eq!(line_of(&[9.0; 6]), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Data caches, memory, and what walks cost by where their tables lie.
+
+mod caches;
+mod curve;
+mod describe;
+mod field;
+mod first;
+mod line;
+mod walks;
+
+pub use caches::{caches, CacheReport, Caches};
+pub use curve::{curve, plateaus, Plateau, Point};
+pub(crate) use describe::describe;
+pub use field::Field;
+pub use first::{first_cache, CacheShape};
+pub use line::line_bytes;
+pub use walks::{walks, Known, Place, WalkReport, Walks};
+
+use crate::bench::Halt;
+use crate::budget::Budget;
+use crate::metal::Metal;
+use crate::run::{Options, Report, Step};
+
+/// Finds what of it is wanted; what it does not get to says why.
+pub(crate) fn find(
+    metal: &mut dyn Metal,
+    options: &Options,
+    budget: &Budget<'_>,
+    progress: &mut dyn FnMut(&str),
+    report: &mut Report,
+) {
+    report.ticks_per_second = metal.ticks_per_second();
+    let ns_a_cycle = report.ns_a_cycle();
+    let halt = || budget.check();
+    let mut field = Field::new(metal, options.seed, &halt);
+    if options.wants(Step::Caches) {
+        report.caches = Some(part(&mut field, &mut report.halted, Caches::nothing, |field| {
+            budget.part(field, Step::Caches, "data caches", progress, |field| caches(field, ns_a_cycle))
+        }));
+    }
+    if options.wants(Step::Walks) {
+        let geometry = |level: usize| report.levels.get(level).and_then(|level| level.geometry.value());
+        report.walks = Some(match (geometry(0), geometry(1), &report.caches) {
+            (Some(first), Some(second), Some(caches)) => {
+                let known = Known { first, second, caches };
+                part(&mut field, &mut report.halted, Walks::nothing, |field| {
+                    budget.part(field, Step::Walks, "walks", progress, |field| walks(field, known))
+                })
+            }
+            _ => Walks::nothing("needs the geometry of both levels"),
+        });
+    }
+    report.measurements += field.measurements();
+}
+
+/// Does a part. What this machine refuses is not determined; only an end of all ends the others too.
+fn part<'m, T>(
+    field: &mut Field<'m>,
+    halted: &mut Option<String>,
+    nothing: impl Fn(&str) -> T,
+    work: impl FnOnce(&mut Field<'m>) -> Result<Result<T, String>, Halt>,
+) -> T {
+    if let Some(reason) = halted {
+        return nothing(reason);
+    }
+    match work(field) {
+        Ok(Ok(found)) => found,
+        Ok(Err(reason)) => nothing(&reason),
+        Err(Halt::Metal(error)) => nothing(&error.to_string()),
+        Err(halt) => {
+            let reason = halt.to_string();
+            *halted = Some(reason.clone());
+            nothing(&reason)
+        }
+    }
+}

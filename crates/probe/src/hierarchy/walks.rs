@@ -1,0 +1,360 @@
+//! What translations cost by where their table entries lie, with data that are always hot: pages that share one frame.
+
+use serde::Serialize;
+
+use super::caches::{alike, Caches, SAME_CYCLES};
+use super::field::Field;
+use crate::bench::Halt;
+use crate::finding::Finding;
+use crate::gf2;
+use crate::metal::Area;
+use crate::run::{lacks, Seen};
+use crate::tlb::Geometry;
+
+/// log2 of the bytes of a small page.
+const PAGE_SHIFT: u32 = 12;
+/// Bytes of a page-table entry.
+const ENTRY: u64 = 8;
+/// Entries of a table of leaf entries.
+const TABLE: u64 = 512;
+/// Tables of a window: their leaf entries are walked in random order before the next window's, so that the entries
+/// above them are always at hand.
+const WINDOW: u64 = 16;
+/// Times as many pages as entries put out all of them, whatever the policy: of random replacement, 2 in 100 stay.
+const FLOOD: u64 = 4;
+/// Times as many pages as entries put out nearly all of the first level, with lines that its data cache still holds.
+const SPREAD: u64 = 3;
+/// Pages of which one is walked: more than any TLB is known to coalesce.
+const APART: u64 = 32;
+/// Pages whose translations are always hot.
+const HOT: u64 = 8;
+/// Pages beside each other whose entries share lines, in the chain that crowds few sets: two lines of eight entries.
+const BESIDE: u64 = 16;
+/// Table lines in a circle miss a cache if they are so many times the bytes at which steps take twice as long, and hit one
+/// if they are at most this part of the bytes that surely fit.
+const BEYOND: f64 = 1.6;
+/// See [`BEYOND`].
+const WITHIN: f64 = 0.9;
+/// An entry is in a cache if reading it takes at most so many times the cache's latency.
+const TWICE: f64 = 2.0;
+/// Passes at most; two have to agree.
+const PASSES: usize = 4;
+/// Table lines tried in memory where the size of the last cache is not known.
+const FAR_BYTES: u64 = 64 << 20;
+
+/// Where the leaf entries lie that a walk reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// In the data cache of this level.
+    Cache(u32),
+    /// In memory.
+    Memory,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cache(level) => write!(f, "data cache {level}"),
+            Self::Memory => f.write_str("memory"),
+        }
+    }
+}
+
+/// What a walk costs whose leaf entries lie in one place.
+#[derive(Clone, Debug, Serialize)]
+pub struct WalkReport {
+    /// The place.
+    pub place: Place,
+    /// Bytes of the lines of leaf entries that were walked in a circle.
+    pub table_bytes: u64,
+    /// Core cycles that a load takes longer than one whose translation hits the first level; its data are hot.
+    pub cycles: Finding<Seen>,
+}
+
+/// Costs of translations.
+#[derive(Clone, Debug, Serialize)]
+pub struct Walks {
+    /// Core cycles that a load takes longer whose translation misses the first level and hits the second.
+    pub second_level_cycles: Finding<Seen>,
+    /// Walks by where their leaf entries lie; the entries above are at hand.
+    pub walks: Vec<WalkReport>,
+    /// Core cycles of a walk beside reading the leaf entry.
+    pub base_cycles: Finding<Seen>,
+    /// First level of data cache that serves walks.
+    pub first_cache_level: Finding<u32>,
+}
+
+impl Walks {
+    /// What of it was looked for in vain, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let mut missing: Vec<_> =
+            lacks("cost of a second-level hit".into(), &self.second_level_cycles).into_iter().collect();
+        for walk in &self.walks {
+            missing.extend(lacks(format!("cost of a walk with entries in {}", walk.place), &walk.cycles));
+        }
+        missing.extend(lacks("base cost of a walk".into(), &self.base_cycles));
+        missing.extend(lacks("first cache level of walks".into(), &self.first_cache_level));
+        missing
+    }
+
+    /// Nothing, and why.
+    pub fn nothing(reason: &str) -> Self {
+        Self {
+            second_level_cycles: Finding::not_determined(reason),
+            walks: Vec::new(),
+            base_cycles: Finding::not_determined(reason),
+            first_cache_level: Finding::not_determined(reason),
+        }
+    }
+}
+
+/// What is known of the machine before.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// First-level TLB.
+    pub first: &'a Geometry,
+    /// Second-level TLB.
+    pub second: &'a Geometry,
+    /// Data caches.
+    pub caches: &'a Caches,
+}
+
+/// Measures them.
+pub fn walks(field: &mut Field<'_>, known: Known<'_>) -> Result<Walks, Halt> {
+    let (first, second) = (u64::from(known.first.entries), u64::from(known.second.entries));
+    if field.metal().area_bytes(Area::Shared) < (2 * FLOOD * second) << PAGE_SHIFT {
+        return Ok(Walks::nothing(
+            "needs more addresses for pages that share a frame, or more memory for their tables",
+        ));
+    }
+    let second_level_cycles = if 2 * SPREAD * first <= second {
+        passes(field, |field| second_level(field, SPREAD * first))?
+    } else {
+        Finding::not_determined("the second level is too small beside the first")
+    };
+    let mut walks = Vec::new();
+    for (place, bytes) in places(field, known) {
+        let lines = bytes / line(known);
+        let cycles = match place {
+            Place::Cache(1) => crowd(field, known)?,
+            _ => added(field, |field| far(field, lines, FLOOD * second, line(known)))?,
+        };
+        walks.push(WalkReport { place, table_bytes: bytes, cycles });
+    }
+    let (base_cycles, first_cache_level) = model(&walks, known.caches);
+    for walk in &mut walks {
+        implausible(walk, &base_cycles, known.caches);
+    }
+    Ok(Walks { second_level_cycles, walks, base_cycles, first_cache_level })
+}
+
+fn line(known: Known<'_>) -> u64 {
+    known.caches.line_bytes.value().copied().unwrap_or(super::curve::LINE)
+}
+
+/// Bytes of table lines for each place that can be had: well beyond the cache before, and well within its own.
+fn places(field: &mut Field<'_>, known: Known<'_>) -> Vec<(Place, u64)> {
+    let line = line(known);
+    let mut places = Vec::new();
+    if let Some(shape) = known.caches.levels.first().and_then(|level| level.shape.value()) {
+        let lines = crowd_ways(known, shape.ways) * BESIDE * ENTRY / line;
+        places.push((Place::Cache(1), lines * line));
+    }
+    // Every page misses the second level, even if all entries of a line are used in turn.
+    let least = FLOOD * u64::from(known.second.entries) * ENTRY;
+    for pair in known.caches.levels.windows(2) {
+        let (Some(before), Some(own)) = (pair[0].bytes.value(), pair[1].bytes.value()) else { continue };
+        // Walked in a circle, so much more than the cache before holds misses it, and so much less than this one fits.
+        let (low, high) = (BEYOND * before.high, WITHIN * own.low);
+        let bytes = ((low * high).sqrt() as u64).max(least) / line * line;
+        if bytes as f64 >= low && bytes as f64 <= high {
+            places.push((Place::Cache(pair[1].level), bytes));
+        }
+    }
+    let last = known.caches.levels.last().and_then(|level| level.bytes.value()).map(|seen| 3 * seen.high as u64);
+    // A table has this many lines.
+    let lines = TABLE * ENTRY / line;
+    let most = (field.metal().area_bytes(Area::Shared) >> PAGE_SHIFT) / TABLE * lines * line;
+    let far = last.unwrap_or(FAR_BYTES).max(least) / line * line;
+    if far <= most && known.caches.memory_cycles.value().is_some() {
+        places.push((Place::Memory, far));
+    }
+    places
+}
+
+/// Cycles that a chain takes longer a step than one of translations that are always hot, by passes that agree.
+fn added(field: &mut Field<'_>, chain: impl Fn(&mut Field<'_>) -> Vec<u64>) -> Result<Finding<Seen>, Halt> {
+    passes(field, |field| {
+        let start = start(field);
+        let pages = chain(field);
+        let hot: Vec<u64> = (0..HOT).map(|page| (start + page) << PAGE_SHIFT).collect();
+        let offsets: Vec<u64> = pages.iter().map(|page| page << PAGE_SHIFT).collect();
+        let cycles = field.cycles(Area::Shared, &offsets)?;
+        Ok(cycles - field.cycles(Area::Shared, &hot)?)
+    })
+}
+
+/// What two passes agree on.
+fn passes(field: &mut Field<'_>, pass: impl Fn(&mut Field<'_>) -> Result<f64, Halt>) -> Result<Finding<Seen>, Halt> {
+    let mut seen = Vec::new();
+    for _ in 0..PASSES {
+        seen.push(pass(field)?);
+        if let Some(span) = alike(&seen, SAME_CYCLES) {
+            return Ok(Finding::confirmed(span, vec![format!("{seen:.1?} cycles by pass")]));
+        }
+    }
+    Ok(Finding::NotDetermined {
+        reason: "no two passes agree".into(),
+        evidence: vec![format!("{seen:.1?} cycles by pass")],
+        asked: true,
+    })
+}
+
+/// A page number at the start of a table.
+fn start(field: &mut Field<'_>) -> u64 {
+    let tables = (field.metal().area_bytes(Area::Shared) >> PAGE_SHIFT) / TABLE;
+    field.rng.below(tables as usize) as u64 * TABLE
+}
+
+/// Cycles that a load takes longer in a walk through so many pages with frames of their own than in one through a few.
+fn second_level(field: &mut Field<'_>, count: u64) -> Result<f64, Halt> {
+    let area = Area::Own { bytes: (count * APART) << PAGE_SHIFT, huge: false };
+    let lines = (1 << PAGE_SHIFT) / super::curve::LINE;
+    let mut offsets = Vec::new();
+    for i in 0..count {
+        let page = i * APART + field.rng.below(APART as usize) as u64;
+        offsets.push((page << PAGE_SHIFT) + i % lines * super::curve::LINE);
+    }
+    field.rng.shuffle(&mut offsets);
+    let cycles = field.cycles(area, &offsets)?;
+    Ok(cycles - field.cycles(area, &offsets[..HOT as usize])?)
+}
+
+/// At least `least` pages, whose leaf entries lie in `lines` lines that each come again only after all others.
+fn far(field: &mut Field<'_>, lines: u64, least: u64, line: u64) -> Vec<u64> {
+    let a_line = line / ENTRY;
+    let a_table = TABLE / a_line;
+    let mut tables: Vec<u64> = (0..lines.div_ceil(a_table)).collect();
+    field.rng.shuffle(&mut tables);
+    let mut order = Vec::with_capacity(lines as usize);
+    for window in tables.chunks(WINDOW as usize) {
+        let from = order.len();
+        order.extend(window.iter().flat_map(|table| (0..a_table).map(move |i| (table * a_table + i) * a_line)));
+        field.rng.shuffle(&mut order[from..]);
+    }
+    order.truncate(lines as usize);
+    let rounds = least.div_ceil(lines).clamp(1, a_line);
+    (0..rounds).flat_map(|round| order.iter().map(move |page| page + round)).collect()
+}
+
+/// Pages of a second-level set that crowd it, as far as lines of their entries fit a set of the first-level cache
+/// besides others: a set of the TLB has leaf entries in a quarter of the lines of a table, or fewer.
+fn crowd_ways(known: Known<'_>, cache_ways: u32) -> u64 {
+    let ways = u64::from(known.second.ways);
+    let lines = TABLE * ENTRY / line(known);
+    let index = gf2::reduce(&known.second.masks);
+    // Bits of the line's number in its table that pages of one set can differ in.
+    let kernel = gf2::null_space(&index, 20);
+    let reach: Vec<u64> = kernel.iter().map(|v| v / (line(known) / ENTRY) % lines).collect();
+    let sets = 1u64 << gf2::reduce(&reach).len().min(lines.ilog2() as usize);
+    (2 * ways).min(sets * u64::from(cache_ways.saturating_sub(2).max(1)))
+}
+
+/// Walks whose leaf entries lie in the first-level cache: pages that crowd a few sets of the second-level TLB.
+fn crowd(field: &mut Field<'_>, known: Known<'_>) -> Result<Finding<Seen>, Halt> {
+    let Some(shape) = known.caches.levels.first().and_then(|level| level.shape.value()) else {
+        return Ok(Finding::not_determined("the first-level cache is not known"));
+    };
+    let ways = crowd_ways(known, shape.ways);
+    if ways < u64::from(known.second.ways) * 3 / 2 {
+        return Ok(Finding::not_determined("entries of pages that crowd a set of the TLB do not fit the cache"));
+    }
+    let bits = (field.metal().area_bytes(Area::Shared) >> PAGE_SHIFT).max(2).ilog2();
+    let (line, second) = (line(known), known.second);
+    added(field, |field| {
+        let kernel = gf2::near_first(&gf2::null_space(&second.masks, bits));
+        let start = field.rng.draw() & ((1 << bits) - 1) & !(BESIDE - 1);
+        // Lines of entries, spread over the lines of their tables: each next one where fewest are.
+        let mut load = vec![0u32; (TABLE * ENTRY / line) as usize];
+        let at = |v: u64| ((v ^ start) * ENTRY / line) as usize % (TABLE * ENTRY / line) as usize;
+        let mut chosen: Vec<u64> = Vec::new();
+        let near = kernel.len().min(ways.max(2).ilog2() as usize + 4);
+        let mut all = gf2::span(&kernel[..near]);
+        field.rng.shuffle(&mut all);
+        for _ in 0..ways {
+            let free = all.iter().enumerate().filter(|(_, v)| chosen.iter().all(|c| (*v ^ c) / BESIDE != 0));
+            let Some((i, _)) = free.min_by_key(|(_, v)| load[at(**v)]) else { break };
+            let v = all.swap_remove(i);
+            load[at(v)] += 1;
+            chosen.push(v);
+        }
+        let mut pages: Vec<u64> =
+            chosen.iter().flat_map(|v| (0..BESIDE).map(move |beside| v ^ start ^ beside)).collect();
+        field.rng.shuffle(&mut pages);
+        pages
+    })
+}
+
+/// A walk whose entries should be in a shared cache, and that takes far longer than that, is none: others took the cache
+/// meanwhile.
+fn implausible(walk: &mut WalkReport, base: &Finding<Seen>, caches: &Caches) {
+    let Place::Cache(level) = walk.place else { return };
+    let latency = caches.levels.get(level as usize - 1).and_then(|level| level.cycles.value());
+    let (Some(seen), Some(base), Some(latency)) = (walk.cycles.value(), base.value(), latency) else { return };
+    let most = base.high + TWICE * latency.high;
+    if seen.high > most {
+        let reason = format!(
+            "{:.1} cycles is more than entries there take, {most:.1} at most: others took the cache meanwhile",
+            seen.high
+        );
+        walk.cycles = Finding::not_determined(reason);
+    }
+}
+
+/// What the model says a walk costs: a base, and the leaf entry's latency where it lies, from some level on.
+fn model(walks: &[WalkReport], caches: &Caches) -> (Finding<Seen>, Finding<u32>) {
+    let middle = |seen: &Seen| (seen.low + seen.high) / 2.0;
+    let walk = |place| walks.iter().find(|walk| walk.place == place).and_then(|walk| walk.cycles.value()).map(middle);
+    let latency = |level: u32| caches.levels.get(level as usize - 1).and_then(|level| level.cycles.value()).map(middle);
+    let (Some(second), Some(hit)) = (walk(Place::Cache(2)), latency(2)) else {
+        let reason = "needs walks with entries in the second-level cache";
+        return (Finding::not_determined(reason), Finding::not_determined(reason));
+    };
+    let base = second - hit;
+    let mut bases = vec![base];
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.3 * hit;
+    let level = match (walk(Place::Cache(1)), latency(1)) {
+        (Some(first), Some(fast)) if near(first, base + fast) => {
+            bases.push(first - fast);
+            Finding::confirmed(1, vec![format!("{first:.1} cycles with entries in the first level, {second:.1} in the second")])
+        }
+        (Some(first), Some(_)) if near(first, second) => {
+            Finding::confirmed(2, vec![format!("{first:.1} cycles with few entries, {second:.1} with more than the first level holds")])
+        }
+        (Some(first), _) => Finding::not_determined(format!(
+            "{first:.1} cycles with entries that the first level holds, {second:.1} with more, is neither reading through the first level nor past it"
+        )),
+        (None, _) => Finding::not_determined("needs walks with entries in the first-level cache"),
+    };
+    // The last-level cache and memory bear the base out, or the model does not fit.
+    let others = [(Place::Cache(3), latency(3)), (Place::Memory, caches.memory_cycles.value().map(middle))];
+    let mut evidence = vec![format!("{base:.1} by entries in the second-level cache")];
+    for (place, latency) in others {
+        if let (Some(walk), Some(latency)) = (walk(place), latency) {
+            evidence.push(format!("{:.1} by entries in {place}", walk - latency));
+        }
+    }
+    let span = bases.iter().fold(Seen { low: f64::MAX, high: 0.0, passes: bases.len() }, |span, &base| Seen {
+        low: span.low.min(base),
+        high: span.high.max(base),
+        ..span
+    });
+    if base <= 0.0 {
+        return (
+            Finding::not_determined(format!("a walk takes {second:.1} cycles, no more than its cache does")),
+            level,
+        );
+    }
+    (Finding::confirmed(span, evidence), level)
+}

@@ -1,0 +1,140 @@
+//! Memory for chains of lines: bytes with frames of their own, and pages that all share one frame.
+
+use std::ffi::c_void;
+
+use super::MetalError;
+
+/// Bytes of a huge page on every port; areas are aligned to it.
+const HUGE: u64 = 2 << 20;
+/// Bytes of a small page.
+const SMALL: u64 = 4096;
+/// A table of leaf entries (4 KiB) maps so many bytes: what a page with a shared frame can cost in memory.
+const TABLE_MAPS: u64 = 2 << 20;
+/// Least and most bytes of addresses with a shared frame; the steps' numbers of lines have 32 bits.
+const SHARED_BITS: std::ops::RangeInclusive<u32> = 30..=37;
+
+/// A mapping that is given back on drop.
+#[derive(Debug)]
+struct Mapping {
+    at: u64,
+    bytes: u64,
+}
+
+impl Mapping {
+    fn new(bytes: u64, protection: libc::c_int) -> std::io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping wherever the system likes.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(Self { at: at as u64, bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: a mapping of ours that nobody uses any more.
+        unsafe { libc::munmap(self.at as *mut c_void, self.bytes as usize) };
+    }
+}
+
+/// Bytes with frames of their own.
+#[derive(Debug)]
+pub(crate) struct Own {
+    mapping: Mapping,
+    base: u64,
+    bytes: u64,
+    huge: bool,
+}
+
+impl Own {
+    /// Maps and touches all of it; in huge pages where they are wanted and the system has some.
+    pub(crate) fn new(bytes: u64, huge: bool) -> Result<Self, MetalError> {
+        let failed = |e: std::io::Error| MetalError::Memory {
+            pages: (bytes / SMALL) as usize,
+            size: lookaside_machine::PageSize::K4,
+            reason: e.to_string(),
+        };
+        let bytes = bytes.next_multiple_of(SMALL);
+        let mapping = Mapping::new(bytes + HUGE, libc::PROT_READ | libc::PROT_WRITE).map_err(failed)?;
+        let base = mapping.at.next_multiple_of(HUGE);
+        let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // Only advice: a system without huge pages refuses, and then there are small ones.
+        // SAFETY: a part of our own mapping.
+        unsafe { libc::madvise(base as *mut c_void, bytes as usize, advice) };
+        for page in (base..base + bytes).step_by(SMALL as usize) {
+            // SAFETY: an aligned word of our own mapping. Each page gets contents of its own, lest the system merge them.
+            unsafe { (page as *mut u64).write_volatile(page) };
+        }
+        Ok(Self { mapping, base, bytes, huge })
+    }
+
+    /// Whether it will do for these steps.
+    pub(crate) fn serves(&self, bytes: u64, huge: bool) -> bool {
+        self.huge == huge && (bytes..=bytes.saturating_mul(2).max(HUGE)).contains(&self.bytes)
+    }
+
+    /// Links these offsets to a circular chain; gives the address of its first link.
+    pub(crate) fn link(&mut self, offsets: &[u64]) -> Result<u64, MetalError> {
+        debug_assert!(self.mapping.at <= self.base);
+        let place = |i: usize| {
+            let offset = offsets[i % offsets.len()];
+            if offset.is_multiple_of(8) && offset < self.bytes {
+                Ok(self.base + offset)
+            } else {
+                Err(MetalError::Cannot(format!("offset {offset:#x} in an area of {:#x} bytes", self.bytes)))
+            }
+        };
+        for i in 0..offsets.len() {
+            let (this, next) = (place(i)?, place(i + 1)?);
+            // SAFETY: an aligned word within our own mapping.
+            unsafe { (this as *mut u64).write_volatile(next) };
+        }
+        place(0)
+    }
+}
+
+/// Addresses whose pages are all one frame: the system's page of zeros, which stands behind memory that was only read.
+/// So the data read are always hot, whatever the number of pages; only translations differ.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    mapping: Mapping,
+    base: u64,
+    bits: u32,
+}
+
+impl Shared {
+    /// Reserves so many addresses that their tables take at most `table_bytes` of memory.
+    pub(crate) fn new(table_bytes: u64) -> Result<Self, MetalError> {
+        let most = (table_bytes / SMALL * TABLE_MAPS).max(1).ilog2().min(*SHARED_BITS.end());
+        let mut reason = String::from("too little memory for its tables");
+        for bits in (*SHARED_BITS.start()..=most).rev() {
+            match Mapping::new(2 << bits, libc::PROT_READ) {
+                Ok(mapping) => {
+                    let base = mapping.at.next_multiple_of(1 << bits);
+                    // SAFETY: advice about a part of our own mapping. In huge pages it would be a huge page of zeros.
+                    unsafe { libc::madvise(base as *mut c_void, 1 << bits, libc::MADV_NOHUGEPAGE) };
+                    return Ok(Self { mapping, base, bits });
+                }
+                Err(e) => reason = e.to_string(),
+            }
+        }
+        Err(MetalError::Cannot(format!("no addresses for pages that share a frame: {reason}")))
+    }
+
+    /// Bytes of addresses.
+    pub(crate) fn bytes(&self) -> u64 {
+        1 << self.bits
+    }
+
+    /// Its first address, and these offsets (multiples of 64) in units of 64 bytes.
+    pub(crate) fn places(&self, offsets: &[u64]) -> Result<(u64, Vec<u32>), MetalError> {
+        debug_assert!(self.mapping.at <= self.base);
+        let place = |&offset: &u64| match u32::try_from(offset / 64) {
+            Ok(line) if offset % 64 == 0 && offset < self.bytes() => Ok(line),
+            _ => Err(MetalError::Cannot(format!("offset {offset:#x} in {:#x} shared bytes", self.bytes()))),
+        };
+        Ok((self.base, offsets.iter().map(place).collect::<Result<_, _>>()?))
+    }
+}

@@ -1,0 +1,86 @@
+//! The areas of the host: made when they are walked, given back before others need the memory.
+
+use super::area::{Own, Shared};
+use super::{clock, steps, Area, MetalError, Steps};
+
+/// At most one area at a time.
+#[derive(Debug)]
+pub(crate) struct Areas {
+    max_bytes: u64,
+    own: Option<Own>,
+    shared: Option<Shared>,
+}
+
+impl Areas {
+    /// None yet. An area and its tables take at most `max_bytes`.
+    pub(crate) fn new(max_bytes: u64) -> Self {
+        Self { max_bytes, own: None, shared: None }
+    }
+
+    /// Bytes that an area of this kind may have.
+    pub(crate) fn bytes(&mut self, area: Area) -> u64 {
+        match area {
+            Area::Own { .. } => self.max_bytes,
+            Area::Shared => self.shared().map_or(0, |shared| shared.bytes()),
+        }
+    }
+
+    /// Gives the memory back.
+    pub(crate) fn give_back(&mut self) {
+        (self.own, self.shared) = (None, None);
+    }
+
+    fn own(&mut self, bytes: u64, huge: bool) -> Result<&mut Own, MetalError> {
+        self.shared = None;
+        if bytes > self.max_bytes {
+            return Err(MetalError::Cannot(format!("an area of {bytes} bytes; at most {}", self.max_bytes)));
+        }
+        if !self.own.as_ref().is_some_and(|own| own.serves(bytes, huge)) {
+            self.own = None; // gone before the next is made
+        }
+        match &mut self.own {
+            Some(own) => Ok(own),
+            none => Ok(none.insert(Own::new(bytes, huge)?)),
+        }
+    }
+
+    fn shared(&mut self) -> Result<&mut Shared, MetalError> {
+        self.own = None;
+        match &mut self.shared {
+            Some(shared) => Ok(shared),
+            none => Ok(none.insert(Shared::new(self.max_bytes)?)),
+        }
+    }
+
+    /// Core cycles a step, so many samples.
+    pub(crate) fn walk(&mut self, chain: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if chain.offsets.is_empty() {
+            return Err(MetalError::Cannot("a chain without steps".into()));
+        }
+        let (mut warm, timed) = (chain.warm, chain.timed.max(1));
+        let a_step = |cycles: f64| cycles / timed as f64;
+        match chain.area {
+            Area::Own { bytes, huge } => {
+                let mut at = self.own(bytes, huge)?.link(chain.offsets)?;
+                let mut sample = || {
+                    // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+                    let ticks = unsafe { clock::walk(&mut at, warm, timed) };
+                    warm = 1;
+                    ticks
+                };
+                Ok((0..samples).map(|_| a_step(steps::in_cycles(&mut sample))).collect())
+            }
+            Area::Shared => {
+                let (base, lines) = self.shared()?.places(chain.offsets)?;
+                let mut at = 0;
+                let mut sample = || {
+                    // SAFETY: `places` gave lines of memory that was never written, mapped while `self` lives.
+                    let ticks = unsafe { steps::walk_list(base, &lines, &mut at, warm, timed) };
+                    warm = 0;
+                    ticks
+                };
+                Ok((0..samples).map(|_| a_step(steps::in_cycles(&mut sample))).collect())
+            }
+        }
+    }
+}
