@@ -18,6 +18,7 @@ use crate::plan::Plan;
 use crate::rows::{RowCost, Rows, Thread};
 use crate::slots::Slots;
 use crate::space::Space;
+use crate::streams::Streams;
 use crate::tags::MAX_HOLDER;
 use crate::trace_hook::{AccessResult, Blind, Shown, Tracer};
 use crate::walker::{serve, walk, Tables, WalkFor};
@@ -46,6 +47,8 @@ pub struct Engine {
     pub(crate) plan: Arc<Plan>,
     pub(crate) parts: Parts,
     pub(crate) tables: Tables,
+    /// By hardware thread.
+    pub(crate) streams: Vec<Streams>,
     pub(crate) counts: Counts,
     pub(crate) rows: Rows,
     /// The kernel's space first.
@@ -117,6 +120,7 @@ impl Engine {
         Ok(Self {
             parts: Parts::new(&plan, setup.seed),
             tables: Tables::new(),
+            streams: vec![Streams::default(); plan.hw_threads],
             counts: Counts::new(&plan),
             rows: Rows::default(),
             spaces: vec![Space::kernel(&plan)],
@@ -279,13 +283,14 @@ impl Engine {
             self.count_repeats(access.kind, class, access.repeat, holder);
         }
 
-        let mut data_server = None;
+        let (mut data_server, mut streamed) = (None, false);
         if plan.has_data_caches {
             let route = &run.slots.data_route[access.kind];
             if !route.is_empty() {
                 let position = serve(&mut self.parts.caches, route, physical(plan, &self.spaces[space], va, class));
                 self.counts.data_served[access.kind][position] += 1;
                 data_server = plan.data_route[access.kind].get(position).copied();
+                streamed = self.follow(run, access.kind, va, position);
             }
         }
 
@@ -311,6 +316,7 @@ impl Engine {
                 references: Vec::new(),
                 cycles: to_cycles(units.into()),
                 data_server,
+                streamed,
             });
         }
     }

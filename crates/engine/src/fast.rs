@@ -163,7 +163,7 @@ impl Engine {
             self.number_rows(batch, run);
         }
         self.ask_tlbs(batch, block, run);
-        if plan.walks_are_short || plan.walks == WalkPlan::CountOnly {
+        if plan.walks_are_short || plan.walks == WalkPlan::CountOnly && plan.stream_units.is_none() {
             if plan.walks != WalkPlan::CountOnly && batch.walks.len > 0 {
                 self.ask_walk_caches(batch, run);
             }

@@ -40,6 +40,7 @@ mod setup;
 mod slots;
 mod space;
 mod store;
+mod streams;
 mod summary;
 mod tags;
 mod tally;

@@ -69,6 +69,8 @@ pub(crate) struct Plan {
     pub(crate) walk_memory_units: u64,
     /// By position in the walk's route: what a reference served there costs; the last is memory.
     pub(crate) walk_units: Vec<u64>,
+    /// What a line of an ascending walk costs at most: from a cache after the first, from memory.
+    pub(crate) stream_units: Option<(u64, u64)>,
     pub(crate) base_units: u64,
     pub(crate) switch_units: u64,
     pub(crate) threads_per_core: usize,
@@ -230,7 +232,9 @@ impl Plan {
             user_end: if narrow { crate::os::NARROW_KERNEL_START } else { 1 << (format.address_bits() - 1) },
             marks_early: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty()),
             alike_shift: caches.iter().fold(BASE_SHIFT, |shift, cache| shift.min(cache.line_shift)),
-            walks_are_short: host.is_none()
+            // Walks over lines are followed item by item.
+            walks_are_short: machine.stream.is_none()
+                && host.is_none()
                 && guest.len() <= MOST
                 && guest_levels.len() <= MOST
                 && guest.windows(2).all(|pair| walk_caches[pair[0]].table_level < walk_caches[pair[1]].table_level),
@@ -242,6 +246,7 @@ impl Plan {
             data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
             walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
             walk_route,
+            stream_units: machine.stream.map(|stream| (to_units(stream.cache_cycles), to_units(stream.memory_cycles))),
             caches,
             walks: walk_plan(setup)?,
             memory_units: to_units(machine.memory.cycles),

@@ -113,11 +113,13 @@ impl Engine {
         let Some(&first) = route.first() else { return 0 };
         let first = self.plan.caches[first].hit_units;
         let costs = route.iter().map(|&number| self.plan.caches[number].hit_units).chain([self.plan.memory_units]);
-        let served = &self.counts.data_served[kind];
-        served
-            .iter()
-            .zip(costs)
-            .map(|(&count, units)| u128::from(count) * u128::from(units.saturating_sub(first)))
+        let streams = self.plan.stream_units.unwrap_or_default();
+        let most = route.iter().map(|_| streams.0).chain([streams.1]);
+        let stall = |count: u64, units: u64| u128::from(count) * u128::from(units.saturating_sub(first));
+        let counts = self.counts.data_served[kind].iter().zip(&self.counts.data_streamed[kind]);
+        counts
+            .zip(costs.zip(most))
+            .map(|((&all, &streamed), (units, most))| stall(all - streamed, units) + stall(streamed, units.min(most)))
             .sum()
     }
 

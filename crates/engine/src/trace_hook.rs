@@ -15,6 +15,8 @@ pub struct AccessResult {
     pub cycles: f64,
     /// Number of the data cache that served the access itself; `None` = memory, or no data caches.
     pub data_server: Option<usize>,
+    /// The access goes on with an ascending walk (`SEMANTICS.md` §7).
+    pub streamed: bool,
 }
 
 /// One reference to a page-table entry.

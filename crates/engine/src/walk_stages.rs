@@ -285,9 +285,19 @@ impl Engine {
                 let physical = self.physical_of(batch, run, item);
                 let position = serve(&mut self.parts.caches, route, physical);
                 self.counts.data_served[kind][position] += 1;
+                self.follow(run, kind, va, position);
                 batch.tally.served[kind] += 1;
             }
         }
+    }
+
+    /// Whether an access that was served at a position of its route goes on with an ascending walk; counts it.
+    pub(crate) fn follow(&mut self, run: &Run, kind: usize, va: u64, position: usize) -> bool {
+        let streamed = run.plan.stream_units.is_some()
+            && SIDE_OF[kind] == 0
+            && self.streams[run.hw].access(va >> run.plan.alike_shift);
+        self.counts.data_streamed[kind][position] += u64::from(streamed);
+        streamed
     }
 
     /// Physical address of an item.

@@ -70,6 +70,10 @@ pub(crate) fn check(machine: &Machine) -> Checked {
     }
 
     cost("memory.cycles", machine.memory.cycles)?;
+    if let Some(stream) = &machine.stream {
+        cost("stream.cache_cycles", stream.cache_cycles)?;
+        cost("stream.memory_cycles", stream.memory_cycles)?;
+    }
     walker(machine)?;
     context_switch(machine)?;
     total(machine)

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use crate::load::word;
-use crate::{preset, presets, Cache, IndexFn, Machine, Serves, SharedBy, Stage, SwitchAction, Tlb, WalkCache};
+use crate::{preset, presets, Cache, IndexFn, Machine, Serves, SharedBy, Stage, Stream, SwitchAction, Tlb, WalkCache};
 
 /// The whole machine as compact tables, lines ending in newlines, without colours.
 pub fn describe(machine: &Machine) -> String {
@@ -168,6 +168,9 @@ fn cache_table(m: &Machine) -> Table {
 fn costs(out: &mut String, m: &Machine) -> std::fmt::Result {
     let ns = m.memory.cycles * 1000.0 / m.clock_mhz;
     writeln!(out, "\nMemory: {} cycles ({ns:.0} ns)", m.memory.cycles)?;
+    if let Some(Stream { cache_cycles, memory_cycles }) = &m.stream {
+        writeln!(out, "Ascending walks: {cache_cycles} cycles a line from caches, {memory_cycles} from memory")?;
+    }
     let last = m.caches.iter().map(|c| c.level).max().unwrap_or(0);
     let place = match m.walker.first_cache_level {
         first if first > last => "memory only".to_string(),

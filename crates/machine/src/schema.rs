@@ -40,6 +40,9 @@ pub struct Machine {
     pub caches: Vec<Cache>,
     /// Main memory.
     pub memory: Memory,
+    /// What ascending walks cost, where prefetchers keep up with them; absent = as any other access.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
     /// What the hardware and OS do on a switch between address spaces.
     #[serde(default)]
     pub context_switch: ContextSwitch,
@@ -396,6 +399,16 @@ fn lru() -> Replacement {
 pub struct Memory {
     /// Load-to-use cycles of a reference that misses every cache.
     pub cycles: f64,
+}
+
+/// Ascending walks over data, line by line, as far as prefetchers hide their latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// Load-to-use cycles of a line of such a walk that a cache after the first serves (at most that cache's own).
+    pub cache_cycles: f64,
+    /// Load-to-use cycles of a line of such a walk that memory serves (at most memory's own).
+    pub memory_cycles: f64,
 }
 
 /// What a switch between address spaces does beside loading the new root.

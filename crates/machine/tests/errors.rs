@@ -300,6 +300,12 @@ fn walk_caches_caches_walker_and_costs() {
         ),
         ("[memory]", "cycles = 200.0", "cycles = -1.0", "memory.cycles: -1 is not possible; a number from 0 to 1e9"),
         (
+            "[memory]",
+            "cycles = 200.0",
+            "cycles = 200.0\n[stream]\ncache_cycles = 4\nmemory_cycles = -1",
+            "stream.memory_cycles: -1 is not possible; a number from 0 to 1e9",
+        ),
+        (
             "[context_switch]",
             "cycles = 10.0",
             "cycles = inf",

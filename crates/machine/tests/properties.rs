@@ -180,6 +180,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 walk_caches,
                 caches,
                 memory: Memory { cycles: costs.2 },
+                stream: (pick % 3 == 0).then_some(Stream { cache_cycles: costs.3, memory_cycles: costs.1 }),
                 context_switch: ContextSwitch { action, cycles: costs.3 },
                 not_determined: texts.1,
             }

@@ -1,7 +1,7 @@
 //! A pattern in the engine: cycles an access, as the cost model has them.
 
 use lookaside_engine::{AddressRange, Detail, Engine, FrameLayout, OsModel, PagePolicy, Setup, SetupError};
-use lookaside_machine::{Machine, PageSize, Serves};
+use lookaside_machine::{Machine, PageSize, Serves, Stream};
 use lookaside_trace::{Block, Event, Kind, MapSource};
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ pub fn model(
                 // Only the pattern's reads are waited for: the list is read ahead, a store waits in its buffer.
                 if block.kind[place] == Kind::Load && block.addr[place] < LIST {
                     sum.translation_cycles += access.cycles;
-                    sum.data_cycles += cost.served(access.data_server);
+                    sum.data_cycles += cost.served(access.data_server, access.streamed);
                     sum.walks_per_access += f64::from(u8::from(access.hit.is_none()));
                 }
                 place += 1;
@@ -115,17 +115,27 @@ fn round(words: &[u32], update: bool, mut run: impl FnMut(&Block)) {
 struct Latency {
     caches: Vec<f64>,
     memory: f64,
+    stream: Option<Stream>,
+    /// Number of the first cache of loads.
+    first: Option<usize>,
 }
 
 impl Latency {
     fn of(machine: &Machine) -> Self {
-        let any = machine.caches.iter().any(|cache| cache.serves.contains(&Serves::Load));
+        let loads = machine.caches.iter().enumerate().filter(|(_, cache)| cache.serves.contains(&Serves::Load));
+        let first = loads.min_by_key(|(_, cache)| cache.level).map(|(number, _)| number);
         // Without data caches the model leaves the data's own latency out (rule 7).
-        let memory = if any { machine.memory.cycles } else { 0.0 };
-        Self { caches: machine.caches.iter().map(|cache| cache.hit_cycles).collect(), memory }
+        let memory = first.map_or(0.0, |_| machine.memory.cycles);
+        let caches = machine.caches.iter().map(|cache| cache.hit_cycles).collect();
+        Self { caches, memory, stream: machine.stream, first }
     }
 
-    fn served(&self, server: Option<usize>) -> f64 {
-        server.map_or(self.memory, |number| self.caches[number])
+    fn served(&self, server: Option<usize>, streamed: bool) -> f64 {
+        let cycles = server.map_or(self.memory, |number| self.caches[number]);
+        match (self.stream.filter(|_| streamed), server) {
+            (Some(stream), None) => cycles.min(stream.memory_cycles),
+            (Some(stream), Some(_)) if server != self.first => cycles.min(stream.cache_cycles),
+            _ => cycles,
+        }
     }
 }

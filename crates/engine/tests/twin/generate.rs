@@ -6,7 +6,7 @@
 use lookaside_engine::{AddressRange, Detail, FrameLayout, LockedPage, OsModel, PagePolicy, Setup, WalkModel};
 use lookaside_machine::{
     Cache, ContextSwitch, Full, HostTable, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves,
-    SharedBy, Stage, SwitchAction, TableFormat, Tag, Tlb, Topology, WalkCache, Walker, Ways,
+    SharedBy, Stage, Stream, SwitchAction, TableFormat, Tag, Tlb, Topology, WalkCache, Walker, Ways,
 };
 use lookaside_trace::{Block, Event, Kind, MapSource};
 use proptest::prelude::*;
@@ -125,6 +125,7 @@ fn machine(c: &mut Choices) -> Machine {
         tlbs,
         walk_caches,
         memory: Memory { cycles: 200.0 + c.cycles() },
+        stream: c.yes().then(|| Stream { cache_cycles: 4.0 * c.cycles(), memory_cycles: 20.0 * c.cycles() }),
         caches,
         context_switch: ContextSwitch { action, cycles: c.cycles() },
         not_determined: Vec::new(),
@@ -265,7 +266,8 @@ fn address(word: u16) -> u64 {
         15 => 1 << 9,
         _ => 0,
     };
-    let offset = (word >> 12) * 0xf8;
+    // Half of them on lines that follow each other.
+    let offset = (word >> 12) * if word >> 15 == 0 { 0x40 } else { 0xf8 };
     (base + (page << 12) + (two_megabytes << 21) + offset).wrapping_add(giga << 30)
 }
 
@@ -295,12 +297,16 @@ pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     let words = prop::collection::vec(any::<(u8, u16, u16, u16)>(), 0..most);
     // One event in 370, 6 or 23 accesses; one thread, now and then another, always another; all addresses or few, so
     // that pages are accessed again at once.
-    (0..3usize, 0..3usize, 0..4usize, words).prop_map(|(events, threads, addresses, words)| {
+    (0..3usize, 0..3usize, 0..5usize, words).prop_map(|(events, threads, addresses, words)| {
         let among = [8192, 128, 512][events];
         let who_mask = [0xff, 0x60, 0][threads];
-        let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xf004][addresses];
-        let one = |(who, what, a, b)| op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask, b, among);
-        words.into_iter().map(one).collect()
+        let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xf004, 0x0004][addresses];
+        // The last: line by line through a page, again and again.
+        let line = |i: usize| if addresses == 4 { (i as u16 & 7) << 12 } else { 0 };
+        let one = |(i, (who, what, a, b))| {
+            op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask | line(i), b, among)
+        };
+        words.into_iter().enumerate().map(one).collect()
     })
 }
 

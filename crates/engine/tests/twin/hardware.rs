@@ -46,6 +46,8 @@ pub struct Hardware {
     pub walk_caches: Vec<Vec<Array<(u64, u64)>>>,
     /// Line numbers.
     pub caches: Vec<Vec<Array<u64>>>,
+    /// Ascending walks by hardware thread: last line, lines so far; the least recently used first.
+    pub streams: BTreeMap<usize, Vec<(u64, u64)>>,
     pub tlb_counts: Vec<TlbCounts>,
     pub hits_by_size: Vec<BTreeMap<PageSize, u64>>,
     pub walk_cache_counts: Vec<CacheCounts>,
@@ -111,6 +113,7 @@ impl Hardware {
             tlbs: tlbs.collect(),
             walk_caches: walk_caches.collect(),
             caches: caches.collect(),
+            streams: BTreeMap::new(),
             tlb_counts: (m.tlbs.iter())
                 .map(|t| TlbCounts { name: t.name.clone(), level: t.level, ..TlbCounts::default() })
                 .collect(),

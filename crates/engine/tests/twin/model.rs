@@ -23,6 +23,8 @@ pub struct Step {
     pub units: u64,
     /// What served the data access itself.
     pub data_server: Option<usize>,
+    /// The access goes on with an ascending walk.
+    pub streamed: bool,
 }
 
 impl Step {
@@ -37,6 +39,7 @@ impl Step {
             references: self.references.iter().map(reference).collect(),
             cycles: to_cycles(self.units.into()),
             data_server: self.data_server.and_then(cache),
+            streamed: self.streamed,
         }
     }
 }

@@ -138,7 +138,37 @@ impl Hardware {
         let server = self.ask_caches(r.hardware_thread, r.kind, address, 1, false);
         step.data_server = Some(server);
         let memory = self.machine.memory.cycles;
-        self.server_units(server, memory).saturating_sub(self.server_units(first, memory))
+        let units = self.server_units(server, memory);
+        let stream = self.machine.stream;
+        let units = match stream {
+            Some(stream) if r.kind != Serves::Fetch && self.goes_on(r) => {
+                step.streamed = true;
+                let from_memory = server == self.machine.caches.len();
+                let most = if from_memory { stream.memory_cycles } else { stream.cache_cycles };
+                units.min(os::to_units(most))
+            }
+            _ => units,
+        };
+        units.saturating_sub(self.server_units(first, memory))
+    }
+
+    /// Whether the access goes on with an ascending walk of its hardware thread over the machine's smallest lines.
+    fn goes_on(&mut self, r: &Request) -> bool {
+        let bytes = self.machine.caches.iter().map(|c| c.line_bytes).min().expect("a cache").min(4096);
+        let line = r.va / u64::from(bytes);
+        let walks = self.streams.entry(r.hardware_thread).or_default();
+        let mut lines = 1;
+        let mut streamed = false;
+        if let Some(same) = walks.iter().position(|walk| walk.0 == line) {
+            lines = walks.remove(same).1;
+        } else if let Some(before) = walks.iter().position(|walk| walk.0 + 1 == line) {
+            lines = walks.remove(before).1 + 1;
+            streamed = lines >= 3;
+        } else if walks.len() == 16 {
+            walks.remove(0);
+        }
+        walks.push((line, lines));
+        streamed
     }
 
     /// The caches that are asked, in order.

@@ -16,6 +16,11 @@ const REACH_BITS: u32 = 35;
 /// Accesses made before each sample, at least one round: a last-level cache may keep a line only when it comes again and
 /// again (a chase over 64 MiB of pages took four rounds to settle on Zen 4).
 const WARM: usize = 1 << 17;
+/// Accesses timed together: so many that the timer's cost does not show, and less than a millisecond from memory, which is
+/// less than a thread waits for a CPU that another has.
+const SLICE: usize = 1 << 12;
+/// A slice that takes so many times the median took part of it elsewhere.
+const DISTURBED: f64 = 3.0;
 
 /// Memory that is all zero, for sequences at one page size.
 #[derive(Debug)]
@@ -76,36 +81,81 @@ impl Arena {
             return Err(MetalError::Memory { pages: words.len(), size: self.size, reason });
         }
         self.back(words)?;
-        let mut ticks = Vec::with_capacity(samples);
-        for _ in 0..samples {
-            let mut last = 0;
-            self.rounds(sequence, WARM.div_ceil(words.len()) as u32, &mut last);
-            clock::fence();
-            let start = clock::now();
-            self.rounds(sequence, rounds, &mut last);
-            clock::fence();
-            ticks.push((clock::now() - start) as f64 / f64::from(rounds.max(1)));
-        }
-        Ok(ticks)
+        let warm = WARM.div_ceil(words.len());
+        let mut last = 0;
+        let mut slices = Vec::new();
+        Ok((0..samples)
+            .map(|_| {
+                (0..warm).for_each(|_| self.accesses(words, 1, sequence.update, &mut last));
+                slices.clear();
+                self.timed(sequence, rounds.max(1), &mut last, &mut slices);
+                undisturbed(&mut slices) / f64::from(rounds.max(1))
+            })
+            .collect())
     }
 
-    /// Makes the accesses; `last` is what the one before them read, 0.
-    fn rounds(&self, sequence: &Sequence<'_>, rounds: u32, last: &mut u64) {
+    /// Goes through the rounds and adds the ticks of each slice, with its accesses.
+    fn timed(&self, sequence: &Sequence<'_>, rounds: u32, last: &mut u64, slices: &mut Vec<(f64, usize)>) {
+        let words = sequence.words;
+        let together = (SLICE.div_ceil(words.len()) as u32).min(rounds);
+        let mut left = rounds;
+        while left > 0 {
+            let together = together.min(left);
+            left -= together;
+            for slice in words.chunks(SLICE) {
+                clock::fence();
+                let start = clock::now();
+                self.accesses(slice, together, sequence.update, last);
+                clock::fence();
+                slices.push(((clock::now() - start) as f64, slice.len() * together as usize));
+            }
+        }
+    }
+
+    /// Makes the accesses, so many times; `last` is what the one before them read, 0.
+    fn accesses(&self, words: &[u32], times: u32, update: bool, last: &mut u64) {
         let base = self.memory.base();
         let mut zero = black_box(*last);
-        for _ in 0..rounds {
-            for &word in sequence.words {
+        for _ in 0..times {
+            for &word in words {
                 let at = (base + u64::from(word) * WORD + zero) as *mut u64;
                 // SAFETY: `replay` checked that the word lies in the arena, which is mapped; all words in it are zero, so
                 // what was read before moves the address by nothing.
                 unsafe {
                     zero = at.read_volatile();
-                    if sequence.update {
+                    if update {
                         at.write_volatile(zero);
                     }
                 }
             }
         }
         *last = black_box(zero);
+    }
+}
+
+/// Ticks of all slices, those that something else took time from put back to the median of an access.
+fn undisturbed(slices: &mut [(f64, usize)]) -> f64 {
+    let an_access = |slice: &(f64, usize)| slice.0 / slice.1.max(1) as f64;
+    slices.sort_by(|a, b| an_access(a).total_cmp(&an_access(b)));
+    let Some(middle) = slices.get(slices.len() / 2).map(an_access) else { return 0.0 };
+    let ticks = |slice: &(f64, usize)| {
+        if an_access(slice) > DISTURBED * middle {
+            middle * slice.1 as f64
+        } else {
+            slice.0
+        }
+    };
+    slices.iter().map(ticks).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_that_waited_for_its_cpu_counts_as_the_others() {
+        let mut slices = vec![(400.0, 100), (420.0, 100), (100_000.0, 100), (390.0, 100), (210.0, 50)];
+        assert_eq!(undisturbed(&mut slices), 400.0 + 420.0 + 420.0 + 390.0 + 210.0);
+        assert_eq!(undisturbed(&mut []), 0.0);
     }
 }

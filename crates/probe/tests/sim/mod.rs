@@ -216,6 +216,7 @@ fn machine(arrays: &[Array]) -> Machine {
         caches: Vec::new(),
         memory: Memory { cycles: 100.0 },
         context_switch: Default::default(),
+        stream: None,
         not_determined: Vec::new(),
     }
 }

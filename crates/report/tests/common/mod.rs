@@ -78,6 +78,7 @@ pub fn machine() -> Machine {
             cache("l3", 3, 30 << 20, 12, 70.0),
         ],
         memory: Memory { cycles: 330.0 },
+        stream: None,
         context_switch: ContextSwitch::default(),
         not_determined: vec!["replacement of the second level: no public source; LRU assumed".into()],
     }
