@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::curve::{curve, plateaus, Plateau, Point};
+use super::curve::{curve, plateaus, Plateau, Point, LINE};
 use super::field::Field;
 use super::first::{first_cache, CacheShape};
 use super::line::line_bytes;
@@ -22,6 +22,9 @@ const PASSES: usize = 4;
 pub(super) const SAME_CYCLES: (f64, f64) = (0.12, 0.5);
 /// Passes agree on how much fits within this share: others take more or less of a shared cache, and the span is said.
 const SAME_BYTES: f64 = 1.0;
+/// From a level to the next it is at most so many times the footprint; else there may be one between that is too small, or
+/// too much disturbed, to be told.
+const LEAP: u64 = 4;
 /// What takes longer is memory, in nanoseconds: last-level caches take 10 to 40 ns, memory 60 and more on all machines
 /// that lmbench's `lat_mem_rd` is commonly reported for.
 const MEMORY_NS: f64 = 50.0;
@@ -33,7 +36,7 @@ pub struct CacheReport {
     pub level: u32,
     /// Core cycles from load to use of a hit.
     pub cycles: Finding<Seen>,
-    /// Bytes that fit: from the largest footprint that surely does to the one at which a step takes twice as long. What
+    /// Bytes that fit: from the largest footprint that surely does to the one of whose steps half miss. What
     /// other programs (and other virtual machines) take of a shared cache is not in it.
     pub bytes: Finding<Seen>,
     /// Exact size, ways and sets.
@@ -49,6 +52,8 @@ pub struct Caches {
     pub levels: Vec<CacheReport>,
     /// Core cycles from load to use where no cache has the line.
     pub memory_cycles: Finding<Seen>,
+    /// Least footprint that memory served in every pass, in bytes.
+    pub memory_from: Option<u64>,
     /// Latency by footprint, one curve a pass.
     pub curves: Vec<Vec<Point>>,
 }
@@ -73,6 +78,7 @@ impl Caches {
             line_bytes: Finding::not_determined(reason),
             levels: Vec::new(),
             memory_cycles: Finding::not_determined(reason),
+            memory_from: None,
             curves: Vec::new(),
         }
     }
@@ -85,14 +91,16 @@ pub fn caches(field: &mut Field<'_>, ns_a_cycle: Option<f64>) -> Result<Caches, 
         return Ok(Caches::nothing(&format!("needs an area of {} MiB at least", LEAST_BYTES >> 20)));
     }
     let line_bytes = line_bytes(field)?;
+    let line = line_bytes.value().copied().unwrap_or(LINE);
     let mut curves = Vec::new();
     let mut passes: Vec<Vec<Plateau>> = Vec::new();
     while passes.len() < 2 || passes.len() < PASSES && !settled(&passes, ns_a_cycle) {
-        curves.push(curve(field, most)?);
+        curves.push(curve(field, most, line)?);
         passes.push(plateaus(&curves[curves.len() - 1]));
     }
     let (mut levels, memory_cycles) = agreed(&passes, ns_a_cycle);
-    let mut found = Caches { line_bytes, levels: Vec::new(), memory_cycles, curves };
+    let memory_from = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.from).max();
+    let mut found = Caches { line_bytes, levels: Vec::new(), memory_cycles, memory_from, curves };
     if let (Some(&line), Some(first)) = (found.line_bytes.value(), levels.first_mut()) {
         if let Some(hit) = first.cycles.value() {
             first.shape = first_cache(field, line, hit.low)?;
@@ -143,19 +151,19 @@ fn agreed(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> (Vec<CacheReport>
 }
 
 fn level(passes: &[Vec<Plateau>], at: usize) -> Option<CacheReport> {
-    let seen: Vec<&Plateau> =
-        passes.iter().filter(|pass| at + 1 < pass.len()).filter_map(|pass| pass.get(at)).collect();
+    let numbered = passes.iter().filter(|pass| at + 1 < pass.len() && !leaps(&pass[..=at]));
+    let seen: Vec<&Plateau> = numbered.filter_map(|pass| pass.get(at)).collect();
     let cycles: Vec<f64> = seen.iter().map(|plateau| plateau.cycles).collect();
     let took = alike(&cycles, SAME_CYCLES)?;
-    let twice: Vec<f64> = seen.iter().filter_map(|plateau| plateau.twice).map(|bytes| bytes as f64).collect();
-    let bytes = match alike(&twice, (SAME_BYTES, 0.0)) {
+    let beyond: Vec<f64> = seen.iter().filter_map(|plateau| plateau.beyond).map(|bytes| bytes as f64).collect();
+    let bytes = match alike(&beyond, (SAME_BYTES, 0.0)) {
         Some(span) => {
             let low = seen.iter().map(|plateau| plateau.fits as f64).fold(f64::MAX, f64::min);
             Finding::confirmed(Seen { low, ..span }, Vec::new())
         }
         None => Finding::NotDetermined {
             reason: "no two passes agree on how much fits: others use it too, or it is not steady".into(),
-            evidence: vec![format!("a step takes twice as long at {twice:.0?} bytes")],
+            evidence: vec![format!("half of the steps miss at {beyond:.0?} bytes")],
             asked: true,
         },
     };
@@ -166,6 +174,11 @@ fn level(passes: &[Vec<Plateau>], at: usize) -> Option<CacheReport> {
     };
     let evidence = vec![format!("{cycles:.1?} cycles by pass")];
     Some(CacheReport { level: at as u32 + 1, cycles: Finding::confirmed(took, evidence), bytes, shape })
+}
+
+/// Whether there is room for another level between two of these.
+fn leaps(plateaus: &[Plateau]) -> bool {
+    plateaus.windows(2).any(|pair| pair[1].from > LEAP * pair[0].fits)
 }
 
 /// The span of the first two figures that agree, and of all others that agree with both.
@@ -187,12 +200,12 @@ pub(super) fn alike(figures: &[f64], (share, more): (f64, f64)) -> Option<Seen> 
 mod tests {
     use super::*;
 
-    fn pass(cycles: &[f64], twice: &[u64]) -> Vec<Plateau> {
-        let twice = twice.iter().map(|&bytes| Some(bytes)).chain([None]);
+    fn pass(cycles: &[f64], beyond: &[u64]) -> Vec<Plateau> {
+        let beyond = beyond.iter().map(|&bytes| Some(bytes)).chain([None]);
         cycles
             .iter()
-            .zip(twice)
-            .map(|(&cycles, twice)| Plateau { cycles, fits: twice.unwrap_or(1) / 2, twice })
+            .zip(beyond)
+            .map(|(&cycles, beyond)| Plateau { cycles, from: 0, fits: beyond.unwrap_or(1) / 2, beyond })
             .collect()
     }
 
@@ -212,6 +225,12 @@ mod tests {
         let (levels, memory) = agreed(&[one.clone(), pass(&[4.0, 14.0, 700.0], &[40_000, 1_100_000])], Some(0.3));
         assert_eq!((levels.len(), memory.value()), (2, None));
         // What takes 0.1 ns * 400 may be a cache.
-        assert!(agreed(&[one, two], Some(0.1)).1.is_missing());
+        assert!(agreed(&[one.clone(), two.clone()], Some(0.1)).1.is_missing());
+        // Room for a level between the first and what seems to be the second.
+        let leap = [one, two].map(|mut pass| {
+            pass[1].from = 1 << 18;
+            pass
+        });
+        assert_eq!(agreed(&leap, Some(0.3)).0.len(), 1);
     }
 }

@@ -11,8 +11,7 @@ pub const PAGE: u64 = 4096;
 /// Pages of a window: all lines of so many pages are walked in random order before the next window, so that a
 /// translation serves 64 steps, from a first-level TLB (every one has 32 entries or more), while no prefetcher sees a stream.
 const WINDOW: u64 = 32;
-/// Distance of lines in a chain. With larger lines every other step finds its line there, which the curve only shows as
-/// a lower latency; no known core has larger ones but for some of 128 bytes.
+/// Bytes of a line where they were not determined: those of nearly all cores.
 pub const LINE: u64 = 64;
 /// Smallest footprint.
 const LEAST: u64 = 4096;
@@ -21,6 +20,9 @@ const LEAST: u64 = 4096;
 const CLIMB: f64 = 1.14;
 /// Footprints that a level's plateau has at least; the last, that only memory bounds, fewer.
 const PLATEAU: (usize, usize) = (3, 2);
+/// Where a step takes twice as long, so many miss that half would at most this many times that footprint: what seems to be
+/// more is a level between that others had for themselves.
+const TWICE: f64 = 1.5;
 /// From here on footprints are an octave apart: they take long.
 const COARSE: u64 = 16 << 20;
 /// A level takes at least so many times as long as the one before.
@@ -40,10 +42,12 @@ pub struct Point {
 pub struct Plateau {
     /// Core cycles in its middle.
     pub cycles: f64,
-    /// Largest footprint on it.
+    /// Smallest footprint on it.
+    pub from: u64,
+    /// Largest.
     pub fits: u64,
-    /// Footprint at which a step takes twice as long, since many miss; `None` for the last.
-    pub twice: Option<u64>,
+    /// Footprint at which half of the steps miss, if the next plateau serves those; `None` for the last.
+    pub beyond: Option<u64>,
 }
 
 /// Footprints up to `most`: powers of two, and, while they are small, half-way between.
@@ -54,24 +58,24 @@ fn footprints(most: u64) -> Vec<u64> {
 }
 
 /// Lines of so many bytes in an order that neither prefetchers nor TLBs have a part in.
-pub fn order(field: &mut Field<'_>, bytes: u64) -> Vec<u64> {
+fn order(field: &mut Field<'_>, bytes: u64, line: u64) -> Vec<u64> {
     let mut pages: Vec<u64> = (0..bytes.div_ceil(PAGE)).collect();
     field.rng.shuffle(&mut pages);
-    let mut offsets = Vec::with_capacity((bytes / LINE) as usize);
+    let mut offsets = Vec::with_capacity((bytes / line) as usize);
     for window in pages.chunks(WINDOW as usize) {
         let from = offsets.len();
-        let lines = window.iter().flat_map(|page| (0..PAGE / LINE).map(move |line| page * PAGE + line * LINE));
+        let lines = window.iter().flat_map(|page| (0..PAGE / line).map(move |number| page * PAGE + number * line));
         offsets.extend(lines.filter(|&offset| offset < bytes));
         field.rng.shuffle(&mut offsets[from..]);
     }
     offsets
 }
 
-/// Measures the curve up to `most` bytes.
-pub fn curve(field: &mut Field<'_>, most: u64) -> Result<Vec<Point>, Halt> {
+/// Measures the curve up to `most` bytes, through lines of `line` bytes.
+pub fn curve(field: &mut Field<'_>, most: u64, line: u64) -> Result<Vec<Point>, Halt> {
     let mut points = Vec::new();
     for bytes in footprints(most) {
-        let offsets = order(field, bytes);
+        let offsets = order(field, bytes, line);
         let area = Area::Own { bytes: most, huge: true };
         points.push(Point { bytes, cycles: field.cycles(area, &offsets)? });
     }
@@ -92,22 +96,28 @@ pub fn plateaus(points: &[Point]) -> Vec<Plateau> {
         if run.len() < if last { PLATEAU.1 } else { PLATEAU.0 } {
             continue;
         }
-        let (cycles, fits) = (run[run.len() / 2].cycles, run[run.len() - 1].bytes);
+        let (cycles, from, fits) = (run[run.len() / 2].cycles, run[0].bytes, run[run.len() - 1].bytes);
         match found.last_mut() {
             Some(before) if cycles < SLOWER * before.cycles => before.fits = fits,
-            _ => found.push(Plateau { cycles, fits, twice: None }),
+            _ => found.push(Plateau { cycles, from, fits, beyond: None }),
         }
     }
-    let levels = found.len().saturating_sub(1);
-    for level in &mut found[..levels] {
-        let slow = 2.0 * level.cycles;
-        level.twice = steady.windows(2).find(|pair| pair[1].cycles > slow).map(|pair| {
-            let (a, b) = (pair[0], pair[1]);
-            let part = ((slow - a.cycles) / (b.cycles - a.cycles)).clamp(0.0, 1.0);
-            a.bytes + (part * (b.bytes - a.bytes) as f64) as u64
-        });
+    for i in 1..found.len() {
+        let (own, next) = (found[i - 1].cycles, found[i].cycles);
+        let half = crossing(&steady, (own + next) / 2.0);
+        let twice = crossing(&steady, 2.0 * own).map(|bytes| (bytes as f64 * TWICE) as u64);
+        found[i - 1].beyond = half.into_iter().chain(twice).min();
     }
     found
+}
+
+/// The footprint at which a step takes so long.
+fn crossing(points: &[Point], cycles: f64) -> Option<u64> {
+    points.windows(2).find(|pair| pair[1].cycles > cycles).map(|pair| {
+        let (a, b) = (pair[0], pair[1]);
+        let part = ((cycles - a.cycles) / (b.cycles - a.cycles)).clamp(0.0, 1.0);
+        a.bytes + (part * (b.bytes - a.bytes) as f64) as u64
+    })
 }
 
 #[cfg(test)]
@@ -130,8 +140,8 @@ mod tests {
         assert_eq!(cycles, [4.1, 14.2, 44.8, 375.1]);
         let fits: Vec<u64> = found.iter().map(|level| level.fits >> 10).collect();
         assert_eq!(fits, [32, 512, 8192, 128 << 10]);
-        let twice: Vec<Option<u64>> = found.iter().map(|level| level.twice.map(|bytes| bytes >> 10)).collect();
-        assert_eq!(twice, [Some(38), Some(1112), Some(10_692), None]);
+        let beyond: Vec<Option<u64>> = found.iter().map(|level| level.beyond.map(|bytes| bytes >> 10)).collect();
+        assert_eq!(beyond, [Some(39), Some(1148), Some(13_922), None]);
     }
 
     #[test]

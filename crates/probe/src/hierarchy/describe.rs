@@ -80,7 +80,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
     lack.push(format!("cache.{}.ways, replacement and shared_by: not measured", cache.name));
     match found.bytes.value() {
         Some(seen) => {
-            // In a circle steps take twice as long a little beyond what fits.
+            // In a circle half of the steps miss a little beyond what fits.
             let ways = eighths(seen.high / f64::from(cache.line_bytes));
             cache.size = ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes);
             cache.ways = Ways::Count(ways.1);
@@ -161,6 +161,7 @@ mod tests {
             line_bytes: Finding::confirmed(64, Vec::new()),
             levels,
             memory_cycles: seen(300.0, 310.0),
+            memory_from: None,
             curves: Vec::new(),
         };
         let walks = Walks {

@@ -10,6 +10,10 @@ use crate::metal::Area;
 const DISTANCES: [u64; 6] = [8, 16, 32, 64, 128, 256];
 /// Blocks, a pair of words in each: their lines are more than a first level holds, and in reach of the second.
 const BLOCKS: u64 = 2048;
+/// Times as long as at the least distance that a step takes at most within a line, and at least beyond.
+const LIKE: f64 = 1.1;
+/// See [`LIKE`].
+const LONGER: f64 = 1.25;
 /// Passes that have to agree.
 const PASSES: usize = 2;
 
@@ -32,16 +36,12 @@ pub fn line_bytes(field: &mut Field<'_>) -> Result<Finding<u64>, Halt> {
     })
 }
 
-/// The first of the distances at which a step takes as long as at the largest, all before taking as long as at the least.
+/// The first of the distances at which a step surely takes longer than at the least, if it does at all beyond, and at none
+/// before takes any longer. How much longer may differ: pairs far apart use fewer sets of the levels below.
 fn line_of(cycles: &[f64]) -> Option<u64> {
-    let (low, high) = (cycles[0], *cycles.last()?);
-    // Every other step misses, or all.
-    if high < 1.3 * low {
-        return None;
-    }
-    let [under, over] = [0.3, 0.7].map(|part| low + part * (high - low));
-    let first = cycles.iter().position(|&c| c > under)?;
-    cycles[first..].iter().all(|&c| c > over).then(|| DISTANCES[first])
+    let least = cycles[0];
+    let first = cycles.iter().position(|&c| c > LIKE * least)?;
+    cycles[first..].iter().all(|&c| c > LONGER * least).then(|| DISTANCES[first])
 }
 
 /// Cycles a step through pairs of words so far apart, the second first.
@@ -73,7 +73,8 @@ mod tests {
     fn a_line_is_where_the_second_word_misses_too() {
         assert_eq!(line_of(&[9.0, 9.1, 9.0, 14.0, 14.1, 14.0]), Some(64));
         assert_eq!(line_of(&[9.0, 9.1, 9.0, 9.0, 14.1, 14.0]), Some(128));
-        assert_eq!(line_of(&[9.0, 9.1, 9.0, 11.5, 14.1, 14.0]), None); // neither hits nor misses: a prefetcher
+        assert_eq!(line_of(&[9.7, 9.7, 9.7, 18.7, 20.7, 15.4]), Some(64)); // Zen 4
+        assert_eq!(line_of(&[9.0, 9.1, 9.0, 10.5, 14.1, 14.0]), None); // neither hits nor misses: a prefetcher
         assert_eq!(line_of(&[9.0, 9.1, 9.0, 14.0, 9.1, 14.0]), None);
         assert_eq!(line_of(&[9.0; 6]), None);
     }

@@ -14,7 +14,7 @@ pub(crate) use describe::describe;
 pub use field::Field;
 pub use first::{first_cache, CacheShape};
 pub use line::line_bytes;
-pub use walks::{walks, Known, Place, WalkReport, Walks};
+pub use walks::{walks, KnownLevels, Place, WalkReport, Walks};
 
 use crate::bench::Halt;
 use crate::budget::Budget;
@@ -42,7 +42,7 @@ pub(crate) fn find(
         let geometry = |level: usize| report.levels.get(level).and_then(|level| level.geometry.value());
         report.walks = Some(match (geometry(0), geometry(1), &report.caches) {
             (Some(first), Some(second), Some(caches)) => {
-                let known = Known { first, second, caches };
+                let known = KnownLevels { first, second, caches };
                 part(&mut field, &mut report.halted, Walks::nothing, |field| {
                     budget.part(field, Step::Walks, "walks", progress, |field| walks(field, known))
                 })

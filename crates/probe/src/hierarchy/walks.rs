@@ -30,7 +30,7 @@ const APART: u64 = 32;
 const HOT: u64 = 8;
 /// Pages beside each other whose entries share lines, in the chain that crowds few sets: two lines of eight entries.
 const BESIDE: u64 = 16;
-/// Table lines in a circle miss a cache if they are so many times the bytes at which steps take twice as long, and hit one
+/// Table lines in a circle miss a cache if they are so many times the bytes of which half miss, and hit one
 /// if they are at most this part of the bytes that surely fit.
 const BEYOND: f64 = 1.6;
 /// See [`BEYOND`].
@@ -39,8 +39,9 @@ const WITHIN: f64 = 0.9;
 const TWICE: f64 = 2.0;
 /// Passes at most; two have to agree.
 const PASSES: usize = 4;
-/// Table lines tried in memory where the size of the last cache is not known.
-const FAR_BYTES: u64 = 64 << 20;
+/// Table lines in memory are so many times the least footprint that memory served: others may take less of the last cache
+/// for a while.
+const FAR: u64 = 2;
 
 /// Where the leaf entries lie that a walk reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -111,7 +112,7 @@ impl Walks {
 
 /// What is known of the machine before.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct KnownLevels<'a> {
     /// First-level TLB.
     pub first: &'a Geometry,
     /// Second-level TLB.
@@ -121,7 +122,7 @@ pub struct Known<'a> {
 }
 
 /// Measures them.
-pub fn walks(field: &mut Field<'_>, known: Known<'_>) -> Result<Walks, Halt> {
+pub fn walks(field: &mut Field<'_>, known: KnownLevels<'_>) -> Result<Walks, Halt> {
     let (first, second) = (u64::from(known.first.entries), u64::from(known.second.entries));
     if field.metal().area_bytes(Area::Shared) < (2 * FLOOD * second) << PAGE_SHIFT {
         return Ok(Walks::nothing(
@@ -149,12 +150,12 @@ pub fn walks(field: &mut Field<'_>, known: Known<'_>) -> Result<Walks, Halt> {
     Ok(Walks { second_level_cycles, walks, base_cycles, first_cache_level })
 }
 
-fn line(known: Known<'_>) -> u64 {
+fn line(known: KnownLevels<'_>) -> u64 {
     known.caches.line_bytes.value().copied().unwrap_or(super::curve::LINE)
 }
 
 /// Bytes of table lines for each place that can be had: well beyond the cache before, and well within its own.
-fn places(field: &mut Field<'_>, known: Known<'_>) -> Vec<(Place, u64)> {
+fn places(field: &mut Field<'_>, known: KnownLevels<'_>) -> Vec<(Place, u64)> {
     let line = line(known);
     let mut places = Vec::new();
     if let Some(shape) = known.caches.levels.first().and_then(|level| level.shape.value()) {
@@ -172,12 +173,11 @@ fn places(field: &mut Field<'_>, known: Known<'_>) -> Vec<(Place, u64)> {
             places.push((Place::Cache(pair[1].level), bytes));
         }
     }
-    let last = known.caches.levels.last().and_then(|level| level.bytes.value()).map(|seen| 3 * seen.high as u64);
     // A table has this many lines.
     let lines = TABLE * ENTRY / line;
     let most = (field.metal().area_bytes(Area::Shared) >> PAGE_SHIFT) / TABLE * lines * line;
-    let far = last.unwrap_or(FAR_BYTES).max(least) / line * line;
-    if far <= most && known.caches.memory_cycles.value().is_some() {
+    let memory = known.caches.memory_cycles.value().and(known.caches.memory_from);
+    if let Some(far) = memory.map(|from| (FAR * from).max(least) / line * line).filter(|&far| far <= most) {
         places.push((Place::Memory, far));
     }
     places
@@ -250,7 +250,7 @@ fn far(field: &mut Field<'_>, lines: u64, least: u64, line: u64) -> Vec<u64> {
 
 /// Pages of a second-level set that crowd it, as far as lines of their entries fit a set of the first-level cache
 /// besides others: a set of the TLB has leaf entries in a quarter of the lines of a table, or fewer.
-fn crowd_ways(known: Known<'_>, cache_ways: u32) -> u64 {
+fn crowd_ways(known: KnownLevels<'_>, cache_ways: u32) -> u64 {
     let ways = u64::from(known.second.ways);
     let lines = TABLE * ENTRY / line(known);
     let index = gf2::reduce(&known.second.masks);
@@ -262,7 +262,7 @@ fn crowd_ways(known: Known<'_>, cache_ways: u32) -> u64 {
 }
 
 /// Walks whose leaf entries lie in the first-level cache: pages that crowd a few sets of the second-level TLB.
-fn crowd(field: &mut Field<'_>, known: Known<'_>) -> Result<Finding<Seen>, Halt> {
+fn crowd(field: &mut Field<'_>, known: KnownLevels<'_>) -> Result<Finding<Seen>, Halt> {
     let Some(shape) = known.caches.levels.first().and_then(|level| level.shape.value()) else {
         return Ok(Finding::not_determined("the first-level cache is not known"));
     };

@@ -1,0 +1,162 @@
+//! A made-up memory hierarchy: caches, TLBs and a walker, timed with noise.
+
+use lookaside_machine::PageSize;
+use lookaside_probe::{Area, Chain, Metal, MetalError, Rng, Steps};
+
+/// What the machine is.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub line: u64,
+    /// Sets, ways, cycles.
+    pub caches: Vec<(u64, usize, f64)>,
+    pub memory: f64,
+    /// Entries of the first-level TLB, fully associative.
+    pub first: usize,
+    /// Sets (linear index) and ways of the second, and what a hit there adds.
+    pub second: (u64, usize, f64),
+    pub base: f64,
+    pub first_cache_level: usize,
+    /// Least recently used goes, or any.
+    pub lru: bool,
+    /// Standard deviation of samples, and share of those that are far too long.
+    pub noise: (f64, f64),
+    /// Every so many steps somebody else takes a line of the last cache; 0 = never.
+    pub neighbour: u64,
+    pub area: u64,
+}
+
+struct Sets {
+    mask: u64,
+    ways: usize,
+    lru: bool,
+    sets: Vec<Vec<u64>>,
+}
+
+impl Sets {
+    fn new(sets: u64, ways: usize, lru: bool) -> Self {
+        Self { mask: sets - 1, ways, lru, sets: vec![Vec::new(); sets as usize] }
+    }
+
+    /// Whether it hits; it is there afterwards.
+    fn access(&mut self, key: u64, rng: &mut Rng) -> bool {
+        let set = &mut self.sets[(key & self.mask) as usize];
+        if let Some(at) = set.iter().position(|&held| held == key) {
+            if self.lru {
+                set[at..].rotate_left(1);
+            }
+            return true;
+        }
+        if set.len() == self.ways {
+            set.remove(if self.lru { 0 } else { rng.below(self.ways) });
+        }
+        set.push(key);
+        false
+    }
+}
+
+pub struct Sim {
+    shape: Shape,
+    rng: Rng,
+    caches: Vec<Sets>,
+    first: Sets,
+    second: Sets,
+}
+
+/// Steps that are really run of a sample: more would say the same.
+const RUN: u64 = 10_000;
+/// Frames of page tables lie beyond those of data.
+const TABLES: u64 = 1 << 50;
+
+impl Sim {
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        let caches = shape.caches.iter().map(|&(sets, ways, _)| Sets::new(sets, ways, shape.lru)).collect();
+        let (first, second) =
+            (Sets::new(1, shape.first, shape.lru), Sets::new(shape.second.0, shape.second.1, shape.lru));
+        Self { shape, rng: Rng::new(seed), caches, first, second }
+    }
+
+    /// Cycles of reading a line of physical memory, through the caches from one level on.
+    fn read(&mut self, address: u64, from: usize) -> f64 {
+        let line = address / self.shape.line;
+        let cost = |level: usize| self.shape.caches[level].2;
+        for level in from..self.caches.len() {
+            if self.caches[level].access(line, &mut self.rng) {
+                return cost(level);
+            }
+        }
+        self.shape.memory
+    }
+
+    fn step(&mut self, address: u64, shared: bool) -> f64 {
+        let page = address >> 12;
+        let mut cycles = 0.0;
+        if !self.first.access(page, &mut self.rng) {
+            cycles += self.shape.second.2;
+            if !self.second.access(page, &mut self.rng) {
+                cycles += self.shape.base - self.shape.second.2;
+                cycles += self.read(TABLES + page * 8, self.shape.first_cache_level - 1);
+            }
+        }
+        // Frames lie anywhere.
+        let frame = if shared { 0 } else { Rng::new(page).draw() >> 24 };
+        cycles + self.read(frame << 12 | address & 0xfff, 0)
+    }
+
+    fn uniform(&mut self) -> f64 {
+        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Metal for Sim {
+    fn page_bits(&self, _: PageSize) -> u32 {
+        0
+    }
+
+    fn max_pages(&self, _: PageSize) -> usize {
+        0
+    }
+
+    fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+        Err(MetalError::Cannot("no chains of pages".into()))
+    }
+
+    fn cycles_per_tick(&self) -> f64 {
+        1.0
+    }
+
+    fn area_bytes(&mut self, area: Area) -> u64 {
+        match area {
+            Area::Own { .. } => self.shape.area,
+            Area::Shared => 1 << 36,
+        }
+    }
+
+    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let shared = steps.area == Area::Shared;
+        let mut ring = steps.offsets.iter().copied().cycle();
+        for _ in 0..steps.warm {
+            let offset = ring.next().expect("a chain");
+            self.step(offset, shared);
+        }
+        let run = steps.timed.min(RUN);
+        let mut cycles = 0.0;
+        for i in 0..run {
+            let offset = ring.next().expect("a chain");
+            cycles += self.step(offset, shared);
+            if self.shape.neighbour > 0 && i % self.shape.neighbour == 0 {
+                let foreign = self.rng.draw();
+                self.caches.last_mut().expect("a cache").access(foreign, &mut self.rng.clone());
+            }
+        }
+        let mean = cycles / run as f64;
+        let (sigma, outliers) = self.shape.noise;
+        Ok((0..samples)
+            .map(|_| {
+                // Twelve uniform numbers make a normal one, nearly.
+                let normal = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+                let longer = if self.uniform() < outliers { 1.0 + 3.0 * self.uniform() } else { 1.0 };
+                mean * (1.0 + sigma * normal) * longer
+            })
+            .collect())
+    }
+}
