@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
 
-use crate::metal::{Chain, Metal, MetalError};
+use crate::metal::{Act, Chain, Metal, MetalError, Shot};
 use crate::pmu::Event;
 use crate::rng::Rng;
 
@@ -138,6 +138,16 @@ impl<'m> Bench<'m> {
     pub(crate) fn count(&mut self, event: &Event, pages: &[u64], rounds: u32) -> Result<u64, MetalError> {
         let chain = Chain { size: self.size, pages };
         self.metal.count(&chain, rounds, event)
+    }
+
+    /// Ticks of the timed loads of a single shot, so many times; see [`Metal::shot`].
+    ///
+    /// # Errors
+    /// It is to end, or the machine refuses.
+    pub fn shot(&mut self, before: &[Act<'_>], timed: &[u64], samples: usize) -> Result<Vec<f64>, Halt> {
+        self.check()?;
+        self.measurements += 1;
+        Ok(self.metal.shot(&Shot { size: self.size, before, timed }, samples)?)
     }
 
     /// Ticks of a round, by samples that agree.

@@ -5,4 +5,5 @@ mod bad_input;
 mod common;
 mod granularity;
 mod probe;
+mod reproduce;
 mod validate;

@@ -46,4 +46,17 @@ impl Array {
             _ => format!("{entries} entries, {sets} sets of {ways} ways"),
         }
     }
+
+    /// The set index in words.
+    pub(super) fn index_words(&self) -> String {
+        let masks = &self.geometry.masks;
+        let bits = |mask: &u64| {
+            let bits = (0..u64::BITS).filter(|bit| mask >> bit & 1 == 1);
+            bits.map(|bit| bit.to_string()).collect::<Vec<_>>().join("^")
+        };
+        match &masks[..] {
+            [] => "one set: no bit chooses".into(),
+            _ => format!("set by page-number bits {}", masks.iter().map(bits).collect::<Vec<_>>().join(" ")),
+        }
+    }
 }

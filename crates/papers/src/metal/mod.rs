@@ -3,9 +3,11 @@
 //! What a figure of the paper's own machine is worth here is nothing; what its text concludes from the figure can hold
 //! or not. So figures are shown beside ours and not judged, and the conclusions are rows of their own.
 
+mod conflict;
 mod estimate;
 mod known;
 mod penalty;
+mod prefetch;
 mod pt_baker;
 mod setting;
 mod thrash;
@@ -14,7 +16,7 @@ mod tlb_coloring;
 pub use setting::Setting;
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Bench, Halt, Metal};
+use lookaside_probe::{Bench, Halt, Metal, MetalError};
 
 use crate::values::{papers as all_papers, rows};
 use crate::{Finding, Ours, PaperError, Reproduction, Series};
@@ -56,6 +58,18 @@ impl Ran {
     fn claim(&mut self, id: &'static str, holds: bool, found: impl Into<String>, note: impl Into<String>) {
         let ours = Ours::Claim { found: found.into(), holds };
         self.findings.push((id, Ok(Finding { ours, note: note.into() })));
+    }
+
+    /// What was measured; nothing where this machine cannot do that, and then that is why the rows have no value.
+    fn possible<T>(&mut self, ids: &[&'static str], measured: Result<T, Halt>) -> Result<Option<T>, Halt> {
+        match measured {
+            Ok(found) => Ok(Some(found)),
+            Err(Halt::Metal(reason @ MetalError::Cannot(_))) => {
+                self.nothing(ids, &reason.to_string());
+                Ok(None)
+            }
+            Err(halt) => Err(halt),
+        }
     }
 
     fn nothing(&mut self, ids: &[&'static str], reason: &str) {

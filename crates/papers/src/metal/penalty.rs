@@ -1,12 +1,21 @@
 //! The coloring paper's section 6.0.7 on the metal: what a miss costs, by dual loop timing.
 
-use lookaside_probe::{gf2, Bench, Halt};
+use lookaside_probe::{gf2, Act, Bench, Halt};
 
 use super::estimate::{estimate, Estimate, REPETITIONS};
 use super::known::Array;
 
 /// Pages of one set that surely all miss in a circle, whatever the policy, in ways.
-const FLOOD: u64 = 4;
+pub(super) const FLOOD: u64 = 4;
+
+/// Pages that put out every entry of the second level, in entries.
+const OTHERS: usize = 2;
+/// Pages whose first accesses are timed together: as few as a first level surely holds.
+pub(super) const COLD: usize = 8;
+/// Their distance in pages: a line holds 8 table entries.
+const APART: u64 = 9;
+/// Rounds timed in each repetition.
+const ROUNDS: usize = 11;
 
 /// What a miss costs, in ticks, over repetitions.
 #[derive(Clone, Debug)]
@@ -37,6 +46,32 @@ pub(super) fn first_level(bench: &mut Bench<'_>, array: &Array) -> Result<Penalt
         }
     }
     Ok(penalty)
+}
+
+/// Pages that put out every entry of a level.
+pub(super) fn others(array: &Array) -> usize {
+    OTHERS * array.geometry.entries as usize
+}
+
+/// Second level: the first access to some pages of different sets after others have put out every entry, less the same
+/// with the pages' translations used again before (at another line, so that the data are where they were): ticks a
+/// miss, over repetitions.
+pub(super) fn second_level(bench: &mut Bench<'_>, array: &Array) -> Result<Vec<f64>, Halt> {
+    let mut ticks = Vec::new();
+    let count = others(array) as u64;
+    for _ in 0..REPETITIONS {
+        let start = bench.page() & !(count.next_power_of_two() - 1);
+        let mut others: Vec<u64> = (0..count).map(|page| start + page).collect();
+        bench.rng.shuffle(&mut others);
+        // In different sets of every index that is known, each with a line of the table of its own.
+        let far = bench.page();
+        let mut cold: Vec<u64> = (0..COLD as u64).map(|page| far.wrapping_add(page * APART)).collect();
+        bench.rng.shuffle(&mut cold);
+        let walked = bench.shot(&[Act::Load(&others)], &cold, ROUNDS)?;
+        let control = bench.shot(&[Act::Load(&others), Act::Refill(&cold)], &cold, ROUNDS)?;
+        ticks.push((estimate(walked).median - estimate(control).median) / COLD as f64);
+    }
+    Ok(ticks)
 }
 
 /// Pages of one set, the nearest to each other, at a random place.

@@ -8,6 +8,8 @@ use super::estimate::{estimate, interleaved, Estimate};
 
 /// Arrays around a capacity: from a quarter of it to twice it, so many steps a capacity.
 const STEPS: u64 = 16;
+/// Steps a capacity from it to half as much again.
+const FINE: u64 = 48;
 /// Sizes right at a capacity, one by one.
 const CLOSE: u64 = 4;
 /// The rise begins where this share of its height is reached, and is complete at the other.
@@ -40,6 +42,7 @@ pub(super) struct Knee {
 /// Sizes of an array around a capacity, ascending.
 pub(super) fn sizes(capacity: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (STEPS / 4..=2 * STEPS).map(|i| (i * capacity / STEPS).max(2)).collect();
+    all.extend((FINE..=FINE * 3 / 2).map(|i| i * capacity / FINE));
     all.extend((capacity.saturating_sub(CLOSE)..=capacity + CLOSE).filter(|&n| n >= 2));
     all.sort_unstable();
     all.dedup();

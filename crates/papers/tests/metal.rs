@@ -1,0 +1,209 @@
+//! The papers' microbenchmarks against machines that are made up: rows say what those machines are, or why not.
+
+// Shared with the probe's tests, which use more of it.
+#[allow(dead_code, unused_imports)]
+#[path = "../../probe/tests/sim/mod.rs"]
+mod sim;
+
+use std::cell::Cell;
+
+use lookaside_machine::{PageSize, Replacement};
+use lookaside_papers::*;
+use lookaside_probe::{Chain, Halt, Metal, MetalError};
+use sim::{Array, Costs, Noise, Sim};
+
+fn linear(sets_log2: u32, ways: u32, replacement: Replacement) -> Array {
+    Array { sets: 1 << sets_log2, ways, masks: (0..sets_log2).map(|bit| 1 << bit).collect(), replacement }
+}
+
+/// A made-up machine with noise.
+fn sim(arrays: &[Array]) -> Sim {
+    let costs = Costs { hit: 4.0, second: 7.0, walk: 30.0 };
+    let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.005, grain: 1.0 };
+    Sim::new(arrays, 28, costs, noise, 5)
+}
+
+fn measure(paper: &str, metal: &mut dyn Metal) -> Reproduction {
+    let setting = Setting { machine: "made up".into(), siblings: Vec::new(), seed: 3 };
+    let found = reproduce_metal(paper, metal, &setting, &|| None, &mut |_| ()).unwrap();
+    for row in &found.rows {
+        assert_eq!(row.ours.is_none(), row.verdict == Verdict::NotReproduced);
+        assert!(row.verdict != Verdict::NotReproduced || !row.note.is_empty(), "{row:?}");
+    }
+    assert!(found.measured && found.halted.is_none(), "{:?}", found.halted);
+    found
+}
+
+fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a Row {
+    let mut rows = found.rows.iter().filter(|row| row.place.contains(place) && row.what.contains(what));
+    rows.next().unwrap_or_else(|| panic!("no row {what:?}"))
+}
+
+fn value(row: &Row) -> f64 {
+    match row.ours {
+        Some(Ours::Value(value)) => value,
+        ref other => panic!("{}: {other:?}", row.what),
+    }
+}
+
+fn claim(row: &Row) -> &str {
+    match &row.ours {
+        Some(Ours::Claim { found, .. }) => found,
+        other => panic!("{}: {other:?}, {}", row.what, row.note),
+    }
+}
+
+/// The thesis's machine, as its preset has it but for coalescing.
+fn zen_3() -> Sim {
+    sim(&[linear(0, 64, Replacement::Lru), linear(7, 16, Replacement::Lru)])
+}
+
+#[test]
+fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
+    let found = measure("pt-baker", &mut zen_3());
+    let l1 = row(&found, "4.2 left", "smallest");
+    assert_eq!((value(l1), l1.verdict), (65.0, Verdict::AnotherMachine));
+    assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
+    // One set in ten overflows by 2061 pages, nine in ten by 2163; the sizes looked at are up to 43 pages apart.
+    let begins = value(row(&found, "4.2 right", "misses begin"));
+    assert!((2056.0..=2104.0).contains(&begins), "{begins}");
+    let full = value(row(&found, "4.2 right", "in full"));
+    assert!((2150.0..=2206.0).contains(&full), "{full}");
+    assert_eq!(row(&found, "4.2 right", "has as many").verdict, Verdict::Holds);
+    // LRU and this index explain it alone.
+    let why = row(&found, "4.4.3", "why not sooner");
+    assert_eq!(why.verdict, Verdict::Differs);
+    assert!(claim(why).contains("begins at 2061 and is complete at 2163"), "{why:?}");
+    let prefetch = row(&found, "4.3", "prefetch");
+    assert_eq!(prefetch.verdict, Verdict::Holds, "{prefetch:?}");
+    let siblings = row(&found, "4.6", "two hardware threads");
+    assert_eq!(siblings.verdict, Verdict::NotReproduced);
+    assert!(siblings.note.contains("no SMT sibling here"));
+    assert_eq!(found.series.len(), 4);
+    for series in &found.series {
+        assert_eq!(series.points.len(), series.intervals.len());
+        assert!(series.points.windows(2).all(|w| w[0].0 < w[1].0));
+        assert!(series.points.iter().zip(&series.intervals).all(|((_, y), (low, high))| low <= y && y <= high));
+    }
+    assert_eq!(found, measure("pt-baker", &mut zen_3()), "the same again, to the bit");
+}
+
+#[test]
+fn a_prefetch_that_fills_nothing_is_seen() {
+    let mut metal = zen_3();
+    metal.habits.prefetch_fills = false;
+    let found = measure("pt-baker", &mut metal);
+    let prefetch = row(&found, "4.3", "prefetch");
+    assert_eq!((prefetch.verdict, claim(prefetch)), (Verdict::Differs, "no: loads do not miss more"));
+}
+
+#[test]
+fn coloring_where_all_is_as_in_the_paper() {
+    // The Xeon E5-2650's: 64 entries of 4 ways, 512 of 4.
+    let found = measure("tlb-coloring", &mut sim(&[linear(4, 4, Replacement::Lru), linear(7, 4, Replacement::Lru)]));
+    let penalty = row(&found, "6.0.7", "L1 DTLB miss penalty");
+    assert_eq!(penalty.verdict, Verdict::AnotherMachine);
+    assert!((value(penalty) - 7.0).abs() < 0.2, "{penalty:?}");
+    assert!((value(row(&found, "6.0.7", "L2 DTLB miss penalty")) - 37.0).abs() < 2.0);
+    assert_eq!(row(&found, "6.0.7", "several times").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "6.0.7", "on every access").verdict, Verdict::Holds);
+    let first = row(&found, "Algorithm 3", "L1 DTLB");
+    assert_eq!(claim(first), "5 pages conflict, page-number bits 0 1 2 3 in common");
+    let second = row(&found, "Algorithm 3", "L2 TLB");
+    assert_eq!(claim(second), "5 pages conflict, page-number bits 0 1 2 3 4 5 6 in common");
+    let low = row(&found, "Figure 3.1", "mod M");
+    assert_eq!([first, second, low].map(|row| row.verdict), [Verdict::Holds; 3]);
+}
+
+#[test]
+fn bits_in_common_are_not_taken_for_an_index_that_they_are_not() {
+    // Bit i of the index is bit i of the page number plus bit i + 4: pages 0x04, 0x15, 0x26, 0x37 and 0x40 conflict.
+    let folded =
+        Array { masks: (0..4).map(|bit| 1 << bit | 1 << (bit + 4)).collect(), ..linear(4, 4, Replacement::Lru) };
+    let found = measure("tlb-coloring", &mut sim(&[folded]));
+    let first = row(&found, "Algorithm 3", "L1 DTLB");
+    assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "5 pages conflict, page-number bits 3 in common"));
+    assert!(first.note.contains("0^4 1^5 2^6 3^7"), "{}", first.note);
+    assert_eq!(row(&found, "Figure 3.1", "mod M").verdict, Verdict::Differs);
+    // There is no second level.
+    for what in ["L2 DTLB miss penalty", "several times"] {
+        assert_eq!(row(&found, "6.0.7", what).verdict, Verdict::NotReproduced);
+    }
+}
+
+#[test]
+fn a_fully_associative_level_has_no_bits_and_random_replacement_does_not_always_miss() {
+    let found = measure("tlb-coloring", &mut sim(&[linear(0, 32, Replacement::Random)]));
+    assert_eq!(row(&found, "6.0.7", "on every access").verdict, Verdict::Differs);
+    let first = row(&found, "Algorithm 3", "L1 DTLB");
+    assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "33 pages conflict, no page-number bit in common"));
+}
+
+/// A machine without single shots.
+struct NoShots(Sim);
+
+impl Metal for NoShots {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        self.0.page_bits(size)
+    }
+    fn max_pages(&self, size: PageSize) -> usize {
+        self.0.max_pages(size)
+    }
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.0.chase(chain, rounds, samples)
+    }
+    fn cycles_per_tick(&self) -> f64 {
+        self.0.cycles_per_tick()
+    }
+}
+
+#[test]
+fn what_a_machine_cannot_do_leaves_the_rest() {
+    let small = [linear(4, 4, Replacement::Lru), linear(7, 4, Replacement::Lru)];
+    let found = measure("tlb-coloring", &mut NoShots(sim(&small)));
+    let penalty = row(&found, "6.0.7", "L2 DTLB miss penalty");
+    assert_eq!(penalty.note, "single shots are not supported here");
+    assert_eq!(row(&found, "Algorithm 3", "L2 TLB").verdict, Verdict::Holds);
+    let found = measure("pt-baker", &mut NoShots(sim(&small)));
+    assert_eq!(row(&found, "4.3", "prefetch").note, "single shots are not supported here");
+    assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
+}
+
+#[test]
+fn a_run_that_is_stopped_gives_what_it_knows() {
+    let setting = Setting { machine: "made up".into(), siblings: vec![1], seed: 3 };
+    let small = || sim(&[linear(4, 4, Replacement::Lru), linear(7, 4, Replacement::Lru)]);
+    let asked = Cell::new(0);
+    let run = |allowed: u64| {
+        asked.set(0);
+        let halt = || {
+            asked.set(asked.get() + 1);
+            (asked.get() > allowed).then_some(Halt::Interrupted)
+        };
+        reproduce_metal("pt-baker", &mut small(), &setting, &halt, &mut |_| ()).unwrap()
+    };
+    let all = run(u64::MAX);
+    assert_eq!(all.halted, None);
+    let needed = asked.get();
+    let mut known = Vec::new();
+    for part in [0, 4, 7] {
+        let found = run(part * needed / 8);
+        assert_eq!(found.halted.as_deref(), Some("interrupted"));
+        let last = row(&found, "4.3", "prefetch");
+        assert_eq!((last.verdict, last.note.as_str()), (Verdict::NotReproduced, "not reached: interrupted"));
+        assert!(row(&found, "4.6", "two hardware threads").note.starts_with("hardware threads [1] share the core"));
+        let same = |(stopped, whole): (&Row, &Row)| stopped.ours.is_none() || stopped == whole;
+        assert!(found.rows.iter().zip(&all.rows).all(same), "what is known is what it would have been");
+        known.push(found.rows.iter().filter(|row| row.ours.is_some()).count());
+    }
+    assert!(known[0] == 0 && known[2] > 0 && known.is_sorted(), "{known:?}");
+}
+
+#[test]
+fn papers_without_experiments_for_the_metal_are_named() {
+    let error = check_metal("tlb-lockdown").unwrap_err().to_string();
+    assert!(error.starts_with("tlb-lockdown: has no experiments for this machine (--metal)"), "{error}");
+    assert!(check_metal("tlb-colouring").unwrap_err().to_string().contains("no paper has this name"));
+    let error = reproduce("tlb-coloring").unwrap_err().to_string();
+    assert!(error.contains("only measured on this machine (--metal)"), "{error}");
+}
