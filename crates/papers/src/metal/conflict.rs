@@ -8,6 +8,7 @@
 use lookaside_probe::{Bench, Halt};
 
 use super::known::Array;
+use super::too_few;
 
 /// Misses of a round from which on pages conflict at all: at least one, less what times vary by.
 const ONE: f64 = 0.7;
@@ -46,7 +47,7 @@ impl Conflict {
 pub(super) fn find(bench: &mut Bench<'_>, array: &Array) -> Result<Result<Conflict, String>, Halt> {
     let entries = u64::from(array.geometry.entries);
     if entries + 1 > bench.max_pages() as u64 {
-        return Ok(Err(format!("needs {} pages in memory, {} are allowed", entries + 1, bench.max_pages())));
+        return Ok(Err(too_few(entries as usize + 1, bench)));
     }
     let mut last = String::new();
     for _ in 0..ATTEMPTS {

@@ -16,7 +16,7 @@ mod tlb_coloring;
 pub use setting::Setting;
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Bench, Halt, Metal, MetalError};
+use lookaside_probe::{Bench, Halt, Metal};
 
 use crate::values::{papers as all_papers, rows};
 use crate::{Finding, Ours, PaperError, Reproduction, Series};
@@ -60,11 +60,11 @@ impl Ran {
         self.findings.push((id, Ok(Finding { ours, note: note.into() })));
     }
 
-    /// What was measured; nothing where this machine cannot do that, and then that is why the rows have no value.
+    /// What was measured; nothing where the machine refuses, and then that is why the rows have no value.
     fn possible<T>(&mut self, ids: &[&'static str], measured: Result<T, Halt>) -> Result<Option<T>, Halt> {
         match measured {
             Ok(found) => Ok(Some(found)),
-            Err(Halt::Metal(reason @ MetalError::Cannot(_))) => {
+            Err(Halt::Metal(reason)) => {
                 self.nothing(ids, &reason.to_string());
                 Ok(None)
             }
@@ -75,6 +75,11 @@ impl Ran {
     fn nothing(&mut self, ids: &[&'static str], reason: &str) {
         self.findings.extend(ids.iter().map(|id| (*id, Err(reason.to_string()))));
     }
+}
+
+/// Why an experiment cannot be done in the memory that is allowed.
+fn too_few(needed: usize, bench: &Bench<'_>) -> String {
+    format!("needs {needed} pages in memory, {} are allowed (--memory)", bench.max_pages())
 }
 
 /// Names of the papers that have experiments on the metal.

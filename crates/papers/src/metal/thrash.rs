@@ -8,7 +8,7 @@ use super::estimate::{estimate, interleaved, Estimate};
 
 /// Arrays around a capacity: from a quarter of it to twice it, so many steps a capacity.
 const STEPS: u64 = 16;
-/// Steps a capacity from it to half as much again.
+/// Steps a capacity from three quarters of it to half as much again, where rises begin and end.
 const FINE: u64 = 48;
 /// Sizes right at a capacity, one by one.
 const CLOSE: u64 = 4;
@@ -42,7 +42,7 @@ pub(super) struct Knee {
 /// Sizes of an array around a capacity, ascending.
 pub(super) fn sizes(capacity: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (STEPS / 4..=2 * STEPS).map(|i| (i * capacity / STEPS).max(2)).collect();
-    all.extend((FINE..=FINE * 3 / 2).map(|i| i * capacity / FINE));
+    all.extend((FINE * 3 / 4..=FINE * 3 / 2).map(|i| (i * capacity / FINE).max(2)));
     all.extend((capacity.saturating_sub(CLOSE)..=capacity + CLOSE).filter(|&n| n >= 2));
     all.sort_unstable();
     all.dedup();

@@ -6,7 +6,7 @@ use super::conflict;
 use super::estimate::estimate;
 use super::known::{self, Array};
 use super::penalty::{self, mean, scaled, Penalty};
-use super::{Ran, Setting};
+use super::{too_few, Ran, Setting};
 
 /// Every access of the circle misses where at least this share of what surely misses does.
 const EVERY: f64 = 0.9;
@@ -31,11 +31,14 @@ pub(super) fn run(
             progress("Algorithm 3, first level");
             algorithm_3(bench, "alg-3-l1", first, ran)?;
             progress("section 6.0.7, first level");
-            let penalty = penalty::first_level(bench, first)?;
-            first_penalty(bench, first, &penalty, ran);
+            let ids = ["l1-penalty", "l1-deviation", "l1-every"];
+            let penalty = ran.possible(&ids, penalty::first_level(bench, first))?;
+            if let Some(penalty) = &penalty {
+                first_penalty(bench, first, penalty, ran);
+            }
             if let Ok(second) = &known.second {
                 progress("section 6.0.7, second level");
-                second_penalty(bench, second, &penalty, ran)?;
+                second_penalty(bench, second, penalty.as_ref(), ran)?;
                 progress("Algorithm 3, second level");
                 algorithm_3(bench, "alg-3-l2", second, ran)?;
             }
@@ -59,7 +62,8 @@ fn low_bits(first: &Array, second: Option<&Array>, ran: &mut Ran) {
 
 /// Pages that conflict, and whether the bits they have in common are the set's index as the probe solved it.
 fn algorithm_3(bench: &mut Bench<'_>, id: &'static str, array: &Array, ran: &mut Ran) -> Result<(), Halt> {
-    let conflict = match conflict::find(bench, array)? {
+    let Some(conflict) = ran.possible(&[id], conflict::find(bench, array))? else { return Ok(()) };
+    let conflict = match conflict {
         Ok(conflict) => conflict,
         Err(reason) => {
             ran.nothing(&[id], &reason);
@@ -93,15 +97,19 @@ fn first_penalty(bench: &Bench<'_>, array: &Array, penalty: &Penalty, ran: &mut 
     );
 }
 
-fn second_penalty(bench: &mut Bench<'_>, array: &Array, first: &Penalty, ran: &mut Ran) -> Result<(), Halt> {
+fn second_penalty(bench: &mut Bench<'_>, array: &Array, first: Option<&Penalty>, ran: &mut Ran) -> Result<(), Halt> {
     let ids = ["l2-penalty", "l2-deviation", "l2-more"];
-    if penalty::others(array) + penalty::COLD > bench.max_pages() {
-        let reason = format!("needs {} pages in memory, {} are allowed", penalty::others(array), bench.max_pages());
-        ran.nothing(&ids, &reason);
+    let needed = penalty::others(array) + 2 * penalty::COLD;
+    if needed > bench.max_pages() {
+        ran.nothing(&ids, &too_few(needed, bench));
         return Ok(());
     }
     let Some(ticks) = ran.possible(&ids, penalty::second_level(bench, array))? else { return Ok(()) };
     value(bench, ["l2-penalty", "l2-deviation"], &ticks, ran);
+    let Some(first) = first else {
+        ran.nothing(&["l2-more"], "there is no penalty of the first level to compare with");
+        return Ok(());
+    };
     let [low, high] = [estimate(first.one_more.clone()), estimate(ticks)].map(|penalty| penalty.median);
     ran.claim(
         "l2-more",
