@@ -39,6 +39,9 @@ pub enum Halt {
     /// The share of it that this step has is used up; the others go on.
     #[error("its share of the time, {:.1} s, is used up", .0.as_secs_f64())]
     ShareUp(Duration),
+    /// There is no machine behind the times.
+    #[error("an emulator: {0}; times there are not those of a TLB")]
+    Emulated(String),
     /// The machine refuses.
     #[error(transparent)]
     Metal(#[from] MetalError),

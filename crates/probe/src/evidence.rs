@@ -226,6 +226,18 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.cycles_per_tick()
     }
 
+    fn cpu(&self) -> Option<usize> {
+        self.metal.cpu()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.metal.remarks()
+    }
+
+    fn emulator(&self) -> Option<String> {
+        self.metal.emulator()
+    }
+
     fn note(&mut self, text: &str) {
         self.line(&Line::Note { text });
         self.metal.note(text);

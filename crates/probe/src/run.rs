@@ -107,6 +107,10 @@ pub struct Report {
     pub seed: u64,
     /// Core cycles in a tick of the timer, by a chain of dependent additions.
     pub cycles_per_tick: f64,
+    /// The CPU measured, where there is one.
+    pub cpu: Option<usize>,
+    /// What limits what can be found here.
+    pub remarks: Vec<String>,
     /// Ticks of the timer in a second, where that is known.
     pub ticks_per_second: Option<f64>,
     /// Levels, first level first.
@@ -188,10 +192,18 @@ pub fn probe(
     halt: &dyn Fn() -> Option<Halt>,
     progress: &mut dyn FnMut(&str),
 ) -> Report {
-    let budget = Budget::new(options, halt, &Instant::now);
+    let emulator = metal.emulator();
+    let halt = || emulator.clone().map(Halt::Emulated).or_else(halt);
+    let budget = Budget::new(options, &halt, &Instant::now);
     let halt = || budget.check();
+    let mut report = Report {
+        seed: options.seed,
+        cycles_per_tick: metal.cycles_per_tick(),
+        cpu: metal.cpu(),
+        remarks: metal.remarks(),
+        ..Report::default()
+    };
     let mut bench = Bench::new(metal, PageSize::K4, options.seed, &halt);
-    let mut report = Report { seed: options.seed, cycles_per_tick: bench.cycles_per_tick(), ..Report::default() };
     let halt = steps(&mut bench, options, &budget, progress, &mut report).err();
     report.halted = halt.map(|halt| halt.to_string());
     // Levels that it did not get to are named too.

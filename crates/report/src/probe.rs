@@ -32,10 +32,11 @@ fn wrapped(out: &mut String, line: &str, style: &Style) {
 }
 
 fn head(report: &Report) -> Vec<String> {
-    vec![format!(
-        "{:.3} core cycles a tick; seed {}; {} measurements",
-        report.cycles_per_tick, report.seed, report.measurements
-    )]
+    let cpu = report.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}; "));
+    let (cycles, seed, measurements) = (report.cycles_per_tick, report.seed, report.measurements);
+    let mut lines = vec![format!("{cpu}{cycles:.3} core cycles a tick; seed {seed}; {measurements} measurements")];
+    lines.extend(report.remarks.iter().map(|remark| format!("beware: {remark}")));
+    lines
 }
 
 fn levels(report: &Report) -> Vec<String> {
@@ -233,6 +234,8 @@ mod tests {
         let second = level(2, Finding::not_determined(reason), Finding::not_asked());
         let report = Report {
             seed: 7,
+            cpu: Some(3),
+            remarks: vec!["little memory".into()],
             cycles_per_tick: 1.25,
             levels: vec![first, second],
             measurements: 9,
@@ -246,7 +249,8 @@ mod tests {
             ..Report::default()
         };
         let expected = "\
-1.250 core cycles a tick; seed 7; 9 measurements
+CPU 3; 1.250 core cycles a tick; seed 7; 9 measurements
+beware: little memory
 L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
   a miss adds 7.0 to 8.0 cycles (seen in 2 passes, not confirmed)
   replacement: Lru

@@ -9,26 +9,58 @@ const COMPARE: Duration = Duration::from_millis(20);
 /// Additions a comparison.
 const ADDS: u64 = 200_000;
 
-/// Whether the timer can be used.
-pub(crate) fn check() -> Result<(), MetalError> {
+/// Whether the timer can be used; what is to be said about it.
+pub(crate) fn check() -> Result<Option<String>, MetalError> {
     #[cfg(target_arch = "x86_64")]
-    {
-        // A time stamp counter that stops or changes its rate measures nothing. Linux names what it found in the
-        // flags; where there is no such file (gVisor), what the counter does is looked at.
+    let remark = {
+        readable()?;
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-        if !flags.is_empty() && !flags.split_whitespace().any(|flag| flag == "constant_tsc") {
-            return Err(MetalError::Unsupported(
-                "its time stamp counter has no constant rate (no constant_tsc)".into(),
-            ));
-        }
-    }
+        let extended = std::arch::x86_64::__cpuid(0x8000_0000).eax;
+        // "Invariant TSC" (Intel SDM, volume 3, 19.17.1; AMD APM, volume 3, appendix E.4).
+        let invariant = extended >= 0x8000_0007 && std::arch::x86_64::__cpuid(0x8000_0007).edx >> 8 & 1 == 1;
+        promise(flags, invariant)
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let remark = None; // the architecture promises a constant rate
     let (a, b) = (now(), {
         std::thread::sleep(Duration::from_millis(2));
         now()
     });
     if b <= a {
         return Err(MetalError::Unsupported("its timer does not advance".into()));
+    }
+    Ok(remark)
+}
+
+/// What is said of a counter that nobody promises to tick evenly. What misses is told by chains that are compared right after
+/// one another, so that geometry does not suffer; times in cycles may.
+#[cfg(target_arch = "x86_64")]
+fn promise(flags: &str, invariant: bool) -> Option<String> {
+    let constant = flags.split_whitespace().any(|flag| flag == "constant_tsc");
+    (!constant && !invariant).then(|| {
+        "the time stamp counter is not said to tick evenly (no constant_tsc, CPUID 0x80000007): cycles may be off"
+            .into()
+    })
+}
+
+/// A process may have been forbidden to read the counter (`PR_SET_TSC`): reading it anyway would kill it.
+#[cfg(target_arch = "x86_64")]
+fn readable() -> Result<(), MetalError> {
+    // CPUID 1, EDX bit 4: there is one. (`lfence`, the only other instruction relied on, is part of x86-64.)
+    if std::arch::x86_64::__cpuid(1).edx >> 4 & 1 == 0 {
+        return Err(MetalError::Unsupported("it has no time stamp counter".into()));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let mut state: libc::c_int = 0;
+        // SAFETY: writes an int of ours; an error leaves it alone.
+        unsafe { libc::prctl(libc::PR_GET_TSC, &mut state) };
+        if state == libc::PR_TSC_SIGSEGV {
+            return Err(MetalError::Unsupported(
+                "reading the time stamp counter is forbidden (prctl PR_SET_TSC)".into(),
+            ));
+        }
     }
     Ok(())
 }
@@ -256,4 +288,17 @@ pub(crate) unsafe fn walk(at: &mut u64, before: u64, timed: u64) -> u64 {
         );
     }
     end - start
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_without_a_promise_is_remarked_on() {
+        assert_eq!(promise("flags : fpu tsc constant_tsc nopl", false), None);
+        assert_eq!(promise("flags : fpu tsc", true), None);
+        assert!(promise("flags : fpu tsc nonconstant_tsc", false).is_some());
+        assert!(promise("", false).is_some());
+    }
 }

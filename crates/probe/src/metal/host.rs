@@ -11,6 +11,8 @@ mod here {
 
     use crate::metal::affinity::Pinned;
     use crate::metal::areas::Areas;
+    use crate::metal::available::available_bytes;
+    use crate::metal::emulator::emulator;
     use crate::metal::memory::Memory;
     #[cfg(target_os = "linux")]
     use crate::metal::perf::Counter;
@@ -37,7 +39,13 @@ mod here {
         shooter: Shooter,
         areas: Areas,
         pinned: Pinned,
+        remarks: Vec<String>,
     }
+
+    /// At most this part of the memory that is to be had is taken.
+    const MEMORY_PART: u64 = 3;
+    /// Bits of a page number that no index known reaches beyond (Skylake's 14 and Zen 4's 10 are the most): fewer are remarked on.
+    const WANTED_PAGE_BITS: u32 = 19;
 
     /// An area takes at most this part of the memory that may be used: the rest is for lists of steps.
     const AREA_PART: u64 = 2;
@@ -49,14 +57,39 @@ mod here {
         /// # Errors
         /// No timer that serves, no address space, or no CPU to stay on.
         pub fn new(max_bytes: u64) -> Result<Self, MetalError> {
-            clock::check()?;
+            let mut remarks: Vec<String> = clock::check()?.into_iter().collect();
             let pinned = Pinned::here()?;
+            // Pages far apart each want a page of page tables too, and not all that is there is ours.
+            let most = available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART);
+            if most < max_bytes {
+                let (most, asked) = (most >> 20, max_bytes >> 20);
+                remarks
+                    .push(format!("only {most} MiB of memory are used, not {asked}: the system has no more to spare"));
+            }
+            let max_bytes = max_bytes.min(most);
             let small = Memory::new(PageSize::K4, max_bytes)?;
+            if small.page_bits() < WANTED_PAGE_BITS {
+                let bits = small.page_bits();
+                remarks.push(format!(
+                    "addresses are short: an index by more than the lowest {bits} bits of a page number is not seen"
+                ));
+            }
             let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
             let ticks_per_second = clock::ticks_per_second();
             let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
             let areas = Areas::new(max_bytes / AREA_PART);
-            Ok(Self { small, huge, arena: None, max_bytes, cycles_per_tick, ticks_per_second, shooter, areas, pinned })
+            Ok(Self {
+                small,
+                huge,
+                arena: None,
+                max_bytes,
+                cycles_per_tick,
+                ticks_per_second,
+                shooter,
+                areas,
+                pinned,
+                remarks,
+            })
         }
 
         /// The CPU measured.
@@ -137,6 +170,18 @@ mod here {
             };
             walk(WARM_STEPS.div_ceil(round));
             counter.around(|| walk(rounds.into())).map_err(MetalError::Cannot)
+        }
+
+        fn cpu(&self) -> Option<usize> {
+            Some(self.pinned.cpu())
+        }
+
+        fn remarks(&self) -> Vec<String> {
+            self.remarks.clone()
+        }
+
+        fn emulator(&self) -> Option<String> {
+            emulator()
         }
 
         fn cycles_per_tick(&self) -> f64 {

@@ -7,9 +7,11 @@ use lookaside_machine::PageSize;
 
 use super::MetalError;
 
-/// log2 of the address space reserved, first what suffices for a small result, last what is wanted. Half of the 47
+/// log2 of the address space reserved, least what suffices for a few thousand pages, last what is wanted. Half of the 47
 /// bits that a program has on x86-64 stays free for the rest of it.
-const RESERVE_BITS: std::ops::RangeInclusive<u32> = 31..=45;
+const RESERVE_BITS: std::ops::RangeInclusive<u32> = 26..=45;
+/// First try. It has to be small for qemu-user's sake; less is tried where a limit (`ulimit -v`) forbids it.
+const FIRST_BITS: u32 = 31;
 /// No larger reservation is tried than twice one that took longer. A kernel takes microseconds, whatever the size;
 /// qemu-user takes time and gigabytes of memory in proportion to the size.
 const QUICK: Duration = Duration::from_millis(20);
@@ -42,9 +44,14 @@ impl Memory {
             let pages = 1 << (bits - size.shift());
             MetalError::Memory { pages, size, reason: e.to_string() }
         };
-        let first = *RESERVE_BITS.start();
-        let (mut base, mut took) = reserve_timed(first, size).map_err(|e| failed(first, e))?;
-        let mut bits = first;
+        let mut bits = FIRST_BITS.min(most_bits);
+        let (mut base, mut took) = loop {
+            match reserve_timed(bits, size) {
+                Ok(reserved) => break reserved,
+                Err(e) if bits <= *RESERVE_BITS.start() => return Err(failed(bits, e)),
+                Err(_) => bits -= 1,
+            }
+        };
         while took < QUICK && bits < most_bits {
             let Ok((larger, larger_took)) = reserve_timed(bits + 1, size) else { break };
             release(base, bits);

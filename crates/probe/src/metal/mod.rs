@@ -9,7 +9,11 @@ mod area;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod areas;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod available;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod clock;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod emulator;
 mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod memory;
@@ -152,6 +156,21 @@ pub trait Metal {
 
     /// Core cycles in one tick of the timer.
     fn cycles_per_tick(&self) -> f64;
+
+    /// The CPU measured, where there is one.
+    fn cpu(&self) -> Option<usize> {
+        None
+    }
+
+    /// What limits what can be found here, for people: little memory, a timer that promises nothing.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Who only pretends to be this machine; then no time here says anything about a TLB.
+    fn emulator(&self) -> Option<String> {
+        None
+    }
 
     /// Says what the next measurements are for; whoever keeps evidence writes it down.
     fn note(&mut self, _text: &str) {}
