@@ -4,6 +4,7 @@ mod analyze;
 mod bad_input;
 mod common;
 mod granularity;
+mod hard_places;
 mod probe;
 mod reproduce;
 mod validate;
