@@ -318,6 +318,8 @@ pub enum StepArg {
     Caches,
     /// What walks cost by where their tables lie; the levels and the caches
     Walks,
+    /// What one entry covers: contiguous pages, huge pages; a second stage of translation
+    Covers,
 }
 
 #[derive(Args)]

@@ -22,6 +22,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
             StepArg::Counters => Step::Counters,
             StepArg::Caches => Step::Caches,
             StepArg::Walks => Step::Walks,
+            StepArg::Covers => Step::Covers,
         }),
         quick: args.quick,
         seed: args.seed,

@@ -316,6 +316,10 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.ticks_per_second()
     }
 
+    fn is_guest(&self) -> Option<bool> {
+        self.metal.is_guest()
+    }
+
     fn area_bytes(&mut self, area: Area) -> u64 {
         self.metal.area_bytes(area)
     }

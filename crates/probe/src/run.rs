@@ -9,7 +9,7 @@ use crate::bench::{Bench, Halt};
 use crate::budget::Budget;
 use crate::claims::Claim;
 use crate::finding::Finding;
-use crate::hierarchy::{self, Caches, Walks};
+use crate::hierarchy::{self, Caches, Covers, Walks};
 use crate::metal::Metal;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
@@ -34,11 +34,14 @@ pub enum Step {
     Caches,
     /// What walks cost by where their tables lie.
     Walks,
+    /// What one entry covers: contiguous pages, huge pages; a second stage of translation.
+    Covers,
 }
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 6] = [Self::L1, Self::L2, Self::Policy, Self::Counters, Self::Caches, Self::Walks];
+    pub(crate) const ALL: [Step; 7] =
+        [Self::L1, Self::L2, Self::Policy, Self::Counters, Self::Caches, Self::Walks, Self::Covers];
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
@@ -56,7 +59,7 @@ impl Step {
             Self::L1 => 4,
             Self::Policy | Self::Walks => 2,
             Self::Caches => 3,
-            Self::Counters => 1,
+            Self::Counters | Self::Covers => 1,
             Self::L2 => 6,
         }
     }
@@ -68,12 +71,13 @@ impl Step {
             Self::L2 => &[Self::L1],
             Self::Policy | Self::Counters => &[Self::L1, Self::L2],
             Self::Walks => &[Self::L1, Self::L2, Self::Caches],
+            Self::Covers => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
         }
     }
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        matches!(self, Self::Policy | Self::Caches | Self::Walks)
+        matches!(self, Self::Policy | Self::Caches | Self::Walks | Self::Covers)
     }
 }
 
@@ -119,6 +123,8 @@ pub struct Report {
     pub caches: Option<Caches>,
     /// Costs of translations by where their tables lie; `None` = not asked for.
     pub walks: Option<Walks>,
+    /// What entries cover, and the second stage; `None` = not asked for.
+    pub covers: Option<Covers>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -147,6 +153,7 @@ impl Report {
         missing.extend(lacks("hardware counters".into(), &self.counters));
         missing.extend(self.caches.iter().flat_map(Caches::missing));
         missing.extend(self.walks.iter().flat_map(Walks::missing));
+        missing.extend(self.covers.iter().flat_map(Covers::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }

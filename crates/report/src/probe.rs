@@ -10,8 +10,16 @@ use crate::text;
 
 /// All that was found, one line a fact; what is not known says why.
 pub fn render(report: &Report, style: &Style) -> String {
-    let parts =
-        [head(report), levels(report), caches(report), walks(report), counters(report), claims(report), end(report)];
+    let parts = [
+        head(report),
+        levels(report),
+        caches(report),
+        walks(report),
+        covers(report),
+        counters(report),
+        claims(report),
+        end(report),
+    ];
     let mut out = String::new();
     for line in parts.iter().flatten() {
         wrapped(&mut out, line, style);
@@ -167,6 +175,35 @@ fn walks(report: &Report) -> Vec<String> {
     lines.push(format!("  beside the leaf entry: {}", said(&found.base_cycles, cycles)));
     let level = said(&found.first_cache_level, |level| format!("reads from data cache {level} on"));
     lines.push(format!("  the walker: {level}"));
+    lines
+}
+
+fn covers(report: &Report) -> Vec<String> {
+    let Some(found) = &report.covers else { return Vec::new() };
+    let mut lines = Vec::new();
+    for level in &found.levels {
+        let small = said(&level.small, |&pages| match pages {
+            1 => "one page, be they contiguous or not".into(),
+            pages => format!("up to {pages} contiguous pages"),
+        });
+        let huge = said(&level.huge, |&pages| match pages {
+            1 => "one of its small pages".into(),
+            16.. => "16 of its small pages or more".into(),
+            pages => format!("{pages} of its small pages"),
+        });
+        lines.push(format!("{}: an entry covers {small}", tlb(level.level)));
+        lines.push(format!("  of a 2M page: {huge}"));
+    }
+    if let Some(guest) = found.is_guest {
+        lines.push(format!("virtual machine: {}", if guest { "yes" } else { "nobody says so" }));
+    }
+    let stage = &found.second_stage_cycles;
+    if !stage.is_unasked() {
+        let adds = said(stage, |seen| {
+            format!("maps by small pages; where the first does so too, a step takes {} longer", cycles(seen))
+        });
+        lines.push(format!("second stage of translation: {adds}"));
+    }
     lines
 }
 

@@ -1,6 +1,7 @@
 //! Data caches, memory, and what walks cost by where their tables lie.
 
 mod caches;
+mod contiguous;
 mod curve;
 mod describe;
 mod field;
@@ -9,6 +10,7 @@ mod line;
 mod walks;
 
 pub use caches::{caches, CacheReport, Caches};
+pub use contiguous::{covers, Cover, Covers};
 pub use curve::{curve, plateaus, Plateau, Point};
 pub(crate) use describe::describe;
 pub use field::Field;
@@ -48,6 +50,19 @@ pub(crate) fn find(
                 })
             }
             _ => Walks::nothing("needs the geometry of both levels"),
+        });
+    }
+    if options.wants(Step::Covers) {
+        let geometry = |level: usize| report.levels.get(level).and_then(|level| level.geometry.value());
+        report.covers = Some(match (geometry(0), geometry(1), &report.caches, &report.walks) {
+            (Some(first), Some(second), Some(caches), Some(walks)) => {
+                let known = KnownLevels { first, second, caches };
+                part(&mut field, &mut report.halted, Covers::nothing, |field| {
+                    let what = "what entries cover";
+                    budget.part(field, Step::Covers, what, progress, |field| covers(field, known, walks))
+                })
+            }
+            _ => Covers::nothing("needs the geometry of both levels"),
         });
     }
     report.measurements += field.measurements();

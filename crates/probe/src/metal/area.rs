@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use super::memory::huge_bytes_at;
 use super::MetalError;
 
 /// Bytes of a huge page on every port; areas are aligned to it.
@@ -39,27 +40,41 @@ impl Drop for Mapping {
     }
 }
 
+/// What stands behind an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backing {
+    /// Small pages.
+    Small,
+    /// Huge pages where there are some.
+    Huge,
+    /// Huge pages, or none at all.
+    SurelyHuge,
+    /// The same, whose mappings are split into small ones.
+    Split,
+}
+
 /// Bytes with frames of their own.
 #[derive(Debug)]
 pub(crate) struct Own {
     mapping: Mapping,
     base: u64,
     bytes: u64,
-    huge: bool,
+    backing: Backing,
 }
 
 impl Own {
-    /// Maps and touches all of it; in huge pages where they are wanted and the system has some.
-    pub(crate) fn new(bytes: u64, huge: bool) -> Result<Self, MetalError> {
+    /// Maps and touches all of it.
+    pub(crate) fn new(bytes: u64, backing: Backing) -> Result<Self, MetalError> {
         let failed = |e: std::io::Error| MetalError::Memory {
             pages: (bytes / SMALL) as usize,
             size: lookaside_machine::PageSize::K4,
             reason: e.to_string(),
         };
-        let bytes = bytes.next_multiple_of(SMALL);
+        let surely = matches!(backing, Backing::SurelyHuge | Backing::Split);
+        let bytes = bytes.next_multiple_of(if surely { HUGE } else { SMALL });
         let mapping = Mapping::new(bytes + HUGE, libc::PROT_READ | libc::PROT_WRITE).map_err(failed)?;
         let base = mapping.at.next_multiple_of(HUGE);
-        let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        let advice = if backing != Backing::Small { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // Only advice: a system without huge pages refuses, and then there are small ones.
         // SAFETY: a part of our own mapping.
         unsafe { libc::madvise(base as *mut c_void, bytes as usize, advice) };
@@ -67,12 +82,29 @@ impl Own {
             // SAFETY: an aligned word of our own mapping. Each page gets contents of its own, lest the system merge them.
             unsafe { (page as *mut u64).write_volatile(page) };
         }
-        Ok(Self { mapping, base, bytes, huge })
+        if surely && huge_bytes_at(base).is_none_or(|huge| huge < bytes) {
+            return Err(MetalError::Cannot("the system has no huge pages for it".into()));
+        }
+        if backing == Backing::Split {
+            // Other rights for a part of a huge page make the kernel map it by small ones, frames staying as they are.
+            for page in (base..base + bytes).step_by(HUGE as usize) {
+                for rights in [libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE] {
+                    // SAFETY: the first page of each huge page of our own mapping, which nobody else uses meanwhile.
+                    if unsafe { libc::mprotect(page as *mut c_void, SMALL as usize, rights) } != 0 {
+                        return Err(failed(std::io::Error::last_os_error()));
+                    }
+                }
+            }
+            if huge_bytes_at(base).is_none_or(|huge| huge > 0) {
+                return Err(MetalError::Cannot("the system does not split huge pages".into()));
+            }
+        }
+        Ok(Self { mapping, base, bytes, backing })
     }
 
     /// Whether it will do for these steps.
-    pub(crate) fn serves(&self, bytes: u64, huge: bool) -> bool {
-        self.huge == huge && (bytes..=bytes.saturating_mul(2).max(HUGE)).contains(&self.bytes)
+    pub(crate) fn serves(&self, bytes: u64, backing: Backing) -> bool {
+        self.backing == backing && (bytes..=bytes.saturating_mul(2).max(HUGE)).contains(&self.bytes)
     }
 
     /// Links these offsets to a circular chain; gives the address of its first link.

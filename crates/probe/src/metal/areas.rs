@@ -1,6 +1,6 @@
 //! The areas of the host: made when they are walked, given back before others need the memory.
 
-use super::area::{Own, Shared};
+use super::area::{Backing, Own, Shared};
 use super::{clock, steps, Area, MetalError, Steps};
 
 /// At most one area at a time.
@@ -20,7 +20,7 @@ impl Areas {
     /// Bytes that an area of this kind may have.
     pub(crate) fn bytes(&mut self, area: Area) -> u64 {
         match area {
-            Area::Own { .. } => self.max_bytes,
+            Area::Own { .. } | Area::Contiguous { .. } => self.max_bytes,
             Area::Shared => self.shared().map_or(0, |shared| shared.bytes()),
         }
     }
@@ -30,17 +30,17 @@ impl Areas {
         (self.own, self.shared) = (None, None);
     }
 
-    fn own(&mut self, bytes: u64, huge: bool) -> Result<&mut Own, MetalError> {
+    fn own(&mut self, bytes: u64, backing: Backing) -> Result<&mut Own, MetalError> {
         self.shared = None;
         if bytes > self.max_bytes {
             return Err(MetalError::Cannot(format!("an area of {bytes} bytes; at most {}", self.max_bytes)));
         }
-        if !self.own.as_ref().is_some_and(|own| own.serves(bytes, huge)) {
+        if !self.own.as_ref().is_some_and(|own| own.serves(bytes, backing)) {
             self.own = None; // gone before the next is made
         }
         match &mut self.own {
             Some(own) => Ok(own),
-            none => Ok(none.insert(Own::new(bytes, huge)?)),
+            none => Ok(none.insert(Own::new(bytes, backing)?)),
         }
     }
 
@@ -59,9 +59,16 @@ impl Areas {
         }
         let (mut warm, timed) = (chain.warm, chain.timed.max(1));
         let a_step = |cycles: f64| cycles / timed as f64;
-        match chain.area {
-            Area::Own { bytes, huge } => {
-                let mut at = self.own(bytes, huge)?.link(chain.offsets)?;
+        let own = match chain.area {
+            Area::Own { bytes, huge } => Some((bytes, if huge { Backing::Huge } else { Backing::Small })),
+            Area::Contiguous { bytes, split } => {
+                Some((bytes, if split { Backing::Split } else { Backing::SurelyHuge }))
+            }
+            Area::Shared => None,
+        };
+        match own {
+            Some((bytes, backing)) => {
+                let mut at = self.own(bytes, backing)?.link(chain.offsets)?;
                 let mut sample = || {
                     // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
                     let ticks = unsafe { clock::walk(&mut at, warm, timed) };
@@ -70,7 +77,7 @@ impl Areas {
                 };
                 Ok((0..samples).map(|_| a_step(steps::in_cycles(&mut sample))).collect())
             }
-            Area::Shared => {
+            None => {
                 let (base, lines) = self.shared()?.places(chain.offsets)?;
                 let mut at = 0;
                 let mut sample = || {

@@ -211,6 +211,16 @@ mod here {
             Some(self.ticks_per_second)
         }
 
+        fn is_guest(&self) -> Option<bool> {
+            #[cfg(target_arch = "x86_64")]
+            {
+                // Leaf 1, ECX bit 31: no processor sets it, hypervisors do (AMD64 Architecture Programmer's Manual 3, E.3.2).
+                Some(std::arch::x86_64::__cpuid(1).ecx >> 31 == 1)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            None
+        }
+
         fn area_bytes(&mut self, area: Area) -> u64 {
             self.areas.bytes(area)
         }

@@ -265,7 +265,7 @@ fn map_at(base: u64, bits: u32, size: PageSize) -> std::io::Result<()> {
 }
 
 /// Bytes of huge pages in the mapping that begins at `base`, as `/proc/self/smaps` has it.
-fn huge_bytes_at(base: u64) -> Option<u64> {
+pub(crate) fn huge_bytes_at(base: u64) -> Option<u64> {
     let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let head = format!("{base:x}-");
     let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&head));

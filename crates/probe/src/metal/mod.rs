@@ -71,6 +71,14 @@ pub enum Area {
         /// In huge pages, if the system has some; else in small ones.
         huge: bool,
     },
+    /// So many bytes in huge pages: refused where the system has none. So neighbouring small pages have neighbouring frames
+    /// (in a virtual machine: as the guest sees them).
+    Contiguous {
+        /// Size of the area.
+        bytes: u64,
+        /// Mapped by small pages: the huge ones' mappings were split.
+        split: bool,
+    },
     /// Addresses whose 4 KiB pages are all one and the same frame: data are always hot, only translations differ.
     Shared,
 }
@@ -197,6 +205,11 @@ pub trait Metal {
     /// Bytes that an area of this kind may have; 0 = not to be had.
     fn area_bytes(&mut self, _: Area) -> u64 {
         0
+    }
+
+    /// Whether a hypervisor says that this is a virtual machine; `None` = nobody says.
+    fn is_guest(&self) -> Option<bool> {
+        None
     }
 
     /// Times such a chain: core cycles a step, so many samples.

@@ -23,6 +23,10 @@ pub struct Shape {
     /// Every so many steps somebody else takes a line of the last cache; 0 = never.
     pub neighbour: u64,
     pub area: u64,
+    /// Contiguous small pages that an entry covers.
+    pub coalesce: u64,
+    /// A second stage maps by small pages: so entries of huge pages are small ones', and its table is read too.
+    pub nested: bool,
 }
 
 struct Sets {
@@ -66,6 +70,10 @@ pub struct Sim {
 const RUN: u64 = 10_000;
 /// Frames of page tables lie beyond those of data.
 const TABLES: u64 = 1 << 50;
+/// And those of the second stage.
+const HOST_TABLES: u64 = 1 << 52;
+/// Small pages of a huge one.
+const HUGE: u64 = 512;
 
 impl Sim {
     pub fn new(shape: Shape, seed: u64) -> Self {
@@ -87,18 +95,30 @@ impl Sim {
         self.shape.memory
     }
 
-    fn step(&mut self, address: u64, shared: bool) -> f64 {
+    fn step(&mut self, address: u64, area: Area) -> f64 {
         let page = address >> 12;
+        let (covers, leaf) = match area {
+            Area::Contiguous { split: true, .. } => (self.shape.coalesce, page),
+            Area::Contiguous { split: false, .. } => (if self.shape.nested { 1 } else { HUGE }, page / HUGE),
+            _ => (1, page),
+        };
         let mut cycles = 0.0;
-        if !self.first.access(page, &mut self.rng) {
+        if !self.first.access(page / covers, &mut self.rng) {
             cycles += self.shape.second.2;
-            if !self.second.access(page, &mut self.rng) {
-                cycles += self.shape.base - self.shape.second.2;
-                cycles += self.read(TABLES + page * 8, self.shape.first_cache_level - 1);
+            if !self.second.access(page / covers, &mut self.rng) {
+                let from = self.shape.first_cache_level - 1;
+                cycles += self.shape.base - self.shape.second.2 + self.read(TABLES + leaf * 8, from);
+                if self.shape.nested && area != Area::Shared {
+                    cycles += self.read(HOST_TABLES + page * 8, from);
+                }
             }
         }
-        // Frames lie anywhere.
-        let frame = if shared { 0 } else { Rng::new(page).draw() >> 24 };
+        // Frames lie anywhere, but for one frame of all and for huge pages.
+        let frame = match area {
+            Area::Shared => 0,
+            Area::Contiguous { .. } => page,
+            Area::Own { .. } => Rng::new(page).draw() >> 24,
+        };
         cycles + self.read(frame << 12 | address & 0xfff, 0)
     }
 
@@ -124,25 +144,28 @@ impl Metal for Sim {
         1.0
     }
 
+    fn is_guest(&self) -> Option<bool> {
+        Some(self.shape.nested)
+    }
+
     fn area_bytes(&mut self, area: Area) -> u64 {
         match area {
-            Area::Own { .. } => self.shape.area,
+            Area::Own { .. } | Area::Contiguous { .. } => self.shape.area,
             Area::Shared => 1 << 36,
         }
     }
 
     fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
-        let shared = steps.area == Area::Shared;
         let mut ring = steps.offsets.iter().copied().cycle();
         for _ in 0..steps.warm {
             let offset = ring.next().expect("a chain");
-            self.step(offset, shared);
+            self.step(offset, steps.area);
         }
         let run = steps.timed.min(RUN);
         let mut cycles = 0.0;
         for i in 0..run {
             let offset = ring.next().expect("a chain");
-            cycles += self.step(offset, shared);
+            cycles += self.step(offset, steps.area);
             if self.shape.neighbour > 0 && i % self.shape.neighbour == 0 {
                 let foreign = self.rng.draw();
                 self.caches.last_mut().expect("a cache").access(foreign, &mut self.rng.clone());

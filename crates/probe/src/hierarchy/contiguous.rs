@@ -1,0 +1,192 @@
+//! What one TLB entry covers: contiguous small pages, and parts of a huge page; and whether a second stage of
+//! translation is seen.
+
+use serde::Serialize;
+
+use super::caches::{alike, SAME_CYCLES};
+use super::curve::{LINE, PAGE};
+use super::field::Field;
+use super::walks::{KnownLevels, Walks};
+use crate::bench::Halt;
+use crate::finding::Finding;
+use crate::metal::{Area, MetalError};
+use crate::run::{lacks, Seen};
+
+/// Pages beyond what entries of one page each hold, as a share.
+const BEYOND: f64 = 1.5;
+/// Steps hit where they take longer than those that surely do by less than this part of a miss. Of random replacement 58 in
+/// 100 miss with half as many pages again.
+const HITS: f64 = 0.3;
+/// Most pages that an entry is tried for: no core is known to coalesce more.
+const MOST: u32 = 16;
+/// Passes that have to agree.
+const PASSES: usize = 2;
+/// Cycles that small pages' walks cost more, and a share of them, for a table more to be seen.
+const MORE: (f64, f64) = (3.0, 0.1);
+
+/// What entries of one level cover.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cover {
+    /// 1 or 2.
+    pub level: u32,
+    /// Most contiguous small pages that an entry covers, up to 16; 1 = none are coalesced.
+    pub small: Finding<u32>,
+    /// Small pages' worth of a huge page that an entry covers, 16 standing for that many or more; 1 = a huge page takes
+    /// entries like small ones.
+    pub huge: Finding<u32>,
+}
+
+/// Coalescing, entries of huge pages, and the second stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct Covers {
+    /// By level.
+    pub levels: Vec<Cover>,
+    /// Whether a hypervisor says that this is a virtual machine.
+    pub is_guest: Option<bool>,
+    /// Core cycles that a walk takes longer if the same frames are mapped by small pages and not by huge ones, where entries
+    /// are those of small pages in both cases: so the huge ones' are made by a second stage that maps small pages, and the
+    /// first stage's table of small pages is read beside it.
+    pub second_stage_cycles: Finding<Seen>,
+}
+
+impl Covers {
+    /// Nothing, and why.
+    pub fn nothing(reason: &str) -> Self {
+        Self { levels: Vec::new(), is_guest: None, second_stage_cycles: Finding::not_determined(reason) }
+    }
+
+    /// What of it was looked for in vain, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let of = |level: &Cover| {
+            let small = lacks(format!("coalescing of level {}", level.level), &level.small);
+            small.into_iter().chain(lacks(format!("huge pages of level {}", level.level), &level.huge))
+        };
+        let stage = lacks("second stage of translation".into(), &self.second_stage_cycles);
+        self.levels.iter().flat_map(of).chain(stage).collect()
+    }
+}
+
+/// Finds them for what is known, misses costing what `walks` says.
+pub fn covers(field: &mut Field<'_>, known: KnownLevels<'_>, walks: &Walks) -> Result<Covers, Halt> {
+    let line = known.caches.line_bytes.value().copied().unwrap_or(LINE);
+    let middle = |seen: &Seen| (seen.low + seen.high) / 2.0;
+    let hit = walks.second_level_cycles.value().map(middle);
+    let base = walks.base_cycles.value().map(middle);
+    // A walk costs its base at least.
+    let costs = [hit, hit.zip(base).map(|(hit, base)| base - hit)];
+    let mut levels = Vec::new();
+    for ((level, geometry), cost) in (1..).zip([known.first, known.second]).zip(costs) {
+        let mut of = |split: bool| match cost.filter(|&cost| cost > 0.0) {
+            None => Ok(Finding::not_determined("what a miss costs is not known")),
+            Some(cost) => or_refused(covered(field, split, geometry.entries, cost, line)),
+        };
+        levels.push(Cover { level, small: of(true)?, huge: of(false)? });
+    }
+    let is_guest = field.metal().is_guest();
+    let second_stage_cycles = match levels.iter().all(|level| level.huge.value() == Some(&1)) {
+        true => or_refused(second_stage(field, known.second.entries, line))?,
+        false if is_guest == Some(false) => Finding::not_asked(),
+        false => Finding::not_determined("seen only where entries of huge pages are those of small ones"),
+    };
+    Ok(Covers { levels, is_guest, second_stage_cycles })
+}
+
+/// What this machine refuses is not determined.
+fn or_refused<T>(found: Result<Finding<T>, Halt>) -> Result<Finding<T>, Halt> {
+    match found {
+        Err(Halt::Metal(error @ (MetalError::Cannot(_) | MetalError::Memory { .. }))) => {
+            Ok(Finding::not_determined(error.to_string()))
+        }
+        other => other,
+    }
+}
+
+/// Most small pages that an entry covers, two passes agreeing.
+fn covered(field: &mut Field<'_>, split: bool, entries: u32, miss: f64, line: u64) -> Result<Finding<u32>, Halt> {
+    let mut seen = Vec::new();
+    let mut evidence = Vec::new();
+    for _ in 0..PASSES {
+        let mut pages = 1;
+        while pages < MOST {
+            let Some(added) = added(field, split, entries, pages, line)? else {
+                let mib = (needed(entries, pages) * 2).div_ceil(1 << 20);
+                return Ok(Finding::not_determined(format!("{pages} at least; to know needs {mib} MiB (--memory)")));
+            };
+            evidence.push(format!("{added:.1} cycles more a step with {BEYOND} times {entries} * {pages} pages"));
+            if added > HITS * miss {
+                break;
+            }
+            pages *= 2;
+        }
+        seen.push(pages);
+    }
+    Ok(match seen.iter().all(|pages| *pages == seen[0]) {
+        true => Finding::confirmed(seen[0], evidence),
+        false => {
+            Finding::NotDetermined { reason: format!("passes do not agree: {seen:?} pages"), evidence, asked: true }
+        }
+    })
+}
+
+/// Bytes of half as many pages again as so many entries cover if each has `pages`.
+fn needed(entries: u32, pages: u32) -> u64 {
+    (f64::from(entries) * f64::from(pages) * BEYOND) as u64 * PAGE
+}
+
+/// Cycles a step that contiguous pages take longer than as many lines in half as many pages as there are entries; `None` =
+/// not enough memory.
+fn added(field: &mut Field<'_>, split: bool, entries: u32, pages: u32, line: u64) -> Result<Option<f64>, Halt> {
+    let bytes = needed(entries, pages);
+    let area = Area::Contiguous { bytes, split };
+    if bytes > field.metal().area_bytes(area) {
+        return Ok(None);
+    }
+    let (count, lines) = (bytes / PAGE, PAGE / line);
+    let few = (u64::from(entries) / 2).max(1);
+    // Lines at random: of contiguous frames, lines in step with pages would meet in few sets of a cache.
+    let mut many: Vec<u64> = Vec::new();
+    for page in 0..count {
+        many.push(page * PAGE + field.rng.below(lines as usize) as u64 * line);
+    }
+    let mut like: Vec<u64> = Vec::new();
+    for page in 0..few {
+        let mut of_page: Vec<u64> = (0..lines).map(|number| page * PAGE + number * line).collect();
+        field.rng.shuffle(&mut of_page);
+        of_page.truncate((count * (page + 1) / few - count * page / few) as usize);
+        like.extend(of_page);
+    }
+    field.rng.shuffle(&mut many);
+    field.rng.shuffle(&mut like);
+    Ok(Some(field.cycles(area, &many)? - field.cycles(area, &like)?))
+}
+
+/// What walks cost more where the first stage maps by small pages.
+fn second_stage(field: &mut Field<'_>, entries: u32, line: u64) -> Result<Finding<Seen>, Halt> {
+    let bytes = needed(entries, 2).min(field.metal().area_bytes(Area::Contiguous { bytes: 0, split: true }));
+    if bytes < needed(entries, 1) {
+        let mib = (needed(entries, 1) * 2).div_ceil(1 << 20);
+        return Ok(Finding::not_determined(format!("needs {mib} MiB (--memory)")));
+    }
+    let mut seen = Vec::new();
+    let mut whole = 0.0f64;
+    for _ in 0..PASSES {
+        let mut offsets: Vec<u64> = (0..bytes / PAGE).map(|page| page * PAGE).collect();
+        for offset in &mut offsets {
+            *offset += field.rng.below((PAGE / line) as usize) as u64 * line;
+        }
+        field.rng.shuffle(&mut offsets);
+        let huge = field.cycles(Area::Contiguous { bytes, split: false }, &offsets)?;
+        let split = field.cycles(Area::Contiguous { bytes, split: true }, &offsets)?;
+        whole = whole.max(huge);
+        seen.push(split - huge);
+    }
+    let evidence = vec![format!("{seen:.1?} cycles more by pass, of {whole:.1}")];
+    Ok(match alike(&seen, (1.0, SAME_CYCLES.1)) {
+        Some(span) if span.low > MORE.0 + MORE.1 * whole => Finding::confirmed(span, evidence),
+        _ => Finding::NotDetermined {
+            reason: "walks cost the same by huge and by small pages, or too nearly so".into(),
+            evidence,
+            asked: true,
+        },
+    })
+}
