@@ -14,7 +14,7 @@ impl Report {
         machine.description = format!("This machine's data TLBs, data caches and walks as measured; the rest {from}");
         machine.sources = vec![format!("lookaside probe, seed {}", self.seed)];
         machine.not_determined =
-            vec![format!("walk_cache.*, topology, TLBs and caches of fetches and TLBs of other page sizes: {from}")];
+            vec![format!("topology, TLBs and caches of fetches and TLBs of other page sizes: {from}")];
         // The second first: what a hit there costs is seen at the first, and belongs to the array for 4 KiB pages only.
         for level in self.levels.iter().rev() {
             level.put(&mut machine, &from);

@@ -1,8 +1,9 @@
 //! Caches, memory and walks put into a machine description, so that the model's costs are those measured.
 
-use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Stage, Ways};
+use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Stage, Tlb, Ways};
 
 use super::caches::{CacheReport, Caches};
+use super::contiguous::Covers;
 use super::walks::{Place, Walks};
 use crate::describe::serves;
 use crate::run::{Report, Seen};
@@ -22,7 +23,41 @@ pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
         Some(walks) => put_walks(walks, machine, from, &mut lack),
         None => lack.push(format!("walker: {from}")),
     }
+    if let Some(covers) = &report.covers {
+        put_covers(covers, machine, &mut lack);
+    }
+    lack.push(format!("walk_cache.*: {from}, but for hit_cycles where walker.base_cycles is measured"));
     machine.not_determined.extend(lack);
+}
+
+fn put_covers(covers: &Covers, machine: &mut Machine, lack: &mut Vec<String>) {
+    for cover in &covers.levels {
+        let small = |tlb: &&Tlb| serves(tlb, cover.level) && tlb.page_sizes == [PageSize::K4];
+        let Some(name) = machine.tlbs.iter().find(small).map(|tlb| tlb.name.clone()) else { continue };
+        let line = format!("tlb.{name}.coalesce_pages:");
+        match cover.small.value() {
+            Some(1) => machine.not_determined.retain(|other| !other.starts_with(&line)),
+            // The index found is one of pages; with coalescing the model would take it for one of blocks.
+            Some(pages) => lack.push(format!("{line} {pages} measured, 1 stands in")),
+            None => {}
+        }
+        if cover.huge.value() == Some(&1) {
+            // Without an array of their size they take entries of the largest smaller one.
+            let loads = |tlb: &&mut Tlb| tlb.level == cover.level && tlb.serves.contains(&Serves::Load);
+            for tlb in machine.tlbs.iter_mut().filter(loads).filter(|tlb| tlb.name != name) {
+                tlb.page_sizes.retain(|&size| size != PageSize::M2);
+            }
+        }
+    }
+    for gone in machine.tlbs.iter().filter(|tlb| tlb.page_sizes.is_empty()) {
+        let line = format!("tlb.{}:", gone.name);
+        machine.not_determined.retain(|other| !other.starts_with(&line));
+    }
+    machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
+    if covers.second_stage_cycles.value().is_some() {
+        let costs = "walker's costs hold it as measured, and no stage of its own is described";
+        lack.push(format!("page_table.host: a second stage that maps by 4K was seen; {costs}"));
+    }
 }
 
 /// The middle, to a tenth of a cycle.
@@ -143,7 +178,9 @@ fn put_walks(walks: &Walks, machine: &mut Machine, from: &str, lack: &mut Vec<St
 mod tests {
     use super::*;
     use crate::finding::Finding;
-    use crate::hierarchy::{CacheShape, WalkReport};
+    use crate::hierarchy::{CacheShape, Cover, WalkReport};
+    use crate::run::LevelReport;
+    use crate::tlb::Geometry;
     use lookaside_machine::preset;
 
     fn seen(low: f64, high: f64) -> Finding<Seen> {
@@ -170,7 +207,21 @@ mod tests {
             base_cycles: seen(20.0, 21.0),
             first_cache_level: Finding::confirmed(1, Vec::new()),
         };
+        let one = || Finding::confirmed(1, Vec::new());
+        let cover = |level| Cover { level, small: one(), huge: one() };
+        let covers =
+            Covers { levels: vec![cover(1), cover(2)], is_guest: Some(true), second_stage_cycles: seen(20.0, 21.0) };
+        let level = |level, entries| LevelReport {
+            level,
+            page_size: PageSize::K4,
+            geometry: Finding::confirmed(Geometry { entries, ways: entries, sets: 1, masks: vec![] }, Vec::new()),
+            miss_cycles: None,
+            policy: Finding::not_asked(),
+            trials: Vec::new(),
+        };
         let report = Report {
+            levels: vec![level(1, 64), level(2, 1024)],
+            covers: Some(covers),
             cycles_per_tick: 1.5,
             ticks_per_second: Some(2e9),
             caches: Some(caches),
@@ -188,6 +239,15 @@ mod tests {
         assert!(machine.not_determined.iter().any(|line| line.starts_with("cache.l3: not seen")));
         assert_eq!((machine.memory.cycles, machine.walker.base_cycles), (305.0, 20.5));
         assert_eq!((machine.walker.first_cache_level, machine.walker.memory_cycles), (1, Some(380.5)));
+        // 2 MiB pages take the small pages' entries; 1 GiB pages were not looked at.
+        let sizes = |level| {
+            let loads = machine.tlbs.iter().filter(|tlb| tlb.level == level && tlb.serves.contains(&Serves::Load));
+            loads.flat_map(|tlb| tlb.page_sizes.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((sizes(1), sizes(2)), (vec![PageSize::K4, PageSize::G1], vec![PageSize::K4]));
+        let names = |line: &str| machine.not_determined.iter().any(|other| other.starts_with(line));
+        assert!(names("page_table.host:") && names("tlb.l1d-other-sizes:"));
+        assert!(!names("tlb.l1d.coalesce_pages:") && !names("tlb.l2d-other-sizes:"));
         assert!(machine.walk_caches.iter().all(|cache| cache.hit_cycles == 0.0));
     }
 
