@@ -5,6 +5,8 @@
 //! experiment (a circle through some pages and the one that stays) begins with all pages, and leaves out groups of them
 //! as long as there are still as many misses.
 
+use std::time::Duration;
+
 use lookaside_probe::{Bench, Halt};
 
 use super::known::Array;
@@ -22,8 +24,9 @@ const YES: u32 = 3;
 const NO: u32 = 2;
 /// Looks at the whole array.
 const LOOKS: usize = 5;
-/// Attempts: one choice that was taken wrongly spoils the rest.
-const ATTEMPTS: usize = 3;
+/// Pauses before each attempt. One choice that was taken wrongly spoils the rest; and a neighbour may hold an entry of a
+/// fully associative level for a while, which then has a way less than it should.
+const PAUSES_MS: [u64; 5] = [0, 20, 100, 500, 1000];
 
 /// Pages that conflict, as numbers within the array; the page that stays is the one after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +53,8 @@ pub(super) fn find(bench: &mut Bench<'_>, array: &Array) -> Result<Result<Confli
         return Ok(Err(too_few(entries as usize + 1, bench)));
     }
     let mut last = String::new();
-    for _ in 0..ATTEMPTS {
+    for pause in PAUSES_MS {
+        bench.pause(Duration::from_millis(pause))?;
         match attempt(bench, array, entries)? {
             Ok(mut pages) => {
                 pages.sort_unstable();
@@ -59,7 +63,7 @@ pub(super) fn find(bench: &mut Bench<'_>, array: &Array) -> Result<Result<Confli
             Err(reason) => last = reason,
         }
     }
-    Ok(Err(format!("{last} (the last of {ATTEMPTS} attempts)")))
+    Ok(Err(format!("{last} (the last of {} attempts)", PAUSES_MS.len())))
 }
 
 fn attempt(bench: &mut Bench<'_>, array: &Array, entries: u64) -> Result<Result<Vec<u64>, String>, Halt> {

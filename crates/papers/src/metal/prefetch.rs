@@ -69,12 +69,13 @@ impl Parts {
     }
 
     /// Whether more of the loads miss than for the data alone, where a miss adds at least so many ticks; `None` = cannot
-    /// be told. Disturbances only add ticks: the lower end of the interval speaks for misses, the upper end against them.
+    /// be told. Disturbances only add ticks, so the low ends are what they spare: of the loads for a yes, of what they are
+    /// compared with for a no.
     pub(super) fn fills(&self, with: &Estimate, miss_ticks: f64) -> Option<bool> {
         let rise = |ticks: f64, without: f64| (ticks - without) / miss_ticks;
-        if rise(with.low, self.lines.high) > MANY {
+        if rise(with.low, self.lines.median) > MANY {
             Some(true)
-        } else if rise(with.high, self.lines.low.min(self.alone.low)) < FEW {
+        } else if rise(with.median, self.lines.low.min(self.alone.low)) < FEW {
             Some(false)
         } else {
             None
