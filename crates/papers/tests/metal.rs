@@ -64,11 +64,11 @@ fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
     let l1 = row(&found, "4.2 left", "smallest");
     assert_eq!((value(l1), l1.verdict), (65.0, Verdict::AnotherMachine));
     assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
-    // One set in ten overflows by 2061 pages, nine in ten by 2163; the sizes looked at are up to 43 pages apart.
+    // One set in ten overflows by 2061 pages, nine in ten by 2163; the sizes looked at are up to 64 pages apart.
     let begins = value(row(&found, "4.2 right", "misses begin"));
-    assert!((2056.0..=2104.0).contains(&begins), "{begins}");
+    assert!((2056.0..=2128.0).contains(&begins), "{begins}");
     let full = value(row(&found, "4.2 right", "in full"));
-    assert!((2150.0..=2206.0).contains(&full), "{full}");
+    assert!((2150.0..=2240.0).contains(&full), "{full}");
     assert_eq!(row(&found, "4.2 right", "has as many").verdict, Verdict::Holds);
     // LRU and this index explain it alone.
     let why = row(&found, "4.4.3", "why not sooner");

@@ -26,13 +26,6 @@ pub(super) struct Penalty {
     pub(super) flooded: Vec<f64>,
 }
 
-impl Penalty {
-    /// Part of the accesses of the circle that miss.
-    pub(super) fn missing(&self) -> f64 {
-        estimate(self.one_more.clone()).median / estimate(self.flooded.clone()).median
-    }
-}
-
 /// First level: a circle through pages of one set, less a loop of as many accesses that hit.
 pub(super) fn first_level(bench: &mut Bench<'_>, array: &Array) -> Result<Penalty, Halt> {
     let mut penalty = Penalty { one_more: Vec::new(), flooded: Vec::new() };

@@ -9,9 +9,11 @@ use super::estimate::{estimate, interleaved, Estimate};
 /// Arrays around a capacity: from a quarter of it to twice it, so many steps a capacity.
 const STEPS: u64 = 16;
 /// Steps a capacity from three quarters of it to half as much again, where rises begin and end.
-const FINE: u64 = 48;
+const FINE: u64 = 32;
 /// Sizes right at a capacity, one by one.
-const CLOSE: u64 = 4;
+const CLOSE: u64 = 2;
+/// Sizes of a curve that is shown for comparison only.
+const FEW: usize = 16;
 /// The rise begins where this share of its height is reached, and is complete at the other.
 const BEGINS: f64 = 0.1;
 /// See [`BEGINS`].
@@ -47,6 +49,11 @@ pub(super) fn sizes(capacity: u64) -> Vec<u64> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// A few of these, evenly.
+pub(super) fn few(sizes: &[u64]) -> Vec<u64> {
+    sizes.iter().copied().step_by(sizes.len().div_ceil(FEW).max(1)).collect()
 }
 
 /// Order of the accesses to an array.

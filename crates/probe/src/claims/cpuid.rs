@@ -126,7 +126,9 @@ fn caches(read: &dyn Fn(u32, u32) -> Leaf, leaf: u32, source: &str, list: &mut V
         }
         let (line, partitions, ways) = ((shape & 0xfff) + 1, (shape >> 12 & 0x3ff) + 1, (shape >> 22) + 1);
         let sets = u64::from(sets) + 1;
-        let bytes = u64::from(line) * u64::from(partitions) * u64::from(ways) * sets;
+        // A hypervisor may let anything through.
+        let bytes =
+            [partitions, ways].iter().fold(u64::from(line), |bytes, &n| bytes * u64::from(n)).saturating_mul(sets);
         let full = kind >> 9 & 1 == 1;
         let ways = if full { (bytes / u64::from(line)) as u32 } else { ways };
         add(list, source, Part::DataCache { level: kind >> 5 & 7 }, Shape::new(bytes, ways));
