@@ -301,4 +301,24 @@ mod tests {
         assert!(promise("flags : fpu tsc nonconstant_tsc", false).is_some());
         assert!(promise("", false).is_some());
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_may_not_read_it_is_told_and_lives() {
+        let set = |state: libc::c_int| {
+            // SAFETY: of this thread only; sets a flag.
+            unsafe { libc::prctl(libc::PR_SET_TSC, state) }
+        };
+        let thread = std::thread::spawn(move || {
+            if set(libc::PR_TSC_SIGSEGV) != 0 {
+                return None; // this system has no such thing
+            }
+            let checked = check();
+            set(libc::PR_TSC_ENABLE);
+            Some(checked)
+        });
+        if let Some(checked) = thread.join().expect("it lives") {
+            assert!(checked.is_err_and(|error| error.to_string().contains("PR_SET_TSC")));
+        }
+    }
 }
