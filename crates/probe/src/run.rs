@@ -65,7 +65,7 @@ impl Step {
     }
 
     /// The steps without whose results it cannot be done.
-    fn needs(self) -> &'static [Step] {
+    pub(crate) fn needs(self) -> &'static [Step] {
         match self {
             Self::L1 | Self::Caches => &[],
             Self::L2 => &[Self::L1],

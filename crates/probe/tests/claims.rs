@@ -102,7 +102,7 @@ fn zen_4_by_amds_own_leaves() {
         (0x8000_001d, 2, [0x143, 0x01c0_003f, 0x7ff, 2]),
         (0x8000_001d, 3, [0x4163, 0x03c0_003f, 0x7fff, 1]),
     ]);
-    let range = |amount, low, high| Shape { amount, ways: Some((low, high)) };
+    let range = |amount, low, high| Shape { amount, most: amount, ways: Some((low, high)) };
     assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x80000005", Shape::new(72, 72))));
     assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 0x80000005", Shape::new(72, 72))));
     assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x80000006", range(3072, 8, 15))));
@@ -125,7 +125,10 @@ fn zen_2_has_no_second_level_for_huge_pages() {
     ]);
     assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", Shape::new(64, 64))));
     assert_eq!(tlb(&stated, 2, G1), None);
-    assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x80000006", Shape { amount: 2048, ways: Some((8, 15)) })));
+    assert_eq!(
+        tlb(&stated, 2, K4),
+        Some(("CPUID 0x80000006", Shape { amount: 2048, most: 2048, ways: Some((8, 15)) }))
+    );
     assert_eq!(cache(&stated, 1), None); // without topology extensions 8000_001D means nothing
 }
 
@@ -160,7 +163,7 @@ fn sysfs_has_the_data_caches() {
     put(3, &[("type", "Unified"), ("level", "x"), ("size", "many")]);
     let stated = stated_by_sysfs(folder.path(), 3);
     let shapes: Vec<Shape> = stated.iter().map(|stated| stated.shape).collect();
-    assert_eq!(shapes, [Shape::new(48 << 10, 12), Shape { amount: 1280 << 10, ways: None }]);
+    assert_eq!(shapes, [Shape::new(48 << 10, 12), Shape::between(1280 << 10, 1280 << 10)]);
     assert_eq!(stated[0].source, "sysfs cpu3/cache/index0");
     assert_eq!(stated_by_sysfs(folder.path(), 4), Vec::new());
 }

@@ -131,6 +131,9 @@ fn disagreement(claim: &Claim) -> Option<String> {
 fn shape(part: Part, shape: &Shape) -> String {
     let amount = match part {
         Part::DataTlb { .. } => format!("{} entries", shape.amount),
+        Part::DataCache { .. } if shape.amount < shape.most => {
+            format!("{} to {} KiB", shape.amount >> 10, shape.most >> 10)
+        }
         Part::DataCache { .. } => format!("{} KiB", shape.amount >> 10),
     };
     match shape.ways {
@@ -255,7 +258,10 @@ mod tests {
         };
         let claim = |amount, ways, arrays, measured| {
             let part = Part::DataTlb { level: 1, page_size: PageSize::K4 };
-            Claim::new(Stated { source: "CPUID 2".into(), part, shape: Shape { amount, ways }, arrays }, measured)
+            Claim::new(
+                Stated { source: "CPUID 2".into(), part, shape: Shape { amount, most: amount, ways }, arrays },
+                measured,
+            )
         };
         let proof = Proof { near_per_kilo_access: 1.0, middle_per_kilo_access: None, far_per_kilo_access: 980.4 };
         let set = |fitting_per_round| SetCount { level: 1, ways: 3, fitting_per_round, overflowing_per_round: 4.0 };

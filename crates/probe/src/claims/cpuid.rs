@@ -187,6 +187,6 @@ fn amd_tlb(word: u32, level: u32, page_size: PageSize, source: &str, list: &mut 
     };
     if entries > 0 {
         let part = Part::DataTlb { level, page_size };
-        add(list, source, part, Shape { amount: entries.into(), ways });
+        add(list, source, part, Shape { amount: entries.into(), most: entries.into(), ways });
     }
 }

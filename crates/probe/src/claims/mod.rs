@@ -38,6 +38,8 @@ pub enum Part {
 pub struct Shape {
     /// Entries of a TLB, bytes of a cache.
     pub amount: u64,
+    /// The most it can be, where a measurement gives a range; else the same again.
+    pub most: u64,
     /// Fewest and most ways: some encodings give a range, a measurement gives the same twice. `None` = not said.
     pub ways: Option<(u32, u32)>,
 }
@@ -45,7 +47,12 @@ pub struct Shape {
 impl Shape {
     /// This many ways exactly.
     pub fn new(amount: u64, ways: u32) -> Self {
-        Self { amount, ways: Some((ways, ways)) }
+        Self { amount, most: amount, ways: Some((ways, ways)) }
+    }
+
+    /// From this much to that much, of some number of ways.
+    pub fn between(amount: u64, most: u64) -> Self {
+        Self { amount, most, ways: None }
     }
 
     fn allows(&self, measured: &Shape) -> bool {
@@ -53,7 +60,7 @@ impl Shape {
             (Some((low, high)), Some((least, most))) => low <= least && most <= high,
             _ => true,
         };
-        self.amount == measured.amount && ways
+        (measured.amount..=measured.most).contains(&self.amount) && ways
     }
 }
 
@@ -108,6 +115,7 @@ fn add(list: &mut Vec<Stated>, source: &str, part: Part, shape: Shape) {
         _ => None,
     };
     same.shape.amount += shape.amount;
+    same.shape.most += shape.most;
     same.arrays += 1;
 }
 
@@ -137,8 +145,11 @@ impl Report {
             }
             Part::DataCache { level } => {
                 let found = self.caches.as_ref()?.levels.iter().find(|found| found.level == level)?;
-                let shape = found.shape.value()?;
-                Some(Shape::new(shape.bytes, shape.ways))
+                if let Some(shape) = found.shape.value() {
+                    return Some(Shape::new(shape.bytes, shape.ways));
+                }
+                let bytes = found.bytes.value()?;
+                Some(Shape::between(bytes.low as u64, bytes.high as u64))
             }
         }
     }
@@ -152,8 +163,12 @@ mod tests {
 
     #[test]
     fn a_claim_agrees_if_it_allows_what_was_measured() {
-        let stated =
-            |amount, ways| Stated { source: "it".into(), part: PART, shape: Shape { amount, ways }, arrays: 1 };
+        let stated = |amount, ways| Stated {
+            source: "it".into(),
+            part: PART,
+            shape: Shape { amount, most: amount, ways },
+            arrays: 1,
+        };
         let agrees = |stated, measured| Claim::new(stated, measured).agrees;
         let measured = Some(Shape::new(1536, 12));
         assert_eq!(agrees(stated(1536, Some((12, 12))), measured), Some(true));
@@ -162,6 +177,10 @@ mod tests {
         assert_eq!(agrees(stated(1536, Some((6, 6))), measured), Some(false));
         assert_eq!(agrees(stated(1024, None), measured), Some(false));
         assert_eq!(agrees(stated(1024, None), None), None);
+        // A range that was measured.
+        let measured = Some(Shape::between(1000, 1600));
+        assert_eq!(agrees(stated(1024, Some((4, 4))), measured), Some(true));
+        assert_eq!(agrees(stated(2048, None), measured), Some(false));
     }
 
     #[test]
@@ -172,6 +191,6 @@ mod tests {
         add(&mut list, "another", PART, Shape::new(5, 5));
         assert_eq!((list[0].shape, list[0].arrays, list.len()), (Shape::new(2048, 16), 2, 2));
         add(&mut list, "it", PART, Shape::new(16, 16));
-        assert_eq!((list[0].shape, list[0].arrays), (Shape { amount: 2064, ways: None }, 3));
+        assert_eq!((list[0].shape, list[0].arrays), (Shape::between(2064, 2064), 3));
     }
 }

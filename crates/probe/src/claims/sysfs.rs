@@ -23,7 +23,7 @@ fn cache(folder: &Path, cpu: usize, index: u32) -> Option<Stated> {
     Some(Stated {
         source: format!("sysfs cpu{cpu}/cache/index{index}"),
         part: Part::DataCache { level },
-        shape: Shape { amount: bytes, ways: ways.map(|ways| (ways, ways)) },
+        shape: Shape { amount: bytes, most: bytes, ways: ways.map(|ways| (ways, ways)) },
         arrays: 1,
     })
 }
