@@ -2,11 +2,14 @@
 
 use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Stage, Tlb, Ways};
 
-use super::caches::{CacheReport, Caches};
+use super::caches::{CacheReport, Caches, UNEVEN};
 use super::contiguous::Covers;
 use super::walks::{Place, Walks};
 use crate::describe::serves;
 use crate::run::{Report, Seen};
+
+/// Sizes of caches are mostly powers of two: one that is so near is meant.
+const NEARLY: f64 = 0.13;
 
 /// Puts what was found into `machine`, and names what was not, which is `from` where the description comes from.
 pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
@@ -116,7 +119,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
     match found.bytes.value() {
         Some(seen) => {
             // In a circle half of the steps miss a little beyond what fits.
-            let ways = eighths(seen.high / f64::from(cache.line_bytes));
+            let ways = eighths(seen.high / UNEVEN / f64::from(cache.line_bytes));
             cache.size = ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes);
             cache.ways = Ways::Count(ways.1);
             let (low, high) = (seen.low / 1024.0, seen.high / 1024.0);
@@ -132,8 +135,13 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
     }
 }
 
-/// The largest number of lines below this that 8, 10, 12 or 14 ways of a power of two of sets make: sets and ways.
+/// The power of two of lines that this is nearly, or else the largest number below it that 10 or 12 ways of a power
+/// of two of sets make: sets and ways.
 fn eighths(lines: f64) -> (u64, u32) {
+    let power = lines.max(8.0).log2().round().exp2();
+    if (lines / power - 1.0).abs() < NEARLY {
+        return (power as u64 / 8, 8);
+    }
     let sets = 1u64 << ((lines / 8.0).max(1.0) as u64).ilog2();
     let ways = ((lines / sets as f64) as u32).clamp(8, 15) / 2 * 2;
     (sets, ways)
@@ -253,9 +261,16 @@ mod tests {
 
     #[test]
     fn sizes_are_of_a_power_of_two_of_sets() {
-        for (lines, expected) in
-            [(512.0, (64, 8)), (18_000.0, (2048, 8)), (20_500.0, (2048, 10)), (31_000.0, (2048, 14)), (3.0, (1, 8))]
-        {
+        for (lines, expected) in [
+            (512.0, (64, 8)),
+            (20_500.0, (2048, 10)),
+            (31_000.0, (4096, 8)),
+            (3.0, (1, 8)),
+            (15_300.0, (2048, 8)),
+            (18_600.0, (2048, 8)),
+            (19_000.0, (2048, 8)),
+            (26_000.0, (2048, 12)),
+        ] {
             assert_eq!(eighths(lines), expected, "{lines}");
         }
     }
