@@ -1,9 +1,12 @@
 //! Caches, memory and walks put into a machine description, so that the model's costs are those measured.
 
-use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Stage, Tlb, Ways};
+use lookaside_machine::{
+    Cache, Full, HostTable, Machine, PageSize, Replacement, Serves, SharedBy, Stage, Stream, Tlb, WalkCache, Ways,
+};
 
 use super::caches::{CacheReport, Caches, UNEVEN};
 use super::contiguous::Covers;
+use super::spread::Spread;
 use super::walks::{Place, Walks};
 use crate::describe::serves;
 use crate::run::{Report, Seen};
@@ -25,6 +28,10 @@ pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
     match &report.walks {
         Some(walks) => put_walks(walks, machine, from, &mut lack),
         None => lack.push(format!("walker: {from}")),
+    }
+    match &report.spread {
+        Some(spread) => put_spread(spread, machine, &mut lack),
+        None => lack.push("stream, page_table.host: not looked at".into()),
     }
     if let Some(covers) = &report.covers {
         put_covers(covers, machine, &mut lack);
@@ -57,11 +64,75 @@ fn put_covers(covers: &Covers, machine: &mut Machine, lack: &mut Vec<String>) {
         machine.not_determined.retain(|other| !other.starts_with(&line));
     }
     machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
-    if covers.second_stage_cycles.value().is_some() {
+    if covers.second_stage_cycles.value().is_some() && machine.page_table.host.is_none() {
         let costs = "walker's costs hold it as measured, and no stage of its own is described";
         lack.push(format!("page_table.host: a second stage that maps by 4K was seen; {costs}"));
     }
 }
+
+fn put_spread(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
+    // Programs' loads lie apart: in other rows of DRAM than the one before.
+    match spread.random_memory_cycles.value() {
+        Some(seen) => machine.memory.cycles = cycles(seen),
+        None => {
+            let reason = spread.random_memory_cycles.reason().unwrap_or_default();
+            lack.push(format!("memory.cycles under random loads: {reason}; that of nearby ones stands in"));
+        }
+    }
+    match (spread.stream_cache_cycles.value(), spread.stream_memory_cycles.value()) {
+        (Some(caches), Some(memory)) => {
+            machine.stream = Some(Stream { cache_cycles: cycles(caches), memory_cycles: cycles(memory) });
+        }
+        (caches, _) => {
+            let finding = if caches.is_some() { &spread.stream_memory_cycles } else { &spread.stream_cache_cycles };
+            lack.push(format!("stream: {}; not modelled", finding.reason().unwrap_or_default()));
+        }
+    }
+    match spread.huge_pages_are_whole.value() {
+        Some(false) => put_host(spread, machine, lack),
+        Some(true) => {}
+        None => {
+            let reason = spread.huge_pages_are_whole.reason().unwrap_or_default();
+            lack.push(format!("page_table.host: {reason}; none stands in"));
+        }
+    }
+}
+
+/// A host whose small pages back the guest, as no huge page is held whole.
+fn put_host(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
+    let format = machine.page_table.format;
+    let Some(&page_size) = format.page_sizes().first() else { return };
+    let bits = |bytes: u64| bytes.next_power_of_two().ilog2().clamp(30, 45);
+    machine.page_table.host = Some(HostTable { format, page_size, memory_bits: spread.memory_bytes.map(bits) });
+    // The walks timed were over one frame: the host's leaf entry of it was read from the first cache that walks read.
+    let first = machine
+        .caches
+        .iter()
+        .find(|cache| cache.level == machine.walker.first_cache_level && cache.serves.contains(&Serves::Load));
+    let hit = first.map_or(0.0, |cache| cache.hit_cycles);
+    machine.walker.base_cycles = ((machine.walker.base_cycles - hit).max(0.0) * 10.0).round() / 10.0;
+    machine.walker.memory_cycles = None;
+    for (table_level, entries) in HOST_CACHES {
+        machine.walk_caches.push(WalkCache {
+            name: format!("host-{table_level}"),
+            table_level,
+            entries,
+            ways: Ways::Full(Full::Full),
+            replacement: Replacement::Lru,
+            hit_cycles: 0.0,
+            stage: Stage::Host,
+            shared_by: SharedBy::Core,
+        });
+    }
+    lack.push(
+        "page_table.host: a 2M page is held as small ones; that the host's tables are of the guest's format is assumed"
+            .into(),
+    );
+    lack.push("walk_cache.host-*: not measured; sizes assumed".into());
+}
+
+/// Host walk caches, by table level: no source and no measurement, but that walks with warm tables take no longer.
+const HOST_CACHES: [(u32, u32); 3] = [(1, 64), (2, 1024), (3, 64)];
 
 /// The middle, to a tenth of a cycle.
 fn cycles(seen: &Seen) -> f64 {
@@ -257,6 +328,33 @@ mod tests {
         assert!(names("page_table.host:") && names("tlb.l1d-other-sizes:"));
         assert!(!names("tlb.l1d.coalesce_pages:") && !names("tlb.l2d-other-sizes:"));
         assert!(machine.walk_caches.iter().all(|cache| cache.hit_cycles == 0.0));
+    }
+
+    #[test]
+    fn a_host_of_small_pages_is_put_below_the_guest() {
+        let mut spread = Spread::nothing("not looked at");
+        spread.random_memory_cycles = seen(500.0, 510.0);
+        spread.stream_cache_cycles = seen(5.0, 5.2);
+        spread.stream_memory_cycles = seen(8.0, 9.0);
+        spread.huge_pages_are_whole = Finding::confirmed(false, Vec::new());
+        spread.memory_bytes = Some(24 << 30);
+        let base = preset("ryzen-5900x").expect("a preset");
+        let report = Report { spread: Some(spread.clone()), ..Report::default() };
+        let machine = report.machine(&base);
+        machine.check().expect("a possible machine");
+        let host = machine.page_table.host.as_ref().expect("a host");
+        assert_eq!((host.page_size, host.memory_bits), (PageSize::K4, Some(35)));
+        assert_eq!(machine.memory.cycles, 505.0);
+        assert_eq!(machine.stream, Some(Stream { cache_cycles: 5.1, memory_cycles: 8.5 }));
+        // The preset's walks read from the second cache on, whose hit is in what was timed.
+        assert_eq!(machine.walker.base_cycles, (base.walker.base_cycles - 12.0).max(0.0));
+
+        spread.huge_pages_are_whole = Finding::confirmed(true, Vec::new());
+        spread.stream_memory_cycles = Finding::not_determined("unsteady");
+        let report = Report { spread: Some(spread), ..Report::default() };
+        let machine = report.machine(&base);
+        assert_eq!((machine.page_table.host.as_ref(), machine.stream), (None, None));
+        assert!(machine.not_determined.iter().any(|line| line == "stream: unsteady; not modelled"));
     }
 
     #[test]
