@@ -162,11 +162,7 @@ fn machine() -> impl Strategy<Value = Machine> {
             };
             let host = host.map(|format| {
                 let sizes = format.page_sizes();
-                HostTable {
-                    format,
-                    page_size: sizes[pick as usize % sizes.len()],
-                    memory_bits: (pick % 5 == 0).then_some(30 + (pick % 15) as u32),
-                }
+                HostTable { format, page_size: sizes[pick as usize % sizes.len()] }
             });
             Machine {
                 name: "random".into(),

@@ -9,7 +9,7 @@ use crate::bench::{Bench, Halt};
 use crate::budget::Budget;
 use crate::claims::Claim;
 use crate::finding::Finding;
-use crate::hierarchy::{self, Caches, Covers, Spread, Walks};
+use crate::hierarchy::{self, Caches, Covers, Walks};
 use crate::metal::Metal;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
@@ -36,14 +36,12 @@ pub enum Step {
     Walks,
     /// What one entry covers: contiguous pages, huge pages; a second stage of translation.
     Covers,
-    /// What loads cost that lie far apart, and in a row.
-    Spread,
 }
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 8] =
-        [Self::L1, Self::L2, Self::Policy, Self::Counters, Self::Caches, Self::Walks, Self::Covers, Self::Spread];
+    pub(crate) const ALL: [Step; 7] =
+        [Self::L1, Self::L2, Self::Policy, Self::Counters, Self::Caches, Self::Walks, Self::Covers];
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
@@ -60,7 +58,7 @@ impl Step {
         match self {
             Self::L1 => 4,
             Self::Policy | Self::Walks => 2,
-            Self::Caches | Self::Spread => 3,
+            Self::Caches => 3,
             Self::Counters | Self::Covers => 1,
             Self::L2 => 6,
         }
@@ -73,13 +71,13 @@ impl Step {
             Self::L2 => &[Self::L1],
             Self::Policy | Self::Counters => &[Self::L1, Self::L2],
             Self::Walks => &[Self::L1, Self::L2, Self::Caches],
-            Self::Covers | Self::Spread => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
+            Self::Covers => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
         }
     }
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        matches!(self, Self::Policy | Self::Caches | Self::Walks | Self::Covers | Self::Spread)
+        matches!(self, Self::Policy | Self::Caches | Self::Walks | Self::Covers)
     }
 }
 
@@ -88,7 +86,7 @@ impl Step {
 pub struct Options {
     /// The only step wanted; `None` = all.
     pub only: Option<Step>,
-    /// Leave out what takes long: policies, data caches, walks, loads far apart.
+    /// Leave out what takes long: policies, data caches, walks.
     pub quick: bool,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
@@ -127,8 +125,6 @@ pub struct Report {
     pub walks: Option<Walks>,
     /// What entries cover, and the second stage; `None` = not asked for.
     pub covers: Option<Covers>,
-    /// Loads far apart and in a row; `None` = not asked for.
-    pub spread: Option<Spread>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -158,7 +154,6 @@ impl Report {
         missing.extend(self.caches.iter().flat_map(Caches::missing));
         missing.extend(self.walks.iter().flat_map(Walks::missing));
         missing.extend(self.covers.iter().flat_map(Covers::missing));
-        missing.extend(self.spread.iter().flat_map(Spread::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }

@@ -76,10 +76,11 @@ fn tried(code: u64, levels: bool) -> Vec<Counted> {
     let noise = Noise { sigma: 0.003, bias: 0.001, outliers: 0.01, interrupts: 0.0, grain: 1.0 };
     let mut metal = WithPmu(Sim::new(&[array(&first), array(&second)], BITS, costs, noise, 3));
     let mut bench = Bench::new(&mut metal, PageSize::K4, 1, &|| None);
-    let mut above = Above::new(first.masks.clone(), first.ways, 2, BITS);
-    above.avoid(&second.masks);
-    let level = Level { hit_ticks: costs.hit, miss_ticks: costs.second, above_ticks: 0.0, above: None };
-    let below = Level { miss_ticks: costs.walk, above_ticks: costs.second, above: Some(above), ..level.clone() };
+    let above = Above::new(first.masks.clone(), first.ways, 2.0, BITS);
+    let level =
+        Level { hit_ticks: costs.hit, miss_ticks: costs.second, above_ticks: 0.0, above: None, lanes: Vec::new() };
+    let mut below = Level { miss_ticks: costs.walk, above_ticks: costs.second, above: Some(above), ..level.clone() };
+    below.know_masks(&second.masks);
     let events = [Counts::FirstMisses, Counts::SecondHits, Counts::Walks].map(|counts| Event {
         name: "made up",
         code,

@@ -1,20 +1,22 @@
 //! The inference against machines that are made up: it finds what they are, or says that it does not know.
 //!
-//! CI runs a few machines, always the same ones, and asserts that nothing wrong is ever confirmed and that at least
-//! 95 % of the machines are recovered in full. The goal, 99 % of at least 500 machines, **is not reached yet**: of
-//! seeds 0 to 511, 498 machines (97 %) are recovered, 14 have a level that is "not determined", none a wrong one. (Seeds
-//! 0 to 127 have all of their 200 levels recovered.)
-//! Any number of machines is run by `LOOKASIDE_PROBE_MACHINES=512 cargo test -p lookaside-probe --test recover`, from
-//! the seed `LOOKASIDE_PROBE_FIRST_SEED` (0) on.
+//! CI runs the first seeds, always the same ones, and asserts that nothing wrong is ever confirmed and that at least 98 % of
+//! the machines are recovered in full (one of the 64 is not). The goal is 99 % of at least 500 machines, **reached there**: of
+//! seeds 3000 to 3511, which no threshold was chosen on, 507 (99.0 %) are recovered, 5 have a level that is "not
+//! determined", 0 a wrong one. Any number of machines is run by
+//! `LOOKASIDE_PROBE_MACHINES=512 cargo test -p lookaside-probe --test recover machines`, from the seed
+//! `LOOKASIDE_PROBE_FIRST_SEED` (0) on.
+//!
+//! Noise is what was recorded on a real machine (`tests/noise`): quiet, under builds, and with the other CPU streaming and
+//! thrashing. Each machine goes through one recording from a random place on.
 //!
 //! Ranges: 4 to 256 sets of 2 to 32 ways or fully associative, linear, folded and random full-rank indexes, LRU, FIFO,
-//! random and tree-PLRU. Narrower than "any machine":
-//! - half of the machines have one level, half two; of two, the first has 4 to 16 sets of 2 to 8 ways, or 8 to 96 ways
-//!   in one set, and the second at least 16 times as many entries (the cores that are known: 20 to 40 times);
-//! - a fully associative array is a first level, of 2 to 128 ways;
-//! - tree-PLRU only where the ways are a power of two (elsewhere LRU takes its place);
-//! - page numbers have 20 to 33 bits, no fewer;
-//! - the noise is assumed, not taken from recordings of real machines.
+//! random and tree-PLRU; page numbers of 19 to 33 bits, as many as the host can have. Narrower than "any machine":
+//! - half of the machines have one level, half two; of two, the first has 4 to 16 sets of 2 to 8 ways, or 4 to 128 ways
+//!   in one set, and the second at least 12 times as many entries. Below that (`LOOKASIDE_PROBE_TIMES_THE_FIRST=4`) more is not
+//!   determined, and an earlier version confirmed 2 of 128 machines wrongly: nothing is claimed there;
+//! - a fully associative array has 2 to 128 ways; as a second level it occurs only behind a first of up to 10 entries;
+//! - tree-PLRU only where the ways are a power of two (elsewhere LRU takes its place).
 
 mod sim;
 
@@ -22,14 +24,17 @@ use std::cell::Cell;
 
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{first_level, gf2, policy, probe, second_level, Bench, Finding, Geometry, Halt, Options, Rng};
-use sim::{Array, Costs, Noise, Sim};
+use sim::{Array, Costs, Noise, Recorded, Sim};
 
 /// Machines in CI.
-const MACHINES: u64 = 96;
+const MACHINES: u64 = 64;
 /// Threads that probe.
 const THREADS: usize = 2;
 /// Machines that must be recovered in full.
-const FLOOR_PERCENT: u64 = 95;
+const FLOOR_PERCENT: u64 = 98;
+
+/// Entries of a second level, at least, as a multiple of the first's (cores have 4 to 43 times as many, most 16 or more).
+const TIMES_THE_FIRST: u64 = 12;
 
 const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
 
@@ -63,8 +68,7 @@ fn between(rng: &mut Rng, low: u32, high: u32) -> u32 {
     low + rng.below((high - low + 1) as usize) as u32
 }
 
-/// One level of any kind, or two, the second of them at least 16 times as large (it is 20 to 40 times on the cores
-/// that are known).
+/// One level of any kind, or two, the second of them [`TIMES_THE_FIRST`] as large or more.
 fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
     if rng.below(2) == 0 {
         let (sets, ways) = match rng.below(5) {
@@ -74,28 +78,20 @@ fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
         return vec![array(rng, sets, ways, bits)];
     }
     let (sets, ways) = match rng.below(3) {
-        0 => (0, between(rng, 8, 96)),
+        0 => (0, between(rng, 4, 128)),
         _ => (between(rng, 2, 4), between(rng, 2, 8)),
     };
     let first = array(rng, sets, ways, bits);
+    let times = number("LOOKASIDE_PROBE_TIMES_THE_FIRST", TIMES_THE_FIRST);
     loop {
-        let (sets, ways) = (between(rng, 2, 8), between(rng, 2, 32));
-        if ways << sets >= 16 * first.sets * first.ways {
+        let (sets, ways) = match rng.below(8) {
+            0 => (0, between(rng, 16, 128)),
+            _ => (between(rng, 2, 8), between(rng, 2, 32)),
+        };
+        if u64::from(ways << sets) >= times * u64::from(first.sets * first.ways) {
             let second = array(rng, sets, ways, bits);
             return vec![first, second];
         }
-    }
-}
-
-/// Assumed: nothing here was fitted to a real machine's times.
-fn noise(rng: &mut Rng) -> Noise {
-    let mut up_to = |most: f64| most * rng.below(1000) as f64 / 1000.0;
-    Noise {
-        sigma: up_to(0.01),
-        bias: up_to(0.003),
-        outliers: up_to(0.1),
-        interrupts: up_to(0.02),
-        grain: up_to(26.0).max(1.0),
     }
 }
 
@@ -118,15 +114,17 @@ enum Outcome {
 /// Probes the machine that this seed makes.
 fn recover(seed: u64) -> Outcome {
     let mut rng = Rng::new(seed);
-    let bits = between(&mut rng, 20, 33);
+    let bits = between(&mut rng, 19, 33);
     let arrays = arrays(&mut rng, bits);
     let costs = Costs {
         hit: between(&mut rng, 3, 5).into(),
         second: between(&mut rng, 5, 8).into(),
         walk: between(&mut rng, 20, 60).into(),
     };
-    let noise = noise(&mut rng);
-    let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
+    let recorded = Recorded::draw(&mut rng);
+    let none = Noise { sigma: 0.0, bias: 0.0, outliers: 0.0, interrupts: 0.0, grain: 1.0 };
+    let mut sim = Sim::new(&arrays, bits, costs, none, seed);
+    sim.recorded = Some(recorded);
     let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
     let first = first_level(&mut bench).expect("nothing halts it");
     let mut found = vec![first.geometry.clone()];
@@ -143,7 +141,7 @@ fn recover(seed: u64) -> Outcome {
         Outcome::Unknown
     };
     if outcome != Outcome::Recovered {
-        println!("seed {seed}: {arrays:x?}, {noise:?}, {costs:?}: {found:x?}");
+        println!("seed {seed}: {arrays:x?}, {costs:?}: {found:x?}");
     }
     outcome
 }

@@ -21,77 +21,111 @@ const FITS: f64 = 0.7;
 /// Misses that say so at the first look, or at the second.
 const CLEAR: (f64, f64) = (0.3, 2.0);
 /// Times that a look is repeated while it has few misses, and how many are few at least (else a third of the pages).
-const SETTLE: u32 = 24;
+const SETTLE: usize = 24;
 /// See [`SETTLE`].
 const SETTLING: f64 = 4.0;
+/// Looks of which the median is taken, once as many again have not shown that all fit.
+const SETTLED: usize = 4;
 /// Spaces of up to this dimension have all their hyperplanes tried.
 const ALL: usize = 8;
 
-/// A space overloads its sets where more than this share of the accesses to its pages misses.
-const CROWDED: f64 = 0.1;
+/// Fewest misses an access that crowds: a page more than fits, of 33, under random replacement, which misses least,
+/// is 0.06.
+const CROWDED: f64 = 0.04;
+/// A space is larger than need be where half of it still has more than this part of its share of misses.
+const SPARE_SHARE: f64 = 0.1;
+/// A hyperplane loads its sets as the whole does where it has more than this part of the whole's share. Half as many pages
+/// in each set have less: no spare is left. All of them may have this little: under FIFO and tree-PLRU, a circle can end in
+/// states that miss seldom.
+const ALIKE: f64 = 0.2;
+/// Looks at hyperplanes at random, and how many of them are believed.
+const SPARE_LOOKS: (usize, usize) = (6, 4);
+/// Looks at a hyperplane that have to agree: a wrong step could not be taken back.
+const SURELY: usize = 3;
+/// Spaces of up to this dimension have all their hyperplanes tried twice.
+const AGAIN: usize = 7;
 
-/// A hyperplane loads its sets as the whole does where its share of misses is more than this part of the whole's.
-const ALIKE: f64 = 0.8;
-/// The same, where a set has hardly more pages than fit; and in a second level, where foreign pages may come into sets
-/// that are just full.
-const HARDLY: (f64, f64) = (0.15, 0.4);
-
-/// A part of `crowd`, whose pages overload the sets they reach, that lies in one set and overloads it.
-pub fn one_set(bench: &mut Bench<'_>, level: &Level, crowd: &[u64]) -> Result<Vec<u64>, Halt> {
+/// A part of `crowd` (bits of the page number), whose pages overload the sets they reach, that lies in one set and overloads
+/// it; and the bits out of which it was taken, of which it is all that does not change the set. The level knows that then too.
+pub fn one_set(bench: &mut Bench<'_>, level: &mut Level, crowd: &[u64]) -> Result<(Vec<u64>, u64), Halt> {
     let mut basis = crowd.to_vec();
-    loop {
-        let mut shares = Vec::new();
-        for _ in 0..3 {
-            shares.push(share_of_misses(bench, level, &basis)?);
+    let mut share = usual_share(bench, level, &basis)?;
+    // First as few pages as crowd all sets that are reached. Nearly all hyperplanes leave half of the pages in each.
+    while basis.len() > 1 {
+        let least = (SPARE_SHARE * share).max(CROWDED);
+        let mut crowded = 0;
+        for _ in 0..SPARE_LOOKS.0 {
+            let half = gf2::hyperplane(&basis, 1 + bench.rng.below((1 << basis.len()) - 1) as u64);
+            crowded += usize::from(share_of_misses(bench, level, &half)? > least);
         }
-        shares.sort_by(f64::total_cmp);
-        let share = shares[1].max(CROWDED);
-        // First those that surely load their sets as the whole does; where there are none, by a lower bar, since sets
-        // with just a page too many miss now more, now less.
-        let (hardly, times) = if level.above.is_none() { (HARDLY.0, 3) } else { (HARDLY.1, 8) };
-        let smaller = match smaller(bench, level, &basis, ALIKE * share, 3)? {
-            None => smaller(bench, level, &basis, hardly * share, times)?,
-            found => found,
-        };
-        match smaller {
-            Some(half) => basis = half,
-            None => return Ok(basis),
+        if crowded < SPARE_LOOKS.1 {
+            break;
         }
+        let half = &basis[..basis.len() - 1];
+        let share_of_half = usual_share(bench, level, half)?;
+        if share_of_half <= least {
+            break;
+        }
+        basis.pop();
+        share = share_of_half;
     }
+    // Then those hyperplanes that have half of the sets, with all their pages.
+    let window = basis.iter().fold(0, |all, bit| all | bit);
+    let bits = bench.bits();
+    while let Some(half) = smaller(bench, level, &basis, (ALIKE * share).max(CROWDED))? {
+        basis = half;
+        level.know_within(window, &basis, bits);
+        share = usual_share(bench, level, &basis)?;
+    }
+    level.know_within(window, &basis, bits);
+    Ok((basis, window))
 }
 
 /// A hyperplane whose pages have this share of misses.
-fn smaller(
-    bench: &mut Bench<'_>,
-    level: &Level,
-    basis: &[u64],
-    share: f64,
-    times: u32,
-) -> Result<Option<Vec<u64>>, Halt> {
-    for functional in candidates(bench, basis.len()) {
-        let half = gf2::hyperplane(basis, functional);
-        if surely_crowded(bench, level, &half, share, times)? {
-            return Ok(Some(half));
+fn smaller(bench: &mut Bench<'_>, level: &Level, basis: &[u64], share: f64) -> Result<Option<Vec<u64>>, Halt> {
+    for _ in 0..if basis.len() <= AGAIN { 2 } else { 1 } {
+        for functional in candidates(bench, basis.len()) {
+            let half = gf2::hyperplane(basis, functional);
+            if surely_crowded(bench, level, &half, share)? {
+                return Ok(Some(half));
+            }
         }
     }
     Ok(None)
 }
 
-/// So many times: a wrong step could not be taken back.
-fn surely_crowded(bench: &mut Bench<'_>, level: &Level, basis: &[u64], share: f64, times: u32) -> Result<bool, Halt> {
-    for _ in 0..times {
-        if share_of_misses(bench, level, basis)? < share {
+fn surely_crowded(bench: &mut Bench<'_>, level: &Level, basis: &[u64], share: f64) -> Result<bool, Halt> {
+    let (mut yes, mut no) = (0, 0);
+    while yes < SURELY && no < SURELY {
+        let seen = share_of_misses(bench, level, basis)?;
+        if seen < CROWDED {
             return Ok(false);
         }
+        if seen < share {
+            no += 1;
+        } else {
+            yes += 1;
+        }
     }
-    Ok(true)
+    Ok(yes == SURELY)
 }
 
-/// Misses a page and round.
+/// The median of several looks.
+fn usual_share(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<f64, Halt> {
+    let mut shares = [0.0; SURELY];
+    for share in &mut shares {
+        *share = share_of_misses(bench, level, basis)?;
+    }
+    shares.sort_by(f64::total_cmp);
+    Ok(shares[SURELY / 2])
+}
+
+/// Misses a page and round; of several cosets where there is a level above to be flooded: each is in sets of its own.
 fn share_of_misses(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<f64, Halt> {
     let start = bench.page();
     let pages: Vec<u64> = gf2::span(basis).into_iter().map(|v| v ^ start).collect();
-    Ok(level.misses(bench, &pages)? / pages.len() as f64)
+    let pages = level.copied(bench, &pages).0;
+    Ok(level.misses_of_crowd(bench, &pages)? / pages.len() as f64)
 }
 
 /// Functionals in the order in which they are tried: real indexes take single bits and sums of two.
@@ -142,25 +176,50 @@ pub fn overloaded(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64) 
     Ok(seen[usize::from(seen.len() == LOOKS)] >= FITS)
 }
 
-/// Whether `n` pages of one set do not miss, by one look.
-pub fn fits(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64) -> Result<bool, Halt> {
-    Ok(misses(bench, level, kernel, n)? < FITS)
+/// How `n` pages of one set look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// They do not miss.
+    Clear,
+    /// They miss less than once a round: disturbed, or a miss costs less than is thought.
+    Hardly,
+    /// They do not fit.
+    No,
 }
 
-/// Misses of a round through `n` pages of one set, once they have settled.
+/// How `n` pages of one set look once.
+pub fn fit(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64) -> Result<Fit, Halt> {
+    Ok(match misses(bench, level, kernel, n)? {
+        misses if misses >= FITS => Fit::No,
+        misses if misses > CLEAR.0 => Fit::Hardly,
+        _ => Fit::Clear,
+    })
+}
+
+/// Misses of a round through `n` pages of one set, once they have settled; the mean of several sets where there is
+/// a level above to be flooded.
 fn misses(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64) -> Result<f64, Halt> {
     let start = bench.page();
     let pages: Vec<u64> = choose(bench, kernel, n as usize).into_iter().map(|v| v ^ start).collect();
+    let (pages, copies) = level.copied(bench, &pages);
     let look = level.look(bench, &pages)?;
-    let mut misses = look.misses(bench)?;
-    // Random replacement takes some rounds for each way until it has put out the last foreign page.
-    for _ in 0..SETTLE {
-        if !(FITS..SETTLING.max(n as f64 / 3.0)).contains(&misses) {
-            break;
+    // Random replacement takes some rounds for each way until it has put out the last foreign page; and it misses now
+    // more, now less.
+    let mut seen = Vec::new();
+    loop {
+        let misses = look.misses(bench)? / copies as f64;
+        if !(CLEAR.0..SETTLING.max(n as f64 / 3.0)).contains(&misses) {
+            return Ok(misses);
         }
-        misses = misses.min(look.misses(bench)?);
+        seen.push(misses);
+        if seen.len() >= 2 * SETTLED {
+            let mut last = seen[seen.len() - SETTLED..].to_vec();
+            last.sort_by(f64::total_cmp);
+            if last[SETTLED / 2] >= FITS || seen.len() == SETTLE {
+                return Ok(last[SETTLED / 2]);
+            }
+        }
     }
-    Ok(misses)
 }
 
 /// `n` different vectors of a space, at random from its nearest part; all, if it has no more.

@@ -6,7 +6,7 @@ use crate::bench::{Bench, Halt};
 use crate::finding::Finding;
 use crate::gf2;
 use crate::tlb::conflict::{choose, one_set, overloaded, ways};
-use crate::tlb::index::{masks, Halves};
+use crate::tlb::index::{masks, Halves, Room};
 use crate::tlb::level::{Above, Level};
 use crate::tlb::validate::contradiction;
 
@@ -14,6 +14,9 @@ use crate::tlb::validate::contradiction;
 const MOST_LOG2: usize = 15;
 /// log2 of the crowds tried in the second level. The first fits a first-level data cache; the last overload 8192 entries.
 const FAR_LOG2: [usize; 4] = [8, 10, 12, 14];
+/// From which of these on they are tried in each attempt: small ones disturb least, large ones tell more of the sets, out of
+/// which fillers then keep.
+const FAR_FROM: [usize; ATTEMPTS] = [0, 1, 0, 2];
 /// log2 of the largest crowd of one set: 512 pages crowd 128 ways, and 256 nearly so.
 const ONE_SET_LOG2: usize = 9;
 /// Half of the pages that crowd their sets do so too where this share misses: more than random replacement misses in
@@ -28,8 +31,14 @@ const WINDOWS: usize = 4;
 /// A walk costs more than this many times what a miss of the first level does.
 const WALK: f64 = 1.0;
 
+/// Pages for each way of the first level that are walked through between two uses of a page: for policies that forget in
+/// order, and for others, under which some stay.
+const FLOOD: (f64, f64) = (2.0, 3.0);
+/// Where the second level has less than so many times the entries of the first, fillers take up much of it.
+const SMALL: usize = 6;
+
 /// Attempts at one level.
-const ATTEMPTS: u32 = 4;
+const ATTEMPTS: usize = 4;
 
 /// Geometry of one TLB level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -75,7 +84,7 @@ fn hit_ticks(bench: &mut Bench<'_>) -> Result<f64, Halt> {
 
 /// The first level.
 pub fn first_level(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
-    attempts(|| first_once(bench))
+    attempts(|_| first_once(bench))
 }
 
 fn first_once(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
@@ -100,26 +109,47 @@ fn first_once(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
         )));
     };
     let log2 = steps.iter().position(|&ticks| ticks > SURELY * miss_ticks).unwrap_or(steps.len() - 1);
-    let level = Level { hit_ticks, miss_ticks, above_ticks: 0.0, above: None };
+    let level = Level { hit_ticks, miss_ticks, above_ticks: 0.0, above: None, lanes: Vec::new() };
     let crowd: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
     found(bench, level, &crowd)
 }
 
 /// The second level, behind a first one that is known.
 pub fn second_level(bench: &mut Bench<'_>, first: &Geometry, first_level: &Level) -> Result<FoundLevel, Halt> {
-    attempts(|| second_once(bench, first, first_level))
+    attempts(|attempt| second_once(bench, first, first_level, attempt))
 }
 
-fn second_once(bench: &mut Bench<'_>, first: &Geometry, first_level: &Level) -> Result<FoundLevel, Halt> {
+fn second_once(
+    bench: &mut Bench<'_>,
+    first: &Geometry,
+    first_level: &Level,
+    attempt: usize,
+) -> Result<FoundLevel, Halt> {
     let bits = bench.bits();
-    let flood = if forgets_in_order(bench, first_level, first)? { 2 } else { 4 };
-    let above = Above::new(first.masks.clone(), first.ways, flood, bits);
-    let mut level = Level { above: Some(above), above_ticks: first_level.miss_ticks, ..first_level.clone() };
-    let Some((crowd, ticks)) = second_crowd(bench, &level)? else {
+    let flood = if forgets_in_order(bench, first_level, first)? { FLOOD.0 } else { FLOOD.1 };
+    let mut above = Above::new(first.masks.clone(), first.ways, flood, bits);
+    let calm = calmest(bench, above.calm_log2())?;
+    above.calm(calm);
+    let mut level =
+        Level { above: Some(above), above_ticks: first_level.miss_ticks, lanes: Vec::new(), ..first_level.clone() };
+    let Some((crowd, ticks)) = second_crowd(bench, &level, FAR_FROM[attempt])? else {
         return Ok(FoundLevel::nothing("no pages were found that evict each other from it".to_string()));
     };
     level.miss_ticks = ticks;
     found(bench, level, &crowd)
+}
+
+/// The window of so many bits whose pages take least.
+fn calmest(bench: &mut Bench<'_>, log2: usize) -> Result<Vec<u64>, Halt> {
+    let mut least = (f64::MAX, Vec::new());
+    for low in 0..WINDOWS {
+        let basis: Vec<u64> = (low..low + log2).map(|bit| 1 << bit).collect();
+        let ticks = step(bench, &basis)?;
+        if ticks < least.0 {
+            least = (ticks, basis);
+        }
+    }
+    Ok(least.1)
 }
 
 /// Whether a set forgets the page used longest ago, or filled longest ago: then a few pages too many in a circle put out
@@ -134,9 +164,9 @@ fn forgets_in_order(bench: &mut Bench<'_>, level: &Level, geometry: &Geometry) -
 
 /// A space whose pages crowd their sets of the second level, and the ticks that a miss there adds. The nearest window of
 /// page-number bits, of the smallest spaces that do: few and near pages disturb caches and page-table caches least.
-fn second_crowd(bench: &mut Bench<'_>, level: &Level) -> Result<Option<(Vec<u64>, f64)>, Halt> {
+fn second_crowd(bench: &mut Bench<'_>, level: &Level, from: usize) -> Result<Option<(Vec<u64>, f64)>, Halt> {
     let bits = bench.bits() as usize;
-    for log2 in FAR_LOG2 {
+    for log2 in FAR_LOG2.into_iter().skip(from) {
         let mut before: Option<(Vec<u64>, f64)> = None;
         // Larger ones disturb so much that only the nearest are worth it.
         let windows = if log2 == FAR_LOG2[0] { bits } else { WINDOWS };
@@ -147,7 +177,7 @@ fn second_crowd(bench: &mut Bench<'_>, level: &Level) -> Result<Option<(Vec<u64>
             }
             let start = bench.page();
             let pages: Vec<u64> = gf2::span(&basis).into_iter().map(|v| v ^ start).collect();
-            let ticks = level.misses(bench, &pages)? * level.miss_ticks / pages.len() as f64;
+            let ticks = level.misses_of_crowd(bench, &pages)? * level.miss_ticks / pages.len() as f64;
             let crowded = ticks > WALK * level.above_ticks;
             // Two windows running: one may be a disturbance.
             match before.take() {
@@ -168,10 +198,10 @@ fn step(bench: &mut Bench<'_>, basis: &[u64]) -> Result<f64, Halt> {
 }
 
 /// The first confirmed level of a few attempts: a neighbour may have disturbed one.
-fn attempts(mut attempt: impl FnMut() -> Result<FoundLevel, Halt>) -> Result<FoundLevel, Halt> {
+fn attempts(mut attempt: impl FnMut(usize) -> Result<FoundLevel, Halt>) -> Result<FoundLevel, Halt> {
     let mut failed = Vec::new();
-    for _ in 1..ATTEMPTS {
-        let mut found = attempt()?;
+    for number in 1..ATTEMPTS {
+        let mut found = attempt(number - 1)?;
         match &mut found.geometry {
             Finding::Confirmed { evidence, .. } => {
                 evidence.append(&mut failed);
@@ -180,7 +210,7 @@ fn attempts(mut attempt: impl FnMut() -> Result<FoundLevel, Halt>) -> Result<Fou
             Finding::NotDetermined { reason, .. } => failed.push(std::mem::take(reason)),
         }
     }
-    let mut last = attempt()?;
+    let mut last = attempt(ATTEMPTS - 1)?;
     let (Finding::Confirmed { evidence, .. } | Finding::NotDetermined { evidence, .. }) = &mut last.geometry;
     evidence.append(&mut failed);
     Ok(last)
@@ -189,40 +219,45 @@ fn attempts(mut attempt: impl FnMut() -> Result<FoundLevel, Halt>) -> Result<Fou
 /// What a crowd leads to.
 fn found(bench: &mut Bench<'_>, mut level: Level, crowd: &[u64]) -> Result<FoundLevel, Halt> {
     let geometry = geometry(bench, &level, crowd)?;
-    if let (Some(above), Some(geometry)) = (&mut level.above, geometry.value()) {
-        above.avoid(&geometry.masks);
+    if let Some(geometry) = geometry.value() {
+        level.know_masks(&geometry.masks);
     }
     Ok(FoundLevel { geometry, miss_ticks: level.miss_ticks, level: Some(level) })
 }
 
 /// From a crowd to a confirmed geometry.
 fn geometry(bench: &mut Bench<'_>, level: &Level, crowd: &[u64]) -> Result<Finding<Geometry>, Halt> {
-    let kernel = one_set(bench, level, crowd)?;
+    let mut level = level.clone();
+    let (kernel, window) = one_set(bench, &mut level, crowd)?;
     if kernel.len() > ONE_SET_LOG2 {
         return Ok(Finding::not_determined(format!(
             "no part of {} pages that crowd their sets crowds one",
             1u64 << crowd.len()
         )));
     }
-    let Some(some) = ways(bench, level, &kernel)? else {
+    let Some(some) = ways(bench, &level, &kernel)? else {
         return Ok(Finding::not_determined(format!("{} pages that crowd their sets fit in one", 1u64 << kernel.len())));
     };
-    let mut halves = Halves::new(bench, level, kernel.clone(), some)?;
-    let masks = match masks(bench, level, &mut halves)? {
+    let mut room = Room::Ample;
+    if let Some(above) = &mut level.above {
+        if (some as usize) << level.lanes.len() < SMALL * above.entries() {
+            above.sparing();
+            room = Room::Scarce;
+        }
+    }
+    let mut halves = Halves::new(bench, &level, kernel.clone(), some, room)?;
+    let masks = match masks(bench, &mut level, &mut halves, window)? {
         Ok(masks) => masks,
         Err(reason) => return Ok(Finding::not_determined(reason)),
     };
-    let mut level = level.clone();
-    if let Some(above) = &mut level.above {
-        above.avoid(&masks);
-    }
+    level.know_masks(&masks);
     let level = &level;
     // More pages of one set are known now.
     let more = 2 * u64::from(some) + 2;
     let Some(ways) = recount(bench, level, halves.kernel(), some, more)? else {
         return Ok(Finding::not_determined(format!("{more} pages of one set fit")));
     };
-    if let Some(reason) = contradiction(bench, level, &masks, ways)? {
+    if let Some(reason) = contradiction(bench, level, &masks, ways, room)? {
         return Ok(Finding::not_determined(format!("{ways} ways, masks {masks:x?}, but a second look says: {reason}")));
     }
     let sets = 1u32 << masks.len();

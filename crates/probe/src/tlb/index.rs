@@ -10,15 +10,28 @@ use crate::tlb::conflict::choose;
 use crate::tlb::level::Level;
 
 /// More index bits than any known array has.
-const MOST_BITS: usize = 12;
+const MOST_BITS: usize = 10;
 /// Pages in one experiment: few enough for a first-level data cache.
 const PAGES: usize = 192;
+
+/// Times that all sums are gone through before a bit is taken for independent of the others, which is rare.
+const SCANS: usize = 2;
+
+/// How much of the level is free beside what floods the level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Nearly all.
+    Ample,
+    /// Half of each set, hardly more.
+    Scarce,
+}
 
 /// Halves of a crowd of one set.
 #[derive(Clone, Debug)]
 pub struct Halves {
     kernel: Vec<u64>,
     ways: u32,
+    room: Room,
     /// Pages that stay and that are moved, and the misses from which on both are in one set.
     stay: usize,
     moved: usize,
@@ -27,8 +40,8 @@ pub struct Halves {
 
 impl Halves {
     /// From vectors that do not change the set, and the ways of a set (or somewhat fewer).
-    pub fn new(bench: &mut Bench<'_>, level: &Level, kernel: Vec<u64>, ways: u32) -> Result<Self, Halt> {
-        let mut halves = Self { kernel, ways, stay: 0, moved: 0, threshold: 0.0 };
+    pub fn new(bench: &mut Bench<'_>, level: &Level, kernel: Vec<u64>, ways: u32, room: Room) -> Result<Self, Halt> {
+        let mut halves = Self { kernel, ways, room, stay: 0, moved: 0, threshold: 0.0 };
         halves.measure(bench, level)?;
         Ok(halves)
     }
@@ -60,8 +73,10 @@ impl Halves {
         // Either fits in a set with room for a foreign page or two, both together do not.
         let known = 1usize << self.kernel.len().min(16);
         let most = (3 * self.ways as usize).div_ceil(4).max(self.ways as usize / 2 + 1);
-        let stay = most.min(known / 2);
-        let moved = most.min(known - stay).max(1);
+        // Where fillers may lie in the set that pages are moved to, they need room there too.
+        let movable = if self.room == Room::Scarce { (self.ways as usize / 2).max(1) } else { most };
+        let moved = movable.min(known / 2).max(1);
+        let stay = most.min(known - moved);
         if (stay, moved) != (self.stay, self.moved) {
             (self.stay, self.moved) = (stay, moved);
             let mut misses = Vec::new();
@@ -69,16 +84,17 @@ impl Halves {
                 misses.push(self.misses(bench, level, &[0])?);
             }
             misses.sort_by(f64::total_cmp);
-            // At least so many pages are always out. A walk may cost less here than where its cost was measured.
-            let over = (stay + moved) as f64 - f64::from(self.ways);
-            self.threshold = (0.5 * misses[1]).min(over / 3.0).max(0.5);
+            // At least so many pages are always out, at most all. A walk may cost less here than where its cost was measured.
+            let over = ((stay + moved) as f64 - f64::from(self.ways)).max(1.0);
+            self.threshold = (0.5 * misses[1]).clamp(over / 3.0, (stay + moved) as f64 / 2.0).max(0.5);
         }
         Ok(())
     }
 
-    /// Vectors that one experiment can take.
-    pub fn vectors_at_once(&self) -> usize {
-        (PAGES / self.moved).saturating_sub(1).max(1)
+    /// Vectors that one experiment can take: its pages have to fit the level, whatever sets they come into.
+    pub fn vectors_at_once(&self, level: &Level) -> usize {
+        let room = if level.above.is_some() { (self.ways as usize) << level.lanes.len() >> 2 } else { PAGES };
+        (room.min(PAGES) / self.moved).saturating_sub(1).max(1)
     }
 
     fn misses(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<f64, Halt> {
@@ -90,6 +106,16 @@ impl Halves {
             pages.extend(moved.iter().map(|v| v ^ vector ^ start));
         }
         level.misses(bench, &pages)
+    }
+
+    /// Whether it is clear that all of these vectors change the set: what they miss is next to nothing.
+    pub fn surely_apart(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<bool, Halt> {
+        let mut seen = [0.0; 5];
+        for misses in &mut seen {
+            *misses = self.misses(bench, level, vectors)?;
+        }
+        seen.sort_by(f64::total_cmp);
+        Ok(seen[2] < 0.5 * self.threshold)
     }
 
     /// Whether one of these vectors does not change the set. No two of them may lead to one set, but for that.
@@ -113,20 +139,28 @@ impl Halves {
     }
 }
 
-/// The masks of the index, in reduced form; or why there are none. The kernel grows by what is found.
-pub fn masks(bench: &mut Bench<'_>, level: &Level, halves: &mut Halves) -> Result<Result<Vec<u64>, String>, Halt> {
+/// The masks of the index, in reduced form; or why there are none. `window` has the bits out of which the kernel came: what
+/// they do is known. The kernel grows by what is found, and what the level knows of its sets.
+pub fn masks(
+    bench: &mut Bench<'_>,
+    level: &mut Level,
+    halves: &mut Halves,
+    window: u64,
+) -> Result<Result<Vec<u64>, String>, Halt> {
     let bits = bench.bits();
+    let mut independent = level.lanes.clone();
     more_of_one_set(bench, level, halves)?;
-    let mut independent: Vec<u64> = Vec::new();
-    for bit in 0..bits {
-        let flip = 1u64 << bit;
+    let mut known = halves.kernel().iter().fold(window, |known, vector| known | vector);
+    for flip in (0..bits).map(|bit| 1u64 << bit).filter(|flip| window & flip == 0) {
         match same_effect(bench, level, halves, &independent, flip)? {
             Some(sum) => halves.add(bench, level, flip ^ sum)?,
-            None if independent.len() == MOST_BITS => {
+            None if independent.len() >= MOST_BITS => {
                 return Ok(Err(format!("more than {} sets, or no function of this kind", 1 << MOST_BITS)));
             }
             None => independent.push(flip),
         }
+        known |= flip;
+        level.know_within(known, halves.kernel(), bits);
     }
     // The masks are what every vector of the kernel maps to nothing.
     Ok(Ok(gf2::reduce(&gf2::null_space(halves.kernel(), bits))))
@@ -164,10 +198,12 @@ fn same_effect(
     }
     // The commonest by far alone: no effect.
     let (none, others) = sums.split_at(1);
-    for group in std::iter::once(none).chain(others.chunks(halves.vectors_at_once())) {
-        let moved: Vec<u64> = group.iter().map(|sum| sum ^ flip).collect();
-        if let Some(found) = search(bench, level, halves, &moved)? {
-            return Ok(Some(found ^ flip));
+    for _ in 0..SCANS {
+        for group in std::iter::once(none).chain(others.chunks(halves.vectors_at_once(level))) {
+            let moved: Vec<u64> = group.iter().map(|sum| sum ^ flip).collect();
+            if let Some(found) = search(bench, level, halves, &moved)? {
+                return Ok(Some(found ^ flip));
+            }
         }
     }
     Ok(None)

@@ -5,18 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bench::{Bench, Halt};
 use crate::gf2;
 
-/// Tries to find a filler outside the tested sets; where all sets are tested there is none.
-const TRIES: usize = 32;
-
 /// Dimension of the space that fillers are taken from: near enough that their upper page-table entries, which some cores
 /// keep in the second-level TLB (Zen), are few.
 const NEAR: usize = 14;
 /// Pages that surely fit any TLB.
 const FEW: usize = 2;
 /// Pages out of which the one that is least in the way is taken.
-const CHOICE: usize = 4;
+const CHOICE: usize = 12;
+/// A tested set is in the way more than any load.
+const TESTED: u32 = 1 << 16;
+/// Pages of one look with copies: they fit a first-level data cache.
+const MOST_PAGES: usize = 512;
+/// log2 of the copies that are chosen from.
+const COPIES_LOG2: usize = 9;
 /// Orders in which pages are walked in one measurement.
 const ORDERS: usize = 3;
+/// Choices of other pages that a look is compared with.
+const BASES: usize = 2;
 /// So many pages are walked in one order only.
 const MANY: usize = 1024;
 
@@ -28,71 +33,131 @@ pub struct Above {
     /// Ways of a set.
     pub ways: u32,
     /// Pages for each way that walk through a set between two uses of a page: surely put it out.
-    flood: u32,
+    flood: f64,
+    bits: u32,
+    /// Vectors that do not change the set here, the nearest.
     kernel: Vec<u64>,
-    /// Masks of the level below, once they are known: fillers then keep out of the sets under test.
+    /// The same in a window in which sets of the level below are told apart by `below`: pages from there keep out of each
+    /// other's way, and of the sets under test.
+    known: Vec<u64>,
+    /// Masks of the level below, as far as they are known.
     below: Vec<u64>,
+    /// Of the spaces that are large enough to put all else out, the one that is least in its own way below.
+    calm: Vec<u64>,
 }
 
 impl Above {
     /// The level with these masks and ways, where page numbers have `bits` bits.
-    pub fn new(masks: Vec<u64>, ways: u32, flood: u32, bits: u32) -> Self {
+    pub fn new(masks: Vec<u64>, ways: u32, flood: f64, bits: u32) -> Self {
         let mut kernel = gf2::near_first(&gf2::null_space(&masks, bits));
         kernel.truncate(NEAR);
-        Self { masks, ways, flood, kernel, below: Vec::new() }
+        Self { masks, ways, flood, bits, kernel, known: Vec::new(), below: Vec::new(), calm: Vec::new() }
     }
 
-    /// Another page of the same set, at random.
-    fn other(&self, page: u64, bench: &mut Bench<'_>) -> u64 {
-        page ^ gf2::combine(&self.kernel, bench.rng.draw())
-    }
-
-    /// From now on fillers keep out of the tested pages' sets in the level below, where that has more than one.
-    pub fn avoid(&mut self, below: &[u64]) {
+    /// In a window of bits, `below` tells sets of the level below apart.
+    fn know_below(&mut self, window: u64, below: &[u64]) {
+        let outside = (0..self.bits).map(|bit| 1 << bit).filter(|bit| window & bit == 0);
+        let rows: Vec<u64> = self.masks.iter().copied().chain(outside).collect();
+        self.known = gf2::near_first(&gf2::null_space(&rows, self.bits));
+        self.known.truncate(NEAR);
         self.below = below.to_vec();
     }
 
-    fn entries(&self) -> usize {
+    /// Floods no more than just enough.
+    pub fn sparing(&mut self) {
+        self.flood = if self.flood > 2.0 { 2.0 } else { 1.25 };
+    }
+
+    /// Pages that have to walk through a set.
+    fn wanted(&self) -> u32 {
+        (self.flood * f64::from(self.ways)).ceil() as u32
+    }
+
+    /// Where so many pages of one set here are taken from. So many known ones would crowd the level below: its sets hold
+    /// half of what crowds them or more, and this may be a half of that again.
+    fn source(&self, pages: usize) -> &[u64] {
+        if 1usize << self.known.len() >= 4 * pages {
+            &self.known
+        } else {
+            &self.kernel
+        }
+    }
+
+    /// Entries here.
+    pub fn entries(&self) -> usize {
         (self.ways as usize) << self.masks.len()
     }
 
     /// Pages at random that put out all others.
     pub fn flood_pages(&self) -> usize {
-        self.flood as usize * self.entries()
+        (self.wanted() as usize) << self.masks.len()
     }
 
     fn is_flooded(&self, pages: &[u64]) -> bool {
-        pages.len() > 2 * self.flood as usize * self.entries()
+        pages.len() > 2 * self.flood_pages()
     }
 
-    /// Neighbouring pages that miss here, and hit in the level below, which is much larger.
-    fn flood(&self, bench: &mut Bench<'_>) -> Vec<u64> {
-        let count = (u64::from(self.flood) * self.entries() as u64).next_power_of_two();
-        let start = bench.page();
-        (0..count).map(|page| page ^ start).collect()
+    /// log2 of pages of a space that miss here on each access, and hit in the level below, which is much larger.
+    pub fn calm_log2(&self) -> usize {
+        self.flood_pages().next_power_of_two().ilog2() as usize
     }
 
-    /// For each page another of the same set here, and in the level below where it meets few others.
-    fn apart(&self, pages: &[u64], fillers: &[u64], bench: &mut Bench<'_>) -> BTreeMap<u64, u64> {
-        let mut load: BTreeMap<u64, u32> = BTreeMap::new();
-        for &filler in fillers {
-            *load.entry(gf2::apply(&self.below, filler)).or_default() += 1;
-        }
+    /// The space to take for them.
+    pub fn calm(&mut self, basis: Vec<u64>) {
+        self.calm = basis;
+    }
+
+    /// Pages by set here.
+    fn by_set(&self, pages: &[u64]) -> BTreeMap<u64, Vec<u64>> {
         let mut sets: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for &page in pages {
             sets.entry(gf2::apply(&self.masks, page)).or_default().push(page);
         }
+        sets
+    }
+
+    fn below(&self, page: u64) -> u64 {
+        gf2::apply(&self.below, page)
+    }
+
+    /// The page, of some that differ from `page` by these vectors, that is not in use and meets fewest others below; it is
+    /// put to use.
+    fn least(&self, page: u64, vectors: &[u64], used: &mut Used, bench: &mut Bench<'_>) -> u64 {
+        let mut least = (u32::MAX, page);
+        for _ in 0..CHOICE {
+            let other = page ^ gf2::combine(vectors, bench.rng.draw());
+            let load = used.load.get(&self.below(other)).copied().unwrap_or(0);
+            let load = load + if used.pages.contains(&other) { 2 * TESTED } else { 0 };
+            if load < least.0 {
+                least = (load, other);
+            }
+            if load == 0 {
+                break;
+            }
+        }
+        used.pages.insert(least.1);
+        *used.load.entry(self.below(least.1)).or_default() += 1;
+        least.1
+    }
+
+    /// For each page another of the same set here, and in the level below where it meets few others.
+    fn apart(&self, pages: &[u64], fillers: &[u64], bench: &mut Bench<'_>) -> BTreeMap<u64, u64> {
+        let mut used = Used::default();
+        for &filler in fillers {
+            used.pages.insert(filler);
+            *used.load.entry(self.below(filler)).or_default() += 1;
+        }
         let mut apart = BTreeMap::new();
-        for pages in sets.into_values() {
-            // Many pages of one set here might not fit the few sets below that go with it: the rest goes elsewhere.
-            for (part, pages) in pages.chunks(4 * self.ways as usize).enumerate() {
+        for pages in self.by_set(pages).into_values() {
+            let source = self.source(pages.len());
+            let reach = gf2::reduce(&source.iter().map(|&v| self.below(v)).collect::<Vec<u64>>()).len();
+            // Many pages of one set here might not fit the few sets below that go with it: some go elsewhere, enough of
+            // them to miss there.
+            let parts = if reach >= 2 { 1 } else { (pages.len() / self.wanted() as usize).clamp(1, 4) };
+            for (part, pages) in pages.chunks(pages.len().div_ceil(parts)).enumerate() {
                 let elsewhere = if part == 0 { 0 } else { bench.page() };
                 for &page in pages {
-                    let others: Vec<u64> = (0..CHOICE).map(|_| self.other(page ^ elsewhere, bench)).collect();
-                    let weight = |other: u64| load.get(&gf2::apply(&self.below, other)).copied().unwrap_or(0);
-                    let Some(&other) = others.iter().min_by_key(|&&other| weight(other)) else { continue };
-                    *load.entry(gf2::apply(&self.below, other)).or_default() += 1;
-                    apart.insert(page, other);
+                    apart.insert(page, self.least(page ^ elsewhere, source, &mut used, bench));
                 }
             }
         }
@@ -101,26 +166,27 @@ impl Above {
 
     /// Pages that, beside `pages`, make every set that these use miss on every access.
     pub fn fillers(&self, pages: &[u64], bench: &mut Bench<'_>) -> Vec<u64> {
-        let mut sets: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+        let mut used = Used::default();
         for &page in pages {
-            sets.entry(gf2::apply(&self.masks, page)).or_insert((page, 0)).1 += 1;
+            used.pages.insert(page);
+            used.load.insert(self.below(page), TESTED);
         }
-        let tested: BTreeSet<u64> = pages.iter().map(|&p| gf2::apply(&self.below, p)).collect();
         let mut fillers = Vec::new();
-        for (page, count) in sets.into_values() {
-            for _ in count..self.flood * self.ways {
-                let mut filler = self.other(page, bench);
-                for _ in 0..TRIES {
-                    if !tested.contains(&gf2::apply(&self.below, filler)) {
-                        break;
-                    }
-                    filler = self.other(page, bench);
-                }
-                fillers.push(filler);
+        for pages in self.by_set(pages).into_values() {
+            let source = self.source(self.wanted() as usize);
+            for _ in pages.len()..self.wanted() as usize {
+                fillers.push(self.least(pages[0], source, &mut used, bench));
             }
         }
         fillers
     }
+}
+
+/// Pages of a chain, and how many of them lie in each set of the level below.
+#[derive(Default)]
+struct Used {
+    pages: BTreeSet<u64>,
+    load: BTreeMap<u64, u32>,
 }
 
 /// What turns times into misses of one level.
@@ -134,9 +200,68 @@ pub struct Level {
     pub above_ticks: f64,
     /// The level above, for the second level.
     pub above: Option<Above>,
+    /// Vectors that lead into different sets here, and their sums too; as far as they are known.
+    pub lanes: Vec<u64>,
 }
 
 impl Level {
+    /// Of a window of bits, these vectors alone do not change the set.
+    pub fn know_within(&mut self, window: u64, kernel: &[u64], bits: u32) {
+        let outside = (0..bits).map(|bit| 1 << bit).filter(|bit| window & bit == 0);
+        let rows: Vec<u64> = kernel.iter().copied().chain(outside).collect();
+        self.know(&gf2::null_space(&rows, bits));
+        if let Some(above) = &mut self.above {
+            above.know_below(window, &gf2::null_space(&rows, bits));
+        }
+    }
+
+    /// The masks of this level.
+    pub fn know_masks(&mut self, masks: &[u64]) {
+        self.know(masks);
+        if let Some(above) = &mut self.above {
+            above.know_below(u64::MAX, masks);
+        }
+    }
+
+    fn know(&mut self, masks: &[u64]) {
+        // One vector for each mask (in reduced form) that it alone sees.
+        self.lanes = gf2::reduce(masks).iter().map(|row| row & row.wrapping_neg()).collect();
+    }
+
+    /// Pages and their copies in other sets, so many that they put each other out of the level above; at most in half of the
+    /// sets, the other half is for comparison. With them, the number of copies.
+    pub fn copied(&self, bench: &mut Bench<'_>, pages: &[u64]) -> (Vec<u64>, usize) {
+        let copies = self.copies(bench, pages);
+        (copies.iter().flat_map(|copy| pages.iter().map(move |page| page ^ copy)).collect(), copies.len())
+    }
+
+    fn copies(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Vec<u64> {
+        let mut copies = vec![0];
+        let Some(above) = &self.above else { return copies };
+        let mut all = gf2::span(&self.lanes[..self.lanes.len().min(COPIES_LOG2)]);
+        let most = (all.len() / 2).min(MOST_PAGES / pages.len().max(1));
+        all.remove(0);
+        bench.rng.shuffle(&mut all);
+        // Those that stay in the same set above go first: they need fewest.
+        all.sort_by_key(|&lane| gf2::apply(&above.masks, lane));
+        let mut load: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut add = |lane: u64| {
+            for page in pages {
+                *load.entry(gf2::apply(&above.masks, page ^ lane)).or_default() += 1;
+            }
+            load.values().all(|&pages| pages >= above.wanted())
+        };
+        let mut flooded = add(0);
+        for lane in all {
+            if flooded || copies.len() >= most {
+                break;
+            }
+            copies.push(lane);
+            flooded = add(lane);
+        }
+        copies
+    }
+
     /// Misses of a round through these pages: 0 if they fit, at least one for each page that a set has too many,
     /// whatever the policy.
     ///
@@ -148,11 +273,18 @@ impl Level {
 
     /// The same, to be measured several times.
     pub fn look(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Result<Look, Halt> {
-        let fillers = match &self.above {
-            Some(above) if !above.is_flooded(pages) => above.fillers(pages, bench),
-            _ => Vec::new(),
-        };
-        let rounds = orders(bench, pages, &fillers);
+        let many = pages.len() > MANY;
+        self.look_in(bench, pages, if many { (1, 2) } else { (ORDERS, 2) }, false)
+    }
+
+    /// Misses of a round through pages that may be far too many, in one order: then nearly all miss under LRU and FIFO.
+    pub fn misses_of_crowd(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Result<f64, Halt> {
+        self.look_in(bench, pages, (1, 1), true)?.misses(bench)
+    }
+
+    fn look_in(&self, bench: &mut Bench<'_>, pages: &[u64], orders: (usize, usize), crowd: bool) -> Result<Look, Halt> {
+        let fillers = self.above.as_ref().map_or_else(Vec::new, |above| above.fillers(pages, bench));
+        let rounds = in_orders(bench, pages, &fillers, orders);
         let count = rounds.len() as f64 / (pages.len() + fillers.len()) as f64;
         let misses_a_tick = 1.0 / (count * self.miss_ticks);
         // The same steps, but that none misses here: what is left is this level's, whatever the clock does meanwhile.
@@ -161,14 +293,20 @@ impl Level {
                 let few: Vec<u64> = (0..rounds.len()).map(|i| pages[i % pages.len().min(FEW)]).collect();
                 bench.sequence(&few)?
             }
-            Some(above) if above.is_flooded(pages) => {
-                let hits = above.flood(bench);
+            Some(above) if fillers.is_empty() && (crowd || above.is_flooded(pages)) => {
+                let start = bench.page();
+                let hits: Vec<u64> = gf2::span(&above.calm).into_iter().map(|page| page ^ start).collect();
                 bench.pages(&hits)? * rounds.len() as f64 / hits.len() as f64
             }
+            // Some of those others may meet by chance: the lowest of several.
             Some(above) => {
-                let apart = above.apart(pages, &fillers, bench);
-                let like: Vec<u64> = rounds.iter().map(|page| *apart.get(page).unwrap_or(page)).collect();
-                bench.sequence(&like)?
+                let mut least = f64::MAX;
+                for _ in 0..BASES {
+                    let apart = above.apart(pages, &fillers, bench);
+                    let like: Vec<u64> = rounds.iter().map(|page| *apart.get(page).unwrap_or(page)).collect();
+                    least = least.min(bench.sequence(&like)?);
+                }
+                least
             }
         };
         Ok(Look { rounds, base, misses_a_tick })
@@ -190,13 +328,13 @@ impl Look {
     }
 }
 
-/// Rounds through `pages` in several orders, each twice running, `fillers` always after them.
-fn orders(bench: &mut Bench<'_>, pages: &[u64], fillers: &[u64]) -> Vec<u64> {
+/// Rounds through `pages` in several orders, each so many times running, `fillers` always after them.
+fn in_orders(bench: &mut Bench<'_>, pages: &[u64], fillers: &[u64], (orders, times): (usize, usize)) -> Vec<u64> {
     let mut pages = pages.to_vec();
-    let mut rounds = Vec::with_capacity(2 * ORDERS * (pages.len() + fillers.len()));
-    for _ in 0..if pages.len() > MANY { 1 } else { ORDERS } {
+    let mut rounds = Vec::with_capacity(orders * times * (pages.len() + fillers.len()));
+    for _ in 0..orders {
         bench.rng.shuffle(&mut pages);
-        for _ in 0..2 {
+        for _ in 0..times {
             rounds.extend(&pages);
             rounds.extend(fillers);
         }

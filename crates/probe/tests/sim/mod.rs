@@ -1,7 +1,9 @@
 //! A made-up machine: the engine, timed as the metal is, with noise.
 
+mod recorded;
 mod shots;
 
+pub use recorded::Recorded;
 pub use shots::Habits;
 
 use lookaside_engine::{Detail, Engine, Setup, WalkModel};
@@ -11,7 +13,8 @@ use lookaside_machine::{
 use lookaside_probe::{Chain, Counts, Event, Metal, MetalError, Rng, Round, Shot, Windows};
 use lookaside_trace::{Block, Kind};
 
-/// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed.
+/// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
+/// has what a real machine had.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
     /// Standard deviation of a sample.
@@ -50,6 +53,8 @@ pub struct Sim {
     /// What it does in single shots beside loads.
     pub habits: Habits,
     noise: Noise,
+    /// Noise of chains in place of that which is assumed.
+    pub recorded: Option<Recorded>,
     costs: Costs,
     rng: Rng,
     bits: u32,
@@ -64,7 +69,17 @@ impl Sim {
         setup.walks = WalkModel::CountOnly;
         setup.seed = seed;
         let engine = Engine::new(setup.clone()).expect("a possible machine");
-        Self { engine, setup, habits: Habits::default(), noise, costs, rng: Rng::new(seed), bits, last: Vec::new() }
+        Self {
+            engine,
+            setup,
+            habits: Habits::default(),
+            noise,
+            recorded: None,
+            costs,
+            rng: Rng::new(seed),
+            bits,
+            last: Vec::new(),
+        }
     }
 
     /// All entries are gone.
@@ -120,6 +135,11 @@ impl Metal for Sim {
     }
 
     fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if let Some(mut recorded) = self.recorded.take() {
+            let ticks = recorded.chase(self, chain.pages, rounds, samples);
+            self.recorded = Some(recorded);
+            return Ok(ticks);
+        }
         let pages = chain.pages;
         if self.last != pages {
             let warm = 256usize.div_ceil(pages.len());
