@@ -312,6 +312,8 @@ pub enum StepArg {
     L2,
     /// Replacement policies, and the levels
     Policy,
+    /// Prefetches, stores, context switches, other CPUs, sets that the system disturbs; and the levels
+    Effects,
     /// Hardware counters, and the levels
     Counters,
     /// Data caches and memory

@@ -19,6 +19,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
             StepArg::L1 => Step::L1,
             StepArg::L2 => Step::L2,
             StepArg::Policy => Step::Policy,
+            StepArg::Effects => Step::Effects,
             StepArg::Counters => Step::Counters,
             StepArg::Caches => Step::Caches,
             StepArg::Walks => Step::Walks,

@@ -22,6 +22,9 @@ pub const MAX_TOTAL_ENTRIES: u64 = 1 << 26;
 /// Largest cost of anything, in cycles, and largest clock, in MHz.
 pub const MAX_COST_CYCLES: f64 = 1e9;
 
+/// Most evictions of a set, a second or an event: more than one a nanosecond is none.
+const MAX_EVICTIONS: f64 = 1e9;
+
 /// Longest name of anything.
 const MAX_NAME: usize = 64;
 /// Bits of the mask of pages that a coalesced entry covers.
@@ -76,6 +79,7 @@ pub(crate) fn check(machine: &Machine) -> Checked {
     }
     walker(machine)?;
     context_switch(machine)?;
+    disturbances(machine)?;
     total(machine)
 }
 
@@ -347,6 +351,39 @@ fn context_switch(machine: &Machine) -> Checked {
             format!("\"nothing\" needs every TLB tagged with asid, {:?} is not; tag it or flush", t.name),
         ),
     }
+}
+
+/// At most one for each TLB, with a figure for each of its sets.
+fn disturbances(machine: &Machine) -> Checked {
+    for (i, disturbance) in machine.disturbances.iter().enumerate() {
+        let at = format!("disturbance[{i}]");
+        let Some(tlb) = machine.tlbs.iter().find(|tlb| tlb.name == disturbance.tlb) else {
+            return fault(format!("{at}.tlb"), format!("no TLB is named {:?}", disturbance.tlb));
+        };
+        if machine.disturbances[..i].iter().any(|other| other.tlb == disturbance.tlb) {
+            return fault(format!("{at}.tlb"), format!("{:?} has a disturbance already", disturbance.tlb));
+        }
+        for (key, evictions) in [
+            ("evictions_per_second", &disturbance.evictions_per_second),
+            ("evictions_per_system_call", &disturbance.evictions_per_system_call),
+            ("evictions_per_context_switch", &disturbance.evictions_per_context_switch),
+        ] {
+            let sets = tlb.sets() as usize;
+            if !evictions.is_empty() && evictions.len() != sets {
+                return fault(
+                    format!("{at}.{key}"),
+                    format!("{} figures; tlb {:?} has {sets} sets", evictions.len(), tlb.name),
+                );
+            }
+            for (set, &count) in evictions.iter().enumerate() {
+                if !(0.0..=MAX_EVICTIONS).contains(&count) {
+                    let reason = format!("{count} is not possible; a number from 0 to {MAX_EVICTIONS:e}");
+                    return fault(format!("{at}.{key}[{set}]"), reason);
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Bounds the memory that a model of the machine takes.

@@ -46,6 +46,9 @@ pub struct Machine {
     /// What the hardware and OS do on a switch between address spaces.
     #[serde(default)]
     pub context_switch: ContextSwitch,
+    /// Evictions that the system causes, by set of a TLB; what is absent was not measured.
+    #[serde(default, rename = "disturbance", skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
     /// What could not be measured or found, and why (a probe writes this; presets may).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_determined: Vec<String>,
@@ -434,4 +437,22 @@ pub enum SwitchAction {
     FlushTlb,
     /// The same, and the core's own data caches (virtually indexed, virtually tagged ones).
     FlushTlbAndCaches,
+}
+
+/// Evictions that the system causes in the sets of one TLB ("noisy sets", Panchamukhi 2014, §6.0.6), beyond what its
+/// median set has. Each list has one figure a set, by the set's number, or is empty: not measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturbance {
+    /// Name of the TLB.
+    pub tlb: String,
+    /// By what comes by itself while a program runs: interrupts, the hypervisor, other programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions_per_second: Vec<f64>,
+    /// By a system call that does next to nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions_per_system_call: Vec<f64>,
+    /// By a switch to another process and back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions_per_context_switch: Vec<f64>,
 }

@@ -383,3 +383,35 @@ fn nobody_gets_more_than_can_be_modelled() {
         "m.toml: is longer than 1 MiB, which no machine file is"
     );
 }
+
+#[test]
+fn disturbances() {
+    for (table, expected) in [
+        ("tlb = \"l2\"", "disturbance[0].tlb: no TLB is named \"l2\""),
+        ("tlb = \"l1\"\n[[disturbance]]\ntlb = \"l1\"", "disturbance[1].tlb: \"l1\" has a disturbance already"),
+        (
+            "tlb = \"l1\"\nevictions_per_second = [1, 2.5]",
+            "disturbance[0].evictions_per_second: 2 figures; tlb \"l1\" has 16 sets",
+        ),
+        (
+            "tlb = \"l1\"\nevictions_per_system_call = [0,0,0,-1,0,0,0,0,0,0,0,0,0,0,0,0]",
+            "disturbance[0].evictions_per_system_call[3]: -1 is not possible; a number from 0 to 1e9",
+        ),
+        (
+            "tlb = \"l1\"\nevictions_per_context_switch = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,nan]",
+            "disturbance[0].evictions_per_context_switch[15]: NaN is not possible; a number from 0 to 1e9",
+        ),
+        ("evictions_per_second = []", "disturbance[0].tlb: is missing"),
+        (
+            "tlb = \"l1\"\nevictions = []",
+            "disturbance[0].evictions: is no key here; known: tlb, evictions_per_second, evictions_per_system_call, \
+             evictions_per_context_switch",
+        ),
+    ] {
+        let found = error("[memory]", "[memory]", &format!("[[disturbance]]\n{table}\n[memory]"));
+        assert_eq!(found, format!("m.toml: {expected}"));
+    }
+    let empty = edited("[memory]", "[memory]", "[[disturbance]]\ntlb = \"l1\"\n[memory]");
+    let machine = parse(&empty, "m.toml").expect("nothing was measured, and it says so");
+    assert!(machine.disturbances[0].evictions_per_second.is_empty());
+}

@@ -164,6 +164,18 @@ fn machine() -> impl Strategy<Value = Machine> {
                 let sizes = format.page_sizes();
                 HostTable { format, page_size: sizes[pick as usize % sizes.len()] }
             });
+            // One TLB's sets, some figures or none.
+            let figures = |some: bool| match tlbs[0].sets() {
+                sets if some => (0..sets).map(|set| costs.1 / f64::from(1 + set)).collect(),
+                _ => Vec::new(),
+            };
+            let disturbances = (pick % 2 == 0).then(|| Disturbance {
+                tlb: tlbs[0].name.clone(),
+                evictions_per_second: figures(true),
+                evictions_per_system_call: figures(pick % 4 == 0),
+                evictions_per_context_switch: Vec::new(),
+            });
+            let disturbances = disturbances.into_iter().collect();
             Machine {
                 name: "random".into(),
                 description: texts.0,
@@ -182,6 +194,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 memory: Memory { cycles: costs.2 },
                 stream: (pick % 3 == 0).then_some(Stream { cache_cycles: costs.3, memory_cycles: costs.1 }),
                 context_switch: ContextSwitch { action, cycles: costs.3 },
+                disturbances,
                 not_determined: texts.1,
             }
         })

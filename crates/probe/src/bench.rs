@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
 
-use crate::metal::{Act, Chain, Metal, MetalError, Shot};
+use crate::metal::{Act, Chain, Metal, MetalError, Paired, Shot};
 use crate::pmu::Event;
 use crate::rng::Rng;
 
@@ -111,6 +111,24 @@ impl<'m> Bench<'m> {
             std::thread::sleep(NAP.min(time));
         }
         Ok(())
+    }
+
+    /// The machine itself, for what is no chain of loads.
+    pub(crate) fn metal(&mut self) -> &mut dyn Metal {
+        self.metal
+    }
+
+    /// Ticks of the windows of a shot and its control, `samples` times.
+    pub(crate) fn windows(
+        &mut self,
+        before: &[Act<'_>],
+        timed: &[u64],
+        loads: usize,
+        samples: usize,
+    ) -> Result<Vec<Paired>, Halt> {
+        self.check()?;
+        self.measurements += 1;
+        Ok(self.metal.windows(&Shot { size: self.size, before, timed }, loads, samples)?)
     }
 
     /// Ticks of a round through these pages, in a random order (the same each round).

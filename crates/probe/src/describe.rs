@@ -20,6 +20,9 @@ impl Report {
             level.put(&mut machine, &from);
         }
         hierarchy::describe(self, &mut machine, &from);
+        if let Some(effects) = &self.effects {
+            effects.describe(&mut machine);
+        }
         if let Some(reason) = &self.halted {
             machine.not_determined.push(format!("the probe ended early: {reason}"));
         }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use lookaside_machine::PageSize;
 use serde::Serialize;
 
-use crate::metal::{Act, Area, Chain, Metal, MetalError, Round, Sequence, Shot, Steps, Windows};
+use crate::metal::{Act, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk};
 use crate::pmu::Event;
 
 /// Version of the format.
@@ -50,66 +50,16 @@ pub struct End {
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 enum Line<'a> {
-    Start {
-        format: u32,
-        seed: u64,
-        cycles_per_tick: f64,
-        sizes: Vec<Size>,
-    },
-    Note {
-        text: &'a str,
-    },
-    Chase {
-        page_size: PageSize,
-        count: usize,
-        pages: Pages<'a>,
-        rounds: u32,
-        ticks_a_round: &'a [f64],
-    },
-    Shot {
-        page_size: PageSize,
-        before: Option<&'a [Act<'a>]>,
-        timed: Pages<'a>,
-        ticks: &'a [f64],
-    },
-    Windows {
-        page_size: PageSize,
-        before: Option<&'a [Act<'a>]>,
-        timed: Pages<'a>,
-        loads: usize,
-        touched: bool,
-        ticks: &'a [Vec<f64>],
-    },
-    Rounds {
-        prime: usize,
-        timed: usize,
-        touched: bool,
-        ticks: &'a [Vec<f64>],
-    },
-    Count {
-        page_size: PageSize,
-        pages: usize,
-        rounds: u32,
-        event: &'a str,
-        count: u64,
-    },
-    Replay {
-        page_size: PageSize,
-        words: usize,
-        update: bool,
-        rounds: u32,
-        ticks_a_round: &'a [f64],
-    },
-    Steps {
-        area: Area,
-        count: usize,
-        offsets: Pages<'a>,
-        timed: u64,
-        cycles_a_step: &'a [f64],
-    },
-    Failed {
-        why: String,
-    },
+    Start { format: u32, seed: u64, cycles_per_tick: f64, sizes: Vec<Size> },
+    Note { text: &'a str },
+    Chase { page_size: PageSize, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
+    Shot { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, ticks: &'a [f64] },
+    Windows { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, loads: usize, ticks: &'a [Paired] },
+    Rounds { prime: usize, timed: usize, ticks: &'a [Paired] },
+    Count { page_size: PageSize, pages: usize, rounds: u32, event: &'a str, count: u64 },
+    Replay { page_size: PageSize, words: usize, update: bool, rounds: u32, ticks_a_round: &'a [f64] },
+    Steps { area: Area, count: usize, offsets: Pages<'a>, timed: u64, cycles_a_step: &'a [f64] },
+    Failed { why: String },
     End(End),
 }
 
@@ -269,12 +219,12 @@ impl<W: Write> Metal for Recorder<'_, W> {
         Ok(ticks)
     }
 
-    fn windows(&mut self, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
-        let result = self.metal.windows(shot, by, samples);
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+        let result = self.metal.windows(shot, loads, samples);
         let ticks = self.measured(result)?;
         self.record(|with_pages| {
             let (before, timed) = (with_pages.then_some(shot.before), Pages::new(shot.timed, with_pages));
-            Line::Windows { page_size: shot.size, before, timed, loads: by.loads, touched: by.touched, ticks: &ticks }
+            Line::Windows { page_size: shot.size, before, timed, loads, ticks: &ticks }
         });
         Ok(ticks)
     }
@@ -299,16 +249,32 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.cycles_per_tick_now()
     }
 
+    fn page_faults(&mut self) -> Option<u64> {
+        self.metal.page_faults()
+    }
+
+    fn cpus(&mut self) -> Vec<Cpu> {
+        self.metal.cpus()
+    }
+
+    fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+        self.metal.neighbour(walk)
+    }
+
+    fn neighbour_loads(&mut self) -> u64 {
+        self.metal.neighbour_loads()
+    }
+
     fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {
         self.metal.address(size, page)
     }
 
-    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
         // SAFETY: the caller vouches for the addresses, which go on as they are.
         let result = unsafe { self.metal.rounds(round, rounds) };
         let ticks = self.measured(result)?;
-        let (prime, timed, touched) = (round.prime.len(), round.timed.len(), round.touched);
-        self.record(|_| Line::Rounds { prime, timed, touched, ticks: &ticks });
+        let (prime, timed) = (round.prime.len(), round.timed.len());
+        self.record(|_| Line::Rounds { prime, timed, ticks: &ticks });
         Ok(ticks)
     }
 

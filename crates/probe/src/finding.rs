@@ -49,6 +49,18 @@ impl<T> Finding<T> {
         self
     }
 
+    /// The same, with more that was seen.
+    pub fn with_evidence(mut self, more: Vec<String>) -> Self {
+        let (Self::Confirmed { evidence, .. } | Self::NotDetermined { evidence, .. }) = &mut self;
+        evidence.extend(more);
+        self
+    }
+
+    /// What it is about, and why there is no value, if it was looked for in vain.
+    pub fn lacks(&self, what: &str) -> Option<(String, String)> {
+        self.is_missing().then(|| (what.to_string(), self.reason().unwrap_or_default().to_string()))
+    }
+
     /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {

@@ -8,6 +8,7 @@ mod budget;
 mod claims;
 pub mod counter;
 mod describe;
+pub mod effects;
 mod evidence;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod ffi;
@@ -26,7 +27,9 @@ pub use claims::{stated_by_cpuid, stated_by_sysfs, stated_here, Claim, Leaf, Par
 pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
 pub use hierarchy::*;
-pub use metal::{Act, Area, Chain, Hint, Host, Metal, MetalError, Round, Sequence, Shot, Steps, Windows, MOST_ACTS};
+pub use metal::{
+    Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk, MOST_ACTS,
+};
 pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};
 pub use rng::Rng;

@@ -8,9 +8,11 @@ use serde::Serialize;
 use crate::bench::{Bench, Halt};
 use crate::budget::Budget;
 use crate::claims::Claim;
+use crate::effects::{effects, Effects};
 use crate::finding::Finding;
 use crate::hierarchy::{self, Caches, Covers, Walks};
 use crate::metal::Metal;
+use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
 use crate::tlb::{policy, Trial};
@@ -28,6 +30,8 @@ pub enum Step {
     L2,
     /// Replacement policies of the levels.
     Policy,
+    /// What else fills and empties the levels: prefetches, stores, the system, other CPUs.
+    Effects,
     /// Hardware counters, where there are some.
     Counters,
     /// Data caches and memory.
@@ -40,8 +44,8 @@ pub enum Step {
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 7] =
-        [Self::L1, Self::L2, Self::Policy, Self::Counters, Self::Caches, Self::Walks, Self::Covers];
+    pub(crate) const ALL: [Step; 8] =
+        [Self::L1, Self::L2, Self::Policy, Self::Effects, Self::Counters, Self::Caches, Self::Walks, Self::Covers];
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
@@ -58,7 +62,7 @@ impl Step {
         match self {
             Self::L1 => 4,
             Self::Policy | Self::Walks => 2,
-            Self::Caches => 3,
+            Self::Caches | Self::Effects => 3,
             Self::Counters | Self::Covers => 1,
             Self::L2 => 6,
         }
@@ -69,7 +73,7 @@ impl Step {
         match self {
             Self::L1 | Self::Caches => &[],
             Self::L2 => &[Self::L1],
-            Self::Policy | Self::Counters => &[Self::L1, Self::L2],
+            Self::Policy | Self::Counters | Self::Effects => &[Self::L1, Self::L2],
             Self::Walks => &[Self::L1, Self::L2, Self::Caches],
             Self::Covers => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
         }
@@ -77,7 +81,7 @@ impl Step {
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        matches!(self, Self::Policy | Self::Caches | Self::Walks | Self::Covers)
+        matches!(self, Self::Policy | Self::Effects | Self::Caches | Self::Walks | Self::Covers)
     }
 }
 
@@ -86,7 +90,7 @@ impl Step {
 pub struct Options {
     /// The only step wanted; `None` = all.
     pub only: Option<Step>,
-    /// Leave out what takes long: policies, data caches, walks.
+    /// Leave out what takes long: policies, effects, data caches, walks.
     pub quick: bool,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
@@ -125,6 +129,8 @@ pub struct Report {
     pub walks: Option<Walks>,
     /// What entries cover, and the second stage; `None` = not asked for.
     pub covers: Option<Covers>,
+    /// What else fills and empties the levels; `None` = not asked for.
+    pub effects: Option<Effects>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -150,6 +156,7 @@ impl Report {
             missing.extend(lacks(format!("geometry of level {}", level.level), &level.geometry));
             missing.extend(lacks(format!("replacement of level {}", level.level), &level.policy));
         }
+        missing.extend(self.effects.iter().flat_map(Effects::missing));
         missing.extend(lacks("hardware counters".into(), &self.counters));
         missing.extend(self.caches.iter().flat_map(Caches::missing));
         missing.extend(self.walks.iter().flat_map(Walks::missing));
@@ -223,6 +230,11 @@ pub fn probe(
         for level in report.levels.iter_mut().filter(|level| level.policy.is_unasked()) {
             level.policy = Finding::not_determined(report.halted.as_deref().unwrap_or("its geometry is not known"));
         }
+    }
+    if let Some(effects) = &mut report.effects {
+        effects.explain(report.halted.as_deref().unwrap_or("both levels have to be known"));
+    } else if options.wants(Step::Effects) {
+        report.effects = Some(Effects::unknown(report.halted.as_deref().unwrap_or("both levels have to be known")));
     }
     report.measurements = bench.measurements();
     hierarchy::find(metal, options, &budget, progress, &mut report);
@@ -311,6 +323,15 @@ fn steps(
             let what = ["first level's replacement", "second level's replacement"][at];
             let found = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
             (report.levels[at].policy, report.levels[at].trials) = found.unwrap_or_else(unknown);
+        }
+    }
+    if let (true, Some((first, _)), Some((second, _))) = (options.wants(Step::Effects), first.known(), second.known()) {
+        let levels = Levels { first: first.clone(), second: Some(second.clone()) };
+        let found = report.effects.insert(Effects::not_asked());
+        let work = |bench: &mut Bench<'_>| effects(bench, &levels, found);
+        let done = budget.part(bench, Step::Effects, "what fills and empties the levels", progress, work)?;
+        if let (Err(reason), Some(effects)) = (done, &mut report.effects) {
+            effects.explain(&reason);
         }
     }
     if options.wants(Step::Counters) {

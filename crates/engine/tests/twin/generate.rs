@@ -128,6 +128,7 @@ fn machine(c: &mut Choices) -> Machine {
         stream: c.yes().then(|| Stream { cache_cycles: 4.0 * c.cycles(), memory_cycles: 20.0 * c.cycles() }),
         caches,
         context_switch: ContextSwitch { action, cycles: c.cycles() },
+        disturbances: Vec::new(),
         not_determined: Vec::new(),
     }
 }

@@ -25,7 +25,7 @@ pub const ROUNDS: usize = 512;
 /// Most accesses of a sequence: each 256 of them take a foreign page for their list.
 pub const MOST_TIMED: usize = 4096;
 
-/// Rounds with and without the control take turns so many times, since clocks change.
+/// Orders of the timed loads.
 const TURNS: usize = 8;
 /// Known sequences of each kind, and pages in each (fewer where there are fewer sets).
 const KNOWN_SEQUENCES: usize = 16;
@@ -253,15 +253,15 @@ impl<M: Metal> Counter<M> {
                 self.rng.shuffle(&mut places);
             }
             let timed: Vec<u64> = places.iter().map(|&place| timed[place]).collect();
-            for touched in [false, true] {
-                let mut round = Round { prime, act, timed: &timed, touched };
-                // SAFETY: the caller's.
-                let ticks = unsafe { self.metal.rounds(&mut round, self.rounds / TURNS + 1)? };
-                self.grain = ticks.iter().map(|round| least_gap(round)).fold(self.grain, f64::min);
-                // The first round follows upon other work.
-                for round in ticks.iter().skip(1) {
-                    for (&place, &ticks) in places.iter().zip(round) {
-                        all[usize::from(touched)][place].push(ticks);
+            let mut round = Round { prime, act, timed: &timed };
+            // SAFETY: the caller's.
+            let rounds = unsafe { self.metal.rounds(&mut round, self.rounds / TURNS + 1)? };
+            // The first round follows upon other work.
+            for pair in rounds.iter().skip(1) {
+                for (kind, ticks) in [&pair.shot, &pair.control].into_iter().enumerate() {
+                    self.grain = self.grain.min(least_gap(ticks));
+                    for (&place, &ticks) in places.iter().zip(ticks) {
+                        all[kind][place].push(ticks);
                     }
                 }
             }

@@ -21,18 +21,15 @@ impl Pinned {
         }
         // SAFETY: takes and touches nothing of ours.
         let cpu = usize::try_from(unsafe { libc::sched_getcpu() }).map_err(|_| failed())?;
-        // SAFETY: as above.
-        let mut only: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        if cpu >= 8 * size_of::<libc::cpu_set_t>() {
-            return Err(MetalError::Affinity(format!("CPU {cpu} is beyond what a CPU set holds")));
-        }
-        // SAFETY: the number was checked against the set's length.
-        unsafe { libc::CPU_SET(cpu, &mut only) };
-        // SAFETY: as for getting.
-        if unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only) } != 0 {
-            return Err(failed());
-        }
+        bind(cpu)?;
         Ok(Self { cpu, before })
+    }
+
+    /// The other CPUs that the thread may run on.
+    pub(crate) fn others(&self) -> Vec<usize> {
+        // SAFETY: numbers below the set's length.
+        let has = |&cpu: &usize| unsafe { libc::CPU_ISSET(cpu, &self.before) };
+        (0..8 * size_of::<libc::cpu_set_t>()).filter(has).filter(|&cpu| cpu != self.cpu).collect()
     }
 
     /// The CPU.
@@ -46,4 +43,20 @@ impl Drop for Pinned {
         // SAFETY: the set is ours. It can only fail where a cpuset took the CPUs away meanwhile: nothing to do then.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.before) };
     }
+}
+
+/// Binds the calling thread to a CPU.
+pub(crate) fn bind(cpu: usize) -> Result<(), MetalError> {
+    // SAFETY: a `cpu_set_t` is a plain array of words; all zero is the empty set.
+    let mut only: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if cpu >= 8 * size_of::<libc::cpu_set_t>() {
+        return Err(MetalError::Affinity(format!("CPU {cpu} is beyond what a CPU set holds")));
+    }
+    // SAFETY: the number was checked against the set's length.
+    unsafe { libc::CPU_SET(cpu, &mut only) };
+    // SAFETY: the set is ours and as long as we say.
+    if unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only) } != 0 {
+        return Err(MetalError::Affinity(std::io::Error::last_os_error().to_string()));
+    }
+    Ok(())
 }

@@ -14,11 +14,12 @@ mod here {
     use crate::metal::available::available_bytes;
     use crate::metal::emulator::emulator;
     use crate::metal::memory::Memory;
+    use crate::metal::neighbour::{relation, Neighbour};
     #[cfg(target_os = "linux")]
     use crate::metal::perf::Counter;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
-    use crate::metal::{clock, Area, Chain, Metal, MetalError, Round, Sequence, Shot, Steps, Windows};
+    use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk};
     #[cfg(target_os = "linux")]
     use crate::pmu::Event;
 
@@ -38,6 +39,7 @@ mod here {
         ticks_per_second: f64,
         shooter: Shooter,
         areas: Areas,
+        neighbour: Option<Neighbour>,
         pinned: Pinned,
         remarks: Vec<String>,
     }
@@ -87,6 +89,7 @@ mod here {
                 ticks_per_second,
                 shooter,
                 areas,
+                neighbour: None,
                 pinned,
                 remarks,
             })
@@ -145,16 +148,16 @@ mod here {
             shooter.shoot(memory, shot, samples)
         }
 
-        fn windows(&mut self, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
             let (memory, shooter) = self.memory(shot.size)?;
-            shooter.windows(memory, shot, by, samples)
+            shooter.windows(memory, shot, loads, samples)
         }
 
         fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {
             self.memory(size)?.0.present(page)
         }
 
-        unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+        unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
             // SAFETY: the caller's.
             Ok(unsafe { Shooter::rounds(round, rounds) })
         }
@@ -182,6 +185,38 @@ mod here {
 
         fn emulator(&self) -> Option<String> {
             emulator()
+        }
+
+        fn page_faults(&mut self) -> Option<u64> {
+            // SAFETY: a plain structure of numbers, all zero.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: the structure is ours.
+            let got = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+            (got == 0).then_some((usage.ru_minflt + usage.ru_majflt) as u64)
+        }
+
+        fn cpus(&mut self) -> Vec<Cpu> {
+            let here = self.pinned.cpu();
+            self.pinned.others().into_iter().map(|cpu| relation(cpu, here)).collect()
+        }
+
+        fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+            let Some(walk) = walk else {
+                self.neighbour = None;
+                return Ok(());
+            };
+            if self.neighbour.as_ref().is_none_or(|neighbour| neighbour.cpu() != walk.cpu) {
+                self.neighbour = None;
+                self.neighbour = Some(Neighbour::new(walk.cpu, walk.most_pages)?);
+            }
+            if let Some(neighbour) = &self.neighbour {
+                neighbour.walk(walk.pages);
+            }
+            Ok(())
+        }
+
+        fn neighbour_loads(&mut self) -> u64 {
+            self.neighbour.as_ref().map_or(0, Neighbour::loads)
         }
 
         fn cycles_per_tick(&self) -> f64 {

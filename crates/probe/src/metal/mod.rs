@@ -18,6 +18,8 @@ mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod memory;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod neighbour;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod peer;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod perf;
@@ -30,7 +32,7 @@ mod shot;
 mod steps;
 
 pub use host::Host;
-pub use shot::{Act, Hint, Round, Shot, Windows, MOST_ACTS};
+pub use shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
 
 use lookaside_machine::PageSize;
 use serde::Serialize;
@@ -124,12 +126,12 @@ pub trait Metal {
         Err(MetalError::Cannot("single shots are not supported here".into()))
     }
 
-    /// Does what the shot says, `samples` times: for each sample the ticks of each window of its timed loads. Their
-    /// addresses come from a list, one foreign page for 256 of them.
+    /// Does what the shot says, `samples` times, and its control each time: ticks of each window of so many timed loads
+    /// (at least 1; the last may have fewer). Their addresses come from a list, one foreign page for 256 of them.
     ///
     /// # Errors
     /// As for [`Metal::shot`].
-    fn windows(&mut self, _shot: &Shot<'_>, _by: Windows, _samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+    fn windows(&mut self, _shot: &Shot<'_>, _loads: usize, _samples: usize) -> Result<Vec<Paired>, MetalError> {
         Err(MetalError::Cannot("single shots are not supported here".into()))
     }
 
@@ -141,7 +143,8 @@ pub trait Metal {
         Err(MetalError::Cannot("pages have no addresses here".into()))
     }
 
-    /// Times loads from the caller's own addresses: for each round the ticks of each timed load by itself. Lists of
+    /// Times loads from the caller's own addresses: for each round, and its control, the ticks of each timed load by
+    /// itself. Each round runs `act` twice. Lists of
     /// addresses take one foreign page for 256 of them; nothing is written but there.
     ///
     /// # Errors
@@ -150,7 +153,7 @@ pub trait Metal {
     /// # Safety
     /// All addresses lie in pages that can be read, before and after `act`; the whole page, since other lines of it are
     /// read too.
-    unsafe fn rounds(&mut self, _round: &mut Round<'_>, _rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+    unsafe fn rounds(&mut self, _round: &mut Round<'_>, _rounds: usize) -> Result<Vec<Paired>, MetalError> {
         Err(MetalError::Cannot("loads from addresses cannot be timed here".into()))
     }
 
@@ -160,6 +163,30 @@ pub trait Metal {
     /// Pages cannot be had, or the event cannot be counted.
     fn count(&mut self, _chain: &Chain<'_>, _rounds: u32, _event: &Event) -> Result<u64, MetalError> {
         Err(MetalError::Cannot("no hardware counters here".into()))
+    }
+
+    /// Page faults of this thread so far; `None` = not counted here.
+    fn page_faults(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Other CPUs that a thread could be put on.
+    fn cpus(&mut self) -> Vec<Cpu> {
+        Vec::new()
+    }
+
+    /// From now on a thread on this CPU walks through so many small pages of its own, again and again; `None` = there is
+    /// no such thread any more. `most_pages` is the largest number that will be asked for while it lives.
+    ///
+    /// # Errors
+    /// It cannot be put there.
+    fn neighbour(&mut self, _walk: Option<Walk>) -> Result<(), MetalError> {
+        Err(MetalError::Cannot("threads on other CPUs are not supported here".into()))
+    }
+
+    /// Loads that the thread on the other CPU has done since it was put there.
+    fn neighbour_loads(&mut self) -> u64 {
+        0
     }
 
     /// Core cycles in one tick of the timer.
@@ -219,6 +246,26 @@ pub trait Metal {
     fn steps(&mut self, _: &Steps<'_>, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Cannot("it has no areas for chains of lines".into()))
     }
+}
+
+/// Another CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Its number.
+    pub number: usize,
+    /// Whether the system says that it is a thread of the core that is measured; `None` = it says nothing.
+    pub sibling: Option<bool>,
+}
+
+/// What a thread on another CPU does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The CPU's number.
+    pub cpu: usize,
+    /// Small pages that it walks through: 1 = it disturbs nobody's TLB.
+    pub pages: usize,
+    /// The most that will be asked for.
+    pub most_pages: usize,
 }
 
 /// Why a machine cannot be measured.

@@ -9,7 +9,7 @@ use super::acts::{self, Entry};
 use super::clock;
 use super::memory::Memory;
 use super::peer::Peer;
-use super::shot::{Act, Hint, Round, Shot, Windows, MOST_ACTS};
+use super::shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
 use super::MetalError;
 use crate::rng::Rng;
 
@@ -74,49 +74,46 @@ impl Shooter {
         Ok(ticks)
     }
 
-    /// The same, timed by windows.
+    /// The same, timed by windows of so many loads, with controls.
     pub(crate) fn windows(
         &mut self,
         memory: &mut Memory,
         shot: &Shot<'_>,
-        by: Windows,
+        loads: usize,
         samples: usize,
-    ) -> Result<Vec<Vec<f64>>, MetalError> {
+    ) -> Result<Vec<Paired>, MetalError> {
         let (steps, words) = self.lay(memory, shot)?;
         let mut sheet = Sheet::new(&words);
         let mut rng = Rng::new(samples as u64);
-        let mut all = Vec::with_capacity(samples);
-        for _ in 0..samples {
+        let mut one = |touched: bool| -> Result<Vec<f64>, MetalError> {
             for step in &steps {
                 // SAFETY: as for `shoot`.
                 unsafe { self.act(step)? };
             }
             // SAFETY: `lay` gave words of our own pages.
-            unsafe { sheet.time(by, &mut rng) };
-            all.push(sheet.ticks(by.loads));
-        }
-        Ok(all)
+            unsafe { sheet.time(loads, touched, &mut rng) };
+            Ok(sheet.ticks(loads))
+        };
+        (0..samples).map(|_| Ok(Paired { shot: one(false)?, control: one(true)? })).collect()
     }
 
-    /// Rounds around something that the caller does.
+    /// Rounds around something that the caller does, with controls.
     ///
     /// # Safety
     /// As for [`super::Metal::rounds`].
-    pub(crate) unsafe fn rounds(round: &mut Round<'_>, rounds: usize) -> Vec<Vec<f64>> {
+    pub(crate) unsafe fn rounds(round: &mut Round<'_>, rounds: usize) -> Vec<Paired> {
         let prime = Sheet::new(round.prime);
         let mut sheet = Sheet::new(round.timed);
         let mut rng = Rng::new(rounds as u64);
-        let by = Windows { loads: 1, touched: round.touched };
-        let mut all = Vec::with_capacity(rounds);
-        for _ in 0..rounds {
+        let mut one = |touched: bool| {
             // SAFETY: the caller's.
             unsafe { acts::load_each(prime.list(), 0) };
             (round.act)();
             // SAFETY: the caller's.
-            unsafe { sheet.time(by, &mut rng) };
-            all.push(sheet.ticks(1));
-        }
-        all
+            unsafe { sheet.time(1, touched, &mut rng) };
+            sheet.ticks(1)
+        };
+        (0..rounds).map(|_| Paired { shot: one(false), control: one(true) }).collect()
     }
 
     /// # Safety
@@ -288,12 +285,12 @@ impl Sheet {
     /// # Safety
     /// The addresses' pages are readable.
     #[inline(always)]
-    unsafe fn time(&mut self, by: Windows, rng: &mut Rng) {
-        for window in self.entries[self.start..self.start + self.count].chunks_mut(by.loads.max(1)) {
+    unsafe fn time(&mut self, loads: usize, touched: bool, rng: &mut Rng) {
+        for window in self.entries[self.start..self.start + self.count].chunks_mut(loads.max(1)) {
             let delay = rng.below(DELAYS) as u64;
             // SAFETY: the caller's; a window is not empty.
             let ticks = unsafe {
-                if by.touched {
+                if touched {
                     acts::load_each(window, acts::OTHER_LINE);
                 }
                 acts::time_each(window, delay)

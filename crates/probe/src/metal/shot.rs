@@ -14,14 +14,15 @@ pub struct Shot<'a> {
     pub timed: &'a [u64],
 }
 
-/// How the timed loads of a shot are timed where not all together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Windows {
-    /// Loads timed together; the last window may have fewer.
-    pub loads: usize,
-    /// Whether the pages of a window are touched at another line right before it: translations that miss otherwise
-    /// hit then, and all else is the same. The control.
-    pub touched: bool,
+/// A sample of a shot whose timed loads are timed by windows, and its control right after it, since clocks change: the
+/// same, but that the pages of each window are touched at another line right before it. Translations that miss otherwise
+/// hit then; all else is as it was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Paired {
+    /// Ticks of each window.
+    pub shot: Vec<f64>,
+    /// Ticks of each window in the control.
+    pub control: Vec<f64>,
 }
 
 /// Rounds of loads around something that the caller does.
@@ -32,8 +33,6 @@ pub struct Round<'a> {
     pub act: &'a mut dyn FnMut(),
     /// Addresses whose loads are timed, one by one, in order.
     pub timed: &'a [u64],
-    /// As [`Windows::touched`].
-    pub touched: bool,
 }
 
 /// Most acts of a shot.

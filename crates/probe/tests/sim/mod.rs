@@ -10,7 +10,7 @@ use lookaside_engine::{Detail, Engine, Setup, WalkModel};
 use lookaside_machine::{
     preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
 };
-use lookaside_probe::{Chain, Counts, Event, Metal, MetalError, Rng, Round, Shot, Windows};
+use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Rng, Round, Shot, Walk};
 use lookaside_trace::{Block, Kind};
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
@@ -58,6 +58,10 @@ pub struct Sim {
     costs: Costs,
     rng: Rng,
     bits: u32,
+    /// What a thread on another CPU does, the loads that it has done, and page faults.
+    walk: Option<Walk>,
+    walked: u64,
+    faults: u64,
     /// The chain walked last: the same again is warm.
     last: Vec<u64>,
 }
@@ -78,6 +82,9 @@ impl Sim {
             costs,
             rng: Rng::new(seed),
             bits,
+            walk: None,
+            walked: 0,
+            faults: 0,
             last: Vec::new(),
         }
     }
@@ -174,15 +181,15 @@ impl Metal for Sim {
         shots::shoot(self, shot, samples)
     }
 
-    fn windows(&mut self, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
-        shots::windows(self, shot, by, samples)
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+        shots::windows(self, shot, loads, samples)
     }
 
     fn address(&mut self, _: PageSize, page: u64) -> Result<u64, MetalError> {
         Ok(page << 12)
     }
 
-    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
         shots::rounds(self, round, rounds)
     }
 
@@ -199,6 +206,27 @@ impl Metal for Sim {
             Counts::SecondHits => first - walks,
             Counts::Walks => walks,
         })
+    }
+
+    fn page_faults(&mut self) -> Option<u64> {
+        Some(self.faults)
+    }
+
+    fn cpus(&mut self) -> Vec<Cpu> {
+        self.habits.cpus.iter().map(|(cpu, _)| *cpu).collect()
+    }
+
+    fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+        self.walk = walk;
+        Ok(())
+    }
+
+    fn neighbour_loads(&mut self) -> u64 {
+        self.walked
+    }
+
+    fn ticks_per_second(&self) -> Option<f64> {
+        Some(2.6e9)
     }
 
     fn cycles_per_tick(&self) -> f64 {
@@ -237,6 +265,7 @@ fn machine(arrays: &[Array]) -> Machine {
         memory: Memory { cycles: 100.0 },
         context_switch: Default::default(),
         stream: None,
+        disturbances: Vec::new(),
         not_determined: Vec::new(),
     }
 }

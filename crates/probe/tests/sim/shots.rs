@@ -3,9 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use lookaside_probe::{Act, MetalError, Round, Shot, Windows};
+use lookaside_probe::{Act, Cpu, MetalError, Paired, Round, Shot};
 
 use super::Sim;
+
+/// Where a neighbour's pages are.
+const NEIGHBOUR: u64 = 1 << 32;
 
 /// What the made-up machine does at acts that are no loads.
 #[derive(Clone, Debug)]
@@ -26,6 +29,10 @@ pub struct Habits {
     pub interrupt: Vec<u64>,
     /// See `interrupt`.
     pub interrupts_per_tick: f64,
+    /// Other CPUs, and whether their threads share the entries.
+    pub cpus: Vec<(Cpu, bool)>,
+    /// Page faults of a prefetch of a page that no load has touched.
+    pub prefetch_faults: u64,
     /// Ticks of an empty shot.
     pub overhead: f64,
     /// Standard deviation of a shot in ticks, and share of shots that something long falls into.
@@ -47,6 +54,8 @@ impl Default for Habits {
             line_loss: 10.0,
             interrupt: Vec::new(),
             interrupts_per_tick: 0.0,
+            cpus: Vec::new(),
+            prefetch_faults: 0,
             overhead: 60.0,
             // Seen on Zen 4 beside the timer's grain: 2 to 5 ticks, one shot in a thousand interrupted.
             sigma: 4.0,
@@ -66,28 +75,26 @@ pub fn shoot(sim: &mut Sim, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>,
     Ok(all)
 }
 
-/// The same by windows.
-pub fn windows(sim: &mut Sim, shot: &Shot<'_>, by: Windows, samples: usize) -> Result<Vec<Vec<f64>>, MetalError> {
-    let mut all = Vec::with_capacity(samples);
-    for _ in 0..samples {
+/// The same by windows, with controls.
+pub fn windows(sim: &mut Sim, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+    let mut one = |touched| {
         let lines_lost = before(sim, shot);
-        all.push(by_windows(sim, shot.timed, by, lines_lost));
-    }
-    Ok(all)
+        by_windows(sim, shot.timed, loads, touched, lines_lost)
+    };
+    Ok((0..samples).map(|_| Paired { shot: one(false), control: one(true) }).collect())
 }
 
-/// Rounds around the caller's act.
-pub fn rounds(sim: &mut Sim, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Vec<f64>>, MetalError> {
+/// Rounds around the caller's act, with controls.
+pub fn rounds(sim: &mut Sim, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
     let timed: Vec<u64> = round.timed.iter().map(|at| at >> 12).collect();
-    let mut all = Vec::with_capacity(rounds);
-    for _ in 0..rounds {
+    let mut one = |touched| {
         sim.run(round.prime.iter().map(|at| at >> 12));
         (round.act)();
-        let touched = sim.habits.touched.take();
-        sim.run(touched.into_iter().map(|at| at >> 12));
-        all.push(by_windows(sim, &timed, Windows { loads: 1, touched: round.touched }, false));
-    }
-    Ok(all)
+        let acted = sim.habits.touched.take();
+        sim.run(acted.into_iter().map(|at| at >> 12));
+        by_windows(sim, &timed, 1, touched, false)
+    };
+    Ok((0..rounds).map(|_| Paired { shot: one(false), control: one(true) }).collect())
 }
 
 /// The acts before the timed loads; says whether the data cache lost their lines.
@@ -98,7 +105,10 @@ fn before(sim: &mut Sim, shot: &Shot<'_>) -> bool {
         match *act {
             Act::Load(pages) | Act::Refill(pages) => sim.run(pages.iter().copied()),
             Act::Store(pages) if habits.stores_shared => sim.run(pages.iter().copied()),
-            Act::Prefetch(_, pages) if habits.prefetch_fills => sim.run(pages.iter().copied()),
+            Act::Prefetch(_, pages) if habits.prefetch_fills => {
+                sim.faults += habits.prefetch_faults * pages.len() as u64;
+                sim.run(pages.iter().copied());
+            }
             Act::Store(_) | Act::Prefetch(..) => {}
             Act::SystemCall => sim.run(habits.system_call.iter().copied()),
             Act::SwitchProcess | Act::SwitchThread => {
@@ -114,16 +124,24 @@ fn before(sim: &mut Sim, shot: &Shot<'_>) -> bool {
                 for _ in 0..times {
                     sim.run(habits.interrupt.iter().copied());
                 }
+                // A busy neighbour gets around all its pages meanwhile.
+                if let Some(walk) = sim.walk {
+                    let shares = habits.cpus.iter().any(|(cpu, shares)| cpu.number == walk.cpu && *shares);
+                    sim.walked += (4 * walk.pages) as u64;
+                    if shares {
+                        sim.run((0..walk.pages as u64).map(|page| NEIGHBOUR + page));
+                    }
+                }
             }
         }
     }
     lines_lost
 }
 
-fn by_windows(sim: &mut Sim, pages: &[u64], by: Windows, lines_lost: bool) -> Vec<f64> {
+fn by_windows(sim: &mut Sim, pages: &[u64], loads: usize, touched: bool, lines_lost: bool) -> Vec<f64> {
     let mut ticks = Vec::new();
-    for window in pages.chunks(by.loads) {
-        if by.touched {
+    for window in pages.chunks(loads) {
+        if touched {
             sim.run(window.iter().copied());
         }
         ticks.push(time(sim, window, lines_lost));

@@ -80,6 +80,7 @@ pub fn machine() -> Machine {
         memory: Memory { cycles: 330.0 },
         stream: None,
         context_switch: ContextSwitch::default(),
+        disturbances: Vec::new(),
         not_determined: vec!["replacement of the second level: no public source; LRU assumed".into()],
     }
 }

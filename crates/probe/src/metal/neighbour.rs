@@ -1,0 +1,165 @@
+//! A thread on another CPU that floods its TLBs, or spins on one page.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::affinity;
+use super::{Cpu, MetalError};
+
+/// Loads between two looks at what is to be done.
+const BATCH: usize = 256;
+
+/// The thread, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Neighbour {
+    cpu: usize,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    end: AtomicBool,
+    /// Pages to walk through.
+    pages: AtomicUsize,
+    loads: AtomicU64,
+    failed: AtomicBool,
+    ready: AtomicBool,
+}
+
+impl Neighbour {
+    /// A thread on this CPU that can walk through so many pages.
+    pub(crate) fn new(cpu: usize, most_pages: usize) -> Result<Self, MetalError> {
+        let shared = Arc::new(Shared::default());
+        shared.pages.store(1, Ordering::Relaxed);
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("lookaside-neighbour".into());
+        let thread = thread.spawn(move || live(cpu, most_pages, &of_thread));
+        let thread = thread.map_err(|e| MetalError::Cannot(format!("cannot start a thread: {e}")))?;
+        let neighbour = Self { cpu, shared, thread: Some(thread) };
+        while !neighbour.shared.ready.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        if neighbour.shared.failed.load(Ordering::Acquire) {
+            return Err(MetalError::Cannot(format!("a thread cannot be put on CPU {cpu}, or gets no memory")));
+        }
+        Ok(neighbour)
+    }
+
+    /// Its CPU.
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// From now on walks through so many of its pages.
+    pub(crate) fn walk(&self, pages: usize) {
+        self.shared.pages.store(pages.max(1), Ordering::Relaxed);
+    }
+
+    /// Loads that it has done.
+    pub(crate) fn loads(&self) -> u64 {
+        self.shared.loads.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.shared.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // nothing in it panics
+        }
+    }
+}
+
+fn live(cpu: usize, most_pages: usize, shared: &Shared) {
+    let region = Region::new(most_pages);
+    if affinity::bind(cpu).is_err() || region.is_none() {
+        shared.failed.store(true, Ordering::Release);
+    }
+    shared.ready.store(true, Ordering::Release);
+    let Some(region) = region else { return };
+    let mut page = 0;
+    while !shared.end.load(Ordering::Relaxed) {
+        let pages = shared.pages.load(Ordering::Relaxed).min(region.pages);
+        for _ in 0..BATCH {
+            region.load(page);
+            page = if page + 1 < pages { page + 1 } else { 0 };
+        }
+        shared.loads.fetch_add(BATCH as u64, Ordering::Relaxed);
+    }
+}
+
+/// Small pages of its own, each with a frame.
+struct Region {
+    base: *mut u8,
+    pages: usize,
+}
+
+impl Region {
+    fn new(pages: usize) -> Option<Self> {
+        use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
+        let bytes = pages.max(1) << 12;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the system likes.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }.ok()?;
+        // A kernel without huge pages refuses: what is wanted.
+        // SAFETY: advice about the mapping just made.
+        let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
+        let region = Self { base: base.cast(), pages: pages.max(1) };
+        for page in 0..region.pages {
+            // SAFETY: in the mapping.
+            unsafe { region.at(page).write_volatile(1) };
+        }
+        Some(region)
+    }
+
+    /// Each page at another line.
+    fn at(&self, page: usize) -> *mut u8 {
+        self.base.wrapping_add((page << 12) + (page % 64) * 64)
+    }
+
+    fn load(&self, page: usize) {
+        // SAFETY: callers keep below `pages`, all of them mapped and readable.
+        unsafe { self.at(page).read_volatile() };
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `new` made; nobody uses it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.pages << 12) };
+    }
+}
+
+/// What sysfs says of a CPU in relation to another: whether they are threads of one core.
+pub(crate) fn relation(cpu: usize, to: usize) -> Cpu {
+    let path = format!("/sys/devices/system/cpu/cpu{to}/topology/thread_siblings_list");
+    let list = std::fs::read_to_string(path).ok();
+    Cpu { number: cpu, sibling: list.map(|list| in_list(&list, cpu)) }
+}
+
+/// Whether a list like `0-3,8` has a number.
+fn in_list(list: &str, number: usize) -> bool {
+    list.trim().split(',').any(|part| {
+        let mut ends = part.split('-').map(|end| end.trim().parse::<usize>());
+        match (ends.next(), ends.next()) {
+            (Some(Ok(first)), Some(Ok(last))) => (first..=last).contains(&number),
+            (Some(Ok(only)), None) => only == number,
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_list;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        for (list, inside, outside) in [("0\n", 0, 1), ("0,64", 64, 6), ("0-3,8-11\n", 9, 5), ("", 99, 0)] {
+            assert_eq!(in_list(list, inside), !list.is_empty(), "{list:?}");
+            assert!(!in_list(list, outside), "{list:?}");
+        }
+    }
+}
