@@ -322,6 +322,8 @@ pub enum StepArg {
     Walks,
     /// What one entry covers: contiguous pages, huge pages; a second stage of translation
     Covers,
+    /// What loads cost that lie far apart and in a row; all but policies
+    Spread,
 }
 
 #[derive(Args)]

@@ -24,6 +24,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
             StepArg::Caches => Step::Caches,
             StepArg::Walks => Step::Walks,
             StepArg::Covers => Step::Covers,
+            StepArg::Spread => Step::Spread,
         }),
         quick: args.quick,
         seed: args.seed,

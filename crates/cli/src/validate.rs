@@ -75,7 +75,7 @@ fn probed(args: &Validate, interrupt: &Interrupt) -> Result<Machine, Failure> {
     eprintln!("lookaside: no --machine: probing this machine first");
     let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
     let halt = || interrupt.asked().then_some(Halt::Interrupted);
-    let options = lookaside_probe::Options { only: None, quick: args.quick, seed: args.seed, time: Some(PROBE_TIME) };
+    let options = lookaside_probe::Options { only: None, quick: false, seed: args.seed, time: Some(PROBE_TIME) };
     let bar = spinner("probing");
     let report = probe(&mut host, &options, &halt, &mut |step| bar.set_message(step.to_string()));
     bar.finish_and_clear();

@@ -3,7 +3,7 @@
 //! All of it is pure functions of a seed and an address, so that the engine, its slow twin and the
 //! techniques agree without sharing state (`SEMANTICS.md` §1 and §3).
 
-use lookaside_machine::{PageTable, Stage, TableFormat, TableLevel};
+use lookaside_machine::{HostTable, PageTable, Stage, TableFormat, TableLevel};
 
 use crate::FrameLayout;
 
@@ -127,7 +127,12 @@ pub struct PhysicalMemory {
 impl PhysicalMemory {
     /// The memory that the program's (guest's) tables point into.
     pub fn guest(table: &PageTable, frames: FrameLayout, seed: u64) -> Self {
-        let bits = table.host.as_ref().map_or(PHYSICAL_BITS, |host| host.format.address_bits().min(PHYSICAL_BITS));
+        let reach = |host: &HostTable| {
+            // Tables lie above the data, in as much again.
+            let wanted = host.memory_bits.map_or(PHYSICAL_BITS, |bits| bits + 1);
+            wanted.min(host.format.address_bits()).min(PHYSICAL_BITS)
+        };
+        let bits = table.host.as_ref().map_or(PHYSICAL_BITS, reach);
         Self::new(table.format, Stage::Guest, bits, frames, seed)
     }
 
@@ -307,11 +312,27 @@ mod tests {
     #[test]
     fn a_narrow_host_narrows_guest_memory() {
         let host =
-            lookaside_machine::HostTable { format: TableFormat::Armv7Lpae, page_size: lookaside_machine::PageSize::K4 };
+            HostTable { format: TableFormat::Armv7Lpae, page_size: lookaside_machine::PageSize::K4, memory_bits: None };
         let table = PageTable { format: TableFormat::Armv7Short, host: Some(host) };
         let guest = PhysicalMemory::guest(&table, FrameLayout::Random, 1);
         assert_eq!(guest.half_bits(), 31);
         assert_eq!(PhysicalMemory::host(&table, FrameLayout::Random, 1).map(|m| m.half_bits()), Some(45));
+    }
+
+    #[test]
+    fn a_guest_with_little_memory_has_its_frames_in_it() {
+        let host = HostTable {
+            format: TableFormat::X86_64L4,
+            page_size: lookaside_machine::PageSize::K4,
+            memory_bits: Some(30),
+        };
+        let table = PageTable { format: TableFormat::X86_64L4, host: Some(host) };
+        let guest = PhysicalMemory::guest(&table, FrameLayout::Random, 1);
+        let leaf = &TableFormat::X86_64L4.levels()[3];
+        for page in 0..1000u64 {
+            assert!(guest.data_address(7, page << 12, 12) < 1 << 30);
+            assert_eq!(guest.entry_address(7, leaf, page << 12) >> 30, 1);
+        }
     }
 
     #[test]

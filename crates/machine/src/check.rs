@@ -39,6 +39,9 @@ pub(crate) struct Fault {
 
 type Checked<T = ()> = Result<T, Fault>;
 
+/// log2 of the largest memory of a guest: half of what x86-64 cores of today address.
+const MOST_MEMORY_BITS: u32 = 45;
+
 fn fault<T>(at: impl Into<String>, reason: impl Into<String>) -> Checked<T> {
     Err(Fault { at: at.into(), reason: reason.into() })
 }
@@ -105,6 +108,13 @@ fn hardware_threads(machine: &Machine) -> Option<u64> {
 
 fn page_table(machine: &Machine) -> Checked {
     let Some(host) = &machine.page_table.host else { return Ok(()) };
+    let largest = machine.page_table.format.page_sizes().iter().map(|size| size.shift()).max().unwrap_or(0);
+    if let Some(bits) = host.memory_bits.filter(|bits| !(largest..=MOST_MEMORY_BITS).contains(bits)) {
+        return fault(
+            "page_table.host.memory_bits",
+            format!("{bits} is not possible; {largest} (the largest page) to {MOST_MEMORY_BITS}"),
+        );
+    }
     let sizes = host.format.page_sizes();
     if sizes.contains(&host.page_size) {
         return Ok(());

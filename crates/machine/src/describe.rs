@@ -71,6 +71,9 @@ fn header(out: &mut String, m: &Machine) -> std::fmt::Result {
     write!(out, "Page table: {}, {} levels ({})", word(&format), format.levels().len(), words(&format.page_sizes()))?;
     if let Some(host) = &m.page_table.host {
         write!(out, ", nested over {} backed with {} pages", word(&host.format), host.page_size)?;
+        if let Some(bits) = host.memory_bits {
+            write!(out, ", 2^{bits} bytes")?;
+        }
     }
     writeln!(out)
 }

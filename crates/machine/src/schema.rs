@@ -98,6 +98,10 @@ pub struct HostTable {
     pub format: TableFormat,
     /// Page size that the host backs guest memory with.
     pub page_size: PageSize,
+    /// log2 of the bytes of guest-physical memory that frames lie in: how far they are scattered, and so how many of the
+    /// host's tables are read. Absent = as far as the formats reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bits: Option<u32>,
 }
 
 /// The page-table walker.

@@ -162,7 +162,11 @@ fn machine() -> impl Strategy<Value = Machine> {
             };
             let host = host.map(|format| {
                 let sizes = format.page_sizes();
-                HostTable { format, page_size: sizes[pick as usize % sizes.len()] }
+                HostTable {
+                    format,
+                    page_size: sizes[pick as usize % sizes.len()],
+                    memory_bits: (pick % 5 == 0).then_some(30 + (pick % 15) as u32),
+                }
             });
             // One TLB's sets, some figures or none.
             let figures = |some: bool| match tlbs[0].sets() {

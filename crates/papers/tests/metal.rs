@@ -169,6 +169,40 @@ fn what_a_machine_cannot_do_leaves_the_rest() {
     assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
 }
 
+/// What pretends to be a machine.
+struct Pretended(Sim);
+
+impl Metal for Pretended {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        self.0.page_bits(size)
+    }
+    fn max_pages(&self, size: PageSize) -> usize {
+        self.0.max_pages(size)
+    }
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.0.chase(chain, rounds, samples)
+    }
+    fn cycles_per_tick(&self) -> f64 {
+        self.0.cycles_per_tick()
+    }
+    fn emulator(&self) -> Option<String> {
+        Some("somebody".into())
+    }
+    fn remarks(&self) -> Vec<String> {
+        vec!["little memory".into()]
+    }
+}
+
+#[test]
+fn nothing_is_said_of_an_emulator() {
+    let setting = Setting { machine: "made up".into(), siblings: Vec::new(), seed: 3 };
+    let mut metal = Pretended(zen_3());
+    let found = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
+    assert!(found.halted.as_ref().is_some_and(|why| why.contains("somebody")), "{:?}", found.halted);
+    assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced && row.note.contains("emulator")));
+    assert_eq!(found.assumptions[0], "little memory");
+}
+
 #[test]
 fn a_run_that_is_stopped_gives_what_it_knows() {
     let setting = Setting { machine: "made up".into(), siblings: vec![1], seed: 3 };

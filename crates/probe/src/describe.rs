@@ -66,9 +66,14 @@ impl LevelReport {
             Some(policy) => tlb.replacement = *policy,
             None => {
                 // A policy that these ways cannot have would make the description impossible.
-                tlb.replacement = lookaside_machine::Replacement::Lru;
+                // Large arrays are no LRU on any core known; random misses as they do where a little too much is used.
+                let (policy, word) = match level {
+                    1 => (lookaside_machine::Replacement::Lru, "LRU"),
+                    _ => (lookaside_machine::Replacement::Random, "random"),
+                };
+                tlb.replacement = policy;
                 let reason = self.policy.reason().unwrap_or_default();
-                machine.not_determined.push(format!("tlb.{name}.replacement: {reason}; LRU stands in"));
+                machine.not_determined.push(format!("tlb.{name}.replacement: {reason}; {word} stands in"));
             }
         }
         machine.tlbs.insert(at, tlb);

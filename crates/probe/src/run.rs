@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::claims::Claim;
 use crate::effects::{effects, Effects};
 use crate::finding::Finding;
-use crate::hierarchy::{self, Caches, Covers, Walks};
+use crate::hierarchy::{self, Caches, Covers, Spread, Walks};
 use crate::metal::Metal;
 use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
@@ -40,12 +40,23 @@ pub enum Step {
     Walks,
     /// What one entry covers: contiguous pages, huge pages; a second stage of translation.
     Covers,
+    /// What loads cost that lie far apart, and in a row.
+    Spread,
 }
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 8] =
-        [Self::L1, Self::L2, Self::Policy, Self::Effects, Self::Counters, Self::Caches, Self::Walks, Self::Covers];
+    pub(crate) const ALL: [Step; 9] = [
+        Self::L1,
+        Self::L2,
+        Self::Policy,
+        Self::Effects,
+        Self::Counters,
+        Self::Caches,
+        Self::Walks,
+        Self::Covers,
+        Self::Spread,
+    ];
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
@@ -62,7 +73,7 @@ impl Step {
         match self {
             Self::L1 => 4,
             Self::Policy | Self::Walks => 2,
-            Self::Caches | Self::Effects => 3,
+            Self::Caches | Self::Effects | Self::Spread => 3,
             Self::Counters | Self::Covers => 1,
             Self::L2 => 6,
         }
@@ -75,13 +86,13 @@ impl Step {
             Self::L2 => &[Self::L1],
             Self::Policy | Self::Counters | Self::Effects => &[Self::L1, Self::L2],
             Self::Walks => &[Self::L1, Self::L2, Self::Caches],
-            Self::Covers => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
+            Self::Covers | Self::Spread => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
         }
     }
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        matches!(self, Self::Policy | Self::Effects | Self::Caches | Self::Walks | Self::Covers)
+        matches!(self, Self::Policy | Self::Effects | Self::Caches | Self::Walks | Self::Covers | Self::Spread)
     }
 }
 
@@ -90,7 +101,7 @@ impl Step {
 pub struct Options {
     /// The only step wanted; `None` = all.
     pub only: Option<Step>,
-    /// Leave out what takes long: policies, effects, data caches, walks.
+    /// Leave out what takes long: policies, effects, data caches, walks, loads far apart.
     pub quick: bool,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
@@ -131,6 +142,8 @@ pub struct Report {
     pub covers: Option<Covers>,
     /// What else fills and empties the levels; `None` = not asked for.
     pub effects: Option<Effects>,
+    /// Loads far apart and in a row; `None` = not asked for.
+    pub spread: Option<Spread>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -161,6 +174,7 @@ impl Report {
         missing.extend(self.caches.iter().flat_map(Caches::missing));
         missing.extend(self.walks.iter().flat_map(Walks::missing));
         missing.extend(self.covers.iter().flat_map(Covers::missing));
+        missing.extend(self.spread.iter().flat_map(Spread::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }

@@ -21,6 +21,7 @@ pub fn render(report: &Report, style: &Style) -> String {
         caches(report),
         walks(report),
         covers(report),
+        spread(report),
         counters(report),
         claims(report),
         end(report),
@@ -292,6 +293,23 @@ fn covers(report: &Report) -> Vec<String> {
         lines.push(format!("second stage of translation: {adds}"));
     }
     lines
+}
+
+fn spread(report: &Report) -> Vec<String> {
+    let Some(found) = &report.spread else { return Vec::new() };
+    vec![
+        format!("memory, loads far apart: a load takes {}", said(&found.random_memory_cycles, cycles)),
+        format!("ascending walks: a line from caches takes {}", said(&found.stream_cache_cycles, cycles)),
+        format!("ascending walks: a line from memory takes {}", said(&found.stream_memory_cycles, cycles)),
+        format!(
+            "huge pages: {}",
+            said(&found.huge_pages_are_whole, |&whole| {
+                let words =
+                    if whole { "one translation each" } else { "held as small ones (a host backs them with such)" };
+                words.to_string()
+            })
+        ),
+    ]
 }
 
 fn cycles(seen: &Seen) -> String {

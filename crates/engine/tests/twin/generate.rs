@@ -88,7 +88,8 @@ fn machine(c: &mut Choices) -> Machine {
     let format = c.of(&FORMATS);
     let host = (c.below(3) == 1).then(|| {
         let format = c.of(&FORMATS);
-        HostTable { format, page_size: c.of(&format.page_sizes()) }
+        let page_size = c.of(&format.page_sizes());
+        HostTable { format, page_size, memory_bits: c.yes().then(|| 30 + c.below(8) as u32) }
     });
     let action = c.of(&[SwitchAction::FlushTlb, SwitchAction::Nothing, SwitchAction::FlushTlbAndCaches]);
     let caches = caches(c);

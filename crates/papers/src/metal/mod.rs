@@ -100,8 +100,10 @@ pub fn reproduce_metal(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Reproduction, PaperError> {
     let (paper, experiment) = find(name)?;
-    let mut bench = Bench::new(metal, PageSize::K4, setting.seed, halt);
-    let mut ran = Ran::default();
+    let emulator = metal.emulator();
+    let halt = || emulator.clone().map(Halt::Emulated).or_else(halt);
+    let mut ran = Ran { assumptions: metal.remarks(), ..Ran::default() };
+    let mut bench = Bench::new(metal, PageSize::K4, setting.seed, &halt);
     ran.assumptions.push(format!(
         "{:.3} core cycles a tick of the timer, by a chain of dependent additions; seed {}",
         bench.cycles_per_tick(),

@@ -18,6 +18,10 @@ const MOST_BYTES: u64 = 128 << 20;
 const LEAST_BYTES: u64 = 4 << 20;
 /// Passes at most; two have to agree.
 const PASSES: usize = 4;
+/// Lines that any first-level cache holds.
+const FEW: u64 = 16;
+/// Frames at random fill sets unevenly: half of the steps may miss with so much less than all that fits.
+pub(super) const UNEVEN: f64 = 1.1;
 /// Passes agree on a latency within this share and so many cycles.
 pub(super) const SAME_CYCLES: (f64, f64) = (0.12, 0.5);
 /// Passes agree on how much fits within this share: others take more or less of a shared cache, and the span is said.
@@ -36,7 +40,8 @@ pub struct CacheReport {
     pub level: u32,
     /// Core cycles from load to use of a hit.
     pub cycles: Finding<Seen>,
-    /// Bytes that fit: from the largest footprint that surely does to the one of whose steps half miss. What
+    /// Bytes that fit: from the largest footprint that surely does to a tenth more than the one of whose steps half
+    /// miss. What
     /// other programs (and other virtual machines) take of a shared cache is not in it.
     pub bytes: Finding<Seen>,
     /// Exact size, ways and sets.
@@ -92,30 +97,30 @@ pub fn caches(field: &mut Field<'_>, ns_a_cycle: Option<f64>) -> Result<Caches, 
     }
     let line_bytes = line_bytes(field)?;
     let line = line_bytes.value().copied().unwrap_or(LINE);
+    let few: Vec<u64> = (0..FEW).map(|number| number * line).collect();
+    let hit = field.cycles(Area::Own { bytes: FEW * line, huge: true }, &few)?;
+    let shape = match line_bytes.value() {
+        Some(_) => first_cache(field, line, hit)?,
+        None => Finding::not_determined("the line size is not known"),
+    };
+    let memory = ns_a_cycle.map(|ns| MEMORY_NS / ns);
     let mut curves = Vec::new();
     let mut passes: Vec<Vec<Plateau>> = Vec::new();
     while passes.len() < 2 || passes.len() < PASSES && !settled(&passes, ns_a_cycle) {
-        curves.push(curve(field, most, line)?);
+        match curve(field, most, line, memory) {
+            // Two passes will do, if there are two.
+            Err(Halt::ShareUp(_)) => break,
+            points => curves.push(points?),
+        }
         passes.push(plateaus(&curves[curves.len() - 1]));
     }
     let (mut levels, memory_cycles) = agreed(&passes, ns_a_cycle);
-    let memory_from = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.from).max();
-    let mut found = Caches { line_bytes, levels: Vec::new(), memory_cycles, memory_from, curves };
-    if let (Some(&line), Some(first)) = (found.line_bytes.value(), levels.first_mut()) {
-        if let Some(hit) = first.cycles.value() {
-            first.shape = first_cache(field, line, hit.low)?;
-        }
+    if let Some(first) = levels.first_mut() {
+        first.shape = shape;
         contradict(first);
     }
-    found.levels = levels;
-    Ok(found)
-}
-
-/// Whether passes agree on memory, and on as many levels as any of them saw: others may have a shared one for a while.
-fn settled(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> bool {
-    let (levels, memory) = agreed(passes, ns_a_cycle);
-    let most = passes.iter().map(Vec::len).max().unwrap_or(0);
-    memory.value().is_some() && levels.len() + 1 >= most
+    let memory_from = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.from).max();
+    Ok(Caches { line_bytes, levels, memory_cycles, memory_from, curves })
 }
 
 /// A shape that the curve does not bear out is none.
@@ -125,6 +130,13 @@ fn contradict(level: &mut CacheReport) {
         let reason = format!("{} bytes by lines that fit, but {} to {} by latency", shape.bytes, seen.low, seen.high);
         level.shape = Finding::not_determined(reason);
     }
+}
+
+/// Whether passes agree on memory, and on as many levels as any of them saw: others may have a shared one for a while.
+fn settled(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> bool {
+    let (levels, memory) = agreed(passes, ns_a_cycle);
+    let most = passes.iter().map(Vec::len).max().unwrap_or(0);
+    memory.value().is_some() && levels.len() + 1 >= most
 }
 
 /// What at least two passes agree on: levels, and memory.
@@ -159,7 +171,7 @@ fn level(passes: &[Vec<Plateau>], at: usize) -> Option<CacheReport> {
     let bytes = match alike(&beyond, (SAME_BYTES, 0.0)) {
         Some(span) => {
             let low = seen.iter().map(|plateau| plateau.fits as f64).fold(f64::MAX, f64::min);
-            Finding::confirmed(Seen { low, ..span }, Vec::new())
+            Finding::confirmed(Seen { low, high: UNEVEN * span.high, ..span }, Vec::new())
         }
         None => Finding::NotDetermined {
             reason: "no two passes agree on how much fits: others use it too, or it is not steady".into(),
@@ -216,8 +228,8 @@ mod tests {
         let (levels, memory) = agreed(&[one.clone(), two.clone()], Some(0.3));
         assert_eq!(memory.value(), Some(&Seen { low: 380.0, high: 400.0, passes: 2 }));
         assert_eq!(levels.len(), 3);
-        assert_eq!(levels[1].bytes.value(), Some(&Seen { low: 550_000.0, high: 1_150_000.0, passes: 2 }));
-        assert_eq!(levels[2].bytes.value(), Some(&Seen { low: 4_500_000.0, high: 15_000_000.0, passes: 2 }));
+        assert_eq!(levels[1].bytes.value(), Some(&Seen { low: 550_000.0, high: UNEVEN * 1_150_000.0, passes: 2 }));
+        assert_eq!(levels[2].bytes.value(), Some(&Seen { low: 4_500_000.0, high: UNEVEN * 15_000_000.0, passes: 2 }));
         let three = pass(&[4.1, 14.2, 44.0, 400.0], &[41_000, 1_150_000, 19_000_000]);
         let third = &agreed(&[one.clone(), three], Some(0.3)).0[2];
         assert!(third.bytes.is_missing() && third.cycles.value().is_some());

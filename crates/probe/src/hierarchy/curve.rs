@@ -71,13 +71,19 @@ fn order(field: &mut Field<'_>, bytes: u64, line: u64) -> Vec<u64> {
     offsets
 }
 
-/// Measures the curve up to `most` bytes, through lines of `line` bytes.
-pub fn curve(field: &mut Field<'_>, most: u64, line: u64) -> Result<Vec<Point>, Halt> {
+/// Measures the curve up to `most` bytes, through lines of `line` bytes; no further than three footprints alike that take
+/// `memory` cycles or more, if that is known: what only memory takes.
+pub fn curve(field: &mut Field<'_>, most: u64, line: u64, memory: Option<f64>) -> Result<Vec<Point>, Halt> {
     let mut points = Vec::new();
     for bytes in footprints(most) {
         let offsets = order(field, bytes, line);
         let area = Area::Own { bytes: most, huge: true };
         points.push(Point { bytes, cycles: field.cycles(area, &offsets)? });
+        let last = &points[points.len().saturating_sub(PLATEAU.0)..];
+        let slow = memory.is_some_and(|memory| last.iter().all(|point| point.cycles >= memory));
+        if slow && bytes > COARSE && last.windows(2).all(|pair| flat(&pair[0], &pair[1])) {
+            break;
+        }
     }
     Ok(points)
 }
@@ -89,7 +95,6 @@ pub fn plateaus(points: &[Point]) -> Vec<Plateau> {
     for i in (1..steady.len()).rev() {
         steady[i - 1].cycles = steady[i - 1].cycles.min(steady[i].cycles);
     }
-    let flat = |a: &Point, b: &Point| b.cycles < CLIMB * a.cycles;
     let mut found: Vec<Plateau> = Vec::new();
     for run in steady.chunk_by(flat) {
         let last = run.last() == steady.last();
@@ -109,6 +114,11 @@ pub fn plateaus(points: &[Point]) -> Vec<Plateau> {
         found[i - 1].beyond = half.into_iter().chain(twice).min();
     }
     found
+}
+
+/// Whether a step takes about as long.
+fn flat(a: &Point, b: &Point) -> bool {
+    b.cycles < CLIMB * a.cycles
 }
 
 /// The footprint at which a step takes so long.

@@ -1,12 +1,18 @@
 //! Caches, memory and walks put into a machine description, so that the model's costs are those measured.
 
-use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Stage, Tlb, Ways};
+use lookaside_machine::{
+    Cache, Full, HostTable, Machine, PageSize, Replacement, Serves, SharedBy, Stage, Stream, Tlb, WalkCache, Ways,
+};
 
-use super::caches::{CacheReport, Caches};
+use super::caches::{CacheReport, Caches, UNEVEN};
 use super::contiguous::Covers;
+use super::spread::Spread;
 use super::walks::{Place, Walks};
 use crate::describe::serves;
 use crate::run::{Report, Seen};
+
+/// Sizes of caches are mostly powers of two: one that is so near is meant.
+const NEARLY: f64 = 0.13;
 
 /// Puts what was found into `machine`, and names what was not, which is `from` where the description comes from.
 pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
@@ -22,6 +28,10 @@ pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
     match &report.walks {
         Some(walks) => put_walks(walks, machine, from, &mut lack),
         None => lack.push(format!("walker: {from}")),
+    }
+    match &report.spread {
+        Some(spread) => put_spread(spread, machine, &mut lack),
+        None => lack.push("stream, page_table.host: not looked at".into()),
     }
     if let Some(covers) = &report.covers {
         put_covers(covers, machine, &mut lack);
@@ -54,11 +64,75 @@ fn put_covers(covers: &Covers, machine: &mut Machine, lack: &mut Vec<String>) {
         machine.not_determined.retain(|other| !other.starts_with(&line));
     }
     machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
-    if covers.second_stage_cycles.value().is_some() {
+    if covers.second_stage_cycles.value().is_some() && machine.page_table.host.is_none() {
         let costs = "walker's costs hold it as measured, and no stage of its own is described";
         lack.push(format!("page_table.host: a second stage that maps by 4K was seen; {costs}"));
     }
 }
+
+fn put_spread(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
+    // Programs' loads lie apart: in other rows of DRAM than the one before.
+    match spread.random_memory_cycles.value() {
+        Some(seen) => machine.memory.cycles = cycles(seen),
+        None => {
+            let reason = spread.random_memory_cycles.reason().unwrap_or_default();
+            lack.push(format!("memory.cycles under random loads: {reason}; that of nearby ones stands in"));
+        }
+    }
+    match (spread.stream_cache_cycles.value(), spread.stream_memory_cycles.value()) {
+        (Some(caches), Some(memory)) => {
+            machine.stream = Some(Stream { cache_cycles: cycles(caches), memory_cycles: cycles(memory) });
+        }
+        (caches, _) => {
+            let finding = if caches.is_some() { &spread.stream_memory_cycles } else { &spread.stream_cache_cycles };
+            lack.push(format!("stream: {}; not modelled", finding.reason().unwrap_or_default()));
+        }
+    }
+    match spread.huge_pages_are_whole.value() {
+        Some(false) => put_host(spread, machine, lack),
+        Some(true) => {}
+        None => {
+            let reason = spread.huge_pages_are_whole.reason().unwrap_or_default();
+            lack.push(format!("page_table.host: {reason}; none stands in"));
+        }
+    }
+}
+
+/// A host whose small pages back the guest, as no huge page is held whole.
+fn put_host(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
+    let format = machine.page_table.format;
+    let Some(&page_size) = format.page_sizes().first() else { return };
+    let bits = |bytes: u64| bytes.next_power_of_two().ilog2().clamp(30, 45);
+    machine.page_table.host = Some(HostTable { format, page_size, memory_bits: spread.memory_bytes.map(bits) });
+    // The walks timed were over one frame: the host's leaf entry of it was read from the first cache that walks read.
+    let first = machine
+        .caches
+        .iter()
+        .find(|cache| cache.level == machine.walker.first_cache_level && cache.serves.contains(&Serves::Load));
+    let hit = first.map_or(0.0, |cache| cache.hit_cycles);
+    machine.walker.base_cycles = ((machine.walker.base_cycles - hit).max(0.0) * 10.0).round() / 10.0;
+    machine.walker.memory_cycles = None;
+    for (table_level, entries) in HOST_CACHES {
+        machine.walk_caches.push(WalkCache {
+            name: format!("host-{table_level}"),
+            table_level,
+            entries,
+            ways: Ways::Full(Full::Full),
+            replacement: Replacement::Lru,
+            hit_cycles: 0.0,
+            stage: Stage::Host,
+            shared_by: SharedBy::Core,
+        });
+    }
+    lack.push(
+        "page_table.host: a 2M page is held as small ones; that the host's tables are of the guest's format is assumed"
+            .into(),
+    );
+    lack.push("walk_cache.host-*: not measured; sizes assumed".into());
+}
+
+/// Host walk caches, by table level: no source and no measurement, but that walks with warm tables take no longer.
+const HOST_CACHES: [(u32, u32); 3] = [(1, 64), (2, 1024), (3, 64)];
 
 /// The middle, to a tenth of a cycle.
 fn cycles(seen: &Seen) -> f64 {
@@ -116,7 +190,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
     match found.bytes.value() {
         Some(seen) => {
             // In a circle half of the steps miss a little beyond what fits.
-            let ways = eighths(seen.high / f64::from(cache.line_bytes));
+            let ways = eighths(seen.high / UNEVEN / f64::from(cache.line_bytes));
             cache.size = ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes);
             cache.ways = Ways::Count(ways.1);
             let (low, high) = (seen.low / 1024.0, seen.high / 1024.0);
@@ -132,8 +206,13 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
     }
 }
 
-/// The largest number of lines below this that 8, 10, 12 or 14 ways of a power of two of sets make: sets and ways.
+/// The power of two of lines that this is nearly, or else the largest number below it that 10 or 12 ways of a power
+/// of two of sets make: sets and ways.
 fn eighths(lines: f64) -> (u64, u32) {
+    let power = lines.max(8.0).log2().round().exp2();
+    if (lines / power - 1.0).abs() < NEARLY {
+        return (power as u64 / 8, 8);
+    }
     let sets = 1u64 << ((lines / 8.0).max(1.0) as u64).ilog2();
     let ways = ((lines / sets as f64) as u32).clamp(8, 15) / 2 * 2;
     (sets, ways)
@@ -252,10 +331,44 @@ mod tests {
     }
 
     #[test]
+    fn a_host_of_small_pages_is_put_below_the_guest() {
+        let mut spread = Spread::nothing("not looked at");
+        spread.random_memory_cycles = seen(500.0, 510.0);
+        spread.stream_cache_cycles = seen(5.0, 5.2);
+        spread.stream_memory_cycles = seen(8.0, 9.0);
+        spread.huge_pages_are_whole = Finding::confirmed(false, Vec::new());
+        spread.memory_bytes = Some(24 << 30);
+        let base = preset("ryzen-5900x").expect("a preset");
+        let report = Report { spread: Some(spread.clone()), ..Report::default() };
+        let machine = report.machine(&base);
+        machine.check().expect("a possible machine");
+        let host = machine.page_table.host.as_ref().expect("a host");
+        assert_eq!((host.page_size, host.memory_bits), (PageSize::K4, Some(35)));
+        assert_eq!(machine.memory.cycles, 505.0);
+        assert_eq!(machine.stream, Some(Stream { cache_cycles: 5.1, memory_cycles: 8.5 }));
+        // The preset's walks read from the second cache on, whose hit is in what was timed.
+        assert_eq!(machine.walker.base_cycles, (base.walker.base_cycles - 12.0).max(0.0));
+
+        spread.huge_pages_are_whole = Finding::confirmed(true, Vec::new());
+        spread.stream_memory_cycles = Finding::not_determined("unsteady");
+        let report = Report { spread: Some(spread), ..Report::default() };
+        let machine = report.machine(&base);
+        assert_eq!((machine.page_table.host.as_ref(), machine.stream), (None, None));
+        assert!(machine.not_determined.iter().any(|line| line == "stream: unsteady; not modelled"));
+    }
+
+    #[test]
     fn sizes_are_of_a_power_of_two_of_sets() {
-        for (lines, expected) in
-            [(512.0, (64, 8)), (18_000.0, (2048, 8)), (20_500.0, (2048, 10)), (31_000.0, (2048, 14)), (3.0, (1, 8))]
-        {
+        for (lines, expected) in [
+            (512.0, (64, 8)),
+            (20_500.0, (2048, 10)),
+            (31_000.0, (4096, 8)),
+            (3.0, (1, 8)),
+            (15_300.0, (2048, 8)),
+            (18_600.0, (2048, 8)),
+            (19_000.0, (2048, 8)),
+            (26_000.0, (2048, 12)),
+        ] {
             assert_eq!(eighths(lines), expected, "{lines}");
         }
     }

@@ -5,15 +5,15 @@ use crate::budget::Note;
 use crate::metal::{Area, Metal, Steps};
 use crate::rng::Rng;
 
-/// Steps that a sample has at least, and that a chain is warmed with: the timer's own cost and grain do not show.
-const LEAST_STEPS: u64 = 4096;
-/// Steps that a sample has at most: with memory at 1000 cycles a step some 30 ms, after which the halt is asked.
-const MOST_STEPS: u64 = 100_000;
+/// Steps of a sample, and that a chain is warmed with at least: the timer's own cost and grain do not show, and with
+/// memory at 1000 cycles a step it takes a millisecond, less than a time slice: most samples are whole though others want
+/// the CPU too.
+const STEPS: u64 = 4096;
 /// Steps that a chain is warmed with at most: 32 MiB of lines. Larger ones are in memory anyhow, but for what linking
 /// them left in caches.
 const MOST_WARM: u64 = 1 << 19;
 /// Samples of a measurement: at first, and at most where they do not agree.
-const SAMPLES: (usize, usize) = (4, 16);
+const SAMPLES: (usize, usize) = (8, 40);
 /// Samples agree where the lower quartile lies within this share of the median.
 const AGREE: f64 = 0.02;
 
@@ -61,9 +61,8 @@ impl<'m> Field<'m> {
     /// Core cycles of a step through these offsets, in this order, again and again.
     pub fn cycles(&mut self, area: Area, offsets: &[u64]) -> Result<f64, Halt> {
         self.measurements += 1;
-        let warm = (offsets.len() as u64).max(LEAST_STEPS);
-        let timed = warm.min(MOST_STEPS);
-        let steps = Steps { area, offsets, warm: warm.min(MOST_WARM), timed };
+        let warm = (offsets.len() as u64).clamp(STEPS, MOST_WARM);
+        let steps = Steps { area, offsets, warm, timed: STEPS };
         let mut cycles: Vec<f64> = Vec::new();
         loop {
             self.check()?;

@@ -7,6 +7,7 @@ mod describe;
 mod field;
 mod first;
 mod line;
+mod spread;
 mod walks;
 
 pub use caches::{caches, CacheReport, Caches};
@@ -16,6 +17,7 @@ pub(crate) use describe::describe;
 pub use field::Field;
 pub use first::{first_cache, CacheShape};
 pub use line::line_bytes;
+pub use spread::Spread;
 pub use walks::{walks, KnownLevels, Place, WalkReport, Walks};
 
 use crate::bench::Halt;
@@ -63,6 +65,16 @@ pub(crate) fn find(
                 })
             }
             _ => Covers::nothing("needs the geometry of both levels"),
+        });
+    }
+    if options.wants(Step::Spread) {
+        report.spread = Some(match (&report.caches, &report.walks) {
+            (Some(caches), Some(walks)) => part(&mut field, &mut report.halted, Spread::nothing, |field| {
+                budget.part(field, Step::Spread, "loads far apart and in a row", progress, |field| {
+                    spread::spread(field, caches, walks)
+                })
+            }),
+            _ => Spread::nothing("needs caches and walks"),
         });
     }
     report.measurements += field.measurements();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::caches::{alike, Caches, SAME_CYCLES};
+use super::caches::{alike, Caches, SAME_CYCLES, UNEVEN};
 use super::field::Field;
 use crate::bench::Halt;
 use crate::finding::Finding;
@@ -167,7 +167,7 @@ fn places(field: &mut Field<'_>, known: KnownLevels<'_>) -> Vec<(Place, u64)> {
     for pair in known.caches.levels.windows(2) {
         let (Some(before), Some(own)) = (pair[0].bytes.value(), pair[1].bytes.value()) else { continue };
         // Walked in a circle, so much more than the cache before holds misses it, and so much less than this one fits.
-        let (low, high) = (BEYOND * before.high, WITHIN * own.low);
+        let (low, high) = (BEYOND / UNEVEN * before.high, WITHIN * own.low);
         let bytes = ((low * high).sqrt() as u64).max(least) / line * line;
         if bytes as f64 >= low && bytes as f64 <= high {
             places.push((Place::Cache(pair[1].level), bytes));

@@ -73,7 +73,7 @@ mod here {
             if small.page_bits() < WANTED_PAGE_BITS {
                 let bits = small.page_bits();
                 remarks.push(format!(
-                    "addresses are short: an index by more than the lowest {bits} bits of a page number is not seen"
+                    "addresses are short: only the lowest {bits} bits of a page number are seen; sets that higher bits tell apart would be missing"
                 ));
             }
             let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);

@@ -1,0 +1,276 @@
+//! What loads cost that lie far apart, and in a row: memory under random loads, ascending walks, and whether a huge page is
+//! held as one translation. All by sequences ([`Sequence`]), as programs make them.
+
+use lookaside_machine::PageSize;
+use serde::Serialize;
+
+use super::caches::Caches;
+use super::field::Field;
+use super::walks::Walks;
+use crate::bench::Halt;
+use crate::finding::Finding;
+use crate::metal::Sequence;
+use crate::run::{lacks, Seen};
+
+/// Bytes of a word, of a line, of a small page.
+const WORD: u64 = 8;
+const LINE: u64 = 64;
+const PAGE: u64 = 4096;
+/// Cycles of the addition that makes each address of a sequence depend on what was read before.
+const ADDITION: f64 = 1.0;
+/// Pages of a window of random loads: its translations stay in a second-level TLB (all of these cores have 512 entries or
+/// more), and it is much larger than a row of DRAM.
+const WINDOW: u64 = 256;
+/// Lines read at random are so many times what the last cache holds.
+const BEYOND: f64 = 4.0;
+/// Where the last cache is not known: what is beyond all but the largest.
+const FAR_BYTES: u64 = 64 << 20;
+/// A walk through memory is so long: beyond what caches keep of the walk before.
+const STREAM_BYTES: u64 = 96 << 20;
+/// Two passes agree within this share; memory that others use too is no steadier.
+const ALIKE: f64 = 0.12;
+/// Passes at most.
+const PASSES: usize = 5;
+
+/// What was found of loads far apart and in a row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Spread {
+    /// Core cycles from load to use of lines all over memory, their translations at hand in the second level.
+    pub random_memory_cycles: Finding<Seen>,
+    /// Core cycles of a line of an ascending walk that a cache after the second serves.
+    pub stream_cache_cycles: Finding<Seen>,
+    /// Core cycles of a line of an ascending walk that memory serves.
+    pub stream_memory_cycles: Finding<Seen>,
+    /// Whether a 2 MiB page is held as one translation; not so in a virtual machine whose host has small pages below it.
+    pub huge_pages_are_whole: Finding<bool>,
+    /// Bytes of memory that the system reports.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Spread {
+    /// Nothing, for a reason.
+    pub(crate) fn nothing(reason: &str) -> Self {
+        Self {
+            random_memory_cycles: Finding::not_determined(reason),
+            stream_cache_cycles: Finding::not_determined(reason),
+            stream_memory_cycles: Finding::not_determined(reason),
+            huge_pages_are_whole: Finding::not_determined(reason),
+            memory_bytes: None,
+        }
+    }
+
+    /// What of it was looked for in vain, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let figures = [
+            ("memory under random loads", &self.random_memory_cycles),
+            ("ascending walks through caches", &self.stream_cache_cycles),
+            ("ascending walks through memory", &self.stream_memory_cycles),
+        ];
+        let mut missing: Vec<_> = figures.into_iter().filter_map(|(what, f)| lacks(what.into(), f)).collect();
+        missing.extend(lacks("how huge pages are held".into(), &self.huge_pages_are_whole));
+        missing
+    }
+}
+
+/// The middle of a figure, where it is known.
+fn middle(finding: &Finding<Seen>) -> Option<f64> {
+    finding.value().map(|seen| (seen.low + seen.high) / 2.0)
+}
+
+/// Looks for all of it.
+pub(crate) fn spread(field: &mut Field<'_>, caches: &Caches, walks: &Walks) -> Result<Spread, Halt> {
+    let mut found = Spread::nothing("not looked at");
+    found.memory_bytes = memory_bytes();
+    let hit = middle(&walks.second_level_cycles);
+    let held = |level: usize| caches.levels.get(level).and_then(|level| level.bytes.value());
+    let last = caches.levels.len().checked_sub(1).and_then(held).map(|seen| seen.high);
+    let room = field.metal().max_pages(PageSize::K4) as u64 * PAGE;
+
+    let wanted = last.map_or(FAR_BYTES, |bytes| (bytes * BEYOND) as u64);
+    found.random_memory_cycles = match hit {
+        None => Finding::not_determined("what a hit of the second-level TLB adds is not known"),
+        Some(hit) => agreed(field, |field| {
+            let words = windows(field, room, wanted / LINE);
+            Ok(cycles(field, PageSize::K4, &words)? - hit)
+        })?,
+    };
+
+    let huge = field.metal().page_bits(PageSize::M2) > 0;
+    let size = if huge { PageSize::M2 } else { PageSize::K4 };
+    let ascending = |bytes: u64| (0..bytes / LINE).map(|line| (line * LINE / WORD) as u32).collect::<Vec<u32>>();
+    found.stream_cache_cycles = match (held(1), held(2)) {
+        (Some(second), Some(third)) if 1.5 * second.high < third.low => {
+            let words = ascending((1.5 * second.high) as u64);
+            agreed(field, |field| cycles(field, size, &words))?
+        }
+        _ => Finding::not_determined("no third cache that is known to be larger than the second"),
+    };
+    found.huge_pages_are_whole = match (huge, hit, middle(&walks.base_cycles)) {
+        (false, ..) => Finding::not_determined("no huge pages"),
+        (_, Some(hit), Some(base)) => whole(field, room, hit, base)?,
+        _ => Finding::not_determined("what a walk costs is not known"),
+    };
+    // Where walks begin anew every small page, they are in the time, and are not the stream's.
+    let split = !huge || found.huge_pages_are_whole.value() == Some(&false);
+    let leaf = caches.levels.last().and_then(|level| middle(&level.cycles)).unwrap_or(0.0);
+    let walk = middle(&walks.base_cycles).filter(|_| split).map_or(0.0, |base| base + leaf);
+    let words = ascending(STREAM_BYTES.min(room));
+    found.stream_memory_cycles =
+        agreed(field, |field| Ok(cycles(field, size, &words)? - walk * LINE as f64 / PAGE as f64))?;
+    Ok(found)
+}
+
+/// Core cycles of an access of a sequence, without the addition.
+fn cycles(field: &mut Field<'_>, size: PageSize, words: &[u32]) -> Result<f64, Halt> {
+    field.check()?;
+    let per_tick = field.metal().cycles_per_tick_now();
+    let ticks = field.metal().replay(&Sequence { size, words, update: false }, 1, 1)?;
+    let least = ticks.iter().copied().fold(f64::INFINITY, f64::min);
+    Ok(least * per_tick / words.len().max(1) as f64 - ADDITION)
+}
+
+/// So many lines, those of a window in random order before the next window's, the windows in random order too.
+fn windows(field: &mut Field<'_>, room: u64, lines: u64) -> Vec<u32> {
+    let bytes = WINDOW * PAGE;
+    let mut windows: Vec<u64> = (0..(room / bytes).max(1)).collect();
+    field.rng.shuffle(&mut windows);
+    let each = lines.div_ceil(windows.len() as u64).min(bytes / LINE);
+    let mut words = Vec::new();
+    for window in windows {
+        let mut offsets: Vec<u64> = (0..bytes / LINE).collect();
+        field.rng.shuffle(&mut offsets);
+        words.extend(offsets.iter().take(each as usize).map(|line| ((window * bytes + line * LINE) / WORD) as u32));
+    }
+    words
+}
+
+/// A figure that two passes give alike.
+fn agreed(
+    field: &mut Field<'_>,
+    mut measure: impl FnMut(&mut Field<'_>) -> Result<f64, Halt>,
+) -> Result<Finding<Seen>, Halt> {
+    let mut seen: Vec<f64> = Vec::new();
+    for pass in 1..=PASSES {
+        let next = measure(field)?;
+        if let Some(other) = seen.iter().find(|&&other| (next - other).abs() <= ALIKE * other.max(next)) {
+            if next > 0.0 {
+                let (low, high) = (other.min(next), other.max(next));
+                let all = seen.iter().chain([&next]).map(|cycles| format!("{cycles:.1}")).collect::<Vec<_>>();
+                return Ok(Finding::confirmed(
+                    Seen { low, high, passes: pass },
+                    vec![format!("passes: {}", all.join(", "))],
+                ));
+            }
+        }
+        seen.push(next);
+    }
+    let all = seen.iter().map(|cycles| format!("{cycles:.1}")).collect::<Vec<_>>();
+    Ok(Finding::not_determined(format!("no two passes give the same: {} cycles", all.join(", "))))
+}
+
+/// Whether a huge page is one translation: lines in far more small pages than the TLBs have entries, beside as many lines in
+/// few. What it takes longer is a miss of a TLB at most, or a walk.
+fn whole(field: &mut Field<'_>, room: u64, hit: f64, base: f64) -> Result<Finding<bool>, Halt> {
+    let pages = (room / PAGE).min(PARTS);
+    let mut excess = Vec::new();
+    for _ in 0..2 {
+        let mut order: Vec<u64> = (0..pages).collect();
+        field.rng.shuffle(&mut order);
+        let apart: Vec<u32> = order.iter().map(|i| ((i * PAGE + i % (PAGE / LINE) * LINE) / WORD) as u32).collect();
+        let together: Vec<u32> = order.iter().map(|i| (i * LINE / WORD) as u32).collect();
+        excess.push(cycles(field, PageSize::M2, &apart)? - cycles(field, PageSize::M2, &together)?);
+    }
+    let evidence =
+        vec![format!("{pages} small pages of huge ones take {:.1} and {:.1} cycles longer", excess[0], excess[1])];
+    // A part of the walks at least must show: of random replacement not all translations go.
+    if excess.iter().all(|&cycles| cycles > hit + base / 2.0) {
+        Ok(Finding::confirmed(false, evidence))
+    } else if excess.iter().all(|&cycles| cycles < hit + base / 4.0) {
+        Ok(Finding::confirmed(true, evidence))
+    } else {
+        Ok(Finding::NotDetermined { reason: "two passes differ".into(), evidence, asked: true })
+    }
+}
+
+/// Small pages in which huge ones are tried: more than twice as many as the largest second-level TLBs have entries.
+const PARTS: u64 = 8192;
+
+/// Bytes of memory, as the system has it.
+fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::metal::{Chain, Metal, MetalError};
+
+    /// Gives these cycles an access, one after the other, then refuses.
+    struct Told(Vec<f64>);
+
+    impl Metal for Told {
+        fn page_bits(&self, _: PageSize) -> u32 {
+            20
+        }
+
+        fn max_pages(&self, _: PageSize) -> usize {
+            1 << 16
+        }
+
+        fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+            Err(MetalError::Unsupported("no chains".into()))
+        }
+
+        fn cycles_per_tick(&self) -> f64 {
+            2.0
+        }
+
+        fn replay(&mut self, sequence: &Sequence<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+            let next = if self.0.is_empty() { None } else { Some(self.0.remove(0)) };
+            let cycles = next.ok_or_else(|| MetalError::Unsupported("no more".into()))?;
+            Ok(vec![cycles / 2.0 * sequence.words.len() as f64])
+        }
+    }
+
+    fn found(told: &[f64]) -> Result<Finding<Seen>, Halt> {
+        let mut metal = Told(told.to_vec());
+        let mut field = Field::new(&mut metal, 1, &|| None);
+        agreed(&mut field, |field| cycles(field, PageSize::K4, &[0, 1, 2]))
+    }
+
+    #[test]
+    fn two_passes_have_to_agree() {
+        let seen = found(&[301.0, 501.0, 321.0]).expect("three passes");
+        assert_eq!(seen.value().map(|seen| (seen.low, seen.high, seen.passes)), Some((300.0, 320.0, 3)));
+        assert!(found(&[101.0, 201.0, 401.0, 801.0, 1601.0]).expect("five passes").value().is_none());
+        assert!(found(&[101.0]).is_err());
+    }
+
+    #[test]
+    fn a_host_with_small_pages_shows_and_a_walk_now_and_then_does_not() {
+        let whole = |told: [f64; 4]| {
+            let mut metal = Told(told.to_vec());
+            let mut field = Field::new(&mut metal, 1, &|| None);
+            whole(&mut field, 256 << 20, 7.0, 36.0).expect("four measurements").value().copied()
+        };
+        assert_eq!(whole([70.0, 15.0, 72.0, 15.0]), Some(false));
+        assert_eq!(whole([15.5, 15.0, 22.0, 15.0]), Some(true));
+        assert_eq!(whole([70.0, 15.0, 16.0, 15.0]), None);
+    }
+
+    #[test]
+    fn windows_hold_distinct_lines_all_over_the_room() {
+        let mut metal = Told(Vec::new());
+        let mut field = Field::new(&mut metal, 1, &|| None);
+        let words = windows(&mut field, 64 << 20, 1 << 16);
+        assert_eq!(words.len(), 1 << 16);
+        assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len());
+        assert!(words.iter().all(|&word| u64::from(word) * WORD < 64 << 20));
+        let touched: HashSet<u64> = words.iter().map(|&word| (u64::from(word) * WORD) >> 20).collect();
+        assert_eq!(touched.len(), 64);
+    }
+}
