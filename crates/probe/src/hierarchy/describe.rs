@@ -83,6 +83,12 @@ fn put_spread(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
         (Some(caches), Some(memory)) => {
             machine.stream = Some(Stream { cache_cycles: cycles(caches), memory_cycles: cycles(memory) });
         }
+        (None, Some(memory)) => {
+            // Caches are no slower than memory.
+            machine.stream = Some(Stream { cache_cycles: cycles(memory), memory_cycles: cycles(memory) });
+            let reason = spread.stream_cache_cycles.reason().unwrap_or_default();
+            lack.push(format!("stream.cache_cycles: {reason}; memory's stands in"));
+        }
         (caches, _) => {
             let finding = if caches.is_some() { &spread.stream_memory_cycles } else { &spread.stream_cache_cycles };
             lack.push(format!("stream: {}; not modelled", finding.reason().unwrap_or_default()));
