@@ -1,9 +1,10 @@
 //! What was found, as a machine description.
 
-use lookaside_machine::{Full, IndexFn, Machine, PageSize, Serves, Tlb, Ways};
+use lookaside_machine::{Full, IndexFn, Machine, PageSize, Replacement, Serves, Tlb, Ways};
 
 use crate::hierarchy;
 use crate::run::{LevelReport, Report};
+use crate::tlb::{Geometry, Policy};
 
 impl Report {
     /// `base` with what was found put into it, and a list of what was not. What was not measured is `base`'s.
@@ -62,20 +63,13 @@ impl LevelReport {
         machine
             .not_determined
             .push(format!("tlb.{name}: tags, shared_by and whether it serves other accesses than loads: {from}"));
-        match self.policy.value() {
-            Some(policy) => tlb.replacement = *policy,
-            None => {
-                // A policy that these ways cannot have would make the description impossible.
-                // Large arrays are no LRU on any core known; random misses as they do where a little too much is used.
-                let (policy, word) = match level {
-                    1 => (lookaside_machine::Replacement::Lru, "LRU"),
-                    _ => (lookaside_machine::Replacement::Random, "random"),
-                };
-                tlb.replacement = policy;
-                let reason = self.policy.reason().unwrap_or_default();
-                machine.not_determined.push(format!("tlb.{name}.replacement: {reason}; {word} stands in"));
-            }
-        }
+        tlb.replacement = self.replacement(found).unwrap_or_else(|why| {
+            // A policy that these ways cannot have would make the description impossible.
+            // Large arrays are no LRU on any core known; random misses as they do where a little too much is used.
+            let (policy, word) = if level == 1 { (Replacement::Lru, "LRU") } else { (Replacement::Random, "random") };
+            machine.not_determined.push(format!("tlb.{name}.replacement: {why}; {word} stands in"));
+            policy
+        });
         machine.tlbs.insert(at, tlb);
         machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
         // A miss here costs what the next level's hit adds; an array for other sizes too keeps what it has.
@@ -84,6 +78,23 @@ impl LevelReport {
             next.hit_cycles = ((seen.low + seen.high) * 5.0).round() / 10.0;
             let cycles = format!("{:.1} to {:.1} cycles seen", seen.low, seen.high);
             machine.not_determined.push(format!("tlb.{}.hit_cycles: {cycles}, not confirmed", next.name));
+        }
+    }
+}
+
+impl LevelReport {
+    /// The policy that was found, or why the model cannot have it.
+    fn replacement(&self, geometry: &Geometry) -> Result<Replacement, String> {
+        match self.policy.value() {
+            Some(Policy::Lru) => Ok(Replacement::Lru),
+            Some(Policy::Fifo) => Ok(Replacement::Fifo),
+            Some(Policy::Random) => Ok(Replacement::Random),
+            Some(Policy::TreePlru) if geometry.ways.is_power_of_two() => Ok(Replacement::TreePlru),
+            Some(Policy::TreePlru) => {
+                Err(format!("found tree-PLRU over {} ways, which the model does not have", geometry.ways))
+            }
+            Some(Policy::NoneOfThese) => Err("found none of LRU, FIFO, random and tree-PLRU".to_string()),
+            None => Err(self.policy.reason().unwrap_or_default().to_string()),
         }
     }
 }

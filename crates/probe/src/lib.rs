@@ -34,4 +34,4 @@ pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};
 pub use rng::Rng;
 pub use run::{probe, twice, LevelReport, Options, Report, Seen, Step};
-pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Trial};
+pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Policy, Prediction, Role, Trial};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_machine::{PageSize, Replacement};
+use lookaside_machine::PageSize;
 use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
@@ -15,7 +15,7 @@ use crate::metal::Metal;
 use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
-use crate::tlb::{policy, Trial};
+use crate::tlb::{policy, Policy, Trial};
 
 /// Pauses between passes over a level: neighbours come and go in fractions of a second.
 const PAUSES_MS: [u64; 7] = [20, 50, 100, 200, 500, 1000, 2000];
@@ -197,8 +197,8 @@ pub struct LevelReport {
     /// geometry is not known. Seen, not confirmed: no second look proves it.
     pub miss_cycles: Option<Seen>,
     /// Replacement policy.
-    pub policy: Finding<Replacement>,
-    /// Sequences that were measured for the policy, shortest first.
+    pub policy: Finding<Policy>,
+    /// Sequences that were measured for the policy; the shortest that tells it comes first.
     pub trials: Vec<Trial>,
 }
 

@@ -4,7 +4,7 @@
 //! begin with spaces belong to the line above them.
 
 use lookaside_probe::effects::{Disturbed, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Stores};
-use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Report, Seen, Shape};
+use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Policy, Report, Seen, Shape};
 
 use crate::line::Style;
 use crate::text;
@@ -65,7 +65,7 @@ fn level(level: &LevelReport) -> Vec<String> {
         lines.push(format!("  a miss adds {low:.1} to {high:.1} cycles (seen in {passes} passes, not confirmed)"));
     }
     if !level.policy.is_unasked() {
-        lines.push(format!("  replacement: {}", said(&level.policy, |policy| format!("{policy:?}"))));
+        lines.push(format!("  replacement: {}", said(&level.policy, policy)));
     }
     lines
 }
@@ -328,6 +328,17 @@ fn said<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
     }
 }
 
+fn policy(found: &Policy) -> String {
+    match found {
+        Policy::Lru => "LRU",
+        Policy::TreePlru => "tree-PLRU",
+        Policy::Fifo => "FIFO",
+        Policy::Random => "random",
+        Policy::NoneOfThese => "none of LRU, tree-PLRU, FIFO and random",
+    }
+    .to_string()
+}
+
 fn geometry(found: &Geometry) -> String {
     if found.sets == 1 {
         return format!("{} entries, fully associative", found.entries);
@@ -345,7 +356,7 @@ fn geometry(found: &Geometry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lookaside_machine::{PageSize, Replacement};
+    use lookaside_machine::PageSize;
     use lookaside_probe::{Counts, Event, Proof, SetCount, Stated};
 
     #[test]
@@ -374,7 +385,7 @@ mod tests {
         };
         let masks = vec![0b1, 0b110];
         let geometry = Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new());
-        let first = level(1, geometry, Finding::confirmed(Replacement::Lru, Vec::new()));
+        let first = level(1, geometry, Finding::confirmed(Policy::Lru, Vec::new()));
         let reason = "no pages were found that evict each other from it, however many were tried";
         let second = level(2, Finding::not_determined(reason), Finding::not_asked());
         let report = Report {
@@ -398,7 +409,7 @@ CPU 3; 1.250 core cycles a tick; seed 7; 9 measurements
 beware: little memory
 L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
   a miss adds 7.0 to 8.0 cycles (seen in 2 passes, not confirmed)
-  replacement: Lru
+  replacement: LRU
 L2 TLB, 4K loads: not determined: no pages were found that evict each
     other from it, however many were tried
 counter misses (r1245) counts: 1, – and 980 per kilo access to 2

@@ -10,4 +10,4 @@ mod validate;
 pub(crate) use conflict::choose;
 pub use geometry::{first_level, second_level, FoundLevel, Geometry};
 pub use level::{Above, Level};
-pub use policy::{policy, Trial};
+pub use policy::{policy, Policy, Prediction, Role, Trial};

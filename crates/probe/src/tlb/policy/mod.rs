@@ -1,0 +1,346 @@
+//! Replacement policy: sequences of accesses to one set under which policies miss differently often.
+//!
+//! A set is reset (filled with pages in a known order), then pages are used again, new ones come, and what is still
+//! there is looked at. Each rule is played on paper on many such sequences; those are measured that tell rules apart
+//! best. One look proposes the policy that alone predicts all that is measured, another with other sequences and other
+//! pages confirms it. What is measured twice alike and predicted by none is an answer too.
+
+mod choice;
+mod instrument;
+mod paper;
+mod sequence;
+mod tree;
+
+use serde::Serialize;
+
+use crate::bench::{Bench, Halt};
+use crate::finding::Finding;
+use crate::tlb::geometry::Geometry;
+use crate::tlb::level::Level;
+use choice::{choose, shrink, Known};
+use instrument::{Instrument, Measured};
+use paper::Rule;
+pub use sequence::Prediction;
+use sequence::Sequence;
+use tree::Tree;
+
+/// Attempts at one level.
+const ATTEMPTS: usize = 4;
+/// Sequences measured by each look.
+const SEQUENCES: usize = 6;
+/// Measurements of a sequence, and of one whose measurements do not agree.
+const TIMES: (usize, usize) = (7, 21);
+/// Before it is measured, a sequence's misses are thought to be off by what so many hundredths of its times make.
+const EXPECTED_PERCENT: f64 = 0.4;
+/// A rule predicts a measurement that is off by no more than what so many hundredths of its times make, ...
+const WITHIN_PERCENT: f64 = 0.15;
+/// ... and so many times the quartiles' distance of the measurements, whose median is taken, ...
+const WITHIN_SPREADS: f64 = 1.0;
+/// ... and so much of the misses themselves: one may cost more than another.
+const WITHIN: f64 = 0.05;
+/// Predictions that are further off than this many times what is allowed rule a rule out.
+const OUT: f64 = 1.5;
+/// One of so many trials may be off.
+const DISTURBED: usize = 16;
+/// Nor is one said to follow none of the rules where one is no further off than this.
+const NONE: f64 = 3.0;
+/// ... or in so many trials and one more no further off than this.
+const NONE_OFTEN: (usize, f64) = (2, 1.5);
+/// A miss has to add between these parts of what it added when the geometry was found: to its crowds at that, where not
+/// every access missed.
+const SANE: (f64, f64) = (0.4, 3.0);
+/// A set has more rules played on it up to so many ways.
+const FOILS: usize = 32;
+
+/// How a set chooses the entry that goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The one used longest ago.
+    Lru,
+    /// Where a tree of bits points at, which use turns away; over any number of ways.
+    TreePlru,
+    /// The one filled longest ago.
+    Fifo,
+    /// Any.
+    Random,
+    /// By a rule that is none of these: what it does was measured twice alike, and none of these does it.
+    NoneOfThese,
+}
+
+/// What a sequence was measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// To propose a policy.
+    Proposes,
+    /// To confirm it.
+    Confirms,
+    /// As the shortest that was found to tell the confirmed policy from all others.
+    Telling,
+}
+
+/// A sequence that was measured, and what each rule would have done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// What for.
+    pub role: Role,
+    /// Pages 0 to `reset`, exclusive, of one set are walked in order first, ...
+    pub reset: usize,
+    /// ... then these pages, ...
+    pub history: Vec<usize>,
+    /// ... and these are looked for; all of it again and again.
+    pub looks: Vec<usize>,
+    /// Misses of `looks`, measured (the median): their time over that of as many hits in their place, in parts of
+    /// what as many new pages take there. Pages that outlive the next reset, since they were looked for, make it less
+    /// than 0.
+    pub misses: f64,
+    /// Between the quartiles of the measurements, in misses.
+    pub spread: f64,
+    /// What a prediction may be off by, in misses.
+    pub allowed: f64,
+    /// Misses by rule.
+    pub predicted: Vec<(String, Prediction)>,
+}
+
+impl Trial {
+    /// Accesses after the reset.
+    fn len(&self) -> usize {
+        self.history.len() + self.looks.len()
+    }
+
+    fn sequence(&self) -> Sequence {
+        let pages = self.history.iter().chain(&self.looks).copied().collect();
+        Sequence { reset: self.reset, pages, looks: self.looks.len() }
+    }
+
+    /// How far a rule is off, in parts of what is allowed.
+    fn off(&self, rule: usize) -> f64 {
+        self.predicted[rule].1.distance(self.misses) / self.allowed
+    }
+}
+
+/// The policy of a level whose geometry is known, and the trials; first the telling one, if there is one.
+pub fn policy(
+    bench: &mut Bench<'_>,
+    level: &Level,
+    geometry: &Geometry,
+) -> Result<(Finding<Policy>, Vec<Trial>), Halt> {
+    let ways = geometry.ways as usize;
+    if ways < 2 {
+        return Ok((Finding::not_determined("a set of one way has no choice"), Vec::new()));
+    }
+    let Some(instrument) = Instrument::new(bench, level, geometry) else {
+        return Ok((Finding::not_determined("the level above cannot be kept out of the way"), Vec::new()));
+    };
+    let mut look = Look { level, instrument, known: Known { ways, rules: rules(ways) }, near: 0 };
+    let mut trials = [Vec::new(), Vec::new()];
+    let mut failed = Vec::new();
+    for near in 0..ATTEMPTS {
+        look.near = near % 2;
+        match look.attempt(bench, &mut trials)? {
+            Ok(policy) => {
+                let mut trials = trials.concat();
+                let mut evidence = look.evidence(policy, &trials);
+                if let Some(telling) = look.telling(bench, policy, &trials)? {
+                    trials.insert(0, telling);
+                }
+                evidence.append(&mut failed);
+                return Ok((Finding::confirmed(policy, evidence), trials));
+            }
+            Err(reason) => failed.push(reason),
+        }
+    }
+    let reason = failed.pop().unwrap_or_default();
+    Ok((Finding::NotDetermined { reason, evidence: failed, asked: true }, trials.concat()))
+}
+
+/// The rules that a set of so many ways may follow, with their names.
+fn rules(ways: usize) -> Vec<(String, Policy, Rule)> {
+    let mut rules = vec![
+        ("LRU".to_string(), Policy::Lru, Rule::Lru),
+        ("FIFO".to_string(), Policy::Fifo, Rule::Fifo),
+        ("random".to_string(), Policy::Random, Rule::Random),
+    ];
+    // A tree of two ways is LRU.
+    if ways > 2 {
+        let mut trees = vec![("tree-PLRU", Tree::padded(ways))];
+        // Where the ways are no power of two there are several.
+        for (name, tree) in [
+            ("tree-PLRU with equal sides", Tree::balanced(ways)),
+            ("tree-PLRU with equal sides at the root", Tree::halved(ways)),
+        ] {
+            if trees.iter().all(|(_, known)| *known != tree) {
+                trees.push((name, tree));
+            }
+        }
+        rules.extend(trees.into_iter().map(|(name, tree)| (name.to_string(), Policy::TreePlru, Rule::Tree(tree))));
+        if ways <= FOILS {
+            rules.push(("bit-PLRU".to_string(), Policy::NoneOfThese, Rule::Bits));
+            rules.push(("SRRIP".to_string(), Policy::NoneOfThese, Rule::Distances));
+        }
+    }
+    rules
+}
+
+/// All that looking at a level takes.
+struct Look<'a> {
+    level: &'a Level,
+    instrument: Instrument<'a>,
+    known: Known,
+    /// Which pages are taken: other ones in each attempt.
+    near: usize,
+}
+
+impl Look<'_> {
+    /// Two looks that agree. What was measured by them is added to what former attempts have measured.
+    fn attempt(&self, bench: &mut Bench<'_>, trials: &mut [Vec<Trial>; 2]) -> Result<Result<Policy, String>, Halt> {
+        let expected = |sequence: &Sequence| EXPECTED_PERCENT * self.instrument.misses_a_percent(sequence);
+        let [first, second] = choose(bench, &self.known, &expected, SEQUENCES)?;
+        let proposed = match self.look(bench, &first, Role::Proposes, &mut trials[0])? {
+            Ok(policy) => policy,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        // What no rule predicts has to be seen again as it was.
+        let again: &[Sequence] = if proposed == Policy::NoneOfThese { &first } else { &[] };
+        let second: Vec<Sequence> = second.iter().chain(again).cloned().collect();
+        let confirmed = self.look(bench, &second, Role::Confirms, &mut trials[1])?;
+        for old in &trials[0] {
+            if let Some(new) = trials[1].iter().find(|new| new.sequence() == old.sequence()) {
+                if (new.misses - old.misses).abs() > new.allowed + old.allowed {
+                    let (a, b) = (old.misses, new.misses);
+                    return Ok(Err(format!("a sequence had {a:.1} misses, and {b:.1} with other pages")));
+                }
+            }
+        }
+        let all = self.verdict(&trials.concat());
+        Ok(match confirmed {
+            Ok(confirmed) if confirmed == proposed && all == Ok(confirmed) => Ok(confirmed),
+            Ok(confirmed) if confirmed == proposed => {
+                Err(format!("both looks read {proposed:?}, but with all before: {all:?}"))
+            }
+            Ok(other) => Err(format!("one look reads {proposed:?}, another {other:?}")),
+            Err(reason) => Err(format!("one look reads {proposed:?}; another: {reason}")),
+        })
+    }
+
+    /// What sequences say, alone or with those before.
+    fn look(
+        &self,
+        bench: &mut Bench<'_>,
+        sequences: &[Sequence],
+        role: Role,
+        trials: &mut Vec<Trial>,
+    ) -> Result<Result<Policy, String>, Halt> {
+        let before = trials.len();
+        for sequence in sequences {
+            match self.trial(bench, sequence, role)? {
+                Ok(trial) => trials.push(trial),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(self.verdict(&trials[before..]).or_else(|_| self.verdict(trials)))
+    }
+
+    /// Measures a sequence, more often where measurements differ.
+    fn trial(&self, bench: &mut Bench<'_>, sequence: &Sequence, role: Role) -> Result<Result<Trial, String>, Halt> {
+        let within =
+            |m: &Measured| WITHIN_PERCENT * m.misses_a_percent + WITHIN_SPREADS * m.spread + WITHIN * m.misses.abs();
+        let expected = EXPECTED_PERCENT * self.instrument.misses_a_percent(sequence);
+        let mut measured = self.instrument.measure(bench, sequence, TIMES.0, self.near)?;
+        let sane = |m: &Measured| {
+            let part = m.miss_ticks / self.level.miss_ticks;
+            (SANE.0..SANE.1).contains(&part)
+        };
+        if !sane(&measured) || within(&measured) > expected + WITHIN * measured.misses.abs() {
+            measured = self.instrument.measure(bench, sequence, TIMES.1, self.near)?;
+        }
+        if !sane(&measured) {
+            let (now, before) = (measured.miss_ticks, self.level.miss_ticks);
+            return Ok(Err(format!("a miss adds {now:.1} ticks here, and {before:.1} when the geometry was found")));
+        }
+        let Some(predicted) = self.known.predict(sequence) else {
+            return Ok(Err("a sequence that says nothing".to_string()));
+        };
+        let (history, looks) = sequence.pages.split_at(sequence.pages.len() - sequence.looks);
+        Ok(Ok(Trial {
+            role,
+            reset: sequence.reset,
+            history: history.to_vec(),
+            looks: looks.to_vec(),
+            misses: measured.misses,
+            spread: measured.spread,
+            allowed: within(&measured),
+            predicted: self.known.rules.iter().map(|(name, ..)| name.clone()).zip(predicted).collect(),
+        }))
+    }
+
+    /// How far off a rule is, in parts of what is allowed, the trials where it is furthest off first; but for one in so
+    /// many trials, which may have been disturbed.
+    fn offs(&self, trials: &[Trial], rule: usize) -> Vec<f64> {
+        let mut offs: Vec<f64> = trials.iter().map(|trial| trial.off(rule)).collect();
+        offs.sort_by(|a, b| b.total_cmp(a));
+        offs.drain(..trials.len() / DISTURBED);
+        offs
+    }
+
+    /// The policy that alone predicts the trials.
+    fn verdict(&self, trials: &[Trial]) -> Result<Policy, String> {
+        let offs: Vec<Vec<f64>> = (0..self.known.rules.len()).map(|rule| self.offs(trials, rule)).collect();
+        let rules = || offs.iter().zip(&self.known.rules);
+        let mut policies: Vec<Policy> =
+            rules().filter(|(offs, _)| offs[0] <= 1.0).map(|(_, (_, policy, _))| *policy).collect();
+        policies.sort();
+        policies.dedup();
+        let out = |offs: &[f64]| match policies.is_empty() {
+            false => offs[0] >= OUT,
+            true => offs[0] >= NONE || offs.get(NONE_OFTEN.0).is_some_and(|&off| off >= NONE_OFTEN.1),
+        };
+        // Other rules than the four need only not fit.
+        let foil = |policy: Policy| policy == Policy::NoneOfThese && !policies.is_empty();
+        let unsure = rules().find(|(offs, (_, policy, _))| !out(offs) && !policies.contains(policy) && !foil(*policy));
+        match (&policies[..], unsure) {
+            ([], None) => Ok(Policy::NoneOfThese),
+            (&[policy], None) => Ok(policy),
+            ([], Some((offs, (name, ..)))) => {
+                Err(format!("nearest {name}, off by {:.1} times what is allowed", offs[0]))
+            }
+            (_, Some((_, (name, ..)))) => Err(format!("besides {policies:?}, {name} is not ruled out")),
+            (_, None) => Err(format!("several policies fit: {policies:?}")),
+        }
+    }
+
+    /// The rules that fit best, in words.
+    fn evidence(&self, policy: Policy, trials: &[Trial]) -> Vec<String> {
+        let rules = self.known.rules.iter().enumerate();
+        let mut offs: Vec<(f64, &str)> =
+            rules.map(|(i, (name, ..))| (self.offs(trials, i)[0], name.as_str())).collect();
+        offs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let lines = offs.iter().map(|(off, name)| format!("{name}: off by at most {off:.1} times what is allowed"));
+        let mut lines: Vec<String> = lines.collect();
+        if policy == Policy::NoneOfThese {
+            lines[0].insert_str(0, "nearest: ");
+        }
+        lines
+    }
+
+    /// The shortest sequence that tells the confirmed policy from all others, measured.
+    fn telling(&self, bench: &mut Bench<'_>, policy: Policy, trials: &[Trial]) -> Result<Option<Trial>, Halt> {
+        if policy == Policy::NoneOfThese {
+            // What nobody can play cannot be shortened on paper.
+            let alone = trials.iter().filter(|trial| self.verdict(std::slice::from_ref(trial)) == Ok(policy));
+            let shortest = alone.min_by_key(|trial| trial.len()).cloned();
+            return Ok(shortest.map(|trial| Trial { role: Role::Telling, ..trial }));
+        }
+        let allowed = |sequence: &Sequence| EXPECTED_PERCENT * self.instrument.misses_a_percent(sequence);
+        let measured = trials.iter().map(Trial::sequence).collect();
+        for sequence in shrink(bench, &self.known, &allowed, policy, measured)? {
+            if let Ok(trial) = self.trial(bench, &sequence, Role::Telling)? {
+                if self.verdict(std::slice::from_ref(&trial)) == Ok(policy) {
+                    return Ok(Some(trial));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

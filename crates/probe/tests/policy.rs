@@ -1,0 +1,223 @@
+//! Replacement policies against machines that are made up.
+//!
+//! The geometry is given, as [`lookaside_probe::first_level`] would find it: here it is only about policies. Any number of machines is run by
+//! `LOOKASIDE_PROBE_MACHINES=400 cargo test -p lookaside-probe --test policy -- --nocapture`.
+
+mod odd;
+mod sim;
+
+use std::collections::BTreeMap;
+
+use lookaside_machine::{PageSize, Replacement};
+use lookaside_probe::{gf2, policy, Above, Bench, Finding, Geometry, Level, Policy, Rng, Trial};
+use odd::{Odd, Rule};
+use sim::{Array, Costs, Noise, Sim};
+
+/// Machines in CI.
+const MACHINES: u64 = 24;
+/// Threads that probe.
+const THREADS: u64 = 2;
+/// Levels whose policy must be found.
+const FLOOR_PERCENT: usize = 80;
+
+const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
+
+fn between(rng: &mut Rng, low: u32, high: u32) -> u32 {
+    low + rng.below((high - low + 1) as usize) as u32
+}
+
+/// Linear, folded or any index.
+fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
+    match rng.below(3) {
+        0 => (0..rank).map(|bit| 1 << bit).collect(),
+        1 => (0..rank).map(|bit| 1 << bit | 1 << (bit + rank)).collect(),
+        _ => loop {
+            let rows: Vec<u64> = (0..rank).map(|_| rng.draw() & ((1 << bits) - 1)).collect();
+            if gf2::reduce(&rows).len() == rank as usize {
+                return rows;
+            }
+        },
+    }
+}
+
+fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
+    let replacement = match POLICIES[rng.below(4)] {
+        Replacement::TreePlru if !ways.is_power_of_two() => POLICIES[rng.below(3)],
+        policy => policy,
+    };
+    Array { sets: 1 << sets_log2, ways, masks: masks(rng, sets_log2, bits), replacement }
+}
+
+/// Ways, half of the time a power of two: that is where tree-PLRU may be.
+fn ways(rng: &mut Rng, low: u32, high: u32) -> u32 {
+    match rng.below(2) {
+        0 => between(rng, low, high),
+        _ => 1 << between(rng, low.ilog2(), high.ilog2()),
+    }
+}
+
+/// One level, or two.
+fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
+    let first = match rng.below(3) {
+        0 => (0, ways(rng, 8, 128)),
+        _ => (between(rng, 2, 4), ways(rng, 2, 8)),
+    };
+    match rng.below(3) {
+        0 => {
+            let (sets, ways) = (between(rng, 2, 8), ways(rng, 2, 32));
+            vec![array(rng, sets, ways, bits)]
+        }
+        1 => vec![array(rng, first.0, first.1, bits)],
+        _ => loop {
+            let (sets, ways) = (between(rng, 4, 8), ways(rng, 2, 32));
+            if ways << sets >= 16 * (first.1 << first.0) {
+                return vec![array(rng, first.0, first.1, bits), array(rng, sets, ways, bits)];
+            }
+        },
+    }
+}
+
+/// Assumed: nothing here was fitted to a real machine's times.
+fn noise(rng: &mut Rng) -> Noise {
+    let mut up_to = |most: f64| most * rng.below(1000) as f64 / 1000.0;
+    Noise {
+        sigma: up_to(0.01),
+        bias: up_to(0.003),
+        outliers: up_to(0.1),
+        interrupts: up_to(0.02),
+        grain: up_to(26.0).max(1.0),
+    }
+}
+
+fn geometry(array: &Array) -> Geometry {
+    let masks = gf2::reduce(&array.masks);
+    Geometry { entries: array.sets * array.ways, ways: array.ways, sets: array.sets, masks }
+}
+
+/// What the policy of an array is called. A tree of two ways is LRU.
+fn called(array: &Array) -> Policy {
+    match array.replacement {
+        Replacement::TreePlru if array.ways == 2 => Policy::Lru,
+        Replacement::Lru => Policy::Lru,
+        Replacement::Fifo => Policy::Fifo,
+        Replacement::Random => Policy::Random,
+        Replacement::TreePlru => Policy::TreePlru,
+    }
+}
+
+/// A level as an instrument, whose costs are known to within a tenth.
+fn level(rng: &mut Rng, arrays: &[Array], at: usize, costs: Costs, bits: u32) -> Level {
+    let mut about = |ticks: f64| ticks * (0.9 + 0.2 * rng.below(1000) as f64 / 1000.0);
+    let above = (at > 0).then(|| {
+        let flood = if matches!(arrays[0].replacement, Replacement::Lru | Replacement::Fifo) { 1.25 } else { 4.0 };
+        Above::new(gf2::reduce(&arrays[0].masks), arrays[0].ways, flood, bits)
+    });
+    Level {
+        hit_ticks: about(costs.hit),
+        miss_ticks: about(if at + 1 == arrays.len() { costs.walk } else { costs.second }),
+        above_ticks: if at > 0 { about(costs.second) } else { 0.0 },
+        above,
+        lanes: Vec::new(),
+    }
+}
+
+/// What became of the levels of the machine that this seed makes: level, array, what was found.
+fn found(seed: u64) -> Vec<(usize, Array, Finding<Policy>)> {
+    let mut rng = Rng::new(seed);
+    let bits = between(&mut rng, 20, 33);
+    let arrays = arrays(&mut rng, bits);
+    let costs = Costs {
+        hit: between(&mut rng, 3, 5).into(),
+        second: between(&mut rng, 5, 8).into(),
+        walk: between(&mut rng, 20, 60).into(),
+    };
+    let noise = noise(&mut rng);
+    let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
+    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let mut all = Vec::new();
+    for (at, array) in arrays.iter().enumerate() {
+        let level = level(&mut rng, &arrays, at, costs, bits);
+        let (finding, _) = policy(&mut bench, &level, &geometry(array)).expect("nothing halts it");
+        if finding.value() != Some(&called(array)) {
+            println!("seed {seed} level {}: {arrays:x?} {noise:?} {costs:?} {finding:?}", at + 1);
+        }
+        all.push((at, array.clone(), finding));
+    }
+    all
+}
+
+/// A number from the environment, or this one.
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn policies_are_found_and_never_taken_for_another() {
+    let first = number("LOOKASIDE_PROBE_FIRST_SEED", 0);
+    let machines = number("LOOKASIDE_PROBE_MACHINES", MACHINES);
+    let levels: Vec<_> = std::thread::scope(|scope| {
+        let part =
+            |start| move || (start..first + machines).step_by(THREADS as usize).flat_map(found).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..THREADS).map(|i| scope.spawn(part(first + i))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let (mut right, mut wrong) = (0, 0);
+    let mut table: BTreeMap<(usize, String, u32), (u32, u32)> = BTreeMap::new();
+    for (at, array, finding) in &levels {
+        let is_right = finding.value() == Some(&called(array));
+        right += usize::from(is_right);
+        wrong += usize::from(!is_right && finding.value().is_some());
+        let row =
+            table.entry((at + 1, format!("{:?}", array.replacement), array.ways.next_power_of_two())).or_default();
+        *row = (row.0 + u32::from(is_right), row.1 + 1);
+    }
+    for ((level, policy, ways), (right, all)) in table {
+        println!("level {level} {policy} up to {ways} ways: {right} of {all}");
+    }
+    println!("{right} of {} levels, {wrong} wrong", levels.len());
+    assert_eq!(wrong, 0);
+    assert!(100 * right >= FLOOR_PERCENT * levels.len(), "{right} of {}", levels.len());
+}
+
+/// The policy of one set-associative or fully associative level of a rule that the engine does not have.
+fn odd(rule: Rule, sets_log2: u32, ways: usize, seed: u64) -> (Finding<Policy>, Vec<Trial>) {
+    let masks: Vec<u64> = (0..sets_log2).map(|bit| 1 << bit).collect();
+    let mut metal = Odd::new(rule, sets_log2, ways, seed);
+    let geometry = Geometry { entries: (ways as u32) << sets_log2, ways: ways as u32, sets: 1 << sets_log2, masks };
+    let level = Level { hit_ticks: odd::HIT, miss_ticks: odd::MISS, above_ticks: 0.0, above: None, lanes: Vec::new() };
+    let mut bench = Bench::new(&mut metal, PageSize::K4, seed, &|| None);
+    policy(&mut bench, &level, &geometry).expect("nothing halts it")
+}
+
+#[test]
+fn other_rules_are_none_of_these() {
+    let mut known = 0;
+    let mut all = 0;
+    for rule in [Rule::NotRecentlyUsed, Rule::Intervals, Rule::LeastRecentInsertion] {
+        for (sets, ways) in [(4, 4), (3, 8), (5, 12), (0, 40)] {
+            let (finding, trials) = odd(rule, sets, ways, 1);
+            all += 1;
+            match finding.value() {
+                Some(Policy::NoneOfThese) => known += 1,
+                Some(other) => panic!("{rule:?} of {ways} ways is taken for {other:?}: {trials:?}"),
+                None => {}
+            }
+        }
+    }
+    assert!(2 * known >= all, "{known} of {all}");
+}
+/// What such a tree does depends on the phase that each set is in: it may also be said that nothing is known, or that it
+/// is none of the rules, never that it is another of them.
+#[test]
+fn a_tree_of_unequal_sides_is_not_taken_for_another() {
+    let mut known = 0;
+    for (sets, ways) in [(4, 3), (3, 6), (5, 12), (0, 24)] {
+        let (finding, trials) = odd(Rule::UnequalTree, sets, ways, 3);
+        match finding.value() {
+            Some(Policy::TreePlru) => known += 1,
+            Some(Policy::NoneOfThese) | None => {}
+            Some(other) => panic!("{ways} ways are taken for {other:?}: {trials:?}"),
+        }
+    }
+    assert!(known > 0);
+}
