@@ -68,7 +68,7 @@ fn what_fills_and_empties_the_levels_is_told() {
             let fill = if prefetch_fills { Fill::L1 } else { Fill::Nothing };
             for prefetch in &found.prefetches {
                 assert_eq!(prefetch.fills.value(), Some(&fill), "{i}: {prefetch:?}");
-                assert_eq!(prefetch.faults.value(), Some(&(1024 * prefetch_faults)), "{i}: {prefetch:?}");
+                assert_eq!(prefetch.faults.value(), Some(&(2048 * prefetch_faults)), "{i}: {prefetch:?}");
             }
             let stores = if stores_shared { Stores::Shared } else { Stores::Apart };
             assert_eq!(found.stores.value(), Some(&stores), "{i}: {:?}", found.stores);

@@ -88,7 +88,7 @@ fn effects(report: &Report) -> Vec<String> {
         });
         let faults = said(&prefetch.faults, |faults| match faults {
             0 => "a page without a frame does not fault".into(),
-            faults => format!("{faults} faults in 1024 prefetches of pages without a frame"),
+            faults => format!("{faults} faults in 2048 prefetches of pages without a frame"),
         });
         lines.push(format!("prefetch {}: {fills}; {faults}", prefetch.hint.word()));
     }
