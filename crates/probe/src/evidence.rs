@@ -50,7 +50,7 @@ pub struct End {
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 enum Line<'a> {
-    Start { format: u32, seed: u64, cycles_per_tick: f64, sizes: Vec<Size> },
+    Start { format: u32, seed: u64, cycles_per_tick: f64, ticks_per_second: Option<f64>, sizes: Vec<Size> },
     Note { text: &'a str },
     Chase { page_size: PageSize, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
     Shot { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, ticks: &'a [f64] },
@@ -115,9 +115,9 @@ impl<'m, W: Write> Recorder<'m, W> {
             page_bits: metal.page_bits(page_size),
             max_pages: metal.max_pages(page_size),
         });
-        let cycles_per_tick = metal.cycles_per_tick();
+        let (cycles_per_tick, ticks_per_second) = (metal.cycles_per_tick(), metal.ticks_per_second());
         let mut recorder = Self { metal, out, bounds, bytes: 0, chain: Vec::new(), end: End::default(), failed: None };
-        recorder.line(&Line::Start { format: FORMAT, seed, cycles_per_tick, sizes: sizes.into() });
+        recorder.line(&Line::Start { format: FORMAT, seed, cycles_per_tick, ticks_per_second, sizes: sizes.into() });
         recorder
     }
 

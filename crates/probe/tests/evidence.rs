@@ -84,6 +84,10 @@ impl Metal for Replay {
         Ok(ticks)
     }
 
+    fn ticks_per_second(&self) -> Option<f64> {
+        self.start["ticks_per_second"].as_f64()
+    }
+
     fn cycles_per_tick(&self) -> f64 {
         self.start["cycles_per_tick"].as_f64().expect("a number")
     }
