@@ -65,7 +65,7 @@ fn level(level: &LevelReport) -> Vec<String> {
         lines.push(format!("  a miss adds {low:.1} to {high:.1} cycles (seen in {passes} passes, not confirmed)"));
     }
     if !level.policy.is_unasked() {
-        lines.push(format!("  replacement: {}", said(&level.policy, policy)));
+        lines.push(format!("  replacement: {}", said(&level.policy, Policy::to_string)));
     }
     lines
 }
@@ -326,17 +326,6 @@ fn said<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
         Finding::Confirmed { value, .. } => words(value),
         Finding::NotDetermined { reason, .. } => format!("not determined: {reason}"),
     }
-}
-
-fn policy(found: &Policy) -> String {
-    match found {
-        Policy::Lru => "LRU",
-        Policy::TreePlru => "tree-PLRU",
-        Policy::Fifo => "FIFO",
-        Policy::Random => "random",
-        Policy::NoneOfThese => "none of LRU, tree-PLRU, FIFO and random",
-    }
-    .to_string()
 }
 
 fn geometry(found: &Geometry) -> String {
