@@ -1,12 +1,23 @@
 //! What the command-line tests share.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command under test.
+/// The command under test, which heeds signals even where the tests themselves were started so that they ignore them (in the
+/// background of a script, under `nohup`): it would respect that, and the tests that interrupt it would wait for ever.
 pub fn lookaside() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("lookaside"));
     command.env("NO_COLOR", "1");
+    let heed = || {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: sets a disposition, which may be done between fork and exec.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: as above: nothing else happens in the child.
+    unsafe { command.pre_exec(heed) };
     command
 }
 
