@@ -13,7 +13,8 @@
 //! Ranges: 4 to 256 sets of 2 to 32 ways or fully associative, linear, folded and random full-rank indexes, LRU, FIFO,
 //! random and tree-PLRU; page numbers of 19 to 33 bits, as many as the host can have. Narrower than "any machine":
 //! - half of the machines have one level, half two; of two, the first has 4 to 16 sets of 2 to 8 ways, or 4 to 128 ways
-//!   in one set, and the second at least 12 times as many entries: smaller ones are never confirmed;
+//!   in one set, and the second at least 12 times as many entries (below 8 times none is ever confirmed; from
+//!   4 times on, 91 of 96 were recovered and one was wrong, at 7.75 times, before that rule);
 //! - a fully associative array has 2 to 128 ways; as a second level it occurs only behind a first of up to 10 entries;
 //! - tree-PLRU only where the ways are a power of two (elsewhere LRU takes its place).
 
@@ -32,7 +33,7 @@ const THREADS: usize = 2;
 /// Machines that must be recovered in full.
 const FLOOR_PERCENT: u64 = 98;
 
-/// Entries of a second level, at least, as a multiple of the first's: smaller ones are never confirmed.
+/// Entries of a second level, at least, as a multiple of the first's.
 const TIMES_THE_FIRST: u32 = 12;
 
 const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
@@ -202,15 +203,15 @@ fn a_second_level_that_is_small_beside_the_first_is_not_confirmed() {
     };
     let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
-    // 8 and 16 times the entries.
-    for (sets, sure) in [(5, false), (6, true)] {
+    // 4 and 8 times the entries.
+    for (sets, sure) in [(4, false), (5, true)] {
         let mut sim = Sim::new(&[array(2, 4), array(sets, 4)], 24, costs, noise, 1);
         let mut bench = Bench::new(&mut sim, PageSize::K4, 1, &|| None);
         let first = first_level(&mut bench).expect("nothing halts it");
         let (geometry, level) = (first.geometry.value().expect("an easy one"), first.level.as_ref().expect("a level"));
         let second = second_level(&mut bench, geometry, level).expect("nothing halts it");
         assert_eq!(second.geometry.value().is_some(), sure, "{:?}", second.geometry);
-        let refused = second.geometry.reason().is_some_and(|why| why.contains("32 sets of 4 ways seen"));
+        let refused = second.geometry.reason().is_some_and(|why| why.contains("16 sets of 4 ways seen"));
         assert_eq!(refused, !sure, "{:?}", second.geometry);
     }
 }
