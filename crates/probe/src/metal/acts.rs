@@ -209,7 +209,7 @@ pub(crate) unsafe fn time_chain(at: u64, count: u64, delay: u64) -> u64 {
             options(nostack, readonly)
         );
     }
-    end - start
+    end.saturating_sub(start)
 }
 
 /// An address of a list, and the ticks that a window of loads beginning with it took.
@@ -351,5 +351,5 @@ pub(crate) unsafe fn time_each(list: &[Entry], delay: u64) -> u64 {
             options(nostack, readonly)
         );
     }
-    end - start
+    end.saturating_sub(start)
 }

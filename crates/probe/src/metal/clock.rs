@@ -69,7 +69,7 @@ fn readable() -> Result<(), MetalError> {
 pub(crate) fn ticks_per_second() -> f64 {
     let (start, ticks) = (Instant::now(), now());
     while start.elapsed() < COMPARE {}
-    (now() - ticks) as f64 / start.elapsed().as_secs_f64()
+    now().saturating_sub(ticks) as f64 / start.elapsed().as_secs_f64()
 }
 
 /// Core cycles in a tick: a dependent addition takes one cycle on every core here. The fastest of several runs is one
@@ -149,7 +149,7 @@ pub(crate) fn adds(count: u64) -> u64 {
             options(nomem, nostack)
         );
     }
-    now() - start
+    now().saturating_sub(start)
 }
 
 /// Walks `before` links (at least 1) of a chain, then times `timed` more (at least 1); gives the ticks. Touches no memory but the chain's.
@@ -253,7 +253,7 @@ pub(crate) fn adds(count: u64) -> u64 {
             options(nomem, nostack)
         );
     }
-    now() - start
+    now().saturating_sub(start)
 }
 
 /// Walks `before` links (at least 1) of a chain, then times `timed` more (at least 1); gives the ticks. Touches no memory but the chain's.
@@ -287,7 +287,7 @@ pub(crate) unsafe fn walk(at: &mut u64, before: u64, timed: u64) -> u64 {
             options(nostack, readonly)
         );
     }
-    end - start
+    end.saturating_sub(start)
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]

@@ -107,7 +107,7 @@ impl Arena {
                 let start = clock::now();
                 self.accesses(slice, together, sequence.update, last);
                 clock::fence();
-                slices.push(((clock::now() - start) as f64, slice.len() * together as usize));
+                slices.push((clock::now().saturating_sub(start) as f64, slice.len() * together as usize));
             }
         }
     }

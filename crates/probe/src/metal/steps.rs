@@ -53,5 +53,5 @@ pub(crate) unsafe fn walk_list(base: u64, lines: &[u32], at: &mut usize, before:
     leg(before);
     let start = clock::fenced_now();
     leg(timed);
-    clock::fenced_now() - start
+    clock::fenced_now().saturating_sub(start)
 }
