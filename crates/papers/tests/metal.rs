@@ -12,10 +12,6 @@ use lookaside_papers::*;
 use lookaside_probe::{Chain, Halt, Metal, MetalError};
 use sim::{Array, Costs, Noise, Sim};
 
-fn linear(sets_log2: u32, ways: u32, replacement: Replacement) -> Array {
-    Array { sets: 1 << sets_log2, ways, masks: (0..sets_log2).map(|bit| 1 << bit).collect(), replacement }
-}
-
 /// A made-up machine with noise.
 fn sim(arrays: &[Array]) -> Sim {
     let costs = Costs { hit: 4.0, second: 7.0, walk: 30.0 };
@@ -55,7 +51,7 @@ fn claim(row: &Row) -> &str {
 
 /// The thesis's machine, as its preset has it but for coalescing.
 fn zen_3() -> Sim {
-    sim(&[linear(0, 64, Replacement::Lru), linear(7, 16, Replacement::Lru)])
+    sim(&[Array::linear(0, 64, Replacement::Lru), Array::linear(7, 16, Replacement::Lru)])
 }
 
 #[test]
@@ -100,7 +96,10 @@ fn a_prefetch_that_fills_nothing_is_seen() {
 #[test]
 fn coloring_where_all_is_as_in_the_paper() {
     // The Xeon E5-2650's: 64 entries of 4 ways, 512 of 4.
-    let found = measure("tlb-coloring", &mut sim(&[linear(4, 4, Replacement::Lru), linear(7, 4, Replacement::Lru)]));
+    let found = measure(
+        "tlb-coloring",
+        &mut sim(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]),
+    );
     let penalty = row(&found, "6.0.7", "L1 DTLB miss penalty");
     assert_eq!(penalty.verdict, Verdict::AnotherMachine);
     assert!((value(penalty) - 7.0).abs() < 0.2, "{penalty:?}");
@@ -119,7 +118,7 @@ fn coloring_where_all_is_as_in_the_paper() {
 fn bits_in_common_are_not_taken_for_an_index_that_they_are_not() {
     // Bit i of the index is bit i of the page number plus bit i + 4: pages 0x04, 0x15, 0x26, 0x37 and 0x40 conflict.
     let folded =
-        Array { masks: (0..4).map(|bit| 1 << bit | 1 << (bit + 4)).collect(), ..linear(4, 4, Replacement::Lru) };
+        Array { masks: (0..4).map(|bit| 1 << bit | 1 << (bit + 4)).collect(), ..Array::linear(4, 4, Replacement::Lru) };
     let found = measure("tlb-coloring", &mut sim(&[folded]));
     let first = row(&found, "Algorithm 3", "L1 DTLB");
     assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "5 pages conflict, page-number bits 3 in common"));
@@ -133,7 +132,7 @@ fn bits_in_common_are_not_taken_for_an_index_that_they_are_not() {
 
 #[test]
 fn a_fully_associative_level_has_no_bits_and_random_replacement_does_not_always_miss() {
-    let found = measure("tlb-coloring", &mut sim(&[linear(0, 32, Replacement::Random)]));
+    let found = measure("tlb-coloring", &mut sim(&[Array::linear(0, 32, Replacement::Random)]));
     assert_eq!(row(&found, "6.0.7", "on every access").verdict, Verdict::Differs);
     let first = row(&found, "Algorithm 3", "L1 DTLB");
     assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "33 pages conflict, no page-number bit in common"));
@@ -159,7 +158,7 @@ impl Metal for NoShots {
 
 #[test]
 fn what_a_machine_cannot_do_leaves_the_rest() {
-    let small = [linear(4, 4, Replacement::Lru), linear(7, 4, Replacement::Lru)];
+    let small = [Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)];
     let found = measure("tlb-coloring", &mut NoShots(sim(&small)));
     let penalty = row(&found, "6.0.7", "L2 DTLB miss penalty");
     assert_eq!(penalty.note, "single shots are not supported here");
@@ -206,7 +205,7 @@ fn nothing_is_said_of_an_emulator() {
 #[test]
 fn a_run_that_is_stopped_gives_what_it_knows() {
     let setting = Setting { machine: "made up".into(), siblings: vec![1], seed: 3 };
-    let small = || sim(&[linear(4, 4, Replacement::Lru), linear(7, 4, Replacement::Lru)]);
+    let small = || sim(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]);
     let asked = Cell::new(0);
     let run = |allowed: u64| {
         asked.set(0);

@@ -168,12 +168,7 @@ fn machines_are_recovered() {
 
 #[test]
 fn a_probe_that_is_stopped_names_what_it_did_not_reach() {
-    let array = |sets: u32, ways| Array {
-        sets: 1 << sets,
-        ways,
-        masks: (0..sets).map(|bit| 1 << bit).collect(),
-        replacement: Replacement::Lru,
-    };
+    let array = |sets, ways| Array::linear(sets, ways, Replacement::Lru);
     let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
     let options = Options { quick: true, seed: 1, ..Options::default() };
@@ -195,12 +190,7 @@ fn a_probe_that_is_stopped_names_what_it_did_not_reach() {
 
 #[test]
 fn a_second_level_that_is_small_beside_the_first_is_not_confirmed() {
-    let array = |sets: u32, ways| Array {
-        sets: 1 << sets,
-        ways,
-        masks: (0..sets).map(|bit| 1 << bit).collect(),
-        replacement: Replacement::Lru,
-    };
+    let array = |sets, ways| Array::linear(sets, ways, Replacement::Lru);
     let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
     // 4 and 8 times the entries.

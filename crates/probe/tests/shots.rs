@@ -55,12 +55,7 @@ fn impossible_shots_are_refused() {
 
 #[test]
 fn made_up_shots_show_what_was_evicted() {
-    let array = |sets: u32, ways| Array {
-        sets: 1 << sets,
-        ways,
-        masks: (0..sets).map(|bit| 1 << bit).collect(),
-        replacement: Replacement::Lru,
-    };
+    let array = |sets, ways| Array::linear(sets, ways, Replacement::Lru);
     let costs = Costs { hit: 4.0, second: 8.0, walk: 40.0 };
     let noise = Noise { sigma: 0.0, bias: 0.0, outliers: 0.0, interrupts: 0.0, grain: 26.0 };
     let mut sim = Sim::new(&[array(0, 16), array(4, 8)], 24, costs, noise, 1);

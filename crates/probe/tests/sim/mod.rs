@@ -38,6 +38,14 @@ pub struct Array {
     pub replacement: Replacement,
 }
 
+impl Array {
+    /// One whose sets are chosen by the lowest bits of the page number.
+    #[allow(dead_code)] // not every test has such
+    pub fn linear(sets_log2: u32, ways: u32, replacement: Replacement) -> Self {
+        Self { sets: 1 << sets_log2, ways, masks: (0..sets_log2).map(|bit| 1 << bit).collect(), replacement }
+    }
+}
+
 /// Costs in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
