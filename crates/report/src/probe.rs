@@ -62,7 +62,7 @@ fn level(level: &LevelReport) -> Vec<String> {
         vec![format!("{}, {} loads: {}", tlb(level.level), level.page_size, said(&level.geometry, geometry))];
     if let Some(seen) = level.miss_cycles {
         let (low, high, passes) = (seen.low, seen.high, seen.passes);
-        lines.push(format!("  a miss adds {low:.1} to {high:.1} cycles (seen in {passes} passes, not confirmed)"));
+        lines.push(format!("  a miss takes {low:.1} to {high:.1} cycles longer than a hit here (seen in {passes} passes, not confirmed)"));
     }
     if !level.policy.is_unasked() {
         lines.push(format!("  replacement: {}", said(&level.policy, Policy::to_string)));
@@ -256,7 +256,10 @@ fn caches(report: &Report) -> Vec<String> {
 
 fn walks(report: &Report) -> Vec<String> {
     let Some(found) = &report.walks else { return Vec::new() };
-    let mut lines = vec![format!("a hit of the L2 TLB adds {}", said(&found.second_level_cycles, cycles))];
+    let mut lines = vec![format!(
+        "beside a hit of the L1 DTLB, a hit of the L2 TLB adds {}",
+        said(&found.second_level_cycles, cycles)
+    )];
     for walk in &found.walks {
         lines.push(format!("a walk with leaf entries in {} adds {}", walk.place, said(&walk.cycles, cycles)));
     }
@@ -397,7 +400,8 @@ mod tests {
 CPU 3; 1.250 core cycles a tick; seed 7; 9 measurements
 beware: little memory
 L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
-  a miss adds 7.0 to 8.0 cycles (seen in 2 passes, not confirmed)
+  a miss takes 7.0 to 8.0 cycles longer than a hit here (seen in 2
+      passes, not confirmed)
   replacement: LRU
 L2 TLB, 4K loads: not determined: no pages were found that evict each
     other from it, however many were tried
