@@ -1,17 +1,15 @@
-//! A made-up machine: the engine, timed as the metal is, with noise.
+//! A made-up machine: the engine's TLBs, timed as the metal is, with noise.
 
 mod recorded;
 mod shots;
+mod tlbs;
 
 pub use recorded::Recorded;
 pub use shots::Habits;
+pub use tlbs::Tlbs;
 
-use lookaside_engine::{Detail, Engine, Setup, WalkModel};
-use lookaside_machine::{
-    preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
-};
+use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Rng, Round, Shot, Walk};
-use lookaside_trace::{Block, Kind};
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
 /// has what a real machine had.
@@ -56,8 +54,9 @@ pub struct Costs {
 
 /// The made-up machine.
 pub struct Sim {
-    engine: Engine,
-    setup: Setup,
+    tlbs: Tlbs,
+    /// As they were at first.
+    empty: Tlbs,
     /// What it does in single shots beside loads.
     pub habits: Habits,
     noise: Noise,
@@ -76,14 +75,10 @@ pub struct Sim {
 
 impl Sim {
     pub fn new(arrays: &[Array], bits: u32, costs: Costs, noise: Noise, seed: u64) -> Self {
-        let mut setup = Setup::new(machine(arrays));
-        setup.detail = Detail::Totals;
-        setup.walks = WalkModel::CountOnly;
-        setup.seed = seed;
-        let engine = Engine::new(setup.clone()).expect("a possible machine");
+        let tlbs = Tlbs::new(arrays, seed);
         Self {
-            engine,
-            setup,
+            empty: tlbs.clone(),
+            tlbs,
             habits: Habits::default(),
             noise,
             recorded: None,
@@ -99,21 +94,12 @@ impl Sim {
 
     /// All entries are gone.
     fn forget(&mut self) {
-        self.engine = Engine::new(self.setup.clone()).expect("a possible machine");
+        self.tlbs = self.empty.clone();
     }
 
     fn run(&mut self, pages: impl Iterator<Item = u64>) {
-        let mut block = Block { process: 1, thread: 1, ..Block::default() };
-        for page in pages {
-            block.push(Kind::Load, page << 12);
-        }
-        self.engine.run(&block);
-    }
-
-    /// Misses of the first level and of all.
-    fn misses(&self) -> (u64, u64) {
-        let cost = self.engine.outcome().data.cost;
-        (cost.l1_misses, cost.walks)
+        let pages: Vec<u64> = pages.collect();
+        self.tlbs.walk(&pages, 1);
     }
 
     fn uniform(&mut self) -> f64 {
@@ -158,7 +144,7 @@ impl Metal for Sim {
         let pages = chain.pages;
         if self.last != pages {
             let warm = 256usize.div_ceil(pages.len());
-            self.run(pages.iter().copied().cycle().take(pages.len() * warm));
+            self.tlbs.walk(pages, warm);
             self.last = pages.to_vec();
         }
         if self.uniform() < self.noise.interrupts {
@@ -166,9 +152,9 @@ impl Metal for Sim {
         }
         // Samples differ by noise; one is really run.
         let timed = 512usize.div_ceil(pages.len()).min(rounds as usize);
-        let before = self.misses();
-        self.run(pages.iter().copied().cycle().take(pages.len() * timed));
-        let after = self.misses();
+        let before = self.tlbs.misses();
+        self.tlbs.walk(pages, timed);
+        let after = self.tlbs.misses();
         let ticks = (pages.len() * timed) as f64 * self.costs.hit
             + (after.0 - before.0) as f64 * self.costs.second
             + (after.1 - before.1) as f64 * self.costs.walk;
@@ -204,10 +190,10 @@ impl Metal for Sim {
     /// A PMU that counts what the event's name says, and nothing else.
     fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
         self.last.clear();
-        self.run(chain.pages.iter().copied().cycle().take(2 * chain.pages.len()));
-        let before = self.misses();
-        self.run(chain.pages.iter().copied().cycle().take(chain.pages.len() * rounds as usize));
-        let after = self.misses();
+        self.tlbs.walk(chain.pages, 2);
+        let before = self.tlbs.misses();
+        self.tlbs.walk(chain.pages, rounds as usize);
+        let after = self.tlbs.misses();
         let (first, walks) = (after.0 - before.0, after.1 - before.1);
         Ok(match event.counts {
             Counts::FirstMisses => first,
@@ -239,41 +225,5 @@ impl Metal for Sim {
 
     fn cycles_per_tick(&self) -> f64 {
         1.0
-    }
-}
-
-fn machine(arrays: &[Array]) -> Machine {
-    let tlb = |(i, array): (usize, &Array)| Tlb {
-        name: format!("l{}", i + 1),
-        level: i as u32 + 1,
-        serves: vec![Serves::Load, Serves::Store],
-        page_sizes: vec![PageSize::K4],
-        entries: array.sets * array.ways,
-        ways: if array.sets == 1 { Ways::Full(Full::Full) } else { Ways::Count(array.ways) },
-        index: IndexFn::Masks(array.masks.clone()),
-        replacement: array.replacement,
-        tags: vec![Tag::Asid],
-        lockable_entries: 0,
-        coalesce_pages: 1,
-        hit_cycles: 0.0,
-        shared_by: Default::default(),
-    };
-    let like = preset("skylake").expect("a preset");
-    Machine {
-        name: "sim".into(),
-        description: String::new(),
-        sources: Vec::new(),
-        clock_mhz: 1000.0,
-        topology: Topology::default(),
-        page_table: PageTable { format: like.page_table.format, host: None },
-        walker: Walker::default(),
-        tlbs: arrays.iter().enumerate().map(tlb).collect(),
-        walk_caches: Vec::new(),
-        caches: Vec::new(),
-        memory: Memory { cycles: 100.0 },
-        context_switch: Default::default(),
-        stream: None,
-        disturbances: Vec::new(),
-        not_determined: Vec::new(),
     }
 }

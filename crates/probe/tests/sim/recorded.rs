@@ -83,12 +83,11 @@ impl Recorded {
         let lost = self.lost(ticks, &mut sim.rng).min(MOST_LOST);
         let foreign: Vec<u64> = (0..lost).map(|_| FOREIGN | sim.rng.draw() & 0x3fff).collect();
         sim.run(foreign.into_iter());
-        let circle = |steps: usize| pages.iter().copied().cycle().take(steps.div_ceil(pages.len()) * pages.len());
-        sim.run(circle(WARM_STEPS));
+        sim.tlbs.walk(pages, WARM_STEPS.div_ceil(pages.len()));
         let timed = TIMED_STEPS.div_ceil(pages.len()).min(rounds as usize);
-        let before = sim.misses();
-        sim.run(circle(timed * pages.len()));
-        let after = sim.misses();
+        let before = sim.tlbs.misses();
+        sim.tlbs.walk(pages, timed);
+        let after = sim.tlbs.misses();
         let parts = [
             (pages.len() * timed) as f64 * sim.costs.hit,
             (after.0 - before.0) as f64 * sim.costs.second,

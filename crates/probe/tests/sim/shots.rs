@@ -150,9 +150,9 @@ fn by_windows(sim: &mut Sim, pages: &[u64], loads: usize, touched: bool, lines_l
 }
 
 fn time(sim: &mut Sim, pages: &[u64], lines_lost: bool) -> f64 {
-    let before = sim.misses();
+    let before = sim.tlbs.misses();
     sim.run(pages.iter().copied());
-    let after = sim.misses();
+    let after = sim.tlbs.misses();
     let (sigma, outliers) = (sim.habits.sigma, sim.habits.outliers);
     let mut ticks = sim.habits.overhead
         + pages.len() as f64 * (sim.costs.hit + if lines_lost { sim.habits.line_loss } else { 0.0 })

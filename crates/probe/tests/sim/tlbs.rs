@@ -1,0 +1,278 @@
+//! TLBs under loads of small pages: what the engine does with them, to the access (`tests/engine` holds the two against each
+//! other), many times as fast on chains that are walked again and again, which is all that the inference asks for.
+
+use lookaside_engine::os::{SplitMix64, Structure};
+use lookaside_machine::Replacement;
+use lookaside_probe::gf2;
+
+use super::Array;
+
+/// No slot, no page of the chain.
+const NONE: u32 = u32::MAX;
+
+/// The levels, and the chain that was walked last.
+#[derive(Clone)]
+pub struct Tlbs {
+    levels: Vec<Level>,
+    /// Misses by level.
+    misses: Vec<u64>,
+    chain: Chain,
+}
+
+impl Tlbs {
+    /// Empty ones. `seed` is of random replacement.
+    pub fn new(arrays: &[Array], seed: u64) -> Self {
+        let levels = arrays.iter().enumerate().map(|(number, array)| Level::new(array, seed, number)).collect();
+        Self { levels, misses: vec![0; arrays.len()], chain: Chain::default() }
+    }
+
+    /// Misses of the first level, and of all.
+    pub fn misses(&self) -> (u64, u64) {
+        (self.misses.first().copied().unwrap_or(0), self.misses.last().copied().unwrap_or(0))
+    }
+
+    /// Loads these pages in order, so many times.
+    pub fn walk(&mut self, pages: &[u64], rounds: usize) {
+        if self.chain.pages != pages {
+            self.take(pages);
+        }
+        let Self { levels, misses, chain } = self;
+        let [first, others @ ..] = &mut levels[..] else { return };
+        for _ in 0..rounds {
+            let before = misses[0];
+            for &number in &chain.numbers {
+                if first.hits(number) {
+                    continue;
+                }
+                misses[0] += 1;
+                for (level, misses) in others.iter_mut().zip(&mut misses[1..]) {
+                    if level.hits(number) {
+                        break;
+                    }
+                    *misses += 1;
+                    level.fill(number, &chain.distinct);
+                }
+                first.fill(number, &chain.distinct);
+            }
+            // Hits leave no rule a choice: whatever one such round made of its state, the next makes the same of.
+            if misses[0] == before {
+                break;
+            }
+        }
+    }
+
+    /// From now on pages are these.
+    fn take(&mut self, pages: &[u64]) {
+        self.levels.iter_mut().for_each(Level::release);
+        self.chain.number(pages);
+        for level in &mut self.levels {
+            level.take(&self.chain.distinct);
+        }
+    }
+}
+
+/// Pages in order, each with a number of its own.
+#[derive(Clone, Default)]
+struct Chain {
+    pages: Vec<u64>,
+    numbers: Vec<u32>,
+    distinct: Vec<u64>,
+    /// Open addressing, from pages to numbers.
+    table: Vec<u32>,
+}
+
+impl Chain {
+    fn number(&mut self, pages: &[u64]) {
+        self.pages.clear();
+        self.pages.extend(pages);
+        self.numbers.clear();
+        self.distinct.clear();
+        let size = (2 * pages.len()).next_power_of_two();
+        self.table.clear();
+        self.table.resize(size, NONE);
+        for &page in pages {
+            // Fibonacci hashing (Knuth, vol. 3, §6.4): the high bits of a product with 2^64 over the golden ratio.
+            let mut at = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % size;
+            while self.table[at] != NONE && self.distinct[self.table[at] as usize] != page {
+                at = (at + 1) % size;
+            }
+            if self.table[at] == NONE {
+                self.table[at] = self.distinct.len() as u32;
+                self.distinct.push(page);
+            }
+            self.numbers.push(self.table[at]);
+        }
+    }
+}
+
+/// One array.
+#[derive(Clone)]
+struct Level {
+    masks: Vec<u64>,
+    ways: u32,
+    /// By slot (`set * ways + way`): the page held, and its number in the chain.
+    held: Vec<u64>,
+    owner: Vec<u32>,
+    /// By set: ways that hold something, the lowest ones.
+    filled: Vec<u32>,
+    rule: Rule,
+    /// By number in the chain: set, and slot.
+    sets: Vec<u32>,
+    slots: Vec<u32>,
+}
+
+#[derive(Clone)]
+enum Rule {
+    /// By set a ring through a sentinel, which stands after its ways: (newer, older).
+    Lru(Vec<(u32, u32)>),
+    /// By set the way that goes next.
+    Fifo(Vec<u32>),
+    Random(SplitMix64),
+    /// By set the bits in heap order, the root being 1; by way the nodes above it, and those of them that it turns to the
+    /// right.
+    Tree {
+        bits: Vec<u128>,
+        paths: Vec<(u128, u128)>,
+    },
+}
+
+impl Level {
+    fn new(array: &Array, seed: u64, number: usize) -> Self {
+        let (sets, ways) = (array.sets as usize, array.ways);
+        let rule = match array.replacement {
+            Replacement::Lru => {
+                let ring = (0..=ways).map(|at| ((at + ways) % (ways + 1), (at + 1) % (ways + 1))).collect::<Vec<_>>();
+                Rule::Lru(ring.repeat(sets))
+            }
+            Replacement::Fifo => Rule::Fifo(vec![0; sets]),
+            Replacement::Random => Rule::Random(SplitMix64::of_instance(seed, Structure::Tlb, number, 0)),
+            Replacement::TreePlru => {
+                assert!(ways.is_power_of_two() && ways <= 128, "no tree of {ways} ways");
+                Rule::Tree { bits: vec![0; sets], paths: (0..ways).map(|way| path(ways, way)).collect() }
+            }
+        };
+        Self {
+            masks: array.masks.clone(),
+            ways,
+            held: vec![0; sets * ways as usize],
+            owner: vec![NONE; sets * ways as usize],
+            filled: vec![0; sets],
+            rule,
+            sets: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// Its pages belong to no chain any more.
+    fn release(&mut self) {
+        for &slot in self.slots.iter().filter(|&&slot| slot != NONE) {
+            self.owner[slot as usize] = NONE;
+        }
+    }
+
+    /// Looks for the pages of a chain.
+    fn take(&mut self, pages: &[u64]) {
+        self.sets.clear();
+        self.slots.clear();
+        for (number, &page) in pages.iter().enumerate() {
+            let set = gf2::apply(&self.masks, page) as usize;
+            let start = set * self.ways as usize;
+            let held = &self.held[start..start + self.filled[set] as usize];
+            let slot = held.iter().position(|&other| other == page).map(|way| start + way);
+            if let Some(slot) = slot {
+                self.owner[slot] = number as u32;
+            }
+            self.sets.push(set as u32);
+            self.slots.push(slot.map_or(NONE, |slot| slot as u32));
+        }
+    }
+
+    /// Whether a page of the chain is there; then it is used.
+    #[inline]
+    fn hits(&mut self, number: u32) -> bool {
+        let slot = self.slots[number as usize];
+        if slot == NONE {
+            return false;
+        }
+        let set = self.sets[number as usize];
+        self.touch(set, slot - set * self.ways);
+        true
+    }
+
+    /// A page of the chain comes in.
+    #[inline]
+    fn fill(&mut self, number: u32, pages: &[u64]) {
+        let set = self.sets[number as usize];
+        let filled = &mut self.filled[set as usize];
+        let way = if *filled < self.ways {
+            *filled += 1;
+            *filled - 1
+        } else {
+            self.victim(set)
+        };
+        self.touch(set, way);
+        let slot = set * self.ways + way;
+        let owner = std::mem::replace(&mut self.owner[slot as usize], number);
+        if owner != NONE {
+            self.slots[owner as usize] = NONE;
+        }
+        self.held[slot as usize] = pages[number as usize];
+        self.slots[number as usize] = slot;
+    }
+
+    #[inline]
+    fn touch(&mut self, set: u32, way: u32) {
+        match &mut self.rule {
+            Rule::Lru(ring) => {
+                let links = &mut ring[(set * (self.ways + 1)) as usize..][..self.ways as usize + 1];
+                let sentinel = self.ways as usize;
+                let (newer, older) = links[way as usize];
+                links[newer as usize].1 = older;
+                links[older as usize].0 = newer;
+                let newest = links[sentinel].1;
+                links[way as usize] = (self.ways, newest);
+                links[sentinel].1 = way;
+                links[newest as usize].0 = way;
+            }
+            Rule::Tree { bits, paths } => {
+                let (path, right) = paths[way as usize];
+                bits[set as usize] = bits[set as usize] & !path | right;
+            }
+            Rule::Fifo(_) | Rule::Random(_) => {}
+        }
+    }
+
+    #[inline]
+    fn victim(&mut self, set: u32) -> u32 {
+        match &mut self.rule {
+            Rule::Lru(ring) => ring[(set * (self.ways + 1) + self.ways) as usize].0,
+            Rule::Fifo(next) => {
+                let next = &mut next[set as usize];
+                let way = *next;
+                *next = (way + 1) % self.ways;
+                way
+            }
+            Rule::Random(rng) => rng.next_way(self.ways),
+            Rule::Tree { bits, .. } => {
+                let bits = bits[set as usize];
+                let mut node = 1;
+                while node < self.ways {
+                    node = 2 * node + (bits >> node & 1) as u32;
+                }
+                node - self.ways
+            }
+        }
+    }
+}
+
+/// The nodes above a way, and those whose left side it is on: use turns them to the right.
+fn path(ways: u32, way: u32) -> (u128, u128) {
+    let (mut node, mut path, mut right) = (ways + way, 0, 0);
+    while node > 1 {
+        let is_left = node % 2 == 0;
+        node /= 2;
+        path |= 1 << node;
+        right |= u128::from(is_left) << node;
+    }
+    (path, right)
+}
