@@ -31,6 +31,11 @@ impl Tlbs {
         (self.misses.first().copied().unwrap_or(0), self.misses.last().copied().unwrap_or(0))
     }
 
+    /// Different pages of the chain that was walked last.
+    pub fn distinct(&self) -> usize {
+        self.chain.distinct.len()
+    }
+
     /// Loads these pages in order, so many times.
     pub fn walk(&mut self, pages: &[u64], rounds: usize) {
         if self.chain.pages != pages {
