@@ -9,8 +9,8 @@ use std::cell::Cell;
 
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_papers::*;
-use lookaside_probe::{Chain, Halt, Metal, MetalError};
-use sim::{Array, Costs, Noise, Sim};
+use lookaside_probe::{Chain, Cpu, Halt, Metal, MetalError};
+use sim::{Array, Costs, Noise, Other, Sim};
 
 /// A made-up machine with noise.
 fn sim(arrays: &[Array]) -> Sim {
@@ -74,7 +74,7 @@ fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
     assert_eq!(prefetch.verdict, Verdict::Holds, "{prefetch:?}");
     let siblings = row(&found, "4.6", "two hardware threads");
     assert_eq!(siblings.verdict, Verdict::NotReproduced);
-    assert!(siblings.note.contains("no SMT sibling here"));
+    assert!(siblings.note.contains("may run on one CPU only"), "{siblings:?}");
     assert_eq!(found.series.len(), 4);
     for series in &found.series {
         assert_eq!(series.points.len(), series.intervals.len());
@@ -82,6 +82,50 @@ fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
         assert!(series.points.iter().zip(&series.intervals).all(|((_, y), (low, high))| low <= y && y <= high));
     }
     assert_eq!(found, measure("pt-baker", &mut zen_3()), "the same again, to the bit");
+}
+
+/// Rows of Figure 4.6 on a small machine with these other CPUs.
+fn figure_4_6(cpus: &[(usize, Option<bool>, Other)], siblings: &[usize]) -> [Row; 2] {
+    let mut metal = sim(&[Array::linear(3, 4, Replacement::Lru), Array::linear(5, 8, Replacement::Lru)]);
+    let cpu = |&(number, sibling, other)| (Cpu { number, sibling }, other);
+    metal.habits.cpus = cpus.iter().map(cpu).collect();
+    let setting = Setting { machine: "made up".into(), siblings: siblings.into(), seed: 3 };
+    let found = reproduce_metal("pt-baker", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
+    assert_eq!(found.halted, None);
+    ["two hardware threads", "control"].map(|what| row(&found, "4.", what).clone())
+}
+
+#[test]
+fn whether_hardware_threads_share_entries_is_told() {
+    let apart = (7, Some(false), Other::Apart);
+    for (other, verdict, says) in [
+        (Other::Tagged, Verdict::Holds, "not shared: the same pages cost as many misses"),
+        (Other::Halves, Verdict::Holds, "not shared: each thread has its part"),
+        (Other::Shared, Verdict::Differs, "shared: the same pages cost no misses"),
+        (Other::Apart, Verdict::Differs, "not shared, and misses do not rise"),
+    ] {
+        let [smt, control] = figure_4_6(&[apart, (1, Some(true), other)], &[1]);
+        assert_eq!(smt.verdict, verdict, "{smt:?}");
+        assert!(claim(&smt).starts_with(says) && smt.note.starts_with("CPU 1; "), "{smt:?}");
+        assert_eq!(control.verdict, Verdict::Holds, "{control:?}");
+        assert!(claim(&control).starts_with("no effect") && control.note.starts_with("CPU 7; "), "{control:?}");
+    }
+}
+
+#[test]
+fn without_a_sibling_it_says_so_and_the_control_is_run() {
+    let [smt, control] = figure_4_6(&[(7, Some(false), Other::Apart)], &[]);
+    assert!(smt.ours.is_none() && smt.note.starts_with("no SMT sibling here"), "{smt:?}");
+    assert_eq!(control.verdict, Verdict::Holds, "{control:?}");
+    // A sibling that this program may not run on.
+    let [smt, _] = figure_4_6(&[(7, Some(false), Other::Apart)], &[1]);
+    assert!(smt.ours.is_none() && smt.note.contains("[1] share the core measured, but"), "{smt:?}");
+    // A guest that was told wrong.
+    let [_, control] = figure_4_6(&[(7, Some(false), Other::Tagged)], &[]);
+    assert_eq!(control.verdict, Verdict::Differs, "{control:?}");
+    // Nobody says, or there is no other CPU.
+    let rows = figure_4_6(&[(7, None, Other::Tagged)], &[]);
+    assert!(rows.iter().all(|row| row.ours.is_none() && row.note.starts_with("sysfs does not say")), "{rows:?}");
 }
 
 #[test]
@@ -224,7 +268,7 @@ fn a_run_that_is_stopped_gives_what_it_knows() {
         assert_eq!(found.halted.as_deref(), Some("interrupted"));
         let last = row(&found, "4.3", "prefetch");
         assert_eq!((last.verdict, last.note.as_str()), (Verdict::NotReproduced, "not reached: interrupted"));
-        assert!(row(&found, "4.6", "two hardware threads").note.starts_with("hardware threads [1] share the core"));
+        assert_eq!(row(&found, "4.6", "two hardware threads").note, "not reached: interrupted");
         let same = |(stopped, whole): (&Row, &Row)| stopped.ours.is_none() || stopped == whole;
         assert!(found.rows.iter().zip(&all.rows).all(same), "what is known is what it would have been");
         known.push(found.rows.iter().filter(|row| row.ours.is_some()).count());

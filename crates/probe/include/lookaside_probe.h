@@ -3,6 +3,9 @@
  * A TLB miss counter without a PMU: which accesses of a short sequence miss the first-level data TLB, or all levels,
  * by calibrated timing. The caller's memory is read, never written to.
  *
+ * Link with -llookaside_probe (liblookaside_probe.so), or with liblookaside_probe.a and what it needs of the system:
+ * -lgcc_s -lutil -lrt -lpthread -lm -ldl. Both are in target/release after `cargo build --release -p lookaside-probe`.
+ *
  * A counter belongs to the thread that opened it: that thread stays on one CPU until the counter is closed, and only it
  * may use the counter. Different threads may have counters of their own.
  */

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
 
-use crate::metal::{Act, Chain, Metal, MetalError, Paired, Shot};
+use crate::metal::{Act, Chain, Cpu, Metal, MetalError, Paired, Shot};
 use crate::pmu::Event;
 use crate::rng::Rng;
 
@@ -91,6 +91,11 @@ impl<'m> Bench<'m> {
     /// A random page number.
     pub fn page(&mut self) -> u64 {
         self.rng.draw() & ((1 << self.bits()) - 1)
+    }
+
+    /// Other CPUs that a thread could be put on.
+    pub fn cpus(&mut self) -> Vec<Cpu> {
+        self.metal.cpus()
     }
 
     /// Says what the next measurements are for.

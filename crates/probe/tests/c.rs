@@ -1,5 +1,6 @@
 //! The C interface: a C program is compiled against the header and the library, and run.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,46 +80,73 @@ int main(int argc, char **argv) {
 }
 "##;
 
-/// Where cargo puts the library: beside the tests, or one folder up.
-fn library() -> PathBuf {
+/// What a static library needs of the system's (`rustc --print native-static-libs`).
+const NATIVE: &[&str] = &["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+/// Where cargo puts a library: beside the tests, or one folder up.
+fn library(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a path of this program");
     let folders = test.ancestors().skip(1).take(2);
-    let mut files = folders.map(|folder| folder.join("liblookaside_probe.so"));
-    files.find(|file| file.exists()).expect("liblookaside_probe.so beside the tests: the crate is a cdylib")
+    let mut files = folders.map(|folder| folder.join(name));
+    files.find(|file| file.exists()).unwrap_or_else(|| panic!("no {name} beside the tests: see the crate's types"))
+}
+
+/// Builds the program with what it is linked with; `None` = there is no C compiler here.
+fn build(folder: &Path, name: &str, linked: &[&OsStr]) -> Option<PathBuf> {
+    let (source, program) = (folder.join("count.c"), folder.join(name));
+    std::fs::write(&source, PROGRAM).expect("a source file");
+    let built = Command::new("gcc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-D_POSIX_C_SOURCE=200809L", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+        .arg(&source)
+        .args(linked)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    match built {
+        Ok(status) => {
+            assert!(status.success(), "the C program does not compile, or does not link with {linked:?}");
+            Some(program)
+        }
+        Err(e) => {
+            eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc): {e}");
+            None
+        }
+    }
+}
+
+/// Runs it with a machine description.
+fn run(folder: &Path, program: &Path) {
+    let machine = folder.join("machine.toml");
+    let preset = lookaside_machine::preset("ryzen-5900x").expect("a preset");
+    std::fs::write(&machine, lookaside_machine::to_toml(&preset)).expect("a machine file");
+    let output = Command::new(program).arg(&machine).output().expect("the program can be started");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}{complaint}");
+    assert!(said.starts_with("counted") || said.starts_with("no counter: "), "{said}");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_c_program_counts() {
-    let folder = std::env::temp_dir().join(format!("lookaside-probe-c-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
-    let (source, program) = (folder.join("count.c"), folder.join("count"));
-    std::fs::write(&source, PROGRAM).expect("a source file");
-    let library = library();
-    let beside = library.parent().expect("a folder");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-    let built = Command::new("gcc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-D_POSIX_C_SOURCE=200809L", "-I"])
-        .arg(&include)
-        .arg(&source)
-        .arg(&library)
-        .arg(format!("-Wl,-rpath,{}", beside.display()))
-        .arg("-o")
-        .arg(&program)
-        .status();
-    match built {
-        Err(e) => eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc): {e}"),
-        Ok(status) => {
-            assert!(status.success(), "the C program does not compile");
-            let machine = folder.join("machine.toml");
-            let preset = lookaside_machine::preset("ryzen-5900x").expect("a preset");
-            std::fs::write(&machine, lookaside_machine::to_toml(&preset)).expect("a machine file");
-            let output = Command::new(&program).arg(&machine).output().expect("the program can be started");
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{said}{complaint}");
-            assert!(said.starts_with("counted") || said.starts_with("no counter: "), "{said}");
-        }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let shared = library("liblookaside_probe.so");
+    let path = format!("-Wl,-rpath,{}", shared.parent().expect("a folder").display());
+    if let Some(program) = build(folder.path(), "shared", &[shared.as_ref(), path.as_ref()]) {
+        run(folder.path(), &program);
     }
-    std::fs::remove_dir_all(&folder).expect("our own folder");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_c_program_linked_statically_counts() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let library = library("liblookaside_probe.a");
+    let linked: Vec<&OsStr> = [library.as_ref()].into_iter().chain(NATIVE.iter().map(OsStr::new)).collect();
+    if let Some(program) = build(folder.path(), "static", &linked) {
+        let needed = Command::new("ldd").arg(&program).output().expect("the C library's ldd");
+        assert!(!String::from_utf8_lossy(&needed.stdout).contains("lookaside"), "it needs no library of ours to run");
+        run(folder.path(), &program);
+    }
 }

@@ -59,6 +59,16 @@ fn cascade_lake_by_descriptors() {
     assert_eq!(stated.len(), 9);
 }
 
+/// A descriptor that names one array for two page sizes (table 3-12: C2).
+#[test]
+fn an_array_for_two_page_sizes() {
+    let stated = stated(&[leaf0(2, INTEL), (2, 0, [0xc201, 0, 0, 0])]);
+    for size in [K4, M2] {
+        assert_eq!(tlb(&stated, 1, size), Some(("CPUID 2", Shape::new(16, 4))));
+    }
+    assert_eq!(stated.len(), 2);
+}
+
 /// Core i7-12700K (Alder Lake), a performance core, from the same place: two arrays of the second level take 4 KiB
 /// pages; one of the first is for loads, one for stores.
 #[test]

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use lookaside_machine::{preset, PageSize, Replacement, SwitchAction};
 use lookaside_probe::effects::{effects, Effects, Fill, Stores};
 use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report, Rng};
-use sim::{Array, Costs, Habits, Noise, Sim};
+use sim::{Array, Costs, Habits, Noise, Other, Sim};
 
 const BITS: u32 = 26;
 
@@ -57,7 +57,8 @@ fn system_pages(second: &Array, sets: &[u64], rng: &mut Rng) -> Vec<u64> {
 fn what_fills_and_empties_the_levels_is_told() {
     let cpu = |number, sibling| Cpu { number, sibling };
     // The third takes entries, though the system says that it is no sibling.
-    let cpus = vec![(cpu(7, None), false), (cpu(3, Some(true)), false), (cpu(9, Some(false)), true)];
+    let cpus =
+        vec![(cpu(7, None), Other::Apart), (cpu(3, Some(true)), Other::Apart), (cpu(9, Some(false)), Other::Tagged)];
     for (i, arrays) in machines().iter().enumerate() {
         for (prefetch_fills, stores_shared) in [(true, i == 0), (false, i == 1)] {
             let (switch_flushes, prefetch_faults) = (prefetch_fills, u64::from(prefetch_fills && i == 1));

@@ -10,6 +10,7 @@ mod penalty;
 mod prefetch;
 mod pt_baker;
 mod setting;
+mod sharing;
 mod thrash;
 mod tlb_coloring;
 

@@ -6,7 +6,7 @@ use super::estimate::Estimate;
 use super::known::{self, Array};
 use super::prefetch::Parts;
 use super::thrash::{curve, few, knee, predicted, sizes, Order, Point};
-use super::{too_few, Ran, Setting};
+use super::{sharing, too_few, Ran, Setting};
 use crate::Series;
 
 /// A knee is at a capacity where it is no further off than this part of it.
@@ -31,7 +31,6 @@ pub(super) fn run(
          in full; each page is read at another line, so that the first-level data cache is spared"
             .into(),
     );
-    figure_4_6(setting, ran);
     let known = known::find(bench, progress)?;
     progress("Figure 4.2, left");
     match &known.first {
@@ -47,6 +46,11 @@ pub(super) fn run(
     match &known.second {
         Ok(second) => figure_4_3(bench, second, ran)?,
         Err(reason) => ran.nothing(&["fig-4.3"], reason),
+    }
+    progress("Figure 4.6");
+    match (&known.first, &known.second) {
+        (Ok(first), Ok(second)) => sharing::figure_4_6(bench, setting, first, second, ran)?,
+        (Err(reason), _) | (_, Err(reason)) => ran.nothing(&sharing::ROWS, reason),
     }
     Ok(())
 }
@@ -164,17 +168,6 @@ fn right(bench: &mut Bench<'_>, array: &Array, ran: &mut Ran) -> Result<(), Halt
         );
     }
     Ok(())
-}
-
-/// Section 4.4.5.1.
-fn figure_4_6(setting: &Setting, ran: &mut Ran) {
-    let reason = match &setting.siblings[..] {
-        [] => "no SMT sibling here: the CPU measured is the only hardware thread of its core".to_string(),
-        others => {
-            format!("hardware threads {others:?} share the core measured, but this experiment is not written yet")
-        }
-    };
-    ran.nothing(&["fig-4.6"], &reason);
 }
 
 /// The probe says that there are so many entries, so this is for want of a quiet machine.

@@ -15,9 +15,9 @@ const G1: PageSize = PageSize::G1;
 pub type Leaf = [u32; 4];
 
 /// Intel's descriptors of TLBs that translate loads (leaf 2, table 3-12): code, level, page sizes, entries, ways (0 =
-/// fully associative). Where a code names two arrays it is there twice. Left out: 4 MiB pages, and codes whose
-/// associativity the manual does not give.
-const DESCRIPTORS: [(u8, u32, &[PageSize], u32, u32); 21] = [
+/// fully associative). Where a code names two arrays it is there twice. Left out: 4 MiB pages (4, 5, 56), and codes whose
+/// associativity the manual does not give (5B, 5C, 5D).
+const DESCRIPTORS: [(u8, u32, &[PageSize], u32, u32); 22] = [
     (0x03, 1, &[K4], 64, 4),
     (0x57, 1, &[K4], 16, 4),
     (0x59, 1, &[K4], 16, 0),
@@ -35,6 +35,7 @@ const DESCRIPTORS: [(u8, u32, &[PageSize], u32, u32); 21] = [
     (0xba, 2, &[K4], 64, 4),
     (0xc0, 1, &[K4], 8, 4),
     (0xc1, 2, &[K4, M2], 1024, 8),
+    (0xc2, 1, &[K4, M2], 16, 4),
     (0xc3, 2, &[K4, M2], 1536, 6),
     (0xc3, 2, &[G1], 16, 4),
     (0xc4, 1, &[M2], 32, 4),

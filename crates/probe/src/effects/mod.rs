@@ -7,11 +7,13 @@ mod disturbed;
 mod fills;
 mod lab;
 mod neighbours;
+mod sharing;
 mod switches;
 
 pub use disturbed::{Disturbed, SetEvictions};
 pub use fills::{Fill, PrefetchFill, Stores};
 pub use neighbours::{NeighbourCpu, Takes};
+pub use sharing::{sharing, Entries, Look, Misses, Sharing};
 pub use switches::{Kept, Lost};
 
 use serde::Serialize;

@@ -80,9 +80,9 @@ fn takes(lab: &mut Lab<'_, '_, '_>, cpu: usize) -> Result<Finding<Takes>, Halt> 
     let mut idle = false;
     let look = || -> Result<Option<Takes>, Halt> {
         // The control: the same thread on one page.
-        lab.bench.metal().neighbour(Some(Walk { cpu, pages: 1, most_pages }))?;
+        lab.bench.metal().neighbour(Some(Walk { cpu, pages: 1, first: None, most_pages }))?;
         let Some(still) = lab.losses(&wait, pages, SAMPLES)? else { return Ok(None) };
-        lab.bench.metal().neighbour(Some(Walk { cpu, pages: most_pages, most_pages }))?;
+        lab.bench.metal().neighbour(Some(Walk { cpu, pages: most_pages, first: None, most_pages }))?;
         let loads = lab.bench.metal().neighbour_loads();
         let Some(flooded) = lab.losses(&wait, pages, SAMPLES)? else { return Ok(None) };
         let loads = lab.bench.metal().neighbour_loads().saturating_sub(loads);

@@ -30,6 +30,8 @@ mod here {
     /// The machine that this program runs on, the calling thread bound to one CPU while it lives.
     #[derive(Debug)]
     pub struct Host {
+        /// First, and so gone before the memory that it may be reading.
+        neighbour: Option<Neighbour>,
         small: Memory,
         huge: Option<Memory>,
         /// Made when a sequence wants it; one page size at a time.
@@ -39,7 +41,6 @@ mod here {
         ticks_per_second: f64,
         shooter: Shooter,
         areas: Areas,
-        neighbour: Option<Neighbour>,
         pinned: Pinned,
         remarks: Vec<String>,
     }
@@ -209,8 +210,13 @@ mod here {
                 self.neighbour = None;
                 self.neighbour = Some(Neighbour::new(walk.cpu, walk.most_pages)?);
             }
-            if let Some(neighbour) = &self.neighbour {
-                neighbour.walk(walk.pages);
+            let row = walk.first.map(|first| self.memory(PageSize::K4)?.0.row(first, walk.pages)).transpose()?;
+            match (&self.neighbour, row) {
+                // SAFETY: `Memory` never unmaps its reservation before it is dropped itself, only maps it anew over itself
+                // (and then whoever reads gets zeros); the thread is dropped before that.
+                (Some(neighbour), Some(base)) => unsafe { neighbour.walk_at(base, walk.pages) },
+                (Some(neighbour), None) => neighbour.walk(walk.pages),
+                (None, _) => {}
             }
             Ok(())
         }

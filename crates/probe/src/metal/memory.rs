@@ -173,6 +173,22 @@ impl Memory {
         Ok(at)
     }
 
+    /// Address of so many pages in a row, each with a frame of its own from now on until there is no room for more. Should
+    /// they be given back meanwhile, they read as zeros.
+    pub(crate) fn row(&mut self, first: u64, pages: usize) -> Result<u64, MetalError> {
+        self.make_room(pages)?;
+        let last = first.checked_add(pages as u64);
+        if last.is_none_or(|last| last > 1 << self.page_bits()) {
+            let reason = "beyond the reservation".to_string();
+            return Err(MetalError::Memory { pages, size: self.size, reason });
+        }
+        for page in first..first + pages as u64 {
+            self.zero(page)?;
+            self.touch(page);
+        }
+        Ok(self.base + (first << self.size.shift()))
+    }
+
     /// Gives all pages and their tables back.
     pub(crate) fn drop_all(&mut self) -> Result<(), MetalError> {
         if self.touched.is_empty() {

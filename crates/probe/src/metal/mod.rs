@@ -175,8 +175,8 @@ pub trait Metal {
         Vec::new()
     }
 
-    /// From now on a thread on this CPU walks through so many small pages of its own, again and again; `None` = there is
-    /// no such thread any more. `most_pages` is the largest number that will be asked for while it lives.
+    /// From now on a thread on this CPU walks through small pages, again and again; `None` = there is no such thread any
+    /// more.
     ///
     /// # Errors
     /// It cannot be put there.
@@ -264,7 +264,10 @@ pub struct Walk {
     pub cpu: usize,
     /// Small pages that it walks through: 1 = it disturbs nobody's TLB.
     pub pages: usize,
-    /// The most that will be asked for.
+    /// The first of them, if they are those that chains and shots have (numbered as in [`Chain`], in this address space);
+    /// `None` = pages of its own.
+    pub first: Option<u64>,
+    /// The most of its own that will be asked for while it lives.
     pub most_pages: usize,
 }
 

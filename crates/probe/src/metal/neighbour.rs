@@ -1,7 +1,7 @@
 //! A thread on another CPU that floods its TLBs, or spins on one page.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::affinity;
@@ -18,11 +18,41 @@ pub(crate) struct Neighbour {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug, Default)]
+/// Small pages in a row, all of them readable for as long as a thread may be told to walk through them.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    base: *mut u8,
+    pages: usize,
+}
+
+// SAFETY: an address and a number. Whoever loads from it relies on what `Row` promises, whatever the thread.
+unsafe impl Send for Row {}
+
+impl Row {
+    /// Each page at another line.
+    fn at(&self, page: usize) -> *mut u8 {
+        self.base.wrapping_add((page << 12) + (page % 64) * 64)
+    }
+
+    fn load(&self, page: usize) {
+        // SAFETY: callers keep below `pages`, all of them mapped and readable.
+        unsafe { self.at(page).read_volatile() };
+    }
+}
+
+/// What to walk through.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// So many pages of the thread's own.
+    Own(usize),
+    /// Somebody else's.
+    Row(Row),
+}
+
+#[derive(Debug)]
 struct Shared {
     end: AtomicBool,
-    /// Pages to walk through.
-    pages: AtomicUsize,
+    target: Mutex<Target>,
     loads: AtomicU64,
     failed: AtomicBool,
     ready: AtomicBool,
@@ -31,8 +61,13 @@ struct Shared {
 impl Neighbour {
     /// A thread on this CPU that can walk through so many pages.
     pub(crate) fn new(cpu: usize, most_pages: usize) -> Result<Self, MetalError> {
-        let shared = Arc::new(Shared::default());
-        shared.pages.store(1, Ordering::Relaxed);
+        let shared = Arc::new(Shared {
+            end: AtomicBool::new(false),
+            target: Mutex::new(Target::Own(1)),
+            loads: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            ready: AtomicBool::new(false),
+        });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("lookaside-neighbour".into());
         let thread = thread.spawn(move || live(cpu, most_pages, &of_thread));
@@ -54,12 +89,31 @@ impl Neighbour {
 
     /// From now on walks through so many of its pages.
     pub(crate) fn walk(&self, pages: usize) {
-        self.shared.pages.store(pages.max(1), Ordering::Relaxed);
+        self.shared.aim(Target::Own(pages.max(1)));
+    }
+
+    /// From now on walks through these pages of somebody else's.
+    ///
+    /// # Safety
+    /// They are mapped and readable until the thread is told of others and has looked, or is dropped: only the latter can be
+    /// waited for.
+    pub(crate) unsafe fn walk_at(&self, base: u64, pages: usize) {
+        self.shared.aim(Target::Row(Row { base: base as *mut u8, pages: pages.max(1) }));
     }
 
     /// Loads that it has done.
     pub(crate) fn loads(&self) -> u64 {
         self.shared.loads.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn aim(&self, target: Target) {
+        *self.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
+    }
+
+    fn target(&self) -> Target {
+        *self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,20 +135,21 @@ fn live(cpu: usize, most_pages: usize, shared: &Shared) {
     let Some(region) = region else { return };
     let mut page = 0;
     while !shared.end.load(Ordering::Relaxed) {
-        let pages = shared.pages.load(Ordering::Relaxed).min(region.pages);
+        let row = match shared.target() {
+            Target::Own(pages) => Row { pages: pages.min(region.0.pages), ..region.0 },
+            Target::Row(row) => row,
+        };
         for _ in 0..BATCH {
-            region.load(page);
-            page = if page + 1 < pages { page + 1 } else { 0 };
+            page = if page < row.pages { page } else { 0 };
+            row.load(page);
+            page += 1;
         }
         shared.loads.fetch_add(BATCH as u64, Ordering::Relaxed);
     }
 }
 
 /// Small pages of its own, each with a frame.
-struct Region {
-    base: *mut u8,
-    pages: usize,
-}
+struct Region(Row);
 
 impl Region {
     fn new(pages: usize) -> Option<Self> {
@@ -106,29 +161,19 @@ impl Region {
         // A kernel without huge pages refuses: what is wanted.
         // SAFETY: advice about the mapping just made.
         let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
-        let region = Self { base: base.cast(), pages: pages.max(1) };
-        for page in 0..region.pages {
+        let region = Self(Row { base: base.cast(), pages: pages.max(1) });
+        for page in 0..region.0.pages {
             // SAFETY: in the mapping.
-            unsafe { region.at(page).write_volatile(1) };
+            unsafe { region.0.at(page).write_volatile(1) };
         }
         Some(region)
-    }
-
-    /// Each page at another line.
-    fn at(&self, page: usize) -> *mut u8 {
-        self.base.wrapping_add((page << 12) + (page % 64) * 64)
-    }
-
-    fn load(&self, page: usize) {
-        // SAFETY: callers keep below `pages`, all of them mapped and readable.
-        unsafe { self.at(page).read_volatile() };
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping that `new` made; nobody uses it any more.
-        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.pages << 12) };
+        let _ = unsafe { rustix::mm::munmap(self.0.base.cast(), self.0.pages << 12) };
     }
 }
 

@@ -26,9 +26,9 @@ const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `_RUNNING`.
 const TIMES: u64 = 1 | 2;
 /// `PERF_EVENT_IOC_ENABLE` and `_DISABLE`: `_IO('$', 0)` and `_IO('$', 1)`.
-const ENABLE: libc::c_ulong = 0x2400;
+const ENABLE: u32 = 0x2400;
 /// See [`ENABLE`].
-const DISABLE: libc::c_ulong = 0x2401;
+const DISABLE: u32 = 0x2401;
 
 /// A counter of the calling thread.
 pub(crate) struct Counter(OwnedFd);
@@ -61,9 +61,10 @@ impl Counter {
     /// # Errors
     /// It does not run all the time, or cannot be read.
     pub(crate) fn around(self, work: impl FnOnce()) -> Result<u64, String> {
-        let control = |request| {
+        let control = |request: u32| {
+            // The type of requests is the C library's: `unsigned long` in glibc, `int` in musl.
             // SAFETY: takes no pointer.
-            match unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) } {
+            match unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, 0) } {
                 0 => Ok(()),
                 _ => Err(Error::last_os_error().to_string()),
             }

@@ -5,7 +5,7 @@ mod shots;
 mod tlbs;
 
 pub use recorded::Recorded;
-pub use shots::Habits;
+pub use shots::{Habits, Other};
 pub use tlbs::Tlbs;
 
 use lookaside_machine::{PageSize, Replacement};
@@ -55,8 +55,10 @@ pub struct Costs {
 /// The made-up machine.
 pub struct Sim {
     tlbs: Tlbs,
-    /// As they were at first.
+    /// As they were at first, and what makes them.
     empty: Tlbs,
+    arrays: Vec<Array>,
+    seed: u64,
     /// What it does in single shots beside loads.
     pub habits: Habits,
     noise: Noise,
@@ -68,6 +70,8 @@ pub struct Sim {
     /// What a thread on another CPU does, the loads that it has done, and page faults.
     walk: Option<Walk>,
     walked: u64,
+    /// Page of its walk that it is at.
+    walker: u64,
     faults: u64,
     /// The chain walked last: the same again is warm.
     last: Vec<u64>,
@@ -78,6 +82,8 @@ impl Sim {
         let tlbs = Tlbs::new(arrays, seed);
         Self {
             empty: tlbs.clone(),
+            arrays: arrays.to_vec(),
+            seed,
             tlbs,
             habits: Habits::default(),
             noise,
@@ -87,6 +93,7 @@ impl Sim {
             bits,
             walk: None,
             walked: 0,
+            walker: 0,
             faults: 0,
             last: Vec::new(),
         }
@@ -95,6 +102,33 @@ impl Sim {
     /// All entries are gone.
     fn forget(&mut self) {
         self.tlbs = self.empty.clone();
+    }
+
+    /// So many rounds through these pages, by turns with the thread on the other CPU; gives their misses of the first level
+    /// and of all.
+    fn beside(&mut self, pages: &[u64], rounds: usize) -> (u64, u64) {
+        /// Accesses of a turn.
+        const TURN: usize = 16;
+        let mut misses = (0, 0);
+        let turn = if self.walk.is_some() { TURN } else { pages.len() };
+        for turn in std::iter::repeat_n(pages, rounds).flat_map(|pages| pages.chunks(turn)) {
+            let before = self.tlbs.misses();
+            self.run(turn.iter().copied());
+            let after = self.tlbs.misses();
+            misses = (misses.0 + after.0 - before.0, misses.1 + after.1 - before.1);
+            self.other(turn.len() as u64);
+        }
+        misses
+    }
+
+    /// So many loads of the thread on the other CPU.
+    fn other(&mut self, loads: u64) {
+        let Some(walk) = self.walk else { return };
+        self.walked += loads;
+        let at = self.walker;
+        self.walker += loads;
+        let Some(page) = self.habits.other_page(&walk) else { return };
+        self.run((at..at + loads).map(|i| page(i % walk.pages as u64)));
     }
 
     fn run(&mut self, pages: impl Iterator<Item = u64>) {
@@ -190,11 +224,8 @@ impl Metal for Sim {
     /// A PMU that counts what the event's name says, and nothing else.
     fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
         self.last.clear();
-        self.tlbs.walk(chain.pages, 2);
-        let before = self.tlbs.misses();
-        self.tlbs.walk(chain.pages, rounds as usize);
-        let after = self.tlbs.misses();
-        let (first, walks) = (after.0 - before.0, after.1 - before.1);
+        self.beside(chain.pages, 2);
+        let (first, walks) = self.beside(chain.pages, rounds as usize);
         Ok(match event.counts {
             Counts::FirstMisses => first,
             Counts::SecondHits => first - walks,
@@ -211,6 +242,13 @@ impl Metal for Sim {
     }
 
     fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+        let halves = |walk: &Option<Walk>| walk.is_some_and(|walk| self.habits.other(&walk) == Some(Other::Halves));
+        if halves(&walk) != halves(&self.walk) {
+            let part = if halves(&walk) { 2 } else { 1 };
+            let arrays = self.arrays.iter().map(|array| Array { ways: array.ways / part, ..array.clone() });
+            self.empty = Tlbs::new(&arrays.collect::<Vec<_>>(), self.seed);
+            self.forget();
+        }
         self.walk = walk;
         Ok(())
     }

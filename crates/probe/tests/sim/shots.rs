@@ -3,12 +3,44 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use lookaside_probe::{Act, Cpu, MetalError, Paired, Round, Shot};
+use lookaside_probe::{Act, Cpu, MetalError, Paired, Round, Shot, Walk};
 
 use super::Sim;
 
 /// Where a neighbour's pages are.
 const NEIGHBOUR: u64 = 1 << 32;
+
+/// What a thread on another CPU does to entries here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Other {
+    /// Nothing: it has a TLB of its own.
+    Apart,
+    /// Its entries compete with ours for room.
+    Tagged,
+    /// It uses our entries, and we use its.
+    Shared,
+    /// It has half of the ways as long as it is there.
+    Halves,
+}
+
+impl Habits {
+    /// What a thread that walks so does to entries here.
+    pub fn other(&self, walk: &Walk) -> Option<Other> {
+        self.cpus.iter().find(|(cpu, _)| cpu.number == walk.cpu).map(|(_, other)| *other)
+    }
+
+    /// Which page of our TLB stands for the i-th of its walk, if it has any there.
+    pub fn other_page(&self, walk: &Walk) -> Option<impl Fn(u64) -> u64> {
+        let (first, tag) = match (walk.first, self.other(walk)?) {
+            (_, Other::Apart | Other::Halves) => return None,
+            (Some(first), Other::Shared) => (first, 0),
+            // The same set, but no hit of ours.
+            (Some(first), Other::Tagged) => (first, NEIGHBOUR),
+            (None, _) => (NEIGHBOUR, 0),
+        };
+        Some(move |i| (first + i) | tag)
+    }
+}
 
 /// What the made-up machine does at acts that are no loads.
 #[derive(Clone, Debug)]
@@ -29,8 +61,8 @@ pub struct Habits {
     pub interrupt: Vec<u64>,
     /// See `interrupt`.
     pub interrupts_per_tick: f64,
-    /// Other CPUs, and whether their threads share the entries.
-    pub cpus: Vec<(Cpu, bool)>,
+    /// Other CPUs, and what a thread there does to entries here.
+    pub cpus: Vec<(Cpu, Other)>,
     /// Page faults of a prefetch of a page that no load has touched.
     pub prefetch_faults: u64,
     /// Ticks of an empty shot.
@@ -103,7 +135,9 @@ fn before(sim: &mut Sim, shot: &Shot<'_>) -> bool {
     let mut lines_lost = false;
     for act in shot.before {
         match *act {
-            Act::Load(pages) | Act::Refill(pages) => sim.run(pages.iter().copied()),
+            Act::Load(pages) | Act::Refill(pages) => {
+                sim.beside(pages, 1);
+            }
             Act::Store(pages) if habits.stores_shared => sim.run(pages.iter().copied()),
             Act::Prefetch(_, pages) if habits.prefetch_fills => {
                 sim.faults += habits.prefetch_faults * pages.len() as u64;
@@ -126,11 +160,7 @@ fn before(sim: &mut Sim, shot: &Shot<'_>) -> bool {
                 }
                 // A busy neighbour gets around all its pages meanwhile.
                 if let Some(walk) = sim.walk {
-                    let shares = habits.cpus.iter().any(|(cpu, shares)| cpu.number == walk.cpu && *shares);
-                    sim.walked += (4 * walk.pages) as u64;
-                    if shares {
-                        sim.run((0..walk.pages as u64).map(|page| NEIGHBOUR + page));
-                    }
+                    sim.other(4 * walk.pages as u64);
                 }
             }
         }

@@ -1,0 +1,78 @@
+//! Threads on other CPUs of made-up machines: whether they use the entries of this one is told, by timing and by a counter.
+
+mod sim;
+
+use lookaside_machine::{PageSize, Replacement};
+use lookaside_probe::effects::{sharing, Entries, Sharing};
+use lookaside_probe::{Bench, Counts, Cpu, Event, Finding, Geometry, Levels};
+use sim::{Array, Costs, Habits, Noise, Other, Sim};
+
+const CPU: usize = 3;
+
+/// What is found on a machine of these arrays, beside a thread that does this.
+fn found(arrays: &[Array; 2], other: Other, counter: Option<&Event>, seed: u64) -> Finding<Sharing> {
+    let costs = Costs { hit: 4.0, second: 6.0, walk: 30.0 };
+    // The grain of Zen's timer.
+    let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.005, grain: 26.0 };
+    let mut metal = Sim::new(arrays, 28, costs, noise, seed);
+    let cpu = Cpu { number: CPU, sibling: Some(true) };
+    metal.habits = Habits { cpus: vec![(cpu, other)], ..Habits::default() };
+    let [first, second] = arrays.each_ref().map(|array| Geometry {
+        entries: array.sets * array.ways,
+        ways: array.ways,
+        sets: array.sets,
+        masks: array.masks.clone(),
+    });
+    let levels = Levels { first, second: Some(second) };
+    let mut bench = Bench::new(&mut metal, PageSize::K4, seed, &|| None);
+    sharing(&mut bench, &levels, CPU, counter).expect("nothing halts it")
+}
+
+/// A small one of the thesis's kind, one with a folded index, and one that replaces at random.
+fn machines() -> [[Array; 2]; 3] {
+    let folded = |sets_log2: u32, ways, replacement| Array {
+        sets: 1 << sets_log2,
+        ways,
+        masks: (0..sets_log2).map(|bit| 1 << bit | 1 << (bit + sets_log2)).collect(),
+        replacement,
+    };
+    [
+        [Array::linear(0, 16, Replacement::Lru), Array::linear(5, 16, Replacement::Lru)],
+        [Array::linear(2, 4, Replacement::Lru), folded(5, 8, Replacement::TreePlru)],
+        [Array::linear(2, 4, Replacement::Lru), folded(6, 6, Replacement::Random)],
+    ]
+}
+
+const ANSWERS: [(Other, Entries); 4] = [
+    (Other::Apart, Entries::Apart),
+    (Other::Tagged, Entries::Tagged),
+    (Other::Shared, Entries::Shared),
+    (Other::Halves, Entries::Partitioned),
+];
+
+#[test]
+fn whose_the_entries_are_is_told_by_timing() {
+    for (i, arrays) in machines().iter().enumerate() {
+        for (other, entries) in ANSWERS {
+            let found = found(arrays, other, None, 1 + i as u64);
+            let sharing = found.value().unwrap_or_else(|| panic!("machine {i}, {other:?}: {found:?}"));
+            assert_eq!((sharing.entries, sharing.counter), (entries, None), "machine {i}, {other:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn and_by_a_counter() {
+    let walks = Event { name: "walks", code: 1, counts: Counts::Walks, source: "this test" };
+    for (i, arrays) in machines().iter().enumerate() {
+        for (other, entries) in ANSWERS {
+            let found = found(arrays, other, Some(&walks), 1 + i as u64);
+            let sharing = found.value().unwrap_or_else(|| panic!("machine {i}, {other:?}: {found:?}"));
+            assert_eq!(
+                (sharing.entries, sharing.counter),
+                (entries, Some("walks")),
+                "machine {i}, {other:?}: {found:?}"
+            );
+        }
+    }
+}
