@@ -7,9 +7,9 @@ mod sim;
 
 use std::cell::Cell;
 
-use lookaside_machine::{PageSize, Replacement};
+use lookaside_machine::Replacement;
 use lookaside_papers::*;
-use lookaside_probe::{Chain, Cpu, Halt, Metal, MetalError};
+use lookaside_probe::{Cpu, Halt, Metal};
 use sim::{Array, Costs, Noise, Other, Sim};
 
 /// A made-up machine with noise.
@@ -182,64 +182,25 @@ fn a_fully_associative_level_has_no_bits_and_random_replacement_does_not_always_
     assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "33 pages conflict, no page-number bit in common"));
 }
 
-/// A machine without single shots.
-struct NoShots(Sim);
-
-impl Metal for NoShots {
-    fn page_bits(&self, size: PageSize) -> u32 {
-        self.0.page_bits(size)
-    }
-    fn max_pages(&self, size: PageSize) -> usize {
-        self.0.max_pages(size)
-    }
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        self.0.chase(chain, rounds, samples)
-    }
-    fn cycles_per_tick(&self) -> f64 {
-        self.0.cycles_per_tick()
-    }
-}
-
 #[test]
 fn what_a_machine_cannot_do_leaves_the_rest() {
-    let small = [Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)];
-    let found = measure("tlb-coloring", &mut NoShots(sim(&small)));
+    let mut metal = sim(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]);
+    metal.habits.shots = false;
+    let found = measure("tlb-coloring", &mut metal);
     let penalty = row(&found, "6.0.7", "L2 DTLB miss penalty");
     assert_eq!(penalty.note, "single shots are not supported here");
     assert_eq!(row(&found, "Algorithm 3", "L2 TLB").verdict, Verdict::Holds);
-    let found = measure("pt-baker", &mut NoShots(sim(&small)));
+    let found = measure("pt-baker", &mut metal);
     assert_eq!(row(&found, "4.3", "prefetch").note, "single shots are not supported here");
     assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
-}
-
-/// What pretends to be a machine.
-struct Pretended(Sim);
-
-impl Metal for Pretended {
-    fn page_bits(&self, size: PageSize) -> u32 {
-        self.0.page_bits(size)
-    }
-    fn max_pages(&self, size: PageSize) -> usize {
-        self.0.max_pages(size)
-    }
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        self.0.chase(chain, rounds, samples)
-    }
-    fn cycles_per_tick(&self) -> f64 {
-        self.0.cycles_per_tick()
-    }
-    fn emulator(&self) -> Option<String> {
-        Some("somebody".into())
-    }
-    fn remarks(&self) -> Vec<String> {
-        vec!["little memory".into()]
-    }
 }
 
 #[test]
 fn nothing_is_said_of_an_emulator() {
     let setting = Setting { machine: "made up".into(), siblings: Vec::new(), seed: 3 };
-    let mut metal = Pretended(zen_3());
+    let mut metal = zen_3();
+    metal.habits.emulator = Some("somebody".into());
+    metal.habits.remarks = vec!["little memory".into()];
     let found = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
     assert!(found.halted.as_ref().is_some_and(|why| why.contains("somebody")), "{:?}", found.halted);
     assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced && row.note.contains("emulator")));
@@ -266,7 +227,7 @@ fn a_run_that_is_stopped_gives_what_it_knows() {
     for part in [0, 4, 7] {
         let found = run(part * needed / 8);
         assert_eq!(found.halted.as_deref(), Some("interrupted"));
-        let last = row(&found, "4.3", "prefetch");
+        let last = row(&found, "4.2 right", "in full");
         assert_eq!((last.verdict, last.note.as_str()), (Verdict::NotReproduced, "not reached: interrupted"));
         assert_eq!(row(&found, "4.6", "two hardware threads").note, "not reached: interrupted");
         let same = |(stopped, whole): (&Row, &Row)| stopped.ours.is_none() || stopped == whole;

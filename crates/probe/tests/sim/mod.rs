@@ -205,11 +205,21 @@ impl Metal for Sim {
             .collect())
     }
 
+    fn emulator(&self) -> Option<String> {
+        self.habits.emulator.clone()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.habits.remarks.clone()
+    }
+
     fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.habits.can_shoot()?;
         shots::shoot(self, shot, samples)
     }
 
     fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+        self.habits.can_shoot()?;
         shots::windows(self, shot, loads, samples)
     }
 

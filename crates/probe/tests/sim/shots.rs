@@ -29,6 +29,12 @@ impl Habits {
         self.cpus.iter().find(|(cpu, _)| cpu.number == walk.cpu).map(|(_, other)| *other)
     }
 
+    /// Whether it can do single shots.
+    pub fn can_shoot(&self) -> Result<(), MetalError> {
+        let refused = || MetalError::Cannot("single shots are not supported here".into());
+        self.shots.then_some(()).ok_or_else(refused)
+    }
+
     /// Which page of our TLB stands for the i-th of its walk, if it has any there.
     pub fn other_page(&self, walk: &Walk) -> Option<impl Fn(u64) -> u64> {
         let (first, tag) = match (walk.first, self.other(walk)?) {
@@ -45,6 +51,12 @@ impl Habits {
 /// What the made-up machine does at acts that are no loads.
 #[derive(Clone, Debug)]
 pub struct Habits {
+    /// Whether it can do single shots at all.
+    pub shots: bool,
+    /// Who pretends to be it, and what it says limits it.
+    pub emulator: Option<String>,
+    /// See `emulator`.
+    pub remarks: Vec<String>,
     /// Whether a prefetch instruction walks and fills both levels.
     pub prefetch_fills: bool,
     /// Whether stores use the entries that loads use; else they leave them alone.
@@ -78,6 +90,9 @@ pub struct Habits {
 impl Default for Habits {
     fn default() -> Self {
         Self {
+            shots: true,
+            emulator: None,
+            remarks: Vec::new(),
             prefetch_fills: true,
             stores_shared: true,
             system_call: Vec::new(),
