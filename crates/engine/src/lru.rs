@@ -78,6 +78,7 @@ impl LruSets {
     }
 
     /// All sets' words, their number and shape: for what goes through lists of keys (`ask.rs`).
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn parts(&mut self) -> (&mut [Lanes], usize, Shape) {
         let (sets, shape) = (self.sets, self.shape);
         (self.lanes_mut(), sets, shape)

@@ -5,7 +5,7 @@ mod sim;
 use std::cell::Cell;
 
 use lookaside_machine::{preset, PageSize, Replacement, SwitchAction};
-use lookaside_probe::effects::{effects, Effects, Fill, Stores};
+use lookaside_probe::effects::{effects, Effects, Entries, Fill, Stores};
 use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report, Rng};
 use sim::{Array, Costs, Habits, Noise, Other, Sim};
 
@@ -87,6 +87,9 @@ fn what_fills_and_empties_the_levels_is_told() {
             for neighbour in &neighbours {
                 let takes = neighbour.takes.value().expect("an easy machine");
                 assert_eq!((takes.l1, takes.stlb), (neighbour.cpu == 9, neighbour.cpu == 9), "{i}: {neighbour:?}");
+                let entries = neighbour.sharing.value().map(|sharing| sharing.entries);
+                let expected = [(3, Some(Entries::Apart)), (7, None), (9, Some(Entries::Tagged))];
+                assert!(expected.contains(&(neighbour.cpu, entries)), "{i}: {neighbour:?}");
             }
 
             // The description says so too, and is possible.

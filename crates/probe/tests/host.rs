@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 
-use lookaside_machine::PageSize;
-use lookaside_probe::{probe, Act, Area, Chain, Halt, Host, Metal, MetalError, Options, Sequence, Shot, Steps, Walk};
+use lookaside_probe::{probe, Halt, Host, MetalError, Options};
 
 /// CPUs that the calling thread may run on.
 fn cpus() -> Vec<usize> {
@@ -48,55 +47,4 @@ fn cpus_and_addresses_are_given_back_when_it_is_stopped() {
     assert_eq!(cpus(), before);
     // Allocators keep some of what they had.
     assert!(kib("VmSize") < addresses + (128 << 10), "{} KiB of addresses are left", kib("VmSize") - addresses);
-}
-
-/// Everything that a machine can be asked ends and gives as many times as were wanted.
-#[test]
-fn whatever_can_be_measured_is_measured_to_its_end() {
-    let mut host = match Host::new(64 << 20) {
-        Ok(host) => host,
-        Err(error) => {
-            eprintln!("LEFT OUT: {error}");
-            return;
-        }
-    };
-    let good = |ticks: &[f64], samples: usize| {
-        assert_eq!(ticks.len(), samples);
-        assert!(ticks.iter().all(|&ticks| ticks.is_finite() && ticks >= 0.0), "{ticks:?}");
-    };
-    let size = PageSize::K4;
-    let pages: Vec<u64> = (0..100).map(|i| 1000 + i * 7).collect();
-    let chain = Chain { size, pages: &pages };
-    good(&host.chase(&chain, 3, 5).expect("a chain"), 5);
-    let shot = Shot { size, before: &[Act::Load(&pages)], timed: &pages[..10] };
-    for pair in host.windows(&shot, 3, 4).expect("windows") {
-        good(&pair.shot, 4);
-        good(&pair.control, 4);
-    }
-    let words: Vec<u32> = (0..300).map(|i| i * 520).collect();
-    for update in [false, true] {
-        good(&host.replay(&Sequence { size, words: &words, update }, 2, 3).expect("a sequence"), 3);
-    }
-    for area in [Area::Own { bytes: 1 << 20, huge: false }, Area::Shared] {
-        let offsets: Vec<u64> = (0..64).map(|i| i * 4160 % (1 << 20) / 64 * 64).collect();
-        good(&host.steps(&Steps { area, offsets: &offsets, warm: 64, timed: 128 }, 3).expect("an area"), 3);
-    }
-    // A thread on another CPU, on pages of its own and on those of the chain, also when these are given back.
-    if let Some(cpu) = host.cpus().first() {
-        for (pages, first) in [(1, None), (200, None), (200, Some(1000))] {
-            host.neighbour(Some(Walk { cpu: cpu.number, pages, first, most_pages: 200 })).expect("a thread");
-            let before = host.neighbour_loads();
-            while host.neighbour_loads() == before {
-                std::thread::yield_now();
-            }
-            good(&host.chase(&chain, 3, 2).expect("a chain"), 2);
-        }
-        host.steps(&Steps { area: Area::Shared, offsets: &[0, 4096], warm: 1, timed: 2 }, 1).expect("an area");
-        let beyond = Walk { cpu: cpu.number, pages: 2, first: Some((1 << host.page_bits(size)) - 1), most_pages: 2 };
-        assert!(host.neighbour(Some(beyond)).is_err());
-        host.neighbour(Some(Walk { cpu: cpu.number, pages: 200, first: Some(1000), most_pages: 200 }))
-            .expect("a thread");
-    }
-    assert!(host.cycles_per_tick() > 0.0 && host.cycles_per_tick_now() > 0.0);
-    // Dropped with the thread still there.
 }

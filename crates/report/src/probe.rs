@@ -3,7 +3,7 @@
 //! A part of the probe has a function here that gives its lines; [`render`] puts them one below the other. Lines that
 //! begin with spaces belong to the line above them.
 
-use lookaside_probe::effects::{Disturbed, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Stores};
+use lookaside_probe::effects::{Disturbed, Entries, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Sharing, Stores};
 use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Policy, Report, Seen, Shape};
 
 use crate::line::Style;
@@ -124,7 +124,17 @@ fn neighbour(neighbour: &NeighbourCpu) -> String {
         (false, true) => "takes entries of the L2 TLB".into(),
         (true, true) => "takes entries of both levels".into(),
     });
-    format!("a busy thread on CPU {} ({told}): {takes}", neighbour.cpu)
+    let whose = |sharing: &Sharing| match sharing.entries {
+        Entries::Shared => "entries are shared by both threads",
+        Entries::Tagged => "each thread uses entries of its own, and they compete for room",
+        Entries::Partitioned => "each thread has its own part of the entries",
+        Entries::Apart => "each thread has entries of its own",
+    };
+    let sharing = match neighbour.sharing.is_unasked() {
+        true => String::new(),
+        false => format!("; L2 TLB: {}", said(&neighbour.sharing, |sharing| whose(sharing).into())),
+    };
+    format!("a busy thread on CPU {} ({told}): {takes}{sharing}", neighbour.cpu)
 }
 
 fn disturbed(level: &Disturbed) -> Vec<String> {

@@ -101,6 +101,7 @@ impl Effects {
         missing.extend(self.system_call.lacks("entries lost by a system call"));
         for neighbour in self.neighbours.iter().flatten() {
             missing.extend(neighbour.takes.lacks(&format!("whether CPU {} takes entries", neighbour.cpu)));
+            missing.extend(neighbour.sharing.lacks(&format!("whether CPU {} shares entries", neighbour.cpu)));
         }
         for level in &self.disturbed {
             let what = |by: &str| format!("evictions of level {} by set and {by}", level.level);

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::lab::Lab;
+use super::sharing::{self, Sharing};
 use super::twice;
 use crate::bench::Halt;
 use crate::finding::Finding;
@@ -35,6 +36,9 @@ pub struct NeighbourCpu {
     pub sibling: Option<bool>,
     /// What was measured.
     pub takes: Finding<Takes>,
+    /// Whose the second level's entries are; asked only of CPUs that the system calls threads of the same core, or that take
+    /// entries.
+    pub sharing: Finding<Sharing>,
 }
 
 /// Whether a thread that walks through more pages than the TLBs hold takes entries here.
@@ -56,6 +60,7 @@ pub(super) fn neighbours(lab: &mut Lab<'_, '_, '_>, found: &mut Option<Vec<Neigh
         cpu: cpu.number,
         sibling: cpu.sibling,
         takes: Finding::not_asked(),
+        sharing: Finding::not_asked(),
     }));
     for neighbour in all.iter_mut() {
         lab.bench.note(&format!("a thread on CPU {}", neighbour.cpu));
@@ -66,6 +71,10 @@ pub(super) fn neighbours(lab: &mut Lab<'_, '_, '_>, found: &mut Option<Vec<Neigh
             Err(Halt::Metal(error)) => Finding::not_determined(error.to_string()),
             other => other?,
         };
+        let takes = neighbour.takes.value().is_some_and(|takes| takes.stlb);
+        if takes || neighbour.sibling == Some(true) {
+            neighbour.sharing = sharing::by(lab, neighbour.cpu, None)?;
+        }
     }
     Ok(())
 }

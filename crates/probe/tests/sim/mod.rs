@@ -110,7 +110,7 @@ impl Sim {
         /// Accesses of a turn.
         const TURN: usize = 16;
         let mut misses = (0, 0);
-        let turn = if self.walk.is_some() { TURN } else { pages.len() };
+        let turn = if self.walk.is_some() { TURN } else { pages.len().max(1) };
         for turn in std::iter::repeat_n(pages, rounds).flat_map(|pages| pages.chunks(turn)) {
             let before = self.tlbs.misses();
             self.run(turn.iter().copied());

@@ -11,6 +11,7 @@ use super::Sim;
 const NEIGHBOUR: u64 = 1 << 32;
 
 /// What a thread on another CPU does to entries here.
+#[allow(dead_code)] // not every test has all of them
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Other {
     /// Nothing: it has a TLB of its own.
