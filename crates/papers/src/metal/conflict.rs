@@ -108,7 +108,8 @@ impl Circle<'_> {
             Ok(())
         } else {
             Err(format!(
-                "one page more than {} makes {:.1} misses a round, {:.1} to {:.1}: nothing that pages could be left out by",
+                "one page more than {} makes {:.1} misses a round more ({LOOKS} looks: {:.1} to {:.1}, so much do times of the \
+                 whole array vary by): nothing that pages could be left out by",
                 array.len(), self.misses, seen[0], seen[LOOKS - 1]
             ))
         })

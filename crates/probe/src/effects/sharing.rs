@@ -123,7 +123,7 @@ pub(super) fn by(lab: &mut Lab<'_, '_, '_>, cpu: usize, counter: Option<&Event>)
     let mut looks: Vec<Look> = Vec::new();
     let found = twice(
         || {
-            let pages = if looks.len() % 2 == 0 { fits } else { paper };
+            let pages = if looks.len().is_multiple_of(2) { fits } else { paper };
             let look = look(lab, cpu, pages, counter)?;
             looks.push(look);
             Ok(look.says())
