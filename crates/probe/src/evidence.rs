@@ -237,6 +237,10 @@ impl<W: Write> Metal for Recorder<'_, W> {
         Ok(count)
     }
 
+    fn frame_run_pages(&mut self, size: PageSize) -> Result<u64, MetalError> {
+        self.metal.frame_run_pages(size)
+    }
+
     fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.replay(sequence, rounds, samples);
         let ticks = self.measured(result)?;

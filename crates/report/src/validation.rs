@@ -14,6 +14,7 @@ pub fn render(validation: &Validation, style: &Style) -> String {
         text.push('\n');
         text += &families.render(style);
     }
+    text += &shared(validation);
     for left in &validation.left_out {
         text += &format!("left out: {}: {}\n", left.name, left.reason);
     }
@@ -40,6 +41,7 @@ fn patterns(validation: &Validation) -> Table {
         Column::right("modelled"),
         Column::right("translation").optional(2),
         Column::right("walks").optional(3),
+        Column::right("last cache, MiB").optional(4),
         Column::right("error"),
     ]);
     for row in &validation.rows {
@@ -48,7 +50,7 @@ fn patterns(validation: &Validation) -> Table {
     table
 }
 
-fn cells(row: &Row) -> [Cell; 7] {
+fn cells(row: &Row) -> [Cell; 8] {
     [
         row.name.as_str().into(),
         num::rate(row.measured_cycles).into(),
@@ -56,8 +58,45 @@ fn cells(row: &Row) -> [Cell; 7] {
         num::rate(row.modelled.cycles).into(),
         num::rate(row.modelled.translation_cycles).into(),
         num::rate(row.modelled.walks_per_access).into(),
-        Cell::painted(paint(row.error_percent), format!("{:+.1} %", row.error_percent)),
+        row.last_cache_bytes.map_or(String::new(), mib).into(),
+        match row.on_edge {
+            true => Cell::from(format!("edge, {:+.1} %", row.error_percent)),
+            false => Cell::painted(paint(row.error_percent), format!("{:+.1} %", row.error_percent)),
+        },
     ]
+}
+
+/// Bytes in MiB.
+fn mib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / (1 << 20) as f64)
+}
+
+/// What the last cache was during the runs, and what is not judged for its sake.
+fn shared(validation: &Validation) -> String {
+    let Some(cache) = &validation.last_cache else { return String::new() };
+    let mut text = format!(
+        "the last cache held {} to {} MiB for us around the runs ({} in the description); modelled is what it held\n",
+        mib(cache.least_bytes),
+        mib(cache.most_bytes),
+        mib(cache.described_bytes)
+    );
+    let edge = validation.rows.iter().filter(|row| row.on_edge).count();
+    if let (1.., Some(all)) = (edge, &validation.with_edge) {
+        text += &format!(
+            "edge: {edge} patterns about as large as the last cache; whether they fit decides, and they are not in the errors above (with them the worst is {:.1} %)\n",
+            all.worst_error_percent
+        );
+    }
+    if let Some(described) = &validation.as_described {
+        text += &format!(
+            "with the last cache as described: median {:.1} %, worst {:.1} % ({}) over all patterns\n",
+            described.median_error_percent, described.worst_error_percent, described.worst
+        );
+    }
+    if validation.unsteady_runs > 0 {
+        text += &format!("{} runs do not count: the last cache changed meanwhile\n", validation.unsteady_runs);
+    }
+    text
 }
 
 fn families(validation: &Validation) -> Table {

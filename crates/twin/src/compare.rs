@@ -2,10 +2,11 @@
 
 use lookaside_engine::SetupError;
 use lookaside_machine::{Machine, PageSize};
-use lookaside_probe::{Halt, Metal, Sequence};
+use lookaside_probe::{Halt, Metal, MetalError, Sequence};
 use serde::Serialize;
 
-use crate::model::{model, Modelled};
+use crate::last_cache::LastCache;
+use crate::model::Modelled;
 use crate::pattern::{Family, Pattern};
 
 /// Median error that a description is to stay within, in percent.
@@ -14,6 +15,8 @@ pub const MEDIAN_BOUND_PERCENT: f64 = 10.0;
 pub const WORST_BOUND_PERCENT: f64 = 30.0;
 /// Accesses that a sample has at least, in whole rounds: so many that the timer's cost does not show.
 const ACCESSES_A_SAMPLE: usize = 1 << 14;
+/// Tries of a run until the last cache is left as much to us after it as before it.
+const TRIES: u32 = 3;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -41,16 +44,37 @@ pub struct Validation {
     pub repeats: usize,
     /// Core cycles in a tick of the timer, lowest and highest seen.
     pub cycles_per_tick: (f64, f64),
+    /// Neighbouring 4 KiB pages with neighbouring frames, in aligned runs of so many; 1 = frames lay at random.
+    pub frame_run_pages: u64,
+    /// The last data cache, where others use it too.
+    pub last_cache: Option<SharedCache>,
+    /// Runs that do not count, since the last cache was left more or less to us after them than before, in all their tries.
+    pub unsteady_runs: usize,
     /// Patterns with both sides.
     pub rows: Vec<Row>,
     /// Patterns without.
     pub left_out: Vec<LeftOut>,
-    /// All rows.
+    /// All rows but those on the edge ([`Row::on_edge`]).
     pub summary: Option<Summary>,
-    /// Each family's rows.
+    /// All rows, also those on the edge.
+    pub with_edge: Option<Summary>,
+    /// All rows, also those on the edge, had the last cache the size that the description gives it.
+    pub as_described: Option<Summary>,
+    /// Each family's rows but those on the edge.
     pub families: Vec<(Family, Summary)>,
     /// Why it ended early; `None` = it did not.
     pub halted: Option<String>,
+}
+
+/// A data cache that others use too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SharedCache {
+    /// What the description says that it holds.
+    pub described_bytes: u64,
+    /// The least that was left to us around a run.
+    pub least_bytes: u64,
+    /// The most.
+    pub most_bytes: u64,
 }
 
 /// A pattern, measured and modelled.
@@ -60,7 +84,7 @@ pub struct Row {
     pub pattern: Pattern,
     /// Its name.
     pub name: String,
-    /// Core cycles an access on the metal: median of the runs.
+    /// Core cycles an access on the metal: the middle one of the runs.
     pub measured_cycles: f64,
     /// The fastest run.
     pub low_cycles: f64,
@@ -68,10 +92,20 @@ pub struct Row {
     pub high_cycles: f64,
     /// Runs.
     pub runs: usize,
-    /// Cycles an access in the model.
+    /// Bytes that the last cache held for us around the middle run; `None` where it makes no difference.
+    pub last_cache_bytes: Option<u64>,
+    /// Cycles an access in the model, with that last cache.
     pub modelled: Modelled,
+    /// Least and most modelled cycles within what is known of the last cache: it is searched for in quarter octaves, and
+    /// changes meanwhile.
+    pub modelled_range_cycles: (f64, f64),
+    /// The range is wider than [`WORST_BOUND_PERCENT`]: whether it fits the last cache or not is all that decides. What such
+    /// a row is off by says nothing of the description, and it is not in [`Validation::summary`].
+    pub on_edge: bool,
     /// Modelled less measured, in percent of measured.
     pub error_percent: f64,
+    /// The same with the last cache that the description has.
+    pub as_described_error_percent: f64,
 }
 
 /// A pattern that was not compared.
@@ -99,15 +133,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of(rows: &[&Row]) -> Option<Self> {
+    fn of(rows: &[&Row], error_percent: impl Fn(&Row) -> f64) -> Option<Self> {
         let mut errors: Vec<(f64, &str)> =
-            rows.iter().map(|row| (row.error_percent.abs(), row.name.as_str())).collect();
+            rows.iter().map(|row| (error_percent(row).abs(), row.name.as_str())).collect();
         errors.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (worst, name) = *errors.last()?;
-        let values: Vec<f64> = errors.iter().map(|error| error.0).collect();
+        let (low, high) = (errors[(errors.len() - 1) / 2].0, errors[errors.len() / 2].0);
         Some(Self {
             rows: errors.len(),
-            median_error_percent: median(&values),
+            median_error_percent: (low + high) / 2.0,
             worst_error_percent: worst,
             worst: name.to_string(),
         })
@@ -119,8 +153,8 @@ impl Summary {
     }
 }
 
-/// Runs the patterns on both sides. `halt` is asked before each run; `progress` is told what comes next and the share that
-/// is done.
+/// Runs the patterns on both sides. `halt` is asked before each run and each model; `progress` is told what comes next and the
+/// share that is done.
 ///
 /// # Errors
 /// The description is one that the engine refuses. What the metal refuses is in [`Validation::left_out`].
@@ -137,12 +171,18 @@ pub fn validate(
         repeats: options.repeats,
         seed: options.seed,
         cycles_per_tick: (f64::INFINITY, 0.0),
+        frame_run_pages: 1,
+        last_cache: None,
+        unsteady_runs: 0,
         rows: Vec::new(),
         left_out: Vec::new(),
         summary: None,
+        with_edge: None,
+        as_described: None,
         families: Vec::new(),
         halted: None,
     };
+    let last_cache = LastCache::of(machine);
     let mut sides: Vec<Side> = Vec::new();
     let total = options.patterns.len().max(1) as f64;
     for pattern in &options.patterns {
@@ -158,105 +198,211 @@ pub fn validate(
             leave(format!("needs {} MiB, {} MiB are allowed", pattern.bytes() >> 20, options.max_bytes >> 20));
             continue;
         }
-        progress(&format!("modelling {}", pattern.name()), 0.4 * sides.len() as f64 / total);
-        let words = pattern.words(options.seed);
-        match model(machine, pattern.page_size, &words, pattern.updates(), options.seed)? {
-            Some(modelled) => sides.push(Side { pattern: *pattern, modelled, cycles: Vec::new(), refused: None }),
+        progress(&format!("modelling {}", pattern.name()), MODELLING * sides.len() as f64 / total);
+        let runs = frame_run_pages(metal, pattern.page_size);
+        match pattern.model(machine, runs, options.seed)? {
+            Some(described) => sides.push(Side { pattern: *pattern, described, samples: Vec::new(), refused: None }),
             None => leave(format!("the description's page tables have no pages of {}", pattern.page_size)),
         }
     }
-    measure(metal, options, halt, progress, &mut sides, &mut validation);
-    for side in sides {
+    let mut run = Run { metal, options, halt, last_cache: last_cache.as_ref(), fresh: None };
+    run.measure(progress, &mut sides, &mut validation);
+
+    let total = sides.len().max(1) as f64;
+    for (number, mut side) in sides.into_iter().enumerate() {
         let name = side.pattern.name();
-        if side.cycles.is_empty() {
-            let reason = side.refused.or_else(|| validation.halted.clone()).unwrap_or_default();
+        if side.samples.is_empty() {
+            let unsteady = || "the last cache was left more or less to us after each run than before it".to_string();
+            let reason = side.refused.or_else(|| validation.halted.clone()).unwrap_or_else(unsteady);
             validation.left_out.push(LeftOut { pattern: side.pattern, name, reason });
             continue;
         }
-        validation.rows.push(side.row(name));
+        side.samples.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
+        let middle = side.samples[(side.samples.len() - 1) / 2];
+        let modelled = match (&last_cache, middle.last_cache_bytes) {
+            (Some(cache), Some(bytes)) => {
+                if let Some(halt) = halt() {
+                    let reason = format!("{halt} before it was modelled with the last cache as it was");
+                    validation.halted = Some(halt.to_string());
+                    validation.left_out.push(LeftOut { pattern: side.pattern, name, reason });
+                    continue;
+                }
+                progress(
+                    &format!("modelling {name}, the last cache as it was"),
+                    MEASURED + (1.0 - MEASURED) * number as f64 / total,
+                );
+                let runs = frame_run_pages(metal, side.pattern.page_size);
+                let mut models: Vec<(Machine, Modelled)> = Vec::new();
+                let mut modelled = [Modelled::default(); 3];
+                for (modelled, factor) in modelled.iter_mut().zip([1.0 / UNSURE, 1.0, UNSURE]) {
+                    let resized = cache.resized(machine, (bytes as f64 * factor) as u64);
+                    let known = models.iter().find(|(machine, _)| *machine == resized).map(|known| known.1);
+                    *modelled = match known {
+                        Some(known) => known,
+                        None => side.pattern.model(&resized, runs, options.seed)?.unwrap_or_default(),
+                    };
+                    models.push((resized, *modelled));
+                }
+                modelled
+            }
+            _ => [side.described; 3],
+        };
+        validation.rows.push(side.row(name, middle, modelled));
     }
     let all: Vec<&Row> = validation.rows.iter().collect();
-    validation.summary = Summary::of(&all);
+    validation.with_edge = Summary::of(&all, |row| row.error_percent);
+    validation.as_described = Summary::of(&all, |row| row.as_described_error_percent);
+    let judged: Vec<&Row> = all.iter().copied().filter(|row| !row.on_edge).collect();
+    validation.summary = Summary::of(&judged, |row| row.error_percent);
     for family in Family::ALL {
-        let rows: Vec<&Row> = all.iter().copied().filter(|row| row.pattern.family == family).collect();
-        validation.families.extend(Summary::of(&rows).map(|summary| (family, summary)));
+        let rows: Vec<&Row> = judged.iter().copied().filter(|row| row.pattern.family == family).collect();
+        let summary = Summary::of(&rows, |row| row.error_percent);
+        validation.families.extend(summary.map(|summary| (family, summary)));
     }
     Ok(validation)
+}
+
+/// Share of the progress after modelling, and after measuring.
+const MODELLING: f64 = 0.3;
+const MEASURED: f64 = 0.8;
+
+/// The last cache's share is known within this factor: a quarter of an octave, and [`LastCache::same`] before and after.
+const UNSURE: f64 = 1.3;
+
+/// How the metal's frames lie; where it does not say, at random.
+fn frame_run_pages(metal: &mut dyn Metal, size: PageSize) -> u64 {
+    metal.frame_run_pages(size).unwrap_or(1)
+}
+
+/// A run of a pattern.
+#[derive(Clone, Copy)]
+struct Sample {
+    cycles: f64,
+    last_cache_bytes: Option<u64>,
 }
 
 /// A pattern with what is known of it so far.
 struct Side {
     pattern: Pattern,
-    modelled: Modelled,
-    cycles: Vec<f64>,
+    /// With the last cache that the description has.
+    described: Modelled,
+    samples: Vec<Sample>,
     refused: Option<String>,
 }
 
 impl Side {
-    fn row(mut self, name: String) -> Row {
-        self.cycles.sort_by(f64::total_cmp);
-        let measured_cycles = median(&self.cycles);
+    /// The row of a pattern whose runs, at least one, are sorted.
+    fn row(self, name: String, middle: Sample, [smaller, modelled, larger]: [Modelled; 3]) -> Row {
+        let least = smaller.cycles.min(modelled.cycles).min(larger.cycles);
+        let most = smaller.cycles.max(modelled.cycles).max(larger.cycles);
+        let error_percent = |modelled: Modelled| (modelled.cycles / middle.cycles - 1.0) * 100.0;
         Row {
             pattern: self.pattern,
             name,
-            measured_cycles,
-            low_cycles: self.cycles[0],
-            high_cycles: self.cycles[self.cycles.len() - 1],
-            runs: self.cycles.len(),
-            modelled: self.modelled,
-            error_percent: (self.modelled.cycles / measured_cycles - 1.0) * 100.0,
+            measured_cycles: middle.cycles,
+            low_cycles: self.samples[0].cycles,
+            high_cycles: self.samples[self.samples.len() - 1].cycles,
+            runs: self.samples.len(),
+            last_cache_bytes: middle.last_cache_bytes,
+            modelled,
+            modelled_range_cycles: (least, most),
+            on_edge: most > (1.0 + WORST_BOUND_PERCENT / 100.0) * least,
+            error_percent: error_percent(modelled),
+            as_described_error_percent: error_percent(self.described),
         }
     }
 }
 
-/// All runs on the metal: through all patterns of a page size, again and again, so that a disturbance falls on many
-/// patterns once and not on one in all its runs.
-fn measure(
-    metal: &mut dyn Metal,
-    options: &Options,
-    halt: &dyn Fn() -> Option<Halt>,
-    progress: &mut dyn FnMut(&str, f64),
-    sides: &mut [Side],
-    validation: &mut Validation,
-) {
-    let mut sizes: Vec<PageSize> = sides.iter().map(|side| side.pattern.page_size).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let total = (sides.len() * options.repeats).max(1) as f64;
-    let mut done = 0.0;
-    for size in sizes {
-        for repeat in 0..options.repeats {
-            let cycles_per_tick = metal.cycles_per_tick_now();
-            let (low, high) = validation.cycles_per_tick;
-            validation.cycles_per_tick = (low.min(cycles_per_tick), high.max(cycles_per_tick));
-            for side in sides.iter_mut().filter(|side| side.pattern.page_size == size) {
-                if let Some(halt) = halt() {
-                    validation.halted = Some(halt.to_string());
-                    return;
-                }
-                done += 1.0;
-                if side.refused.is_some() {
-                    continue;
-                }
-                let what = format!("measuring {} (run {} of {})", side.pattern.name(), repeat + 1, options.repeats);
-                progress(&what, 0.4 + 0.6 * done / total);
-                let words = side.pattern.words(options.seed);
-                let sequence = Sequence { size, words: &words, update: side.pattern.updates() };
-                let rounds = ACCESSES_A_SAMPLE.div_ceil(words.len()).max(1) as u32;
-                match metal.replay(&sequence, rounds, 1) {
-                    Ok(ticks) => side.cycles.extend(ticks.iter().map(|t| t * cycles_per_tick / words.len() as f64)),
-                    Err(e) => side.refused = Some(e.to_string()),
+/// The metal's side.
+struct Run<'a> {
+    metal: &'a mut dyn Metal,
+    options: &'a Options,
+    halt: &'a dyn Fn() -> Option<Halt>,
+    last_cache: Option<&'a LastCache>,
+    /// What the last cache held for us after the run just done.
+    fresh: Option<u64>,
+}
+
+impl Run<'_> {
+    /// All runs on the metal: through all patterns of a page size, again and again, so that a disturbance falls on many
+    /// patterns once and not on one in all its runs.
+    fn measure(&mut self, progress: &mut dyn FnMut(&str, f64), sides: &mut [Side], validation: &mut Validation) {
+        let mut sizes: Vec<PageSize> = sides.iter().map(|side| side.pattern.page_size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let total = (sides.len() * self.options.repeats).max(1) as f64;
+        let mut done = 0.0;
+        for size in sizes {
+            if size == PageSize::K4 {
+                validation.frame_run_pages = frame_run_pages(self.metal, size);
+            }
+            for repeat in 0..self.options.repeats {
+                let cycles_per_tick = self.metal.cycles_per_tick_now();
+                let (low, high) = validation.cycles_per_tick;
+                validation.cycles_per_tick = (low.min(cycles_per_tick), high.max(cycles_per_tick));
+                self.fresh = None;
+                for side in sides.iter_mut().filter(|side| side.pattern.page_size == size) {
+                    if let Some(halt) = (self.halt)() {
+                        validation.halted = Some(halt.to_string());
+                        return;
+                    }
+                    done += 1.0;
+                    if side.refused.is_some() {
+                        continue;
+                    }
+                    let run = format!("run {} of {}", repeat + 1, self.options.repeats);
+                    progress(
+                        &format!("measuring {} ({run})", side.pattern.name()),
+                        MODELLING + (MEASURED - MODELLING) * done / total,
+                    );
+                    match self.sample(&side.pattern, cycles_per_tick, validation) {
+                        Ok(Some(sample)) => side.samples.push(sample),
+                        Ok(None) => validation.unsteady_runs += 1,
+                        Err(e) => side.refused = Some(e.to_string()),
+                    }
                 }
             }
         }
     }
-}
 
-/// The middle of a sorted list; 0 of an empty one.
-fn median(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    /// One run; `None` where the last cache was never the same before and after.
+    fn sample(
+        &mut self,
+        pattern: &Pattern,
+        cycles_per_tick: f64,
+        validation: &mut Validation,
+    ) -> Result<Option<Sample>, MetalError> {
+        let size = pattern.page_size;
+        let words = pattern.words(self.options.seed);
+        let sequence = Sequence { size, words: &words, update: pattern.updates() };
+        let rounds = ACCESSES_A_SAMPLE.div_ceil(words.len()).max(1) as u32;
+        let cycles = |metal: &mut dyn Metal| -> Result<f64, MetalError> {
+            let ticks = metal.replay(&sequence, rounds, 1)?.first().copied().unwrap_or_default();
+            Ok(ticks * cycles_per_tick / words.len() as f64)
+        };
+        let Some(cache) = self.last_cache.filter(|cache| cache.serves(words.len())) else {
+            return Ok(Some(Sample { cycles: cycles(self.metal)?, last_cache_bytes: None }));
+        };
+        for _ in 0..TRIES {
+            let mut held = || cache.now(self.metal, size, cycles_per_tick, self.options.max_bytes);
+            let before = match self.fresh.take() {
+                Some(fresh) => fresh,
+                None => held()?,
+            };
+            let cycles = cycles(self.metal)?;
+            let after = cache.now(self.metal, size, cycles_per_tick, self.options.max_bytes)?;
+            self.fresh = Some(after);
+            if LastCache::same(before, after) {
+                let bytes = (before as f64 * after as f64).sqrt() as u64;
+                let shared = validation.last_cache.get_or_insert(SharedCache {
+                    described_bytes: cache.described,
+                    least_bytes: bytes,
+                    most_bytes: bytes,
+                });
+                (shared.least_bytes, shared.most_bytes) = (shared.least_bytes.min(bytes), shared.most_bytes.max(bytes));
+                return Ok(Some(Sample { cycles, last_cache_bytes: Some(bytes) }));
+            }
+        }
+        Ok(None)
     }
 }

@@ -8,9 +8,12 @@
 //! compared is latency, which the model adds up, and not what a processor overlaps.
 
 mod compare;
+mod last_cache;
 mod model;
 mod pattern;
 
-pub use compare::{validate, LeftOut, Options, Row, Summary, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
+pub use compare::{
+    validate, LeftOut, Options, Row, SharedCache, Summary, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT,
+};
 pub use model::{model, Modelled};
 pub use pattern::{patterns, Family, Pattern, WORD};

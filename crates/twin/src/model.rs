@@ -37,7 +37,8 @@ pub struct Modelled {
     pub walks_per_access: f64,
 }
 
-/// Runs a list of words through the engine. `None` for a machine whose tables have no pages of this size.
+/// Runs a list of words through the engine; frames are contiguous in aligned runs of so many pages. `None` for a machine whose
+/// tables have no pages of this size.
 ///
 /// # Errors
 /// The machine is impossible.
@@ -46,6 +47,7 @@ pub fn model(
     page_size: PageSize,
     words: &[u32],
     update: bool,
+    frame_run_pages: u64,
     seed: u64,
 ) -> Result<Option<Modelled>, SetupError> {
     let base_page = machine.page_table.format.page_sizes().first().copied().unwrap_or(PageSize::K4);
@@ -56,10 +58,13 @@ pub fn model(
     let mut setup = Setup::new(machine.clone());
     setup.detail = Detail::Totals;
     setup.seed = seed;
-    // First touch is in a random order on the metal: neighbouring pages have no neighbouring frames.
     let all = AddressRange { process: None, start: BASE, end: BASE + reach };
     let pages = if page_size == base_page { PagePolicy::Base } else { PagePolicy::Selective(vec![all]) };
-    setup.os = OsModel { frames: FrameLayout::Random, pages, huge_page: (page_size != base_page).then_some(page_size) };
+    let frames = match frame_run_pages {
+        0 | 1 => FrameLayout::Random,
+        run_pages => FrameLayout::Fragmented { run_pages },
+    };
+    setup.os = OsModel { frames, pages, huge_page: (page_size != base_page).then_some(page_size) };
     let cost = Latency::of(machine);
     let mut engine = Engine::new(setup)?;
 

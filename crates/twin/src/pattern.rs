@@ -1,9 +1,12 @@
 //! The fixed set of access patterns: each is one list of words, for the metal and for the engine alike.
 
-use lookaside_machine::PageSize;
+use lookaside_engine::SetupError;
+use lookaside_machine::{Machine, PageSize};
 use lookaside_trace::Block;
 use lookaside_workloads::{Gups, Pattern as Steps, PointerChase, Random, Strided, ZipfPages, PAGE_BYTES};
 use serde::Serialize;
+
+use crate::model::{model, Modelled};
 
 /// Bytes of a word, the unit of [`Pattern::words`].
 pub const WORD: u64 = 8;
@@ -73,8 +76,18 @@ impl Pattern {
         self.span_pages.div_ceil(self.stride_pages)
     }
 
-    /// Bytes that back it.
+    /// Bytes that back it: small pages are parts of 2 MiB, each of which is backed as a whole.
     pub fn bytes(&self) -> u64 {
+        let unit = PageSize::M2.bytes();
+        let stride = self.stride_pages * self.page_size.bytes();
+        match stride > unit {
+            true => self.pages() * unit,
+            false => (self.pages() * stride).next_multiple_of(unit),
+        }
+    }
+
+    /// Bytes of the pages that it touches.
+    fn touched_bytes(&self) -> u64 {
         self.pages() * self.page_size.bytes()
     }
 
@@ -90,9 +103,9 @@ impl Pattern {
         match self.family {
             Family::Chase | Family::Zipf => format!("{} pages", count(self.pages())),
             Family::Stride => format!("{} pages, {} apart", self.pages(), count(self.stride_pages)),
-            Family::Sequential | Family::Streams | Family::Gups => match self.bytes() >> 20 {
+            Family::Sequential | Family::Streams | Family::Gups => match self.touched_bytes() >> 20 {
                 mib if mib >= 1 << 10 => format!("{} GiB", mib >> 10),
-                0 => format!("{} KiB", self.bytes() >> 10),
+                0 => format!("{} KiB", self.touched_bytes() >> 10),
                 mib => format!("{mib} MiB"),
             },
         }
@@ -103,15 +116,26 @@ impl Pattern {
         format!("{}, {}, {}", self.family.name(), self.size_words(), self.page_size)
     }
 
+    /// What the model says of it on a machine; `None` where that has no pages of this size.
+    pub(crate) fn model(
+        &self,
+        machine: &Machine,
+        frame_run_pages: u64,
+        seed: u64,
+    ) -> Result<Option<Modelled>, SetupError> {
+        model(machine, self.page_size, &self.words(seed), self.updates(), frame_run_pages, seed)
+    }
+
     /// The words of one round, numbered from an aligned base. The same seed gives the same list.
     pub fn words(&self, seed: u64) -> Vec<u32> {
         let shift = self.page_size.shift();
         let seed = seed ^ self.span_pages.rotate_left(32) ^ u64::from(shift);
-        // Each page is used at a line of its own, in turn, so that all sets of a virtually indexed first-level cache get the same
-        // share; in a huge page in a 4 KiB part of its choice, so that physically indexed caches are spread over too.
+        // Each page is used at one line; lines go round, so that all sets of a virtually indexed first-level cache get the same
+        // share, one further after every 32 pages: with neighbouring frames, sets of a physically indexed cache do too, bits of a line
+        // and of a frame in all combinations. In a huge page a 4 KiB part is drawn.
         let in_page = |number: u64, turn: u64| {
             let part = Random::new(seed ^ number).next_u64() % (self.page_size.bytes() / PAGE_BYTES).max(1);
-            (number << shift) + part * PAGE_BYTES + turn % (PAGE_BYTES / LINE) * LINE
+            (number << shift) + part * PAGE_BYTES + (turn + turn / 32) % (PAGE_BYTES / LINE) * LINE
         };
         let chase = |stride: u64| {
             let pages = offsets(PointerChase::new(self.pages(), seed), self.pages());
@@ -124,13 +148,15 @@ impl Pattern {
                 let draws = offsets(ZipfPages::new(self.pages(), ZIPF_EXPONENT, seed), ZIPF_DRAWS);
                 draws.into_iter().map(|at| in_page(at / PAGE_BYTES, at / PAGE_BYTES)).collect()
             }
-            Family::Sequential => offsets(Strided::new(self.bytes(), LINE), self.bytes() / LINE),
+            Family::Sequential => offsets(Strided::new(self.touched_bytes(), LINE), self.touched_bytes() / LINE),
             Family::Streams => {
-                let half = self.bytes() / 2;
+                let half = self.touched_bytes() / 2;
                 let stream = offsets(Strided::new(half, LINE), half / LINE);
                 stream.into_iter().flat_map(|at| [at, half + (at + STREAM_LEAD) % half]).collect()
             }
-            Family::Gups => offsets(Gups::new(self.bytes(), seed), 2 * UPDATES).into_iter().step_by(2).collect(),
+            Family::Gups => {
+                offsets(Gups::new(self.touched_bytes(), seed), 2 * UPDATES).into_iter().step_by(2).collect()
+            }
         };
         bytes.into_iter().map(|at| (at / WORD) as u32).collect()
     }

@@ -2,7 +2,7 @@
 
 use lookaside_machine::{Machine, PageSize};
 use lookaside_probe::{Chain, Halt, Metal, MetalError, Rng, Sequence};
-use lookaside_twin::{model, patterns, validate, Options, Pattern, Validation};
+use lookaside_twin::{model, patterns, validate, Options, Pattern, Row, Validation};
 
 /// The engine in place of the metal, with noise on each sample.
 struct Made {
@@ -28,10 +28,14 @@ impl Metal for Made {
         2.0
     }
 
+    fn frame_run_pages(&mut self, _: PageSize) -> Result<u64, MetalError> {
+        Ok(512)
+    }
+
     fn replay(&mut self, sequence: &Sequence<'_>, _: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         // Another seed than the model's: frames and tables lie elsewhere.
         let made =
-            model(&self.machine, sequence.size, sequence.words, sequence.update, 77).expect("a possible machine");
+            model(&self.machine, sequence.size, sequence.words, sequence.update, 512, 77).expect("a possible machine");
         let ticks = made.expect("pages of this size").cycles * sequence.words.len() as f64 / 2.0;
         let mut noisy = || 1.0 + self.noise * (2.0 * (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64 - 1.0);
         Ok((0..samples).map(|_| ticks * noisy()).collect())
@@ -40,7 +44,7 @@ impl Metal for Made {
 
 /// The quick patterns that a debug build models in no time.
 fn small() -> Vec<Pattern> {
-    let short = |pattern: &Pattern| pattern.bytes() <= 32 << 20 && pattern.words(1).len() <= 1 << 15;
+    let short = |pattern: &Pattern| pattern.bytes() <= 80 << 20 && pattern.words(1).len() <= 1 << 15;
     patterns(true).into_iter().filter(short).collect()
 }
 
@@ -53,14 +57,21 @@ fn compare(real: &Machine, described: &Machine, noise: f64) -> Validation {
     validate(&mut metal, described, &options(small()), &|| None, &mut |_, _| {}).expect("a possible machine")
 }
 
+/// A preset with a last cache that is small enough for a test.
 fn preset() -> Machine {
-    lookaside_machine::preset("skylake").expect("a preset")
+    with_last_cache("1M")
+}
+
+/// The same with another last cache.
+fn with_last_cache(bytes: &str) -> Machine {
+    let overrides = [format!("cache.l3.size={bytes}"), "cache.l3.ways=16".into(), "cache.l2.size=64K".into()];
+    lookaside_machine::preset("skylake").expect("a preset").with_overrides(&overrides).expect("a possible machine")
 }
 
 #[test]
 fn a_true_description_is_off_by_the_noise() {
     let validation = compare(&preset(), &preset(), 0.02);
-    let all = validation.summary.as_ref().expect("rows");
+    let all = validation.with_edge.as_ref().expect("rows");
     assert_eq!((all.rows, validation.left_out.len()), (small().len(), 0));
     // 2 % noise, and what other frames change where few tables share the sets of a cache.
     assert!(all.median_error_percent <= 2.1 && all.worst_error_percent <= 20.0, "{all:?}");
@@ -89,6 +100,68 @@ fn a_wrong_description_shows() {
         let of_family = validation.families.iter().find(|(f, _)| f.name() == family).expect("the family");
         assert!(of_family.1.worst_error_percent > 30.0, "{overrides:?}: {of_family:?}");
     }
+}
+
+#[test]
+fn what_others_leave_of_the_last_cache_is_found_and_modelled() {
+    let (real, described) = (with_last_cache("256K"), with_last_cache("1M"));
+    let validation = compare(&real, &described, 0.02);
+    let shared = validation.last_cache.expect("a shared cache");
+    assert_eq!(shared.described_bytes, 1 << 20);
+    // Within a quarter of an octave, and what random frames make of it.
+    assert!(shared.least_bytes > 180 << 10 && shared.most_bytes < 360 << 10, "{shared:?}");
+    assert_eq!(validation.unsteady_runs, 0);
+    let (all, as_described) = (validation.summary.expect("rows"), validation.as_described.expect("another"));
+    assert!(as_described.worst_error_percent > 50.0, "{as_described:?}");
+    assert!(all.worst_error_percent < 30.0, "{all:?}");
+    // What is not judged is about as large as that cache, and within what the model allows.
+    let edge: Vec<&Row> = validation.rows.iter().filter(|row| row.on_edge).collect();
+    assert_eq!(all.rows + edge.len(), validation.rows.len());
+    for row in edge {
+        let (least, most) = row.modelled_range_cycles;
+        assert!(0.97 * least < row.measured_cycles && row.measured_cycles < 1.03 * most, "{row:?}");
+    }
+    // A row that never leaves the first caches is the same with both.
+    let row = validation.rows.iter().find(|row| row.pattern.pages() == 2).expect("a small one");
+    assert_eq!((row.last_cache_bytes, row.error_percent), (None, row.as_described_error_percent));
+}
+
+/// A machine that leaves now more, now less of its last cache.
+struct Restless(Vec<Made>, usize);
+
+impl Metal for Restless {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        self.0[0].page_bits(size)
+    }
+    fn max_pages(&self, size: PageSize) -> usize {
+        self.0[0].max_pages(size)
+    }
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.0[0].chase(chain, rounds, samples)
+    }
+    fn cycles_per_tick(&self) -> f64 {
+        2.0
+    }
+    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        // The pattern is the only sequence that writes; each run of it ends a state.
+        let ticks = self.0[self.1 % 2].replay(sequence, rounds, samples);
+        self.1 += usize::from(sequence.update);
+        ticks
+    }
+}
+
+#[test]
+fn runs_during_which_the_last_cache_changes_do_not_count() {
+    let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: Rng::new(9) };
+    let mut metal = Restless(vec![made("1M"), made("256K")], 0);
+    let gups =
+        Pattern { family: lookaside_twin::Family::Gups, page_size: PageSize::K4, span_pages: 512, stride_pages: 1 };
+    let mut options = options(vec![gups]);
+    options.repeats = 1;
+    let validation =
+        validate(&mut metal, &with_last_cache("1M"), &options, &|| None, &mut |_, _| {}).expect("a possible machine");
+    assert_eq!((validation.unsteady_runs, validation.rows.len()), (1, 0));
+    assert!(validation.left_out[0].reason.contains("last cache"), "{:?}", validation.left_out);
 }
 
 #[test]

@@ -98,12 +98,32 @@ pub(crate) fn spread(field: &mut Field<'_>, caches: &Caches, walks: &Walks) -> R
     let huge = field.metal().page_bits(PageSize::M2) > 0;
     let size = if huge { PageSize::M2 } else { PageSize::K4 };
     let ascending = |bytes: u64| (0..bytes / LINE).map(|line| (line * LINE / WORD) as u32).collect::<Vec<u32>>();
-    found.stream_cache_cycles = match (held(1), held(2)) {
-        (Some(second), Some(third)) if 1.5 * second.high < third.low => {
-            let words = ascending((1.5 * second.high) as u64);
-            agreed(field, |field| cycles(field, size, &words))?
+    found.stream_cache_cycles = match (caches.levels.get(1), caches.levels.get(2)) {
+        (Some(second), Some(third)) => {
+            let memory = middle(&caches.memory_cycles);
+            match (middle(&second.bytes), middle(&third.bytes), middle(&third.cycles), memory) {
+                (Some(second), Some(third), Some(hit), Some(memory)) if second < third => {
+                    let bytes = (second * third).sqrt() as u64;
+                    // Half of it missing would be too much.
+                    let mut scattered = ascending(bytes);
+                    field.rng.shuffle(&mut scattered);
+                    match cycles(field, size, &scattered)? {
+                        took if took < (hit + memory) / 2.0 => {
+                            let words = ascending(bytes);
+                            agreed(field, |field| cycles(field, size, &words))?
+                        }
+                        took => Finding::not_determined(format!(
+                            "of {} KiB the third cache held too little just then: a load took {took:.0} cycles",
+                            bytes >> 10
+                        )),
+                    }
+                }
+                _ => Finding::not_determined(
+                    "sizes and latencies of the second and third cache, and memory's, are not known",
+                ),
+            }
         }
-        _ => Finding::not_determined("no third cache that is known to be larger than the second"),
+        _ => Finding::not_determined("no third cache"),
     };
     found.huge_pages_are_whole = match (huge, hit, middle(&walks.base_cycles)) {
         (false, ..) => Finding::not_determined("no huge pages"),

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::memory::huge_bytes_at;
+use super::memory::{huge_bytes_at, split};
 use super::MetalError;
 
 /// Bytes of a huge page on every port; areas are aligned to it.
@@ -86,14 +86,8 @@ impl Own {
             return Err(MetalError::Cannot("the system has no huge pages for it".into()));
         }
         if backing == Backing::Split {
-            // Other rights for a part of a huge page make the kernel map it by small ones, frames staying as they are.
             for page in (base..base + bytes).step_by(HUGE as usize) {
-                for rights in [libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE] {
-                    // SAFETY: the first page of each huge page of our own mapping, which nobody else uses meanwhile.
-                    if unsafe { libc::mprotect(page as *mut c_void, SMALL as usize, rights) } != 0 {
-                        return Err(failed(std::io::Error::last_os_error()));
-                    }
-                }
+                split(page).map_err(failed)?;
             }
             if huge_bytes_at(base).is_none_or(|huge| huge > 0) {
                 return Err(MetalError::Cannot("the system does not split huge pages".into()));

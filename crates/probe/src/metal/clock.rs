@@ -133,6 +133,40 @@ pub(crate) unsafe fn walk_run(base: u64, lines: *const u32, count: u64, zero: &m
     }
 }
 
+/// Reads the words `base + 8 * word + zero` for `count` words (at least 1), where `zero` becomes what was read, by one addition a
+/// word; with `update` each is written back.
+///
+/// # Safety
+/// `words` has `count` numbers, `base + 8 * word` is mapped, aligned and zero for each, and writable for `update`; `zero` is zero.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update: bool, zero: &mut u64) {
+    macro_rules! run {
+        ($($store:literal)?) => {
+            std::arch::asm!(
+                "2:",
+                "mov {t:e}, [{i}]",
+                "add {i}, 4",
+                "lea {t}, [{b} + 8 * {t}]",
+                "add {t}, {z}",
+                "mov {z}, [{t}]",
+                $($store,)?
+                "dec {n}",
+                "jnz 2b",
+                t = out(reg) _, i = inout(reg) words => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+                options(nostack)
+            )
+        };
+    }
+    // SAFETY: the caller's words and what they point to are all that is accessed.
+    unsafe {
+        if update {
+            run!("mov [{t}], {z}");
+        } else {
+            run!();
+        }
+    }
+}
+
 /// Ticks that this many dependent additions (a multiple of 8) take.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn adds(count: u64) -> u64 {
@@ -234,6 +268,39 @@ pub(crate) unsafe fn walk_run(base: u64, lines: *const u32, count: u64, zero: &m
             t = out(reg) _, i = inout(reg) lines => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
             options(nostack, readonly)
         );
+    }
+}
+
+/// Reads the words `base + 8 * word + zero` for `count` words (at least 1), where `zero` becomes what was read, by one addition a
+/// word; with `update` each is written back.
+///
+/// # Safety
+/// `words` has `count` numbers, `base + 8 * word` is mapped, aligned and zero for each, and writable for `update`; `zero` is zero.
+#[cfg(target_arch = "aarch64")]
+pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update: bool, zero: &mut u64) {
+    macro_rules! run {
+        ($($store:literal)?) => {
+            std::arch::asm!(
+                "2:",
+                "ldr {t:w}, [{i}], #4",
+                "add {t}, {b}, {t}, lsl #3",
+                "add {t}, {t}, {z}",
+                "ldr {z}, [{t}]",
+                $($store,)?
+                "subs {n}, {n}, 1",
+                "b.ne 2b",
+                t = out(reg) _, i = inout(reg) words => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+                options(nostack)
+            )
+        };
+    }
+    // SAFETY: the caller's words and what they point to are all that is accessed.
+    unsafe {
+        if update {
+            run!("str {z}, [{t}]");
+        } else {
+            run!();
+        }
     }
 }
 

@@ -35,7 +35,7 @@ mod here {
         small: Memory,
         huge: Option<Memory>,
         /// Made when a sequence wants it; one page size at a time.
-        arena: Option<(PageSize, Arena)>,
+        arena: Option<Arena>,
         max_bytes: u64,
         cycles_per_tick: f64,
         ticks_per_second: f64,
@@ -111,6 +111,20 @@ mod here {
                 _ => return Err(refused()),
             };
             Ok((memory, &mut self.shooter))
+        }
+    }
+
+    impl Host {
+        /// Memory for sequences at this page size. That of another size goes back first.
+        fn arena(&mut self, size: PageSize) -> Result<&mut Arena, MetalError> {
+            self.areas.give_back();
+            if self.arena.as_ref().is_some_and(|arena| arena.page_size() != size) {
+                self.arena = None;
+            }
+            match &mut self.arena {
+                Some(arena) => Ok(arena),
+                none => Ok(none.insert(Arena::new(size, self.max_bytes)?)),
+            }
         }
     }
 
@@ -230,18 +244,11 @@ mod here {
         }
 
         fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-            self.areas.give_back();
-            let mut arena = match self.arena.take() {
-                Some((size, arena)) if size == sequence.size => arena,
-                // The other's memory goes back first.
-                other => {
-                    drop(other);
-                    Arena::new(sequence.size, self.max_bytes)?
-                }
-            };
-            let ticks = arena.replay(sequence, rounds, samples);
-            self.arena = Some((sequence.size, arena));
-            ticks
+            self.arena(sequence.size)?.replay(sequence, rounds, samples)
+        }
+
+        fn frame_run_pages(&mut self, size: PageSize) -> Result<u64, MetalError> {
+            Ok(if self.arena(size)?.is_split() { PageSize::M2.bytes() / size.bytes() } else { 1 })
         }
 
         fn cycles_per_tick_now(&mut self) -> f64 {

@@ -19,6 +19,8 @@ const QUICK: Duration = Duration::from_millis(20);
 const LINE_BYTES: u64 = 64;
 /// Lines of a 4 KiB page, over which accesses are spread so that they use all sets of the first-level data cache.
 const LINES: u64 = 4096 / LINE_BYTES;
+/// Bytes of a small page.
+const SMALL: u64 = 4096;
 /// Bytes of a link.
 const WORD: u64 = 8;
 
@@ -89,6 +91,39 @@ impl Memory {
         }
         // SAFETY: the page lies in our reservation.
         unsafe { ((self.base + (page << self.size.shift())) as *mut u64).write_volatile(0) };
+        self.touched.insert(page);
+        Ok(())
+    }
+
+    /// Backs the whole huge page around each of these small ones, which come sorted, so that its small pages have neighbouring
+    /// frames; each small page has an entry of its own nevertheless. The caller counts how many.
+    pub(crate) fn zero_split(&mut self, huge_pages: &[u64]) -> Result<(), MetalError> {
+        let failed = |reason: String| MetalError::Memory { pages: huge_pages.len(), size: PageSize::M2, reason };
+        let huge = PageSize::M2.bytes();
+        if huge_pages.last().is_some_and(|last| last >> (self.bits.saturating_sub(PageSize::M2.shift())) != 0) {
+            return Err(failed("beyond the reservation".into()));
+        }
+        for run in huge_pages.chunk_by(|a, b| a + 1 == *b) {
+            let (start, bytes) = (self.base + run[0] * huge, run.len() as u64 * huge);
+            self.touched.insert(run[0] * (huge / self.size.bytes()));
+            // SAFETY: advice about a part of our reservation, which makes it a mapping of its own.
+            unsafe { libc::madvise(start as *mut libc::c_void, bytes as usize, libc::MADV_HUGEPAGE) };
+            for at in (start..start + bytes).step_by(huge as usize) {
+                // SAFETY: within our reservation.
+                unsafe { (at as *mut u64).write_volatile(0) };
+            }
+            let whole = huge_bytes_at(start).is_some_and(|backed| backed >= bytes);
+            for at in (start..start + bytes).step_by(huge as usize) {
+                split(at).map_err(|e| failed(e.to_string()))?;
+            }
+            // SAFETY: as above. Lest the system put the pages together again.
+            unsafe { libc::madvise(start as *mut libc::c_void, bytes as usize, libc::MADV_NOHUGEPAGE) };
+            if !whole {
+                // SAFETY: our own range, whose contents nobody needs.
+                unsafe { libc::madvise(start as *mut libc::c_void, bytes as usize, libc::MADV_DONTNEED) };
+                return Err(failed("the system has no huge pages for it".into()));
+            }
+        }
         Ok(())
     }
 
@@ -276,6 +311,18 @@ fn map_at(base: u64, bits: u32, size: PageSize) -> std::io::Result<()> {
     unsafe {
         libc::madvise(at, bytes, advice);
         libc::madvise(at, bytes, libc::MADV_DONTFORK);
+    }
+    Ok(())
+}
+
+/// Makes the kernel map a huge page of ours by small ones, frames staying as they are: its first small page gets other
+/// rights for a moment, in which nobody may use it.
+pub(crate) fn split(huge_page: u64) -> std::io::Result<()> {
+    for rights in [libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE] {
+        // SAFETY: rights of a page of our own; the contents stay.
+        if unsafe { libc::mprotect(huge_page as *mut libc::c_void, SMALL as usize, rights) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
     }
     Ok(())
 }

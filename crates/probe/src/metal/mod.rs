@@ -210,13 +210,22 @@ pub trait Metal {
     /// Says what the next measurements are for; whoever keeps evidence writes it down.
     fn note(&mut self, _text: &str) {}
 
-    /// Goes through the sequence at least once, then times `rounds` whole rounds, `samples` times: ticks a round. Neighbouring
-    /// pages have no neighbouring frames; first touch is not in the time.
+    /// Goes through the sequence at least once, then times `rounds` whole rounds, `samples` times: ticks a round. First touch is
+    /// not in the time. Where frames lie: [`Metal::frame_run_pages`].
     ///
     /// # Errors
     /// Pages cannot be had, or the machine does not do this.
     fn replay(&mut self, _: &Sequence<'_>, _rounds: u32, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Unsupported("no sequences of words".into()))
+    }
+
+    /// Neighbouring pages of a sequence that have neighbouring frames, in aligned runs of so many; 1 = none have, frames lie at
+    /// random. In a virtual machine: as the guest sees them.
+    ///
+    /// # Errors
+    /// Pages of this size cannot be had.
+    fn frame_run_pages(&mut self, _: PageSize) -> Result<u64, MetalError> {
+        Ok(1)
     }
 
     /// Core cycles in one tick as they are now, measured anew: clocks change.

@@ -1,7 +1,6 @@
 //! Dependent accesses in an order of their own, timed.
 
 use std::collections::HashSet;
-use std::hint::black_box;
 
 use super::clock;
 use super::memory::Memory;
@@ -27,35 +26,67 @@ const DISTURBED: f64 = 3.0;
 pub(crate) struct Arena {
     memory: Memory,
     size: PageSize,
-    /// Pages whose place in a sequence is known to be backed.
+    /// Small pages are parts of huge ones that were split.
+    split: bool,
+    /// What is known to be backed, in units of [`Self::unit`].
     backed: HashSet<u64>,
 }
 
 impl Arena {
     /// Address space only; at most `max_bytes` of it are backed at any time.
     pub(crate) fn new(size: PageSize, max_bytes: u64) -> Result<Self, MetalError> {
-        let memory = Memory::within(size, max_bytes, REACH_BITS)?;
+        let mut memory = Memory::within(size, max_bytes, REACH_BITS)?;
         if size > PageSize::K4 && !memory.has_pages_of_its_size() {
             return Err(MetalError::Unsupported(format!("no pages of {size} can be had")));
         }
-        Ok(Self { memory, size, backed: HashSet::new() })
+        let split = size == PageSize::K4 && max_bytes >= PageSize::M2.bytes() && memory.zero_split(&[0]).is_ok();
+        Ok(Self { memory, size, split, backed: if split { HashSet::from([0]) } else { HashSet::new() } })
     }
 
-    /// Backs what the sequence needs, in a random order, so that neighbouring pages have no neighbouring frames.
+    /// Size of its pages.
+    pub(crate) fn page_size(&self) -> PageSize {
+        self.size
+    }
+
+    /// Whether small pages have neighbouring frames, in runs of huge pages.
+    pub(crate) fn is_split(&self) -> bool {
+        self.split
+    }
+
+    /// The pages that are backed as one.
+    fn unit(&self) -> PageSize {
+        if self.split {
+            PageSize::M2
+        } else {
+            self.size
+        }
+    }
+
+    /// Backs what the sequence needs: by parts of huge pages, or else in a random order, so that neighbouring pages have no
+    /// neighbouring frames.
     fn back(&mut self, words: &[u32]) -> Result<(), MetalError> {
-        let page = |word: &u32| (u64::from(*word) * WORD) >> self.size.shift();
-        let wanted: HashSet<u64> = words.iter().map(page).collect();
+        let unit = self.unit();
+        let wanted: HashSet<u64> = words.iter().map(|word| (u64::from(*word) * WORD) >> unit.shift()).collect();
+        let room = self.memory.max_pages() as u64 * self.size.bytes() / unit.bytes();
         let mut fresh: Vec<u64> = wanted.difference(&self.backed).copied().collect();
-        if fresh.len() + self.backed.len() > self.memory.max_pages() {
+        if (fresh.len() + self.backed.len()) as u64 > room {
             self.memory.drop_all()?;
             self.backed.clear();
             fresh = wanted.into_iter().collect();
         }
-        if fresh.len() > self.memory.max_pages() {
-            let reason = format!("at most {} are allowed", self.memory.max_pages());
-            return Err(MetalError::Memory { pages: fresh.len(), size: self.size, reason });
+        if fresh.len() as u64 > room {
+            return Err(MetalError::Memory {
+                pages: fresh.len(),
+                size: unit,
+                reason: format!("at most {room} are allowed"),
+            });
         }
-        fresh.sort_unstable(); // a set has no order, and the shuffle is to be the same each time
+        fresh.sort_unstable(); // a set has no order
+        if self.split {
+            self.memory.zero_split(&fresh)?;
+            self.backed.extend(fresh);
+            return Ok(());
+        }
         Rng::new(fresh.len() as u64).shuffle(&mut fresh);
         for page in fresh {
             self.memory.zero(page)?;
@@ -114,22 +145,10 @@ impl Arena {
 
     /// Makes the accesses, so many times; `last` is what the one before them read, 0.
     fn accesses(&self, words: &[u32], times: u32, update: bool, last: &mut u64) {
-        let base = self.memory.base();
-        let mut zero = black_box(*last);
         for _ in 0..times {
-            for &word in words {
-                let at = (base + u64::from(word) * WORD + zero) as *mut u64;
-                // SAFETY: `replay` checked that the word lies in the arena, which is mapped; all words in it are zero, so
-                // what was read before moves the address by nothing.
-                unsafe {
-                    zero = at.read_volatile();
-                    if update {
-                        at.write_volatile(zero);
-                    }
-                }
-            }
+            // SAFETY: `replay` checked that the words, at least one, lie in the arena, which is mapped; all words in it are zero.
+            unsafe { clock::access_run(self.memory.base(), words.as_ptr(), words.len() as u64, update, last) };
         }
-        *last = black_box(zero);
     }
 }
 

@@ -221,7 +221,14 @@ fn rows(validation: &Validation) -> String {
             Cell::rate(row.modelled.cycles),
             Cell::rate(row.modelled.translation_cycles),
             Cell::rate(row.modelled.walks_per_access),
-            error_cell(row.error_percent, true),
+            row.last_cache_bytes.map_or(Cell::Text(String::new()), |bytes| {
+                let mib = bytes as f64 / (1 << 20) as f64;
+                Cell::Number(mib, format!("{mib:.1}"))
+            }),
+            match row.on_edge {
+                true => Cell::Number(row.error_percent, format!("edge, {:+.1} %", row.error_percent)),
+                false => error_cell(row.error_percent, true),
+            },
         ]
     });
     let table = Table {
@@ -234,6 +241,7 @@ fn rows(validation: &Validation) -> String {
             ("modelled", true),
             ("of that, translation", true),
             ("modelled walks an access", true),
+            ("last cache, MiB", true),
             ("error", true),
         ],
         rows: rows.collect(),
@@ -248,10 +256,43 @@ fn rows(validation: &Validation) -> String {
     )
 }
 
+/// What the last cache was during the runs.
+fn shared(validation: &Validation) -> String {
+    let Some(cache) = &validation.last_cache else { return String::new() };
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+    let mut out = format!(
+        "The last data cache is shared: before and after each run that reaches it, what it holds for this program was measured ({:.1} to {:.1} MiB; the description says {:.1}), and the model has that size; {} runs during which it changed do not count.",
+        mib(cache.least_bytes),
+        mib(cache.most_bytes),
+        mib(cache.described_bytes),
+        validation.unsteady_runs
+    );
+    let edge = validation.rows.iter().filter(|row| row.on_edge).count();
+    if let (1.., Some(all)) = (edge, &validation.with_edge) {
+        out += &format!(
+            " {edge} patterns (edge) are about as large as it: whether they fit decides, within what is known of it, and they are not in the errors above; with them the worst is {:.1} %.",
+            all.worst_error_percent
+        );
+    }
+    if let Some(described) = &validation.as_described {
+        out += &format!(
+            " With the last cache as described the median over all patterns is {:.1} % and the worst {:.1} %.",
+            described.median_error_percent, described.worst_error_percent
+        );
+    }
+    out
+}
+
 fn method(validation: &Validation) -> String {
     let (low, high) = validation.cycles_per_tick;
     format!(
-        "<section aria-labelledby=\"method\"><h2 id=\"method\">How this was made</h2><p>Each access waits for the one before it: its address needs what that one read. So latencies add up on the metal as they do in the model, and nothing that a core does at the same time hides them. The order is read from a list, in parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them {} times. Pages were touched first outside the timing, in random order. Core cycles are by a chain of additions timed before each of these passes: {low:.4} to {high:.4} a tick. Seed {}.</p></section>\n",
-        validation.repeats, validation.seed
+        "<section aria-labelledby=\"method\"><h2 id=\"method\">How this was made</h2><p>Each access waits for the one before it: its address needs what that one read. So latencies add up on the metal as they do in the model, and nothing that a core does at the same time hides them. The order is read from a list, in parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them {} times. Pages were touched first outside the timing. {} {} Core cycles are by a chain of additions timed before each of these passes: {low:.4} to {high:.4} a tick. Seed {}.</p></section>\n",
+        validation.repeats,
+        match validation.frame_run_pages {
+            1 => "Frames lay at random, on the metal and in the model.".to_string(),
+            pages => format!("Small pages were parts of huge ones: {pages} neighbours have neighbouring frames, on the metal and in the model."),
+        },
+        shared(validation),
+        validation.seed
     )
 }
