@@ -6,7 +6,34 @@ use crate::hierarchy;
 use crate::run::{LevelReport, Report};
 use crate::tlb::{Geometry, Policy};
 
+/// What no step looks for.
+const NEVER: [&str; 5] = [
+    "topology",
+    "TLBs and caches of fetches",
+    "TLBs of other page sizes than 4K",
+    "entries of stores by themselves",
+    "how data caches replace and who shares them",
+];
+
 impl Report {
+    /// What was not looked for: by no step, or by none of those that were asked for.
+    pub fn not_looked_for(&self) -> Vec<String> {
+        let steps = [
+            ("replacement policies", self.levels.iter().all(|level| level.policy.is_unasked())),
+            ("data caches and memory", self.caches.is_none()),
+            ("walks", self.walks.is_none()),
+            ("what entries cover", self.covers.is_none()),
+            ("what else fills and empties the levels", self.effects.is_none()),
+            ("loads far apart and in a row", self.spread.is_none()),
+        ];
+        let mut list: Vec<String> = NEVER.map(String::from).to_vec();
+        list.extend(steps.iter().filter(|(_, left_out)| *left_out).map(|(what, _)| what.to_string()));
+        let levels = self.caches.iter().flat_map(|caches| &caches.levels);
+        let ways = levels.filter(|level| level.ways.is_unasked());
+        list.extend(ways.map(|level| format!("ways of data cache {}", level.level)));
+        list
+    }
+
     /// `base` with what was found put into it, and a list of what was not. What was not measured is `base`'s.
     pub fn machine(&self, base: &Machine) -> Machine {
         let mut machine = base.clone();
@@ -14,8 +41,7 @@ impl Report {
         machine.name = "probed".into();
         machine.description = format!("This machine's data TLBs, data caches and walks as measured; the rest {from}");
         machine.sources = vec![format!("lookaside probe, seed {}", self.seed)];
-        machine.not_determined =
-            vec![format!("topology, TLBs and caches of fetches and TLBs of other page sizes: {from}")];
+        machine.not_determined = vec![format!("{}: {from}", NEVER.join(", "))];
         // The second first: what a hit there costs is seen at the first, and belongs to the array for 4 KiB pages only.
         for level in self.levels.iter().rev() {
             level.put(&mut machine, &from);

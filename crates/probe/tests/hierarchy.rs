@@ -32,6 +32,8 @@ fn machine(seed: u64) -> Shape {
         area: 16 << 20,
         coalesce: pick(&[1, 1, 2, 4]),
         nested: pick(&[0, 1]) == 1,
+        second_cache: None,
+        folded: false,
     }
 }
 

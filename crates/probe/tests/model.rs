@@ -26,7 +26,13 @@ fn level(level: u32, entries: u32, ways: u32) -> LevelReport {
 
 fn cache(level: u32, cycles: f64, bytes: f64, shape: Finding<CacheShape>) -> CacheReport {
     let span = Seen { low: bytes / 2.0, high: bytes * 1.1, passes: 2 };
-    CacheReport { level, cycles: seen(cycles), bytes: Finding::confirmed(span, Vec::new()), shape }
+    CacheReport {
+        level,
+        cycles: seen(cycles),
+        bytes: Finding::confirmed(span, Vec::new()),
+        ways: Finding::not_asked(),
+        shape,
+    }
 }
 
 /// What was measured on a Zen 4, and the engine of it.

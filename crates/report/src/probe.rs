@@ -259,6 +259,9 @@ fn caches(report: &Report) -> Vec<String> {
             None => said(&level.bytes, |seen| format!("{:.0} to {:.0} KiB", seen.low / 1024.0, seen.high / 1024.0)),
         };
         lines.push(format!("data cache {}: {holds}; a hit takes {took}", level.level));
+        if level.shape.value().is_none() && !level.ways.is_unasked() {
+            lines.push(format!("  ways of a set: {}", said(&level.ways, u32::to_string)));
+        }
     }
     lines.push(format!("memory: a load takes {}", said(&found.memory_cycles, cycles)));
     lines
@@ -330,7 +333,9 @@ fn cycles(seen: &Seen) -> String {
 }
 
 fn end(report: &Report) -> Vec<String> {
-    report.halted.iter().map(|reason| format!("ended early: {reason}")).collect()
+    let mut lines = vec![format!("not looked for: {}", report.not_looked_for().join(", "))];
+    lines.extend(report.halted.iter().map(|reason| format!("ended early: {reason}")));
+    lines
 }
 
 /// A finding in words: its value, or why there is none.
@@ -425,6 +430,11 @@ counter misses (r1245) counts: 1, – and 980 per kilo access to 2
     do not:
   L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16
       entries of 4 ways in 2 arrays
+not looked for: topology, TLBs and caches of fetches, TLBs of other page
+    sizes than 4K, entries of stores by themselves, how data caches
+    replace and who shares them, data caches and memory, walks, what
+    entries cover, what else fills and empties the levels, loads far
+    apart and in a row
 ended early: no time left
 ";
         assert_eq!(render(&report, &Style { width: 74, ..Style::default() }), expected);

@@ -6,6 +6,7 @@ use super::curve::{curve, plateaus, Plateau, Point, LINE};
 use super::field::Field;
 use super::first::{first_cache, CacheShape};
 use super::line::line_bytes;
+use super::ways;
 use crate::bench::Halt;
 use crate::finding::Finding;
 use crate::metal::Area;
@@ -44,6 +45,8 @@ pub struct CacheReport {
     /// miss. What
     /// other programs (and other virtual machines) take of a shared cache is not in it.
     pub bytes: Finding<Seen>,
+    /// Ways of a set; of the first and the second level.
+    pub ways: Finding<u32>,
     /// Exact size, ways and sets.
     pub shape: Finding<CacheShape>,
 }
@@ -71,6 +74,7 @@ impl Caches {
             let name = |what: &str| format!("{what} of data cache {}", level.level);
             missing.extend(lacks(name("latency"), &level.cycles));
             missing.extend(lacks(name("size"), &level.bytes));
+            missing.extend(lacks(name("ways"), &level.ways));
             missing.extend(lacks(name("shape"), &level.shape));
         }
         missing.extend(lacks("memory latency".into(), &self.memory_cycles));
@@ -118,7 +122,12 @@ pub fn caches(field: &mut Field<'_>, ns_a_cycle: Option<f64>) -> Result<Caches, 
     if let Some(first) = levels.first_mut() {
         first.shape = shape;
         contradict(first);
+        first.ways = match &first.shape {
+            Finding::Confirmed { value, .. } => Finding::confirmed(value.ways, Vec::new()),
+            Finding::NotDetermined { reason, .. } => Finding::not_determined(reason.as_str()),
+        };
     }
+    ways::second(field, line, &mut levels, &memory_cycles)?;
     let memory_from = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.from).max();
     Ok(Caches { line_bytes, levels, memory_cycles, memory_from, curves })
 }
@@ -179,13 +188,16 @@ fn level(passes: &[Vec<Plateau>], at: usize) -> Option<CacheReport> {
             asked: true,
         },
     };
-    let shape = match at {
-        0 => Finding::not_determined("the line size or the latency is not known"),
-        // Frames lie anywhere: which lines meet in a set of a cache larger than its ways' pages is not looked for.
-        _ => Finding::not_asked(),
-    };
+    let unknown =
+        "a set of a third level is not looked for: its lines have to get past two levels, and others take room";
     let evidence = vec![format!("{cycles:.1?} cycles by pass")];
-    Some(CacheReport { level: at as u32 + 1, cycles: Finding::confirmed(took, evidence), bytes, shape })
+    Some(CacheReport {
+        level: at as u32 + 1,
+        cycles: Finding::confirmed(took, evidence),
+        bytes,
+        ways: Finding::not_determined(unknown).unasked(),
+        shape: Finding::not_determined(unknown).unasked(),
+    })
 }
 
 /// Whether there is room for another level between two of these.

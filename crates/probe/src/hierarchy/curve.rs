@@ -10,7 +10,7 @@ use crate::metal::Area;
 pub const PAGE: u64 = 4096;
 /// Pages of a window: all lines of so many pages are walked in random order before the next window, so that a
 /// translation serves 64 steps, from a first-level TLB (every one has 32 entries or more), while no prefetcher sees a stream.
-const WINDOW: u64 = 32;
+pub(super) const WINDOW: u64 = 32;
 /// Bytes of a line where they were not determined: those of nearly all cores.
 pub const LINE: u64 = 64;
 /// Smallest footprint.

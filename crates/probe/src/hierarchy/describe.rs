@@ -192,7 +192,10 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
         lack.push(format!("cache.{}.replacement and shared_by: not measured", cache.name));
         return;
     }
-    lack.push(format!("cache.{}.ways, replacement and shared_by: not measured", cache.name));
+    let ways = found.ways.value().map(|ways| format!("{ways} found, but not its sets; "));
+    let ways = ways.or_else(|| found.ways.reason().map(|reason| format!("{reason}; ")));
+    lack.push(format!("cache.{}.ways: {}as the size needs", cache.name, ways.unwrap_or_default()));
+    lack.push(format!("cache.{}.replacement and shared_by: not measured", cache.name));
     match found.bytes.value() {
         Some(seen) => {
             // In a circle half of the steps miss a little beyond what fits.
@@ -276,8 +279,20 @@ mod tests {
     fn the_model_charges_what_was_measured() {
         let shape = Finding::confirmed(CacheShape { bytes: 48 << 10, ways: 12, sets: 64 }, Vec::new());
         let levels = vec![
-            CacheReport { level: 1, cycles: seen(5.0, 5.0), bytes: seen(49_152.0, 60_000.0), shape },
-            CacheReport { level: 2, cycles: seen(15.0, 16.0), bytes: seen(1e6, 2.3e6), shape: Finding::not_asked() },
+            CacheReport {
+                level: 1,
+                cycles: seen(5.0, 5.0),
+                bytes: seen(49_152.0, 60_000.0),
+                ways: Finding::not_asked(),
+                shape,
+            },
+            CacheReport {
+                level: 2,
+                cycles: seen(15.0, 16.0),
+                bytes: seen(1e6, 2.3e6),
+                ways: Finding::not_asked(),
+                shape: Finding::not_asked(),
+            },
         ];
         let caches = Caches {
             line_bytes: Finding::confirmed(64, Vec::new()),

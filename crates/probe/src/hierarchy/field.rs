@@ -60,8 +60,13 @@ impl<'m> Field<'m> {
 
     /// Core cycles of a step through these offsets, in this order, again and again.
     pub fn cycles(&mut self, area: Area, offsets: &[u64]) -> Result<f64, Halt> {
+        self.cycles_warmed(area, offsets, 1)
+    }
+
+    /// The same after so many rounds at least: under random replacement it takes some until all that fits is in.
+    pub(super) fn cycles_warmed(&mut self, area: Area, offsets: &[u64], rounds: u64) -> Result<f64, Halt> {
         self.measurements += 1;
-        let warm = (offsets.len() as u64).clamp(STEPS, MOST_WARM);
+        let warm = (rounds * offsets.len() as u64).clamp(STEPS, MOST_WARM);
         let steps = Steps { area, offsets, warm, timed: STEPS };
         let mut cycles: Vec<f64> = Vec::new();
         loop {

@@ -9,6 +9,7 @@ mod first;
 mod line;
 mod spread;
 mod walks;
+mod ways;
 
 pub use caches::{caches, CacheReport, Caches};
 pub use contiguous::{covers, Cover, Covers};

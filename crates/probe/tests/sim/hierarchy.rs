@@ -25,36 +25,87 @@ pub struct Shape {
     pub area: u64,
     /// Contiguous small pages that an entry covers.
     pub coalesce: u64,
+    /// How the second cache replaces, if not as all else does; and whether its index has bits of the frame added to those of
+    /// the line.
+    pub second_cache: Option<Policy>,
+    pub folded: bool,
     /// A second stage maps by small pages: so entries of huge pages are small ones', and its table is read too.
     pub nested: bool,
+}
+
+/// How a line is chosen that goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Lru,
+    Fifo,
+    Random,
+    /// A tree of bits, where the ways are a power of two.
+    TreePlru,
 }
 
 struct Sets {
     mask: u64,
     ways: usize,
-    lru: bool,
+    policy: Policy,
+    /// The index is the sum of a line's number and of that shifted by so many bits; 0 = of its number alone.
+    fold: u32,
     sets: Vec<Vec<u64>>,
+    /// Bits of the trees: 1 = the right half goes next.
+    trees: Vec<u64>,
 }
 
 impl Sets {
     fn new(sets: u64, ways: usize, lru: bool) -> Self {
-        Self { mask: sets - 1, ways, lru, sets: vec![Vec::new(); sets as usize] }
+        let policy = if lru { Policy::Lru } else { Policy::Random };
+        let (trees, sets) = (vec![0; sets as usize], vec![Vec::new(); sets as usize]);
+        Self { mask: sets.len() as u64 - 1, ways, policy, fold: 0, sets, trees }
     }
 
     /// Whether it hits; it is there afterwards.
     fn access(&mut self, key: u64, rng: &mut Rng) -> bool {
-        let set = &mut self.sets[(key & self.mask) as usize];
-        if let Some(at) = set.iter().position(|&held| held == key) {
-            if self.lru {
-                set[at..].rotate_left(1);
+        let fold = if self.fold > 0 { key >> self.fold } else { 0 };
+        let number = ((key ^ fold) & self.mask) as usize;
+        let set = &mut self.sets[number];
+        let found = set.iter().position(|&held| held == key);
+        if let (Some(at), Policy::Lru) = (found, self.policy) {
+            set[at..].rotate_left(1);
+        }
+        let way = found.unwrap_or_else(|| {
+            if set.len() < self.ways {
+                set.push(key);
+                return set.len() - 1;
             }
-            return true;
+            match self.policy {
+                Policy::Lru | Policy::Fifo => {
+                    set.rotate_left(1);
+                    set[self.ways - 1] = key;
+                    self.ways - 1
+                }
+                Policy::Random => {
+                    let way = rng.below(self.ways);
+                    set[way] = key;
+                    way
+                }
+                Policy::TreePlru => {
+                    let mut node = 1;
+                    while node < self.ways {
+                        node = 2 * node + (self.trees[number] >> node & 1) as usize;
+                    }
+                    set[node - self.ways] = key;
+                    node - self.ways
+                }
+            }
+        });
+        if self.policy == Policy::TreePlru {
+            let mut node = self.ways + way;
+            while node > 1 {
+                // Away from the way used.
+                let bit = 1 << (node / 2);
+                self.trees[number] = if node % 2 == 0 { self.trees[number] | bit } else { self.trees[number] & !bit };
+                node /= 2;
+            }
         }
-        if set.len() == self.ways {
-            set.remove(if self.lru { 0 } else { rng.below(self.ways) });
-        }
-        set.push(key);
-        false
+        found.is_some()
     }
 }
 
@@ -77,7 +128,10 @@ const HUGE: u64 = 512;
 
 impl Sim {
     pub fn new(shape: Shape, seed: u64) -> Self {
-        let caches = shape.caches.iter().map(|&(sets, ways, _)| Sets::new(sets, ways, shape.lru)).collect();
+        let mut caches: Vec<Sets> =
+            shape.caches.iter().map(|&(sets, ways, _)| Sets::new(sets, ways, shape.lru)).collect();
+        caches[1].policy = shape.second_cache.unwrap_or(caches[1].policy);
+        caches[1].fold = if shape.folded { shape.caches[1].0.ilog2() } else { 0 };
         let (first, second) =
             (Sets::new(1, shape.first, shape.lru), Sets::new(shape.second.0, shape.second.1, shape.lru));
         Self { shape, rng: Rng::new(seed), caches, first, second }
