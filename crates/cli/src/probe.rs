@@ -25,6 +25,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
             StepArg::Walks => Step::Walks,
             StepArg::Covers => Step::Covers,
             StepArg::Spread => Step::Spread,
+            StepArg::Large => Step::Large,
         }),
         quick: args.quick,
         seed: args.seed,

@@ -10,7 +10,7 @@ use crate::tlb::{Geometry, Policy};
 const NEVER: [&str; 5] = [
     "topology",
     "TLBs and caches of fetches",
-    "TLBs of other page sizes than 4K",
+    "TLBs of 1G pages",
     "entries of stores by themselves",
     "how data caches replace and who shares them",
 ];
@@ -25,6 +25,7 @@ impl Report {
             ("what entries cover", self.covers.is_none()),
             ("what else fills and empties the levels", self.effects.is_none()),
             ("loads far apart and in a row", self.spread.is_none()),
+            ("TLBs of 2M pages", self.large.is_none()),
         ];
         let mut list: Vec<String> = NEVER.map(String::from).to_vec();
         list.extend(steps.iter().filter(|(_, left_out)| *left_out).map(|(what, _)| what.to_string()));
@@ -47,6 +48,9 @@ impl Report {
             level.put(&mut machine, &from);
         }
         hierarchy::describe(self, &mut machine, &from);
+        for level in self.large.iter().flat_map(|large| &large.levels) {
+            level.put_large(&mut machine, &from);
+        }
         if let Some(effects) = &self.effects {
             effects.describe(&mut machine);
         }
@@ -109,6 +113,34 @@ impl LevelReport {
 }
 
 impl LevelReport {
+    /// Puts an array of its own for pages of this size, which no other array has then.
+    fn put_large(&self, machine: &mut Machine, from: &str) {
+        let size = self.page_size;
+        let like = |tlb: &&Tlb| tlb.level == self.level && tlb.serves.contains(&Serves::Load);
+        let Some(found) = self.geometry.value() else {
+            let reason = self.geometry.reason().unwrap_or_default();
+            machine.not_determined.push(format!("TLB entries of {size} pages, level {}: {reason}", self.level));
+            return;
+        };
+        let of_size = machine.tlbs.iter().find(|tlb| like(tlb) && tlb.page_sizes.contains(&size));
+        let Some(mut tlb) = of_size.or_else(|| machine.tlbs.iter().find(like)).cloned() else { return };
+        for other in machine.tlbs.iter_mut().filter(|tlb| like(&&**tlb)) {
+            other.page_sizes.retain(|&other| other != size);
+        }
+        machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
+        tlb.name = format!("l{}-{}", self.level, size.to_string().to_lowercase());
+        tlb.page_sizes = vec![size];
+        tlb.entries = found.entries;
+        tlb.ways = if found.sets == 1 { Ways::Full(Full::Full) } else { Ways::Count(found.ways) };
+        tlb.index = IndexFn::Masks(found.masks.clone());
+        tlb.coalesce_pages = 1;
+        machine.not_determined.push(format!(
+            "tlb.{}: replacement, tags, shared_by and hit_cycles: {from}; that it shares no entries with other sizes is assumed",
+            tlb.name
+        ));
+        machine.tlbs.push(tlb);
+    }
+
     /// The policy that was found, or why the model cannot have it.
     fn replacement(&self, geometry: &Geometry) -> Result<Replacement, String> {
         match self.policy.value() {
@@ -135,6 +167,7 @@ mod tests {
     use super::*;
     use crate::finding::Finding;
     use crate::run::Seen;
+    use crate::sizes::LargePages;
     use crate::tlb::Geometry;
     use lookaside_machine::preset;
 
@@ -172,5 +205,29 @@ mod tests {
                 assert!(machine.not_determined.iter().any(|line| line.starts_with(&what)), "{what}");
             }
         }
+    }
+
+    #[test]
+    fn entries_of_2m_pages_are_an_array_of_their_own() {
+        let base = preset("ryzen-5900x").expect("a preset");
+        let large = |mut level: LevelReport| {
+            level.page_size = PageSize::M2;
+            level
+        };
+        let mut second = large(level(2));
+        second.geometry = Finding::not_determined("why").unasked();
+        let found = LargePages { page_size: PageSize::M2, pages: 128, levels: vec![large(level(1)), second] };
+        let levels = vec![level(1), level(2)];
+        let report = Report { cycles_per_tick: 1.0, levels, large: Some(found), ..Report::default() };
+        let machine = report.machine(&base);
+        machine.check().expect("a possible machine");
+        let of = |level: u32, size: PageSize| {
+            let serves = |tlb: &&Tlb| tlb.level == level && tlb.serves.contains(&Serves::Load);
+            machine.tlbs.iter().filter(serves).filter(|tlb| tlb.page_sizes.contains(&size)).collect::<Vec<&Tlb>>()
+        };
+        assert_eq!(of(1, PageSize::M2).len(), 1);
+        assert_eq!((of(1, PageSize::M2)[0].entries, &of(1, PageSize::M2)[0].page_sizes), (12, &vec![PageSize::M2]));
+        assert_eq!(of(1, PageSize::K4).len(), 1);
+        assert!(machine.not_determined.iter().any(|line| line == "TLB entries of 2M pages, level 2: why"));
     }
 }

@@ -14,6 +14,7 @@ use crate::hierarchy::{self, Caches, Covers, Spread, Walks};
 use crate::metal::Metal;
 use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
+use crate::sizes::{large_pages, LargePages};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
 use crate::tlb::{policy, Policy, Trial};
 
@@ -42,11 +43,13 @@ pub enum Step {
     Covers,
     /// What loads cost that lie far apart, and in a row.
     Spread,
+    /// The levels for 2 MiB pages.
+    Large,
 }
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 9] = [
+    pub(crate) const ALL: [Step; 10] = [
         Self::L1,
         Self::L2,
         Self::Policy,
@@ -56,6 +59,7 @@ impl Step {
         Self::Walks,
         Self::Covers,
         Self::Spread,
+        Self::Large,
     ];
 
     /// Parts that each have a share of the time.
@@ -74,7 +78,7 @@ impl Step {
             Self::L1 => 4,
             Self::Policy | Self::Walks => 2,
             Self::Caches | Self::Effects | Self::Spread => 3,
-            Self::Counters | Self::Covers => 1,
+            Self::Counters | Self::Covers | Self::Large => 1,
             Self::L2 => 6,
         }
     }
@@ -87,12 +91,16 @@ impl Step {
             Self::Policy | Self::Counters | Self::Effects => &[Self::L1, Self::L2],
             Self::Walks => &[Self::L1, Self::L2, Self::Caches],
             Self::Covers | Self::Spread => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
+            Self::Large => &[Self::L1, Self::L2, Self::Caches, Self::Walks, Self::Covers],
         }
     }
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        matches!(self, Self::Policy | Self::Effects | Self::Caches | Self::Walks | Self::Covers | Self::Spread)
+        matches!(
+            self,
+            Self::Policy | Self::Effects | Self::Caches | Self::Walks | Self::Covers | Self::Spread | Self::Large
+        )
     }
 }
 
@@ -144,6 +152,8 @@ pub struct Report {
     pub effects: Option<Effects>,
     /// Loads far apart and in a row; `None` = not asked for.
     pub spread: Option<Spread>,
+    /// The levels for 2 MiB pages; `None` = not asked for.
+    pub large: Option<LargePages>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -175,6 +185,7 @@ impl Report {
         missing.extend(self.walks.iter().flat_map(Walks::missing));
         missing.extend(self.covers.iter().flat_map(Covers::missing));
         missing.extend(self.spread.iter().flat_map(Spread::missing));
+        missing.extend(self.large.iter().flat_map(LargePages::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }
@@ -252,6 +263,7 @@ pub fn probe(
     }
     report.measurements = bench.measurements();
     hierarchy::find(metal, options, &budget, progress, &mut report);
+    large_pages(metal, options, &budget, progress, &mut report);
     report
 }
 
@@ -359,7 +371,7 @@ fn steps(
 }
 
 impl LevelReport {
-    fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
+    pub(crate) fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
         let cycles = || ticks.iter().map(|ticks| ticks * bench.cycles_per_tick());
         let (low, high) = (cycles().fold(f64::MAX, f64::min), cycles().fold(0.0, f64::max));
         Self {

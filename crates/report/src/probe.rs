@@ -22,6 +22,7 @@ pub fn render(report: &Report, style: &Style) -> String {
         walks(report),
         covers(report),
         spread(report),
+        large(report),
         counters(report),
         claims(report),
         end(report),
@@ -328,6 +329,11 @@ fn spread(report: &Report) -> Vec<String> {
     ]
 }
 
+fn large(report: &Report) -> Vec<String> {
+    let Some(found) = &report.large else { return Vec::new() };
+    found.levels.iter().flat_map(level).collect()
+}
+
 fn cycles(seen: &Seen) -> String {
     format!("{:.1} to {:.1} cycles", seen.low, seen.high)
 }
@@ -430,11 +436,11 @@ counter misses (r1245) counts: 1, – and 980 per kilo access to 2
     do not:
   L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16
       entries of 4 ways in 2 arrays
-not looked for: topology, TLBs and caches of fetches, TLBs of other page
-    sizes than 4K, entries of stores by themselves, how data caches
-    replace and who shares them, data caches and memory, walks, what
-    entries cover, what else fills and empties the levels, loads far
-    apart and in a row
+not looked for: topology, TLBs and caches of fetches, TLBs of 1G
+    pages, entries of stores by themselves, how data caches replace and
+    who shares them, data caches and memory, walks, what entries cover,
+    what else fills and empties the levels, loads far apart and in a row,
+    TLBs of 2M pages
 ended early: no time left
 ";
         assert_eq!(render(&report, &Style { width: 74, ..Style::default() }), expected);

@@ -42,8 +42,8 @@ struct SecondWays {
 
 /// Pages are so many times what the cache holds: a colour has so many times its ways.
 const POOL: u64 = 2;
-/// Most pages: what a last level holds that others use too is beyond.
-const MOST_PAGES: u64 = 4096;
+/// Most pages to choose from: for second levels of some 7 MiB.
+const MOST_PAGES: u64 = 8192;
 /// Fillers are so many times what the first level holds: even of random replacement they put all but 2 in 100 out of it.
 const FLOOD: u64 = 4;
 /// Pages' worth of misses a round that crowd: one page too many is one at least, whatever the policy. And more by this share
@@ -149,12 +149,13 @@ fn second_ways(field: &mut Field<'_>, cache: Second) -> Result<SecondWays, Halt>
     let flood = FLOOD * cache.first.bytes / PAGE;
     let room = field.metal().area_bytes(Area::Own { bytes: 0, huge: true }) / PAGE;
     let wanted = 2 * (count + flood);
-    if wanted > room.min(MOST_PAGES) {
-        return none(format!(
-            "needs {} MiB of pages (--memory), and no more than {} MiB",
-            wanted * PAGE >> 19,
-            MOST_PAGES * PAGE >> 20
-        ));
+    let mib = (wanted * PAGE).div_ceil(1 << 20);
+    if wanted > MOST_PAGES {
+        return none(format!("{mib} MiB of pages to choose from are more than are tried"));
+    }
+    if wanted > room {
+        // An area has half of the memory that may be used.
+        return none(format!("needs {} MiB (--memory)", 2 * mib));
     }
     let mut looks: Vec<Look> = Vec::new();
     while looks.len() < LOOKS && !(looks.len() >= IN_VAIN && looks.iter().all(|look| look.is_err())) {

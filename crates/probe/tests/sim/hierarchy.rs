@@ -34,6 +34,7 @@ pub struct Shape {
 }
 
 /// How a line is chosen that goes.
+#[allow(dead_code)] // not every test has all
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Lru,
@@ -101,7 +102,8 @@ impl Sets {
             while node > 1 {
                 // Away from the way used.
                 let bit = 1 << (node / 2);
-                self.trees[number] = if node % 2 == 0 { self.trees[number] | bit } else { self.trees[number] & !bit };
+                self.trees[number] =
+                    if node.is_multiple_of(2) { self.trees[number] | bit } else { self.trees[number] & !bit };
                 node /= 2;
             }
         }
