@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use lookaside_machine::PageSize;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::metal::{Act, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk};
 use crate::pmu::Event;
@@ -59,6 +60,7 @@ enum Line<'a> {
     Count { page_size: PageSize, pages: usize, rounds: u32, event: &'a str, count: u64 },
     Replay { page_size: PageSize, words: usize, update: bool, rounds: u32, ticks_a_round: &'a [f64] },
     Steps { area: Area, count: usize, offsets: Pages<'a>, timed: u64, cycles_a_step: &'a [f64] },
+    Said { what: &'a str, said: Value },
     Failed { why: String },
     End(End),
 }
@@ -148,6 +150,15 @@ impl<'m, W: Write> Recorder<'m, W> {
     /// Writes why there is no measurement, if there is none.
     fn measured<T>(&mut self, result: Result<T, MetalError>) -> Result<T, MetalError> {
         result.inspect_err(|error| self.line(&Line::Failed { why: error.to_string() }))
+    }
+
+    /// Writes what the machine said to a question that is no measurement of times.
+    fn said<T: Serialize>(&mut self, what: &str, said: T) -> T {
+        match serde_json::to_value(&said) {
+            Ok(said) => self.line(&Line::Said { what, said }),
+            Err(error) => self.failed = self.failed.take().or(Some(error.into())),
+        }
+        said
     }
 
     /// Writes a measurement, `line(whether with its page numbers)`.
@@ -254,19 +265,25 @@ impl<W: Write> Metal for Recorder<'_, W> {
     }
 
     fn page_faults(&mut self) -> Option<u64> {
-        self.metal.page_faults()
+        let faults = self.metal.page_faults();
+        self.said("page-faults", faults)
     }
 
     fn cpus(&mut self) -> Vec<Cpu> {
-        self.metal.cpus()
+        let cpus = self.metal.cpus();
+        self.said("cpus", cpus)
     }
 
     fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
-        self.metal.neighbour(walk)
+        let result = self.metal.neighbour(walk);
+        self.measured(result)?;
+        self.said("neighbour", ());
+        Ok(())
     }
 
     fn neighbour_loads(&mut self) -> u64 {
-        self.metal.neighbour_loads()
+        let loads = self.metal.neighbour_loads();
+        self.said("neighbour-loads", loads)
     }
 
     fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {

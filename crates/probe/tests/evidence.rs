@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{probe, Chain, Metal, MetalError, Options, Recorder, Report, Step};
+use lookaside_probe::{probe, Chain, Cpu, Metal, MetalError, Options, Paired, Recorder, Report, Shot, Step, Walk};
 use serde_json::Value;
 use sim::{Array, Costs, Noise, Sim};
 
@@ -49,16 +49,37 @@ fn numbers(list: &Value) -> Vec<f64> {
 /// A machine that answers with what was recorded, as long as it is asked for what was asked for then.
 struct Replay {
     start: Value,
-    chases: VecDeque<Value>,
+    /// What was asked, and the answers, in order.
+    lines: VecDeque<Value>,
     pages: Vec<u64>,
 }
 
 impl Replay {
+    fn new(lines: &[Value]) -> Self {
+        let asked = |line: &&Value| !matches!(line["kind"].as_str(), Some("start" | "note" | "end"));
+        Self { start: lines[0].clone(), lines: lines.iter().filter(asked).cloned().collect(), pages: Vec::new() }
+    }
+
     fn size(&self, size: PageSize, what: &str) -> u64 {
         let name = serde_json::to_value(size).expect("a name");
         let sizes = self.start["sizes"].as_array().expect("a list");
         let size = sizes.iter().find(|entry| entry["page_size"] == name).expect("every size is there");
         size[what].as_u64().expect("a number")
+    }
+
+    fn next(&mut self, kind: &str) -> Result<Value, MetalError> {
+        let line = self.lines.pop_front().expect("no more is asked than was recorded");
+        if line["kind"] == "failed" {
+            return Err(MetalError::Cannot(line["why"].as_str().expect("why").to_string()));
+        }
+        assert_eq!(line["kind"], kind);
+        Ok(line)
+    }
+
+    fn said(&mut self, what: &str) -> Result<Value, MetalError> {
+        let line = self.next("said")?;
+        assert_eq!(line["what"], what);
+        Ok(line["said"].clone())
     }
 }
 
@@ -72,7 +93,7 @@ impl Metal for Replay {
     }
 
     fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        let line = self.chases.pop_front().expect("no more is asked than was recorded");
+        let line = self.next("chase")?;
         if let Some(pages) = line["pages"].as_array() {
             self.pages = pages.iter().map(|page| page.as_u64().expect("a page number")).collect();
         }
@@ -82,6 +103,38 @@ impl Metal for Replay {
         let ticks = numbers(&line["ticks_a_round"]);
         assert_eq!(ticks.len(), samples);
         Ok(ticks)
+    }
+
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+        let line = self.next("windows")?;
+        assert_eq!(line["before"], serde_json::to_value(shot.before).expect("JSON"));
+        assert_eq!(line["timed"], serde_json::to_value(shot.timed).expect("JSON"));
+        assert_eq!(line["loads"], loads);
+        let pairs = line["ticks"].as_array().expect("a list");
+        assert_eq!(pairs.len(), samples);
+        let pair = |pair: &Value| Paired { shot: numbers(&pair["shot"]), control: numbers(&pair["control"]) };
+        Ok(pairs.iter().map(pair).collect())
+    }
+
+    fn page_faults(&mut self) -> Option<u64> {
+        self.said("page-faults").expect("it cannot fail").as_u64()
+    }
+
+    fn cpus(&mut self) -> Vec<Cpu> {
+        let said = self.said("cpus").expect("it cannot fail");
+        let cpu = |cpu: &Value| Cpu {
+            number: cpu["number"].as_u64().expect("a number") as usize,
+            sibling: cpu["sibling"].as_bool(),
+        };
+        said.as_array().expect("a list").iter().map(cpu).collect()
+    }
+
+    fn neighbour(&mut self, _: Option<Walk>) -> Result<(), MetalError> {
+        self.said("neighbour").map(drop)
+    }
+
+    fn neighbour_loads(&mut self) -> u64 {
+        self.said("neighbour-loads").expect("it cannot fail").as_u64().expect("a number")
     }
 
     fn ticks_per_second(&self) -> Option<f64> {
@@ -94,14 +147,38 @@ impl Metal for Replay {
 }
 
 #[test]
+fn what_fills_and_empties_the_levels_is_told_by_the_samples_alone() {
+    let mut sim = sim();
+    let cpu = |number, sibling| Cpu { number, sibling };
+    sim.habits.cpus = vec![(cpu(3, Some(true)), false), (cpu(9, None), true)];
+    sim.habits.prefetch_faults = 1;
+    let options = Options { only: Some(Step::Effects), ..OPTIONS };
+    let mut recorder = Recorder::new(&mut sim, Vec::new(), options.seed);
+    let report = probe(&mut recorder, &options, &|| None, &mut |_| ());
+    let (text, _) = recorder.finish().expect("memory takes it");
+    let text = String::from_utf8(text).expect("text");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    // What is asked beside times was asked, and answered: the thread on CPU 9 takes entries.
+    for what in ["page-faults", "cpus", "neighbour", "neighbour-loads"] {
+        assert!(lines.iter().any(|line| line["what"] == what), "nobody asked for {what}");
+    }
+    let neighbours = report.effects.as_ref().and_then(|effects| effects.neighbours.as_deref()).expect("there are some");
+    let taken: Vec<_> = neighbours.iter().map(|cpu| cpu.takes.value().map(|takes| takes.l1)).collect();
+    assert_eq!(taken, [Some(false), Some(true)]);
+    let mut replay = Replay::new(&lines);
+    let again = probe(&mut replay, &options, &|| None, &mut |_| ());
+    assert!(replay.lines.is_empty(), "{} lines were not asked for", replay.lines.len());
+    assert_eq!(serde_json::to_value(&again).expect("JSON"), serde_json::to_value(&report).expect("JSON"));
+}
+
+#[test]
 fn the_samples_alone_lead_to_the_same_findings() {
     let (report, lines) = recorded((u64::MAX, u64::MAX));
     assert!(report.missing().is_empty(), "{:?}", report.missing());
-    let chases: VecDeque<Value> = of_kind(&lines, "chase").cloned().collect();
-    assert_eq!(chases.len() as u64, lines.last().expect("an end")["measurements"]);
-    let mut replay = Replay { start: lines[0].clone(), chases, pages: Vec::new() };
+    assert_eq!(of_kind(&lines, "chase").count() as u64, lines.last().expect("an end")["measurements"]);
+    let mut replay = Replay::new(&lines);
     let again = probe(&mut replay, &OPTIONS, &|| None, &mut |_| ());
-    assert!(replay.chases.is_empty(), "{} measurements were not asked for", replay.chases.len());
+    assert!(replay.lines.is_empty(), "{} measurements were not asked for", replay.lines.len());
     assert_eq!(serde_json::to_value(&again).expect("JSON"), serde_json::to_value(&report).expect("JSON"));
 
     // A number by hand: what a miss of the first level adds, by the first two powers of two that agree about it.

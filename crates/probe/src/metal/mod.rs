@@ -258,7 +258,7 @@ pub trait Metal {
 }
 
 /// Another CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cpu {
     /// Its number.
     pub number: usize,
