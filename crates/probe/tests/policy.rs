@@ -13,14 +13,14 @@ use lookaside_probe::{gf2, policy, Above, Bench, Finding, Geometry, Level, Polic
 use odd::{Odd, Rule};
 use sim::{Array, Costs, Noise, Recorded, Sim};
 
-/// Machines in CI.
+/// Machines in CI, under each kind of noise.
 const MACHINES: u64 = 24;
 /// Threads that probe.
 const THREADS: u64 = 2;
 /// Levels whose policy must be found under assumed noise, and under recorded noise.
 const FLOOR_PERCENT: usize = 80;
 /// See [`FLOOR_PERCENT`].
-const RECORDED_FLOOR_PERCENT: usize = 25;
+const RECORDED_FLOOR_PERCENT: usize = 40;
 
 const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
 
@@ -189,8 +189,8 @@ fn policies_are_found_and_never_taken_for_another() {
     policies_are_found(false, FLOOR_PERCENT);
 }
 
-/// Each chain is off by other per cents there, even one that differs from another in a few pages only: more than on a real
-/// machine.
+/// Each chain is off by per cents of its own there, even one that differs from another in a few pages only: little is
+/// determined, but nothing wrong.
 #[test]
 fn policies_are_not_taken_for_another_under_recorded_noise() {
     policies_are_found(true, RECORDED_FLOOR_PERCENT);
