@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{probe, Chain, Cpu, Metal, MetalError, Options, Paired, Recorder, Report, Shot, Step, Walk};
 use serde_json::Value;
-use sim::{Array, Costs, Noise, Sim};
+use sim::{Array, Costs, Noise, Other, Sim};
 
 fn sim() -> Sim {
     let array = |sets: u32, ways| Array {
@@ -150,7 +150,7 @@ impl Metal for Replay {
 fn what_fills_and_empties_the_levels_is_told_by_the_samples_alone() {
     let mut sim = sim();
     let cpu = |number, sibling| Cpu { number, sibling };
-    sim.habits.cpus = vec![(cpu(3, Some(true)), false), (cpu(9, None), true)];
+    sim.habits.cpus = vec![(cpu(3, Some(true)), Other::Apart), (cpu(9, None), Other::Tagged)];
     sim.habits.prefetch_faults = 1;
     let options = Options { only: Some(Step::Effects), ..OPTIONS };
     let mut recorder = Recorder::new(&mut sim, Vec::new(), options.seed);
