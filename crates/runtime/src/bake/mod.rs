@@ -1,0 +1,190 @@
+//! The baker: a thread that touches the page-table entries of memory regions again and again, so that walks of the program's
+//! own threads find them in a cache (PT-Baker, chapter 4).
+//!
+//! ```
+//! use lookaside_runtime::bake::{Baker, Region, Settings};
+//!
+//! let data = vec![1u8; 8 << 20];
+//! let settings: Settings = "prefetch:t0,stride=8,sleep=100us".parse()?;
+//! let baker = Baker::start(&settings, &[Region::of(&data)])?;
+//! // ... the program's work ...
+//! let stats = baker.stop();
+//! assert!(stats.touches >= stats.rounds);
+//! # Ok::<(), lookaside_runtime::bake::BakeError>(())
+//! ```
+
+mod kernel;
+mod place;
+mod settings;
+mod touch;
+mod worker;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub use settings::{Backend, Hint, Placement, Settings};
+use worker::Shared;
+
+/// Bytes of a base page; the baker's regions begin and end on one.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Why the baker cannot do what is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BakeError {
+    /// A setting that is none, or out of range: which, and what is possible.
+    #[error("{0}")]
+    Setting(String),
+    /// The system lacks something: what, and what to do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A region is not what a region can be.
+    #[error("region {start:#x}, {len} bytes: {why}")]
+    Region {
+        /// Its first byte.
+        start: u64,
+        /// Its bytes.
+        len: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+/// Memory to keep warm: the pages that hold any of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Region {
+    /// Address of its first byte.
+    pub start: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+impl Region {
+    /// The memory of a slice.
+    pub fn of<T>(data: &[T]) -> Self {
+        Self { start: data.as_ptr() as u64, len: std::mem::size_of_val(data) as u64 }
+    }
+
+    /// First byte of its first page, and the byte after its last page.
+    fn pages(&self) -> Result<(u64, u64), BakeError> {
+        let bad = |why| BakeError::Region { start: self.start, len: self.len, why };
+        if self.len == 0 {
+            return Err(bad("has no bytes"));
+        }
+        let end = self.start.checked_add(self.len).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
+        match end {
+            Some(end) if end <= 1 << 56 => Ok((self.start & !(PAGE_BYTES - 1), end)),
+            _ => Err(bad("goes beyond what a program can address")),
+        }
+    }
+}
+
+/// Whose memory is baked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The caller's own.
+    Own,
+    /// Another process's, by its number; by the kernel only.
+    Process(u32),
+}
+
+/// What a baker did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Whole rounds through all regions.
+    pub rounds: u64,
+    /// Touches: of pages by the program's own address (load, prefetch), of page-table entries by the kernel (scan, mincore).
+    pub touches: u64,
+    /// Nanoseconds spent touching.
+    pub busy_nanos: u64,
+    /// Nanoseconds of CPU that the helper thread used, as the system counts them.
+    pub cpu_nanos: u64,
+    /// Nanoseconds since the start.
+    pub elapsed_nanos: u64,
+    /// Kernel calls that failed; the first one's error number is in `last_errno`.
+    pub failed_calls: u64,
+    /// The last failed call's error number; 0 = none failed.
+    pub last_errno: i32,
+    /// CPU that the helper stays on; -1 = any.
+    pub cpu: i32,
+}
+
+/// A running baker. Dropping it stops it.
+#[derive(Debug)]
+pub struct Baker {
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Baker {
+    /// Starts a helper thread for the caller's own memory.
+    ///
+    /// With [`Backend::Load`] the regions must stay mapped and readable until they are taken out or the baker is stopped, and a
+    /// page that was never touched gets a frame; all other backends leave memory as it is, mapped or not.
+    ///
+    /// # Errors
+    /// A setting or region that cannot be, a CPU that is not there, a kernel without the call.
+    pub fn start(settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
+        Self::start_for(Target::Own, settings, regions)
+    }
+
+    /// The same for any target.
+    ///
+    /// # Errors
+    /// As [`Baker::start`]; a backend that cannot reach another process; a process that is gone or may not be looked at.
+    pub fn start_for(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
+        let shared = Arc::new(Shared::new(target, settings, regions)?);
+        let thread = worker::spawn(Arc::clone(&shared))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Other regions in place of those before. When it returns, nothing of those that are no longer there is being touched.
+    ///
+    /// # Errors
+    /// A region that cannot be; then all stays as it was.
+    pub fn set_regions(&self, regions: &[Region]) -> Result<(), BakeError> {
+        self.shared.set_regions(regions)
+    }
+
+    /// One more region.
+    ///
+    /// # Errors
+    /// A region that cannot be.
+    pub fn add(&self, region: Region) -> Result<(), BakeError> {
+        self.shared.add(region)
+    }
+
+    /// Takes out the parts of regions that lie in this one. When it returns, nothing of it is being touched.
+    ///
+    /// # Errors
+    /// A region that cannot be.
+    pub fn remove(&self, region: Region) -> Result<(), BakeError> {
+        self.shared.remove(region)
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// Stops it; gives what it did. Returns when the helper thread has ended: at once but for a chunk of touches (well below
+    /// a millisecond, unless the helper waits for its CPU).
+    pub fn stop(mut self) -> Stats {
+        self.end();
+        self.shared.stats()
+    }
+
+    fn end(&mut self) {
+        self.shared.ask_to_stop();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has ended too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Baker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,96 @@
+//! Where the helper runs (section 4.4.5): another core under the same last-level cache, or the other hardware thread.
+
+use std::path::Path;
+
+use rustix::thread::{sched_getaffinity, sched_getcpu, CpuSet};
+
+use super::{BakeError, Placement};
+
+/// Where the system describes CPUs.
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The CPU that the helper is to stay on; `None` = any. The calling thread is the one whose entries are to be warm.
+pub(crate) fn choose(placement: Placement) -> Result<Option<u32>, BakeError> {
+    let refused = |e: rustix::io::Errno| BakeError::Unsupported(format!("the CPUs of this thread are not told: {e}"));
+    let allowed = sched_getaffinity(None).map_err(refused)?;
+    let here = sched_getcpu() as u32;
+    let may = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(*cpu as usize);
+    let siblings = list(&Path::new(CPUS).join(format!("cpu{here}/topology/thread_siblings_list")));
+    match placement {
+        Placement::Cpu(cpu) if may(&cpu) => Ok(Some(cpu)),
+        Placement::Cpu(cpu) => {
+            let text = format!("cpu={cpu}: not one that this program may use (see `taskset -p`)");
+            Err(BakeError::Setting(text))
+        }
+        Placement::Sibling => match siblings.iter().find(|&cpu| *cpu != here && may(cpu)) {
+            Some(&cpu) => Ok(Some(cpu)),
+            None => Err(BakeError::Setting(format!(
+                "cpu=sibling: CPU {here} has no other hardware thread here; cpu=auto does"
+            ))),
+        },
+        Placement::Auto => {
+            let shared = last_cache(&Path::new(CPUS).join(format!("cpu{here}/cache")));
+            Ok(shared.into_iter().find(|cpu| *cpu != here && !siblings.contains(cpu) && may(cpu)))
+        }
+    }
+}
+
+/// CPUs under the last of these caches.
+fn last_cache(caches: &Path) -> Vec<u32> {
+    let levels = (0..8).filter_map(|index| {
+        let cache = caches.join(format!("index{index}"));
+        let level: u32 = std::fs::read_to_string(cache.join("level")).ok()?.trim().parse().ok()?;
+        Some((level, list(&cache.join("shared_cpu_list"))))
+    });
+    levels.max_by_key(|(level, _)| *level).map(|(_, cpus)| cpus).unwrap_or_default()
+}
+
+/// A list of CPUs as the kernel writes it; none where there is no such file.
+fn list(path: &Path) -> Vec<u32> {
+    std::fs::read_to_string(path).map(|text| parse_list(&text)).unwrap_or_default()
+}
+
+/// `0-3,7` in full.
+fn parse_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        // No machine has more; a longer range is no list of CPUs.
+        (last.checked_sub(first)? < 1 << 16).then_some(first..=last)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// Binds the calling thread to a CPU. Where the system does not let it, it stays where it is, and -1 is told.
+pub(crate) fn bind(cpu: Option<u32>) -> i32 {
+    let Some(cpu) = cpu else { return -1 };
+    let mut only = CpuSet::new();
+    only.set(cpu as usize);
+    match rustix::thread::sched_setaffinity(None, &only) {
+        Ok(()) => cpu as i32,
+        Err(_) => -1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_list("0-3,7\n"), [0, 1, 2, 3, 7]);
+        assert_eq!(parse_list("5"), [5]);
+        assert_eq!(parse_list(""), [0u32; 0]);
+        assert_eq!(parse_list("3-1,x,0-4294967295"), [0u32; 0]);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        let error = choose(Placement::Cpu(100_000)).expect_err("no such CPU").to_string();
+        assert!(error.contains("cpu=100000"), "{error}");
+        // Another one than this, if there is one at all.
+        let chosen = choose(Placement::Auto).expect("a choice");
+        let allowed = sched_getaffinity(None).expect("a set");
+        assert!(chosen.is_none_or(|cpu| allowed.is_set(cpu as usize)));
+    }
+}

@@ -1,0 +1,289 @@
+//! What a baker is told: the parameters of the paper (section 4.4), and how they are written.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::BakeError;
+
+/// How page-table entries are touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// A load of each page's first byte (Algorithm 2). Its data come into the caches too, and a page that has no frame
+    /// gets one.
+    Load,
+    /// A prefetch of it (Algorithm 2): never faults.
+    Prefetch(Hint),
+    /// The kernel reads the entries for `PAGEMAP_SCAN` (Linux 6.7 and later): no data, all pages.
+    Scan,
+    /// The kernel reads the entries for `mincore`: no data, all pages.
+    Mincore,
+}
+
+/// Cache level that a prefetch asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hint {
+    /// All levels.
+    T0,
+    /// The second and beyond.
+    T1,
+    /// The third and beyond; the second where there is no such instruction.
+    T2,
+}
+
+/// Where the helper thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// On another core under the same last-level cache, if there is one that the program may use; else wherever the
+    /// scheduler puts it (section 4.4.5).
+    Auto,
+    /// On the other hardware thread of the core that starts it.
+    Sibling,
+    /// On this CPU.
+    Cpu(u32),
+}
+
+/// Largest stride in pages: 1 GiB of base pages.
+pub const MOST_STRIDE_PAGES: u32 = 1 << 18;
+/// Most NOPs between touches; the paper tries up to 1000 (Figure 6.10).
+pub const MOST_NOPS: u32 = 1 << 20;
+/// Longest sleep between rounds.
+pub const MOST_SLEEP: Duration = Duration::from_secs(60);
+
+/// The parameters of a baker. [`Settings::from_str`] reads them as they are written on a command line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Settings {
+    /// How entries are touched.
+    pub backend: Backend,
+    /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The kernel's own calls
+    /// (scan, mincore) read every entry and have none.
+    pub stride_pages: u32,
+    /// NOP instructions after each touch; for loads and prefetches.
+    pub nops: u32,
+    /// Pause after each round.
+    pub sleep: Duration,
+    /// Where the helper runs.
+    pub placement: Placement,
+    /// At most this share of a CPU is spent touching: above 0, at most 1. Pauses are put in where it would be more.
+    pub cpu_share: f64,
+}
+
+impl Default for Settings {
+    /// Prefetches, every eighth page, on another core, no pauses.
+    fn default() -> Self {
+        Self {
+            backend: Backend::Prefetch(Hint::T0),
+            stride_pages: 8,
+            nops: 0,
+            sleep: Duration::ZERO,
+            placement: Placement::Auto,
+            cpu_share: 1.0,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether all of them can be.
+    ///
+    /// # Errors
+    /// The first one that is out of range, with its range.
+    pub fn check(&self) -> Result<(), BakeError> {
+        let bad = |text: String| Err(BakeError::Setting(text));
+        if self.stride_pages == 0 || self.stride_pages > MOST_STRIDE_PAGES {
+            return bad(format!("stride={}: 1 to {MOST_STRIDE_PAGES} pages are possible", self.stride_pages));
+        }
+        if self.nops > MOST_NOPS {
+            return bad(format!("nops={}: at most {MOST_NOPS} are possible", self.nops));
+        }
+        if self.sleep > MOST_SLEEP {
+            return bad(format!("sleep={:?}: at most {MOST_SLEEP:?} are possible", self.sleep));
+        }
+        if !(self.cpu_share > 0.0 && self.cpu_share <= 1.0) {
+            return bad(format!("share={}: above 0 and at most 1 is possible", self.cpu_share));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Settings {
+    type Err = BakeError;
+
+    /// `BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]`, where BACKEND is `load`, `prefetch`,
+    /// `prefetch:t0` (t1, t2), `scan` or `mincore`, and TIME has a unit: `500us`, `2ms`, `1s`.
+    fn from_str(text: &str) -> Result<Self, BakeError> {
+        let mut parts = text.split(',');
+        let backend = parts.next().unwrap_or_default();
+        let mut settings = Self { backend: read_backend(backend)?, ..Self::default() };
+        let kernel = matches!(settings.backend, Backend::Scan | Backend::Mincore);
+        let mut given: Vec<&str> = Vec::new();
+        for part in parts {
+            let (name, value) = part.split_once('=').ok_or_else(|| {
+                BakeError::Setting(format!(
+                    "`{part}`: a setting is written NAME=VALUE; there are stride, nops, sleep, cpu, share"
+                ))
+            })?;
+            if given.contains(&name) {
+                return Err(BakeError::Setting(format!("{name}: given twice")));
+            }
+            given.push(name);
+            if kernel && matches!(name, "stride" | "nops") {
+                return Err(BakeError::Setting(format!(
+                    "{name}: {backend} reads every entry, one after the other; leave it out"
+                )));
+            }
+            match name {
+                "stride" => settings.stride_pages = number(name, value)?,
+                "nops" => settings.nops = number(name, value)?,
+                "sleep" => settings.sleep = read_time(value)?,
+                "cpu" => {
+                    settings.placement = match value {
+                        "auto" => Placement::Auto,
+                        "sibling" => Placement::Sibling,
+                        cpu => Placement::Cpu(number(name, cpu)?),
+                    }
+                }
+                "share" => settings.cpu_share = number(name, value)?,
+                _ => {
+                    return Err(BakeError::Setting(format!(
+                        "`{name}`: no such setting; there are stride, nops, sleep, cpu, share"
+                    )))
+                }
+            }
+        }
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Load => "load",
+            Self::Prefetch(Hint::T0) => "prefetch:t0",
+            Self::Prefetch(Hint::T1) => "prefetch:t1",
+            Self::Prefetch(Hint::T2) => "prefetch:t2",
+            Self::Scan => "scan",
+            Self::Mincore => "mincore",
+        })
+    }
+}
+
+/// As [`Settings::from_str`] reads it, all settings named that differ from the backend's own.
+impl fmt::Display for Settings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = Self::default();
+        write!(out, "{}", self.backend)?;
+        if self.stride_pages != usual.stride_pages {
+            write!(out, ",stride={}", self.stride_pages)?;
+        }
+        if self.nops != usual.nops {
+            write!(out, ",nops={}", self.nops)?;
+        }
+        if self.sleep != usual.sleep {
+            write!(out, ",sleep={}ns", self.sleep.as_nanos())?;
+        }
+        match self.placement {
+            Placement::Auto => {}
+            Placement::Sibling => write!(out, ",cpu=sibling")?,
+            Placement::Cpu(cpu) => write!(out, ",cpu={cpu}")?,
+        }
+        if self.cpu_share != usual.cpu_share {
+            write!(out, ",share={}", self.cpu_share)?;
+        }
+        Ok(())
+    }
+}
+
+fn read_backend(text: &str) -> Result<Backend, BakeError> {
+    Ok(match text {
+        "load" => Backend::Load,
+        "prefetch" | "prefetch:t0" => Backend::Prefetch(Hint::T0),
+        "prefetch:t1" => Backend::Prefetch(Hint::T1),
+        "prefetch:t2" => Backend::Prefetch(Hint::T2),
+        "scan" => Backend::Scan,
+        "mincore" => Backend::Mincore,
+        _ => {
+            return Err(BakeError::Setting(format!(
+                "`{text}`: no such backend; there are load, prefetch (prefetch:t0, :t1, :t2), scan, mincore"
+            )))
+        }
+    })
+}
+
+fn number<T: FromStr>(name: &str, text: &str) -> Result<T, BakeError> {
+    text.parse().map_err(|_| BakeError::Setting(format!("{name}={text}: not a number that it can be")))
+}
+
+fn read_time(text: &str) -> Result<Duration, BakeError> {
+    let bad = || BakeError::Setting(format!("sleep={text}: a time is a whole number with its unit: 500us, 2ms, 1s"));
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
+    let count: u64 = text[..digits].parse().map_err(|_| bad())?;
+    let nanos = match &text[digits..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(bad()),
+    };
+    count.checked_mul(nanos).map(Duration::from_nanos).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        text.parse::<Settings>().expect_err(text).to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let settings: Settings =
+            "prefetch:t1,stride=512,nops=10,sleep=500us,cpu=3,share=0.25".parse().expect("settings");
+        let expected = Settings {
+            backend: Backend::Prefetch(Hint::T1),
+            stride_pages: 512,
+            nops: 10,
+            sleep: Duration::from_micros(500),
+            placement: Placement::Cpu(3),
+            cpu_share: 0.25,
+        };
+        assert_eq!(settings, expected);
+        assert_eq!("prefetch".parse::<Settings>().expect("settings"), Settings::default());
+        for text in ["load", "prefetch:t2,nops=7", "scan,sleep=2000000ns,cpu=sibling", "mincore,share=0.5"] {
+            assert_eq!(text.parse::<Settings>().expect("settings").to_string(), text);
+        }
+    }
+
+    #[test]
+    fn mistakes_get_a_line_each() {
+        assert!(refused("warm").contains("no such backend"));
+        assert!(refused("").contains("no such backend"));
+        assert!(refused("load,stride").contains("NAME=VALUE"));
+        assert!(refused("load,step=2").contains("no such setting"));
+        assert!(refused("load,stride=0").contains("1 to 262144"));
+        assert!(refused("load,stride=-1").contains("not a number"));
+        assert!(refused("load,stride=1,stride=2").contains("twice"));
+        assert!(refused("scan,stride=8").contains("every entry"));
+        assert!(refused("load,sleep=5").contains("unit"));
+        assert!(refused("load,sleep=61s").contains("at most 60s"));
+        assert!(refused("load,sleep=18446744073709551615s").contains("unit"));
+        assert!(refused("load,share=0").contains("above 0"));
+        assert!(refused("load,share=NaN").contains("above 0"));
+        assert!(refused("load,cpu=first").contains("not a number"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_in_one_line(text in "\\PC{0,40}") {
+            if let Err(error) = text.parse::<Settings>() {
+                proptest::prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}

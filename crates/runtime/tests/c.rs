@@ -1,0 +1,98 @@
+//! The C interface: the program of the paper's Algorithm 1 is compiled against the header and the library, and run.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROGRAM: &str = r##"
+#include "pt_baker.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int main(void) {
+    enum { BYTES = 8 << 20 };
+    char *array = calloc(BYTES, 1);
+    const pt_baker_region data = { array, BYTES };
+    pt_baker_stats stats;
+    struct timespec moment = { 0, 1000000 };
+
+    assert(strcmp(pt_baker_error(), "") == 0);
+    assert(!pt_baker_start(&data, 1, "warm") && errno == EINVAL);
+    assert(strstr(pt_baker_error(), "no such backend"));
+    assert(!pt_baker_start(NULL, 1, NULL) && errno == EINVAL);
+    pt_baker_stop(NULL, NULL);
+    assert(pt_baker_get_stats(NULL, &stats) == -1 && errno == EINVAL);
+
+    pt_baker *baker = pt_baker_start(&data, 1, NULL);
+    if (!baker) {
+        fprintf(stderr, "%s\n", pt_baker_error());
+        return 1;
+    }
+    do {
+        nanosleep(&moment, NULL);
+        assert(pt_baker_get_stats(baker, &stats) == 0);
+    } while (stats.rounds < 2);
+    assert(stats.touches >= 2 * BYTES / 4096 / 8 && stats.failed_calls == 0);
+    pt_baker_region half = { array, BYTES / 2 }, none = { array, 0 };
+    assert(pt_baker_remove(baker, half) == 0 && pt_baker_add(baker, half) == 0);
+    assert(pt_baker_add(baker, none) == -1 && errno == EINVAL && strstr(pt_baker_error(), "no bytes"));
+    assert(pt_baker_set_regions(baker, &half, 1) == 0 && pt_baker_set_regions(baker, NULL, 0) == 0);
+    assert(pt_baker_get_stats(baker, NULL) == -1 && errno == EINVAL);
+    pt_baker_stop(baker, &stats);
+    assert(stats.elapsed_nanos >= stats.busy_nanos);
+    free(array);
+    printf("baked\n");
+    return 0;
+}
+"##;
+
+/// What a static library needs of the system's (`rustc --print native-static-libs`).
+const NATIVE: &[&str] = &["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+/// Where cargo puts a library: beside the tests, or one folder up.
+fn library(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a path of this program");
+    let folders = test.ancestors().skip(1).take(2);
+    let mut files = folders.map(|folder| folder.join(name));
+    files.find(|file| file.exists()).unwrap_or_else(|| panic!("no {name} beside the tests: see the crate's types"))
+}
+
+/// Builds the program with what it is linked with, and runs it.
+fn bakes(linked: &[&OsStr]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (folder.path().join("bake.c"), folder.path().join("bake"));
+    std::fs::write(&source, PROGRAM).expect("a source file");
+    let built = Command::new("gcc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-D_POSIX_C_SOURCE=200809L", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+        .arg(&source)
+        .args(linked)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the C program does not compile, or does not link with {linked:?}"),
+        Err(e) => return eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc): {e}"),
+    }
+    let output = Command::new(&program).output().expect("the program can be started");
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{complaint}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "baked\n");
+}
+
+#[test]
+fn a_c_program_bakes() {
+    let shared = library("liblookaside_runtime.so");
+    let path = format!("-Wl,-rpath,{}", shared.parent().expect("a folder").display());
+    bakes(&[shared.as_ref(), path.as_ref()]);
+}
+
+#[test]
+fn a_c_program_linked_statically_bakes() {
+    let library = library("liblookaside_runtime.a");
+    bakes(&[library.as_ref()].into_iter().chain(NATIVE.iter().map(OsStr::new)).collect::<Vec<&OsStr>>());
+}
