@@ -15,6 +15,7 @@
 
 mod kernel;
 mod place;
+mod process;
 mod settings;
 mod touch;
 mod worker;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use process::{mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
 use worker::Shared;
 
@@ -160,6 +162,14 @@ impl Baker {
     /// A region that cannot be.
     pub fn remove(&self, region: Region) -> Result<(), BakeError> {
         self.shared.remove(region)
+    }
+
+    /// Another share of a CPU that it may use at most, from the next chunk on.
+    ///
+    /// # Errors
+    /// Not above 0 and at most 1.
+    pub fn set_cpu_share(&self, share: f64) -> Result<(), BakeError> {
+        self.shared.set_cpu_share(share)
     }
 
     /// What it did so far.

@@ -103,11 +103,16 @@ impl Settings {
         if self.sleep > MOST_SLEEP {
             return bad(format!("sleep={:?}: at most {MOST_SLEEP:?} are possible", self.sleep));
         }
-        if !(self.cpu_share > 0.0 && self.cpu_share <= 1.0) {
-            return bad(format!("share={}: above 0 and at most 1 is possible", self.cpu_share));
-        }
-        Ok(())
+        check_share(self.cpu_share)
     }
+}
+
+/// Whether it can be a share of a CPU.
+pub(crate) fn check_share(share: f64) -> Result<(), BakeError> {
+    if share > 0.0 && share <= 1.0 {
+        return Ok(());
+    }
+    Err(BakeError::Setting(format!("share={share}: above 0 and at most 1 is possible")))
 }
 
 impl FromStr for Settings {

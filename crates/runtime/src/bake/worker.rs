@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{clock_gettime, ClockId};
 
 use super::kernel::{mincore, Scanner, CHUNK_BYTES};
+use super::settings::check_share;
 use super::{place, touch, Backend, BakeError, Region, Settings, Stats, Target, PAGE_BYTES};
 
 /// Touches of a chunk: some 100 µs if each goes to memory for its entry and for its data. A region is taken out between two chunks.
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     settings: Settings,
     scanner: Option<Scanner>,
     cpu: Option<u32>,
+    /// Bits of the share of a CPU that may be used.
+    cpu_share: AtomicU64,
     /// Sorted, disjoint, in whole pages: first byte and the byte after the last. Locked during each chunk of touches.
     regions: Mutex<Vec<(u64, u64)>>,
     /// Told of a stop, and of regions where there were none.
@@ -57,6 +60,7 @@ impl Shared {
             settings: settings.clone(),
             scanner,
             cpu: place::choose(settings.placement)?,
+            cpu_share: AtomicU64::new(settings.cpu_share.to_bits()),
             regions: Mutex::new(normal(regions)?),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -103,6 +107,12 @@ impl Shared {
             let parts = |&(from, to): &(u64, u64)| [(from, to.min(start)), (from.max(end), to)];
             *regions = regions.iter().flat_map(parts).filter(|(from, to)| from < to).collect();
         });
+        Ok(())
+    }
+
+    pub(crate) fn set_cpu_share(&self, share: f64) -> Result<(), BakeError> {
+        check_share(share)?;
+        self.cpu_share.store(share.to_bits(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -210,7 +220,7 @@ impl Hand<'_> {
             drop(regions);
             shared.touches.fetch_add(touches, Ordering::Relaxed);
             shared.busy_nanos.fetch_add(busy.as_nanos() as u64, Ordering::Relaxed);
-            self.owed += busy.mul_f64(1.0 / shared.settings.cpu_share - 1.0);
+            self.owed += busy.mul_f64(1.0 / f64::from_bits(shared.cpu_share.load(Ordering::Relaxed)) - 1.0);
             if self.owed >= SHORTEST_PAUSE {
                 let owed = std::mem::take(&mut self.owed);
                 if !self.pause(owed) {

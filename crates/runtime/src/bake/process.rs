@@ -1,0 +1,172 @@
+//! Other processes: which there are, and what of their memory is worth baking.
+
+use procfs::process::{MMapPath, Process};
+use procfs::ProcError;
+use serde::Serialize;
+
+use super::{BakeError, Region};
+
+/// A mapping with fewer bytes in small pages is left out: its page-table entries fit in a first-level cache, 8 bytes a page.
+const LEAST_BYTES: u64 = 4 << 20;
+
+/// A mapping of a process that is worth baking.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mapping {
+    /// Where it lies.
+    pub region: Region,
+    /// Bytes of it that have frames by small pages.
+    pub small_bytes: u64,
+    /// Bytes of it that huge pages map; they need no baking.
+    pub huge_bytes: u64,
+    /// The file, or what the kernel calls it.
+    pub name: String,
+}
+
+/// Which program a process runs: another one after its number was given anew, or after an exec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name, as `ps` has it.
+    pub comm: String,
+    started_ticks: u64,
+    code_start: u64,
+    stack_start: u64,
+}
+
+fn refused(pid: u32, error: &ProcError) -> BakeError {
+    let text = match error {
+        ProcError::NotFound(_) => format!("process {pid}: there is none"),
+        ProcError::PermissionDenied(_) => {
+            format!("process {pid}: another user's; needs root or CAP_SYS_PTRACE")
+        }
+        other => format!("process {pid}: {other}"),
+    };
+    BakeError::Unsupported(text.replace('\n', " "))
+}
+
+fn process(pid: u32) -> Result<Process, BakeError> {
+    let number = i32::try_from(pid).map_err(|_| BakeError::Setting(format!("process {pid}: not a process number")))?;
+    Process::new(number).map_err(|e| refused(pid, &e))
+}
+
+impl Identity {
+    /// Of the program that the process runs now.
+    ///
+    /// # Errors
+    /// There is no such process (a zombie counts as none).
+    pub fn of(pid: u32) -> Result<Self, BakeError> {
+        let stat = process(pid)?.stat().map_err(|e| refused(pid, &e))?;
+        if matches!(stat.state, 'Z' | 'X') {
+            return Err(BakeError::Unsupported(format!("process {pid}: it has ended")));
+        }
+        Ok(Self {
+            comm: stat.comm,
+            started_ticks: stat.starttime,
+            code_start: stat.startcode,
+            stack_start: stat.startstack,
+        })
+    }
+}
+
+/// A process's mappings with at least 4 MiB in small pages, by address. Reading them takes the kernel some 10 ms a GiB.
+///
+/// # Errors
+/// No such process, or it may not be looked at.
+pub fn mappings(pid: u32) -> Result<Vec<Mapping>, BakeError> {
+    let maps = process(pid)?.smaps().map_err(|e| refused(pid, &e))?;
+    let worth = maps.into_iter().filter_map(|map| {
+        let bytes = |field: &str| map.extension.map.get(field).copied().unwrap_or(0);
+        let base_pages = bytes("KernelPageSize") <= super::PAGE_BYTES;
+        let huge_bytes = bytes("AnonHugePages") + bytes("ShmemPmdMapped") + bytes("FilePmdMapped");
+        let small_bytes = bytes("Rss").saturating_sub(huge_bytes);
+        let name = match &map.pathname {
+            MMapPath::Path(path) => path.display().to_string(),
+            MMapPath::Heap => "[heap]".into(),
+            MMapPath::Anonymous => "[anonymous]".into(),
+            other => format!("{other:?}").to_lowercase(),
+        };
+        let kernels = matches!(map.pathname, MMapPath::Vdso | MMapPath::Vvar | MMapPath::Vsyscall);
+        let region = Region { start: map.address.0, len: map.address.1.saturating_sub(map.address.0) };
+        (base_pages && !kernels && small_bytes >= LEAST_BYTES).then_some(Mapping {
+            region,
+            small_bytes,
+            huge_bytes,
+            name,
+        })
+    });
+    Ok(worth.collect())
+}
+
+/// Processes with this name (`comm`: at most 15 bytes of the program's).
+///
+/// # Errors
+/// The system does not tell them.
+pub fn named(comm: &str) -> Result<Vec<u32>, BakeError> {
+    let all = procfs::process::all_processes();
+    let all = all.map_err(|e| BakeError::Unsupported(format!("/proc: the processes are not told: {e}")))?;
+    let ours = std::process::id();
+    let alike = all.filter_map(Result::ok).filter(|process| process.stat().is_ok_and(|stat| stat.comm == comm));
+    Ok(alike.map(|process| process.pid as u32).filter(|&pid| pid != ours).collect())
+}
+
+/// Processes of a control group and those below it.
+///
+/// # Errors
+/// No such group.
+pub fn members(group: &std::path::Path) -> Result<Vec<u32>, BakeError> {
+    let file = group.join("cgroup.procs");
+    let text = std::fs::read_to_string(&file).map_err(|e| {
+        BakeError::Setting(format!(
+            "{}: {e}; name the folder of a control group (below /sys/fs/cgroup)",
+            file.display()
+        ))
+    })?;
+    let mut pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            // A group that is being taken away has no processes.
+            pids.extend(members(&entry.path()).unwrap_or_default());
+        }
+    }
+    Ok(pids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_mappings_in_small_pages_are_found() {
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let bytes = 16usize << 20;
+        // SAFETY: a new mapping wherever the system likes.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        // SAFETY: advice about it.
+        unsafe { libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE) };
+        let ours = |pid| mappings(pid).expect("mappings").into_iter().find(|m| m.region.start == at as u64);
+        let pid = std::process::id();
+        assert_eq!(ours(pid), None, "nothing of it is resident");
+        for page in (0..bytes / 2).step_by(4096) {
+            // SAFETY: within the mapping.
+            unsafe { at.cast::<u8>().add(page).write_volatile(1) };
+        }
+        let found = ours(pid).expect("a mapping");
+        assert_eq!((found.region.len, found.small_bytes, found.huge_bytes), (bytes as u64, bytes as u64 / 2, 0));
+        // SAFETY: the mapping above.
+        unsafe { libc::munmap(at, bytes) };
+    }
+
+    #[test]
+    fn who_is_not_there_is_named() {
+        for error in
+            [mappings(u32::MAX).map(|_| ()), mappings(4_194_305).map(|_| ()), Identity::of(4_194_305).map(|_| ())]
+        {
+            assert!(error.expect_err("refused").to_string().starts_with("process "));
+        }
+        assert!(members(std::path::Path::new("/nonexistent"))
+            .expect_err("refused")
+            .to_string()
+            .contains("control group"));
+        assert_eq!(Identity::of(std::process::id()), Identity::of(std::process::id()));
+    }
+}
