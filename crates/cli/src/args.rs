@@ -320,6 +320,8 @@ pub enum StepArg {
     Caches,
     /// What walks cost by where their tables lie; the levels and the caches
     Walks,
+    /// How many entries above the leaf's are at hand for walks; the levels and the caches
+    WalkCaches,
     /// What one entry covers: contiguous pages, huge pages; a second stage of translation
     Covers,
     /// What loads cost that lie far apart and in a row; all but policies

@@ -23,6 +23,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
             StepArg::Counters => Step::Counters,
             StepArg::Caches => Step::Caches,
             StepArg::Walks => Step::Walks,
+            StepArg::WalkCaches => Step::WalkCaches,
             StepArg::Covers => Step::Covers,
             StepArg::Spread => Step::Spread,
             StepArg::Large => Step::Large,

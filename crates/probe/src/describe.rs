@@ -104,10 +104,13 @@ impl LevelReport {
         machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
         // A miss here costs what the next level's hit adds; an array for other sizes too keeps what it has.
         let next = machine.tlbs.iter_mut().find(|tlb| serves(tlb, level + 1) && tlb.page_sizes == [self.page_size]);
-        if let (Some(seen), Some(next)) = (self.miss_cycles, next) {
-            next.hit_cycles = ((seen.low + seen.high) * 5.0).round() / 10.0;
-            let cycles = format!("{:.1} to {:.1} cycles seen", seen.low, seen.high);
-            machine.not_determined.push(format!("tlb.{}.hit_cycles: {cycles}, not confirmed", next.name));
+        match (self.miss_cycles.value(), next) {
+            (Some(seen), Some(next)) => next.hit_cycles = ((seen.low + seen.high) * 5.0).round() / 10.0,
+            (None, Some(next)) => {
+                let reason = self.miss_cycles.reason().unwrap_or_default();
+                machine.not_determined.push(format!("tlb.{}.hit_cycles: {reason}; {from}", next.name));
+            }
+            (_, None) => {}
         }
     }
 }
@@ -178,7 +181,7 @@ mod tests {
             level,
             page_size: PageSize::K4,
             geometry: Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new()),
-            miss_cycles: Some(Seen { low: 7.0, high: 8.0, passes: 2 }),
+            miss_cycles: Finding::confirmed(Seen { low: 7.0, high: 8.0, passes: 2 }, Vec::new()),
             policy: Finding::not_asked(),
             trials: Vec::new(),
         }

@@ -30,6 +30,7 @@ pub use finding::Finding;
 pub use hierarchy::*;
 pub use metal::{
     Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk, MOST_ACTS,
+    SPARSE_STEP,
 };
 pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};

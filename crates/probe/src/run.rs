@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::claims::Claim;
 use crate::effects::{effects, Effects};
 use crate::finding::Finding;
-use crate::hierarchy::{self, Caches, Covers, Spread, Walks};
+use crate::hierarchy::{self, alike, Caches, Covers, Spread, WalkCaches, Walks};
 use crate::metal::Metal;
 use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
@@ -20,6 +20,9 @@ use crate::tlb::{policy, Policy, Trial};
 
 /// Pauses between passes over a level: neighbours come and go in fractions of a second.
 const PAUSES_MS: [u64; 7] = [20, 50, 100, 200, 500, 1000, 2000];
+
+/// Passes agree on what a miss costs within this share and so many cycles: the clock may change between them.
+const SAME_MISS: (f64, f64) = (0.15, 1.0);
 
 /// A part of the probe that can be asked for alone. Each does what it needs of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -39,6 +42,8 @@ pub enum Step {
     Caches,
     /// What walks cost by where their tables lie.
     Walks,
+    /// How many entries above the leaf's are at hand for walks, and what one costs that is not.
+    WalkCaches,
     /// What one entry covers: contiguous pages, huge pages; a second stage of translation.
     Covers,
     /// What loads cost that lie far apart, and in a row.
@@ -49,7 +54,7 @@ pub enum Step {
 
 impl Step {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [Step; 10] = [
+    pub(crate) const ALL: [Step; 11] = [
         Self::L1,
         Self::L2,
         Self::Policy,
@@ -57,6 +62,7 @@ impl Step {
         Self::Counters,
         Self::Caches,
         Self::Walks,
+        Self::WalkCaches,
         Self::Covers,
         Self::Spread,
         Self::Large,
@@ -76,7 +82,7 @@ impl Step {
     pub(crate) fn weight(self) -> u32 {
         match self {
             Self::L1 => 4,
-            Self::Policy | Self::Walks => 2,
+            Self::Policy | Self::Walks | Self::WalkCaches => 2,
             Self::Caches | Self::Effects | Self::Spread => 3,
             Self::Counters | Self::Covers | Self::Large => 1,
             Self::L2 => 6,
@@ -89,7 +95,7 @@ impl Step {
             Self::L1 | Self::Caches => &[],
             Self::L2 => &[Self::L1],
             Self::Policy | Self::Counters | Self::Effects => &[Self::L1, Self::L2],
-            Self::Walks => &[Self::L1, Self::L2, Self::Caches],
+            Self::Walks | Self::WalkCaches => &[Self::L1, Self::L2, Self::Caches],
             Self::Covers | Self::Spread => &[Self::L1, Self::L2, Self::Caches, Self::Walks],
             Self::Large => &[Self::L1, Self::L2, Self::Caches, Self::Walks, Self::Covers],
         }
@@ -97,10 +103,7 @@ impl Step {
 
     /// Left out by [`Options::quick`].
     fn is_slow(self) -> bool {
-        matches!(
-            self,
-            Self::Policy | Self::Effects | Self::Caches | Self::Walks | Self::Covers | Self::Spread | Self::Large
-        )
+        !matches!(self, Self::L1 | Self::L2 | Self::Counters)
     }
 }
 
@@ -146,6 +149,8 @@ pub struct Report {
     pub caches: Option<Caches>,
     /// Costs of translations by where their tables lie; `None` = not asked for.
     pub walks: Option<Walks>,
+    /// Entries above the leaf's that are at hand for walks; `None` = not asked for.
+    pub walk_caches: Option<WalkCaches>,
     /// What entries cover, and the second stage; `None` = not asked for.
     pub covers: Option<Covers>,
     /// What else fills and empties the levels; `None` = not asked for.
@@ -177,12 +182,14 @@ impl Report {
         let mut missing = Vec::new();
         for level in &self.levels {
             missing.extend(lacks(format!("geometry of level {}", level.level), &level.geometry));
+            missing.extend(lacks(format!("cost of a miss of level {}", level.level), &level.miss_cycles));
             missing.extend(lacks(format!("replacement of level {}", level.level), &level.policy));
         }
         missing.extend(self.effects.iter().flat_map(Effects::missing));
         missing.extend(lacks("hardware counters".into(), &self.counters));
         missing.extend(self.caches.iter().flat_map(Caches::missing));
         missing.extend(self.walks.iter().flat_map(Walks::missing));
+        missing.extend(self.walk_caches.iter().flat_map(WalkCaches::missing));
         missing.extend(self.covers.iter().flat_map(Covers::missing));
         missing.extend(self.spread.iter().flat_map(Spread::missing));
         missing.extend(self.large.iter().flat_map(LargePages::missing));
@@ -204,9 +211,9 @@ pub struct LevelReport {
     pub page_size: PageSize,
     /// Entries, ways, sets, index.
     pub geometry: Finding<Geometry>,
-    /// Core cycles that a miss here adds, where the next level (or a walk with warm tables) serves it; none where the
-    /// geometry is not known. Seen, not confirmed: no second look proves it.
-    pub miss_cycles: Option<Seen>,
+    /// Core cycles that a miss here adds, where the next level (or a walk with warm tables) serves it, as passes with
+    /// fresh pages agree on it.
+    pub miss_cycles: Finding<Seen>,
     /// Replacement policy.
     pub policy: Finding<Policy>,
     /// Sequences that were measured for the policy; the shortest that tells it comes first.
@@ -372,13 +379,18 @@ fn steps(
 
 impl LevelReport {
     pub(crate) fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
-        let cycles = || ticks.iter().map(|ticks| ticks * bench.cycles_per_tick());
-        let (low, high) = (cycles().fold(f64::MAX, f64::min), cycles().fold(0.0, f64::max));
+        let cycles: Vec<f64> = ticks.iter().map(|ticks| ticks * bench.cycles_per_tick()).collect();
+        let evidence = vec![format!("{cycles:.1?} cycles by pass")];
+        let miss_cycles = match (alike(&cycles, SAME_MISS), cycles.is_empty()) {
+            (Some(seen), _) => Finding::confirmed(seen, evidence),
+            (None, true) => Finding::not_asked(),
+            (None, false) => Finding::NotDetermined { reason: "no two passes agree".into(), evidence, asked: true },
+        };
         Self {
             level,
             page_size: bench.size(),
             geometry: found.geometry.clone(),
-            miss_cycles: (!ticks.is_empty()).then_some(Seen { low, high, passes: ticks.len() }),
+            miss_cycles,
             policy: Finding::not_asked(),
             trials: Vec::new(),
         }

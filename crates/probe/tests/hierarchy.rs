@@ -34,6 +34,7 @@ fn machine(seed: u64) -> Shape {
         nested: pick(&[0, 1]) == 1,
         second_cache: None,
         folded: false,
+        upper: None,
     }
 }
 

@@ -18,7 +18,7 @@ fn level(level: u32, entries: u32, ways: u32) -> LevelReport {
         level,
         page_size: PageSize::K4,
         geometry: Finding::confirmed(Geometry { entries, ways, sets, masks }, Vec::new()),
-        miss_cycles: None,
+        miss_cycles: Finding::not_asked(),
         policy: Finding::not_asked(),
         trials: Vec::new(),
     }

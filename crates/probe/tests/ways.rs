@@ -34,6 +34,7 @@ fn machine(seed: u64) -> Shape {
         nested: false,
         second_cache: Some(policy),
         folded: pick(&[0, 1]) == 1,
+        upper: None,
     }
 }
 

@@ -4,7 +4,9 @@
 //! begin with spaces belong to the line above them.
 
 use lookaside_probe::effects::{Disturbed, Entries, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Sharing, Stores};
-use lookaside_probe::{Claim, Counted, Finding, Geometry, LevelReport, Part, Policy, Report, Seen, Shape};
+use lookaside_probe::{
+    Claim, Counted, Finding, Geometry, Held, LevelReport, Part, Policy, Report, Seen, Shape, WalkCacheReport,
+};
 
 use crate::line::Style;
 use crate::text;
@@ -20,6 +22,7 @@ pub fn render(report: &Report, style: &Style) -> String {
         effects(report),
         caches(report),
         walks(report),
+        walk_caches(report),
         covers(report),
         spread(report),
         large(report),
@@ -61,9 +64,9 @@ fn levels(report: &Report) -> Vec<String> {
 fn level(level: &LevelReport) -> Vec<String> {
     let mut lines =
         vec![format!("{}, {} loads: {}", tlb(level.level), level.page_size, said(&level.geometry, geometry))];
-    if let Some(seen) = level.miss_cycles {
-        let (low, high, passes) = (seen.low, seen.high, seen.passes);
-        lines.push(format!("  a miss takes {low:.1} to {high:.1} cycles longer than a hit here (seen in {passes} passes, not confirmed)"));
+    if !level.miss_cycles.is_unasked() {
+        let longer = |seen: &Seen| format!("takes {} longer than a hit here", cycles(seen));
+        lines.push(format!("  a miss: {}", said(&level.miss_cycles, longer)));
     }
     if !level.policy.is_unasked() {
         lines.push(format!("  replacement: {}", said(&level.policy, Policy::to_string)));
@@ -283,6 +286,24 @@ fn walks(report: &Report) -> Vec<String> {
     lines
 }
 
+fn walk_caches(report: &Report) -> Vec<String> {
+    let Some(found) = &report.walk_caches else { return Vec::new() };
+    let level = |level: &WalkCacheReport| {
+        let points_to = match level.table_level {
+            2 => "leaf tables",
+            _ => "tables of those",
+        };
+        let mut lines =
+            vec![format!("walk cache of entries that point to {points_to}: {}", said(&level.entries, Held::to_string))];
+        if level.entries.value().is_some() {
+            let longer = |seen: &Seen| format!("takes {} longer", cycles(seen));
+            lines.push(format!("  a walk that misses there: {}", said(&level.miss_cycles, longer)));
+        }
+        lines
+    };
+    found.levels.iter().flat_map(level).collect()
+}
+
 fn covers(report: &Report) -> Vec<String> {
     let Some(found) = &report.covers else { return Vec::new() };
     let mut lines = Vec::new();
@@ -370,7 +391,7 @@ fn geometry(found: &Geometry) -> String {
 mod tests {
     use super::*;
     use lookaside_machine::PageSize;
-    use lookaside_probe::{Counts, Event, Proof, SetCount, Stated};
+    use lookaside_probe::{Counts, Event, Proof, SetCount, Stated, WalkCaches};
 
     #[test]
     fn values_and_reasons_are_said() {
@@ -378,7 +399,10 @@ mod tests {
             level,
             page_size: PageSize::K4,
             geometry,
-            miss_cycles: (level == 1).then_some(Seen { low: 6.96, high: 8.0, passes: 2 }),
+            miss_cycles: match level {
+                1 => Finding::confirmed(Seen { low: 6.96, high: 8.0, passes: 2 }, Vec::new()),
+                _ => Finding::not_asked(),
+            },
             policy,
             trials: Vec::new(),
         };
@@ -415,17 +439,40 @@ mod tests {
                 claim(12, Some((2, 3)), 1, Some(Shape::new(12, 3))),
                 claim(9, None, 1, None),
             ],
+            walk_caches: Some(WalkCaches {
+                levels: vec![
+                    WalkCacheReport {
+                        table_level: 2,
+                        entries: Finding::confirmed(
+                            Held { at_least: 32, at_most: 32, shape: Some((4, 8)) },
+                            Vec::new(),
+                        ),
+                        miss_cycles: Finding::confirmed(Seen { low: 5.0, high: 5.5, passes: 2 }, Vec::new()),
+                        curves: Vec::new(),
+                    },
+                    WalkCacheReport {
+                        table_level: 3,
+                        entries: Finding::confirmed(Held { at_least: 57, at_most: 60, shape: None }, Vec::new()),
+                        miss_cycles: Finding::not_determined("no two passes agree"),
+                        curves: Vec::new(),
+                    },
+                ],
+            }),
             ..Report::default()
         };
         let expected = "\
 CPU 3; 1.250 core cycles a tick; seed 7; 9 measurements
 beware: little memory
 L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
-  a miss takes 7.0 to 8.0 cycles longer than a hit here (seen in 2
-      passes, not confirmed)
+  a miss: takes 7.0 to 8.0 cycles longer than a hit here
   replacement: LRU
 L2 TLB, 4K loads: not determined: no pages were found that evict each
     other from it, however many were tried
+walk cache of entries that point to leaf tables: 32 entries, 8 sets of
+    4 ways
+  a walk that misses there: takes 5.0 to 5.5 cycles longer
+walk cache of entries that point to tables of those: 57 to 60 entries
+  a walk that misses there: not determined: no two passes agree
 counter misses (r1245) counts: 1, – and 980 per kilo access to 2
     pages, to pages that miss L1, to pages that miss both levels
   confirms the 3 ways of L1 DTLB: 0.01 misses a round of 3 pages of

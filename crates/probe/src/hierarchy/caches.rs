@@ -206,7 +206,7 @@ fn leaps(plateaus: &[Plateau]) -> bool {
 }
 
 /// The span of the first two figures that agree, and of all others that agree with both.
-pub(super) fn alike(figures: &[f64], (share, more): (f64, f64)) -> Option<Seen> {
+pub(crate) fn alike(figures: &[f64], (share, more): (f64, f64)) -> Option<Seen> {
     let same = |a: f64, b: f64| (a - b).abs() <= share * a.min(b) + more;
     for (i, &a) in figures.iter().enumerate() {
         for &b in &figures[..i] {

@@ -7,6 +7,7 @@ use lookaside_machine::{
 use super::caches::{CacheReport, Caches, UNEVEN};
 use super::contiguous::Covers;
 use super::spread::Spread;
+use super::walk_cache::WalkCaches;
 use super::walks::{Place, Walks};
 use crate::describe::serves;
 use crate::run::{Report, Seen};
@@ -36,7 +37,10 @@ pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
     if let Some(covers) = &report.covers {
         put_covers(covers, machine, &mut lack);
     }
-    lack.push(format!("walk_cache.*: {from}, but for hit_cycles where walker.base_cycles is measured"));
+    match &report.walk_caches {
+        Some(found) => put_walk_caches(found, machine, from, &mut lack),
+        None => lack.push(format!("walk_cache.*: {from}, but for hit_cycles where walker.base_cycles is measured")),
+    }
     machine.not_determined.extend(lack);
 }
 
@@ -135,6 +139,61 @@ fn put_host(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
             .into(),
     );
     lack.push("walk_cache.host-*: not measured; sizes assumed".into());
+}
+
+/// Sizes of walk caches, as the guest's stage sees them.
+fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
+    let loads = |tlb: &&Tlb| serves(tlb, 2);
+    let shared = machine.tlbs.iter().find(loads).map_or(u32::MAX, |tlb| tlb.entries);
+    for level in &found.levels {
+        let of_level = |cache: &WalkCache| cache.stage == Stage::Guest && cache.table_level == level.table_level;
+        let at = machine.walk_caches.iter().position(of_level);
+        let Some(held) = level.entries.value() else {
+            let reason = level.entries.reason().unwrap_or_default();
+            lack.push(match at {
+                Some(at) => format!("walk_cache.{}: {reason}; {from}", machine.walk_caches[at].name),
+                None => format!("walk_cache of table level {}: {reason}; none stands in", level.table_level),
+            });
+            continue;
+        };
+        let at = at.unwrap_or_else(|| {
+            machine.walk_caches.push(WalkCache {
+                name: format!("level-{}", level.table_level),
+                table_level: level.table_level,
+                entries: 0,
+                ways: Ways::Full(Full::Full),
+                replacement: Replacement::Lru,
+                hit_cycles: 0.0,
+                stage: Stage::Guest,
+                shared_by: SharedBy::Core,
+            });
+            machine.walk_caches.len() - 1
+        });
+        let cache = &mut machine.walk_caches[at];
+        cache.entries = held.at_least;
+        cache.ways = match held.shape {
+            Some((ways, sets)) if sets > 1 => Ways::Count(ways),
+            _ => Ways::Full(Full::Full),
+        };
+        let name = &cache.name;
+        if held.at_most > held.at_least {
+            lack.push(format!("walk_cache.{name}.entries: {held} measured, {} stands in", held.at_least));
+        }
+        if held.shape.is_none() {
+            lack.push(format!("walk_cache.{name}.ways: not determined; full stands in"));
+        }
+        if held.at_least >= shared {
+            lack.push(format!(
+                "walk_cache.{name}: as many as the second-level TLB has, which may hold them; apart here"
+            ));
+        }
+        lack.push(format!("walk_cache.{name}: replacement and shared_by: {from}"));
+    }
+    for cache in machine.walk_caches.iter().filter(|cache| cache.stage == Stage::Guest) {
+        if found.levels.iter().all(|level| level.table_level != cache.table_level) {
+            lack.push(format!("walk_cache.{}: not looked for; {from}", cache.name));
+        }
+    }
 }
 
 /// Host walk caches, by table level: no source and no measurement, but that walks with warm tables take no longer.
@@ -266,7 +325,7 @@ fn put_walks(walks: &Walks, machine: &mut Machine, from: &str, lack: &mut Vec<St
 mod tests {
     use super::*;
     use crate::finding::Finding;
-    use crate::hierarchy::{CacheShape, Cover, WalkReport};
+    use crate::hierarchy::{CacheShape, Cover, Held, WalkCacheReport, WalkReport};
     use crate::run::LevelReport;
     use crate::tlb::Geometry;
     use lookaside_machine::preset;
@@ -315,7 +374,7 @@ mod tests {
             level,
             page_size: PageSize::K4,
             geometry: Finding::confirmed(Geometry { entries, ways: entries, sets: 1, masks: vec![] }, Vec::new()),
-            miss_cycles: None,
+            miss_cycles: Finding::not_asked(),
             policy: Finding::not_asked(),
             trials: Vec::new(),
         };
@@ -349,6 +408,38 @@ mod tests {
         assert!(names("page_table.host:") && names("tlb.l1d-other-sizes:"));
         assert!(!names("tlb.l1d.coalesce_pages:") && !names("tlb.l2d-other-sizes:"));
         assert!(machine.walk_caches.iter().all(|cache| cache.hit_cycles == 0.0));
+    }
+
+    #[test]
+    fn walk_caches_are_those_found_and_the_others_are_named() {
+        let held = |at_least, at_most, shape| Finding::confirmed(Held { at_least, at_most, shape }, Vec::new());
+        let level = |table_level, entries| WalkCacheReport {
+            table_level,
+            entries,
+            miss_cycles: seen(5.0, 6.0),
+            curves: Vec::new(),
+        };
+        let base = preset("ryzen-5900x").expect("a preset");
+        let machine = |levels| {
+            let report = Report { walk_caches: Some(WalkCaches { levels }), ..Report::default() };
+            let machine = report.machine(&base);
+            machine.check().expect("a possible machine");
+            machine
+        };
+        let both = machine(vec![level(2, held(32, 32, Some((4, 8)))), level(3, held(57, 60, None))]);
+        let of = |machine: &Machine, table_level| {
+            let cache = machine.walk_caches.iter().find(|cache| cache.table_level == table_level).expect("a cache");
+            (cache.entries, cache.ways)
+        };
+        assert_eq!(of(&both, 2), (32, Ways::Count(4)));
+        assert_eq!(of(&both, 3), (57, Ways::Full(Full::Full)));
+        let names = |machine: &Machine, line: &str| machine.not_determined.iter().any(|other| other.starts_with(line));
+        assert!(names(&both, "walk_cache.pdc3.entries: 57 to 60 entries measured"));
+        assert!(names(&both, "walk_cache.pdc4: not looked for"));
+        let none =
+            machine(vec![level(2, Finding::not_determined("a walk costs the same")), level(3, held(8, 8, None))]);
+        assert_eq!(of(&none, 2), (64, Ways::Full(Full::Full)));
+        assert!(names(&none, "walk_cache.pde: a walk costs the same; from preset"));
     }
 
     #[test]

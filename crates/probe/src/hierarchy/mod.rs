@@ -2,15 +2,19 @@
 
 mod caches;
 mod contiguous;
+mod crowd;
 mod curve;
 mod describe;
 mod field;
 mod first;
 mod line;
 mod spread;
+mod step;
+mod walk_cache;
 mod walks;
 mod ways;
 
+pub(crate) use caches::alike;
 pub use caches::{caches, CacheReport, Caches};
 pub use contiguous::{covers, Cover, Covers};
 pub use curve::{curve, plateaus, Plateau, Point};
@@ -19,6 +23,8 @@ pub use field::Field;
 pub use first::{first_cache, CacheShape};
 pub use line::line_bytes;
 pub use spread::Spread;
+pub use step::{Cost, Rise};
+pub use walk_cache::{walk_caches, Held, WalkCacheReport, WalkCaches};
 pub use walks::{walks, KnownLevels, Place, WalkReport, Walks};
 
 use crate::bench::Halt;
@@ -53,6 +59,18 @@ pub(crate) fn find(
                 })
             }
             _ => Walks::nothing("needs the geometry of both levels"),
+        });
+    }
+    if options.wants(Step::WalkCaches) {
+        let geometry = |level: usize| report.levels.get(level).and_then(|level| level.geometry.value());
+        report.walk_caches = Some(match (geometry(0), geometry(1), &report.caches) {
+            (Some(first), Some(second), Some(caches)) => {
+                let known = KnownLevels { first, second, caches };
+                part(&mut field, &mut report.halted, WalkCaches::nothing, |field| {
+                    budget.part(field, Step::WalkCaches, "walk caches", progress, |field| walk_caches(field, known))
+                })
+            }
+            _ => WalkCaches::nothing("needs the geometry of both levels"),
         });
     }
     if options.wants(Step::Covers) {

@@ -331,6 +331,7 @@ fn model(walks: &[WalkReport], caches: &Caches) -> (Finding<Seen>, Finding<u32>)
             Finding::confirmed(1, vec![format!("{first:.1} cycles with entries in the first level, {second:.1} in the second")])
         }
         (Some(first), Some(_)) if near(first, second) => {
+            bases.push(first - hit);
             Finding::confirmed(2, vec![format!("{first:.1} cycles with few entries, {second:.1} with more than the first level holds")])
         }
         (Some(first), _) => Finding::not_determined(format!(
@@ -346,11 +347,18 @@ fn model(walks: &[WalkReport], caches: &Caches) -> (Finding<Seen>, Finding<u32>)
             evidence.push(format!("{:.1} by entries in {place}", walk - latency));
         }
     }
+    // Where the first level says nothing, bare metal's walks with entries further away bear it out.
+    let third = walk(Place::Cache(3)).zip(latency(3)).map(|(walk, latency)| walk - latency);
+    bases.extend(third.filter(|&third| bases.len() < 2 && near(third, base)));
     let span = bases.iter().fold(Seen { low: f64::MAX, high: 0.0, passes: bases.len() }, |span, &base| Seen {
         low: span.low.min(base),
         high: span.high.max(base),
         ..span
     });
+    if bases.len() < 2 {
+        let reason = "entries in the second-level cache alone say so, and those in no other cache";
+        return (Finding::NotDetermined { reason: reason.into(), evidence, asked: true }, level);
+    }
     if base <= 0.0 {
         return (
             Finding::not_determined(format!("a walk takes {second:.1} cycles, no more than its cache does")),

@@ -1,9 +1,10 @@
 //! Memory for chains of lines: bytes with frames of their own, and pages that all share one frame.
 
+use std::collections::HashSet;
 use std::ffi::c_void;
 
 use super::memory::{huge_bytes_at, split};
-use super::MetalError;
+use super::{MetalError, SPARSE_SHIFT};
 
 /// Bytes of a huge page on every port; areas are aligned to it.
 const HUGE: u64 = 2 << 20;
@@ -11,8 +12,14 @@ const HUGE: u64 = 2 << 20;
 const SMALL: u64 = 4096;
 /// A table of leaf entries (4 KiB) maps so many bytes: what a page with a shared frame can cost in memory.
 const TABLE_MAPS: u64 = 2 << 20;
-/// Least and most bytes of addresses with a shared frame; the steps' numbers of lines have 32 bits.
+/// log2 of the least and most bytes of addresses with a shared frame; the steps' numbers of units have 32 bits.
 const SHARED_BITS: std::ops::RangeInclusive<u32> = 30..=37;
+/// log2 of the unit of [`Shared`]: a line.
+pub(crate) const SHARED_SHIFT: u32 = 6;
+/// log2 of the bytes of a [`Sparse`] area: at most half of what a program may have on x86-64, and twice that is reserved.
+const SPARSE_BITS: std::ops::RangeInclusive<u32> = 33..=45;
+/// Tables that a page far from all others takes: leaf, page directory, directory of those.
+const SPARSE_TABLES: u64 = 3;
 
 /// A mapping that is given back on drop.
 #[derive(Debug)]
@@ -122,26 +129,53 @@ impl Own {
 }
 
 /// Addresses whose pages are all one frame: the system's page of zeros, which stands behind memory that was only read.
-/// So the data read are always hot, whatever the number of pages; only translations differ.
+/// So the data read are always hot, whatever the number of pages; only translations differ. Places in it are counted in
+/// units of `1 << SHIFT` bytes.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct Zeros<const SHIFT: u32> {
     mapping: Mapping,
     base: u64,
     bits: u32,
+    /// Regions of leaf tables that were read, where their tables are counted.
+    touched: HashSet<u64>,
 }
+
+/// [`super::Area::Shared`].
+pub(crate) type Shared = Zeros<SHARED_SHIFT>;
+/// [`super::Area::Sparse`].
+pub(crate) type Sparse = Zeros<SPARSE_SHIFT>;
 
 impl Shared {
     /// Reserves so many addresses that their tables take at most `table_bytes` of memory.
     pub(crate) fn new(table_bytes: u64) -> Result<Self, MetalError> {
         let most = (table_bytes / SMALL * TABLE_MAPS).max(1).ilog2().min(*SHARED_BITS.end());
+        Self::reserve(*SHARED_BITS.start()..=most)
+    }
+}
+
+impl Sparse {
+    /// Reserves as many addresses as the system gives.
+    pub(crate) fn new() -> Result<Self, MetalError> {
+        Self::reserve(SPARSE_BITS)
+    }
+
+    /// Bytes that the tables of all places read so far take at most, if these are read too.
+    pub(crate) fn table_bytes_with(&mut self, offsets: &[u64]) -> u64 {
+        self.touched.extend(offsets.iter().map(|offset| offset / TABLE_MAPS));
+        self.touched.len() as u64 * SPARSE_TABLES * SMALL
+    }
+}
+
+impl<const SHIFT: u32> Zeros<SHIFT> {
+    fn reserve(bits: std::ops::RangeInclusive<u32>) -> Result<Self, MetalError> {
         let mut reason = String::from("too little memory for its tables");
-        for bits in (*SHARED_BITS.start()..=most).rev() {
+        for bits in bits.rev() {
             match Mapping::new(2 << bits, libc::PROT_READ) {
                 Ok(mapping) => {
                     let base = mapping.at.next_multiple_of(1 << bits);
                     // SAFETY: advice about a part of our own mapping. In huge pages it would be a huge page of zeros.
                     unsafe { libc::madvise(base as *mut c_void, 1 << bits, libc::MADV_NOHUGEPAGE) };
-                    return Ok(Self { mapping, base, bits });
+                    return Ok(Self { mapping, base, bits, touched: HashSet::new() });
                 }
                 Err(e) => reason = e.to_string(),
             }
@@ -154,11 +188,11 @@ impl Shared {
         1 << self.bits
     }
 
-    /// Its first address, and these offsets (multiples of 64) in units of 64 bytes.
+    /// Its first address, and these offsets in units.
     pub(crate) fn places(&self, offsets: &[u64]) -> Result<(u64, Vec<u32>), MetalError> {
         debug_assert!(self.mapping.at <= self.base);
-        let place = |&offset: &u64| match u32::try_from(offset / 64) {
-            Ok(line) if offset % 64 == 0 && offset < self.bytes() => Ok(line),
+        let place = |&offset: &u64| match u32::try_from(offset >> SHIFT) {
+            Ok(unit) if offset % (1 << SHIFT) == 0 && offset < self.bytes() => Ok(unit),
             _ => Err(MetalError::Cannot(format!("offset {offset:#x} in {:#x} shared bytes", self.bytes()))),
         };
         Ok((self.base, offsets.iter().map(place).collect::<Result<_, _>>()?))

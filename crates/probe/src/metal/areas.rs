@@ -1,7 +1,7 @@
 //! The areas of the host: made when they are walked, given back before others need the memory.
 
-use super::area::{Backing, Own, Shared};
-use super::{clock, steps, Area, MetalError, Steps};
+use super::area::{Backing, Own, Shared, Sparse, Zeros, SHARED_SHIFT};
+use super::{clock, steps, Area, MetalError, Steps, SPARSE_SHIFT};
 
 /// At most one area at a time.
 #[derive(Debug)]
@@ -9,12 +9,13 @@ pub(crate) struct Areas {
     max_bytes: u64,
     own: Option<Own>,
     shared: Option<Shared>,
+    sparse: Option<Sparse>,
 }
 
 impl Areas {
     /// None yet. An area and its tables take at most `max_bytes`.
     pub(crate) fn new(max_bytes: u64) -> Self {
-        Self { max_bytes, own: None, shared: None }
+        Self { max_bytes, own: None, shared: None, sparse: None }
     }
 
     /// Bytes that an area of this kind may have.
@@ -22,16 +23,17 @@ impl Areas {
         match area {
             Area::Own { .. } | Area::Contiguous { .. } => self.max_bytes,
             Area::Shared => self.shared().map_or(0, |shared| shared.bytes()),
+            Area::Sparse => self.sparse(&[]).map_or(0, |sparse| sparse.bytes()),
         }
     }
 
     /// Gives the memory back.
     pub(crate) fn give_back(&mut self) {
-        (self.own, self.shared) = (None, None);
+        (self.own, self.shared, self.sparse) = (None, None, None);
     }
 
     fn own(&mut self, bytes: u64, backing: Backing) -> Result<&mut Own, MetalError> {
-        self.shared = None;
+        (self.shared, self.sparse) = (None, None);
         if bytes > self.max_bytes {
             return Err(MetalError::Cannot(format!("an area of {bytes} bytes; at most {}", self.max_bytes)));
         }
@@ -45,10 +47,29 @@ impl Areas {
     }
 
     fn shared(&mut self) -> Result<&mut Shared, MetalError> {
-        self.own = None;
+        (self.own, self.sparse) = (None, None);
         match &mut self.shared {
             Some(shared) => Ok(shared),
             none => Ok(none.insert(Shared::new(self.max_bytes)?)),
+        }
+    }
+
+    /// One in which these places may be read: the tables of those read before go if they take too much memory.
+    fn sparse(&mut self, offsets: &[u64]) -> Result<&mut Sparse, MetalError> {
+        (self.own, self.shared) = (None, None);
+        let most = self.max_bytes;
+        if self.sparse.as_mut().is_some_and(|sparse| sparse.table_bytes_with(offsets) > most) {
+            self.sparse = None;
+        }
+        match &mut self.sparse {
+            Some(sparse) => Ok(sparse),
+            none => {
+                let sparse = none.insert(Sparse::new()?);
+                match sparse.table_bytes_with(offsets) {
+                    bytes if bytes <= most => Ok(sparse),
+                    bytes => Err(MetalError::Cannot(format!("{bytes} bytes of page tables; at most {most}"))),
+                }
+            }
         }
     }
 
@@ -64,7 +85,7 @@ impl Areas {
             Area::Contiguous { bytes, split } => {
                 Some((bytes, if split { Backing::Split } else { Backing::SurelyHuge }))
             }
-            Area::Shared => None,
+            Area::Shared | Area::Sparse => None,
         };
         match own {
             Some((bytes, backing)) => {
@@ -77,17 +98,29 @@ impl Areas {
                 };
                 Ok((0..samples).map(|_| a_step(steps::in_cycles(&mut sample))).collect())
             }
-            None => {
-                let (base, lines) = self.shared()?.places(chain.offsets)?;
-                let mut at = 0;
-                let mut sample = || {
-                    // SAFETY: `places` gave lines of memory that was never written, mapped while `self` lives.
-                    let ticks = unsafe { steps::walk_list(base, &lines, &mut at, warm, timed) };
-                    warm = 0;
-                    ticks
-                };
-                Ok((0..samples).map(|_| a_step(steps::in_cycles(&mut sample))).collect())
+            None if chain.area == Area::Sparse => {
+                Ok(times::<SPARSE_SHIFT>(self.sparse(chain.offsets)?, chain.offsets, warm, timed, samples)?)
             }
+            None => Ok(times::<SHARED_SHIFT>(self.shared()?, chain.offsets, warm, timed, samples)?),
         }
     }
+}
+
+/// Core cycles a step through addresses that share a frame, so many samples.
+fn times<const SHIFT: u32>(
+    zeros: &Zeros<SHIFT>,
+    offsets: &[u64],
+    mut warm: u64,
+    timed: u64,
+    samples: usize,
+) -> Result<Vec<f64>, MetalError> {
+    let (base, units) = zeros.places(offsets)?;
+    let mut at = 0;
+    let mut sample = || {
+        // SAFETY: `places` gave units of memory that was never written, mapped while `zeros` lives.
+        let ticks = unsafe { steps::walk_list::<SHIFT>(base, &units, &mut at, warm, timed) };
+        warm = 0;
+        ticks
+    };
+    Ok((0..samples).map(|_| steps::in_cycles(&mut sample) / timed as f64).collect())
 }

@@ -110,24 +110,25 @@ pub(crate) fn fenced_now() -> u64 {
     }
 }
 
-/// Steps to `base + 64 * line + zero` for `count` lines (at least 1), where `zero` becomes what was read.
+/// Steps to `base + (unit << SHIFT) + zero` for `count` units (at least 1), where `zero` becomes what was read.
 ///
 /// # Safety
-/// `lines` has `count` numbers, `base + 64 * line` is mapped and reads as zero for each; `zero` is zero.
+/// `units` has `count` numbers, `base + (unit << SHIFT)` is mapped and reads as zero for each; `zero` is zero.
 #[cfg(target_arch = "x86_64")]
-pub(crate) unsafe fn walk_run(base: u64, lines: *const u32, count: u64, zero: &mut u64) {
-    // SAFETY: the caller's lines and what they point to are all that is read.
+pub(crate) unsafe fn walk_run<const SHIFT: u32>(base: u64, units: *const u32, count: u64, zero: &mut u64) {
+    // SAFETY: the caller's units and what they point to are all that is read.
     unsafe {
         std::arch::asm!(
             "2:",
             "mov {t:e}, [{i}]",
             "add {i}, 4",
-            "shl {t}, 6",
+            "shl {t}, {shift}",
             "add {t}, {b}",
             "mov {z}, [{t} + {z}]",
             "dec {n}",
             "jnz 2b",
-            t = out(reg) _, i = inout(reg) lines => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+            t = out(reg) _, i = inout(reg) units => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+            shift = const SHIFT,
             options(nostack, readonly)
         );
     }
@@ -250,22 +251,23 @@ pub(crate) fn fenced_now() -> u64 {
     ticks
 }
 
-/// Steps to `base + 64 * line + zero` for `count` lines (at least 1), where `zero` becomes what was read.
+/// Steps to `base + (unit << SHIFT) + zero` for `count` units (at least 1), where `zero` becomes what was read.
 ///
 /// # Safety
-/// `lines` has `count` numbers, `base + 64 * line` is mapped and reads as zero for each; `zero` is zero.
+/// `units` has `count` numbers, `base + (unit << SHIFT)` is mapped and reads as zero for each; `zero` is zero.
 #[cfg(target_arch = "aarch64")]
-pub(crate) unsafe fn walk_run(base: u64, lines: *const u32, count: u64, zero: &mut u64) {
-    // SAFETY: the caller's lines and what they point to are all that is read.
+pub(crate) unsafe fn walk_run<const SHIFT: u32>(base: u64, units: *const u32, count: u64, zero: &mut u64) {
+    // SAFETY: the caller's units and what they point to are all that is read.
     unsafe {
         std::arch::asm!(
             "2:",
             "ldr {t:w}, [{i}], #4",
-            "add {t}, {b}, {t}, lsl #6",
+            "add {t}, {b}, {t}, lsl #{shift}",
             "ldr {z}, [{t}, {z}]",
             "subs {n}, {n}, 1",
             "b.ne 2b",
-            t = out(reg) _, i = inout(reg) lines => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+            t = out(reg) _, i = inout(reg) units => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
+            shift = const SHIFT,
             options(nostack, readonly)
         );
     }

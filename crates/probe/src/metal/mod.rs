@@ -83,14 +83,21 @@ pub enum Area {
     },
     /// Addresses whose 4 KiB pages are all one and the same frame: data are always hot, only translations differ.
     Shared,
+    /// The same, over far more addresses, for few pages far apart: each may take a page of each level of the tables.
+    Sparse,
 }
+
+/// Offsets in [`Area::Sparse`] are multiples of so many bytes.
+pub const SPARSE_STEP: u64 = 1 << SPARSE_SHIFT;
+/// log2 of [`SPARSE_STEP`]: 8 small pages, whose leaf entries fill a line of 64 bytes.
+const SPARSE_SHIFT: u32 = 15;
 
 /// A circular chain of loads at chosen offsets of an area, each of whose addresses waits for the load before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps<'a> {
     /// Where.
     pub area: Area,
-    /// Offsets in order, each once: multiples of 8; in [`Area::Shared`] of 64.
+    /// Offsets in order, each once: multiples of 8; in [`Area::Shared`] of 64, in [`Area::Sparse`] of [`SPARSE_STEP`].
     pub offsets: &'a [u64],
     /// Steps before the first sample.
     pub warm: u64,

@@ -34,19 +34,25 @@ pub(crate) fn in_cycles(mut sample: impl FnMut() -> u64) -> f64 {
 }
 
 /// Steps through addresses that a list tells, each of which also waits for the load before it: all words read are zero,
-/// and are added to the next address. `lines` (units of 64 bytes from `base`) are walked in a circle from number `at`.
+/// and are added to the next address. `units` (of `1 << SHIFT` bytes from `base`) are walked in a circle from number `at`.
 /// Gives the ticks of `timed` steps after `before` others.
 ///
 /// # Safety
-/// `base + 64 * line` is mapped and reads as zero for each line; `at` is less than their number.
-pub(crate) unsafe fn walk_list(base: u64, lines: &[u32], at: &mut usize, before: u64, timed: u64) -> u64 {
+/// `base + (unit << SHIFT)` is mapped and reads as zero for each unit; `at` is less than their number.
+pub(crate) unsafe fn walk_list<const SHIFT: u32>(
+    base: u64,
+    units: &[u32],
+    at: &mut usize,
+    before: u64,
+    timed: u64,
+) -> u64 {
     let mut zero = 0;
     let mut leg = |mut steps: u64| {
         while steps > 0 {
-            let run = steps.min((lines.len() - *at) as u64);
-            // SAFETY: the caller's lines, `run` of them from `at` on.
-            unsafe { clock::walk_run(base, lines.as_ptr().add(*at), run, &mut zero) };
-            *at = (*at + run as usize) % lines.len();
+            let run = steps.min((units.len() - *at) as u64);
+            // SAFETY: the caller's units, `run` of them from `at` on.
+            unsafe { clock::walk_run::<SHIFT>(base, units.as_ptr().add(*at), run, &mut zero) };
+            *at = (*at + run as usize) % units.len();
             steps -= run;
         }
     };

@@ -31,6 +31,17 @@ pub struct Shape {
     pub folded: bool,
     /// A second stage maps by small pages: so entries of huge pages are small ones', and its table is read too.
     pub nested: bool,
+    /// Entries above the leaf's; `None` = always at hand.
+    pub upper: Option<Upper>,
+}
+
+/// Where entries above the leaf's are kept.
+#[derive(Clone, Debug)]
+pub struct Upper {
+    /// Sets and ways of the walk cache of table level 2 and those after it; 0 ways = none.
+    pub caches: Vec<(u64, usize)>,
+    /// Cycles that the second stage adds to reading one.
+    pub stage: f64,
 }
 
 /// How a line is chosen that goes.
@@ -117,6 +128,7 @@ pub struct Sim {
     caches: Vec<Sets>,
     first: Sets,
     second: Sets,
+    upper: Vec<Sets>,
 }
 
 /// Steps that are really run of a sample: more would say the same.
@@ -128,6 +140,12 @@ const HOST_TABLES: u64 = 1 << 52;
 /// Small pages of a huge one.
 const HUGE: u64 = 512;
 
+/// Where an entry of this level lies: tables have frames anywhere.
+fn table(level: u64, entry: u64) -> u64 {
+    let frame = Rng::new((entry / HUGE) << 8 | level).draw() >> 24;
+    TABLES + (frame << 12) + entry % HUGE * 8
+}
+
 impl Sim {
     pub fn new(shape: Shape, seed: u64) -> Self {
         let mut caches: Vec<Sets> =
@@ -136,7 +154,9 @@ impl Sim {
         caches[1].fold = if shape.folded { shape.caches[1].0.ilog2() } else { 0 };
         let (first, second) =
             (Sets::new(1, shape.first, shape.lru), Sets::new(shape.second.0, shape.second.1, shape.lru));
-        Self { shape, rng: Rng::new(seed), caches, first, second }
+        let walk = shape.upper.iter().flat_map(|upper| &upper.caches);
+        let upper = walk.map(|&(sets, ways)| Sets::new(sets, ways, shape.lru)).collect();
+        Self { shape, rng: Rng::new(seed), caches, first, second, upper }
     }
 
     /// Cycles of reading a line of physical memory, through the caches from one level on.
@@ -151,6 +171,20 @@ impl Sim {
         self.shape.memory
     }
 
+    /// Cycles of reading entries above the leaf's, from the lowest that is at hand.
+    fn read_upper(&mut self, page: u64, from: usize) -> f64 {
+        let Some(Upper { stage, .. }) = self.shape.upper else { return 0.0 };
+        let mut cycles = 0.0;
+        for (level, shift) in [9, 18, 27].into_iter().enumerate() {
+            let entry = page >> shift;
+            if self.upper[level].ways > 0 && self.upper[level].access(entry, &mut self.rng) {
+                break;
+            }
+            cycles += stage + self.read(table(level as u64 + 2, entry), from);
+        }
+        cycles
+    }
+
     fn step(&mut self, address: u64, area: Area) -> f64 {
         let page = address >> 12;
         let (covers, leaf) = match area {
@@ -163,15 +197,17 @@ impl Sim {
             cycles += self.shape.second.2;
             if !self.second.access(page / covers, &mut self.rng) {
                 let from = self.shape.first_cache_level - 1;
-                cycles += self.shape.base - self.shape.second.2 + self.read(TABLES + leaf * 8, from);
-                if self.shape.nested && area != Area::Shared {
+                let entry = if area == Area::Sparse { table(1, leaf) } else { TABLES + leaf * 8 };
+                cycles += self.shape.base - self.shape.second.2 + self.read(entry, from);
+                cycles += self.read_upper(page, from);
+                if self.shape.nested && !matches!(area, Area::Shared | Area::Sparse) {
                     cycles += self.read(HOST_TABLES + page * 8, from);
                 }
             }
         }
         // Frames lie anywhere, but for one frame of all and for huge pages.
         let frame = match area {
-            Area::Shared => 0,
+            Area::Shared | Area::Sparse => 0,
             Area::Contiguous { .. } => page,
             Area::Own { .. } => Rng::new(page).draw() >> 24,
         };
@@ -208,6 +244,7 @@ impl Metal for Sim {
         match area {
             Area::Own { .. } | Area::Contiguous { .. } => self.shape.area,
             Area::Shared => 1 << 36,
+            Area::Sparse => 1 << 45,
         }
     }
 
