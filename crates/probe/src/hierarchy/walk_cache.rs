@@ -189,6 +189,9 @@ impl std::fmt::Display for Held {
     }
 }
 
+/// Why entries above those that point to leaf tables were not looked for, or their step.
+type Above = (Result<Option<Rise>, String>, Vec<Cost>);
+
 /// One look, with pages of its own.
 struct Pass {
     /// Neighbouring regions: their entries lie side by side.
@@ -198,7 +201,7 @@ struct Pass {
     /// For each bit of a region's number whether entries that differ in it are of different sets; empty = no row was found.
     bits: Vec<Option<bool>>,
     /// Entries above: why they were not looked for, or the step.
-    above: (Result<Option<Rise>, String>, Vec<Cost>),
+    above: Above,
 }
 
 /// Entries that are surely there, by what misses cost: of so many that take turns, those are at most as many as entries.
@@ -300,11 +303,7 @@ impl Pass {
 
     /// As many regions and lines in a growing number of tables of the level above, entries that point to leaf tables missing all
     /// the time.
-    fn look_above(
-        &self,
-        field: &mut Field<'_>,
-        near: &Rows<'_>,
-    ) -> Result<(Result<Option<Rise>, String>, Vec<Cost>), Halt> {
+    fn look_above(&self, field: &mut Field<'_>, near: &Rows<'_>) -> Result<Above, Halt> {
         let no = |reason: String| Ok((Err(reason), Vec::new()));
         let Ok((held, cycles)) = self.directory() else {
             return no("needs entries that point to leaf tables to miss".into());
