@@ -46,6 +46,7 @@ fn probe(shape: &Shape, seed: u64) -> WalkCaches {
         cycles: seen(cycles),
         bytes: seen(bytes as f64),
         shape: Finding::confirmed(first_cache, Vec::new()),
+        ways: Finding::not_asked(),
     };
     let caches = Caches {
         line_bytes: Finding::confirmed(shape.line, Vec::new()),

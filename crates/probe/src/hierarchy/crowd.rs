@@ -218,8 +218,8 @@ mod tests {
         let mut caches = Caches::nothing("none");
         caches.line_bytes = Finding::confirmed(64, Vec::new());
         let shape = Finding::confirmed(CacheShape { bytes: 32 << 10, ways: 8, sets: 64 }, Vec::new());
-        let unknown = Finding::not_asked;
-        caches.levels = vec![CacheReport { level: 1, cycles: unknown(), bytes: unknown(), shape }];
+        let (cycles, bytes) = (Finding::not_asked(), Finding::not_asked());
+        caches.levels = vec![CacheReport { level: 1, cycles, bytes, shape, ways: Finding::not_asked() }];
         let first = Geometry { entries: 72, ways: 72, sets: 1, masks: Vec::new() };
         let sets = 1 << masks.len();
         let second = Geometry { entries: sets * ways, ways, sets, masks };
