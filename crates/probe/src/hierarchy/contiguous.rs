@@ -71,9 +71,10 @@ pub fn covers(field: &mut Field<'_>, known: KnownLevels<'_>, walks: &Walks) -> R
     let line = known.caches.line_bytes.value().copied().unwrap_or(LINE);
     let middle = |seen: &Seen| (seen.low + seen.high) / 2.0;
     let hit = walks.second_level_cycles.value().map(middle);
-    let base = walks.base_cycles.value().map(middle);
-    // A walk costs its base at least.
-    let costs = [hit, hit.zip(base).map(|(hit, base)| base - hit)];
+    // The least that a walk was seen to cost: here leaf entries are neighbours, and mostly at hand.
+    let seen = walks.walks.iter().filter_map(|walk| walk.cycles.value().map(middle));
+    let walk = walks.base_cycles.value().and_then(|_| seen.reduce(f64::min));
+    let costs = [hit, hit.zip(walk).map(|(hit, walk)| walk - hit)];
     let mut levels = Vec::new();
     for ((level, geometry), cost) in (1..).zip([known.first, known.second]).zip(costs) {
         let mut of = |split: bool| match cost.filter(|&cost| cost > 0.0) {

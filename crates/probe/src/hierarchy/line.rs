@@ -14,24 +14,28 @@ const BLOCKS: u64 = 2048;
 const LIKE: f64 = 1.1;
 /// See [`LIKE`].
 const LONGER: f64 = 1.25;
-/// Passes that have to agree.
-const PASSES: usize = 2;
+/// Passes that have to agree, and at most; none may show another size.
+const PASSES: (usize, usize) = (2, 5);
 
 /// The line size.
 pub fn line_bytes(field: &mut Field<'_>) -> Result<Finding<u64>, Halt> {
     let mut evidence = Vec::new();
-    let mut seen: Vec<Option<u64>> = Vec::new();
-    for _ in 0..PASSES {
+    let mut seen: Vec<u64> = Vec::new();
+    for _ in 0..PASSES.1 {
         let mut cycles = Vec::new();
         for distance in DISTANCES {
             cycles.push(pairs(field, distance)?);
         }
         let list: Vec<String> = DISTANCES.iter().zip(&cycles).map(|(d, c)| format!("{d}: {c:.1}")).collect();
         evidence.push(format!("cycles a step by distance of pairs: {}", list.join(", ")));
-        seen.push(line_of(&cycles));
+        // A pass in which something disturbs shows none.
+        seen.extend(line_of(&cycles));
+        if seen.len() >= PASSES.0 {
+            break;
+        }
     }
-    Ok(match seen[0] {
-        Some(line) if seen.iter().all(|other| *other == seen[0]) => Finding::confirmed(line, evidence),
+    Ok(match seen[..] {
+        [line, other] if line == other => Finding::confirmed(line, evidence),
         _ => Finding::NotDetermined { reason: "pairs of words show no one line size".into(), evidence, asked: true },
     })
 }
