@@ -19,8 +19,11 @@ const HITS: f64 = 1.08;
 const LOOKS: u32 = 3;
 /// Attempts: a neighbour may have disturbed one.
 const ATTEMPTS: u32 = 4;
-/// Of many lines this share may be taken by what the machine does beside; and so few too many do not show.
+/// So few lines too many do not show where there are many.
 const NEARLY: f64 = 0.97;
+/// From so many lines on, what else the core does (in a virtual machine a neighbour on its other hardware thread, too) may take
+/// the rest of the cache but for this share. With fewer, exactly as many fit as should: these tell an index of another kind.
+const MANY: (u64, f64) = (128, 0.4);
 
 /// Size and shape of a data cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +61,7 @@ fn first_once(field: &mut Field<'_>, line: u64, hit: f64) -> Result<Finding<Cach
     // A second look, at other lines: one more than fit does not.
     for distance in 0..bits.min(shape.sets.ilog2() + 2) {
         let most = u64::from(shape.ways) << shape.sets.ilog2().saturating_sub(distance);
-        let fewer = (most as f64 * NEARLY) as u64;
+        let fewer = at_least(most);
         if 1 << (bits - distance) <= most {
             break;
         }
@@ -78,6 +81,14 @@ fn first_once(field: &mut Field<'_>, line: u64, hit: f64) -> Result<Finding<Cach
     Ok(Finding::confirmed(shape, evidence.collect()))
 }
 
+/// Of so many lines that should fit, how many have to.
+fn at_least(lines: u64) -> u64 {
+    match lines >= MANY.0 {
+        true => (lines as f64 * MANY.1) as u64,
+        false => (lines as f64 * NEARLY).ceil() as u64,
+    }
+}
+
 /// The shape that explains how many lines fit, by log2 of their distance in lines; `None` = all that there are.
 fn shape(fitting: &[Option<u64>], line: u64) -> Result<CacheShape, String> {
     let known: Vec<(u32, u64)> = (0..).zip(fitting).filter_map(|(at, most)| Some((at, (*most)?))).collect();
@@ -88,7 +99,7 @@ fn shape(fitting: &[Option<u64>], line: u64) -> Result<CacheShape, String> {
     let sets_log2 = known.iter().find(|(_, most)| *most == ways).map_or(0, |(at, _)| *at);
     for &(at, most) in &known {
         let wanted = ways << sets_log2.saturating_sub(at);
-        if most as f64 * NEARLY > wanted as f64 || (most as f64) < NEARLY * wanted as f64 {
+        if most as f64 * NEARLY > wanted as f64 || most < at_least(wanted) {
             return Err(format!(
                 "{most} lines fit that are {} bytes apart, and not {wanted}, as with {ways} ways and a linear index",
                 line << at
@@ -146,11 +157,11 @@ mod tests {
         fitting.extend([None, None, None]);
         let found = shape(&fitting, 64).expect("a shape");
         assert_eq!((found.bytes, found.ways, found.sets), (32 << 10, 8, 64));
-        for about in [505, 513] {
+        for about in [254, 505, 513] {
             fitting[0] = Some(about);
             assert_eq!(shape(&fitting, 64).expect("a shape"), found);
         }
-        for (at, wrong) in [(0, 600), (1, 200), (3, 61), (5, 17), (6, 9), (8, 9)] {
+        for (at, wrong) in [(0, 600), (0, 200), (1, 100), (3, 61), (5, 17), (6, 9), (8, 9)] {
             let mut other = fitting.clone();
             other[at] = Some(wrong);
             assert!(shape(&other, 64).is_err(), "{wrong} at {at}");

@@ -165,9 +165,9 @@ fn second_ways(field: &mut Field<'_>, cache: Second) -> Result<SecondWays, Halt>
         looks.push(crowd.colour(room, count as usize, flood as usize)?);
         if let Some(ways) = agreed(&looks) {
             let like = looks.iter().flatten().filter(|look| look.0 == ways);
-            let mut colours: Vec<f64> = like.map(|look| look.1).collect();
-            colours.sort_by(f64::total_cmp);
-            let colours = colours[colours.len() / 2];
+            // Each is pages a page of the colour; what is averaged is how many are.
+            let shares: Vec<f64> = like.map(|look| 1.0 / look.1).collect();
+            let colours = shares.len() as f64 / shares.iter().sum::<f64>();
             return Ok(SecondWays { ways: Finding::confirmed(ways, said(&looks)), colours: Some(colours) });
         }
     }
