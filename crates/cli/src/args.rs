@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::workload::WorkloadArgs;
+
 /// What translation (TLB misses, page-table walks) costs a program, and what would help.
 #[derive(Parser)]
 #[command(name = "lookaside", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -44,6 +46,10 @@ pub enum Command {
     #[command(after_help = "Example: lookaside validate --machine machine.toml -o report.html\n\n\
         Exit codes: 0 median error at most 10 % and worst at most 30 %; 1 not; 2 bad input")]
     Validate(Validate),
+    /// Run a program of the papers, with or without a baker, and time it
+    #[command(after_help = "Examples: lookaside workload list\n          \
+        lookaside workload gups --size 8G --bake prefetch:t0,stride=8")]
+    Workload(WorkloadArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
     Completions {

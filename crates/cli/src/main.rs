@@ -7,6 +7,7 @@ mod exit;
 mod install;
 mod interrupt;
 mod machines;
+mod memory;
 mod output;
 mod probe;
 mod record;
@@ -14,6 +15,7 @@ mod reproduce;
 mod simulate;
 mod traces;
 mod validate;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -41,6 +43,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Workload(args) => workload::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "lookaside", &mut script);

@@ -10,6 +10,7 @@ use crate::args::Validate;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::machines;
+use crate::memory::available_bytes;
 use crate::output::{check_writable, print, print_json, spinner, style, write_file};
 
 /// Runs of each pattern, and with `--quick`: the least whose middle is one of several.
@@ -28,7 +29,7 @@ pub fn run(args: &Validate) -> Result<u8, Failure> {
     }
     let max_bytes = match args.memory {
         Some(mib) => mib << 20,
-        None => free_memory()? / 4,
+        None => available_bytes().map_err(|e| Failure::bad(format_args!("{e}; give --memory")))? / 4,
     };
     let interrupt = Interrupt::install()?;
     let machine = match described {
@@ -83,13 +84,4 @@ fn probed(args: &Validate, interrupt: &Interrupt) -> Result<Machine, Failure> {
     let machine = report.machine(&preset(nearest)?);
     machine.check()?;
     Ok(machine)
-}
-
-/// Bytes of memory that programs may still have, as the system reckons.
-fn free_memory() -> Result<u64, Failure> {
-    let path = "/proc/meminfo";
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::bad(format_args!("{path}: {e}; give --memory")))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.map(|kib| kib << 10).ok_or_else(|| Failure::bad(format_args!("{path}: no MemAvailable; give --memory")))
 }

@@ -15,15 +15,34 @@
 //! assert_eq!(accesses, 100_000);
 //! # Ok::<(), lookaside_trace::TraceError>(())
 //! ```
+//!
+//! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their own, or
+//! as a [`WorkloadStream`] of the same accesses.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! let mut gups = lookaside_workloads::workload("gups", &lookaside_workloads::Spec::new(1 << 20))?;
+//! assert!(gups.run(&AtomicBool::new(false)));
+//! assert_eq!(gups.operations(), (1 << 20) / 8 / 16);
+//! # Ok::<(), lookaside_workloads::WorkloadError>(())
+//! ```
 
+mod kernels;
+mod memory;
 mod patterns;
 mod random;
+mod rmat;
 mod stream;
 mod tlb_thrash;
+mod workload;
 mod zipf;
 
+pub use kernels::{names, workload, Kind as WorkloadKind, ALL as WORKLOADS};
+pub use memory::{Pages, Region};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
 pub use random::Random;
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
 pub use tlb_thrash::{NativeRun, TlbThrash};
+pub use workload::{Spec, Workload, WorkloadError, WorkloadStream, LEAST_BYTES, MOST_BYTES};
 pub use zipf::Zipf;

@@ -157,8 +157,7 @@ impl Gups {
     /// Over a table of `bytes`, rounded up to a power of two of at least 8. The seed picks the start in the sequence.
     pub fn new(bytes: u64, seed: u64) -> Self {
         let words = (bytes.min(MOST_PAGES * PAGE_BYTES).div_ceil(8)).next_power_of_two();
-        // 0 is the one state that the sequence never leaves.
-        Self { words, x: Random::new(seed).next_u64() | 1 }
+        Self { words, x: hpcc_start(seed) }
     }
 }
 
@@ -173,9 +172,21 @@ impl Pattern for Gups {
 
     #[inline]
     fn step(&mut self, base: u64, block: &mut Block) {
-        self.x = (self.x << 1) ^ if self.x >> 63 == 1 { 7 } else { 0 };
+        self.x = hpcc_next(self.x);
         let addr = base + (self.x & (self.words - 1)) * 8;
         block.push(Kind::Load, addr);
         block.push(Kind::Store, addr);
     }
+}
+
+/// Where a seed begins in HPCC's sequence.
+pub(crate) fn hpcc_start(seed: u64) -> u64 {
+    // 0 is the one state that the sequence never leaves.
+    Random::new(seed).next_u64() | 1
+}
+
+/// The next of HPCC's sequence: x^63 + x^2 + x + 1 shifted once.
+#[inline(always)]
+pub(crate) fn hpcc_next(x: u64) -> u64 {
+    (x << 1) ^ if x >> 63 == 1 { 7 } else { 0 }
 }

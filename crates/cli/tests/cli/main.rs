@@ -8,3 +8,4 @@ mod hard_places;
 mod probe;
 mod reproduce;
 mod validate;
+mod workload;

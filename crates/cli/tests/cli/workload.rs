@@ -1,0 +1,74 @@
+//! `workload`: every one runs, with and without a baker, to the same result.
+
+use crate::common::{assert_bad_input, run, stderr, stdout};
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+#[test]
+fn each_gives_the_same_result_baked_or_not() {
+    let list = json(&["workload", "list", "--json"]);
+    let list = list.as_array().expect("a list");
+    assert!(list.len() >= 4);
+    let text = stdout(&run(&["workload", "list"]));
+    for kind in list {
+        let name = kind["name"].as_str().expect("a name");
+        assert!(text.contains(name), "{text}");
+        let arguments = ["workload", name, "--size", "1M", "--seed", "5", "--rounds", "2", "--json"];
+        let base = json(&arguments);
+        let baked = json(&[&arguments[..], &["--bake", "prefetch:t0,stride=16,sleep=50us"]].concat());
+        assert_eq!(base["complete"], true);
+        assert!(base["operations"].as_u64() > Some(0) && base["bake"].is_null(), "{base}");
+        for field in ["checksum", "operations", "parameters"] {
+            assert_eq!(base[field], baked[field], "{name}: {field}");
+        }
+        assert_eq!(baked["bake"]["settings"], "prefetch:t0,stride=16,sleep=50000ns");
+        let regions = baked["regions"].as_array().expect("regions");
+        assert_eq!(regions.iter().filter(|region| region["baked"] == true).count(), 1, "{baked}");
+        let other = json(&["workload", name, "--size", "1M", "--seed", "6", "--rounds", "2", "--json"]);
+        assert_ne!(base["checksum"], other["checksum"], "{name}");
+    }
+}
+
+#[test]
+fn the_text_says_what_ran() {
+    let output = run(&["workload", "gups", "--size", "2M", "--rounds", "64", "--bake", "mincore"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stdout(&output);
+    for part in ["gups: 262,144 words", "(base pages)", "1,048,576 (update)", "baked table by mincore on"] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_one_line() {
+    assert_bad_input(&run(&["workload", "gusp"]), &["gusp", "no such workload", "hashjoin"]);
+    assert_bad_input(&run(&["workload", "gups", "--size", "8X"]), &["--size 8X", "512M"]);
+    assert_bad_input(&run(&["workload", "gups", "--size", "4K"]), &["4096 bytes", "1M"]);
+    assert_bad_input(&run(&["workload", "gups", "--size", "1000G"]), &["1000G", "ask for less"]);
+    assert_bad_input(&run(&["workload", "gups", "--size", "99999G"]), &["bytes", "1024G"]);
+    assert_bad_input(&run(&["workload", "gups", "--rounds", "0"]), &["0 rounds"]);
+    assert_bad_input(&run(&["workload", "gups", "--bake", "warm"]), &["--bake", "warm"]);
+    assert_bad_input(&run(&["workload", "gups", "--size", "1M", "--bake", "prefetch,cpu=9999"]), &["9999"]);
+}
+
+/// Where the system has some, an array of any size is in them; else a line says so.
+#[test]
+fn huge_pages_are_had_or_missed_aloud() {
+    let output = run(&["workload", "gups", "--size", "1M", "--pages", "thp", "--json"]);
+    let said = stderr(&output);
+    match output.status.code() {
+        Some(0) => {
+            let outcome: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+            assert!(outcome["huge_bytes"].as_u64() >= Some(1 << 20), "{outcome}");
+            assert_eq!(outcome["checksum"], json(&["workload", "gups", "--size", "1M", "--json"])["checksum"]);
+        }
+        Some(1 | 2) => {
+            assert!(said.lines().count() == 1 && (said.contains("thp") || said.contains("memory")), "{said}")
+        }
+        other => panic!("{other:?}: {said}"),
+    }
+}

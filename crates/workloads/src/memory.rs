@@ -1,0 +1,241 @@
+//! The memory of a workload: arrays in mappings of their own, and who sees their accesses.
+
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use lookaside_trace::{Block, Kind};
+use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
+
+use crate::stream::{BASE, PAGE_BYTES};
+
+/// Arrays begin on a multiple of this, so that with huge pages all of an array can be in them: 2 MiB, x86-64's smaller kind.
+const ALIGN_BYTES: u64 = 2 << 20;
+
+/// Page sizes asked of the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// Base pages only: transparent huge pages are switched off for the arrays.
+    #[default]
+    Base,
+    /// Transparent huge pages are switched on for the arrays.
+    Thp,
+}
+
+/// One array's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// What it holds.
+    pub name: &'static str,
+    /// Its first byte in this process.
+    pub start: u64,
+    /// Its first byte in the stream.
+    pub stream_start: u64,
+    /// Its bytes, in whole pages.
+    pub bytes: u64,
+    /// It is the array that most TLB misses are of: the one that PT-Baker touches (section 5.2, Table 5.2).
+    pub main: bool,
+}
+
+/// Sees the accesses of a workload. The native run's sees nothing and compiles to nothing.
+pub trait Observer {
+    /// An element at this address of the stream is loaded or stored.
+    fn access(&mut self, kind: Kind, addr: u64);
+}
+
+/// Who looks at a native run: nobody.
+#[derive(Clone, Copy, Debug)]
+pub struct Unseen;
+
+impl Observer for Unseen {
+    #[inline(always)]
+    fn access(&mut self, _: Kind, _: u64) {}
+}
+
+impl Observer for Block {
+    #[inline]
+    fn access(&mut self, kind: Kind, addr: u64) {
+        self.push(kind, addr);
+    }
+}
+
+/// What an array may hold.
+///
+/// # Safety
+/// All bits zero is a value of the type.
+pub unsafe trait Plain: Copy {}
+
+// SAFETY: numbers.
+unsafe impl Plain for u32 {}
+// SAFETY: numbers.
+unsafe impl Plain for u64 {}
+// SAFETY: numbers.
+unsafe impl Plain for f64 {}
+
+/// The arrays of one workload: gives each its mapping, and its place in the stream.
+#[derive(Debug)]
+pub struct Room {
+    pages: Pages,
+    next: u64,
+    regions: Vec<Region>,
+}
+
+impl Room {
+    /// None yet.
+    pub fn new(pages: Pages) -> Self {
+        Self { pages, next: BASE, regions: Vec::new() }
+    }
+
+    /// All arrays so far.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// An array of zeros, all of it touched: no page of it faults later.
+    ///
+    /// # Errors
+    /// The system has no such memory, or no huge pages where these are asked for.
+    pub fn array<T: Plain>(&mut self, name: &'static str, len: u64, main: bool) -> io::Result<Array<T>> {
+        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let bytes = len.max(1).checked_mul(size_of::<T>() as u64).ok_or_else(too_large)?;
+        let bytes = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(too_large)?;
+        let mapping = Mapping::new(usize::try_from(bytes).map_err(|_| too_large())?, self.pages)?;
+        let region = Region { name, start: mapping.start.as_ptr() as u64, stream_start: self.next, bytes, main };
+        // A page apart, so that mappings never join into one.
+        self.next = (self.next + bytes + PAGE_BYTES).next_multiple_of(ALIGN_BYTES);
+        self.regions.push(region);
+        Ok(Array { mapping, len: len as usize, at: region.stream_start, holds: PhantomData })
+    }
+}
+
+/// Anonymous memory of this process.
+#[derive(Debug)]
+struct Mapping {
+    /// First byte, on a multiple of [`ALIGN_BYTES`].
+    start: NonNull<u8>,
+    /// What was mapped, the start's alignment included.
+    mapped: (NonNull<u8>, usize),
+}
+
+// SAFETY: the memory is the mapping's alone, whatever thread it is used by.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
+        // To the end of its last huge page, and as much again to begin on a boundary.
+        let align = ALIGN_BYTES as usize;
+        let len = bytes.checked_next_multiple_of(align).and_then(|len| len.checked_add(align));
+        let len = len.ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: new memory, at a place that the system chooses.
+        let mapped = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        let mapped = (NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?, len);
+        let skip = mapped.0.align_offset(align).min(align);
+        // SAFETY: `skip` and `bytes` more lie within the mapping.
+        let mapping = Self { start: unsafe { mapped.0.add(skip) }, mapped };
+        let advice = match pages {
+            Pages::Base => Advice::LinuxNoHugepage,
+            Pages::Thp => Advice::LinuxHugepage,
+        };
+        // SAFETY: the mapping's own memory; it says nothing of what it holds.
+        let advised = unsafe { madvise(mapped.0.as_ptr().cast(), len, advice) };
+        match (advised, pages) {
+            (Ok(()), _) => {}
+            // A kernel without huge pages gives base pages anyway.
+            (Err(_), Pages::Base) => {}
+            (Err(e), Pages::Thp) => return Err(e.into()),
+        }
+        for page in (0..bytes).step_by(PAGE_BYTES as usize) {
+            // SAFETY: within the mapping, which nobody else knows yet.
+            unsafe { mapping.start.add(page).write_volatile(0) };
+        }
+        Ok(mapping)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and borrowed by nobody any more. That it can't be unmapped does not happen.
+        let _ = unsafe { munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };
+    }
+}
+
+/// An array whose accesses can be seen. What builds the input and what sums up the result reads and writes it as a slice.
+#[derive(Debug)]
+pub struct Array<T> {
+    mapping: Mapping,
+    len: usize,
+    at: u64,
+    holds: PhantomData<T>,
+}
+
+impl<T: Plain> Array<T> {
+    /// Element `i`, as one load.
+    #[inline(always)]
+    pub fn load(&self, i: u64, observer: &mut impl Observer) -> T {
+        observer.access(Kind::Load, self.addr(i));
+        self[i as usize]
+    }
+
+    /// Sets element `i`, as one store.
+    #[inline(always)]
+    pub fn store(&mut self, i: u64, value: T, observer: &mut impl Observer) {
+        observer.access(Kind::Store, self.addr(i));
+        self.as_mut()[i as usize] = value;
+    }
+
+    /// Where element `i` lies in the stream.
+    #[inline(always)]
+    fn addr(&self, i: u64) -> u64 {
+        self.at + i * size_of::<T>() as u64
+    }
+
+    /// The elements, to be written unseen.
+    pub fn as_mut(&mut self) -> &mut [T] {
+        // SAFETY: `len` elements of zeros or of what was stored since, on the mapping's aligned start; borrowed with `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.start.cast().as_ptr(), self.len) }
+    }
+}
+
+impl<T: Plain> Deref for Array<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: as in `as_mut`.
+        unsafe { std::slice::from_raw_parts(self.mapping.start.cast().as_ptr(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_is_the_arrays_own_place() {
+        let mut room = Room::new(Pages::Base);
+        let mut words: Array<u64> = room.array("words", 1000, true).expect("memory");
+        let mut halves: Array<u32> = room.array("halves", 3, false).expect("memory");
+        let mut block = Block::default();
+        words.store(999, 7, &mut block);
+        halves.store(2, 8, &mut block);
+        assert_eq!((words.load(999, &mut block), halves.load(2, &mut block)), (7, 8));
+        let [first, second] = room.regions() else { panic!("two arrays") };
+        let places = [(&words[999] as *const u64 as u64, first), (&halves[2] as *const u32 as u64, second)];
+        let expected = places.map(|(place, region)| place - region.start + region.stream_start);
+        assert_eq!(block.addr, [expected, expected].concat());
+        assert_eq!(block.kind, [Kind::Store, Kind::Store, Kind::Load, Kind::Load]);
+        assert_eq!((first.bytes, second.bytes), (8192, 4096));
+        assert!(first.stream_start + first.bytes < second.stream_start);
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_an_error() {
+        let mut room = Room::new(Pages::Base);
+        assert!(room.array::<u64>("all", u64::MAX / 8, true).is_err());
+        assert!(room.array::<u64>("all", u64::MAX, true).is_err());
+        assert!(room.array::<u64>("all", 1 << 50, true).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! What all workloads have in common: how they are asked for, and how they run, natively and as a stream.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lookaside_trace::{Block, Event, Granularity, MapSource, Source, TraceError, TraceInfo};
+use thiserror::Error;
+
+use crate::memory::{Observer, Pages, Region, Room, Unseen};
+
+/// Fewest bytes of a workload's arrays: 1 MiB; each has then at least a few hundred elements.
+pub const LEAST_BYTES: u64 = 1 << 20;
+/// Most bytes: 1 TiB, up to which 32-bit vertex and element numbers do.
+pub const MOST_BYTES: u64 = 1 << 40;
+/// Accesses after which a block ends.
+const BLOCK_ACCESSES: usize = 16 * 1024;
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Bytes that all arrays together take at most, [`LEAST_BYTES`] to [`MOST_BYTES`].
+    pub bytes: u64,
+    /// Seed of the input and of what the task draws.
+    pub seed: u64,
+    /// How often the main task is done; what a round is, each workload says.
+    pub rounds: u64,
+    /// Page sizes.
+    pub pages: Pages,
+}
+
+impl Spec {
+    /// One round, on base pages, with seed 1.
+    pub fn new(bytes: u64) -> Self {
+        Self { bytes, seed: 1, rounds: 1, pages: Pages::Base }
+    }
+}
+
+/// Why a workload can't be built.
+#[derive(Debug, Error)]
+pub enum WorkloadError {
+    /// No workload has this name.
+    #[error("{name:?}: no such workload; there are {}", crate::names().join(", "))]
+    Name {
+        /// What was asked for.
+        name: String,
+    },
+    /// Too small or too large.
+    #[error("{bytes} bytes: a workload has {LEAST_BYTES} (1M) to {MOST_BYTES} (1024G)")]
+    Size {
+        /// What was asked for.
+        bytes: u64,
+    },
+    /// No round, or more than can be counted.
+    #[error("{rounds} rounds: 1 to {} are possible", u32::MAX)]
+    Rounds {
+        /// What was asked for.
+        rounds: u64,
+    },
+    /// The system gave no memory, or none of the pages asked for.
+    #[error("memory for {bytes} bytes: {source}")]
+    Memory {
+        /// What was asked for.
+        bytes: u64,
+        /// The system's word.
+        source: std::io::Error,
+    },
+}
+
+/// One of the workloads, its input built; main task not done yet, or done in part.
+pub trait Workload: Send {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// What one operation is: the denominator of its times.
+    fn operation(&self) -> &'static str;
+
+    /// How large its parts are: names and counts.
+    fn parameters(&self) -> Vec<(&'static str, u64)>;
+
+    /// The memory of its arrays.
+    fn regions(&self) -> &[Region];
+
+    /// Operations done so far.
+    fn operations(&self) -> u64;
+
+    /// Of all results so far. Equal input, seed and rounds give an equal one.
+    fn checksum(&self) -> u64;
+
+    /// Does the main task, natively, until it is done or told to stop (looked at every few hundred accesses).
+    /// `true` = it is done.
+    fn run(&mut self, stop: &AtomicBool) -> bool;
+
+    /// Does the next part of the main task and appends its accesses. `false` = there is nothing left.
+    fn fill(&mut self, block: &mut Block) -> bool;
+}
+
+/// What a workload has to write: one algorithm, seen or not.
+pub(crate) trait Kernel: Send {
+    const NAME: &'static str;
+    const OPERATION: &'static str;
+
+    fn parameters(&self) -> Vec<(&'static str, u64)>;
+    fn room(&self) -> &Room;
+    fn operations(&self) -> u64;
+    fn checksum(&self) -> u64;
+
+    /// The next few hundred accesses of the main task; `false` = it is done.
+    fn step(&mut self, observer: &mut impl Observer) -> bool;
+}
+
+impl<K: Kernel> Workload for K {
+    fn name(&self) -> &'static str {
+        K::NAME
+    }
+
+    fn operation(&self) -> &'static str {
+        K::OPERATION
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        Kernel::parameters(self)
+    }
+
+    fn regions(&self) -> &[Region] {
+        self.room().regions()
+    }
+
+    fn operations(&self) -> u64 {
+        Kernel::operations(self)
+    }
+
+    fn checksum(&self) -> u64 {
+        Kernel::checksum(self)
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> bool {
+        while !stop.load(Ordering::Relaxed) {
+            if !self.step(&mut Unseen) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn fill(&mut self, block: &mut Block) -> bool {
+        self.step(block)
+    }
+}
+
+/// The accesses of a workload's main task as a source of blocks of one thread (process 1, thread 1), after a `Map` event for
+/// each array. The task is really done: its arrays take their memory.
+pub struct WorkloadStream {
+    workload: Box<dyn Workload>,
+    begun: bool,
+    done: bool,
+    info: TraceInfo,
+}
+
+impl WorkloadStream {
+    /// Of a workload that has not run yet.
+    pub fn new(workload: Box<dyn Workload>) -> Self {
+        let info = TraceInfo {
+            granularity: Granularity::Byte,
+            recorder: "workloads".into(),
+            command: vec![workload.name().into()],
+            ..TraceInfo::default()
+        };
+        Self { workload, begun: false, done: false, info }
+    }
+
+    /// The workload, with what it did so far.
+    pub fn workload(&self) -> &dyn Workload {
+        &*self.workload
+    }
+}
+
+impl Source for WorkloadStream {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        block.clear();
+        if !self.begun {
+            self.begun = true;
+            for region in self.workload.regions() {
+                let (addr, len) = (region.stream_start, region.bytes);
+                block.push_event(Event::Map { addr, len, prot: 3, source: MapSource::Anonymous, site: 0 });
+            }
+        }
+        (block.process, block.thread) = (1, 1);
+        while !self.done && block.len() < BLOCK_ACCESSES {
+            self.done = !self.workload.fill(block);
+        }
+        Ok(!block.is_empty())
+    }
+}
