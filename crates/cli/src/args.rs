@@ -1,5 +1,7 @@
 //! The command line.
 
+pub mod compare;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -50,6 +52,10 @@ pub enum Command {
     #[command(after_help = "Examples: lookaside workload list\n          \
         lookaside workload gups --size 8G --bake prefetch:t0,stride=8")]
     Workload(WorkloadArgs),
+    /// Does it help? The same program in several ways, in turns: huge pages, baking; what is significant
+    #[command(after_help = "Example: lookaside compare --variants base,thp,bake:scan --runs 10 -- ./gups 8G\n\n\
+        Exit codes: 0 compared; 1 a program failed; 2 bad input; 126, 127 the program can't be executed, isn't there; 128 + signal interrupted")]
+    Compare(compare::Compare),
     /// Print a completion script for a shell
     #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
     Completions {

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod args;
+mod compare;
 mod evidence;
 mod exit;
 mod install;
@@ -44,6 +45,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Probe(args) => probe::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Workload(args) => workload::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "lookaside", &mut script);

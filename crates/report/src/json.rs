@@ -7,6 +7,9 @@ use serde::Serialize;
 /// fields may be added without.
 pub const ANALYSIS_SCHEMA: &str = "lookaside-analysis/2";
 
+/// The `schema` of a comparison, [`lookaside_runtime::compare::Comparison`], by [`document`].
+pub const COMPARISON_SCHEMA: &str = "lookaside-comparison/1";
+
 /// The whole analysis: `"schema": "lookaside-analysis/2"`, then the fields of [`Analysis`] by their names.
 /// Units and denominators are those of the fields' documentation.
 pub fn render(analysis: &Analysis) -> String {

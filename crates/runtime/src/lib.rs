@@ -4,4 +4,5 @@
 //! Nothing here simulates anything; what it would gain is the engine's business, what it gains is measured.
 
 pub mod bake;
+pub mod compare;
 mod ffi;

@@ -3,6 +3,7 @@
 mod analyze;
 mod bad_input;
 mod common;
+mod compare;
 mod granularity;
 mod hard_places;
 mod probe;

@@ -1,6 +1,7 @@
 //! The analysis as one self-contained page: no network, no script needed, light and dark, narrow and wide.
 
 mod causes;
+pub mod comparison;
 mod curve;
 mod heat;
 mod method;

@@ -1,0 +1,149 @@
+//! The `compare` command: does it help?
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lookaside_capture::{CaptureError, ChildEnd, Control};
+use lookaside_report::{comparison, html, json};
+use lookaside_runtime::compare::{compare, CompareError, Hooks, Metric, Plan, Variant};
+use regex::Regex;
+use rustix::process::{kill_process, Pid, Signal};
+
+use crate::args::compare::Compare;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::output::{check_writable, print, spinner, style, write_file};
+
+/// The library that bakes from inside a program; it lies beside this executable.
+const PRELOAD: &str = "liblookaside_preload.so";
+
+/// Runs, prints, writes. Exit code 1 where a program failed; 128 + the signal where it was interrupted.
+pub fn run(args: &Compare) -> Result<u8, Failure> {
+    // Bad input is found before anything takes time.
+    let variants = Variant::list(&args.variants)?;
+    let metric = metric(&args.metric)?;
+    let preload = variants.iter().find(|variant| variant.needs_preload()).map(preload).transpose()?;
+    if let Some(path) = &args.html {
+        check_writable(path)?;
+    }
+    let plan = Plan {
+        command: args.command.clone(),
+        variants,
+        runs: args.runs,
+        warmups: args.warmup,
+        metric,
+        pressure: args.pressure,
+        seed: args.seed,
+        preload,
+    };
+    let interrupt = Interrupt::install()?;
+    let bar = spinner("comparing");
+    let found = compare(
+        &plan,
+        &Hooks {
+            halt: &|| interrupt.asked(),
+            started: &|pid| interrupt.watch(Arc::new(Program(pid)), true),
+            ended: &|| interrupt.unwatch(),
+            progress: &|what| bar.set_message(what.to_string()),
+        },
+    );
+    bar.finish_and_clear();
+    let found = found?;
+    if let Some(path) = &args.html {
+        write_file(path, &html::comparison::render(&found))?;
+    }
+    if args.json {
+        print(&json::document(json::COMPARISON_SCHEMA, &found))?;
+    } else if found.rounds > 0 || interrupt.asked() {
+        print(&comparison::render(&found, &style(None)))?;
+    }
+    if interrupt.asked() {
+        return Ok(interrupt.code());
+    }
+    match &found.early {
+        Some(early) => Err(Failure { line: early.to_string(), code: NOT_CLEAN }),
+        None => Ok(0),
+    }
+}
+
+/// What is to be compared.
+fn metric(text: &str) -> Result<Metric, Failure> {
+    Ok(match text {
+        "wall" => Metric::Wall,
+        "user" => Metric::User,
+        "sys" => Metric::Sys,
+        _ => {
+            let pattern = Regex::new(text).map_err(|e| {
+                let line = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+                Failure::bad(format_args!("--metric {text:?}: not wall, user, sys, nor a regular expression: {line}"))
+            })?;
+            let name = text.to_string();
+            Metric::Output { name, read: Box::new(move |line| number(&pattern, line)) }
+        }
+    })
+}
+
+/// The number in a line that matches.
+fn number(pattern: &Regex, line: &str) -> Result<Option<f64>, String> {
+    let Some(found) = pattern.captures_iter(line).last() else { return Ok(None) };
+    let Some(text) = found.get(1).or(found.get(0)).map(|part| part.as_str().trim()) else { return Ok(None) };
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(Some(number)),
+        _ => Err(format!("{text:?} in its output is not a number; put the number alone into a group: ([0-9.]+)")),
+    }
+}
+
+/// The library for this variant.
+fn preload(variant: &Variant) -> Result<PathBuf, Failure> {
+    let fail = |why: String| Failure::bad(format_args!("variant {variant}: {why}"));
+    let this = std::env::current_exe().map_err(|e| fail(format!("this program's own place is not known: {e}")))?;
+    let library = this.with_file_name(PRELOAD);
+    if library.is_file() {
+        return Ok(library);
+    }
+    Err(fail(format!("{} is not there; put it beside the executable, or take bake:scan", library.display())))
+}
+
+/// A program that runs, for signals. It is unwatched before its number can be given to another.
+struct Program(u32);
+
+impl Control for Program {
+    fn pid(&self) -> u32 {
+        self.0
+    }
+
+    fn stop(&self) {
+        if let Some(pid) = i32::try_from(self.0).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL); // gone already: nothing to end
+        }
+    }
+
+    fn wait(&self) -> Result<ChildEnd, CaptureError> {
+        Ok(ChildEnd::Detached)
+    }
+}
+
+impl From<CompareError> for Failure {
+    fn from(e: CompareError) -> Self {
+        match &e {
+            CompareError::Bad(_) => Self::bad(e),
+            CompareError::Start { code, .. } => Self { line: e.to_string(), code: *code },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_match_of_a_line_counts() {
+        let read = |pattern: &str, line: &str| number(&Regex::new(pattern).expect("a pattern"), line);
+        assert_eq!(read(r"GUPS: ([0-9.e-]+)", "GUPS: 1.5e-2 GUPS: 0.25"), Ok(Some(0.25)));
+        assert_eq!(read(r"[0-9]+", "a 12 b 7"), Ok(Some(7.0)));
+        assert_eq!(read(r"x=(\S+)", "y=1"), Ok(None));
+        assert!(read(r"x=(\S+)", "x=1,234").expect_err("no number").contains("1,234"));
+        assert!(read(r"x=(\S+)", "x=inf").is_err());
+        assert!(read("", "anything").is_err());
+    }
+}

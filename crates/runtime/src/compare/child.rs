@@ -1,0 +1,217 @@
+//! One run of the program: started, waited for, its output looked through, its use of the machine taken.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
+use super::energy::Meter;
+use super::{CompareError, Metric, Variant};
+
+/// A line of output is looked through up to here.
+const LINE_BYTES: usize = 1 << 16;
+/// How often energy counters are looked at while a program runs, so that none goes round unseen.
+const LOOK: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+
+/// How a run went.
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) wall: Duration,
+    pub(super) user: Duration,
+    pub(super) sys: Duration,
+    pub(super) max_resident_bytes: u64,
+    /// What the output said last; of a [`Metric::Output`].
+    pub(super) said: Result<Option<f64>, String>,
+}
+
+/// A program that runs.
+pub(super) struct Running {
+    child: std::process::Child,
+    pid: Pid,
+    began: Instant,
+}
+
+impl Running {
+    /// Starts the program as this variant.
+    pub(super) fn start(
+        command: &[OsString],
+        variant: &Variant,
+        preload: Option<&Path>,
+        captured: Option<std::io::PipeWriter>,
+    ) -> Result<Self, CompareError> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(CompareError::Bad("no program is named".into()));
+        };
+        let mut start = Command::new(program);
+        start.args(arguments).stdin(Stdio::null());
+        match captured {
+            Some(pipe) => {
+                let again = pipe.try_clone().map_err(|e| CompareError::Bad(format!("a pipe: {e}")))?;
+                start.stdout(pipe).stderr(again);
+            }
+            None => {
+                start.stdout(Stdio::null()).stderr(Stdio::null());
+            }
+        }
+        start.envs(variant.environment(preload));
+        if let Some(off) = variant.thp_off() {
+            // SAFETY: a system call between fork and exec; what it sets outlives the exec and goes to children.
+            unsafe {
+                start.pre_exec(move || {
+                    match libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(off), 0, 0, 0) {
+                        0 => Ok(()),
+                        _ => Err(std::io::Error::last_os_error()),
+                    }
+                });
+            }
+        }
+        let began = Instant::now();
+        let child = start.spawn().map_err(|e| {
+            let code = match e.kind() {
+                std::io::ErrorKind::NotFound => 127,
+                _ => 126,
+            };
+            CompareError::Start { program: program.to_string_lossy().into_owned(), why: e.to_string(), code }
+        })?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| CompareError::Bad("the program's number is none".into()))?;
+        Ok(Self { child, pid, began })
+    }
+
+    /// Its number.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end; calls `ended` while its number is still its own.
+    pub(super) fn wait(
+        self,
+        ended: &dyn Fn(),
+        output: Option<std::io::PipeReader>,
+        metric: &Metric,
+        mut meter: Option<&mut Meter>,
+    ) -> Result<Ended, CompareError> {
+        let fail = |what: &str, e: rustix::io::Errno| CompareError::Bad(format!("{what}: {e}"));
+        let process = pidfd_open(self.pid, PidfdFlags::empty()).map_err(|e| fail("waiting for the program", e))?;
+        let mut lines = output.map(|pipe| Lines { pipe: Some(pipe), line: Vec::new(), said: Ok(None), metric });
+        let at_end = loop {
+            let mut watched = vec![PollFd::new(&process, PollFlags::IN)];
+            let pipe = lines.as_ref().and_then(|lines| lines.pipe.as_ref());
+            if let Some(pipe) = pipe {
+                watched.push(PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN));
+            }
+            match poll(&mut watched, Some(&LOOK)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(fail("waiting for the program", e)),
+            }
+            let at = Instant::now();
+            let readable = watched.get(1).is_some_and(|pipe| !pipe.revents().is_empty());
+            if !watched[0].revents().is_empty() {
+                break at;
+            }
+            if let (true, Some(lines)) = (readable, &mut lines) {
+                lines.read();
+            }
+            // What goes wrong is found again, and told, when the run is over.
+            if let Some(meter) = &mut meter {
+                let _ = meter.look();
+            }
+        };
+        ended();
+        let (status, usage) = reap(self.pid)?;
+        let time = |t: libc::timeval| Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64);
+        Ok(Ended {
+            status,
+            wall: at_end - self.began,
+            user: time(usage.ru_utime),
+            sys: time(usage.ru_stime),
+            max_resident_bytes: usage.ru_maxrss as u64 * 1024, // in KiB (getrusage(2))
+            said: lines.map_or(Ok(None), Lines::finish),
+        })
+    }
+}
+
+/// Takes the status of a process that has ended, with what it and those it waited for used.
+fn reap(pid: Pid) -> Result<(ExitStatus, libc::rusage), CompareError> {
+    let mut status = 0;
+    // SAFETY: all zeros is a `rusage`, which the call fills in.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both are ours to be written.
+        let found = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &mut status, 0, &mut usage) };
+        if found > 0 {
+            return Ok((ExitStatus::from_raw(status), usage));
+        }
+        let e = std::io::Error::last_os_error();
+        if e.kind() != std::io::ErrorKind::Interrupted {
+            return Err(CompareError::Bad(format!("waiting for the program: {e}")));
+        }
+    }
+}
+
+/// Looks through the program's output, line by line.
+struct Lines<'a> {
+    pipe: Option<std::io::PipeReader>,
+    line: Vec<u8>,
+    said: Result<Option<f64>, String>,
+    metric: &'a Metric,
+}
+
+impl Lines<'_> {
+    /// Takes what is there; the end of the output closes the pipe.
+    fn read(&mut self) {
+        let mut bytes = [0; 1 << 16];
+        let Some(pipe) = &mut self.pipe else { return };
+        match pipe.read(&mut bytes) {
+            Ok(n @ 1..) => self.take(&bytes[..n]),
+            Err(e) if matches!(e.kind(), std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock) => {}
+            _ => self.pipe = None,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let room = LINE_BYTES.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                self.look();
+            }
+        }
+    }
+
+    /// The line is whole.
+    fn look(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let Metric::Output { read, .. } = self.metric else { return };
+        let line = String::from_utf8_lossy(&line);
+        match read(line.trim_end_matches(['\n', '\r'])) {
+            Ok(None) => {}
+            found => self.said = found,
+        }
+    }
+
+    /// What is left when the program has ended; others that it started may keep the pipe open.
+    fn finish(mut self) -> Result<Option<f64>, String> {
+        if let Some(pipe) = &self.pipe {
+            let _ = rustix::io::ioctl_fionbio(pipe, true);
+        }
+        let mut bytes = [0; 1 << 16];
+        while let Some(pipe) = &mut self.pipe {
+            match pipe.read(&mut bytes) {
+                Ok(n @ 1..) => self.take(&bytes[..n]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => self.pipe = None,
+            }
+        }
+        if !self.line.is_empty() {
+            self.look();
+        }
+        self.said
+    }
+}

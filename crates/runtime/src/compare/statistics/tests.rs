@@ -1,0 +1,128 @@
+use proptest::prelude::*;
+
+use super::{median, ratio, Rng, RESAMPLES};
+
+#[test]
+fn medians_by_definition() {
+    assert_eq!(median(&[]), None);
+    assert_eq!(median(&[3.0]), Some(3.0));
+    assert_eq!(median(&[4.0, 1.0]), Some(2.5));
+    assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
+    assert_eq!(median(&[9.0, 1.0, 5.0, 6.0]), Some(5.5));
+}
+
+#[test]
+fn what_has_no_ratio() {
+    assert_eq!(ratio(&[], &[], 1, 100), None);
+    assert_eq!(ratio(&[1.0], &[0.0], 1, 100), None);
+    assert_eq!(ratio(&[-1.0], &[1.0], 1, 100), None);
+    assert_eq!(ratio(&[1.0], &[f64::NAN], 1, 100), None);
+}
+
+#[test]
+fn a_plain_difference_is_significant_from_five_rounds_on() {
+    let (slow, fast) = ([2.0, 2.1, 1.9, 2.05, 2.02], [1.0, 1.1, 0.9, 1.05, 1.02]);
+    let found = ratio(&slow, &fast, 7, RESAMPLES).expect("a ratio");
+    assert_eq!(found.value, 2.02 / 1.02);
+    assert!(found.significant && 1.8 < found.low && found.high < 2.2, "{found:?}");
+    assert!(!ratio(&slow[..4], &fast[..4], 7, RESAMPLES).expect("a ratio").significant);
+    let other_way = ratio(&fast, &slow, 7, RESAMPLES).expect("a ratio");
+    assert!(other_way.significant && other_way.high < 1.0);
+}
+
+#[test]
+fn a_slow_round_counts_on_both_sides() {
+    // Rounds differ tenfold, the variants by two percent in each: all resamples agree where rounds stay whole.
+    let base: Vec<f64> = (1..=9).map(f64::from).collect();
+    let other: Vec<f64> = base.iter().map(|v| v * 1.02).collect();
+    let found = ratio(&other, &base, 3, RESAMPLES).expect("a ratio");
+    assert!(found.significant && (found.low - 1.02).abs() < 1e-9 && (found.high - 1.02).abs() < 1e-9, "{found:?}");
+}
+
+/// The interval of one run against itself, and of a list without spread.
+#[test]
+fn no_spread_no_width() {
+    let found = ratio(&[5.0; 8], &[5.0; 8], 1, 1000).expect("a ratio");
+    assert_eq!((found.value, found.low, found.high, found.significant), (1.0, 1.0, 1.0, false));
+}
+
+/// A number in 0..1.
+fn unit(rng: &mut Rng) -> f64 {
+    ((rng.draw() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+}
+
+/// Deviation of a run from its median, in units of its spread; all three have median 0.
+fn deviation(rng: &mut Rng, shape: u8) -> f64 {
+    match shape {
+        // Normal (Box and Muller).
+        0 => (-2.0 * unit(rng).ln()).sqrt() * (std::f64::consts::TAU * unit(rng)).cos(),
+        // Exponential: as run times are, with a long tail above.
+        1 => -unit(rng).ln() - std::f64::consts::LN_2,
+        // Mostly quiet, one run in eight disturbed.
+        _ if rng.below(8) == 0 => 8.0 * unit(rng),
+        _ => {
+            // The median of the mixture is 0 if 4/7 of the quiet runs lie below.
+            let u = unit(rng);
+            if u < 4.0 / 7.0 {
+                u / (4.0 / 7.0) - 1.0
+            } else {
+                (u - 4.0 / 7.0) / (3.0 / 7.0)
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// Of many comparisons with a known ratio, the intervals hold it about as often as they say.
+    #[test]
+    fn intervals_hold_the_true_ratio(
+        rounds in 5usize..25, shape in 0u8..3, spread in 0.001f64..0.1, true_ratio in 0.5f64..2.0, seed in any::<u64>(),
+    ) {
+        const COMPARISONS: usize = 200;
+        let mut rng = Rng(seed);
+        let mut held = 0;
+        for comparison in 0..COMPARISONS {
+            let mut runs = |median: f64| -> Vec<f64> {
+                (0..rounds).map(|_| median * (1.0 + spread * deviation(&mut rng, shape))).collect()
+            };
+            let (above, below) = (runs(true_ratio), runs(1.0));
+            let found = ratio(&above, &below, comparison as u64, 200).expect("a ratio");
+            held += usize::from(found.low <= true_ratio && true_ratio <= found.high);
+        }
+        // 95 % of 200 are 190, with a standard deviation of 3.1.
+        prop_assert!(held >= 174, "{held} of {COMPARISONS} with {rounds} rounds of shape {shape}");
+    }
+
+    /// Same seed, same interval; and the interval holds its own ratio's resamples, in order.
+    #[test]
+    fn intervals_are_ordered_and_repeat(
+        pairs in proptest::collection::vec((0.01f64..100.0, 0.01f64..100.0), 1..30), seed in any::<u64>(),
+    ) {
+        let (above, below): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let found = ratio(&above, &below, seed, 500).expect("a ratio");
+        prop_assert!(found.low <= found.high);
+        prop_assert_eq!(Some(found), ratio(&above, &below, seed, 500));
+        let spread = |values: &[f64]| {
+            (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max))
+        };
+        let ((a, b), (c, d)) = (spread(&above), spread(&below));
+        prop_assert!(a / d <= found.low && found.high <= b / c);
+    }
+
+    #[test]
+    fn medians_part_the_values(values in proptest::collection::vec(-1e9f64..1e9, 1..60)) {
+        let middle = median(&values).expect("a median");
+        let below = values.iter().filter(|&&v| v < middle).count();
+        let above = values.iter().filter(|&&v| v > middle).count();
+        prop_assert!(2 * below <= values.len() && 2 * above <= values.len());
+    }
+
+    #[test]
+    fn orders_hold_each_index_once(n in 0usize..40, seed in any::<u64>()) {
+        let mut order = Rng(seed).order(n);
+        order.sort_unstable();
+        prop_assert_eq!(order, (0..n).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,188 @@
+use std::cell::{Cell, RefCell};
+
+use super::*;
+
+fn plan(variants: &str, script: &str) -> Plan {
+    Plan {
+        command: ["sh", "-c", script].map(OsString::from).to_vec(),
+        variants: Variant::list(variants).expect(variants),
+        runs: 3,
+        warmups: 1,
+        metric: Metric::Wall,
+        pressure: Pressure::None,
+        seed: 1,
+        preload: None,
+    }
+}
+
+fn run(plan: &Plan) -> Comparison {
+    let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+    compare(plan, &hooks).expect("a comparison")
+}
+
+/// A metric that reads the line as a number, if it is one.
+fn plain_number() -> Metric {
+    Metric::Output { name: "number".into(), read: Box::new(|line| Ok(line.parse().ok())) }
+}
+
+#[test]
+fn every_variant_runs_once_a_round_in_its_seeds_order() {
+    let order = |seed| {
+        let said = RefCell::new(Vec::new());
+        let note = |what: &str| said.borrow_mut().push(what.to_string());
+        let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &note };
+        let plan = Plan { seed, ..plan("base,nothp,asis", ":") };
+        let found = compare(&plan, &hooks).expect("a comparison");
+        assert_eq!((found.rounds, found.early), (3, None));
+        for variant in &found.variants {
+            assert_eq!(variant.runs.iter().map(|run| run.round).collect::<Vec<_>>(), [1, 2, 3]);
+            assert!(variant.runs.iter().all(|run| run.wall_seconds > 0.0 && run.max_resident_bytes > 0));
+        }
+        said.into_inner()
+    };
+    let once = order(1);
+    assert_eq!(once.len(), 12);
+    assert!(once[..3].iter().all(|what| what.starts_with("warm-up, ")), "{once:?}");
+    assert_eq!(once, order(1));
+    assert!((2..20).any(|seed| order(seed) != once));
+}
+
+#[test]
+fn huge_pages_are_switched_for_the_program() {
+    // 1 = switched off (proc_pid_status(5), THP_enabled is its opposite).
+    let script =
+        r#"while read -r name value; do [ "$name" = THP_enabled: ] && echo "$value"; done < /proc/self/status; true"#;
+    let found = run(&Plan { metric: plain_number(), ..plan("base,thp,nothp,asis", script) });
+    let value = |name: &str| {
+        let variant = found.variants.iter().find(|variant| variant.name == name).expect(name);
+        variant.runs.iter().map(|run| run.value).collect::<Vec<_>>()
+    };
+    assert_eq!(found.early, None);
+    assert_eq!((value("base"), value("nothp")), (vec![0.0; 3], vec![0.0; 3]));
+    assert_eq!(value("thp"), [1.0; 3]);
+    let ours = std::fs::read_to_string("/proc/self/status").expect("our status");
+    let ours = ours.lines().find_map(|line| line.strip_prefix("THP_enabled:")).expect("a line").trim();
+    assert_eq!(value("asis"), vec![ours.parse::<f64>().expect("a number"); 3]);
+    // Zeros have no ratio.
+    assert_eq!(found.variants[1].ratio, None);
+}
+
+#[test]
+fn malloc_is_told_to_ask_for_huge_pages() {
+    let script = r#"case "$GLIBC_TUNABLES" in *glibc.malloc.hugetlb=1) echo 2;; *) echo 1;; esac"#;
+    let found = run(&Plan { metric: plain_number(), runs: 5, ..plan("thp", script) });
+    let thp = found.variants[1].ratio.expect("a ratio");
+    assert_eq!((thp.value, thp.low, thp.high, thp.significant), (2.0, 2.0, 2.0, true));
+}
+
+#[test]
+fn the_last_number_counts_even_without_line_feed_and_with_the_pipe_kept_open() {
+    // The sleeper holds the pipe; what is asked for is on standard error, and more than a pipe holds before it.
+    let script = r#"sleep 20 & i=0; while [ $i -lt 3000 ]; do echo "a line of the output, long enough"; i=$((i+1)); done
+        echo 5; echo 6 >&2; printf 7; kill $!"#;
+    let found = run(&Plan { metric: plain_number(), runs: 1, ..plan("base", script) });
+    assert_eq!(found.early, None);
+    assert_eq!(found.variants[0].median, Some(7.0));
+}
+
+#[test]
+fn a_program_that_fails_ends_it_with_its_status() {
+    let words = |script: &str| match run(&plan("nothp", script)).early {
+        Some(Early::Failed { what, run, .. }) => {
+            assert_eq!(run, "warm-up");
+            what
+        }
+        other => panic!("{other:?}"),
+    };
+    assert!(words("exit 7").contains("exit code 7"));
+    assert!(words("kill -9 $$").contains("signal 9"));
+    let quiet = run(&Plan { metric: plain_number(), ..plan("nothp", "echo none") });
+    assert!(quiet.early.expect("cut short").to_string().contains("number"));
+}
+
+#[test]
+fn a_program_that_cannot_start_is_told_apart() {
+    let start = |program: &str| {
+        let plan = Plan { command: vec![program.into()], ..plan("base", "") };
+        let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+        match compare(&plan, &hooks) {
+            Err(CompareError::Start { code, .. }) => code,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(start("/nonexistent/program"), 127);
+    assert_eq!(start("/proc/self/status"), 126);
+}
+
+#[test]
+fn halted_in_a_round_gives_the_rounds_before() {
+    let runs = Cell::new(0);
+    let hooks =
+        Hooks { halt: &|| runs.get() > 6, started: &|_| runs.set(runs.get() + 1), ended: &|| {}, progress: &|_| {} };
+    // One warm-up round, two rounds, and the first run of the third, which is the seventh that is started.
+    let plan = Plan { runs: 9, ..plan("nothp", ":") };
+    let found = compare(&plan, &hooks).expect("a comparison");
+    assert_eq!(found.early, Some(Early::Interrupted));
+    assert_eq!((found.rounds, found.rounds_wanted), (2, 9));
+    assert!(found.variants.iter().all(|variant| variant.median.is_some() && variant.unfinished.is_none()));
+}
+
+#[test]
+fn a_round_that_is_not_finished_does_not_count() {
+    let runs = Cell::new(0);
+    // Asked before each run and after each: true before the eighth.
+    let asked = || runs.get() == 7;
+    let ended = || {};
+    let count = |_: &str| runs.set(runs.get() + 1);
+    let started = |_| {};
+    let hooks = Hooks { halt: &asked, started: &started, ended: &ended, progress: &count };
+    let found = compare(&plan("nothp", ":"), &hooks).expect("a comparison");
+    // The seventh run itself was halted: rounds 1 and 2 are whole, nothing of the third is kept.
+    assert_eq!((found.rounds, found.early), (2, Some(Early::Interrupted)));
+}
+
+#[test]
+fn a_program_is_baked_from_outside() {
+    let scan = "bake:scan,sleep=1ms,cpu=0";
+    // 16 MiB touched in small pages, held for a second look.
+    let script = r#"exec perl -e 'my $x = "a" x (16 << 20); select(undef, undef, undef, 0.8)'"#;
+    let plan = Plan { runs: 1, warmups: 0, ..plan(scan, script) };
+    let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+    match compare(&plan, &hooks) {
+        Ok(found) => {
+            assert_eq!(found.early, None);
+            let helped = found.variants[1].runs[0].helped.expect("helped");
+            assert!(helped.rounds > 0 && helped.touches > 0 && helped.most_bytes >= 16 << 20, "{helped:?}");
+            assert_eq!(found.variants[0].runs[0].helped, None);
+        }
+        // A kernel without the call, or CPU 0 not ours.
+        Err(e) => assert!(e.to_string().contains("bake:scan") && !e.to_string().contains('\n'), "{e}"),
+    }
+}
+
+#[test]
+fn pressure_runs_beside_and_ends() {
+    let plan = Plan { pressure: Pressure::Cache(1), runs: 1, warmups: 0, ..plan("base", "sleep 0.05") };
+    let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+    match compare(&plan, &hooks) {
+        Ok(found) => {
+            assert_eq!((found.early, found.pressure.as_str()), (None, "cache:1"));
+            let left = procfs::process::all_processes().expect("processes").filter_map(Result::ok);
+            let ours = std::process::id() as i32;
+            let left = left.filter_map(|process| process.stat().ok());
+            assert_eq!(left.filter(|stat| stat.ppid == ours && stat.comm.contains("stress-ng")).count(), 0);
+        }
+        Err(e) => assert!(e.to_string().contains("apt-get install -y stress-ng"), "{e}"),
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_before_anything_runs() {
+    let started = Cell::new(false);
+    let hooks = Hooks { halt: &|| false, started: &|_| started.set(true), ended: &|| {}, progress: &|_| {} };
+    let error = compare(&plan("bake:auto", ":"), &hooks).expect_err("no library").to_string();
+    assert!(error.contains("bake:auto") && error.contains("library"), "{error}");
+    let error = compare(&plan("bake:scan,cpu=99999", ":"), &hooks).expect_err("no such CPU").to_string();
+    assert!(error.contains("bake:scan,cpu=99999"), "{error}");
+    assert!(!started.get());
+}

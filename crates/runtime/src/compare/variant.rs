@@ -1,0 +1,255 @@
+//! The variants of a program that are compared, and what each needs of the system.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::Path;
+
+use super::CompareError;
+use crate::bake::{Backend, Settings};
+
+/// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
+const THP: [&str; 2] =
+    ["/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", "/sys/kernel/mm/transparent_hugepage/enabled"];
+
+/// One way to run the program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Variant {
+    /// With small pages only: huge pages off by `prctl`. What all others are compared with.
+    Base,
+    /// The same again: a control. What it differs by is noise.
+    NoThp,
+    /// As the system's settings have it: nothing is switched.
+    AsIs,
+    /// With huge pages: on by `prctl`, and `malloc` asks for them where the system waits to be asked.
+    Thp,
+    /// As base, and its page tables are read by the kernel, from outside.
+    Scan(Settings),
+    /// As base, with the baker in it, by the preloaded library: what `LOOKASIDE_BAKE` is set to.
+    Inside(String),
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base => out.write_str("base"),
+            Self::NoThp => out.write_str("nothp"),
+            Self::AsIs => out.write_str("asis"),
+            Self::Thp => out.write_str("thp"),
+            Self::Scan(settings) => write!(out, "bake:{settings}"),
+            Self::Inside(settings) => write!(out, "bake:{settings}"),
+        }
+    }
+}
+
+impl Variant {
+    /// Reads a list as it is written on the command line: `base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan`. A part with a `=`
+    /// belongs to the `bake:` before it. Base is there, and first, whether it is named or not.
+    ///
+    /// # Errors
+    /// In a line: a variant that is none, a setting that cannot be, one that is there twice.
+    pub fn list(text: &str) -> Result<Vec<Self>, CompareError> {
+        let mut names: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match names.last_mut() {
+                Some(before) if before.starts_with("bake:") && part.contains('=') && !part.starts_with("bake:") => {
+                    before.push(',');
+                    before.push_str(part);
+                }
+                _ => names.push(part.to_string()),
+            }
+        }
+        let mut variants: Vec<Self> = Vec::new();
+        for name in &names {
+            let variant = Self::read(name)?;
+            if variants.contains(&variant) {
+                let line = format!("variants: {name} is there twice; nothp is the same as base and shows the noise");
+                return Err(CompareError::Bad(line));
+            }
+            variants.push(variant);
+        }
+        variants.retain(|variant| *variant != Self::Base);
+        variants.insert(0, Self::Base);
+        Ok(variants)
+    }
+
+    fn read(name: &str) -> Result<Self, CompareError> {
+        Ok(match name {
+            "base" => Self::Base,
+            "nothp" => Self::NoThp,
+            "asis" => Self::AsIs,
+            "thp" => Self::Thp,
+            _ => {
+                let Some(settings) = name.strip_prefix("bake:") else {
+                    return Err(CompareError::Bad(format!(
+                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
+                    )));
+                };
+                if settings.split(',').next() == Some("auto") {
+                    // Which settings it takes is the preloaded library's business.
+                    return Ok(Self::Inside(settings.to_string()));
+                }
+                let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
+                let settings: Settings = settings.parse().map_err(bad)?;
+                match settings.backend {
+                    Backend::Scan => Self::Scan(settings),
+                    Backend::Load => {
+                        return Err(CompareError::Bad(format!(
+                            "variants: {name}: loads fault pages in and are for programs that start the baker themselves; bake:prefetch never faults"
+                        )))
+                    }
+                    Backend::Prefetch(_) | Backend::Mincore => Self::Inside(settings.to_string()),
+                }
+            }
+        })
+    }
+
+    /// What it is, in a few words.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::Base => "small pages only (huge pages off by prctl)",
+            Self::NoThp => "the same as base: a control",
+            Self::AsIs => "as the system's settings have it",
+            Self::Thp => "huge pages on, asked for by malloc",
+            Self::Scan(_) => "as base; page tables read by the kernel, from outside",
+            Self::Inside(_) => "as base; baked by the preloaded library",
+        }
+    }
+
+    /// Whether huge pages are to be off; `None` = not switched.
+    pub(super) fn thp_off(&self) -> Option<bool> {
+        match self {
+            Self::Base | Self::NoThp | Self::Scan(_) | Self::Inside(_) => Some(true),
+            Self::Thp => Some(false),
+            Self::AsIs => None,
+        }
+    }
+
+    /// Environment variables that differ from ours.
+    pub(super) fn environment(&self, preload: Option<&Path>) -> Vec<(&'static str, OsString)> {
+        match (self, preload) {
+            (Self::Thp, _) => {
+                let tunables = std::env::var_os("GLIBC_TUNABLES");
+                vec![("GLIBC_TUNABLES", joined(tunables, OsStr::new("glibc.malloc.hugetlb=1")))]
+            }
+            (Self::Inside(settings), Some(library)) => {
+                let mut libraries = library.as_os_str().to_os_string();
+                if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+                    libraries = joined(Some(libraries), &others);
+                }
+                vec![("LD_PRELOAD", libraries), ("LOOKASIDE_BAKE", settings.into())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the preloaded library has to be there.
+    pub fn needs_preload(&self) -> bool {
+        matches!(self, Self::Inside(_))
+    }
+}
+
+/// Both, parted by a colon.
+fn joined(first: Option<OsString>, second: &OsStr) -> OsString {
+    let mut all = first.filter(|first| !first.is_empty()).unwrap_or_default();
+    if !all.is_empty() {
+        all.push(":");
+    }
+    all.push(second);
+    all
+}
+
+/// Finds out whether the system can give huge pages to those who ask.
+///
+/// # Errors
+/// In a line: they are off, or not built in.
+pub(super) fn check_thp() -> Result<(), CompareError> {
+    check_thp_in(&THP.map(|path| std::fs::read_to_string(path).ok()))
+}
+
+/// The same of what the files hold; the first that is there and does not say `inherit` counts.
+fn check_thp_in(files: &[Option<String>]) -> Result<(), CompareError> {
+    let chosen = files.iter().flatten().find_map(|text| {
+        let (_, rest) = text.split_once('[')?;
+        rest.split_once(']').map(|(word, _)| word).filter(|&word| word != "inherit")
+    });
+    match chosen {
+        Some("always" | "madvise") => Ok(()),
+        Some(word) => Err(CompareError::Bad(format!(
+            "variant thp: huge pages are off on this system ({word}); as root: echo madvise > {}, or leave thp out",
+            THP[1]
+        ))),
+        None => Err(CompareError::Bad("variant thp: this kernel has no transparent huge pages; leave thp out".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        Variant::list(text).expect(text).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn settings_stay_with_their_baker() {
+        assert_eq!(
+            names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,bake:auto,share=0.2"),
+            [
+                "base",
+                "thp",
+                "bake:prefetch:t0,stride=16,sleep=1000000ns",
+                "bake:scan,share=0.5",
+                "nothp",
+                "bake:auto,share=0.2"
+            ]
+        );
+    }
+
+    #[test]
+    fn base_is_always_there_and_first() {
+        assert_eq!(names("thp"), ["base", "thp"]);
+        assert_eq!(names("thp,base"), ["base", "thp"]);
+        assert_eq!(names("base"), ["base"]);
+    }
+
+    #[test]
+    fn mistakes_get_a_line_each() {
+        for (text, part) in [
+            ("", "no such variant"),
+            ("base,hugetlb", "`hugetlb`"),
+            ("thp,thp", "twice"),
+            ("base,base", "twice"),
+            ("thp,base,base", "twice"),
+            ("bake:scan,bake:scan", "twice"),
+            ("bake:", "no such backend"),
+            ("bake:scan,stride=4", "every entry"),
+            ("bake:load", "bake:prefetch"),
+            ("thp,stride=4", "`stride=4`"),
+        ] {
+            let error = Variant::list(text).expect_err(text).to_string();
+            assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_the_system_says_of_huge_pages() {
+        let check = |files: [Option<&str>; 2]| check_thp_in(&files.map(|text| text.map(str::to_string)));
+        assert_eq!(check([None, Some("always [madvise] never\n")]), Ok(()));
+        assert_eq!(check([Some("always [inherit] madvise never"), Some("[always] madvise never")]), Ok(()));
+        assert_eq!(check([Some("always inherit [madvise] never"), Some("always madvise [never]")]), Ok(()));
+        assert!(check([Some("[inherit]"), Some("always madvise [never]")]).is_err());
+        assert!(check([None, None]).is_err());
+    }
+
+    #[test]
+    fn tunables_are_added_to_those_that_are_there() {
+        assert_eq!(joined(None, OsStr::new("b")), "b");
+        assert_eq!(joined(Some("".into()), OsStr::new("b")), "b");
+        assert_eq!(joined(Some("a=1".into()), OsStr::new("b=2")), "a=1:b=2");
+        let library = Path::new("/x/lib.so");
+        let inside = Variant::Inside("auto".into()).environment(Some(library));
+        assert!(inside[0].1.to_string_lossy().starts_with("/x/lib.so"));
+        assert_eq!(inside[1], ("LOOKASIDE_BAKE", "auto".into()));
+        assert!(Variant::Base.environment(Some(library)).is_empty());
+    }
+}
