@@ -34,7 +34,7 @@ pub struct Region {
     pub stream_start: u64,
     /// Its bytes, in whole pages.
     pub bytes: u64,
-    /// It is the array that most TLB misses are of: the one that PT-Baker touches (section 5.2, Table 5.2).
+    /// It is the one array of the workload that PT-Baker touches (section 5.2), by its size in Table 5.2.
     pub main: bool,
 }
 

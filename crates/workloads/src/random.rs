@@ -66,6 +66,24 @@ impl Shuffle {
             }
         }
     }
+
+    /// What goes to `i` (below `n`).
+    #[inline]
+    pub(crate) fn invert(&self, i: u64) -> u64 {
+        debug_assert!(i < self.n);
+        let mask = (1u64 << self.half_bits) - 1;
+        let mut x = i;
+        loop {
+            let (mut left, mut right) = (x >> self.half_bits, x & mask);
+            for key in self.keys.into_iter().rev() {
+                (left, right) = (right ^ (Random::new(left ^ key).next_u64() & mask), left);
+            }
+            x = left << self.half_bits | right;
+            if x < self.n {
+                return x;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +104,7 @@ mod tests {
             for seed in 0..3 {
                 let shuffle = Shuffle::new(n, seed);
                 let mut seen: Vec<u64> = (0..n).map(|i| shuffle.apply(i)).collect();
+                assert!(seen.iter().zip(0..).all(|(&to, from)| shuffle.invert(to) == from), "n = {n}, seed = {seed}");
                 seen.sort_unstable();
                 assert!(seen.iter().copied().eq(0..n), "n = {n}, seed = {seed}");
             }

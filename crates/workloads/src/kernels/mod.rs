@@ -2,9 +2,12 @@
 //!
 //! Each is one algorithm over [`crate::memory::Array`]s, which natively are slices and in a stream tell what is done to them.
 
+mod bc;
+mod canneal;
 mod graph500;
 mod gups;
 mod hashjoin;
+mod liblinear;
 mod reads;
 
 use std::io;
@@ -26,6 +29,18 @@ pub struct Kind {
 /// All of them.
 pub const ALL: &[Kind] = &[
     Kind {
+        name: "bc",
+        what: "betweenness centrality by Brandes on a power-law graph, as GAPBS's BC",
+        round: "the paths from one source",
+        build: |spec| Ok(Box::new(bc::Bc::new(spec)?)),
+    },
+    Kind {
+        name: "canneal",
+        what: "annealing of a netlist's placement, as PARSEC's canneal",
+        round: "one temperature: an exchange for each 16 elements",
+        build: |spec| Ok(Box::new(canneal::Canneal::new(spec)?)),
+    },
+    Kind {
         name: "graph500",
         what: "breadth-first search over edge lists, as Graph500's list-based version",
         round: "a search from one root",
@@ -42,6 +57,12 @@ pub const ALL: &[Kind] = &[
         what: "probes of a chained hash table with an outer table's keys",
         round: "all rows of the outer table",
         build: |spec| Ok(Box::new(hashjoin::HashJoin::new(spec)?)),
+    },
+    Kind {
+        name: "liblinear",
+        what: "sparse linear classification by dual coordinate descent, as LIBLINEAR's solver 1",
+        round: "all rows once, in random order",
+        build: |spec| Ok(Box::new(liblinear::LibLinear::new(spec)?)),
     },
     Kind {
         name: "reads",

@@ -1,0 +1,245 @@
+//! Betweenness centrality by Brandes (2001), of paths from a few sources, as GAPBS's BC: a breadth-first search that counts
+//! shortest paths, and its reverse, which sums up what depends on each vertex.
+
+use std::io;
+
+use super::fold;
+use crate::memory::{Array, Observer, Room};
+use crate::random::Random;
+use crate::rmat::Rmat;
+use crate::workload::{Kernel, Spec};
+
+/// Edges looked at, or vertices cleared, a step.
+const STEP: u64 = 256;
+/// Fewest edges a vertex, as Graph500's.
+const EDGE_FACTOR: u64 = 16;
+/// Bytes an edge takes, and a vertex.
+const EDGE_BYTES: u64 = 4;
+const VERTEX_BYTES: u64 = 8 + 2 * 4 + 3 * 8;
+
+/// The algorithm.
+pub(super) struct Bc {
+    room: Room,
+    /// The edges that lead out of vertex v go to `neighbours[first[v]..first[v + 1]]`.
+    first: Array<u64>,
+    neighbours: Array<u32>,
+    /// Edges from the source, counted from 1; 0 = not seen yet.
+    depths: Array<u32>,
+    /// Vertices in the order in which they were seen.
+    queue: Array<u32>,
+    /// Shortest paths from the source.
+    paths: Array<f64>,
+    /// Shares of shortest paths from the source that go on through a vertex.
+    dependencies: Array<f64>,
+    /// Sums of these over all sources.
+    scores: Array<f64>,
+    random: Random,
+    /// Sources that are left.
+    rounds: u64,
+    at: At,
+    looked: u64,
+}
+
+/// Where the algorithm is.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// Before this vertex of those being cleared.
+    Clear(u64),
+    /// Among the edges of the vertex before this place of the queue, which is written here.
+    Forward { read: u64, write: u64, vertex: Vertex },
+    /// Among the edges of the vertex at this place of the queue, on the way back.
+    Backward { read: u64, vertex: Vertex, dependency: f64 },
+}
+
+/// A vertex whose edges are being looked at.
+#[derive(Clone, Copy, Debug)]
+struct Vertex {
+    number: u64,
+    depth: u32,
+    paths: f64,
+    /// Its edges from here on.
+    edge: u64,
+    end: u64,
+}
+
+impl Bc {
+    /// The most vertices, a power of two, that leave room for 16 edges each; as many edges as fit.
+    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+        let scale = (spec.bytes / (VERTEX_BYTES + EDGE_FACTOR * EDGE_BYTES)).ilog2();
+        let vertices = 1u64 << scale;
+        let edges = (spec.bytes - vertices * VERTEX_BYTES - 8) / EDGE_BYTES;
+        let mut rmat = Rmat::new(scale, spec.seed);
+        let mut room = Room::new(spec.pages);
+        let mut bc = Self {
+            first: room.array("first", vertices + 1, false)?,
+            neighbours: room.array("neighbours", edges, true)?,
+            depths: room.array("depths", vertices, false)?,
+            queue: room.array("queue", vertices, false)?,
+            paths: room.array("paths", vertices, false)?,
+            dependencies: room.array("dependencies", vertices, false)?,
+            scores: room.array("scores", vertices, false)?,
+            room,
+            random: Random::new(!spec.seed),
+            rounds: spec.rounds,
+            at: At::Clear(0),
+            looked: 0,
+        };
+        let mut end = 0;
+        for vertex in 0..vertices as usize {
+            let from = rmat.row(vertex as u64);
+            // The sum of what is rounded at random may be some edges more than there is room for.
+            let degree = rmat.degree(from, edges).min(edges - end);
+            for edge in end..end + degree {
+                bc.neighbours.as_mut()[edge as usize] = rmat.edge_from(from);
+            }
+            end += degree;
+            bc.first.as_mut()[vertex + 1] = end;
+        }
+        Ok(bc)
+    }
+
+    /// Looks at the edges of a vertex next.
+    #[inline(always)]
+    fn enter(&self, number: u64, observer: &mut impl Observer) -> Vertex {
+        Vertex {
+            number,
+            depth: self.depths.load(number, observer),
+            paths: self.paths.load(number, observer),
+            edge: self.first.load(number, observer),
+            end: self.first.load(number + 1, observer),
+        }
+    }
+
+    /// Clears some vertices; after the last, begins at a source that has an edge.
+    #[inline]
+    fn clear(&mut self, from: u64, observer: &mut impl Observer) -> At {
+        let vertices = self.depths.len() as u64;
+        let to = vertices.min(from + STEP);
+        for vertex in from..to {
+            self.depths.store(vertex, 0, observer);
+            self.paths.store(vertex, 0.0, observer);
+        }
+        if to < vertices {
+            return At::Clear(to);
+        }
+        let source = loop {
+            let source = self.random.below(vertices);
+            if self.first.load(source, observer) < self.first.load(source + 1, observer) {
+                break source;
+            }
+        };
+        self.depths.store(source, 1, observer);
+        self.paths.store(source, 1.0, observer);
+        self.queue.store(0, source as u32, observer);
+        At::Forward { read: 1, write: 1, vertex: self.enter(source, observer) }
+    }
+
+    /// Counts shortest paths.
+    #[inline]
+    fn forward(&mut self, mut read: u64, mut write: u64, mut vertex: Vertex, observer: &mut impl Observer) -> At {
+        for _ in 0..STEP {
+            if vertex.edge == vertex.end {
+                if read == write {
+                    // The last vertex of the queue is the first on the way back.
+                    return At::Backward {
+                        read: write - 1,
+                        vertex: self.enter(vertex.number, observer),
+                        dependency: 0.0,
+                    };
+                }
+                vertex = self.enter(u64::from(self.queue.load(read, observer)), observer);
+                read += 1;
+                continue;
+            }
+            let other = u64::from(self.neighbours.load(vertex.edge, observer));
+            vertex.edge += 1;
+            self.looked += 1;
+            let depth = self.depths.load(other, observer);
+            if depth == 0 {
+                self.depths.store(other, vertex.depth + 1, observer);
+                self.queue.store(write, other as u32, observer);
+                write += 1;
+            }
+            if depth == 0 || depth == vertex.depth + 1 {
+                let paths = self.paths.load(other, observer);
+                self.paths.store(other, paths + vertex.paths, observer);
+            }
+        }
+        At::Forward { read, write, vertex }
+    }
+
+    /// Sums up dependencies, the farthest vertices first.
+    #[inline]
+    fn backward(
+        &mut self,
+        mut read: u64,
+        mut vertex: Vertex,
+        mut dependency: f64,
+        observer: &mut impl Observer,
+    ) -> Option<At> {
+        for _ in 0..STEP {
+            if vertex.edge == vertex.end {
+                if read == 0 {
+                    return None; // the source itself has no score
+                }
+                self.dependencies.store(vertex.number, dependency, observer);
+                let score = self.scores.load(vertex.number, observer);
+                self.scores.store(vertex.number, score + dependency, observer);
+                read -= 1;
+                vertex = self.enter(u64::from(self.queue.load(read, observer)), observer);
+                dependency = 0.0;
+                continue;
+            }
+            let other = u64::from(self.neighbours.load(vertex.edge, observer));
+            vertex.edge += 1;
+            self.looked += 1;
+            if self.depths.load(other, observer) == vertex.depth + 1 {
+                let share = vertex.paths / self.paths.load(other, observer);
+                dependency += share * (1.0 + self.dependencies.load(other, observer));
+            }
+        }
+        Some(At::Backward { read, vertex, dependency })
+    }
+}
+
+impl Kernel for Bc {
+    const NAME: &'static str = "bc";
+    const OPERATION: &'static str = "edge looked at";
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let vertices = self.depths.len();
+        vec![("vertices", vertices as u64), ("edges", self.first[vertices])]
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn operations(&self) -> u64 {
+        self.looked
+    }
+
+    fn checksum(&self) -> u64 {
+        self.scores.iter().fold(0, |sum, score| fold(sum, score.to_bits()))
+    }
+
+    #[inline]
+    fn step(&mut self, observer: &mut impl Observer) -> bool {
+        if self.rounds == 0 {
+            return false;
+        }
+        let next = match self.at {
+            At::Clear(from) => Some(self.clear(from, observer)),
+            At::Forward { read, write, vertex } => Some(self.forward(read, write, vertex, observer)),
+            At::Backward { read, vertex, dependency } => self.backward(read, vertex, dependency, observer),
+        };
+        if next.is_none() {
+            self.rounds -= 1;
+        }
+        self.at = next.unwrap_or(At::Clear(0));
+        self.rounds > 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

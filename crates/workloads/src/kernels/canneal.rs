@@ -1,0 +1,198 @@
+//! Simulated annealing of a netlist's placement, as PARSEC's canneal: two elements change places where that makes the wires
+//! shorter or, at a temperature, not much longer.
+
+use std::io;
+
+use super::fold;
+use crate::memory::{Array, Observer, Plain, Room};
+use crate::random::{Random, Shuffle};
+use crate::workload::{Kernel, Spec};
+
+/// Exchanges a step.
+const STEP: u64 = 8;
+/// Nets that an element drives; as many drive it.
+const NETS: u64 = 5;
+/// Elements for each exchange of a round.
+const ELEMENTS_PER_EXCHANGE: u64 = 16;
+/// PARSEC's temperature in the first round (PT-Baker uses it too), and what it is divided by after each.
+const FIRST_TEMPERATURE: f64 = 2000.0;
+const COOLING: f64 = 1.5;
+
+/// An element of the netlist. It lies in half a line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Element {
+    /// First of its links, and how many there are: the elements that it drives, and those that drive it.
+    links: u64,
+    count: u64,
+    /// Number of its location.
+    location: u64,
+    room: u64,
+}
+
+/// A place on the chip.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Location {
+    x: u32,
+    y: u32,
+}
+
+// SAFETY: numbers.
+unsafe impl Plain for Element {}
+// SAFETY: numbers.
+unsafe impl Plain for Location {}
+
+impl Location {
+    /// Length of a wire along the grid.
+    #[inline(always)]
+    fn distance(self, other: Self) -> i64 {
+        i64::from(self.x.abs_diff(other.x)) + i64::from(self.y.abs_diff(other.y))
+    }
+}
+
+/// The annealing.
+pub(super) struct Canneal {
+    room: Room,
+    elements: Array<Element>,
+    links: Array<u32>,
+    locations: Array<Location>,
+    random: Random,
+    temperature: f64,
+    /// The element that was drawn last: the next exchange is with it.
+    last: u64,
+    /// Exchanges tried so far, those of one round, and how many there are to be.
+    done: u64,
+    round: u64,
+    exchanges: u64,
+    /// What the wires' length has changed by, and which exchanges were made.
+    change: i64,
+    sum: u64,
+}
+
+impl Canneal {
+    /// Each element drives five others, drawn by five permutations, and is driven by five; the locations are the cells of the
+    /// least square, in random order.
+    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+        let each = size_of::<Element>() as u64 + 2 * NETS * 4 + size_of::<Location>() as u64;
+        let elements = (spec.bytes / each).max(2);
+        let mut room = Room::new(spec.pages);
+        let mut anneal = Self {
+            elements: room.array("elements", elements, true)?,
+            links: room.array("links", elements * 2 * NETS, false)?,
+            locations: room.array("locations", elements, false)?,
+            room,
+            random: Random::new(!spec.seed),
+            temperature: FIRST_TEMPERATURE,
+            last: 0,
+            done: 0,
+            round: elements.div_ceil(ELEMENTS_PER_EXCHANGE),
+            exchanges: elements.div_ceil(ELEMENTS_PER_EXCHANGE).saturating_mul(spec.rounds),
+            change: 0,
+            sum: 0,
+        };
+        let side = (elements - 1).isqrt() + 1;
+        let mut random = Random::new(spec.seed);
+        let nets: [Shuffle; NETS as usize] = std::array::from_fn(|_| Shuffle::new(elements, random.next_u64()));
+        let places = Shuffle::new(elements, random.next_u64());
+        for i in 0..elements {
+            let first = i * 2 * NETS;
+            for (k, net) in nets.iter().enumerate() {
+                anneal.links.as_mut()[first as usize + 2 * k] = net.apply(i) as u32;
+                anneal.links.as_mut()[first as usize + 2 * k + 1] = net.invert(i) as u32;
+            }
+            let element = Element { links: first, count: 2 * NETS, location: places.apply(i), room: 0 };
+            anneal.elements.as_mut()[i as usize] = element;
+            anneal.locations.as_mut()[i as usize] = Location { x: (i % side) as u32, y: (i / side) as u32 };
+        }
+        anneal.last = anneal.random.below(elements);
+        Ok(anneal)
+    }
+
+    /// What the wires of `element` (number `i`), but for those to `but`, would be longer if it went from one place to another.
+    #[inline(always)]
+    fn longer(
+        &self,
+        (i, element): (u64, Element),
+        but: u64,
+        [from, to]: [Location; 2],
+        observer: &mut impl Observer,
+    ) -> i64 {
+        let mut longer = 0;
+        for link in element.links..element.links + element.count {
+            let other = u64::from(self.links.load(link, observer));
+            // The wire between the two stays as long as it is, and one to itself has no length.
+            if other != but && other != i {
+                let location = self.elements.load(other, observer).location;
+                let place = self.locations.load(location, observer);
+                longer += to.distance(place) - from.distance(place);
+            }
+        }
+        longer
+    }
+}
+
+/// e^-x for x of at least 0, to 8 digits, by the same operations on every machine: the system's own differ in the last bit.
+fn exp_of_minus(x: f64) -> f64 {
+    if x > 40.0 {
+        return 0.0; // below 2^-53, the finest that is drawn
+    }
+    let t = x / 4096.0;
+    let mut power = 1.0 - t * (1.0 - t / 2.0 * (1.0 - t / 3.0 * (1.0 - t / 4.0)));
+    for _ in 0..12 {
+        power *= power;
+    }
+    power
+}
+
+impl Kernel for Canneal {
+    const NAME: &'static str = "canneal";
+    const OPERATION: &'static str = "exchange tried";
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let elements = self.elements.len() as u64;
+        vec![("elements", elements), ("nets", elements * NETS)]
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn operations(&self) -> u64 {
+        self.done
+    }
+
+    fn checksum(&self) -> u64 {
+        fold(self.sum, self.change as u64)
+    }
+
+    #[inline]
+    fn step(&mut self, observer: &mut impl Observer) -> bool {
+        let count = self.elements.len() as u64;
+        for _ in 0..STEP.min(self.exchanges - self.done) {
+            // As PARSEC: one of the two is new, the other in the cache already.
+            let a = self.last;
+            let b = (a + 1 + self.random.below(count - 1)) % count;
+            let (first, second) = (self.elements.load(a, observer), self.elements.load(b, observer));
+            let here = self.locations.load(first.location, observer);
+            let there = self.locations.load(second.location, observer);
+            let longer = self.longer((a, first), b, [here, there], observer)
+                + self.longer((b, second), a, [there, here], observer);
+            if longer < 0 || self.random.unit() < exp_of_minus(longer as f64 / self.temperature) {
+                self.elements.store(a, Element { location: second.location, ..first }, observer);
+                self.elements.store(b, Element { location: first.location, ..second }, observer);
+                self.change += longer;
+                self.sum = fold(self.sum, a ^ b << 32);
+            }
+            self.last = b;
+            self.done += 1;
+            if self.done.is_multiple_of(self.round) {
+                self.temperature /= COOLING;
+            }
+        }
+        self.done < self.exchanges
+    }
+}
+
+#[cfg(test)]
+mod tests;
