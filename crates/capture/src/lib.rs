@@ -14,7 +14,7 @@ pub mod wire;
 
 use std::ffi::OsString;
 
-use program::Isa;
+pub use program::{inspect, Isa, Program};
 pub use request::{Backend, CaptureError, ChildEnd, Control, Recording, Request, Target};
 pub use symbols::{CodeName, Symbols};
 pub use wire::WireReader;

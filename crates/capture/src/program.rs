@@ -11,22 +11,22 @@ use crate::CaptureError;
 
 /// A program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub struct Program {
     /// The ELF file that runs: the program itself, or the interpreter of a script.
-    pub(crate) elf: PathBuf,
+    pub elf: PathBuf,
     /// The program is a script: `elf` runs it.
-    pub(crate) is_script: bool,
+    pub is_script: bool,
     /// What its code is for.
-    pub(crate) isa: Isa,
+    pub isa: Isa,
     /// No dynamic linker: nothing can be preloaded.
-    pub(crate) is_static: bool,
+    pub is_static: bool,
     /// It runs with rights of its own (setuid or setgid).
-    pub(crate) privileged: bool,
+    pub privileged: bool,
 }
 
 /// Instruction set of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Isa {
+pub enum Isa {
     /// That of this machine.
     Native,
     /// Another: QEMU's name of it (`arm`, `i386`, …).
@@ -39,7 +39,10 @@ pub(crate) enum Isa {
 const MAX_SCRIPTS: usize = 4;
 
 /// Finds the program of a command as `execvp` would.
-pub(crate) fn inspect(command: &[OsString]) -> Result<Program, CaptureError> {
+///
+/// # Errors
+/// There is none, or it can't be executed or read, with the exit code of the shell's custom (127, 126).
+pub fn inspect(command: &[OsString]) -> Result<Program, CaptureError> {
     let Some(name) = command.first() else {
         return Err(error(OsStr::new(""), "no program given", 127));
     };

@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod compare;
+pub mod run;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,6 +30,10 @@ pub enum Command {
     /// Record a program's accesses as a trace
     #[command(after_help = "Example: lookaside record -o sort.lkt -- sort big.txt")]
     Record(Record),
+    /// Run a program with its page-table entries kept warm
+    #[command(after_help = "Example: lookaside run --bake -- ./server --port 80\n\n\
+        Exit code: the program's own; 2 bad input, 126 not executable, 127 not found")]
+    Run(run::Run),
     /// Run a trace through one or several machines
     #[command(after_help = "Example: lookaside simulate sort.lkt --machine skylake --set tlb.stlb.ways=24")]
     Simulate(Simulate),

@@ -1,6 +1,5 @@
 //! The `compare` command: does it help?
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lookaside_capture::{CaptureError, ChildEnd, Control};
@@ -13,16 +12,14 @@ use crate::args::compare::Compare;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{check_writable, print, spinner, style, write_file};
-
-/// The library that bakes from inside a program; it lies beside this executable.
-const PRELOAD: &str = "liblookaside_preload.so";
+use crate::preload;
 
 /// Runs, prints, writes. Exit code 1 where a program failed; 128 + the signal where it was interrupted.
 pub fn run(args: &Compare) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     let variants = Variant::list(&args.variants)?;
     let metric = metric(&args.metric)?;
-    let preload = variants.iter().find(|variant| variant.needs_preload()).map(preload).transpose()?;
+    let preload = variants.iter().find(|variant| variant.needs_preload()).map(|_| preload::library()).transpose()?;
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
@@ -91,17 +88,6 @@ fn number(pattern: &Regex, line: &str) -> Result<Option<f64>, String> {
         Ok(number) if number.is_finite() => Ok(Some(number)),
         _ => Err(format!("{text:?} in its output is not a number; put the number alone into a group: ([0-9.]+)")),
     }
-}
-
-/// The library for this variant.
-fn preload(variant: &Variant) -> Result<PathBuf, Failure> {
-    let fail = |why: String| Failure::bad(format_args!("variant {variant}: {why}"));
-    let this = std::env::current_exe().map_err(|e| fail(format!("this program's own place is not known: {e}")))?;
-    let library = this.with_file_name(PRELOAD);
-    if library.is_file() {
-        return Ok(library);
-    }
-    Err(fail(format!("{} is not there; put it beside the executable, or take bake:scan", library.display())))
 }
 
 /// A program that runs, for signals. It is unwatched before its number can be given to another.

@@ -10,9 +10,11 @@ mod interrupt;
 mod machines;
 mod memory;
 mod output;
+mod preload;
 mod probe;
 mod record;
 mod reproduce;
+mod run;
 mod simulate;
 mod traces;
 mod validate;
@@ -38,6 +40,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Analyze(args) => analyze::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Machine(command) => machines::run(command),
         Command::Trace(command) => traces::run(command),

@@ -8,5 +8,6 @@ mod granularity;
 mod hard_places;
 mod probe;
 mod reproduce;
+mod run;
 mod validate;
 mod workload;

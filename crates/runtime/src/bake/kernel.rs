@@ -8,31 +8,46 @@ use super::{BakeError, Target, PAGE_BYTES};
 
 /// Bytes of addresses of one call: 4096 entries. The kernel holds `mmap_lock` for reading meanwhile, which keeps the program's mmap
 /// and munmap waiting: some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
-pub(crate) const CHUNK_BYTES: u64 = 16 << 20;
+pub const CHUNK_BYTES: u64 = 16 << 20;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (Linux, include/uapi/linux/fs.h).
-const PAGEMAP_SCAN: libc::c_ulong =
+pub const PAGEMAP_SCAN: libc::c_ulong =
     3 << 30 | (size_of::<PmScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
-/// Categories of pages that `PAGEMAP_SCAN` tells apart (the same file).
-const PAGE_IS_PRESENT: u64 = 1 << 3;
-const PAGE_IS_SWAPPED: u64 = 1 << 4;
+/// A category of `PAGEMAP_SCAN` (the same file): pages that have a frame.
+pub const PAGE_IS_PRESENT: u64 = 1 << 3;
+/// Pages that are swapped out.
+pub const PAGE_IS_SWAPPED: u64 = 1 << 4;
+/// Parts of a page larger than a base page.
+pub const PAGE_IS_HUGE: u64 = 1 << 6;
 
 /// `struct pm_scan_arg` of Linux 6.7.
 #[repr(C)]
-#[derive(Default)]
-struct PmScanArg {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PmScanArg {
+    /// Bytes of this structure.
+    pub size: u64,
+    /// None are used here.
+    pub flags: u64,
+    /// First byte; a multiple of a page.
+    pub start: u64,
+    /// The byte after the last; a multiple of a page.
+    pub end: u64,
+    /// Filled in: where the walk ended.
+    pub walk_end: u64,
+    /// Address of the ranges that are filled in: first byte, byte after the last, categories, a u64 each.
+    pub vec: u64,
+    /// Ranges that there is room for.
+    pub vec_len: u64,
+    /// The walk ends after so many pages found; 0 = no bound.
+    pub max_pages: u64,
+    /// Categories that are meant the other way round.
+    pub category_inverted: u64,
+    /// Categories that a page must all have.
+    pub category_mask: u64,
+    /// Categories of which a page must have one, if any is named.
+    pub category_anyof_mask: u64,
+    /// Categories that are told.
+    pub return_mask: u64,
 }
 
 /// Reads page-table entries by `PAGEMAP_SCAN`.

@@ -16,8 +16,10 @@
 mod kernel;
 mod place;
 mod process;
+pub mod raw;
 mod settings;
 mod touch;
+mod unmodified;
 mod worker;
 
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use serde::Serialize;
 
 pub use process::{mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
+pub use unmodified::{Unmodified, AUTO_SHARE};
 use worker::Shared;
 
 /// Bytes of a base page; the baker's regions begin and end on one.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::CompareError;
-use crate::bake::{Backend, Settings};
+use crate::bake::{Backend, Settings, Unmodified};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
 const THP: [&str; 2] =
@@ -84,11 +84,11 @@ impl Variant {
                         "variants: `{name}`: no such variant; there are base, thp, nothp, asis, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
                     )));
                 };
+                let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
                 if settings.split(',').next() == Some("auto") {
-                    // Which settings it takes is the preloaded library's business.
+                    settings.parse::<Unmodified>().map_err(bad)?;
                     return Ok(Self::Inside(settings.to_string()));
                 }
-                let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
                 let settings: Settings = settings.parse().map_err(bad)?;
                 match settings.backend {
                     Backend::Scan => Self::Scan(settings),

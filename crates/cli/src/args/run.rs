@@ -1,0 +1,20 @@
+//! The command line of `lookaside run`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+#[derive(Args)]
+pub struct Run {
+    /// Keep the program's page-table entries in the caches: auto, or BACKEND[,stride=PAGES][,nops=N][,sleep=TIME]
+    /// [,cpu=auto|sibling|NUMBER][,share=PART], where BACKEND is prefetch (prefetch:t0, :t1, :t2), scan or mincore
+    /// [default with no value: auto]
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto", required = true)]
+    pub bake: String,
+    /// Say on standard error at the end what was done in which process
+    #[arg(long)]
+    pub stats: bool,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required = true)]
+    pub command: Vec<OsString>,
+}

@@ -1,0 +1,29 @@
+//! Where the library is that is preloaded into unmodified programs.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// Its file.
+const LIBRARY: &str = "liblookaside_preload.so";
+
+/// The library: where `LOOKASIDE_PRELOAD` says, where cargo builds it, beside the command, or in the `lib` folder next to the command's.
+pub fn library() -> Result<PathBuf, Failure> {
+    if let Some(path) = std::env::var_os("LOOKASIDE_PRELOAD") {
+        let path = PathBuf::from(path);
+        return match path.canonicalize() {
+            Ok(path) => Ok(path),
+            Err(e) => Err(Failure::bad(format_args!("LOOKASIDE_PRELOAD={}: {e}", path.display()))),
+        };
+    }
+    let command = std::env::current_exe()?;
+    let folder = command.parent().unwrap_or(Path::new("/"));
+    let places = [folder.join("deps"), folder.to_path_buf(), folder.join("../lib/lookaside"), folder.join("../lib")];
+    let found = places.iter().map(|place| place.join(LIBRARY)).find_map(|file| file.canonicalize().ok());
+    found.ok_or_else(|| {
+        Failure::bad(format_args!(
+            "{LIBRARY} is not in {}, nor in the lib folder next to it; name it by LOOKASIDE_PRELOAD=PATH",
+            folder.display()
+        ))
+    })
+}

@@ -1,0 +1,175 @@
+//! `lookaside run`: a program with a technique applied from within, by a preloaded library.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command};
+
+use lookaside_capture::{inspect, Isa};
+use lookaside_runtime::bake::{BakeError, Unmodified};
+use rustix::process::{kill_process, Pid, Signal};
+use serde::Deserialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::low_level::siginfo::Cause;
+
+use crate::args::run::Run;
+use crate::exit::Failure;
+use crate::output::short_count;
+use crate::preload::library;
+
+/// Runs the program. Without statistics this process becomes the program.
+pub fn run(args: &Run) -> Result<u8, Failure> {
+    let bad = |e: BakeError| Failure::bad(format_args!("--bake: {e}"));
+    let baker: Unmodified = args.bake.parse().map_err(bad)?;
+    baker.check().map_err(bad)?;
+    let name = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let program = inspect(&args.command)?;
+    let refused = if program.isa != Isa::Native {
+        Some("is for another instruction set: the library can't be loaded into it")
+    } else if program.is_static {
+        Some("is linked statically: nothing can be loaded into it; start it, then: lookaside bake --pid PID")
+    } else if program.privileged {
+        Some("is setuid or setgid: nothing may be loaded into it; start it, then as root: lookaside bake --pid PID")
+    } else {
+        None
+    };
+    if let Some(why) = refused {
+        return Err(Failure::bad(format_args!("{name}: {} {why}", program.elf.display())));
+    }
+    let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
+    if may_use < 2 {
+        eprintln!(
+            "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"
+        );
+    }
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]).env("LD_PRELOAD", preload(&library()?)?);
+    command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
+    if !args.stats {
+        return Err(not_started(&name, &command.exec()));
+    }
+    let lines = tempfile::NamedTempFile::new()
+        .map_err(|e| Failure::bad(format_args!("--stats: no temporary file (TMPDIR): {e}")))?;
+    command.env("LOOKASIDE_BAKE_STATS", lines.path());
+    let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
+    pass_signals_on(&child)?;
+    let status = child.wait()?;
+    eprint!("{}", summary(&std::fs::read_to_string(lines.path())?));
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => (code & 0xff) as u8,
+        (None, signal) => (128 + (signal.unwrap_or(0) & 0x7f)) as u8,
+    })
+}
+
+fn not_started(name: &str, error: &std::io::Error) -> Failure {
+    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    Failure { line: format!("{name}: {error}"), code }
+}
+
+/// What is preloaded already, and the library.
+fn preload(library: &Path) -> Result<OsString, Failure> {
+    let path = library.as_os_str();
+    // The loader knows no way to write these.
+    if path.as_bytes().iter().any(|byte| b" :\n".contains(byte)) {
+        let text =
+            format!("{}: a path with a blank or a colon can't be preloaded; move the library", library.display());
+        return Err(Failure::bad(text));
+    }
+    let mut all = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !all.is_empty() {
+        all.push(OsStr::new(":"));
+    }
+    all.push(path);
+    Ok(all)
+}
+
+/// Signals that others send to this process go to the program; those of the terminal reach it by themselves.
+fn pass_signals_on(child: &Child) -> Result<(), Failure> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])
+        .map_err(|e| Failure::bad(format_args!("signal handler: {e}")))?;
+    std::thread::spawn(move || {
+        for origin in signals.forever() {
+            let signal = match origin.signal {
+                SIGINT => Signal::INT,
+                SIGQUIT => Signal::QUIT,
+                SIGHUP => Signal::HUP,
+                _ => Signal::TERM,
+            };
+            if let (Some(pid), true) = (pid, origin.cause != Cause::Kernel) {
+                let _ = kill_process(pid, signal); // gone already: nothing to tell
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A process's line of statistics.
+#[derive(Deserialize)]
+struct Line {
+    state: String,
+    errno: i32,
+    elapsed_nanos: u64,
+    cpu_nanos: u64,
+    rounds: u64,
+    touches: u64,
+    most_small_bytes: u64,
+}
+
+/// A line for all processes, and one for each that had something to bake or where the system refused a call.
+fn summary(lines: &str) -> String {
+    let lines: Vec<Line> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let helper_ms = lines.iter().map(|line| line.cpu_nanos).sum::<u64>() as f64 / 1e6;
+    let busy: Vec<&Line> = lines.iter().filter(|line| line.touches > 0 || line.errno != 0).collect();
+    let mut text = format!(
+        "lookaside: baked {} of {} processes that exited; helpers used {helper_ms:.1} ms of CPU\n",
+        busy.len(),
+        lines.len()
+    );
+    for line in busy {
+        let share = 100.0 * line.cpu_nanos as f64 / line.elapsed_nanos.max(1) as f64;
+        text += &format!(
+            "lookaside:   {} touches in {} rounds, up to {} MiB in small pages, {share:.1} % of a CPU over {:.2} s; at the end: {}{}\n",
+            short_count(line.touches),
+            short_count(line.rounds),
+            line.most_small_bytes >> 20,
+            line.elapsed_nanos as f64 / 1e9,
+            line.state,
+            if line.errno == 0 {
+                String::new()
+            } else {
+                format!(" ({})", std::io::Error::from_raw_os_error(line.errno))
+            },
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_counts_what_was_baked() {
+        let line = |touches: u64, errno: i32| {
+            format!(
+                "{{\"pid\":1,\"bake\":\"auto\",\"state\":\"warm\",\"errno\":{errno},\"elapsed_nanos\":2000000000,\"cpu_nanos\":500000000,\
+                 \"rounds\":3,\"touches\":{touches},\"pause_nanos\":0,\"looks\":1,\"longest_look_nanos\":1,\"ranges\":1,\
+                 \"small_bytes\":1,\"most_small_bytes\":8388608}}\n"
+            )
+        };
+        let text = summary(&[line(300, 0), line(0, 0), line(0, libc::EPERM), "{\"pid\":".into()].concat());
+        assert!(text.starts_with("lookaside: baked 2 of 3 processes that exited; helpers used 1500.0 ms"), "{text}");
+        assert!(
+            text.contains(
+                "300 touches in 3 rounds, up to 8 MiB in small pages, 25.0 % of a CPU over 2.00 s; at the end: warm\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("Operation not permitted"), "{text}");
+        assert_eq!(text.lines().count(), 3);
+    }
+}

@@ -1,0 +1,85 @@
+//! `lookaside run`: the program is as it is without, and what can't be done is said.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use crate::common::{assert_bad_input, compile, lookaside, run, stderr, stdout};
+
+#[test]
+fn input_output_and_exit_code_are_the_programs_own() {
+    let output = run(&["run", "--bake", "--", "sh", "-c", "echo $LOOKASIDE_BAKE; exit 7"]);
+    assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("auto,share=0.5\n", ""));
+    assert_eq!(output.status.code(), Some(7));
+    // Without statistics the command is the program.
+    assert_eq!(run(&["run", "--bake", "--", "sh", "-c", "kill -9 $$"]).status.signal(), Some(9));
+    let output = run(&["run", "--bake=prefetch:t1,sleep=1ms", "--stats", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(128 + 9));
+    let output = run(&["run", "--bake=mincore", "--stats", "--", "sh", "-c", "/bin/true; exit 4"]);
+    assert_eq!(output.status.code(), Some(4));
+    // Some shells leave by `_exit`, and say nothing.
+    let said = stderr(&output);
+    assert!(said.starts_with("lookaside: baked 0 of ") && !said.starts_with("lookaside: baked 0 of 0"), "{said}");
+}
+
+#[test]
+fn signals_go_to_the_program() {
+    let mut child = lookaside()
+        .args([
+            "run",
+            "--bake",
+            "--stats",
+            "--",
+            "sh",
+            "-c",
+            "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command can be started");
+    let mut said = std::io::BufReader::new(child.stdout.take().expect("its output"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    // The signals are taken right after the program's start, which may be a moment after its first words.
+    std::thread::sleep(Duration::from_millis(200));
+    // SAFETY: a signal to the child, which has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    line.clear();
+    std::io::BufRead::read_line(&mut said, &mut line).expect("a line");
+    assert_eq!(line, "caught\n");
+    assert_eq!(child.wait().expect("it ends").code(), Some(5));
+}
+
+#[test]
+fn programs_that_take_no_library_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if let Some(program) = compile(folder.path(), "still", "int main(void) { return 0; }\n", &["-static"]) {
+        let program = program.to_string_lossy();
+        assert_bad_input(&run(&["run", "--bake", "--", &program]), &[&program, "statically", "lookaside bake --pid"]);
+    }
+    if let Some(program) = compile(folder.path(), "other", "int main(void) { return 0; }\n", &[]) {
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("a mode");
+        assert_bad_input(&run(&["run", "--bake", "--", &program.to_string_lossy()]), &["setuid"]);
+    }
+}
+
+#[test]
+fn mistakes_get_a_line_each() {
+    for (bake, why) in [
+        ("--bake=load", "fault pages in"),
+        ("--bake=warm", "no such backend"),
+        ("--bake=", "no backend is given"),
+        ("--bake=auto,stride=8", "auto chooses it"),
+        ("--bake=prefetch,stride=0", "1 to 262144"),
+        ("--bake=prefetch,cpu=8000", "cpu=8000"),
+        ("--bake=auto,share=1.5", "above 0"),
+    ] {
+        assert_bad_input(&run(&["run", bake, "--", "true"]), &["--bake: ", why]);
+    }
+    assert_eq!(run(&["run", "--", "true"]).status.code(), Some(2));
+    assert_eq!(run(&["run", "--bake", "--", "/nonexistent"]).status.code(), Some(127));
+    assert_eq!(run(&["run", "--bake", "--", "/etc/passwd"]).status.code(), Some(126));
+    let output = lookaside().env("LOOKASIDE_PRELOAD", "/nonexistent.so").args(["run", "--bake", "--", "true"]).output();
+    assert_bad_input(&output.expect("the command can be started"), &["LOOKASIDE_PRELOAD=/nonexistent.so"]);
+}

@@ -1,0 +1,92 @@
+//! The helper's own memory: its stack, its thread block, its buffers. One mapping; nothing of it is the allocator's.
+
+use lookaside_runtime::bake::Unmodified;
+
+use crate::stats::Counters;
+
+/// Stack of the helper: it uses some KiB.
+const STACK_BYTES: usize = 64 << 10;
+/// A page below it that can't be touched.
+const GUARD_BYTES: usize = 4096;
+/// Where the C library has the state of a thread. It is the helper's alone, in case anything looks there; the C library uses some KiB on
+/// both sides of the pointer.
+const BLOCK_BYTES: usize = 32 << 10;
+/// Ranges that are kept at most.
+const MOST_RANGES: usize = 8192;
+
+/// What to do, and what the statistics need, without the allocator.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) baker: Unmodified,
+    /// The same as text; zeros after it.
+    pub(crate) baker_text: [u8; 128],
+    /// CPU on which the program was started.
+    pub(crate) start_cpu: u32,
+    /// Ends with a zero; empty = no statistics.
+    pub(crate) stats_path: [u8; 4096],
+}
+
+/// A range of addresses with small pages in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Range {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// What the helper writes to. All zero at first.
+#[repr(C)]
+pub(crate) struct Buffers {
+    pub(crate) ranges: [Range; MOST_RANGES],
+    /// Text of `/proc/self/maps`; the longest path, each byte written as `\ooo`, and more fit.
+    pub(crate) text: [u8; 20 << 10],
+    /// What `PAGEMAP_SCAN` finds: first byte, byte after the last, categories.
+    pub(crate) found: [[u64; 3]; 512],
+    /// What `mincore` finds, a byte a page, a chunk of the baker's.
+    pub(crate) resident: [u8; 4096],
+}
+
+/// All of it; the mapping has the guard, the stack and the thread block before it.
+#[repr(C)]
+pub(crate) struct Area {
+    pub(crate) plan: Plan,
+    pub(crate) counters: Counters,
+    pub(crate) buffers: Buffers,
+}
+
+impl Area {
+    /// Maps it; `None` where there is no memory.
+    pub(crate) fn new(plan: Plan) -> Option<*mut Self> {
+        let before = GUARD_BYTES + STACK_BYTES + BLOCK_BYTES;
+        let bytes = before + size_of::<Self>();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping wherever the system likes.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: within the mapping, which is page-aligned as all sizes before the area are; nothing else knows of it yet. The buffers' zeros
+        // are values of theirs.
+        unsafe {
+            libc::mprotect(at, GUARD_BYTES, libc::PROT_NONE);
+            let area = at.cast::<u8>().add(before).cast::<Self>();
+            (&raw mut (*area).plan).write(plan);
+            (&raw mut (*area).counters).write(Counters::default());
+            let block = Self::block(area);
+            // The C library's threads have the block's own address at its begin and in its third word.
+            block.cast::<u64>().write(block as u64);
+            block.cast::<u64>().add(2).write(block as u64);
+            Some(area)
+        }
+    }
+
+    /// The byte after the stack, which grows downwards.
+    pub(crate) fn stack_end(area: *mut Self) -> *mut u8 {
+        area.cast::<u8>().wrapping_sub(BLOCK_BYTES)
+    }
+
+    /// The middle of the thread block.
+    pub(crate) fn block(area: *mut Self) -> *mut u8 {
+        area.cast::<u8>().wrapping_sub(BLOCK_BYTES / 2)
+    }
+}

@@ -1,0 +1,322 @@
+//! The helper's life in a program. Nothing here allocates, panics or unwinds: all arithmetic wraps or saturates, all indexing is checked.
+
+use std::sync::atomic::Ordering;
+
+use lookaside_runtime::bake::raw::{prefetch, CHUNK_BYTES};
+use lookaside_runtime::bake::{Backend, PAGE_BYTES};
+
+use crate::area::{Area, Buffers, Plan, Range};
+use crate::cpus;
+use crate::look::{Files, Found, Looker, LEAST_BYTES};
+use crate::pace::{Pace, Step, Times, BATCH_TOUCHES};
+use crate::stats::{Counters, State};
+use crate::sys::{self, Errno};
+
+/// What a process does in its first milliseconds is not waited for; short ones pay for a thread and no more.
+const SETTLE_NANOS: u64 = 20_000_000;
+/// Shortest and longest time between two looks at what there is; the longer, the longer nothing has changed.
+const LOOK_NANOS: (u64, u64) = (200_000_000, 1_600_000_000);
+/// A look takes at most one part in so many of a CPU, else looks are rarer.
+const LOOK_PART: u64 = 50;
+/// Pauses that pacing owes are made when there are so many: a shorter sleep takes longer than asked for.
+const SHORTEST_PAUSE_NANOS: u64 = 1_000_000;
+/// How often `auto` looks whether the program does anything.
+const IDLE_NANOS: u64 = 20_000_000;
+/// A program that uses less than this part of one CPU is idle.
+const IDLE_PART: u64 = 20;
+/// Longest single sleep.
+const NAP_NANOS: u64 = 100_000_000;
+
+/// Why it ends.
+enum End {
+    Refused(Errno),
+    NoCpu,
+    Left,
+}
+
+impl From<Errno> for End {
+    fn from(errno: Errno) -> Self {
+        Self::Refused(errno)
+    }
+}
+
+/// The thread's first and last function.
+pub(crate) extern "C" fn main(area: *mut Area) -> ! {
+    // SAFETY: the area is never unmapped; its buffers are the helper's alone, the rest is atomic or never changes.
+    let (plan, counters, buffers) = unsafe { (&(*area).plan, &(*area).counters, &mut (*area).buffers) };
+    let Err(end) = live(plan, counters, buffers);
+    match end {
+        End::NoCpu => counters.set_state(State::NoCpu),
+        End::Left => counters.set_state(State::Left),
+        End::Refused(errno) => {
+            counters.errno.store(errno.into_raw(), Ordering::Relaxed);
+            counters.set_state(State::Refused);
+        }
+    }
+    counters.cpu_nanos.store(sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
+    sys::exit_thread()
+}
+
+fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::convert::Infallible, End> {
+    sys::leave_files()?;
+    sys::lower(c"pt-baker");
+    if plan.baker.auto {
+        sys::only_idle_cpus();
+    }
+    sys::sleep_nanos(SETTLE_NANOS);
+    let folder = sys::open(libc::AT_FDCWD, c"/proc/self", libc::O_DIRECTORY | libc::O_PATH)?;
+    let owner = sys::owner(folder, c"maps")?;
+    let maps = sys::open(folder, c"maps", libc::O_RDONLY)?;
+    let pagemap = sys::open(folder, c"pagemap", libc::O_RDONLY)?;
+    let looker = Looker::new(Files { maps, pagemap })?;
+    if plan.baker.settings.backend == Backend::Scan && !looker.has_scan {
+        return Err(End::Refused(Errno::ENOTTY));
+    }
+    cpus::settle(plan.baker.settings.placement, plan.start_cpu, &mut buffers.text).map_err(|_| End::NoCpu)?;
+    let cache_bytes = cpus::last_cache_bytes(plan.start_cpu, &mut buffers.text).unwrap_or(u64::MAX);
+    let now = sys::now_nanos();
+    let mut helper = Helper {
+        plan,
+        counters,
+        buffers,
+        looker,
+        folder,
+        owner,
+        cache_bytes,
+        found: Found::default(),
+        next_look: now,
+        look_nanos: LOOK_NANOS.0,
+        owed_nanos: 0,
+        started: (now, ticks()),
+        pace: Pace::new(),
+        times: Times::new(),
+        off_until: 0,
+        program: Program { seen_at: now, cpu_nanos: 0, is_idle: false },
+    };
+    loop {
+        helper.turn()?;
+    }
+}
+
+/// The counter that all CPUs share.
+fn ticks() -> u64 {
+    // SAFETY: reads a counter.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// What the program does, by its CPU time.
+struct Program {
+    seen_at: u64,
+    cpu_nanos: u64,
+    is_idle: bool,
+}
+
+impl Program {
+    /// Looks again if it is time to.
+    fn is_idle(&mut self, now: u64) -> bool {
+        let passed = now.saturating_sub(self.seen_at);
+        if passed >= IDLE_NANOS {
+            let ours = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
+            let used = sys::clock_nanos(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(ours);
+            self.is_idle = used.saturating_sub(self.cpu_nanos) < passed / IDLE_PART;
+            (self.seen_at, self.cpu_nanos) = (now, used);
+        }
+        self.is_idle
+    }
+}
+
+struct Helper<'a> {
+    plan: &'a Plan,
+    counters: &'a Counters,
+    buffers: &'a mut Buffers,
+    looker: Looker,
+    folder: i32,
+    owner: u32,
+    cache_bytes: u64,
+    found: Found,
+    next_look: u64,
+    look_nanos: u64,
+    owed_nanos: u64,
+    /// Time and ticks at the start: how fast the counter goes.
+    started: (u64, u64),
+    pace: Pace,
+    times: Times,
+    off_until: u64,
+    program: Program,
+}
+
+impl Helper<'_> {
+    /// A look if it is time to, and a round if there is something to bake; or a nap.
+    fn turn(&mut self) -> Result<(), End> {
+        let mut now = sys::now_nanos();
+        if now >= self.next_look {
+            self.look(now)?;
+            now = sys::now_nanos();
+        }
+        let nap = |until: u64| sys::sleep_nanos(until.saturating_sub(now).min(NAP_NANOS));
+        let state = self.counters;
+        if self.found.ranges == 0 {
+            state.set_state(State::Looking);
+            nap(self.next_look);
+            return Ok(());
+        }
+        let auto = self.plan.baker.auto;
+        if auto && self.found.small_bytes / PAGE_BYTES * 8 > self.cache_bytes {
+            state.set_state(State::TooLarge);
+            nap(self.next_look);
+            return Ok(());
+        }
+        if auto && now < self.off_until {
+            state.set_state(State::Hopeless);
+            nap(self.off_until.min(self.next_look));
+            return Ok(());
+        }
+        if auto && self.program.is_idle(now) {
+            state.set_state(State::Idle);
+            sys::sleep_nanos(IDLE_NANOS);
+            return Ok(());
+        }
+        state.set_state(if self.pace.is_slowest() { State::Warm } else { State::Baking });
+        self.round();
+        let mut pause = self.plan.baker.settings.sleep.as_nanos() as u64;
+        if auto {
+            let (time, count) = self.started;
+            let micros = (sys::now_nanos().saturating_sub(time) / 1_000).max(1);
+            match self.pace.after_round(&mut self.times, ticks().saturating_sub(count) / micros) {
+                Step::Pause(nanos) => pause = nanos,
+                Step::Off(nanos) => self.off_until = sys::now_nanos().saturating_add(nanos),
+            }
+        }
+        state.pause_nanos.store(pause, Ordering::Relaxed);
+        while pause > 0 {
+            let part = pause.min(NAP_NANOS);
+            sys::sleep_nanos(part);
+            pause = pause.saturating_sub(part);
+            if sys::now_nanos() >= self.next_look {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What there is to bake now, and whether to go on at all.
+    fn look(&mut self, now: u64) -> Result<(), End> {
+        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
+        self.check_program()?;
+        let found =
+            if self.resident_bytes()? < LEAST_BYTES { Found::default() } else { self.looker.look(self.buffers)? };
+        if found == self.found {
+            self.look_nanos = self.look_nanos.saturating_mul(2).min(LOOK_NANOS.1);
+        } else {
+            self.look_nanos = LOOK_NANOS.0;
+            self.pace.forget();
+        }
+        self.found = found;
+        let end = sys::now_nanos();
+        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(used);
+        self.next_look = end.saturating_add(self.look_nanos.max(used.saturating_mul(LOOK_PART)));
+        let counters = self.counters;
+        counters.looks.fetch_add(1, Ordering::Relaxed);
+        counters.longest_look_nanos.fetch_max(end.saturating_sub(now), Ordering::Relaxed);
+        counters.ranges.store(found.ranges as u64, Ordering::Relaxed);
+        counters.small_bytes.store(found.small_bytes, Ordering::Relaxed);
+        counters.most_small_bytes.fetch_max(found.small_bytes, Ordering::Relaxed);
+        self.count_cpu();
+        Ok(())
+    }
+
+    /// Ends where the program gave up its user (the helper would keep the old one) or where the helper is all that is left of it.
+    fn check_program(&mut self) -> Result<(), End> {
+        if sys::owner(self.folder, c"maps")? != self.owner {
+            return Err(End::Left);
+        }
+        let stat = sys::read_file(self.folder, c"stat", &mut self.buffers.text)?;
+        // After the name, which may hold anything: the state is the first field, the number of threads the 18th.
+        let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at.saturating_add(2));
+        let mut fields = stat.get(after..).unwrap_or_default().split(|&byte| byte == b' ');
+        let (state, threads) = (fields.next(), fields.nth(16));
+        if state == Some(b"Z") && threads == Some(b"2") {
+            return Err(End::Left);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the process that have frames.
+    fn resident_bytes(&mut self) -> Result<u64, Errno> {
+        let statm = sys::read_file(self.folder, c"statm", &mut self.buffers.text)?;
+        let digits = statm.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
+        let pages = digits
+            .iter()
+            .fold(0u64, |number, &digit| number.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0'))));
+        Ok(pages.wrapping_mul(PAGE_BYTES))
+    }
+
+    fn count_cpu(&self) {
+        self.counters.cpu_nanos.store(sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
+    }
+
+    /// All ranges once.
+    fn round(&mut self) {
+        for index in 0..self.found.ranges {
+            let Some(Range { mut start, end }) = self.buffers.ranges.get(index).copied() else { break };
+            while start < end {
+                let begin = sys::now_nanos();
+                start = self.chunk(start, end);
+                let busy = sys::now_nanos().saturating_sub(begin);
+                self.pay(busy);
+            }
+        }
+        self.counters.rounds.fetch_add(1, Ordering::Relaxed);
+        self.count_cpu();
+    }
+
+    /// Touches from here on, at most to the end; gives where it came to.
+    fn chunk(&mut self, start: u64, end: u64) -> u64 {
+        /// Batches between two looks at the clock: some 10 to 20 µs.
+        const BATCHES: u64 = 8;
+        let settings = &self.plan.baker.settings;
+        let stride = u64::from(settings.stride_pages).saturating_mul(PAGE_BYTES);
+        let mut at = start;
+        let mut touches = 0u64;
+        match settings.backend {
+            Backend::Prefetch(hint) => {
+                for _ in 0..BATCHES {
+                    let count = end.saturating_sub(at).div_ceil(stride).min(BATCH_TOUCHES);
+                    if count == 0 {
+                        break;
+                    }
+                    let begin = ticks();
+                    prefetch(hint, at, stride, count, settings.nops);
+                    if count == BATCH_TOUCHES && self.plan.baker.auto {
+                        self.times.add(ticks().saturating_sub(begin));
+                    }
+                    at = at.saturating_add(count.saturating_mul(stride));
+                    touches = touches.saturating_add(count);
+                }
+            }
+            Backend::Scan | Backend::Mincore => {
+                at = end.min(start.saturating_add(CHUNK_BYTES));
+                touches = at.saturating_sub(start) / PAGE_BYTES;
+                // What is unmapped meanwhile can't be read, and need not be.
+                let _ = match settings.backend {
+                    Backend::Scan => self.looker.read_entries(start, at),
+                    _ => sys::mincore(start, touches, &mut self.buffers.resident),
+                };
+            }
+            // Refused before it came here.
+            Backend::Load => at = end,
+        }
+        self.counters.touches.fetch_add(touches, Ordering::Relaxed);
+        at.min(end)
+    }
+
+    /// Pauses so that the time spent stays within the share.
+    fn pay(&mut self, busy_nanos: u64) {
+        let share = self.plan.baker.settings.cpu_share;
+        let owed = (busy_nanos as f64 * (1.0 / share - 1.0)) as u64;
+        self.owed_nanos = self.owed_nanos.saturating_add(owed);
+        if self.owed_nanos >= SHORTEST_PAUSE_NANOS {
+            sys::sleep_nanos(std::mem::take(&mut self.owed_nanos));
+        }
+    }
+}

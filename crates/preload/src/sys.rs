@@ -1,0 +1,211 @@
+//! System calls of the helper. None of them goes through the C library, whose `errno` belongs to a thread that it knows.
+
+use std::ffi::CStr;
+
+pub(crate) use syscalls::Errno;
+use syscalls::{syscall, Sysno};
+
+/// Nanoseconds of a clock (`libc::CLOCK_…`).
+pub(crate) fn clock_nanos(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills the structure given; where it is refused, it stays zero.
+    let _ = unsafe { syscall!(Sysno::clock_gettime, clock, &raw mut time) };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+/// The clock that only goes forward.
+pub(crate) fn now_nanos() -> u64 {
+    clock_nanos(libc::CLOCK_MONOTONIC)
+}
+
+/// Sleeps.
+pub(crate) fn sleep_nanos(nanos: u64) {
+    let time = libc::timespec {
+        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: reads the structure given.
+    let _ = unsafe { syscall!(Sysno::nanosleep, &raw const time, 0) };
+}
+
+/// Opens a file below a folder (`libc::AT_FDCWD`: wherever it is).
+pub(crate) fn open(folder: i32, path: &CStr, flags: i32) -> Result<i32, Errno> {
+    // SAFETY: reads the path; a new file can harm nothing.
+    let fd = unsafe { syscall!(Sysno::openat, folder, path.as_ptr(), flags | libc::O_CLOEXEC, 0o666) }?;
+    Ok(fd as i32)
+}
+
+/// Closes a file of the caller's own.
+pub(crate) fn close(fd: i32) {
+    // SAFETY: the caller's own file.
+    let _ = unsafe { syscall!(Sysno::close, fd) };
+}
+
+/// Reads from where the file stands.
+pub(crate) fn read(fd: i32, into: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: fills at most the buffer.
+    unsafe { syscall!(Sysno::read, fd, into.as_mut_ptr(), into.len()) }
+}
+
+/// A whole small file, as much of it as there is room for.
+pub(crate) fn read_file<'a>(folder: i32, path: &CStr, into: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+    let fd = open(folder, path, libc::O_RDONLY)?;
+    let length = read(fd, into);
+    close(fd);
+    Ok(into.get(..length?).unwrap_or_default())
+}
+
+/// Back to the file's begin.
+pub(crate) fn rewind(fd: i32) -> Result<(), Errno> {
+    // SAFETY: moves the caller's own file.
+    unsafe { syscall!(Sysno::lseek, fd, 0, libc::SEEK_SET) }.map(|_| ())
+}
+
+/// Writes all at once; a file opened for appending gets it as one piece.
+pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize, Errno> {
+    // SAFETY: reads the buffer.
+    unsafe { syscall!(Sysno::write, fd, bytes.as_ptr(), bytes.len()) }
+}
+
+/// Blocks all signals of the calling thread; gives those that were blocked before.
+pub(crate) fn block_signals() -> u64 {
+    set_signal_mask(u64::MAX)
+}
+
+/// Sets the signals that are blocked.
+pub(crate) fn set_signal_mask(mask: u64) -> u64 {
+    let mut before = 0u64;
+    // SAFETY: masks of the kernel's size, 8 bytes.
+    let _ = unsafe { syscall!(Sysno::rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, 8) };
+    before
+}
+
+/// Starts a thread of this process at `entry` with `argument`, on a stack whose end is given, with a block of its own where
+/// the C library's threads have theirs. Files, folder and memory are the program's.
+///
+/// # Safety
+/// The stack and the block are the thread's alone as long as it lives; `entry` never returns; the caller blocks all signals meanwhile.
+pub(crate) unsafe fn spawn<T>(
+    stack_end: *mut u8,
+    block: *mut u8,
+    entry: extern "C" fn(*mut T) -> !,
+    argument: *mut T,
+) -> Result<(), Errno> {
+    let flags = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_SETTLS;
+    let result: isize;
+    // SAFETY: the new thread begins after the call with the same registers but its own stack, calls `entry`, and never comes back; in the
+    // caller's thread only the registers named are changed.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") Sysno::clone as isize => result,
+            in("rdi") flags as u64,
+            in("rsi") stack_end,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") block,
+            in("r12") argument,
+            in("r13") entry,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    Errno::from_ret(result as usize).map(|_| ())
+}
+
+/// Ends the calling thread.
+pub(crate) fn exit_thread() -> ! {
+    loop {
+        // SAFETY: ends this thread only.
+        let _ = unsafe { syscall!(Sysno::exit, 0) };
+    }
+}
+
+/// Leaves the program's table of files for one of its own, an empty one (Linux 5.9 and later).
+pub(crate) fn leave_files() -> Result<(), Errno> {
+    const CLOSE_RANGE_UNSHARE: u32 = 2; // Linux, include/uapi/linux/close_range.h
+                                        // SAFETY: the table is unshared first, so that the program's files stay open.
+    unsafe { syscall!(Sysno::close_range, 0, u32::MAX, CLOSE_RANGE_UNSHARE) }.map(|_| ())
+}
+
+/// Gives up what rights this thread has beyond its user's, and names it.
+pub(crate) fn lower(name: &CStr) {
+    const VERSION_3: u32 = 0x2008_0522; // _LINUX_CAPABILITY_VERSION_3, include/uapi/linux/capability.h
+    let header = [VERSION_3, 0];
+    let none = [0u32; 6];
+    // SAFETY: they act on this thread alone and read what they are given.
+    unsafe {
+        let _ = syscall!(Sysno::prctl, libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0);
+        let _ = syscall!(Sysno::prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let _ = syscall!(Sysno::capset, header.as_ptr(), none.as_ptr());
+    }
+}
+
+/// From now on this thread only runs where nothing else wants to.
+pub(crate) fn only_idle_cpus() {
+    let priority = 0i32;
+    // SAFETY: acts on this thread alone.
+    let _ = unsafe { syscall!(Sysno::sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
+}
+
+/// CPUs, a bit each: as many as the kernel is built for at most.
+pub(crate) type CpuMask = [u64; 128];
+
+/// CPUs that this thread may use.
+pub(crate) fn allowed_cpus() -> Result<CpuMask, Errno> {
+    let mut mask: CpuMask = [0; 128];
+    // SAFETY: fills at most the mask.
+    unsafe { syscall!(Sysno::sched_getaffinity, 0, size_of::<CpuMask>(), mask.as_mut_ptr()) }.map(|_| mask)
+}
+
+/// Keeps this thread on these CPUs.
+pub(crate) fn stay_on(mask: &CpuMask) -> Result<(), Errno> {
+    // SAFETY: reads the mask.
+    unsafe { syscall!(Sysno::sched_setaffinity, 0, size_of::<CpuMask>(), mask.as_ptr()) }.map(|_| ())
+}
+
+/// The CPU that this runs on.
+pub(crate) fn current_cpu() -> u32 {
+    let mut cpu = 0u32;
+    // SAFETY: fills the number given.
+    let _ = unsafe { syscall!(Sysno::getcpu, &raw mut cpu, 0, 0) };
+    cpu
+}
+
+/// User who owns a file below a folder.
+pub(crate) fn owner(folder: i32, path: &CStr) -> Result<u32, Errno> {
+    // SAFETY: plain numbers.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: fills the structure given.
+    unsafe { syscall!(Sysno::newfstatat, folder, path.as_ptr(), &raw mut stat, 0) }?;
+    Ok(stat.st_uid)
+}
+
+/// An `ioctl` whose argument is a structure.
+///
+/// # Safety
+/// The structure is the one that the call takes, and what it points to is the caller's.
+pub(crate) unsafe fn ioctl<T>(fd: i32, request: u64, argument: &mut T) -> Result<usize, Errno> {
+    // SAFETY: the caller's.
+    unsafe { syscall!(Sysno::ioctl, fd, request, argument as *mut T) }
+}
+
+/// Whether pages are resident, a byte each; reads tables only.
+pub(crate) fn mincore(start: u64, pages: u64, resident: &mut [u8]) -> Result<(), Errno> {
+    let pages = pages.min(resident.len() as u64);
+    // SAFETY: fills a byte a page, for which there is room; the range may be anything.
+    unsafe { syscall!(Sysno::mincore, start, pages << 12, resident.as_mut_ptr()) }.map(|_| ())
+}

@@ -1,0 +1,238 @@
+//! The library in real programs: their output is theirs, and no page more has a frame.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Where cargo puts the library: beside the tests, or one folder up.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a path of this program");
+    let mut files = test.ancestors().skip(1).take(2).map(|folder| folder.join("liblookaside_preload.so"));
+    files.find(|file| file.exists()).expect("no library beside the tests: see the crate's types")
+}
+
+/// A command with the library in it, and where its statistics go.
+fn baked(bake: &str, stats: &Path, command: &[&str]) -> Output {
+    let mut program = Command::new(command[0]);
+    program.args(&command[1..]).env("LD_PRELOAD", library()).env("LOOKASIDE_BAKE", bake);
+    program.env("LOOKASIDE_BAKE_STATS", stats).output().expect("the program can be started")
+}
+
+fn lines(stats: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(stats).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// Builds a C program; `None`, said aloud, without a compiler.
+fn compile(folder: &Path, name: &str, source: &str) -> Option<String> {
+    let (c, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&c, source).expect("a source file");
+    match Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&c).status() {
+        Ok(status) => {
+            assert!(status.success(), "{name}.c does not compile");
+            Some(program.to_string_lossy().into_owned())
+        }
+        Err(_) => {
+            eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc)");
+            None
+        }
+    }
+}
+
+/// What a CPU less than two, or a forbidden call, would make of it.
+fn can_bake() -> bool {
+    let can = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    if !can {
+        eprintln!("LEFT OUT: one CPU only, nothing is baked here");
+    }
+    can
+}
+
+#[test]
+fn programs_put_out_what_they_do_without() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stats = folder.path().join("stats");
+    let numbers = folder.path().join("numbers");
+    let text: String = (0u32..300_000).map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761))).collect();
+    std::fs::write(&numbers, text).expect("a file");
+    let source = folder.path().join("x.c");
+    std::fs::write(&source, "int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n").expect("a file");
+    let (numbers, source) = (numbers.to_string_lossy().into_owned(), source.to_string_lossy().into_owned());
+    let python = "import subprocess, threading\nd = {i: str(i) for i in range(300000)}\n\
+                  t = threading.Thread(target=lambda: print(len(d)))\nt.start(); t.join()\n\
+                  print(sum(map(len, d.values())), subprocess.run(['echo', 'x'], capture_output=True).stdout)";
+    let sql = "create table t(a int, b text); with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) \
+               insert into t select i, hex(i * 7) from n; create index x on t(b); select count(*), sum(a), max(b) from t;";
+    let programs: [&[&str]; 6] = [
+        &["sort", "-n", "--parallel=2", "-S", "64M", &numbers],
+        &["gcc", "-O2", "-S", "-o", "-", &source],
+        &["python3", "-c", python],
+        &["sqlite3", ":memory:", sql],
+        &["git", "--no-pager", "diff", "--no-index", "--stat", &source, &numbers],
+        &["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (echo $i; true) | cat; done; exec sh -c 'echo done; exit 9'"],
+    ];
+    for command in programs {
+        let Ok(bare) = Command::new(command[0]).args(&command[1..]).output() else {
+            eprintln!("LEFT OUT: {} is not installed", command[0]);
+            continue;
+        };
+        for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
+            assert_eq!(baked(bake, &stats, command), bare, "{bake}: {command:?}");
+        }
+    }
+    let lines = lines(&stats);
+    assert!(lines.len() >= 6, "each process that exits says so");
+    // Where the kernel has no PAGEMAP_SCAN, the helper says that it was refused and ends.
+    let refused = lines.iter().filter(|line| line["errno"] != 0 && line["bake"] != "scan");
+    assert_eq!(refused.count(), 0, "{lines:?}");
+}
+
+/// Maps, unmaps, protects, forks and executes in several threads; each looks that no more pages have frames than it touched.
+const CHURN: &str = r##"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+enum { PAGE = 4096, STEADY = 16384 };
+static unsigned char *steady;
+static double seconds(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+static double end;
+static void check(int ok, const char *what) { if (!ok) { dprintf(1, "wrong: %s\n", what); _exit(1); } }
+static size_t resident(unsigned char *at, size_t pages) {
+    unsigned char *v = malloc(pages); size_t n = 0;
+    check(mincore(at, pages * PAGE, v) == 0, "mincore");
+    for (size_t i = 0; i < pages; i++) n += v[i] & 1;
+    free(v); return n;
+}
+static void *churn(void *seed) {
+    unsigned state = (unsigned)(size_t)seed;
+    sigset_t all; sigfillset(&all);
+    while (seconds() < end) {
+        size_t pages = 1024 + rand_r(&state) % 4096, step = 1 + rand_r(&state) % 3, touched = 0;
+        unsigned char *at = mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        check(at != MAP_FAILED, "mmap");
+        madvise(at, pages * PAGE, MADV_NOHUGEPAGE);
+        for (size_t i = 0; i < pages; i += step) { at[i * PAGE] = (unsigned char)i; touched++; }
+        mprotect(at, pages / 2 * PAGE, PROT_NONE);
+        pthread_sigmask(rand_r(&state) & 1 ? SIG_BLOCK : SIG_UNBLOCK, &all, 0);
+        if (rand_r(&state) % 4 == 0) usleep(30000);
+        check(resident(at, pages) == touched, "a page has a frame that was not touched");
+        mprotect(at, pages * PAGE, PROT_READ);
+        for (size_t i = 0; i < pages; i += step) check(at[i * PAGE] == (unsigned char)i, "contents");
+        at = mremap(at, pages * PAGE, pages * 2 * PAGE, MREMAP_MAYMOVE);
+        check(at != MAP_FAILED && resident(at, pages * 2) == touched, "mremap");
+        munmap(at, pages * 2 * PAGE);
+    }
+    return 0;
+}
+static void *spawn(void *seed) {
+    unsigned state = (unsigned)(size_t)seed;
+    while (seconds() < end) {
+        int kind = rand_r(&state) % 4, status;
+        pid_t child = fork();
+        if (child == 0) {
+            if (kind == 0) { execl("/bin/true", "true", (char *)0); _exit(9); }
+            if (kind == 1) exit(0);
+            usleep(kind == 2 ? 30000 : 100);
+            check(resident(steady, STEADY) == STEADY / 2, "the child's pages");
+            _exit(0);
+        }
+        check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "a child");
+    }
+    return 0;
+}
+int main(void) {
+    end = seconds() + 2;
+    steady = mmap(0, STEADY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(steady, STEADY * PAGE, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < STEADY; i += 2) steady[i * PAGE] = (unsigned char)(i / 2);
+    pthread_t threads[5];
+    for (size_t i = 0; i < 5; i++) pthread_create(threads + i, 0, i < 3 ? churn : spawn, (void *)(i + 1));
+    for (size_t i = 0; i < 5; i++) pthread_join(threads[i], 0);
+    unsigned sum = 0;
+    printf("%zu pages\n", resident(steady, STEADY));
+    for (size_t i = 0; i < STEADY; i++) sum = sum * 31 + steady[i * PAGE];
+    printf("%u\n", sum);
+    return 0;
+}
+"##;
+
+#[test]
+fn a_program_that_churns_gets_not_a_page_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(folder.path(), "churn", CHURN) else { return };
+    let bare = Command::new(&program).output().expect("the program can be started");
+    assert!(bare.status.success(), "{bare:?}");
+    for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
+        let stats = folder.path().join("stats");
+        assert_eq!(baked(bake, &stats, &[&program]), bare, "{bake}");
+        let lines = lines(&stats);
+        std::fs::remove_file(&stats).expect("statistics");
+        // The program itself ends last. It baked, unless the machine has no CPU or no call for it.
+        let last = lines.last().expect("a line");
+        assert!(!can_bake() || last["touches"].as_u64() > Some(0) || last["errno"] != 0, "{bake}: {last}");
+    }
+}
+
+/// A giant of which next to nothing is touched, and ten thousand regions.
+const PLACES: &str = r##"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static unsigned char v[1 << 20];
+int main(void) {
+    const size_t giant = 1ull << 40, page = 4096;
+    char *at = mmap(0, giant, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) { puts("no giant"); return 3; }
+    madvise(at, giant, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < 2048; i++) at[giant / 2 + i * page] = 1;
+    char *many = mmap(0, 10000 * 5 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(many, 10000 * 5 * page, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < 10000; i++) {
+        mprotect(many + i * 5 * page, page, PROT_NONE);
+        for (size_t j = 1; j < 4; j++) many[(i * 5 + j) * page] = 1;
+    }
+    for (volatile unsigned long long i = 0; i < 600000000ull; i++) {}
+    size_t in_giant = 0, in_many = 0;
+    mincore(at + giant / 2 - (sizeof v / 2) * page, sizeof v * page, v);
+    for (size_t i = 0; i < sizeof v; i++) in_giant += v[i] & 1;
+    mincore(many, 10000 * 5 * page, v);
+    for (size_t i = 0; i < 50000; i++) in_many += v[i] & 1;
+    printf("%zu %zu\n", in_giant, in_many);
+    return 0;
+}
+"##;
+
+#[test]
+fn giants_and_ten_thousand_regions_stay_as_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(folder.path(), "places", PLACES) else { return };
+    let stats = folder.path().join("stats");
+    let output = baked("prefetch", &stats, &[&program]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2048 30000\n");
+    let line = lines(&stats).pop().expect("a line");
+    if can_bake() && line["errno"] == 0 {
+        assert!(line["touches"].as_u64() > Some(0), "{line}");
+        assert!(line["most_small_bytes"].as_u64() < Some(1 << 30), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_and_the_program_runs() {
+    let stats = Path::new("/nonexistent/stats");
+    for (bake, why) in [("load", "fault pages in"), ("warm", "no such backend"), ("auto,share=0", "above 0")] {
+        let output = baked(bake, stats, &["echo", "here"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.stdout.as_slice(), said.lines().count()), (b"here\n".as_slice(), 1), "{said}");
+        assert!(said.starts_with("lookaside: LOOKASIDE_BAKE: ") && said.contains(why), "{said}");
+    }
+    let output = baked("", stats, &["echo", "here"]);
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"here\n".as_slice(), b"".as_slice()));
+}
