@@ -1,19 +1,23 @@
 //! The `workload` command: the programs that the papers run, timed, with or without a baker.
 
 use std::fmt::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use lookaside_report::num::{bytes, grouped, rate, seconds, short};
 use lookaside_report::{Cell, Column, Table};
 use lookaside_runtime::bake::{BakeError, Baker, Region, Settings, Stats};
 use lookaside_workloads::{workload, Pages, Spec, Workload, WorkloadError, WORKLOADS};
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 use serde::Serialize;
 
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::memory::{available_bytes, huge_bytes};
 use crate::output::{print, print_json, spinner, style};
+
+/// How long the helper may take until it is on its CPU.
+const HELPER_BEGINS: Duration = Duration::from_millis(100);
 
 /// The command's arguments.
 #[derive(Args)]
@@ -63,6 +67,8 @@ struct Outcome {
     regions: Vec<Memory>,
     parameters: Vec<Parameter>,
     build_seconds: f64,
+    /// Where the main task ran.
+    cpu: u32,
     /// Of the main task alone.
     seconds: f64,
     operation: &'static str,
@@ -176,6 +182,7 @@ fn measure(
     let main = workload.regions().iter().filter(|region| region.main);
     let main: Vec<Region> = main.map(|region| Region { start: region.start, len: region.bytes }).collect();
     let baker = settings.as_ref().map(|settings| Baker::start(settings, &main)).transpose()?;
+    let cpu = stay(baker.as_ref())?;
     let begin = Instant::now();
     let complete = workload.run(interrupt.flag());
     let seconds = begin.elapsed().as_secs_f64();
@@ -194,6 +201,7 @@ fn measure(
             .collect(),
         parameters: workload.parameters().into_iter().map(|(name, count)| Parameter { name, count }).collect(),
         build_seconds: 0.0,
+        cpu,
         seconds,
         operation: workload.operation(),
         operations: workload.operations(),
@@ -202,6 +210,29 @@ fn measure(
         complete,
         bake: settings.zip(stats).map(|(settings, stats)| Baked { settings: settings.to_string(), stats }),
     })
+}
+
+/// Keeps this thread on the CPU where it is, or on another where the helper is on that one: the scheduler would put both on one for
+/// seconds. Gives the CPU.
+fn stay(baker: Option<&Baker>) -> Result<u32, Failure> {
+    let refused = |e: rustix::io::Errno| Failure::bad(format_args!("this thread can't be kept on a CPU: {e}"));
+    let mut helper = None;
+    let end = Instant::now() + HELPER_BEGINS;
+    while let Some(baker) = baker {
+        helper = usize::try_from(baker.stats().cpu).ok();
+        if helper.is_some() || Instant::now() > end {
+            break; // a helper on any CPU says none
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let allowed = sched_getaffinity(None).map_err(refused)?;
+    let others = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu) && Some(cpu) != helper);
+    let here = sched_getcpu();
+    let cpu = if Some(here) == helper { others.min().unwrap_or(here) } else { here };
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only).map_err(refused)?;
+    Ok(cpu as u32)
 }
 
 fn text(outcome: &Outcome) -> String {
@@ -218,8 +249,9 @@ fn text(outcome: &Outcome) -> String {
     let _ = writeln!(out, "built in {}, seed {}", seconds(outcome.build_seconds), outcome.seed);
     let _ = writeln!(
         out,
-        "{:.3} s of main task: operations {} ({}), {:.2} ns each; rounds {}",
+        "{:.3} s of main task on CPU {}: operations {} ({}), {:.2} ns each; rounds {}",
         outcome.seconds,
+        outcome.cpu,
         grouped(outcome.operations),
         outcome.operation,
         outcome.ns_per_operation,

@@ -28,6 +28,8 @@ fn each_gives_the_same_result_baked_or_not() {
         assert_eq!(baked["bake"]["settings"], "prefetch:t0,stride=16,sleep=50000ns");
         let regions = baked["regions"].as_array().expect("regions");
         assert_eq!(regions.iter().filter(|region| region["baked"] == true).count(), 1, "{baked}");
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(cpus == 1 || baked["cpu"] != baked["bake"]["stats"]["cpu"], "{baked}");
         let other = json(&["workload", name, "--size", "1M", "--seed", "6", "--rounds", "2", "--json"]);
         assert_ne!(base["checksum"], other["checksum"], "{name}");
     }
