@@ -35,6 +35,19 @@ pub(crate) fn choose(placement: Placement) -> Result<Option<u32>, BakeError> {
     }
 }
 
+/// CPUs under the same last-level cache as the one that a process last ran on, as far as this program may use them; none where the
+/// system does not tell. Two threads that are busy the scheduler itself keeps on different ones, also after the process has moved, which
+/// one CPU chosen now would not.
+pub(crate) fn near(pid: u32) -> Vec<u32> {
+    let stat = i32::try_from(pid).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.stat().ok());
+    let (Some(cpu), Ok(allowed)) = (stat.and_then(|stat| stat.processor), sched_getaffinity(None)) else {
+        return Vec::new();
+    };
+    let mut shared = last_cache(&Path::new(CPUS).join(format!("cpu{cpu}/cache")));
+    shared.retain(|&cpu| (cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(cpu as usize));
+    shared
+}
+
 /// CPUs under the last of these caches.
 fn last_cache(caches: &Path) -> Vec<u32> {
     let levels = (0..8).filter_map(|index| {
@@ -61,14 +74,16 @@ fn parse_list(text: &str) -> Vec<u32> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Binds the calling thread to a CPU. Where the system does not let it, it stays where it is, and -1 is told.
-pub(crate) fn bind(cpu: Option<u32>) -> i32 {
-    let Some(cpu) = cpu else { return -1 };
+/// Binds the calling thread to these CPUs, if there are any; tells which, if it is one. Where the system does not let it, it stays where
+/// it is. -1 = none, or several.
+pub(crate) fn bind(cpus: &[u32]) -> i32 {
     let mut only = CpuSet::new();
-    only.set(cpu as usize);
-    match rustix::thread::sched_setaffinity(None, &only) {
-        Ok(()) => cpu as i32,
-        Err(_) => -1,
+    for &cpu in cpus {
+        only.set(cpu as usize);
+    }
+    match (cpus, cpus.is_empty() || rustix::thread::sched_setaffinity(None, &only).is_err()) {
+        (&[cpu], false) => cpu as i32,
+        _ => -1,
     }
 }
 
@@ -82,6 +97,18 @@ mod tests {
         assert_eq!(parse_list("5"), [5]);
         assert_eq!(parse_list(""), [0u32; 0]);
         assert_eq!(parse_list("3-1,x,0-4294967295"), [0u32; 0]);
+    }
+
+    #[test]
+    fn a_process_has_its_own_cpu_near_it() {
+        let allowed = sched_getaffinity(None).expect("a set");
+        assert!(near(std::process::id()).iter().all(|&cpu| allowed.is_set(cpu as usize)));
+        assert_eq!(near(u32::MAX), [0u32; 0]);
+        let bound = std::thread::spawn(|| {
+            let cpu = sched_getcpu() as u32;
+            (bind(&[]), bind(&[cpu]) == cpu as i32, sched_getaffinity(None).expect("a set").count())
+        });
+        assert_eq!(bound.join().expect("ended"), (-1, true, 1));
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub enum Hint {
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// On another core under the same last-level cache, if there is one that the program may use; else wherever the
-    /// scheduler puts it (section 4.4.5).
+    /// scheduler puts it (section 4.4.5). For another process's memory: wherever the scheduler puts it under the last-level
+    /// cache of the CPU that the process last ran on.
     Auto,
     /// On the other hardware thread of the core that starts it.
     Sibling,

@@ -9,7 +9,7 @@ use rustix::time::{clock_gettime, ClockId};
 
 use super::kernel::{mincore, Scanner, CHUNK_BYTES};
 use super::settings::check_share;
-use super::{place, touch, Backend, BakeError, Region, Settings, Stats, Target, PAGE_BYTES};
+use super::{place, touch, Backend, BakeError, Placement, Region, Settings, Stats, Target, PAGE_BYTES};
 
 /// Touches of a chunk: some 100 µs if each goes to memory for its entry and for its data. A region is taken out between two chunks.
 const CHUNK_TOUCHES: u64 = 512;
@@ -23,7 +23,8 @@ const STACK_BYTES: usize = 128 << 10;
 pub(crate) struct Shared {
     settings: Settings,
     scanner: Option<Scanner>,
-    cpu: Option<u32>,
+    /// Where the helper may run; anywhere if none is named.
+    cpus: Vec<u32>,
     /// Bits of the share of a CPU that may be used.
     cpu_share: AtomicU64,
     /// Sorted, disjoint, in whole pages: first byte and the byte after the last. Locked during each chunk of touches.
@@ -59,7 +60,10 @@ impl Shared {
         Ok(Self {
             settings: settings.clone(),
             scanner,
-            cpu: place::choose(settings.placement)?,
+            cpus: match (target, settings.placement) {
+                (Target::Process(pid), Placement::Auto) => place::near(pid),
+                _ => place::choose(settings.placement)?.into_iter().collect(),
+            },
             cpu_share: AtomicU64::new(settings.cpu_share.to_bits()),
             regions: Mutex::new(normal(regions)?),
             changed: Condvar::new(),
@@ -179,7 +183,7 @@ pub(crate) fn spawn(shared: Arc<Shared>) -> Result<JoinHandle<()>, BakeError> {
 
 /// The helper's life.
 fn run(shared: &Shared) {
-    shared.bound_to.store(place::bind(shared.cpu), Ordering::Relaxed);
+    shared.bound_to.store(place::bind(&shared.cpus), Ordering::Relaxed);
     let mut hand = Hand { shared, at: 0, owed: Duration::ZERO, resident: Vec::new() };
     while hand.round() {}
 }
