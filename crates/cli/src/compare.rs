@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use lookaside_capture::{CaptureError, ChildEnd, Control};
 use lookaside_report::{comparison, html, json};
-use lookaside_runtime::compare::{compare, CompareError, Hooks, Metric, Plan, Variant};
+use lookaside_runtime::compare::{compare, CompareError, Helped, Hooks, Inside, Metric, Plan, Variant};
 use regex::Regex;
 use rustix::process::{kill_process, Pid, Signal};
+use serde::Deserialize;
 
 use crate::args::compare::Compare;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -19,7 +20,12 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     let variants = Variant::list(&args.variants)?;
     let metric = metric(&args.metric)?;
-    let preload = variants.iter().find(|variant| variant.needs_preload()).map(|_| preload::library()).transpose()?;
+    let report = tempfile::NamedTempFile::new().map_err(|e| Failure::bad(format_args!("a temporary file: {e}")))?;
+    let library = variants.iter().find(|variant| variant.needs_preload()).map(|_| preload::library()).transpose()?;
+    if library.is_some() {
+        preload::check_loadable(&args.command)?;
+    }
+    let inside = library.map(|library| Inside { library, report: report.path().into(), read: read_report });
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
@@ -31,7 +37,7 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         metric,
         pressure: args.pressure,
         seed: args.seed,
-        preload,
+        inside,
     };
     let interrupt = Interrupt::install()?;
     let bar = spinner("comparing");
@@ -90,6 +96,29 @@ fn number(pattern: &Regex, line: &str) -> Result<Option<f64>, String> {
     }
 }
 
+/// What the library tells of a process, a line each.
+#[derive(Deserialize)]
+struct Told {
+    cpu_nanos: u64,
+    rounds: u64,
+    touches: u64,
+    most_small_bytes: u64,
+}
+
+/// All processes of a run together; `None` if there is none.
+fn read_report(text: &str) -> Option<Helped> {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Told>(line).ok());
+    lines.fold(None, |sum: Option<Helped>, line| {
+        let sum = sum.unwrap_or_default();
+        Some(Helped {
+            rounds: sum.rounds.saturating_add(line.rounds),
+            touches: sum.touches.saturating_add(line.touches),
+            cpu_nanos: sum.cpu_nanos.saturating_add(line.cpu_nanos),
+            most_bytes: sum.most_bytes.max(line.most_small_bytes),
+        })
+    })
+}
+
 /// A program that runs, for signals. It is unwatched before its number can be given to another.
 struct Program(u32);
 
@@ -121,6 +150,17 @@ impl From<CompareError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_of_a_report_are_added_up() {
+        assert_eq!(read_report(""), None);
+        let line = |touches: u64, bytes: u64| {
+            format!("{{\"pid\":1,\"cpu_nanos\":5,\"rounds\":2,\"touches\":{touches},\"most_small_bytes\":{bytes}}}\n")
+        };
+        let text = [line(10, 7), line(1, 3), "{\"pid\":".to_string()].concat();
+        let sum = Helped { rounds: 4, touches: 11, cpu_nanos: 10, most_bytes: 7 };
+        assert_eq!(read_report(&text), Some(sum));
+    }
 
     #[test]
     fn the_last_match_of_a_line_counts() {

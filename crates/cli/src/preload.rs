@@ -1,6 +1,9 @@
 //! Where the library is that is preloaded into unmodified programs.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+use lookaside_capture::{inspect, Isa};
 
 use crate::exit::Failure;
 
@@ -26,4 +29,20 @@ pub fn library() -> Result<PathBuf, Failure> {
             folder.display()
         ))
     })
+}
+
+/// Finds out whether a library can be preloaded into this command's program.
+pub fn check_loadable(command: &[OsString]) -> Result<(), Failure> {
+    let program = inspect(command)?;
+    let refused = if program.isa != Isa::Native {
+        "is for another instruction set: the library can't be loaded into it"
+    } else if program.is_static {
+        "is linked statically: nothing can be loaded into it; start it, then: lookaside bake --pid PID"
+    } else if program.privileged {
+        "is setuid or setgid: nothing may be loaded into it; start it, then as root: lookaside bake --pid PID"
+    } else {
+        return Ok(());
+    };
+    let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    Err(Failure::bad(format_args!("{name}: {} {refused}", program.elf.display())))
 }

@@ -6,7 +6,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command};
 
-use lookaside_capture::{inspect, Isa};
 use lookaside_runtime::bake::{BakeError, Unmodified};
 use rustix::process::{kill_process, Pid, Signal};
 use serde::Deserialize;
@@ -18,7 +17,7 @@ use signal_hook::low_level::siginfo::Cause;
 use crate::args::run::Run;
 use crate::exit::Failure;
 use crate::output::short_count;
-use crate::preload::library;
+use crate::preload::{check_loadable, library};
 
 /// Runs the program. Without statistics this process becomes the program.
 pub fn run(args: &Run) -> Result<u8, Failure> {
@@ -26,19 +25,7 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     let baker: Unmodified = args.bake.parse().map_err(bad)?;
     baker.check().map_err(bad)?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let program = inspect(&args.command)?;
-    let refused = if program.isa != Isa::Native {
-        Some("is for another instruction set: the library can't be loaded into it")
-    } else if program.is_static {
-        Some("is linked statically: nothing can be loaded into it; start it, then: lookaside bake --pid PID")
-    } else if program.privileged {
-        Some("is setuid or setgid: nothing may be loaded into it; start it, then as root: lookaside bake --pid PID")
-    } else {
-        None
-    };
-    if let Some(why) = refused {
-        return Err(Failure::bad(format_args!("{name}: {} {why}", program.elf.display())));
-    }
+    check_loadable(&args.command)?;
     let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
     if may_use < 2 {
         eprintln!(

@@ -149,12 +149,12 @@ pub(crate) fn huge_share(variant: &Outcome) -> f64 {
     variant.pages.map_or(f64::NAN, |pages| num::share(pages.huge_bytes as f64, pages.resident_bytes as f64))
 }
 
-/// CPUs that helpers outside used, in the median.
+/// CPUs that helpers used, in the median.
 pub(crate) fn helper_cpus(variant: &Outcome) -> Option<f64> {
-    let helped = variant.runs.first()?.helped.is_some();
+    let helped = variant.runs.iter().any(|run| run.helped.is_some());
     helped.then(|| {
         middle(variant, |run| {
-            run.helped.map_or(f64::NAN, |helped| num::share(helped.cpu_nanos as f64 / 1e9, run.wall_seconds))
+            run.helped.map_or(0.0, |helped| num::share(helped.cpu_nanos as f64 / 1e9, run.wall_seconds))
         })
     })
 }

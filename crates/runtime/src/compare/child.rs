@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use super::energy::Meter;
-use super::{CompareError, Metric, Variant};
+use super::{CompareError, Inside, Metric, Variant};
 
 /// A line of output is looked through up to here.
 const LINE_BYTES: usize = 1 << 16;
@@ -42,7 +41,7 @@ impl Running {
     pub(super) fn start(
         command: &[OsString],
         variant: &Variant,
-        preload: Option<&Path>,
+        inside: Option<&Inside>,
         captured: Option<std::io::PipeWriter>,
     ) -> Result<Self, CompareError> {
         let Some((program, arguments)) = command.split_first() else {
@@ -59,7 +58,7 @@ impl Running {
                 start.stdout(Stdio::null()).stderr(Stdio::null());
             }
         }
-        start.envs(variant.environment(preload));
+        start.env_remove("LOOKASIDE_BAKE").envs(variant.environment(inside));
         if let Some(off) = variant.thp_off() {
             // SAFETY: a system call between fork and exec; what it sets outlives the exec and goes to children.
             unsafe {

@@ -97,8 +97,27 @@ pub struct Plan {
     pub pressure: Pressure,
     /// Of the orders and resamples.
     pub seed: u64,
-    /// The library that bakes from inside.
-    pub preload: Option<PathBuf>,
+    /// How variants are baked from inside; needed if there are such.
+    pub inside: Option<Inside>,
+}
+
+/// The library that bakes from inside, and what it tells.
+pub struct Inside {
+    /// Its file.
+    pub library: PathBuf,
+    /// A file for its report (`LOOKASIDE_BAKE_STATS`); emptied before each run.
+    pub report: PathBuf,
+    /// Reads a report; `None` if no process wrote one.
+    pub read: fn(&str) -> Option<Helped>,
+}
+
+impl Inside {
+    /// What the library did since the last call.
+    fn take(&self) -> Option<Helped> {
+        let text = std::fs::read_to_string(&self.report).unwrap_or_default();
+        let _ = std::fs::write(&self.report, "");
+        (self.read)(&text)
+    }
 }
 
 /// What happens while programs run.
@@ -132,7 +151,7 @@ pub struct Run {
     pub max_resident_bytes: u64,
     /// Joules of all CPU packages meanwhile.
     pub energy_joules: Option<f64>,
-    /// What baked it from outside.
+    /// What baked it.
     pub helped: Option<Helped>,
 }
 
@@ -248,7 +267,7 @@ fn check(plan: &Plan) -> Result<(), CompareError> {
                 Baker::start_for(Target::Process(std::process::id()), settings, &[])
                     .map_err(|e| CompareError::Bad(format!("variant {variant}: {e}")))?;
             }
-            _ if variant.needs_preload() && plan.preload.is_none() => {
+            _ if variant.needs_preload() && plan.inside.is_none() => {
                 return Err(CompareError::Bad(format!("variant {variant}: needs the library that is preloaded")));
             }
             _ => {}
@@ -307,8 +326,10 @@ impl Turns<'_> {
             Metric::Output { .. } => std::io::pipe().map(|(ours, its)| (Some(ours), Some(its))).map_err(pipe)?,
             _ => (None, None),
         };
+        let inside = plan.inside.as_ref().filter(|_| variant.needs_preload());
+        inside.and_then(Inside::take);
         self.energy(); // what was used until now is not the program's
-        let running = Running::start(&plan.command, variant, plan.preload.as_deref(), captured)?;
+        let running = Running::start(&plan.command, variant, inside, captured)?;
         (self.hooks.started)(running.pid());
         let bake = match variant {
             Variant::Scan(settings) => Some(settings.clone()),
@@ -348,6 +369,10 @@ impl Turns<'_> {
         if let Some(refused) = seen.refused {
             self.note(format!("{variant}: not all was baked: {refused}"));
         }
+        let helped = seen.helped.or_else(|| inside.and_then(Inside::take));
+        if inside.is_some() && helped.is_none() {
+            self.note(format!("{variant}: the preloaded library told nothing in some run: a program that is static or setuid does not load it, one that is killed does not tell"));
+        }
         let taken = &mut self.taken[which];
         let Some(round) = round else {
             taken.pages = seen.pages.or(taken.pages);
@@ -362,7 +387,7 @@ impl Turns<'_> {
             sys_seconds: ended.sys.as_secs_f64(),
             max_resident_bytes: ended.max_resident_bytes,
             energy_joules,
-            helped: seen.helped,
+            helped,
         });
         Ok(None)
     }
@@ -452,9 +477,11 @@ impl Turns<'_> {
             if let (Variant::Thp, Some(Pages { huge_bytes: 0, .. })) = (variant, taken.pages) {
                 notes.push("thp: no huge page was seen in the warm-up runs: the program was not helped by them (it may not use malloc, be static, or memory may be fragmented)".to_string());
             }
-            let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.rounds == 0));
-            if let (Variant::Scan(_), true) = (variant, idle && rounds > 0) {
-                notes.push(format!("{variant}: nothing was baked in any run: no mapping had 4 MiB in small pages when it was looked at (0.1 s after the start, then after 0.3, 0.7, 1.5 s and each second)"));
+            let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
+            match variant {
+                Variant::Scan(_) if idle && rounds > 0 => notes.push(format!("{variant}: nothing was baked in any run: no mapping had 4 MiB in small pages when it was looked at (0.1 s after the start, then after 0.3, 0.7, 1.5 s and each second)")),
+                Variant::Inside(_) if idle && rounds > 0 => notes.push(format!("{variant}: nothing was baked in any run")),
+                _ => {}
             }
         }
         for note in notes {

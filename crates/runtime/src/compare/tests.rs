@@ -11,7 +11,7 @@ fn plan(variants: &str, script: &str) -> Plan {
         metric: Metric::Wall,
         pressure: Pressure::None,
         seed: 1,
-        preload: None,
+        inside: None,
     }
 }
 
@@ -130,15 +130,14 @@ fn halted_in_a_round_gives_the_rounds_before() {
 #[test]
 fn a_round_that_is_not_finished_does_not_count() {
     let runs = Cell::new(0);
-    // Asked before each run and after each: true before the eighth.
-    let asked = || runs.get() == 7;
-    let ended = || {};
-    let count = |_: &str| runs.set(runs.get() + 1);
-    let started = |_| {};
-    let hooks = Hooks { halt: &asked, started: &started, ended: &ended, progress: &count };
-    let found = compare(&plan("nothp", ":"), &hooks).expect("a comparison");
-    // The seventh run itself was halted: rounds 1 and 2 are whole, nothing of the third is kept.
+    // One warm-up round, two rounds, the first run of the third, and it is halted in the eighth that is begun.
+    let hooks =
+        Hooks { halt: &|| runs.get() == 8, started: &|_| {}, ended: &|| {}, progress: &|_| runs.set(runs.get() + 1) };
+    let found = compare(&Plan { runs: 9, ..plan("nothp", ":") }, &hooks).expect("a comparison");
     assert_eq!((found.rounds, found.early), (2, Some(Early::Interrupted)));
+    assert!(found.variants.iter().all(|variant| variant.runs.len() == 2));
+    let unfinished: Vec<_> = found.variants.iter().filter_map(|variant| variant.unfinished.as_ref()).collect();
+    assert_eq!(unfinished.iter().map(|run| run.round).collect::<Vec<_>>(), [3]);
 }
 
 #[test]
@@ -158,6 +157,28 @@ fn a_program_is_baked_from_outside() {
         // A kernel without the call, or CPU 0 not ours.
         Err(e) => assert!(e.to_string().contains("bake:scan") && !e.to_string().contains('\n'), "{e}"),
     }
+}
+
+#[test]
+fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The program itself writes the report here, in every second run only; no such library is there to be loaded.
+    let script = r#"n="$0"; [ -z "$LOOKASIDE_BAKE_STATS" ] && exit
+        if [ -e "$n" ]; then rm "$n"; else : > "$n"; echo "$LOOKASIDE_BAKE" >> "$LOOKASIDE_BAKE_STATS"; fi"#;
+    let mut plan = Plan { warmups: 0, runs: 4, ..plan("bake:auto,share=0.5", script) };
+    plan.command.push(folder.path().join("turn").into());
+    plan.inside = Some(Inside {
+        library: folder.path().join("none.so"),
+        report: folder.path().join("report"),
+        read: |text| (!text.is_empty()).then(|| Helped { touches: text.len() as u64, ..Helped::default() }),
+    });
+    let found = run(&plan);
+    assert_eq!(found.early, None);
+    let told: Vec<_> = found.variants[1].runs.iter().map(|run| run.helped.map(|helped| helped.touches)).collect();
+    let line = Some("auto,share=0.5\n".len() as u64);
+    assert_eq!(told, [line, None, line, None]);
+    assert!(found.variants[0].runs.iter().all(|run| run.helped.is_none()));
+    assert!(found.notes.iter().any(|note| note.contains("told nothing")), "{:?}", found.notes);
 }
 
 #[test]

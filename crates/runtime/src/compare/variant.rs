@@ -2,9 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
 
-use super::CompareError;
+use super::{CompareError, Inside};
 use crate::bake::{Backend, Settings, Unmodified};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
@@ -125,19 +124,17 @@ impl Variant {
     }
 
     /// Environment variables that differ from ours.
-    pub(super) fn environment(&self, preload: Option<&Path>) -> Vec<(&'static str, OsString)> {
-        match (self, preload) {
+    pub(super) fn environment(&self, inside: Option<&Inside>) -> Vec<(&'static str, OsString)> {
+        match (self, inside) {
             (Self::Thp, _) => {
                 let tunables = std::env::var_os("GLIBC_TUNABLES");
                 vec![("GLIBC_TUNABLES", joined(tunables, OsStr::new("glibc.malloc.hugetlb=1")))]
             }
-            (Self::Inside(settings), Some(library)) => {
-                let mut libraries = library.as_os_str().to_os_string();
-                if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-                    libraries = joined(Some(libraries), &others);
-                }
-                vec![("LD_PRELOAD", libraries), ("LOOKASIDE_BAKE", settings.into())]
-            }
+            (Self::Inside(settings), Some(inside)) => vec![
+                ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.library.as_os_str())),
+                ("LOOKASIDE_BAKE", settings.into()),
+                ("LOOKASIDE_BAKE_STATS", inside.report.clone().into_os_string()),
+            ],
             _ => Vec::new(),
         }
     }
@@ -246,10 +243,10 @@ mod tests {
         assert_eq!(joined(None, OsStr::new("b")), "b");
         assert_eq!(joined(Some("".into()), OsStr::new("b")), "b");
         assert_eq!(joined(Some("a=1".into()), OsStr::new("b=2")), "a=1:b=2");
-        let library = Path::new("/x/lib.so");
-        let inside = Variant::Inside("auto".into()).environment(Some(library));
-        assert!(inside[0].1.to_string_lossy().starts_with("/x/lib.so"));
-        assert_eq!(inside[1], ("LOOKASIDE_BAKE", "auto".into()));
-        assert!(Variant::Base.environment(Some(library)).is_empty());
+        let inside = Inside { library: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None };
+        let set = Variant::Inside("auto".into()).environment(Some(&inside));
+        assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
+        assert_eq!(set[1..], [("LOOKASIDE_BAKE", "auto".into()), ("LOOKASIDE_BAKE_STATS", "/x/report".into())]);
+        assert!(Variant::Base.environment(Some(&inside)).is_empty());
     }
 }
