@@ -96,3 +96,38 @@ fn a_c_program_linked_statically_bakes() {
     let library = library("liblookaside_runtime.a");
     bakes(&[library.as_ref()].into_iter().chain(NATIVE.iter().map(OsStr::new)).collect::<Vec<&OsStr>>());
 }
+
+#[test]
+fn the_example_bakes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("gups");
+    let shared = library("liblookaside_runtime.so");
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("gcc")
+        .args(["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"])
+        .arg(crate_folder.join("include"))
+        .arg(crate_folder.join("examples/gups.c"))
+        .arg(&shared)
+        .arg(format!("-Wl,-rpath,{}", shared.parent().expect("a folder").display()))
+        .arg("-o")
+        .arg(&program)
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the example does not compile"),
+        Err(e) => return eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc): {e}"),
+    }
+    let run = |arguments: &[&str]| Command::new(&program).args(arguments).output().expect("the program can be started");
+    let (base, baked) = (run(&["4"]), run(&["4", "mincore"]));
+    // The same table, baked or not.
+    let table = |output: &std::process::Output| {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.split_once("table[0] = ").map(|(_, word)| word.to_string()).unwrap_or_else(|| panic!("{said}"))
+    };
+    assert!(base.status.success() && baked.status.success());
+    assert_eq!(table(&base), table(&baked));
+    for bad in [&["0"][..], &["4", "warm"]] {
+        let output = run(bad);
+        assert_eq!(output.status.code(), Some(2), "{bad:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{bad:?}");
+    }
+}
