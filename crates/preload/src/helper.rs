@@ -209,7 +209,7 @@ impl Helper<'_> {
             self.look_nanos = self.look_nanos.saturating_mul(2).min(LOOK_NANOS.1);
         } else {
             self.look_nanos = LOOK_NANOS.0;
-            self.pace.forget();
+            self.pace.forget(&mut self.times);
         }
         self.found = found;
         let end = sys::now_nanos();

@@ -1,16 +1,15 @@
 //! How fast to bake (`auto`): from the time that the baker's own touches take.
 //!
-//! A touch of an entry that is in a cache is cheap, one that has to come from memory is dear. So, once a round,
-//! with the middle time of a batch of touches:
+//! A touch of an entry that is in a cache is cheap, one that has to come from memory is dear. So, every few rounds, the middle time of a
+//! batch of touches after the usual pause is held against that of the round right after it:
 //!
-//! - it is near the least seen: nothing was lost since the last round. The pause between rounds doubles, up to [`MOST_PAUSE_NANOS`].
-//! - it is more than twice the least seen: entries were lost. The pause is quartered.
-//! - it stays at memory's own time, however fast the rounds follow: the entries don't stay in the cache ([`Step::Off`]).
-//!
-//! Where the rounds' pace changes nothing, the pause grows as well: baking faster would not help.
+//! - at most 1.1 times as long: nothing was lost in the pause, or what is lost does not depend on it. The pause doubles, up to [`MOST_PAUSE_NANOS`].
+//! - more than 1.3 times as long: entries were lost. The pause is halved; quartered at more than twice as long.
+//! - the round right after is at memory's own time too: the entries don't stay in the cache ([`Step::Off`] if so again and again).
 
-/// Longest pause between rounds: what the program evicts meanwhile, it pays for until the next.
-pub(crate) const MOST_PAUSE_NANOS: u64 = 20_000_000;
+/// Longest pause between rounds. On the development machine random reads over 1 GiB lost a part of the gain by pauses of 5 ms and
+/// none by 0.2 ms, though the helper's own touches hardly got dearer.
+pub(crate) const MOST_PAUSE_NANOS: u64 = 2_000_000;
 /// Shortest pause that is made.
 const LEAST_PAUSE_NANOS: u64 = 100_000;
 /// Touches of a batch whose time is taken: the clock costs about one touch.
@@ -20,8 +19,12 @@ const LEAST_BATCHES: u32 = 64;
 /// A touch that takes longer than this came from memory, and found no other to overlap with: batches of 64 touches
 /// of which each missed took 30 to 60 ns a touch on the development machine (Zen 4 in a virtual machine), those that found their entries 3 to 20.
 const COLD_PICOS: u64 = 60_000;
-/// Cold judgements in a row, without a pause, that make it hopeless.
+/// Cold judgements in a row that make it hopeless.
 const MOST_COLD: u32 = 8;
+/// The pause to begin with.
+const FIRST_PAUSE_NANOS: u64 = 400_000;
+/// Rounds between two judgements that are not timed.
+const PLAIN_ROUNDS: u32 = 2;
 /// How long it is off at first; doubles each time.
 const OFF_NANOS: u64 = 5_000_000_000;
 
@@ -75,17 +78,27 @@ pub(crate) enum Step {
     Off(u64),
 }
 
+/// What the next round is for.
+enum Phase {
+    /// Its time says what the pause before it cost.
+    After,
+    /// Right after it: what touches take at best.
+    Again { after_ticks: u64 },
+    /// Baking only, so many rounds.
+    Plain(u32),
+}
+
 /// The pace of `auto`.
 pub(crate) struct Pace {
     pause_nanos: u64,
-    least_ticks: u64,
+    phase: Phase,
     cold: u32,
     off_nanos: u64,
 }
 
 impl Pace {
     pub(crate) const fn new() -> Self {
-        Self { pause_nanos: 0, least_ticks: u64::MAX, cold: 0, off_nanos: OFF_NANOS }
+        Self { pause_nanos: FIRST_PAUSE_NANOS, phase: Phase::Plain(1), cold: 0, off_nanos: OFF_NANOS }
     }
 
     /// Whether it is as slow as can be: nothing is lost between rounds.
@@ -94,38 +107,55 @@ impl Pace {
     }
 
     /// Other memory: what was sensed of the one before says nothing.
-    pub(crate) fn forget(&mut self) {
-        self.least_ticks = u64::MAX;
+    pub(crate) fn forget(&mut self, times: &mut Times) {
+        *times = Times::new();
+        self.phase = Phase::Plain(1);
         self.cold = 0;
     }
 
     /// After a round; `ticks_per_micro` is the counter's rate.
     pub(crate) fn after_round(&mut self, times: &mut Times, ticks_per_micro: u64) -> Step {
-        let Some(middle) = times.take_middle() else { return Step::Pause(self.pause_nanos) };
-        // The least seen is forgotten slowly: the program, and so the cache's share that is left, changes.
-        let aged = self.least_ticks.saturating_add(self.least_ticks / 128);
-        self.least_ticks = middle.min(aged);
-        let picos = middle.saturating_mul(1_000_000) / BATCH_TOUCHES / ticks_per_micro.max(1);
-        if picos > COLD_PICOS && self.pause_nanos == 0 {
+        match self.phase {
+            Phase::Plain(left) => {
+                *times = Times::new();
+                self.phase = left.checked_sub(1).map_or(Phase::After, Phase::Plain);
+                Step::Pause(self.pause_nanos)
+            }
+            Phase::After => match times.take_middle() {
+                Some(after_ticks) => {
+                    self.phase = Phase::Again { after_ticks };
+                    Step::Pause(0)
+                }
+                None => Step::Pause(self.pause_nanos),
+            },
+            Phase::Again { after_ticks } => match times.take_middle() {
+                Some(again_ticks) => self.judge(after_ticks, again_ticks, ticks_per_micro),
+                None => Step::Pause(0),
+            },
+        }
+    }
+
+    fn judge(&mut self, after_ticks: u64, again_ticks: u64, ticks_per_micro: u64) -> Step {
+        self.phase = Phase::Plain(PLAIN_ROUNDS);
+        let picos = again_ticks.saturating_mul(1_000_000) / BATCH_TOUCHES / ticks_per_micro.max(1);
+        if picos > COLD_PICOS {
             self.cold = self.cold.saturating_add(1);
             if self.cold >= MOST_COLD {
+                self.cold = 0;
                 let off = self.off_nanos;
                 self.off_nanos = self.off_nanos.saturating_mul(2).min(16 * OFF_NANOS);
-                self.forget();
                 return Step::Off(off);
             }
-            return Step::Pause(0);
+        } else {
+            (self.cold, self.off_nanos) = (0, OFF_NANOS);
         }
-        self.cold = 0;
-        if picos <= COLD_PICOS {
-            self.off_nanos = OFF_NANOS;
-        }
-        if middle > self.least_ticks.saturating_mul(2) {
-            self.pause_nanos /= 4;
+        let (after, again) = (after_ticks.saturating_mul(10), again_ticks);
+        if after > again.saturating_mul(13) {
+            self.pause_nanos /= if after > again.saturating_mul(20) { 4 } else { 2 };
             if self.pause_nanos < LEAST_PAUSE_NANOS {
                 self.pause_nanos = 0;
             }
-        } else if middle <= self.least_ticks.saturating_add(self.least_ticks / 2) {
+        } else if after <= again.saturating_mul(11) {
             self.pause_nanos = self.pause_nanos.saturating_mul(2).clamp(LEAST_PAUSE_NANOS, MOST_PAUSE_NANOS);
         }
         Step::Pause(self.pause_nanos)
@@ -141,7 +171,7 @@ mod tests {
 
     /// Rounds on a machine on which a batch takes as long as `batch_ticks` says, by the pause before it.
     fn rounds(pace: &mut Pace, count: usize, mut batch_ticks: impl FnMut(u64) -> u64) -> Vec<Step> {
-        let (mut times, mut pause) = (Times::new(), 0);
+        let (mut times, mut pause) = (Times::new(), FIRST_PAUSE_NANOS);
         (0..count)
             .map(|round| {
                 for batch in 0..100u64 {
@@ -169,22 +199,34 @@ mod tests {
         }
     }
 
-    #[test]
-    fn warm_tables_slow_it_down() {
-        let mut pace = Pace::new();
-        let steps = rounds(&mut pace, 20, |_| 1_000);
-        assert_eq!(steps.last(), Some(&Step::Pause(MOST_PAUSE_NANOS)));
-        assert!(pace.is_slowest());
+    fn pauses(steps: &[Step]) -> Vec<u64> {
+        steps.iter().filter_map(|step| if let Step::Pause(nanos) = step { Some(*nanos) } else { None }).collect()
     }
 
     #[test]
-    fn what_is_lost_in_a_millisecond_is_baked_more_often() {
+    fn warm_tables_slow_it_down_and_so_does_what_pace_does_not_change() {
+        for ticks in [1_000, 64 * 40 * RATE / 1_000] {
+            let mut pace = Pace::new();
+            let steps = rounds(&mut pace, 50, |_| ticks);
+            assert!(pauses(&steps).contains(&MOST_PAUSE_NANOS));
+            assert!(pace.is_slowest());
+        }
+    }
+
+    #[test]
+    fn what_is_lost_in_half_a_millisecond_is_baked_more_often() {
         let mut pace = Pace::new();
-        let steps = rounds(&mut pace, 60, |pause| if pause > 1_000_000 { 4_000 } else { 1_000 });
-        let longest = steps[20..].iter().map(|step| if let Step::Pause(nanos) = step { *nanos } else { u64::MAX });
+        let steps = rounds(&mut pace, 100, |pause| if pause > 500_000 { 4_000 } else { 1_000 });
         // It tries the next longer pause, and goes back.
-        assert!(longest.max() <= Some(4_000_000), "{steps:?}");
-        assert!(steps[20..].iter().any(|step| matches!(step, Step::Pause(nanos) if *nanos <= 1_000_000)));
+        assert!(pauses(&steps).iter().max() <= Some(&800_000), "{steps:?}");
+        assert!(pauses(&steps[50..]).contains(&200_000), "{steps:?}");
+    }
+
+    #[test]
+    fn what_is_lost_at_once_is_baked_without_a_pause() {
+        let mut pace = Pace::new();
+        let steps = rounds(&mut pace, 40, |pause| 1_000 + pause / 50);
+        assert!(pauses(&steps[20..]).iter().max() <= Some(&LEAST_PAUSE_NANOS), "{steps:?}");
     }
 
     #[test]
@@ -193,7 +235,7 @@ mod tests {
         let offs = |steps: &[Step]| -> Vec<u64> {
             steps.iter().filter_map(|step| if let Step::Off(nanos) = step { Some(*nanos) } else { None }).collect()
         };
-        let steps = rounds(&mut pace, 24, |_| 64 * 80 * RATE / 1_000);
+        let steps = rounds(&mut pace, 130, |_| 64 * 80 * RATE / 1_000);
         assert_eq!(offs(&steps), [OFF_NANOS, 2 * OFF_NANOS, 4 * OFF_NANOS]);
         // Then it pays: it goes on, and would be off for the shortest time again.
         assert_eq!(offs(&rounds(&mut pace, 20, |_| 1_000)), [0u64; 0]);
@@ -202,9 +244,14 @@ mod tests {
 
     #[test]
     fn few_batches_are_no_judgement() {
-        let (mut pace, mut times) = (Pace::new(), Times::new());
+        let mut pace = Pace::new();
+        let mut times = Times::new();
+        assert_eq!(pace.after_round(&mut times, RATE), Step::Pause(FIRST_PAUSE_NANOS));
+        assert_eq!(pace.after_round(&mut times, RATE), Step::Pause(FIRST_PAUSE_NANOS));
         (0..LEAST_BATCHES - 1).for_each(|_| times.add(1 << 30));
+        assert_eq!(pace.after_round(&mut times, RATE), Step::Pause(FIRST_PAUSE_NANOS));
+        times.add(1 << 30);
+        // Now the round right after.
         assert_eq!(pace.after_round(&mut times, RATE), Step::Pause(0));
-        assert_eq!(pace.least_ticks, u64::MAX);
     }
 }

@@ -224,6 +224,94 @@ fn giants_and_ten_thousand_regions_stay_as_they_are() {
     }
 }
 
+/// Closes and counts its files, forbids calls, ends its first thread, leaves from another: by the argument.
+const ODD: &str = r##"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { BYTES = 32 << 20 };
+static void say(const char *what) { if (write(1, what, strlen(what)) < 0) _exit(7); }
+static void *work(void *how) {
+    usleep(300000);
+    say("worked\n");
+    if (*(char *)how == 'x') _exit(5);
+    if (*(char *)how == 'r') syscall(SYS_exit, 0);
+    return 0;
+}
+int main(int argc, char **argv) {
+    char *data = mmap(0, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *how = argv[argc - 1];
+    memset(data, 1, BYTES);
+    pthread_t thread;
+    switch (*how) {
+    case 'f': /* all files are its own: once all are closed numbers begin at 3, and what it opens stays as it is */
+        for (int fd = 3; fd < 1024; fd++) close(fd);
+        for (int round = 0; round < 300; round++) {
+            for (int fd = 3; fd < 64; fd++) if (close(fd) == 0) { say("a file too many\n"); return 1; }
+            int fd = open("/dev/zero", O_RDONLY); char c = 1;
+            if (fd != 3 || read(fd, &c, 1) != 1 || c != 0) { say("not its file\n"); return 1; }
+            usleep(1000);
+            if (close(fd) != 0) { say("closed by another\n"); return 1; }
+        }
+        return 0;
+    case 's': { /* a filter for all threads: ioctl, pread, read of others' files are refused */
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 1, 0),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        };
+        struct sock_fprog program = {sizeof code / sizeof *code, code};
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        long done = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+        say(done == 0 ? "filtered\n" : "no filter\n");
+        usleep(500000);
+        exit(0);
+    }
+    case 'e': /* errno is the thread's own */
+        for (int i = 0; i < 300; i++) { errno = 123; usleep(1000); if (errno != 123) { say("errno changed\n"); return 1; } }
+        return 0;
+    case 'x': case 'r': case 'p': /* from a thread: _exit; the threads leave one by one, unknown to the C library; or known */
+        pthread_create(&thread, 0, work, how);
+        if (*how == 'x') for (;;) pause();
+        if (*how == 'r') syscall(SYS_exit, 0);
+        pthread_exit(0);
+    case 'u': /* becomes another user for good: only root can */
+        if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) say("not allowed\n");
+        usleep(500000);
+        return 0;
+    }
+    return 9;
+}
+"##;
+
+#[test]
+fn odd_programs_are_as_they_are_without() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(folder.path(), "odd", ODD) else { return };
+    // Where another user may not write, there are no statistics of it.
+    let stats = folder.path().join("stats");
+    for how in ["files", "seccomp", "errno", "x", "raw", "pthread", "user"] {
+        let bare = Command::new(&program).arg(how).output().expect("the program can be started");
+        let without: &[i32] = if how == "x" { &[5] } else { &[0] };
+        assert!(bare.status.code().is_some_and(|code| without.contains(&code)), "{how}: {bare:?}");
+        for bake in ["auto", "prefetch", "scan", "mincore"] {
+            assert_eq!(baked(bake, &stats, &[&program, how]), bare, "{how}: {bake}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_is_said_and_the_program_runs() {
     let stats = Path::new("/nonexistent/stats");
