@@ -24,6 +24,10 @@ const SHORTEST_PAUSE_NANOS: u64 = 1_000_000;
 const IDLE_NANOS: u64 = 20_000_000;
 /// A program that uses less than this part of one CPU is idle.
 const IDLE_PART: u64 = 20;
+/// Time of rounds after which `auto` looks whether others want its CPU.
+const CROWD_NANOS: u64 = 2_000_000;
+/// Shortest and longest rest where they do; the longer, the longer it goes on.
+const REST_NANOS: (u64, u64) = (50_000_000, 1_600_000_000);
 /// Longest single sleep.
 const NAP_NANOS: u64 = 100_000_000;
 
@@ -60,9 +64,6 @@ pub(crate) extern "C" fn main(area: *mut Area) -> ! {
 fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::convert::Infallible, End> {
     sys::leave_files()?;
     sys::lower(c"pt-baker");
-    if plan.baker.auto {
-        sys::only_idle_cpus();
-    }
     sys::sleep_nanos(SETTLE_NANOS);
     let folder = sys::open(libc::AT_FDCWD, c"/proc/self", libc::O_DIRECTORY | libc::O_PATH)?;
     let owner = sys::owner(folder, c"maps")?;
@@ -91,6 +92,8 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         pace: Pace::new(),
         times: Times::new(),
         off_until: 0,
+        rest_until: 0,
+        crowd: Crowd { wall_nanos: 0, cpu_nanos: 0, rest_nanos: REST_NANOS.0 },
         program: Program { seen_at: now, cpu_nanos: 0, is_idle: false },
     };
     loop {
@@ -125,6 +128,33 @@ impl Program {
     }
 }
 
+/// Whether the helper has to wait for its CPU. A lower priority would not do: a thread that never gets a CPU may hold `mmap_lock`.
+struct Crowd {
+    wall_nanos: u64,
+    cpu_nanos: u64,
+    rest_nanos: u64,
+}
+
+impl Crowd {
+    /// A round took so long, and so much of a CPU; how long to rest.
+    fn after_round(&mut self, wall_nanos: u64, cpu_nanos: u64) -> u64 {
+        self.wall_nanos = self.wall_nanos.saturating_add(wall_nanos);
+        self.cpu_nanos = self.cpu_nanos.saturating_add(cpu_nanos);
+        if self.wall_nanos < CROWD_NANOS {
+            return 0;
+        }
+        let waited = self.wall_nanos > self.cpu_nanos.saturating_add(self.cpu_nanos / 2);
+        (self.wall_nanos, self.cpu_nanos) = (0, 0);
+        let rest = self.rest_nanos;
+        if waited {
+            self.rest_nanos = rest.saturating_mul(2).min(REST_NANOS.1);
+            return rest;
+        }
+        self.rest_nanos = REST_NANOS.0;
+        0
+    }
+}
+
 struct Helper<'a> {
     plan: &'a Plan,
     counters: &'a Counters,
@@ -142,6 +172,8 @@ struct Helper<'a> {
     pace: Pace,
     times: Times,
     off_until: u64,
+    rest_until: u64,
+    crowd: Crowd,
     program: Program,
 }
 
@@ -171,13 +203,24 @@ impl Helper<'_> {
             nap(self.off_until.min(self.next_look));
             return Ok(());
         }
+        if auto && now < self.rest_until {
+            state.set_state(State::Crowded);
+            nap(self.rest_until.min(self.next_look));
+            return Ok(());
+        }
         if auto && self.program.is_idle(now) {
             state.set_state(State::Idle);
             sys::sleep_nanos(IDLE_NANOS);
             return Ok(());
         }
         state.set_state(if self.pace.is_slowest() { State::Warm } else { State::Baking });
-        self.round();
+        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
+        let busy = self.round();
+        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(used);
+        let rest = self.crowd.after_round(busy, used);
+        if rest > 0 {
+            self.rest_until = sys::now_nanos().saturating_add(rest);
+        }
         let mut pause = self.plan.baker.settings.sleep.as_nanos() as u64;
         if auto {
             let (time, count) = self.started;
@@ -255,19 +298,22 @@ impl Helper<'_> {
         self.counters.cpu_nanos.store(sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
     }
 
-    /// All ranges once.
-    fn round(&mut self) {
+    /// All ranges once; gives the nanoseconds spent touching.
+    fn round(&mut self) -> u64 {
+        let mut all = 0u64;
         for index in 0..self.found.ranges {
             let Some(Range { mut start, end }) = self.buffers.ranges.get(index).copied() else { break };
             while start < end {
                 let begin = sys::now_nanos();
                 start = self.chunk(start, end);
                 let busy = sys::now_nanos().saturating_sub(begin);
+                all = all.saturating_add(busy);
                 self.pay(busy);
             }
         }
         self.counters.rounds.fetch_add(1, Ordering::Relaxed);
         self.count_cpu();
+        all
     }
 
     /// Touches from here on, at most to the end; gives where it came to.
@@ -318,5 +364,21 @@ impl Helper<'_> {
         if self.owed_nanos >= SHORTEST_PAUSE_NANOS {
             sys::sleep_nanos(std::mem::take(&mut self.owed_nanos));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_cpu_rests_longer_and_longer() {
+        let mut crowd = Crowd { wall_nanos: 0, cpu_nanos: 0, rest_nanos: REST_NANOS.0 };
+        assert_eq!(crowd.after_round(CROWD_NANOS / 2, 1), 0, "too short to tell");
+        assert_eq!(crowd.after_round(CROWD_NANOS, 1), REST_NANOS.0);
+        let rests: Vec<u64> = (0..10).map(|_| crowd.after_round(3 * CROWD_NANOS, CROWD_NANOS)).collect();
+        assert_eq!((rests[0], rests[9]), (2 * REST_NANOS.0, REST_NANOS.1));
+        assert_eq!(crowd.after_round(3 * CROWD_NANOS, 3 * CROWD_NANOS), 0);
+        assert_eq!(crowd.after_round(3 * CROWD_NANOS, CROWD_NANOS), REST_NANOS.0);
     }
 }

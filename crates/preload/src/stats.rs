@@ -25,10 +25,12 @@ pub(crate) enum State {
     Refused = 7,
     /// Ended: the program is about to end, or became another user's.
     Left = 8,
+    /// Resting: other threads want its CPU.
+    Crowded = 9,
 }
 
 impl State {
-    const NAMES: [(Self, &'static str); 9] = [
+    const NAMES: [(Self, &'static str); 10] = [
         (Self::Looking, "looking"),
         (Self::Baking, "baking"),
         (Self::Warm, "warm"),
@@ -38,6 +40,7 @@ impl State {
         (Self::NoCpu, "off-no-cpu"),
         (Self::Refused, "off-refused"),
         (Self::Left, "off-left"),
+        (Self::Crowded, "crowded"),
     ];
 }
 

@@ -154,13 +154,6 @@ pub(crate) fn lower(name: &CStr) {
     }
 }
 
-/// From now on this thread only runs where nothing else wants to.
-pub(crate) fn only_idle_cpus() {
-    let priority = 0i32;
-    // SAFETY: acts on this thread alone.
-    let _ = unsafe { syscall!(Sysno::sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
-}
-
 /// CPUs, a bit each: as many as the kernel is built for at most.
 pub(crate) type CpuMask = [u64; 128];
 
