@@ -1,5 +1,6 @@
 //! The command line.
 
+pub mod bake;
 pub mod compare;
 pub mod run;
 
@@ -61,6 +62,12 @@ pub enum Command {
     #[command(after_help = "Example: lookaside compare --variants base,thp,bake:scan --runs 10 -- ./gups 8G\n\n\
         Exit codes: 0 compared; 1 a program failed; 2 bad input; 126, 127 the program can't be executed, isn't there; 128 + signal interrupted")]
     Compare(compare::Compare),
+    /// Keep the page-table entries of running processes warm, from outside
+    #[command(
+        after_help = "Examples: lookaside bake --pid 4711\n          lookaside bake --comm redis-server --settings scan,share=0.2\n\n\
+        Exit codes: 0 done; 1 a process could not be baked; 2 bad input; 128 + signal interrupted"
+    )]
+    Bake(bake::Bake),
     /// Print a completion script for a shell
     #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
     Completions {

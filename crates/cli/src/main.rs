@@ -2,6 +2,7 @@
 
 mod analyze;
 mod args;
+mod bake;
 mod compare;
 mod evidence;
 mod exit;
@@ -48,6 +49,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Probe(args) => probe::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Workload(args) => workload::run(&args),
+        Command::Bake(args) => bake::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

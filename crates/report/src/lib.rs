@@ -2,8 +2,10 @@
 //!
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
-//! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster; [`Table`] is for whatever else the command line has to list.
+//! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
+//! [`baked::render`] what a baker did; [`Table`] is for whatever else the command line has to list.
 
+pub mod baked;
 pub mod comparison;
 mod facts;
 pub mod html;

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod bad_input;
+mod bake;
 mod common;
 mod compare;
 mod granularity;

@@ -14,6 +14,7 @@
 //! ```
 
 mod kernel;
+mod outside;
 mod place;
 mod process;
 pub mod raw;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use outside::{Baked, Outside, Wanted};
 pub use process::{mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
 pub use unmodified::{Unmodified, AUTO_SHARE};

@@ -1,0 +1,27 @@
+//! Arguments of `bake`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args)]
+pub struct Bake {
+    /// A process by number (repeatable)
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<u32>,
+    /// All processes of this name, also those that start later (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<String>,
+    /// All processes of a control group and of those below it (repeatable)
+    #[arg(long, value_name = "FOLDER")]
+    pub cgroup: Vec<PathBuf>,
+    /// How: scan[,sleep=TIME][,cpu=auto|sibling|N][,share=0.5]; share is of one CPU, for all processes together
+    #[arg(long, value_name = "SETTINGS", default_value = "scan,share=0.5")]
+    pub settings: String,
+    /// End after so many seconds [default: with the processes named by number, or at Ctrl-C]
+    #[arg(long, value_name = "SECONDS")]
+    pub time: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,53 @@
+//! The `bake` command: other processes, from outside.
+
+use std::time::{Duration, Instant};
+
+use lookaside_runtime::bake::{Outside, Settings, Wanted};
+
+use crate::args::bake::Bake;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::output::{print, print_json, spinner, style};
+
+/// How often processes and their mappings are looked for anew.
+const REFRESH: Duration = Duration::from_secs(1);
+/// How soon an interruption is heeded.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Bakes until the processes have ended, the time is over, or somebody interrupts. Exit code 1 where a process could not be baked;
+/// 128 + the signal where it was interrupted.
+pub fn run(args: &Bake) -> Result<u8, Failure> {
+    let settings: Settings = args.settings.parse().map_err(Failure::bad)?;
+    let interrupt = Interrupt::install()?;
+    let wanted = Wanted { pids: args.pid.clone(), comms: args.comm.clone(), groups: args.cgroup.clone() };
+    // Others may still come.
+    let waits = !args.comm.is_empty() || !args.cgroup.is_empty();
+    let mut outside = Outside::start(&settings, wanted).map_err(Failure::bad)?;
+    let end = args.time.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let bar = spinner("baking");
+    let mut next = Instant::now() + REFRESH;
+    while !interrupt.asked() && end.is_none_or(|end| Instant::now() < end) {
+        std::thread::sleep(STEP);
+        if Instant::now() < next {
+            continue;
+        }
+        next = Instant::now() + REFRESH;
+        let there = outside.refresh().map_err(Failure::bad)?;
+        if there == 0 && !waits {
+            break;
+        }
+        let rounds: u64 = outside.report().iter().map(|baked| baked.stats.rounds).sum();
+        bar.set_message(format!("{there} processes, {rounds} rounds"));
+    }
+    bar.finish_and_clear();
+    let report = outside.stop();
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&lookaside_report::baked::render(&report, &style(None)))?;
+    }
+    if interrupt.asked() {
+        return Ok(interrupt.code());
+    }
+    Ok(if report.iter().any(|baked| baked.refused.is_some()) { NOT_CLEAN } else { 0 })
+}

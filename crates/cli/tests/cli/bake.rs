@@ -1,0 +1,29 @@
+//! Baking other processes: this test's own program, and mistakes.
+
+use crate::common::{assert_bad_input, run, stderr, stdout};
+
+#[test]
+fn bakes_a_process_from_outside() {
+    let pid = std::process::id().to_string();
+    let output = run(&["bake", "--pid", &pid, "--time", "1", "--json"]);
+    if output.status.code() == Some(2) {
+        assert_bad_input(&output, &["Linux 6.7"]);
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(report[0]["pid"].to_string(), pid);
+    assert_eq!((&report[0]["running"], &report[0]["refused"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(report[0]["stats"]["failed_calls"], 0);
+    let text = stdout(&run(&["bake", "--comm", "no-such-program", "--time", "0"]));
+    assert_eq!(text, "no process was there\n");
+}
+
+#[test]
+fn bad_arguments() {
+    assert_bad_input(&run(&["bake"]), &["no process"]);
+    assert_bad_input(&run(&["bake", "--pid", "4194305"]), &["4194305", "there is none"]);
+    assert_bad_input(&run(&["bake", "--pid", "1", "--settings", "prefetch"]), &["own memory", "scan"]);
+    assert_bad_input(&run(&["bake", "--pid", "1", "--settings", "scan,share=2"]), &["share=2", "at most 1"]);
+    assert_bad_input(&run(&["bake", "--cgroup", "/nonexistent"]), &["/nonexistent", "control group"]);
+}

@@ -1,0 +1,258 @@
+//! Baking other processes from outside: those named by number, by program or by control group, new ones picked up, ended ones let
+//! go. By `PAGEMAP_SCAN` alone; nothing is put into a process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{mappings, members, named, Backend, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Target};
+
+/// Which processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// By number. These have to be there at the start.
+    pub pids: Vec<u32>,
+    /// By the program's name, as `ps -o comm` has it.
+    pub comms: Vec<String>,
+    /// Members of these control groups and of those below them.
+    pub groups: Vec<PathBuf>,
+}
+
+/// What became of one process.
+#[derive(Clone, Debug, Serialize)]
+pub struct Baked {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Whether it still runs that program.
+    pub running: bool,
+    /// Mappings baked when last looked at.
+    pub mappings: usize,
+    /// Bytes of these in small pages.
+    pub small_bytes: u64,
+    /// What the helper did.
+    pub stats: Stats,
+    /// Why it is not baked, or not any more.
+    pub refused: Option<String>,
+}
+
+/// Bakers of several processes.
+#[derive(Debug)]
+pub struct Outside {
+    settings: Settings,
+    wanted: Wanted,
+    running: BTreeMap<u32, Kept>,
+    ended: Vec<Baked>,
+}
+
+/// A process that is baked.
+#[derive(Debug)]
+struct Kept {
+    identity: Identity,
+    /// Why there is none, or the baker.
+    baker: Result<Baker, String>,
+    regions: Vec<Region>,
+    small_bytes: u64,
+}
+
+/// So many processes that have ended are remembered; of more the first are forgotten.
+const ENDED: usize = 1000;
+
+impl Outside {
+    /// Looks for the processes and begins.
+    ///
+    /// # Errors
+    /// Settings that cannot be or do not reach other processes; nobody wanted; a process by number that is not there or may not be
+    /// looked at; a control group that is none; a kernel without the call.
+    pub fn start(settings: &Settings, wanted: Wanted) -> Result<Self, BakeError> {
+        settings.check()?;
+        if settings.backend != Backend::Scan {
+            let text = format!("{}: reaches only the program's own memory; other processes: scan", settings.backend);
+            return Err(BakeError::Setting(text));
+        }
+        if wanted == Wanted::default() {
+            return Err(BakeError::Setting("no process: name one by number, by program or by control group".into()));
+        }
+        for &pid in &wanted.pids {
+            Identity::of(pid)?;
+            mappings(pid)?;
+            Baker::start_for(Target::Process(pid), settings, &[])?;
+        }
+        let mut outside = Self { settings: settings.clone(), wanted, running: BTreeMap::new(), ended: Vec::new() };
+        outside.refresh()?;
+        Ok(outside)
+    }
+
+    /// Looks anew: for processes, and for their mappings. To be called every second or so. Gives how many are there.
+    ///
+    /// # Errors
+    /// A control group that is gone.
+    pub fn refresh(&mut self) -> Result<usize, BakeError> {
+        let mut pids = self.wanted.pids.clone();
+        for comm in &self.wanted.comms {
+            pids.extend(named(comm)?);
+        }
+        for group in &self.wanted.groups {
+            pids.extend(members(group)?);
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        let now: BTreeMap<u32, Identity> =
+            pids.into_iter().filter_map(|pid| Some((pid, Identity::of(pid).ok()?))).collect();
+        let gone = |(pid, kept): &(&u32, &Kept)| now.get(pid) != Some(&kept.identity);
+        let gone: Vec<u32> = self.running.iter().filter(gone).map(|(pid, _)| *pid).collect();
+        for pid in gone {
+            if let Some(kept) = self.running.remove(&pid) {
+                self.ended.push(kept.end(pid));
+            }
+        }
+        let excess = self.ended.len().saturating_sub(ENDED);
+        self.ended.drain(..excess);
+        for (pid, identity) in now {
+            let settings = &self.settings;
+            self.running.entry(pid).or_insert_with(|| {
+                let baker = Baker::start_for(Target::Process(pid), settings, &[]).map_err(|e| e.to_string());
+                Kept { identity, baker, regions: Vec::new(), small_bytes: 0 }
+            });
+        }
+        // One budget for all.
+        let baked = self.running.values().filter(|kept| kept.baker.is_ok()).count().max(1);
+        for (pid, kept) in &mut self.running {
+            kept.refresh(*pid, self.settings.cpu_share / baked as f64);
+        }
+        Ok(self.running.len())
+    }
+
+    /// What became of each process so far: those that ended first, then by number.
+    pub fn report(&self) -> Vec<Baked> {
+        let running = self.running.iter().map(|(pid, kept)| kept.report(*pid, true));
+        self.ended.iter().cloned().chain(running).collect()
+    }
+
+    /// Stops all; gives what became of each.
+    pub fn stop(mut self) -> Vec<Baked> {
+        let running = std::mem::take(&mut self.running);
+        let stopped = running.into_iter().map(|(pid, kept)| Baked { running: true, ..kept.end(pid) });
+        self.ended.into_iter().chain(stopped).collect()
+    }
+}
+
+impl Kept {
+    /// The process's mappings as they are now, and its share.
+    fn refresh(&mut self, pid: u32, share: f64) {
+        let Ok(baker) = &self.baker else { return };
+        let found = mappings(pid).and_then(|found: Vec<Mapping>| {
+            let regions: Vec<Region> = found.iter().map(|mapping| mapping.region).collect();
+            if regions != self.regions {
+                baker.set_regions(&regions)?;
+                self.regions = regions;
+            }
+            self.small_bytes = found.iter().map(|mapping| mapping.small_bytes).sum();
+            baker.set_cpu_share(share)
+        });
+        // A process that has ended meanwhile is found out at the next look.
+        if let (Err(error), true) = (found, Identity::of(pid).is_ok()) {
+            self.baker = Err(error.to_string());
+        }
+    }
+
+    fn report(&self, pid: u32, running: bool) -> Baked {
+        Baked {
+            pid,
+            comm: self.identity.comm.clone(),
+            running,
+            mappings: self.regions.len(),
+            small_bytes: self.small_bytes,
+            stats: self.baker.as_ref().map_or_else(|_| Stats::default(), Baker::stats),
+            refused: self.baker.as_ref().err().cloned(),
+        }
+    }
+
+    fn end(self, pid: u32) -> Baked {
+        let report = self.report(pid, false);
+        let stats = self.baker.map_or(report.stats, Baker::stop);
+        Baked { stats, ..report }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn settings() -> Settings {
+        "scan,sleep=1ms,share=0.5".parse().expect("settings")
+    }
+
+    /// Whether this kernel has the call; where not, that is what is said.
+    fn can_scan() -> bool {
+        match Baker::start(&settings(), &[]) {
+            Ok(_) => true,
+            Err(e) => {
+                assert!(e.to_string().contains("Linux 6.7"), "{e}");
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_is_baked_until_it_ends() {
+        if !can_scan() {
+            return;
+        }
+        // 16 MiB in small pages; it ends with its input.
+        let script = "import mmap; x = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); \
+            x.madvise(mmap.MADV_NOHUGEPAGE); x.write(b'x' * (16 << 20)); print(flush=True); input()";
+        let python = Command::new("python3").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let Ok(mut child) = python else {
+            return eprintln!("LEFT OUT: python3 is not installed (apt-get install python3)");
+        };
+        let mut line = [0u8];
+        std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut line).expect("it is ready");
+        let pid = child.id();
+        let mut outside =
+            Outside::start(&settings(), Wanted { pids: vec![pid], ..Wanted::default() }).expect("a process");
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let report = outside.report();
+            assert_eq!((report.len(), report[0].pid, report[0].running), (1, pid, true));
+            if report[0].stats.rounds >= 3 {
+                assert!(report[0].small_bytes >= 16 << 20, "{report:?}");
+                assert!(report[0].stats.touches >= 3 * report[0].small_bytes / 4096, "{report:?}");
+                assert_eq!((report[0].stats.failed_calls, &report[0].refused), (0, &None));
+                break;
+            }
+            assert!(Instant::now() < end, "{report:?}");
+            std::thread::sleep(Duration::from_millis(1));
+            assert_eq!(outside.refresh(), Ok(1));
+        }
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        assert_eq!(outside.refresh(), Ok(0));
+        let report = outside.stop();
+        assert_eq!((report.len(), report[0].running), (1, false));
+    }
+
+    #[test]
+    fn what_cannot_be_baked_is_said_at_once() {
+        let refused = |settings: &Settings, wanted| Outside::start(settings, wanted).expect_err("refused").to_string();
+        assert!(refused(&settings(), Wanted::default()).contains("no process"));
+        let nobody = Wanted { pids: vec![4_194_305], ..Wanted::default() };
+        assert!(refused(&settings(), nobody.clone()).contains("there is none"));
+        assert!(refused(&"prefetch".parse().expect("settings"), nobody).contains("scan"));
+        let group = Wanted { groups: vec!["/nonexistent".into()], ..Wanted::default() };
+        assert!(refused(&settings(), group).contains("control group"));
+    }
+
+    #[test]
+    fn nobody_of_that_name_is_waited_for() {
+        let wanted = Wanted { comms: vec!["no-such-program".into()], ..Wanted::default() };
+        let mut outside = Outside::start(&settings(), wanted).expect("nobody yet");
+        assert_eq!(outside.refresh(), Ok(0));
+        assert!(outside.stop().is_empty());
+    }
+}
