@@ -229,7 +229,9 @@ fn a_run_that_is_stopped_gives_what_it_knows() {
         assert_eq!(found.halted.as_deref(), Some("interrupted"));
         let last = row(&found, "4.2 right", "in full");
         assert_eq!((last.verdict, last.note.as_str()), (Verdict::NotReproduced, "not reached: interrupted"));
-        assert_eq!(row(&found, "4.6", "two hardware threads").note, "not reached: interrupted");
+        let sharing = |found| row(found, "4.6", "two hardware threads").clone();
+        let reached = part > 0 && sharing(&found) == sharing(&all);
+        assert!(reached || sharing(&found).note == "not reached: interrupted", "{:?}", sharing(&found));
         let same = |(stopped, whole): (&Row, &Row)| stopped.ours.is_none() || stopped == whole;
         assert!(found.rows.iter().zip(&all.rows).all(same), "what is known is what it would have been");
         known.push(found.rows.iter().filter(|row| row.ours.is_some()).count());
