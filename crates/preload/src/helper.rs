@@ -309,6 +309,9 @@ impl Helper<'_> {
                 let busy = sys::now_nanos().saturating_sub(begin);
                 all = all.saturating_add(busy);
                 self.pay(busy);
+                if !matches!(self.plan.baker.settings.backend, Backend::Prefetch(_)) {
+                    sys::let_others_in();
+                }
             }
         }
         self.counters.rounds.fetch_add(1, Ordering::Relaxed);

@@ -106,9 +106,15 @@ impl Looker {
     /// Small pages of a span, by `PAGEMAP_SCAN`.
     fn scanned(&self, span: Span, found: &mut [[u64; 3]; 512], list: &mut List<'_>) -> Result<(), Errno> {
         let mut at = span.start;
+        let mut calls = 0u32;
         while at < span.end {
             let end = at.saturating_add(SCAN_BYTES).min(span.end);
             let (count, next) = self.scan(Range { start: at, end }, SCAN_PAGES, found)?;
+            calls = calls.wrapping_add(1);
+            // A call that finds nothing is over in a microsecond.
+            if count > 0 || calls.is_multiple_of(64) {
+                sys::let_others_in();
+            }
             for [start, end, _] in found.iter().take(count) {
                 list.add(*start, *end);
             }
@@ -172,6 +178,7 @@ fn resident_in(span: Span, resident: &mut [u8; 4096], list: &mut List<'_>) -> Re
             Err(Errno::ENOMEM) => {} // unmapped since the list was read
             Err(errno) => return Err(errno),
         }
+        sys::let_others_in();
         at = at.saturating_add(pages.max(1).saturating_mul(PAGE_BYTES));
     }
     Ok(())

@@ -28,6 +28,12 @@ pub(crate) fn sleep_nanos(nanos: u64) {
     let _ = unsafe { syscall!(Sysno::nanosleep, &raw const time, 0) };
 }
 
+/// Lets the program's mmap and munmap in after a call that held `mmap_lock`. Without, the next call takes the lock again before a
+/// waiting thread is awake, until the kernel hands it over after 4 ms (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
+pub(crate) fn let_others_in() {
+    sleep_nanos(50_000);
+}
+
 /// Opens a file below a folder (`libc::AT_FDCWD`: wherever it is).
 pub(crate) fn open(folder: i32, path: &CStr, flags: i32) -> Result<i32, Errno> {
     // SAFETY: reads the path; a new file can harm nothing.
