@@ -145,19 +145,8 @@ impl Looker {
 
     /// Has the kernel read all entries of a range, and tell nothing: what the baker's `scan` does.
     pub(crate) fn read_entries(&self, start: u64, end: u64) -> Result<(), Errno> {
-        use lookaside_runtime::bake::raw::PAGE_IS_SWAPPED;
-        let mut none = [0u64; 3];
-        let mut arg = PmScanArg {
-            size: size_of::<PmScanArg>() as u64,
-            start,
-            end,
-            vec: none.as_mut_ptr() as u64,
-            vec_len: 1,
-            // No page is both.
-            category_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-            return_mask: PAGE_IS_PRESENT,
-            ..PmScanArg::default()
-        };
+        let mut room = [0u64; 3];
+        let mut arg = PmScanArg::reading(start, end, &mut room);
         // SAFETY: as above.
         unsafe { sys::ioctl(self.files.pagemap, PAGEMAP_SCAN, &mut arg) }.map(|_| ())
     }

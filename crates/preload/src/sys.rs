@@ -2,6 +2,8 @@
 
 use std::ffi::CStr;
 
+use lookaside_runtime::bake::raw::LET_IN;
+
 pub(crate) use syscalls::Errno;
 use syscalls::{syscall, Sysno};
 
@@ -28,10 +30,9 @@ pub(crate) fn sleep_nanos(nanos: u64) {
     let _ = unsafe { syscall!(Sysno::nanosleep, &raw const time, 0) };
 }
 
-/// Lets the program's mmap and munmap in after a call that held `mmap_lock`. Without, the next call takes the lock again before a
-/// waiting thread is awake, until the kernel hands it over after 4 ms (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
+/// Lets the program's mmap and munmap in after a call that held `mmap_lock` ([`LET_IN`]).
 pub(crate) fn let_others_in() {
-    sleep_nanos(50_000);
+    sleep_nanos(LET_IN.as_nanos() as u64);
 }
 
 /// Opens a file below a folder (`libc::AT_FDCWD`: wherever it is).
@@ -142,8 +143,9 @@ pub(crate) fn exit_thread() -> ! {
 
 /// Leaves the program's table of files for one of its own, an empty one (Linux 5.9 and later).
 pub(crate) fn leave_files() -> Result<(), Errno> {
-    const CLOSE_RANGE_UNSHARE: u32 = 2; // Linux, include/uapi/linux/close_range.h
-                                        // SAFETY: the table is unshared first, so that the program's files stay open.
+    /// Linux, include/uapi/linux/close_range.h.
+    const CLOSE_RANGE_UNSHARE: u32 = 2;
+    // SAFETY: the table is unshared first, so that the program's files stay open.
     unsafe { syscall!(Sysno::close_range, 0, u32::MAX, CLOSE_RANGE_UNSHARE) }.map(|_| ())
 }
 

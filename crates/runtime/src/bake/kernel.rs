@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use super::{BakeError, Target, PAGE_BYTES};
 
@@ -10,13 +11,17 @@ use super::{BakeError, Target, PAGE_BYTES};
 /// and munmap waiting: some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
 pub const CHUNK_BYTES: u64 = 16 << 20;
 
+/// Pause after a call that held `mmap_lock`: the next call, made at once, would take the lock again before a thread of the program
+/// that waits for it is awake, until the kernel hands it over after 4 ms (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
+pub const LET_IN: Duration = Duration::from_micros(50);
+
 /// `_IOWR('f', 16, struct pm_scan_arg)` (Linux, include/uapi/linux/fs.h).
 pub const PAGEMAP_SCAN: libc::c_ulong =
     3 << 30 | (size_of::<PmScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
 /// A category of `PAGEMAP_SCAN` (the same file): pages that have a frame.
 pub const PAGE_IS_PRESENT: u64 = 1 << 3;
 /// Pages that are swapped out.
-pub const PAGE_IS_SWAPPED: u64 = 1 << 4;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
 /// Parts of a page larger than a base page.
 pub const PAGE_IS_HUGE: u64 = 1 << 6;
 
@@ -48,6 +53,23 @@ pub struct PmScanArg {
     pub category_anyof_mask: u64,
     /// Categories that are told.
     pub return_mask: u64,
+}
+
+impl PmScanArg {
+    /// Has the kernel read all entries from `start` to `end` and tell nothing: no page is both present and swapped out, so that each is
+    /// looked at and none is found. `room` is for the one range that it may fill and never does.
+    pub fn reading(start: u64, end: u64, room: &mut [u64; 3]) -> Self {
+        Self {
+            size: size_of::<Self>() as u64,
+            start,
+            end,
+            vec: room.as_mut_ptr() as u64,
+            vec_len: 1,
+            category_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+            return_mask: PAGE_IS_PRESENT,
+            ..Self::default()
+        }
+    }
 }
 
 /// Reads page-table entries by `PAGEMAP_SCAN`.
@@ -84,18 +106,8 @@ impl Scanner {
 
     /// Reads the entries from `start` to `end` (multiples of a page); unmapped parts cost nothing.
     pub(crate) fn scan(&self, start: u64, end: u64) -> Result<(), i32> {
-        let mut found = [0u64; 3]; // a `struct page_region`, which is never filled
-        let mut arg = PmScanArg {
-            size: size_of::<PmScanArg>() as u64,
-            start,
-            end,
-            vec: found.as_mut_ptr() as u64,
-            vec_len: 1,
-            // No page is both, so that each is looked at and none is found.
-            category_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-            return_mask: PAGE_IS_PRESENT,
-            ..PmScanArg::default()
-        };
+        let mut room = [0u64; 3];
+        let mut arg = PmScanArg::reading(start, end, &mut room);
         // SAFETY: the structure that the call takes, its vector with room for the one region it may fill.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
         match result {

@@ -205,8 +205,8 @@ mod tests {
             return;
         }
         // 16 MiB in small pages; it ends with its input.
-        let script = "import mmap; x = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); \
-            x.madvise(mmap.MADV_NOHUGEPAGE); x.write(b'x' * (16 << 20)); print(flush=True); input()";
+        let script = "import mmap, sys; x = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); \
+            x.madvise(mmap.MADV_NOHUGEPAGE); x.write(b'x' * (16 << 20)); print(flush=True); sys.stdin.read()";
         let python = Command::new("python3").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let Ok(mut child) = python else {
             return eprintln!("LEFT OUT: python3 is not installed (apt-get install python3)");

@@ -1,7 +1,7 @@
 //! The baker's touches by themselves, for a helper that may neither allocate, nor panic, nor set `errno`: what is here is
 //! machine code and the kernel's own types.
 
-pub use super::kernel::{PmScanArg, CHUNK_BYTES, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT, PAGE_IS_SWAPPED};
+pub use super::kernel::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
 use super::settings::{Backend, Hint};
 use super::touch;
 

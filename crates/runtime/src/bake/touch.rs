@@ -72,50 +72,20 @@ unsafe fn loads(at: u64, stride: u64, count: u64, nops: u64) {
     unsafe { strided!("movzx {t:e}, byte ptr [{at}]", "ldrb {t:w}, [{at}]", at, stride, count, nops) };
 }
 
-#[inline(never)]
-fn prefetches_t0(at: u64, stride: u64, count: u64, nops: u64) {
-    // SAFETY: prefetches never fault, and change nothing that a program can see.
-    unsafe {
-        strided!(
-            "prefetcht0 byte ptr [{at}]\nxor {t:e}, {t:e}",
-            "prfm pldl1keep, [{at}]\nmov {t}, xzr",
-            at,
-            stride,
-            count,
-            nops
-        )
+/// A function of its own for each hint, so that each can be looked at in the machine code.
+macro_rules! prefetches {
+    ($name:ident, $x86:literal, $arm:literal) => {
+        #[inline(never)]
+        fn $name(at: u64, stride: u64, count: u64, nops: u64) {
+            // SAFETY: prefetches never fault, and change nothing that a program can see.
+            unsafe { strided!($x86, $arm, at, stride, count, nops) };
+        }
     };
 }
 
-#[inline(never)]
-fn prefetches_t1(at: u64, stride: u64, count: u64, nops: u64) {
-    // SAFETY: as above.
-    unsafe {
-        strided!(
-            "prefetcht1 byte ptr [{at}]\nxor {t:e}, {t:e}",
-            "prfm pldl2keep, [{at}]\nmov {t}, xzr",
-            at,
-            stride,
-            count,
-            nops
-        )
-    };
-}
-
-#[inline(never)]
-fn prefetches_t2(at: u64, stride: u64, count: u64, nops: u64) {
-    // SAFETY: as above.
-    unsafe {
-        strided!(
-            "prefetcht2 byte ptr [{at}]\nxor {t:e}, {t:e}",
-            "prfm pldl3keep, [{at}]\nmov {t}, xzr",
-            at,
-            stride,
-            count,
-            nops
-        )
-    };
-}
+prefetches!(prefetches_t0, "prefetcht0 byte ptr [{at}]\nxor {t:e}, {t:e}", "prfm pldl1keep, [{at}]\nmov {t}, xzr");
+prefetches!(prefetches_t1, "prefetcht1 byte ptr [{at}]\nxor {t:e}, {t:e}", "prfm pldl2keep, [{at}]\nmov {t}, xzr");
+prefetches!(prefetches_t2, "prefetcht2 byte ptr [{at}]\nxor {t:e}, {t:e}", "prfm pldl3keep, [{at}]\nmov {t}, xzr");
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{clock_gettime, ClockId};
 
-use super::kernel::{mincore, Scanner, CHUNK_BYTES};
+use super::kernel::{mincore, Scanner, CHUNK_BYTES, LET_IN};
 use super::settings::check_share;
 use super::{place, touch, Backend, BakeError, Placement, Region, Settings, Stats, Target, PAGE_BYTES};
 
@@ -15,9 +15,6 @@ use super::{place, touch, Backend, BakeError, Placement, Region, Settings, Stats
 const CHUNK_TOUCHES: u64 = 512;
 /// Pauses that pacing owes are made when there are so many: a shorter sleep takes longer than asked for.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-/// Pause after each call of the kernel's: made one right after the other, they take `mmap_lock` again before a thread of the program
-/// that waits for it has woken (16 ms for one mmap in a thousand, measured on Linux 6.18).
-const LET_IN: Duration = Duration::from_micros(50);
 /// Stack of the helper: it needs a few KiB.
 const STACK_BYTES: usize = 128 << 10;
 
