@@ -19,7 +19,8 @@ const STEP: Duration = Duration::from_millis(50);
 pub fn run(args: &Bake) -> Result<u8, Failure> {
     let settings: Settings = args.settings.parse().map_err(Failure::bad)?;
     let interrupt = Interrupt::install()?;
-    let wanted = Wanted { pids: args.pid.clone(), comms: args.comm.clone(), groups: args.cgroup.clone() };
+    let wanted =
+        Wanted { pids: args.pid.clone(), comms: args.comm.clone(), groups: args.cgroup.clone(), ..Wanted::default() };
     // Others may still come.
     let waits = !args.comm.is_empty() || !args.cgroup.is_empty();
     let mut outside = Outside::start(&settings, wanted).map_err(Failure::bad)?;

@@ -7,7 +7,6 @@ use lookaside_report::{comparison, html, json};
 use lookaside_runtime::compare::{compare, CompareError, Helped, Hooks, Inside, Metric, Plan, Variant};
 use regex::Regex;
 use rustix::process::{kill_process, Pid, Signal};
-use serde::Deserialize;
 
 use crate::args::compare::Compare;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -25,7 +24,7 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
     if library.is_some() {
         preload::check_loadable(&args.command)?;
     }
-    let inside = library.map(|library| Inside { library, report: report.path().into(), read: read_report });
+    let inside = library.map(|file| Inside { file, report: report.path().into(), read: read_report });
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
@@ -96,19 +95,9 @@ fn number(pattern: &Regex, line: &str) -> Result<Option<f64>, String> {
     }
 }
 
-/// What the library tells of a process, a line each.
-#[derive(Deserialize)]
-struct Told {
-    cpu_nanos: u64,
-    rounds: u64,
-    touches: u64,
-    most_small_bytes: u64,
-}
-
 /// All processes of a run together; `None` if there is none.
 fn read_report(text: &str) -> Option<Helped> {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Told>(line).ok());
-    lines.fold(None, |sum: Option<Helped>, line| {
+    preload::told(text).into_iter().fold(None, |sum: Option<Helped>, line| {
         let sum = sum.unwrap_or_default();
         Some(Helped {
             rounds: sum.rounds.saturating_add(line.rounds),
@@ -155,7 +144,10 @@ mod tests {
     fn processes_of_a_report_are_added_up() {
         assert_eq!(read_report(""), None);
         let line = |touches: u64, bytes: u64| {
-            format!("{{\"pid\":1,\"cpu_nanos\":5,\"rounds\":2,\"touches\":{touches},\"most_small_bytes\":{bytes}}}\n")
+            format!(
+                "{{\"state\":\"baking\",\"errno\":0,\"elapsed_nanos\":9,\"cpu_nanos\":5,\"rounds\":2,\
+                 \"touches\":{touches},\"most_small_bytes\":{bytes}}}\n"
+            )
         };
         let text = [line(10, 7), line(1, 3), "{\"pid\":".to_string()].concat();
         let sum = Helped { rounds: 4, touches: 11, cpu_nanos: 10, most_bytes: 7 };

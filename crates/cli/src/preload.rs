@@ -1,17 +1,53 @@
-//! Where the library is that is preloaded into unmodified programs.
+//! The library that is preloaded into unmodified programs: where it is, whether it can be, and what it tells.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use lookaside_capture::{inspect, Isa};
+use serde::Deserialize;
 
 use crate::exit::Failure;
 
 /// Its file.
 const LIBRARY: &str = "liblookaside_preload.so";
 
+/// What the library tells of a process that exits, a line of JSON each.
+#[derive(Deserialize)]
+pub struct Told {
+    /// What it did at the end.
+    pub state: String,
+    /// Error number of the call that the system refused; 0 = none.
+    pub errno: i32,
+    /// Nanoseconds of the process.
+    pub elapsed_nanos: u64,
+    /// Nanoseconds of CPU of the helper.
+    pub cpu_nanos: u64,
+    /// Rounds through all ranges.
+    pub rounds: u64,
+    /// Touches.
+    pub touches: u64,
+    /// Most bytes in small pages that were baked at a time.
+    pub most_small_bytes: u64,
+}
+
+/// All processes that told. A line that was cut, by a process that was killed, is none.
+pub fn told(lines: &str) -> Vec<Told> {
+    lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
 /// The library: where `LOOKASIDE_PRELOAD` says, where cargo builds it, beside the command, or in the `lib` folder next to the command's.
 pub fn library() -> Result<PathBuf, Failure> {
+    let file = find()?;
+    // The loader knows no way to write these.
+    if file.as_os_str().as_bytes().iter().any(|byte| b" :\n".contains(byte)) {
+        let text = format!("{}: a path with a blank or a colon can't be preloaded; move the library", file.display());
+        return Err(Failure::bad(text));
+    }
+    Ok(file)
+}
+
+fn find() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("LOOKASIDE_PRELOAD") {
         let path = PathBuf::from(path);
         return match path.canonicalize() {

@@ -1,14 +1,12 @@
 //! `lookaside run`: a program with a technique applied from within, by a preloaded library.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command};
 
 use lookaside_runtime::bake::{BakeError, Unmodified};
 use rustix::process::{kill_process, Pid, Signal};
-use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::SignalsInfo;
@@ -17,7 +15,7 @@ use signal_hook::low_level::siginfo::Cause;
 use crate::args::run::Run;
 use crate::exit::Failure;
 use crate::output::short_count;
-use crate::preload::{check_loadable, library};
+use crate::preload::{check_loadable, library, told, Told};
 
 /// Runs the program. Without statistics this process becomes the program.
 pub fn run(args: &Run) -> Result<u8, Failure> {
@@ -33,7 +31,7 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
         );
     }
     let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]).env("LD_PRELOAD", preload(&library()?)?);
+    command.args(&args.command[1..]).env("LD_PRELOAD", preload(&library()?));
     command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
     if !args.stats {
         return Err(not_started(&name, &command.exec()));
@@ -57,20 +55,13 @@ fn not_started(name: &str, error: &std::io::Error) -> Failure {
 }
 
 /// What is preloaded already, and the library.
-fn preload(library: &Path) -> Result<OsString, Failure> {
-    let path = library.as_os_str();
-    // The loader knows no way to write these.
-    if path.as_bytes().iter().any(|byte| b" :\n".contains(byte)) {
-        let text =
-            format!("{}: a path with a blank or a colon can't be preloaded; move the library", library.display());
-        return Err(Failure::bad(text));
-    }
+fn preload(library: &Path) -> OsString {
     let mut all = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     if !all.is_empty() {
-        all.push(OsStr::new(":"));
+        all.push(":");
     }
-    all.push(path);
-    Ok(all)
+    all.push(library);
+    all
 }
 
 /// Signals that others send to this process go to the program; those of the terminal reach it by themselves.
@@ -94,23 +85,11 @@ fn pass_signals_on(child: &Child) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A process's line of statistics.
-#[derive(Deserialize)]
-struct Line {
-    state: String,
-    errno: i32,
-    elapsed_nanos: u64,
-    cpu_nanos: u64,
-    rounds: u64,
-    touches: u64,
-    most_small_bytes: u64,
-}
-
 /// A line for all processes, and one for each that had something to bake or where the system refused a call.
 fn summary(lines: &str) -> String {
-    let lines: Vec<Line> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let lines = told(lines);
     let helper_ms = lines.iter().map(|line| line.cpu_nanos).sum::<u64>() as f64 / 1e6;
-    let busy: Vec<&Line> = lines.iter().filter(|line| line.touches > 0 || line.errno != 0).collect();
+    let busy: Vec<&Told> = lines.iter().filter(|line| line.touches > 0 || line.errno != 0).collect();
     let mut text = format!(
         "lookaside: baked {} of {} processes that exited; helpers used {helper_ms:.1} ms of CPU\n",
         busy.len(),

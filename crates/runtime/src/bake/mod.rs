@@ -28,7 +28,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use outside::{Baked, Outside, Wanted};
-pub use process::{mappings, members, named, Identity, Mapping};
+pub use process::{family, mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
 pub use unmodified::{Unmodified, AUTO_SHARE};
 use worker::Shared;

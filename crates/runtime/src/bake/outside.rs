@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{mappings, members, named, Backend, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Target};
+use super::{
+    family, mappings, members, named, Backend, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Target,
+};
 
 /// Which processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Wanted {
     pub comms: Vec<String>,
     /// Members of these control groups and of those below them.
     pub groups: Vec<PathBuf>,
+    /// These and all that come from them, as far as they are there.
+    pub families: Vec<u32>,
 }
 
 /// What became of one process.
@@ -97,6 +101,7 @@ impl Outside {
         for group in &self.wanted.groups {
             pids.extend(members(group)?);
         }
+        pids.extend(self.wanted.families.iter().flat_map(|&pid| family(pid)));
         pids.sort_unstable();
         pids.dedup();
         let now: BTreeMap<u32, Identity> =
@@ -117,10 +122,16 @@ impl Outside {
                 Kept { identity, baker, regions: Vec::new(), small_bytes: 0 }
             });
         }
-        // One budget for all.
-        let baked = self.running.values().filter(|kept| kept.baker.is_ok()).count().max(1);
         for (pid, kept) in &mut self.running {
-            kept.refresh(*pid, self.settings.cpu_share / baked as f64);
+            kept.refresh(*pid);
+        }
+        // One budget for all that have something to bake.
+        let busy = || {
+            self.running.values().filter(|kept| !kept.regions.is_empty()).filter_map(|kept| kept.baker.as_ref().ok())
+        };
+        let share = self.settings.cpu_share / busy().count().max(1) as f64;
+        for baker in busy() {
+            baker.set_cpu_share(share)?;
         }
         Ok(self.running.len())
     }
@@ -140,8 +151,8 @@ impl Outside {
 }
 
 impl Kept {
-    /// The process's mappings as they are now, and its share.
-    fn refresh(&mut self, pid: u32, share: f64) {
+    /// The process's mappings as they are now.
+    fn refresh(&mut self, pid: u32) {
         let Ok(baker) = &self.baker else { return };
         let found = mappings(pid).and_then(|found: Vec<Mapping>| {
             let regions: Vec<Region> = found.iter().map(|mapping| mapping.region).collect();
@@ -150,7 +161,7 @@ impl Kept {
                 self.regions = regions;
             }
             self.small_bytes = found.iter().map(|mapping| mapping.small_bytes).sum();
-            baker.set_cpu_share(share)
+            Ok(())
         });
         // A process that has ended meanwhile is found out at the next look.
         if let (Err(error), true) = (found, Identity::of(pid).is_ok()) {

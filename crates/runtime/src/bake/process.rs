@@ -108,6 +108,21 @@ pub fn named(comm: &str) -> Result<Vec<u32>, BakeError> {
     Ok(alike.map(|process| process.pid as u32).filter(|&pid| pid != ours).collect())
 }
 
+/// A process and all that come from it, the process first. Those that have ended meanwhile may be among them.
+pub fn family(pid: u32) -> Vec<u32> {
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(&parent) = family.get(at) {
+        at += 1;
+        let Ok(tasks) = process(parent).and_then(|process| process.tasks().map_err(|e| refused(parent, &e))) else {
+            continue;
+        };
+        let children = tasks.flatten().flat_map(|task| task.children().unwrap_or_default());
+        family.extend(children.collect::<Vec<_>>());
+    }
+    family
+}
+
 /// Processes of a control group and those below it.
 ///
 /// # Errors
@@ -154,6 +169,17 @@ mod tests {
         assert_eq!((found.region.len, found.small_bytes, found.huge_bytes), (bytes as u64, bytes as u64 / 2, 0));
         // SAFETY: the mapping above.
         unsafe { libc::munmap(at, bytes) };
+    }
+
+    #[test]
+    fn a_family_has_those_that_were_started() {
+        let ours = std::process::id();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");
+        let found = family(ours);
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(found[0] == ours && found.contains(&child.id()), "{found:?}");
+        assert_eq!(family(u32::MAX), [u32::MAX]);
     }
 
     #[test]

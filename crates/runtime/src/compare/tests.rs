@@ -168,7 +168,7 @@ fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
     let mut plan = Plan { warmups: 0, runs: 4, ..plan("bake:auto,share=0.5", script) };
     plan.command.push(folder.path().join("turn").into());
     plan.inside = Some(Inside {
-        library: folder.path().join("none.so"),
+        file: folder.path().join("none.so"),
         report: folder.path().join("report"),
         read: |text| (!text.is_empty()).then(|| Helped { touches: text.len() as u64, ..Helped::default() }),
     });

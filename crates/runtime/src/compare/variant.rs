@@ -131,7 +131,7 @@ impl Variant {
                 vec![("GLIBC_TUNABLES", joined(tunables, OsStr::new("glibc.malloc.hugetlb=1")))]
             }
             (Self::Inside(settings), Some(inside)) => vec![
-                ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.library.as_os_str())),
+                ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
                 ("LOOKASIDE_BAKE", settings.into()),
                 ("LOOKASIDE_BAKE_STATS", inside.report.clone().into_os_string()),
             ],
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(joined(None, OsStr::new("b")), "b");
         assert_eq!(joined(Some("".into()), OsStr::new("b")), "b");
         assert_eq!(joined(Some("a=1".into()), OsStr::new("b=2")), "a=1:b=2");
-        let inside = Inside { library: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None };
+        let inside = Inside { file: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None };
         let set = Variant::Inside("auto".into()).environment(Some(&inside));
         assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
         assert_eq!(set[1..], [("LOOKASIDE_BAKE", "auto".into()), ("LOOKASIDE_BAKE_STATS", "/x/report".into())]);

@@ -1,6 +1,5 @@
 //! What goes on beside a run, in a thread of its own: baking from outside, and a look at the pages it got.
 
-use std::collections::HashMap;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use procfs::process::Process;
 use serde::Serialize;
 
-use crate::bake::{mappings, BakeError, Baker, Identity, Region, Settings, Target};
+use crate::bake::{family, Outside, Settings, Stats, Wanted};
 
 /// First look at the program, and each next one after twice as long, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -24,7 +23,7 @@ pub struct Helped {
     pub touches: u64,
     /// Nanoseconds of CPU that the helpers used; not in the program's own times.
     pub cpu_nanos: u64,
-    /// Most bytes of mappings that were baked at a time.
+    /// Most bytes in small pages that were baked at a time.
     pub most_bytes: u64,
 }
 
@@ -43,7 +42,7 @@ pub(super) struct Seen {
     pub(super) helped: Option<Helped>,
     pub(super) pages: Option<Pages>,
     /// Why some process was not baked.
-    pub(super) refused: Option<BakeError>,
+    pub(super) refused: Option<String>,
 }
 
 /// The thread beside a run.
@@ -69,40 +68,41 @@ impl Watch {
 
 fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) -> Seen {
     let mut seen = Seen::default();
-    let mut bakers = Bakers { running: HashMap::new(), helped: Helped::default() };
+    let (mut outside, mut most_bytes) = (None, 0);
     let mut wait = FIRST_LOOK;
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
         wait = (wait * 2).min(LAST_LOOK);
-        let family = family(pid);
         if look {
-            let now = pages(&family);
+            let now = pages(&family(pid));
             if now.resident_bytes >= seen.pages.unwrap_or_default().resident_bytes {
                 seen.pages = Some(now);
             }
         }
-        if let Some(settings) = bake {
-            if let Err(e) = bakers.refresh(&family, settings) {
-                seen.refused = Some(e);
+        let Some(settings) = bake else { continue };
+        let done = match &mut outside {
+            None => {
+                let wanted = Wanted { families: vec![pid], ..Wanted::default() };
+                Outside::start(settings, wanted).map(|started| outside = Some(started))
             }
-        }
+            Some(outside) => outside.refresh().map(|_| ()),
+        };
+        seen.refused = done.err().map(|e| e.to_string()).or(seen.refused);
+        let bytes =
+            outside.iter().flat_map(Outside::report).filter(|baked| baked.running).map(|baked| baked.small_bytes);
+        most_bytes = bytes.sum::<u64>().max(most_bytes);
     }
     if bake.is_some() {
-        seen.helped = Some(bakers.end());
+        let report = outside.map(Outside::stop).unwrap_or_default();
+        let sum = |of: fn(&Stats) -> u64| report.iter().map(|baked| of(&baked.stats)).sum();
+        seen.helped = Some(Helped {
+            rounds: sum(|stats| stats.rounds),
+            touches: sum(|stats| stats.touches),
+            cpu_nanos: sum(|stats| stats.cpu_nanos),
+            most_bytes,
+        });
+        seen.refused = seen.refused.or_else(|| report.into_iter().find_map(|baked| baked.refused));
     }
     seen
-}
-
-/// The process and all that come from it.
-fn family(pid: u32) -> Vec<u32> {
-    let mut family = vec![pid];
-    let mut at = 0;
-    while let Some(&parent) = family.get(at) {
-        at += 1;
-        let Ok(tasks) = Process::new(parent as i32).and_then(|process| process.tasks()) else { continue };
-        let children = tasks.flatten().flat_map(|task| task.children().unwrap_or_default());
-        family.extend(children.collect::<Vec<_>>());
-    }
-    family
 }
 
 fn pages(family: &[u32]) -> Pages {
@@ -116,67 +116,4 @@ fn pages(family: &[u32]) -> Pages {
         }
     }
     all
-}
-
-/// A baker for each process that has something to bake.
-struct Bakers {
-    running: HashMap<u32, (Identity, Baker)>,
-    helped: Helped,
-}
-
-impl Bakers {
-    /// Follows what the processes have mapped by now.
-    fn refresh(&mut self, family: &[u32], settings: &Settings) -> Result<(), BakeError> {
-        let gone: Vec<u32> = self.running.keys().copied().filter(|pid| !family.contains(pid)).collect();
-        for pid in gone {
-            self.stop(pid);
-        }
-        let (mut bytes, mut done) = (0, Ok(()));
-        for &pid in family {
-            match self.follow(pid, settings) {
-                Ok(of_process) => bytes += of_process,
-                // One that has ended meanwhile needs none.
-                Err(e) if Identity::of(pid).is_ok() => done = Err(e),
-                Err(_) => self.stop(pid),
-            }
-        }
-        self.helped.most_bytes = self.helped.most_bytes.max(bytes);
-        done
-    }
-
-    /// Bytes of the process's mappings, now baked.
-    fn follow(&mut self, pid: u32, settings: &Settings) -> Result<u64, BakeError> {
-        let identity = Identity::of(pid)?;
-        // After an exec the page map that the baker holds open is of memory that is gone.
-        if self.running.get(&pid).is_some_and(|(before, _)| *before != identity) {
-            self.stop(pid);
-        }
-        let regions: Vec<Region> = mappings(pid)?.into_iter().map(|mapping| mapping.region).collect();
-        match self.running.get(&pid) {
-            Some((_, baker)) => baker.set_regions(&regions)?,
-            None if regions.is_empty() => {}
-            None => {
-                let baker = Baker::start_for(Target::Process(pid), settings, &regions)?;
-                self.running.insert(pid, (identity, baker));
-            }
-        }
-        Ok(regions.iter().map(|region| region.len).sum())
-    }
-
-    fn stop(&mut self, pid: u32) {
-        if let Some((_, baker)) = self.running.remove(&pid) {
-            let stats = baker.stop();
-            self.helped.rounds += stats.rounds;
-            self.helped.touches += stats.touches;
-            self.helped.cpu_nanos += stats.cpu_nanos;
-        }
-    }
-
-    fn end(mut self) -> Helped {
-        let all: Vec<u32> = self.running.keys().copied().collect();
-        for pid in all {
-            self.stop(pid);
-        }
-        self.helped
-    }
 }
