@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The tests that run in a virtual machine, in one program: its first process. */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../lookaside.h"
+
+#define PAGE	4096UL
+#define HUGE	(512 * PAGE)
+
+/* One line of the result: printf-like, what holds or does not. */
+bool ok(bool holds, const char *what, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Whether two numbers are the same; both are told if not. */
+bool same(uint64_t is, uint64_t should, const char *what);
+/* A line about what happens, or does not. */
+void note(const char *what, ...) __attribute__((format(printf, 1, 2)));
+
+/* /dev/lookaside. */
+extern int device;
+
+/* A walk of the caller's own tables: 0 or errno. */
+int walk_own(struct lookaside_walk *walk, const void *start, size_t len);
+/* The same, of the arguments as they are. */
+int walk_as_is(struct lookaside_walk *walk);
+/* Arguments of a walk of the caller's own tables. */
+struct lookaside_walk arguments(const void *start, size_t len);
+
+/* So many bytes in small pages, each written to; at a multiple of HUGE. */
+char *small_pages(size_t len);
+/* The same, not written to. */
+char *reserve(size_t len);
+
+/* A walk that takes a while: so many NOPs that the steps are used up by them. */
+struct lookaside_walk long_walk(const void *start, size_t len);
+
+/* walk.c */
+void counts(void);
+void holes(void);
+void huge_pages(void);
+void going_on(void);
+void levels(int expected);
+/* refused.c */
+void wrong_arguments(void);
+/* others.c */
+void other_processes(void);
+void other_users(void);
+void ending_processes(void);
+/* churn.c */
+void signals(void);
+void waiting_writers(void);
+void churn(unsigned int seconds);
+
+#endif
