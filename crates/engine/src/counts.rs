@@ -21,6 +21,8 @@ pub(crate) struct Counts {
     pub(crate) data_served: [Vec<u64>; KINDS],
     /// Of those, the ones that went on with an ascending walk, where the machine has such.
     pub(crate) data_streamed: [Vec<u64>; KINDS],
+    /// By side: units that walks cost less since their accesses went on with an ascending walk.
+    pub(crate) walk_units_ahead: [u128; SIDES],
     /// By side: walk references served by each cache of the route; the last is memory.
     pub(crate) walk_served: [Vec<u64>; SIDES],
     /// By side: walk references to each table, guest levels then host levels, ascending.
@@ -56,6 +58,7 @@ impl Counts {
             walk_caches: vec![Default::default(); plan.walk_caches.len()],
             data_served: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),
             data_streamed: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),
+            walk_units_ahead: [0; SIDES],
             walk_served: std::array::from_fn(|_| vec![0; plan.walk_route.len() + 1]),
             tables: std::array::from_fn(|_| vec![0; tables]),
             repeats: [0; KINDS],

@@ -266,7 +266,8 @@ impl Engine {
                 self.spaces[space].pages.touch(va, class);
                 let id = if global { KERNEL_ID } else { run.id };
                 let of = WalkFor { slots: &run.slots, side, space: self.spaces[space].number, id, va, class };
-                let walk = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, tracer, of);
+                let mut walk = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, tracer, of);
+                self.walk_ahead(run, access.kind, va, &mut walk);
                 units += walk.units;
                 cost.walks = 1;
                 cost.walk_references = walk.references;

@@ -71,6 +71,8 @@ pub(crate) struct Plan {
     pub(crate) walk_units: Vec<u64>,
     /// What a line of an ascending walk costs at most: from a cache after the first, from memory.
     pub(crate) stream_units: Option<(u64, u64)>,
+    /// Most that a walk costs whose access goes on with one.
+    pub(crate) stream_walk_units: Option<u64>,
     pub(crate) base_units: u64,
     pub(crate) switch_units: u64,
     pub(crate) threads_per_core: usize,
@@ -247,6 +249,7 @@ impl Plan {
             walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
             walk_route,
             stream_units: machine.stream.map(|stream| (to_units(stream.cache_cycles), to_units(stream.memory_cycles))),
+            stream_walk_units: machine.stream.and_then(|stream| stream.walk_cycles).map(to_units),
             caches,
             walks: walk_plan(setup)?,
             memory_units: to_units(machine.memory.cycles),

@@ -37,4 +37,12 @@ impl Streams {
         self.heads[at..].rotate_left(1);
         streamed
     }
+
+    /// Whether an access to a line would; nothing changes.
+    pub(crate) fn would_go_on(&self, line: u64) -> bool {
+        let is = |head: &(u64, u32), line: u64| head.0 == line;
+        let sure = |head: &(u64, u32)| head.1.saturating_add(1) >= SURE;
+        !self.heads.iter().any(|head| is(head, line))
+            && self.heads.iter().find(|head| is(head, line.wrapping_sub(1))).is_some_and(sure)
+    }
 }

@@ -104,7 +104,8 @@ impl Engine {
         let hits = self.plan.walk_caches.iter().zip(&self.counts.walk_caches);
         let hits: u128 = hits.map(|(cache, sides)| product(sides[side].1, cache.hit_units)).sum();
         let costs = self.plan.caches.iter().map(|cache| cache.hit_units).chain([self.plan.walk_memory_units]);
-        base + hits + served.iter().zip(costs).map(|(&count, units)| product(count, units)).sum::<u128>()
+        let references: u128 = served.iter().zip(costs).map(|(&count, units)| product(count, units)).sum();
+        base + hits + references - self.counts.walk_units_ahead[side]
     }
 
     /// Units that data accesses of a kind waited beyond a hit in their first cache.

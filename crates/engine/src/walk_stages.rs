@@ -270,7 +270,8 @@ impl Engine {
             if batch.next[item] == end {
                 let space = self.spaces[run.space].number;
                 let of = WalkFor { slots: &run.slots, side: SIDE_OF[kind], space, id: run.id, va, class };
-                let came = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, &mut Blind, of);
+                let mut came = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, &mut Blind, of);
+                self.walk_ahead(run, kind, va, &mut came);
                 self.threads[run.thread].cost.add(&RowCost {
                     walk_references: came.references,
                     walk_references_memory: came.references_memory,
@@ -288,6 +289,16 @@ impl Engine {
                 self.follow(run, kind, va, position);
                 batch.tally.served[kind] += 1;
             }
+        }
+    }
+
+    /// Bounds what the walk for an access that comes next costs, if that goes on with an ascending walk.
+    pub(crate) fn walk_ahead(&mut self, run: &Run, kind: usize, va: u64, walk: &mut Walk) {
+        let Some(most) = run.plan.stream_walk_units else { return };
+        let followed = SIDE_OF[kind] == 0 && !run.slots.data_route[kind].is_empty();
+        if walk.units > most && followed && self.streams[run.hw].would_go_on(va >> run.plan.alike_shift) {
+            self.counts.walk_units_ahead[SIDE_OF[kind]] += u128::from(walk.units - most);
+            walk.units = most;
         }
     }
 

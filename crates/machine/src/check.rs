@@ -79,6 +79,7 @@ pub(crate) fn check(machine: &Machine) -> Checked {
     if let Some(stream) = &machine.stream {
         cost("stream.cache_cycles", stream.cache_cycles)?;
         cost("stream.memory_cycles", stream.memory_cycles)?;
+        cost("stream.walk_cycles", stream.walk_cycles.unwrap_or_default())?;
     }
     walker(machine)?;
     context_switch(machine)?;

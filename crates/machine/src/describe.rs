@@ -171,8 +171,12 @@ fn cache_table(m: &Machine) -> Table {
 fn costs(out: &mut String, m: &Machine) -> std::fmt::Result {
     let ns = m.memory.cycles * 1000.0 / m.clock_mhz;
     writeln!(out, "\nMemory: {} cycles ({ns:.0} ns)", m.memory.cycles)?;
-    if let Some(Stream { cache_cycles, memory_cycles }) = &m.stream {
-        writeln!(out, "Ascending walks: {cache_cycles} cycles a line from caches, {memory_cycles} from memory")?;
+    if let Some(Stream { cache_cycles, memory_cycles, walk_cycles }) = &m.stream {
+        write!(out, "Ascending walks: {cache_cycles} cycles a line from caches, {memory_cycles} from memory")?;
+        match walk_cycles {
+            Some(cycles) => writeln!(out, "; a page-table walk {cycles}")?,
+            None => writeln!(out)?,
+        }
     }
     let last = m.caches.iter().map(|c| c.level).max().unwrap_or(0);
     let place = match m.walker.first_cache_level {

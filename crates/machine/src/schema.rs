@@ -416,6 +416,10 @@ pub struct Stream {
     pub cache_cycles: f64,
     /// Load-to-use cycles of a line of such a walk that memory serves (at most memory's own).
     pub memory_cycles: f64,
+    /// Cycles of the page-table walk that a line of such a walk needs where it enters a page (at most those of any other):
+    /// what is left of it where translations are fetched ahead too. Absent = as any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk_cycles: Option<f64>,
 }
 
 /// What a switch between address spaces does beside loading the new root.

@@ -196,7 +196,11 @@ fn machine() -> impl Strategy<Value = Machine> {
                 walk_caches,
                 caches,
                 memory: Memory { cycles: costs.2 },
-                stream: (pick % 3 == 0).then_some(Stream { cache_cycles: costs.3, memory_cycles: costs.1 }),
+                stream: (pick % 3 == 0).then_some(Stream {
+                    cache_cycles: costs.3,
+                    memory_cycles: costs.1,
+                    walk_cycles: (pick % 2 == 0).then_some(costs.0),
+                }),
                 context_switch: ContextSwitch { action, cycles: costs.3 },
                 disturbances,
                 not_determined: texts.1,

@@ -126,7 +126,11 @@ fn machine(c: &mut Choices) -> Machine {
         tlbs,
         walk_caches,
         memory: Memory { cycles: 200.0 + c.cycles() },
-        stream: c.yes().then(|| Stream { cache_cycles: 4.0 * c.cycles(), memory_cycles: 20.0 * c.cycles() }),
+        stream: c.yes().then(|| Stream {
+            cache_cycles: 4.0 * c.cycles(),
+            memory_cycles: 20.0 * c.cycles(),
+            walk_cycles: c.yes().then(|| 4.0 * c.cycles()),
+        }),
         caches,
         context_switch: ContextSwitch { action, cycles: c.cycles() },
         disturbances: Vec::new(),
@@ -299,14 +303,20 @@ pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     let words = prop::collection::vec(any::<(u8, u16, u16, u16)>(), 0..most);
     // One event in 370, 6 or 23 accesses; one thread, now and then another, always another; all addresses or few, so
     // that pages are accessed again at once.
-    (0..3usize, 0..3usize, 0..5usize, words).prop_map(|(events, threads, addresses, words)| {
+    (0..3usize, 0..3usize, 0..6usize, words).prop_map(|(events, threads, addresses, words)| {
         let among = [8192, 128, 512][events];
         let who_mask = [0xff, 0x60, 0][threads];
-        let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xf004, 0x0004][addresses];
-        // The last: line by line through a page, again and again.
+        let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xf004, 0x0004, 0x0004][addresses];
+        // The last but one: line by line through a page, again and again.
         let line = |i: usize| if addresses == 4 { (i as u16 & 7) << 12 } else { 0 };
+        // The last: over each page's end, by half of the usual line.
+        let over_ends = |i: usize| 0x4000_0000 + (i as u64 / 20 << 12) + 0xe00 + i as u64 % 20 * 0x20;
         let one = |(i, (who, what, a, b))| {
-            op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask | line(i), b, among)
+            let mut op = op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask | line(i), b, among);
+            if let (What::Access { addr, .. }, 5) = (&mut op.what, addresses) {
+                *addr = over_ends(i);
+            }
+            op
         };
         words.into_iter().enumerate().map(one).collect()
     })

@@ -140,6 +140,7 @@ impl Hardware {
             counts.walks = 1;
             if self.walks != WalkModel::CountOnly {
                 self.walk(r, step, counts);
+                self.walk_ahead(r, counts);
             }
         }
         let hit = step.hit.filter(|_| hit_level == Some(0));

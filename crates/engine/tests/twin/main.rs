@@ -283,6 +283,11 @@ fn random_cases_reach_everything() {
         count("host references", results.iter().flat_map(|r| &r.references).filter(of_host).count() as u64);
         let coalescing = |r: &&AccessResult| r.hit.is_some_and(|(_, tlb)| setup.machine.tlbs[tlb].coalesce_pages > 1);
         count("hits of coalescing arrays", results.iter().filter(coalescing).count() as u64);
+        let most = setup.machine.stream.and_then(|stream| stream.walk_cycles);
+        let ahead = |r: &&AccessResult| {
+            r.hit.is_none() && r.streamed && !r.references.is_empty() && most.is_some_and(|most| r.cycles <= most)
+        };
+        count("walks ahead", results.iter().filter(ahead).count() as u64);
         count("streamed", results.iter().filter(|r| r.streamed).count() as u64);
         count("context switches", outcome.context_switches);
         count("shootdowns", outcome.shootdowns);
@@ -295,5 +300,5 @@ fn random_cases_reach_everything() {
     for (what, n) in &seen {
         assert!(*n > 20, "{what}: only {n}");
     }
-    assert_eq!(seen.len(), 21);
+    assert_eq!(seen.len(), 22);
 }

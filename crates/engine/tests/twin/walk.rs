@@ -152,6 +152,19 @@ impl Hardware {
         units.saturating_sub(self.server_units(first, memory))
     }
 
+    /// A walk for an access that goes on with an ascending walk costs no more than the machine says.
+    pub fn walk_ahead(&mut self, r: &Request, counts: &mut Counts) {
+        let most = self.machine.stream.and_then(|stream| stream.walk_cycles);
+        let (Some(most), false, false) = (most, r.kind == Serves::Fetch, self.asked(r.kind, 1).is_empty()) else {
+            return;
+        };
+        let before = self.streams.clone();
+        if self.goes_on(r) {
+            counts.walk_units = counts.walk_units.min(os::to_units(most));
+        }
+        self.streams = before;
+    }
+
     /// Whether the access goes on with an ascending walk of its hardware thread over the machine's smallest lines.
     fn goes_on(&mut self, r: &Request) -> bool {
         let bytes = self.machine.caches.iter().map(|c| c.line_bytes).min().expect("a cache").min(4096);
