@@ -339,6 +339,7 @@ fn spread(report: &Report) -> Vec<String> {
         format!("memory, loads far apart: a load takes {}", said(&found.random_memory_cycles, cycles)),
         format!("ascending walks: a line from caches takes {}", said(&found.stream_cache_cycles, cycles)),
         format!("ascending walks: a line from memory takes {}", said(&found.stream_memory_cycles, cycles)),
+        format!("ascending walks: a page-table walk takes {}", said(&found.stream_walk_cycles, cycles)),
         format!(
             "huge pages: {}",
             said(&found.huge_pages_are_whole, |&whole| {

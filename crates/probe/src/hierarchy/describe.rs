@@ -83,13 +83,15 @@ fn put_spread(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
             lack.push(format!("memory.cycles under random loads: {reason}; that of nearby ones stands in"));
         }
     }
+    let walk_cycles = spread.stream_walk_cycles.value().map(cycles);
     match (spread.stream_cache_cycles.value(), spread.stream_memory_cycles.value()) {
         (Some(caches), Some(memory)) => {
-            machine.stream = Some(Stream { cache_cycles: cycles(caches), memory_cycles: cycles(memory) });
+            machine.stream = Some(Stream { cache_cycles: cycles(caches), memory_cycles: cycles(memory), walk_cycles });
         }
         (None, Some(memory)) => {
             // Caches are no slower than memory.
-            machine.stream = Some(Stream { cache_cycles: cycles(memory), memory_cycles: cycles(memory) });
+            let memory_cycles = cycles(memory);
+            machine.stream = Some(Stream { cache_cycles: memory_cycles, memory_cycles, walk_cycles });
             let reason = spread.stream_cache_cycles.reason().unwrap_or_default();
             lack.push(format!("stream.cache_cycles: {reason}; memory's stands in"));
         }
@@ -97,6 +99,9 @@ fn put_spread(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
             let finding = if caches.is_some() { &spread.stream_memory_cycles } else { &spread.stream_cache_cycles };
             lack.push(format!("stream: {}; not modelled", finding.reason().unwrap_or_default()));
         }
+    }
+    if let (Some(_), Some(reason)) = (&machine.stream, spread.stream_walk_cycles.reason()) {
+        lack.push(format!("stream.walk_cycles: {reason}; as any other walk's"));
     }
     match spread.huge_pages_are_whole.value() {
         Some(false) => put_host(spread, machine, lack),
@@ -448,6 +453,7 @@ mod tests {
         spread.random_memory_cycles = seen(500.0, 510.0);
         spread.stream_cache_cycles = seen(5.0, 5.2);
         spread.stream_memory_cycles = seen(8.0, 9.0);
+        spread.stream_walk_cycles = seen(5.0, 6.0);
         spread.huge_pages_are_whole = Finding::confirmed(false, Vec::new());
         spread.memory_bytes = Some(24 << 30);
         let base = preset("ryzen-5900x").expect("a preset");
@@ -457,7 +463,7 @@ mod tests {
         let host = machine.page_table.host.as_ref().expect("a host");
         assert_eq!((host.page_size, host.memory_bits), (PageSize::K4, Some(35)));
         assert_eq!(machine.memory.cycles, 505.0);
-        assert_eq!(machine.stream, Some(Stream { cache_cycles: 5.1, memory_cycles: 8.5 }));
+        assert_eq!(machine.stream, Some(Stream { cache_cycles: 5.1, memory_cycles: 8.5, walk_cycles: Some(5.5) }));
         // The preset's walks read from the second cache on, whose hit is in what was timed.
         assert_eq!(machine.walker.base_cycles, (base.walker.base_cycles - 12.0).max(0.0));
 
