@@ -310,7 +310,7 @@ pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
         // The last but one: line by line through a page, again and again.
         let line = |i: usize| if addresses == 4 { (i as u16 & 7) << 12 } else { 0 };
         // The last: over each page's end, by half of the usual line.
-        let over_ends = |i: usize| 0x4000_0000 + (i as u64 / 20 << 12) + 0xe00 + i as u64 % 20 * 0x20;
+        let over_ends = |i: usize| 0x4000_0000 + ((i as u64 / 20) << 12) + 0xe00 + i as u64 % 20 * 0x20;
         let one = |(i, (who, what, a, b))| {
             let mut op = op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask | line(i), b, among);
             if let (What::Access { addr, .. }, 5) = (&mut op.what, addresses) {

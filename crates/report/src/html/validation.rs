@@ -30,8 +30,12 @@ fn header(validation: &Validation) -> String {
     match &validation.summary {
         Some(all) => {
             let (class, word) = if all.within() { ("good", "within") } else { ("bad", "not within") };
+            let left = match edge_rows(validation) {
+                0 => String::new(),
+                edge => format!(" ({edge} more, on the edge of the last cache, left out)"),
+            };
             out += &format!(
-                r#"<p class="answer">Over {} patterns the model is off by <strong>{:.1} %</strong> in the median and <strong>{:.1} %</strong> at worst ({}): <span class="{class}">{word} the bounds</span> of {MEDIAN_BOUND_PERCENT} % and {WORST_BOUND_PERCENT} %.</p>"#,
+                r#"<p class="answer">Over {} patterns{left} the model is off by <strong>{:.1} %</strong> in the median and <strong>{:.1} %</strong> at worst ({}): <span class="{class}">{word} the bounds</span> of {MEDIAN_BOUND_PERCENT} % and {WORST_BOUND_PERCENT} %.</p>"#,
                 all.rows,
                 all.median_error_percent,
                 all.worst_error_percent,
@@ -256,6 +260,11 @@ fn rows(validation: &Validation) -> String {
     )
 }
 
+/// Rows that are not in the summary.
+fn edge_rows(validation: &Validation) -> usize {
+    validation.rows.iter().filter(|row| row.on_edge).count()
+}
+
 /// What the last cache was during the runs.
 fn shared(validation: &Validation) -> String {
     let Some(cache) = &validation.last_cache else { return String::new() };
@@ -267,7 +276,7 @@ fn shared(validation: &Validation) -> String {
         mib(cache.described_bytes),
         validation.unsteady_runs
     );
-    let edge = validation.rows.iter().filter(|row| row.on_edge).count();
+    let edge = edge_rows(validation);
     if let (1.., Some(all)) = (edge, &validation.with_edge) {
         out += &format!(
             " {edge} patterns (edge) are about as large as it: whether they fit decides, within what is known of it, and they are not in the errors above; with them the worst is {:.1} %.",
