@@ -179,6 +179,7 @@ int main(int argc, char **argv)
 	mkdir("/proc", 0755), mkdir("/dev", 0755), mkdir("/tmp", 0777);
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("dev", "/dev", "devtmpfs", 0, NULL);
+	chmod("/tmp", 01777);
 	/* Where the tests are told to say it; else on the console. */
 	if (!freopen("/dev/ttyS0", "w", stdout))
 		printf("Bail out! no serial line\n");
@@ -200,6 +201,8 @@ int main(int argc, char **argv)
 		signals();
 		waiting_writers();
 		churn(5);
+		baker();
+		baker_without_module();
 	}
 	kernel_log();
 	printf("1..%u\n", lines);

@@ -18,7 +18,7 @@
 
 #define LEN (4 * HUGE)
 
-static void become(uid_t user, bool dumpable)
+void become(uid_t user, bool dumpable)
 {
 	if (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user))
 		_exit(99);
@@ -26,14 +26,13 @@ static void become(uid_t user, bool dumpable)
 	prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0);
 }
 
-/* A process of that user with LEN bytes of small pages at *@at, which the caller has not. */
-static pid_t holder(uid_t user, bool dumpable, char **at)
+pid_t holder(uid_t user, bool dumpable, size_t len, char **at)
 {
 	int ready[2];
 	char byte;
 	pid_t pid;
 
-	*at = small_pages(LEN);
+	*at = small_pages(len);
 	if (pipe2(ready, O_CLOEXEC))
 		return -1;
 	pid = fork();
@@ -47,11 +46,11 @@ static pid_t holder(uid_t user, bool dumpable, char **at)
 	close(ready[1]);
 	ok(pid > 0 && read(ready[0], &byte, 1) == 1, "a process of user %u%s", user, dumpable ? "" : ", not dumpable");
 	close(ready[0]);
-	munmap(*at, LEN);
+	munmap(*at, len);
 	return pid;
 }
 
-static void end(pid_t pid)
+void end(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -94,7 +93,7 @@ void other_processes(void)
 {
 	struct lookaside_walk walk;
 	char *at;
-	pid_t pid = holder(0, true, &at);
+	pid_t pid = holder(0, true, LEN, &at);
 	int pagemap = open_pagemap(pid);
 
 	ok(pagemap >= 0 && !walk_through(pagemap, &walk, at), "another process's tables can be walked");
@@ -119,13 +118,13 @@ void other_users(void)
 {
 	struct lookaside_walk walk;
 	char *at;
-	pid_t pid = holder(0, true, &at);
+	pid_t pid = holder(0, true, LEN, &at);
 	int pagemap, status, error;
 
 	same(as_user(1000, pid, at), EACCES, "user 1000 may not walk root's");
 	end(pid);
 
-	pid = holder(1000, true, &at);
+	pid = holder(1000, true, LEN, &at);
 	same(as_user(1000, pid, at), 0, "user 1000 may walk a process of his");
 	same(as_user(1001, pid, at), EACCES, "user 1001 may not");
 	same(as_user(0, pid, at), 0, "root may");
@@ -142,7 +141,7 @@ void other_users(void)
 	close(pagemap);
 	end(pid);
 
-	pid = holder(1000, false, &at);
+	pid = holder(1000, false, LEN, &at);
 	same(as_user(1000, pid, at), EACCES, "what is not dumpable is walked by nobody else");
 	same(as_user(0, pid, at), 0, "but by root");
 	end(pid);
@@ -173,7 +172,7 @@ void ending_processes(void)
 	char *at, byte;
 	pid_t pid;
 
-	pid = holder(0, true, &at);
+	pid = holder(0, true, LEN, &at);
 	pagemap = open_pagemap(pid);
 	end(pid);
 	same(walk_through(pagemap, &walk, at), ESRCH, "a process that has ended");
@@ -205,7 +204,7 @@ void ending_processes(void)
 	end(pid);
 
 	/* In the middle of a walk. */
-	pid = holder(0, true, &at);
+	pid = holder(0, true, LEN, &at);
 	pagemap = open_pagemap(pid);
 	pthread_create(&thread, NULL, end_soon, (void *)(intptr_t)pid);
 	calls = 0;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "../lookaside.h"
 
@@ -47,6 +48,12 @@ void levels(int expected);
 /* refused.c */
 void wrong_arguments(void);
 /* others.c */
+/* The calling process is that user's from now on; whether who may debug it may look at it. */
+void become(uid_t user, bool dumpable);
+/* A process of that user with @len bytes of small pages at *@at, which the caller has not. */
+pid_t holder(uid_t user, bool dumpable, size_t len, char **at);
+/* Ends it. */
+void end(pid_t pid);
 void other_processes(void);
 void other_users(void);
 void ending_processes(void);
@@ -54,5 +61,8 @@ void ending_processes(void);
 void signals(void);
 void waiting_writers(void);
 void churn(unsigned int seconds);
+/* baker.c */
+void baker(void);
+void baker_without_module(void);
 
 #endif

@@ -36,7 +36,7 @@ pub struct WorkloadArgs {
     /// Pages of its arrays
     #[arg(long, value_enum, default_value = "base")]
     pub pages: Kind,
-    /// Keep the page-table entries of its main array warm meanwhile: prefetch, scan, load or mincore, with settings as
+    /// Keep the page-table entries of its main array warm meanwhile: prefetch, scan, load, mincore or module, with settings as
     /// prefetch:t0,stride=8,nops=0,sleep=500us,cpu=auto,share=1
     #[arg(long, value_name = "SETTINGS")]
     pub bake: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use lookaside_runtime::bake::raw::{prefetch, CHUNK_BYTES};
+use lookaside_runtime::bake::raw::{prefetch, Walk, CHUNK_BYTES, DEVICE, WALK};
 use lookaside_runtime::bake::{Backend, PAGE_BYTES};
 
 use crate::area::{Area, Buffers, Plan, Range};
@@ -73,6 +73,10 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
     if plan.baker.settings.backend == Backend::Scan && !looker.has_scan {
         return Err(End::Refused(Errno::ENOTTY));
     }
+    let module = match plan.baker.settings.backend {
+        Backend::Module => sys::open(libc::AT_FDCWD, DEVICE, libc::O_RDONLY)?,
+        _ => -1,
+    };
     cpus::settle(plan.baker.settings.placement, plan.start_cpu, &mut buffers.text).map_err(|_| End::NoCpu)?;
     let cache_bytes = cpus::last_cache_bytes(plan.start_cpu, &mut buffers.text).unwrap_or(u64::MAX);
     let now = sys::now_nanos();
@@ -81,6 +85,7 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         counters,
         buffers,
         looker,
+        module,
         folder,
         owner,
         cache_bytes,
@@ -160,6 +165,8 @@ struct Helper<'a> {
     counters: &'a Counters,
     buffers: &'a mut Buffers,
     looker: Looker,
+    /// The kernel module's device, where that is how it bakes.
+    module: i32,
     folder: i32,
     owner: u32,
     cache_bytes: u64,
@@ -309,7 +316,8 @@ impl Helper<'_> {
                 let busy = sys::now_nanos().saturating_sub(begin);
                 all = all.saturating_add(busy);
                 self.pay(busy);
-                if !matches!(self.plan.baker.settings.backend, Backend::Prefetch(_)) {
+                // The module lets them in by itself.
+                if !matches!(self.plan.baker.settings.backend, Backend::Prefetch(_) | Backend::Module) {
                     sys::let_others_in();
                 }
             }
@@ -351,6 +359,14 @@ impl Helper<'_> {
                     Backend::Scan => self.looker.read_entries(start, at),
                     _ => sys::mincore(start, touches, &mut self.buffers.resident),
                 };
+            }
+            Backend::Module => {
+                let mut walk = Walk::chunk(None, start, end, settings.stride_pages, settings.nops);
+                // SAFETY: the structure that the call takes; of what is mapped it changes nothing.
+                let walked = unsafe { sys::ioctl(self.module, WALK, &mut walk) };
+                let next = if walked.is_ok() { walk.next } else { end };
+                at = next.max(start.saturating_add(PAGE_BYTES)).min(end);
+                touches = walk.touched;
             }
             // Refused before it came here.
             Backend::Load => at = end,

@@ -41,7 +41,7 @@ typedef struct pt_baker_region {
 /* What a baker did so far. */
 typedef struct pt_baker_stats {
     uint64_t rounds;        /* whole rounds through all regions */
-    uint64_t touches;       /* of pages (load, prefetch), of page-table entries (scan, mincore) */
+    uint64_t touches;       /* of pages (load, prefetch), of page-table entries (scan, mincore, module) */
     uint64_t busy_nanos;    /* nanoseconds spent touching */
     uint64_t cpu_nanos;     /* nanoseconds of CPU of the helper, up to the last whole round */
     uint64_t elapsed_nanos; /* nanoseconds since the start */
@@ -59,8 +59,9 @@ typedef struct pt_baker_stats {
  *                    prefetch:t0     (t1, t2; NULL and "prefetch" are t0) a prefetch, which never faults
  *                    scan            the kernel reads all entries (Linux 6.7 and later)
  *                    mincore         the same with an older call
- *           stride   pages from one touch to the next, 8: a line holds 8 entries. load and prefetch only.
- *           nops     NOP instructions after each touch, 0. load and prefetch only.
+ *                    module          the kernel module of Lookaside reads every n-th entry (docs/module.md)
+ *           stride   pages from one touch to the next, 8: a line holds 8 entries. Not for scan and mincore.
+ *           nops     NOP instructions after each touch, 0. Not for scan and mincore.
  *           sleep    pause after each round: 500us, 2ms, 1s; none unless given
  *           cpu      where the helper runs; auto: another core under the same last-level cache, if there is one
  *           share    at most this share of a CPU is spent touching, 1
@@ -72,7 +73,8 @@ pt_baker *pt_baker_start(const pt_baker_region *regions, size_t count, const cha
 
 /* Other regions in place of those before; one more region; one taken out (the parts of others that lie in it).
  * When these return, nothing of what is no longer a region is being touched: take memory out, then unmap it.
- * They wait for a chunk of touches at most: 512 touches, or 16 MiB of page-table entries read by the kernel.
+ * They wait for a chunk of touches at most: 512 touches, 16 MiB of page-table entries read by the kernel, or
+ * 4096 steps of its module.
  *
  * Return 0, or -1 with errno EINVAL; then all stays as it was.
  */

@@ -142,7 +142,7 @@ fn mistakes_are_refused() {
     assert!(refused(&[Region { start: 0x1000, len: 0 }]).contains("has no bytes"));
     assert!(refused(&[Region { start: u64::MAX - 10, len: 100 }]).contains("beyond"));
     let other = Baker::start_for(Target::Process(1), &settings("prefetch"), &[]).expect_err("refused").to_string();
-    assert!(other.contains("scan reaches other processes"), "{other}");
+    assert!(other.contains("scan and module reach other processes"), "{other}");
     let cpu = Baker::start(&settings("prefetch,cpu=99999"), &[]).expect_err("refused").to_string();
     assert!(cpu.contains("taskset"), "{cpu}");
 }

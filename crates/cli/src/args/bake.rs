@@ -15,7 +15,8 @@ pub struct Bake {
     /// All processes of a control group and of those below it (repeatable)
     #[arg(long, value_name = "FOLDER")]
     pub cgroup: Vec<PathBuf>,
-    /// How: scan[,sleep=TIME][,cpu=auto|sibling|N][,share=0.5]; share is of one CPU, for all processes together
+    /// How: scan[,sleep=TIME][,cpu=auto|sibling|N][,share=0.5], or module (Lookaside's kernel module), which takes
+    /// [,stride=PAGES][,nops=N] as well; share is of one CPU, for all processes together
     #[arg(long, value_name = "SETTINGS", default_value = "scan,share=0.5")]
     pub settings: String,
     /// End after so many seconds [default: with the processes named by number, or at Ctrl-C]

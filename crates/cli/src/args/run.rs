@@ -7,7 +7,7 @@ use clap::Args;
 #[derive(Args)]
 pub struct Run {
     /// Keep the program's page-table entries in the caches: auto, or BACKEND[,stride=PAGES][,nops=N][,sleep=TIME]
-    /// [,cpu=auto|sibling|NUMBER][,share=PART], where BACKEND is prefetch (prefetch:t0, :t1, :t2), scan or mincore
+    /// [,cpu=auto|sibling|NUMBER][,share=PART], where BACKEND is prefetch (prefetch:t0, :t1, :t2), scan, mincore or module
     /// [default with no value: auto]
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto", required = true)]
     pub bake: String,

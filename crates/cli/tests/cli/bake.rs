@@ -27,3 +27,18 @@ fn bad_arguments() {
     assert_bad_input(&run(&["bake", "--pid", "1", "--settings", "scan,share=2"]), &["share=2", "at most 1"]);
     assert_bad_input(&run(&["bake", "--cgroup", "/nonexistent"]), &["/nonexistent", "control group"]);
 }
+
+/// Where it is loaded is a virtual machine's business (`tools/check-kernel`).
+#[test]
+fn without_the_kernel_module_one_line_says_how_to_get_it() {
+    if std::path::Path::new("/dev/lookaside").exists() {
+        return eprintln!("LEFT OUT: the kernel module is loaded");
+    }
+    let pid = std::process::id().to_string();
+    let hint = ["/dev/lookaside", "build and load it", "make -C kernel load"];
+    assert_bad_input(&run(&["bake", "--pid", &pid, "--settings", "module,stride=16"]), &hint);
+    assert_bad_input(&run(&["run", "--bake=module", "--", "true"]), &hint);
+    assert_bad_input(&run(&["workload", "gups", "--size", "16M", "--bake", "module,nops=1"]), &hint);
+    assert_bad_input(&run(&["compare", "--variants", "bake:module", "--", "true"]), &hint);
+    assert_bad_input(&run(&["bake", "--pid", &pid, "--settings", "module,nops=65537"]), &["nops=65537", "65536"]);
+}

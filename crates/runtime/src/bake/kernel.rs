@@ -79,19 +79,7 @@ pub(crate) struct Scanner(File);
 impl Scanner {
     /// Opens the process's page map and tries the call.
     pub(crate) fn open(target: Target) -> Result<Self, BakeError> {
-        let path = match target {
-            Target::Own => "/proc/self/pagemap".to_string(),
-            Target::Process(pid) => format!("/proc/{pid}/pagemap"),
-        };
-        let file = File::open(&path).map_err(|e| {
-            let what = match e.kind() {
-                std::io::ErrorKind::NotFound => "there is no such process",
-                std::io::ErrorKind::PermissionDenied => "another user's process: needs root or CAP_SYS_PTRACE",
-                _ => "the page map cannot be opened",
-            };
-            BakeError::Unsupported(format!("{path}: {what} ({e})"))
-        })?;
-        let scanner = Self(file);
+        let scanner = Self(open_pagemap(target)?);
         match scanner.scan(0, PAGE_BYTES) {
             Ok(()) => Ok(scanner),
             Err(libc::ENOTTY | libc::EINVAL) => Err(BakeError::Unsupported(
@@ -99,7 +87,7 @@ impl Scanner {
             )),
             Err(errno) => {
                 let e = std::io::Error::from_raw_os_error(errno);
-                Err(BakeError::Unsupported(format!("{path}: PAGEMAP_SCAN: {e}")))
+                Err(BakeError::Unsupported(format!("{}: PAGEMAP_SCAN: {e}", pagemap_path(target))))
             }
         }
     }
@@ -115,6 +103,26 @@ impl Scanner {
             _ => Err(errno()),
         }
     }
+}
+
+fn pagemap_path(target: Target) -> String {
+    match target {
+        Target::Own => "/proc/self/pagemap".to_string(),
+        Target::Process(pid) => format!("/proc/{pid}/pagemap"),
+    }
+}
+
+/// The process's page map, which may be opened by those who may look at the process.
+pub(super) fn open_pagemap(target: Target) -> Result<File, BakeError> {
+    let path = pagemap_path(target);
+    File::open(&path).map_err(|e| {
+        let what = match e.kind() {
+            std::io::ErrorKind::NotFound => "there is no such process",
+            std::io::ErrorKind::PermissionDenied => "another user's process: needs root or CAP_SYS_PTRACE",
+            _ => "the page map cannot be opened",
+        };
+        BakeError::Unsupported(format!("{path}: {what} ({e})"))
+    })
 }
 
 /// Reads the entries from `start` to `end` (multiples of a page) of the caller's own memory by `mincore`. Of a range with a hole in it
@@ -134,7 +142,7 @@ pub(crate) fn mincore(start: u64, end: u64, resident: &mut Vec<u8>) -> Result<()
 }
 
 /// This thread's error number.
-fn errno() -> i32 {
+pub(super) fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 

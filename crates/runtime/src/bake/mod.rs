@@ -14,6 +14,7 @@
 //! ```
 
 mod kernel;
+mod module;
 mod outside;
 mod place;
 mod process;
@@ -100,7 +101,7 @@ pub enum Target {
 pub struct Stats {
     /// Whole rounds through all regions.
     pub rounds: u64,
-    /// Touches: of pages by the program's own address (load, prefetch), of page-table entries by the kernel (scan, mincore).
+    /// Touches: of pages by the program's own address (load, prefetch), of page-table entries by the kernel (module, scan, mincore).
     pub touches: u64,
     /// Nanoseconds spent touching.
     pub busy_nanos: u64,

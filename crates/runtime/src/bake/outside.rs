@@ -1,14 +1,12 @@
 //! Baking other processes from outside: those named by number, by program or by control group, new ones picked up, ended ones let
-//! go. By `PAGEMAP_SCAN` alone; nothing is put into a process.
+//! go. By `PAGEMAP_SCAN` or the kernel module; nothing is put into a process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{
-    family, mappings, members, named, Backend, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Target,
-};
+use super::{family, mappings, members, named, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Target};
 
 /// Which processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,8 +70,9 @@ impl Outside {
     /// looked at; a control group that is none; a kernel without the call.
     pub fn start(settings: &Settings, wanted: Wanted) -> Result<Self, BakeError> {
         settings.check()?;
-        if settings.backend != Backend::Scan {
-            let text = format!("{}: reaches only the program's own memory; other processes: scan", settings.backend);
+        if !settings.backend.reaches_others() {
+            let text =
+                format!("{}: reaches only the program's own memory; other processes: scan, module", settings.backend);
             return Err(BakeError::Setting(text));
         }
         if wanted == Wanted::default() {

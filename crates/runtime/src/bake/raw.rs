@@ -2,6 +2,7 @@
 //! machine code and the kernel's own types.
 
 pub use super::kernel::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
+pub use super::module::{Walk, DEVICE, VERSION, WALK};
 use super::settings::{Backend, Hint};
 use super::touch;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::BakeError;
+use super::{module, BakeError};
 
 /// How page-table entries are touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -17,6 +17,8 @@ pub enum Backend {
     Load,
     /// A prefetch of it (Algorithm 2): never faults.
     Prefetch(Hint),
+    /// Our kernel module reads every n-th entry (Algorithms 3 and 4): no data.
+    Module,
     /// The kernel reads the entries for `PAGEMAP_SCAN` (Linux 6.7 and later): no data, all pages.
     Scan,
     /// The kernel reads the entries for `mincore`: no data, all pages.
@@ -61,10 +63,10 @@ pub const MOST_SLEEP: Duration = Duration::from_secs(60);
 pub struct Settings {
     /// How entries are touched.
     pub backend: Backend,
-    /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The kernel's own calls
+    /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The stock kernel's calls
     /// (scan, mincore) read every entry and have none.
     pub stride_pages: u32,
-    /// NOP instructions after each touch; for loads and prefetches.
+    /// NOP instructions after each touch; not for scan and mincore.
     pub nops: u32,
     /// Pause after each round.
     pub sleep: Duration,
@@ -98,8 +100,9 @@ impl Settings {
         if self.stride_pages == 0 || self.stride_pages > MOST_STRIDE_PAGES {
             return bad(format!("stride={}: 1 to {MOST_STRIDE_PAGES} pages are possible", self.stride_pages));
         }
-        if self.nops > MOST_NOPS {
-            return bad(format!("nops={}: at most {MOST_NOPS} are possible", self.nops));
+        let most_nops = if self.backend == Backend::Module { module::MOST_NOPS } else { MOST_NOPS };
+        if self.nops > most_nops {
+            return bad(format!("nops={}: at most {most_nops} are possible", self.nops));
         }
         if self.sleep > MOST_SLEEP {
             return bad(format!("sleep={:?}: at most {MOST_SLEEP:?} are possible", self.sleep));
@@ -116,11 +119,18 @@ pub(crate) fn check_share(share: f64) -> Result<(), BakeError> {
     Err(BakeError::Setting(format!("share={share}: above 0 and at most 1 is possible")))
 }
 
+impl Backend {
+    /// Whether it reaches other processes' tables.
+    pub fn reaches_others(self) -> bool {
+        matches!(self, Self::Module | Self::Scan)
+    }
+}
+
 impl FromStr for Settings {
     type Err = BakeError;
 
     /// `BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]`, where BACKEND is `load`, `prefetch`,
-    /// `prefetch:t0` (t1, t2), `scan` or `mincore`, and TIME has a unit: `500us`, `2ms`, `1s`.
+    /// `prefetch:t0` (t1, t2), `module`, `scan` or `mincore`, and TIME has a unit: `500us`, `2ms`, `1s`.
     fn from_str(text: &str) -> Result<Self, BakeError> {
         let mut parts = text.split(',');
         let backend = parts.next().unwrap_or_default();
@@ -173,6 +183,7 @@ impl fmt::Display for Backend {
             Self::Prefetch(Hint::T0) => "prefetch:t0",
             Self::Prefetch(Hint::T1) => "prefetch:t1",
             Self::Prefetch(Hint::T2) => "prefetch:t2",
+            Self::Module => "module",
             Self::Scan => "scan",
             Self::Mincore => "mincore",
         })
@@ -211,11 +222,12 @@ fn read_backend(text: &str) -> Result<Backend, BakeError> {
         "prefetch" | "prefetch:t0" => Backend::Prefetch(Hint::T0),
         "prefetch:t1" => Backend::Prefetch(Hint::T1),
         "prefetch:t2" => Backend::Prefetch(Hint::T2),
+        "module" => Backend::Module,
         "scan" => Backend::Scan,
         "mincore" => Backend::Mincore,
         _ => {
             return Err(BakeError::Setting(format!(
-                "`{text}`: no such backend; there are load, prefetch (prefetch:t0, :t1, :t2), scan, mincore"
+                "`{text}`: no such backend; there are load, prefetch (prefetch:t0, :t1, :t2), module, scan, mincore"
             )))
         }
     })
@@ -261,7 +273,13 @@ mod tests {
         };
         assert_eq!(settings, expected);
         assert_eq!("prefetch".parse::<Settings>().expect("settings"), Settings::default());
-        for text in ["load", "prefetch:t2,nops=7", "scan,sleep=2000000ns,cpu=sibling", "mincore,share=0.5"] {
+        for text in [
+            "load",
+            "prefetch:t2,nops=7",
+            "module,stride=512,nops=9",
+            "scan,sleep=2000000ns,cpu=sibling",
+            "mincore,share=0.5",
+        ] {
             assert_eq!(text.parse::<Settings>().expect("settings").to_string(), text);
         }
     }
@@ -276,6 +294,8 @@ mod tests {
         assert!(refused("load,stride=-1").contains("not a number"));
         assert!(refused("load,stride=1,stride=2").contains("twice"));
         assert!(refused("scan,stride=8").contains("every entry"));
+        assert!(refused("load,nops=1048577").contains("at most 1048576"));
+        assert!(refused("module,nops=65537").contains("at most 65536"));
         assert!(refused("load,sleep=5").contains("unit"));
         assert!(refused("load,sleep=61s").contains("at most 60s"));
         assert!(refused("load,sleep=18446744073709551615s").contains("unit"));

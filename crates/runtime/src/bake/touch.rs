@@ -15,7 +15,7 @@ pub(crate) unsafe fn sweep(backend: Backend, start: u64, stride: u64, count: u64
         Backend::Prefetch(Hint::T0) => prefetches_t0(start, stride, count.max(1), nops.into()),
         Backend::Prefetch(Hint::T1) => prefetches_t1(start, stride, count.max(1), nops.into()),
         Backend::Prefetch(Hint::T2) => prefetches_t2(start, stride, count.max(1), nops.into()),
-        Backend::Scan | Backend::Mincore => {}
+        Backend::Module | Backend::Scan | Backend::Mincore => {}
     }
 }
 

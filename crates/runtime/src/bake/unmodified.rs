@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::kernel::Scanner;
+use super::module::Module;
 use super::{place, Backend, BakeError, Settings, Target};
 
 /// Share of a CPU that `auto` uses at most, unless another is given.
@@ -25,8 +26,10 @@ impl Unmodified {
     /// A CPU that the program may not use, a kernel without the call.
     pub fn check(&self) -> Result<(), BakeError> {
         place::choose(self.settings.placement)?;
-        if self.settings.backend == Backend::Scan {
-            Scanner::open(Target::Own)?;
+        match self.settings.backend {
+            Backend::Scan => drop(Scanner::open(Target::Own)?),
+            Backend::Module => drop(Module::open(Target::Own)?),
+            _ => {}
         }
         Ok(())
     }
@@ -41,9 +44,9 @@ impl FromStr for Unmodified {
             Some(rest) if rest.is_empty() || rest.starts_with(',') => rest,
             _ => {
                 let settings: Settings = text.parse().map_err(|e: BakeError| match text.split(',').next() {
-                    Some("") => {
-                        BakeError::Setting("no backend is given; there are auto, prefetch, scan, mincore".into())
-                    }
+                    Some("") => BakeError::Setting(
+                        "no backend is given; there are auto, prefetch, module, scan, mincore".into(),
+                    ),
                     _ => e,
                 })?;
                 if settings.backend == Backend::Load {

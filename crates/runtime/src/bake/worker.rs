@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{clock_gettime, ClockId};
 
 use super::kernel::{mincore, Scanner, CHUNK_BYTES, LET_IN};
+use super::module::Module;
 use super::settings::check_share;
 use super::{place, touch, Backend, BakeError, Placement, Region, Settings, Stats, Target, PAGE_BYTES};
 
@@ -18,11 +19,18 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// Stack of the helper: it needs a few KiB.
 const STACK_BYTES: usize = 128 << 10;
 
+/// What of the kernel has to be opened to be asked.
+#[derive(Debug)]
+enum Kernel {
+    Scan(Scanner),
+    Module(Module),
+}
+
 /// What the helper and those who steer it share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     settings: Settings,
-    scanner: Option<Scanner>,
+    kernel: Option<Kernel>,
     /// Where the helper may run; anywhere if none is named.
     cpus: Vec<u32>,
     /// Bits of the share of a CPU that may be used.
@@ -48,18 +56,21 @@ impl Shared {
     /// Everything that can be wrong is found here, in the caller's thread.
     pub(crate) fn new(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
         settings.check()?;
-        if target != Target::Own && settings.backend != Backend::Scan {
-            let text =
-                format!("{}: reaches only the program's own memory; scan reaches other processes", settings.backend);
+        if target != Target::Own && !settings.backend.reaches_others() {
+            let text = format!(
+                "{}: reaches only the program's own memory; scan and module reach other processes",
+                settings.backend
+            );
             return Err(BakeError::Setting(text));
         }
-        let scanner = match settings.backend {
-            Backend::Scan => Some(Scanner::open(target)?),
+        let kernel = match settings.backend {
+            Backend::Scan => Some(Kernel::Scan(Scanner::open(target)?)),
+            Backend::Module => Some(Kernel::Module(Module::open(target)?)),
             _ => None,
         };
         Ok(Self {
             settings: settings.clone(),
-            scanner,
+            kernel,
             cpus: match (target, settings.placement) {
                 (Target::Process(pid), Placement::Auto) => place::near(pid),
                 _ => place::choose(settings.placement)?.into_iter().collect(),
@@ -254,18 +265,27 @@ impl Hand<'_> {
                 self.at = (from + touches * stride).min(end);
                 touches
             }
-            Backend::Scan | Backend::Mincore => {
+            Backend::Module | Backend::Scan | Backend::Mincore => {
                 let to = end.min(from + CHUNK_BYTES);
-                let done = match &self.shared.scanner {
-                    Some(scanner) => scanner.scan(from, to),
-                    None => mincore(from, to, &mut self.resident),
+                let pages = (to - from) / PAGE_BYTES;
+                let done = match &self.shared.kernel {
+                    Some(Kernel::Module(module)) => module
+                        .walk(from, end, settings.stride_pages, settings.nops)
+                        .map(|walk| (walk.next.clamp(from + PAGE_BYTES, end), walk.touched)),
+                    Some(Kernel::Scan(scanner)) => scanner.scan(from, to).map(|()| (to, pages)),
+                    None => mincore(from, to, &mut self.resident).map(|()| (to, pages)),
                 };
-                if let Err(errno) = done {
+                let (next, touches) = done.unwrap_or_else(|errno| {
                     self.shared.failed_calls.fetch_add(1, Ordering::Relaxed);
                     self.shared.last_errno.store(errno, Ordering::Relaxed);
-                }
-                self.at = to;
-                (to - from) / PAGE_BYTES
+                    if settings.backend == Backend::Module {
+                        std::thread::sleep(LET_IN); // a process that has ended would be asked without a pause
+                    }
+                    // mincore fails at a hole, having read what is before it.
+                    (to, if self.shared.kernel.is_none() { pages } else { 0 })
+                });
+                self.at = next;
+                touches
             }
         }
     }

@@ -90,7 +90,7 @@ impl Variant {
                 }
                 let settings: Settings = settings.parse().map_err(bad)?;
                 match settings.backend {
-                    Backend::Scan => Self::Scan(settings),
+                    Backend::Module | Backend::Scan => Self::Scan(settings),
                     Backend::Load => {
                         return Err(CompareError::Bad(format!(
                             "variants: {name}: loads fault pages in and are for programs that start the baker themselves; bake:prefetch never faults"

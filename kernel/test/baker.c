@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The baker of this repository's programs by way of the module: they are run and say what they did. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+#define PROGRAM "/bin/lookaside"
+#define LEN (8 * HUGE)	/* a baker leaves out what has less than 4 MiB */
+
+static char said[1 << 16];
+
+/* Runs it as that user, keeps what it says; gives its exit code. */
+static int run(uid_t user, char *const command[])
+{
+	int file = memfd_create("said", 0), status;
+	ssize_t len;
+	pid_t pid = fork();
+
+	if (!pid) {
+		dup2(file, 1);
+		dup2(file, 2);
+		become(user, true);
+		execv(command[0], command);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	len = pread(file, said, sizeof(said) - 1, 0);
+	said[len > 0 ? len : 0] = 0;
+	close(file);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define RUN(user, ...) run(user, (char *const[]){ PROGRAM, __VA_ARGS__, NULL })
+
+/* The first number of that name in what was said. */
+static unsigned long long number(const char *name)
+{
+	const char *at = strstr(said, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+/* Says what was said, if it was not what it should be. */
+static void expect(bool holds, const char *what)
+{
+	char *line, *rest = said;
+
+	if (ok(holds, "%s", what))
+		return;
+	while ((line = strsep(&rest, "\n")))
+		note("%s", line);
+}
+
+void baker(void)
+{
+	char pid_text[16], *at;
+	pid_t pid;
+	int code;
+
+	code = RUN(1000, "workload", "reads", "--size", "32M", "--bake", "module,nops=2", "--json");
+	expect(!code && strstr(said, "\"failed_calls\": 0") && number("\"touches\":") >= 32 * 256 / 8,
+	       "a program bakes itself by the module");
+
+	pid = holder(1000, true, LEN, &at);
+	snprintf(pid_text, sizeof(pid_text), "%d", pid);
+	code = RUN(0, "bake", "--pid", pid_text, "--settings", "module,stride=8", "--time", "2", "--json");
+	expect(!code && strstr(said, "\"failed_calls\": 0") && number("\"rounds\":") > 1 &&
+	       number("\"small_bytes\":") >= LEN && number("\"touches\":") >= LEN / PAGE / 8 * number("\"rounds\":"),
+	       "root bakes another process by the module");
+	code = RUN(1001, "bake", "--pid", pid_text, "--settings", "module", "--time", "1");
+	expect(code == 2 && strstr(said, "another user's"), "user 1001 may not");
+	end(pid);
+
+	code = RUN(1000, "run", "--bake=module,stride=16", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M",
+		   "--rounds", "4");
+	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "at the end: baking"),
+	       "an unmodified program is baked by the module");
+}
+
+void baker_without_module(void)
+{
+	static const char hint[] = "make -C kernel load";
+	int code;
+
+	close(device);
+	ok(!syscall(SYS_delete_module, "lookaside", O_NONBLOCK), "the module can be unloaded at the end");
+	code = RUN(0, "bake", "--pid", "1", "--settings", "module", "--time", "1");
+	expect(code == 2 && strstr(said, hint), "without it baking says how to load it");
+	code = RUN(0, "run", "--bake=module", "--", PROGRAM, "workload", "list");
+	expect(code == 2 && strstr(said, hint), "and so does running");
+}
