@@ -333,7 +333,7 @@ impl Engine {
         index
     }
 
-    fn thread(&mut self, process: u32, thread: u32) -> usize {
+    pub(crate) fn thread(&mut self, process: u32, thread: u32) -> usize {
         let next = self.threads.len();
         let index = *self.thread_of.entry((process, thread)).or_insert(next);
         if index == next {

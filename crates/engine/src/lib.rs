@@ -3,6 +3,7 @@
 //!
 //! [`Engine`] runs blocks and yields an [`Outcome`]; [`Setup`] says which machine, OS and what-if.
 
+mod apart;
 mod ask;
 mod assoc;
 #[cfg(target_arch = "x86_64")]
@@ -51,6 +52,7 @@ mod walk_stages;
 mod walker;
 mod window;
 
+pub use apart::{Apart, Clock};
 pub use engine::Engine;
 pub use filter::Filter;
 pub use outcome::*;

@@ -59,14 +59,7 @@ impl Engine {
         let references: u64 = tables.iter().sum();
         let walk_count = walks(0) + walks(1);
 
-        let hit_units: u128 = (self.plan.tlbs.iter().zip(&self.counts.tlbs))
-            .map(|(tlb, tally)| {
-                let hits: u64 = kinds().flat_map(|kind| tally.hits[kind]).sum();
-                u128::from(tlb.hit_units) * u128::from(hits)
-            })
-            .sum();
         let served = self.walk_served(side, references);
-        let walk_units = self.walk_units(side, walk_count, &served);
         Side {
             accesses: recorded + kinds().map(|kind| self.counts.repeats[kind]).sum::<u64>(),
             cost: Cost {
@@ -74,8 +67,8 @@ impl Engine {
                 walks: walk_count,
                 walk_references: references,
                 walk_references_memory: last(&served),
-                tlb_hit_cycles: to_cycles(hit_units),
-                walk_cycles: to_cycles(walk_units),
+                tlb_hit_cycles: to_cycles(self.hit_units(side)),
+                walk_cycles: to_cycles(self.walk_units(side)),
             },
             walks_by_page_size: self.by_size(walks),
             walk_references_by_server: self.server_names().zip(served).collect(),
@@ -98,14 +91,42 @@ impl Engine {
         served
     }
 
-    fn walk_units(&self, side: usize, walks: u64, served: &[u64]) -> u128 {
-        let product = |count: u64, units: u64| u128::from(count) * u128::from(units);
-        let base = if self.plan.walks == WalkPlan::CountOnly { 0 } else { product(walks, self.plan.base_units) };
+    /// Units of TLB hits of a side.
+    fn hit_units(&self, side: usize) -> u128 {
+        let of_side = |kind: &usize| SIDE_OF[*kind] == side;
+        let units = self.plan.tlbs.iter().zip(&self.counts.tlbs).map(|(tlb, tally)| {
+            let hits: u64 = (0..KINDS).filter(of_side).flat_map(|kind| tally.hits[kind]).sum();
+            product(hits, tlb.hit_units)
+        });
+        units.sum()
+    }
+
+    /// Units of walks of a side.
+    fn walk_units(&self, side: usize) -> u128 {
+        let of_side = |kind: &usize| SIDE_OF[*kind] == side;
+        let walks = (0..KINDS).filter(of_side).flat_map(|kind| &self.counts.reached[kind]).map(|reached| last(reached));
+        let base = if self.plan.walks == WalkPlan::CountOnly { 0 } else { product(walks.sum(), self.plan.base_units) };
         let hits = self.plan.walk_caches.iter().zip(&self.counts.walk_caches);
         let hits: u128 = hits.map(|(cache, sides)| product(sides[side].1, cache.hit_units)).sum();
-        let costs = self.plan.caches.iter().map(|cache| cache.hit_units).chain([self.plan.walk_memory_units]);
-        let references: u128 = served.iter().zip(costs).map(|(&count, units)| product(count, units)).sum();
+        let references = match self.plan.walks {
+            WalkPlan::AlwaysAt(number) => {
+                product(self.counts.tables[side].iter().sum(), self.plan.caches[number].hit_units)
+            }
+            _ => {
+                let served = self.counts.walk_served[side].iter().zip(&self.plan.walk_units);
+                served.map(|(&count, &units)| product(count, units)).sum()
+            }
+        };
         base + hits + references - self.counts.walk_units_ahead[side]
+    }
+
+    /// Accesses; units of translation; those of stalls and switches.
+    pub(crate) fn units(&self) -> (u64, u128, u128) {
+        let recorded: u64 = self.counts.reached.iter().flatten().map(|reached| reached[0]).sum();
+        let translation = (0..SIDES).map(|side| self.hit_units(side) + self.walk_units(side)).sum::<u128>();
+        let stalls = (0..KINDS).map(|kind| self.stall_units(kind)).sum::<u128>();
+        let switches = product(self.counts.context_switches, self.plan.switch_units);
+        (recorded + self.counts.repeats.iter().sum::<u64>(), translation, stalls + switches)
     }
 
     /// Units that data accesses of a kind waited beyond a hit in their first cache.
@@ -116,7 +137,7 @@ impl Engine {
         let costs = route.iter().map(|&number| self.plan.caches[number].hit_units).chain([self.plan.memory_units]);
         let streams = self.plan.stream_units.unwrap_or_default();
         let most = route.iter().map(|_| streams.0).chain([streams.1]);
-        let stall = |count: u64, units: u64| u128::from(count) * u128::from(units.saturating_sub(first));
+        let stall = |count: u64, units: u64| product(count, units.saturating_sub(first));
         let counts = self.counts.data_served[kind].iter().zip(&self.counts.data_streamed[kind]);
         counts
             .zip(costs.zip(most))
@@ -294,6 +315,10 @@ fn sum_by_shift(counts: impl Iterator<Item = (u32, u64)>) -> Vec<(PageSize, u64)
 /// Shifts come from page sizes, so they are in range.
 fn page_size(shift: u32) -> PageSize {
     PageSize::from_shift(shift).unwrap_or(PageSize::K4)
+}
+
+fn product(count: u64, units: u64) -> u128 {
+    u128::from(count) * u128::from(units)
 }
 
 fn last(counts: &[u64]) -> u64 {

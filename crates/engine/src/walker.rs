@@ -59,6 +59,23 @@ pub(crate) fn walk<T: Tracer>(
     walker.walk
 }
 
+/// Translates a guest-physical address for someone who reads it by no page of the guest: where it lies, and the units that
+/// the host's walk takes.
+pub(crate) fn translate_guest<T: Tracer>(
+    plan: &Plan,
+    parts: &mut Parts,
+    tables: &mut Tables,
+    counts: &mut Counts,
+    tracer: &mut T,
+    of: WalkFor<'_>,
+    guest: u64,
+) -> (u64, u64) {
+    let Some(host) = &plan.host else { return (guest, 0) };
+    let mut walker = Walker { plan, parts, tables, counts, tracer, of, walk: Walk::default() };
+    let physical = walker.host(host, guest);
+    (physical, walker.walk.units)
+}
+
 impl<T: Tracer> Walker<'_, T> {
     fn guest(&mut self) {
         let plan = self.plan;

@@ -1,5 +1,6 @@
 //! The fast engine against its slow twin, on random machines and random traces.
 
+mod apart;
 mod array;
 mod events;
 mod generate;
@@ -215,6 +216,12 @@ proptest! {
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
         recorded.iter().for_each(|block| engine.run(block));
         prop_assert_eq!(engine.outcome(), seen);
+    }
+
+    /// What others do beside the program is done to the same hardware, and counted apart.
+    #[test]
+    fn others_are_counted_apart(setup in setups(), ops in ops(400), columns in columns(), dice in any::<u64>()) {
+        apart::check(&setup, &blocks(&ops, columns, |i| dice >> (i % 64) & 1 == 1), dice)?;
     }
 
     /// Where blocks end makes no difference, nor whether anyone looks on.

@@ -47,11 +47,11 @@ impl Step {
 #[derive(Default)]
 pub struct SideCounts {
     accesses: u64,
-    counts: Counts,
+    pub counts: Counts,
     walks_by_size: BTreeMap<PageSize, u64>,
-    by_server: BTreeMap<usize, u64>,
-    by_table: BTreeMap<(bool, u32), u64>,
-    stall_units: u64,
+    pub by_server: BTreeMap<usize, u64>,
+    pub by_table: BTreeMap<(bool, u32), u64>,
+    pub stall_units: u64,
 }
 
 /// The twin of `Engine`.

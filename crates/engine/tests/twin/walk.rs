@@ -31,6 +31,32 @@ impl Hardware {
         self.host_translate(r.hardware_thread, byte, step, counts);
     }
 
+    /// The kernel reads an entry (SEMANTICS.md §12); the units that it takes.
+    pub fn read_entry(
+        &mut self,
+        thread: usize,
+        space: u64,
+        va: u64,
+        level: u32,
+        step: &mut Step,
+        counts: &mut Counts,
+    ) -> u64 {
+        let Some(level) = self.machine.page_table.format.levels().iter().find(|l| l.level == level) else { return 0 };
+        let mut address = self.guest.entry_address(space, level, va);
+        match (self.host, &self.machine.page_table.host) {
+            (Some(memory), Some(host)) if self.walks == WalkModel::CountOnly => {
+                address = memory.data_address(HOST_SPACE, address, host.page_size.shift());
+            }
+            _ => address = self.host_translate(thread, address, step, counts),
+        }
+        if self.asked(Serves::Load, 1).is_empty() {
+            return counts.walk_units;
+        }
+        let server = self.ask_caches(thread, Serves::Load, address, 1, false);
+        step.data_server = Some(server);
+        counts.walk_units + self.load_units(server)
+    }
+
     /// The host stage: guest-physical to host-physical. Does nothing when not nested.
     fn host_translate(&mut self, thread: usize, address: u64, step: &mut Step, counts: &mut Counts) -> u64 {
         let (Some(memory), Some(host)) = (self.host, self.machine.page_table.host.clone()) else { return address };
@@ -163,6 +189,15 @@ impl Hardware {
             counts.walk_units = counts.walk_units.min(os::to_units(most));
         }
         self.streams = before;
+    }
+
+    /// What a load costs that is served by its first cache, or by this server.
+    pub fn first_load_units(&self) -> u64 {
+        self.asked(Serves::Load, 1).first().map_or(0, |&first| self.load_units(first))
+    }
+
+    pub fn load_units(&self, server: usize) -> u64 {
+        self.server_units(server, self.machine.memory.cycles)
     }
 
     /// Whether the access goes on with an ascending walk of its hardware thread over the machine's smallest lines.

@@ -1,0 +1,145 @@
+//! Blocks and the kernel's reads beside the program, counted apart (SEMANTICS.md §12).
+
+use lookaside_engine::os::{self, to_cycles};
+use lookaside_engine::{CacheCounts, Engine, Outcome, Setup, TlbCounts};
+use lookaside_machine::{PageSize, Stage};
+use lookaside_trace::Block;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+use crate::hardware::total_threads;
+use crate::model::{SideCounts, Step, Twin};
+use crate::rows::Counts;
+
+/// Counts that are not the program's.
+pub struct Apart {
+    sides: [SideCounts; 2],
+    tlbs: Vec<TlbCounts>,
+    hits_by_size: Vec<BTreeMap<PageSize, u64>>,
+    walk_caches: Vec<CacheCounts>,
+    caches: Vec<CacheCounts>,
+    context_switches: u64,
+    shootdowns: u64,
+}
+
+/// What someone does.
+pub enum Deed<'a> {
+    Run(&'a Block),
+    /// The kernel reads the entry for the block's first address, at this level.
+    Read(&'a Block, u32),
+}
+
+impl Twin {
+    pub fn apart(&self) -> Apart {
+        let fresh = Twin::new(&self.setup);
+        Apart {
+            sides: fresh.sides,
+            tlbs: fresh.hardware.tlb_counts,
+            hits_by_size: fresh.hardware.hits_by_size,
+            walk_caches: fresh.hardware.walk_cache_counts,
+            caches: fresh.hardware.cache_counts,
+            context_switches: 0,
+            shootdowns: 0,
+        }
+    }
+
+    pub fn swap(&mut self, apart: &mut Apart) {
+        std::mem::swap(&mut self.sides, &mut apart.sides);
+        std::mem::swap(&mut self.hardware.tlb_counts, &mut apart.tlbs);
+        std::mem::swap(&mut self.hardware.hits_by_size, &mut apart.hits_by_size);
+        std::mem::swap(&mut self.hardware.walk_cache_counts, &mut apart.walk_caches);
+        std::mem::swap(&mut self.hardware.cache_counts, &mut apart.caches);
+        std::mem::swap(&mut self.context_switches, &mut apart.context_switches);
+        std::mem::swap(&mut self.shootdowns, &mut apart.shootdowns);
+    }
+
+    /// Cycles of the read.
+    fn read_entry(&mut self, process: u32, thread: u32, addr: u64, level: u32) -> f64 {
+        let seen = self.threads.len();
+        let total = total_threads(&self.setup.machine);
+        let hardware_thread = *self.threads.entry((process, thread)).or_insert(seen % total);
+        let (mut step, mut counts) = (Step::default(), Counts::default());
+        let va = os::translated(self.format, addr);
+        let units = self.hardware.read_entry(hardware_thread, u64::from(process), va, level, &mut step, &mut counts);
+        if let Some(server) = step.data_server {
+            let first = self.hardware.first_load_units();
+            let all = self.hardware.load_units(server);
+            self.sides[0].stall_units += all.saturating_sub(first);
+        }
+        self.sides[0].counts.add(&counts);
+        for (stage, level, _, server) in &step.references {
+            *self.sides[0].by_server.entry(*server).or_default() += 1;
+            *self.sides[0].by_table.entry((*stage == Stage::Host, *level)).or_default() += 1;
+        }
+        to_cycles(units.into())
+    }
+}
+
+/// The twin's outcome by the program's counts or by the others', and what reads took.
+fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome, Vec<f64>) {
+    let mut twin = Twin::new(setup);
+    let mut apart = twin.apart();
+    let mut took = Vec::new();
+    for (deed, is_apart) in deeds {
+        if *is_apart {
+            twin.swap(&mut apart);
+        }
+        match deed {
+            Deed::Run(block) => twin.run(block),
+            Deed::Read(block, level) => {
+                took.push(twin.read_entry(block.process, block.thread, block.addr[0], *level));
+            }
+        }
+        if *is_apart {
+            twin.swap(&mut apart);
+        }
+    }
+    if of_others {
+        twin.swap(&mut apart);
+    }
+    (twin.finish(), took)
+}
+
+/// Every third or so of the blocks is not the program's, some are reads.
+pub fn check(setup: &Setup, blocks: &[Block], dice: u64) -> Result<(), TestCaseError> {
+    let deeds: Vec<(Deed<'_>, bool)> = blocks
+        .iter()
+        .enumerate()
+        .map(|(i, block)| {
+            let die = os::mix(dice, i as u64, 0, 0);
+            match die % 6 {
+                0 | 1 if !block.addr.is_empty() => (Deed::Read(block, (die >> 8) as u32 % 6), true),
+                2 => (Deed::Run(block), true),
+                _ => (Deed::Run(block), false),
+            }
+        })
+        .collect();
+    let mut engine = Engine::new(setup.clone()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let mut apart = engine.apart();
+    let mut took = Vec::new();
+    for (deed, is_apart) in &deeds {
+        match deed {
+            Deed::Run(block) if *is_apart => engine.run_apart(block, &mut apart),
+            Deed::Run(block) => engine.run(block),
+            Deed::Read(block, level) => {
+                let who = (block.process, block.thread);
+                took.push(engine.read_entry(who, block.addr[0], *level, &mut apart));
+            }
+        }
+    }
+    let (mut own, reads) = twin(setup, &deeds, false);
+    let (mut others, _) = twin(setup, &deeds, true);
+    prop_assert_eq!(took, reads, "cycles of reads: the engine's are left");
+    let outcomes = [engine.outcome(), engine.outcome_apart(&mut apart)];
+    prop_assert_eq!(outcomes[0].table_bytes + outcomes[1].table_bytes, own.table_bytes);
+    (own.table_bytes, others.table_bytes) = (outcomes[0].table_bytes, outcomes[1].table_bytes);
+    for (outcome, clock) in outcomes.iter().zip([engine.clock(), engine.clock_apart(&mut apart)]) {
+        let accesses = outcome.data.accesses + outcome.fetch.accesses;
+        prop_assert_eq!(clock.accesses, accesses);
+        prop_assert_eq!(clock.translation_cycles, outcome.translation_cycles());
+        prop_assert_eq!(accesses as f64 + clock.waiting_cycles(), outcome.modelled_cycles());
+    }
+    prop_assert_eq!(&outcomes[0], &own, "the program's; the engine's is left");
+    prop_assert_eq!(&outcomes[1], &others, "the others'; the engine's is left");
+    Ok(())
+}
