@@ -1,9 +1,10 @@
 //! What can be *done about* translation cost, computed in the model.
 //!
 //! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help;
-//! [`names`] turns addresses into the tables of an [`Analysis`].
+//! [`names`] turns addresses into the tables of an [`Analysis`]. [`bake`] is PT-Baker beside a program.
 
 mod analysis;
+pub mod bake;
 pub mod heat;
 pub mod names;
 pub mod profile;

@@ -1,0 +1,150 @@
+//! The helper under way.
+
+use lookaside_engine::{Apart, Engine};
+use lookaside_machine::{Machine, TableFormat};
+use lookaside_trace::{Block, Event, Kind};
+
+use super::{at_least, BakeError, Baker, Helped, Placement, Way};
+
+/// The helper's thread: a number that Linux gives to none (its pids end at 2^22).
+const THREAD: u32 = u32::MAX;
+
+pub(super) struct Running<'a> {
+    baker: &'a Baker,
+    /// Bytes from one touch to the next, and of a base page.
+    stride: u64,
+    page: u64,
+    format: TableFormat,
+    /// Where it is: range, and the address that it touches next.
+    region: usize,
+    next: u64,
+    /// Its time: when it makes the next touch.
+    now: f64,
+    /// The last table whose leaf entries it read: where it lies in the address space, and its level.
+    table: Option<(u64, u32)>,
+    /// Its next access.
+    block: Block,
+    warm: Apart,
+    counted: Apart,
+    touches: u64,
+    rounds: u64,
+}
+
+impl<'a> Running<'a> {
+    /// Puts it on its hardware thread, at time 0.
+    pub(super) fn new(baker: &'a Baker, machine: &Machine, engine: &mut Engine) -> Result<Self, BakeError> {
+        at_least("pace.touch_cycles", baker.pace.touch_cycles, 1.0)?;
+        at_least("pace.nop_cycles", baker.pace.nop_cycles, 0.0)?;
+        at_least("pace.in_flight", baker.pace.in_flight, 1.0)?;
+        at_least("sleep_cycles", baker.sleep_cycles, 0.0)?;
+        at_least("stride_pages", baker.stride_pages as f64, 1.0)?;
+        let format = machine.page_table.format;
+        let page = format.page_sizes().first().map_or(4096, |size| size.bytes());
+        if baker.regions.is_empty() || baker.regions.iter().any(|region| region.is_empty()) {
+            return Err(BakeError::NoPages);
+        }
+        let mut block = Block { process: baker.process, thread: THREAD, ..Block::default() };
+        block.push_event(Event::Migrate { cpu: hardware_thread(machine, baker.placement)? });
+        let mut warm = engine.apart();
+        engine.run_apart(&block, &mut warm);
+        block.events.clear();
+        block.push(Kind::Load, 0);
+        Ok(Self {
+            baker,
+            stride: baker.stride_pages.saturating_mul(page),
+            page,
+            format,
+            region: 0,
+            next: first_page(baker, 0, page),
+            now: 0.0,
+            table: None,
+            block,
+            warm,
+            counted: engine.apart(),
+            touches: 0,
+            rounds: 0,
+        })
+    }
+
+    /// Makes the touches up to a time.
+    pub(super) fn catch_up(&mut self, engine: &mut Engine, time: f64, is_warm: bool) {
+        let Baker { pace, nops, .. } = self.baker;
+        while self.now <= time {
+            let latency = self.touch(engine, is_warm);
+            self.touches += u64::from(!is_warm);
+            // While touches are under way the loop goes on.
+            let loop_cycles = pace.touch_cycles + *nops as f64 * pace.nop_cycles;
+            self.now += loop_cycles.max(latency / pace.in_flight);
+            self.advance();
+        }
+    }
+
+    /// One touch: its latency in cycles.
+    fn touch(&mut self, engine: &mut Engine, is_warm: bool) -> f64 {
+        let process = self.baker.process;
+        let leaf = engine.leaf_level(process, self.next);
+        let table = self.table_of(leaf);
+        let counts = if is_warm { &mut self.warm } else { &mut self.counted };
+        if self.baker.way == Way::Entries {
+            // The entries above are read once a table (section 4.3): of them, the one that points to it can be far.
+            let mut cycles = 0.0;
+            if self.table.replace((table, leaf)) != Some((table, leaf)) {
+                cycles = engine.read_entry((process, THREAD), self.next, leaf + 1, counts);
+            }
+            return cycles + engine.read_entry((process, THREAD), self.next, leaf, counts);
+        }
+        self.block.addr[0] = self.next;
+        let before = engine.clock_apart(counts);
+        engine.run_apart(&self.block, counts);
+        let after = engine.clock_apart(counts);
+        let translation = after.translation_cycles - before.translation_cycles;
+        match self.baker.way {
+            // Its line comes by itself.
+            Way::Prefetch => translation,
+            _ => translation + after.other_cycles - before.other_cycles,
+        }
+    }
+
+    /// Which table of a level translates the next address.
+    fn table_of(&self, level: u32) -> u64 {
+        let of = self.format.levels().iter().find(|of| of.level == level);
+        of.map_or(0, |of| self.next >> (of.index_low_bit + of.index_bits))
+    }
+
+    /// On to the next page; after the last, to the next round.
+    fn advance(&mut self) {
+        let end = self.baker.regions[self.region].end;
+        match self.next.checked_add(self.stride).filter(|next| *next < end) {
+            Some(next) => self.next = next,
+            None => {
+                self.region += 1;
+                if self.region == self.baker.regions.len() {
+                    self.region = 0;
+                    self.rounds += 1;
+                    self.now += self.baker.sleep_cycles;
+                }
+                self.next = first_page(self.baker, self.region, self.page);
+            }
+        }
+    }
+
+    pub(super) fn end(mut self, engine: &mut Engine) -> Helped {
+        Helped { outcome: engine.outcome_apart(&mut self.counted), touches: self.touches, rounds: self.rounds }
+    }
+}
+
+fn first_page(baker: &Baker, region: usize, page: u64) -> u64 {
+    baker.regions[region].start & !(page - 1)
+}
+
+/// The program is on the first one.
+fn hardware_thread(machine: &Machine, placement: Placement) -> Result<u32, BakeError> {
+    let topology = machine.topology;
+    let none = |what| Err(BakeError::Placement { machine: machine.name.clone(), what });
+    match placement {
+        Placement::OtherCore if topology.cores_per_socket < 2 => none("core a socket"),
+        Placement::OtherCore => Ok(topology.threads_per_core),
+        Placement::SmtSibling if topology.threads_per_core < 2 => none("hardware thread a core"),
+        Placement::SmtSibling => Ok(1),
+    }
+}
