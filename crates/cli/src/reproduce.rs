@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_papers::{Reproduction, Row, Series, Setting, Verdict};
+use lookaside_papers::{Effort, Reproduction, Row, Series, Setting, Verdict};
 use lookaside_probe::{Halt, Host};
 use lookaside_report::{json, reproduction, Paint};
 
@@ -16,7 +16,10 @@ pub fn run(args: &Reproduce) -> Result<u8, Failure> {
     if args.metal {
         return metal(args);
     }
-    let found = lookaside_papers::reproduce(&args.paper).map_err(Failure::bad)?;
+    let bar = spinner("modelling");
+    let found = lookaside_papers::reproduce(&args.paper, Effort::Usual, &mut |step| bar.set_message(step.to_string()));
+    bar.finish_and_clear();
+    let found = found.map_err(Failure::bad)?;
     show(args, &found)?;
     Ok(code(&found))
 }

@@ -2,7 +2,7 @@
 
 fn main() -> Result<(), lookaside_papers::PaperError> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "pt-baker".into());
-    let r = lookaside_papers::reproduce(&name)?;
+    let r = lookaside_papers::reproduce(&name, lookaside_papers::Effort::Usual, &mut |step| eprintln!("{step}"))?;
     println!("{}\nmachine: {}", r.cite, r.machine);
     r.assumptions.iter().for_each(|a| println!("assumed: {a}"));
     for row in &r.rows {

@@ -5,9 +5,10 @@
 //! by side; a row that does not hold, that was fitted or that nobody has reproduced stays in the table and says so.
 //!
 //! ```
+//! use lookaside_papers::Effort;
 //! let papers = lookaside_papers::papers();
 //! assert_eq!(papers.len(), 5);
-//! assert!(lookaside_papers::reproduce("no such paper").is_err());
+//! assert!(lookaside_papers::reproduce("no such paper", Effort::Quick, &mut |_| {}).is_err());
 //! ```
 
 mod experiments;
@@ -92,11 +93,20 @@ pub enum PaperError {
     },
 }
 
-/// Runs a paper's experiments and sets its rows side by side.
+/// How much of the model is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// What the rows are for: some minutes.
+    Usual,
+    /// The same on programs and caches as small as they can be, in seconds: to see that it runs. The values mean little.
+    Quick,
+}
+
+/// Runs a paper's experiments and sets its rows side by side. `progress` is told what comes next.
 ///
 /// # Errors
 /// The name is none of the papers', or its experiments are not written yet: the error lists them all.
-pub fn reproduce(name: &str) -> Result<Reproduction, PaperError> {
+pub fn reproduce(name: &str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<Reproduction, PaperError> {
     let not_available = |reason| PaperError::NotAvailable { name: name.into(), reason };
     let Some(paper) = papers().iter().find(|p| p.name == name) else {
         return Err(not_available("no paper has this name"));
@@ -109,7 +119,8 @@ pub fn reproduce(name: &str) -> Result<Reproduction, PaperError> {
             "is not reproduced yet"
         }));
     };
-    let ran = (experiment.run)().map_err(|source| PaperError::Model { paper: experiment.paper, source })?;
+    let ran =
+        (experiment.run)(effort, progress).map_err(|source| PaperError::Model { paper: experiment.paper, source })?;
     let rows = values::rows(experiment.values)
         .into_iter()
         .map(|value| {

@@ -2,15 +2,18 @@
 
 mod pt_baker;
 
-use crate::{Finding, Series};
+use crate::{Effort, Finding, Series};
 
 /// The experiments of a paper.
 pub(crate) struct Experiment {
     pub(crate) paper: &'static str,
     /// Its published values.
     pub(crate) values: &'static str,
-    pub(crate) run: fn() -> Result<Ran, Box<dyn std::error::Error + Send + Sync>>,
+    pub(crate) run: Run,
 }
+
+/// Runs them; tells what comes next.
+pub(crate) type Run = fn(Effort, &mut dyn FnMut(&str)) -> Result<Ran, Box<dyn std::error::Error + Send + Sync>>;
 
 /// What they gave.
 pub(crate) struct Ran {
@@ -22,7 +25,7 @@ pub(crate) struct Ran {
 }
 
 const EXPERIMENTS: &[Experiment] =
-    &[Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker.toml"), run: pt_baker::run }];
+    &[Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker.toml"), run: pt_baker::RUN }];
 
 pub(crate) fn of(paper: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().find(|e| e.paper == paper)
@@ -37,7 +40,7 @@ mod tests {
     fn each_row_has_a_finding_or_an_excuse_and_each_finding_a_row() {
         for experiment in EXPERIMENTS {
             let rows = crate::values::rows(experiment.values);
-            let ran = (experiment.run)().unwrap();
+            let ran = (experiment.run)(Effort::Quick, &mut |_| {}).unwrap();
             let found: BTreeSet<&str> = ran.findings.iter().map(|f| f.0).collect();
             assert_eq!(found.len(), ran.findings.len(), "{}: a finding twice", experiment.paper);
             let wanted: BTreeSet<&str> = rows.iter().filter(|r| !r.is_excused()).map(|r| r.id.as_str()).collect();

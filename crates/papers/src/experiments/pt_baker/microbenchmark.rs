@@ -7,7 +7,7 @@ use lookaside_machine::{preset, Machine, Ways};
 use lookaside_trace::{Block, Source};
 use lookaside_workloads::{Stream, TlbThrash};
 
-use super::Ran;
+use super::super::Ran;
 use crate::{Finding, Ours, Series};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
