@@ -253,7 +253,10 @@ fn whole(field: &mut Field<'_>, room: u64, hit: f64, base: f64) -> Result<Findin
     for _ in 0..2 {
         let mut order: Vec<u64> = (0..pages).collect();
         field.rng.shuffle(&mut order);
-        let apart: Vec<u32> = order.iter().map(|i| ((i * PAGE + i % (PAGE / LINE) * LINE) / WORD) as u32).collect();
+        // Another line every 32 pages: a huge page's frames are contiguous, and lines in step with pages would meet in few
+        // sets of a cache.
+        let line = |i: u64| i / 32 % (PAGE / LINE);
+        let apart: Vec<u32> = order.iter().map(|i| ((i * PAGE + line(*i) * LINE) / WORD) as u32).collect();
         let together: Vec<u32> = order.iter().map(|i| (i * LINE / WORD) as u32).collect();
         excess.push(cycles(field, PageSize::M2, &apart)? - cycles(field, PageSize::M2, &together)?);
     }

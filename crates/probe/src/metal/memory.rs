@@ -155,9 +155,8 @@ impl Memory {
             let (order, times) = uses.entry(page).or_insert((next, 0));
             let words = LINE_BYTES / WORD;
             let line = (*order + *times / words) % LINES;
-            // In a huge page another 4 KiB each, so that physically indexed caches are spread over too.
-            let part = (*order << 12) & (self.size.bytes() - 1);
-            places.push(self.base + (page << self.size.shift()) + part + line * LINE_BYTES + *times % words * WORD);
+            let place = self.part(*order) + line * LINE_BYTES + *times % words * WORD;
+            places.push(self.base + (page << self.size.shift()) + place);
             *times += 1;
             self.touched.insert(page);
         }
@@ -185,9 +184,14 @@ impl Memory {
     /// one of its small ones.
     pub(crate) fn word(&self, page: u64, order: u64, line: u64, word: u64) -> u64 {
         let page = page & ((1 << self.page_bits()) - 1);
-        let part = (order << 12) & (self.size.bytes() - 1);
         let in_page = line % LINES * LINE_BYTES + word % (LINE_BYTES / WORD) * WORD;
-        self.base + (page << self.size.shift()) + part + in_page
+        self.base + (page << self.size.shift()) + self.part(order) + in_page
+    }
+
+    /// Where the small page of a huge one begins whose lines the `order`-th page is read at: with line `order` of that, all
+    /// sets of a physically indexed cache get the same share.
+    fn part(&self, order: u64) -> u64 {
+        (order / LINES * SMALL) & (self.size.bytes() - 1)
     }
 
     /// A page that is about to be written to.
