@@ -350,7 +350,7 @@ pub enum StepArg {
     Covers,
     /// What loads cost that lie far apart and in a row; all but policies
     Spread,
-    /// Levels for 2 MiB pages, where these have entries of a kind of their own; needs what one entry covers
+    /// Levels for 2 MiB and 1 GiB pages, where these have entries of a kind of their own; needs what one entry covers
     Large,
 }
 

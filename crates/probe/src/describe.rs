@@ -4,13 +4,13 @@ use lookaside_machine::{Full, IndexFn, Machine, PageSize, Replacement, Serves, T
 
 use crate::hierarchy;
 use crate::run::{LevelReport, Report};
+use crate::sizes::GiganticPages;
 use crate::tlb::{Geometry, Policy};
 
 /// What no step looks for.
-const NEVER: [&str; 5] = [
+const NEVER: [&str; 4] = [
     "topology",
     "TLBs and caches of fetches",
-    "TLBs of 1G pages",
     "entries of stores by themselves",
     "how data caches replace and who shares them",
 ];
@@ -26,6 +26,7 @@ impl Report {
             ("what else fills and empties the levels", self.effects.is_none()),
             ("loads far apart and in a row", self.spread.is_none()),
             ("TLBs of 2M pages", self.large.is_none()),
+            ("TLBs of 1G pages", self.gigantic.as_ref().is_none_or(|found| found.lacks.is_some())),
         ];
         let mut list: Vec<String> = NEVER.map(String::from).to_vec();
         list.extend(steps.iter().filter(|(_, left_out)| *left_out).map(|(what, _)| what.to_string()));
@@ -50,6 +51,10 @@ impl Report {
         hierarchy::describe(self, &mut machine, &from);
         for level in self.large.iter().flat_map(|large| &large.levels) {
             level.put_large(&mut machine, &from);
+        }
+        match &self.gigantic {
+            Some(gigantic) if gigantic.lacks.is_none() => gigantic.put(&mut machine, &from),
+            _ => machine.not_determined.push(format!("TLBs of 1G pages: {from}")),
         }
         if let Some(effects) = &self.effects {
             effects.describe(&mut machine);
@@ -115,6 +120,31 @@ impl LevelReport {
     }
 }
 
+impl GiganticPages {
+    /// Puts arrays of their own; where an entry covers a part of a page, pages take entries of the array for such parts.
+    fn put(&self, machine: &mut Machine, from: &str) {
+        for (level, part) in self.levels.iter().zip(&self.parts) {
+            if part.value().is_some_and(|&part| part < PageSize::G1) {
+                let of_level = |tlb: &&mut Tlb| tlb.level == level.level && tlb.serves.contains(&Serves::Load);
+                for tlb in machine.tlbs.iter_mut().filter(of_level) {
+                    tlb.page_sizes.retain(|&size| size != PageSize::G1);
+                }
+                drop_empty(machine);
+            }
+            level.put_large(machine, from);
+        }
+    }
+}
+
+/// Drops arrays that are for no size any more, and what is said of them.
+pub(crate) fn drop_empty(machine: &mut Machine) {
+    for gone in machine.tlbs.iter().filter(|tlb| tlb.page_sizes.is_empty()) {
+        let line = format!("tlb.{}:", gone.name);
+        machine.not_determined.retain(|other| !other.starts_with(&line));
+    }
+    machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
+}
+
 impl LevelReport {
     /// Puts an array of its own for pages of this size, which no other array has then.
     fn put_large(&self, machine: &mut Machine, from: &str) {
@@ -130,7 +160,7 @@ impl LevelReport {
         for other in machine.tlbs.iter_mut().filter(|tlb| like(&&**tlb)) {
             other.page_sizes.retain(|&other| other != size);
         }
-        machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
+        drop_empty(machine);
         tlb.name = format!("l{}-{}", self.level, size.to_string().to_lowercase());
         tlb.page_sizes = vec![size];
         tlb.entries = found.entries;
@@ -208,6 +238,38 @@ mod tests {
                 assert!(machine.not_determined.iter().any(|line| line.starts_with(&what)), "{what}");
             }
         }
+    }
+
+    #[test]
+    fn pages_of_1g_whose_entries_cover_parts_take_those_of_the_parts() {
+        let base = preset("ryzen-5900x").expect("a preset");
+        let of_1g = |machine: &Machine, level: u32| {
+            let serves = |tlb: &&Tlb| tlb.level == level && tlb.serves.contains(&Serves::Load);
+            let of_size = |tlb: &&Tlb| tlb.page_sizes.contains(&PageSize::G1);
+            machine.tlbs.iter().filter(serves).filter(of_size).cloned().collect::<Vec<Tlb>>()
+        };
+        let mut whole = level(1);
+        whole.page_size = PageSize::G1;
+        let mut second = level(2);
+        (second.page_size, second.geometry) = (PageSize::G1, Finding::not_determined("why").unasked());
+        let parts = vec![Finding::confirmed(PageSize::G1, vec![]), Finding::confirmed(PageSize::M2, vec![])];
+        let mut found = GiganticPages { lacks: None, parts, levels: vec![whole, second] };
+        let report = |found: &GiganticPages| {
+            let (levels, gigantic) = (vec![level(1), level(2)], Some(found.clone()));
+            Report { cycles_per_tick: 1.0, levels, gigantic, ..Report::default() }
+        };
+        let machine = report(&found).machine(&base);
+        machine.check().expect("a possible machine");
+        let first = of_1g(&machine, 1);
+        assert_eq!((first.len(), first[0].name.as_str(), first[0].entries), (1, "l1-1g", 12));
+        assert!(of_1g(&machine, 2).is_empty());
+        assert!(machine.not_determined.iter().any(|line| line == "TLB entries of 1G pages, level 2: why"));
+        // Where there is none, the preset's stay.
+        found.lacks = Some("none".into());
+        let machine = report(&found).machine(&base);
+        assert_eq!(of_1g(&machine, 1).len(), of_1g(&base, 1).len());
+        assert!(machine.not_determined.iter().any(|line| line.starts_with("TLBs of 1G pages: from preset")));
+        assert!(report(&found).not_looked_for().iter().any(|what| what == "TLBs of 1G pages"));
     }
 
     #[test]

@@ -80,6 +80,8 @@ struct Size {
     page_size: PageSize,
     page_bits: u32,
     max_pages: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lacks: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +118,7 @@ impl<'m, W: Write> Recorder<'m, W> {
             page_size,
             page_bits: metal.page_bits(page_size),
             max_pages: metal.max_pages(page_size),
+            lacks: metal.lacks(page_size),
         });
         let (cycles_per_tick, ticks_per_second) = (metal.cycles_per_tick(), metal.ticks_per_second());
         let mut recorder = Self { metal, out, bounds, bytes: 0, chain: Vec::new(), end: End::default(), failed: None };
@@ -181,6 +184,10 @@ impl<W: Write> Metal for Recorder<'_, W> {
 
     fn max_pages(&self, size: PageSize) -> usize {
         self.metal.max_pages(size)
+    }
+
+    fn lacks(&self, size: PageSize) -> Option<String> {
+        self.metal.lacks(size)
     }
 
     fn cycles_per_tick(&self) -> f64 {

@@ -36,5 +36,5 @@ pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};
 pub use rng::Rng;
 pub use run::{probe, twice, LevelReport, Options, Report, Seen, Step};
-pub use sizes::LargePages;
+pub use sizes::{gigantic_levels, GiganticPages, LargePages};
 pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Policy, Prediction, Role, Trial};

@@ -14,7 +14,7 @@ use crate::hierarchy::{self, alike, Caches, Covers, Spread, WalkCaches, Walks};
 use crate::metal::Metal;
 use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
-use crate::sizes::{large_pages, LargePages};
+use crate::sizes::{gigantic_pages, large_pages, GiganticPages, LargePages};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
 use crate::tlb::{policy, Policy, Trial};
 
@@ -48,7 +48,7 @@ pub enum Step {
     Covers,
     /// What loads cost that lie far apart, and in a row.
     Spread,
-    /// The levels for 2 MiB pages.
+    /// The levels for 2 MiB and 1 GiB pages.
     Large,
 }
 
@@ -70,7 +70,7 @@ impl Step {
 
     /// Parts that each have a share of the time.
     pub(crate) fn parts(self) -> usize {
-        if self == Self::Policy {
+        if matches!(self, Self::Policy | Self::Large) {
             2
         } else {
             1
@@ -159,6 +159,8 @@ pub struct Report {
     pub spread: Option<Spread>,
     /// The levels for 2 MiB pages; `None` = not asked for.
     pub large: Option<LargePages>,
+    /// The levels for 1 GiB pages; `None` = not asked for.
+    pub gigantic: Option<GiganticPages>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by [`Step::Counters`], since all else is found
@@ -193,6 +195,7 @@ impl Report {
         missing.extend(self.covers.iter().flat_map(Covers::missing));
         missing.extend(self.spread.iter().flat_map(Spread::missing));
         missing.extend(self.large.iter().flat_map(LargePages::missing));
+        missing.extend(self.gigantic.iter().flat_map(GiganticPages::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }
@@ -271,6 +274,7 @@ pub fn probe(
     report.measurements = bench.measurements();
     hierarchy::find(metal, options, &budget, progress, &mut report);
     large_pages(metal, options, &budget, progress, &mut report);
+    gigantic_pages(metal, options, &budget, progress, &mut report);
     report
 }
 

@@ -4,9 +4,9 @@ use lookaside_machine::PageSize;
 use serde::Serialize;
 
 use crate::bench::{Bench, Halt};
-use crate::budget::Budget;
+use crate::budget::{Budget, Note};
 use crate::finding::Finding;
-use crate::hierarchy::Covers;
+use crate::hierarchy::{gigantic, Covers, Field, Walks};
 use crate::metal::Metal;
 use crate::run::{lacks, twice, LevelReport, Options, Report, Step};
 use crate::tlb::{first_level, second_level, FoundLevel};
@@ -25,8 +25,31 @@ pub struct LargePages {
 impl LargePages {
     /// What of it was looked for in vain, and why.
     pub(crate) fn missing(&self) -> Vec<(String, String)> {
-        let name = |level: &LevelReport| format!("geometry of level {} for {} pages", level.level, self.page_size);
-        self.levels.iter().filter_map(|level| lacks(name(level), &level.geometry)).collect()
+        self.levels.iter().filter_map(lacks_geometry).collect()
+    }
+}
+
+fn lacks_geometry(level: &LevelReport) -> Option<(String, String)> {
+    lacks(format!("geometry of level {} for {} pages", level.level, level.page_size), &level.geometry)
+}
+
+/// TLB levels for 1 GiB pages, by one page of the system's pool.
+#[derive(Clone, Debug, Serialize)]
+pub struct GiganticPages {
+    /// Why there is none, and what to do; `None` = there is one.
+    pub lacks: Option<String>,
+    /// The part of such a page that an entry of each level covers: `1G`, `2M`, or `4K`, a small page or what is coalesced.
+    pub parts: Vec<Finding<PageSize>>,
+    /// Levels, first level first.
+    pub levels: Vec<LevelReport>,
+}
+
+impl GiganticPages {
+    /// What of it was looked for in vain, and why.
+    pub(crate) fn missing(&self) -> Vec<(String, String)> {
+        let what = |level: usize| format!("what an entry of level {level} covers of a 1G page");
+        let parts = (1..).zip(&self.parts).filter_map(|(level, part)| lacks(what(level), part));
+        parts.chain(self.levels.iter().filter_map(lacks_geometry)).collect()
     }
 }
 
@@ -46,20 +69,13 @@ pub(crate) fn large_pages(
     let own = [0, 1].map(|level| own_kind(report.covers.as_ref(), level));
     let mut found = [0, 1].map(|level| FoundLevel { geometry: unsought(&own[level]), ..FoundLevel::nothing("") });
     let mut ticks = [Vec::new(), Vec::new()];
-    if bench.bits() == 0 {
-        let reason = "no 2M pages can be had (see /sys/kernel/mm/transparent_hugepage/enabled)";
-        found = [0, 1].map(|_| FoundLevel { geometry: no(reason), ..FoundLevel::nothing("") });
+    if let Some(reason) = bench.metal().lacks(PageSize::M2) {
+        found = [0, 1].map(|_| FoundLevel { geometry: no(&reason), ..FoundLevel::nothing("") });
     } else if own[0] == Ok(true) && report.halted.is_none() {
         let work = |bench: &mut Bench<'_>| levels(bench, own[1] == Ok(true), &mut found, &mut ticks);
-        match budget.part(&mut bench, Step::Large, "2M pages", progress, work) {
-            Ok(Ok(())) => {}
-            Ok(Err(reason)) => explain(&mut found, &reason),
-            Err(Halt::Metal(error)) => explain(&mut found, &error.to_string()),
-            Err(halt) => {
-                let reason = halt.to_string();
-                explain(&mut found, &reason);
-                report.halted = Some(reason);
-            }
+        let done = budget.part(&mut bench, Step::Large, "2M pages", progress, work);
+        if let Some(reason) = ended(done, &mut report.halted) {
+            explain(&mut found, &reason);
         }
     } else if let Some(reason) = &report.halted {
         explain(&mut found, reason);
@@ -70,6 +86,15 @@ pub(crate) fn large_pages(
     let levels = levels.collect();
     report.large = Some(LargePages { page_size: PageSize::M2, pages: bench.max_pages(), levels });
     report.measurements += bench.measurements();
+}
+
+/// Why a part ended early, if it did; whether all has to end is `halted`'s matter.
+fn ended(done: Result<Result<(), String>, Halt>, halted: &mut Option<String>) -> Option<String> {
+    match done {
+        Ok(done) => done.err(),
+        Err(Halt::Metal(error)) => Some(error.to_string()),
+        Err(halt) => Some(halted.insert(halt.to_string()).clone()),
+    }
 }
 
 /// Both levels, the second only where it has entries of the size.
@@ -86,6 +111,152 @@ fn levels(
     }
     Ok(())
 }
+
+/// Finds them for 1 GiB pages, where there is one.
+pub(crate) fn gigantic_pages(
+    metal: &mut dyn Metal,
+    options: &Options,
+    budget: &Budget<'_>,
+    progress: &mut dyn FnMut(&str),
+    report: &mut Report,
+) {
+    if !options.wants(Step::Large) {
+        return;
+    }
+    let lacks = metal.lacks(PageSize::G1);
+    let mut look = Gigantic::nothing("not looked at");
+    let geometry = |level: usize| report.levels.get(level).and_then(|level| level.geometry.value());
+    match (&lacks, &report.halted, geometry(0), geometry(1), &report.walks) {
+        (Some(reason), ..) => look = Gigantic::nothing(reason).unasked(),
+        (_, Some(reason), ..) => look = Gigantic::nothing(reason),
+        (_, _, Some(first), Some(second), Some(walks)) => {
+            let (small, mut machine) = ([first.entries, second.entries], Measured(metal));
+            let work = |machine: &mut Measured<'_>| {
+                let halt = || budget.check();
+                look.levels(machine.0, small, walks, options.seed, &halt)
+            };
+            let done = budget.part(&mut machine, Step::Large, "1G pages", progress, work);
+            if let Some(reason) = ended(done, &mut report.halted) {
+                look.explain(&reason);
+            }
+        }
+        _ => look = Gigantic::nothing("needs the geometry of both levels"),
+    }
+    report.measurements += look.measurements;
+    report.gigantic = Some(look.report(metal, lacks));
+}
+
+/// The levels for 1 GiB pages of a machine that has one, and so many entries for small pages in its levels.
+///
+/// # Errors
+/// It is to end, or the machine refuses.
+pub fn gigantic_levels(
+    metal: &mut dyn Metal,
+    small: [u32; 2],
+    walks: &Walks,
+    seed: u64,
+    halt: &dyn Fn() -> Option<Halt>,
+) -> Result<GiganticPages, Halt> {
+    let mut look = Gigantic::nothing("not looked at");
+    look.levels(metal, small, walks, seed, halt)?;
+    Ok(look.report(metal, None))
+}
+
+/// What measures, by chains and by steps.
+struct Measured<'m>(&'m mut dyn Metal);
+
+impl Note for Measured<'_> {
+    fn note(&mut self, text: &str) {
+        self.0.note(text);
+    }
+}
+
+/// What is known of 1 GiB pages so far.
+struct Gigantic {
+    parts: [Finding<PageSize>; 2],
+    found: [FoundLevel; 2],
+    ticks: [Vec<f64>; 2],
+    measurements: u64,
+}
+
+impl Gigantic {
+    fn nothing(reason: &str) -> Self {
+        let parts = [0, 1].map(|_| Finding::not_determined(reason));
+        let found = [0, 1].map(|_| FoundLevel { geometry: no(reason), ..FoundLevel::nothing("") });
+        Self { parts, found, ticks: [Vec::new(), Vec::new()], measurements: 0 }
+    }
+
+    fn unasked(mut self) -> Self {
+        self.parts = self.parts.map(Finding::unasked);
+        self
+    }
+
+    fn report(self, metal: &mut dyn Metal, lacks: Option<String>) -> GiganticPages {
+        let bench = Bench::new(metal, PageSize::G1, 0, &|| None);
+        let levels = (1..).zip(self.found.iter().zip(&self.ticks));
+        let levels = levels.map(|(level, (found, ticks))| LevelReport::new(level, &bench, found, ticks)).collect();
+        GiganticPages { lacks, parts: self.parts.into(), levels }
+    }
+
+    /// What is not known yet is so for this reason.
+    fn explain(&mut self, reason: &str) {
+        for part in self.parts.iter_mut().filter(|part| part.is_missing()) {
+            *part = Finding::not_determined(reason);
+        }
+        explain(&mut self.found, reason);
+    }
+
+    /// Both levels, which have so many entries for small pages: what an entry covers, and where that is a whole page how
+    /// many there are.
+    fn levels(
+        &mut self,
+        metal: &mut dyn Metal,
+        small: [u32; 2],
+        walks: &Walks,
+        seed: u64,
+        halt: &dyn Fn() -> Option<Halt>,
+    ) -> Result<(), Halt> {
+        for level in [0, 1] {
+            let whole_above = level == 1 && self.parts[0].value() == Some(&PageSize::G1);
+            let above = self.found[0].known().map(|(geometry, level)| (geometry.clone(), level.clone()));
+            let pages = match (&above, whole_above) {
+                (None, true) => {
+                    self.parts[1] = Finding::not_determined(FIRST_UNKNOWN);
+                    return Ok(());
+                }
+                // Twice as many as there are entries put one another out, nearly always.
+                (Some((first, _)), true) => 2 * u64::from(first.entries),
+                (_, false) => 1,
+            };
+            let mut field = Field::new(metal, seed, halt);
+            let entries = gigantic::Entries { level: level as u32 + 1, small: small[level], pages };
+            let part = gigantic::part(&mut field, entries, walks);
+            self.measurements += field.measurements();
+            self.parts[level] = part?;
+            self.found[level].geometry = match self.parts[level].value() {
+                Some(&PageSize::G1) if level == 1 && !whole_above => Finding::not_determined(FIRST_UNKNOWN),
+                Some(&PageSize::G1) => {
+                    let mut bench = Bench::new(metal, PageSize::G1, seed, halt);
+                    self.found[level].geometry = Finding::not_determined("not looked at");
+                    let found = twice(&mut bench, |bench| match &above {
+                        Some((first, above)) => second_level(bench, first, above),
+                        None => first_level(bench),
+                    });
+                    self.measurements += bench.measurements();
+                    (self.found[level], self.ticks[level]) = found?;
+                    continue;
+                }
+                Some(&PageSize::M2) => no("a 1G page takes entries of 2M pages here"),
+                Some(_) => no("a 1G page takes entries of its small pages here"),
+                None => no("what its entries cover of a 1G page is not known"),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Why nothing is said of the second level.
+const FIRST_UNKNOWN: &str = "the first level's entries for 1G pages are not known";
 
 /// Whether a level has entries of a kind of their own for 2 MiB pages; or why that is not known.
 fn own_kind(covers: Option<&Covers>, level: usize) -> Result<bool, String> {

@@ -35,6 +35,7 @@ fn machine(seed: u64) -> Shape {
         second_cache: None,
         folded: false,
         upper: None,
+        gigantic: None,
     }
 }
 

@@ -33,6 +33,7 @@ fn machine(rng: &mut Rng, upper: Option<Upper>) -> Shape {
         second_cache: None,
         folded: false,
         upper,
+        gigantic: None,
     }
 }
 

@@ -35,6 +35,7 @@ fn machine(seed: u64) -> Shape {
         second_cache: Some(policy),
         folded: pick(&[0, 1]) == 1,
         upper: None,
+        gigantic: None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! A part of the probe has a function here that gives its lines; [`render`] puts them one below the other. Lines that
 //! begin with spaces belong to the line above them.
 
+use lookaside_machine::PageSize;
 use lookaside_probe::effects::{Disturbed, Entries, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Sharing, Stores};
 use lookaside_probe::{
     Claim, Counted, Finding, Geometry, Held, LevelReport, Part, Policy, Report, Seen, Shape, WalkCacheReport,
@@ -26,6 +27,7 @@ pub fn render(report: &Report, style: &Style) -> String {
         covers(report),
         spread(report),
         large(report),
+        gigantic(report),
         counters(report),
         claims(report),
         end(report),
@@ -356,6 +358,26 @@ fn large(report: &Report) -> Vec<String> {
     found.levels.iter().flat_map(level).collect()
 }
 
+fn gigantic(report: &Report) -> Vec<String> {
+    let Some(found) = &report.gigantic else { return Vec::new() };
+    if let Some(reason) = &found.lacks {
+        return vec![format!("1G pages: not looked at: {reason}")];
+    }
+    let mut lines = Vec::new();
+    for (of_level, part) in found.levels.iter().zip(&found.parts) {
+        let covers = said(part, |&part| match part {
+            PageSize::G1 => "all of it".into(),
+            PageSize::M2 => "2M".into(),
+            _ => "one of its small pages".to_string(),
+        });
+        lines.push(format!("{}, 1G loads: an entry covers of a page: {covers}", tlb(of_level.level)));
+        if part.value() == Some(&PageSize::G1) {
+            lines.extend(level(of_level));
+        }
+    }
+    lines
+}
+
 fn cycles(seen: &Seen) -> String {
     format!("{:.1} to {:.1} cycles", seen.low, seen.high)
 }
@@ -391,8 +413,7 @@ fn geometry(found: &Geometry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lookaside_machine::PageSize;
-    use lookaside_probe::{Counts, Event, Proof, SetCount, Stated, WalkCaches};
+    use lookaside_probe::{Counts, Event, GiganticPages, Proof, SetCount, Stated, WalkCaches};
 
     #[test]
     fn values_and_reasons_are_said() {
@@ -424,6 +445,17 @@ mod tests {
         let masks = vec![0b1, 0b110];
         let geometry = Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new());
         let first = level(1, geometry, Finding::confirmed(Policy::Lru, Vec::new()));
+        let gigantic = {
+            let at = |level, geometry| LevelReport { level, page_size: PageSize::G1, geometry, ..first.clone() };
+            let levels = vec![at(1, first.geometry.clone()), at(2, Finding::not_asked())];
+            let levels = levels.into_iter().map(|level| LevelReport {
+                miss_cycles: Finding::not_asked(),
+                policy: Finding::not_asked(),
+                ..level
+            });
+            let parts = [PageSize::G1, PageSize::M2].map(|part| Finding::confirmed(part, Vec::new()));
+            GiganticPages { lacks: None, parts: parts.into(), levels: levels.collect() }
+        };
         let reason = "no pages were found that evict each other from it, however many were tried";
         let second = level(2, Finding::not_determined(reason), Finding::not_asked());
         let report = Report {
@@ -459,6 +491,7 @@ mod tests {
                     },
                 ],
             }),
+            gigantic: Some(gigantic),
             ..Report::default()
         };
         let expected = "\
@@ -474,6 +507,9 @@ walk cache of entries that point to leaf tables: 32 entries, 8 sets of
   a walk that misses there: takes 5.0 to 5.5 cycles longer
 walk cache of entries that point to tables of those: 57 to 60 entries
   a walk that misses there: not determined: no two passes agree
+L1 DTLB, 1G loads: an entry covers of a page: all of it
+L1 DTLB, 1G loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
+L2 TLB, 1G loads: an entry covers of a page: 2M
 counter misses (r1245) counts: 1, – and 980 per kilo access to 2
     pages, to pages that miss L1, to pages that miss both levels
   confirms the 3 ways of L1 DTLB: 0.01 misses a round of 3 pages of
@@ -484,13 +520,16 @@ counter misses (r1245) counts: 1, – and 980 per kilo access to 2
     do not:
   L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16
       entries of 4 ways in 2 arrays
-not looked for: topology, TLBs and caches of fetches, TLBs of 1G
-    pages, entries of stores by themselves, how data caches replace and
-    who shares them, data caches and memory, walks, what entries cover,
-    what else fills and empties the levels, loads far apart and in a row,
-    TLBs of 2M pages
+not looked for: topology, TLBs and caches of fetches, entries of
+    stores by themselves, how data caches replace and who shares them,
+    data caches and memory, walks, what entries cover, what else fills and
+    empties the levels, loads far apart and in a row, TLBs of 2M pages
 ended early: no time left
 ";
-        assert_eq!(render(&report, &Style { width: 74, ..Style::default() }), expected);
+        let style = Style { width: 74, ..Style::default() };
+        assert_eq!(render(&report, &style), expected);
+        let lacks = GiganticPages { lacks: Some("none is set aside".into()), parts: Vec::new(), levels: Vec::new() };
+        let text = render(&Report { gigantic: Some(lacks), ..Report::default() }, &style);
+        assert!(text.contains("\n1G pages: not looked at: none is set aside\n"), "{text}");
     }
 }

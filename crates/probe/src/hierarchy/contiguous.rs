@@ -13,14 +13,14 @@ use crate::metal::{Area, MetalError};
 use crate::run::{lacks, Seen};
 
 /// Pages beyond what entries of one page each hold, as a share.
-const BEYOND: f64 = 1.5;
+pub(super) const BEYOND: f64 = 1.5;
 /// Steps hit where they take longer than those that surely do by less than this part of a miss. Of random replacement 58 in
 /// 100 miss with half as many pages again.
-const HITS: f64 = 0.3;
+pub(super) const HITS: f64 = 0.3;
 /// Most pages that an entry is tried for: no core is known to coalesce more.
 const MOST: u32 = 16;
 /// Passes that have to agree.
-const PASSES: usize = 2;
+pub(super) const PASSES: usize = 2;
 /// Cycles that small pages' walks cost more, and a share of them, for a table more to be seen.
 const MORE: (f64, f64) = (3.0, 0.1);
 
@@ -69,11 +69,7 @@ impl Covers {
 /// Finds them for what is known, misses costing what `walks` says.
 pub fn covers(field: &mut Field<'_>, known: KnownLevels<'_>, walks: &Walks) -> Result<Covers, Halt> {
     let line = known.caches.line_bytes.value().copied().unwrap_or(LINE);
-    let middle = |seen: &Seen| (seen.low + seen.high) / 2.0;
-    let hit = walks.second_level_cycles.value().map(middle);
-    // The least that a walk was seen to cost: here leaf entries are neighbours, and mostly at hand.
-    let seen = walks.walks.iter().filter_map(|walk| walk.cycles.value().map(middle));
-    let walk = walks.base_cycles.value().and_then(|_| seen.reduce(f64::min));
+    let (hit, walk) = hit_and_walk(walks);
     let costs = [hit, hit.zip(walk).map(|(hit, walk)| walk - hit)];
     let mut levels = Vec::new();
     for ((level, geometry), cost) in (1..).zip([known.first, known.second]).zip(costs) {
@@ -92,8 +88,17 @@ pub fn covers(field: &mut Field<'_>, known: KnownLevels<'_>, walks: &Walks) -> R
     Ok(Covers { levels, is_guest, second_stage_cycles })
 }
 
+/// Cycles that a hit of the second level adds, and the least that a walk was seen to: that of leaf entries that are
+/// neighbours, and mostly at hand.
+pub(super) fn hit_and_walk(walks: &Walks) -> (Option<f64>, Option<f64>) {
+    let middle = |seen: &Seen| (seen.low + seen.high) / 2.0;
+    let seen = walks.walks.iter().filter_map(|walk| walk.cycles.value().map(middle));
+    let walk = walks.base_cycles.value().and_then(|_| seen.reduce(f64::min));
+    (walks.second_level_cycles.value().map(middle), walk)
+}
+
 /// What this machine refuses is not determined.
-fn or_refused<T>(found: Result<Finding<T>, Halt>) -> Result<Finding<T>, Halt> {
+pub(super) fn or_refused<T>(found: Result<Finding<T>, Halt>) -> Result<Finding<T>, Halt> {
     match found {
         Err(Halt::Metal(error @ (MetalError::Cannot(_) | MetalError::Memory { .. }))) => {
             Ok(Finding::not_determined(error.to_string()))

@@ -9,7 +9,7 @@ use super::contiguous::Covers;
 use super::spread::Spread;
 use super::walk_cache::WalkCaches;
 use super::walks::{Place, Walks};
-use crate::describe::serves;
+use crate::describe::{drop_empty, serves};
 use crate::run::{Report, Seen};
 
 /// Sizes of caches are mostly powers of two: one that is so near is meant.
@@ -63,11 +63,7 @@ fn put_covers(covers: &Covers, machine: &mut Machine, lack: &mut Vec<String>) {
             }
         }
     }
-    for gone in machine.tlbs.iter().filter(|tlb| tlb.page_sizes.is_empty()) {
-        let line = format!("tlb.{}:", gone.name);
-        machine.not_determined.retain(|other| !other.starts_with(&line));
-    }
-    machine.tlbs.retain(|tlb| !tlb.page_sizes.is_empty());
+    drop_empty(machine);
     if covers.second_stage_cycles.value().is_some() && machine.page_table.host.is_none() {
         let costs = "walker's costs hold it as measured, and no stage of its own is described";
         lack.push(format!("page_table.host: a second stage that maps by 4K was seen; {costs}"));

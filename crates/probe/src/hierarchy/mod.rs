@@ -7,6 +7,7 @@ mod curve;
 mod describe;
 mod field;
 mod first;
+pub(crate) mod gigantic;
 mod line;
 mod spread;
 mod step;

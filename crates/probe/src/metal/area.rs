@@ -23,13 +23,14 @@ const SPARSE_TABLES: u64 = 3;
 
 /// A mapping that is given back on drop.
 #[derive(Debug)]
-struct Mapping {
+pub(crate) struct Mapping {
     at: u64,
     bytes: u64,
 }
 
 impl Mapping {
-    fn new(bytes: u64, protection: libc::c_int) -> std::io::Result<Self> {
+    /// So many bytes wherever the system likes, none backed yet.
+    pub(crate) fn new(bytes: u64, protection: libc::c_int) -> std::io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping wherever the system likes.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
@@ -37,6 +38,11 @@ impl Mapping {
             return Err(std::io::Error::last_os_error());
         }
         Ok(Self { at: at as u64, bytes })
+    }
+
+    /// Address of its first byte.
+    pub(crate) fn start(&self) -> u64 {
+        self.at
     }
 }
 

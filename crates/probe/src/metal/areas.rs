@@ -22,6 +22,7 @@ impl Areas {
     pub(crate) fn bytes(&mut self, area: Area) -> u64 {
         match area {
             Area::Own { .. } | Area::Contiguous { .. } => self.max_bytes,
+            Area::Gigantic => 0, // not of this memory
             Area::Shared => self.shared().map_or(0, |shared| shared.bytes()),
             Area::Sparse => self.sparse(&[]).map_or(0, |sparse| sparse.bytes()),
         }
@@ -78,25 +79,20 @@ impl Areas {
         if chain.offsets.is_empty() {
             return Err(MetalError::Cannot("a chain without steps".into()));
         }
-        let (mut warm, timed) = (chain.warm, chain.timed.max(1));
-        let a_step = |cycles: f64| cycles / timed as f64;
+        let (warm, timed) = (chain.warm, chain.timed.max(1));
         let own = match chain.area {
             Area::Own { bytes, huge } => Some((bytes, if huge { Backing::Huge } else { Backing::Small })),
             Area::Contiguous { bytes, split } => {
                 Some((bytes, if split { Backing::Split } else { Backing::SurelyHuge }))
             }
+            Area::Gigantic => return Err(MetalError::Cannot("pages of 1 GiB are no area of this memory".into())),
             Area::Shared | Area::Sparse => None,
         };
         match own {
             Some((bytes, backing)) => {
-                let mut at = self.own(bytes, backing)?.link(chain.offsets)?;
-                let mut sample = || {
-                    // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-                    let ticks = unsafe { clock::walk(&mut at, warm, timed) };
-                    warm = 1;
-                    ticks
-                };
-                Ok((0..samples).map(|_| a_step(steps::in_cycles(&mut sample))).collect())
+                let at = self.own(bytes, backing)?.link(chain.offsets)?;
+                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+                Ok(unsafe { circle(at, chain, samples) })
             }
             None if chain.area == Area::Sparse => {
                 Ok(times::<SPARSE_SHIFT>(self.sparse(chain.offsets)?, chain.offsets, warm, timed, samples)?)
@@ -104,6 +100,21 @@ impl Areas {
             None => Ok(times::<SHARED_SHIFT>(self.shared()?, chain.offsets, warm, timed, samples)?),
         }
     }
+}
+
+/// Core cycles a step of a chain that is linked from this address on, so many samples.
+///
+/// # Safety
+/// It is circular, and all of it is mapped.
+pub(crate) unsafe fn circle(mut at: u64, chain: &Steps<'_>, samples: usize) -> Vec<f64> {
+    let (mut warm, timed) = (chain.warm, chain.timed.max(1));
+    let mut sample = || {
+        // SAFETY: the caller's.
+        let ticks = unsafe { clock::walk(&mut at, warm, timed) };
+        warm = 1;
+        ticks
+    };
+    (0..samples).map(|_| steps::in_cycles(&mut sample) / timed as f64).collect()
 }
 
 /// Core cycles a step through addresses that share a frame, so many samples.

@@ -10,13 +10,15 @@ mod here {
     use lookaside_machine::PageSize;
 
     use crate::metal::affinity::Pinned;
-    use crate::metal::areas::Areas;
+    use crate::metal::aliases::{Aliases, PAGE_BITS};
+    use crate::metal::areas::{circle, Areas};
     use crate::metal::available::available_bytes;
     use crate::metal::emulator::emulator;
     use crate::metal::memory::Memory;
     use crate::metal::neighbour::{relation, Neighbour};
     #[cfg(target_os = "linux")]
     use crate::metal::perf::Counter;
+    use crate::metal::pool;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
     use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk};
@@ -34,6 +36,10 @@ mod here {
         neighbour: Option<Neighbour>,
         small: Memory,
         huge: Option<Memory>,
+        /// Made when a chain wants it: one page of the pool, which goes back with the rest.
+        gigantic: Option<Aliases>,
+        /// Why there is none.
+        lacks_gigantic: Option<String>,
         /// Made when a sequence wants it; one page size at a time.
         arena: Option<Arena>,
         max_bytes: u64,
@@ -84,6 +90,8 @@ mod here {
             Ok(Self {
                 small,
                 huge,
+                gigantic: None,
+                lacks_gigantic: pool::lacks(PageSize::G1),
                 arena: None,
                 max_bytes,
                 cycles_per_tick,
@@ -128,12 +136,31 @@ mod here {
         }
     }
 
+    impl Host {
+        fn gigantic(&mut self) -> Result<&mut Aliases, MetalError> {
+            self.areas.give_back();
+            match &mut self.gigantic {
+                Some(aliases) => Ok(aliases),
+                none => Ok(none.insert(Aliases::gigantic()?)),
+            }
+        }
+    }
+
     impl Metal for Host {
         fn page_bits(&self, size: PageSize) -> u32 {
             match size {
                 PageSize::K4 => self.small.page_bits(),
                 PageSize::M2 => self.huge.as_ref().map_or(0, Memory::page_bits),
+                PageSize::G1 if self.lacks_gigantic.is_none() => PAGE_BITS,
                 _ => 0,
+            }
+        }
+
+        fn lacks(&self, size: PageSize) -> Option<String> {
+            match size {
+                PageSize::G1 => self.lacks_gigantic.clone(),
+                _ if self.page_bits(size) > 0 => None,
+                _ => Some(format!("no {size} pages can be had (see /sys/kernel/mm/transparent_hugepage/enabled)")),
             }
         }
 
@@ -141,12 +168,16 @@ mod here {
             match size {
                 PageSize::K4 => self.small.max_pages(),
                 PageSize::M2 => self.huge.as_ref().map_or(0, Memory::max_pages),
+                PageSize::G1 if self.lacks_gigantic.is_none() => 1 << PAGE_BITS,
                 _ => 0,
             }
         }
 
         fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-            let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
+            let mut at = match chain.size {
+                PageSize::G1 => self.gigantic()?.link(chain.pages)?,
+                size => self.memory(size)?.0.link(chain.pages)?,
+            };
             let round = chain.pages.len() as u64;
             let warm = round * WARM_STEPS.div_ceil(round.max(1));
             let mut ticks = Vec::with_capacity(samples);
@@ -270,10 +301,18 @@ mod here {
         }
 
         fn area_bytes(&mut self, area: Area) -> u64 {
+            if area == Area::Gigantic {
+                return (self.max_pages(PageSize::G1) as u64) << PageSize::G1.shift();
+            }
             self.areas.bytes(area)
         }
 
         fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+            if steps.area == Area::Gigantic {
+                let at = self.gigantic()?.link_at(steps.offsets)?;
+                // SAFETY: `link_at` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+                return Ok(unsafe { circle(at, steps, samples) });
+            }
             self.arena = None;
             self.small.drop_all()?;
             if let Some(huge) = &mut self.huge {

@@ -5,6 +5,8 @@ mod acts;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod affinity;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod aliases;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod area;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod areas;
@@ -23,6 +25,8 @@ mod neighbour;
 mod peer;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod perf;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod pool;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod replay;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -81,6 +85,9 @@ pub enum Area {
         /// Mapped by small pages: the huge ones' mappings were split.
         split: bool,
     },
+    /// Pages of 1 GiB that are all one frame: what lies at one place of each is the same word, and is to be read in one of
+    /// them only.
+    Gigantic,
     /// Addresses whose 4 KiB pages are all one and the same frame: data are always hot, only translations differ.
     Shared,
     /// The same, over far more addresses, for few pages far apart: each may take a page of each level of the tables.
@@ -114,6 +121,11 @@ pub struct Steps<'a> {
 pub trait Metal {
     /// Bits of a page number that may be chosen; 0 = pages of this size cannot be had.
     fn page_bits(&self, size: PageSize) -> u32;
+
+    /// Why there are no pages of this size, and what to do about it; `None` = there are some.
+    fn lacks(&self, size: PageSize) -> Option<String> {
+        (self.page_bits(size) == 0).then(|| format!("no {size} pages can be had"))
+    }
 
     /// Most pages of this size that one chain may have.
     fn max_pages(&self, size: PageSize) -> usize;

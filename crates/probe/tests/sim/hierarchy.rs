@@ -33,6 +33,17 @@ pub struct Shape {
     pub nested: bool,
     /// Entries above the leaf's; `None` = always at hand.
     pub upper: Option<Upper>,
+    /// Pages of 1 GiB; `None` = there are none.
+    pub gigantic: Option<Gigantic>,
+}
+
+/// How each TLB level holds pages of 1 GiB.
+#[derive(Clone, Debug)]
+pub struct Gigantic {
+    /// Small pages that an entry covers; 1 = it is one of the small pages' own.
+    pub covers: [u64; 2],
+    /// Entries for them, fully associative; where they cover more than a small page. 0 = there is no such entry.
+    pub entries: [usize; 2],
 }
 
 /// Where entries above the leaf's are kept.
@@ -129,6 +140,7 @@ pub struct Sim {
     first: Sets,
     second: Sets,
     upper: Vec<Sets>,
+    gigantic: Vec<Sets>,
 }
 
 /// Steps that are really run of a sample: more would say the same.
@@ -156,7 +168,9 @@ impl Sim {
             (Sets::new(1, shape.first, shape.lru), Sets::new(shape.second.0, shape.second.1, shape.lru));
         let walk = shape.upper.iter().flat_map(|upper| &upper.caches);
         let upper = walk.map(|&(sets, ways)| Sets::new(sets, ways, shape.lru)).collect();
-        Self { shape, rng: Rng::new(seed), caches, first, second, upper }
+        let large = shape.gigantic.iter().flat_map(|gigantic| gigantic.entries);
+        let gigantic = large.map(|entries| Sets::new(1, entries, shape.lru)).collect();
+        Self { shape, rng: Rng::new(seed), caches, first, second, upper, gigantic }
     }
 
     /// Cycles of reading a line of physical memory, through the caches from one level on.
@@ -187,6 +201,9 @@ impl Sim {
 
     fn step(&mut self, address: u64, area: Area) -> f64 {
         let page = address >> 12;
+        if area == Area::Gigantic {
+            return self.gigantic_step(address);
+        }
         let (covers, leaf) = match area {
             Area::Contiguous { split: true, .. } => (self.shape.coalesce, page),
             Area::Contiguous { split: false, .. } => (if self.shape.nested { 1 } else { HUGE }, page / HUGE),
@@ -209,9 +226,29 @@ impl Sim {
         let frame = match area {
             Area::Shared | Area::Sparse => 0,
             Area::Contiguous { .. } => page,
-            Area::Own { .. } => Rng::new(page).draw() >> 24,
+            Area::Own { .. } | Area::Gigantic => Rng::new(page).draw() >> 24,
         };
         cycles + self.read(frame << 12 | address & 0xfff, 0)
+    }
+
+    /// One in pages of 1 GiB that are all one frame.
+    fn gigantic_step(&mut self, address: u64) -> f64 {
+        let page = address >> 12;
+        let Gigantic { covers, entries } = self.shape.gigantic.clone().expect("there are such pages");
+        let mut hits = |level: usize, small: &mut Sets, rng: &mut Rng| match (covers[level], entries[level]) {
+            (1, _) => small.access(page, rng),
+            (_, 0) => false,
+            (covers, _) => self.gigantic[level].access(page / covers, rng),
+        };
+        let mut cycles = 0.0;
+        if !hits(0, &mut self.first, &mut self.rng) {
+            cycles += self.shape.second.2;
+            if !hits(1, &mut self.second, &mut self.rng) {
+                let from = self.shape.first_cache_level - 1;
+                cycles += self.shape.base - self.shape.second.2 + self.read(TABLES + page / covers[1] * 8, from);
+            }
+        }
+        cycles + self.read(address % (1 << 30), 0)
     }
 
     fn uniform(&mut self) -> f64 {
@@ -245,6 +282,13 @@ impl Metal for Sim {
             Area::Own { .. } | Area::Contiguous { .. } => self.shape.area,
             Area::Shared => 1 << 36,
             Area::Sparse => 1 << 45,
+            Area::Gigantic => {
+                if self.shape.gigantic.is_some() {
+                    1 << 44
+                } else {
+                    0
+                }
+            }
         }
     }
 
