@@ -148,7 +148,8 @@ impl Crowd {
         let mut free = self.sets.clone();
         rng.shuffle(&mut free);
         for (class, members) in &classes {
-            let share = plan.0.get(class)?;
+            // By a plan for other regions there may be too few pages for each of these to have one.
+            let share = plan.0.get(class).filter(|share| share.pages >= members.len() as u64)?;
             let mut sets = Vec::new();
             for _ in 0..share.sets {
                 // Where there are fewest other lines.
@@ -262,6 +263,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn more_regions_than_a_plan_has_pages_for_have_no_circle() {
+        let crowd = crowd((0..7).map(|bit| 1 << bit).collect(), 12).expect("a crowd");
+        let regions: Vec<u64> = (0..250).collect();
+        let plan = crowd.plan(&regions[..1]);
+        assert!(crowd.circle(&crowd.fewest(&plan, 0), &plan, &mut Rng::new(1)).is_some());
+        assert_eq!(crowd.circle(&regions, &plan, &mut Rng::new(1)), None);
     }
 
     #[test]
