@@ -150,7 +150,8 @@ fn level(table_level: u32, passes: Vec<(Proposal, Vec<Vec<Cost>>)>) -> WalkCache
         let entries = Finding::NotDetermined { reason: reason.clone(), evidence: said, asked: true };
         return WalkCacheReport { table_level, entries, miss_cycles: Finding::not_determined(reason), curves };
     };
-    let cycles: Vec<f64> = proposals.iter().map(|(_, cycles)| *cycles).collect();
+    let like = proposals.iter().filter(|(other, _)| other.like(&held).is_some());
+    let cycles: Vec<f64> = like.map(|(_, cycles)| *cycles).collect();
     let miss_cycles = match alike(&cycles, SAME_CYCLES) {
         Some(seen) => Finding::confirmed(seen, vec![format!("{cycles:.1?} cycles by pass")]),
         None => Finding::not_determined(format!("no two passes agree: {cycles:.1?} cycles")),
@@ -409,4 +410,22 @@ fn told(field: &mut Field<'_>, near: &Rows<'_>, ways: u32, rise: Rise, bit: u32)
         Some(part) if part >= TOLD.1 => Some(false),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_miss_costs_is_asked_of_the_passes_that_agree_on_entries() {
+        let pass = |entries, cycles| {
+            let held = Held { at_least: entries, at_most: entries, shape: None };
+            (Ok((held, cycles)), Vec::new())
+        };
+        let found = level(3, vec![pass(32, 10.0), pass(60, 30.0), pass(32, 30.0)]);
+        assert_eq!(found.entries.value().map(|held| held.at_least), Some(32));
+        assert!(found.miss_cycles.value().is_none(), "{found:?}");
+        let found = level(3, vec![pass(32, 10.0), pass(60, 30.0), pass(32, 10.2)]);
+        assert_eq!(found.miss_cycles.value().map(|seen| (seen.low, seen.high)), Some((10.0, 10.2)));
+    }
 }
