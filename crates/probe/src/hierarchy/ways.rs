@@ -44,6 +44,8 @@ struct SecondWays {
 const POOL: u64 = 2;
 /// Most pages to choose from: for second levels of some 7 MiB.
 const MOST_PAGES: u64 = 8192;
+/// Most pages that these are drawn from, anew for each colour: all are touched, and more would only take time.
+const MOST_ROOM: u64 = 4 * MOST_PAGES;
 /// Fillers are so many times what the first level holds: even of random replacement they put all but 2 in 100 out of it.
 const FLOOD: u64 = 4;
 /// Pages' worth of misses a round that crowd: one page too many is one at least, whatever the policy. And more by this share
@@ -111,9 +113,9 @@ pub(super) fn second(
     // Where others have the next level for a while, a miss takes longer.
     let miss = middle(next).map_or(f64::MAX, |next| next - hit).min(MISS * hit);
     let found = match second_ways(field, Second { line, first, bytes: half as u64, hit, miss }) {
-        // The others are known all the same.
-        Err(Halt::ShareUp(share)) => {
-            SecondWays { ways: Finding::not_determined(Halt::ShareUp(share).to_string()), colours: None }
+        // What is known of the others is known all the same.
+        Err(halt @ (Halt::ShareUp(_) | Halt::Metal(_))) => {
+            SecondWays { ways: Finding::not_determined(halt.to_string()), colours: None }
         }
         found => found?,
     };
@@ -147,7 +149,7 @@ fn second_ways(field: &mut Field<'_>, cache: Second) -> Result<SecondWays, Halt>
     let none = |reason: String| Ok(SecondWays { ways: Finding::not_determined(reason), colours: None });
     let count = POOL * cache.bytes / PAGE;
     let flood = FLOOD * cache.first.bytes / PAGE;
-    let room = field.metal().area_bytes(Area::Own { bytes: 0, huge: true }) / PAGE;
+    let room = (field.metal().area_bytes(Area::Own { bytes: 0, huge: true }) / PAGE).min(MOST_ROOM);
     let wanted = 2 * (count + flood);
     let mib = (wanted * PAGE).div_ceil(1 << 20);
     if wanted > MOST_PAGES {
