@@ -71,8 +71,8 @@ pub(super) fn rise(costs: &[Cost]) -> Option<Rise> {
     let missing = costs.iter().rev().take_while(|cost| cost.cycles >= MISSES * cycles).count();
     let miss = costs[costs.len() - missing..].first()?.count;
     let fit = costs[..fitting].last().map_or(0, |cost| cost.count);
-    // Between the two they rise.
-    (fitting + missing <= costs.len()).then_some(Rise { fit, miss, cycles })
+    // Between the two they rise, or go up and down.
+    Some(Rise { fit, miss, cycles })
 }
 
 /// The most that a number costs in these, where no step is seen: with what measurements differ by.
