@@ -193,6 +193,10 @@ int main(int argc, char **argv)
 		holes();
 		huge_pages();
 		going_on();
+		any_layout();
+		nothing_faulted_in();
+		other_mappings();
+		old_programs();
 		levels(wanted ? atoi(wanted) : 0);
 		wrong_arguments();
 		other_processes();
@@ -200,6 +204,7 @@ int main(int argc, char **argv)
 		ending_processes();
 		signals();
 		waiting_writers();
+		terms_of_the_lock();
 		churn(5);
 		baker();
 		baker_without_module();

@@ -45,6 +45,11 @@ void holes(void);
 void huge_pages(void);
 void going_on(void);
 void levels(int expected);
+/* mappings.c */
+void any_layout(void);
+void nothing_faulted_in(void);
+void other_mappings(void);
+void old_programs(void);
 /* refused.c */
 void wrong_arguments(void);
 /* others.c */
@@ -60,6 +65,7 @@ void ending_processes(void);
 /* churn.c */
 void signals(void);
 void waiting_writers(void);
+void terms_of_the_lock(void);
 void churn(unsigned int seconds);
 /* baker.c */
 void baker(void);
