@@ -3,6 +3,7 @@
 pub mod bake;
 pub mod compare;
 pub mod run;
+pub mod top;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -64,10 +65,14 @@ pub enum Command {
     Compare(compare::Compare),
     /// Keep the page-table entries of running processes warm, from outside
     #[command(
-        after_help = "Examples: lookaside bake --pid 4711\n          lookaside bake --comm redis-server --settings scan,share=0.2\n\n\
+        after_help = "Examples: lookaside bake --pid 4711\n          lookaside bake --comm redis-server --settings scan,share=0.2\n          \
+        lookaside bake --system --metrics /var/lib/node_exporter/lookaside.prom\n\n\
         Exit codes: 0 done; 1 a process could not be baked; 2 bad input; 128 + signal interrupted"
     )]
     Bake(bake::Bake),
+    /// Processes by what translation may cost them, live; which are baked, and by whom
+    #[command(after_help = "Example: lookaside top --once\n\nKeys: q ends, up and down scroll")]
+    Top(top::Top),
     /// Print a completion script for a shell
     #[command(after_help = "Example: lookaside completions bash > /etc/bash_completion.d/lookaside")]
     Completions {

@@ -17,6 +17,8 @@ mod record;
 mod reproduce;
 mod run;
 mod simulate;
+mod status;
+mod top;
 mod traces;
 mod validate;
 mod workload;
@@ -50,6 +52,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Validate(args) => validate::run(&args),
         Command::Workload(args) => workload::run(&args),
         Command::Bake(args) => bake::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

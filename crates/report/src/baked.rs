@@ -6,6 +6,15 @@ use crate::line::Style;
 use crate::num;
 use crate::table::{Column, Table};
 
+/// What became of a process, where it is not baked any more.
+fn state(baked: &Baked) -> &'static str {
+    match (baked.running, baked.let_go) {
+        (false, _) => ", ended",
+        (true, true) => ", let go",
+        (true, false) => "",
+    }
+}
+
 /// A row a process; then those that could not be baked, and why.
 pub fn render(report: &[Baked], style: &Style) -> String {
     if report.is_empty() {
@@ -26,7 +35,7 @@ pub fn render(report: &[Baked], style: &Style) -> String {
         let seconds = stats.elapsed_nanos as f64 / 1e9;
         let per = |what: f64, of: f64| if of > 0.0 { what / of } else { 0.0 };
         table.row([
-            format!("{} ({}{})", baked.comm, baked.pid, if baked.running { "" } else { ", ended" }).into(),
+            format!("{} ({}{})", baked.comm, baked.pid, state(baked)).into(),
             num::grouped(baked.small_bytes >> 20).into(),
             num::grouped(baked.mappings as u64).into(),
             num::grouped(stats.rounds).into(),

@@ -12,12 +12,14 @@ pub mod html;
 pub mod json;
 mod line;
 pub mod num;
+pub mod openmetrics;
 pub mod probe;
 pub mod reproduction;
 pub mod simulate;
 mod table;
 pub mod terminal;
 pub mod text;
+pub mod top;
 pub mod validation;
 
 pub use line::{render as render_lines, Line, Paint, Style};

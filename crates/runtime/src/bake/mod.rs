@@ -20,17 +20,19 @@ mod place;
 mod process;
 pub mod raw;
 mod settings;
+mod survey;
 mod touch;
 mod unmodified;
 mod worker;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use outside::{Baked, Outside, Wanted};
 pub use process::{family, mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
+pub use survey::{Survey, Surveyed};
 pub use unmodified::{Unmodified, AUTO_SHARE};
 use worker::Shared;
 
@@ -97,7 +99,7 @@ pub enum Target {
 }
 
 /// What a baker did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// Whole rounds through all regions.
     pub rounds: u64,
@@ -142,7 +144,11 @@ impl Baker {
     /// As [`Baker::start`]; a backend that cannot reach another process; a process that is gone or may not be looked at.
     pub fn start_for(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
         let shared = Arc::new(Shared::new(target, settings, regions)?);
-        let thread = worker::spawn(Arc::clone(&shared))?;
+        let name = match target {
+            Target::Own => survey::HELPER_WITHIN.to_string(),
+            Target::Process(pid) => survey::helper_name(pid),
+        };
+        let thread = worker::spawn(Arc::clone(&shared), name)?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

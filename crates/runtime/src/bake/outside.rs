@@ -1,12 +1,15 @@
 //! Baking other processes from outside: those named by number, by program or by control group, new ones picked up, ended ones let
 //! go. By `PAGEMAP_SCAN` or the kernel module; nothing is put into a process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{family, mappings, members, named, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Target};
+use super::survey::worth;
+use super::{
+    family, mappings, members, named, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Survey, Target,
+};
 
 /// Which processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,10 +22,13 @@ pub struct Wanted {
     pub groups: Vec<PathBuf>,
     /// These and all that come from them, as far as they are there.
     pub families: Vec<u32>,
+    /// Of all processes those for which it may be worth it: with 256 MiB or more in small pages, using a fifth of a CPU or more (less
+    /// than a fiftieth: let go), not baked by others; at most 16.
+    pub system: bool,
 }
 
 /// What became of one process.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Baked {
     /// Its number.
     pub pid: u32,
@@ -30,6 +36,8 @@ pub struct Baked {
     pub comm: String,
     /// Whether it still runs that program.
     pub running: bool,
+    /// Whether it was let go, since it was not worth it any more.
+    pub let_go: bool,
     /// Mappings baked when last looked at.
     pub mappings: usize,
     /// Bytes of these in small pages.
@@ -45,6 +53,7 @@ pub struct Baked {
 pub struct Outside {
     settings: Settings,
     wanted: Wanted,
+    survey: Survey,
     running: BTreeMap<u32, Kept>,
     ended: Vec<Baked>,
 }
@@ -83,7 +92,8 @@ impl Outside {
             mappings(pid)?;
             Baker::start_for(Target::Process(pid), settings, &[])?;
         }
-        let mut outside = Self { settings: settings.clone(), wanted, running: BTreeMap::new(), ended: Vec::new() };
+        let (survey, running) = (Survey::new(), BTreeMap::new());
+        let mut outside = Self { settings: settings.clone(), wanted, survey, running, ended: Vec::new() };
         outside.refresh()?;
         Ok(outside)
     }
@@ -101,6 +111,10 @@ impl Outside {
             pids.extend(members(group)?);
         }
         pids.extend(self.wanted.families.iter().flat_map(|&pid| family(pid)));
+        if self.wanted.system {
+            let baked: BTreeSet<u32> = self.running.keys().copied().collect();
+            pids.extend(worth(&self.survey.look()?, &baked));
+        }
         pids.sort_unstable();
         pids.dedup();
         let now: BTreeMap<u32, Identity> =
@@ -109,7 +123,8 @@ impl Outside {
         let gone: Vec<u32> = self.running.iter().filter(gone).map(|(pid, _)| *pid).collect();
         for pid in gone {
             if let Some(kept) = self.running.remove(&pid) {
-                self.ended.push(kept.end(pid));
+                let running = Identity::of(pid).is_ok_and(|identity| identity == kept.identity);
+                self.ended.push(Baked { running, let_go: running, ..kept.end(pid) });
             }
         }
         let excess = self.ended.len().saturating_sub(ENDED);
@@ -173,6 +188,7 @@ impl Kept {
             pid,
             comm: self.identity.comm.clone(),
             running,
+            let_go: false,
             mappings: self.regions.len(),
             small_bytes: self.small_bytes,
             stats: self.baker.as_ref().map_or_else(|_| Stats::default(), Baker::stats),

@@ -178,13 +178,13 @@ fn merge(regions: &mut Vec<(u64, u64)>) {
 }
 
 /// Starts the helper, all signals blocked: they are the program's.
-pub(crate) fn spawn(shared: Arc<Shared>) -> Result<JoinHandle<()>, BakeError> {
+pub(crate) fn spawn(shared: Arc<Shared>, name: String) -> Result<JoinHandle<()>, BakeError> {
     // SAFETY: sets of signals, filled in by the calls; the caller's mask is put back right after.
     let spawned = unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let builder = std::thread::Builder::new().name("pt-baker".into()).stack_size(STACK_BYTES);
+        let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
         let spawned = builder.spawn(move || run(&shared));
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         spawned

@@ -1,0 +1,97 @@
+//! What running bakers of other processes tell: a file each, for `lookaside top`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lookaside_runtime::bake::{Baked, Identity};
+
+use crate::exit::Failure;
+use crate::output::write_file;
+
+/// Where root's bakers tell.
+const SYSTEM: &str = "/run/lookaside";
+
+/// Where a user's do.
+fn of_user() -> Option<PathBuf> {
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty())?;
+    Some(PathBuf::from(folder).join("lookaside"))
+}
+
+/// The file of this process, removed when this is dropped.
+pub struct Status {
+    file: PathBuf,
+}
+
+impl Status {
+    /// Where it can be written; else `None`: then `top` shows the helpers' CPU time alone.
+    pub fn open() -> Option<Self> {
+        let folders = [of_user(), rustix::process::geteuid().is_root().then(|| SYSTEM.into())];
+        let folder = folders.into_iter().flatten().find(|folder| std::fs::create_dir_all(folder).is_ok())?;
+        Some(Self { file: folder.join(format!("bake-{}.json", std::process::id())) })
+    }
+
+    /// What is known now, in place of what was.
+    pub fn write(&self, report: &[Baked]) -> Result<(), Failure> {
+        let text = serde_json::to_string(report).map_err(|e| Failure::bad(format_args!("JSON: {e}")))?;
+        write_file(&self.file, &text)
+    }
+}
+
+impl Drop for Status {
+    fn drop(&mut self) {
+        // Gone or not: a file whose process is gone is not read.
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// What all bakers that still run tell, by process.
+pub fn told() -> BTreeMap<u32, Baked> {
+    let folders = [Some(PathBuf::from(SYSTEM)), of_user()];
+    folders.into_iter().flatten().flat_map(|folder| told_in(&folder)).collect()
+}
+
+fn told_in(folder: &Path) -> BTreeMap<u32, Baked> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let read = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_prefix("bake-")?.strip_suffix(".json")?.parse().ok()?;
+        Identity::of(name).ok()?;
+        serde_json::from_str::<Vec<Baked>>(&std::fs::read_to_string(&path).ok()?).ok()
+    };
+    let baked = files.filter_map(|file| read(file.path())).flatten();
+    baked.filter(|baked| baked.running && !baked.let_go).map(|baked| (baked.pid, baked)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_runtime::bake::Stats;
+
+    use super::*;
+
+    #[test]
+    fn what_running_bakers_tell_is_read_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let baked = |pid: u32, running: bool| Baked {
+            pid,
+            comm: "x".into(),
+            running,
+            let_go: false,
+            mappings: 1,
+            small_bytes: 2,
+            stats: Stats { rounds: 3, ..Stats::default() },
+            refused: None,
+        };
+        let status = |writer: u32| Status { file: folder.path().join(format!("bake-{writer}.json")) };
+        let ours = status(std::process::id());
+        ours.write(&[baked(1, true), baked(2, false)]).expect("a file");
+        // Of a process that is gone, and no such file.
+        let gone = status(4_194_305);
+        gone.write(&[baked(5, true)]).expect("a file");
+        std::fs::write(folder.path().join("bake-1.json"), "[{").expect("a file");
+        std::fs::write(folder.path().join("other.json"), "[]").expect("a file");
+        let told = told_in(folder.path());
+        assert_eq!(told.values().map(|baked| (baked.pid, baked.stats.rounds)).collect::<Vec<_>>(), [(1, 3)]);
+        drop(ours);
+        assert!(told_in(folder.path()).is_empty());
+        assert!(told_in(Path::new("/nonexistent")).is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! The `top` command: all processes by what translation may cost them, live.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use lookaside_report::top::{cells, render, HEADS};
+use lookaside_runtime::bake::{Baked, Survey, Surveyed};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::Constraint;
+use ratatui::style::Stylize;
+use ratatui::widgets::{Row, Table, TableState};
+use ratatui::{DefaultTerminal, Frame};
+use serde::Serialize;
+
+use crate::args::top::Top;
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::{print, print_json, style};
+use crate::status::told;
+
+/// How soon an interruption is heeded.
+const STEP: Duration = Duration::from_millis(50);
+
+/// A process, and what a baker from outside tells of it.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    process: Surveyed,
+    baked: Option<Baked>,
+}
+
+/// Shows them until `q`, Ctrl-C or a signal; or once.
+pub fn run(args: &Top) -> Result<u8, Failure> {
+    let mut survey = Survey::new();
+    let interval = Duration::from_secs(args.interval);
+    let first = survey.look().map_err(Failure::bad)?;
+    if args.once || args.json || !std::io::stdout().is_terminal() {
+        let interrupt = Interrupt::install()?;
+        let end = Instant::now() + interval;
+        while Instant::now() < end && !interrupt.asked() {
+            std::thread::sleep(STEP);
+        }
+        let (processes, mut told) = (survey.look().map_err(Failure::bad)?, told());
+        if args.json {
+            let shown = |process: Surveyed| Shown { baked: told.remove(&process.pid), process };
+            print_json(&processes.into_iter().map(shown).collect::<Vec<_>>())?;
+        } else {
+            print(&render(&processes, &told, &style(None)))?;
+        }
+        return Ok(if interrupt.asked() { interrupt.code() } else { 0 });
+    }
+    let mut terminal = ratatui::try_init().map_err(|e| Failure::bad(format_args!("terminal: {e}")))?;
+    let ended = live(&mut terminal, &mut survey, first, interval);
+    ratatui::restore();
+    ended
+}
+
+fn live(
+    terminal: &mut DefaultTerminal,
+    survey: &mut Survey,
+    mut processes: Vec<Surveyed>,
+    interval: Duration,
+) -> Result<u8, Failure> {
+    let failed = |e: std::io::Error| Failure::bad(format_args!("terminal: {e}"));
+    let interrupt = Interrupt::install()?;
+    let mut state = TableState::default();
+    let (mut from_bakers, mut next) = (told(), Instant::now() + interval);
+    loop {
+        terminal.draw(|frame| draw(frame, &mut state, &processes, &from_bakers)).map_err(failed)?;
+        while Instant::now() < next {
+            if interrupt.asked() {
+                return Ok(interrupt.code());
+            }
+            if !event::poll(STEP).map_err(failed)? {
+                continue;
+            }
+            match event::read().map_err(failed)? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
+                    KeyCode::Char('q') | KeyCode::Esc => return Ok(0),
+                    // In raw mode no signal comes of it.
+                    KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(0),
+                    KeyCode::Down | KeyCode::Char('j') => *state.offset_mut() += 1,
+                    KeyCode::Up | KeyCode::Char('k') => *state.offset_mut() = state.offset().saturating_sub(1),
+                    _ => {}
+                },
+                _ => {}
+            }
+            *state.offset_mut() = state.offset().min(processes.len().saturating_sub(1));
+            terminal.draw(|frame| draw(frame, &mut state, &processes, &from_bakers)).map_err(failed)?;
+        }
+        processes = survey.look().map_err(Failure::bad)?;
+        (from_bakers, next) = (told(), Instant::now() + interval);
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], told: &BTreeMap<u32, Baked>) {
+    let rows = processes.iter().map(|process| {
+        let row = Row::new(cells(process, told));
+        if process.helpers.is_empty() {
+            row
+        } else {
+            row.bold()
+        }
+    });
+    let widths = HEADS.iter().enumerate().map(|(column, head)| match column {
+        0 => Constraint::Min(20),
+        _ => Constraint::Length(head.len() as u16),
+    });
+    let table = Table::new(rows, widths).header(Row::new(HEADS).reversed()).column_spacing(2);
+    frame.render_stateful_widget(table, frame.area(), state);
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::backend::TestBackend;
+    use ratatui::Terminal;
+
+    use super::*;
+
+    #[test]
+    fn processes_are_drawn_below_their_heads() {
+        let process = |pid: u32| Surveyed {
+            pid,
+            comm: "db".into(),
+            cpus: 0.5,
+            resident_bytes: 1 << 30,
+            huge_bytes: 0,
+            table_bytes: 2 << 20,
+            helpers: vec![(pid, 0.25)],
+        };
+        let mut terminal = Terminal::new(TestBackend::new(120, 3)).expect("a terminal in memory");
+        let processes: Vec<Surveyed> = (1..9).map(process).collect();
+        let mut state = TableState::default().with_offset(4);
+        terminal.draw(|frame| draw(frame, &mut state, &processes, &BTreeMap::new())).expect("drawn");
+        let lines: Vec<String> = (0..3)
+            .map(|y| (0..120).map(|x| terminal.backend().buffer()[(x, y)].symbol()).collect::<String>())
+            .collect();
+        assert!(lines[0].starts_with("process") && lines[0].contains("page tables, MiB"), "{lines:?}");
+        assert!(lines[1].starts_with("db (5)") && lines[1].contains("1,024"), "{lines:?}");
+        assert!(lines[2].starts_with("db (6)") && lines[2].contains("itself"), "{lines:?}");
+    }
+}

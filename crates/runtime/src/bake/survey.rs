@@ -1,0 +1,246 @@
+//! All processes: what translation may cost each, which are worth baking, and which are being baked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use procfs::process::{Process, Task};
+use procfs::Current;
+use serde::Serialize;
+
+use super::{BakeError, PAGE_BYTES};
+
+/// Name of a helper thread for its own process's memory.
+pub(crate) const HELPER_WITHIN: &str = "pt-baker";
+/// Name of a helper thread for another process, whose number follows: 15 bytes at most with it.
+const HELPER_FOR: &str = "bake ";
+/// Bytes of a page-table entry.
+const ENTRY_BYTES: u64 = 8;
+/// Of smaller processes it is not asked how much is in huge pages: the answer takes the kernel some ms a GiB.
+const LARGE_BYTES: u64 = 16 << 20;
+/// Least in small pages that is worth baking: the entries, 512 KiB, are half of what a second-level cache usually holds, and the
+/// program's data want room there too.
+const WORTH_BYTES: u64 = 256 << 20;
+/// Least share of a CPU of a process that is worth baking, to begin and to go on.
+const WORTH_CPUS: (f64, f64) = (0.2, 0.02);
+/// Processes baked at once at most.
+const MOST: usize = 16;
+
+/// A process as it is now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Surveyed {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// CPUs that it used on average since the look before; at the first look, since it started.
+    pub cpus: f64,
+    /// Bytes of it in memory.
+    pub resident_bytes: u64,
+    /// Of those, bytes that huge pages map.
+    pub huge_bytes: u64,
+    /// Bytes of its page tables.
+    pub table_bytes: u64,
+    /// Helper threads that bake it: process that each belongs to, and CPUs that it used, as above.
+    pub helpers: Vec<(u32, f64)>,
+}
+
+impl Surveyed {
+    /// Bytes in small pages.
+    pub fn small_bytes(&self) -> u64 {
+        self.resident_bytes.saturating_sub(self.huge_bytes)
+    }
+
+    /// What translation may cost it, for comparing processes: bytes of leaf entries that it may walk to, times the CPUs that do.
+    pub fn weight(&self) -> f64 {
+        (self.small_bytes() / PAGE_BYTES * ENTRY_BYTES) as f64 * self.cpus
+    }
+}
+
+/// Looks at all processes again and again.
+#[derive(Debug)]
+pub struct Survey {
+    /// CPU time and start, in ticks, of each process and helper thread at the last look.
+    last: BTreeMap<i32, (u64, u64)>,
+    looked: Option<Instant>,
+    ticks_per_second: f64,
+}
+
+impl Default for Survey {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Survey {
+    /// Before the first look.
+    pub fn new() -> Self {
+        Self { last: BTreeMap::new(), looked: None, ticks_per_second: procfs::ticks_per_second() as f64 }
+    }
+
+    /// All processes that have memory and may be looked at, but for this one; by weight, the largest first.
+    ///
+    /// # Errors
+    /// The system does not tell them.
+    pub fn look(&mut self) -> Result<Vec<Surveyed>, BakeError> {
+        let untold = |e| BakeError::Unsupported(format!("/proc: the processes are not told: {e}"));
+        let all = procfs::process::all_processes().map_err(untold)?;
+        let now = Instant::now();
+        let since = self.looked.replace(now).map(|before| (now - before).as_secs_f64());
+        let uptime = procfs::Uptime::current().map_or(0.0, |up| up.uptime);
+        let before = std::mem::take(&mut self.last);
+        let mut cpus = |id: i32, used: u64, start: u64| {
+            self.last.insert(id, (used, start));
+            let at_start = (uptime - start as f64 / self.ticks_per_second).max(0.0);
+            let (used, seconds) = match (before.get(&id), since) {
+                (Some(&(then, same)), Some(since)) if same == start => (used.saturating_sub(then), since),
+                _ => (used, since.map_or(at_start, |since| at_start.min(since))),
+            };
+            if seconds > 0.0 {
+                used as f64 / self.ticks_per_second / seconds
+            } else {
+                0.0
+            }
+        };
+        let mut found: Vec<Surveyed> = Vec::new();
+        let mut helpers: Vec<Helper> = Vec::new();
+        for process in all.flatten() {
+            // One that has ended meanwhile, or that others may not look at, is left out.
+            if let Some((surveyed, its)) = one(&process, &mut cpus) {
+                helpers.extend(its);
+                found.push(surveyed);
+            }
+        }
+        let ours = std::process::id();
+        found.retain(|process| process.pid != ours);
+        for process in &mut found {
+            let its = helpers.iter().filter(|helper| helper.for_whom == process.pid);
+            process.helpers = its.map(|helper| (helper.by, helper.cpus)).collect();
+        }
+        found.sort_by(|a, b| b.weight().total_cmp(&a.weight()).then(a.pid.cmp(&b.pid)));
+        Ok(found)
+    }
+}
+
+/// A helper thread.
+struct Helper {
+    for_whom: u32,
+    by: u32,
+    cpus: f64,
+}
+
+/// A process, without the helpers that bake it, and the helpers in it.
+fn one(process: &Process, cpus: &mut impl FnMut(i32, u64, u64) -> f64) -> Option<(Surveyed, Vec<Helper>)> {
+    let stat = process.stat().ok()?;
+    let status = process.status().ok()?;
+    let resident_bytes = status.vmrss? << 10; // the kernel's own threads have none
+    let pid = u32::try_from(process.pid).ok()?;
+    let mut helpers = Vec::new();
+    if stat.num_threads > 1 {
+        for task in process.tasks().ok()?.flatten() {
+            if let Some((for_whom, used, start)) = helper(&task, pid) {
+                helpers.push(Helper { for_whom, by: pid, cpus: cpus(task.tid, used, start) });
+            }
+        }
+    }
+    let surveyed = Surveyed {
+        pid,
+        comm: stat.comm.clone(),
+        cpus: cpus(process.pid, stat.utime + stat.stime, stat.starttime),
+        resident_bytes,
+        huge_bytes: if resident_bytes >= LARGE_BYTES { huge_bytes(process).unwrap_or(0) } else { 0 },
+        table_bytes: status.vmpte.unwrap_or(0) << 10,
+        helpers: Vec::new(),
+    };
+    Some((surveyed, helpers))
+}
+
+/// For whom a thread is a helper; its CPU time and start in ticks.
+fn helper(task: &Task, of: u32) -> Option<(u32, u64, u64)> {
+    let stat = task.stat().ok()?;
+    let for_whom = match stat.comm.strip_prefix(HELPER_FOR) {
+        Some(pid) => pid.parse().ok()?,
+        None => (stat.comm == HELPER_WITHIN).then_some(of)?,
+    };
+    Some((for_whom, stat.utime + stat.stime, stat.starttime))
+}
+
+/// Bytes of a process that huge pages map; `None` where that is not told to us.
+fn huge_bytes(process: &Process) -> Option<u64> {
+    let rollup = process.smaps_rollup().ok()?;
+    let fields = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"];
+    let map = &rollup.memory_map_rollup.0.first()?.extension.map;
+    Some(fields.iter().map(|field| map.get(*field).copied().unwrap_or(0)).sum())
+}
+
+/// Name of the helper thread for another process.
+pub(crate) fn helper_name(pid: u32) -> String {
+    format!("{HELPER_FOR}{pid}")
+}
+
+/// Which of these (the largest first) are worth baking, given those that are baked already: large enough in small pages, busy enough,
+/// and not baked by anybody else.
+pub(crate) fn worth(found: &[Surveyed], baked: &BTreeSet<u32>) -> Vec<u32> {
+    let ours = std::process::id();
+    let worth = |process: &&Surveyed| {
+        let least = if baked.contains(&process.pid) { WORTH_CPUS.1 } else { WORTH_CPUS.0 };
+        process.small_bytes() >= WORTH_BYTES
+            && process.cpus >= least
+            && process.helpers.iter().all(|&(by, _)| by == ours)
+    };
+    found.iter().filter(worth).take(MOST).map(|process| process.pid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, mib: u64, cpus: f64) -> Surveyed {
+        Surveyed {
+            pid,
+            comm: format!("p{pid}"),
+            cpus,
+            resident_bytes: mib << 20,
+            huge_bytes: 0,
+            table_bytes: mib << 11,
+            helpers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_large_and_busy_and_unbaked_is_worth_it() {
+        let huge = Surveyed { huge_bytes: 3 << 30, ..process(4, 3100, 1.0) };
+        let helped = Surveyed { helpers: vec![(4, 0.5)], ..process(5, 1000, 1.0) };
+        let ours = Surveyed { helpers: vec![(std::process::id(), 0.5)], ..process(6, 1000, 1.0) };
+        let found = [process(1, 8192, 1.0), process(2, 300, 0.1), process(3, 200, 1.0), huge, helped, ours];
+        assert_eq!(worth(&found, &BTreeSet::new()), [1, 6]);
+        // Once baked, a process stays so while it rests a little.
+        assert_eq!(worth(&found, &BTreeSet::from([2])), [1, 2, 6]);
+        let many: Vec<Surveyed> = (0..100).map(|pid| process(pid, 1000, 1.0)).collect();
+        assert_eq!(worth(&many, &BTreeSet::new()).len(), MOST);
+        assert!(process(1, 8192, 1.0).weight() > process(2, 8192, 0.5).weight());
+    }
+
+    #[test]
+    fn helpers_are_known_by_their_names() {
+        let mut survey = Survey::new();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");
+        let pid = child.id();
+        let (told, tell) = (std::sync::mpsc::channel::<()>(), std::sync::mpsc::channel::<()>());
+        let named = std::thread::Builder::new().name(helper_name(pid)).spawn(move || {
+            told.0.send(()).expect("somebody listens");
+            tell.1.recv()
+        });
+        told.1.recv().expect("it runs");
+        let found = survey.look().expect("processes");
+        let its = found.iter().find(|process| process.pid == pid).expect("the child");
+        assert_eq!(its.helpers.iter().map(|helper| helper.0).collect::<Vec<_>>(), [std::process::id()]);
+        assert!(its.resident_bytes > 0 && its.table_bytes > 0 && its.cpus < 1.0, "{its:?}");
+        assert!(found.iter().all(|process| process.pid != std::process::id()));
+        drop(tell.0);
+        let _ = named.expect("a thread").join();
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        // Longest name that a thread may have: 15 bytes.
+        assert!(helper_name(4_194_304).len() <= 15);
+    }
+}
