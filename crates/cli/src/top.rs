@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use lookaside_report::top::{cells, render, HEADS};
 use lookaside_runtime::bake::{Baked, Survey, Surveyed};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::layout::Constraint;
+use ratatui::layout::{Alignment, Constraint};
 use ratatui::style::Stylize;
+use ratatui::text::Text;
 use ratatui::widgets::{Row, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
 use serde::Serialize;
@@ -94,9 +95,18 @@ fn live(
     }
 }
 
+/// Names stand at the left, figures at the right.
+fn side(column: usize) -> Alignment {
+    match HEADS[column] {
+        "process" | "baked by" => Alignment::Left,
+        _ => Alignment::Right,
+    }
+}
+
 fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], told: &BTreeMap<u32, Baked>) {
     let rows = processes.iter().map(|process| {
-        let row = Row::new(cells(process, told));
+        let cell = |(column, text): (usize, String)| Text::from(text).alignment(side(column));
+        let row = Row::new(cells(process, told).into_iter().enumerate().map(cell));
         if process.helpers.is_empty() {
             row
         } else {
@@ -107,7 +117,8 @@ fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], t
         0 => Constraint::Min(20),
         _ => Constraint::Length(head.len() as u16),
     });
-    let table = Table::new(rows, widths).header(Row::new(HEADS).reversed()).column_spacing(2);
+    let heads = HEADS.iter().enumerate().map(|(column, head)| Text::from(*head).alignment(side(column)));
+    let table = Table::new(rows, widths).header(Row::new(heads).reversed()).column_spacing(2);
     frame.render_stateful_widget(table, frame.area(), state);
 }
 
