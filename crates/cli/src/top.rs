@@ -114,7 +114,7 @@ fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], t
         }
     });
     let widths = HEADS.iter().enumerate().map(|(column, head)| match column {
-        0 => Constraint::Min(20),
+        0 => Constraint::Min(16),
         _ => Constraint::Length(head.len() as u16),
     });
     let heads = HEADS.iter().enumerate().map(|(column, head)| Text::from(*head).alignment(side(column)));
