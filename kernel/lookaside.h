@@ -53,7 +53,8 @@
  * longer walk would have touched; a table that a call left in the middle is
  * counted again.
  *
- * Nothing is faulted in, and no address or frame is told.
+ * Nothing is faulted in. Counts are told and how far it came, no frame, nothing
+ * of the kernel.
  */
 struct lookaside_walk {
 	__u32 version;

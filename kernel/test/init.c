@@ -199,9 +199,11 @@ int main(int argc, char **argv)
 		old_programs();
 		levels(wanted ? atoi(wanted) : 0);
 		wrong_arguments();
+		any_arguments();
 		other_processes();
 		other_users();
 		ending_processes();
+		nothing_kept();
 		signals();
 		waiting_writers();
 		terms_of_the_lock();

@@ -222,3 +222,65 @@ void ending_processes(void)
 	same(error, ESRCH, "a process that ends while its tables are walked");
 	same(exits, 1, "the walk that it ended in said so");
 }
+
+static long open_files(void)
+{
+	FILE *file = fopen("/proc/sys/fs/file-nr", "re");
+	long count = -1;
+
+	if (file && fscanf(file, "%ld", &count) != 1)
+		count = -1;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+/* More processes than there is memory for, one after the other: what is walked is not kept. */
+void nothing_kept(void)
+{
+	const size_t len = 64UL << 20;
+	const unsigned int processes = sysconf(_SC_PHYS_PAGES) * PAGE / len + 2;
+	struct lookaside_walk walk;
+	unsigned int i, walked = 0, tries;
+	int pagemap;
+	long before;
+	char *at = NULL;
+	pid_t pid;
+
+	for (i = 0; i < processes; i++) {
+		at = small_pages(len);
+		pid = fork();
+		if (!pid)
+			_exit(pause());
+		munmap(at, len);
+		pagemap = open_pagemap(pid);
+		/* With and without success. */
+		walk = arguments(at, len);
+		walk.pagemap = pagemap;
+		walk.start = 1UL << 62;
+		if (walk_as_is(&walk) != EINVAL)
+			break;
+		walk.start = (uintptr_t)at;
+		if (walk_as_is(&walk) || walk.present != len / PAGE / 8)
+			break;
+		walked++;
+		close(pagemap);
+		end(pid);
+	}
+	ok(walked == processes, "of %u processes with 64 MiB each nothing is kept", processes);
+
+	before = open_files();
+	for (i = 0; i < 2000; i++) {
+		pagemap = open_pagemap(getpid());
+		walk = arguments(at, len);
+		walk.pagemap = i % 2 ? pagemap : device;
+		if (walk_as_is(&walk) != (i % 2 ? 0 : EINVAL))
+			break;
+		close(pagemap);
+	}
+	ok(i == 2000, "walks through files that are pagemaps and such that are none");
+	/* They are let go a little later, and counted by CPU: some more or less. */
+	for (tries = 0; tries < 100 && open_files() - before >= 500; tries++)
+		usleep(20000);
+	ok(before >= 0 && tries < 100, "nor are files");
+}

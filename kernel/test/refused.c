@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -82,4 +83,65 @@ void wrong_arguments(void)
 	char byte;
 
 	ok(read(device, &byte, 1) < 0 && write(device, "", 1) < 0, "neither read nor written");
+}
+
+/* One of the numbers at which something may go wrong, or any. */
+static uint64_t some(unsigned int *state)
+{
+	static const uint64_t edges[] = { 0, 1, 8, PAGE - 1, PAGE, HUGE, 1UL << 30, LOOKASIDE_MAX_STRIDE,
+		LOOKASIDE_MAX_NOPS, LOOKASIDE_MAX_STEPS, 1UL << 31, 1UL << 32, (1UL << 47) - PAGE, 1UL << 47,
+		(1UL << 56) - PAGE, 1UL << 56, 1UL << 57, 1UL << 63, -PAGE, -1 };
+	uint64_t any = (uint64_t)rand_r(state) << 33 ^ (uint64_t)rand_r(state) << 12;
+
+	switch (rand_r(state) % 4) {
+	case 0:
+		return any >> rand_r(state) % 52;
+	case 1:
+		return any >> rand_r(state) % 52 & -PAGE;
+	default:
+		return edges[rand_r(state) % (sizeof(edges) / sizeof(*edges))] + rand_r(state) % 3 - 1;
+	}
+}
+
+void any_arguments(void)
+{
+	unsigned int state = 1, i, kinds = 0, done = 0, wrong = 0;
+	int own = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), error;
+	const size_t len = 2 * HUGE;
+	char *at = small_pages(len);
+	struct lookaside_walk walk, before;
+
+	for (i = 0; i < 50000; i++) {
+		/* Most of them right, or none would get anywhere. */
+		walk = arguments(at, len);
+		walk.steps = rand_r(&state) % 4096;
+		for (kinds = rand_r(&state) % 4; kinds; kinds--) {
+			switch (rand_r(&state) % 9) {
+			case 0: walk.start = some(&state); break;
+			case 1: walk.len = some(&state); break;
+			case 2: walk.start += some(&state) & -PAGE; break;
+			case 3: walk.stride = some(&state); break;
+			case 4: walk.nops = some(&state) % 9; break;
+			case 5: walk.pagemap = rand_r(&state) % 2 ? own : (int)some(&state); break;
+			case 6: walk.flags = some(&state); break;
+			case 7: walk.version = some(&state); break;
+			case 8: walk.next = walk.touched = walk.present = some(&state); break;
+			}
+		}
+		before = walk;
+		error = walk_as_is(&walk);
+		done += !error;
+		if (error)
+			wrong += (error != EINVAL && error != EPROTO && error != EBADF) ||
+				 memcmp(&walk, &before, sizeof(walk));
+		else
+			wrong += walk.next <= walk.start || walk.next > walk.start + walk.len ||
+				 walk.present > walk.touched || walk.touched > walk.len / PAGE ||
+				 (walk.ended == LOOKASIDE_END) != (walk.next == walk.start + walk.len) ||
+				 walk.ended > LOOKASIDE_EXIT || walk.stride != before.stride;
+	}
+	ok(done > 10000 && done < 40000, "calls with any arguments: %u of %u are walks", done, i);
+	same(wrong, 0, "calls whose answer cannot be");
+	close(own);
+	munmap(at, len);
 }

@@ -52,6 +52,7 @@ void other_mappings(void);
 void old_programs(void);
 /* refused.c */
 void wrong_arguments(void);
+void any_arguments(void);
 /* others.c */
 /* The calling process is that user's from now on; whether who may debug it may look at it. */
 void become(uid_t user, bool dumpable);
@@ -62,6 +63,7 @@ void end(pid_t pid);
 void other_processes(void);
 void other_users(void);
 void ending_processes(void);
+void nothing_kept(void);
 /* churn.c */
 void signals(void);
 void waiting_writers(void);
