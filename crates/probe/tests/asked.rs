@@ -34,6 +34,17 @@ fn whatever_can_be_measured_is_measured_to_its_end() {
         let offsets: Vec<u64> = (0..64).map(|i| i * 4160 % (1 << 20) / 64 * 64).collect();
         good(&host.steps(&Steps { area, offsets: &offsets, warm: 64, timed: 128 }, 3).expect("an area"), 3);
     }
+    // Pages of 1 GiB, where the system has one set aside.
+    let size_1g = PageSize::G1;
+    if let Some(reason) = host.lacks(size_1g) {
+        eprintln!("LEFT OUT: {reason}");
+        assert_eq!((host.page_bits(size_1g), host.max_pages(size_1g), host.area_bytes(Area::Gigantic)), (0, 0, 0));
+    } else {
+        good(&host.chase(&Chain { size: size_1g, pages: &pages }, 3, 5).expect("a chain"), 5);
+        let offsets = [0, (3 << 30) + 64, (1 << 30) + (5 << 21) + 128];
+        let steps = Steps { area: Area::Gigantic, offsets: &offsets, warm: 3, timed: 9 };
+        good(&host.steps(&steps, 3).expect("places in pages"), 3);
+    }
     // A thread on another CPU, on pages of its own and on those of the chain, also when these are given back.
     if let Some(cpu) = host.cpus().first() {
         for (pages, first) in [(1, None), (200, None), (200, Some(1000))] {
