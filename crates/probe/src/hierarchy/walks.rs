@@ -131,17 +131,21 @@ pub fn walks(field: &mut Field<'_>, known: KnownLevels<'_>) -> Result<Walks, Hal
             "needs more addresses for pages that share a frame, or more memory for their tables",
         ));
     }
-    let second_level_cycles = if 2 * SPREAD * first <= second {
-        passes(field, |field| second_level(field, SPREAD * first))?
-    } else {
+    let (pages, line) = (SPREAD * first, line(known));
+    let held = known.caches.levels.first().and_then(|level| level.bytes.value()).map(|bytes| bytes.low);
+    let second_level_cycles = if 2 * pages > second {
         Finding::not_determined("the second level is too small beside the first")
+    } else if held.is_some_and(|held| (pages * line) as f64 > held) {
+        Finding::not_determined(format!("lines of {pages} pages may not fit the first-level data cache"))
+    } else {
+        passes(field, |field| second_level(field, pages, line))?
     };
     let mut walks = Vec::new();
     for (place, bytes) in places(field, known) {
-        let lines = bytes / line(known);
+        let lines = bytes / line;
         let cycles = match place {
             Place::Cache(1) => crowd(field, known)?,
-            _ => added(field, |field| far(field, lines, FLOOD * second, line(known)))?,
+            _ => added(field, |field| far(field, lines, FLOOD * second, line))?,
         };
         walks.push(WalkReport { place, table_bytes: bytes, cycles });
     }
@@ -220,13 +224,13 @@ fn start(field: &mut Field<'_>) -> u64 {
 }
 
 /// Cycles that a load takes longer in a walk through so many pages with frames of their own than in one through a few.
-fn second_level(field: &mut Field<'_>, count: u64) -> Result<f64, Halt> {
+fn second_level(field: &mut Field<'_>, count: u64, line: u64) -> Result<f64, Halt> {
     let area = Area::Own { bytes: (count * APART) << PAGE_SHIFT, huge: false };
-    let lines = (1 << PAGE_SHIFT) / super::curve::LINE;
+    let lines = (1 << PAGE_SHIFT) / line;
     let mut offsets = Vec::new();
     for i in 0..count {
         let page = i * APART + field.rng.below(APART as usize) as u64;
-        offsets.push((page << PAGE_SHIFT) + i % lines * super::curve::LINE);
+        offsets.push((page << PAGE_SHIFT) + i % lines * line);
     }
     field.rng.shuffle(&mut offsets);
     let cycles = field.cycles(area, &offsets)?;
