@@ -11,8 +11,9 @@ pub const PAGE: u64 = 4096;
 /// Pages of a window: all lines of so many pages are walked in random order before the next window, so that a
 /// translation serves 64 steps, from a first-level TLB (every one has 32 entries or more), while no prefetcher sees a stream.
 pub(super) const WINDOW: u64 = 32;
-/// Bytes of a line where they were not determined: those of nearly all cores.
-pub const LINE: u64 = 64;
+/// Bytes of a line where they were not determined: the most that cores have. Of steps half a line apart every other one would
+/// hit; steps two lines apart use half of the lines of a cache, and as many bytes of addresses fit it.
+pub const LINE: u64 = 128;
 /// Smallest footprint.
 const LEAST: u64 = 4096;
 

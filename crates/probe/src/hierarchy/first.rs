@@ -5,14 +5,13 @@
 
 use serde::Serialize;
 
-use super::curve::LINE;
 use super::field::Field;
 use crate::bench::Halt;
 use crate::finding::Finding;
 use crate::metal::Area;
 
-/// log2 of the lines of the area: in 256 KiB, 64 pages, whose translations a first-level TLB holds.
-const BITS: u32 = 12;
+/// log2 of the bytes of the area: 64 pages, whose translations a first-level TLB holds.
+const BITS: u32 = 18;
 /// Lines fit where a step takes no longer than a hit by this share.
 const HITS: f64 = 1.08;
 /// Looks at lines that should fit; the fastest counts, since disturbances only add misses.
@@ -49,7 +48,7 @@ pub fn first_cache(field: &mut Field<'_>, line: u64, hit: f64) -> Result<Finding
 }
 
 fn first_once(field: &mut Field<'_>, line: u64, hit: f64) -> Result<Finding<CacheShape>, Halt> {
-    let bits = BITS + LINE.ilog2() - line.ilog2();
+    let bits = BITS - line.ilog2();
     let mut fitting = Vec::new();
     for distance in 0..bits {
         fitting.push(most_that_fit(field, line, bits, distance, hit)?);

@@ -8,7 +8,6 @@
 use lookaside_machine::PageSize;
 
 use super::contiguous::{hit_and_walk, or_refused, BEYOND, HITS, PASSES};
-use super::curve::LINE;
 use super::field::Field;
 use super::walks::Walks;
 use crate::bench::Halt;
@@ -20,6 +19,9 @@ use crate::rng::Rng;
 /// are walked for each entry that there is for small pages: of 2 MiB there might be more (none is known that has).
 const PARTS: [(PageSize, PageSize, f64); 2] =
     [(PageSize::K64, PageSize::M2, BEYOND), (PageSize::M2, PageSize::G1, 4.0)];
+
+/// Bytes from one place to the next: a line of nearly all cores. Where lines are larger, neighbours share one, which is no harm.
+const LINE: u64 = 64;
 
 /// What is known of a level.
 #[derive(Clone, Copy, Debug)]

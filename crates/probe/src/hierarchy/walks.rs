@@ -1,5 +1,7 @@
 //! What translations cost by where their table entries lie, with data that are always hot: pages that share one frame.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::caches::{alike, Caches, SAME_CYCLES, UNEVEN};
@@ -28,6 +30,8 @@ const SPREAD: u64 = 3;
 const APART: u64 = 32;
 /// Pages whose translations are always hot.
 const HOT: u64 = 8;
+/// Pages of a stretch out of which the one is taken whose set in the second level has fewest.
+const CHOICE: usize = 4;
 /// Pages beside each other whose entries share lines, in the chain that crowds few sets: two lines of eight entries.
 const BESIDE: u64 = 16;
 /// Table lines in a circle miss a cache if they are so many times the bytes of which half miss, and hit one
@@ -138,7 +142,7 @@ pub fn walks(field: &mut Field<'_>, known: KnownLevels<'_>) -> Result<Walks, Hal
     } else if held.is_some_and(|held| (pages * line) as f64 > held) {
         Finding::not_determined(format!("lines of {pages} pages may not fit the first-level data cache"))
     } else {
-        passes(field, |field| second_level(field, pages, line))?
+        passes(field, |field| second_level(field, pages, line, &known.second.masks))?
     };
     let mut walks = Vec::new();
     for (place, bytes) in places(field, known) {
@@ -224,12 +228,17 @@ fn start(field: &mut Field<'_>) -> u64 {
 }
 
 /// Cycles that a load takes longer in a walk through so many pages with frames of their own than in one through a few.
-fn second_level(field: &mut Field<'_>, count: u64, line: u64) -> Result<f64, Halt> {
+fn second_level(field: &mut Field<'_>, count: u64, line: u64, masks: &[u64]) -> Result<f64, Halt> {
     let area = Area::Own { bytes: (count * APART) << PAGE_SHIFT, huge: false };
     let lines = (1 << PAGE_SHIFT) / line;
     let mut offsets = Vec::new();
+    let mut load: BTreeMap<u64, u32> = BTreeMap::new();
     for i in 0..count {
-        let page = i * APART + field.rng.below(APART as usize) as u64;
+        // Not so many in one set that some would miss.
+        let draws = [(); CHOICE].map(|()| i * APART + field.rng.below(APART as usize) as u64);
+        let set = |page: u64| gf2::apply(masks, page);
+        let page = draws.into_iter().min_by_key(|&page| load.get(&set(page)).copied().unwrap_or(0)).unwrap_or(draws[0]);
+        *load.entry(set(page)).or_default() += 1;
         offsets.push((page << PAGE_SHIFT) + i % lines * line);
     }
     field.rng.shuffle(&mut offsets);
