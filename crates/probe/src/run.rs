@@ -16,7 +16,7 @@ use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::sizes::{gigantic_pages, large_pages, GiganticPages, LargePages};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
-use crate::tlb::{policy, Policy, Trial};
+use crate::tlb::{outgrown, policy, Policy, Trial};
 
 /// Pauses between passes over a level: neighbours come and go in fractions of a second.
 const PAUSES_MS: [u64; 7] = [20, 50, 100, 200, 500, 1000, 2000];
@@ -371,6 +371,14 @@ fn steps(
             effects.explain(&reason);
         }
     }
+    bench.note("last looks");
+    for (report, found) in report.levels.iter_mut().zip([&first, &second]) {
+        if let Some((geometry, level)) = found.known() {
+            if outgrown(bench, level, geometry)? {
+                report.retract(geometry);
+            }
+        }
+    }
     if options.wants(Step::Counters) {
         let work = |bench: &mut Bench<'_>| counters(bench, EVENTS, first.known(), second.known());
         let tried = budget.part(bench, Step::Counters, "hardware counters", progress, work)?;
@@ -382,6 +390,19 @@ fn steps(
 }
 
 impl LevelReport {
+    /// Takes back what was found with a geometry that did not hold to the end.
+    fn retract(&mut self, geometry: &Geometry) {
+        let Geometry { entries, ways, .. } = geometry;
+        let reason = format!(
+            "{entries} entries were confirmed at first, but in the end {} pages of one set fit, not {ways}",
+            ways + 1
+        );
+        self.geometry = Finding::not_determined(&reason);
+        if self.policy.value().is_some() {
+            self.policy = Finding::not_determined(&reason);
+        }
+    }
+
     pub(crate) fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
         let cycles: Vec<f64> = ticks.iter().map(|ticks| ticks * bench.cycles_per_tick()).collect();
         let evidence = vec![format!("{cycles:.1?} cycles by pass")];

@@ -11,3 +11,4 @@ pub(crate) use conflict::choose;
 pub use geometry::{first_level, second_level, FoundLevel, Geometry};
 pub use level::{Above, Level};
 pub use policy::{policy, Policy, Prediction, Role, Trial};
+pub(crate) use validate::outgrown;

@@ -3,6 +3,7 @@
 use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::conflict::{fit, Fit};
+use crate::tlb::geometry::Geometry;
 use crate::tlb::index::{search, Halves, Room};
 use crate::tlb::level::Level;
 
@@ -12,6 +13,9 @@ const WAYS_AGAIN: u32 = 16;
 /// should not fit that may show none. Two sets taken for one give other numbers: their pages fit where they happen to
 /// be shared out evenly.
 const WAYS_SPOILT: (u32, u32) = (4, 1);
+
+/// Looks at a geometry when all else is done.
+const LAST_LOOKS: u32 = 5;
 
 /// Holds a geometry against the machine: `None` if all is as predicted, else the first thing that is not.
 pub fn contradiction(
@@ -68,6 +72,17 @@ pub fn contradiction(
         }
     }
     Ok(None)
+}
+
+/// Whether more pages of one set fit than the geometry says, in most of some looks: then who took the other entries all through the passes
+/// that confirmed it, a neighbour on the same core, has gone.
+pub fn outgrown(bench: &mut Bench<'_>, level: &Level, geometry: &Geometry) -> Result<bool, Halt> {
+    let kernel = gf2::null_space(&geometry.masks, bench.bits());
+    let mut fitting = 0;
+    for _ in 0..LAST_LOOKS {
+        fitting += u32::from(fit(bench, level, &kernel, u64::from(geometry.ways) + 1)? == Fit::Clear);
+    }
+    Ok(2 * fitting > LAST_LOOKS)
 }
 
 /// One vector for each mask (in reduced form) that it alone sees.
