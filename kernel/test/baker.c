@@ -63,7 +63,7 @@ void baker(void)
 {
 	char pid_text[16], *at;
 	pid_t pid;
-	int code;
+	int code, tries = 0;
 
 	code = RUN(1000, "workload", "reads", "--size", "32M", "--bake", "module,nops=2", "--json");
 	expect(!code && strstr(said, "\"failed_calls\": 0") && number("\"touches\":") >= 32 * 256 / 8,
@@ -71,7 +71,10 @@ void baker(void)
 
 	pid = holder(1000, true, LEN, &at);
 	snprintf(pid_text, sizeof(pid_text), "%d", pid);
-	code = RUN(0, "bake", "--pid", pid_text, "--settings", "module,stride=8", "--time", "2", "--json");
+	/* Again where the machine was held up for these seconds. */
+	do {
+		code = RUN(0, "bake", "--pid", pid_text, "--settings", "module,stride=8", "--time", "2", "--json");
+	} while (!code && number("\"rounds\":") < 2 && ++tries < 5);
 	expect(!code && strstr(said, "\"failed_calls\": 0") && number("\"rounds\":") > 1 &&
 	       number("\"small_bytes\":") >= LEN && number("\"touches\":") >= LEN / PAGE / 8 * number("\"rounds\":"),
 	       "root bakes another process by the module");

@@ -275,6 +275,7 @@ static void *changer(void *seed)
 void churn(unsigned int seconds)
 {
 	pthread_t threads[4];
+	unsigned int waited;
 	uintptr_t i;
 
 	all.len = 16 * HUGE;
@@ -284,11 +285,13 @@ void churn(unsigned int seconds)
 	stop = false;
 	for (i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, i / 2 ? changer : walker, (void *)i);
-	sleep(seconds);
+	/* Longer where the machine is held up: there has to be something to see. */
+	for (waited = 0; waited < seconds || (waited < 60 && (all.changes < 50 || !all.huge)); waited++)
+		sleep(1);
 	stop = true;
 	for (i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	note("%u s: %u walks, %u changes, %lu huge pages seen", seconds, all.calls, all.changes, all.huge);
+	note("%u s: %u walks, %u changes, %lu huge pages seen", waited, all.calls, all.changes, all.huge);
 	ok(all.calls > 0 && all.changes > 0 && all.huge > 0, "walks while all is mapped, unmapped, moved, collapsed, forked");
 	same(all.errors, 0, "walks that failed");
 	same(all.implausible, 0, "counts that cannot be");
