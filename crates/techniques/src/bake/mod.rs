@@ -116,7 +116,7 @@ impl Pace {
 /// What there is to know of the program beside its accesses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Program {
-    /// Accesses that fill caches and TLBs first and are not counted (left-out repeats do not count).
+    /// Accesses that fill caches and TLBs first and are not counted, to the next 16 (left-out repeats are none).
     pub warm_accesses: u64,
     /// How far its waits overlap: their sum is divided by it. 1 = each waits for the one before it. At least 1.
     pub in_flight: f64,

@@ -1,0 +1,208 @@
+//! The helper beside a program, against a slow twin; and what it can't be told to do.
+
+mod twin;
+
+use lookaside_engine::{FrameLayout, PagePolicy, Setup};
+use lookaside_machine::{preset, Machine};
+use lookaside_techniques::bake::*;
+use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
+use proptest::prelude::*;
+
+use twin::{twin, BASE};
+
+/// Blocks, one after the other.
+#[derive(Clone, Default)]
+struct Blocks {
+    info: TraceInfo,
+    blocks: std::collections::VecDeque<Block>,
+}
+
+impl Blocks {
+    /// Accesses to these pages' lines (page, line, is a store), in blocks of so many.
+    fn new(accesses: &[(u64, u64, bool)], a_block: usize) -> Self {
+        let mut blocks = Self::default();
+        for part in accesses.chunks(a_block) {
+            let mut block = Block { process: 1, thread: 1, ..Block::default() };
+            for &(page, line, store) in part {
+                block.push(if store { Kind::Store } else { Kind::Load }, BASE + page * 4096 + line * 64);
+            }
+            blocks.blocks.push_back(block);
+        }
+        blocks
+    }
+}
+
+impl Source for Blocks {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        *block = self.blocks.pop_front().unwrap_or_default();
+        Ok(!block.is_empty())
+    }
+}
+
+/// So small that a few pages fill it.
+fn small() -> Machine {
+    let sizes = ["tlb.l1d.entries=4", "tlb.l2d.entries=16", "tlb.l2d.ways=4", "tlb.l2d.coalesce_pages=1"];
+    let caches = ["cache.l1d-cache.size=1K", "cache.l2.size=2K", "cache.l3.size=16K", "walk_cache.pde.entries=2"];
+    let sets: Vec<String> = sizes.iter().chain(&caches).map(|set| (*set).into()).collect();
+    preset("ryzen-5900x").and_then(|machine| machine.with_overrides(&sets)).expect("a preset")
+}
+
+fn setup(machine: Machine) -> Setup {
+    let mut setup = Setup::new(machine);
+    setup.os.frames = FrameLayout::Random;
+    setup
+}
+
+fn bakers() -> impl Strategy<Value = Baker> {
+    let ways = prop_oneof![Just(Way::Load), Just(Way::Prefetch), Just(Way::Entries)];
+    let places = prop_oneof![Just(Placement::OtherCore), Just(Placement::SmtSibling)];
+    let region = (0..3000u64, 1..2000u64, 0..4096u64);
+    let regions = prop::collection::vec(region, 1..3);
+    let pace = (1..40u32, 0..3u32, 1..30u32);
+    (ways, places, regions, 1..12u64, (0..200u64, 0..20_000u32), pace).prop_map(
+        |(way, placement, regions, stride_pages, (nops, sleep), (touch, nop, in_flight))| Baker {
+            placement,
+            stride_pages,
+            nops,
+            sleep_cycles: f64::from(sleep),
+            pace: Pace { touch_cycles: touch.into(), nop_cycles: nop.into(), in_flight: in_flight.into() },
+            ..Baker::new(
+                way,
+                1,
+                regions.iter().map(|r| BASE + r.0 * 4096 + r.2..BASE + (r.0 + r.1) * 4096 + r.2).collect(),
+            )
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_model_is_its_twin(
+        baker in prop::option::of(bakers()),
+        accesses in prop::collection::vec((0..4000u64, 0..64u64, any::<bool>()), 1..400),
+        (a_block, warm, in_flight) in (1..500usize, 0..300u64, 1..7u32),
+        nested in any::<bool>(),
+        again in 1..4u64,
+    ) {
+        // Pages that come again, now and then.
+        let accesses: Vec<_> = accesses.iter().map(|&(page, line, store)| (page % (1000 * again), line, store)).collect();
+        let mut machine = small();
+        if nested {
+            machine.page_table.host = Some(lookaside_machine::HostTable {
+                format: lookaside_machine::TableFormat::X86_64L4,
+                page_size: lookaside_machine::PageSize::K4,
+                memory_bits: Some(30),
+            });
+        }
+        let program = Program { warm_accesses: warm, in_flight: in_flight.into() };
+        let blocks = Blocks::new(&accesses, a_block);
+        let found = model(setup(machine.clone()), &mut blocks.clone(), &program, baker.as_ref());
+        let found = found.map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let expected = twin(&machine, &blocks.blocks, &program, baker.as_ref());
+        prop_assert_eq!(twin::Summary::of(&found), expected);
+    }
+}
+
+/// One region of so many bytes.
+fn bytes(len: u64) -> Vec<std::ops::Range<u64>> {
+    std::iter::once(BASE..BASE + len).collect()
+}
+
+fn program() -> Program {
+    Program { warm_accesses: 0, in_flight: 1.0 }
+}
+
+/// Every page of so many, twice.
+fn sweep(pages: u64) -> Blocks {
+    let accesses: Vec<_> = (0..2 * pages).map(|i| (i * 17 % pages, i % 64, false)).collect();
+    Blocks::new(&accesses, 100)
+}
+
+#[test]
+fn kernel_level_baking_keeps_tables_that_fit_and_touches_no_data() {
+    let baker = Baker::new(Way::Entries, 1, bytes(1000 * 4096));
+    let run = |baker| model(setup(small()), &mut sweep(1000), &program(), baker).expect("it runs");
+    let (base, baked) = (run(None), run(Some(&baker)));
+    // 1000 pages' leaf entries are 125 lines, of 256 in L3.
+    assert!(base.program.data.cost.walk_references_memory > 500, "{:?}", base.program.data.cost);
+    let left = baked.program.data.cost.walk_references_memory;
+    assert!(left * 20 < base.program.data.cost.walk_references_memory, "{left}");
+    assert_eq!(baked.program.data.cost.walks, base.program.data.cost.walks);
+    assert!(baked.program_cycles < base.program_cycles);
+    let helper = baked.helper.expect("there is one");
+    assert_eq!((helper.outcome.data.accesses, helper.outcome.data.cost.walks), (0, 0));
+    assert!(helper.rounds > 10 && helper.touches >= 125 * helper.rounds, "{helper:?}");
+}
+
+#[test]
+fn entries_of_huge_pages_are_in_the_directory() {
+    let mut setup = setup(small());
+    setup.os.pages = PagePolicy::Thp;
+    let (pages, len) = (64 * 512, 64 << 21);
+    let mut source = Blocks::new(&[], 1);
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    block.push_event(Event::Map { addr: BASE, len, prot: 3, source: MapSource::Anonymous, site: 0 });
+    (0..4000u64).for_each(|i| block.push(Kind::Load, BASE + i * 7919 % pages * 4096));
+    source.blocks.push_back(block);
+    let baker = Baker { stride_pages: 512, ..Baker::new(Way::Entries, 1, bytes(len)) };
+    let baked =
+        model(setup, &mut source, &Program { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker)).expect("it runs");
+    let helper = baked.helper.expect("there is one");
+    // 64 entries in 8 lines, and one above them: all stay in its first cache.
+    let first = &helper.outcome.caches[0];
+    assert_eq!(first.name, "l1d-cache");
+    assert_eq!(first.data_lookups, first.data_hits, "{helper:?}");
+    assert!(helper.touches > 1000);
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let region = bytes(4096);
+    let baker = Baker::new(Way::Load, 1, region.clone());
+    let error = |machine: Machine, baker: &Baker, program: &Program| {
+        model(setup(machine), &mut sweep(3), program, Some(baker)).expect_err("impossible").to_string()
+    };
+    let mut lone = small();
+    lone.topology.cores_per_socket = 1;
+    assert_eq!(
+        error(lone.clone(), &baker, &program()),
+        "ryzen-5900x has one core a socket: the helper can't be placed so; choose another placement or machine"
+    );
+    lone.topology.threads_per_core = 1;
+    let sibling = Baker { placement: Placement::SmtSibling, ..baker.clone() };
+    assert!(error(lone, &sibling, &program()).contains("has one hardware thread a core"));
+    for regions in [vec![], bytes(0), [bytes(1), bytes(0)].concat()] {
+        assert!(error(small(), &Baker { regions, ..baker.clone() }, &program()).contains("no page to touch"));
+    }
+    let no_time = Pace { touch_cycles: 0.0, ..baker.pace };
+    assert_eq!(
+        error(small(), &Baker { pace: no_time, ..baker.clone() }, &program()),
+        "pace.touch_cycles = 0: must be a number from 1 on"
+    );
+    let not_a_number = Baker { sleep_cycles: f64::NAN, ..baker.clone() };
+    assert!(error(small(), &not_a_number, &program()).contains("sleep_cycles = NaN"));
+    assert!(error(small(), &Baker { stride_pages: 0, ..baker.clone() }, &program()).contains("stride_pages = 0"));
+    let never = Program { in_flight: 0.5, ..program() };
+    assert!(error(small(), &baker, &never).contains("program.in_flight = 0.5"));
+}
+
+#[test]
+fn a_stride_beyond_all_addresses_ends_the_round() {
+    let baker = Baker { stride_pages: u64::MAX, ..Baker::new(Way::Prefetch, 1, bytes(1 << 30)) };
+    let baked = model(setup(small()), &mut sweep(50), &program(), Some(&baker)).expect("it runs");
+    let helper = baked.helper.expect("there is one");
+    assert_eq!(helper.touches, helper.rounds);
+}
+
+#[test]
+fn nothing_to_run_is_nothing() {
+    let baker = Baker::new(Way::Load, 1, bytes(4096));
+    let baked = model(setup(small()), &mut Blocks::default(), &program(), Some(&baker)).expect("it runs");
+    assert_eq!((baked.program_cycles, baked.helper), (0.0, None));
+}

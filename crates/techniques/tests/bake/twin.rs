@@ -1,0 +1,325 @@
+//! The model once more, as plainly as it can be said: lists in the order of use, and time by time. Only where frames and
+//! tables lie is the engine's.
+
+use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
+use lookaside_engine::FrameLayout;
+use lookaside_machine::{Machine, TableFormat, TableLevel};
+use lookaside_techniques::bake::{Baked, Baker, Placement, Program, Way};
+use lookaside_trace::Block;
+
+/// Where all memory begins.
+pub const BASE: u64 = 1 << 36;
+/// Of program and helper.
+const SPACE: u64 = 1;
+
+/// Sets of keys, each the most recent first.
+struct Lists {
+    sets: Vec<Vec<u128>>,
+    ways: usize,
+}
+
+impl Lists {
+    fn new(entries: u64, ways: u64) -> Self {
+        Self { sets: vec![Vec::new(); (entries / ways) as usize], ways: ways as usize }
+    }
+
+    fn has(&mut self, number: u64, key: u128) -> bool {
+        let n = self.sets.len() as u64;
+        let set = &mut self.sets[(number % n) as usize];
+        let at = set.iter().position(|of| *of == key);
+        if let Some(at) = at {
+            set.remove(at);
+            set.insert(0, key);
+        }
+        at.is_some()
+    }
+
+    fn put(&mut self, number: u64, key: u128) {
+        if !self.has(number, key) {
+            let n = self.sets.len() as u64;
+            let set = &mut self.sets[(number % n) as usize];
+            set.insert(0, key);
+            set.truncate(self.ways);
+        }
+    }
+}
+
+/// A core's own.
+struct Core {
+    first_tlb: Lists,
+    second_tlb: Lists,
+    /// Of levels 2, 3, 4.
+    walk_caches: [Lists; 3],
+    l1: Lists,
+    l2: Lists,
+}
+
+/// Of one of the two.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    accesses: u64,
+    walks: u64,
+    references: u64,
+    /// Walk references, and data lines, served by L1, L2, L3, memory.
+    walks_by: [u64; 4],
+    data_by: [u64; 4],
+    translation_cycles: f64,
+    stall_cycles: f64,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    program: Tally,
+    program_cycles: f64,
+    /// Touches after the warm-up, rounds.
+    helper: Option<(Tally, u64, u64)>,
+}
+
+impl Summary {
+    pub fn of(baked: &Baked) -> Self {
+        let tally = |outcome: &lookaside_engine::Outcome| {
+            let by = |name: &str| {
+                let found = outcome.data.walk_references_by_server.iter().find(|of| of.0 == name);
+                found.expect("a server").1
+            };
+            let cache = |name: &str| outcome.caches.iter().find(|of| of.name == name).expect("a cache");
+            let last = cache("l3");
+            Tally {
+                accesses: outcome.data.accesses,
+                walks: outcome.data.cost.walks,
+                references: outcome.data.cost.walk_references,
+                walks_by: ["l1d-cache", "l2", "l3", "memory"].map(by),
+                data_by: [
+                    cache("l1d-cache").data_hits,
+                    cache("l2").data_hits,
+                    last.data_hits,
+                    last.data_lookups - last.data_hits,
+                ],
+                translation_cycles: outcome.translation_cycles(),
+                stall_cycles: outcome.data.data_stall_cycles,
+            }
+        };
+        Self {
+            program: tally(&baked.program),
+            program_cycles: baked.program_cycles,
+            helper: baked.helper.as_ref().map(|helper| (tally(&helper.outcome), helper.touches, helper.rounds)),
+        }
+    }
+}
+
+struct World<'a> {
+    machine: &'a Machine,
+    guest: PhysicalMemory,
+    host: Option<PhysicalMemory>,
+    cores: [Core; 2],
+    l3: Lists,
+}
+
+impl<'a> World<'a> {
+    fn new(machine: &'a Machine) -> Self {
+        let tlb = |name: &str| {
+            let tlb = machine.tlbs.iter().find(|of| of.name == name).expect("a TLB");
+            Lists::new(tlb.entries.into(), tlb.ways.count(tlb.entries).into())
+        };
+        let cache = |name: &str| {
+            let cache = machine.caches.iter().find(|of| of.name == name).expect("a cache");
+            let lines = cache.size / 64;
+            Lists::new(lines, u64::from(cache.ways.count(lines as u32)))
+        };
+        let walk_cache = |level: u32| {
+            let cache = machine.walk_caches.iter().find(|of| of.table_level == level).expect("a walk cache");
+            Lists::new(cache.entries.into(), cache.entries.into())
+        };
+        let core = || Core {
+            first_tlb: tlb("l1d"),
+            second_tlb: tlb("l2d"),
+            walk_caches: [walk_cache(2), walk_cache(3), walk_cache(4)],
+            l1: cache("l1d-cache"),
+            l2: cache("l2"),
+        };
+        Self {
+            guest: PhysicalMemory::guest(&machine.page_table, FrameLayout::Random, 1),
+            host: PhysicalMemory::host(&machine.page_table, FrameLayout::Random, 1),
+            cores: [core(), core()],
+            l3: cache("l3"),
+            machine,
+        }
+    }
+
+    /// The level of caches that serves a line, from `first` on (4 = memory); it is there afterwards.
+    fn line(&mut self, core: usize, first: usize, physical: u64) -> usize {
+        let line = physical / 64;
+        let core = &mut self.cores[core];
+        let lists = [&mut core.l1, &mut core.l2, &mut self.l3];
+        let mut server = 4;
+        for (level, list) in (1..=3).zip(lists).filter(|(level, _)| *level >= first) {
+            if list.has(line, line.into()) {
+                server = level;
+                break;
+            }
+            list.put(line, line.into());
+        }
+        server
+    }
+
+    fn reference(&mut self, core: usize, physical: u64, tally: &mut Tally) {
+        let server = self.line(core, 2, physical);
+        tally.references += 1;
+        tally.walks_by[server - 1] += 1;
+        tally.translation_cycles += [4.0, 12.0, 46.0, 300.0][server - 1];
+    }
+
+    /// Host-physical address of a guest-physical one: a walk through four levels, which nothing caches.
+    fn host(&mut self, core: usize, address: u64, tally: &mut Tally) -> u64 {
+        let Some(memory) = self.host else { return address };
+        for level in levels() {
+            self.reference(core, memory.entry_address(HOST_SPACE, level, address), tally);
+        }
+        memory.data_address(HOST_SPACE, address, 12)
+    }
+
+    fn walk(&mut self, core: usize, va: u64, tally: &mut Tally) {
+        tally.walks += 1;
+        tally.translation_cycles += self.machine.walker.base_cycles;
+        let prefix = |level: &TableLevel| entry_prefix(level, va);
+        let mut from = 4;
+        for level in levels().iter().rev().filter(|level| level.level > 1) {
+            let key = prefix(level);
+            if self.cores[core].walk_caches[level.level as usize - 2].has(key, key.into()) {
+                from = level.level - 1;
+                break;
+            }
+        }
+        for level in levels().iter().filter(|level| level.level <= from) {
+            let entry = self.host(core, self.guest.entry_address(SPACE, level, va), tally);
+            self.reference(core, entry, tally);
+            if level.level > 1 {
+                let key = prefix(level);
+                self.cores[core].walk_caches[level.level as usize - 2].put(key, key.into());
+            }
+        }
+        self.host(core, self.guest.data_address(SPACE, va, 12), tally);
+    }
+
+    /// A load or store by a hardware thread: cycles of translation, of the line.
+    fn access(&mut self, thread: u64, va: u64, tally: &mut Tally) -> (f64, f64) {
+        let core = (thread / 2) as usize;
+        let (page, before) = (va >> 12, tally.translation_cycles);
+        let key = u128::from(thread) << 64 | u128::from(page);
+        tally.accesses += 1;
+        if !self.cores[core].first_tlb.has(page, key) {
+            if self.cores[core].second_tlb.has(page, key) {
+                tally.translation_cycles += 7.0;
+            } else {
+                self.walk(core, va, tally);
+                self.cores[core].second_tlb.put(page, key);
+            }
+            self.cores[core].first_tlb.put(page, key);
+        }
+        let mut physical = self.guest.data_address(SPACE, va, 12);
+        if let Some(host) = self.host {
+            physical = host.data_address(HOST_SPACE, physical, 12);
+        }
+        let stall = self.load(core, physical, tally);
+        (tally.translation_cycles - before, stall)
+    }
+
+    /// The line of an access or of an entry: its cycles beyond the first cache.
+    fn load(&mut self, core: usize, physical: u64, tally: &mut Tally) -> f64 {
+        let server = self.line(core, 1, physical);
+        tally.data_by[server - 1] += 1;
+        let stall = [0.0, 8.0, 42.0, 296.0][server - 1];
+        tally.stall_cycles += stall;
+        stall
+    }
+
+    /// The kernel's read of an entry: all its cycles.
+    fn read(&mut self, core: usize, level: &TableLevel, va: u64, tally: &mut Tally) -> f64 {
+        let before = tally.translation_cycles;
+        let entry = self.host(core, self.guest.entry_address(SPACE, level, va), tally);
+        let host = tally.translation_cycles - before;
+        host + 4.0 + self.load(core, entry, tally)
+    }
+}
+
+fn levels() -> &'static [TableLevel] {
+    TableFormat::X86_64L4.levels()
+}
+
+/// Every touch of a round: its address, and whether the entry above is read, too.
+fn round(baker: &Baker) -> Vec<u64> {
+    let mut touches = Vec::new();
+    for region in &baker.regions {
+        let mut at = region.start / 4096 * 4096;
+        while at < region.end {
+            touches.push(at);
+            at += baker.stride_pages * 4096;
+        }
+    }
+    touches
+}
+
+/// The model of a program on the machine's first hardware thread.
+pub fn twin<'a>(
+    machine: &Machine,
+    blocks: impl IntoIterator<Item = &'a Block>,
+    program: &Program,
+    baker: Option<&Baker>,
+) -> Summary {
+    let mut world = World::new(machine);
+    // Warming up, and after.
+    let mut tallies = [Tally::default(), Tally::default()];
+    let mut helper_tallies = tallies.clone();
+    let (mut seen, mut touches, mut all_touches, mut next_touch) = (0, [0u64; 2], 0usize, 0.0);
+    let mut table = None;
+    let time =
+        |tally: &Tally| tally.accesses as f64 + (tally.translation_cycles + tally.stall_cycles) / program.in_flight;
+    let all: Vec<u64> = baker.map(round).unwrap_or_default();
+    for block in blocks {
+        for step in block.addr.chunks(16) {
+            let phase = usize::from(seen >= program.warm_accesses);
+            for &va in step {
+                world.access(0, va, &mut tallies[phase]);
+            }
+            seen += step.len() as u64;
+            let now = if phase == 0 { time(&tallies[0]) } else { time(&tallies[0]) + time(&tallies[1]) };
+            let Some(baker) = baker else { continue };
+            let thread = if baker.placement == Placement::SmtSibling { 1 } else { 2 };
+            while next_touch <= now {
+                let (va, tally) = (all[all_touches % all.len()], &mut helper_tallies[phase]);
+                let latency = match baker.way {
+                    Way::Load | Way::Prefetch => {
+                        let (translation, line) = world.access(thread, va, tally);
+                        if baker.way == Way::Load {
+                            translation + line
+                        } else {
+                            translation
+                        }
+                    }
+                    Way::Entries => {
+                        let core = (thread / 2) as usize;
+                        let mut cycles = 0.0;
+                        if table != Some(va >> 21) {
+                            table = Some(va >> 21);
+                            cycles = world.read(core, &levels()[2], va, tally);
+                        }
+                        cycles + world.read(core, &levels()[3], va, tally)
+                    }
+                };
+                touches[phase] += 1;
+                all_touches += 1;
+                let pace = baker.pace;
+                let loop_cycles = pace.touch_cycles + baker.nops as f64 * pace.nop_cycles;
+                next_touch += loop_cycles.max(latency / pace.in_flight);
+                if all_touches % all.len() == 0 {
+                    next_touch += baker.sleep_cycles;
+                }
+            }
+        }
+    }
+    let [_, counted] = tallies;
+    let [_, helped] = helper_tallies;
+    let rounds = all_touches.checked_div(all.len()).unwrap_or(0) as u64;
+    Summary { program_cycles: time(&counted), program: counted, helper: baker.map(|_| (helped, touches[1], rounds)) }
+}
