@@ -1,6 +1,6 @@
 //! The helper under way.
 
-use lookaside_engine::{Apart, Engine};
+use lookaside_engine::{Apart, Clock, Engine};
 use lookaside_machine::{Machine, TableFormat};
 use lookaside_trace::{Block, Event, Kind};
 
@@ -18,7 +18,6 @@ pub(super) struct Running<'a> {
     /// Where it is: range, and the address that it touches next.
     region: usize,
     next: u64,
-    /// Its time: when it makes the next touch.
     now: f64,
     /// The last table whose leaf entries it read: where it lies in the address space, and its level.
     table: Option<(u64, u32)>,
@@ -26,6 +25,8 @@ pub(super) struct Running<'a> {
     block: Block,
     warm: Apart,
     counted: Apart,
+    /// By the counts, those of the warm-up second.
+    clocks: [Clock; 2],
     touches: u64,
     rounds: u64,
 }
@@ -61,25 +62,29 @@ impl<'a> Running<'a> {
             block,
             warm,
             counted: engine.apart(),
+            clocks: Default::default(),
             touches: 0,
             rounds: 0,
         })
     }
 
-    /// Makes the touches up to a time.
-    pub(super) fn catch_up(&mut self, engine: &mut Engine, time: f64, is_warm: bool) {
-        let Baker { pace, nops, .. } = self.baker;
-        while self.now <= time {
-            let latency = self.touch(engine, is_warm);
-            self.touches += u64::from(!is_warm);
-            // While touches are under way the loop goes on.
-            let loop_cycles = pace.touch_cycles + *nops as f64 * pace.nop_cycles;
-            self.now += loop_cycles.max(latency / pace.in_flight);
-            self.advance();
-        }
+    /// When it makes the next touch.
+    pub(super) fn now(&self) -> f64 {
+        self.now
     }
 
-    /// One touch: its latency in cycles.
+    /// Makes it.
+    pub(super) fn step(&mut self, engine: &mut Engine, is_warm: bool) {
+        let Baker { pace, nops, .. } = self.baker;
+        let latency = self.touch(engine, is_warm);
+        self.touches += u64::from(!is_warm);
+        // While touches are under way the loop goes on.
+        let loop_cycles = pace.touch_cycles + *nops as f64 * pace.nop_cycles;
+        self.now += loop_cycles.max(latency / pace.in_flight);
+        self.advance();
+    }
+
+    /// The touch: its latency in cycles.
     fn touch(&mut self, engine: &mut Engine, is_warm: bool) -> f64 {
         let process = self.baker.process;
         let leaf = engine.leaf_level(process, self.next);
@@ -94,9 +99,9 @@ impl<'a> Running<'a> {
             return cycles + engine.read_entry((process, THREAD), self.next, leaf, counts);
         }
         self.block.addr[0] = self.next;
-        let before = engine.clock_apart(counts);
         engine.run_apart(&self.block, counts);
         let after = engine.clock_apart(counts);
+        let before = std::mem::replace(&mut self.clocks[usize::from(is_warm)], after);
         let translation = after.translation_cycles - before.translation_cycles;
         match self.baker.way {
             // Its line comes by itself.

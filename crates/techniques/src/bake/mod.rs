@@ -16,14 +16,15 @@
 //! let program = || Stream::new(UniformPages::new(pages, 1), 100_000);
 //! let how = Program { warm_accesses: 50_000, in_flight: 1.0 };
 //! let baker = Baker::new(Way::Entries, 1, vec![BASE..BASE + pages * 4096]);
-//! let base = model(setup.clone(), &mut program(), &how, None)?;
-//! let baked = model(setup, &mut program(), &how, Some(&baker))?;
+//! let base = model(setup.clone(), &mut program(), &how, None, &[])?;
+//! let baked = model(setup, &mut program(), &how, Some(&baker), &[])?;
 //! assert!(baked.program.data.cost.walk_references_memory < base.program.data.cost.walk_references_memory);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod helper;
 mod slice;
+mod stressor;
 
 use std::ops::Range;
 
@@ -32,6 +33,7 @@ use lookaside_trace::{Block, Source, TraceError};
 use thiserror::Error;
 
 use helper::Running;
+use stressor::Pressing;
 
 /// Accesses that the program goes on by before the helper catches up: some hundred to some thousand cycles.
 const STEP: usize = 16;
@@ -122,6 +124,30 @@ pub struct Program {
     pub in_flight: f64,
 }
 
+/// A neighbour that presses on the shared caches, as stress-ng's stressors do (section 5.1): single loads in a loop, each on a
+/// core of its own of the program's socket, in a process of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stressor {
+    /// Walks through so many bytes, line after line, again and again.
+    Walk {
+        /// How many.
+        bytes: u64,
+    },
+    /// Reads lines of so many bytes at random.
+    Random {
+        /// How many.
+        bytes: u64,
+    },
+}
+
+impl Stressor {
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Walk { bytes } | Self::Random { bytes } => bytes,
+        }
+    }
+}
+
 /// What came of it after the warm-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baked {
@@ -161,6 +187,14 @@ pub enum BakeError {
         /// What it has too few of.
         what: &'static str,
     },
+    /// There are not enough cores.
+    #[error("{machine} has {cores} cores a socket: too few for the program, the helper and each stressor")]
+    Stressors {
+        /// The machine.
+        machine: String,
+        /// Its cores a socket.
+        cores: u32,
+    },
     /// The helper has nothing to do.
     #[error("the helper has no page to touch: give it ranges of at least a byte")]
     NoPages,
@@ -176,8 +210,8 @@ pub enum BakeError {
     },
 }
 
-/// Runs a program's accesses through a machine, with a helper beside it or without. Same setup, source and helper, same
-/// result to the bit.
+/// Runs a program's accesses through a machine, with a helper beside it or without, and with stressors beside both. Same
+/// arguments, same result to the bit.
 ///
 /// # Errors
 /// The setup is impossible, the source can't be read, or the helper can't be placed or has nothing to do.
@@ -186,6 +220,7 @@ pub fn model(
     source: &mut dyn Source,
     program: &Program,
     baker: Option<&Baker>,
+    stressors: &[Stressor],
 ) -> Result<Baked, BakeError> {
     at_least("program.in_flight", program.in_flight, 1.0)?;
     let machine = setup.machine.clone();
@@ -193,6 +228,7 @@ pub fn model(
     let (mut warm, mut counted) = (engine.apart(), engine.apart());
     let (mut block, mut step) = (Block::default(), Block::default());
     let mut helper: Option<Running<'_>> = None;
+    let mut pressing: Vec<Pressing> = Vec::new();
     let (mut begun, mut seen, mut warm_cycles) = (false, 0, 0.0);
     while source.next_block(&mut block)? {
         if !begun {
@@ -201,6 +237,10 @@ pub fn model(
             slice::cut(&block, 0..0, &mut step);
             engine.run_apart(&step, &mut warm);
             helper = baker.map(|baker| Running::new(baker, &machine, &mut engine)).transpose()?;
+            // The helper's core stays free where there is none: what stressors do is then the same.
+            let stressors = stressors.iter().zip(0..);
+            let stressors = stressors.map(|(of, number)| Pressing::new(*of, number, 2, &machine, &mut engine));
+            pressing = stressors.collect::<Result<_, _>>()?;
         }
         let len = block.len();
         for from in (0..len.max(1)).step_by(STEP) {
@@ -214,10 +254,8 @@ pub fn model(
             if is_warm {
                 warm_cycles = cycles;
             }
-            if let Some(helper) = &mut helper {
-                let now = if is_warm { cycles } else { warm_cycles + cycles };
-                helper.catch_up(&mut engine, now, is_warm);
-            }
+            let now = if is_warm { cycles } else { warm_cycles + cycles };
+            catch_up(&mut engine, now, is_warm, helper.as_mut(), &mut pressing);
         }
     }
     Ok(Baked {
@@ -225,6 +263,25 @@ pub fn model(
         program: engine.outcome_apart(&mut counted),
         helper: helper.map(|helper| helper.end(&mut engine)),
     })
+}
+
+/// Lets helper and stressors do what they do up to a time, one after the other as their times tell; at one time the helper first.
+fn catch_up(
+    engine: &mut Engine,
+    time: f64,
+    is_warm: bool,
+    mut helper: Option<&mut Running<'_>>,
+    pressing: &mut [Pressing],
+) {
+    loop {
+        let at = helper.as_ref().map_or(f64::INFINITY, |helper| helper.now());
+        let first = pressing.iter_mut().min_by(|a, b| a.now().total_cmp(&b.now()));
+        match (&mut helper, first) {
+            (_, Some(stressor)) if stressor.now() <= time && stressor.now() < at => stressor.step(engine),
+            (Some(helper), _) if at <= time => helper.step(engine, is_warm),
+            _ => break,
+        }
+    }
 }
 
 fn cycles(clock: Clock, in_flight: f64) -> f64 {

@@ -11,6 +11,7 @@ pub(super) fn cut(block: &Block, range: Range<usize>, part: &mut Block) {
     (part.process, part.thread) = (block.process, block.thread);
     part.addr.extend_from_slice(&block.addr[range.clone()]);
     part.kind.extend_from_slice(&block.kind[range.clone()]);
+    part.size.extend_from_slice(column(&block.size, &range));
     part.ip.extend_from_slice(column(&block.ip, &range));
     part.repeat.extend_from_slice(column(&block.repeat, &range));
     let is_last = range.end == block.len();

@@ -79,6 +79,13 @@ fn bakers() -> impl Strategy<Value = Baker> {
     )
 }
 
+fn stressors() -> impl Strategy<Value = Stressor> {
+    prop_oneof![
+        (1..40_000u64).prop_map(|bytes| Stressor::Walk { bytes }),
+        (1..40_000u64).prop_map(|bytes| Stressor::Random { bytes })
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -89,6 +96,7 @@ proptest! {
         (a_block, warm, in_flight) in (1..500usize, 0..300u64, 1..7u32),
         nested in any::<bool>(),
         again in 1..4u64,
+        stressors in prop::collection::vec(stressors(), 0..3),
     ) {
         // Pages that come again, now and then.
         let accesses: Vec<_> = accesses.iter().map(|&(page, line, store)| (page % (1000 * again), line, store)).collect();
@@ -102,9 +110,9 @@ proptest! {
         }
         let program = Program { warm_accesses: warm, in_flight: in_flight.into() };
         let blocks = Blocks::new(&accesses, a_block);
-        let found = model(setup(machine.clone()), &mut blocks.clone(), &program, baker.as_ref());
+        let found = model(setup(machine.clone()), &mut blocks.clone(), &program, baker.as_ref(), &stressors);
         let found = found.map_err(|e| TestCaseError::fail(e.to_string()))?;
-        let expected = twin(&machine, &blocks.blocks, &program, baker.as_ref());
+        let expected = twin(&machine, &blocks.blocks, &program, baker.as_ref(), &stressors);
         prop_assert_eq!(twin::Summary::of(&found), expected);
     }
 }
@@ -127,7 +135,7 @@ fn sweep(pages: u64) -> Blocks {
 #[test]
 fn kernel_level_baking_keeps_tables_that_fit_and_touches_no_data() {
     let baker = Baker::new(Way::Entries, 1, bytes(1000 * 4096));
-    let run = |baker| model(setup(small()), &mut sweep(1000), &program(), baker).expect("it runs");
+    let run = |baker| model(setup(small()), &mut sweep(1000), &program(), baker, &[]).expect("it runs");
     let (base, baked) = (run(None), run(Some(&baker)));
     // 1000 pages' leaf entries are 125 lines, of 256 in L3.
     assert!(base.program.data.cost.walk_references_memory > 500, "{:?}", base.program.data.cost);
@@ -151,8 +159,8 @@ fn entries_of_huge_pages_are_in_the_directory() {
     (0..4000u64).for_each(|i| block.push(Kind::Load, BASE + i * 7919 % pages * 4096));
     source.blocks.push_back(block);
     let baker = Baker { stride_pages: 512, ..Baker::new(Way::Entries, 1, bytes(len)) };
-    let baked =
-        model(setup, &mut source, &Program { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker)).expect("it runs");
+    let baked = model(setup, &mut source, &Program { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker), &[])
+        .expect("it runs");
     let helper = baked.helper.expect("there is one");
     // 64 entries in 8 lines, and one above them: all stay in its first cache.
     let first = &helper.outcome.caches[0];
@@ -166,7 +174,7 @@ fn what_cannot_be_is_said() {
     let region = bytes(4096);
     let baker = Baker::new(Way::Load, 1, region.clone());
     let error = |machine: Machine, baker: &Baker, program: &Program| {
-        model(setup(machine), &mut sweep(3), program, Some(baker)).expect_err("impossible").to_string()
+        model(setup(machine), &mut sweep(3), program, Some(baker), &[]).expect_err("impossible").to_string()
     };
     let mut lone = small();
     lone.topology.cores_per_socket = 1;
@@ -193,9 +201,24 @@ fn what_cannot_be_is_said() {
 }
 
 #[test]
+fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
+    // A round is 38 lines; L3 holds 256, and is filled anew in some 1600 cycles.
+    let baker = Baker::new(Way::Entries, 1, bytes(300 * 4096));
+    let stressors = [Stressor::Walk { bytes: 64 << 10 }; 2];
+    let run = |baker, stressors: &[_]| {
+        let baked = model(setup(small()), &mut sweep(300), &program(), baker, stressors).expect("it runs");
+        baked.program.data.cost.walk_references_memory
+    };
+    let (alone, pressed, baked) = (run(None, &[]), run(None, &stressors), run(Some(&baker), &stressors));
+    assert!(pressed > alone && baked * 2 < pressed, "{alone} {pressed} {baked}");
+    let error = model(setup(small()), &mut sweep(10), &program(), None, &[stressors[0]; 5]).expect_err("6 cores");
+    assert!(error.to_string().contains("has 6 cores a socket"), "{error}");
+}
+
+#[test]
 fn a_stride_beyond_all_addresses_ends_the_round() {
     let baker = Baker { stride_pages: u64::MAX, ..Baker::new(Way::Prefetch, 1, bytes(1 << 30)) };
-    let baked = model(setup(small()), &mut sweep(50), &program(), Some(&baker)).expect("it runs");
+    let baked = model(setup(small()), &mut sweep(50), &program(), Some(&baker), &[]).expect("it runs");
     let helper = baked.helper.expect("there is one");
     assert_eq!(helper.touches, helper.rounds);
 }
@@ -203,6 +226,6 @@ fn a_stride_beyond_all_addresses_ends_the_round() {
 #[test]
 fn nothing_to_run_is_nothing() {
     let baker = Baker::new(Way::Load, 1, bytes(4096));
-    let baked = model(setup(small()), &mut Blocks::default(), &program(), Some(&baker)).expect("it runs");
+    let baked = model(setup(small()), &mut Blocks::default(), &program(), Some(&baker), &[]).expect("it runs");
     assert_eq!((baked.program_cycles, baked.helper), (0.0, None));
 }

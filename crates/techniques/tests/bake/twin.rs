@@ -1,16 +1,18 @@
 //! The model once more, as plainly as it can be said: lists in the order of use, and time by time. Only where frames and
 //! tables lie is the engine's.
 
-use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
+use lookaside_engine::os::{entry_prefix, PhysicalMemory, SplitMix64, HOST_SPACE};
 use lookaside_engine::FrameLayout;
 use lookaside_machine::{Machine, TableFormat, TableLevel};
-use lookaside_techniques::bake::{Baked, Baker, Placement, Program, Way};
+use lookaside_techniques::bake::{Baked, Baker, Placement, Program, Stressor, Way};
 use lookaside_trace::Block;
 
 /// Where all memory begins.
 pub const BASE: u64 = 1 << 36;
 /// Of program and helper.
 const SPACE: u64 = 1;
+/// Of the first stressor; that of the next is one less.
+const STRESSOR: u64 = u32::MAX as u64;
 
 /// Sets of keys, each the most recent first.
 struct Lists {
@@ -112,7 +114,7 @@ struct World<'a> {
     machine: &'a Machine,
     guest: PhysicalMemory,
     host: Option<PhysicalMemory>,
-    cores: [Core; 2],
+    cores: [Core; 4],
     l3: Lists,
 }
 
@@ -141,7 +143,7 @@ impl<'a> World<'a> {
         Self {
             guest: PhysicalMemory::guest(&machine.page_table, FrameLayout::Random, 1),
             host: PhysicalMemory::host(&machine.page_table, FrameLayout::Random, 1),
-            cores: [core(), core()],
+            cores: [core(), core(), core(), core()],
             l3: cache("l3"),
             machine,
         }
@@ -179,45 +181,46 @@ impl<'a> World<'a> {
         memory.data_address(HOST_SPACE, address, 12)
     }
 
-    fn walk(&mut self, core: usize, va: u64, tally: &mut Tally) {
+    fn walk(&mut self, core: usize, space: u64, va: u64, tally: &mut Tally) {
         tally.walks += 1;
         tally.translation_cycles += self.machine.walker.base_cycles;
-        let prefix = |level: &TableLevel| entry_prefix(level, va);
+        // Spaces differ in their upper half of a key.
+        let prefix = |level: &TableLevel| u128::from(space) << 64 | u128::from(entry_prefix(level, va));
         let mut from = 4;
         for level in levels().iter().rev().filter(|level| level.level > 1) {
             let key = prefix(level);
-            if self.cores[core].walk_caches[level.level as usize - 2].has(key, key.into()) {
+            if self.cores[core].walk_caches[level.level as usize - 2].has(0, key) {
                 from = level.level - 1;
                 break;
             }
         }
         for level in levels().iter().filter(|level| level.level <= from) {
-            let entry = self.host(core, self.guest.entry_address(SPACE, level, va), tally);
+            let entry = self.host(core, self.guest.entry_address(space, level, va), tally);
             self.reference(core, entry, tally);
             if level.level > 1 {
                 let key = prefix(level);
-                self.cores[core].walk_caches[level.level as usize - 2].put(key, key.into());
+                self.cores[core].walk_caches[level.level as usize - 2].put(0, key);
             }
         }
-        self.host(core, self.guest.data_address(SPACE, va, 12), tally);
+        self.host(core, self.guest.data_address(space, va, 12), tally);
     }
 
     /// A load or store by a hardware thread: cycles of translation, of the line.
-    fn access(&mut self, thread: u64, va: u64, tally: &mut Tally) -> (f64, f64) {
+    fn access(&mut self, thread: u64, space: u64, va: u64, tally: &mut Tally) -> (f64, f64) {
         let core = (thread / 2) as usize;
         let (page, before) = (va >> 12, tally.translation_cycles);
-        let key = u128::from(thread) << 64 | u128::from(page);
+        let key = u128::from(space << 3 | thread) << 64 | u128::from(page);
         tally.accesses += 1;
         if !self.cores[core].first_tlb.has(page, key) {
             if self.cores[core].second_tlb.has(page, key) {
                 tally.translation_cycles += 7.0;
             } else {
-                self.walk(core, va, tally);
+                self.walk(core, space, va, tally);
                 self.cores[core].second_tlb.put(page, key);
             }
             self.cores[core].first_tlb.put(page, key);
         }
-        let mut physical = self.guest.data_address(SPACE, va, 12);
+        let mut physical = self.guest.data_address(space, va, 12);
         if let Some(host) = self.host {
             physical = host.data_address(HOST_SPACE, physical, 12);
         }
@@ -260,12 +263,41 @@ fn round(baker: &Baker) -> Vec<u64> {
     touches
 }
 
+/// A stressor under way.
+struct Press {
+    loads: u64,
+    random: SplitMix64,
+    now: f64,
+}
+
+impl Press {
+    fn new(number: u64) -> Self {
+        Self { loads: 0, random: SplitMix64::new(number), now: 0.0 }
+    }
+
+    /// Sixteen loads, of 24 that may be under way.
+    fn step(&mut self, world: &mut World<'_>, stressor: Stressor, number: u64) {
+        let mut latency = 0.0;
+        for _ in 0..16 {
+            let line = match stressor {
+                Stressor::Walk { bytes } => self.loads % (bytes / 64).max(1),
+                Stressor::Random { bytes } => self.random.next_u64() % (bytes / 64).max(1),
+            };
+            self.loads += 1;
+            let all = world.access(4 + 2 * number, STRESSOR - number, BASE + line * 64, &mut Tally::default());
+            latency += all.0 + all.1;
+        }
+        self.now += f64::max(16.0, latency / 24.0);
+    }
+}
+
 /// The model of a program on the machine's first hardware thread.
 pub fn twin<'a>(
     machine: &Machine,
     blocks: impl IntoIterator<Item = &'a Block>,
     program: &Program,
     baker: Option<&Baker>,
+    stressors: &[Stressor],
 ) -> Summary {
     let mut world = World::new(machine);
     // Warming up, and after.
@@ -273,6 +305,7 @@ pub fn twin<'a>(
     let mut helper_tallies = tallies.clone();
     let (mut seen, mut touches, mut all_touches, mut next_touch) = (0, [0u64; 2], 0usize, 0.0);
     let mut table = None;
+    let mut presses: Vec<Press> = (0..stressors.len()).map(|number| Press::new(number as u64)).collect();
     let time =
         |tally: &Tally| tally.accesses as f64 + (tally.translation_cycles + tally.stall_cycles) / program.in_flight;
     let all: Vec<u64> = baker.map(round).unwrap_or_default();
@@ -280,17 +313,28 @@ pub fn twin<'a>(
         for step in block.addr.chunks(16) {
             let phase = usize::from(seen >= program.warm_accesses);
             for &va in step {
-                world.access(0, va, &mut tallies[phase]);
+                world.access(0, SPACE, va, &mut tallies[phase]);
             }
             seen += step.len() as u64;
             let now = if phase == 0 { time(&tallies[0]) } else { time(&tallies[0]) + time(&tallies[1]) };
-            let Some(baker) = baker else { continue };
-            let thread = if baker.placement == Placement::SmtSibling { 1 } else { 2 };
-            while next_touch <= now {
+            loop {
+                let mut first = None;
+                let mut first_at = now;
+                for (number, pressing) in presses.iter().enumerate().rev() {
+                    if pressing.now <= first_at {
+                        (first, first_at) = (Some(number), pressing.now);
+                    }
+                }
+                if let Some(number) = first.filter(|_| baker.is_none() || first_at < next_touch) {
+                    presses[number].step(&mut world, stressors[number], number as u64);
+                    continue;
+                }
+                let Some(baker) = baker.filter(|_| next_touch <= now) else { break };
+                let thread = if baker.placement == Placement::SmtSibling { 1 } else { 2 };
                 let (va, tally) = (all[all_touches % all.len()], &mut helper_tallies[phase]);
                 let latency = match baker.way {
                     Way::Load | Way::Prefetch => {
-                        let (translation, line) = world.access(thread, va, tally);
+                        let (translation, line) = world.access(thread, SPACE, va, tally);
                         if baker.way == Way::Load {
                             translation + line
                         } else {

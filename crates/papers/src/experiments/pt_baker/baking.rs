@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use lookaside_techniques::bake::{model, Baked, Baker, Placement, Program as Model, Way};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
-use super::programs::{divisor, record, setup, Program, Recorded, System, PROGRAMS};
+use super::programs::{divisor, record, setup, stressors, Program, Recorded, System, PROGRAMS};
 use crate::Effort;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -85,12 +85,20 @@ fn runs(program: &str) -> Vec<(System, Option<How>)> {
     let step = if program == "liblinear" { 1 } else { 2 };
     let sleeps = || SLEEPS.iter().step_by(step).map(|microseconds| Throttle::Sleep(*microseconds));
     let throttles = || NOPS.iter().step_by(step).map(|nops| Throttle::Nops(*nops)).chain(sleeps());
-    let mut runs: Vec<_> = [System::Native, System::Nested, System::Huge].map(|system| (system, None)).into();
+    let systems = [System::Native, System::Nested, System::Huge, System::Cache, System::Streams];
+    let mut runs: Vec<_> = systems.map(|system| (system, None)).into();
     for way in [By::User, By::Kernel] {
         runs.extend(throttles().map(|throttle| (System::Native, Some(how(way, throttle)))));
-        let few = [Throttle::Nops(0), Throttle::Nops(100), Throttle::Sleep(1000), Throttle::Sleep(10_000)];
-        runs.extend(few.map(|throttle| (System::Nested, Some(how(way, throttle)))));
+        let nested = [Throttle::Nops(0), Throttle::Nops(100), Throttle::Sleep(1000)];
+        runs.extend(nested.map(|throttle| (System::Nested, Some(how(way, throttle)))));
         runs.push((System::Huge, Some(how(way, Throttle::Nops(1000)))));
+        // Figures 6.3 and 6.4; 6.5.
+        let mut pressed = vec![Throttle::Sleep(100), Throttle::Sleep(1000)];
+        if program == "bc" {
+            pressed.push(Throttle::Nops(100));
+        }
+        let pressed = pressed.into_iter().map(|throttle| Some(how(way, throttle)));
+        runs.extend(pressed.flat_map(|how| [(System::Cache, how), (System::Streams, how)]));
     }
     // Figures 6.8 and 6.9.
     if ["graph500", "liblinear", "bc"].contains(&program) {
@@ -129,7 +137,7 @@ fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effo
     });
     let model_of = Model { warm_accesses: (recorded.accesses as f64 * WARM) as u64, in_flight: program.in_flight };
     let mut source = Again { info: TraceInfo::default(), blocks: &recorded.blocks };
-    Ok(Came::of(&model(setup, &mut source, &model_of, baker.as_ref())?))
+    Ok(Came::of(&model(setup, &mut source, &model_of, baker.as_ref(), &stressors(*system, effort))?))
 }
 
 impl Came {
@@ -225,6 +233,9 @@ impl Study {
                 .into(),
             "virtual: the host backs a guest of twice the program's memory with scattered base pages; walk caches for the host's tables as \
              for the guest's, and 16 whole translations (assumed)"
+                .into(),
+            "stress-ng, on cores of their own beside the same L3: `cache` reads lines of as much memory as L3 at random, each of two `stream` \
+             walks through four times as much; 24 reads under way (assumed)"
                 .into(),
         ]
         .into()

@@ -4,16 +4,16 @@ use super::baking::{By, Came, How, Study, Throttle};
 use super::programs::{System, PROGRAMS};
 use crate::{Finding, Ours, Series};
 
-type Findings = Vec<(&'static str, Finding)>;
+pub(super) type Findings = Vec<(&'static str, Finding)>;
 
 /// Below this improvement, in percent, there is none.
-const NONE: f64 = 1.0;
+pub(super) const NONE: f64 = 1.0;
 /// Programs with a smaller part of walk references from memory have nothing to gain: its fall says nothing.
 const LEAST_SHARE: f64 = 1.0;
 
 /// A finding a row.
 pub(super) fn findings(study: &Study) -> Findings {
-    [walks(study), native(study), virtualised(study), sensitivity(study)].concat()
+    [walks(study), native(study), super::pressed::findings(study), virtualised(study), sensitivity(study)].concat()
 }
 
 /// Figures 3.1 and 3.2: where walks find the entries.
@@ -317,11 +317,11 @@ pub(super) fn series(study: &Study) -> Vec<Series> {
     [true, false].into_iter().flat_map(|nops| [By::User, By::Kernel].map(|by| curve(by, nops))).collect()
 }
 
-fn value(value: f64, note: String) -> Finding {
+pub(super) fn value(value: f64, note: String) -> Finding {
     // What windows and seeds leave of it.
     Finding { ours: Ours::Value((value * 10.0).round() / 10.0), note }
 }
 
-fn claim(holds: bool, found: String, note: &str) -> Finding {
+pub(super) fn claim(holds: bool, found: String, note: &str) -> Finding {
     Finding { ours: Ours::Claim { found, holds }, note: note.into() }
 }

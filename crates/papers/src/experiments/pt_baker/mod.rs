@@ -3,6 +3,7 @@
 mod baking;
 mod claims;
 mod microbenchmark;
+mod pressed;
 mod programs;
 
 use super::{Ran, Run};

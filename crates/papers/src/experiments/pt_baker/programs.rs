@@ -7,6 +7,7 @@ use lookaside_engine::{FrameLayout, OsModel, PagePolicy, Setup};
 use lookaside_machine::{
     preset, HostTable, Machine, PageSize, Replacement, SharedBy, Stage, TableFormat, WalkCache, Ways,
 };
+use lookaside_techniques::bake::Stressor;
 use lookaside_trace::{Block, Source};
 use lookaside_workloads::{workload, Gups, Spec, Stream, WorkloadStream, BASE};
 
@@ -32,12 +33,12 @@ pub(super) struct Program {
 pub(super) const PROGRAMS: [Program; 6] = [
     // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first levels
     // of the search are small.
-    Program { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 800_000 },
-    Program { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
-    Program { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 800_000 },
-    Program { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 800_000 },
-    Program { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 800_000 },
-    Program { name: "bc", gigabytes: 14.0, in_flight: 6.0, skipped: 20_000_000, run: 800_000 },
+    Program { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
+    Program { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 1_200_000 },
+    Program { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },
+    Program { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 500_000 },
+    Program { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 500_000 },
+    Program { name: "bc", gigabytes: 14.0, in_flight: 6.0, skipped: 20_000_000, run: 500_000 },
 ];
 
 /// A program's accesses, and what is baked of its memory.
@@ -96,6 +97,22 @@ pub(super) enum System {
     Nested,
     /// Transparent huge pages everywhere.
     Huge,
+    /// Base pages, beside one `cache` stressor of stress-ng (section 5.1).
+    Cache,
+    /// Beside two `stream` stressors.
+    Streams,
+}
+
+/// What runs beside program and helper, on cores of the same last-level cache.
+pub(super) fn stressors(system: System, effort: Effort) -> Vec<Stressor> {
+    let last_level = (32 << 20) / divisor(effort);
+    match system {
+        System::Native | System::Nested | System::Huge => Vec::new(),
+        // Random reads all over a buffer of its size.
+        System::Cache => vec![Stressor::Random { bytes: last_level }],
+        // Arrays beyond its size, from end to end.
+        System::Streams => vec![Stressor::Walk { bytes: 4 * last_level }; 2],
+    }
 }
 
 /// What a program of so many bytes runs on.
