@@ -34,7 +34,7 @@ pub(super) const PROGRAMS: [Program; 6] = [
     // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first levels
     // of the search are small.
     Program { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
-    Program { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 1_200_000 },
+    Program { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
     Program { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },
     Program { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 500_000 },
     Program { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 500_000 },
