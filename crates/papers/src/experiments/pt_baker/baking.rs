@@ -85,12 +85,13 @@ fn runs(program: &str) -> Vec<(System, Option<How>)> {
     let step = if program == "liblinear" { 1 } else { 2 };
     let sleeps = || SLEEPS.iter().step_by(step).map(|microseconds| Throttle::Sleep(*microseconds));
     let throttles = || NOPS.iter().step_by(step).map(|nops| Throttle::Nops(*nops)).chain(sleeps());
-    let systems = [System::Native, System::Nested, System::Huge, System::Cache, System::Streams];
+    let systems = [System::Native, System::Nested, System::NestedRuns, System::Huge, System::Cache, System::Streams];
     let mut runs: Vec<_> = systems.map(|system| (system, None)).into();
     for way in [By::User, By::Kernel] {
         runs.extend(throttles().map(|throttle| (System::Native, Some(how(way, throttle)))));
         let nested = [Throttle::Nops(0), Throttle::Nops(100), Throttle::Sleep(1000)];
         runs.extend(nested.map(|throttle| (System::Nested, Some(how(way, throttle)))));
+        runs.extend(nested[1..].iter().map(|throttle| (System::NestedRuns, Some(how(way, *throttle)))));
         runs.push((System::Huge, Some(how(way, Throttle::Nops(1000)))));
         // Figures 6.3 and 6.4; 6.5.
         let mut pressed = vec![Throttle::Sleep(100), Throttle::Sleep(1000)];
@@ -231,8 +232,8 @@ impl Study {
             "helper: a touch takes 5 cycles and one a NOP, or its latency over 6 walks or 24 reads of entries under way, whichever is more \
              (walkers and miss buffers of Zen 3, recalled; the loop's cycles assumed; none fitted)"
                 .into(),
-            "virtual: the host backs a guest of twice the program's memory with scattered base pages; walk caches for the host's tables as \
-             for the guest's, and 16 whole translations (assumed)"
+            "virtual: the host backs a guest of twice the program's memory with base pages; walk caches for the host's tables as for the \
+             guest's, and 16 whole translations (assumed). Judged with scattered frames as natively; beside it, with contiguous ones"
                 .into(),
             "stress-ng, on cores of their own beside the same L3: `cache` reads lines of as much memory as L3 at random, each of two `stream` \
              walks through four times as much; 24 reads under way (assumed)"

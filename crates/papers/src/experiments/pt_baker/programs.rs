@@ -93,8 +93,10 @@ pub(super) fn record(program: &Program, effort: Effort) -> Result<Recorded> {
 pub(super) enum System {
     /// Base pages.
     Native,
-    /// In a virtual machine whose memory the host backs with base pages.
+    /// In a virtual machine whose memory the host backs with base pages; what the guest gives the program is scattered.
     Nested,
+    /// The same, where what the guest gives is contiguous: eight entries of the host a line are used, too.
+    NestedRuns,
     /// Transparent huge pages everywhere.
     Huge,
     /// Base pages, beside one `cache` stressor of stress-ng (section 5.1).
@@ -107,7 +109,7 @@ pub(super) enum System {
 pub(super) fn stressors(system: System, effort: Effort) -> Vec<Stressor> {
     let last_level = (32 << 20) / divisor(effort);
     match system {
-        System::Native | System::Nested | System::Huge => Vec::new(),
+        System::Native | System::Nested | System::NestedRuns | System::Huge => Vec::new(),
         // Random reads all over a buffer of its size.
         System::Cache => vec![Stressor::Random { bytes: last_level }],
         // Arrays beyond its size, from end to end.
@@ -127,11 +129,12 @@ pub(super) fn setup(system: System, effort: Effort, log2_bytes: u32) -> Result<S
         // Scattered frames: nothing is coalesced.
         "tlb.l2d.coalesce_pages=1".into(),
     ])?;
-    if system == System::Nested {
+    if matches!(system, System::Nested | System::NestedRuns) {
         nest(&mut machine, log2_bytes);
     }
     let pages = if system == System::Huge { PagePolicy::Thp } else { PagePolicy::Base };
-    Ok(Setup { os: OsModel { frames: FrameLayout::Random, pages, huge_page: None }, ..Setup::new(machine) })
+    let frames = if system == System::NestedRuns { FrameLayout::Contiguous } else { FrameLayout::Random };
+    Ok(Setup { os: OsModel { frames, pages, huge_page: None }, ..Setup::new(machine) })
 }
 
 /// Puts the machine's programs into a guest.
