@@ -143,7 +143,8 @@ static void walk_locked(struct walker *w)
 	struct vm_area_struct *vma;
 	unsigned long vma_end = 0;
 
-	mmap_assert_locked(w->mm);
+	/* mmap_assert_locked() wants more than modules get (DEBUG_VM). */
+	lockdep_assert_held(&w->mm->mmap_lock);
 	while (w->addr < w->end && w->steps > 0) {
 		if (w->addr >= vma_end) {
 			w->steps--;
