@@ -45,7 +45,7 @@ const POOL: u64 = 2;
 /// Most pages to choose from: for second levels of some 7 MiB.
 const MOST_PAGES: u64 = 8192;
 /// Most pages that these are drawn from, anew for each colour: all are touched, and more would only take time.
-const MOST_ROOM: u64 = 4 * MOST_PAGES;
+const MOST_ROOM: u64 = 8 * MOST_PAGES;
 /// Fillers are so many times what the first level holds: even of random replacement they put all but 2 in 100 out of it.
 const FLOOD: u64 = 4;
 /// Pages' worth of misses a round that crowd: one page too many is one at least, whatever the policy. And more by this share
