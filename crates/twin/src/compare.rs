@@ -234,7 +234,11 @@ pub fn validate(
                 let runs = frame_run_pages(metal, side.pattern.page_size);
                 let mut models: Vec<(Machine, Modelled)> = Vec::new();
                 let mut modelled = [Modelled::default(); 3];
-                for (modelled, factor) in modelled.iter_mut().zip([1.0 / UNSURE, 1.0, UNSURE]) {
+                let most = match side.pattern.family {
+                    Family::Sequential | Family::Streams => UNSURE.max(cache.described as f64 / bytes as f64),
+                    _ => UNSURE,
+                };
+                for (modelled, factor) in modelled.iter_mut().zip([1.0 / UNSURE, 1.0, most]) {
                     let resized = cache.resized(machine, (bytes as f64 * factor) as u64);
                     let known = models.iter().find(|(machine, _)| *machine == resized).map(|known| known.1);
                     *modelled = match known {
@@ -266,7 +270,9 @@ pub fn validate(
 const MODELLING: f64 = 0.3;
 const MEASURED: f64 = 0.8;
 
-/// The last cache's share is known within this factor: a quarter of an octave, and [`LastCache::same`] before and after.
+/// The last cache's share is known within this factor: a quarter of an octave, and [`LastCache::same`] before and after. It is
+/// measured by lines in random order; an ascending walk comes back to a line up to a hundred times sooner, before others take it, and
+/// may have up to what the description says.
 const UNSURE: f64 = 1.3;
 
 /// How the metal's frames lie; where it does not say, at random.
