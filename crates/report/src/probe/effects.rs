@@ -1,0 +1,98 @@
+//! What fills and empties the levels, in words.
+
+use lookaside_probe::effects::{Disturbed, Entries, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Sharing, Stores};
+use lookaside_probe::{Finding, Report};
+
+use super::{said, tlb};
+
+/// Sets that are named where several stand out.
+const WORST_SETS: usize = 6;
+
+/// What else fills and empties the levels.
+pub(super) fn effects(report: &Report) -> Vec<String> {
+    let Some(effects) = &report.effects else { return Vec::new() };
+    let mut lines = vec![format!(
+        "stores: {}",
+        said(&effects.stores, |stores| match stores {
+            Stores::Shared => "share the entries of loads".into(),
+            Stores::Apart => "have entries of their own in the L1 DTLB".into(),
+        })
+    )];
+    for prefetch in &effects.prefetches {
+        let fills = said(&prefetch.fills, |fill| match fill {
+            Fill::L1 => "walks, and fills the L1 DTLB and the L2 TLB".into(),
+            Fill::Stlb => "walks, and fills the L2 TLB only".into(),
+            Fill::Nothing => "fills neither level".into(),
+        });
+        let faults = said(&prefetch.faults, |faults| match faults {
+            0 => "a page without a frame does not fault".into(),
+            faults => format!("{faults} faults in 2048 prefetches of pages without a frame"),
+        });
+        lines.push(format!("prefetch {}: {fills}; {faults}", prefetch.hint.word()));
+    }
+    for (what, kept) in [
+        ("a system call", &effects.system_call),
+        ("a switch to another thread and back", &effects.thread_switch),
+        ("a switch to another process and back", &effects.process_switch),
+    ] {
+        let lost = |lost: &Lost| format!("{:.1} to {:.1} of {}", lost.low, lost.high, lost.of);
+        let words = |kept: &Kept| format!("{} in the L1 DTLB, {} in the L2 TLB", lost(&kept.l1), lost(&kept.stlb));
+        lines.push(format!("entries lost by {what}: {}", said(kept, words)));
+    }
+    match &effects.neighbours {
+        None => {}
+        Some(none) if none.is_empty() => {
+            lines.push("other CPUs: none that a thread may run on: no sibling here".into())
+        }
+        Some(cpus) => lines.extend(cpus.iter().map(neighbour)),
+    }
+    lines.extend(effects.disturbed.iter().flat_map(disturbed));
+    lines
+}
+
+fn neighbour(neighbour: &NeighbourCpu) -> String {
+    let told = match neighbour.sibling {
+        Some(true) => "a thread of this core, the system says",
+        Some(false) => "of another core, the system says",
+        None => "the system does not say of which core",
+    };
+    let takes = said(&neighbour.takes, |takes| match (takes.l1, takes.stlb) {
+        (false, false) => "takes no entries here".into(),
+        (true, false) => "takes entries of the L1 DTLB".into(),
+        (false, true) => "takes entries of the L2 TLB".into(),
+        (true, true) => "takes entries of both levels".into(),
+    });
+    let whose = |sharing: &Sharing| match sharing.entries {
+        Entries::Shared => "entries are shared by both threads",
+        Entries::Tagged => "each thread uses entries of its own, and they compete for room",
+        Entries::Partitioned => "each thread has its own part of the entries",
+        Entries::Apart => "each thread has entries of its own",
+    };
+    let sharing = match neighbour.sharing.is_unasked() {
+        true => String::new(),
+        false => format!("; L2 TLB: {}", said(&neighbour.sharing, |sharing| whose(sharing).into())),
+    };
+    format!("a busy thread on CPU {} ({told}): {takes}{sharing}", neighbour.cpu)
+}
+
+fn disturbed(level: &Disturbed) -> Vec<String> {
+    let line = |by: &str, finding: &Finding<SetEvictions>| {
+        let words = |found: &SetEvictions| {
+            let mut worst: Vec<(usize, f64)> = found.by_set.iter().copied().enumerate().collect();
+            worst.retain(|(_, evictions)| *evictions > 0.0);
+            worst.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let named: Vec<String> = worst.iter().take(WORST_SETS).map(|(set, n)| format!("{set} ({n:.1})")).collect();
+            let all = found.by_set.len();
+            match worst.len() {
+                0 => format!("none of {all} sets stands out by {:.1}", found.least),
+                count => format!("{count} of {all} sets stand out, most: {}", named.join(", ")),
+            }
+        };
+        format!("{}, evictions a set and {by}: {}", tlb(level.level), said(finding, words))
+    };
+    vec![
+        line("system call", &level.per_system_call),
+        line("context switch", &level.per_context_switch),
+        line("second", &level.per_second),
+    ]
+}
