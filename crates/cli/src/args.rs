@@ -2,6 +2,7 @@
 
 pub mod bake;
 pub mod compare;
+pub mod probe;
 pub mod run;
 pub mod top;
 
@@ -50,11 +51,11 @@ pub enum Command {
     Reproduce(Reproduce),
     /// Measure this machine's TLBs by timing alone
     #[command(after_help = "Example: lookaside probe -o machine.toml")]
-    Probe(Probe),
+    Probe(probe::Probe),
     /// Hold a machine description against this machine: the same patterns on the metal and in the model
     #[command(after_help = "Example: lookaside validate --machine machine.toml -o report.html\n\n\
         Exit codes: 0 median error at most 10 % and worst at most 30 %; 1 not; 2 bad input")]
-    Validate(Validate),
+    Validate(probe::Validate),
     /// Run a program of the papers, with or without a baker, and time it
     #[command(after_help = "Examples: lookaside workload list\n          \
         lookaside workload gups --size 8G --bake prefetch:t0,stride=8")]
@@ -327,86 +328,6 @@ pub struct Reproduce {
     /// Most memory for the pages measured, in MiB
     #[arg(long, default_value_t = 256, value_name = "MIB", requires = "metal", value_parser = clap::value_parser!(u64).range(16..=65536))]
     pub memory: u64,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A part of the probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StepArg {
-    /// The first level: entries, ways, sets, index
-    L1,
-    /// The second level, and the first
-    L2,
-    /// Replacement policies, and the levels
-    Policy,
-    /// Prefetches, stores, context switches, other CPUs, sets that the system disturbs; and the levels
-    Effects,
-    /// Hardware counters, and the levels
-    Counters,
-    /// Data caches and memory
-    Caches,
-    /// What walks cost by where their tables lie; the levels and the caches
-    Walks,
-    /// How many entries above the leaf's are at hand for walks; the levels and the caches
-    WalkCaches,
-    /// What one entry covers: contiguous pages, huge pages; a second stage of translation
-    Covers,
-    /// What loads cost that lie far apart and in a row; all but policies
-    Spread,
-    /// Levels for 2 MiB and 1 GiB pages, where these have entries of a kind of their own; needs what one entry covers
-    Large,
-}
-
-#[derive(Args)]
-pub struct Probe {
-    /// Write a machine description; what is not measured is the nearest preset's
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// One step only, with what it needs
-    #[arg(long, value_enum, value_name = "STEP")]
-    pub only: Option<StepArg>,
-    /// Leave out what takes long
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of the experiments
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Most seconds it may take
-    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub time: u64,
-    /// Most memory it may use, in MiB
-    #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
-    pub memory: u64,
-    /// Write what every finding rests on into a folder
-    #[arg(long, value_name = "DIR")]
-    pub evidence: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-pub struct Validate {
-    /// Preset name or description file [default: probe this machine first]
-    #[arg(long, short, value_name = "NAME|FILE")]
-    pub machine: Option<String>,
-    /// Fewer patterns and runs
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of the patterns, of the model, and of the probe
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Largest pattern, in MiB [default: a quarter of the memory that is free]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=32768))]
-    pub memory: Option<u64>,
-    /// Most seconds it may take, the probe apart
-    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub time: u64,
-    /// Write the report as one HTML file
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

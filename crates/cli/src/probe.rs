@@ -5,7 +5,7 @@ use std::time::Duration;
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
 use lookaside_probe::{probe, stated_here, Halt, Host, Options, Report, Step};
 
-use crate::args::{Probe, StepArg};
+use crate::args::probe::{Probe, StepArg};
 use crate::evidence::{Evidence, Samples};
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;

@@ -3,16 +3,12 @@
 use lookaside_engine::SetupError;
 use lookaside_machine::{Machine, PageSize};
 use lookaside_probe::{Halt, Metal, MetalError, Sequence};
-use serde::Serialize;
 
 use crate::last_cache::LastCache;
 use crate::model::Modelled;
 use crate::pattern::{Family, Pattern};
+use crate::validation::{LeftOut, PairedRun, Row, SharedCache, Summary, Validation, WORST_BOUND_PERCENT};
 
-/// Median error that a description is to stay within, in percent.
-pub const MEDIAN_BOUND_PERCENT: f64 = 10.0;
-/// Worst error that it is to stay within, in percent.
-pub const WORST_BOUND_PERCENT: f64 = 30.0;
 /// Accesses that a sample has at least, in whole rounds: so many that the timer's cost does not show.
 const ACCESSES_A_SAMPLE: usize = 1 << 14;
 /// Tries of a run until the last cache is left as much to us after it as before it.
@@ -29,128 +25,6 @@ pub struct Options {
     pub repeats: usize,
     /// Seed of the patterns and of the model.
     pub seed: u64,
-}
-
-/// What came out.
-#[derive(Clone, Debug, Serialize)]
-pub struct Validation {
-    /// Lookaside's version.
-    pub version: String,
-    /// Name of the description.
-    pub machine: String,
-    /// Seed.
-    pub seed: u64,
-    /// Runs of each pattern.
-    pub repeats: usize,
-    /// Core cycles in a tick of the timer, lowest and highest seen.
-    pub cycles_per_tick: (f64, f64),
-    /// Neighbouring 4 KiB pages with neighbouring frames, in aligned runs of so many; 1 = frames lay at random.
-    pub frame_run_pages: u64,
-    /// The last data cache, where others use it too.
-    pub last_cache: Option<SharedCache>,
-    /// Runs that do not count, since the last cache was left more or less to us after them than before, in all their tries.
-    pub unsteady_runs: usize,
-    /// Patterns with both sides.
-    pub rows: Vec<Row>,
-    /// Patterns without.
-    pub left_out: Vec<LeftOut>,
-    /// All rows but those on the edge ([`Row::on_edge`]).
-    pub summary: Option<Summary>,
-    /// All rows, also those on the edge.
-    pub with_edge: Option<Summary>,
-    /// All rows, also those on the edge, had the last cache the size that the description gives it.
-    pub as_described: Option<Summary>,
-    /// Each family's rows but those on the edge.
-    pub families: Vec<(Family, Summary)>,
-    /// Why it ended early; `None` = it did not.
-    pub halted: Option<String>,
-}
-
-/// A data cache that others use too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct SharedCache {
-    /// What the description says that it holds.
-    pub described_bytes: u64,
-    /// The least that was left to us around a run.
-    pub least_bytes: u64,
-    /// The most.
-    pub most_bytes: u64,
-}
-
-/// A pattern, measured and modelled.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The pattern.
-    pub pattern: Pattern,
-    /// Its name.
-    pub name: String,
-    /// Core cycles an access on the metal: the middle one of the runs.
-    pub measured_cycles: f64,
-    /// The fastest run.
-    pub low_cycles: f64,
-    /// The slowest run.
-    pub high_cycles: f64,
-    /// Runs.
-    pub runs: usize,
-    /// Bytes that the last cache held for us around the middle run; `None` where it makes no difference.
-    pub last_cache_bytes: Option<u64>,
-    /// Cycles an access in the model, with that last cache.
-    pub modelled: Modelled,
-    /// Least and most modelled cycles within what is known of the last cache: it is searched for in quarter octaves, and
-    /// changes meanwhile.
-    pub modelled_range_cycles: (f64, f64),
-    /// The range is wider than [`WORST_BOUND_PERCENT`]: whether it fits the last cache or not is all that decides. What such
-    /// a row is off by says nothing of the description, and it is not in [`Validation::summary`].
-    pub on_edge: bool,
-    /// Modelled less measured, in percent of measured.
-    pub error_percent: f64,
-    /// The same with the last cache that the description has.
-    pub as_described_error_percent: f64,
-}
-
-/// A pattern that was not compared.
-#[derive(Clone, Debug, Serialize)]
-pub struct LeftOut {
-    /// The pattern.
-    pub pattern: Pattern,
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// Errors without their sign over some rows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// Rows.
-    pub rows: usize,
-    /// Median error in percent of the measured.
-    pub median_error_percent: f64,
-    /// Worst error in percent of the measured.
-    pub worst_error_percent: f64,
-    /// The row that has it.
-    pub worst: String,
-}
-
-impl Summary {
-    fn of(rows: &[&Row], error_percent: impl Fn(&Row) -> f64) -> Option<Self> {
-        let mut errors: Vec<(f64, &str)> =
-            rows.iter().map(|row| (error_percent(row).abs(), row.name.as_str())).collect();
-        errors.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (worst, name) = *errors.last()?;
-        let (low, high) = (errors[(errors.len() - 1) / 2].0, errors[errors.len() / 2].0);
-        Some(Self {
-            rows: errors.len(),
-            median_error_percent: (low + high) / 2.0,
-            worst_error_percent: worst,
-            worst: name.to_string(),
-        })
-    }
-
-    /// Whether it is within the bounds.
-    pub fn within(&self) -> bool {
-        self.median_error_percent <= MEDIAN_BOUND_PERCENT && self.worst_error_percent <= WORST_BOUND_PERCENT
-    }
 }
 
 /// Runs the patterns on both sides. `halt` is asked before each run and each model; `progress` is told what comes next and the
@@ -209,49 +83,28 @@ pub fn validate(
     run.measure(progress, &mut sides, &mut validation);
 
     let total = sides.len().max(1) as f64;
-    for (number, mut side) in sides.into_iter().enumerate() {
+    for (number, side) in sides.into_iter().enumerate() {
         let name = side.pattern.name();
         if side.samples.is_empty() {
             let unsteady = || "the last cache was left more or less to us after each run than before it".to_string();
-            let reason = side.refused.or_else(|| validation.halted.clone()).unwrap_or_else(unsteady);
+            let reason = side.refused.clone().or_else(|| validation.halted.clone()).unwrap_or_else(unsteady);
             validation.left_out.push(LeftOut { pattern: side.pattern, name, reason });
             continue;
         }
-        side.samples.sort_by(|a, b| a.cycles.total_cmp(&b.cycles));
-        let middle = side.samples[(side.samples.len() - 1) / 2];
-        let modelled = match (&last_cache, middle.last_cache_bytes) {
-            (Some(cache), Some(bytes)) => {
-                if let Some(halt) = halt() {
-                    let reason = format!("{halt} before it was modelled with the last cache as it was");
-                    validation.halted = Some(halt.to_string());
-                    validation.left_out.push(LeftOut { pattern: side.pattern, name, reason });
-                    continue;
-                }
-                progress(
-                    &format!("modelling {name}, the last cache as it was"),
-                    MEASURED + (1.0 - MEASURED) * number as f64 / total,
-                );
-                let runs = frame_run_pages(metal, side.pattern.page_size);
-                let mut models: Vec<(Machine, Modelled)> = Vec::new();
-                let mut modelled = [Modelled::default(); 3];
-                let most = match side.pattern.family {
-                    Family::Sequential | Family::Streams => UNSURE.max(cache.described as f64 / bytes as f64),
-                    _ => UNSURE,
-                };
-                for (modelled, factor) in modelled.iter_mut().zip([1.0 / UNSURE, 1.0, most]) {
-                    let resized = cache.resized(machine, (bytes as f64 * factor) as u64);
-                    let known = models.iter().find(|(machine, _)| *machine == resized).map(|known| known.1);
-                    *modelled = match known {
-                        Some(known) => known,
-                        None => side.pattern.model(&resized, runs, options.seed)?.unwrap_or_default(),
-                    };
-                    models.push((resized, *modelled));
-                }
-                modelled
+        progress(
+            &format!("modelling {name}, the last cache as it was"),
+            MEASURED + (1.0 - MEASURED) * number as f64 / total,
+        );
+        let frame_run_pages = frame_run_pages(metal, side.pattern.page_size);
+        let mut sized = Sized { machine, cache: last_cache.as_ref(), options, frame_run_pages, known: Vec::new() };
+        match side.row(&name, &mut sized, halt)? {
+            Ok(row) => validation.rows.push(row),
+            Err(halt) => {
+                let reason = format!("{halt} before it was modelled with the last cache as it was");
+                validation.halted = Some(halt.to_string());
+                validation.left_out.push(LeftOut { pattern: side.pattern, name, reason });
             }
-            _ => [side.described; 3],
-        };
-        validation.rows.push(side.row(name, middle, modelled));
+        }
     }
     let all: Vec<&Row> = validation.rows.iter().collect();
     validation.with_edge = Summary::of(&all, |row| row.error_percent);
@@ -271,7 +124,7 @@ const MODELLING: f64 = 0.3;
 const MEASURED: f64 = 0.8;
 
 /// The last cache's share is known within this factor: a quarter of an octave, and [`LastCache::same`] before and after. It is
-/// measured by lines in random order; an ascending walk comes back to a line up to a hundred times sooner, before others take it, and
+/// measured by lines in random order; an ascending walk comes back to a line some fifty times sooner, before others take it, and
 /// may have up to what the description says.
 const UNSURE: f64 = 1.3;
 
@@ -297,25 +150,75 @@ struct Side {
 }
 
 impl Side {
-    /// The row of a pattern whose runs, at least one, are sorted.
-    fn row(self, name: String, middle: Sample, [smaller, modelled, larger]: [Modelled; 3]) -> Row {
-        let least = smaller.cycles.min(modelled.cycles).min(larger.cycles);
-        let most = smaller.cycles.max(modelled.cycles).max(larger.cycles);
-        let error_percent = |modelled: Modelled| (modelled.cycles / middle.cycles - 1.0) * 100.0;
-        Row {
+    /// The row of a pattern with at least one run.
+    fn row(
+        &self,
+        name: &str,
+        sized: &mut Sized<'_>,
+        halt: &dyn Fn() -> Option<Halt>,
+    ) -> Result<Result<Row, Halt>, SetupError> {
+        let mut runs = Vec::new();
+        for sample in &self.samples {
+            let Sample { cycles, last_cache_bytes } = *sample;
+            // As described it is modelled already.
+            if let Some(halt) = last_cache_bytes.and_then(|_| halt()) {
+                return Ok(Err(halt));
+            }
+            let modelled = sized.model(self, last_cache_bytes, 1.0)?;
+            runs.push((PairedRun { cycles, last_cache_bytes, modelled_cycles: modelled.cycles }, modelled));
+        }
+        runs.sort_by(|(a, _), (b, _)| (a.cycles / a.modelled_cycles).total_cmp(&(b.cycles / b.modelled_cycles)));
+        let (chosen, modelled) = runs[(runs.len() - 1) / 4];
+        let larger = match (self.pattern.family, chosen.last_cache_bytes, sized.cache) {
+            (Family::Sequential | Family::Streams, Some(bytes), Some(cache)) => {
+                UNSURE.max(cache.described as f64 / bytes as f64)
+            }
+            _ => UNSURE,
+        };
+        let (mut least, mut most) = (modelled.cycles, modelled.cycles);
+        for factor in [1.0 / UNSURE, larger] {
+            let other = sized.model(self, chosen.last_cache_bytes, factor)?.cycles;
+            (least, most) = (least.min(other), most.max(other));
+        }
+        let cycles = || runs.iter().map(|(run, _)| run.cycles);
+        let error_percent = |modelled: Modelled| (modelled.cycles / chosen.cycles - 1.0) * 100.0;
+        Ok(Ok(Row {
             pattern: self.pattern,
-            name,
-            measured_cycles: middle.cycles,
-            low_cycles: self.samples[0].cycles,
-            high_cycles: self.samples[self.samples.len() - 1].cycles,
-            runs: self.samples.len(),
-            last_cache_bytes: middle.last_cache_bytes,
+            name: name.to_string(),
+            measured_cycles: chosen.cycles,
+            low_cycles: cycles().fold(f64::INFINITY, f64::min),
+            high_cycles: cycles().fold(0.0, f64::max),
+            last_cache_bytes: chosen.last_cache_bytes,
             modelled,
             modelled_range_cycles: (least, most),
             on_edge: most > (1.0 + WORST_BOUND_PERCENT / 100.0) * least,
             error_percent: error_percent(modelled),
             as_described_error_percent: error_percent(self.described),
+            runs: runs.into_iter().map(|(run, _)| run).collect(),
+        }))
+    }
+}
+
+/// Models a pattern with last caches of several sizes, each once.
+struct Sized<'a> {
+    machine: &'a Machine,
+    cache: Option<&'a LastCache>,
+    options: &'a Options,
+    frame_run_pages: u64,
+    known: Vec<(Machine, Modelled)>,
+}
+
+impl Sized<'_> {
+    /// With so many times the bytes; as described where the pattern does not get there.
+    fn model(&mut self, side: &Side, bytes: Option<u64>, factor: f64) -> Result<Modelled, SetupError> {
+        let (Some(cache), Some(bytes)) = (self.cache, bytes) else { return Ok(side.described) };
+        let resized = cache.resized(self.machine, (bytes as f64 * factor) as u64);
+        if let Some((_, known)) = self.known.iter().find(|(machine, _)| *machine == resized) {
+            return Ok(*known);
         }
+        let modelled = side.pattern.model(&resized, self.frame_run_pages, self.options.seed)?.unwrap_or_default();
+        self.known.push((resized, modelled));
+        Ok(modelled)
     }
 }
 

@@ -11,9 +11,11 @@ mod compare;
 mod last_cache;
 mod model;
 mod pattern;
+mod validation;
 
-pub use compare::{
-    validate, LeftOut, Options, Row, SharedCache, Summary, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT,
-};
+pub use compare::{validate, Options};
 pub use model::{model, Modelled};
 pub use pattern::{patterns, Family, Pattern, WORD};
+pub use validation::{
+    LeftOut, PairedRun, Row, SharedCache, Summary, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT,
+};

@@ -19,8 +19,9 @@ const ZIPF_EXPONENT: f64 = 0.99;
 /// Updates of a GUPS pattern in a round: as many lines as would fill 64 MiB, more than most last-level caches.
 const UPDATES: u64 = 1 << 20;
 
-/// The second stream begins so far into its half: lines a power of two apart meet in the same DRAM banks.
-const STREAM_LEAD: u64 = 197 * LINE;
+/// The second stream begins so far into its half, a prime number of lines: lines a power of two apart, or nearly, meet in the same
+/// banks of DRAM, which the model has none of.
+const STREAM_LEAD: u64 = 19777 * LINE;
 
 /// What kind of pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -2,7 +2,7 @@
 
 use lookaside_machine::{Machine, PageSize};
 use lookaside_probe::{Chain, Halt, Metal, MetalError, Rng, Sequence};
-use lookaside_twin::{model, patterns, validate, Options, Pattern, Row, Validation};
+use lookaside_twin::{model, patterns, validate, Options, PairedRun, Pattern, Row, Validation};
 
 /// The engine in place of the metal, with noise on each sample.
 struct Made {
@@ -77,7 +77,7 @@ fn a_true_description_is_off_by_the_noise() {
     assert!(all.median_error_percent <= 2.1 && all.worst_error_percent <= 20.0, "{all:?}");
     assert!(all.within());
     for row in &validation.rows {
-        assert_eq!(row.runs, 3);
+        assert_eq!(row.runs.len(), 3);
         assert!(row.low_cycles <= row.measured_cycles && row.measured_cycles <= row.high_cycles);
         let parts = row.modelled.translation_cycles + row.modelled.data_cycles + 1.0;
         assert!((parts - row.modelled.cycles).abs() < 1e-9, "{row:?}");
@@ -162,6 +162,53 @@ fn runs_during_which_the_last_cache_changes_do_not_count() {
         validate(&mut metal, &with_last_cache("1M"), &options, &|| None, &mut |_, _| {}).expect("a possible machine");
     assert_eq!((validation.unsteady_runs, validation.rows.len()), (1, 0));
     assert!(validation.left_out[0].reason.contains("last cache"), "{:?}", validation.left_out);
+}
+
+/// A machine that leaves more of its last cache in every other pass.
+struct Tidal(Vec<Made>, usize);
+
+impl Metal for Tidal {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        self.0[0].page_bits(size)
+    }
+    fn max_pages(&self, size: PageSize) -> usize {
+        self.0[0].max_pages(size)
+    }
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.0[0].chase(chain, rounds, samples)
+    }
+    fn cycles_per_tick(&self) -> f64 {
+        2.0
+    }
+    fn cycles_per_tick_now(&mut self) -> f64 {
+        self.1 += 1; // told at the begin of each pass
+        2.0
+    }
+    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.0[self.1 % 2].replay(sequence, rounds, samples)
+    }
+}
+
+#[test]
+fn each_run_is_held_against_the_last_cache_as_it_was_then() {
+    let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: Rng::new(9) };
+    let mut metal = Tidal(vec![made("4M"), made("256K")], 0);
+    let gups =
+        Pattern { family: lookaside_twin::Family::Gups, page_size: PageSize::K4, span_pages: 512, stride_pages: 1 };
+    let mut options = options(vec![gups]);
+    options.repeats = 4;
+    let validation =
+        validate(&mut metal, &with_last_cache("1M"), &options, &|| None, &mut |_, _| {}).expect("a possible machine");
+    let row = &validation.rows[0];
+    let least = row.runs.iter().map(|run| run.modelled_cycles).fold(f64::INFINITY, f64::min);
+    let most = row.runs.iter().map(|run| run.modelled_cycles).fold(0.0, f64::max);
+    assert!(most > 1.5 * least, "{row:?}");
+    let off = |run: &PairedRun| (run.modelled_cycles / run.cycles - 1.0).abs();
+    assert!(row.runs.iter().all(|run| off(run) < 0.2), "{row:?}");
+    // Given is the lower quartile of the ratio of the two.
+    let ratios: Vec<f64> = row.runs.iter().map(|run| run.cycles / run.modelled_cycles).collect();
+    assert!(ratios.is_sorted(), "{ratios:?}");
+    assert_eq!((row.measured_cycles, row.runs.len()), (row.runs[0].cycles, 4));
 }
 
 #[test]

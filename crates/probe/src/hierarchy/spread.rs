@@ -25,12 +25,11 @@ const WINDOW: u64 = 256;
 const BEYOND: f64 = 4.0;
 /// Where the last cache is not known: what is beyond all but the largest.
 const FAR_BYTES: u64 = 64 << 20;
-/// A walk through memory is so long: beyond what caches keep of the walk before.
-const STREAM_BYTES: u64 = 96 << 20;
+/// A walk through memory is so long: beyond what caches keep of the walk before, also of the list that its order is read from, a
+/// sixteenth of it.
+const STREAM_BYTES: u64 = 256 << 20;
 /// Two passes agree within this share; memory that others use too is no steadier.
 const ALIKE: f64 = 0.12;
-/// Lines that the second of two walks is ahead: an odd number of no relation to rows and banks.
-const AHEAD: u64 = 197;
 /// Pages of an ascending walk whose translations are at hand.
 const HOT: u64 = 8;
 /// Two passes agree within so many cycles of a page-table walk, too: it is told from 64 loads of 4 to 5 cycles, whose clocks differ by
@@ -46,7 +45,7 @@ pub struct Spread {
     pub random_memory_cycles: Finding<Seen>,
     /// Core cycles of a line of an ascending walk that a cache after the second serves.
     pub stream_cache_cycles: Finding<Seen>,
-    /// Core cycles of a line of an ascending walk that memory serves: from one walk to one of two at once.
+    /// Core cycles of a line of an ascending walk that memory serves.
     pub stream_memory_cycles: Finding<Seen>,
     /// Core cycles that an ascending walk takes longer a page where the page's translation is in no TLB. Its data are in the
     /// first cache.
@@ -149,36 +148,10 @@ pub(crate) fn spread(field: &mut Field<'_>, caches: &Caches, walks: &Walks) -> R
     let any_walk = || middle(&walks.base_cycles).map(|base| base + leaf);
     let walk = middle(&found.stream_walk_cycles).or_else(any_walk).filter(|_| split).unwrap_or(0.0);
     let bytes = STREAM_BYTES.min(room);
-    let a_line =
-        |field: &mut Field<'_>, words: &[u32]| Ok(cycles(field, size, words)? - walk * LINE as f64 / PAGE as f64);
-    let one = ascending(bytes);
-    let one = agreed(field, 0.0, |field| a_line(field, &one))?;
-    let two = two_walks(bytes);
-    let two = agreed(field, 0.0, |field| a_line(field, &two))?;
-    found.stream_memory_cycles = from_to(one, two);
+    let words = ascending(bytes);
+    found.stream_memory_cycles =
+        agreed(field, 0.0, |field| Ok(cycles(field, size, &words)? - walk * LINE as f64 / PAGE as f64))?;
     Ok(found)
-}
-
-/// Two ascending walks, a line of each in turn. The second is ahead in its half, lest they always meet in one bank of DRAM.
-fn two_walks(bytes: u64) -> Vec<u32> {
-    let half = bytes / 2 / LINE;
-    let word = |line: u64| (line * LINE / WORD) as u32;
-    (0..half).flat_map(|line| [word(line), word(half + (line + AHEAD) % half)]).collect()
-}
-
-/// What two figures span; they have to be known both. Two walks that take turns are no slower a line than twice one: where they seem
-/// so, others wanted the memory, and one's figure stands alone.
-fn from_to(one: Finding<Seen>, two: Finding<Seen>) -> Finding<Seen> {
-    match (one, two) {
-        (Finding::Confirmed { value: a, mut evidence }, Finding::Confirmed { value: b, evidence: of_two }) => {
-            let b = if b.low > 2.0 * a.high { a } else { b };
-            evidence.extend(of_two.iter().map(|line| format!("two at once, {line}")));
-            let seen = Seen { low: a.low.min(b.low), high: a.high.max(b.high), passes: a.passes.min(b.passes) };
-            Finding::confirmed(seen, evidence)
-        }
-        (Finding::Confirmed { .. }, two) => two,
-        (one, _) => one,
-    }
 }
 
 /// What a page-table walk adds in an ascending walk, line by line over far more pages than TLBs have entries, beside one over few
@@ -392,23 +365,6 @@ mod tests {
             assert!((seen - walk_cycles).abs() < 1e-6, "{seen} for {walk_cycles}");
         }
         assert!(found(6.5, 1 << 20).reason().is_some_and(|reason| reason.contains("addresses")));
-    }
-
-    #[test]
-    fn two_walks_span_what_one_and_two_take() {
-        let words = two_walks(1 << 20);
-        assert_eq!(words.iter().collect::<HashSet<_>>().len(), (1 << 20) / LINE as usize);
-        assert_eq!(&words[..4], [0, (1 << 16) + 197 * 8, 8, (1 << 16) + 198 * 8]);
-        let seen = |low: f64, high: f64| Finding::confirmed(Seen { low, high, passes: 2 }, vec!["passes".into()]);
-        let both = from_to(seen(7.0, 7.5), seen(9.0, 9.1));
-        assert_eq!(both.value().map(|seen| (seen.low, seen.high)), Some((7.0, 9.1)));
-        assert!(
-            matches!(&both, Finding::Confirmed { evidence, .. } if *evidence == ["passes", "two at once, passes"]),
-            "{both:?}"
-        );
-        let alone = from_to(seen(7.0, 7.5), seen(20.0, 21.0));
-        assert_eq!(alone.value().map(|seen| (seen.low, seen.high)), Some((7.0, 7.5)));
-        assert_eq!(from_to(seen(7.0, 7.5), Finding::not_determined("no")).reason(), Some("no"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ mod here {
         lacks_gigantic: Option<String>,
         /// Made when a sequence wants it; one page size at a time.
         arena: Option<Arena>,
-        max_bytes: u64,
+        arena_bytes: u64,
         cycles_per_tick: f64,
         ticks_per_second: f64,
         shooter: Shooter,
@@ -53,6 +53,8 @@ mod here {
 
     /// At most this part of the memory that is to be had is taken.
     const MEMORY_PART: u64 = 3;
+    /// Sequences may have this part of it: their pages lie side by side, and take a 512th of tables.
+    const ARENA_PART: (u64, u64) = (3, 4);
     /// Bits of a page number that no index known reaches beyond (Skylake's 14 and Zen 4's 10 are the most): fewer are remarked on.
     const WANTED_PAGE_BITS: u32 = 19;
 
@@ -69,7 +71,9 @@ mod here {
             let mut remarks: Vec<String> = clock::check()?.into_iter().collect();
             let pinned = Pinned::here()?;
             // Pages far apart each want a page of page tables too, and not all that is there is ours.
-            let most = available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART);
+            let available = available_bytes().unwrap_or(u64::MAX);
+            let arena_bytes = max_bytes.min(available / ARENA_PART.1 * ARENA_PART.0);
+            let most = available / MEMORY_PART;
             if most < max_bytes {
                 let (most, asked) = (most >> 20, max_bytes >> 20);
                 remarks
@@ -93,7 +97,7 @@ mod here {
                 gigantic: None,
                 lacks_gigantic: pool::lacks(PageSize::G1),
                 arena: None,
-                max_bytes,
+                arena_bytes,
                 cycles_per_tick,
                 ticks_per_second,
                 shooter,
@@ -131,7 +135,7 @@ mod here {
             }
             match &mut self.arena {
                 Some(arena) => Ok(arena),
-                none => Ok(none.insert(Arena::new(size, self.max_bytes)?)),
+                none => Ok(none.insert(Arena::new(size, self.arena_bytes)?)),
             }
         }
     }

@@ -295,7 +295,7 @@ fn shared(validation: &Validation) -> String {
 fn method(validation: &Validation) -> String {
     let (low, high) = validation.cycles_per_tick;
     format!(
-        "<section aria-labelledby=\"method\"><h2 id=\"method\">How this was made</h2><p>Each access waits for the one before it: its address needs what that one read. So latencies add up on the metal as they do in the model, and nothing that a core does at the same time hides them. The order is read from a list, in parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them {} times. Pages were touched first outside the timing. {} {} Core cycles are by a chain of additions timed before each of these passes: {low:.4} to {high:.4} a tick. Seed {}.</p></section>\n",
+        "<section aria-labelledby=\"method\"><h2 id=\"method\">How this was made</h2><p>Each access waits for the one before it: its address needs what that one read. So latencies add up on the metal as they do in the model, and nothing that a core does at the same time hides them. The order is read from a list, in parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them {} times; measured is the run at the lower quartile, by its ratio to the model with the last cache as it was then. Pages were touched first outside the timing. {} {} Core cycles are by a chain of additions timed before each of these passes: {low:.4} to {high:.4} a tick. Seed {}.</p></section>\n",
         validation.repeats,
         match validation.frame_run_pages {
             1 => "Frames lay at random, on the metal and in the model.".to_string(),
