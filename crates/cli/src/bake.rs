@@ -99,10 +99,12 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Answers each request with the text as it is then.
+/// Answers each request with the text as it is then; says where on standard error.
 fn serve(address: &str) -> Result<Arc<Mutex<String>>, Failure> {
     let server = tiny_http::Server::http(address)
         .map_err(|e| Failure::bad(format_args!("--listen {address}: {e}; name an address and a free port")))?;
+    // Port 0 lets the system choose one.
+    eprintln!("lookaside: metrics: http://{}/", server.server_addr());
     let text = Arc::new(Mutex::new(String::new()));
     let shared = Arc::clone(&text);
     std::thread::spawn(move || {

@@ -1,6 +1,11 @@
 //! Baking other processes: this test's own program, and mistakes.
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 
 #[test]
 fn bakes_a_process_from_outside() {
@@ -19,29 +24,80 @@ fn bakes_a_process_from_outside() {
     assert_eq!(text, "no process was there\n");
 }
 
-/// What a whole system's baker chooses depends on who else is there; that it tells is the same everywhere.
+/// A busy program with 320 MiB in small pages, which is ended when it is dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn new() -> Self {
+        let arguments = ["workload", "gups", "--size", "320M", "--rounds", "1000000", "--pages", "base"];
+        let child = lookaside().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Self(child.expect("the command can be started"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // One that has ended already is no error.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Body and kind of what an address answers.
+fn get(address: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer of text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let kind = head.lines().find_map(|line| line.strip_prefix("Content-Type: ")).unwrap_or_default();
+    (body.to_string(), kind.to_string())
+}
+
+/// It finds whom to bake by itself, bakes it, and tells so by a file, over HTTP and at the end.
 #[test]
 fn bakes_the_system_and_tells() {
     let folder = tempfile::tempdir().expect("a folder");
-    let metrics = folder.path().join("lookaside.prom");
-    let output = run(&[
-        "bake",
-        "--system",
-        "--time",
-        "1",
-        "--metrics",
-        &metrics.display().to_string(),
-        "--listen",
-        "127.0.0.1:0",
-    ]);
-    if output.status.code() == Some(2) {
-        assert_bad_input(&output, &["Linux 6.7"]);
-        return;
+    let file = folder.path().join("lookaside.prom");
+    let busy = Busy::new();
+    let pid = busy.0.id();
+    let mut baker = lookaside();
+    baker.args(["bake", "--system", "--time", "120", "--json", "--listen", "127.0.0.1:0", "--metrics"]).arg(&file);
+    let mut baker = baker.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command can be started");
+    let mut said = String::new();
+    BufReader::new(baker.stderr.as_mut().expect("piped")).read_line(&mut said).expect("a line");
+    if said.contains("Linux 6.7") {
+        let code = baker.wait().expect("it ends").code();
+        return assert_eq!(code, Some(2), "{said}");
     }
-    // Another user's process may be worth it, and refused.
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let text = std::fs::read_to_string(metrics).expect("written");
-    assert!(text.contains("\nlookaside_bake_processes ") && text.ends_with("# EOF\n"), "{text}");
+    let address = said.trim_end().strip_prefix("lookaside: metrics: http://").and_then(|at| at.strip_suffix('/'));
+    let address = address.unwrap_or_else(|| panic!("{said}"));
+
+    // Baked is who is worth it as soon as it is seen to be: its memory comes page by page, and a busy machine is slow.
+    let rounds = |text: &str| {
+        let ours =
+            |line: &&str| line.starts_with("lookaside_bake_rounds_total{") && line.contains(&format!("\"{pid}\""));
+        text.lines().find(ours).and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    let mut answer = get(address);
+    while rounds(&answer.0) < Some(1) && baker.try_wait().expect("a child").is_none() {
+        std::thread::sleep(Duration::from_millis(100));
+        answer = get(address);
+    }
+    assert!(rounds(&answer.0) >= Some(1), "never baked: {answer:?}");
+    assert!(answer.1.starts_with("application/openmetrics-text; version=1.0.0"), "{answer:?}");
+    assert!(answer.0.ends_with("# EOF\n"), "{answer:?}");
+    let written = std::fs::read_to_string(&file).expect("written");
+    assert!(written.contains("\nlookaside_bake_processes ") && written.ends_with("# EOF\n"), "{written}");
+
+    // SAFETY: a signal to a child that was not waited for.
+    unsafe { libc::kill(baker.id() as libc::pid_t, libc::SIGINT) };
+    let output = baker.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(128 + libc::SIGINT), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let ours = report.as_array().expect("a list").iter().find(|row| row["pid"] == pid).expect("the busy program");
+    assert_eq!(ours["refused"], serde_json::Value::Null);
+    assert!(ours["stats"]["rounds"].as_u64() >= Some(1), "{ours}");
 }
 
 #[test]
