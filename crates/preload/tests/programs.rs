@@ -87,6 +87,52 @@ fn programs_put_out_what_they_do_without() {
     assert_eq!(refused.count(), 0, "{lines:?}");
 }
 
+/// A server with 200,000 keys that forks to save them, restarts from what it saved, and answers.
+const REDIS: &str = r#"
+socket=$1/socket
+redis-server --port 0 --unixsocket "$socket" --dir "$1" --save '' --enable-debug-command yes >"$1/log" 2>&1 &
+tries=0
+while ! redis-cli -s "$socket" ping >/dev/null 2>&1 && [ $((tries += 1)) -lt 400 ]; do sleep 0.05; done
+redis-cli -s "$socket" <<'END'
+debug populate 200000 key 100
+bgsave
+eval "local sum = 0 for i = 0, 199999 do sum = sum + redis.call('strlen', 'key:' .. i) end return sum" 0
+debug reload
+dbsize
+eval "local sum = 0 for i = 0, 199999 do sum = sum + redis.call('strlen', 'key:' .. i) end return sum" 0
+flushall
+dbsize
+shutdown nosave
+END
+wait
+"#;
+
+#[test]
+fn redis_answers_as_without() {
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        return eprintln!("LEFT OUT: redis-server is not installed (apt-get install redis-server)");
+    }
+    let output = |bake: Option<&str>| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_string_lossy().into_owned();
+        let command = ["sh", "-c", REDIS, "sh", &path];
+        let stats = folder.path().join("stats");
+        match bake {
+            Some(bake) => baked(bake, &stats, &command),
+            None => Command::new(command[0]).args(&command[1..]).output().expect("a shell"),
+        }
+    };
+    let bare = output(None);
+    let text = String::from_utf8_lossy(&bare.stdout);
+    assert_eq!(text, "OK\nBackground saving started\n20000000\nOK\n200000\n20000000\nOK\n0\n", "{bare:?}");
+    for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
+        assert_eq!(output(Some(bake)), bare, "{bake}");
+    }
+}
+
+/// Seconds that the program that churns runs under each backend; `LOOKASIDE_CHURN_SECONDS` sets more, for a test of minutes by hand.
+const CHURN_SECONDS: u32 = 2;
+
 /// Maps, unmaps, protects, forks and executes in several threads; each looks that no more pages have frames than it touched.
 const CHURN: &str = r##"
 #define _GNU_SOURCE
@@ -147,8 +193,8 @@ static void *spawn(void *seed) {
     }
     return 0;
 }
-int main(void) {
-    end = seconds() + 2;
+int main(int argc, char **argv) {
+    end = seconds() + atoi(argv[argc - 1]);
     steady = mmap(0, STEADY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     madvise(steady, STEADY * PAGE, MADV_NOHUGEPAGE);
     for (size_t i = 0; i < STEADY; i += 2) steady[i * PAGE] = (unsigned char)(i / 2);
@@ -167,11 +213,12 @@ int main(void) {
 fn a_program_that_churns_gets_not_a_page_more() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compile(folder.path(), "churn", CHURN) else { return };
-    let bare = Command::new(&program).output().expect("the program can be started");
+    let bare = Command::new(&program).arg(CHURN_SECONDS.to_string()).output().expect("the program can be started");
     assert!(bare.status.success(), "{bare:?}");
+    let seconds = std::env::var("LOOKASIDE_CHURN_SECONDS").unwrap_or_else(|_| CHURN_SECONDS.to_string());
     for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
         let stats = folder.path().join("stats");
-        assert_eq!(baked(bake, &stats, &[&program]), bare, "{bake}");
+        assert_eq!(baked(bake, &stats, &[&program, &seconds]), bare, "{bake}");
         let lines = lines(&stats);
         std::fs::remove_file(&stats).expect("statistics");
         // The program itself ends last. It baked, unless the machine has no CPU or no call for it.
@@ -238,6 +285,7 @@ const ODD: &str = r##"
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -279,6 +327,22 @@ int main(int argc, char **argv) {
         usleep(500000);
         exit(0);
     }
+    case 'o': { /* what it may map is a mebibyte more, and half of one for the helper, which takes no more */
+        struct rlimit limit = {0, 0};
+        usleep(100000);
+        FILE *statm = fopen("/proc/self/statm", "r"); unsigned long pages;
+        if (!statm || fscanf(statm, "%lu", &pages) != 1) return 1;
+        fclose(statm);
+        limit.rlim_cur = limit.rlim_max = (pages + 256 + 128) * 4096;
+        setrlimit(RLIMIT_AS, &limit);
+        for (int i = 0; i < 300; i++) {
+            char *at = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (at == MAP_FAILED) { say("less memory\n"); return 1; }
+            munmap(at, 1 << 20);
+            usleep(1000);
+        }
+        return 0;
+    }
     case 'e': /* errno is the thread's own */
         for (int i = 0; i < 300; i++) { errno = 123; usleep(1000); if (errno != 123) { say("errno changed\n"); return 1; } }
         return 0;
@@ -302,7 +366,7 @@ fn odd_programs_are_as_they_are_without() {
     let Some(program) = compile(folder.path(), "odd", ODD) else { return };
     // Where another user may not write, there are no statistics of it.
     let stats = folder.path().join("stats");
-    for how in ["files", "seccomp", "errno", "x", "raw", "pthread", "user"] {
+    for how in ["files", "seccomp", "only so much", "errno", "x", "raw", "pthread", "user"] {
         let bare = Command::new(&program).arg(how).output().expect("the program can be started");
         let without: &[i32] = if how == "x" { &[5] } else { &[0] };
         assert!(bare.status.code().is_some_and(|code| without.contains(&code)), "{how}: {bare:?}");
