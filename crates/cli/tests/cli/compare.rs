@@ -43,6 +43,16 @@ fn the_text_has_a_row_a_variant_and_a_verdict() {
     }
 }
 
+/// The papers' programs ask for huge pages and don't get them in `base`: no failure, it is what is compared.
+#[test]
+fn a_workload_that_wants_huge_pages_is_compared_with_none() {
+    let program = assert_cmd::cargo::cargo_bin("lookaside").to_string_lossy().into_owned();
+    let arguments =
+        ["compare", "--variants", "base", "--runs", "1", "--warmup", "0", "--metric", "([0-9.]+) ns each", "--"];
+    let output = run(&[&arguments[..], &[&program, "workload", "reads", "--size", "16M", "--pages", "thp"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
 #[test]
 fn a_program_that_fails_is_named_with_its_status() {
     let output = run(&["compare", "--variants", "base", "--", "sh", "-c", "exit 42"]);
