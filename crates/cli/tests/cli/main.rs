@@ -10,5 +10,6 @@ mod hard_places;
 mod probe;
 mod reproduce;
 mod run;
+mod unit;
 mod validate;
 mod workload;
