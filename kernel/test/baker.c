@@ -86,6 +86,9 @@ void baker(void)
 		   "--rounds", "4");
 	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "at the end: baking"),
 	       "an unmodified program is baked by the module");
+	code = RUN(1000, "run", "--bake", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M", "--rounds", "4");
+	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "by module;"),
+	       "and auto chooses it where it is");
 }
 
 void baker_without_module(void)
@@ -99,4 +102,7 @@ void baker_without_module(void)
 	expect(code == 2 && strstr(said, hint), "without it baking says how to load it");
 	code = RUN(0, "run", "--bake=module", "--", PROGRAM, "workload", "list");
 	expect(code == 2 && strstr(said, hint), "and so does running");
+	code = RUN(1000, "run", "--bake", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M", "--rounds", "4");
+	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "by prefetch:t0;"),
+	       "auto does without it");
 }

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(read_report(""), None);
         let line = |touches: u64, bytes: u64| {
             format!(
-                "{{\"state\":\"baking\",\"errno\":0,\"elapsed_nanos\":9,\"cpu_nanos\":5,\"rounds\":2,\
+                "{{\"backend\":\"scan\",\"state\":\"baking\",\"errno\":0,\"elapsed_nanos\":9,\"cpu_nanos\":5,\"rounds\":2,\
                  \"touches\":{touches},\"most_small_bytes\":{bytes}}}\n"
             )
         };

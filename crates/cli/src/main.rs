@@ -21,6 +21,7 @@ mod status;
 mod top;
 mod traces;
 mod validate;
+mod within;
 mod workload;
 
 use std::process::ExitCode;

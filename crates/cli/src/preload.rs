@@ -15,6 +15,8 @@ const LIBRARY: &str = "liblookaside_preload.so";
 /// What the library tells of a process that exits, a line of JSON each.
 #[derive(Deserialize)]
 pub struct Told {
+    /// How it touched; `auto` chose it.
+    pub backend: String,
     /// What it did at the end.
     pub state: String,
     /// Error number of the call that the system refused; 0 = none.

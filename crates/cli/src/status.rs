@@ -79,6 +79,7 @@ mod tests {
             small_bytes: 2,
             stats: Stats { rounds: 3, ..Stats::default() },
             refused: None,
+            within: None,
         };
         let status = |writer: u32| Status { file: folder.path().join(format!("bake-{writer}.json")) };
         let ours = status(std::process::id());

@@ -18,12 +18,13 @@ use crate::args::top::Top;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json, style};
-use crate::status::told;
+use crate::status;
+use crate::within::Helpers;
 
 /// How soon an interruption is heeded.
 const STEP: Duration = Duration::from_millis(50);
 
-/// A process, and what a baker from outside tells of it.
+/// A process, and what its baker tells of it, of all the time since that began.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -33,42 +34,76 @@ struct Shown {
 
 /// Shows them until `q`, Ctrl-C or a signal; or once.
 pub fn run(args: &Top) -> Result<u8, Failure> {
-    let mut survey = Survey::new();
+    let mut look = Look { survey: Survey::new(), helpers: Helpers::new() };
     let interval = Duration::from_secs(args.interval);
-    let first = survey.look().map_err(Failure::bad)?;
+    let first = look.again()?;
     if args.once || args.json || !std::io::stdout().is_terminal() {
         let interrupt = Interrupt::install()?;
         let end = Instant::now() + interval;
         while Instant::now() < end && !interrupt.asked() {
             std::thread::sleep(STEP);
         }
-        let (processes, mut told) = (survey.look().map_err(Failure::bad)?, told());
+        let mut seen = look.again()?;
         if args.json {
-            let shown = |process: Surveyed| Shown { baked: told.remove(&process.pid), process };
-            print_json(&processes.into_iter().map(shown).collect::<Vec<_>>())?;
+            let shown = |process: Surveyed| Shown { baked: seen.told.remove(&process.pid), process };
+            print_json(&seen.processes.into_iter().map(shown).collect::<Vec<_>>())?;
         } else {
-            print(&render(&processes, &told, &style(None)))?;
+            print(&render(&seen.processes, &seen.since(&first), &style(None)))?;
         }
         return Ok(if interrupt.asked() { interrupt.code() } else { 0 });
     }
     let mut terminal = ratatui::try_init().map_err(|e| Failure::bad(format_args!("terminal: {e}")))?;
-    let ended = live(&mut terminal, &mut survey, first, interval);
+    let ended = live(&mut terminal, &mut look, first, interval);
     ratatui::restore();
     ended
 }
 
-fn live(
-    terminal: &mut DefaultTerminal,
-    survey: &mut Survey,
-    mut processes: Vec<Surveyed>,
-    interval: Duration,
-) -> Result<u8, Failure> {
+/// Looks at all processes and at what their bakers tell.
+struct Look {
+    survey: Survey,
+    helpers: Option<Helpers>,
+}
+
+/// What a look saw.
+struct Seen {
+    processes: Vec<Surveyed>,
+    /// By process.
+    told: BTreeMap<u32, Baked>,
+}
+
+impl Look {
+    fn again(&mut self) -> Result<Seen, Failure> {
+        let processes = self.survey.look().map_err(Failure::bad)?;
+        let mut told = status::told();
+        for process in &processes {
+            let itself = process.helpers.iter().any(|&(by, _)| by == process.pid);
+            let helpers = self.helpers.as_ref().filter(|_| itself);
+            if let Some(baked) = helpers.and_then(|helpers| helpers.told(process.pid, &process.comm)) {
+                told.insert(process.pid, baked);
+            }
+        }
+        Ok(Seen { processes, told })
+    }
+}
+
+impl Seen {
+    /// What is told of the time since that look; of all the time where nothing was told at it.
+    fn since(&self, before: &Self) -> BTreeMap<u32, Baked> {
+        let recent = |(pid, baked): (&u32, &Baked)| {
+            let stats = before.told.get(pid).map_or(baked.stats, |before| baked.stats.since(&before.stats));
+            (*pid, Baked { stats, ..baked.clone() })
+        };
+        self.told.iter().map(recent).collect()
+    }
+}
+
+fn live(terminal: &mut DefaultTerminal, look: &mut Look, mut seen: Seen, interval: Duration) -> Result<u8, Failure> {
     let failed = |e: std::io::Error| Failure::bad(format_args!("terminal: {e}"));
     let interrupt = Interrupt::install()?;
     let mut state = TableState::default();
-    let (mut from_bakers, mut next) = (told(), Instant::now() + interval);
+    let (mut told, mut next) = (seen.told.clone(), Instant::now() + interval);
     loop {
-        terminal.draw(|frame| draw(frame, &mut state, &processes, &from_bakers)).map_err(failed)?;
+        terminal.draw(|frame| draw(frame, &mut state, &seen.processes, &told)).map_err(failed)?;
         while Instant::now() < next {
             if interrupt.asked() {
                 return Ok(interrupt.code());
@@ -87,11 +122,12 @@ fn live(
                 },
                 _ => {}
             }
-            *state.offset_mut() = state.offset().min(processes.len().saturating_sub(1));
-            terminal.draw(|frame| draw(frame, &mut state, &processes, &from_bakers)).map_err(failed)?;
+            *state.offset_mut() = state.offset().min(seen.processes.len().saturating_sub(1));
+            terminal.draw(|frame| draw(frame, &mut state, &seen.processes, &told)).map_err(failed)?;
         }
-        processes = survey.look().map_err(Failure::bad)?;
-        (from_bakers, next) = (told(), Instant::now() + interval);
+        let now = look.again()?;
+        (told, next) = (now.since(&seen), Instant::now() + interval);
+        seen = now;
     }
 }
 
@@ -115,6 +151,8 @@ fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], t
     });
     let widths = HEADS.iter().enumerate().map(|(column, head)| match column {
         0 => Constraint::Min(16),
+        // The longest that a helper within tells: `itself, off-too-large`.
+        8 => Constraint::Length(21),
         _ => Constraint::Length(head.len() as u16),
     });
     let heads = HEADS.iter().enumerate().map(|(column, head)| Text::from(*head).alignment(side(column)));
@@ -124,10 +162,34 @@ fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], t
 
 #[cfg(test)]
 mod tests {
+    use lookaside_runtime::bake::Stats;
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
 
     use super::*;
+
+    #[test]
+    fn what_is_told_is_of_the_time_since_the_look_before() {
+        let seen = |told: &[(u32, u64)]| {
+            let baked = |&(pid, rounds): &(u32, u64)| Baked {
+                pid,
+                comm: "db".into(),
+                running: true,
+                let_go: false,
+                mappings: 1,
+                small_bytes: 0,
+                stats: Stats { rounds, elapsed_nanos: 2 * rounds, ..Stats::default() },
+                refused: None,
+                within: None,
+            };
+            Seen { processes: Vec::new(), told: told.iter().map(|told| (told.0, baked(told))).collect() }
+        };
+        // The second is new, the third began anew.
+        let recent = seen(&[(1, 150), (2, 7), (3, 4)]).since(&seen(&[(1, 100), (3, 90), (4, 1)]));
+        let rounds: Vec<_> =
+            recent.values().map(|baked| (baked.pid, baked.stats.rounds, baked.stats.elapsed_nanos)).collect();
+        assert_eq!(rounds, [(1, 50, 100), (2, 7, 14), (3, 4, 8)]);
+    }
 
     #[test]
     fn processes_are_drawn_below_their_heads() {
@@ -147,7 +209,7 @@ mod tests {
         let lines: Vec<String> = (0..3)
             .map(|y| (0..120).map(|x| terminal.backend().buffer()[(x, y)].symbol()).collect::<String>())
             .collect();
-        assert!(lines[0].starts_with("process") && lines[0].contains("page tables, MiB"), "{lines:?}");
+        assert!(lines[0].starts_with("process") && lines[0].contains("tables, MiB"), "{lines:?}");
         assert!(lines[1].starts_with("db (5)") && lines[1].contains("1,024"), "{lines:?}");
         assert!(lines[2].starts_with("db (6)") && lines[2].contains("itself"), "{lines:?}");
     }

@@ -1,5 +1,7 @@
 //! The helper's own memory: its stack, its thread block, its buffers. One mapping; nothing of it is the allocator's.
 
+use std::ffi::CStr;
+
 use lookaside_runtime::bake::Unmodified;
 
 use crate::stats::Counters;
@@ -24,6 +26,13 @@ pub(crate) struct Plan {
     pub(crate) start_cpu: u32,
     /// Ends with a zero; empty = no statistics.
     pub(crate) stats_path: [u8; 4096],
+}
+
+impl Plan {
+    /// The baker, as text.
+    pub(crate) fn baker_text(&self) -> &str {
+        CStr::from_bytes_until_nul(&self.baker_text).ok().and_then(|text| text.to_str().ok()).unwrap_or_default()
+    }
 }
 
 /// A range of addresses with small pages in it.

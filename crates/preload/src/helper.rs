@@ -2,15 +2,17 @@
 
 use std::sync::atomic::Ordering;
 
-use lookaside_runtime::bake::raw::{prefetch, Walk, CHUNK_BYTES, DEVICE, WALK};
+use lookaside_runtime::bake::raw::{prefetch, Walk, CHUNK_BYTES, DEVICE, HELPER, WALK};
 use lookaside_runtime::bake::{Backend, PAGE_BYTES};
 
 use crate::area::{Area, Buffers, Plan, Range};
 use crate::cpus;
 use crate::look::{Files, Found, Looker, LEAST_BYTES};
+use crate::others::{Crowd, Program, IDLE_NANOS};
 use crate::pace::{Pace, Step, Times, BATCH_TOUCHES};
 use crate::stats::{Counters, State};
 use crate::sys::{self, Errno};
+use crate::tell::Teller;
 
 /// What a process does in its first milliseconds is not waited for; short ones pay for a thread and no more.
 const SETTLE_NANOS: u64 = 20_000_000;
@@ -20,14 +22,6 @@ const LOOK_NANOS: (u64, u64) = (200_000_000, 1_600_000_000);
 const LOOK_PART: u64 = 50;
 /// Pauses that pacing owes are made when there are so many: a shorter sleep takes longer than asked for.
 const SHORTEST_PAUSE_NANOS: u64 = 1_000_000;
-/// How often `auto` looks whether the program does anything.
-const IDLE_NANOS: u64 = 20_000_000;
-/// A program that uses less than this part of one CPU is idle.
-const IDLE_PART: u64 = 20;
-/// Time of rounds after which `auto` looks whether others want its CPU.
-const CROWD_NANOS: u64 = 2_000_000;
-/// Shortest and longest rest where they do; the longer, the longer it goes on.
-const REST_NANOS: (u64, u64) = (50_000_000, 1_600_000_000);
 /// Longest single sleep.
 const NAP_NANOS: u64 = 100_000_000;
 
@@ -63,7 +57,7 @@ pub(crate) extern "C" fn main(area: *mut Area) -> ! {
 
 fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::convert::Infallible, End> {
     sys::leave_files()?;
-    sys::lower(c"pt-baker");
+    sys::lower(HELPER);
     sys::sleep_nanos(SETTLE_NANOS);
     let folder = sys::open(libc::AT_FDCWD, c"/proc/self", libc::O_DIRECTORY | libc::O_PATH)?;
     let owner = sys::owner(folder, c"maps")?;
@@ -73,18 +67,22 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
     if plan.baker.settings.backend == Backend::Scan && !looker.has_scan {
         return Err(End::Refused(Errno::ENOTTY));
     }
-    let module = match plan.baker.settings.backend {
-        Backend::Module => sys::open(libc::AT_FDCWD, DEVICE, libc::O_RDONLY)?,
-        _ => -1,
+    let (backend, module) = match (plan.baker.auto, plan.baker.settings.backend) {
+        (false, Backend::Module) => (Backend::Module, sys::open(libc::AT_FDCWD, DEVICE, libc::O_RDONLY)?),
+        (false, asked) => (asked, -1),
+        (true, otherwise) => open_module().map_or((otherwise, -1), |module| (Backend::Module, module)),
     };
+    counters.by_module.store(backend == Backend::Module, Ordering::Relaxed);
     cpus::settle(plan.baker.settings.placement, plan.start_cpu, &mut buffers.text).map_err(|_| End::NoCpu)?;
     let cache_bytes = cpus::last_cache_bytes(plan.start_cpu, &mut buffers.text).unwrap_or(u64::MAX);
     let now = sys::now_nanos();
     let mut helper = Helper {
         plan,
         counters,
+        teller: Teller::new(),
         buffers,
         looker,
+        backend,
         module,
         folder,
         owner,
@@ -98,11 +96,25 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         times: Times::new(),
         off_until: 0,
         rest_until: 0,
-        crowd: Crowd { wall_nanos: 0, cpu_nanos: 0, rest_nanos: REST_NANOS.0 },
-        program: Program { seen_at: now, cpu_nanos: 0, is_idle: false },
+        crowd: Crowd::new(),
+        program: Program::new(now),
     };
     loop {
         helper.turn()?;
+    }
+}
+
+/// The kernel module, where it is loaded, lets itself be used, and is of this version.
+fn open_module() -> Result<i32, Errno> {
+    let module = sys::open(libc::AT_FDCWD, DEVICE, libc::O_RDONLY)?;
+    let mut walk = Walk::chunk(None, PAGE_BYTES, PAGE_BYTES.saturating_mul(2), 1, 0);
+    // SAFETY: the structure that the call takes; of what is mapped it changes nothing.
+    match unsafe { sys::ioctl(module, WALK, &mut walk) } {
+        Ok(_) => Ok(module),
+        Err(errno) => {
+            sys::close(module);
+            Err(errno)
+        }
     }
 }
 
@@ -112,59 +124,14 @@ fn ticks() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// What the program does, by its CPU time.
-struct Program {
-    seen_at: u64,
-    cpu_nanos: u64,
-    is_idle: bool,
-}
-
-impl Program {
-    /// Looks again if it is time to.
-    fn is_idle(&mut self, now: u64) -> bool {
-        let passed = now.saturating_sub(self.seen_at);
-        if passed >= IDLE_NANOS {
-            let ours = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
-            let used = sys::clock_nanos(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(ours);
-            self.is_idle = used.saturating_sub(self.cpu_nanos) < passed / IDLE_PART;
-            (self.seen_at, self.cpu_nanos) = (now, used);
-        }
-        self.is_idle
-    }
-}
-
-/// Whether the helper has to wait for its CPU. A lower priority would not do: a thread that never gets a CPU may hold `mmap_lock`.
-struct Crowd {
-    wall_nanos: u64,
-    cpu_nanos: u64,
-    rest_nanos: u64,
-}
-
-impl Crowd {
-    /// A round took so long, and so much of a CPU; how long to rest.
-    fn after_round(&mut self, wall_nanos: u64, cpu_nanos: u64) -> u64 {
-        self.wall_nanos = self.wall_nanos.saturating_add(wall_nanos);
-        self.cpu_nanos = self.cpu_nanos.saturating_add(cpu_nanos);
-        if self.wall_nanos < CROWD_NANOS {
-            return 0;
-        }
-        let waited = self.wall_nanos > self.cpu_nanos.saturating_add(self.cpu_nanos / 2);
-        (self.wall_nanos, self.cpu_nanos) = (0, 0);
-        let rest = self.rest_nanos;
-        if waited {
-            self.rest_nanos = rest.saturating_mul(2).min(REST_NANOS.1);
-            return rest;
-        }
-        self.rest_nanos = REST_NANOS.0;
-        0
-    }
-}
-
 struct Helper<'a> {
     plan: &'a Plan,
     counters: &'a Counters,
+    teller: Teller,
     buffers: &'a mut Buffers,
     looker: Looker,
+    /// How it bakes: as asked, or as `auto` chose.
+    backend: Backend,
     /// The kernel module's device, where that is how it bakes.
     module: i32,
     folder: i32,
@@ -192,6 +159,7 @@ impl Helper<'_> {
             self.look(now)?;
             now = sys::now_nanos();
         }
+        self.teller.tell(self.plan, self.counters, now);
         let nap = |until: u64| sys::sleep_nanos(until.saturating_sub(now).min(NAP_NANOS));
         let state = self.counters;
         if self.found.ranges == 0 {
@@ -236,6 +204,9 @@ impl Helper<'_> {
                 Step::Pause(nanos) => pause = nanos,
                 Step::Off(nanos) => self.off_until = sys::now_nanos().saturating_add(nanos),
             }
+            let (after_pause, right_after) = self.pace.sensed_picos;
+            state.after_pause_picos.store(after_pause, Ordering::Relaxed);
+            state.right_after_picos.store(right_after, Ordering::Relaxed);
         }
         state.pause_nanos.store(pause, Ordering::Relaxed);
         while pause > 0 {
@@ -317,12 +288,13 @@ impl Helper<'_> {
                 all = all.saturating_add(busy);
                 self.pay(busy);
                 // The module lets them in by itself.
-                if !matches!(self.plan.baker.settings.backend, Backend::Prefetch(_) | Backend::Module) {
+                if !matches!(self.backend, Backend::Prefetch(_) | Backend::Module) {
                     sys::let_others_in();
                 }
             }
         }
         self.counters.rounds.fetch_add(1, Ordering::Relaxed);
+        self.counters.busy_nanos.fetch_add(all, Ordering::Relaxed);
         self.count_cpu();
         all
     }
@@ -335,7 +307,7 @@ impl Helper<'_> {
         let stride = u64::from(settings.stride_pages).saturating_mul(PAGE_BYTES);
         let mut at = start;
         let mut touches = 0u64;
-        match settings.backend {
+        match self.backend {
             Backend::Prefetch(hint) => {
                 for _ in 0..BATCHES {
                     let count = end.saturating_sub(at).div_ceil(stride).min(BATCH_TOUCHES);
@@ -355,15 +327,19 @@ impl Helper<'_> {
                 at = end.min(start.saturating_add(CHUNK_BYTES));
                 touches = at.saturating_sub(start) / PAGE_BYTES;
                 // What is unmapped meanwhile can't be read, and need not be.
-                let _ = match settings.backend {
+                let _ = match self.backend {
                     Backend::Scan => self.looker.read_entries(start, at),
                     _ => sys::mincore(start, touches, &mut self.buffers.resident),
                 };
             }
             Backend::Module => {
                 let mut walk = Walk::chunk(None, start, end, settings.stride_pages, settings.nops);
+                let begin = ticks();
                 // SAFETY: the structure that the call takes; of what is mapped it changes nothing.
                 let walked = unsafe { sys::ioctl(self.module, WALK, &mut walk) };
+                if self.plan.baker.auto {
+                    self.times.add_call(ticks().saturating_sub(begin), walk.touched);
+                }
                 let next = if walked.is_ok() { walk.next } else { end };
                 at = next.max(start.saturating_add(PAGE_BYTES)).min(end);
                 touches = walk.touched;
@@ -383,21 +359,5 @@ impl Helper<'_> {
         if self.owed_nanos >= SHORTEST_PAUSE_NANOS {
             sys::sleep_nanos(std::mem::take(&mut self.owed_nanos));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_waits_for_a_cpu_rests_longer_and_longer() {
-        let mut crowd = Crowd { wall_nanos: 0, cpu_nanos: 0, rest_nanos: REST_NANOS.0 };
-        assert_eq!(crowd.after_round(CROWD_NANOS / 2, 1), 0, "too short to tell");
-        assert_eq!(crowd.after_round(CROWD_NANOS, 1), REST_NANOS.0);
-        let rests: Vec<u64> = (0..10).map(|_| crowd.after_round(3 * CROWD_NANOS, CROWD_NANOS)).collect();
-        assert_eq!((rests[0], rests[9]), (2 * REST_NANOS.0, REST_NANOS.1));
-        assert_eq!(crowd.after_round(3 * CROWD_NANOS, 3 * CROWD_NANOS), 0);
-        assert_eq!(crowd.after_round(3 * CROWD_NANOS, CROWD_NANOS), REST_NANOS.0);
     }
 }

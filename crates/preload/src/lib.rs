@@ -18,6 +18,8 @@ mod look;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod maps;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod others;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod pace;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod start;
@@ -25,3 +27,5 @@ mod start;
 mod stats;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sys;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod tell;

@@ -50,6 +50,12 @@ impl Times {
         self.batches = self.batches.saturating_add(1);
     }
 
+    /// A call that took so long for so many touches: batches of their mean time.
+    pub(crate) fn add_call(&mut self, ticks: u64, touches: u64) {
+        let batch_ticks = ticks.saturating_mul(BATCH_TOUCHES).checked_div(touches).unwrap_or_default();
+        (0..touches / BATCH_TOUCHES).for_each(|_| self.add(batch_ticks));
+    }
+
     /// The middle time, once there are enough of them; then it begins anew.
     fn take_middle(&mut self) -> Option<u64> {
         if self.batches < LEAST_BATCHES {
@@ -94,11 +100,19 @@ pub(crate) struct Pace {
     phase: Phase,
     cold: u32,
     off_nanos: u64,
+    /// Picoseconds a touch that the last judgement was made by: after the pause, and right after that; zeros before it.
+    pub(crate) sensed_picos: (u64, u64),
 }
 
 impl Pace {
     pub(crate) const fn new() -> Self {
-        Self { pause_nanos: FIRST_PAUSE_NANOS, phase: Phase::Plain(1), cold: 0, off_nanos: OFF_NANOS }
+        Self {
+            pause_nanos: FIRST_PAUSE_NANOS,
+            phase: Phase::Plain(1),
+            cold: 0,
+            off_nanos: OFF_NANOS,
+            sensed_picos: (0, 0),
+        }
     }
 
     /// Whether it is as slow as can be: nothing is lost between rounds.
@@ -111,6 +125,7 @@ impl Pace {
         *times = Times::new();
         self.phase = Phase::Plain(1);
         self.cold = 0;
+        self.sensed_picos = (0, 0);
     }
 
     /// After a round; `ticks_per_micro` is the counter's rate.
@@ -137,8 +152,9 @@ impl Pace {
 
     fn judge(&mut self, after_ticks: u64, again_ticks: u64, ticks_per_micro: u64) -> Step {
         self.phase = Phase::Plain(PLAIN_ROUNDS);
-        let picos = again_ticks.saturating_mul(1_000_000) / BATCH_TOUCHES / ticks_per_micro.max(1);
-        if picos > COLD_PICOS {
+        let picos = |ticks: u64| ticks.saturating_mul(1_000_000) / BATCH_TOUCHES / ticks_per_micro.max(1);
+        self.sensed_picos = (picos(after_ticks), picos(again_ticks));
+        if self.sensed_picos.1 > COLD_PICOS {
             self.cold = self.cold.saturating_add(1);
             if self.cold >= MOST_COLD {
                 self.cold = 0;
@@ -196,6 +212,12 @@ mod tests {
             let middle = times.take_middle().expect("enough of them");
             assert!(middle <= ticks && ticks - middle <= ticks / 8, "{ticks}: {middle}");
             assert_eq!(times.take_middle(), None);
+            // A call of as many touches as 64 batches, and some that are none.
+            times.add_call(64 * ticks, 64 * BATCH_TOUCHES);
+            assert_eq!(times.take_middle(), Some(middle));
+            times.add_call(ticks, BATCH_TOUCHES - 1);
+            times.add_call(ticks, 0);
+            assert_eq!(times.batches, 0);
         }
     }
 
@@ -220,6 +242,8 @@ mod tests {
         // It tries the next longer pause, and goes back.
         assert!(pauses(&steps).iter().max() <= Some(&800_000), "{steps:?}");
         assert!(pauses(&steps[50..]).contains(&200_000), "{steps:?}");
+        let (after, again) = pace.sensed_picos;
+        assert!((1..=1_000 * 1_000_000 / BATCH_TOUCHES / RATE).contains(&again) && after >= again, "{after} {again}");
     }
 
     #[test]

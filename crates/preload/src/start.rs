@@ -91,10 +91,7 @@ extern "C" fn end() {
     if path.is_empty() {
         return;
     }
-    let baker =
-        CStr::from_bytes_until_nul(&plan.baker_text).ok().and_then(|text| text.to_str().ok()).unwrap_or_default();
-    let pid = std::process::id() as i32;
-    let Some(line) = stats::line(baker, counters, pid, sys::now_nanos()) else { return };
+    let Some(line) = stats::line(plan, counters, sys::now_nanos()) else { return };
     if let Ok(file) = sys::open(libc::AT_FDCWD, path, libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT) {
         // A full disk costs the statistics.
         let _ = sys::write(file, line.bytes());

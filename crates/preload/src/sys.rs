@@ -74,6 +74,32 @@ pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize, Errno> {
     unsafe { syscall!(Sysno::write, fd, bytes.as_ptr(), bytes.len()) }
 }
 
+/// Writes at the file's begin.
+pub(crate) fn write_at_begin(fd: i32, bytes: &[u8]) -> Result<usize, Errno> {
+    // SAFETY: reads the buffer.
+    unsafe { syscall!(Sysno::pwrite64, fd, bytes.as_ptr(), bytes.len(), 0) }
+}
+
+/// A new file in memory, which others see by this name in `/proc` (Linux, include/uapi/linux/memfd.h).
+pub(crate) fn memory_file(name: &CStr) -> Result<i32, Errno> {
+    let create = |flags: u32| {
+        // SAFETY: reads the name; a new file can harm nothing.
+        unsafe { syscall!(Sysno::memfd_create, name.as_ptr(), flags) }
+    };
+    // Systems that let nobody execute such files (`vm.memfd_noexec`) want it said; before Linux 6.3 it can't be.
+    let file = match create(libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL) {
+        Err(Errno::EINVAL) => create(libc::MFD_CLOEXEC),
+        other => other,
+    }?;
+    Ok(file as i32)
+}
+
+/// Number of this process.
+pub(crate) fn pid() -> i32 {
+    // SAFETY: a number is told.
+    unsafe { syscall!(Sysno::getpid) }.unwrap_or_default() as i32
+}
+
 /// Blocks all signals of the calling thread; gives those that were blocked before.
 pub(crate) fn block_signals() -> u64 {
     set_signal_mask(u64::MAX)

@@ -73,6 +73,7 @@ mod tests {
             small_bytes: 4096,
             stats,
             refused: None,
+            within: None,
         };
         let gone = Baked { running: false, ..baked(3, "gone") };
         let text = render(&[baked(1, "a \"b\"\\\n"), baked(2, "c"), gone]);

@@ -8,31 +8,24 @@ use crate::line::Style;
 use crate::num;
 use crate::table::{Column, Table};
 
-/// Heads of the columns, in order.
-pub const HEADS: [&str; 9] = [
-    "process",
-    "CPUs",
-    "resident, MiB",
-    "in huge pages",
-    "page tables, MiB",
-    "baked by",
-    "rounds/s",
-    "ns an entry",
-    "helper's CPU",
-];
+/// Heads of the columns, in order: short, so that a terminal of 100 columns has room for all.
+pub const HEADS: [&str; 9] =
+    ["process", "CPUs", "RAM, MiB", "huge", "tables, MiB", "rounds/s", "ns/entry", "helper", "baked by"];
 
-/// The cells of a process; of rounds and entries only bakers from outside tell (`told`, by process).
+/// The cells of a process; `told`, by process, is what its bakers told of the time that is meant.
 pub fn cells(process: &Surveyed, told: &BTreeMap<u32, Baked>) -> [String; 9] {
     let none = || "–".to_string();
+    let told = told.get(&process.pid).filter(|_| !process.helpers.is_empty());
+    let state = told.and_then(|baked| baked.within.as_ref()).map(|within| format!(", {}", within.state));
     let by = match process.helpers.as_slice() {
         [] => none(),
-        [(by, _)] if *by == process.pid => "itself".into(),
+        [(by, _)] if *by == process.pid => format!("itself{}", state.unwrap_or_default()),
         [(by, _)] => by.to_string(),
         more => format!("{} helpers", more.len()),
     };
     let helper_cpus: f64 = process.helpers.iter().map(|helper| helper.1).sum();
-    let stats = told.get(&process.pid).map(|baked| baked.stats).filter(|_| !process.helpers.is_empty());
-    let per = |what: u64, of: u64| if of == 0 { none() } else { num::rate(what as f64 / of as f64) };
+    let stats = told.map(|baked| baked.stats);
+    let per = |what: f64, of: u64| if of == 0 { none() } else { num::rate(what / of as f64) };
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     [
         format!("{} ({})", process.comm, process.pid),
@@ -40,17 +33,20 @@ pub fn cells(process: &Surveyed, told: &BTreeMap<u32, Baked>) -> [String; 9] {
         num::grouped(process.resident_bytes >> 20),
         percent(process.huge_bytes as f64 / process.resident_bytes.max(1) as f64),
         format!("{:.1}", process.table_bytes as f64 / f64::from(1 << 20)),
-        by,
-        stats.map_or_else(none, |stats| per(stats.rounds * 1_000_000_000, stats.elapsed_nanos)),
-        stats.map_or_else(none, |stats| per(stats.busy_nanos, stats.touches)),
+        stats.map_or_else(none, |stats| per(stats.rounds as f64 * 1e9, stats.elapsed_nanos)),
+        stats.map_or_else(none, |stats| per(stats.busy_nanos as f64, stats.touches)),
         if process.helpers.is_empty() { none() } else { percent(helper_cpus) },
+        by,
     ]
 }
 
 /// A table of all of them, for a terminal or a file.
 pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, Baked>, style: &Style) -> String {
-    let left = |head: &&str| ["process", "baked by"].contains(head);
-    let column = |head: &&str| if left(head) { Column::left(*head) } else { Column::right(*head) };
+    let column = |head: &&str| match *head {
+        "process" => Column::left(*head).cut(16),
+        "baked by" => Column::left(*head),
+        _ => Column::right(*head),
+    };
     let mut table = Table::new(HEADS.iter().map(column));
     for process in processes {
         table.row(cells(process, told).map(Into::into));
@@ -60,7 +56,7 @@ pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, Baked>, style: &Style
 
 #[cfg(test)]
 mod tests {
-    use lookaside_runtime::bake::Stats;
+    use lookaside_runtime::bake::{Stats, Within};
 
     use super::*;
 
@@ -86,6 +82,7 @@ mod tests {
             small_bytes: 0,
             stats,
             refused: None,
+            within: None,
         };
         let told = BTreeMap::from([(7, baked)]);
         assert_eq!(
@@ -93,8 +90,19 @@ mod tests {
             ["db (7)", "1.50", "1,024", "25 %", "1.5", "–", "–", "–", "–"].map(String::from)
         );
         let helped = Surveyed { helpers: vec![(9, 0.25)], ..alone.clone() };
-        assert_eq!(cells(&helped, &told)[5..], ["9", "250", "5.00", "25 %"].map(String::from));
+        assert_eq!(cells(&helped, &told)[5..], ["250", "5.00", "25 %", "9"].map(String::from));
         let itself = Surveyed { helpers: vec![(7, 0.25)], ..alone };
-        assert_eq!(cells(&itself, &BTreeMap::new())[5..], ["itself", "–", "–", "25 %"].map(String::from));
+        assert_eq!(cells(&itself, &BTreeMap::new())[5..], ["–", "–", "25 %", "itself"].map(String::from));
+        let within = Within {
+            bake: "auto".into(),
+            backend: "module".into(),
+            state: "warm".into(),
+            after_pause_nanos: None,
+            right_after_nanos: None,
+        };
+        // Whatever a program says of itself, it is shown.
+        let stats = Stats { rounds: u64::MAX, touches: 1, busy_nanos: u64::MAX, elapsed_nanos: 1, ..stats };
+        let told = BTreeMap::from([(7, Baked { stats, within: Some(within), ..told[&7].clone() })]);
+        assert_eq!(cells(&itself, &told)[8], "itself, warm");
     }
 }

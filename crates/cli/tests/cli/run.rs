@@ -6,6 +6,65 @@ use std::time::Duration;
 
 use crate::common::{assert_bad_input, compile, lookaside, run, stderr, stdout};
 
+/// Has 64 MiB in small pages, says so, and waits for the end of its input.
+const RESTS: &str = r##"
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    enum { BYTES = 64 << 20 };
+    char *at = mmap(0, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), c;
+    if (at == MAP_FAILED) return 3;
+    madvise(at, BYTES, MADV_NOHUGEPAGE);
+    memset(at, 1, BYTES);
+    return write(1, "x", 1) != 1 || read(0, &c, 1) != 0;
+}
+"##;
+
+/// What a helper tells is there after some tenths of a second; on a machine that is held up, later.
+#[test]
+fn top_has_the_figures_of_programs_that_bake_themselves() {
+    let may_use = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if may_use < 2 {
+        return eprintln!("LEFT OUT: one CPU only, nothing is baked here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(folder.path(), "rests", RESTS, &[]) else { return };
+    let auto = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
+    for (bake, asked, backend, state) in [
+        ("--bake=prefetch:t1,sleep=1ms", "prefetch:t1,sleep=1000000ns", "prefetch:t1", "baking"),
+        ("--bake", "auto,share=0.5", auto, "idle"),
+    ] {
+        let mut child = lookaside()
+            .args(["run", bake, "--"])
+            .arg(&program)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("the command can be started");
+        let mut said = child.stdout.take().expect("its output");
+        std::io::Read::read_exact(&mut said, &mut [0]).expect("it says that it is there");
+        // Without statistics the command is the program.
+        let pid = child.id();
+        let row = || {
+            let output = run(&["top", "--json", "--interval", "1"]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+            let rows = report.as_array().expect("a list");
+            rows.iter().find(|row| row["pid"] == pid).expect("the program").clone()
+        };
+        let there = |row: &serde_json::Value| row["baked"]["within"]["state"] == state;
+        let found = (0..20).map(|_| row()).find(there).expect("what its helper tells");
+        let baked = &found["baked"];
+        assert_eq!((&baked["within"]["bake"], &baked["within"]["backend"]), (&asked.into(), &backend.into()));
+        let counted = ["rounds", "touches", "busy_nanos", "cpu_nanos", "elapsed_nanos"];
+        assert!(counted.iter().all(|name| baked["stats"][name].as_u64() > Some(0)), "{baked}");
+        assert!(baked["small_bytes"].as_u64() >= Some(64 << 20) && baked["mappings"].as_u64() > Some(0), "{baked}");
+        drop(child.stdin.take());
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
 #[test]
 fn input_output_and_exit_code_are_the_programs_own() {
     let output = run(&["run", "--bake", "--", "sh", "-c", "echo $LOOKASIDE_BAKE; exit 7"]);

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use outside::{Baked, Outside, Wanted};
+pub use outside::{Baked, Outside, Wanted, Within};
 pub use process::{family, mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
 pub use survey::{Survey, Surveyed};
@@ -117,6 +117,24 @@ pub struct Stats {
     pub last_errno: i32,
     /// CPU that the helper stays on; -1 = any.
     pub cpu: i32,
+}
+
+impl Stats {
+    /// What was done since these earlier statistics; all of it where they are another baker's, which had done more.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let difference = || {
+            Some(Self {
+                rounds: self.rounds.checked_sub(earlier.rounds)?,
+                touches: self.touches.checked_sub(earlier.touches)?,
+                busy_nanos: self.busy_nanos.checked_sub(earlier.busy_nanos)?,
+                cpu_nanos: self.cpu_nanos.checked_sub(earlier.cpu_nanos)?,
+                elapsed_nanos: self.elapsed_nanos.checked_sub(earlier.elapsed_nanos)?,
+                failed_calls: self.failed_calls.checked_sub(earlier.failed_calls)?,
+                ..*self
+            })
+        };
+        difference().unwrap_or(*self)
+    }
 }
 
 /// A running baker. Dropping it stops it.

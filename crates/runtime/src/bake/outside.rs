@@ -46,6 +46,24 @@ pub struct Baked {
     pub stats: Stats,
     /// Why it is not baked, or not any more.
     pub refused: Option<String>,
+    /// What the preloaded helper tells beside, where the program bakes itself.
+    #[serde(default)]
+    pub within: Option<Within>,
+}
+
+/// What the preloaded helper of a program tells beside its statistics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Within {
+    /// What it was asked for, such as `auto,share=0.5`.
+    pub bake: String,
+    /// How it touches; `auto` chose it.
+    pub backend: String,
+    /// What it is doing, such as `warm` or `off-hopeless`.
+    pub state: String,
+    /// Nanoseconds a touch after the usual pause, as `auto` last sensed it.
+    pub after_pause_nanos: Option<f64>,
+    /// Nanoseconds a touch in the round right after that one: as warm as it can be.
+    pub right_after_nanos: Option<f64>,
 }
 
 /// Bakers of several processes.
@@ -193,6 +211,7 @@ impl Kept {
             small_bytes: self.small_bytes,
             stats: self.baker.as_ref().map_or_else(|_| Stats::default(), Baker::stats),
             refused: self.baker.as_ref().err().cloned(),
+            within: None,
         }
     }
 

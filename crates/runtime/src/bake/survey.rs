@@ -7,10 +7,14 @@ use procfs::process::{Process, Task};
 use procfs::Current;
 use serde::Serialize;
 
+use super::raw::HELPER;
 use super::{BakeError, PAGE_BYTES};
 
 /// Name of a helper thread for its own process's memory.
-pub(crate) const HELPER_WITHIN: &str = "pt-baker";
+pub(crate) const HELPER_WITHIN: &str = match HELPER.to_str() {
+    Ok(name) => name,
+    Err(_) => panic!("the name is text"),
+};
 /// Name of a helper thread for another process, whose number follows: 15 bytes at most with it.
 const HELPER_FOR: &str = "bake ";
 /// Bytes of a page-table entry.
