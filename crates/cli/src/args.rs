@@ -323,11 +323,14 @@ pub struct Reproduce {
     #[arg(long, default_value_t = 1, requires = "metal")]
     pub seed: u64,
     /// Most seconds that measuring may take
-    #[arg(long, default_value_t = 60, value_name = "SECONDS", requires = "metal", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, default_value_t = 240, value_name = "SECONDS", requires = "metal", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub time: u64,
-    /// Most memory for the pages measured, in MiB
-    #[arg(long, default_value_t = 256, value_name = "MIB", requires = "metal", value_parser = clap::value_parser!(u64).range(16..=65536))]
-    pub memory: u64,
+    /// Most memory for the pages measured, in MiB [default: 256, and 1024 for the sweeps of pt-baker]
+    #[arg(long, value_name = "MIB", requires = "metal", value_parser = clap::value_parser!(u64).range(16..=65536))]
+    pub memory: Option<u64>,
+    /// Write rows and curves as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -18,6 +18,7 @@ mod reproduce;
 mod run;
 mod simulate;
 mod status;
+mod sweeps;
 mod top;
 mod traces;
 mod validate;

@@ -2,17 +2,27 @@
 
 use std::time::{Duration, Instant};
 
+use lookaside_papers::sweeps::PAPER;
 use lookaside_papers::{Effort, Reproduction, Row, Series, Setting, Verdict};
 use lookaside_probe::{Halt, Host};
-use lookaside_report::{json, reproduction, Paint};
+use lookaside_report::{html, json, reproduction, Paint};
 
 use crate::args::Reproduce;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
-use crate::output::{print, spinner, style};
+use crate::output::{check_writable, print, spinner, style, write_file};
+use crate::sweeps;
+
+/// Most memory of the microbenchmarks, if nothing else is asked for.
+const USUAL_MIB: u64 = 256;
+/// Headers of the rows.
+const HEADERS: [&str; 5] = ["place", "what", "published", "ours", "verdict"];
 
 /// Runs a paper's experiments. Exit code 1 when a row that counts does not hold.
 pub fn run(args: &Reproduce) -> Result<u8, Failure> {
+    if let Some(path) = &args.html {
+        check_writable(path)?;
+    }
     if args.metal {
         return metal(args);
     }
@@ -29,7 +39,7 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
     lookaside_papers::check_metal(&args.paper).map_err(Failure::bad)?;
     let interrupt = Interrupt::install()?;
     let end = Instant::now() + Duration::from_secs(args.time);
-    let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
+    let mut host = Host::new(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
     let setting = Setting::of_cpu(host.cpu(), args.seed);
     let halt = || match (interrupt.asked(), Instant::now() > end) {
         (true, _) => Some(Halt::Interrupted),
@@ -41,8 +51,16 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
         bar.set_message(step.to_string());
     });
     drop(host); // back to all CPUs, and the memory to the system
+    let mut found = found.map_err(Failure::bad)?;
+    if args.paper == PAPER {
+        let halt = || halt().map(|halt| halt.to_string());
+        let progress = &mut |step: &str| bar.set_message(step.to_string());
+        sweeps::add(&mut found, args.memory.map(|mib| mib << 20), args.seed, &halt, progress);
+    }
     bar.finish_and_clear();
-    let found = found.map_err(Failure::bad)?;
+    if interrupt.asked() {
+        found.halted.get_or_insert_with(|| Halt::Interrupted.to_string());
+    }
     show(args, &found)?;
     Ok(if interrupt.asked() { interrupt.code() } else { code(&found) })
 }
@@ -56,29 +74,60 @@ fn code(found: &Reproduction) -> u8 {
 }
 
 fn show(args: &Reproduce, found: &Reproduction) -> Result<(), Failure> {
+    if let Some(path) = &args.html {
+        write_file(path, &page(found))?;
+    }
     if args.json {
         return print(&json::document("lookaside-reproduction/1", found));
     }
-    let (machine, assumed) = if found.measured { ("measured", "how") } else { ("model", "assumed") };
+    let (machine, assumed) = labels(found);
     let mut text = format!("{}\n{machine}: {}\n", found.cite, found.machine);
     for assumption in &found.assumptions {
         text.push_str(&format!("{assumed}: {assumption}\n"));
     }
-    let headers = ["place", "what", "published", "ours", "verdict"];
     let rows: Vec<_> = found.rows.iter().map(row).collect();
     text.push('\n');
-    text.push_str(&reproduction::render(&headers, &rows, &style(None)));
+    text.push_str(&reproduction::render(&HEADERS, &rows, &style(None)));
     if found.measured {
         for series in &found.series {
             text.push('\n');
             text.push_str(&reproduction::curve(&curve(series), &style(None)));
         }
     }
-    text.push_str(&format!("\n{} of {} rows that count hold\n", found.holding(), found.counted().count()));
+    text.push_str(&format!("\n{}\n", summary(found)));
     if let Some(reason) = &found.halted {
         text.push_str(&format!("ended early: {reason}\n"));
     }
     print(&text)
+}
+
+/// What the machine is, and what the lines below it say.
+fn labels(found: &Reproduction) -> (&'static str, &'static str) {
+    if found.measured {
+        ("measured", "how")
+    } else {
+        ("model", "assumed")
+    }
+}
+
+fn summary(found: &Reproduction) -> String {
+    format!("{} of {} rows that count hold", found.holding(), found.counted().count())
+}
+
+fn page(found: &Reproduction) -> String {
+    let (machine, assumed) = labels(found);
+    html::reproduction::render(&reproduction::Page {
+        version: env!("CARGO_PKG_VERSION"),
+        title: &found.paper,
+        cite: &found.cite,
+        summary: &summary(found),
+        halted: found.halted.as_deref(),
+        machine: (machine, &found.machine),
+        lines: (assumed, &found.assumptions),
+        headers: &HEADERS,
+        rows: &found.rows.iter().map(row).collect::<Vec<_>>(),
+        curves: &found.series.iter().map(curve).collect::<Vec<_>>(),
+    })
 }
 
 fn curve(series: &Series) -> reproduction::Curve<'_> {
@@ -88,6 +137,7 @@ fn curve(series: &Series) -> reproduction::Curve<'_> {
         y: &series.y,
         points: &series.points,
         intervals: &series.intervals,
+        labels: &series.labels,
     }
 }
 

@@ -19,7 +19,7 @@ mod values;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use metal::{check_metal, reproduce_metal, Setting};
+pub use metal::{check_metal, reproduce_metal, sweeps, Setting};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
 pub use values::{papers, Paper};
 
@@ -70,6 +70,9 @@ pub struct Series {
     /// Interval of each point's y, where it is a median of measurements; none for a model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<(f64, f64)>,
+    /// What each point is, where x only numbers them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Why there is no side-by-side.

@@ -52,6 +52,44 @@ pub struct Curve<'a> {
     pub points: &'a [(f64, f64)],
     /// Interval of each point's y.
     pub intervals: &'a [(f64, f64)],
+    /// What each point is, where x only numbers them.
+    pub labels: &'a [String],
+}
+
+/// A side-by-side as a page: [`crate::html::reproduction::render`].
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Lookaside's version.
+    pub version: &'a str,
+    /// Short name of the paper.
+    pub title: &'a str,
+    /// Its reference.
+    pub cite: &'a str,
+    /// How many rows hold, in words.
+    pub summary: &'a str,
+    /// Why it ended early.
+    pub halted: Option<&'a str>,
+    /// What the machine is called here (model, measured), and the machine in words.
+    pub machine: (&'a str, &'a str),
+    /// What the lines are (assumed, how), and the lines.
+    pub lines: (&'a str, &'a [String]),
+    /// Headers of the rows.
+    pub headers: &'a [&'a str],
+    /// The rows.
+    pub rows: &'a [Row],
+    /// The curves.
+    pub curves: &'a [Curve<'a>],
+}
+
+impl Curve<'_> {
+    /// What a point is, as it is written.
+    pub(crate) fn name_of(&self, at: usize) -> String {
+        match (self.labels.get(at), self.points.get(at)) {
+            (Some(label), _) => label.clone(),
+            (None, Some((x, _))) => format!("{x}"),
+            (None, None) => String::new(),
+        }
+    }
 }
 
 /// Most rows of a curve.
@@ -73,11 +111,11 @@ pub fn curve(curve: &Curve<'_>, style: &Style) -> String {
     ]);
     for row in 0..rows {
         let at = row * last / rows.saturating_sub(1).max(1);
-        let Some((x, y)) = curve.points.get(at) else { break };
+        let Some((_, y)) = curve.points.get(at) else { break };
         let interval = curve.intervals.get(at).map(|(low, high)| format!("{low:.2} to {high:.2}"));
         let bar = mark.repeat((BAR * y / most).clamp(0.0, BAR).round() as usize);
         table.row([
-            Cell::painted(Paint::Plain, format!("{x}")),
+            Cell::painted(Paint::Plain, curve.name_of(at)),
             Cell::painted(Paint::Plain, format!("{y:.2}")),
             Cell::painted(Paint::Plain, interval.unwrap_or_default()),
             Cell::painted(Paint::Mark, bar),
@@ -94,7 +132,7 @@ mod tests {
     fn a_curve_shows_its_ends_and_survives_having_none() {
         let points: Vec<(f64, f64)> = (1..=100).map(|i| (f64::from(i), f64::from(i) / 10.0)).collect();
         let intervals: Vec<(f64, f64)> = points.iter().map(|(_, y)| (y - 0.1, y + 0.1)).collect();
-        let all = Curve { name: "n", x: "pages", y: "cycles", points: &points, intervals: &intervals };
+        let all = Curve { name: "n", x: "pages", y: "cycles", points: &points, intervals: &intervals, labels: &[] };
         let text = curve(&all, &Style { unicode: true, ..Style::default() });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 + CURVE_ROWS);

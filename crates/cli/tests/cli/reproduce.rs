@@ -23,9 +23,20 @@ fn bad_arguments() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_told_before_anything_is_measured() {
+    assert_bad_input(
+        &run(&["reproduce", "pt-baker", "--metal", "--html", "/nonexistent/page.html"]),
+        &["/nonexistent"],
+    );
+}
+
+#[test]
 fn every_row_of_the_metal_has_a_value_or_a_reason() {
     for paper in ["pt-baker", "tlb-coloring"] {
-        let output = run(&["reproduce", paper, "--metal", "--json", "--time", "4"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let html = folder.path().join("page.html");
+        let path = html.to_str().expect("a name");
+        let output = run(&["reproduce", paper, "--metal", "--json", "--time", "4", "--html", path]);
         if output.status.code() == Some(2) {
             assert_bad_input(&output, &[]); // no timer or no memory here: one line that says so
             continue;
@@ -36,6 +47,11 @@ fn every_row_of_the_metal_has_a_value_or_a_reason() {
         assert!(found["machine"].as_str().is_some_and(|machine| machine.contains("CPU")), "{}", found["machine"]);
         let rows = found["rows"].as_array().expect("a list");
         assert!(rows.len() >= 9);
+        // The sweeps are not reached in that time, and say so.
+        let swept = rows.iter().any(|row| row["place"].as_str().is_some_and(|place| place.contains("Figure 6.11")));
+        assert_eq!(swept, paper == "pt-baker");
+        let page = std::fs::read_to_string(&html).expect("the page");
+        assert!(page.contains("Published and ours") && page.ends_with("</html>\n"));
         for row in rows {
             let missing = row["ours"].is_null();
             assert_eq!(missing, row["verdict"] == "not-reproduced", "{row}");

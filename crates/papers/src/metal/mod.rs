@@ -11,6 +11,7 @@ mod prefetch;
 mod pt_baker;
 mod setting;
 mod sharing;
+pub mod sweeps;
 mod thrash;
 mod tlb_coloring;
 
@@ -155,10 +156,11 @@ fn find(name: &str) -> Result<(&'static crate::Paper, &'static Experiment), Pape
 mod tests {
     #[test]
     fn values_are_read_and_no_id_is_there_twice() {
-        for experiment in super::EXPERIMENTS {
-            let ids: Vec<String> = crate::values::rows(experiment.values).into_iter().map(|row| row.id).collect();
+        let sweeps = crate::metal::sweeps::VALUES;
+        for values in super::EXPERIMENTS.iter().map(|experiment| experiment.values).chain([sweeps]) {
+            let ids: Vec<String> = crate::values::rows(values).into_iter().map(|row| row.id).collect();
             let different: std::collections::BTreeSet<&String> = ids.iter().collect();
-            assert_eq!(ids.len(), different.len(), "{}", experiment.paper);
+            assert_eq!(ids.len(), different.len(), "{ids:?}");
         }
     }
 }

@@ -193,5 +193,6 @@ fn plot(bench: &Bench<'_>, name: &str, points: &[Point], ran: &mut Ran) {
         y: "core cycles an array access, median".into(),
         points: points.iter().map(|(n, y)| (*n as f64, cycles(y.median))).collect(),
         intervals: points.iter().map(|(_, y)| (cycles(y.low), cycles(y.high))).collect(),
+        labels: Vec::new(),
     });
 }

@@ -46,13 +46,13 @@ fn header(comparison: &Comparison) -> String {
 }
 
 /// An axis between the least and the greatest number, with a little room at each end.
-struct Axis {
-    low: f64,
-    width: f64,
+pub(super) struct Axis {
+    pub(super) low: f64,
+    pub(super) width: f64,
 }
 
 impl Axis {
-    fn over(numbers: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(super) fn over(numbers: impl Iterator<Item = f64>) -> Option<Self> {
         let ends = numbers.filter(|x| x.is_finite()).fold(None, |ends: Option<(f64, f64)>, x| {
             Some(ends.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
         });
@@ -62,7 +62,7 @@ impl Axis {
     }
 
     /// Percent of the axis.
-    fn at(&self, x: f64) -> f64 {
+    pub(super) fn at(&self, x: f64) -> f64 {
         ((x - self.low) / self.width * 100.0).clamp(0.0, 100.0)
     }
 

@@ -6,6 +6,7 @@ mod curve;
 mod heat;
 mod method;
 mod parts;
+pub mod reproduction;
 mod stretched;
 mod summary;
 pub mod validation;

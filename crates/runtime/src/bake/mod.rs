@@ -30,6 +30,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use outside::{Baked, Outside, Wanted, Within};
+pub use place::beside;
 pub use process::{family, mappings, members, named, Identity, Mapping};
 pub use settings::{Backend, Hint, Placement, Settings};
 pub use survey::{Survey, Surveyed};

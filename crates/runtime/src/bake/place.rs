@@ -11,9 +11,16 @@ const CPUS: &str = "/sys/devices/system/cpu";
 
 /// The CPU that the helper is to stay on; `None` = any. The calling thread is the one whose entries are to be warm.
 pub(crate) fn choose(placement: Placement) -> Result<Option<u32>, BakeError> {
+    beside(sched_getcpu() as u32, placement)
+}
+
+/// The same for the entries of a thread that stays on CPU `here`; of the CPUs that the calling thread may use.
+///
+/// # Errors
+/// There is no such CPU, or the calling thread may not use it.
+pub fn beside(here: u32, placement: Placement) -> Result<Option<u32>, BakeError> {
     let refused = |e: rustix::io::Errno| BakeError::Unsupported(format!("the CPUs of this thread are not told: {e}"));
     let allowed = sched_getaffinity(None).map_err(refused)?;
-    let here = sched_getcpu() as u32;
     let may = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(*cpu as usize);
     let siblings = list(&Path::new(CPUS).join(format!("cpu{here}/topology/thread_siblings_list")));
     match placement {

@@ -10,6 +10,7 @@ pub mod statistics;
 mod turns;
 mod variant;
 mod watch;
+mod within;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use statistics::Ratio;
 use turns::Turns;
 pub use variant::Variant;
 pub use watch::{Helped, Pages};
+pub use within::in_turns;
 
 /// Why there is no comparison.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -357,6 +357,7 @@ pub(super) fn series(study: &Study) -> Vec<Series> {
             y: "improvement, percent of the time without a helper".into(),
             points: points.collect(),
             intervals: Vec::new(),
+            labels: Vec::new(),
         }
     };
     [true, false].into_iter().flat_map(|nops| [By::User, By::Kernel].map(|by| curve(by, nops))).collect()

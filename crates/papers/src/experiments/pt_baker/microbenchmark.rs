@@ -101,6 +101,7 @@ pub(super) fn run() -> Result<Ran> {
         y: "misses per array access".into(),
         points: points.iter().map(|p| (p.pages as f64, y(p))).collect(),
         intervals: Vec::new(),
+        labels: Vec::new(),
     };
     Ok(Ran {
         machine: machine.name.clone(),
