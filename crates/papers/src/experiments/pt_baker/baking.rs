@@ -20,6 +20,8 @@ const NOPS: [u64; 5] = [0, 30, 100, 300, 1000];
 /// Microseconds of sleep after a round, on the paper's machine. In the model rounds are shorter by its divisor, and so are
 /// these. On LibLinear all (Figure 6.11), else every other.
 const SLEEPS: [u64; 5] = [100, 300, 1000, 3000, 10_000];
+/// Sleeps beside stressors.
+const PRESSED_SLEEPS: [Throttle; 2] = [Throttle::Sleep(100), Throttle::Sleep(1000)];
 /// Part of a program's accesses that are not counted.
 const WARM: f64 = 0.4;
 
@@ -86,7 +88,12 @@ fn runs(program: &str) -> Vec<(System, Option<How>)> {
     let sleeps = || SLEEPS.iter().step_by(step).map(|microseconds| Throttle::Sleep(*microseconds));
     let throttles = || NOPS.iter().step_by(step).map(|nops| Throttle::Nops(*nops)).chain(sleeps());
     let systems = [System::Native, System::Nested, System::NestedRuns, System::Huge, System::Cache, System::Streams];
-    let mut runs: Vec<_> = systems.map(|system| (system, None)).into();
+    let nested_streams = [System::NestedStreams, System::NestedRunsStreams];
+    let mut runs: Vec<_> = systems.into_iter().chain(nested_streams).map(|system| (system, None)).collect();
+    // Figure 6.7, by the sleeps of Figure 6.4.
+    for system in nested_streams {
+        runs.extend(PRESSED_SLEEPS.map(|sleep| (system, Some(how(By::Kernel, sleep)))));
+    }
     for way in [By::User, By::Kernel] {
         runs.extend(throttles().map(|throttle| (System::Native, Some(how(way, throttle)))));
         let nested = [Throttle::Nops(0), Throttle::Nops(100), Throttle::Sleep(1000)];
@@ -94,7 +101,7 @@ fn runs(program: &str) -> Vec<(System, Option<How>)> {
         runs.extend(nested[1..].iter().map(|throttle| (System::NestedRuns, Some(how(way, *throttle)))));
         runs.push((System::Huge, Some(how(way, Throttle::Nops(1000)))));
         // Figures 6.3 and 6.4; 6.5.
-        let mut pressed = vec![Throttle::Sleep(100), Throttle::Sleep(1000)];
+        let mut pressed = PRESSED_SLEEPS.to_vec();
         if program == "bc" {
             pressed.push(Throttle::Nops(100));
         }
@@ -236,7 +243,7 @@ impl Study {
              guest's, and 16 whole translations (assumed). Judged with scattered frames as natively; beside it, with contiguous ones"
                 .into(),
             "stress-ng, on cores of their own beside the same L3: `cache` reads lines of as much memory as L3 at random, each of two `stream` \
-             walks through four times as much; 24 reads under way (assumed)"
+             walks through four times as much; 24 reads under way (assumed). Beside programs of a virtual machine they run in it, too"
                 .into(),
         ]
         .into()

@@ -103,6 +103,17 @@ pub(super) enum System {
     Cache,
     /// Beside two `stream` stressors.
     Streams,
+    /// [`System::Nested`], with two `stream` stressors in the same virtual machine.
+    NestedStreams,
+    /// The same, where what the guest gives is contiguous.
+    NestedRunsStreams,
+}
+
+impl System {
+    /// In a virtual machine.
+    fn is_nested(self) -> bool {
+        matches!(self, Self::Nested | Self::NestedRuns | Self::NestedStreams | Self::NestedRunsStreams)
+    }
 }
 
 /// What runs beside program and helper, on cores of the same last-level cache.
@@ -113,7 +124,9 @@ pub(super) fn stressors(system: System, effort: Effort) -> Vec<Stressor> {
         // Random reads all over a buffer of its size.
         System::Cache => vec![Stressor::Random { bytes: last_level }],
         // Arrays beyond its size, from end to end.
-        System::Streams => vec![Stressor::Walk { bytes: 4 * last_level }; 2],
+        System::Streams | System::NestedStreams | System::NestedRunsStreams => {
+            vec![Stressor::Walk { bytes: 4 * last_level }; 2]
+        }
     }
 }
 
@@ -129,11 +142,14 @@ pub(super) fn setup(system: System, effort: Effort, log2_bytes: u32) -> Result<S
         // Scattered frames: nothing is coalesced.
         "tlb.l2d.coalesce_pages=1".into(),
     ])?;
-    if matches!(system, System::Nested | System::NestedRuns) {
+    if system.is_nested() {
         nest(&mut machine, log2_bytes);
     }
     let pages = if system == System::Huge { PagePolicy::Thp } else { PagePolicy::Base };
-    let frames = if system == System::NestedRuns { FrameLayout::Contiguous } else { FrameLayout::Random };
+    let frames = match system {
+        System::NestedRuns | System::NestedRunsStreams => FrameLayout::Contiguous,
+        _ => FrameLayout::Random,
+    };
     Ok(Setup { os: OsModel { frames, pages, huge_page: None }, ..Setup::new(machine) })
 }
 
