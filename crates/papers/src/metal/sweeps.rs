@@ -206,12 +206,18 @@ pub fn add(found: &mut Reproduction, swept: Result<&Swept, &str>, judge: Judge<'
             ran.assumptions.push(told(swept, judge));
             ran.series = series(swept, judge);
             let ended = swept.ended.as_deref().unwrap_or("no more were asked for");
-            if rounds >= LEAST_ROUNDS {
-                claims::find(swept, judge, &mut ran);
-            } else {
+            if rounds < LEAST_ROUNDS {
                 found.halted.get_or_insert_with(|| ended.into());
+                format!("not reached: {ended} after {rounds} rounds, {LEAST_ROUNDS} are needed")
+            } else if let Some(control) = unquiet(swept, judge) {
+                format!(
+                    "the machine was not quiet: two runs without a helper differ by {:+.1} %",
+                    percent(control.value)
+                )
+            } else {
+                claims::find(swept, judge, &mut ran);
+                "not measured".into()
             }
-            format!("not reached: {ended} after {rounds} rounds, {LEAST_ROUNDS} are needed")
         }
     };
     found.assumptions.extend(ran.assumptions);
@@ -228,6 +234,12 @@ pub fn add(found: &mut Reproduction, swept: Result<&Swept, &str>, judge: Judge<'
 
 /// The rows.
 pub(super) const VALUES: &str = include_str!("../../values/pt-baker-sweeps.toml");
+
+/// The control, where it differs as clearly as a row's improvement has to.
+fn unquiet(swept: &Swept, judge: Judge<'_>) -> Option<Judged> {
+    let control = judge(&swept.base, &swept.again)?;
+    (control.significant && percent(control.value).abs() >= claims::NONE).then_some(control)
+}
 
 /// How many rounds, and what two runs without a helper differ by.
 fn told(swept: &Swept, judge: Judge<'_>) -> String {

@@ -4,7 +4,7 @@ use super::super::Ran;
 use super::{by_nops, by_place, by_sleep, by_stride, percent, ways, Came, Judge, Judged, Level, Place, Swept, Way};
 
 /// Below this improvement, in percent, there is none.
-const NONE: f64 = 1.0;
+pub(super) const NONE: f64 = 1.0;
 /// Much more sensitive: the spread over the best is half as large again, as in the model's rows.
 const MUCH_MORE: f64 = 1.5;
 /// Similar: three quarters at least, as in the model's rows.

@@ -136,6 +136,13 @@ fn what_is_not_clear_is_not_judged() {
     for row in found.rows.iter().filter(|row| row.verdict != Verdict::AnotherMachine) {
         assert!(row.verdict == Verdict::NotReproduced && !row.note.is_empty(), "{row:?}");
     }
+    // Runs without a helper differ among themselves.
+    let swept = machine(9, paper);
+    let found = added(&Swept { again: swept.base.iter().map(|ns| ns * 1.05).collect(), ..swept });
+    assert!(found
+        .rows
+        .iter()
+        .all(|row| row.verdict == Verdict::NotReproduced && row.note.contains("differ by -4.8 %")));
     // Both the same: neither is ahead.
     let found = added(&machine(9, |_| Some(20.0)));
     assert!(row(&found, "6.1", "which way").note.starts_with("they do not differ clearly"));
