@@ -131,12 +131,14 @@ impl Pattern {
     pub fn words(&self, seed: u64) -> Vec<u32> {
         let shift = self.page_size.shift();
         let seed = seed ^ self.span_pages.rotate_left(32) ^ u64::from(shift);
-        // Each page is used at one line; lines go round, so that all sets of a virtually indexed first-level cache get the same
-        // share, one further after every 32 pages: with neighbouring frames, sets of a physically indexed cache do too, bits of a line
-        // and of a frame in all combinations. In a huge page a 4 KiB part is drawn.
+        // Each page is used at one line: the sum of its number's digits to the base of lines a page. So all sets of a virtually indexed
+        // cache get the same share, and with neighbouring frames those of a physically indexed one too, of any power of two of sets
+        // and pages. In a huge page a 4 KiB part is drawn.
         let in_page = |number: u64, turn: u64| {
+            const LINES: u64 = PAGE_BYTES / LINE;
             let part = Random::new(seed ^ number).next_u64() % (self.page_size.bytes() / PAGE_BYTES).max(1);
-            (number << shift) + part * PAGE_BYTES + (turn + turn / 32) % (PAGE_BYTES / LINE) * LINE
+            let line = (turn + turn / LINES + turn / (LINES * LINES)) % LINES;
+            (number << shift) + part * PAGE_BYTES + line * LINE
         };
         let chase = |stride: u64| {
             let pages = offsets(PointerChase::new(self.pages(), seed), self.pages());

@@ -49,6 +49,21 @@ proptest! {
     }
 }
 
+/// With neighbouring frames a set of any cache gets no more of the lines than its share: else the model would miss by conflicts
+/// where a cache that hashes its index, or random frames, do not.
+#[test]
+fn a_chase_uses_all_sets_alike() {
+    for log2_pages in 6..=18 {
+        let words = pattern(Family::Chase, PageSize::K4, 1 << log2_pages, 1).words(1);
+        for log2_sets in 6..=17 {
+            let mut lines = vec![0u64; 1 << log2_sets];
+            words.iter().for_each(|&word| lines[(u64::from(word) * WORD / 64) as usize % (1 << log2_sets)] += 1);
+            let share = (words.len() as u64).div_ceil(1 << log2_sets);
+            assert!(lines.iter().all(|&lines| lines <= share), "{log2_pages}, {log2_sets}");
+        }
+    }
+}
+
 #[test]
 fn walks_ascend_by_lines_and_cover_all() {
     for size in [PageSize::K4, PageSize::M2] {
