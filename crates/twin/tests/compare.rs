@@ -127,33 +127,48 @@ fn what_others_leave_of_the_last_cache_is_found_and_modelled() {
 }
 
 /// A machine that leaves now more, now less of its last cache.
-struct Restless(Vec<Made>, usize);
+struct Restless {
+    states: [Made; 2],
+    at: usize,
+    /// When it changes: from pass to pass, or after each run of the pattern.
+    by_pass: bool,
+}
+
+impl Restless {
+    fn new(last_caches: [&str; 2], by_pass: bool) -> Self {
+        let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: Rng::new(9) };
+        Self { states: last_caches.map(made), at: 0, by_pass }
+    }
+}
 
 impl Metal for Restless {
     fn page_bits(&self, size: PageSize) -> u32 {
-        self.0[0].page_bits(size)
+        self.states[0].page_bits(size)
     }
     fn max_pages(&self, size: PageSize) -> usize {
-        self.0[0].max_pages(size)
+        self.states[0].max_pages(size)
     }
     fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        self.0[0].chase(chain, rounds, samples)
+        self.states[0].chase(chain, rounds, samples)
     }
     fn cycles_per_tick(&self) -> f64 {
         2.0
     }
+    fn cycles_per_tick_now(&mut self) -> f64 {
+        self.at += usize::from(self.by_pass); // asked where a pass begins
+        2.0
+    }
     fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        // The pattern is the only sequence that writes; each run of it ends a state.
-        let ticks = self.0[self.1 % 2].replay(sequence, rounds, samples);
-        self.1 += usize::from(sequence.update);
+        let ticks = self.states[self.at % 2].replay(sequence, rounds, samples);
+        // The pattern is the only sequence that writes.
+        self.at += usize::from(sequence.update && !self.by_pass);
         ticks
     }
 }
 
 #[test]
 fn runs_during_which_the_last_cache_changes_do_not_count() {
-    let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: Rng::new(9) };
-    let mut metal = Restless(vec![made("1M"), made("256K")], 0);
+    let mut metal = Restless::new(["1M", "256K"], false);
     let gups =
         Pattern { family: lookaside_twin::Family::Gups, page_size: PageSize::K4, span_pages: 512, stride_pages: 1 };
     let mut options = options(vec![gups]);
@@ -164,35 +179,9 @@ fn runs_during_which_the_last_cache_changes_do_not_count() {
     assert!(validation.left_out[0].reason.contains("last cache"), "{:?}", validation.left_out);
 }
 
-/// A machine that leaves more of its last cache in every other pass.
-struct Tidal(Vec<Made>, usize);
-
-impl Metal for Tidal {
-    fn page_bits(&self, size: PageSize) -> u32 {
-        self.0[0].page_bits(size)
-    }
-    fn max_pages(&self, size: PageSize) -> usize {
-        self.0[0].max_pages(size)
-    }
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        self.0[0].chase(chain, rounds, samples)
-    }
-    fn cycles_per_tick(&self) -> f64 {
-        2.0
-    }
-    fn cycles_per_tick_now(&mut self) -> f64 {
-        self.1 += 1; // told at the begin of each pass
-        2.0
-    }
-    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        self.0[self.1 % 2].replay(sequence, rounds, samples)
-    }
-}
-
 #[test]
 fn each_run_is_held_against_the_last_cache_as_it_was_then() {
-    let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: Rng::new(9) };
-    let mut metal = Tidal(vec![made("4M"), made("256K")], 0);
+    let mut metal = Restless::new(["4M", "256K"], true);
     let gups =
         Pattern { family: lookaside_twin::Family::Gups, page_size: PageSize::K4, span_pages: 512, stride_pages: 1 };
     let mut options = options(vec![gups]);

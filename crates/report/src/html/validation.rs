@@ -115,7 +115,7 @@ fn charts(validation: &Validation) -> String {
     let bottom = least.log10().floor();
     let y = Scale { low: bottom, high: most.log10().ceil().max(bottom + 1.0) };
     let mut out = String::from(
-        r#"<section aria-labelledby="plot"><h2 id="plot">Cycles an access over size</h2><p class="lead">Both axes logarithmic, the same cycles in all charts. Solid with dots: measured, median, with a bar from the fastest to the slowest run. Dashed with rings: modelled.</p><div class="charts">"#,
+        r#"<section aria-labelledby="plot"><h2 id="plot">Cycles an access over size</h2><p class="lead">Both axes logarithmic, the same cycles in all charts. Solid with dots: measured, the run at the lower quartile, with a bar from the fastest to the slowest run. Dashed with rings: modelled.</p><div class="charts">"#,
     );
     for group in groups(validation) {
         out += &format!("<figure><figcaption>{}</figcaption>{}</figure>", Esc(&group.title), chart(&group, &y));
