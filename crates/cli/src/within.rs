@@ -200,9 +200,22 @@ mod tests {
         }
     }
 
-    /// This test's own process with a thread of that name, and its files.
+    /// A process of its own: other tests of this one have helpers too.
     #[test]
     fn only_memory_files_of_a_helpers_thread_are_read() {
+        const ALONE: &str = "LOOKASIDE_TEST_ALONE";
+        if std::env::var_os(ALONE).is_some() {
+            return alone();
+        }
+        let name = "within::tests::only_memory_files_of_a_helpers_thread_are_read";
+        let mut command = std::process::Command::new(std::env::current_exe().expect("a path of this program"));
+        let output = command.args(["--exact", name]).env(ALONE, "1").output().expect("it can be started");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    /// The test's process with a thread of that name, and its files.
+    fn alone() {
         let helpers = Helpers::new().expect("memory files");
         let folder = tempfile::tempdir().expect("a folder");
         let pid = std::process::id();
