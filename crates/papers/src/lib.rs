@@ -24,7 +24,7 @@ pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
 pub use values::{papers, Paper};
 
 /// A paper's rows side by side, with what is needed to judge them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reproduction {
     /// Short name of the paper.
     pub paper: String,

@@ -31,16 +31,7 @@ impl Measurer for MadeUp {
 }
 
 fn reproduction() -> Reproduction {
-    Reproduction {
-        paper: "pt-baker".into(),
-        cite: String::new(),
-        machine: String::new(),
-        measured: true,
-        assumptions: Vec::new(),
-        rows: Vec::new(),
-        series: Vec::new(),
-        halted: None,
-    }
+    Reproduction { paper: "pt-baker".into(), measured: true, ..Reproduction::default() }
 }
 
 fn swept(seed: u64, halt: &dyn Fn() -> Option<String>) -> (Reproduction, u32) {

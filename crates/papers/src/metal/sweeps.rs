@@ -262,17 +262,21 @@ fn percent(ratio: f64) -> f64 {
     100.0 * (ratio - 1.0)
 }
 
+/// Whose helper it is, and how it touches entries here.
+fn called(level: Level) -> &'static str {
+    match level {
+        Level::User => "user level (prefetch)",
+        Level::Kernel => "kernel level (scan)",
+    }
+}
+
 /// A curve a sweep and level: of settings that were measured.
 fn series(swept: &Swept, judge: Judge<'_>) -> Vec<Series> {
     let mut all = Vec::new();
     for sweep in SWEEPS {
         for level in [Level::User, Level::Kernel] {
-            let name = match level {
-                Level::User => "user level (prefetch)",
-                Level::Kernel => "kernel level (scan)",
-            };
             let mut curve = Series {
-                name: format!("{}: {name}", sweep.name),
+                name: format!("{}: {}", sweep.name, called(level)),
                 x: sweep.x.into(),
                 y: "reads a second, % above those without a helper".into(),
                 points: Vec::new(),
@@ -306,9 +310,8 @@ fn cost(swept: &Swept, level: Level) -> Option<Series> {
         Some((x, 100.0 * shares.get(shares.len() / 2)?))
     });
     let points: Vec<_> = shares.collect();
-    let level = if level == Level::User { "user level (prefetch)" } else { "kernel level (scan)" };
     (!points.is_empty()).then(|| Series {
-        name: format!("what it costs, by sleep after a round: {level}"),
+        name: format!("what it costs, by sleep after a round: {}", called(level)),
         x: SWEEPS[1].x.into(),
         y: "CPU time of the helper, % of a CPU, median".into(),
         points,

@@ -31,16 +31,7 @@ fn machine(rounds: usize, gain: impl Fn(&Way) -> Option<f64>) -> Swept {
 }
 
 fn reproduction() -> Reproduction {
-    Reproduction {
-        paper: PAPER.into(),
-        cite: String::new(),
-        machine: String::new(),
-        measured: true,
-        assumptions: Vec::new(),
-        rows: Vec::new(),
-        series: Vec::new(),
-        halted: None,
-    }
+    Reproduction { paper: PAPER.into(), measured: true, ..Reproduction::default() }
 }
 
 fn added(swept: &Swept) -> Reproduction {
