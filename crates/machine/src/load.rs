@@ -13,14 +13,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// # Errors
 /// The file cannot be read or is longer than 1 MiB; else as [`parse`].
 pub fn load(path: impl AsRef<Path>) -> Result<Machine, MachineError> {
-    let path = path.as_ref();
-    let name = path.display().to_string();
-    let unreadable = |e: std::io::Error| MachineError::new(&name, "", &format!("cannot be read: {e}"));
-    // A device or a pipe may have no end: one byte past the limit is enough to refuse it.
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_BYTES + 1), &mut bytes).map_err(unreadable)?;
-    let text = String::from_utf8(bytes).map_err(|_| MachineError::new(&name, "", "is no UTF-8 text"))?;
+    let (name, text) = read_text(path.as_ref())?;
     parse(&text, &name)
 }
 
@@ -30,14 +23,38 @@ pub fn load(path: impl AsRef<Path>) -> Result<Machine, MachineError> {
 /// The text is no TOML (with line and column), a key is missing, unknown or of the wrong type, or the
 /// machine is impossible (with the key's path).
 pub fn parse(text: &str, file_name: &str) -> Result<Machine, MachineError> {
+    from_table(table(text, file_name)?, file_name)
+}
+
+/// A file's name for errors, and its text.
+pub(crate) fn read_text(path: &Path) -> Result<(String, String), MachineError> {
+    let name = path.display().to_string();
+    let unreadable = |e: std::io::Error| MachineError::new(&name, "", &format!("cannot be read: {e}"));
+    // A device or a pipe may have no end: one byte past the limit is enough to refuse it.
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_BYTES + 1), &mut bytes).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| MachineError::new(&name, "", "is no UTF-8 text"))?;
+    Ok((name, text))
+}
+
+/// The table that a TOML text is.
+pub(crate) fn table(text: &str, file_name: &str) -> Result<toml::Table, MachineError> {
     if text.len() as u64 > MAX_BYTES {
-        return Err(MachineError::new(file_name, "", "is longer than 1 MiB, which no machine file is"));
+        return Err(MachineError::new(file_name, "", "is longer than 1 MiB, which no file of this kind is"));
     }
-    let table: toml::Table = toml::from_str(text).map_err(|e| {
+    toml::from_str(text).map_err(|e| {
         let place = e.span().map(|span| line_and_column(text, span.start)).unwrap_or_default();
         MachineError::new(file_name, &place, &e.message().replace('\n', ", "))
-    })?;
-    from_table(table, file_name)
+    })
+}
+
+/// What a table holds, not yet checked.
+pub(crate) fn typed<T: serde::de::DeserializeOwned>(table: toml::Table, file_name: &str) -> Result<T, MachineError> {
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
+        let (at, reason) = reword(&e.path().to_string(), e.inner().message());
+        MachineError::new(file_name, &at, &reason)
+    })
 }
 
 /// Writes a machine as TOML that [`parse`] reads back to an equal one. Comments are not kept.
@@ -58,10 +75,7 @@ impl Machine {
 
 /// A checked machine from a parsed TOML table.
 pub(crate) fn from_table(table: toml::Table, file_name: &str) -> Result<Machine, MachineError> {
-    let machine: Machine = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
-        let (at, reason) = reword(&e.path().to_string(), e.inner().message());
-        MachineError::new(file_name, &at, &reason)
-    })?;
+    let machine: Machine = typed(table, file_name)?;
     check(&machine).map_err(|fault| MachineError::new(file_name, &fault.at, &fault.reason))?;
     Ok(machine)
 }

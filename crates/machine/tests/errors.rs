@@ -380,7 +380,7 @@ fn nobody_gets_more_than_can_be_modelled() {
     );
     assert_eq!(
         parse(&" ".repeat((1 << 20) + 1), "m.toml").unwrap_err().to_string(),
-        "m.toml: is longer than 1 MiB, which no machine file is"
+        "m.toml: is longer than 1 MiB, which no file of this kind is"
     );
 }
 

@@ -13,7 +13,7 @@ fn files() {
     #[cfg(target_os = "linux")]
     {
         let error = load("/dev/zero").unwrap_err().to_string();
-        assert_eq!(error, "/dev/zero: is longer than 1 MiB, which no machine file is");
+        assert_eq!(error, "/dev/zero: is longer than 1 MiB, which no file of this kind is");
     }
     let path = std::env::temp_dir().join(format!("lookaside-machine-{}.toml", std::process::id()));
     std::fs::write(&path, GOOD).unwrap();
