@@ -1,10 +1,12 @@
 //! What can be *done about* translation cost, computed in the model.
 //!
 //! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help;
-//! [`names`] turns addresses into the tables of an [`Analysis`]. [`bake`] is PT-Baker beside a program.
+//! [`names`] turns addresses into the tables of an [`Analysis`]. [`bake`] is PT-Baker beside a program, [`color`] TLB coloring of
+//! real-time tasks.
 
 mod analysis;
 pub mod bake;
+pub mod color;
 pub mod heat;
 pub mod names;
 pub mod profile;

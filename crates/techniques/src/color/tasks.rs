@@ -1,0 +1,293 @@
+//! Sets of periodic tasks: what each needs of the TLB, and when it runs. As TOML:
+//!
+//! ```toml
+//! [[task]]
+//! name = "T1"
+//! phase = "1ms"
+//! period = "2ms"
+//! execution = "0.392ms"
+//! pages = 4
+//!
+//! [[task]]
+//! name = "T2"
+//! period = "16ms"
+//! execution = "7.88ms"
+//! pages = 4
+//! contiguous_pages = 2
+//! accesses = 100_000
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A set of tasks, checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSet {
+    /// The tasks, in the order of the file.
+    #[serde(rename = "task")]
+    pub tasks: Vec<Task>,
+}
+
+/// A periodic task. Its jobs are released at `phase`, `phase + period`, …; each is to end before the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name, unique in the file.
+    pub name: String,
+    /// 1 runs before 2. Absent in all: rate monotonic (the shorter period first, ties in the order of the file).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+    /// Release of the first job.
+    #[serde(default)]
+    pub phase: Time,
+    /// From release to release.
+    pub period: Time,
+    /// Most CPU time that a job takes, its TLB misses included.
+    pub execution: Time,
+    /// Pages that a job touches, all different; with `trace` it is what the trace has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<u64>,
+    /// Of these, the longest run that must be contiguous.
+    #[serde(default = "one")]
+    pub contiguous_pages: u64,
+    /// Most accesses to these pages in a job. Needed for a bound where the replacement policy promises nothing else (random).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accesses: Option<u64>,
+    /// A recorded job, in place of `pages`; relative to the task file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PathBuf>,
+}
+
+/// A time in nanoseconds, written with a unit: `"392us"`, `"0.39ms"`, `"2s"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Nanoseconds.
+    pub nanos: u64,
+}
+
+/// Most tasks of a set: an exact response-time analysis of more would take too long.
+pub const MAX_TASKS: usize = 256;
+
+/// Longest text that is taken for a task file.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Why a task file cannot be had; one line with file, key and reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TasksError(String);
+
+fn one() -> u64 {
+    1
+}
+
+impl TaskSet {
+    /// Reads and checks a file. Paths of traces are made relative to its folder.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or holds what cannot be; one line.
+    pub fn load(path: &Path) -> Result<Self, TasksError> {
+        let name = path.display();
+        let unreadable = |e: std::io::Error| TasksError(format!("{name}: cannot be read: {e}"));
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        // A device or a pipe may have no end.
+        std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_BYTES + 1), &mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(TasksError(format!("{name}: is longer than 1 MiB, which no task file is")));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| TasksError(format!("{name}: is no UTF-8 text")))?;
+        let mut set = Self::parse(&text, &name.to_string())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for trace in set.tasks.iter_mut().filter_map(|task| task.trace.as_mut()) {
+            *trace = folder.join(&*trace);
+        }
+        Ok(set)
+    }
+
+    /// Reads and checks TOML; `file_name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`TaskSet::load`].
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, TasksError> {
+        let set: Self = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
+            let at = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            TasksError(format!("{file_name}: {at}{}", e.message().replace('\n', ", ").replace('`', "\"")))
+        })?;
+        set.check().map_err(|why| TasksError(format!("{file_name}: {why}")))?;
+        Ok(set)
+    }
+
+    /// Positions of the tasks, highest priority first: by `priority`, or rate monotonic where none has one; ties in the
+    /// order of the file.
+    pub fn by_priority(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
+        order.sort_by_key(|&i| {
+            let task = &self.tasks[i];
+            task.priority.map_or((0, task.period), |priority| (priority, Time::default()))
+        });
+        order
+    }
+
+    /// Least common multiple of the periods; `None` where it is beyond 2^63 ns.
+    pub fn hyperperiod(&self) -> Option<Time> {
+        let gcd = |mut a: u64, mut b: u64| {
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        };
+        let mut nanos = 1u64;
+        for task in &self.tasks {
+            let period = task.period.nanos;
+            nanos = (nanos / gcd(nanos, period)).checked_mul(period).filter(|nanos| *nanos < 1 << 63)?;
+        }
+        Some(Time { nanos })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.tasks.is_empty() || self.tasks.len() > MAX_TASKS {
+            return Err(format!("has {} tasks; write 1 to {MAX_TASKS}", self.tasks.len()));
+        }
+        for (i, task) in self.tasks.iter().enumerate() {
+            let at = |key: &str, why: String| Err(format!("task[{i}].{key}: {why}"));
+            if self.tasks[..i].iter().any(|before| before.name == task.name) {
+                return at("name", format!("{:?} stands twice", task.name));
+            }
+            if task.priority.is_some() != self.tasks[0].priority.is_some() {
+                return at("priority", "stands in some tasks and not in others; write it in all, or in none".into());
+            }
+            if task.period.nanos == 0 {
+                return at("period", "is 0".into());
+            }
+            if task.execution > task.period {
+                return at("execution", "is longer than the period".into());
+            }
+            match (task.pages, &task.trace) {
+                (None, None) => return at("pages", "is missing; write it, or a trace".into()),
+                (Some(_), Some(_)) => return at("pages", "stands beside a trace, which says it already".into()),
+                (Some(0), _) => return at("pages", "is 0".into()),
+                (Some(pages), _) if task.contiguous_pages > pages => {
+                    return at("contiguous_pages", format!("is more than the {pages} pages"))
+                }
+                _ => (),
+            }
+            if task.contiguous_pages == 0 {
+                return at("contiguous_pages", "is 0; at least 1".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Units, longest name first: what a text ends with, nanoseconds of one.
+const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+impl std::str::FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is no time; write a number and ns, us, ms or s, as \"0.4ms\"");
+        let (number, unit) = UNITS
+            .iter()
+            .find_map(|(name, nanos)| Some((text.trim().strip_suffix(name)?.trim_end(), *nanos)))
+            .ok_or_else(bad)?;
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        if whole.is_empty() || !digits(whole) || !digits(part) || (number.contains('.') && part.is_empty()) {
+            return Err(bad());
+        }
+        // Exact: no float on the way. Digits below a nanosecond must be zero.
+        let mut nanos = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(unit));
+        let mut worth = unit;
+        for digit in part.bytes().map(|b| u64::from(b - b'0')) {
+            if worth < 10 && digit != 0 {
+                return Err(format!("{text:?} has a part of a nanosecond"));
+            }
+            worth /= 10;
+            nanos = nanos.and_then(|nanos| nanos.checked_add(digit * worth));
+        }
+        // Sums of a few must fit.
+        let nanos = nanos.filter(|nanos| *nanos < 1 << 62).ok_or_else(|| format!("{text:?} is too long"))?;
+        Ok(Self { nanos })
+    }
+}
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (name, unit) = UNITS.iter().rev().find(|(_, unit)| self.nanos % unit == 0).unwrap_or(&UNITS[0]);
+        write!(f, "{}{name}", self.nanos / unit)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TaskSet, Time};
+
+    const TWO: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = 4\n\
+                       [[task]]\nname = \"T2\"\nperiod = \"16ms\"\nexecution = \"7.88ms\"\npages = 4\ncontiguous_pages = 2\n";
+
+    #[test]
+    fn times_are_exact() {
+        for (text, nanos) in [("0.392ms", 392_000), ("2s", 2_000_000_000), ("7 us", 7_000), ("1.50ns", 0), ("1.05us", 1_050), ("15ns", 15)]
+        {
+            match text.parse::<Time>() {
+                Ok(time) => assert_eq!(time.nanos, nanos, "{text}"),
+                Err(why) => assert_eq!(why, "\"1.50ns\" has a part of a nanosecond"),
+            }
+        }
+        for text in ["", "1.05ns", "ms", "1", "-1ms", "1.ms", ".5ms", "1e3ms", "99999999999999999999s", "9999999999s"] {
+            assert!(text.parse::<Time>().is_err(), "{text}");
+        }
+        assert_eq!(Time { nanos: 392_000 }.to_string(), "392us");
+        assert_eq!(Time::default().to_string(), "0s");
+    }
+
+    #[test]
+    fn a_set_is_read_and_written() {
+        let set = TaskSet::parse(TWO, "t").expect("a set");
+        assert_eq!(set.by_priority(), [0, 1]);
+        assert_eq!(set.hyperperiod(), Some(Time { nanos: 16_000_000 }));
+        let text = toml::to_string(&set).expect("a text");
+        assert_eq!(TaskSet::parse(&text, "t").expect(&text), set);
+    }
+
+    #[test]
+    fn what_cannot_be_is_one_line() {
+        for (from, to, said) in [
+            ("T2", "T1", "t.toml: task[1].name: \"T1\" stands twice"),
+            ("\"2ms\"", "\"0ms\"", "t.toml: task[0].period: is 0"),
+            ("7.88ms", "17ms", "t.toml: task[1].execution: is longer than the period"),
+            (
+                "contiguous_pages = 2",
+                "contiguous_pages = 5",
+                "t.toml: task[1].contiguous_pages: is more than the 4 pages",
+            ),
+            ("pages = 4\n[[", "[[", "t.toml: task[0].pages: is missing; write it, or a trace"),
+            (
+                "pages = 4\n[[",
+                "pages = 4\npriority = 1\n[[",
+                "t.toml: task[1].priority: stands in some tasks and not in others; write it in all, or in none",
+            ),
+            ("0.392ms", "392", "t.toml: line 5: \"392\" is no time; write a number and ns, us, ms or s, as \"0.4ms\""),
+        ] {
+            assert!(TWO.contains(from), "{from}");
+            let error = TaskSet::parse(&TWO.replacen(from, to, 1), "t.toml").expect_err(to);
+            assert_eq!(error.to_string(), said);
+        }
+    }
+}
