@@ -1,8 +1,10 @@
 //! What runs inside or beside a real program and changes what translation costs it.
 //!
 //! [`bake`] is PT-Baker (Chatzopoulos 2024): a helper that keeps the page-table entries of a program's data in the caches.
+//! [`color`] is a heap that owns its TLB sets (Panchamukhi 2014).
 //! Nothing here simulates anything; what it would gain is the engine's business, what it gains is measured.
 
 pub mod bake;
+pub mod color;
 pub mod compare;
 mod ffi;

@@ -243,8 +243,14 @@ mod tests {
 
     #[test]
     fn times_are_exact() {
-        for (text, nanos) in [("0.392ms", 392_000), ("2s", 2_000_000_000), ("7 us", 7_000), ("1.50ns", 0), ("1.05us", 1_050), ("15ns", 15)]
-        {
+        for (text, nanos) in [
+            ("0.392ms", 392_000),
+            ("2s", 2_000_000_000),
+            ("7 us", 7_000),
+            ("1.50ns", 0),
+            ("1.05us", 1_050),
+            ("15ns", 15),
+        ] {
             match text.parse::<Time>() {
                 Ok(time) => assert_eq!(time.nanos, nanos, "{text}"),
                 Err(why) => assert_eq!(why, "\"1.50ns\" has a part of a nanosecond"),

@@ -1,0 +1,101 @@
+//! A range of addresses that pages of all colours are picked from. Nothing in it can be touched but what was opened.
+
+use std::ptr::NonNull;
+
+use super::HeapError;
+
+/// Smallest and largest areas that are tried: 2^14 pages hold all sets of any index known several times, 2^26 small pages are 256 GiB
+/// of addresses, which cost nothing.
+pub(crate) const LEAST_PAGES: u64 = 1 << 14;
+pub(crate) const MOST_PAGES: u64 = 1 << 26;
+
+/// Reserved addresses; they are given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Area {
+    /// What was mapped.
+    map: NonNull<u8>,
+    map_bytes: usize,
+    /// First page that may be used.
+    start: usize,
+    pub(crate) pages: u64,
+    pub(crate) shift: u32,
+}
+
+fn error(what: &str) -> HeapError {
+    HeapError::System(format!("{what}: {}", std::io::Error::last_os_error()))
+}
+
+impl Area {
+    /// Reserves addresses, the first page's number a multiple of `align_pages`, a power of two, so that the same pages are picked
+    /// wherever the system puts it.
+    pub(crate) fn reserve(pages: u64, shift: u32, align_pages: u64) -> Result<Self, HeapError> {
+        let too_large = || HeapError::System(format!("{pages} pages are more than there are addresses"));
+        let bytes = pages.checked_shl(shift).filter(|bytes| bytes >> shift == pages).ok_or_else(too_large)?;
+        let align =
+            align_pages.checked_shl(shift).filter(|align| align >> shift == align_pages).ok_or_else(too_large)?;
+        let map_bytes = bytes.checked_add(align).and_then(|sum| usize::try_from(sum).ok()).ok_or_else(too_large)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping, wherever the system puts it.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), map_bytes, libc::PROT_NONE, flags, -1, 0) };
+        if map == libc::MAP_FAILED {
+            return Err(error(&format!("{map_bytes} bytes of addresses cannot be reserved")));
+        }
+        let map = NonNull::new(map.cast::<u8>()).ok_or_else(too_large)?;
+        let start = (map.as_ptr() as usize).next_multiple_of(align as usize);
+        let area = Self { map, map_bytes, start, pages, shift };
+        // A huge page would translate pages of all colours by one entry; where huge pages are coloured they are wanted.
+        let advice = if shift > 12 { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: the mapping made above. A system without huge pages refuses the advice, and has none to keep away.
+        unsafe { libc::madvise(start as *mut libc::c_void, bytes as usize, advice) };
+        Ok(area)
+    }
+
+    /// Number of the first page.
+    pub(crate) fn first_vpn(&self) -> u64 {
+        (self.start >> self.shift) as u64
+    }
+
+    /// Makes pages usable and gives them memory at once; keeps them in memory if told.
+    pub(crate) fn open(&self, vpn: u64, pages: u64, locked: bool) -> Result<(), HeapError> {
+        let (start, bytes) = ((vpn << self.shift) as *mut libc::c_void, (pages << self.shift) as usize);
+        // SAFETY: pages of this area.
+        if unsafe { libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+            return Err(error(&format!("{pages} pages cannot be opened")));
+        }
+        // SAFETY: as above; writing begins each page, the first time with zeros.
+        if unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE) } != 0 {
+            let refused = std::io::Error::last_os_error();
+            // Linux before 5.14 does not know it: touch them.
+            if refused.raw_os_error() != Some(libc::EINVAL) {
+                return Err(HeapError::System(format!("no memory for {pages} pages: {refused}")));
+            }
+            for page in 0..pages {
+                // SAFETY: a page of the area, opened above.
+                unsafe { std::ptr::write_volatile((start as usize + ((page << self.shift) as usize)) as *mut u8, 0) };
+            }
+        }
+        // SAFETY: as above.
+        if locked && unsafe { libc::mlock(start, bytes) } != 0 {
+            return Err(error(&format!("{pages} pages cannot be locked in memory (see ulimit -l)")));
+        }
+        Ok(())
+    }
+
+    /// Closes pages again: they keep their memory, and any access faults.
+    pub(crate) fn guard(&self, vpn: u64, pages: u64, closed: bool) -> Result<(), HeapError> {
+        let (start, bytes) = ((vpn << self.shift) as *mut libc::c_void, (pages << self.shift) as usize);
+        let may = if closed { libc::PROT_NONE } else { libc::PROT_READ | libc::PROT_WRITE };
+        // SAFETY: pages of this area.
+        match unsafe { libc::mprotect(start, bytes, may) } {
+            0 => Ok(()),
+            _ => Err(error("a guard page cannot be set")),
+        }
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: what was mapped; whoever drops it has nothing in it any more.
+        unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_bytes) };
+    }
+}

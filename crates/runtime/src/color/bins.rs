@@ -1,0 +1,193 @@
+//! Free blocks by size: two-level segregated lists (TLSF: Masmano et al., ECRTS 2004), found and changed in constant time.
+//!
+//! A block's class is that of its *gross* size: what it would fill with the [`RUN_OVERHEAD`] of a run of pages. So a whole run of
+//! 2^k pages begins a class, and a request for all of it is not rounded up past it.
+
+use super::block::{Block, MIN_BLOCK, RUN_OVERHEAD};
+
+/// log2 of the classes that sizes between two powers of two are divided into: a block found is at most 1/16 larger than it must be.
+const SECOND_LOG2: u32 = 4;
+const SECOND: usize = 1 << SECOND_LOG2;
+/// Below this gross size classes are 16 bytes apart: 2^8 bytes are the first that make 16 classes of 16 bytes.
+const LINEAR_LOG2: u32 = 8;
+/// First-level classes at most: gross sizes below 2^(MAX_FIRST + 7).
+pub(crate) const MAX_FIRST: usize = 30;
+/// Largest gross size.
+pub(crate) const MAX_GROSS: usize = 1 << (MAX_FIRST as u32 + LINEAR_LOG2 - 2);
+
+/// Lists of free blocks. Its lists follow it in memory: see [`Bins::bytes`].
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Bins {
+    /// Bit f: some list of first-level class f holds a block.
+    first: u32,
+    /// First-level classes that there is room for.
+    classes: u32,
+    /// Bit s of class f: list (f, s) holds a block.
+    second: [u16; MAX_FIRST],
+    heads: [Block; 0],
+}
+
+/// Class of a gross size: rounded down.
+fn class_of(gross: usize) -> (usize, usize) {
+    if gross < 1 << LINEAR_LOG2 {
+        return (0, gross >> (LINEAR_LOG2 - SECOND_LOG2));
+    }
+    let log2 = gross.ilog2();
+    ((log2 - LINEAR_LOG2 + 1) as usize, (gross >> (log2 - SECOND_LOG2)) & (SECOND - 1))
+}
+
+/// The least gross size that begins a class and is at least as large.
+fn round_up(gross: usize) -> usize {
+    if gross < 1 << LINEAR_LOG2 {
+        // All blocks are multiples of 16 bytes.
+        return gross;
+    }
+    let step = (1usize << (gross.ilog2() - SECOND_LOG2)) - 1;
+    (gross + step) & !step
+}
+
+impl Bins {
+    /// Bytes that the lists for blocks of runs up to `run_bytes` take.
+    pub(crate) fn bytes(run_bytes: usize) -> usize {
+        let (first, _) = class_of(run_bytes.min(MAX_GROSS - 1));
+        std::mem::size_of::<Self>() + (first + 1) * SECOND * std::mem::size_of::<Block>()
+    }
+
+    /// Makes empty lists.
+    ///
+    /// # Safety
+    /// `at` points to [`Bins::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
+    pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize) {
+        let (first, _) = class_of(run_bytes.min(MAX_GROSS - 1));
+        // SAFETY: the caller's; null is a valid `Block`.
+        unsafe {
+            std::ptr::write_bytes(at.cast::<u8>(), 0, Self::bytes(run_bytes));
+            (*at).classes = first as u32 + 1;
+        }
+    }
+
+    fn head(&mut self, f: usize, s: usize) -> *mut Block {
+        debug_assert!(f < self.classes as usize);
+        let heads: *mut Block = std::ptr::addr_of_mut!(self.heads).cast();
+        // SAFETY: the lists of all `classes` lie behind this structure (`init`).
+        unsafe { heads.add(f * SECOND + s) }
+    }
+
+    /// Puts a free block first in its list.
+    ///
+    /// # Safety
+    /// The block is free, of this heap, and in no list.
+    pub(crate) unsafe fn insert(&mut self, block: Block) {
+        // SAFETY: the block is free, so its first two words are links; so are those of the list's first.
+        unsafe {
+            let (f, s) = class_of(block.size() + RUN_OVERHEAD);
+            let head = self.head(f, s);
+            block.set_links(*head, Block::NULL);
+            if !(*head).is_null() {
+                (*head).set_before(block);
+            }
+            *head = block;
+            self.second[f] |= 1 << s;
+            self.first |= 1 << f;
+        }
+    }
+
+    /// Takes a free block out of its list.
+    ///
+    /// # Safety
+    /// The block is in a list here.
+    pub(crate) unsafe fn remove(&mut self, block: Block) {
+        // SAFETY: links of blocks in lists are blocks in lists.
+        unsafe {
+            let (next, before) = block.links();
+            if !next.is_null() {
+                next.set_before(before);
+            }
+            if !before.is_null() {
+                before.set_next(next);
+                return;
+            }
+            let (f, s) = class_of(block.size() + RUN_OVERHEAD);
+            *self.head(f, s) = next;
+            if next.is_null() {
+                self.second[f] &= !(1 << s);
+                if self.second[f] == 0 {
+                    self.first &= !(1 << f);
+                }
+            }
+        }
+    }
+
+    /// A free block of at least `size` bytes, left in its list; null if no list is sure to have one.
+    pub(crate) fn find(&mut self, size: usize) -> Block {
+        let gross = round_up(size + RUN_OVERHEAD);
+        let (f, s) = class_of(gross);
+        if gross >= MAX_GROSS || f >= self.classes as usize {
+            return Block::NULL;
+        }
+        let here = self.second[f] & (u16::MAX << s);
+        let (f, s) = if here != 0 {
+            (f, here.trailing_zeros())
+        } else {
+            let above = self.first & (u32::MAX << f) & !(1 << f);
+            if above == 0 {
+                return Block::NULL;
+            }
+            let f = above.trailing_zeros() as usize;
+            (f, self.second[f].trailing_zeros())
+        };
+        // SAFETY: a bit is set where a list has a first block.
+        unsafe { *self.head(f, s as usize) }
+    }
+
+    /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only first blocks are looked at.
+    pub(crate) fn agree(&mut self) -> bool {
+        (0..self.classes as usize).all(|f| {
+            (self.first >> f & 1 == 1) == (self.second[f] != 0)
+                && (0..SECOND).all(|s| {
+                    // SAFETY: the lists of all classes are there.
+                    let head = unsafe { *self.head(f, s) };
+                    if head.is_null() {
+                        return self.second[f] >> s & 1 == 0;
+                    }
+                    // SAFETY: a block in a list is free, so that it has links.
+                    let ((_, before), size) = unsafe { (head.links(), head.size()) };
+                    self.second[f] >> s & 1 == 1
+                        && head.is_free()
+                        && before.is_null()
+                        && size >= MIN_BLOCK
+                        && class_of(size + RUN_OVERHEAD) == (f, s)
+                })
+        }) && self.first >> self.classes == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{class_of, round_up, MAX_GROSS, SECOND};
+    use proptest::prelude::*;
+
+    #[test]
+    fn whole_runs_begin_classes() {
+        for pages in (1..=16usize).chain([32, 64, 1 << 20]) {
+            let gross = pages << 12;
+            assert_eq!(round_up(gross), gross, "{pages}");
+            assert_ne!(class_of(gross), class_of(gross - 16));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn classes_rise_with_size_and_rounding_finds_the_next(units in 3usize..MAX_GROSS / 16 - 1) {
+            let gross = units * 16;
+            let rank = |gross| { let (f, s) = class_of(gross); f * SECOND + s };
+            prop_assert!(rank(gross + 16) - rank(gross) <= 1);
+            let up = round_up(gross);
+            prop_assert!(up >= gross && up - gross <= gross / SECOND);
+            // No smaller size is in the class that a rounded request begins at.
+            prop_assert!(up == gross && (gross < 256 || rank(gross - 16) < rank(gross)) || rank(gross) + 1 == rank(up));
+            prop_assert!(rank(up - 16) < rank(up));
+        }
+    }
+}

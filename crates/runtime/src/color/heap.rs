@@ -1,0 +1,420 @@
+//! A coloured heap's memory: pages of each colour, and all bookkeeping in pages of its own.
+
+use std::ptr::{null_mut, NonNull};
+
+use lookaside_machine::Partition;
+
+use super::area::Area;
+use super::block::ALIGNMENT;
+use super::layout::{lay_out, Run, MAX_COLORS, RUN_BYTES};
+use super::pool::{Fault, Pool, Stats};
+use super::{HeapError, HeapOptions};
+
+/// Pointers to pages of the table of runs that the first page holds.
+const MAX_TABLE_PAGES: usize = super::layout::MAX_RUNS * RUN_BYTES / 4096;
+
+/// The first page of the bookkeeping.
+#[repr(C)]
+struct Root {
+    lock: libc::pthread_mutex_t,
+    colors: usize,
+    runs: usize,
+    page_bytes: usize,
+    checked: bool,
+    pools: [*mut Pool; MAX_COLORS],
+    tables: [*mut RunEntry; MAX_TABLE_PAGES],
+}
+
+/// A run in the table, in the order of addresses.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RunEntry {
+    start: usize,
+    /// Bits 0 to 15 the colour, bit 16: taken as a whole; above, its pages.
+    word: u64,
+}
+
+const WHOLE: u64 = 1 << 16;
+const PAGES_SHIFT: u32 = 17;
+
+const _: () = assert!(std::mem::size_of::<RunEntry>() == RUN_BYTES && std::mem::size_of::<Root>() <= 4096);
+
+impl RunEntry {
+    fn color(&self) -> usize {
+        (self.word & 0xffff) as usize
+    }
+
+    fn bytes(&self, page_bytes: usize) -> usize {
+        (self.word >> PAGES_SHIFT) as usize * page_bytes
+    }
+}
+
+/// A heap of several colours, for one caller at a time.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    root: NonNull<Root>,
+    area: Area,
+    /// The bookkeeping's pages, by number.
+    control: Vec<u64>,
+}
+
+/// Where an allocation lies.
+struct Place {
+    color: u32,
+    /// Its run, if that was taken whole.
+    whole: Option<*mut RunEntry>,
+}
+
+/// Where the next piece of bookkeeping goes: whole pieces in pages that need not be neighbours.
+struct Pieces<'a> {
+    pages: std::slice::Iter<'a, u64>,
+    shift: u32,
+    at: usize,
+    left: usize,
+}
+
+impl Pieces<'_> {
+    fn next(&mut self, bytes: usize) -> Result<usize, HeapError> {
+        if bytes > self.left {
+            let vpn = self.pages.next().ok_or_else(|| HeapError::System("too few pages for the bookkeeping".into()))?;
+            self.at = (vpn << self.shift) as usize;
+            self.left = 1 << self.shift;
+        }
+        let at = self.at;
+        self.at += bytes;
+        self.left -= bytes;
+        Ok(at)
+    }
+}
+
+impl Heap {
+    pub(crate) fn new(options: &HeapOptions) -> Result<Self, HeapError> {
+        let every = Partition { name: "bookkeeping".into(), contiguous_pages: 1, ..Partition::default() };
+        let bookkeeping = options.bookkeeping.as_ref().unwrap_or(&every);
+        let layout = lay_out(options.page_size, &options.levels, &options.colors, bookkeeping)?;
+        let area = layout.area;
+        for run in &layout.runs {
+            area.open(run.vpn, run.pages, options.locked)?;
+        }
+        for vpn in &layout.control {
+            area.open(*vpn, 1, options.locked)?;
+        }
+        let page_bytes = 1usize << area.shift;
+        let mut pieces = Pieces { pages: layout.control.iter(), shift: area.shift, at: 0, left: 0 };
+        let root = pieces.next(std::mem::size_of::<Root>())? as *mut Root;
+        pieces.left = 0; // the first page has nothing else: it is touched by each call
+                         // SAFETY: fresh pages of zeros, which are valid for all that follows; each piece is aligned: pages are, and sizes are multiples of 8.
+        unsafe {
+            (*root).colors = options.colors.len();
+            (*root).runs = layout.runs.len();
+            (*root).page_bytes = page_bytes;
+            (*root).checked = options.checked;
+            let entries = page_bytes / RUN_BYTES;
+            for (table, runs) in layout.runs.chunks(entries).enumerate() {
+                let at = pieces.next(page_bytes)? as *mut RunEntry;
+                (*root).tables[table] = at;
+                for (i, run) in runs.iter().enumerate() {
+                    let word = run.color as u64 | run.pages << PAGES_SHIFT;
+                    at.add(i).write(RunEntry { start: (run.vpn << area.shift) as usize, word });
+                }
+            }
+            init_lock(std::ptr::addr_of_mut!((*root).lock))?;
+        }
+        let seal = if options.checked { secret() } else { 0 };
+        for color in 0..options.colors.len() {
+            let own = || layout.runs.iter().filter(|run: &&Run| run.color == color);
+            let longest = own().map(|run| run.pages).max().unwrap_or(0) << area.shift;
+            let pool = pieces.next(Pool::bytes(longest as usize))? as *mut Pool;
+            // SAFETY: a piece of that size; the runs were opened and are this colour's alone.
+            unsafe {
+                Pool::init(pool, longest as usize, seal);
+                for run in own() {
+                    (*pool).add_run((run.vpn << area.shift) as usize, (run.pages << area.shift) as usize);
+                }
+                (*root).pools[color] = pool;
+            }
+        }
+        let root = NonNull::new(root).ok_or_else(|| HeapError::System("page 0 was mapped".into()))?;
+        Ok(Self { root, area, control: layout.control })
+    }
+
+    fn root(&self) -> &Root {
+        // SAFETY: made in `new`, in pages of the area; whoever calls has the heap to itself.
+        unsafe { self.root.as_ref() }
+    }
+
+    /// Its lock, for those that share it.
+    pub(crate) fn lock(&self) -> *mut libc::pthread_mutex_t {
+        // SAFETY: as above; a pointer into it.
+        unsafe { std::ptr::addr_of_mut!((*self.root.as_ptr()).lock) }
+    }
+
+    pub(crate) fn colors(&self) -> u32 {
+        self.root().colors as u32
+    }
+
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.root().page_bytes
+    }
+
+    /// Numbers of the pages that the bookkeeping lies in.
+    pub(crate) fn control_vpns(&self) -> &[u64] {
+        &self.control
+    }
+
+    fn pool(&mut self, color: u32) -> Option<&mut Pool> {
+        if color >= self.colors() {
+            return None;
+        }
+        // SAFETY: each colour has its pool, in pages of the area.
+        Some(unsafe { &mut *self.root().pools[color as usize] })
+    }
+
+    fn entry(&self, i: usize) -> *mut RunEntry {
+        let per_page = self.page_bytes() / RUN_BYTES;
+        // SAFETY: one of the runs in the table.
+        unsafe { self.root().tables[i / per_page].add(i % per_page) }
+    }
+
+    /// The run that an address lies in.
+    fn run_of(&self, address: usize) -> Option<*mut RunEntry> {
+        let (mut low, mut high) = (0, self.root().runs);
+        while low < high {
+            let middle = (low + high) / 2;
+            // SAFETY: below the number of runs.
+            if unsafe { (*self.entry(middle)).start } <= address {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let entry = self.entry(low.checked_sub(1)?);
+        // SAFETY: as above.
+        let (start, bytes) = unsafe { ((*entry).start, (*entry).bytes(self.page_bytes())) };
+        (address - start < bytes).then_some(entry)
+    }
+
+    /// The colour of an address; `None`: no colour's.
+    pub(crate) fn color_of(&self, address: *const u8) -> Option<u32> {
+        // SAFETY: an entry of the table.
+        self.run_of(address as usize).map(|entry| unsafe { (*entry).color() as u32 })
+    }
+
+    pub(crate) fn malloc(&mut self, bytes: usize, color: u32) -> *mut u8 {
+        let page = self.page_bytes();
+        let Some(pool) = self.pool(color) else { return null_mut() };
+        if bytes <= pool.largest() {
+            return pool.malloc(bytes);
+        }
+        // Pages as they are, headers and all: only a run of exactly that many.
+        let Some(whole) = bytes.checked_next_multiple_of(page) else { return pool.refuse(bytes) };
+        if whole > pool.longest_run() {
+            return pool.refuse(bytes);
+        }
+        self.take_whole(whole, color)
+    }
+
+    fn take_whole(&mut self, bytes: usize, color: u32) -> *mut u8 {
+        let Some(pool) = self.pool(color) else { return null_mut() };
+        let start = pool.take_run(bytes);
+        if !start.is_null() {
+            if let Some(entry) = self.run_of(start as usize) {
+                // SAFETY: an entry of the table.
+                unsafe { (*entry).word |= WHOLE };
+            }
+        }
+        start
+    }
+
+    pub(crate) fn aligned(&mut self, alignment: usize, bytes: usize, color: u32) -> *mut u8 {
+        let page = self.page_bytes();
+        let Some(pool) = self.pool(color) else { return null_mut() };
+        let start = pool.aligned(alignment, bytes);
+        if !start.is_null() || alignment > page {
+            return start;
+        }
+        match bytes.checked_next_multiple_of(page) {
+            // It was counted as refused above.
+            Some(whole) if whole != 0 && whole <= pool.longest_run() => {
+                pool.stats.refused -= 1;
+                self.take_whole(whole, color)
+            }
+            _ => start,
+        }
+    }
+
+    /// Whose an address is that was given out.
+    fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<Place, Fault> {
+        let address = bytes as usize;
+        let root = self.root();
+        if !root.checked && root.colors == 1 && !address.is_multiple_of(root.page_bytes) {
+            // Nothing to look up: there is no choice, and whole runs begin with a page.
+            return Ok(Place { color: 0, whole: None });
+        }
+        let run = self.run_of(address).ok_or(Fault::Foreign)?;
+        // SAFETY: an entry of the table.
+        let entry = unsafe { *run };
+        let color = entry.color() as u32;
+        if said.is_some_and(|said| said != color) {
+            return Err(Fault::Color(color));
+        }
+        match (entry.start == address, entry.word & WHOLE != 0) {
+            (true, true) => Ok(Place { color, whole: Some(run) }),
+            // No block's bytes begin there.
+            (true, false) => Err(Fault::FreedBefore),
+            (false, true) => Err(Fault::NoStart),
+            (false, false) => Ok(Place { color, whole: None }),
+        }
+    }
+
+    /// # Safety
+    /// As [`Pool::free`].
+    pub(crate) unsafe fn free(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), Fault> {
+        let place = self.place_of(bytes, said)?;
+        let page = self.page_bytes();
+        let pool = self.pool(place.color).ok_or(Fault::Foreign)?;
+        // SAFETY: the caller's; an entry of the table.
+        unsafe {
+            match place.whole {
+                None => pool.free(bytes),
+                Some(run) => {
+                    (*run).word &= !WHOLE;
+                    pool.give_run(bytes, (*run).bytes(page));
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    pub(crate) fn usable(&mut self, bytes: *mut u8) -> Result<usize, Fault> {
+        let place = self.place_of(bytes, None)?;
+        match place.whole {
+            // SAFETY: an entry of the table.
+            Some(run) => Ok(unsafe { (*run).bytes(self.page_bytes()) }),
+            None => self.pool(place.color).ok_or(Fault::Foreign)?.usable(bytes),
+        }
+    }
+
+    /// `Ok(null)`: there is no room, and the old allocation stays.
+    ///
+    /// # Safety
+    /// As [`Heap::free`].
+    pub(crate) unsafe fn realloc(&mut self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, Fault> {
+        if old.is_null() {
+            return Ok(self.malloc(bytes, color));
+        }
+        let place = self.place_of(old, Some(color))?;
+        let had = self.usable(old)?;
+        let stays = match place.whole {
+            Some(_) => bytes <= had,
+            None => self.pool(color).ok_or(Fault::Foreign)?.resize(old, bytes)?,
+        };
+        if stays {
+            return Ok(old);
+        }
+        let new = self.malloc(bytes, color);
+        if !new.is_null() {
+            // SAFETY: both hold as many bytes as the smaller; a new allocation overlaps no other.
+            unsafe {
+                std::ptr::copy_nonoverlapping(old, new, had.min(bytes));
+                self.free(old, Some(color))?;
+            }
+        }
+        Ok(new)
+    }
+
+    pub(crate) fn stats(&mut self, color: u32) -> Option<Stats> {
+        Some(self.pool(color)?.stats)
+    }
+
+    pub(crate) fn sound(&mut self) -> bool {
+        (0..self.colors()).all(|color| self.pool(color).is_some_and(|pool| pool.sound()))
+    }
+
+    /// Goes through a colour's allocations and free blocks; `false`: it is damaged.
+    pub(crate) fn walk(&mut self, color: u32, each: &mut dyn FnMut(*mut u8, usize, bool)) -> bool {
+        let page = self.page_bytes();
+        for i in 0..self.root().runs {
+            // SAFETY: an entry of the table.
+            let entry = unsafe { *self.entry(i) };
+            if entry.color() != color as usize {
+                continue;
+            }
+            if entry.word & WHOLE != 0 {
+                each(entry.start as *mut u8, entry.bytes(page), true);
+            } else if !self.pool(color).is_some_and(|pool| pool.walk(entry.start, entry.bytes(page), each)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Numbers of a colour's pages.
+    pub(crate) fn vpns(&self, color: u32) -> Vec<u64> {
+        let shift = self.area.shift;
+        let runs = (0..self.root().runs).map(|i| {
+            // SAFETY: an entry of the table.
+            unsafe { *self.entry(i) }
+        });
+        let own = runs.filter(|entry| entry.color() == color as usize);
+        own.flat_map(|entry| {
+            let first = (entry.start >> shift) as u64;
+            first..first + (entry.word >> PAGES_SHIFT)
+        })
+        .collect()
+    }
+
+    /// A stack: pages of a colour in a row, the lowest of which faults. The lowest byte that may be used, and how many.
+    pub(crate) fn stack(&mut self, bytes: usize, color: u32) -> Result<(*mut u8, usize), HeapError> {
+        let page = self.page_bytes();
+        let short = || HeapError::Asked(format!("colour {color} has no {bytes} contiguous bytes and a page more"));
+        let usable = bytes.max(1).checked_next_multiple_of(page).ok_or_else(short)?;
+        let whole = usable.checked_add(page).ok_or_else(short)?;
+        let start = self.aligned(page, whole, color);
+        if start.is_null() {
+            return Err(short());
+        }
+        self.area.guard((start as usize >> self.area.shift) as u64, 1, true)?;
+        Ok((start.wrapping_add(page), usable))
+    }
+
+    /// Gives a stack back.
+    ///
+    /// # Safety
+    /// `lowest` is what [`Heap::stack`] gave, and nobody uses it any more.
+    pub(crate) unsafe fn end_stack(&mut self, lowest: *mut u8) -> Result<(), HeapError> {
+        let start = lowest.wrapping_sub(self.page_bytes());
+        self.area.guard((start as usize >> self.area.shift) as u64, 1, false)?;
+        // SAFETY: the caller's.
+        unsafe { self.free(start, None) }.map_err(|fault| HeapError::Asked(format!("a stack at {lowest:p}: {fault}")))
+    }
+}
+
+const _: () = assert!(ALIGNMENT == 16);
+
+/// A mutex that lends its owner the priority of who waits for it: a task waits for no third one of middle priority.
+///
+/// # Safety
+/// `lock` points to a mutex's bytes, which stay there.
+pub(crate) unsafe fn init_lock(lock: *mut libc::pthread_mutex_t) -> Result<(), HeapError> {
+    // SAFETY: an attribute of this function's own; the caller's mutex.
+    let failed = unsafe {
+        let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
+        libc::pthread_mutexattr_init(&mut attributes)
+            | libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT)
+            | libc::pthread_mutex_init(lock, &attributes)
+            | libc::pthread_mutexattr_destroy(&mut attributes)
+    };
+    match failed {
+        0 => Ok(()),
+        code => Err(HeapError::System(format!("no mutex: {}", std::io::Error::from_raw_os_error(code)))),
+    }
+}
+
+/// Bits that a program cannot guess; never 0.
+fn secret() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: a buffer of that size. Where the system gives none the address of the stack must do.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
+    (u64::from_ne_bytes(bytes) ^ bytes.as_ptr() as u64) | 1
+}

@@ -1,0 +1,352 @@
+//! The blocks of one colour: malloc and free in constant time.
+//!
+//! Nothing here looks at more than: the colour's bins, the block itself, the two blocks beside it, and the first block of each list that
+//! one of these leaves or enters. So the longest call is a constant, whatever was allocated before (`realloc` that must move copies).
+
+use super::bins::Bins;
+use super::block::{block_size, Block, Seal, ALIGNMENT, HEADER, MIN_BLOCK, RUN_OVERHEAD};
+
+/// What is wrong with a pointer that is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It points to no memory of this heap.
+    #[error("it points to no memory of this heap")]
+    Foreign,
+    /// It is not where an allocation begins, or what lies before it was written over.
+    #[error("it is not the start of an allocation, or what lies before it was written over")]
+    NoStart,
+    /// It was freed before.
+    #[error("it was freed before")]
+    FreedBefore,
+    /// It is of another colour than was said.
+    #[error("it is of colour {0}")]
+    Color(u32),
+    /// Bytes behind the allocation's end were written over.
+    #[error("bytes behind its end were written over")]
+    Overrun,
+}
+
+/// Counts of a colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stats {
+    /// Bytes of its pages.
+    pub capacity_bytes: u64,
+    /// Bytes of blocks in use, headers included.
+    pub used_bytes: u64,
+    /// The most that these ever were.
+    pub peak_bytes: u64,
+    /// Allocations in use.
+    pub allocations: u64,
+    /// Allocations that were refused.
+    pub refused: u64,
+    /// Bytes of the largest allocation ever asked for, refused ones included.
+    pub largest_asked_bytes: u64,
+}
+
+/// A colour's blocks. Its bins follow it in memory.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) stats: Stats,
+    seal: Seal,
+    /// Ends of its memory: what is outside is nobody's of this pool.
+    low: usize,
+    high: usize,
+    /// Bytes of its longest run.
+    longest_run: usize,
+    bins: Bins,
+}
+
+impl Pool {
+    /// Bytes that a pool takes for runs of up to `run_bytes`.
+    pub(crate) fn bytes(run_bytes: usize) -> usize {
+        std::mem::size_of::<Self>() - std::mem::size_of::<Bins>() + Bins::bytes(run_bytes)
+    }
+
+    /// Makes a pool without memory. `seal` is a secret, or 0 for headers without seals.
+    ///
+    /// # Safety
+    /// `at` points to [`Pool::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
+    pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize, seal: u64) {
+        // SAFETY: the caller's.
+        unsafe {
+            (*at).stats = Stats::default();
+            (*at).seal = Seal(seal);
+            (*at).low = usize::MAX;
+            (*at).high = 0;
+            (*at).longest_run = 0;
+            Bins::init(std::ptr::addr_of_mut!((*at).bins), run_bytes);
+        }
+    }
+
+    /// Adds a run of pages as one free block.
+    ///
+    /// # Safety
+    /// The bytes are writable, nobody else's, and stay so; `start` and `bytes` are multiples of a page, `bytes` at most what the
+    /// pool was made for.
+    pub(crate) unsafe fn add_run(&mut self, start: usize, bytes: usize) {
+        let block = Block::at(start + ALIGNMENT - HEADER);
+        let size = bytes - RUN_OVERHEAD;
+        self.seal.set_used(Block::at(start + bytes - HEADER), 0, false);
+        self.seal.set_free(block, size, true);
+        // SAFETY: the block is free and new.
+        unsafe { self.bins.insert(block) };
+        self.low = self.low.min(start);
+        self.high = self.high.max(start + bytes);
+        self.longest_run = self.longest_run.max(bytes);
+        self.stats.capacity_bytes += bytes as u64;
+    }
+
+    /// Bytes of the longest run of pages.
+    pub(crate) fn longest_run(&self) -> usize {
+        self.longest_run
+    }
+
+    /// Bytes of the largest allocation beside a header that may ever succeed.
+    pub(crate) fn largest(&self) -> usize {
+        self.longest_run.saturating_sub(RUN_OVERHEAD + HEADER)
+    }
+
+    /// Memory for `bytes` bytes; null where there is no block that is sure to hold them.
+    pub(crate) fn malloc(&mut self, bytes: usize) -> *mut u8 {
+        let Some(size) = block_size(bytes) else { return self.refuse(bytes) };
+        let block = self.bins.find(size);
+        if block.is_null() {
+            return self.refuse(bytes);
+        }
+        // SAFETY: it is the first of its list.
+        unsafe { self.bins.remove(block) };
+        self.use_block(block, size, bytes);
+        block.bytes()
+    }
+
+    /// As [`Pool::malloc`], at a multiple of `alignment`, a power of two.
+    pub(crate) fn aligned(&mut self, alignment: usize, bytes: usize) -> *mut u8 {
+        if alignment <= ALIGNMENT {
+            return self.malloc(bytes);
+        }
+        // Room to move forward by less than `alignment`, and by a smallest block more where a gap must become one.
+        let sizes =
+            block_size(bytes).and_then(|size| Some((size, size.checked_add(alignment)?.checked_add(MIN_BLOCK)?)));
+        let Some((size, most)) = sizes else { return self.refuse(bytes) };
+        let block = self.bins.find(most);
+        if block.is_null() {
+            return self.refuse(bytes);
+        }
+        // SAFETY: it is the first of its list.
+        unsafe { self.bins.remove(block) };
+        let start = block.bytes() as usize;
+        let mut aligned = start.next_multiple_of(alignment);
+        if aligned != start && aligned - start < MIN_BLOCK {
+            aligned = (start + MIN_BLOCK).next_multiple_of(alignment);
+        }
+        let gap = aligned - start;
+        let (whole, first) = (block.size(), block.is_first());
+        let kept = if gap == 0 {
+            block
+        } else {
+            let kept = Block::at(block.address() + gap);
+            self.seal.set_used(kept, whole - gap, false);
+            self.seal.set_free(block, gap, first);
+            // SAFETY: free, and in no list.
+            unsafe { self.bins.insert(block) };
+            kept
+        };
+        self.use_block(kept, size, bytes);
+        kept.bytes()
+    }
+
+    /// The whole of a free run of exactly `bytes`, with nothing of the heap's in it.
+    pub(crate) fn take_run(&mut self, bytes: usize) -> *mut u8 {
+        let block = self.bins.find(bytes - RUN_OVERHEAD);
+        if block.is_null() || !block.is_whole_run() || block.size() + RUN_OVERHEAD != bytes {
+            return self.refuse(bytes);
+        }
+        // SAFETY: it is the first of its list.
+        unsafe { self.bins.remove(block) };
+        self.count_in(bytes, bytes);
+        (block.address() + HEADER - ALIGNMENT) as *mut u8
+    }
+
+    /// Takes back what [`Pool::take_run`] gave.
+    ///
+    /// # Safety
+    /// That run, of `bytes` bytes, which nobody uses any more.
+    pub(crate) unsafe fn give_run(&mut self, start: *mut u8, bytes: usize) {
+        self.count_out(bytes);
+        self.stats.capacity_bytes -= bytes as u64;
+        // SAFETY: the caller's.
+        unsafe { self.add_run(start as usize, bytes) };
+    }
+
+    /// Looks whether a pointer is one that may be given back.
+    ///
+    /// # Errors
+    /// What is wrong, as far as headers show it; without seals only what no header can be.
+    pub(crate) fn check_pointer(&self, bytes: *mut u8) -> Result<Block, Fault> {
+        let address = bytes as usize;
+        if address < self.low || address >= self.high {
+            return Err(Fault::Foreign);
+        }
+        if !address.is_multiple_of(ALIGNMENT) {
+            return Err(Fault::NoStart);
+        }
+        let block = Block::of(bytes);
+        if !self.seal.holds(block) {
+            return Err(Fault::NoStart);
+        }
+        if block.is_free() {
+            return Err(Fault::FreedBefore);
+        }
+        let size = block.size();
+        if size < MIN_BLOCK || size > self.high - block.address() {
+            return Err(Fault::NoStart);
+        }
+        if !self.seal.holds(block.behind()) {
+            return Err(Fault::Overrun);
+        }
+        Ok(block)
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Errors
+    /// As [`Pool::check_pointer`]; nothing is changed then.
+    ///
+    /// # Safety
+    /// `bytes` came from here and nobody uses it any more, or it lies outside of this pool's memory, or headers have seals.
+    pub(crate) unsafe fn free(&mut self, bytes: *mut u8) -> Result<(), Fault> {
+        let block = self.check_pointer(bytes)?;
+        self.count_out(block.size());
+        self.release(block);
+        Ok(())
+    }
+
+    /// Bytes that the caller may use.
+    ///
+    /// # Errors
+    /// As [`Pool::check_pointer`].
+    pub(crate) fn usable(&self, bytes: *mut u8) -> Result<usize, Fault> {
+        Ok(self.check_pointer(bytes)?.size() - HEADER)
+    }
+
+    /// Changes a block's size where it stands; `false`: it can't be, and nothing was changed.
+    ///
+    /// # Errors
+    /// As [`Pool::check_pointer`].
+    pub(crate) fn resize(&mut self, bytes: *mut u8, new_bytes: usize) -> Result<bool, Fault> {
+        let block = self.check_pointer(bytes)?;
+        let Some(size) = block_size(new_bytes) else { return Ok(false) };
+        let old = block.size();
+        let behind = block.behind();
+        if size > old {
+            if !behind.is_free() || behind.size() == 0 || old + behind.size() < size {
+                return Ok(false);
+            }
+            // SAFETY: a free block is in its list.
+            unsafe { self.bins.remove(behind) };
+            let whole = old + behind.size();
+            self.seal.set_stale(behind);
+            self.seal.set_used_like(block, whole);
+            self.seal.clear_mark_behind(block);
+        }
+        self.split(block, size);
+        self.stats.used_bytes = self.stats.used_bytes - old as u64 + block.size() as u64;
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.used_bytes);
+        Ok(true)
+    }
+
+    /// Invariants that can be seen in constant time: bins and their first blocks agree, counts are possible.
+    pub(crate) fn sound(&mut self) -> bool {
+        let stats = &self.stats;
+        self.bins.agree()
+            && stats.used_bytes <= stats.peak_bytes
+            && stats.peak_bytes <= stats.capacity_bytes
+            && (stats.allocations == 0) == (stats.used_bytes == 0)
+            && stats.allocations.saturating_mul(MIN_BLOCK as u64) <= stats.used_bytes
+    }
+
+    /// Goes through the blocks of a run, in the order of addresses: caller's first byte, bytes, in use or not. `false`: a header
+    /// is wrong, and no block behind it was looked at.
+    pub(crate) fn walk(&self, start: usize, bytes: usize, each: &mut dyn FnMut(*mut u8, usize, bool)) -> bool {
+        let end = Block::at(start + bytes - HEADER);
+        let mut block = Block::at(start + ALIGNMENT - HEADER);
+        let mut free_before = false;
+        while block != end {
+            let size = block.size();
+            let fits = size >= MIN_BLOCK && size <= end.address() - block.address();
+            let marked = block.free_in_front().is_some();
+            // Two free blocks side by side would have been joined.
+            if !fits || !self.seal.holds(block) || marked != free_before || (marked && block.is_free()) {
+                return false;
+            }
+            each(block.bytes(), size - HEADER, !block.is_free());
+            free_before = block.is_free();
+            block = block.behind();
+        }
+        block.size() == 0 && (block.free_in_front().is_some() == free_before)
+    }
+
+    pub(crate) fn refuse(&mut self, bytes: usize) -> *mut u8 {
+        self.stats.refused += 1;
+        self.stats.largest_asked_bytes = self.stats.largest_asked_bytes.max(bytes as u64);
+        std::ptr::null_mut()
+    }
+
+    fn count_in(&mut self, size: usize, bytes: usize) {
+        let stats = &mut self.stats;
+        stats.used_bytes += size as u64;
+        stats.peak_bytes = stats.peak_bytes.max(stats.used_bytes);
+        stats.allocations += 1;
+        stats.largest_asked_bytes = stats.largest_asked_bytes.max(bytes as u64);
+    }
+
+    fn count_out(&mut self, size: usize) {
+        self.stats.used_bytes -= size as u64;
+        self.stats.allocations -= 1;
+    }
+
+    /// Hands out a block that was taken from its list: what is beyond `size` becomes free again.
+    fn use_block(&mut self, block: Block, size: usize, bytes: usize) {
+        self.seal.set_used_like(block, block.size());
+        self.seal.clear_mark_behind(block);
+        self.split(block, size);
+        self.count_in(block.size(), bytes);
+    }
+
+    /// Frees the end of a block in use, if a block can begin there.
+    fn split(&mut self, block: Block, size: usize) {
+        let rest = block.size() - size;
+        if rest < MIN_BLOCK {
+            return;
+        }
+        self.seal.set_used_like(block, size);
+        let left = Block::at(block.address() + size);
+        self.seal.set_used(left, rest, false);
+        self.release(left);
+    }
+
+    /// Makes a block free and joins it with what is free beside it.
+    fn release(&mut self, block: Block) {
+        let (mut start, mut size, mut first) = (block, block.size(), block.is_first());
+        let behind = block.behind();
+        if behind.is_free() {
+            // SAFETY: a free block is in its list.
+            unsafe { self.bins.remove(behind) };
+            size += behind.size();
+            self.seal.set_stale(behind);
+        }
+        if let Some(before) = block.free_in_front() {
+            // SAFETY: as above.
+            unsafe { self.bins.remove(before) };
+            size += before.size();
+            first = before.is_first();
+            start = before;
+            self.seal.set_stale(block);
+        }
+        self.seal.set_free(start, size, first);
+        // SAFETY: free, and in no list.
+        unsafe { self.bins.insert(start) };
+    }
+}

@@ -1,0 +1,7 @@
+//! The coloured heap.
+
+mod faults;
+mod forks;
+mod pages;
+mod shadow;
+mod support;

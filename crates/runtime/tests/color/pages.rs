@@ -1,0 +1,143 @@
+//! Which pages colours get: the paper's equations, and what cannot be had.
+
+use lookaside_machine::{preset, PageSize};
+use lookaside_runtime::color::{ColoredHeap, HeapOptions};
+use proptest::prelude::*;
+
+use crate::support::{hashed, options, paper, partition, xeon};
+
+const M: u32 = 16;
+const N: u32 = 4;
+const PAGE: usize = 4096;
+
+#[test]
+fn equations_and_corollary_of_chapter_3() {
+    for reserved in 0..=M {
+        let mut heap = paper(reserved);
+        // Equation 3.2: M − R colours of up to a page. Corollary 1: N colours beyond.
+        let small = M - reserved;
+        assert_eq!(heap.colors(), small + if reserved == 0 { 0 } else { N });
+        let set = |vpn: &u64| (vpn % u64::from(M)) as u32;
+        for color in 0..small {
+            let vpns = heap.vpns(color);
+            assert_eq!(vpns.len(), N as usize);
+            assert!(vpns.iter().all(|vpn| set(vpn) == reserved + color));
+            // Each page once, whole: N allocations of a page, and no more.
+            let pages: Vec<*mut u8> = (0..N).map(|_| heap.malloc(PAGE, color)).collect();
+            assert!(pages.iter().all(|page| !page.is_null()));
+            assert!(heap.malloc(1, color).is_null());
+        }
+        for color in small..heap.colors() {
+            let vpns = heap.vpns(color);
+            assert!(vpns.iter().map(set).eq(0..reserved), "{vpns:?}");
+            assert!(vpns.windows(2).all(|pair| pair[1] == pair[0] + 1));
+            // Equation 3.1: R pages at most.
+            assert!(heap.malloc(reserved as usize * PAGE + 1, color).is_null());
+            assert!(!heap.malloc(reserved as usize * PAGE, color).is_null());
+        }
+    }
+}
+
+#[test]
+fn any_index_has_its_pages() {
+    let machine = preset("skylake").expect("a preset");
+    let levels = machine.color_levels(PageSize::K4);
+    assert!(levels.len() == 2 && levels[1].index.masks(levels[1].sets).iter().any(|mask| mask.count_ones() > 1));
+    let stlb: Vec<u32> = (32..48).collect();
+    let own = [partition("p", None, 1, &[(&levels[0].name, &[3, 7], Some(2)), (&levels[1].name, &stlb, Some(1))])];
+    let heap = ColoredHeap::new(&options(levels.clone(), own.to_vec())).expect("a heap");
+    let vpns = heap.vpns(0);
+    // Four by the first level, whose sets decide first.
+    assert_eq!(vpns.len(), 4);
+    for vpn in &vpns {
+        assert!([3, 7].contains(&levels[0].set_of(*vpn)) && stlb.contains(&levels[1].set_of(*vpn)));
+    }
+    let sets: std::collections::BTreeSet<u32> = vpns.iter().map(|vpn| levels[1].set_of(*vpn)).collect();
+    assert_eq!(sets.len(), 4);
+}
+
+#[test]
+fn bookkeeping_keeps_to_its_own_sets() {
+    let levels = vec![hashed("l1", 4, 4)];
+    let colors = (0..15).map(|set| partition(&format!("c{set}"), None, 1, &[("l1", &[set], Some(4))])).collect();
+    let own = partition("bookkeeping", None, 1, &[("l1", &[15], None)]);
+    let heap =
+        ColoredHeap::new(&HeapOptions { bookkeeping: Some(own), ..options(levels.clone(), colors) }).expect("a heap");
+    assert!(heap.bookkeeping_vpns().iter().all(|vpn| levels[0].set_of(*vpn) == 15));
+    // All that fifteen colours of four pages need.
+    assert!(heap.bookkeeping_vpns().len() <= 6, "{:?}", heap.bookkeeping_vpns());
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let said = |color| ColoredHeap::new(&options(xeon(), vec![color])).expect_err("no such heap").to_string();
+    let l1 = "l1d-4k";
+    assert_eq!(said(partition("a", Some(5), 1, &[(l1, &[0], Some(4))])), "a: 4 of 5 pages lie in its sets");
+    assert_eq!(said(partition("a", Some(2), 2, &[(l1, &[0, 2], Some(4))])), "a: no 2 contiguous pages lie in its sets");
+    assert_eq!(
+        said(partition("a", None, 1, &[(l1, &[0], None)])),
+        "a: has sets without a number of ways: say how many pages it has"
+    );
+    assert_eq!(
+        HeapOptions::paper(PageSize::K4, xeon(), 17).expect_err("too many").to_string(),
+        "17 reserved sets are more than the 16 of l1d-4k"
+    );
+}
+
+#[test]
+fn a_stack_has_a_guard_and_is_given_back() {
+    let mut heap = paper(8);
+    let row = M - 8;
+    let (lowest, bytes) = heap.stack(20_000, row).expect("a stack");
+    assert_eq!((bytes, lowest as usize % PAGE), (5 * PAGE, 0));
+    let vpns = heap.vpns(row);
+    assert!((0..5).all(|page| vpns.contains(&((lowest as u64 >> 12) + page))));
+    // A thread runs on it, and sees an address in it.
+    // SAFETY: attributes and a thread of this function's own, which has ended before the stack is given back.
+    let inside = unsafe {
+        extern "C" fn main(_: *mut libc::c_void) -> *mut libc::c_void {
+            let local = 0u8;
+            std::ptr::from_ref(std::hint::black_box(&local)) as *mut libc::c_void
+        }
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        assert_eq!(libc::pthread_attr_setstack(&mut attributes, lowest.cast(), bytes), 0);
+        let mut thread = 0;
+        assert_eq!(libc::pthread_create(&mut thread, &attributes, main, std::ptr::null_mut()), 0);
+        let mut seen = std::ptr::null_mut();
+        assert_eq!(libc::pthread_join(thread, &mut seen), 0);
+        seen as usize
+    };
+    assert!((lowest as usize..lowest as usize + bytes).contains(&inside));
+    assert!(heap.stack(20_000, row).is_err());
+    // SAFETY: nobody is on it.
+    unsafe { heap.end_stack(lowest) }.expect("an end");
+    assert!(heap.stack(20_000, row).is_ok());
+    assert!(heap
+        .stack(1, 0)
+        .expect_err("one page and a guard")
+        .to_string()
+        .contains("colour 0 has no 1 contiguous bytes"));
+}
+
+proptest! {
+    /// Colours of one partition file never have a page in common, nor more pages of a set than ways were promised.
+    #[test]
+    fn promises_are_kept(ways in proptest::collection::vec(1u32..3, 4), sets in proptest::collection::vec(1u32..255, 4)) {
+        let level = hashed("l1", 3, 8);
+        let own: Vec<Vec<u32>> = sets.iter().map(|sets| (0..8).filter(|set| sets >> set & 1 == 1).collect()).collect();
+        let own: Vec<Vec<u32>> = own.into_iter().map(|sets| if sets.is_empty() { vec![0] } else { sets }).collect();
+        let colors = (0..4).map(|i| partition(&i.to_string(), None, 1, &[("l1", &own[i], Some(ways[i]))])).collect();
+        let heap = ColoredHeap::new(&options(vec![level.clone()], colors)).expect("a heap");
+        let mut seen = std::collections::BTreeSet::new();
+        for color in 0..4u32 {
+            let vpns = heap.vpns(color);
+            for set in 0..8 {
+                let here = vpns.iter().filter(|vpn| level.set_of(**vpn) == set).count() as u32;
+                prop_assert_eq!(here, if own[color as usize].contains(&set) { ways[color as usize] } else { 0 });
+            }
+            prop_assert!(vpns.iter().all(|vpn| seen.insert(*vpn)));
+        }
+        prop_assert!(heap.bookkeeping_vpns().iter().all(|vpn| seen.insert(*vpn)));
+    }
+}
