@@ -206,7 +206,7 @@ impl Heap {
         if bytes <= pool.largest() {
             return pool.malloc(bytes);
         }
-        // Pages as they are, headers and all: only a run of exactly that many.
+        // No room beside a header: the pages as they are.
         let Some(whole) = bytes.checked_next_multiple_of(page) else { return pool.refuse(bytes) };
         if whole > pool.longest_run() {
             return pool.refuse(bytes);

@@ -157,15 +157,16 @@ impl Pool {
         kept.bytes()
     }
 
-    /// The whole of a free run of exactly `bytes`, with nothing of the heap's in it.
+    /// A free run of at least `bytes`, whole, with nothing of the heap's in it.
     pub(crate) fn take_run(&mut self, bytes: usize) -> *mut u8 {
-        let block = self.bins.find(bytes - RUN_OVERHEAD);
-        if block.is_null() || !block.is_whole_run() || block.size() + RUN_OVERHEAD != bytes {
+        // What is left of a longer run may come first in its list; among the longest are whole ones, if any of these is free.
+        let found = [bytes, self.longest_run].map(|least| self.bins.find(least - RUN_OVERHEAD));
+        let Some(&block) = found.iter().find(|block| !block.is_null() && block.is_whole_run()) else {
             return self.refuse(bytes);
-        }
+        };
         // SAFETY: it is the first of its list.
         unsafe { self.bins.remove(block) };
-        self.count_in(bytes, bytes);
+        self.count_in(block.size() + RUN_OVERHEAD, bytes);
         (block.address() + HEADER - ALIGNMENT) as *mut u8
     }
 

@@ -57,7 +57,7 @@ impl Shadow {
         unsafe { std::slice::from_raw_parts(at as *const u8, self.owned[&at].bytes) }
     }
 
-    /// A new allocation, or one that `stayed` where it was with another size (as a whole run does): in pages of its colour, where nothing else is, of the size that was promised. Filled.
+    /// A new allocation, or one that `stayed` where it was with another size (as a whole run does; what is to be aligned may get a longer run): in pages of its colour, where nothing else is, of the size that was promised. Filled.
     fn take(&mut self, start: *mut u8, bytes: usize, color: u32, alignment: usize, kept: &[u8], stayed: bool) {
         if start.is_null() {
             self.refused_rightly(bytes, alignment, color);
@@ -68,7 +68,10 @@ impl Shadow {
         let usable = self.heap.usable_size(start).expect("an allocation");
         assert!(usable >= bytes);
         let whole = at.is_multiple_of(4096) && usable.is_multiple_of(4096);
-        assert!(usable <= (bytes + 31).max(40) || (whole && (stayed || usable < bytes + 4096)), "{usable} for {bytes}");
+        assert!(
+            usable <= (bytes + 31).max(40) || (whole && (stayed || alignment > 16 || usable < bytes + 4096)),
+            "{usable} for {bytes}"
+        );
         let vpns = self.heap.vpns(color);
         assert!((at >> 12..=(at + usable - 1) >> 12).all(|vpn| vpns.contains(&(vpn as u64))));
         if let Some((before, owned)) = self.owned.range(..at).next_back() {

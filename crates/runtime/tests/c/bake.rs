@@ -1,8 +1,9 @@
-//! The C interface: the program of the paper's Algorithm 1 is compiled against the header and the library, and run.
+//! The baker: the program of the paper's Algorithm 1, and the example.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use crate::{library, output_of, Language};
 
 const PROGRAM: &str = r##"
 #include "pt_baker.h"
@@ -50,51 +51,14 @@ int main(void) {
 }
 "##;
 
-/// What a static library needs of the system's (`rustc --print native-static-libs`).
-const NATIVE: &[&str] = &["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
-
-/// Where cargo puts a library: beside the tests, or one folder up.
-fn library(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a path of this program");
-    let folders = test.ancestors().skip(1).take(2);
-    let mut files = folders.map(|folder| folder.join(name));
-    files.find(|file| file.exists()).unwrap_or_else(|| panic!("no {name} beside the tests: see the crate's types"))
-}
-
-/// Builds the program with what it is linked with, and runs it.
-fn bakes(linked: &[&OsStr]) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let (source, program) = (folder.path().join("bake.c"), folder.path().join("bake"));
-    std::fs::write(&source, PROGRAM).expect("a source file");
-    let built = Command::new("gcc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-D_POSIX_C_SOURCE=200809L", "-I"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
-        .arg(&source)
-        .args(linked)
-        .arg("-o")
-        .arg(&program)
-        .status();
-    match built {
-        Ok(status) => assert!(status.success(), "the C program does not compile, or does not link with {linked:?}"),
-        Err(e) => return eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc): {e}"),
-    }
-    let output = Command::new(&program).output().expect("the program can be started");
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{complaint}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "baked\n");
-}
-
 #[test]
 fn a_c_program_bakes() {
-    let shared = library("liblookaside_runtime.so");
-    let path = format!("-Wl,-rpath,{}", shared.parent().expect("a folder").display());
-    bakes(&[shared.as_ref(), path.as_ref()]);
-}
-
-#[test]
-fn a_c_program_linked_statically_bakes() {
-    let library = library("liblookaside_runtime.a");
-    bakes(&[library.as_ref()].into_iter().chain(NATIVE.iter().map(OsStr::new)).collect::<Vec<&OsStr>>());
+    for linked in crate::both_ways() {
+        if let Some(output) = output_of(PROGRAM, Language::C, &linked) {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "baked\n");
+        }
+    }
 }
 
 #[test]
