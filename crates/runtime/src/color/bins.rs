@@ -12,7 +12,9 @@ const SECOND: usize = 1 << SECOND_LOG2;
 const LINEAR_LOG2: u32 = 8;
 /// First-level classes at most: gross sizes below 2^(MAX_FIRST + 7).
 pub(crate) const MAX_FIRST: usize = 30;
-/// Largest gross size.
+/// A power of two, so that masked numbers need no check.
+const FIRST_ROOM: usize = MAX_FIRST.next_power_of_two();
+/// Gross sizes end below it.
 pub(crate) const MAX_GROSS: usize = 1 << (MAX_FIRST as u32 + LINEAR_LOG2 - 2);
 
 /// Lists of free blocks. Its lists follow it in memory: see [`Bins::bytes`].
@@ -24,26 +26,24 @@ pub(crate) struct Bins {
     /// First-level classes that there is room for.
     classes: u32,
     /// Bit s of class f: list (f, s) holds a block.
-    second: [u16; MAX_FIRST],
+    second: [u16; FIRST_ROOM],
     heads: [Block; 0],
 }
 
-/// Class of a gross size: rounded down.
+/// Class of a gross size: rounded down. Without a branch: sizes below 2^8 count on from 0 in steps of 16
+/// as those of the class above do from 16.
+#[inline]
 fn class_of(gross: usize) -> (usize, usize) {
-    if gross < 1 << LINEAR_LOG2 {
-        return (0, gross >> (LINEAR_LOG2 - SECOND_LOG2));
-    }
-    let log2 = gross.ilog2();
-    ((log2 - LINEAR_LOG2 + 1) as usize, (gross >> (log2 - SECOND_LOG2)) & (SECOND - 1))
+    let log2 = (gross | 1 << LINEAR_LOG2).ilog2();
+    let number = ((log2 - LINEAR_LOG2) as usize * SECOND) + (gross >> (log2 - SECOND_LOG2));
+    (number / SECOND, number % SECOND)
 }
 
 /// The least gross size that begins a class and is at least as large.
+#[inline]
 fn round_up(gross: usize) -> usize {
-    if gross < 1 << LINEAR_LOG2 {
-        // All blocks are multiples of 16 bytes.
-        return gross;
-    }
-    let step = (1usize << (gross.ilog2() - SECOND_LOG2)) - 1;
+    let log2 = (gross | 1 << LINEAR_LOG2).ilog2();
+    let step = (1usize << (log2 - SECOND_LOG2)) - 1;
     (gross + step) & !step
 }
 
@@ -67,6 +67,7 @@ impl Bins {
         }
     }
 
+    #[inline]
     fn head(&mut self, f: usize, s: usize) -> *mut Block {
         debug_assert!(f < self.classes as usize);
         let heads: *mut Block = std::ptr::addr_of_mut!(self.heads).cast();
@@ -78,6 +79,7 @@ impl Bins {
     ///
     /// # Safety
     /// The block is free, of this heap, and in no list.
+    #[inline]
     pub(crate) unsafe fn insert(&mut self, block: Block) {
         // SAFETY: the block is free, so its first two words are links; so are those of the list's first.
         unsafe {
@@ -88,7 +90,7 @@ impl Bins {
                 (*head).set_before(block);
             }
             *head = block;
-            self.second[f] |= 1 << s;
+            self.second[f % FIRST_ROOM] |= 1 << s;
             self.first |= 1 << f;
         }
     }
@@ -97,6 +99,7 @@ impl Bins {
     ///
     /// # Safety
     /// The block is in a list here.
+    #[inline]
     pub(crate) unsafe fn remove(&mut self, block: Block) {
         // SAFETY: links of blocks in lists are blocks in lists.
         unsafe {
@@ -111,8 +114,8 @@ impl Bins {
             let (f, s) = class_of(block.size() + RUN_OVERHEAD);
             *self.head(f, s) = next;
             if next.is_null() {
-                self.second[f] &= !(1 << s);
-                if self.second[f] == 0 {
+                self.second[f % FIRST_ROOM] &= !(1 << s);
+                if self.second[f % FIRST_ROOM] == 0 {
                     self.first &= !(1 << f);
                 }
             }
@@ -120,13 +123,14 @@ impl Bins {
     }
 
     /// A free block of at least `size` bytes, left in its list; null if no list is sure to have one.
+    #[inline]
     pub(crate) fn find(&mut self, size: usize) -> Block {
         let gross = round_up(size + RUN_OVERHEAD);
         let (f, s) = class_of(gross);
-        if gross >= MAX_GROSS || f >= self.classes as usize {
+        if f >= self.classes as usize {
             return Block::NULL;
         }
-        let here = self.second[f] & (u16::MAX << s);
+        let here = self.second[f % FIRST_ROOM] & (u16::MAX << s);
         let (f, s) = if here != 0 {
             (f, here.trailing_zeros())
         } else {
@@ -135,7 +139,7 @@ impl Bins {
                 return Block::NULL;
             }
             let f = above.trailing_zeros() as usize;
-            (f, self.second[f].trailing_zeros())
+            (f, self.second[f % FIRST_ROOM].trailing_zeros())
         };
         // SAFETY: a bit is set where a list has a first block.
         unsafe { *self.head(f, s as usize) }
@@ -144,16 +148,16 @@ impl Bins {
     /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only first blocks are looked at.
     pub(crate) fn agree(&mut self) -> bool {
         (0..self.classes as usize).all(|f| {
-            (self.first >> f & 1 == 1) == (self.second[f] != 0)
+            (self.first >> f & 1 == 1) == (self.second[f % FIRST_ROOM] != 0)
                 && (0..SECOND).all(|s| {
                     // SAFETY: the lists of all classes are there.
                     let head = unsafe { *self.head(f, s) };
                     if head.is_null() {
-                        return self.second[f] >> s & 1 == 0;
+                        return self.second[f % FIRST_ROOM] >> s & 1 == 0;
                     }
                     // SAFETY: a block in a list is free, so that it has links.
                     let ((_, before), size) = unsafe { (head.links(), head.size()) };
-                    self.second[f] >> s & 1 == 1
+                    self.second[f % FIRST_ROOM] >> s & 1 == 1
                         && head.is_free()
                         && before.is_null()
                         && size >= MIN_BLOCK

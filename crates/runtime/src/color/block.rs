@@ -130,16 +130,17 @@ impl Block {
     }
 }
 
-/// How headers are written: with a seal, or without.
+/// How headers are written: with a seal (`ON`), or without.
 ///
 /// A seal is 16 bits of a product of the header, its address and a secret: what is written over a header, or was never one, passes once in
 /// 65,536 times.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seal(pub(crate) u64);
+pub(crate) struct Seal<const ON: bool>(pub(crate) u64);
 
-impl Seal {
+impl<const ON: bool> Seal<ON> {
+    #[inline]
     fn of(self, block: Block, low: u64) -> u64 {
-        if self.0 == 0 {
+        if !ON {
             return 0;
         }
         // An odd constant without a pattern: 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming 3, 6.4).
@@ -169,12 +170,19 @@ impl Seal {
     }
 
     /// Makes a block free: its address at its end, the mark in the one behind it. What is in front is in use.
+    #[inline]
     pub(crate) fn set_free(self, block: Block, size: usize, first: bool) {
+        self.set_free_still(block, size, first);
+        let behind = Block(block.0 + size);
+        self.write(behind, behind.header() & (u64::MAX >> 16) | PREVIOUS_FREE);
+    }
+
+    /// The same where what is in front of the one behind was free already, so that this has its mark.
+    #[inline]
+    pub(crate) fn set_free_still(self, block: Block, size: usize, first: bool) {
         self.write(block, size as u64 | FREE | if first { FIRST } else { 0 });
         // SAFETY: the last 8 bytes of the block.
         unsafe { *((block.0 + size - 8) as *mut u64) = block.0 as u64 };
-        let behind = Block(block.0 + size);
-        self.write(behind, behind.header() & (u64::MAX >> 16) | PREVIOUS_FREE);
     }
 
     /// Takes the mark from the block behind one that is in use now.
@@ -183,7 +191,8 @@ impl Seal {
         self.write(behind, behind.header() & (u64::MAX >> 16) & !PREVIOUS_FREE);
     }
 
-    /// Marks what was a header in the midst of a free block, so that it is not freed twice.
+    /// Marks the header of a block that is joined to one in front, so that it is not freed twice. (One that is joined to what is in front
+    /// while it is free has the mark.)
     pub(crate) fn set_stale(self, block: Block) {
         self.write(block, FREE);
     }

@@ -5,7 +5,6 @@ use std::ptr::{null_mut, NonNull};
 use lookaside_machine::Partition;
 
 use super::area::Area;
-use super::block::ALIGNMENT;
 use super::layout::{lay_out, Run, MAX_COLORS, RUN_BYTES};
 use super::pool::{Fault, Pool, Stats};
 use super::{HeapError, HeapOptions};
@@ -19,7 +18,7 @@ struct Root {
     lock: libc::pthread_mutex_t,
     colors: usize,
     runs: usize,
-    page_bytes: usize,
+    page_shift: u32,
     checked: bool,
     pools: [*mut Pool; MAX_COLORS],
     tables: [*mut RunEntry; MAX_TABLE_PAGES],
@@ -56,6 +55,13 @@ pub(crate) struct Heap {
     area: Area,
     /// The bookkeeping's pages, by number.
     control: Vec<u64>,
+}
+
+/// A call of a pool whose headers have seals, or not: which is decided here, once a call.
+macro_rules! sealed {
+    ($checked:expr, $pool:expr, $call:ident ( $($argument:expr),* )) => {
+        if $checked { $pool.$call::<true>($($argument),*) } else { $pool.$call::<false>($($argument),*) }
+    };
 }
 
 /// Where an allocation lies.
@@ -107,7 +113,7 @@ impl Heap {
         unsafe {
             (*root).colors = options.colors.len();
             (*root).runs = layout.runs.len();
-            (*root).page_bytes = page_bytes;
+            (*root).page_shift = area.shift;
             (*root).checked = options.checked;
             let entries = page_bytes / RUN_BYTES;
             for (table, runs) in layout.runs.chunks(entries).enumerate() {
@@ -120,16 +126,17 @@ impl Heap {
             }
             init_lock(std::ptr::addr_of_mut!((*root).lock))?;
         }
-        let seal = if options.checked { secret() } else { 0 };
+        let secret = secret();
         for color in 0..options.colors.len() {
             let own = || layout.runs.iter().filter(|run: &&Run| run.color == color);
             let longest = own().map(|run| run.pages).max().unwrap_or(0) << area.shift;
             let pool = pieces.next(Pool::bytes(longest as usize))? as *mut Pool;
             // SAFETY: a piece of that size; the runs were opened and are this colour's alone.
             unsafe {
-                Pool::init(pool, longest as usize, seal);
+                Pool::init(pool, longest as usize, secret);
                 for run in own() {
-                    (*pool).add_run((run.vpn << area.shift) as usize, (run.pages << area.shift) as usize);
+                    let (start, bytes) = ((run.vpn << area.shift) as usize, (run.pages << area.shift) as usize);
+                    sealed!(options.checked, (*pool), add_run(start, bytes));
                 }
                 (*root).pools[color] = pool;
             }
@@ -154,7 +161,7 @@ impl Heap {
     }
 
     pub(crate) fn page_bytes(&self) -> usize {
-        self.root().page_bytes
+        1 << self.root().page_shift
     }
 
     /// Numbers of the pages that the bookkeeping lies in.
@@ -171,9 +178,9 @@ impl Heap {
     }
 
     fn entry(&self, i: usize) -> *mut RunEntry {
-        let per_page = self.page_bytes() / RUN_BYTES;
+        let per_page_log2 = self.root().page_shift - RUN_BYTES.trailing_zeros();
         // SAFETY: one of the runs in the table.
-        unsafe { self.root().tables[i / per_page].add(i % per_page) }
+        unsafe { self.root().tables[i >> per_page_log2].add(i & ((1 << per_page_log2) - 1)) }
     }
 
     /// The run that an address lies in.
@@ -201,10 +208,10 @@ impl Heap {
     }
 
     pub(crate) fn malloc(&mut self, bytes: usize, color: u32) -> *mut u8 {
-        let page = self.page_bytes();
+        let (page, checked) = (self.page_bytes(), self.root().checked);
         let Some(pool) = self.pool(color) else { return null_mut() };
         if bytes <= pool.largest() {
-            return pool.malloc(bytes);
+            return sealed!(checked, pool, malloc(bytes));
         }
         // No room beside a header: the pages as they are.
         let Some(whole) = bytes.checked_next_multiple_of(page) else { return pool.refuse(bytes) };
@@ -215,8 +222,9 @@ impl Heap {
     }
 
     fn take_whole(&mut self, bytes: usize, color: u32) -> *mut u8 {
+        let checked = self.root().checked;
         let Some(pool) = self.pool(color) else { return null_mut() };
-        let start = pool.take_run(bytes);
+        let start = sealed!(checked, pool, take_run(bytes));
         if !start.is_null() {
             if let Some(entry) = self.run_of(start as usize) {
                 // SAFETY: an entry of the table.
@@ -227,9 +235,9 @@ impl Heap {
     }
 
     pub(crate) fn aligned(&mut self, alignment: usize, bytes: usize, color: u32) -> *mut u8 {
-        let page = self.page_bytes();
+        let (page, checked) = (self.page_bytes(), self.root().checked);
         let Some(pool) = self.pool(color) else { return null_mut() };
-        let start = pool.aligned(alignment, bytes);
+        let start = sealed!(checked, pool, aligned(alignment, bytes));
         if !start.is_null() || alignment > page {
             return start;
         }
@@ -247,7 +255,7 @@ impl Heap {
     fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<Place, Fault> {
         let address = bytes as usize;
         let root = self.root();
-        if !root.checked && root.colors == 1 && !address.is_multiple_of(root.page_bytes) {
+        if !root.checked && root.colors == 1 && address & (self.page_bytes() - 1) != 0 {
             // Nothing to look up: there is no choice, and whole runs begin with a page.
             return Ok(Place { color: 0, whole: None });
         }
@@ -271,15 +279,16 @@ impl Heap {
     /// As [`Pool::free`].
     pub(crate) unsafe fn free(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), Fault> {
         let place = self.place_of(bytes, said)?;
-        let page = self.page_bytes();
+        let (page, checked) = (self.page_bytes(), self.root().checked);
         let pool = self.pool(place.color).ok_or(Fault::Foreign)?;
         // SAFETY: the caller's; an entry of the table.
         unsafe {
             match place.whole {
-                None => pool.free(bytes),
+                None => sealed!(checked, pool, free(bytes)),
                 Some(run) => {
                     (*run).word &= !WHOLE;
-                    pool.give_run(bytes, (*run).bytes(page));
+                    let len = (*run).bytes(page);
+                    sealed!(checked, pool, give_run(bytes, len));
                     Ok(())
                 }
             }
@@ -288,10 +297,11 @@ impl Heap {
 
     pub(crate) fn usable(&mut self, bytes: *mut u8) -> Result<usize, Fault> {
         let place = self.place_of(bytes, None)?;
+        let checked = self.root().checked;
         match place.whole {
             // SAFETY: an entry of the table.
             Some(run) => Ok(unsafe { (*run).bytes(self.page_bytes()) }),
-            None => self.pool(place.color).ok_or(Fault::Foreign)?.usable(bytes),
+            None => sealed!(checked, self.pool(place.color).ok_or(Fault::Foreign)?, usable(bytes)),
         }
     }
 
@@ -304,10 +314,10 @@ impl Heap {
             return Ok(self.malloc(bytes, color));
         }
         let place = self.place_of(old, Some(color))?;
-        let had = self.usable(old)?;
+        let (had, checked) = (self.usable(old)?, self.root().checked);
         let stays = match place.whole {
             Some(_) => bytes <= had,
-            None => self.pool(color).ok_or(Fault::Foreign)?.resize(old, bytes)?,
+            None => sealed!(checked, self.pool(color).ok_or(Fault::Foreign)?, resize(old, bytes))?,
         };
         if stays {
             return Ok(old);
@@ -333,7 +343,7 @@ impl Heap {
 
     /// Goes through a colour's allocations and free blocks; `false`: it is damaged.
     pub(crate) fn walk(&mut self, color: u32, each: &mut dyn FnMut(*mut u8, usize, bool)) -> bool {
-        let page = self.page_bytes();
+        let (page, checked) = (self.page_bytes(), self.root().checked);
         for i in 0..self.root().runs {
             // SAFETY: an entry of the table.
             let entry = unsafe { *self.entry(i) };
@@ -342,7 +352,10 @@ impl Heap {
             }
             if entry.word & WHOLE != 0 {
                 each(entry.start as *mut u8, entry.bytes(page), true);
-            } else if !self.pool(color).is_some_and(|pool| pool.walk(entry.start, entry.bytes(page), each)) {
+                continue;
+            }
+            let Some(pool) = self.pool(color) else { return false };
+            if !sealed!(checked, pool, walk(entry.start, entry.bytes(page), each)) {
                 return false;
             }
         }
@@ -389,8 +402,6 @@ impl Heap {
         unsafe { self.free(start, None) }.map_err(|fault| HeapError::Asked(format!("a stack at {lowest:p}: {fault}")))
     }
 }
-
-const _: () = assert!(ALIGNMENT == 16);
 
 /// A mutex that lends its owner the priority of who waits for it: a task waits for no third one of middle priority.
 ///

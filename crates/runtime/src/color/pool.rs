@@ -49,7 +49,7 @@ pub struct Stats {
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) stats: Stats,
-    seal: Seal,
+    secret: u64,
     /// Ends of its memory: what is outside is nobody's of this pool.
     low: usize,
     high: usize,
@@ -64,15 +64,16 @@ impl Pool {
         std::mem::size_of::<Self>() - std::mem::size_of::<Bins>() + Bins::bytes(run_bytes)
     }
 
-    /// Makes a pool without memory. `seal` is a secret, or 0 for headers without seals.
+    /// Makes a pool without memory. `secret` is what headers are sealed with, if they are: all calls of a pool have
+    /// the same `ON`.
     ///
     /// # Safety
     /// `at` points to [`Pool::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
-    pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize, seal: u64) {
+    pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize, secret: u64) {
         // SAFETY: the caller's.
         unsafe {
             (*at).stats = Stats::default();
-            (*at).seal = Seal(seal);
+            (*at).secret = secret;
             (*at).low = usize::MAX;
             (*at).high = 0;
             (*at).longest_run = 0;
@@ -80,16 +81,21 @@ impl Pool {
         }
     }
 
+    #[inline]
+    fn seal<const ON: bool>(&self) -> Seal<ON> {
+        Seal(self.secret)
+    }
+
     /// Adds a run of pages as one free block.
     ///
     /// # Safety
     /// The bytes are writable, nobody else's, and stay so; `start` and `bytes` are multiples of a page, `bytes` at most what the
     /// pool was made for.
-    pub(crate) unsafe fn add_run(&mut self, start: usize, bytes: usize) {
+    pub(crate) unsafe fn add_run<const ON: bool>(&mut self, start: usize, bytes: usize) {
         let block = Block::at(start + ALIGNMENT - HEADER);
         let size = bytes - RUN_OVERHEAD;
-        self.seal.set_used(Block::at(start + bytes - HEADER), 0, false);
-        self.seal.set_free(block, size, true);
+        self.seal::<ON>().set_used(Block::at(start + bytes - HEADER), 0, false);
+        self.seal::<ON>().set_free(block, size, true);
         // SAFETY: the block is free and new.
         unsafe { self.bins.insert(block) };
         self.low = self.low.min(start);
@@ -109,7 +115,7 @@ impl Pool {
     }
 
     /// Memory for `bytes` bytes; null where there is no block that is sure to hold them.
-    pub(crate) fn malloc(&mut self, bytes: usize) -> *mut u8 {
+    pub(crate) fn malloc<const ON: bool>(&mut self, bytes: usize) -> *mut u8 {
         let Some(size) = block_size(bytes) else { return self.refuse(bytes) };
         let block = self.bins.find(size);
         if block.is_null() {
@@ -117,14 +123,14 @@ impl Pool {
         }
         // SAFETY: it is the first of its list.
         unsafe { self.bins.remove(block) };
-        self.use_block(block, size, bytes);
+        self.use_block::<ON>(block, size, bytes);
         block.bytes()
     }
 
     /// As [`Pool::malloc`], at a multiple of `alignment`, a power of two.
-    pub(crate) fn aligned(&mut self, alignment: usize, bytes: usize) -> *mut u8 {
+    pub(crate) fn aligned<const ON: bool>(&mut self, alignment: usize, bytes: usize) -> *mut u8 {
         if alignment <= ALIGNMENT {
-            return self.malloc(bytes);
+            return self.malloc::<ON>(bytes);
         }
         // Room to move forward by less than `alignment`, and by a smallest block more where a gap must become one.
         let sizes =
@@ -147,18 +153,18 @@ impl Pool {
             block
         } else {
             let kept = Block::at(block.address() + gap);
-            self.seal.set_used(kept, whole - gap, false);
-            self.seal.set_free(block, gap, first);
+            self.seal::<ON>().set_used(kept, whole - gap, false);
+            self.seal::<ON>().set_free(block, gap, first);
             // SAFETY: free, and in no list.
             unsafe { self.bins.insert(block) };
             kept
         };
-        self.use_block(kept, size, bytes);
+        self.use_block::<ON>(kept, size, bytes);
         kept.bytes()
     }
 
     /// A free run of at least `bytes`, whole, with nothing of the heap's in it.
-    pub(crate) fn take_run(&mut self, bytes: usize) -> *mut u8 {
+    pub(crate) fn take_run<const ON: bool>(&mut self, bytes: usize) -> *mut u8 {
         // What is left of a longer run may come first in its list; among the longest are whole ones, if any of these is free.
         let found = [bytes, self.longest_run].map(|least| self.bins.find(least - RUN_OVERHEAD));
         let Some(&block) = found.iter().find(|block| !block.is_null() && block.is_whole_run()) else {
@@ -174,18 +180,18 @@ impl Pool {
     ///
     /// # Safety
     /// That run, of `bytes` bytes, which nobody uses any more.
-    pub(crate) unsafe fn give_run(&mut self, start: *mut u8, bytes: usize) {
+    pub(crate) unsafe fn give_run<const ON: bool>(&mut self, start: *mut u8, bytes: usize) {
         self.count_out(bytes);
         self.stats.capacity_bytes -= bytes as u64;
         // SAFETY: the caller's.
-        unsafe { self.add_run(start as usize, bytes) };
+        unsafe { self.add_run::<ON>(start as usize, bytes) };
     }
 
     /// Looks whether a pointer is one that may be given back.
     ///
     /// # Errors
     /// What is wrong, as far as headers show it; without seals only what no header can be.
-    pub(crate) fn check_pointer(&self, bytes: *mut u8) -> Result<Block, Fault> {
+    pub(crate) fn check_pointer<const ON: bool>(&self, bytes: *mut u8) -> Result<Block, Fault> {
         let address = bytes as usize;
         if address < self.low || address >= self.high {
             return Err(Fault::Foreign);
@@ -194,7 +200,7 @@ impl Pool {
             return Err(Fault::NoStart);
         }
         let block = Block::of(bytes);
-        if !self.seal.holds(block) {
+        if !self.seal::<ON>().holds(block) {
             return Err(Fault::NoStart);
         }
         if block.is_free() {
@@ -204,7 +210,7 @@ impl Pool {
         if size < MIN_BLOCK || size > self.high - block.address() {
             return Err(Fault::NoStart);
         }
-        if !self.seal.holds(block.behind()) {
+        if ON && !self.seal::<ON>().holds(block.behind()) {
             return Err(Fault::Overrun);
         }
         Ok(block)
@@ -217,10 +223,10 @@ impl Pool {
     ///
     /// # Safety
     /// `bytes` came from here and nobody uses it any more, or it lies outside of this pool's memory, or headers have seals.
-    pub(crate) unsafe fn free(&mut self, bytes: *mut u8) -> Result<(), Fault> {
-        let block = self.check_pointer(bytes)?;
+    pub(crate) unsafe fn free<const ON: bool>(&mut self, bytes: *mut u8) -> Result<(), Fault> {
+        let block = self.check_pointer::<ON>(bytes)?;
         self.count_out(block.size());
-        self.release(block);
+        self.release::<ON>(block);
         Ok(())
     }
 
@@ -228,16 +234,16 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Pool::check_pointer`].
-    pub(crate) fn usable(&self, bytes: *mut u8) -> Result<usize, Fault> {
-        Ok(self.check_pointer(bytes)?.size() - HEADER)
+    pub(crate) fn usable<const ON: bool>(&self, bytes: *mut u8) -> Result<usize, Fault> {
+        Ok(self.check_pointer::<ON>(bytes)?.size() - HEADER)
     }
 
     /// Changes a block's size where it stands; `false`: it can't be, and nothing was changed.
     ///
     /// # Errors
     /// As [`Pool::check_pointer`].
-    pub(crate) fn resize(&mut self, bytes: *mut u8, new_bytes: usize) -> Result<bool, Fault> {
-        let block = self.check_pointer(bytes)?;
+    pub(crate) fn resize<const ON: bool>(&mut self, bytes: *mut u8, new_bytes: usize) -> Result<bool, Fault> {
+        let block = self.check_pointer::<ON>(bytes)?;
         let Some(size) = block_size(new_bytes) else { return Ok(false) };
         let old = block.size();
         let behind = block.behind();
@@ -248,11 +254,10 @@ impl Pool {
             // SAFETY: a free block is in its list.
             unsafe { self.bins.remove(behind) };
             let whole = old + behind.size();
-            self.seal.set_stale(behind);
-            self.seal.set_used_like(block, whole);
-            self.seal.clear_mark_behind(block);
+            self.seal::<ON>().set_used_like(block, whole);
+            self.seal::<ON>().clear_mark_behind(block);
         }
-        self.split(block, size);
+        self.split::<ON>(block, size);
         self.stats.used_bytes = self.stats.used_bytes - old as u64 + block.size() as u64;
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.used_bytes);
         Ok(true)
@@ -270,7 +275,12 @@ impl Pool {
 
     /// Goes through the blocks of a run, in the order of addresses: caller's first byte, bytes, in use or not. `false`: a header
     /// is wrong, and no block behind it was looked at.
-    pub(crate) fn walk(&self, start: usize, bytes: usize, each: &mut dyn FnMut(*mut u8, usize, bool)) -> bool {
+    pub(crate) fn walk<const ON: bool>(
+        &self,
+        start: usize,
+        bytes: usize,
+        each: &mut dyn FnMut(*mut u8, usize, bool),
+    ) -> bool {
         let end = Block::at(start + bytes - HEADER);
         let mut block = Block::at(start + ALIGNMENT - HEADER);
         let mut free_before = false;
@@ -279,7 +289,7 @@ impl Pool {
             let fits = size >= MIN_BLOCK && size <= end.address() - block.address();
             let marked = block.free_in_front().is_some();
             // Two free blocks side by side would have been joined.
-            if !fits || !self.seal.holds(block) || marked != free_before || (marked && block.is_free()) {
+            if !fits || !self.seal::<ON>().holds(block) || marked != free_before || (marked && block.is_free()) {
                 return false;
             }
             each(block.bytes(), size - HEADER, !block.is_free());
@@ -295,6 +305,7 @@ impl Pool {
         std::ptr::null_mut()
     }
 
+    #[inline]
     fn count_in(&mut self, size: usize, bytes: usize) {
         let stats = &mut self.stats;
         stats.used_bytes += size as u64;
@@ -303,40 +314,51 @@ impl Pool {
         stats.largest_asked_bytes = stats.largest_asked_bytes.max(bytes as u64);
     }
 
+    #[inline]
     fn count_out(&mut self, size: usize) {
         self.stats.used_bytes -= size as u64;
         self.stats.allocations -= 1;
     }
 
-    /// Hands out a block that was taken from its list: what is beyond `size` becomes free again.
-    fn use_block(&mut self, block: Block, size: usize, bytes: usize) {
-        self.seal.set_used_like(block, block.size());
-        self.seal.clear_mark_behind(block);
-        self.split(block, size);
-        self.count_in(block.size(), bytes);
+    /// Hands out a free block that was taken from its list: what is beyond `size` stays free, if a block can begin there.
+    #[inline]
+    fn use_block<const ON: bool>(&mut self, block: Block, size: usize, bytes: usize) {
+        let whole = block.size();
+        if whole - size < MIN_BLOCK {
+            self.seal::<ON>().set_used_like(block, whole);
+            self.seal::<ON>().clear_mark_behind(block);
+            self.count_in(whole, bytes);
+            return;
+        }
+        self.seal::<ON>().set_used_like(block, size);
+        let left = Block::at(block.address() + size);
+        self.seal::<ON>().set_free_still(left, whole - size, false);
+        // SAFETY: free, and in no list.
+        unsafe { self.bins.insert(left) };
+        self.count_in(size, bytes);
     }
 
     /// Frees the end of a block in use, if a block can begin there.
-    fn split(&mut self, block: Block, size: usize) {
+    fn split<const ON: bool>(&mut self, block: Block, size: usize) {
         let rest = block.size() - size;
         if rest < MIN_BLOCK {
             return;
         }
-        self.seal.set_used_like(block, size);
+        self.seal::<ON>().set_used_like(block, size);
         let left = Block::at(block.address() + size);
-        self.seal.set_used(left, rest, false);
-        self.release(left);
+        self.seal::<ON>().set_used(left, rest, false);
+        self.release::<ON>(left);
     }
 
     /// Makes a block free and joins it with what is free beside it.
-    fn release(&mut self, block: Block) {
+    #[inline]
+    fn release<const ON: bool>(&mut self, block: Block) {
         let (mut start, mut size, mut first) = (block, block.size(), block.is_first());
         let behind = block.behind();
         if behind.is_free() {
             // SAFETY: a free block is in its list.
             unsafe { self.bins.remove(behind) };
             size += behind.size();
-            self.seal.set_stale(behind);
         }
         if let Some(before) = block.free_in_front() {
             // SAFETY: as above.
@@ -344,9 +366,9 @@ impl Pool {
             size += before.size();
             first = before.is_first();
             start = before;
-            self.seal.set_stale(block);
+            self.seal::<ON>().set_stale(block);
         }
-        self.seal.set_free(start, size, first);
+        self.seal::<ON>().set_free(start, size, first);
         // SAFETY: free, and in no list.
         unsafe { self.bins.insert(start) };
     }
