@@ -33,9 +33,11 @@ pub enum Command {
     /// Record a program's accesses as a trace
     #[command(after_help = "Example: lookaside record -o sort.lkt -- sort big.txt")]
     Record(Record),
-    /// Run a program with its page-table entries kept warm
-    #[command(after_help = "Example: lookaside run --bake -- ./server --port 80\n\n\
-        Exit code: the program's own; 2 bad input, 126 not executable, 127 not found")]
+    /// Run a program with its page-table entries kept warm, or with its heap inside a TLB partition
+    #[command(
+        after_help = "Examples: lookaside run --bake -- ./server --port 80\n          lookaside run --color=partitions.toml:T1 -- ./control\n\n\
+        Exit code: the program's own; 2 bad input, 126 not executable, 127 not found"
+    )]
     Run(run::Run),
     /// Run a trace through one or several machines
     #[command(after_help = "Example: lookaside simulate sort.lkt --machine skylake --set tlb.stlb.ways=24")]

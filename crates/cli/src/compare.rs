@@ -20,7 +20,11 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
     let variants = Variant::list(&args.variants)?;
     let metric = metric(&args.metric)?;
     let report = tempfile::NamedTempFile::new().map_err(|e| Failure::bad(format_args!("a temporary file: {e}")))?;
-    let library = variants.iter().find(|variant| variant.needs_preload()).map(|_| preload::library()).transpose()?;
+    let library = variants
+        .iter()
+        .find(|variant| variant.needs_preload())
+        .map(|_| preload::library(&preload::BAKER))
+        .transpose()?;
     if library.is_some() {
         preload::check_loadable(&args.command)?;
     }

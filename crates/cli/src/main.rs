@@ -3,6 +3,7 @@
 mod analyze;
 mod args;
 mod bake;
+mod colored;
 mod compare;
 mod evidence;
 mod exit;

@@ -1,4 +1,4 @@
-//! The library that is preloaded into unmodified programs: where it is, whether it can be, and what it tells.
+//! The libraries that are preloaded into unmodified programs: where they are, whether they can be, and what the baker's tells.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -9,8 +9,17 @@ use serde::Deserialize;
 
 use crate::exit::Failure;
 
-/// Its file.
-const LIBRARY: &str = "liblookaside_preload.so";
+/// A library that is preloaded.
+pub struct Library {
+    file: &'static str,
+    /// Variable that names another file.
+    variable: &'static str,
+}
+
+/// The baker.
+pub const BAKER: Library = Library { file: "liblookaside_preload.so", variable: "LOOKASIDE_PRELOAD" };
+/// malloc inside a TLB partition.
+pub const MALLOC: Library = Library { file: "liblookaside_malloc.so", variable: "LOOKASIDE_MALLOC" };
 
 /// What the library tells of a process that exits, a line of JSON each.
 #[derive(Deserialize)]
@@ -38,9 +47,9 @@ pub fn told(lines: &str) -> Vec<Told> {
     lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The library: where `LOOKASIDE_PRELOAD` says, where cargo builds it, beside the command, or in the `lib` folder next to the command's.
-pub fn library() -> Result<PathBuf, Failure> {
-    let file = find()?;
+/// A library's file: where its variable says, where cargo builds it, beside the command, or in the `lib` folder next to the command's.
+pub fn library(library: &Library) -> Result<PathBuf, Failure> {
+    let file = find(library)?;
     // The loader knows no way to write these.
     if file.as_os_str().as_bytes().iter().any(|byte| b" :\n".contains(byte)) {
         let text = format!("{}: a path with a blank or a colon can't be preloaded; move the library", file.display());
@@ -49,21 +58,22 @@ pub fn library() -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-fn find() -> Result<PathBuf, Failure> {
-    if let Some(path) = std::env::var_os("LOOKASIDE_PRELOAD") {
+fn find(library: &Library) -> Result<PathBuf, Failure> {
+    let Library { file, variable } = library;
+    if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
         return match path.canonicalize() {
             Ok(path) => Ok(path),
-            Err(e) => Err(Failure::bad(format_args!("LOOKASIDE_PRELOAD={}: {e}", path.display()))),
+            Err(e) => Err(Failure::bad(format_args!("{variable}={}: {e}", path.display()))),
         };
     }
     let command = std::env::current_exe()?;
     let folder = command.parent().unwrap_or(Path::new("/"));
     let places = [folder.join("deps"), folder.to_path_buf(), folder.join("../lib/lookaside"), folder.join("../lib")];
-    let found = places.iter().map(|place| place.join(LIBRARY)).find_map(|file| file.canonicalize().ok());
+    let found = places.iter().map(|place| place.join(file)).find_map(|file| file.canonicalize().ok());
     found.ok_or_else(|| {
         Failure::bad(format_args!(
-            "{LIBRARY} is not in {}, nor in the lib folder next to it; name it by LOOKASIDE_PRELOAD=PATH",
+            "{file} is not in {}, nor in the lib folder next to it; name it by {variable}=PATH",
             folder.display()
         ))
     })

@@ -13,36 +13,61 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::args::run::Run;
+use crate::colored;
 use crate::exit::Failure;
 use crate::output::short_count;
-use crate::preload::{check_loadable, library, told, Told};
+use crate::preload::{check_loadable, library, told, Told, BAKER, MALLOC};
 
 /// Runs the program. Without statistics this process becomes the program.
 pub fn run(args: &Run) -> Result<u8, Failure> {
     let bad = |e: BakeError| Failure::bad(format_args!("--bake: {e}"));
-    let baker: Unmodified = args.bake.parse().map_err(bad)?;
-    baker.check().map_err(bad)?;
+    let baker = args.bake.as_ref().map(|bake| bake.parse::<Unmodified>().map_err(bad)).transpose()?;
+    if let Some(baker) = &baker {
+        baker.check().map_err(bad)?;
+    }
+    let color = args.color.as_ref().map(|text| colored::partition(text)).transpose()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     check_loadable(&args.command)?;
-    let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
-    if may_use < 2 {
-        eprintln!(
-            "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"
-        );
-    }
     let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]).env("LD_PRELOAD", preload(&library()?));
-    command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
+    command.args(&args.command[1..]);
+    let mut preloads = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if let Some(line) = &color {
+        add(&mut preloads, &library(&MALLOC)?);
+        command.env("LOOKASIDE_COLOR", line).env_remove("LOOKASIDE_COLOR_STATS");
+    }
+    if let Some(baker) = &baker {
+        let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
+        if may_use < 2 {
+            eprintln!(
+                "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"
+            );
+        }
+        add(&mut preloads, &library(&BAKER)?);
+        command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
+    }
+    command.env("LD_PRELOAD", preloads);
     if !args.stats {
         return Err(not_started(&name, &command.exec()));
     }
-    let lines = tempfile::NamedTempFile::new()
-        .map_err(|e| Failure::bad(format_args!("--stats: no temporary file (TMPDIR): {e}")))?;
-    command.env("LOOKASIDE_BAKE_STATS", lines.path());
+    let file = || {
+        tempfile::NamedTempFile::new()
+            .map_err(|e| Failure::bad(format_args!("--stats: no temporary file (TMPDIR): {e}")))
+    };
+    let baked = baker.map(|_| file()).transpose()?;
+    let placed = color.map(|_| file()).transpose()?;
+    for (variable, lines) in [("LOOKASIDE_BAKE_STATS", &baked), ("LOOKASIDE_COLOR_STATS", &placed)] {
+        if let Some(lines) = lines {
+            command.env(variable, lines.path());
+        }
+    }
     let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
     pass_signals_on(&child)?;
     let status = child.wait()?;
-    eprint!("{}", summary(&std::fs::read_to_string(lines.path())?));
+    for (lines, summary) in [(baked, summary as fn(&str) -> String), (placed, colored::summary)] {
+        if let Some(lines) = lines {
+            eprint!("{}", summary(&std::fs::read_to_string(lines.path())?));
+        }
+    }
     Ok(match (status.code(), status.signal()) {
         (Some(code), _) => (code & 0xff) as u8,
         (None, signal) => (128 + (signal.unwrap_or(0) & 0x7f)) as u8,
@@ -54,14 +79,12 @@ fn not_started(name: &str, error: &std::io::Error) -> Failure {
     Failure { line: format!("{name}: {error}"), code }
 }
 
-/// What is preloaded already, and the library.
-fn preload(library: &Path) -> OsString {
-    let mut all = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    if !all.is_empty() {
-        all.push(":");
+/// One library more.
+fn add(preloads: &mut OsString, library: &Path) {
+    if !preloads.is_empty() {
+        preloads.push(":");
     }
-    all.push(library);
-    all
+    preloads.push(library);
 }
 
 /// Signals that others send to this process go to the program; those of the terminal reach it by themselves.

@@ -86,8 +86,8 @@ impl Malloc for Rlsf {
     }
 
     fn free(&mut self, at: *mut u8) {
-        // SAFETY: from `allocate` with this alignment, and not used any more.
         if let Some(at) = std::ptr::NonNull::new(at) {
+            // SAFETY: from `allocate` with this alignment, and not used any more.
             unsafe { self.0.deallocate(at, 16) };
         }
     }

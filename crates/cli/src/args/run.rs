@@ -9,8 +9,12 @@ pub struct Run {
     /// Keep the program's page-table entries in the caches: auto, or BACKEND[,stride=PAGES][,nops=N][,sleep=TIME]
     /// [,cpu=auto|sibling|NUMBER][,share=PART], where BACKEND is prefetch (prefetch:t0, :t1, :t2), scan, mincore or module
     /// [default with no value: auto]
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto", required = true)]
-    pub bake: String,
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto", required_unless_present = "color")]
+    pub bake: Option<String>,
+    /// All that the program allocates lies in pages of one partition of the TLB: of a file, as plan color writes it, and of the
+    /// name given where it has several
+    #[arg(long, value_name = "FILE[:NAME]", require_equals = true)]
+    pub color: Option<String>,
     /// Say on standard error at the end what was done in which process
     #[arg(long)]
     pub stats: bool,

@@ -142,3 +142,72 @@ fn mistakes_get_a_line_each() {
     let output = lookaside().env("LOOKASIDE_PRELOAD", "/nonexistent.so").args(["run", "--bake", "--", "true"]).output();
     assert_bad_input(&output.expect("the command can be started"), &["LOOKASIDE_PRELOAD=/nonexistent.so"]);
 }
+
+const PARTITIONS: &str = r#"
+machine = "xeon-e5-2650"
+page_size = "4K"
+
+[[level]]
+name = "l1d-4k"
+sets = 16
+ways = 4
+
+[[partition]]
+name = "T1"
+shares = [{ level = "l1d-4k", sets = [0, 1, 2, 3, 4, 5] }]
+
+[[partition]]
+name = "T2"
+shares = [{ level = "l1d-4k", sets = [6] }]
+"#;
+
+#[test]
+fn a_program_allocates_in_its_partition() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("p.toml");
+    std::fs::write(&file, PARTITIONS).expect("a file");
+    let of = |name: &str| format!("--color={}{name}", file.display());
+    let sets = r##"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    unsigned seen = 0;
+    for (int i = 0; i < 2000; i++) seen |= 1u << (((uintptr_t)malloc(1000) >> 12) & 15);
+    printf("%x\n", seen);
+    return 3;
+}
+"##;
+    let Some(program) = compile(folder.path(), "sets", sets, &[]) else { return };
+    let program = program.to_string_lossy();
+    for (name, seen) in [(":T1", "3f\n"), (":T2", "40\n")] {
+        let output = run(&["run", &of(name), "--", &program]);
+        assert_eq!((stdout(&output).as_str(), stderr(&output).as_str(), output.status.code()), (seen, "", Some(3)));
+    }
+    // With the baker beside it, and what both did.
+    let output = run(&["run", &of(":T1"), "--bake=mincore", "--stats", "--", &program]);
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("3f\n", Some(3)));
+    let said = stderr(&output);
+    assert!(said.contains("lookaside: 1 processes that exited allocated in the partition"), "{said}");
+    assert!(
+        said.contains(" in use; 0 allocations") && said.contains("0 refused") && said.contains("lookaside: baked "),
+        "{said}"
+    );
+}
+
+#[test]
+fn partitions_that_are_not_there_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("p.toml");
+    let of = |name: &str| format!("--color={}{name}", file.display());
+    assert_bad_input(&run(&["run", &of(""), "--", "true"]), &["--color: ", "p.toml: cannot be read"]);
+    std::fs::write(&file, PARTITIONS).expect("a file");
+    assert_bad_input(&run(&["run", &of(""), "--", "true"]), &["has 2 partitions; say which", "T1, T2"]);
+    assert_bad_input(&run(&["run", &of(":T3"), "--", "true"]), &["\"T3\" is no partition; known: T1, T2"]);
+    std::fs::write(&file, PARTITIONS.replace("\"4K\"", "\"2M\"")).expect("a file");
+    assert_bad_input(&run(&["run", &of(":T1"), "--", "true"]), &["pages of 2M can't be given to a whole program"]);
+    std::fs::write(&file, PARTITIONS).expect("a file");
+    let output =
+        lookaside().env("LOOKASIDE_MALLOC", "/nonexistent.so").args(["run", &of(":T1"), "--", "true"]).output();
+    assert_bad_input(&output.expect("the command can be started"), &["LOOKASIDE_MALLOC=/nonexistent.so"]);
+}

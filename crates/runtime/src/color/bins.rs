@@ -14,8 +14,8 @@ const LINEAR_LOG2: u32 = 8;
 pub(crate) const MAX_FIRST: usize = 30;
 /// A power of two, so that masked numbers need no check.
 const FIRST_ROOM: usize = MAX_FIRST.next_power_of_two();
-/// Gross sizes end below it.
-pub(crate) const MAX_GROSS: usize = 1 << (MAX_FIRST as u32 + LINEAR_LOG2 - 2);
+/// Bytes of the longest run, a multiple of any page: gross sizes end below the next power of two.
+pub(crate) const MAX_RUN: usize = 1 << (MAX_FIRST as u32 + LINEAR_LOG2 - 2);
 
 /// Lists of free blocks. Its lists follow it in memory: see [`Bins::bytes`].
 #[repr(C)]
@@ -33,7 +33,7 @@ pub(crate) struct Bins {
 /// Class of a gross size: rounded down. Without a branch: sizes below 2^8 count on from 0 in steps of 16
 /// as those of the class above do from 16.
 #[inline]
-fn class_of(gross: usize) -> (usize, usize) {
+const fn class_of(gross: usize) -> (usize, usize) {
     let log2 = (gross | 1 << LINEAR_LOG2).ilog2();
     let number = ((log2 - LINEAR_LOG2) as usize * SECOND) + (gross >> (log2 - SECOND_LOG2));
     (number / SECOND, number % SECOND)
@@ -49,8 +49,8 @@ fn round_up(gross: usize) -> usize {
 
 impl Bins {
     /// Bytes that the lists for blocks of runs up to `run_bytes` take.
-    pub(crate) fn bytes(run_bytes: usize) -> usize {
-        let (first, _) = class_of(run_bytes.min(MAX_GROSS - 1));
+    pub(crate) const fn bytes(run_bytes: usize) -> usize {
+        let (first, _) = class_of(run_bytes);
         std::mem::size_of::<Self>() + (first + 1) * SECOND * std::mem::size_of::<Block>()
     }
 
@@ -59,7 +59,7 @@ impl Bins {
     /// # Safety
     /// `at` points to [`Bins::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
     pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize) {
-        let (first, _) = class_of(run_bytes.min(MAX_GROSS - 1));
+        let (first, _) = class_of(run_bytes);
         // SAFETY: the caller's; null is a valid `Block`.
         unsafe {
             std::ptr::write_bytes(at.cast::<u8>(), 0, Self::bytes(run_bytes));
@@ -169,8 +169,13 @@ impl Bins {
 
 #[cfg(test)]
 mod tests {
-    use super::{class_of, round_up, MAX_GROSS, SECOND};
+    use super::{class_of, round_up, MAX_FIRST, MAX_RUN, SECOND};
     use proptest::prelude::*;
+
+    #[test]
+    fn the_longest_run_is_in_the_last_class() {
+        assert_eq!(class_of(MAX_RUN).0, MAX_FIRST - 1);
+    }
 
     #[test]
     fn whole_runs_begin_classes() {
@@ -183,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn classes_rise_with_size_and_rounding_finds_the_next(units in 3usize..MAX_GROSS / 16 - 1) {
+        fn classes_rise_with_size_and_rounding_finds_the_next(units in 3usize..MAX_RUN / 16) {
             let gross = units * 16;
             let rank = |gross| { let (f, s) = class_of(gross); f * SECOND + s };
             prop_assert!(rank(gross + 16) - rank(gross) <= 1);

@@ -3,6 +3,7 @@
 use lookaside_machine::{ColorLevel, PageSize, Partition};
 
 use super::area::{Area, LEAST_PAGES, MOST_PAGES};
+use super::bins::MAX_RUN;
 use super::pick::Picker;
 use super::pool::Pool;
 use super::HeapError;
@@ -88,13 +89,14 @@ fn pick_all(
     let mut picks = Picks { from: area.first_vpn(), taken: vec![false; area.pages as usize], period };
     let mut runs: Vec<Run> = Vec::new();
     let mut pool_bytes = Vec::new();
+    let longest_run = (MAX_RUN >> area.shift) as u64;
     for (color, partition) in colors.iter().enumerate() {
         let mut vpns = picks.of(levels, partition)?;
         vpns.sort_unstable();
         let first = runs.len();
         for vpn in vpns {
             match runs[first..].last_mut() {
-                Some(run) if run.vpn + run.pages == vpn => run.pages += 1,
+                Some(run) if run.vpn + run.pages == vpn && run.pages < longest_run => run.pages += 1,
                 _ => runs.push(Run { vpn, pages: 1, color }),
             }
         }

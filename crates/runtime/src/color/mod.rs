@@ -32,17 +32,21 @@ mod bins;
 mod block;
 mod ffi;
 mod forks;
+mod growing;
 mod heap;
 mod layout;
 mod pick;
 mod pool;
 mod shared;
+mod spec;
 
 use lookaside_machine::{ColorLevel, PageSize, Partition, Partitions, Share};
 
+pub use growing::{GrowingHeap, Outside};
 use heap::Heap;
 pub use pool::{Fault, Stats};
 pub use shared::SharedHeap;
+pub use spec::spec;
 
 /// Why there is no heap, or no stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

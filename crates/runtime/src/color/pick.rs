@@ -11,7 +11,7 @@ const ANY: u16 = u16::MAX;
 
 /// One level: each set's room.
 #[derive(Clone, Debug)]
-struct Level {
+pub(crate) struct Level {
     masks: [u64; MAX_MASKS],
     bits: usize,
     room: [u16; MAX_COLOR_SETS as usize],
@@ -27,6 +27,14 @@ pub(crate) struct Picker {
 impl Level {
     const NONE: Self = Self { masks: [0; MAX_MASKS], bits: 0, room: [ANY; MAX_COLOR_SETS as usize] };
 
+    /// Room of sets; `None` for any number of pages. `None` is given where there are no such sets.
+    pub(crate) fn set_room(&mut self, first: u32, last: u32, ways: Option<u32>) -> Option<()> {
+        let sets = self.room[..1 << self.bits].get_mut(first as usize..=last as usize)?;
+        sets.fill(ways.map_or(ANY, |ways| u16::try_from(ways).map_or(ANY - 1, |ways| ways.min(ANY - 1))));
+        Some(())
+    }
+
+    #[inline]
     fn set_of(&self, vpn: u64) -> usize {
         let masks = self.masks.iter().take(self.bits).enumerate();
         masks.map(|(bit, mask)| (((vpn & mask).count_ones() & 1) as usize) << bit).sum()
@@ -37,6 +45,17 @@ impl Picker {
     /// All pages.
     pub(crate) const EVERY: Self = Self { levels: [Level::NONE; MAX_COLOR_LEVELS], used: 0 };
 
+    /// Writes [`Picker::EVERY`], in place: it is too large for a stack that is not known.
+    ///
+    /// # Safety
+    /// `at` points to memory of its size, of zeros.
+    pub(crate) unsafe fn every_at(at: *mut Self) {
+        // SAFETY: the caller's; zeros are valid for all of its fields.
+        for level in unsafe { &mut (*at).levels } {
+            level.room.fill(ANY);
+        }
+    }
+
     /// The pages of a partition. Both were checked when they were read.
     pub(crate) fn new(levels: &[ColorLevel], partition: &Partition) -> Box<Self> {
         let mut picker = Box::new(Self::EVERY);
@@ -45,24 +64,29 @@ impl Picker {
             if shares.peek().is_none() {
                 continue;
             }
-            let to = picker.add(&level.index.masks(level.sets));
-            for share in shares {
-                for &set in &share.sets {
-                    to.room[set as usize] = share.ways.map_or(ANY, |ways| u16::try_from(ways).unwrap_or(ANY - 1));
+            // Masks and sets were checked: there are as many levels and sets as there is room for.
+            if let Some(to) = picker.add(level.index.masks(level.sets).into_iter().map(Some)) {
+                for share in shares {
+                    for &set in &share.sets {
+                        let _ = to.set_room(set, set, share.ways);
+                    }
                 }
             }
         }
         picker
     }
 
-    /// Adds a level none of whose sets has room yet.
-    fn add(&mut self, masks: &[u64]) -> &mut Level {
-        let level = &mut self.levels[self.used];
+    /// Adds a level none of whose sets has room yet; `None`: a mask is none, or there are too many.
+    pub(crate) fn add(&mut self, masks: impl Iterator<Item = Option<u64>>) -> Option<&mut Level> {
+        let level = self.levels.get_mut(self.used)?;
         self.used += 1;
-        level.bits = masks.len().min(MAX_MASKS);
-        level.masks[..level.bits].copy_from_slice(&masks[..level.bits]);
+        level.bits = 0;
+        for mask in masks {
+            *level.masks.get_mut(level.bits)? = mask?;
+            level.bits += 1;
+        }
         level.room.fill(0);
-        level
+        Some(level)
     }
 
     fn levels(&self) -> &[Level] {

@@ -60,7 +60,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Bytes that a pool takes for runs of up to `run_bytes`.
-    pub(crate) fn bytes(run_bytes: usize) -> usize {
+    pub(crate) const fn bytes(run_bytes: usize) -> usize {
         std::mem::size_of::<Self>() - std::mem::size_of::<Bins>() + Bins::bytes(run_bytes)
     }
 

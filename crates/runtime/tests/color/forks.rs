@@ -13,7 +13,7 @@ fn churn(heap: &SharedHeap, seed: u64, rounds: usize) {
     for _ in 0..rounds {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let draw = (state >> 33) as usize;
-        if live.len() > 20 || (draw % 3 == 0 && !live.is_empty()) {
+        if live.len() > 20 || (draw.is_multiple_of(3) && !live.is_empty()) {
             let (at, bytes) = live.swap_remove(draw % live.len());
             // SAFETY: this thread's own allocation.
             unsafe {

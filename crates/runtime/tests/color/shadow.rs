@@ -104,7 +104,7 @@ impl Shadow {
         let color = owned.color;
         // SAFETY: an allocation in use, which is forgotten now.
         let done = unsafe {
-            if at % 32 == 0 {
+            if at.is_multiple_of(32) {
                 self.heap.free(at as *mut u8)
             } else {
                 self.heap.free_of(at as *mut u8, color)

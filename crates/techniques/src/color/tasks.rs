@@ -217,7 +217,7 @@ impl std::str::FromStr for Time {
 
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (name, unit) = UNITS.iter().rev().find(|(_, unit)| self.nanos % unit == 0).unwrap_or(&UNITS[0]);
+        let (name, unit) = UNITS.iter().rev().find(|(_, unit)| self.nanos.is_multiple_of(*unit)).unwrap_or(&UNITS[0]);
         write!(f, "{}{name}", self.nanos / unit)
     }
 }
