@@ -6,7 +6,7 @@ use super::area::{Area, LEAST_PAGES, MOST_PAGES};
 use super::bins::MAX_RUN;
 use super::pick::Picker;
 use super::pool::Pool;
-use super::HeapError;
+use super::{HeapError, BOOKKEEPING};
 
 /// Most colours of a heap: the first page holds a pointer for each.
 pub(crate) const MAX_COLORS: usize = 256;
@@ -110,7 +110,13 @@ fn pick_all(
     let tables = (runs.len() * RUN_BYTES).div_ceil(page);
     let need = 1 + tables + pages_of(&pool_bytes, page);
     let wanted = Partition { pages: Some(need as u64), contiguous_pages: 1, ..bookkeeping.clone() };
-    let control = picks.of(levels, &wanted)?;
+    let hint = |why: String| {
+        format!("{why}; leave {need} pages to the heap itself, or give it a partition called {BOOKKEEPING}")
+    };
+    let control = picks.of(levels, &wanted).map_err(|short| match short {
+        Short::Here(why) => Short::Here(hint(why)),
+        Short::Never(why) => Short::Never(hint(why)),
+    })?;
     runs.sort_unstable_by_key(|run| run.vpn);
     Ok((runs, control))
 }

@@ -120,18 +120,41 @@ impl HeapOptions {
         })
     }
 
-    /// The partitions of a file, all of them, in its order; one that is called `bookkeeping` is the heap's own.
+    /// The partitions of a file, all of them, in its order; one that is called `bookkeeping` is the heap's own. Without one the heap's own pages
+    /// lie in what the others leave: at each level that all of these are bound by, the sets and ways that none of them has.
     pub fn of(partitions: &Partitions) -> Self {
         let is_own = |partition: &&Partition| partition.name == BOOKKEEPING;
         Self {
             page_size: partitions.page_size,
             levels: partitions.levels.clone(),
             colors: partitions.partitions.iter().filter(|partition| !is_own(partition)).cloned().collect(),
-            bookkeeping: partitions.partitions.iter().find(is_own).cloned(),
+            bookkeeping: partitions.partitions.iter().find(is_own).cloned().or_else(|| rest(partitions)),
             checked: false,
             locked: false,
         }
     }
+}
+
+/// What the partitions of a file leave; `None`: there is no level that all are bound by.
+fn rest(partitions: &Partitions) -> Option<Partition> {
+    let all = &partitions.partitions;
+    let bound = |level: &&ColorLevel| all.iter().all(|p| p.shares.iter().any(|share| share.level == level.name));
+    let shares: Vec<Share> = partitions.levels.iter().filter(bound).flat_map(|level| left(all, level)).collect();
+    (!shares.is_empty()).then(|| Partition { name: BOOKKEEPING.into(), shares, contiguous_pages: 1, pages: None })
+}
+
+/// What they leave of a level: a share for each number of ways. Where they leave nothing, one set without any.
+fn left(all: &[Partition], level: &ColorLevel) -> Vec<Share> {
+    let mut sets: Vec<Vec<u32>> = vec![Vec::new(); level.ways as usize + 1];
+    for set in 0..level.sets {
+        let shares = all.iter().flat_map(|partition| &partition.shares);
+        let here = shares.filter(|share| share.level == level.name && share.sets.contains(&set));
+        let promised: u64 = here.map(|share| u64::from(share.ways.unwrap_or(level.ways))).sum();
+        sets[u64::from(level.ways).saturating_sub(promised) as usize].push(set);
+    }
+    let share = |(ways, sets): (usize, Vec<u32>)| Share { level: level.name.clone(), sets, ways: Some(ways as u32) };
+    // A share of no ways keeps the level bound where nothing is left.
+    sets.into_iter().enumerate().filter(|(_, sets)| !sets.is_empty()).map(share).collect()
 }
 
 /// Name of the partition that a file gives the heap's own pages.

@@ -1,6 +1,6 @@
 //! Which pages colours get: the paper's equations, and what cannot be had.
 
-use lookaside_machine::{preset, PageSize};
+use lookaside_machine::{preset, PageSize, Partitions};
 use lookaside_runtime::color::{ColoredHeap, HeapOptions};
 use proptest::prelude::*;
 
@@ -66,6 +66,28 @@ fn bookkeeping_keeps_to_its_own_sets() {
     assert!(heap.bookkeeping_vpns().iter().all(|vpn| levels[0].set_of(*vpn) == 15));
     // All that fifteen colours of four pages need.
     assert!(heap.bookkeeping_vpns().len() <= 6, "{:?}", heap.bookkeeping_vpns());
+}
+
+/// A file's partitions leave room for the heap itself, or the heap is refused.
+#[test]
+fn bookkeeping_takes_what_is_left() {
+    let file = |ways| Partitions {
+        machine: "m".into(),
+        page_size: PageSize::K4,
+        levels: xeon(),
+        partitions: vec![
+            partition("a", None, 1, &[("l1d-4k", &(0..15).collect::<Vec<_>>(), Some(4))]),
+            partition("b", None, 1, &[("l1d-4k", &[15], Some(ways))]),
+        ],
+    };
+    let heap = ColoredHeap::new(&HeapOptions::of(&file(1))).expect("a heap");
+    let own = heap.bookkeeping_vpns();
+    assert!(own.len() <= 3 && own.iter().all(|vpn| vpn % 16 == 15), "{own:?}");
+    let said = ColoredHeap::new(&HeapOptions::of(&file(4))).expect_err("no room").to_string();
+    assert_eq!(
+        said,
+        "bookkeeping: no 1 contiguous pages lie in its sets; leave 3 pages to the heap itself, or give it a partition called bookkeeping"
+    );
 }
 
 #[test]
