@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their own, or
-//! as a [`WorkloadStream`] of the same accesses.
+//! as a [`WorkloadStream`] of the same accesses. Small ones for real-time tasks, of a few pages, are [`task`]s.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -34,6 +34,7 @@ mod patterns;
 mod random;
 mod rmat;
 mod stream;
+mod tasks;
 mod tlb_thrash;
 mod workload;
 mod zipf;
@@ -43,6 +44,7 @@ pub use memory::{Pages, Region};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
 pub use random::Random;
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
+pub use tasks::{task, TaskKind, MOST_TASK_PAGES, TASKS};
 pub use tlb_thrash::{NativeRun, TlbThrash};
 pub use workload::{Spec, Workload, WorkloadError, WorkloadStream, LEAST_BYTES, MOST_BYTES};
 pub use zipf::Zipf;

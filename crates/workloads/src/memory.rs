@@ -67,6 +67,12 @@ impl Observer for Block {
 pub unsafe trait Plain: Copy {}
 
 // SAFETY: numbers.
+unsafe impl Plain for u8 {}
+// SAFETY: numbers.
+unsafe impl Plain for i16 {}
+// SAFETY: numbers.
+unsafe impl Plain for i32 {}
+// SAFETY: numbers.
 unsafe impl Plain for u32 {}
 // SAFETY: numbers.
 unsafe impl Plain for u64 {}

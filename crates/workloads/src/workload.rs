@@ -17,7 +17,7 @@ const BLOCK_ACCESSES: usize = 16 * 1024;
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Bytes that all arrays together take at most, [`LEAST_BYTES`] to [`MOST_BYTES`].
+    /// Bytes that all arrays together take at most, [`LEAST_BYTES`] to [`MOST_BYTES`]; of a [`crate::task`] pages.
     pub bytes: u64,
     /// Seed of the input and of what the task draws.
     pub seed: u64,
@@ -38,16 +38,22 @@ impl Spec {
 #[derive(Debug, Error)]
 pub enum WorkloadError {
     /// No workload has this name.
-    #[error("{name:?}: no such workload; there are {}", crate::names().join(", "))]
+    #[error("{name:?}: no such workload; there are {}", known.join(", "))]
     Name {
         /// What was asked for.
         name: String,
+        /// What there is.
+        known: Vec<&'static str>,
     },
     /// Too small or too large.
-    #[error("{bytes} bytes: a workload has {LEAST_BYTES} (1M) to {MOST_BYTES} (1024G)")]
+    #[error("{bytes} bytes: this workload has {} to {}", in_units(*least), in_units(*most))]
     Size {
         /// What was asked for.
         bytes: u64,
+        /// Fewest bytes.
+        least: u64,
+        /// Most bytes.
+        most: u64,
     },
     /// No round, or more than can be counted.
     #[error("{rounds} rounds: 1 to {} are possible", u32::MAX)]
@@ -63,6 +69,13 @@ pub enum WorkloadError {
         /// The system's word.
         source: std::io::Error,
     },
+}
+
+/// A size as it can be asked for: in the largest unit that it is a whole number of.
+fn in_units(bytes: u64) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let unit = units.iter().find(|(bits, _)| bytes > 0 && bytes.trailing_zeros() >= *bits);
+    unit.map_or_else(|| bytes.to_string(), |(bits, unit)| format!("{}{unit}", bytes >> bits))
 }
 
 /// One of the workloads, its input built; main task not done yet, or done in part.

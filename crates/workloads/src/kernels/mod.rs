@@ -83,9 +83,9 @@ pub fn names() -> Vec<&'static str> {
 /// No workload of this name, a size or number of rounds that can't be, no memory.
 pub fn workload(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadError> {
     let kind = ALL.iter().find(|kind| kind.name == name);
-    let kind = kind.ok_or_else(|| WorkloadError::Name { name: name.to_string() })?;
+    let kind = kind.ok_or_else(|| WorkloadError::Name { name: name.to_string(), known: names() })?;
     if !(LEAST_BYTES..=MOST_BYTES).contains(&spec.bytes) {
-        return Err(WorkloadError::Size { bytes: spec.bytes });
+        return Err(WorkloadError::Size { bytes: spec.bytes, least: LEAST_BYTES, most: MOST_BYTES });
     }
     if spec.rounds == 0 || spec.rounds > u64::from(u32::MAX) {
         return Err(WorkloadError::Rounds { rounds: spec.rounds });
@@ -95,6 +95,6 @@ pub fn workload(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadEr
 
 /// Takes one more value into a checksum.
 #[inline(always)]
-fn fold(sum: u64, value: u64) -> u64 {
+pub(crate) fn fold(sum: u64, value: u64) -> u64 {
     (sum.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15) // 2^64 over the golden ratio
 }
