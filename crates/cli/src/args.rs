@@ -316,7 +316,7 @@ pub enum ExportFormat {
 
 #[derive(Args)]
 pub struct Reproduce {
-    /// Paper: pt-baker; with --metal also tlb-coloring
+    /// Paper: pt-baker or tlb-coloring
     pub paper: String,
     /// Measure this machine, in place of the model
     #[arg(long)]

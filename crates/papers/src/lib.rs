@@ -115,12 +115,7 @@ pub fn reproduce(name: &str, effort: Effort, progress: &mut dyn FnMut(&str)) -> 
         return Err(not_available("no paper has this name"));
     };
     let Some(experiment) = experiments::of(&paper.name) else {
-        let metal = metal::papers().any(|other| other == paper.name);
-        return Err(not_available(if metal {
-            "is not reproduced in the model yet, only measured on this machine (--metal)"
-        } else {
-            "is not reproduced yet"
-        }));
+        return Err(not_available("is not reproduced yet"));
     };
     let ran =
         (experiment.run)(effort, progress).map_err(|source| PaperError::Model { paper: experiment.paper, source })?;
@@ -145,11 +140,6 @@ pub fn reproduce(name: &str, effort: Effort, progress: &mut dyn FnMut(&str)) -> 
 
 /// All papers, with what is there of each.
 fn list() -> String {
-    let there = |p: &Paper| match (p.available(), metal::papers().any(|name| name == p.name)) {
-        (true, _) => "available",
-        (false, true) => "with --metal",
-        (false, false) => "not yet",
-    };
-    let entry = |p: &Paper| format!("{} ({})", p.name, there(p));
+    let entry = |p: &Paper| format!("{} ({})", p.name, if p.available() { "available" } else { "not yet" });
     papers().iter().map(entry).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,11 @@
 //! Experiments as code: one module a paper.
 
 mod pt_baker;
+mod tlb_coloring;
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use crate::{Effort, Finding, Series};
 
@@ -24,11 +29,40 @@ pub(crate) struct Ran {
     pub(crate) series: Vec<Series>,
 }
 
-const EXPERIMENTS: &[Experiment] =
-    &[Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker.toml"), run: pt_baker::RUN }];
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker.toml"), run: pt_baker::RUN },
+    Experiment {
+        paper: "tlb-coloring",
+        values: include_str!("../../values/tlb-coloring.toml"),
+        run: tlb_coloring::RUN,
+    },
+];
 
 pub(crate) fn of(paper: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().find(|e| e.paper == paper)
+}
+
+/// Does all of a list on all CPUs; the results in the list's order.
+fn in_parallel<T: Sync, R: Send>(list: &[T], job: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(list.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((at, item)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    list.get(at).map(|item| (at, item))
+                } {
+                    let result = job(item);
+                    done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -84,11 +84,6 @@ fn too_few(needed: usize, bench: &Bench<'_>) -> String {
     format!("needs {needed} pages in memory, {} are allowed (--memory)", bench.max_pages())
 }
 
-/// Names of the papers that have experiments on the metal.
-pub(crate) fn papers() -> impl Iterator<Item = &'static str> {
-    EXPERIMENTS.iter().map(|experiment| experiment.paper)
-}
-
 /// Runs a paper's microbenchmarks on a machine and sets its rows side by side. `halt` is asked before all samples: what
 /// is known by then is given. `progress` is told what comes next.
 ///

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
 
 use lookaside_techniques::bake::{model, Baked, Baker, Placement, Program as Model, Way};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
+use super::super::in_parallel;
 use super::programs::{divisor, record, setup, stressors, Program, Recorded, System, PROGRAMS};
 use crate::Effort;
 
@@ -195,29 +193,6 @@ impl Source for Again<'_> {
         self.blocks = rest;
         Ok(true)
     }
-}
-
-/// Does all of a list on all CPUs; the results in the list's order.
-fn in_parallel<T: Sync, R: Send>(list: &[T], job: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(list.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((at, item)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    list.get(at).map(|item| (at, item))
-                } {
-                    let result = job(item);
-                    done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((at, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 impl Study {
