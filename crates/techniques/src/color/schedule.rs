@@ -300,7 +300,7 @@ mod tests {
         let of = |task, job| all.slices.iter().filter(move |s| (s.task, s.job) == (task, job));
         for job in 1..=2 {
             assert_eq!(of(1, job).filter(|s| s.end == End::Preempted).count(), 5);
-            let last = of(1, job).last().expect("a slice");
+            let last = of(1, job).next_back().expect("a slice");
             assert_eq!((last.start_ns + last.length_ns, last.end), ((job - 1) * 16 * ms + 9_840_000, End::Completed));
             assert_eq!(of(1, job).map(|s| s.length_ns).sum::<u64>(), 7_880_000);
         }
