@@ -1,10 +1,11 @@
 use lookaside_engine::WalkModel;
 use lookaside_machine::preset;
+use lookaside_workloads::{Stream, Strided};
 use proptest::prelude::*;
 
 use super::super::schedule::schedule;
 use super::super::tasks::{Task, TaskSet, Time};
-use super::super::work::{on_own_lines, PAGE_BYTES};
+use super::super::work::{on_own_lines, Touch, PAGE_BYTES};
 use super::*;
 
 /// Sets of pages in the order of their use, the last used last.
@@ -135,6 +136,26 @@ proptest! {
             prop_assert_eq!(job.cycles, job.accesses as f64 + 7.5 * hits);
         }
     }
+}
+
+/// Repeats of a line, which a recording joins, are accesses like others: caches, cycles and all; slices end between them, too.
+#[test]
+fn joined_accesses_are_as_good_as_single_ones() {
+    let schedule = schedule(&set(&[(0, 100, 20), (0, 400, 300)]), 2).expect("few jobs");
+    let walk = || Stream::new(Strided::new(40 * 1024, 8), 5000);
+    let joined = Work::record(&mut walk(), u64::MAX, 7013).expect("a stream");
+    let singly = |touch: &Touch| std::iter::repeat_n(Touch { times: 1, ..*touch }, touch.times as usize);
+    let single = Work { round: joined.round.iter().flat_map(singly).collect(), ..joined.clone() };
+    assert_eq!((joined.round.len(), single.round.len()), (625, 5000));
+    let other = Work::stores(&[1 << 20, 17 << 20], 1000);
+    let machine = preset("xeon-e5-2650").expect("a preset");
+    let run = |work: &Work| {
+        let works = [other.clone(), work.clone()];
+        model(Setup::new(machine.clone()), &schedule, &works, &[3 << 20]).expect("a model")
+    };
+    let jobs = run(&joined);
+    assert!(jobs.iter().any(|job| (job.short_slices, job.accesses) == (4, 2103)));
+    assert_eq!(jobs, run(&single));
 }
 
 /// Panchamukhi 2014, Figure 6.2, at any pace that goes round in each slice.
