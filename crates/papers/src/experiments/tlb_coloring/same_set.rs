@@ -51,7 +51,7 @@ pub(super) fn run(lab: &Lab, ran: &mut Ran) -> Result<()> {
     let (below, as_different) = (mean(&cycles(&same, preempting)) - low, low - mean(&cycles(&different, alone)));
     let sixth = mean(&cycles(&same, JOBS + 6..=JOBS + 6)) - low;
     ran.findings.extend([
-        ("fig-6.3-difference", value(difference, "four misses of the first level that the second serves")),
+        ("fig-6.3-difference", value(difference, "four misses; the penalty of one is an input, their number is not")),
         (
             "fig-6.3-low",
             claim(

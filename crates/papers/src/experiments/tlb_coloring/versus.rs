@@ -166,8 +166,14 @@ fn identical(all: &Versus, task: usize) -> Finding {
     let of = |run: &Vec<Job>| jobs(run, task, 0..=u64::MAX).map(|job| (job.job, job.l1_misses)).collect::<Vec<_>>();
     let mut runs: Vec<_> = all.colored.iter().map(of).collect();
     let warm_up = runs.first().and_then(|run| run.first()).map_or(0, |job| job.1);
+    let number = runs.len();
+    runs.sort();
     runs.dedup();
-    claim(runs.len() == 1, format!("{} different runs; {warm_up} misses in the warm-up", runs.len()), "")
+    let found = match runs.len() {
+        1 => format!("{number} runs are the same; {warm_up} misses in the warm-up"),
+        different => format!("{different} different ones among {number} runs"),
+    };
+    claim(runs.len() == 1, found, "")
 }
 
 /// Figures 6.8, A.7 and A.9.
