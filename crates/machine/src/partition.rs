@@ -116,7 +116,8 @@ impl ColorLevel {
 
 impl Machine {
     /// The data TLB arrays for pages of a size, as colouring sees them: first level first, in the order of the description.
-    /// Fully associative arrays have one set.
+    /// Fully associative arrays have one set. An array that coalesces takes its index of the number of the block of pages: its masks
+    /// stand so many bits higher here. That pages of a block may share an entry is not counted on.
     pub fn color_levels(&self, page_size: PageSize) -> Vec<ColorLevel> {
         let mut tlbs: Vec<_> = self.tlbs.iter().collect();
         tlbs.sort_by_key(|tlb| tlb.level);
@@ -126,9 +127,17 @@ impl Machine {
                 name: tlb.name.clone(),
                 sets: tlb.sets(),
                 ways: tlb.ways.count(tlb.entries),
-                index: tlb.index.clone(),
+                index: index_of_pages(tlb),
             })
             .collect()
+    }
+}
+
+/// The set index of an array as a function of the page number.
+fn index_of_pages(tlb: &crate::Tlb) -> IndexFn {
+    match (tlb.sets(), tlb.coalesce_pages.trailing_zeros()) {
+        (0 | 1, _) | (_, 0) => tlb.index.clone(),
+        (sets, block_bits) => IndexFn::Masks(tlb.index.masks(sets).iter().map(|mask| mask << block_bits).collect()),
     }
 }
 
@@ -302,6 +311,14 @@ mod tests {
             let error = Partitions::parse(&text.replacen(from, to, 1), "p.toml").expect_err(to);
             assert_eq!(error.to_string(), said);
         }
+    }
+
+    #[test]
+    fn blocks_that_are_coalesced_lie_in_one_set() {
+        // Four pages an entry, 128 sets; the index is taken of the block's number (crates/engine/SEMANTICS.md).
+        let levels = preset("ryzen-5900x").expect("a preset").color_levels(PageSize::K4);
+        let sets: Vec<u32> = [0, 3, 4, 7, 508, 511, 512].map(|page| levels[1].set_of(page)).into();
+        assert_eq!((levels[0].set_of(77), sets), (0, vec![0, 0, 1, 1, 127, 127, 0]));
     }
 
     #[test]
