@@ -2,6 +2,7 @@
 
 pub mod bake;
 pub mod compare;
+pub mod plan;
 pub mod probe;
 pub mod run;
 pub mod top;
@@ -66,6 +67,9 @@ pub enum Command {
     #[command(after_help = "Example: lookaside compare --variants base,thp,bake:scan --runs 10 -- ./gups 8G\n\n\
         Exit codes: 0 compared; 1 a program failed; 2 bad input; 126, 127 the program can't be executed, isn't there; 128 + signal interrupted")]
     Compare(compare::Compare),
+    /// Plan what to do about translation
+    #[command(subcommand, after_help = "Example: lookaside plan color tasks.toml --machine xeon-e5-2650")]
+    Plan(plan::PlanCommand),
     /// Keep the page-table entries of running processes warm, from outside
     #[command(
         after_help = "Examples: lookaside bake --pid 4711\n          lookaside bake --comm redis-server --settings scan,share=0.2\n          \

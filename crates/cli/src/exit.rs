@@ -57,5 +57,7 @@ bad_input_from!(
     lookaside_engine::SetupError,
     lookaside_trace::TraceError,
     lookaside_techniques::ProfileError,
+    lookaside_techniques::color::tasks::TasksError,
+    lookaside_techniques::color::plan::PlanError,
     std::io::Error,
 );

@@ -12,6 +12,7 @@ mod interrupt;
 mod machines;
 mod memory;
 mod output;
+mod plan;
 mod preload;
 mod probe;
 mod record;
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Probe(args) => probe::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Workload(args) => workload::run(&args),
+        Command::Plan(command) => plan::run(&command),
         Command::Bake(args) => bake::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -3,9 +3,10 @@
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
-//! [`baked::render`] what a baker did; [`Table`] is for whatever else the command line has to list.
+//! [`baked::render`] what a baker did, [`color::render`] whose pages may lie where; [`Table`] is for whatever else the command line has to list.
 
 pub mod baked;
+pub mod color;
 pub mod comparison;
 mod facts;
 pub mod html;

@@ -76,7 +76,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Why a task file cannot be had; one line with file, key and reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct TasksError(String);
+pub struct TasksError(pub(super) String);
 
 fn one() -> u64 {
     1

@@ -1,0 +1,89 @@
+//! Plans: what they say, what they write, what they refuse.
+
+use std::path::Path;
+
+use crate::common::{assert_bad_input, run, stderr, stdout};
+
+const T1: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = 4\n";
+const T2: &str =
+    "[[task]]\nname = \"T2\"\nperiod = \"16ms\"\nexecution = \"7.88ms\"\npages = 60\ncontiguous_pages = 5\n";
+
+fn written(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("written");
+    path.to_str().expect("text path").into()
+}
+
+#[test]
+fn isolated_tasks_get_partitions() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let tasks = written(folder.path(), "tasks.toml", &format!("{T1}{T2}"));
+    let file = folder.path().join("partitions.toml");
+    let arguments = ["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", file.to_str().expect("text path")];
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("isolated: "), "{}", stdout(&output));
+    assert_eq!(stderr(&output), "");
+    let partitions = lookaside_machine::Partitions::load(&file).expect("partitions");
+    assert_eq!(partitions.partitions.len(), 2);
+    assert!(partitions.levels.iter().all(|level| partitions.oversubscribed(level).is_empty()));
+    let again = run(&arguments);
+    assert_eq!((stdout(&again), std::fs::read_to_string(&file).ok()), (stdout(&output), Some(partitions.to_toml())));
+}
+
+#[test]
+fn what_cannot_be_isolated_is_exit_code_1_and_planned_all_the_same() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let tasks = written(folder.path(), "tasks.toml", &format!("{T1}{}", T2.replace("60", "66")));
+    let file = folder.path().join("partitions.toml");
+    let place = file.to_str().expect("text path");
+    let output = run(&["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", place, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(plan["verdict"]["is"], "impossible");
+    let proof = &plan["verdict"]["certificates"][0];
+    assert_eq!((&proof["short_of"], &proof["needed"], &proof["entries"]), (&"entries".into(), &70.into(), &64.into()));
+    assert_eq!(plan["levels"][1]["isolated"], true);
+    let partitions = lookaside_machine::Partitions::load(&file).expect("partitions");
+    assert!(!partitions.oversubscribed(&partitions.levels[0]).is_empty());
+}
+
+#[test]
+fn a_trace_stands_for_pages() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let lines: String = (0..30u64).map(|i| format!("R {:#x} 8\n", (i % 10) << 12)).collect();
+    written(folder.path(), "job.txt", &lines);
+    let traced = T1.replace("pages = 4", "trace = \"job.txt\"");
+    let tasks = written(folder.path(), "tasks.toml", &traced);
+    let output = run(&["plan", "color", &tasks, "--machine", "cortex-a7", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&plan["tasks"][0]["pages"], &plan["tasks"][0]["accesses"]), (&10.into(), &30.into()));
+}
+
+#[test]
+fn the_nearest_preset_is_named_aloud() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let tasks = written(folder.path(), "tasks.toml", T1);
+    let output = run(&["plan", "color", &tasks]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("lookaside: machine "), "{}", stderr(&output));
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let tasks = written(folder.path(), "tasks.toml", T1);
+    let on = |tasks: &str, more: &[&str]| run(&[&["plan", "color", tasks, "--machine", "xeon-e5-2650"], more].concat());
+    assert_bad_input(&on("/no/such.toml", &[]), &["/no/such.toml"]);
+    assert_bad_input(&run(&["plan", "color", &tasks, "--machine", "pentium"]), &["pentium"]);
+    assert_bad_input(&on(&tasks, &["-o", "/no/folder/x"]), &["/no/folder/x", "choose another place"]);
+    assert_bad_input(&on(&tasks, &["--page-size", "64K"]), &["xeon-e5-2650", "64K"]);
+    let late = written(folder.path(), "late.toml", &T1.replace("0.392ms", "3ms"));
+    assert_bad_input(&on(&late, &[]), &["late.toml", "task[0].execution", "longer than the period"]);
+    let huge = written(folder.path(), "huge.toml", &T1.replace("pages = 4", "pages = 99999"));
+    assert_bad_input(&on(&huge, &[]), &["99999", "larger pages"]);
+    let traced = written(folder.path(), "traced.toml", &T1.replace("pages = 4", "trace = \"gone.lkt\""));
+    assert_bad_input(&on(&traced, &[]), &["T1", "gone.lkt"]);
+    assert_eq!(on(&tasks, &["--page-size", "5K"]).status.code(), Some(2));
+}

@@ -1,0 +1,251 @@
+//! The most TLB misses that a job of a task can suffer, by how the pages of all tasks lie in the sets.
+//!
+//! Tasks run on one core by fixed priorities, preemptively, and touch no pages but those counted here. Set by set, a job of a task
+//! with `k` pages in it, in a set with `n` entries:
+//!
+//! - **All tasks' pages are at most `n`**: nothing is ever replaced, whatever the policy. The first job misses on its `k` pages,
+//!   later ones on none.
+//! - **Else** the job may find none of its pages (others ran since its last one): `k` misses. Each interruption by tasks above it
+//!   may cost `k` more where the policy promises that, left alone, it misses on a page at most once. So it does for
+//!   [`kept`] pages. Of all jobs that interrupt it, how many do harm is counted by [`harmful`].
+//! - **More than [`kept`] pages**: it may miss on every access; only the number of its accesses bounds that.
+//!
+//! *Why each page misses at most once in a stretch in which nobody else runs*, for `k` pages in `n` entries:
+//!
+//! - LRU, `k <= n`: a page that was used goes only after `n` others were used; the job has but `k - 1` others.
+//! - FIFO, `k <= n`: let `x` be the first page to miss a second time. Until then all misses were on different pages. Since `x`
+//!   came in by its first miss it has gone, for which `n` others had to come in: with `x` these are `n + 1 > k` different pages of
+//!   the job's.
+//! - Tree-PLRU, `k <= log2(n) + 1` (its minimal life span: Reineke et al., "Timing predictability of cache replacement
+//!   policies", 2007): let `x` be the first page to go after its use. All `log2(n)` bits on its path point to it, though its use
+//!   turned them away; each was turned back by the use of a page on the other side of its node, and these are still there and
+//!   different, as they lie in different subtrees. With `x` and the page that replaces it, which is none of them, these are `log2(n) + 2`.
+//! - Random: no such promise.
+//!
+//! The same holds for the second level, which is asked only after misses of the first: what counts is which pages ask it, not when. A page's first
+//! request in a job may miss because of anything that ran before (`k`); one after another request in the same job only because of tasks above.
+
+use lookaside_machine::{Partitions, Replacement};
+use serde::Serialize;
+
+use super::response::Responses;
+use super::tasks::TaskSet;
+
+/// A TLB array as bounds see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Its name.
+    pub name: String,
+    /// Ways of each set.
+    pub ways: u32,
+    /// Which entry goes.
+    pub replacement: Replacement,
+    /// Entries of each set that the tasks may count on: the ways less those that the system takes.
+    pub room: Vec<u32>,
+}
+
+/// Pages in one set: task (by position in its [`TaskSet`]) and number, each task at most once.
+pub type Tenants = Vec<(usize, u32)>;
+
+/// The most misses of jobs of one task at one level. Where two arrays of a level stand side by side, the level misses
+/// at most as often as both together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bound {
+    /// Of its first job, which finds nothing; `None`: no bound is known.
+    pub first_job: Option<u64>,
+    /// Of each later job.
+    pub later_jobs: Option<u64>,
+    /// Why it holds, or why there is none.
+    pub rests_on: RestsOn,
+}
+
+/// What a bound rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestsOn {
+    /// No set that the task uses is asked for more than it holds: any policy, any schedule.
+    Room,
+    /// The replacement policy, and that all deadlines are kept.
+    Policy(Replacement),
+    /// The number of accesses in a job.
+    Accesses,
+    /// There is none: in a set that is asked for more than it holds, the policy promises nothing for so many pages, and the number
+    /// of accesses is not given.
+    UnknownAccesses,
+    /// There is none: sets are shared, a task is not shown to keep its deadline, and the number of accesses is not given.
+    UnknownDeadlines,
+}
+
+/// How the pages of tasks may lie, by what their partitions (of the tasks' names) promise: `[level][set]`, levels in the order of
+/// the file. A share without a number of ways may have all pages of its task; so may each set of a level that no share names.
+/// Tasks without a partition have no pages.
+pub fn promised(set: &TaskSet, partitions: &Partitions) -> Vec<Vec<Tenants>> {
+    let of_level = |level: &lookaside_machine::ColorLevel| {
+        let mut sets: Vec<Tenants> = vec![Vec::new(); level.sets as usize];
+        for (i, task) in set.tasks.iter().enumerate() {
+            let Some(partition) = partitions.partition(&task.name) else { continue };
+            let all = u32::try_from(task.pages.unwrap_or(u64::MAX)).unwrap_or(u32::MAX);
+            let mut shares = partition.shares.iter().filter(|share| share.level == level.name).peekable();
+            if shares.peek().is_none() {
+                sets.iter_mut().for_each(|tenants| tenants.push((i, all)));
+            }
+            for share in shares {
+                for &set in &share.sets {
+                    sets[set as usize].push((i, share.ways.map_or(all, |ways| ways.min(all))));
+                }
+            }
+        }
+        sets
+    };
+    partitions.levels.iter().map(of_level).collect()
+}
+
+/// Pages of one task that a set of `ways` ways keeps while nobody else runs, each missing at most once; of these `room`
+/// are not the system's. See the head of this file.
+pub fn kept(replacement: Replacement, ways: u32, room: u32) -> u32 {
+    match replacement {
+        Replacement::Lru | Replacement::Fifo => room,
+        Replacement::TreePlru => room.min(ways.max(1).ilog2() + 1),
+        Replacement::Random => 0,
+    }
+}
+
+/// Bounds for each task (by position) at each level, for pages that lie as `tenants[level][set]` say.
+pub fn bounds(set: &TaskSet, responses: &Responses, levels: &[Level], tenants: &[Vec<Tenants>]) -> Vec<Vec<Bound>> {
+    let mut all = vec![Vec::with_capacity(levels.len()); set.tasks.len()];
+    for (level, sets) in levels.iter().zip(tenants) {
+        let mut sums = vec![Sum::default(); set.tasks.len()];
+        for (tenants, &room) in sets.iter().zip(&level.room) {
+            for &(task, pages) in tenants {
+                sums[task].add(pages, in_set(level, room, tenants, task, responses));
+            }
+        }
+        for ((task, sum), bounds) in set.tasks.iter().zip(sums).zip(&mut all) {
+            bounds.push(sum.bound(task.accesses, task.pages, level.replacement));
+        }
+    }
+    all
+}
+
+/// Bounds of one set beyond this say nothing; below it those of all sets have a sum.
+const MOST_MISSES: u64 = 1 << 48;
+
+/// What one set does to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InSet {
+    /// It keeps all pages for ever.
+    Kept,
+    /// So many misses in each job, the first too.
+    Misses(u64),
+    /// As many as accesses.
+    Accesses,
+    /// As many as accesses, as the interruptions cannot be counted.
+    Deadlines,
+}
+
+/// What a set with these tenants does to a job of one of them.
+pub(super) fn in_set(level: &Level, room: u32, tenants: &[(usize, u32)], task: usize, responses: &Responses) -> InSet {
+    let own = tenants.iter().find(|tenant| tenant.0 == task).map_or(0, |tenant| tenant.1);
+    let all: u64 = tenants.iter().map(|tenant| u64::from(tenant.1)).sum();
+    if own == 0 || all <= u64::from(room) {
+        return InSet::Kept;
+    }
+    let kept = kept(level.replacement, level.ways, room);
+    if own > kept {
+        return InSet::Accesses;
+    }
+    let Some(releases) = responses.releases(task) else { return InSet::Deadlines };
+    // Fewer pages of others than these, used since a page was, leave it there. Under FIFO use does not count: any that comes
+    // in may put it out.
+    let harm = match level.replacement {
+        Replacement::Fifo => 1,
+        _ => kept - own + 1,
+    };
+    let misses = harmful(harm, tenants, releases).and_then(|times| times.checked_add(1)?.checked_mul(u64::from(own)));
+    misses.filter(|misses| *misses < MOST_MISSES).map_or(InSet::Accesses, InSet::Misses)
+}
+
+/// How often at most, in one job, jobs of tasks above put a page out between two of its uses, where that takes `harm` different pages of theirs.
+///
+/// Each such job falls between two uses of the page, as it runs to its end before the interrupted one goes on. Between two
+/// uses with a miss, different tasks ran whose pages sum up to `harm` or more. So all the tasks must have as many together; and the
+/// weights `min(pages, harm)` of all interrupting jobs, of which each such miss takes `harm` or more, bound how many there are.
+/// `None`: more than can be counted.
+fn harmful(harm: u32, tenants: &[(usize, u32)], releases: &[u64]) -> Option<u64> {
+    let above = tenants.iter().map(|&(task, pages)| (releases[task], pages)).filter(|(jobs, _)| *jobs > 0);
+    let together: u64 = above.clone().map(|(_, pages)| u64::from(pages)).sum();
+    if together < u64::from(harm) {
+        return Some(0);
+    }
+    let weight: u128 = above.map(|(jobs, pages)| u128::from(jobs) * u128::from(pages.min(harm))).sum();
+    u64::try_from(weight / u128::from(harm)).ok()
+}
+
+/// All sets of a level, for one task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    kept_pages: u64,
+    misses: u64,
+    accesses_sets: u32,
+    deadlines_sets: u32,
+    /// Pages in sets that do not keep them.
+    pub(super) crowded_pages: u64,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, pages: u32, found: InSet) {
+        match found {
+            InSet::Kept => {
+                self.kept_pages += u64::from(pages);
+                return;
+            }
+            InSet::Misses(misses) => self.misses += misses,
+            InSet::Accesses => self.accesses_sets += 1,
+            InSet::Deadlines => self.deadlines_sets += 1,
+        }
+        self.crowded_pages += u64::from(pages);
+    }
+
+    pub(super) fn remove(&mut self, pages: u32, found: InSet) {
+        match found {
+            InSet::Kept => {
+                self.kept_pages -= u64::from(pages);
+                return;
+            }
+            InSet::Misses(misses) => self.misses -= misses,
+            InSet::Accesses => self.accesses_sets -= 1,
+            InSet::Deadlines => self.deadlines_sets -= 1,
+        }
+        self.crowded_pages -= u64::from(pages);
+    }
+
+    /// Of later jobs.
+    pub(super) fn later_jobs(&self, accesses: Option<u64>) -> Option<u64> {
+        if self.accesses_sets + self.deadlines_sets > 0 {
+            return accesses;
+        }
+        Some(accesses.map_or(self.misses, |accesses| accesses.min(self.misses)))
+    }
+
+    fn bound(&self, accesses: Option<u64>, pages: Option<u64>, replacement: Replacement) -> Bound {
+        let later_jobs = self.later_jobs(accesses);
+        // A share without a number of ways may promise a page to several sets; the task has only so many.
+        let cold = pages.map_or(self.kept_pages, |pages| pages.min(self.kept_pages));
+        let first_job = match self.accesses_sets + self.deadlines_sets {
+            0 => {
+                let misses = self.misses + cold;
+                Some(accesses.map_or(misses, |accesses| accesses.min(misses)))
+            }
+            _ => accesses,
+        };
+        let rests_on = match (self.accesses_sets, self.deadlines_sets, accesses) {
+            (0, 0, Some(accesses)) if accesses < self.misses => RestsOn::Accesses,
+            (0, 0, _) if self.crowded_pages == 0 => RestsOn::Room,
+            (0, 0, _) => RestsOn::Policy(replacement),
+            (_, _, Some(_)) => RestsOn::Accesses,
+            (1.., _, None) => RestsOn::UnknownAccesses,
+            (0, _, None) => RestsOn::UnknownDeadlines,
+        };
+        Bound { first_job, later_jobs, rests_on }
+    }
+}

@@ -1,0 +1,256 @@
+//! The pages of an area of address space, by the sets that they lie in.
+
+use std::collections::HashSet;
+
+use lookaside_machine::{ColorLevel, Share, MAX_COLOR_LEVELS};
+
+/// Pages of the area that a heap takes pages from, aligned to its size: 4 GiB of 4K pages. Set numbers repeat in it many times
+/// for every index that is known (Skylake's second level reads 14 bits of the page number).
+pub(super) const AREA_PAGES: usize = 1 << 20;
+
+/// What a task asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// Pages in all.
+    pub pages: usize,
+    /// Of these, those that must be contiguous; 1 = none.
+    pub run: usize,
+}
+
+/// Pages of each task, by their numbers in the area. Two tasks may have the same: in the sets it is as if one had a later
+/// page of the same sets.
+pub(super) type Placement = Vec<Vec<usize>>;
+
+/// Numbers of pages in each set of each level.
+pub(super) type Counts = Vec<Vec<u32>>;
+
+/// The pages of an area, by their sets.
+#[derive(Clone, Debug)]
+pub(super) struct Grid {
+    /// The levels.
+    pub levels: Vec<ColorLevel>,
+    /// Pages after which all set numbers repeat: a power of two.
+    pub period: usize,
+    /// The first page of each combination of sets that there is, ascending.
+    pub classes: Vec<usize>,
+    sets: Vec<[u16; MAX_COLOR_LEVELS]>,
+}
+
+impl Grid {
+    /// The area as these levels see it; at most [`MAX_COLOR_LEVELS`] of at most `MAX_COLOR_SETS` sets each. `Err`: the name of one whose index
+    /// reads page-number bits beyond the area's, so that the sets of its pages depend on where it lies.
+    pub fn new(levels: &[ColorLevel]) -> Result<Self, String> {
+        let mut bits = 0;
+        for level in levels {
+            let read = level.index.masks(level.sets).iter().fold(0, |all, mask| all | mask);
+            bits = bits.max(u64::BITS - read.leading_zeros());
+            if bits > AREA_PAGES.ilog2() {
+                return Err(level.name.clone());
+            }
+        }
+        let period = 1 << bits;
+        // Set numbers are linear over GF(2): a page's are those of the page without its lowest bit, plus those of the bit.
+        let mut sets = vec![[0; MAX_COLOR_LEVELS]; period];
+        for page in 1..period {
+            sets[page] = sets[page & (page - 1)];
+            let bit = (page & page.wrapping_neg()) as u64;
+            for (set, level) in sets[page].iter_mut().zip(levels) {
+                *set ^= level.set_of(bit) as u16;
+            }
+        }
+        let mut seen = HashSet::new();
+        let classes = (0..period).filter(|&page| seen.insert(sets[page])).collect();
+        Ok(Self { levels: levels.to_vec(), period, classes, sets })
+    }
+
+    /// The sets of a page, level by level.
+    pub fn sets_of(&self, page: usize) -> &[u16] {
+        &self.sets[page & (self.period - 1)][..self.levels.len()]
+    }
+
+    /// Where runs of so many pages may begin, but for repetitions: from 0 to this.
+    pub fn starts(&self, run: usize) -> usize {
+        self.period.min((AREA_PAGES + 1).saturating_sub(run))
+    }
+
+    /// Pages of each combination of sets in the area.
+    pub fn pages_of_a_class(&self) -> usize {
+        AREA_PAGES / self.classes.len()
+    }
+
+    /// How many of these pages each set has.
+    pub fn counts(&self, pages: &[usize]) -> Counts {
+        let mut counts: Counts = self.levels.iter().map(|level| vec![0; level.sets as usize]).collect();
+        for &page in pages {
+            for (counts, &set) in counts.iter_mut().zip(self.sets_of(page)) {
+                counts[set as usize] += 1;
+            }
+        }
+        counts
+    }
+
+    /// Shares that promise these numbers of pages, one for each number; more than a set has ways: as many as wanted.
+    pub fn shares(&self, counts: &Counts) -> Vec<Share> {
+        let mut shares: Vec<Share> = Vec::new();
+        for (level, counts) in self.levels.iter().zip(counts) {
+            let first = shares.len();
+            for (set, &count) in (0..).zip(counts).filter(|(_, count)| **count > 0) {
+                let ways = (count <= level.ways).then_some(count);
+                match shares[first..].iter_mut().find(|share| share.ways == ways) {
+                    Some(share) => share.sets.push(set),
+                    None => shares.push(Share { level: level.name.clone(), sets: vec![set], ways }),
+                }
+            }
+        }
+        shares
+    }
+
+    /// The pages that a heap takes for a task within these shares, by the plainest of ways: ascending, the run first, each page whose sets have
+    /// room. `None`: it does not find them all.
+    pub fn pick(&self, shares: &[Share], need: Need) -> Option<Vec<usize>> {
+        let mut room = Room::of_shares(self, shares);
+        let mut pages = Vec::with_capacity(need.pages);
+        if need.run > 1 {
+            let start = (0..self.starts(need.run)).find(|&start| room.take_run(self, start, need.run))?;
+            pages.extend(start..start + need.run);
+        }
+        let run = pages.first().copied().unwrap_or(0)..pages.last().map_or(0, |last| last + 1);
+        let mut page = 0;
+        let mut taken_at = run.end;
+        while pages.len() < need.pages {
+            // Nothing in a whole period: nor is there later.
+            if page >= AREA_PAGES || page > taken_at + self.period {
+                return None;
+            }
+            if !run.contains(&page) && room.take(self.sets_of(page)) {
+                pages.push(page);
+                taken_at = page.max(run.end);
+            }
+            page += 1;
+        }
+        Some(pages)
+    }
+}
+
+/// Pages that each set of each level still has room for.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    left: Counts,
+}
+
+impl Room {
+    /// So many in each set.
+    pub fn new(left: Counts) -> Self {
+        Self { left }
+    }
+
+    /// What shares promise.
+    fn of_shares(grid: &Grid, shares: &[Share]) -> Self {
+        let of = |level: &ColorLevel| {
+            let mut left = vec![0; level.sets as usize];
+            for share in shares.iter().filter(|share| share.level == level.name) {
+                share.sets.iter().for_each(|&set| left[set as usize] = share.ways.unwrap_or(u32::MAX));
+            }
+            left
+        };
+        Self { left: grid.levels.iter().map(of).collect() }
+    }
+
+    /// Takes room for a page in each of these sets (one a level), or in none.
+    pub fn take(&mut self, sets: &[u16]) -> bool {
+        let fits = sets.iter().zip(&self.left).all(|(&set, left)| left[set as usize] > 0);
+        if fits {
+            sets.iter().zip(&mut self.left).for_each(|(&set, left)| left[set as usize] -= 1);
+        }
+        fits
+    }
+
+    /// Gives back what was taken.
+    pub fn give(&mut self, sets: &[u16]) {
+        sets.iter().zip(&mut self.left).for_each(|(&set, left)| left[set as usize] += 1);
+    }
+
+    /// Takes room for contiguous pages, or for none.
+    pub fn take_run(&mut self, grid: &Grid, start: usize, pages: usize) -> bool {
+        for page in start..start + pages {
+            if !self.take(grid.sets_of(page)) {
+                self.give_run(grid, start, page - start);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives back what was taken.
+    pub fn give_run(&mut self, grid: &Grid, start: usize, pages: usize) {
+        (start..start + pages).for_each(|page| self.give(grid.sets_of(page)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::{ColorLevel, IndexFn, Share};
+
+    use super::{Grid, Need, Room};
+
+    fn level(name: &str, sets: u32, ways: u32, index: IndexFn) -> ColorLevel {
+        ColorLevel { name: name.into(), sets, ways, index }
+    }
+
+    fn grid() -> Grid {
+        let folded = IndexFn::Masks((0..3).map(|bit| 0b1001 << bit).collect());
+        Grid::new(&[level("l1", 4, 2, IndexFn::Linear), level("l2", 8, 2, folded)]).expect("an area")
+    }
+
+    #[test]
+    fn sets_are_those_of_the_index() {
+        let grid = grid();
+        assert_eq!((grid.period, grid.classes.len(), grid.pages_of_a_class()), (64, 32, 1 << 15));
+        for page in 0..4 * grid.period {
+            let expected: Vec<u16> = grid.levels.iter().map(|level| level.set_of(page as u64) as u16).collect();
+            assert_eq!(grid.sets_of(page), expected);
+        }
+        let far = level("far", 2, 1, IndexFn::Masks(vec![1 << 20]));
+        assert_eq!(Grid::new(&[far]).err().as_deref(), Some("far"));
+        assert_eq!(Grid::new(&[level("one", 1, 64, IndexFn::Linear)]).expect("an area").period, 1);
+    }
+
+    #[test]
+    fn what_pages_need_is_what_is_picked() {
+        let grid = grid();
+        for (pages, run) in [(vec![5, 6, 7, 40, 41], 3), (vec![0, 16, 32, 33], 1), (vec![62, 63, 64, 65, 1], 4)] {
+            let shares = grid.shares(&grid.counts(&pages));
+            let picked = grid.pick(&shares, Need { pages: pages.len(), run }).expect("pages");
+            assert_eq!(picked.len(), pages.len());
+            assert!(picked.windows(2).take(run - 1).all(|two| two[1] == two[0] + 1), "{picked:?}");
+            assert_eq!(grid.counts(&picked), grid.counts(&pages));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_picked() {
+        let grid = grid();
+        let share = |level: &str, set, ways| Share { level: level.into(), sets: vec![set], ways };
+        let narrow = [share("l1", 1, Some(2)), share("l2", 1, Some(1))];
+        assert_eq!(grid.pick(&narrow, Need { pages: 1, run: 1 }), Some(vec![1]));
+        assert_eq!(grid.pick(&narrow, Need { pages: 2, run: 1 }), None);
+        assert_eq!(grid.pick(&narrow, Need { pages: 2, run: 2 }), None);
+        // Page 8 is of set 1 of the second level and of set 0 of the first.
+        assert_eq!(
+            grid.pick(&[share("l1", 0, None), share("l2", 1, None)], Need { pages: 2, run: 1 }),
+            Some(vec![8, 44])
+        );
+    }
+
+    #[test]
+    fn a_run_that_does_not_fit_takes_nothing() {
+        let grid = grid();
+        let mut room = Room::new(grid.levels.iter().map(|level| vec![1; level.sets as usize]).collect());
+        assert!(room.take_run(&grid, 0, 3));
+        let before = format!("{room:?}");
+        assert!(!room.take_run(&grid, 3, 2));
+        assert_eq!(format!("{room:?}"), before);
+        room.give_run(&grid, 0, 3);
+        assert!(room.take_run(&grid, 1, 4));
+    }
+}

@@ -1,0 +1,70 @@
+//! What a plan does not see, or rests on without its being known.
+
+use lookaside_machine::{Machine, PageSize, Serves, SwitchAction};
+
+use super::super::bound::Level;
+use super::super::noise::set_aside;
+use super::super::response::Responses;
+use super::super::tasks::TaskSet;
+
+/// Lines for the reader.
+pub(super) fn remarks(
+    machine: &Machine,
+    page_size: PageSize,
+    levels: &[Level],
+    set: &TaskSet,
+    responses: &Responses,
+) -> Vec<String> {
+    let mut lines = late(set, responses);
+    let names = |which: &mut dyn FnMut(&str) -> bool| {
+        let names: Vec<&str> = levels.iter().map(|level| level.name.as_str()).filter(|name| which(name)).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let figures = |name: &str| {
+        let level = machine.color_levels(page_size).into_iter().find(|level| level.name == name);
+        level.is_some_and(|level| set_aside(machine, &level).is_some())
+    };
+    lines.extend(names(&mut |name| !figures(name)).map(|names| {
+        format!("{names}: the machine's description says nothing of entries that the system uses; none are set aside")
+    }));
+    let serves = |name: &str, kind| machine.tlbs.iter().any(|tlb| tlb.name == name && tlb.serves.contains(&kind));
+    lines.extend(
+        names(&mut |name| serves(name, Serves::Fetch))
+            .map(|names| format!("{names}: pages of instructions lie there too; they are not counted")),
+    );
+    let stores_alone = machine.tlbs.iter().filter(|tlb| {
+        tlb.page_sizes.contains(&page_size)
+            && tlb.serves.contains(&Serves::Store)
+            && !tlb.serves.contains(&Serves::Load)
+    });
+    lines.extend(stores_alone.map(|tlb| format!("{}: holds stores alone, and is not planned for", tlb.name)));
+    if machine.context_switch.action != SwitchAction::Nothing {
+        lines.push("a switch of address space empties the TLBs: the tasks must be threads of one process".into());
+    }
+    let of_a_level = |line: &&String| {
+        let tlb = line.strip_prefix("tlb.").and_then(|rest| rest.split_once('.')).map(|(name, _)| name);
+        tlb.is_some_and(|tlb| tlb == "*" || levels.iter().any(|level| level.name == tlb))
+    };
+    let doubts = machine.not_determined.iter().filter(of_a_level);
+    lines.extend(doubts.map(|line| format!("not determined: {line}")));
+    lines
+}
+
+/// Tasks whose deadlines are not shown to be kept.
+fn late(set: &TaskSet, responses: &Responses) -> Vec<String> {
+    let mut lines = Vec::new();
+    for i in set.by_priority() {
+        if responses.time(i).is_some() {
+            continue;
+        }
+        let task = &set.tasks[i];
+        lines.push(format!(
+            "task {}: not schedulable: a job may take longer than its period of {}; where it, or a task below it, shares sets, \
+             only accesses bound the misses",
+            task.name, task.period
+        ));
+        // Of those below it the analysis says nothing.
+        break;
+    }
+    lines
+}

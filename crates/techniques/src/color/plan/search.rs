@@ -1,0 +1,124 @@
+//! The search for pages that isolate: no set holds more than it has room for.
+//!
+//! Runs of contiguous pages are laid end to end, the longest first, each where it fits, beginning where the one before ended: with a linear index that goes
+//! round the sets and fills them evenly. Single pages go on from there. Where that fails the last run is laid elsewhere, and so on
+//! back to the first.
+
+use super::grid::{Counts, Grid, Need, Placement, Room};
+
+/// Most places of runs that are tried. Without noisy sets the first ones isolate wherever the pages' number allows it (linear indexes).
+const MAX_TRIED: u64 = 2_000;
+
+/// Pages that isolate, if they were found; and how many places of runs were tried.
+pub(super) fn isolate(grid: &Grid, room: &Counts, needs: &[Need]) -> (Option<Placement>, u64) {
+    let mut runs: Vec<usize> = (0..needs.len()).filter(|&task| needs[task].run > 1).collect();
+    // Stable: equal ones stay in the tasks' order.
+    runs.sort_by_key(|&task| std::cmp::Reverse(needs[task].run));
+    let room = Room::new(room.clone());
+    let mut search = Search { grid, needs, runs, room, pages: vec![Vec::new(); needs.len()], tried: 0 };
+    let found = search.runs(0, 0);
+    (found.then_some(search.pages), search.tried)
+}
+
+struct Search<'a> {
+    grid: &'a Grid,
+    needs: &'a [Need],
+    /// Tasks that need a run, longest first.
+    runs: Vec<usize>,
+    room: Room,
+    pages: Placement,
+    tried: u64,
+}
+
+impl Search<'_> {
+    /// Lays the runs from the `i`-th on, then the single pages.
+    fn runs(&mut self, i: usize, cursor: usize) -> bool {
+        let Some(&task) = self.runs.get(i) else {
+            self.tried += u64::from(i == 0);
+            return self.singles(cursor);
+        };
+        let (run, starts) = (self.needs[task].run, self.grid.starts(self.needs[task].run));
+        for step in 0..starts {
+            if self.tried >= MAX_TRIED {
+                return false;
+            }
+            let start = (cursor + step) % starts;
+            if !self.room.take_run(self.grid, start, run) {
+                continue;
+            }
+            self.tried += 1;
+            self.pages[task] = (start..start + run).collect();
+            if self.runs(i + 1, start + run) {
+                return true;
+            }
+            self.pages[task].clear();
+            self.room.give_run(self.grid, start, run);
+        }
+        false
+    }
+
+    /// Lays the single pages round the area, task by task; takes them back where not all fit, or where a heap would not find what
+    /// fits.
+    fn singles(&mut self, mut cursor: usize) -> bool {
+        let laid: Vec<usize> = self.pages.iter().map(Vec::len).collect();
+        let mut all = true;
+        for (pages, need) in self.pages.iter_mut().zip(self.needs) {
+            let end = cursor + self.grid.period;
+            let mut last = end;
+            while pages.len() < need.pages && cursor < last {
+                if self.room.take(self.grid.sets_of(cursor)) {
+                    pages.push(cursor);
+                    last = cursor + 1 + self.grid.period;
+                }
+                cursor += 1;
+            }
+            cursor %= self.grid.period;
+            all &= pages.len() == need.pages;
+        }
+        if all && self.pages.iter().zip(self.needs).all(|(pages, need)| found_again(self.grid, pages, *need)) {
+            return true;
+        }
+        for (pages, laid) in self.pages.iter_mut().zip(laid) {
+            pages.drain(laid..).for_each(|page| self.room.give(self.grid.sets_of(page)));
+        }
+        false
+    }
+}
+
+/// Whether a heap that knows the shares alone finds its pages in them.
+pub(super) fn found_again(grid: &Grid, pages: &[usize], need: Need) -> bool {
+    grid.pick(&grid.shares(&grid.counts(pages)), need).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::{ColorLevel, IndexFn};
+
+    use super::{isolate, Grid, Need};
+
+    fn level(name: &str, sets: u32, ways: u32) -> ColorLevel {
+        ColorLevel { name: name.into(), sets, ways, index: IndexFn::Linear }
+    }
+
+    #[test]
+    fn runs_end_to_end_fill_all_sets() {
+        let grid = Grid::new(&[level("l1", 16, 4), level("l2", 128, 4)]).expect("an area");
+        let room = vec![vec![4; 16], vec![4; 128]];
+        let needs = [(20, 20), (7, 1), (13, 5), (24, 11)].map(|(pages, run)| Need { pages, run });
+        let (found, tried) = isolate(&grid, &room, &needs);
+        let pages = found.expect("64 of 64").concat();
+        assert_eq!(tried, 3);
+        assert_eq!(grid.counts(&pages)[0], [4; 16]);
+    }
+
+    #[test]
+    fn runs_are_laid_anew_where_the_first_places_fail() {
+        // Sets 0 to 2 and 4 to 7 of 8: the run of 3 must go before the hole, for that of 4 to fit behind it.
+        let grid = Grid::new(&[level("l1", 8, 1)]).expect("an area");
+        let room = vec![vec![1, 1, 1, 0, 1, 1, 1, 1]];
+        let (found, _) = isolate(&grid, &room, &[Need { pages: 3, run: 3 }, Need { pages: 4, run: 4 }]);
+        assert_eq!(found.expect("both"), [vec![0, 1, 2], vec![4, 5, 6, 7]]);
+        let (none, tried) = isolate(&grid, &room, &[Need { pages: 4, run: 4 }, Need { pages: 4, run: 4 }]);
+        assert_eq!((none, tried > 0), (None, true));
+    }
+}

@@ -1,0 +1,301 @@
+//! Who shares with whom, where not all can be isolated: pages for which the bounds of all misses, jobs counted, come to least.
+//!
+//! Two beginnings are made: pages laid round the sets as if there were room, and each page, those of the costliest
+//! tasks first, where it adds least. From each, single pages and runs are moved, and single pages exchanged, as long as that
+//! makes the sum smaller. What comes out is the better of the two; that nothing is better is not proved.
+
+use std::cmp::Reverse;
+
+use super::super::bound::{in_set, Level, Sum, Tenants};
+use super::super::response::Responses;
+use super::grid::{Counts, Grid, Need, Placement, Room};
+
+/// Most places that are weighed to begin, and again to improve on it: a second or two for large sets.
+const MAX_WEIGHED: u64 = 500_000;
+
+/// Most places of a run that are weighed at a time.
+const MAX_STARTS: usize = 1024;
+
+/// What is to be shared, by positions of tasks.
+pub(super) struct Problem<'a> {
+    /// Pages and their sets.
+    pub grid: &'a Grid,
+    /// The levels as bounds see them.
+    pub levels: &'a [Level],
+    /// Who interrupts whom.
+    pub responses: &'a Responses,
+    /// What each task asks for.
+    pub needs: &'a [Need],
+    /// Jobs of each task in the time that misses are summed up over.
+    pub jobs: &'a [u64],
+    /// Most accesses of a job.
+    pub accesses: &'a [Option<u64>],
+}
+
+/// What is made small, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    /// Jobs without a bound, each counted for each level.
+    unbounded: u128,
+    /// Most misses of all other jobs.
+    misses: u128,
+    /// Pages in sets that are asked for more than they hold, times jobs: shows the way where the bounds do not change.
+    crowded: u128,
+}
+
+/// A page, or a run, that can be moved by itself.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    task: usize,
+    start: usize,
+    pages: usize,
+}
+
+/// The least sharing that was found, and how many places were weighed.
+pub(super) fn least(problem: &Problem<'_>) -> (Placement, u64) {
+    let mut weighed = 0;
+    let found = [false, true].map(|costliest_first| {
+        let mut state = State::new(problem);
+        if costliest_first {
+            state.costliest_first();
+        } else {
+            state.round();
+        }
+        state.improve();
+        weighed += state.weighed;
+        (state.cost(), state.placement())
+    });
+    let best = found.into_iter().min_by_key(|(cost, _)| *cost).map(|(_, placement)| placement);
+    (best.unwrap_or_default(), weighed)
+}
+
+struct State<'a> {
+    problem: &'a Problem<'a>,
+    units: Vec<Unit>,
+    tenants: Vec<Vec<Tenants>>,
+    /// By level and task.
+    sums: Vec<Vec<Sum>>,
+    weighed: u64,
+    /// When to give up.
+    limit: u64,
+}
+
+impl<'a> State<'a> {
+    fn new(problem: &'a Problem<'a>) -> Self {
+        let tenants = problem.levels.iter().map(|level| vec![Tenants::new(); level.room.len()]).collect();
+        let sums = vec![vec![Sum::default(); problem.needs.len()]; problem.levels.len()];
+        Self { problem, units: Vec::new(), tenants, sums, weighed: 0, limit: MAX_WEIGHED }
+    }
+
+    /// Pages laid round the sets, those of the tasks with the longest runs first: where there is room, else right behind those before.
+    fn round(&mut self) {
+        let grid = self.problem.grid;
+        let mut room = Room::new(self.problem.levels.iter().map(|level| level.room.clone()).collect::<Counts>());
+        let (mut cursor, mut full) = (0, false);
+        for want in self.wanted(|task| Reverse(self.problem.needs[task].run)) {
+            let starts = grid.starts(want.pages);
+            let at = |step: usize| (cursor + step) % starts;
+            let looked_at = if full { 0..0 } else { 0..starts };
+            let free = looked_at.map(at).find(|&start| room.take_run(grid, start, want.pages));
+            // No room for one page: nor for any later.
+            full |= free.is_none() && want.pages == 1;
+            let unit = Unit { start: free.unwrap_or(at(0)), ..want };
+            self.put(unit);
+            self.units.push(unit);
+            cursor = unit.start + unit.pages;
+        }
+    }
+
+    /// Each page, or run, where it adds least, those of the costliest tasks first.
+    fn costliest_first(&mut self) {
+        let problem = self.problem;
+        let a_page = |task: usize| {
+            let interruptions = problem.responses.releases(task).map(|jobs| jobs.iter().map(|&n| u128::from(n)).sum());
+            Reverse(interruptions.unwrap_or(u128::MAX >> 64).saturating_add(1) * u128::from(problem.jobs[task]))
+        };
+        let mut cursor = 0;
+        for want in self.wanted(a_page) {
+            let from = if self.spent() { cursor..cursor + 1 } else { cursor..cursor + self.places(want) };
+            let (_, unit) = self.best(want, from).unwrap_or((self.cost(), want));
+            self.put(unit);
+            self.units.push(unit);
+            cursor = unit.start + unit.pages;
+        }
+    }
+
+    /// All units, by the key of their tasks, each task's run before its single pages.
+    fn wanted<K: Ord>(&self, key: impl Fn(usize) -> K) -> Vec<Unit> {
+        let needs = self.problem.needs;
+        let mut tasks: Vec<usize> = (0..needs.len()).collect();
+        tasks.sort_by_key(|&task| key(task));
+        let of = |&task: &usize| {
+            let run = needs[task].run;
+            let singles = needs[task].pages - run;
+            std::iter::once(Unit { task, start: 0, pages: run })
+                .chain(std::iter::repeat_n(Unit { task, start: 0, pages: 1 }, singles))
+        };
+        tasks.iter().flat_map(of).collect()
+    }
+
+    /// Moves and exchanges units that lie in crowded sets, as long as that makes the cost smaller.
+    fn improve(&mut self) {
+        self.limit = self.weighed + MAX_WEIGHED;
+        let mut cost = self.cost();
+        loop {
+            let before = cost;
+            for i in 0..self.units.len() {
+                if !self.is_crowded(self.units[i]) {
+                    continue;
+                }
+                let unit = self.units[i];
+                self.lift(unit);
+                let places = unit.start..unit.start + self.places(unit);
+                let best = self.best(unit, places).filter(|(moved, _)| *moved < cost);
+                if let Some((moved, to)) = best {
+                    (cost, self.units[i]) = (moved, to);
+                }
+                self.put(self.units[i]);
+                if unit.pages == 1 {
+                    cost = self.exchange(i, cost);
+                }
+            }
+            if cost == before || self.spent() {
+                return;
+            }
+        }
+    }
+
+    /// Exchanges a single page with the first one of another task with which the cost becomes smaller.
+    fn exchange(&mut self, i: usize, cost: Cost) -> Cost {
+        for k in 0..self.units.len() {
+            let (a, b) = (self.units[i], self.units[k]);
+            if b.pages != 1 || a.task == b.task || a.start == b.start || self.spent() {
+                continue;
+            }
+            let (to_b, to_a) = (Unit { start: b.start, ..a }, Unit { start: a.start, ..b });
+            self.replace([a, b], [to_b, to_a]);
+            let exchanged = self.weigh(2);
+            if exchanged < cost {
+                (self.units[i], self.units[k]) = (to_b, to_a);
+                return exchanged;
+            }
+            self.replace([to_b, to_a], [a, b]);
+        }
+        cost
+    }
+
+    fn replace(&mut self, old: [Unit; 2], new: [Unit; 2]) {
+        old.into_iter().for_each(|unit| self.lift(unit));
+        new.into_iter().for_each(|unit| self.put(unit));
+    }
+
+    /// Number of places that a unit may have.
+    fn places(&self, unit: Unit) -> usize {
+        match unit.pages {
+            1 => self.problem.grid.classes.len(),
+            run => self.problem.grid.starts(run).min(MAX_STARTS),
+        }
+    }
+
+    /// The first of the cheapest places in a range of their numbers, which go round.
+    fn best(&mut self, unit: Unit, range: std::ops::Range<usize>) -> Option<(Cost, Unit)> {
+        let (grid, places) = (self.problem.grid, self.places(unit));
+        let mut best: Option<(Cost, Unit)> = None;
+        for place in range.map(|number| number % places.max(1)) {
+            if best.is_some() && self.spent() {
+                break;
+            }
+            let start = if unit.pages == 1 { grid.classes[place] } else { place };
+            let here = Unit { start, ..unit };
+            self.put(here);
+            let cost = self.weigh(unit.pages as u64);
+            self.lift(here);
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, here));
+            }
+        }
+        best
+    }
+
+    fn weigh(&mut self, steps: u64) -> Cost {
+        self.weighed += steps;
+        self.cost()
+    }
+
+    fn spent(&self) -> bool {
+        self.weighed >= self.limit
+    }
+
+    /// Whether a page of it lies in a set that is asked for more than it holds.
+    fn is_crowded(&self, unit: Unit) -> bool {
+        (unit.start..unit.start + unit.pages).any(|page| {
+            let sets = self.problem.grid.sets_of(page).iter().zip(&self.tenants).zip(self.problem.levels);
+            sets.into_iter().any(|((&set, tenants), level)| {
+                let all: u32 = tenants[set as usize].iter().map(|tenant| tenant.1).sum();
+                all > level.room[set as usize]
+            })
+        })
+    }
+
+    fn cost(&self) -> Cost {
+        let mut cost = Cost { unbounded: 0, misses: 0, crowded: 0 };
+        for sums in &self.sums {
+            for ((sum, &jobs), &accesses) in sums.iter().zip(self.problem.jobs).zip(self.problem.accesses) {
+                let jobs = u128::from(jobs);
+                match sum.later_jobs(accesses) {
+                    Some(misses) => cost.misses += jobs * u128::from(misses),
+                    None => cost.unbounded += jobs,
+                }
+                cost.crowded += jobs * u128::from(sum.crowded_pages);
+            }
+        }
+        cost
+    }
+
+    fn put(&mut self, unit: Unit) {
+        self.change(unit, |tenants| match tenants.iter_mut().find(|tenant| tenant.0 == unit.task) {
+            Some(tenant) => tenant.1 += 1,
+            None => tenants.push((unit.task, 1)),
+        });
+    }
+
+    fn lift(&mut self, unit: Unit) {
+        self.change(unit, |tenants| {
+            tenants.iter_mut().filter(|tenant| tenant.0 == unit.task).for_each(|tenant| tenant.1 -= 1);
+            tenants.retain(|tenant| tenant.1 > 0);
+        });
+    }
+
+    /// Changes the tenants of the sets of each of the unit's pages, and the sums with them.
+    fn change(&mut self, unit: Unit, by: impl Fn(&mut Tenants)) {
+        let Self { problem, tenants, sums, .. } = self;
+        for (i, ((level, tenants), sums)) in problem.levels.iter().zip(tenants).zip(sums).enumerate() {
+            let sets = (unit.start..unit.start + unit.pages).map(|page| problem.grid.sets_of(page)[i] as usize);
+            let mut touched: Vec<usize> = sets.clone().collect();
+            touched.sort_unstable();
+            touched.dedup();
+            let found =
+                |set: usize, tenants: &Tenants, task| in_set(level, level.room[set], tenants, task, problem.responses);
+            for &set in &touched {
+                for &(task, pages) in &tenants[set] {
+                    sums[task].remove(pages, found(set, &tenants[set], task));
+                }
+            }
+            sets.for_each(|set| by(&mut tenants[set]));
+            for &set in &touched {
+                for &(task, pages) in &tenants[set] {
+                    sums[task].add(pages, found(set, &tenants[set], task));
+                }
+            }
+        }
+    }
+
+    /// The pages of each task.
+    fn placement(&self) -> Placement {
+        let mut pages = vec![Vec::new(); self.problem.needs.len()];
+        for unit in &self.units {
+            pages[unit.task].extend(unit.start..unit.start + unit.pages);
+        }
+        pages
+    }
+}
