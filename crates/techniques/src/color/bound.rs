@@ -5,25 +5,28 @@
 //!
 //! - **All tasks' pages are at most `n`**: nothing is ever replaced, whatever the policy. The first job misses on its `k` pages,
 //!   later ones on none.
-//! - **Else** the job may find none of its pages (others ran since its last one): `k` misses. Each interruption by tasks above it
-//!   may cost `k` more where the policy promises that, left alone, it misses on a page at most once. So it does for
-//!   [`kept`] pages. Of all jobs that interrupt it, how many do harm is counted by [`harmful`].
-//! - **More than [`kept`] pages**: it may miss on every access; only the number of its accesses bounds that.
+//! - **Else** each of its pages may miss once, since others ran after its last job, and once more each time that tasks above interrupt
+//!   it with enough pages in the set: `k (1 + harmful)` misses, where [`harmful`] counts those times. That holds for as many pages as
+//!   the policy [`kept`] promises to keep.
+//! - **More pages of its own than that**: it may miss on every access; only the number of its accesses bounds that.
 //!
-//! *Why each page misses at most once in a stretch in which nobody else runs*, for `k` pages in `n` entries:
+//! *Why there must be pages of others between two misses of a page `x` in one job*: at least `m - k + 1` different ones, where `k <= m` and
+//! the policy keeps `m` pages.
 //!
-//! - LRU, `k <= n`: a page that was used goes only after `n` others were used; the job has but `k - 1` others.
-//! - FIFO, `k <= n`: let `x` be the first page to miss a second time. Until then all misses were on different pages. Since `x`
-//!   came in by its first miss it has gone, for which `n` others had to come in: with `x` these are `n + 1 > k` different pages of
-//!   the job's.
-//! - Tree-PLRU, `k <= log2(n) + 1` (its minimal life span: Reineke et al., "Timing predictability of cache replacement
-//!   policies", 2007): let `x` be the first page to go after its use. All `log2(n)` bits on its path point to it, though its use
-//!   turned them away; each was turned back by the use of a page on the other side of its node, and these are still there and
-//!   different, as they lie in different subtrees. With `x` and the page that replaces it, which is none of them, these are `log2(n) + 2`.
-//! - Random: no such promise.
+//! - LRU, `m = n`: `x` goes only after `n` others were used since its last use; `k - 1` of them are the job's own.
+//! - FIFO, `m = n`: use does not count, so that the above says nothing. Since `x` came in by its first miss, it went, for which `n` others
+//!   had to come in, some of them maybe repeatedly. Of all pages that come in twice from the one miss of `x` to the other, itself
+//!   among them, let `z` be the one with the shortest time between. All that came in meanwhile are different, and there are `n`, as `z` had to go:
+//!   with `z` these are `n + 1` pages, of which `k` at most are the job's own.
+//! - Tree-PLRU, `m = log2(n) + 1` (its minimal life span: Reineke et al., "Timing predictability of cache replacement policies", 2007): let only
+//!   `m` different pages be used from a use of `x` on, and `y` be the first of them to go after its use. All `log2(n)` bits on its path point to it, though
+//!   its use turned them away; each was turned back by the use of a page on the other side of its node, and these are still
+//!   there and different, as they lie in different subtrees. With `y` and the page that replaces it, which is none of them, these are
+//!   `m + 1`. So none goes, and between two misses of `x` there are `m - k + 1` pages of others.
+//! - Random: no such promise; `m = 0`.
 //!
-//! The same holds for the second level, which is asked only after misses of the first: what counts is which pages ask it, not when. A page's first
-//! request in a job may miss because of anything that ran before (`k`); one after another request in the same job only because of tasks above.
+//! The same holds for the second level, which is asked only after misses of the first: nothing above says how often pages are used. A page's first
+//! request in a job may miss because of anything that ran before; those that follow in the same job only because of tasks above.
 
 use lookaside_machine::{Partitions, Replacement};
 use serde::Serialize;
@@ -51,9 +54,9 @@ pub type Tenants = Vec<(usize, u32)>;
 /// at most as often as both together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Bound {
-    /// Of its first job, which finds nothing; `None`: no bound is known.
+    /// Of its first job, which finds nothing; of any other that touches pages for the first time, too. `None`: no bound is known.
     pub first_job: Option<u64>,
-    /// Of each later job.
+    /// Of each later job, all of whose pages were touched before (by the first job, or in a warm-up).
     pub later_jobs: Option<u64>,
     /// Why it holds, or why there is none.
     pub rests_on: RestsOn,
@@ -100,8 +103,8 @@ pub fn promised(set: &TaskSet, partitions: &Partitions) -> Vec<Vec<Tenants>> {
     partitions.levels.iter().map(of_level).collect()
 }
 
-/// Pages of one task that a set of `ways` ways keeps while nobody else runs, each missing at most once; of these `room`
-/// are not the system's. See the head of this file.
+/// Pages that a set of `ways` ways, of which the system leaves `room`, promises to keep while no others are used. See the head of this
+/// file.
 pub fn kept(replacement: Replacement, ways: u32, room: u32) -> u32 {
     match replacement {
         Replacement::Lru | Replacement::Fifo => room,
@@ -155,21 +158,16 @@ pub(super) fn in_set(level: &Level, room: u32, tenants: &[(usize, u32)], task: u
         return InSet::Accesses;
     }
     let Some(releases) = responses.releases(task) else { return InSet::Deadlines };
-    // Fewer pages of others than these, used since a page was, leave it there. Under FIFO use does not count: any that comes
-    // in may put it out.
-    let harm = match level.replacement {
-        Replacement::Fifo => 1,
-        _ => kept - own + 1,
-    };
-    let misses = harmful(harm, tenants, releases).and_then(|times| times.checked_add(1)?.checked_mul(u64::from(own)));
+    let misses =
+        harmful(kept - own + 1, tenants, releases).and_then(|times| times.checked_add(1)?.checked_mul(u64::from(own)));
     misses.filter(|misses| *misses < MOST_MISSES).map_or(InSet::Accesses, InSet::Misses)
 }
 
-/// How often at most, in one job, jobs of tasks above put a page out between two of its uses, where that takes `harm` different pages of theirs.
+/// How often at most a page misses again in one job, where between two misses `harm` different pages of tasks above are used.
 ///
-/// Each such job falls between two uses of the page, as it runs to its end before the interrupted one goes on. Between two
-/// uses with a miss, different tasks ran whose pages sum up to `harm` or more. So all the tasks must have as many together; and the
-/// weights `min(pages, harm)` of all interrupting jobs, of which each such miss takes `harm` or more, bound how many there are.
+/// Jobs of these run to their ends before the interrupted one goes on: each falls between two misses, or not. Between two, jobs of different tasks
+/// ran whose pages sum up to `harm` or more. So all the tasks above must have as many together; and the
+/// weights `min(pages, harm)` of all interrupting jobs, of which each further miss takes `harm` or more, bound how many there are.
 /// `None`: more than can be counted.
 fn harmful(harm: u32, tenants: &[(usize, u32)], releases: &[u64]) -> Option<u64> {
     let above = tenants.iter().map(|&(task, pages)| (releases[task], pages)).filter(|(jobs, _)| *jobs > 0);

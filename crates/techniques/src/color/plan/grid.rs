@@ -73,11 +73,6 @@ impl Grid {
         self.period.min((AREA_PAGES + 1).saturating_sub(run))
     }
 
-    /// Pages of each combination of sets in the area.
-    pub fn pages_of_a_class(&self) -> usize {
-        AREA_PAGES / self.classes.len()
-    }
-
     /// How many of these pages each set has.
     pub fn counts(&self, pages: &[usize]) -> Counts {
         let mut counts: Counts = self.levels.iter().map(|level| vec![0; level.sets as usize]).collect();
@@ -205,7 +200,7 @@ mod tests {
     #[test]
     fn sets_are_those_of_the_index() {
         let grid = grid();
-        assert_eq!((grid.period, grid.classes.len(), grid.pages_of_a_class()), (64, 32, 1 << 15));
+        assert_eq!((grid.period, grid.classes.len()), (64, 32));
         for page in 0..4 * grid.period {
             let expected: Vec<u16> = grid.levels.iter().map(|level| level.set_of(page as u64) as u16).collect();
             assert_eq!(grid.sets_of(page), expected);

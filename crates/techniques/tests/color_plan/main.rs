@@ -1,0 +1,6 @@
+//! Colouring plans and bounds, against a slow twin: a naive simulation of tasks and TLBs, a plain heap, and trying everything.
+
+mod bounds;
+mod brute;
+mod plans;
+mod twin;

@@ -1,0 +1,173 @@
+//! Tasks on a core, tick by tick, each touching its pages in TLBs that are written down as plainly as can be.
+
+use lookaside_machine::Replacement;
+
+/// Numbers that look random (SplitMix64).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// One set: page in each way, ways in the order of their last use and of their filling (last = newest), the tree's nodes in heap order
+/// (true: the victim is on the right).
+struct Set {
+    ways: Vec<Option<u64>>,
+    used: Vec<usize>,
+    filled: Vec<usize>,
+    tree: Vec<bool>,
+}
+
+/// A TLB array.
+pub struct Array {
+    replacement: Replacement,
+    sets: Vec<Set>,
+}
+
+impl Array {
+    pub fn new(sets: usize, ways: usize, replacement: Replacement) -> Self {
+        let set = || Set { ways: vec![None; ways], used: vec![], filled: vec![], tree: vec![false; ways] };
+        Self { replacement, sets: (0..sets).map(|_| set()).collect() }
+    }
+
+    /// Whether a page was there; it is now.
+    pub fn touch(&mut self, set: usize, page: u64, numbers: &mut Numbers) -> bool {
+        let set = &mut self.sets[set];
+        let count = set.ways.len();
+        let there = set.ways.iter().position(|way| *way == Some(page));
+        let way = there.or(set.ways.iter().position(Option::is_none)).unwrap_or_else(|| match self.replacement {
+            Replacement::Lru => set.used[0],
+            Replacement::Fifo => set.filled[0],
+            Replacement::Random => numbers.below(count as u64) as usize,
+            Replacement::TreePlru => {
+                let mut node = 1;
+                while node < count {
+                    node = 2 * node + usize::from(set.tree[node]);
+                }
+                node - count
+            }
+        });
+        set.used.retain(|used| *used != way);
+        set.used.push(way);
+        if there.is_none() {
+            set.ways[way] = Some(page);
+            set.filled.retain(|filled| *filled != way);
+            set.filled.push(way);
+        }
+        let mut node = way + count;
+        while node > 1 {
+            // Away from where it came.
+            set.tree[node / 2] = node.is_multiple_of(2);
+            node /= 2;
+        }
+        there.is_some()
+    }
+}
+
+/// In which order a job touches its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Round and round, each job from the first page.
+    FromTheFirst,
+    /// Round and round, each job where the one before ended.
+    GoingOn,
+    /// Any page each time.
+    Random,
+}
+
+/// A task to be simulated; times in ticks.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub rank: usize,
+    pub phase: u64,
+    pub period: u64,
+    pub execution: u64,
+    pub touches_a_tick: u64,
+    pub shorter_jobs: bool,
+    pub order: Order,
+    /// Its pages: numbers that no other task has, and the set of each at each level.
+    pub pages: Vec<(u64, Vec<usize>)>,
+}
+
+/// Misses of one job at each level.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub task: usize,
+    /// It touched a page that no job had touched before.
+    pub cold: bool,
+    pub misses: Vec<u64>,
+}
+
+struct Pending {
+    job: Job,
+    ticks: u64,
+    next: usize,
+}
+
+/// Runs tasks for some ticks, the first of `arrays` asked first; gives the jobs that were at least begun. `system` is touched before each tick: pages that
+/// the system uses.
+pub fn simulate(
+    tasks: &[Running],
+    arrays: &mut [Array],
+    ticks: u64,
+    system: &[(u64, Vec<usize>)],
+    numbers: &mut Numbers,
+) -> Vec<Job> {
+    let mut ranked: Vec<usize> = (0..tasks.len()).collect();
+    ranked.sort_by_key(|&task| tasks[task].rank);
+    let mut queues: Vec<Vec<Pending>> = tasks.iter().map(|_| Vec::new()).collect();
+    let mut next_of: Vec<usize> = vec![0; tasks.len()];
+    let mut known = std::collections::HashSet::new();
+    let mut done = Vec::new();
+    for now in 0..ticks {
+        for (i, task) in tasks.iter().enumerate() {
+            if now >= task.phase && (now - task.phase).is_multiple_of(task.period) {
+                let next = &mut next_of[i];
+                let ticks = if task.shorter_jobs { 1 + numbers.below(task.execution) } else { task.execution };
+                let first = if task.order == Order::GoingOn { *next } else { 0 };
+                *next = (*next + (ticks * task.touches_a_tick) as usize) % task.pages.len();
+                let job = Job { task: i, cold: false, misses: vec![0; arrays.len()] };
+                queues[i].push(Pending { job, ticks, next: first });
+            }
+        }
+        if !system.is_empty() {
+            let (page, sets) = &system[numbers.below(system.len() as u64) as usize];
+            touch(arrays, *page, sets, &mut vec![0; sets.len()], numbers);
+        }
+        let Some(&running) = ranked.iter().find(|&&task| !queues[task].is_empty()) else { continue };
+        let task = &tasks[running];
+        let pending = &mut queues[running][0];
+        for _ in 0..task.touches_a_tick {
+            let page = match task.order {
+                Order::Random => numbers.below(task.pages.len() as u64) as usize,
+                _ => pending.next % task.pages.len(),
+            };
+            pending.next += 1;
+            let (page, sets) = &task.pages[page];
+            pending.job.cold |= known.insert(*page);
+            touch(arrays, *page, sets, &mut pending.job.misses, numbers);
+        }
+        pending.ticks -= 1;
+        if pending.ticks == 0 {
+            done.push(queues[running].remove(0).job);
+        }
+    }
+    done.extend(queues.into_iter().filter_map(|queue| queue.into_iter().next()).map(|pending| pending.job));
+    done
+}
+
+/// Asks level after level until one has the page; the others have it then too.
+fn touch(arrays: &mut [Array], page: u64, sets: &[usize], misses: &mut [u64], numbers: &mut Numbers) {
+    for ((array, &set), misses) in arrays.iter_mut().zip(sets).zip(misses) {
+        if array.touch(set, page, numbers) {
+            break;
+        }
+        *misses += 1;
+    }
+}
