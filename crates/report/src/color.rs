@@ -155,7 +155,7 @@ fn verdict(plan: &Plan) -> String {
             format!("not isolated, and proved impossible:\n{}", proofs.collect::<String>())
         }
         Verdict::NotFound { tried } => format!(
-            "not isolated: no way was found ({} tried); that there is none is not proved\n",
+            "not isolated: no way was found in {} places of runs that were tried; that there is none is not proved\n",
             num::grouped(*tried)
         ),
     }
@@ -165,9 +165,11 @@ fn verdict(plan: &Plan) -> String {
 fn shared(plan: &Plan) -> String {
     let mut text = String::new();
     for set in plan.shared.iter().take(NAMED_SETS) {
+        // A share without a number of ways may have all pages of its task.
         let tenants: Vec<String> =
-            set.tenants.iter().map(|(task, pages)| format!("{} {pages}", text::clean(task))).collect();
-        text += &format!("shared: {} set {}, room for {}: {}\n", set.level, set.set, set.room, tenants.join(", "));
+            set.tenants.iter().map(|(task, pages)| format!("{} up to {pages}", text::clean(task))).collect();
+        let word = if tenants.len() > 1 { "shared" } else { "outgrown" };
+        text += &format!("{word}: {} set {}, room for {}: {}\n", set.level, set.set, set.room, tenants.join(", "));
     }
     if plan.shared.len() > NAMED_SETS {
         text += &format!("shared: {} sets more (--json has all)\n", plan.shared.len() - NAMED_SETS);

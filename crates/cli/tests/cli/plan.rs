@@ -34,7 +34,7 @@ fn isolated_tasks_get_partitions() {
 #[test]
 fn what_cannot_be_isolated_is_exit_code_1_and_planned_all_the_same() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let tasks = written(folder.path(), "tasks.toml", &format!("{T1}{}", T2.replace("60", "66")));
+    let tasks = written(folder.path(), "tasks.toml", &format!("{}{T2}", T1.replace("pages = 4", "pages = 10")));
     let file = folder.path().join("partitions.toml");
     let place = file.to_str().expect("text path");
     let output = run(&["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", place, "--json"]);

@@ -192,10 +192,10 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
     let tenants = promised(set, &partitions);
     let by_task = bounds(set, &responses, &levels, &tenants);
     let shared = shared_sets(&levels, &tenants, &names);
-    let verdict = match (shared.is_empty(), certificates.is_empty()) {
-        (true, _) => Verdict::Isolated,
-        (false, false) => Verdict::Impossible { certificates },
-        (false, true) => Verdict::NotFound { tried },
+    let verdict = match (certificates.is_empty(), shared.is_empty()) {
+        (false, _) => Verdict::Impossible { certificates },
+        (true, true) => Verdict::Isolated,
+        (true, false) => Verdict::NotFound { tried },
     };
     if verdict != Verdict::Isolated {
         remarks

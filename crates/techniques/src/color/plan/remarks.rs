@@ -7,6 +7,9 @@ use super::super::noise::set_aside;
 use super::super::response::Responses;
 use super::super::tasks::TaskSet;
 
+/// What a plan rests on, of what a machine's description says of its TLBs.
+const RESTS_ON: [&str; 5] = ["entries", "ways", "index", "replacement", "tags"];
+
 /// Lines for the reader.
 pub(super) fn remarks(
     machine: &Machine,
@@ -42,8 +45,10 @@ pub(super) fn remarks(
         lines.push("a switch of address space empties the TLBs: the tasks must be threads of one process".into());
     }
     let of_a_level = |line: &&String| {
-        let tlb = line.strip_prefix("tlb.").and_then(|rest| rest.split_once('.')).map(|(name, _)| name);
-        tlb.is_some_and(|tlb| tlb == "*" || levels.iter().any(|level| level.name == tlb))
+        let mut path = line.split(':').next().unwrap_or_default().split('.');
+        let (root, tlb, key) = (path.next(), path.next().unwrap_or_default(), path.next().unwrap_or_default());
+        let of_a_level = tlb == "*" || levels.iter().any(|level| level.name == tlb);
+        root == Some("tlb") && of_a_level && RESTS_ON.contains(&key)
     };
     let doubts = machine.not_determined.iter().filter(of_a_level);
     lines.extend(doubts.map(|line| format!("not determined: {line}")));

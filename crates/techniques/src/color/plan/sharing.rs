@@ -6,12 +6,12 @@
 
 use std::cmp::Reverse;
 
-use super::super::bound::{in_set, Level, Sum, Tenants};
+use super::super::bound::{in_set, InSet, Level, Sum, Tenants};
 use super::super::response::Responses;
 use super::grid::{Counts, Grid, Need, Placement, Room};
 
-/// Most places that are weighed to begin, and again to improve on it: a second or two for large sets.
-const MAX_WEIGHED: u64 = 500_000;
+/// Most work (pairs of tasks in a set that is looked at, and tasks) to begin, and again to improve on it: a few seconds in all at most.
+const MAX_WORK: u64 = 100_000_000;
 
 /// Most places of a run that are weighed at a time.
 const MAX_STARTS: usize = 1024;
@@ -39,8 +39,11 @@ struct Cost {
     unbounded: u128,
     /// Most misses of all other jobs.
     misses: u128,
-    /// Pages in sets that are asked for more than they hold, times jobs: shows the way where the bounds do not change.
+    /// Pages in sets that are asked for more than they hold, times jobs. This and the next show the way where the bounds do not change.
     crowded: u128,
+    /// The squares of what sets are asked for beyond what they hold, the larger the better: few sets that are asked for much, rather than
+    /// many for a little.
+    gathered: Reverse<u64>,
 }
 
 /// A page, or a run, that can be moved by itself.
@@ -72,19 +75,43 @@ pub(super) fn least(problem: &Problem<'_>) -> (Placement, u64) {
 struct State<'a> {
     problem: &'a Problem<'a>,
     units: Vec<Unit>,
-    tenants: Vec<Vec<Tenants>>,
+    /// By level.
+    sets: Vec<Vec<Set>>,
+    /// Level and set of those whose tenants are not in the sums yet.
+    changed: Vec<(usize, usize)>,
     /// By level and task.
     sums: Vec<Vec<Sum>>,
+    /// By level and task: it has more pages than all sets hold. Its bound is the same wherever they lie.
+    hopeless: Vec<Vec<bool>>,
+    /// See [`Cost::gathered`].
+    gathered: u64,
     weighed: u64,
+    work: u64,
     /// When to give up.
     limit: u64,
 }
 
+/// A set, and what of it is in the sums.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    tenants: Tenants,
+    counted: Vec<(usize, u32, InSet)>,
+    /// Square of the pages beyond its room.
+    beyond: u64,
+    is_changed: bool,
+}
+
 impl<'a> State<'a> {
     fn new(problem: &'a Problem<'a>) -> Self {
-        let tenants = problem.levels.iter().map(|level| vec![Tenants::new(); level.room.len()]).collect();
+        let sets = problem.levels.iter().map(|level| vec![Set::default(); level.room.len()]).collect();
         let sums = vec![vec![Sum::default(); problem.needs.len()]; problem.levels.len()];
-        Self { problem, units: Vec::new(), tenants, sums, weighed: 0, limit: MAX_WEIGHED }
+        let hopeless = |level: &Level| {
+            let room: u64 = level.room.iter().map(|room| u64::from(*room)).sum();
+            problem.needs.iter().map(|need| need.pages as u64 > room).collect()
+        };
+        let hopeless = problem.levels.iter().map(hopeless).collect();
+        let (units, changed) = (Vec::new(), Vec::new());
+        Self { problem, units, sets, changed, sums, hopeless, gathered: 0, weighed: 0, work: 0, limit: MAX_WORK }
     }
 
     /// Pages laid round the sets, those of the tasks with the longest runs first: where there is room, else right behind those before.
@@ -115,8 +142,9 @@ impl<'a> State<'a> {
         };
         let mut cursor = 0;
         for want in self.wanted(a_page) {
-            let from = if self.spent() { cursor..cursor + 1 } else { cursor..cursor + self.places(want) };
-            let (_, unit) = self.best(want, from).unwrap_or((self.cost(), want));
+            let places = self.places(want);
+            let best = if self.spent() { None } else { self.best(want, cursor..cursor + places) };
+            let unit = best.map_or(self.at(want, cursor % places), |(_, unit)| unit);
             self.put(unit);
             self.units.push(unit);
             cursor = unit.start + unit.pages;
@@ -139,11 +167,14 @@ impl<'a> State<'a> {
 
     /// Moves and exchanges units that lie in crowded sets, as long as that makes the cost smaller.
     fn improve(&mut self) {
-        self.limit = self.weighed + MAX_WEIGHED;
+        self.limit = self.work + MAX_WORK;
         let mut cost = self.cost();
         loop {
             let before = cost;
             for i in 0..self.units.len() {
+                if self.spent() {
+                    return;
+                }
                 if !self.is_crowded(self.units[i]) {
                     continue;
                 }
@@ -159,7 +190,7 @@ impl<'a> State<'a> {
                     cost = self.exchange(i, cost);
                 }
             }
-            if cost == before || self.spent() {
+            if cost == before {
                 return;
             }
         }
@@ -174,7 +205,7 @@ impl<'a> State<'a> {
             }
             let (to_b, to_a) = (Unit { start: b.start, ..a }, Unit { start: a.start, ..b });
             self.replace([a, b], [to_b, to_a]);
-            let exchanged = self.weigh(2);
+            let exchanged = self.weigh();
             if exchanged < cost {
                 (self.units[i], self.units[k]) = (to_b, to_a);
                 return exchanged;
@@ -197,18 +228,22 @@ impl<'a> State<'a> {
         }
     }
 
+    /// A unit at the place of this number.
+    fn at(&self, unit: Unit, place: usize) -> Unit {
+        Unit { start: if unit.pages == 1 { self.problem.grid.classes[place] } else { place }, ..unit }
+    }
+
     /// The first of the cheapest places in a range of their numbers, which go round.
     fn best(&mut self, unit: Unit, range: std::ops::Range<usize>) -> Option<(Cost, Unit)> {
-        let (grid, places) = (self.problem.grid, self.places(unit));
+        let places = self.places(unit);
         let mut best: Option<(Cost, Unit)> = None;
-        for place in range.map(|number| number % places.max(1)) {
+        for place in range.map(|number| number % places) {
             if best.is_some() && self.spent() {
                 break;
             }
-            let start = if unit.pages == 1 { grid.classes[place] } else { place };
-            let here = Unit { start, ..unit };
+            let here = self.at(unit, place);
             self.put(here);
-            let cost = self.weigh(unit.pages as u64);
+            let cost = self.weigh();
             self.lift(here);
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, here));
@@ -217,39 +252,67 @@ impl<'a> State<'a> {
         best
     }
 
-    fn weigh(&mut self, steps: u64) -> Cost {
-        self.weighed += steps;
+    fn weigh(&mut self) -> Cost {
+        self.weighed += 1;
         self.cost()
     }
 
     fn spent(&self) -> bool {
-        self.weighed >= self.limit
+        self.work >= self.limit
     }
 
     /// Whether a page of it lies in a set that is asked for more than it holds.
-    fn is_crowded(&self, unit: Unit) -> bool {
+    fn is_crowded(&mut self, unit: Unit) -> bool {
+        self.settle();
         (unit.start..unit.start + unit.pages).any(|page| {
-            let sets = self.problem.grid.sets_of(page).iter().zip(&self.tenants).zip(self.problem.levels);
-            sets.into_iter().any(|((&set, tenants), level)| {
-                let all: u32 = tenants[set as usize].iter().map(|tenant| tenant.1).sum();
-                all > level.room[set as usize]
-            })
+            let sets = self.problem.grid.sets_of(page).iter().zip(&self.sets);
+            sets.into_iter().any(|(&set, sets)| sets[set as usize].beyond > 0)
         })
     }
 
-    fn cost(&self) -> Cost {
-        let mut cost = Cost { unbounded: 0, misses: 0, crowded: 0 };
-        for sums in &self.sums {
-            for ((sum, &jobs), &accesses) in sums.iter().zip(self.problem.jobs).zip(self.problem.accesses) {
-                let jobs = u128::from(jobs);
-                match sum.later_jobs(accesses) {
+    fn cost(&mut self) -> Cost {
+        self.settle();
+        self.work += (self.sums.len() * self.problem.needs.len()) as u64;
+        let mut cost = Cost { unbounded: 0, misses: 0, crowded: 0, gathered: Reverse(self.gathered) };
+        for (sums, hopeless) in self.sums.iter().zip(&self.hopeless) {
+            for (task, (sum, hopeless)) in sums.iter().zip(hopeless).enumerate() {
+                let jobs = u128::from(self.problem.jobs[task]);
+                cost.crowded += jobs * u128::from(sum.crowded_pages);
+                match sum.later_jobs(self.problem.accesses[task]) {
+                    _ if *hopeless => (),
                     Some(misses) => cost.misses += jobs * u128::from(misses),
                     None => cost.unbounded += jobs,
                 }
-                cost.crowded += jobs * u128::from(sum.crowded_pages);
             }
         }
         cost
+    }
+
+    /// Brings the sums up to date.
+    fn settle(&mut self) {
+        for (level, set) in std::mem::take(&mut self.changed) {
+            self.count(level, set);
+        }
+    }
+
+    /// Puts the tenants of a set into the sums, in place of those that were counted before.
+    fn count(&mut self, level: usize, set: usize) {
+        let (sums, room) = (&mut self.sums[level], self.problem.levels[level].room[set]);
+        let here = &mut self.sets[level][set];
+        for &(task, pages, found) in &here.counted {
+            sums[task].remove(pages, found);
+        }
+        here.counted.clear();
+        for &(task, pages) in &here.tenants {
+            let found = in_set(&self.problem.levels[level], room, &here.tenants, task, self.problem.responses);
+            sums[task].add(pages, found);
+            here.counted.push((task, pages, found));
+        }
+        let all: u64 = here.tenants.iter().map(|tenant| u64::from(tenant.1)).sum();
+        let beyond = all.saturating_sub(u64::from(room)).pow(2);
+        self.gathered = self.gathered + beyond - here.beyond;
+        (here.beyond, here.is_changed) = (beyond, false);
+        self.work += (here.tenants.len() * here.tenants.len()) as u64;
     }
 
     fn put(&mut self, unit: Unit) {
@@ -266,26 +329,17 @@ impl<'a> State<'a> {
         });
     }
 
-    /// Changes the tenants of the sets of each of the unit's pages, and the sums with them.
+    /// Changes the tenants of the sets of each of the unit's pages.
     fn change(&mut self, unit: Unit, by: impl Fn(&mut Tenants)) {
-        let Self { problem, tenants, sums, .. } = self;
-        for (i, ((level, tenants), sums)) in problem.levels.iter().zip(tenants).zip(sums).enumerate() {
-            let sets = (unit.start..unit.start + unit.pages).map(|page| problem.grid.sets_of(page)[i] as usize);
-            let mut touched: Vec<usize> = sets.clone().collect();
-            touched.sort_unstable();
-            touched.dedup();
-            let found =
-                |set: usize, tenants: &Tenants, task| in_set(level, level.room[set], tenants, task, problem.responses);
-            for &set in &touched {
-                for &(task, pages) in &tenants[set] {
-                    sums[task].remove(pages, found(set, &tenants[set], task));
+        for page in unit.start..unit.start + unit.pages {
+            for (level, &set) in self.problem.grid.sets_of(page).iter().enumerate() {
+                let here = &mut self.sets[level][set as usize];
+                by(&mut here.tenants);
+                if !here.is_changed {
+                    here.is_changed = true;
+                    self.changed.push((level, set as usize));
                 }
-            }
-            sets.for_each(|set| by(&mut tenants[set]));
-            for &set in &touched {
-                for &(task, pages) in &tenants[set] {
-                    sums[task].add(pages, found(set, &tenants[set], task));
-                }
+                self.work += here.tenants.len() as u64;
             }
         }
     }
