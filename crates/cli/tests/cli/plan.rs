@@ -87,3 +87,17 @@ fn bad_input_is_one_line() {
     assert_bad_input(&on(&traced, &[]), &["T1", "gone.lkt"]);
     assert_eq!(on(&tasks, &["--page-size", "5K"]).status.code(), Some(2));
 }
+
+#[test]
+fn the_book_shows_what_is_printed() {
+    let book = include_str!("../../../../docs/color.md");
+    let (_, rest) = book.split_once("```toml\n").expect("tasks in the book");
+    let (tasks, _) = rest.split_once("```").expect("an end");
+    let folder = tempfile::tempdir().expect("temporary folder");
+    for (text, code) in [(tasks.to_string(), 0), (tasks.replace("pages = 28", "pages = 38"), 1)] {
+        let tasks = written(folder.path(), "tasks.toml", &text);
+        let output = run(&["plan", "color", &tasks, "--machine", "xeon-e5-2650"]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(book.contains(&stdout(&output)), "docs/color.md shows another plan than\n{}", stdout(&output));
+    }
+}
