@@ -293,7 +293,8 @@ mod tests {
     fn what_is_written_is_read_back() {
         let all = file();
         assert_eq!(all.levels.iter().map(|l| (l.sets, l.ways)).collect::<Vec<_>>(), [(16, 4), (128, 4)]);
-        assert_eq!(Partitions::parse(&all.to_toml(), "t").expect(&all.to_toml()), all);
+        let text = all.to_toml();
+        assert_eq!(Partitions::parse(&text, "t").expect(&text), all);
     }
 
     #[test]

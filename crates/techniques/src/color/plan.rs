@@ -34,6 +34,8 @@ mod remarks;
 mod search;
 mod sharing;
 
+use std::collections::HashSet;
+
 use lookaside_machine::{Machine, PageSize, Partition, Partitions, Replacement, MAX_COLOR_LEVELS, MAX_COLOR_SETS};
 use serde::Serialize;
 
@@ -266,10 +268,11 @@ fn partitions(
     needs: &[Need],
     placement: &Placement,
 ) -> (Partitions, Vec<String>) {
-    let mut remarks = Vec::new();
+    let (mut remarks, mut taken) = (Vec::new(), HashSet::new());
     let of_task = |((task, need), pages): ((&super::tasks::Task, &Need), &Vec<usize>)| {
         let mut shares = grid.shares(&grid.counts(pages));
-        if !search::found_again(grid, pages, *need) {
+        let alone = grid.pick(&shares, *need, &mut HashSet::new());
+        if alone.and(grid.pick(&shares, *need, &mut taken)).is_none() {
             shares.iter_mut().for_each(|share| share.ways = None);
             shares = merged(shares);
             remarks

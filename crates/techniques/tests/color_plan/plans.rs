@@ -1,5 +1,7 @@
 //! Plans that are said to isolate do; proofs that nothing does are true; heaps find their pages.
 
+use std::collections::BTreeSet;
+
 use lookaside_machine::{
     preset, ColorLevel, Disturbance, IndexFn, Machine, PageSize, Partition, Partitions, Replacement, Ways,
 };
@@ -87,17 +89,18 @@ fn tasks(drawn: &[DrawnTask]) -> TaskSet {
     TaskSet { tasks: drawn.iter().enumerate().map(task).collect() }
 }
 
-/// Pages of an area of 2^20 as the plainest heap takes them: the run first, then single ones, ascending, where all sets of a page have room.
-fn picked(partition: &Partition, levels: &[ColorLevel]) -> Option<Vec<usize>> {
+/// Pages of an area of 2^20 as the plainest heap takes them: the run first, then single ones, ascending, where all sets of a page have room
+/// and nobody has `taken` it.
+fn picked(partition: &Partition, levels: &[ColorLevel], taken: &mut BTreeSet<usize>) -> Option<Vec<usize>> {
     const AREA: usize = 1 << 20;
     let mut left: Vec<Vec<Option<u32>>> = levels.iter().map(|level| vec![Some(0); level.sets as usize]).collect();
     for share in &partition.shares {
         let level = levels.iter().position(|level| level.name == share.level).expect("a level");
         share.sets.iter().for_each(|&set| left[level][set as usize] = share.ways);
     }
-    let mut take = |pages: std::ops::Range<usize>| {
+    let mut take = |pages: std::ops::Range<usize>, taken: &mut BTreeSet<usize>| {
         let mut after = left.clone();
-        for page in pages {
+        for page in pages.clone() {
             for (left, set) in after.iter_mut().zip(sets_of(levels, page)) {
                 match &mut left[set as usize] {
                     Some(0) => return false,
@@ -106,25 +109,27 @@ fn picked(partition: &Partition, levels: &[ColorLevel]) -> Option<Vec<usize>> {
                 }
             }
         }
+        if pages.clone().any(|page| taken.contains(&page)) {
+            return false;
+        }
         left = after;
+        taken.extend(pages);
         true
     };
     let wanted = partition.pages.expect("a number of pages") as usize;
     let run = partition.contiguous_pages as usize;
-    let mut found = Vec::new();
-    // What is not in the first 2^12 pages is nowhere: no index here reads more bits.
-    if run > 1 {
-        let start = (0..1 << 12).find(|&start| take(start..start + run))?;
-        found.extend(start..start + run);
-    }
+    // No index here reads more than 10 bits; what is not in so many pages is nowhere.
+    const ENOUGH: usize = 1 << 13;
+    let start = (0..ENOUGH).find(|&start| take(start..start + run, taken))?;
+    let mut found: Vec<usize> = (start..start + run).collect();
     for page in 0..AREA {
         if found.len() == wanted {
             return Some(found);
         }
-        if page > found.last().copied().unwrap_or(0) + (1 << 13) {
+        if page > found[found.len() - 1] + ENOUGH {
             return None;
         }
-        if !found.contains(&page) && take(page..page + 1) {
+        if take(page..page + 1, taken) {
             found.push(page);
         }
     }
@@ -137,9 +142,12 @@ fn check(set: &TaskSet, machine: &Machine, plan: &Plan) -> Result<(), TestCaseEr
     let room = room(machine, &levels);
     prop_assert_eq!(&Partitions::parse(&plan.partitions.to_toml(), "plan").expect("read back"), &plan.partitions);
     let mut counts: Vec<Vec<u32>> = room.iter().map(|room| vec![0; room.len()]).collect();
+    let mut taken = BTreeSet::new();
     for (task, partition) in set.tasks.iter().zip(&plan.partitions.partitions) {
         prop_assert_eq!((&task.name, task.pages), (&partition.name, partition.pages));
-        let pages = picked(partition, &levels);
+        // In a heap of its own, and in one for all tasks.
+        prop_assert!(picked(partition, &levels, &mut BTreeSet::new()).is_some());
+        let pages = picked(partition, &levels, &mut taken);
         prop_assert!(pages.is_some(), "{:?} has no {:?} pages", partition, task.pages);
         for page in pages.unwrap_or_default() {
             sets_of(&levels, page).iter().zip(&mut counts).for_each(|(&set, counts)| counts[set as usize] += 1);
@@ -177,7 +185,7 @@ proptest! {
 }
 
 /// What is made small: jobs without a bound, then misses, over all jobs of a hyperperiod.
-fn cost(set: &TaskSet, by_task: &[Vec<Option<u64>>]) -> (u64, u64) {
+fn cost(set: &TaskSet, by_task: &[Vec<Option<u64>>]) -> Cost {
     let span = set.hyperperiod().expect("short periods").nanos;
     let mut cost = (0, 0);
     for (task, levels) in set.tasks.iter().zip(by_task) {
@@ -192,9 +200,12 @@ fn cost(set: &TaskSet, by_task: &[Vec<Option<u64>>]) -> (u64, u64) {
     cost
 }
 
+/// What is made small: see [`cost`].
+type Cost = (u64, u64);
+
 /// Verdict, and the planner's cost and the least that there is; `None` where it isolates, which is then asserted to be possible, and else
 /// not to be.
-fn against_everything(set: &TaskSet, machine: &Machine) -> Result<Option<(Verdict, [(u64, u64); 2])>, TestCaseError> {
+fn against_everything(set: &TaskSet, machine: &Machine) -> Result<Option<(Verdict, [Cost; 2])>, TestCaseError> {
     let found = plan(set, machine, PageSize::K4).expect("a plan");
     check(set, machine, &found)?;
     let levels = machine.color_levels(PageSize::K4);

@@ -100,30 +100,34 @@ impl Grid {
         shares
     }
 
-    /// The pages that a heap takes for a task within these shares, by the plainest of ways: ascending, the run first, each page whose sets have
-    /// room. `None`: it does not find them all.
-    pub fn pick(&self, shares: &[Share], need: Need) -> Option<Vec<usize>> {
+    /// The pages that a heap takes for a task within these shares: ascending, the run first, then each page whose sets have
+    /// room, but for those `taken` by others; they are taken then. `None`: it does not find them all.
+    pub fn pick(&self, shares: &[Share], need: Need, taken: &mut HashSet<usize>) -> Option<Vec<usize>> {
         let mut room = Room::of_shares(self, shares);
         let mut pages = Vec::with_capacity(need.pages);
-        if need.run > 1 {
-            let start = (0..self.starts(need.run)).find(|&start| room.take_run(self, start, need.run))?;
-            pages.extend(start..start + need.run);
-        }
-        let run = pages.first().copied().unwrap_or(0)..pages.last().map_or(0, |last| last + 1);
-        let mut page = 0;
-        let mut taken_at = run.end;
-        while pages.len() < need.pages {
-            // Nothing in a whole period: nor is there later.
-            if page >= AREA_PAGES || page > taken_at + self.period {
-                return None;
+        // Sets come again after a period, but what others took may be free only later.
+        let starts = if taken.is_empty() { self.starts(need.run) } else { (AREA_PAGES + 1).saturating_sub(need.run) };
+        let is_free = |start: usize| (start..start + need.run).all(|page| !taken.contains(&page));
+        let start = (0..starts).find(|&start| is_free(start) && room.take_run(self, start, need.run))?;
+        pages.extend(start..start + need.run);
+        taken.extend(&pages);
+        let mut idle = 0;
+        for page in 0..AREA_PAGES {
+            // Two periods without a page that fits: there is none.
+            if pages.len() == need.pages || idle > 2 * self.period {
+                break;
             }
-            if !run.contains(&page) && room.take(self.sets_of(page)) {
+            if !room.fits(self.sets_of(page)) {
+                idle += 1;
+                continue;
+            }
+            idle = 0;
+            if taken.insert(page) {
+                room.take(self.sets_of(page));
                 pages.push(page);
-                taken_at = page.max(run.end);
             }
-            page += 1;
         }
-        Some(pages)
+        (pages.len() == need.pages).then_some(pages)
     }
 }
 
@@ -151,9 +155,14 @@ impl Room {
         Self { left: grid.levels.iter().map(of).collect() }
     }
 
+    /// There is room for a page in each of these sets (one a level).
+    fn fits(&self, sets: &[u16]) -> bool {
+        sets.iter().zip(&self.left).all(|(&set, left)| left[set as usize] > 0)
+    }
+
     /// Takes room for a page in each of these sets (one a level), or in none.
     pub fn take(&mut self, sets: &[u16]) -> bool {
-        let fits = sets.iter().zip(&self.left).all(|(&set, left)| left[set as usize] > 0);
+        let fits = self.fits(sets);
         if fits {
             sets.iter().zip(&mut self.left).for_each(|(&set, left)| left[set as usize] -= 1);
         }
@@ -186,6 +195,8 @@ impl Room {
 mod tests {
     use lookaside_machine::{ColorLevel, IndexFn, Share};
 
+    use std::collections::HashSet;
+
     use super::{Grid, Need, Room};
 
     fn level(name: &str, sets: u32, ways: u32, index: IndexFn) -> ColorLevel {
@@ -215,7 +226,12 @@ mod tests {
         let grid = grid();
         for (pages, run) in [(vec![5, 6, 7, 40, 41], 3), (vec![0, 16, 32, 33], 1), (vec![62, 63, 64, 65, 1], 4)] {
             let shares = grid.shares(&grid.counts(&pages));
-            let picked = grid.pick(&shares, Need { pages: pages.len(), run }).expect("pages");
+            let need = Need { pages: pages.len(), run };
+            let mut taken = HashSet::new();
+            let picked = grid.pick(&shares, need, &mut taken).expect("pages");
+            let more = grid.pick(&shares, need, &mut taken).expect("others");
+            assert!(more.iter().all(|page| !picked.contains(page)));
+            assert_eq!(grid.counts(&more), grid.counts(&pages));
             assert_eq!(picked.len(), pages.len());
             assert!(picked.windows(2).take(run - 1).all(|two| two[1] == two[0] + 1), "{picked:?}");
             assert_eq!(grid.counts(&picked), grid.counts(&pages));
@@ -227,14 +243,12 @@ mod tests {
         let grid = grid();
         let share = |level: &str, set, ways| Share { level: level.into(), sets: vec![set], ways };
         let narrow = [share("l1", 1, Some(2)), share("l2", 1, Some(1))];
-        assert_eq!(grid.pick(&narrow, Need { pages: 1, run: 1 }), Some(vec![1]));
-        assert_eq!(grid.pick(&narrow, Need { pages: 2, run: 1 }), None);
-        assert_eq!(grid.pick(&narrow, Need { pages: 2, run: 2 }), None);
+        let pick = |shares: &[Share], pages, run| grid.pick(shares, Need { pages, run }, &mut HashSet::new());
+        assert_eq!(pick(&narrow, 1, 1), Some(vec![1]));
+        assert_eq!(pick(&narrow, 2, 1), None);
+        assert_eq!(pick(&narrow, 2, 2), None);
         // Page 8 is of set 1 of the second level and of set 0 of the first.
-        assert_eq!(
-            grid.pick(&[share("l1", 0, None), share("l2", 1, None)], Need { pages: 2, run: 1 }),
-            Some(vec![8, 44])
-        );
+        assert_eq!(pick(&[share("l1", 0, None), share("l2", 1, None)], 2, 1), Some(vec![8, 44]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a plan does not see, or rests on without its being known.
 
-use lookaside_machine::{Machine, PageSize, Serves, SwitchAction};
+use lookaside_machine::{ColorLevel, Machine, PageSize, Serves, SwitchAction};
 
 use super::super::bound::Level;
 use super::super::noise::set_aside;
@@ -9,6 +9,12 @@ use super::super::tasks::TaskSet;
 
 /// What a plan rests on, of what a machine's description says of its TLBs.
 const RESTS_ON: [&str; 5] = ["entries", "ways", "index", "replacement", "tags"];
+
+/// Multiple of so many pages at which a heap's area begins at least (`crates/runtime/src/color/area.rs`), log2.
+const ALIGNED_BITS: u32 = 14;
+
+/// Name of the partition that the heap takes its own pages from (`lookaside_runtime::color::BOOKKEEPING`).
+const BOOKKEEPING: &str = "bookkeeping";
 
 /// Lines for the reader.
 pub(super) fn remarks(
@@ -23,10 +29,8 @@ pub(super) fn remarks(
         let names: Vec<&str> = levels.iter().map(|level| level.name.as_str()).filter(|name| which(name)).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    let figures = |name: &str| {
-        let level = machine.color_levels(page_size).into_iter().find(|level| level.name == name);
-        level.is_some_and(|level| set_aside(machine, &level).is_some())
-    };
+    let found = machine.color_levels(page_size);
+    let figures = |name: &str| found.iter().any(|level| level.name == name && set_aside(machine, level).is_some());
     lines.extend(names(&mut |name| !figures(name)).map(|names| {
         format!("{names}: the machine's description says nothing of entries that the system uses; none are set aside")
     }));
@@ -41,6 +45,17 @@ pub(super) fn remarks(
             && !tlb.serves.contains(&Serves::Load)
     });
     lines.extend(stores_alone.map(|tlb| format!("{}: holds stores alone, and is not planned for", tlb.name)));
+    if set.tasks.iter().all(|task| task.name != BOOKKEEPING) {
+        lines.push(format!(
+            "the heap's own pages lie in any set, unless a task called {BOOKKEEPING} keeps room for them"
+        ));
+    }
+    lines.extend(names(&mut |name| found.iter().any(|level| level.name == name && reads_far(level))).map(|names| {
+        format!(
+            "{names}: the index reads more than {ALIGNED_BITS} page-number bits, at a multiple of which a heap's area begins: \
+             that it finds all pages there was not checked"
+        )
+    }));
     if machine.context_switch.action != SwitchAction::Nothing {
         lines.push("a switch of address space empties the TLBs: the tasks must be threads of one process".into());
     }
@@ -53,6 +68,10 @@ pub(super) fn remarks(
     let doubts = machine.not_determined.iter().filter(of_a_level);
     lines.extend(doubts.map(|line| format!("not determined: {line}")));
     lines
+}
+
+fn reads_far(level: &ColorLevel) -> bool {
+    level.index.masks(level.sets).iter().any(|mask| mask >> ALIGNED_BITS != 0)
 }
 
 /// Tasks whose deadlines are not shown to be kept.

@@ -4,6 +4,8 @@
 //! round the sets and fills them evenly. Single pages go on from there. Where that fails the last run is laid elsewhere, and so on
 //! back to the first.
 
+use std::collections::HashSet;
+
 use super::grid::{Counts, Grid, Need, Placement, Room};
 
 /// Most places of runs that are tried. Without noisy sets the first ones isolate wherever the pages' number allows it (linear indexes).
@@ -75,7 +77,7 @@ impl Search<'_> {
             cursor %= self.grid.period;
             all &= pages.len() == need.pages;
         }
-        if all && self.pages.iter().zip(self.needs).all(|(pages, need)| found_again(self.grid, pages, *need)) {
+        if all && found_again(self.grid, &self.pages, self.needs) {
             return true;
         }
         for (pages, laid) in self.pages.iter_mut().zip(laid) {
@@ -85,9 +87,13 @@ impl Search<'_> {
     }
 }
 
-/// Whether a heap that knows the shares alone finds its pages in them.
-pub(super) fn found_again(grid: &Grid, pages: &[usize], need: Need) -> bool {
-    grid.pick(&grid.shares(&grid.counts(pages)), need).is_some()
+/// Whether heaps that know the shares alone find all pages in them: one for each task, and one for all, task after task.
+fn found_again(grid: &Grid, pages: &Placement, needs: &[Need]) -> bool {
+    let mut taken = HashSet::new();
+    pages.iter().zip(needs).all(|(pages, &need)| {
+        let shares = grid.shares(&grid.counts(pages));
+        grid.pick(&shares, need, &mut HashSet::new()).is_some() && grid.pick(&shares, need, &mut taken).is_some()
+    })
 }
 
 #[cfg(test)]
