@@ -101,3 +101,34 @@ fn the_book_shows_what_is_printed() {
         assert!(book.contains(&stdout(&output)), "docs/color.md shows another plan than\n{}", stdout(&output));
     }
 }
+
+#[test]
+fn heaps_find_what_plans_promise() {
+    use lookaside_machine::{preset, PageSize};
+    use lookaside_runtime::color::{ColoredHeap, HeapOptions};
+    use lookaside_techniques::color::{plan::plan, tasks::TaskSet};
+
+    let book = include_str!("../../../../docs/color.md");
+    let tasks = book.split("```").find_map(|part| part.strip_prefix("toml\n")).expect("tasks in the book");
+    let set = TaskSet::parse(tasks, "docs/color.md").expect("tasks");
+    for name in ["xeon-e5-2650", "skylake", "ryzen-5900x"] {
+        let found = plan(&set, &preset(name).expect("a preset"), PageSize::K4).expect("a plan");
+        assert!(found.is_isolated());
+        let heap = ColoredHeap::new(&HeapOptions::of(&found.partitions)).expect(name);
+        let mut pages = heap.bookkeeping_vpns().to_vec();
+        for (color, task) in (0..).zip(&set.tasks) {
+            let own = heap.vpns(color);
+            assert_eq!(Some(own.len() as u64), task.pages, "{name} {}", task.name);
+            let run = own
+                .windows(task.contiguous_pages as usize)
+                .any(|run| run[run.len() - 1] - run[0] + 1 == run.len() as u64);
+            assert!(run, "{name} {}: {own:?}", task.name);
+            pages.extend(own);
+        }
+        for level in &found.partitions.levels {
+            let mut counts = vec![0; level.sets as usize];
+            pages.iter().for_each(|&vpn| counts[level.set_of(vpn) as usize] += 1);
+            assert!(counts.iter().all(|&count| count <= level.ways), "{name} {}: {counts:?}", level.name);
+        }
+    }
+}

@@ -106,6 +106,8 @@ pub struct LevelPlan {
     pub replacement: Replacement,
     /// Entries that are set aside for the system, over all sets.
     pub set_aside: u64,
+    /// Entries that are neither set aside nor promised: the heap's own pages lie there.
+    pub left: u64,
     /// Whether no set is promised to more pages than it holds.
     pub isolated: bool,
     /// Most misses of all tasks' later jobs in [`Plan::span`]; absent: no bound is known, or it is beyond 2^64.
@@ -203,7 +205,11 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
         remarks
             .push(format!("the sharing is the least of {weighed} places weighed; that none is better is not proved"));
     }
-    let levels = levels.iter().enumerate().map(|(i, level)| level_plan(i, level, &shared, &by_task, &jobs)).collect();
+    let levels: Vec<LevelPlan> = (levels.iter().zip(&tenants).enumerate())
+        .map(|(i, (level, tenants))| level_plan(i, level, tenants, &by_task, &jobs))
+        .collect();
+    let full = levels.iter().filter(|level| level.left == 0);
+    remarks.extend(full.map(|level| format!("{}: nothing is left for the heap's own pages", level.name)));
     let tasks =
         set.by_priority().iter().zip(1..).map(|(&i, rank)| task_plan(set, i, rank, &responses, &by_task)).collect();
     Ok(Plan { machine: machine.name.clone(), page_size, verdict, levels, tasks, shared, span, remarks, partitions })
@@ -311,17 +317,20 @@ fn shared_sets(levels: &[Level], tenants: &[Vec<Tenants>], names: &[&str]) -> Ve
     levels.iter().zip(tenants).flat_map(of_level).collect()
 }
 
-fn level_plan(i: usize, level: &Level, shared: &[SharedSet], by_task: &[Vec<Bound>], jobs: &[u64]) -> LevelPlan {
+fn level_plan(i: usize, level: &Level, tenants: &[Tenants], by_task: &[Vec<Bound>], jobs: &[u64]) -> LevelPlan {
     let misses = by_task.iter().zip(jobs).try_fold(0u64, |sum, (bounds, jobs)| {
         bounds[i].later_jobs.and_then(|misses| sum.checked_add(misses.checked_mul(*jobs)?))
     });
+    let promised = |tenants: &Tenants| -> u64 { tenants.iter().map(|tenant| u64::from(tenant.1)).sum() };
+    let sets = || tenants.iter().map(promised).zip(level.room.iter().map(|room| u64::from(*room)));
     LevelPlan {
         name: level.name.clone(),
         sets: level.room.len() as u32,
         ways: level.ways,
         replacement: level.replacement,
         set_aside: level.room.iter().map(|room| u64::from(level.ways - room)).sum(),
-        isolated: shared.iter().all(|shared| shared.level != level.name),
+        left: sets().map(|(promised, room)| room.saturating_sub(promised)).sum(),
+        isolated: sets().all(|(promised, room)| promised <= room),
         later_misses_per_span: misses,
     }
 }

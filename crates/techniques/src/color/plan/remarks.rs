@@ -13,9 +13,6 @@ const RESTS_ON: [&str; 5] = ["entries", "ways", "index", "replacement", "tags"];
 /// Multiple of so many pages at which a heap's area begins at least (`crates/runtime/src/color/area.rs`), log2.
 const ALIGNED_BITS: u32 = 14;
 
-/// Name of the partition that the heap takes its own pages from (`lookaside_runtime::color::BOOKKEEPING`).
-const BOOKKEEPING: &str = "bookkeeping";
-
 /// Lines for the reader.
 pub(super) fn remarks(
     machine: &Machine,
@@ -45,11 +42,6 @@ pub(super) fn remarks(
             && !tlb.serves.contains(&Serves::Load)
     });
     lines.extend(stores_alone.map(|tlb| format!("{}: holds stores alone, and is not planned for", tlb.name)));
-    if set.tasks.iter().all(|task| task.name != BOOKKEEPING) {
-        lines.push(format!(
-            "the heap's own pages lie in any set, unless a task called {BOOKKEEPING} keeps room for them"
-        ));
-    }
     lines.extend(names(&mut |name| found.iter().any(|level| level.name == name && reads_far(level))).map(|names| {
         format!(
             "{names}: the index reads more than {ALIGNED_BITS} page-number bits, at a multiple of which a heap's area begins: \
