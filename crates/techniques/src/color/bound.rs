@@ -6,7 +6,7 @@
 //! - **All tasks' pages are at most `n`**: nothing is ever replaced, whatever the policy. The first job misses on its `k` pages,
 //!   later ones on none.
 //! - **Else** each of its pages may miss once, since others ran after its last job, and once more each time that tasks above interrupt
-//!   it with enough pages in the set: `k (1 + harmful)` misses, where [`harmful`] counts those times. That holds for as many pages as
+//!   it with enough pages in the set: `k (1 + harmful)` misses, where `harmful` counts those times. That holds for as many pages as
 //!   the policy [`kept`] promises to keep.
 //! - **More pages of its own than that**: it may miss on every access; only the number of its accesses bounds that.
 //!

@@ -2,7 +2,7 @@
 //! index, all levels at once, and ways as well as sets).
 //!
 //! Isolation needs no more than that no set of any level is promised to more pages than it has entries that the system leaves: then
-//! nothing is ever replaced. Pages are chosen by number in a made-up area ([`grid`]); a partition says how many of them lie in each set, and a heap that
+//! nothing is ever replaced. Pages are chosen by number in a made-up area (`plan/grid.rs`); a partition says how many of them lie in each set, and a heap that
 //! looks for pages within its partition finds as many, which is checked before a plan is given.
 //!
 //! ```

@@ -2,5 +2,6 @@
 
 mod bounds;
 mod brute;
+mod engine;
 mod plans;
 mod twin;
