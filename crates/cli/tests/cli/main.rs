@@ -7,6 +7,7 @@ mod common;
 mod compare;
 mod granularity;
 mod hard_places;
+mod heap;
 mod plan;
 mod probe;
 mod reproduce;

@@ -86,12 +86,13 @@ impl Bins {
             let (f, s) = class_of(block.size() + RUN_OVERHEAD);
             let head = self.head(f, s);
             block.set_links(*head, Block::NULL);
-            if !(*head).is_null() {
+            if (*head).is_null() {
+                self.second[f % FIRST_ROOM] |= 1 << s;
+                self.first |= 1 << f;
+            } else {
                 (*head).set_before(block);
             }
             *head = block;
-            self.second[f % FIRST_ROOM] |= 1 << s;
-            self.first |= 1 << f;
         }
     }
 
@@ -114,35 +115,65 @@ impl Bins {
             let (f, s) = class_of(block.size() + RUN_OVERHEAD);
             *self.head(f, s) = next;
             if next.is_null() {
-                self.second[f % FIRST_ROOM] &= !(1 << s);
-                if self.second[f % FIRST_ROOM] == 0 {
-                    self.first &= !(1 << f);
-                }
+                self.clear(f, s);
             }
         }
     }
 
     /// A free block of at least `size` bytes, left in its list; null if no list is sure to have one.
-    #[inline]
     pub(crate) fn find(&mut self, size: usize) -> Block {
-        let gross = round_up(size + RUN_OVERHEAD);
-        let (f, s) = class_of(gross);
+        match self.list_for(size) {
+            // SAFETY: a list that holds a block.
+            Some((f, s)) => unsafe { *self.head(f, s) },
+            None => Block::NULL,
+        }
+    }
+
+    /// The same, taken out of its list.
+    #[inline]
+    pub(crate) fn take(&mut self, size: usize) -> Block {
+        let Some((f, s)) = self.list_for(size) else { return Block::NULL };
+        // SAFETY: a list that holds a block; blocks in lists are free, so that they have links.
+        unsafe {
+            let block = *self.head(f, s);
+            let (next, _) = block.links();
+            *self.head(f, s) = next;
+            if next.is_null() {
+                self.clear(f, s);
+            } else {
+                next.set_before(Block::NULL);
+            }
+            block
+        }
+    }
+
+    /// The first list that holds blocks, all of at least `size` bytes.
+    #[inline]
+    fn list_for(&self, size: usize) -> Option<(usize, usize)> {
+        let (f, s) = class_of(round_up(size + RUN_OVERHEAD));
         if f >= self.classes as usize {
-            return Block::NULL;
+            return None;
         }
         let here = self.second[f % FIRST_ROOM] & (u16::MAX << s);
-        let (f, s) = if here != 0 {
-            (f, here.trailing_zeros())
-        } else {
-            let above = self.first & (u32::MAX << f) & !(1 << f);
-            if above == 0 {
-                return Block::NULL;
-            }
-            let f = above.trailing_zeros() as usize;
-            (f, self.second[f % FIRST_ROOM].trailing_zeros())
-        };
-        // SAFETY: a bit is set where a list has a first block.
-        unsafe { *self.head(f, s as usize) }
+        if here != 0 {
+            return Some((f, here.trailing_zeros() as usize));
+        }
+        let above = self.first & (u32::MAX << f) & !(1 << f);
+        if above == 0 {
+            return None;
+        }
+        let f = above.trailing_zeros() as usize;
+        Some((f, self.second[f % FIRST_ROOM].trailing_zeros() as usize))
+    }
+
+    /// A list that holds nothing any more.
+    #[inline]
+    fn clear(&mut self, f: usize, s: usize) {
+        let second = &mut self.second[f % FIRST_ROOM];
+        *second &= !(1 << s);
+        if *second == 0 {
+            self.first &= !(1 << f);
+        }
     }
 
     /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only first blocks are looked at.

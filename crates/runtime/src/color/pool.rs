@@ -117,12 +117,10 @@ impl Pool {
     /// Memory for `bytes` bytes; null where there is no block that is sure to hold them.
     pub(crate) fn malloc<const ON: bool>(&mut self, bytes: usize) -> *mut u8 {
         let Some(size) = block_size(bytes) else { return self.refuse(bytes) };
-        let block = self.bins.find(size);
+        let block = self.bins.take(size);
         if block.is_null() {
             return self.refuse(bytes);
         }
-        // SAFETY: it is the first of its list.
-        unsafe { self.bins.remove(block) };
         self.use_block::<ON>(block, size, bytes);
         block.bytes()
     }
@@ -136,12 +134,10 @@ impl Pool {
         let sizes =
             block_size(bytes).and_then(|size| Some((size, size.checked_add(alignment)?.checked_add(MIN_BLOCK)?)));
         let Some((size, most)) = sizes else { return self.refuse(bytes) };
-        let block = self.bins.find(most);
+        let block = self.bins.take(most);
         if block.is_null() {
             return self.refuse(bytes);
         }
-        // SAFETY: it is the first of its list.
-        unsafe { self.bins.remove(block) };
         let start = block.bytes() as usize;
         let mut aligned = start.next_multiple_of(alignment);
         if aligned != start && aligned - start < MIN_BLOCK {
