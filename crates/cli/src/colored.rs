@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use lookaside_machine::Partitions;
+use lookaside_machine::{Partitions, BOOKKEEPING};
 use lookaside_report::num::bytes;
-use lookaside_runtime::color::{spec, BOOKKEEPING};
+use lookaside_runtime::color::spec;
 use serde::Deserialize;
 
 use crate::exit::Failure;

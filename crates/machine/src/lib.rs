@@ -31,6 +31,6 @@ pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};
 pub use index::IndexFn;
 pub use load::{load, parse, to_toml};
-pub use partition::{ColorLevel, Partition, Partitions, Share, MAX_COLOR_LEVELS, MAX_COLOR_SETS};
+pub use partition::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING, MAX_COLOR_LEVELS, MAX_COLOR_SETS};
 pub use presets::{preset, presets, Preset};
 pub use schema::*;

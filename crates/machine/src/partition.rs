@@ -97,6 +97,9 @@ pub const MAX_COLOR_SETS: u32 = 4096;
 /// Most levels that a page is chosen by.
 pub const MAX_COLOR_LEVELS: usize = 4;
 
+/// Name of the partition that a file gives the coloured heap's own pages, in place of what the others leave.
+pub const BOOKKEEPING: &str = "bookkeeping";
+
 fn one() -> u64 {
     1
 }

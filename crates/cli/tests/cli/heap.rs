@@ -94,12 +94,12 @@ fn pages(trace: &str, marks: u64) -> [BTreeSet<u64>; 2] {
 fn area(trace: &str, address: u64) -> std::ops::Range<u64> {
     let maps =
         trace.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line.strip_prefix("E ")?).ok());
-    let ranges = maps.filter_map(|event| {
+    let mut ranges = maps.filter_map(|event| {
         let map = event.get("map")?;
         let (start, len) = (map.get("addr")?.as_u64()?, map.get("len")?.as_u64()?);
         (start..start + len).contains(&address).then_some(start >> 12..(start + len) >> 12)
     });
-    ranges.last().expect("the heap's mapping is in the trace")
+    ranges.next_back().expect("the heap's mapping is in the trace")
 }
 
 #[test]

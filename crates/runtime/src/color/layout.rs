@@ -1,12 +1,12 @@
 //! Which pages each colour of a heap gets, and which the heap's bookkeeping.
 
-use lookaside_machine::{ColorLevel, PageSize, Partition};
+use lookaside_machine::{ColorLevel, PageSize, Partition, BOOKKEEPING};
 
 use super::area::{Area, LEAST_PAGES, MOST_PAGES};
 use super::bins::MAX_RUN;
 use super::pick::Picker;
 use super::pool::Pool;
-use super::{HeapError, BOOKKEEPING};
+use super::HeapError;
 
 /// Most colours of a heap: the first page holds a pointer for each.
 pub(crate) const MAX_COLORS: usize = 256;

@@ -40,7 +40,7 @@ mod pool;
 mod shared;
 mod spec;
 
-use lookaside_machine::{ColorLevel, PageSize, Partition, Partitions, Share};
+use lookaside_machine::{ColorLevel, PageSize, Partition, Partitions, Share, BOOKKEEPING};
 
 pub use growing::{GrowingHeap, Outside};
 use heap::Heap;
@@ -156,9 +156,6 @@ fn left(all: &[Partition], level: &ColorLevel) -> Vec<Share> {
     // A share of no ways keeps the level bound where nothing is left.
     sets.into_iter().enumerate().filter(|(_, sets)| !sets.is_empty()).map(share).collect()
 }
-
-/// Name of the partition that a file gives the heap's own pages.
-pub const BOOKKEEPING: &str = "bookkeeping";
 
 /// A coloured heap for one task. [`SharedHeap`] is for several.
 ///

@@ -34,9 +34,11 @@ mod remarks;
 mod search;
 mod sharing;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use lookaside_machine::{Machine, PageSize, Partition, Partitions, Replacement, MAX_COLOR_LEVELS, MAX_COLOR_SETS};
+use lookaside_machine::{
+    Machine, PageSize, Partition, Partitions, Replacement, Share, BOOKKEEPING, MAX_COLOR_LEVELS, MAX_COLOR_SETS,
+};
 use serde::Serialize;
 
 use super::bound::{bounds, promised, Bound, Level, Tenants};
@@ -190,7 +192,7 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
         weighed = places;
         placement
     });
-    let (partitions, widened) = partitions(set, machine, page_size, &grid, &needs, &placement);
+    let (mut partitions, widened) = partitions(set, machine, page_size, &grid, &needs, &placement);
     remarks.extend(widened);
 
     let tenants = promised(set, &partitions);
@@ -204,6 +206,10 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
     if verdict != Verdict::Isolated {
         remarks
             .push(format!("the sharing is the least of {weighed} places weighed; that none is better is not proved"));
+    }
+    // A heap knows what others leave, and not which of that is set aside.
+    if levels.iter().any(|level| level.room.iter().any(|room| *room < level.ways)) {
+        partitions.partitions.extend(own_pages(&levels, &tenants));
     }
     let levels: Vec<LevelPlan> = (levels.iter().zip(&tenants).enumerate())
         .map(|(i, (level, tenants))| level_plan(i, level, tenants, &by_task, &jobs))
@@ -292,9 +298,28 @@ fn partitions(
     (all, remarks)
 }
 
+/// The partition of the heap's own pages: what is neither promised nor set aside; `None`: nothing is, at some level.
+fn own_pages(levels: &[Level], tenants: &[Vec<Tenants>]) -> Option<Partition> {
+    let mut shares = Vec::new();
+    for (level, tenants) in levels.iter().zip(tenants) {
+        let left = tenants.iter().zip(&level.room).map(|(tenants, room)| {
+            let promised: u64 = tenants.iter().map(|tenant| u64::from(tenant.1)).sum();
+            u64::from(*room).saturating_sub(promised) as u32
+        });
+        let mut sets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        (0..).zip(left).filter(|(_, left)| *left > 0).for_each(|(set, left)| sets.entry(left).or_default().push(set));
+        if sets.is_empty() {
+            return None;
+        }
+        let share = |(ways, sets)| Share { level: level.name.clone(), sets, ways: Some(ways) };
+        shares.extend(sets.into_iter().map(share));
+    }
+    Some(Partition { name: BOOKKEEPING.into(), pages: None, contiguous_pages: 1, shares })
+}
+
 /// One share for each level.
-fn merged(shares: Vec<lookaside_machine::Share>) -> Vec<lookaside_machine::Share> {
-    let mut all: Vec<lookaside_machine::Share> = Vec::new();
+fn merged(shares: Vec<Share>) -> Vec<Share> {
+    let mut all: Vec<Share> = Vec::new();
     for share in shares {
         match all.iter_mut().find(|other| other.level == share.level) {
             Some(other) => other.sets.extend(share.sets),

@@ -19,6 +19,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lookaside_machine::BOOKKEEPING;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A set of tasks, checked.
@@ -156,6 +157,9 @@ impl TaskSet {
             if self.tasks[..i].iter().any(|before| before.name == task.name) {
                 return at("name", format!("{:?} stands twice", task.name));
             }
+            if task.name == BOOKKEEPING {
+                return at("name", format!("{BOOKKEEPING:?} is what a heap's own pages are called; take another"));
+            }
             if task.priority.is_some() != self.tasks[0].priority.is_some() {
                 return at("priority", "stands in some tasks and not in others; write it in all, or in none".into());
             }
@@ -276,6 +280,11 @@ mod tests {
     fn what_cannot_be_is_one_line() {
         for (from, to, said) in [
             ("T2", "T1", "t.toml: task[1].name: \"T1\" stands twice"),
+            (
+                "T2",
+                "bookkeeping",
+                "t.toml: task[1].name: \"bookkeeping\" is what a heap's own pages are called; take another",
+            ),
             ("\"2ms\"", "\"0ms\"", "t.toml: task[0].period: is 0"),
             ("7.88ms", "17ms", "t.toml: task[1].execution: is longer than the period"),
             (

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lookaside_machine::{
-    preset, ColorLevel, Disturbance, IndexFn, Machine, PageSize, Partition, Partitions, Replacement, Ways,
+    preset, ColorLevel, Disturbance, IndexFn, Machine, PageSize, Partition, Partitions, Replacement, Ways, BOOKKEEPING,
 };
 use lookaside_techniques::color::bound::{bounds, Level, RestsOn, Tenants};
 use lookaside_techniques::color::plan::{plan, Certificate, Plan, Verdict};
@@ -151,6 +151,23 @@ fn check(set: &TaskSet, machine: &Machine, plan: &Plan) -> Result<(), TestCaseEr
         prop_assert!(pages.is_some(), "{:?} has no {:?} pages", partition, task.pages);
         for page in pages.unwrap_or_default() {
             sets_of(&levels, page).iter().zip(&mut counts).for_each(|(&set, counts)| counts[set as usize] += 1);
+        }
+    }
+    // The heap's own pages take nothing that is promised or set aside.
+    if let Some(own) = plan.partitions.partition(BOOKKEEPING) {
+        for share in &own.shares {
+            let (i, _) = levels.iter().enumerate().find(|(_, level)| level.name == share.level).expect("a level");
+            for &set in &share.sets {
+                let promised: u32 = plan
+                    .partitions
+                    .partitions
+                    .iter()
+                    .flat_map(|p| &p.shares)
+                    .filter(|other| other.level == share.level && other.sets.contains(&set))
+                    .map(|other| other.ways.unwrap_or(0))
+                    .sum();
+                prop_assert!(promised <= room[i][set as usize], "set {} of {}", set, share.level);
+            }
         }
     }
     let over = counts.iter().flatten().zip(room.iter().flatten()).any(|(pages, room)| pages > room);
