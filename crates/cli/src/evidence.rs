@@ -37,8 +37,8 @@ impl<'m> Evidence<'m> {
         &mut self.recorder
     }
 
-    /// Ends the samples; the machine is free again.
-    pub fn end(self) -> Samples {
+    /// Ends the samples that gave this report; the machine is free again.
+    pub fn end(self, report: &Report) -> Samples {
         let written = self.recorder.finish().and_then(|(out, end)| {
             let file = out.finish()?;
             file.sync_all().or_else(|e| match e.kind() {
@@ -47,7 +47,7 @@ impl<'m> Evidence<'m> {
             })?;
             Ok(end)
         });
-        Samples { folder: self.folder, written }
+        Samples { folder: self.folder, written, report: serde_json::to_string_pretty(report) }
     }
 }
 
@@ -55,13 +55,13 @@ impl<'m> Evidence<'m> {
 pub struct Samples {
     folder: PathBuf,
     written: io::Result<End>,
+    report: serde_json::Result<String>,
 }
 
 impl Samples {
     /// Adds the report; says on standard error what the samples leave out.
-    pub fn add(self, report: &Report) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(report).map_err(Failure::bad)?;
-        write_file(&self.folder.join(REPORT), &text)?;
+    pub fn add(self) -> Result<(), Failure> {
+        write_file(&self.folder.join(REPORT), &self.report.map_err(Failure::bad)?)?;
         let path = self.folder.join(SAMPLES);
         let end = self.written.map_err(|e| cannot_write(&path, &e))?;
         if end.pages_left_out + end.measurements_left_out > 0 {

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
-use lookaside_probe::{probe, stated_here, Halt, Host, Options, Report, Step};
+use lookaside_probe::{probe, probe_again, stated_here, Attempts, Halt, Host, Options, Report, Step};
 
 use crate::args::probe::{Probe, StepArg};
 use crate::evidence::{Evidence, Samples};
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{check_writable, print, print_json, spinner, style, write_file};
+
+/// Attempts within the time: where neighbours are busy one may find in a minute's second half what it did not in the first.
+const ATTEMPTS: u64 = 3;
 
 /// Measures, prints, writes. Exit code 1 if something was not determined.
 pub fn run(args: &Probe) -> Result<u8, Failure> {
@@ -38,8 +41,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
     let (nearest, _) = nearest_preset(&CpuId::running());
     let base = preset(nearest)?;
     let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
-    let (mut report, samples) = measure(&mut host, args, &options, &interrupt)?;
-    report.compare(stated_here(host.cpu()));
+    let (report, samples) = measure(&mut host, args, &options, &interrupt)?;
     drop(host); // back to all CPUs, and the memory to the system
 
     // What was found is printed before anything can go wrong with files.
@@ -53,8 +55,8 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
         machine.check()?;
         write_file(path, &to_toml(&machine))?;
     }
-    if let Some(samples) = samples {
-        samples.add(&report)?;
+    for samples in samples {
+        samples.add()?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());
@@ -62,23 +64,53 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
     Ok(if report.missing().is_empty() { 0 } else { NOT_CLEAN })
 }
 
-/// Probes, with samples if they are wanted.
+/// Probes, with samples if they are wanted: each attempt's, the first in the folder itself and later ones in folders of their own there.
 fn measure(
     host: &mut Host,
     args: &Probe,
     options: &Options,
     interrupt: &Interrupt,
-) -> Result<(Report, Option<Samples>), Failure> {
+) -> Result<(Report, Vec<Samples>), Failure> {
+    let mut samples = Vec::new();
+    let attempts = Attempts { most: ATTEMPTS, time: options.time };
+    let report = attempted(options, attempts, interrupt, |options, halt, progress| {
+        let stated = stated_here(host.cpu());
+        let Some(folder) = &args.evidence else {
+            let mut report = probe(host, options, halt, progress);
+            report.compare(stated);
+            return Ok(report);
+        };
+        let folder = match samples.len() {
+            0 => folder.clone(),
+            earlier => folder.join(format!("again-{earlier}")),
+        };
+        let mut evidence = Evidence::begin(&folder, host, options.seed)?;
+        let mut report = probe(evidence.metal(), options, halt, progress);
+        report.compare(stated);
+        samples.push(evidence.end(&report));
+        Ok(report)
+    })?;
+    Ok((report, samples))
+}
+
+/// Attempts at a probe, with progress, and a line on standard error for each that left open what a model needs.
+pub fn attempted(
+    options: &Options,
+    attempts: Attempts,
+    interrupt: &Interrupt,
+    mut attempt: impl FnMut(&Options, &dyn Fn() -> Option<Halt>, &mut dyn FnMut(&str)) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
     let bar = spinner("probing");
-    let mut progress = |step: &str| bar.set_message(step.to_string());
     let halt = || interrupt.asked().then_some(Halt::Interrupted);
-    let Some(folder) = &args.evidence else {
-        let report = probe(host, options, &halt, &mut progress);
-        bar.finish_and_clear();
-        return Ok((report, None));
+    let mut attempt = |options: &Options| attempt(options, &halt, &mut |step| bar.set_message(step.to_string()));
+    let mut again = |report: &Report, follows| {
+        let open = report.missing().len();
+        let then = if follows { ": once more" } else { "" };
+        bar.suspend(|| {
+            eprintln!("lookaside: the TLB's levels or what walks cost were not found ({open} things open; neighbours on the host?){then}");
+        });
     };
-    let mut evidence = Evidence::begin(folder, host, args.seed)?;
-    let report = probe(evidence.metal(), options, &halt, &mut progress);
+    let report = probe_again(options, attempts, &|| interrupt.asked(), &mut attempt, &mut again);
     bar.finish_and_clear();
-    Ok((report, Some(evidence.end())))
+    report
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lookaside_machine::{nearest_preset, preset, CpuId, Machine};
-use lookaside_probe::{probe, Halt, Host, LevelReport};
+use lookaside_probe::{probe, Attempts, Halt, Host};
 use lookaside_twin::{patterns, validate, Options};
 
 use crate::args::probe::Validate;
@@ -12,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::machines;
 use crate::memory::available_bytes;
 use crate::output::{check_writable, print, print_json, spinner, style, write_file};
+use crate::probe::attempted;
 
 /// Runs of each pattern, and with `--quick`: the least whose lower quartile is not the fastest.
 const RUNS: (usize, usize) = (9, 5);
@@ -73,41 +74,20 @@ pub fn run(args: &Validate) -> Result<u8, Failure> {
     Ok(if within && validation.halted.is_none() { 0 } else { NOT_CLEAN })
 }
 
-/// The description that the probe makes of this machine: of up to [`PROBES`], the first that found what the model of a walk rests on, or the
-/// one that left least open.
+/// The description that the probe makes of this machine.
 fn probed(args: &Validate, interrupt: &Interrupt) -> Result<Machine, Failure> {
     eprintln!("lookaside: no --machine: probing this machine first");
-    let (nearest, _) = nearest_preset(&CpuId::running());
-    let mut best: Option<Machine> = None;
-    for attempt in 0..PROBES {
-        let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
-        let halt = || interrupt.asked().then_some(Halt::Interrupted);
-        let seed = args.seed.wrapping_add(attempt);
-        let options = lookaside_probe::Options { only: None, quick: false, seed, time: Some(PROBE_TIME) };
-        let bar = spinner("probing");
-        let report = probe(&mut host, &options, &halt, &mut |step| bar.set_message(step.to_string()));
-        bar.finish_and_clear();
-        let machine = report.machine(&preset(nearest)?);
-        machine.check()?;
-        let open = machine.not_determined.len();
-        let whole = is_whole(&report);
-        if best.as_ref().is_none_or(|best| open < best.not_determined.len()) {
-            best = Some(machine);
-        }
-        if whole || interrupt.asked() {
-            break;
-        }
-        eprintln!(
-            "lookaside: the probe did not find both levels of the TLB and what walks cost ({open} things open; neighbours on the host?){}",
-            if attempt + 1 < PROBES { ": once more" } else { ": the nearest preset's stand in, and errors are as much its" }
-        );
+    let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
+    let options = lookaside_probe::Options { only: None, quick: false, seed: args.seed, time: Some(PROBE_TIME) };
+    let attempts = Attempts { most: PROBES, time: None };
+    let report = attempted(&options, attempts, interrupt, |options, halt, progress| {
+        Ok(probe(&mut host, options, halt, progress))
+    })?;
+    if !report.is_whole() {
+        eprintln!("lookaside: what was not found is the nearest preset's, and errors are as much its");
     }
-    best.ok_or_else(|| Failure::bad("the probe gave no description"))
-}
-
-/// Both levels are known, what a miss of each costs, and what a walk takes beside its references.
-fn is_whole(report: &lookaside_probe::Report) -> bool {
-    let known = |level: &LevelReport| level.geometry.value().is_some() && level.miss_cycles.value().is_some();
-    let walks = report.walks.as_ref().is_some_and(|walks| walks.base_cycles.value().is_some());
-    report.levels.len() == 2 && report.levels.iter().all(known) && walks
+    let (nearest, _) = nearest_preset(&CpuId::running());
+    let machine = report.machine(&preset(nearest)?);
+    machine.check()?;
+    Ok(machine)
 }

@@ -3,6 +3,7 @@
 //! The measuring is behind one trait, [`Metal`]; everything else infers from its times, and is tested on machines that
 //! are made up ([`Metal`] over the engine, with noise).
 
+mod again;
 mod bench;
 mod budget;
 mod claims;
@@ -23,6 +24,7 @@ mod run;
 mod sizes;
 mod tlb;
 
+pub use again::{probe_again, Attempts};
 pub use bench::{Bench, Halt};
 pub use claims::{stated_by_cpuid, stated_by_sysfs, stated_here, Claim, Leaf, Part, Shape, Stated};
 pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};

@@ -3,8 +3,11 @@
 
 mod sim;
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{probe, Chain, Finding, Metal, MetalError, Options, Step};
+use lookaside_probe::{probe, probe_again, Attempts, Chain, Finding, Metal, MetalError, Options, Report, Step};
 use sim::{Array, Costs, Noise, Sim};
 
 /// With the neighbour, and without.
@@ -46,16 +49,24 @@ impl Metal for Neighbour {
     }
 }
 
-/// What is said of a first level of 72 entries of which a neighbour takes `taken`, until the end or for ever.
-fn found(taken: u32, goes: bool, seed: u64) -> Finding<lookaside_probe::Geometry> {
+/// 72 entries, of which a neighbour takes `taken` until the last looks, or for ever.
+fn machine(taken: u32, goes: bool, seed: u64) -> Neighbour {
     let array = |ways| [Array { sets: 1, ways, masks: Vec::new(), replacement: Replacement::Lru }];
     let costs = Costs { hit: 4.0, second: 7.0, walk: 35.0 };
     let noise = Noise { sigma: 0.005, bias: 0.002, outliers: 0.03, interrupts: 0.01, grain: 26.0 };
     let sim = |ways| Sim::new(&array(ways), 20, costs, noise, seed);
     let without = if goes { sim(72) } else { sim(72 - taken) };
-    let mut metal = Neighbour { with: sim(72 - taken), without, is_there: true };
-    let options = Options { only: Some(Step::L1), seed, ..Options::default() };
-    let mut report = probe(&mut metal, &options, &|| None, &mut |_| ());
+    Neighbour { with: sim(72 - taken), without, is_there: true }
+}
+
+fn options(seed: u64) -> Options {
+    Options { only: Some(Step::L1), seed, ..Options::default() }
+}
+
+/// What is said of the first level.
+fn found(taken: u32, goes: bool, seed: u64) -> Finding<lookaside_probe::Geometry> {
+    let mut metal = machine(taken, goes, seed);
+    let mut report = probe(&mut metal, &options(seed), &|| None, &mut |_| ());
     report.levels.remove(0).geometry
 }
 
@@ -69,4 +80,30 @@ fn what_a_neighbour_left_is_taken_back_when_it_goes() {
         // Who stays cannot be told from a smaller TLB.
         assert_eq!(found(3, false, seed).value().map(|geometry| geometry.entries), Some(69), "seed {seed}");
     }
+}
+
+#[test]
+fn once_more_finds_what_the_neighbour_hid() {
+    for seed in 0..4 {
+        let mut metal = machine(3, true, seed);
+        let (report, told) = found_again(&mut metal, seed, Attempts { most: 3, time: None });
+        assert_eq!(report.levels[0].geometry.value().map(|geometry| geometry.entries), Some(72), "seed {seed}");
+        assert_eq!((report.is_whole(), report.seed), (true, seed + 1));
+        assert_eq!(told, [(false, true)]);
+    }
+    // One attempt is one, and says that nothing follows; no more than is worth while are made.
+    let minute = Some(Duration::from_secs(60));
+    for attempts in [Attempts { most: 1, time: None }, Attempts { most: 3, time: minute.map(|time| time / 3) }] {
+        let (report, told) = found_again(&mut machine(3, true, 0), 0, attempts);
+        assert_eq!((report.is_whole(), report.seed, told), (false, 0, vec![(false, false)]));
+    }
+}
+
+fn found_again(metal: &mut Neighbour, seed: u64, attempts: Attempts) -> (Report, Vec<(bool, bool)>) {
+    let mut told = Vec::new();
+    let mut again = |report: &Report, follows| told.push((report.is_whole(), follows));
+    let mut attempt = |options: &Options| Ok(probe(metal, options, &|| None, &mut |_| ()));
+    let options = Options { time: Some(Duration::from_secs(60)), ..options(seed) };
+    let report: Result<_, Infallible> = probe_again(&options, attempts, &|| false, &mut attempt, &mut again);
+    (report.unwrap(), told)
 }
