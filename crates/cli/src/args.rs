@@ -2,6 +2,7 @@
 
 pub mod bake;
 pub mod compare;
+pub mod experiment;
 pub mod plan;
 pub mod probe;
 pub mod run;
@@ -70,6 +71,9 @@ pub enum Command {
     /// Plan what to do about translation
     #[command(subcommand, after_help = "Example: lookaside plan color tasks.toml --machine xeon-e5-2650")]
     Plan(plan::PlanCommand),
+    /// Experiments of the papers on this machine, beside the model
+    #[command(subcommand, after_help = "Example: lookaside experiment tasks tasks.toml --machine machine.toml")]
+    Experiment(experiment::ExperimentCommand),
     /// Keep the page-table entries of running processes warm, from outside
     #[command(
         after_help = "Examples: lookaside bake --pid 4711\n          lookaside bake --comm redis-server --settings scan,share=0.2\n          \

@@ -7,6 +7,7 @@ mod colored;
 mod compare;
 mod evidence;
 mod exit;
+mod experiment;
 mod install;
 mod interrupt;
 mod machines;
@@ -56,6 +57,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Validate(args) => validate::run(&args),
         Command::Workload(args) => workload::run(&args),
         Command::Plan(command) => plan::run(&command),
+        Command::Experiment(command) => experiment::run(&command),
         Command::Bake(args) => bake::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
+use lookaside_machine::{nearest_preset, preset, to_toml, CpuId, Machine};
 use lookaside_probe::{probe, probe_again, stated_here, Attempts, Halt, Host, Options, Report, Step};
 
 use crate::args::probe::{Probe, StepArg};
@@ -13,6 +13,11 @@ use crate::output::{check_writable, print, print_json, spinner, style, write_fil
 
 /// Attempts within the time: where neighbours are busy one may find in a minute's second half what it did not in the first.
 const ATTEMPTS: u64 = 3;
+
+/// Memory of the probe, in bytes, as `lookaside probe` has it by default.
+const PROBE_BYTES: u64 = 256 << 20;
+/// Time of an attempt, likewise.
+const PROBE_TIME: Duration = Duration::from_secs(60);
 
 /// Measures, prints, writes. Exit code 1 if something was not determined.
 pub fn run(args: &Probe) -> Result<u8, Failure> {
@@ -93,8 +98,26 @@ fn measure(
     Ok((report, samples))
 }
 
+/// The description that the probe makes of this machine, for commands that are given none.
+pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
+    eprintln!("lookaside: no --machine: probing this machine first");
+    let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
+    let options = Options { only: None, quick: false, seed, time: Some(PROBE_TIME) };
+    let attempts = Attempts { most: ATTEMPTS, time: None };
+    let report = attempted(&options, attempts, interrupt, |options, halt, progress| {
+        Ok(probe(&mut host, options, halt, progress))
+    })?;
+    if !report.is_whole() {
+        eprintln!("lookaside: what was not found is the nearest preset's, and errors are as much its");
+    }
+    let (nearest, _) = nearest_preset(&CpuId::running());
+    let machine = report.machine(&preset(nearest)?);
+    machine.check()?;
+    Ok(machine)
+}
+
 /// Attempts at a probe, with progress, and a line on standard error for each that left open what a model needs.
-pub fn attempted(
+fn attempted(
     options: &Options,
     attempts: Attempts,
     interrupt: &Interrupt,

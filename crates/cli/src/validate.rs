@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_machine::{nearest_preset, preset, CpuId, Machine};
-use lookaside_probe::{probe, Attempts, Halt, Host};
+use lookaside_probe::{Halt, Host};
 use lookaside_twin::{patterns, validate, Options};
 
 use crate::args::probe::Validate;
@@ -12,16 +11,10 @@ use crate::interrupt::Interrupt;
 use crate::machines;
 use crate::memory::available_bytes;
 use crate::output::{check_writable, print, print_json, spinner, style, write_file};
-use crate::probe::attempted;
+use crate::probe::probed;
 
 /// Runs of each pattern, and with `--quick`: the least whose lower quartile is not the fastest.
 const RUNS: (usize, usize) = (9, 5);
-/// Memory of the probe, in bytes, as `lookaside probe` has it by default.
-const PROBE_BYTES: u64 = 256 << 20;
-/// Probes at most: of four on a host whose neighbours were busy, one found all.
-const PROBES: u64 = 3;
-/// Time of the probe, as `lookaside probe` has it by default.
-const PROBE_TIME: Duration = Duration::from_secs(60);
 
 /// Measures, models, prints. Exit code 1 where the errors are not within the bounds.
 pub fn run(args: &Validate) -> Result<u8, Failure> {
@@ -37,7 +30,7 @@ pub fn run(args: &Validate) -> Result<u8, Failure> {
     let interrupt = Interrupt::install()?;
     let machine = match described {
         Some(machine) => machine,
-        None => probed(args, &interrupt)?,
+        None => probed(args.seed, &interrupt)?,
     };
     let mut host = Host::new(max_bytes).map_err(Failure::bad)?;
     let end = Instant::now() + Duration::from_secs(args.time);
@@ -72,22 +65,4 @@ pub fn run(args: &Validate) -> Result<u8, Failure> {
     }
     let within = validation.summary.as_ref().is_some_and(|summary| summary.within());
     Ok(if within && validation.halted.is_none() { 0 } else { NOT_CLEAN })
-}
-
-/// The description that the probe makes of this machine.
-fn probed(args: &Validate, interrupt: &Interrupt) -> Result<Machine, Failure> {
-    eprintln!("lookaside: no --machine: probing this machine first");
-    let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
-    let options = lookaside_probe::Options { only: None, quick: false, seed: args.seed, time: Some(PROBE_TIME) };
-    let attempts = Attempts { most: PROBES, time: None };
-    let report = attempted(&options, attempts, interrupt, |options, halt, progress| {
-        Ok(probe(&mut host, options, halt, progress))
-    })?;
-    if !report.is_whole() {
-        eprintln!("lookaside: what was not found is the nearest preset's, and errors are as much its");
-    }
-    let (nearest, _) = nearest_preset(&CpuId::running());
-    let machine = report.machine(&preset(nearest)?);
-    machine.check()?;
-    Ok(machine)
 }

@@ -8,6 +8,7 @@
 pub mod baked;
 pub mod color;
 pub mod comparison;
+pub mod experiment;
 mod facts;
 pub mod html;
 pub mod json;

@@ -5,6 +5,7 @@ mod bad_input;
 mod bake;
 mod common;
 mod compare;
+mod experiment;
 mod granularity;
 mod hard_places;
 mod heap;

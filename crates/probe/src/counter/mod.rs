@@ -6,8 +6,12 @@
 //! procedure is then held against fresh pages of these kinds, and how often it is wrong is part of the result.
 
 mod classify;
+mod meter;
+mod pass;
 
 pub use classify::{Marks, Verdict};
+pub use meter::{Judged, Known, Meter};
+pub use pass::{Ticks, TimedChain, Timer};
 
 use std::collections::BTreeSet;
 

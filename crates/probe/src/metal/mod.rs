@@ -1,7 +1,7 @@
 //! What the inference needs of a machine: the time of a dependent chain of accesses to chosen pages.
 
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod acts;
+pub(crate) mod acts;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod affinity;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -13,7 +13,7 @@ mod areas;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod available;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod clock;
+pub(crate) mod clock;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod emulator;
 mod host;

@@ -138,7 +138,9 @@ impl HeapOptions {
 /// What the partitions of a file leave; `None`: there is no level that all are bound by.
 fn rest(partitions: &Partitions) -> Option<Partition> {
     let all = &partitions.partitions;
-    let bound = |level: &&ColorLevel| all.iter().all(|p| p.shares.iter().any(|share| share.level == level.name));
+    let named = |level: &ColorLevel| all.iter().all(|p| p.shares.iter().any(|share| share.level == level.name));
+    // In a level of one set that is promised to more than it holds nobody has a place apart.
+    let bound = |level: &&ColorLevel| named(level) && (level.sets > 1 || partitions.oversubscribed(level).is_empty());
     let shares: Vec<Share> = partitions.levels.iter().filter(bound).flat_map(|level| left(all, level)).collect();
     (!shares.is_empty()).then(|| Partition { name: BOOKKEEPING.into(), shares, contiguous_pages: 1, pages: None })
 }

@@ -298,10 +298,14 @@ fn partitions(
     (all, remarks)
 }
 
-/// The partition of the heap's own pages: what is neither promised nor set aside; `None`: nothing is, at some level.
+/// The partition of the heap's own pages: what is neither promised nor set aside; `None`: nothing is, at some level of several sets.
 fn own_pages(levels: &[Level], tenants: &[Vec<Tenants>]) -> Option<Partition> {
     let mut shares = Vec::new();
-    for (level, tenants) in levels.iter().zip(tenants) {
+    // In a level of one set that is promised to more than it holds nobody has a place apart.
+    let shared = |level: &Level, tenants: &[Tenants]| {
+        level.room.len() == 1 && tenants[0].iter().map(|tenant| tenant.1).sum::<u32>() > level.room[0]
+    };
+    for (level, tenants) in levels.iter().zip(tenants).filter(|(level, tenants)| !shared(level, tenants)) {
         let left = tenants.iter().zip(&level.room).map(|(tenants, room)| {
             let promised: u64 = tenants.iter().map(|tenant| u64::from(tenant.1)).sum();
             u64::from(*room).saturating_sub(promised) as u32

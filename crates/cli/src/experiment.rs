@@ -1,0 +1,59 @@
+//! The `experiment` command: what the papers tried, on this machine, beside the model.
+
+use lookaside_experiment::tasks::{run as run_tasks, Options, Placement};
+use lookaside_techniques::color::tasks::TaskSet;
+
+use crate::args::experiment::{ExperimentCommand, PagesArg, Tasks};
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::machines;
+use crate::output::{print, print_json, spinner, style};
+use crate::probe::probed;
+
+/// Runs the command.
+pub fn run(command: &ExperimentCommand) -> Result<u8, Failure> {
+    match command {
+        ExperimentCommand::Tasks(args) => tasks(args),
+    }
+}
+
+/// Exit code 1 where the jobs' misses are not as modelled.
+fn tasks(args: &Tasks) -> Result<u8, Failure> {
+    // Bad input is found before anything takes time.
+    let set = TaskSet::load(&args.tasks)?;
+    let described = args.machine.as_deref().map(machines::find).transpose()?;
+    let interrupt = Interrupt::install()?;
+    let machine = match described {
+        Some(machine) => machine,
+        None => probed(args.seed, &interrupt)?,
+    };
+    let options = Options {
+        hyperperiods: args.hyperperiods,
+        cpu: args.cpu,
+        level: args.level.clone(),
+        placements: args.pages.iter().map(|pages| placement(*pages)).collect(),
+        seed: args.seed,
+    };
+    let bar = spinner("tasks");
+    let mut progress = |step: &str| bar.set_message(step.to_string());
+    let report = run_tasks(&set, &machine, &options, &|| interrupt.asked(), &mut progress);
+    bar.finish_and_clear();
+    let report = report?;
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&lookaside_report::experiment::tasks(&report, &style(None)))?;
+    }
+    if interrupt.asked() {
+        return Ok(interrupt.code());
+    }
+    Ok(if report.holds() { 0 } else { NOT_CLEAN })
+}
+
+fn placement(pages: PagesArg) -> Placement {
+    match pages {
+        PagesArg::Planned => Placement::Planned,
+        PagesArg::SameSets => Placement::SameSets,
+        PagesArg::Malloc => Placement::Malloc,
+    }
+}

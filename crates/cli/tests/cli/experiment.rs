@@ -1,0 +1,55 @@
+//! Experiments on this machine: what they refuse, and that every job is told of.
+
+use crate::common::{assert_bad_input, run, stderr, stdout};
+
+const TASKS: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.2ms\"\npages = 4\n\
+                     [[task]]\nname = \"T2\"\nperiod = \"8ms\"\nexecution = \"1ms\"\npages = 4\n";
+
+#[test]
+fn what_cannot_run_is_one_line() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let written = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.to_str().expect("text path").to_string()
+    };
+    let tasks = written("tasks.toml", TASKS);
+    let traced = written("traced.toml", &TASKS.replacen("pages = 4", "trace = \"job.lkt\"", 1));
+    let on = |file: &str, more: &[&str]| {
+        run(&[&["experiment", "tasks", file, "--machine", "xeon-e5-2650"][..], more].concat())
+    };
+    assert_bad_input(&on("no/such.toml", &[]), &["no/such.toml"]);
+    assert_bad_input(&on(&traced, &[]), &["task T1", "a recording does not run"]);
+    assert_bad_input(&on(&tasks, &["--level", "l9"]), &["no TLB l9", "l1d-4k, stlb"]);
+    assert_bad_input(&on(&tasks, &["--cpu", "100000"]), &["CPU 100000"]);
+    assert_bad_input(&on(&tasks, &["--hyperperiods", "1000000"]), &["1000000 hyperperiods", "ask for fewer"]);
+    assert_bad_input(&run(&["experiment", "tasks", &tasks, "--machine", "no-such"]), &["no-such"]);
+    assert_eq!(on(&tasks, &["--hyperperiods", "1"]).status.code(), Some(2));
+    assert_eq!(on(&tasks, &["--pages", "elsewhere"]).status.code(), Some(2));
+}
+
+/// This machine is none that the description is of: that the two kinds of passes are alike is an answer, too.
+#[test]
+fn every_job_is_told_of() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let tasks = folder.path().join("tasks.toml");
+    std::fs::write(&tasks, TASKS).expect("written");
+    let tasks = tasks.to_str().expect("text path");
+    let arguments = ["experiment", "tasks", tasks, "--machine", "xeon-e5-2650", "--pages", "malloc,planned"];
+    let output = run(&[&arguments[..], &["--hyperperiods", "4", "--json"]].concat());
+    if output.status.code() == Some(2) {
+        return assert_bad_input(&output, &["cannot be told apart here"]);
+    }
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&report["level"], &report["hyperperiods"]), (&"l1d-4k".into(), &4.into()));
+    for (run, pages) in [(0, "malloc"), (1, "planned")] {
+        assert_eq!(report["runs"][run]["placement"], pages);
+        for (task, jobs) in [(0, 16), (1, 4)] {
+            let task = &report["runs"][run]["tasks"][task];
+            assert_eq!((task["jobs"].as_array().map(Vec::len), &task["pages"]), (Some(jobs), &4.into()));
+            let told = task["summaries"].as_array().expect("summaries").iter();
+            assert_eq!(told.filter_map(|kind| kind["jobs"].as_u64()).sum::<u64>(), jobs as u64 - 1);
+        }
+    }
+}

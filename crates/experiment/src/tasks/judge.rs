@@ -1,0 +1,140 @@
+//! What the tasks saw, beside what the model of the machine says of the very same slices.
+
+use lookaside_engine::{Setup, WalkModel};
+use lookaside_machine::Machine;
+use lookaside_techniques::color::model::{model, Job};
+use lookaside_techniques::color::schedule::{End, Schedule, Slice};
+use lookaside_techniques::color::work::Work;
+use serde::Serialize;
+
+use super::job::Log;
+use super::timeline::Timeline;
+use super::TasksError;
+
+/// A job, measured and modelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct JobRun {
+    /// The job, from 1.
+    pub job: u64,
+    /// From its begin to its end, in core cycles, without the time that others ran.
+    pub cycles: f64,
+    /// Misses counted, of the level that is counted: in the first round and in those after others ran, and after these until few are found.
+    pub misses: u64,
+    /// Pages loaded while others ran: what missed there is not known.
+    pub unseen_pages: u64,
+    /// Misses in rounds that nothing came before, where there were two or more in a group.
+    pub stray_misses: u64,
+    /// Times that another task ran within.
+    pub preemptions: u64,
+    /// Interrupts within, and since the task's last job ended.
+    pub interrupts: u64,
+    /// Times within and since then that something else ran for longer: another program, the host.
+    pub others: u64,
+    /// It ended after its deadline.
+    pub late: bool,
+    /// Misses by the model, with the tasks' slices as they were and nothing else.
+    pub modelled_misses: u64,
+}
+
+impl JobRun {
+    /// Nothing but the tasks ran within, nor since the task's last job.
+    pub fn is_calm(&self) -> bool {
+        self.interrupts == 0 && self.others == 0
+    }
+
+    /// Counted and modelled are the same but for the pages that nobody saw, and, for each time that it begins or goes on, an eighth of the task's pages
+    /// or one: what single passes of known misses are counted wrongly by.
+    pub fn agrees(&self, pages: usize) -> bool {
+        let off = (pages as u64 / 8).max(1) * (1 + self.preemptions);
+        self.misses <= self.modelled_misses + off && self.modelled_misses <= self.misses + self.unseen_pages + off
+    }
+}
+
+/// How ticks are read, and which misses are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub ticks_a_ns: f64,
+    pub cycles_a_tick: f64,
+    /// Misses of the last level; else of the first.
+    pub by_walks: bool,
+}
+
+/// Joins the tasks' logs: jobs of each task, by its place in the set. `watched`: gaps of the thread that runs when none does. `rounds`: the words of each
+/// task, in order.
+pub(super) fn judge(
+    logs: &[Log],
+    watched: &[[u64; 2]],
+    rounds: &[Vec<u64>],
+    machine: &Machine,
+    scale: Scale,
+) -> Result<Vec<Vec<JobRun>>, TasksError> {
+    let timeline = Timeline::of(logs, watched, scale.ticks_a_ns);
+    let (schedule, mut all) = slices(logs, &timeline, scale);
+    // Not all rounds that ran: misses are the same, as long as a slice has some.
+    let works: Vec<Work> = rounds.iter().map(|round| Work::stores(round, ROUNDS_PER_MS * round.len() as u64)).collect();
+    let mut bare = machine.clone();
+    bare.caches.clear();
+    let setup = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
+    let jobs: Vec<Job> = model(setup, &schedule, &works, &[]).map_err(|error| TasksError(error.to_string()))?;
+    for job in jobs.iter().filter(|job| job.job > 0) {
+        let run = all.get_mut(job.task).and_then(|runs| runs.get_mut(job.job as usize - 1));
+        if let Some(run) = run {
+            run.modelled_misses = if scale.by_walks { job.walks } else { job.l1_misses };
+        }
+    }
+    Ok(all)
+}
+
+/// Rounds over its pages that a task makes in a millisecond, in the model: two in a slice of 20 us.
+const ROUNDS_PER_MS: u64 = 100;
+
+/// Who ran when, and the jobs but for what is modelled.
+fn slices(logs: &[Log], timeline: &Timeline, scale: Scale) -> (Schedule, Vec<Vec<JobRun>>) {
+    let base = logs.iter().filter_map(|log| log.jobs.first()).map(|job| job.start).min().unwrap_or_default();
+    let ns = |ticks: u64| (ticks.saturating_sub(base) as f64 / scale.ticks_a_ns) as u64;
+    let mut schedule = Schedule::default();
+    for task in 0..logs.len() {
+        schedule.slices.push(Slice { task, job: 0, start_ns: 0, length_ns: 0, first: true, end: End::Completed });
+    }
+    let mut all = Vec::new();
+    for (task, (log, gaps)) in logs.iter().zip(&timeline.gaps).enumerate() {
+        let mut runs = Vec::new();
+        let mut gaps = gaps.iter().peekable();
+        let mut last_end = base;
+        for (number, job) in (1..).zip(&log.jobs) {
+            let (mut from, mut gone, mut preemptions) = (job.start, 0, 0);
+            let mut slice = |from: u64, to: u64, first, end| {
+                let length_ns = ns(to) - ns(from);
+                schedule.slices.push(Slice { task, job: number, start_ns: ns(from), length_ns, first, end });
+            };
+            while let Some(gap) = gaps.next_if(|gap| gap.start < job.end) {
+                gone += gap.end - gap.start;
+                if gap.preempted {
+                    slice(from, gap.start, preemptions == 0, End::Preempted);
+                    (from, preemptions) = (gap.end, preemptions + 1);
+                }
+            }
+            slice(from, job.end, preemptions == 0, End::Completed);
+            let [interrupts, others] = timeline.disturbed(last_end, job.end);
+            last_end = job.end;
+            runs.push(JobRun {
+                job: number,
+                cycles: (job.end - job.start - gone) as f64 * scale.cycles_a_tick,
+                misses: job.misses,
+                unseen_pages: job.unseen,
+                stray_misses: job.stray,
+                preemptions,
+                interrupts,
+                others,
+                late: job.late,
+                modelled_misses: 0,
+            });
+        }
+        all.push(runs);
+    }
+    // Warm-ups are first: the sort is stable.
+    schedule.slices.sort_by_key(|slice| (slice.job != 0, slice.start_ns));
+    schedule.horizon_ns =
+        schedule.slices.iter().map(|slice| slice.start_ns + slice.length_ns).max().unwrap_or_default();
+    (schedule, all)
+}

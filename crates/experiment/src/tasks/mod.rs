@@ -1,0 +1,274 @@
+//! Sets of real-time tasks on the metal (Panchamukhi 2014, Algorithm 4): periodic threads of one CPU, each with pages of chosen sets, whose
+//! jobs count their own TLB misses by timing; and the same slices in the engine.
+//!
+//! A job loads its pages round after round, for as long as its task's execution time says. Rounds are timed in groups; the first round, and
+//! the one after something else ran, tell what was lost ([`Meter`]).
+
+mod foreign;
+mod job;
+mod judge;
+mod lab;
+mod place;
+mod real_time;
+mod summary;
+mod timeline;
+
+use lookaside_machine::{ColorLevel, Machine, PageSize};
+use lookaside_probe::counter::{Meter, Timer};
+use lookaside_techniques::color::plan::{plan, Plan};
+use lookaside_techniques::color::tasks::TaskSet;
+use serde::Serialize;
+
+pub use judge::JobRun;
+use lab::Lab;
+pub use place::Placement;
+pub use real_time::Scheduling;
+pub use summary::{HitBy, Summary};
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Hyperperiods of the set.
+    pub hyperperiods: u64,
+    /// The CPU of the tasks; `None`: the last that this thread may run on.
+    pub cpu: Option<usize>,
+    /// Name of the TLB array whose misses are counted; `None`: the first with more than one set.
+    pub level: Option<String>,
+    /// Where pages lie, one run each.
+    pub placements: Vec<Placement>,
+    /// Orders the pages of a round.
+    pub seed: u64,
+}
+
+/// Why there is no experiment; one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TasksError(pub(crate) String);
+
+/// What was seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Name of the machine.
+    pub machine: String,
+    /// The TLB array whose misses are counted.
+    pub level: String,
+    /// The CPU of the tasks.
+    pub cpu: usize,
+    /// How they take turns.
+    pub scheduling: Scheduling,
+    /// Hyperperiods that were asked for.
+    pub hyperperiods: u64,
+    /// The runs.
+    pub runs: Vec<Run>,
+    /// The plan that the first placement is by.
+    pub plan: Plan,
+}
+
+/// A run of the set.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Where pages lay.
+    pub placement: Placement,
+    /// The tasks, in the order of the set.
+    pub tasks: Vec<TaskRun>,
+}
+
+/// A task of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskRun {
+    /// Its name.
+    pub name: String,
+    /// 1 runs before 2.
+    pub rank: usize,
+    /// Its pages.
+    pub pages: usize,
+    /// Pages of its fullest set of the level.
+    pub most_in_a_set: usize,
+    /// Rounds over them in a job.
+    pub rounds: u64,
+    /// Core cycles that a miss adds, and how well known passes were counted.
+    pub miss_cycles: f64,
+    /// The meter.
+    pub meter: Meter,
+    /// Times that something else ran which there was no room to write down: then jobs that were hit are taken for others.
+    pub gaps_lost: u64,
+    /// Its jobs, by what hit them.
+    pub summaries: Vec<Summary>,
+    /// Jobs in a hyperperiod.
+    pub jobs_a_hyperperiod: u64,
+    /// Its jobs.
+    pub jobs: Vec<JobRun>,
+}
+
+/// Runs a set whose tasks all have their pages said, on this machine. `stop` is asked before each job.
+///
+/// # Errors
+/// The set cannot be planned for, or run; one line.
+pub fn run(
+    set: &TaskSet,
+    machine: &Machine,
+    options: &Options,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &mut dyn FnMut(&str),
+) -> Result<Report, TasksError> {
+    let hyperperiod_ns = check(set, options)?;
+    let timer = Timer::here().map_err(|error| TasksError(error.to_string()))?;
+    let plan = plan(set, machine, PageSize::K4).map_err(|error| TasksError(error.to_string()))?;
+    let levels = machine.color_levels(PageSize::K4);
+    let level = counted(&levels, options.level.as_deref())?;
+    let here = real_time::cpus();
+    let cpu = options.cpu.or(here.last().copied()).unwrap_or_default();
+    real_time::bind(&[cpu])?;
+    let scheduling = real_time::scheduling();
+    let lab = Lab { set, machine, timer, level, levels: &levels, cpu, scheduling, hyperperiod_ns, seed: options.seed };
+    let mut runs = Vec::new();
+    let mut ended = Ok(());
+    for placement in options.placements.iter().take_while(|_| !stop()) {
+        match lab.run(*placement, &plan, options.hyperperiods, stop, progress) {
+            Ok(run) => runs.push(run),
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
+    }
+    real_time::bind(&here)?;
+    ended?;
+    Ok(Report {
+        machine: machine.name.clone(),
+        level: level.name.clone(),
+        cpu,
+        scheduling,
+        hyperperiods: options.hyperperiods,
+        runs,
+        plan,
+    })
+}
+
+/// The hyperperiod, in nanoseconds, of a set that can run.
+fn check(set: &TaskSet, options: &Options) -> Result<u64, TasksError> {
+    let bad = |why: String| Err(TasksError(why));
+    if let Some(task) = set.tasks.iter().find(|task| task.trace.is_some()) {
+        return bad(format!("task {}: a recording does not run; write its pages", task.name));
+    }
+    let Some(hyperperiod) = set.hyperperiod() else {
+        return bad("the periods' least common multiple is beyond 2^63 ns; choose others".into());
+    };
+    let jobs = |task: &lookaside_techniques::color::tasks::Task| {
+        u128::from(hyperperiod.nanos / task.period.nanos) * u128::from(options.hyperperiods)
+    };
+    if set.tasks.iter().map(jobs).sum::<u128>() > u128::from(MOST_JOBS) {
+        return bad(format!(
+            "{} hyperperiods of these tasks have more than {MOST_JOBS} jobs; ask for fewer",
+            options.hyperperiods
+        ));
+    }
+    Ok(hyperperiod.nanos)
+}
+
+/// Most jobs of a run: their logs stay in memory.
+const MOST_JOBS: u64 = 1 << 18;
+
+/// The array that is counted.
+fn counted<'a>(levels: &'a [ColorLevel], name: Option<&str>) -> Result<&'a ColorLevel, TasksError> {
+    let found = match name {
+        Some(name) => levels.iter().find(|level| level.name == name),
+        None => levels.iter().find(|level| level.sets > 1).or(levels.first()),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = levels.iter().map(|level| level.name.as_str()).collect();
+        TasksError(format!("the machine has no TLB {}; it has {}", name.unwrap_or_default(), names.join(", ")))
+    })
+}
+
+impl Report {
+    /// What the reader should know, a line each.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.scheduling == Scheduling::Nice {
+            remarks.push(
+                "without the right to SCHED_FIFO (as root, or CAP_SYS_NICE) the tasks have plain priorities: a less important one may run beside a more important one"
+                    .into(),
+            );
+        }
+        if !self.plan.is_isolated() {
+            let full = self.plan.levels.iter().filter(|level| !level.isolated).map(|level| level.name.as_str());
+            remarks.push(format!("the plan does not isolate the tasks in {}", full.collect::<Vec<_>>().join(", ")));
+        }
+        let policy = self.plan.levels.iter().find(|level| level.name == self.level).map(|level| level.replacement);
+        if policy == Some(lookaside_machine::Replacement::Random) {
+            remarks.push(format!("{} is said to replace at random, or nobody knows how: then the model's figures for shared sets are one draw", self.level));
+        }
+        let lost: u64 = self.runs.iter().flat_map(|run| &run.tasks).map(|task| task.gaps_lost).sum();
+        if lost > 0 {
+            remarks.push(format!("{lost} interrupts more than there was room to write down: some jobs that were hit stand among the others"));
+        }
+        remarks
+    }
+
+    /// In each run, of the jobs that nothing else hit at least 99 in 100 missed as modelled, and there are some.
+    pub fn holds(&self) -> bool {
+        let tasks = self.runs.iter().flat_map(|run| &run.tasks);
+        let calm = tasks.map(|task| task.summaries.iter().find(|summary| summary.hit_by == HitBy::Nothing));
+        let holds = |summary: &Summary| 100 * summary.agree >= 99 * summary.jobs;
+        let (mut some, mut all) = (false, true);
+        for summary in calm.flatten() {
+            (some, all) = (true, all && holds(summary));
+        }
+        some && all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_probe::counter::Ticks;
+    use lookaside_techniques::color::tasks::TaskSet;
+
+    use super::*;
+
+    /// Of a task of so many pages that sees so many jobs in a hyperperiod.
+    pub(super) fn task_run(pages: usize, jobs_a_hyperperiod: u64, jobs: Vec<JobRun>) -> TaskRun {
+        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }]; 16];
+        TaskRun {
+            name: "T".into(),
+            rank: 1,
+            pages,
+            most_in_a_set: 1,
+            rounds: 1,
+            miss_cycles: 1.0,
+            meter: Meter::calibrate(&[pages], &passes(0), &passes(100)).expect("told apart"),
+            gaps_lost: 0,
+            jobs_a_hyperperiod,
+            summaries: Vec::new(),
+            jobs,
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused() {
+        let options = Options {
+            hyperperiods: 10,
+            cpu: None,
+            level: Some("l3".into()),
+            placements: vec![Placement::Planned],
+            seed: 1,
+        };
+        let machine = lookaside_machine::preset("xeon-e5-2650").expect("a preset");
+        let task = |more: &str| format!("[[task]]\nname = \"T\"\nperiod = \"2ms\"\nexecution = \"1ms\"\n{more}\n");
+        for (tasks, level, said) in [
+            (task("trace = \"t.lkt\""), None, "task T: a recording does not run; write its pages"),
+            (task("pages = 4"), Some("l3"), "the machine has no TLB l3; it has l1d-4k, stlb"),
+            (
+                task("pages = 4").replace("2ms", "1us").replace("1ms", "1us"),
+                None,
+                "10000000000 hyperperiods of these tasks have more",
+            ),
+        ] {
+            let set = TaskSet::parse(&tasks, "t").expect("a set");
+            let hyperperiods = if level.is_some() || tasks.contains("trace") { 10 } else { 10_000_000_000 };
+            let options = Options { level: level.map(Into::into), hyperperiods, ..options.clone() };
+            let error = run(&set, &machine, &options, &|| false, &mut |_| ()).expect_err(said).to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+}

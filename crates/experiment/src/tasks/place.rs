@@ -1,0 +1,240 @@
+//! Where each task's pages lie: in sets of its own, in the sets of another, or where the system's `malloc` puts them.
+
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+
+use lookaside_machine::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING};
+use lookaside_runtime::color::{HeapOptions, SharedHeap};
+use lookaside_techniques::color::plan::Plan;
+use lookaside_techniques::color::tasks::{Task, TaskSet};
+use lookaside_techniques::color::work::PAGE_BYTES;
+use lookaside_workloads::Random;
+use serde::Serialize;
+
+use super::TasksError;
+
+/// Where pages lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// By the plan: isolated, where that can be.
+    Planned,
+    /// All tasks in the sets of the one with the most pages ("same set" of Panchamukhi 2014, section 6.0.8).
+    SameSets,
+    /// From the C library, each page a call.
+    Malloc,
+}
+
+const PAGE: usize = PAGE_BYTES as usize;
+impl Placement {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "sets by the plan",
+            Self::SameSets => "same sets",
+            Self::Malloc => "malloc",
+        }
+    }
+}
+
+/// Bytes of the blocks that are asked of the heap: a few lines.
+const BLOCK_BYTES: usize = 248;
+/// Lines of a page that the tasks' words lie on; those before are for foreign pages, so that these put no word out of a first-level data cache whose
+/// ways are of 4 KiB.
+const FIRST_LINE: usize = 8;
+/// See [`FIRST_LINE`]; the last lines may be beyond a block's end.
+const LINES: usize = 52;
+const LINE_BYTES: usize = 64;
+
+/// Two words on each page of each task.
+pub(super) struct Placed {
+    /// In the order of the set. The memory behind is the tasks' alone.
+    pub words: Vec<Vec<[*mut u64; 2]>>,
+    /// Keeps them.
+    _heap: Option<SharedHeap>,
+}
+
+/// Places a set's pages, each task's in an order by the seed.
+pub(super) fn place(
+    placement: Placement,
+    set: &TaskSet,
+    plan: &Plan,
+    level: &ColorLevel,
+    seed: u64,
+) -> Result<Placed, TasksError> {
+    let mut placed = match placement {
+        Placement::Planned => colored(set, &plan.partitions)?,
+        Placement::SameSets => colored(set, &same_sets(set, &plan.partitions, level)?)?,
+        Placement::Malloc => malloced(set),
+    };
+    // Rows of pages would be walked ahead by a prefetcher.
+    let mut random = Random::new(seed);
+    for words in &mut placed.words {
+        for i in 1..words.len() {
+            words.swap(i, random.below(i as u64 + 1) as usize);
+        }
+    }
+    Ok(placed)
+}
+
+/// Every task in the same sets of the counted level, as few as hold the most pages of a task: the first of those that the plan gives it.
+fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<Partitions, TasksError> {
+    let most = set.tasks.iter().max_by_key(|task| task.pages);
+    let needed = most.and_then(|task| task.pages).unwrap_or_default().div_ceil(u64::from(level.ways)) as usize;
+    let of = most.and_then(|task| planned.partition(&task.name));
+    let shares = of.iter().flat_map(|partition| &partition.shares).filter(|share| share.level == level.name);
+    let sets: Vec<u32> = shares.flat_map(|share| share.sets.iter().copied()).take(needed).collect();
+    if sets.len() < needed {
+        return Err(TasksError(format!("the plan gives no task {needed} sets of {}", level.name)));
+    }
+    let partition = |task: &Task| Partition {
+        name: task.name.clone(),
+        pages: task.pages,
+        contiguous_pages: 1,
+        shares: vec![Share { level: level.name.clone(), sets: sets.clone(), ways: Some(level.ways) }],
+    };
+    let own = planned.partition(BOOKKEEPING).cloned();
+    Ok(Partitions { partitions: set.tasks.iter().map(partition).chain(own).collect(), ..planned.clone() })
+}
+
+fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError> {
+    let heap = SharedHeap::new(&HeapOptions::of(partitions)).map_err(|error| TasksError(error.to_string()))?;
+    let mut words = Vec::new();
+    for (color, task) in (0..).zip(&set.tasks) {
+        let pages = task.pages.unwrap_or_default() as usize;
+        // All that it has: which pages a heap begins with is its own affair.
+        let mut blocks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        loop {
+            let block = heap.malloc(BLOCK_BYTES, color) as usize;
+            if block == 0 {
+                break;
+            }
+            blocks.entry(block / PAGE).or_default().push(block);
+        }
+        if blocks.len() < pages {
+            let has = blocks.len();
+            return Err(TasksError(format!("task {}: the heap gives it {has} of its {pages} pages", task.name)));
+        }
+        words.push(
+            blocks.iter().take(pages).enumerate().map(|(i, (page, blocks))| self::words(*page, blocks, i)).collect(),
+        );
+    }
+    Ok(Placed { words, _heap: Some(heap) })
+}
+
+/// Two words of a task's `i`-th page, within blocks that begin there (ascending): on the lines of its turn, or on the next that a block has.
+fn words(page: usize, blocks: &[usize], i: usize) -> [*mut u64; 2] {
+    [0, 1].map(|kind| word(page, blocks, 2 * i + kind))
+}
+
+fn word(page: usize, blocks: &[usize], turn: usize) -> *mut u64 {
+    let line = line(page * PAGE, turn);
+    // A block may end on the next page.
+    let end = |block: usize| (block + BLOCK_BYTES).min((page + 1) * PAGE) - size_of::<u64>();
+    let found = blocks.iter().find(|block| line <= end(**block)).or(blocks.last());
+    found.map_or(line, |block| line.clamp(*block, end(*block))) as *mut u64
+}
+
+/// From the C library; each task's by a thread of its own, all at once, so that each has an arena. They are kept until the process ends: it gives
+/// back memory that others' chunks lie behind no sooner anyway.
+fn malloced(set: &TaskSet) -> Placed {
+    let together = Barrier::new(set.tasks.len());
+    let pages = |pages: u64| -> Vec<[usize; 2]> {
+        together.wait();
+        // SAFETY: asks for memory.
+        let chunk = |i: usize| (unsafe { libc::malloc(PAGE) } as usize, i);
+        let chunks: Vec<_> = (0..pages as usize).map(chunk).filter(|chunk| chunk.0 != 0).collect();
+        // The page that each begins on.
+        let at = |(chunk, i): (usize, usize)| {
+            let page = chunk / PAGE * PAGE;
+            // One that begins at the page's end has room for one line there, or for two words.
+            let last = page + PAGE - 2 * size_of::<u64>();
+            [0, 1].map(|kind| {
+                line(page, 2 * i + kind).clamp(chunk + kind * size_of::<u64>(), last + kind * size_of::<u64>())
+            })
+        };
+        let words = chunks.into_iter().map(at).collect();
+        together.wait();
+        words
+    };
+    let words = std::thread::scope(|scope| {
+        let spawn = |task: &Task| {
+            let number = task.pages.unwrap_or_default();
+            let pages = &pages;
+            scope.spawn(move || pages(number))
+        };
+        let threads: Vec<_> = set.tasks.iter().map(spawn).collect();
+        let joined = threads.into_iter().map(|thread| thread.join().unwrap_or_default());
+        joined.map(|words| words.into_iter().map(|words| words.map(|word| word as *mut u64)).collect()).collect()
+    });
+    Placed { words, _heap: None }
+}
+
+/// The line of a turn: they differ, so that they meet in few sets of the data cache.
+fn line(page: usize, turn: usize) -> usize {
+    page + (FIRST_LINE + turn % LINES) * LINE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lookaside_machine::{preset, PageSize};
+    use lookaside_techniques::color::plan::plan;
+
+    use super::*;
+
+    /// Pages, sets and lines of each task's words.
+    fn placed(placement: Placement) -> (Plan, ColorLevel, Placed) {
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        let task = |name: &str, period: u64, pages: u64| {
+            format!("[[task]]\nname = \"{name}\"\nperiod = \"{period}ms\"\nexecution = \"1ms\"\npages = {pages}\n")
+        };
+        let set = TaskSet::parse(&(task("T1", 2, 6) + &task("T2", 16, 8) + &task("T3", 16, 3)), "t").expect("a set");
+        let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
+        let level = machine.color_levels(PageSize::K4).swap_remove(0);
+        let placed = place(placement, &set, &plan, &level, 7).expect("places");
+        let pages =
+            |words: &[[*mut u64; 2]]| words.iter().map(|words| words[0] as usize / PAGE).collect::<BTreeSet<_>>();
+        assert_eq!(placed.words.iter().map(|words| pages(words).len()).collect::<Vec<_>>(), [6, 8, 3]);
+        let all: BTreeSet<usize> = placed.words.iter().flatten().flatten().map(|word| *word as usize).collect();
+        assert_eq!(all.len(), 2 * 17, "words are apart");
+        for words in placed.words.iter().flatten() {
+            assert_eq!(words[0] as usize / PAGE, words[1] as usize / PAGE);
+            assert!(words.iter().all(|word| *word as usize % size_of::<u64>() == 0));
+        }
+        (plan, level, placed)
+    }
+
+    fn sets(level: &ColorLevel, words: &[[*mut u64; 2]]) -> BTreeSet<u32> {
+        words.iter().map(|words| level.set_of(words[0] as u64 / PAGE_BYTES)).collect()
+    }
+
+    #[test]
+    fn planned_pages_are_in_the_partitions_sets_on_lines_of_their_own() {
+        let (plan, level, placed) = placed(Placement::Planned);
+        assert!(plan.is_isolated());
+        for (partition, words) in plan.partitions.partitions.iter().zip(&placed.words) {
+            let own = partition.shares.iter().filter(|share| share.level == level.name);
+            let own: BTreeSet<u32> = own.flat_map(|share| share.sets.iter().copied()).collect();
+            assert!(sets(&level, words).is_subset(&own), "{}", partition.name);
+            let lines: BTreeSet<usize> =
+                words.iter().flatten().map(|word| *word as usize % PAGE / LINE_BYTES).collect();
+            assert_eq!(lines.len(), 2 * words.len());
+            assert!(lines.first() >= Some(&FIRST_LINE));
+        }
+    }
+
+    #[test]
+    fn same_sets_are_as_few_as_hold_one_tasks_pages() {
+        let (_, level, placed) = placed(Placement::SameSets);
+        let all: Vec<BTreeSet<u32>> = placed.words.iter().map(|words| sets(&level, words)).collect();
+        assert_eq!(all[1].len(), 2);
+        assert!(all.iter().all(|sets| sets.is_subset(&all[1])));
+    }
+
+    #[test]
+    fn the_c_library_gives_each_task_pages() {
+        placed(Placement::Malloc);
+    }
+}

@@ -1,0 +1,162 @@
+//! Jobs summed up, by what hit them.
+
+use serde::Serialize;
+
+use super::{JobRun, TaskRun};
+
+/// What hit a job, within and since the task's last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HitBy {
+    /// Nothing but the tasks ran.
+    Nothing,
+    /// Interrupts, of up to 20 us each.
+    Interrupts,
+    /// Another program or the host, for longer.
+    Others,
+}
+
+impl HitBy {
+    /// All, the least first.
+    pub const ALL: [Self; 3] = [Self::Nothing, Self::Interrupts, Self::Others];
+}
+
+/// Jobs of a task that the same hit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// What hit them.
+    pub hit_by: HitBy,
+    /// How many.
+    pub jobs: usize,
+    /// Of these, the ones whose misses are as modelled: [`JobRun::agrees`].
+    pub agree: usize,
+    /// Of these, the ones that ended late.
+    pub late: usize,
+    /// Misses counted in a job: the mean, the least, the most.
+    pub misses: [f64; 3],
+    /// Modelled, the mean.
+    pub modelled_misses: f64,
+    /// Pages of a job loaded while others ran, the mean.
+    pub unseen_pages: f64,
+    /// Core cycles of a job, the median.
+    pub cycles: f64,
+}
+
+impl JobRun {
+    /// What hit it.
+    pub fn hit_by(&self) -> HitBy {
+        match (self.interrupts, self.others) {
+            (0, 0) => HitBy::Nothing,
+            (_, 0) => HitBy::Interrupts,
+            _ => HitBy::Others,
+        }
+    }
+}
+
+impl TaskRun {
+    /// Its jobs by what hit them; none for a kind that there are no jobs of. The first job is in none: what is cold then is not the pages only.
+    pub fn summaries(&self) -> Vec<Summary> {
+        HitBy::ALL.into_iter().filter_map(|hit_by| self.summary(hit_by)).collect()
+    }
+
+    fn summary(&self, hit_by: HitBy) -> Option<Summary> {
+        let jobs: Vec<&JobRun> = self.jobs.iter().skip(1).filter(|job| job.hit_by() == hit_by).collect();
+        let mean = |figure: fn(&JobRun) -> u64| {
+            jobs.iter().map(|job| figure(job) as f64).sum::<f64>() / jobs.len().max(1) as f64
+        };
+        let misses = || jobs.iter().map(|job| job.misses);
+        let mut cycles: Vec<f64> = jobs.iter().map(|job| job.cycles).collect();
+        cycles.sort_by(f64::total_cmp);
+        Some(Summary {
+            hit_by,
+            jobs: jobs.len(),
+            agree: jobs.iter().filter(|job| job.agrees(self.pages)).count(),
+            late: jobs.iter().filter(|job| job.late).count(),
+            misses: [mean(|job| job.misses), misses().min()? as f64, misses().max()? as f64],
+            modelled_misses: mean(|job| job.modelled_misses),
+            unseen_pages: mean(|job| job.unseen_pages),
+            cycles: *cycles.get(cycles.len() / 2)?,
+        })
+    }
+
+    /// Medians of the misses counted and modelled in each job of a hyperperiod, from the second on, of jobs that others did not hit; `None` where there is no
+    /// such job (Panchamukhi 2014, Figure 6.2).
+    pub fn by_place(&self) -> Vec<Option<[f64; 2]>> {
+        let places = self.jobs_a_hyperperiod as usize;
+        let of = |place: usize| {
+            let later = self.jobs.iter().skip(places + place).step_by(places.max(1));
+            let jobs: Vec<&JobRun> = later.filter(|job| job.hit_by() != HitBy::Others).collect();
+            let median = |figure: fn(&JobRun) -> u64| {
+                let mut all: Vec<u64> = jobs.iter().map(|job| figure(job)).collect();
+                all.sort_unstable();
+                all.get(all.len() / 2).map(|figure| *figure as f64)
+            };
+            Some([median(|job| job.misses)?, median(|job| job.modelled_misses)?])
+        };
+        (0..places).map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::tests::task_run;
+
+    #[test]
+    fn jobs_are_counted_by_what_hit_them_and_none_is_dropped() {
+        let job = |job, misses, interrupts, others| JobRun {
+            job,
+            misses,
+            interrupts,
+            others,
+            cycles: job as f64,
+            modelled_misses: 8,
+            ..JobRun::default()
+        };
+        let jobs = vec![
+            job(1, 99, 0, 0),
+            job(2, 8, 0, 0),
+            job(3, 9, 0, 0),
+            job(4, 0, 3, 0),
+            job(5, 8, 0, 0),
+            job(6, 99, 1, 1),
+            job(7, 99, 0, 2),
+        ];
+        let run = task_run(8, 2, jobs);
+        let told: Vec<_> = run.summaries().iter().map(|s| (s.hit_by, s.jobs, s.agree, s.misses, s.cycles)).collect();
+        let expected = [
+            (HitBy::Nothing, 3, 3, [25.0 / 3.0, 8.0, 9.0], 3.0),
+            (HitBy::Interrupts, 1, 0, [0.0, 0.0, 0.0], 4.0),
+            (HitBy::Others, 2, 0, [99.0, 99.0, 99.0], 7.0),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(told.iter().map(|told| told.1).sum::<usize>(), run.jobs.len() - 1);
+        // Places of jobs 3 to 6, but for what others hit: 3 and 5, then 4.
+        assert_eq!(run.by_place(), [Some([9.0, 8.0]), Some([0.0, 8.0])]);
+    }
+
+    #[test]
+    fn a_job_agrees_within_an_eighth_of_its_pages_each_time_it_goes_on() {
+        let job = |misses, unseen_pages, preemptions| JobRun {
+            misses,
+            unseen_pages,
+            preemptions,
+            modelled_misses: 48,
+            ..JobRun::default()
+        };
+        for (misses, unseen, preemptions, agrees) in [
+            (48, 0, 0, true),
+            (50, 0, 0, true),
+            (51, 0, 0, false),
+            (45, 0, 0, false),
+            (45, 1, 0, true),
+            (51, 9, 0, false),
+            (51, 0, 1, true),
+        ] {
+            assert_eq!(job(misses, unseen, preemptions).agrees(16), agrees, "{misses} {unseen} {preemptions}");
+        }
+        // Of few pages, one.
+        let few = JobRun { misses: 1, ..JobRun::default() };
+        assert!(few.agrees(4) && !JobRun { misses: 2, ..few }.agrees(4));
+    }
+}

@@ -1,0 +1,123 @@
+//! Experiments on the metal for a terminal: the tasks' jobs, what hit them, and their misses beside the model's.
+
+use lookaside_experiment::tasks::{HitBy, Report, Run, Scheduling, TaskRun};
+
+use crate::line::{Paint, Style};
+use crate::num;
+use crate::table::{Cell, Column, Table};
+use crate::text;
+
+/// Jobs of a hyperperiod that are printed one by one.
+const MOST_PLACES: usize = 16;
+
+/// Runs of a set of tasks as text.
+pub fn tasks(report: &Report, style: &Style) -> String {
+    let turns = match report.scheduling {
+        Scheduling::Fifo => "SCHED_FIFO",
+        Scheduling::Nice => "nice",
+    };
+    let (machine, level, cpu, hyperperiods) = (&report.machine, &report.level, report.cpu, report.hyperperiods);
+    let mut text = format!("{machine}: misses of {level}; CPU {cpu}, {turns}, {hyperperiods} hyperperiods\n\n");
+    text += &jobs(report).render(style);
+    for run in &report.runs {
+        text += &places(run);
+    }
+    text.push('\n');
+    for run in &report.runs {
+        for task in &run.tasks {
+            text += &meter(run, task);
+        }
+    }
+    for remark in report.remarks() {
+        text += &format!("remark: {}\n", text::clean(&remark));
+    }
+    text
+}
+
+fn jobs(report: &Report) -> Table {
+    let mut table = Table::new([
+        Column::left("pages"),
+        Column::left("task"),
+        Column::right("pages"),
+        Column::right("in a set").optional(2),
+        Column::left("hit by"),
+        Column::right("jobs"),
+        Column::right("misses a job"),
+        Column::right("least – most").optional(1),
+        Column::right("modelled"),
+        Column::right("as modelled"),
+        Column::right("kcycles a job").optional(3),
+        Column::right("late").optional(4),
+    ]);
+    for run in &report.runs {
+        for task in &run.tasks {
+            for summary in &task.summaries {
+                let share = summary.agree as f64 / summary.jobs.max(1) as f64;
+                let paint = match summary.hit_by {
+                    HitBy::Nothing if share >= 0.99 => Paint::Good,
+                    HitBy::Nothing => Paint::Bad,
+                    _ => Paint::Plain,
+                };
+                let [mean, least, most] = summary.misses;
+                table.row([
+                    run.placement.name().into(),
+                    task.name.as_str().into(),
+                    task.pages.to_string().into(),
+                    task.most_in_a_set.to_string().into(),
+                    hit_by(summary.hit_by).into(),
+                    num::grouped(summary.jobs as u64).into(),
+                    num::rate(mean).into(),
+                    format!("{least:.0} – {most:.0}").into(),
+                    num::rate(summary.modelled_misses).into(),
+                    Cell::painted(paint, num::percent(share)),
+                    num::rate(summary.cycles / 1000.0).into(),
+                    num::grouped(summary.late as u64).into(),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+fn hit_by(what: HitBy) -> &'static str {
+    match what {
+        HitBy::Nothing => "nothing",
+        HitBy::Interrupts => "interrupts",
+        HitBy::Others => "others",
+    }
+}
+
+/// Each task's misses by the job's place in the hyperperiod, where these are few.
+fn places(run: &Run) -> String {
+    let mut text = String::new();
+    for task in &run.tasks {
+        let places = task.by_place();
+        if places.len() > MOST_PLACES || places.iter().all(Option::is_none) {
+            continue;
+        }
+        let row = |at: usize| {
+            let figures = places.iter().map(|place| place.map_or(num::NONE.into(), |both| format!("{:.0}", both[at])));
+            figures.collect::<Vec<String>>().join(" ")
+        };
+        let (pages, name) = (run.placement.name(), text::clean(&task.name));
+        text += &format!(
+            "{pages}, {name}: medians by the job's place in a hyperperiod: {} (modelled {})\n",
+            row(0),
+            row(1)
+        );
+    }
+    text
+}
+
+fn meter(run: &Run, task: &TaskRun) -> String {
+    let known = &task.meter.known;
+    let of = known.pages;
+    format!(
+        "{}, {}: a miss takes {:.1} cycles; where none of {of} pages misses {:.1} are counted, where all do {:.1}\n",
+        run.placement.name(),
+        text::clean(&task.name),
+        task.miss_cycles,
+        known.kept_misses,
+        known.missed_misses,
+    )
+}
