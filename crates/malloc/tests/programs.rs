@@ -120,6 +120,10 @@ int main(void) {
     big = realloc(big, 50);
     assert(big && big[49] == 3 && IN(big, 50));
     free(big);
+    /* Eight sets in a row are a run of pages, and this fills it. */
+    q = malloc(8 * 4096 - 24);
+    assert((uintptr_t)q % 4096 == 16 && set(q) == 0);
+    free(q);
     assert(!realloc(malloc(5), 0));
     puts("all");
     fflush(stdout);

@@ -79,7 +79,7 @@ int tlb_heap_color(const tlb_heap *heap, const char *name);
 
 /* As malloc, calloc, realloc, aligned_alloc and malloc_usable_size, of a colour. NULL with errno ENOMEM (no room: with k allocations
  * of u bytes in r runs of c bytes of pages, any request of up to (c - 16 r - u) / (k + r) bytes, less a sixteenth and 40, is
- * met) or EINVAL (no such colour; an alignment that is no power of two). A realloc that returns NULL has changed nothing.
+ * met; with up to 16 free blocks, any that one of them can hold) or EINVAL (no such colour; an alignment that is no power of two). A realloc that returns NULL has changed nothing.
  * An allocation takes 8 to 39 bytes more than was asked for, and 32 at least. */
 void *tlb_heap_malloc(tlb_heap *heap, size_t size, unsigned color);
 void *tlb_heap_calloc(tlb_heap *heap, size_t count, size_t size, unsigned color);

@@ -1,7 +1,8 @@
 //! Free blocks by size: two-level segregated lists (TLSF: Masmano et al., ECRTS 2004), found and changed in constant time.
 //!
 //! A block's class is that of its *gross* size: what it would fill with the [`RUN_OVERHEAD`] of a run of pages. So a whole run of
-//! 2^k pages begins a class, and a request for all of it is not rounded up past it.
+//! 2^k pages begins a class, and a request for all of it is not rounded up past it. Where no class above has a block, the first 16 of
+//! the request's own class are looked at: runs of other lengths are given whole too.
 
 use super::block::{Block, MIN_BLOCK, RUN_OVERHEAD};
 
@@ -14,6 +15,9 @@ const LINEAR_LOG2: u32 = 8;
 pub(crate) const MAX_FIRST: usize = 30;
 /// A power of two, so that masked numbers need no check.
 const FIRST_ROOM: usize = MAX_FIRST.next_power_of_two();
+/// Most blocks of a list that are looked at where no list is sure to have one that is large enough. A colour of rows of sets has as many
+/// runs as it has ways: 16 in the largest TLBs that have sets. It bounds the call: each block that is looked at may miss the caches.
+const LOOKED_AT: usize = 16;
 /// Bytes of the longest run, a multiple of any page: gross sizes end below the next power of two.
 pub(crate) const MAX_RUN: usize = 1 << (MAX_FIRST as u32 + LINEAR_LOG2 - 2);
 
@@ -120,19 +124,50 @@ impl Bins {
         }
     }
 
-    /// A free block of at least `size` bytes, left in its list; null if no list is sure to have one.
-    pub(crate) fn find(&mut self, size: usize) -> Block {
-        match self.list_for(size) {
-            // SAFETY: a list that holds a block.
-            Some((f, s)) => unsafe { *self.head(f, s) },
-            None => Block::NULL,
-        }
+    /// A free block of at least `size` bytes that is a run of pages as a whole, left in its list; null if none is among the first of the lists
+    /// for this size and for that of the longest run, `longest`.
+    pub(crate) fn find_run(&mut self, size: usize, longest: usize) -> Block {
+        // What is left of longer runs may lie in these lists too.
+        let fits = |block: Block| block.size() >= size && block.is_whole_run();
+        let own = self.list_for(size).map_or(Block::NULL, |(f, s)| self.look(f, s, fits));
+        let lists = [size, longest].map(|size| class_of(size + RUN_OVERHEAD));
+        lists.iter().fold(own, |found, &(f, s)| if found.is_null() { self.look(f, s, fits) } else { found })
     }
 
-    /// The same, taken out of its list.
+    /// The first block of a list's first ones that fits, or null.
+    fn look(&mut self, f: usize, s: usize, fits: impl Fn(Block) -> bool) -> Block {
+        if f >= self.classes as usize {
+            return Block::NULL;
+        }
+        // SAFETY: a list that there is room for; blocks in lists are free, so that they have links.
+        let mut block = unsafe { *self.head(f, s) };
+        for _ in 0..LOOKED_AT {
+            if block.is_null() || fits(block) {
+                return block;
+            }
+            // SAFETY: as above.
+            block = unsafe { block.links().0 };
+        }
+        Block::NULL
+    }
+
+    /// Takes a block out of the list of its own class, where `list_for` rounds up past it.
+    #[cold]
+    fn take_among(&mut self, size: usize) -> Block {
+        let (f, s) = class_of(size + RUN_OVERHEAD);
+        let block = self.look(f, s, |block| block.size() >= size);
+        if !block.is_null() {
+            // SAFETY: it is in that list.
+            unsafe { self.remove(block) };
+        }
+        block
+    }
+
+    /// A free block of at least `size` bytes, taken out of its list; null if no list is sure to have one, nor the first blocks of its own
+    /// class do.
     #[inline]
     pub(crate) fn take(&mut self, size: usize) -> Block {
-        let Some((f, s)) = self.list_for(size) else { return Block::NULL };
+        let Some((f, s)) = self.list_for(size) else { return self.take_among(size) };
         // SAFETY: a list that holds a block; blocks in lists are free, so that they have links.
         unsafe {
             let block = *self.head(f, s);

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::bins::MAX_RUN;
-use super::block::{HEADER, RUN_OVERHEAD};
+use super::block::{block_size, ALIGNMENT, MIN_BLOCK, RUN_OVERHEAD};
 use super::pick::Picker;
 use super::pool::{Fault, Pool, Stats};
 use super::spec;
@@ -316,10 +316,9 @@ impl Inner {
         if !start.is_null() {
             return (start, true);
         }
-        // As `aligned` asks for it, and rounded up to a class by a sixteenth at most.
-        let room = if alignment > 16 { alignment.saturating_add(32) } else { 0 };
-        let need = bytes.saturating_add(room).saturating_add(RUN_OVERHEAD + HEADER + 16);
-        let need = need.saturating_add(need / 16);
+        // As `aligned` asks for it. A new run is the first of its list, so that it is found though the request is rounded up past it.
+        let room = if alignment > ALIGNMENT { alignment.saturating_add(MIN_BLOCK) } else { 0 };
+        let need = block_size(bytes).map_or(usize::MAX, |size| size.saturating_add(room).saturating_add(RUN_OVERHEAD));
         let pages = (need as u64).div_ceil(1 << self.shift);
         if pages > self.longest_pages {
             pool.stats.refused -= 1;

@@ -5,11 +5,13 @@
 //! partition of its own. Where the shares of all colours come to no more than the ways of each set, no allocation's use, and no call of
 //! the heap, ever evicts another colour's translations.
 //!
-//! - Every call takes a bounded number of steps, whatever was allocated before: TLSF (Masmano et al. 2004) in each colour. `realloc` that
+//! - Every call takes a bounded number of steps, whatever was allocated before: TLSF (Masmano et al. 2004) in each colour; where its lists promise no
+//!   block, at most 48 more are looked at. `realloc` that
 //!   must move copies; looking up a pointer's colour takes at most 15 steps (2^15 runs of pages).
 //! - **Fragmentation**: with k allocations in use, u bytes in their blocks, r runs of pages and c bytes of pages, a colour has at most
 //!   k + r free blocks, so one of at least (c − 16 r − u) / (k + r) bytes; an allocation of n bytes whose class (n + 24 bytes rounded up to 16, then
-//!   up by at most a sixteenth) is no larger never fails. A block is at most 39 bytes larger
+//!   up by at most a sixteenth) is no larger never fails. With up to 16 free blocks none fails that one of them can hold, so
+//!   that an empty colour of up to 16 runs gives its longest run whole. A block is at most 39 bytes larger
 //!   than what was asked for, and at least 32, at most 48 bytes for up to 24.
 //! - Nothing is allocated after the heap was made, and no page is touched for the first time.
 //!

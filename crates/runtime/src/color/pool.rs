@@ -1,7 +1,7 @@
 //! The blocks of one colour: malloc and free in constant time.
 //!
 //! Nothing here looks at more than: the colour's bins, the block itself, the two blocks beside it, and the first block of each list that
-//! one of these leaves or enters. So the longest call is a constant, whatever was allocated before (`realloc` that must move copies).
+//! one of these leaves or enters; and, where no list is sure to have a block, the first 16 of up to three lists. So the longest call is a constant, whatever was allocated before (`realloc` that must move copies).
 
 use super::bins::Bins;
 use super::block::{block_size, Block, Seal, ALIGNMENT, HEADER, MIN_BLOCK, RUN_OVERHEAD};
@@ -161,12 +161,11 @@ impl Pool {
 
     /// A free run of at least `bytes`, whole, with nothing of the heap's in it.
     pub(crate) fn take_run<const ON: bool>(&mut self, bytes: usize) -> *mut u8 {
-        // What is left of a longer run may come first in its list; among the longest are whole ones, if any of these is free.
-        let found = [bytes, self.longest_run].map(|least| self.bins.find(least - RUN_OVERHEAD));
-        let Some(&block) = found.iter().find(|block| !block.is_null() && block.is_whole_run()) else {
+        let block = self.bins.find_run(bytes - RUN_OVERHEAD, self.longest_run - RUN_OVERHEAD);
+        if block.is_null() {
             return self.refuse(bytes);
-        };
-        // SAFETY: it is the first of its list.
+        }
+        // SAFETY: it is in a list.
         unsafe { self.bins.remove(block) };
         self.count_in(block.size() + RUN_OVERHEAD, bytes);
         (block.address() + HEADER - ALIGNMENT) as *mut u8

@@ -2,6 +2,7 @@
 
 mod faults;
 mod forks;
+mod growing;
 mod pages;
 mod shadow;
 mod support;

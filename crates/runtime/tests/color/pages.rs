@@ -1,40 +1,55 @@
 //! Which pages colours get: the paper's equations, and what cannot be had.
 
-use lookaside_machine::{preset, PageSize, Partitions};
+use lookaside_machine::{preset, ColorLevel, IndexFn, PageSize, Partitions};
 use lookaside_runtime::color::{ColoredHeap, HeapOptions};
 use proptest::prelude::*;
 
 use crate::support::{hashed, options, paper, partition, xeon};
 
 const M: u32 = 16;
-const N: u32 = 4;
 const PAGE: usize = 4096;
+
+/// What chapter 3 says of R reserved sets of a level.
+fn equations_hold(level: &ColorLevel, reserved: u32) {
+    let (m, n) = (level.sets, level.ways);
+    let options = HeapOptions::paper(PageSize::K4, vec![level.clone()], reserved).expect("colours");
+    let mut heap = ColoredHeap::new(&options).expect("a heap");
+    // Equation 3.2: M − R colours of up to a page. Corollary 1: N colours beyond.
+    let small = m - reserved;
+    assert_eq!(heap.colors(), small + if reserved == 0 { 0 } else { n });
+    let set = |vpn: &u64| (vpn % u64::from(m)) as u32;
+    for color in 0..small {
+        let vpns = heap.vpns(color);
+        assert_eq!(vpns.len(), n as usize);
+        assert!(vpns.iter().all(|vpn| set(vpn) == reserved + color));
+        // Each page once, whole: N allocations of a page, and no more.
+        let pages: Vec<*mut u8> = (0..n).map(|_| heap.malloc(PAGE, color)).collect();
+        assert!(pages.iter().all(|page| !page.is_null()));
+        assert!(heap.malloc(1, color).is_null());
+    }
+    for color in small..heap.colors() {
+        let vpns = heap.vpns(color);
+        assert!(vpns.iter().map(set).eq(0..reserved), "{vpns:?}");
+        assert!(vpns.windows(2).all(|pair| pair[1] == pair[0] + 1));
+        // Equation 3.1: R pages at most.
+        assert!(heap.malloc(reserved as usize * PAGE + 1, color).is_null());
+        assert!(!heap.malloc(reserved as usize * PAGE, color).is_null(), "R = {reserved}");
+    }
+}
 
 #[test]
 fn equations_and_corollary_of_chapter_3() {
     for reserved in 0..=M {
-        let mut heap = paper(reserved);
-        // Equation 3.2: M − R colours of up to a page. Corollary 1: N colours beyond.
-        let small = M - reserved;
-        assert_eq!(heap.colors(), small + if reserved == 0 { 0 } else { N });
-        let set = |vpn: &u64| (vpn % u64::from(M)) as u32;
-        for color in 0..small {
-            let vpns = heap.vpns(color);
-            assert_eq!(vpns.len(), N as usize);
-            assert!(vpns.iter().all(|vpn| set(vpn) == reserved + color));
-            // Each page once, whole: N allocations of a page, and no more.
-            let pages: Vec<*mut u8> = (0..N).map(|_| heap.malloc(PAGE, color)).collect();
-            assert!(pages.iter().all(|page| !page.is_null()));
-            assert!(heap.malloc(1, color).is_null());
-        }
-        for color in small..heap.colors() {
-            let vpns = heap.vpns(color);
-            assert!(vpns.iter().map(set).eq(0..reserved), "{vpns:?}");
-            assert!(vpns.windows(2).all(|pair| pair[1] == pair[0] + 1));
-            // Equation 3.1: R pages at most.
-            assert!(heap.malloc(reserved as usize * PAGE + 1, color).is_null());
-            assert!(!heap.malloc(reserved as usize * PAGE, color).is_null());
-        }
+        equations_hold(&xeon()[0], reserved);
+    }
+}
+
+/// Rows of more pages than the classes of sizes have steps of a page. (From R = 4 on: a heap has up to 256 colours.)
+#[test]
+fn equations_hold_for_256_sets() {
+    let level = ColorLevel { name: "l1".into(), sets: 256, ways: 4, index: IndexFn::Linear };
+    for reserved in [0, 4, 256].into_iter().chain((33..256).step_by(6)) {
+        equations_hold(&level, reserved);
     }
 }
 
@@ -143,6 +158,29 @@ fn a_stack_has_a_guard_and_is_given_back() {
 }
 
 proptest! {
+    /// An empty colour of up to 16 runs gives its longest one, as a block and as pages, also after other allocations came and went.
+    #[test]
+    fn an_empty_colour_gives_its_longest_run(
+        pages in 1u32..400, ways in 1u32..=16, checked: bool, others in proptest::collection::vec(0usize..100_000, 0..20)
+    ) {
+        let level = ColorLevel { name: "l1".into(), sets: 512, ways: 16, index: IndexFn::Linear };
+        let row: Vec<u32> = (0..pages).collect();
+        let color = partition("rows", None, u64::from(pages), &[("l1", &row, Some(ways))]);
+        let mut heap = ColoredHeap::new(&HeapOptions { checked, ..options(vec![level], vec![color]) }).expect("a heap");
+        let run = pages as usize * PAGE;
+        let others: Vec<*mut u8> = others.into_iter().map(|bytes| heap.malloc(bytes, 0)).collect();
+        // SAFETY: allocations of this heap, each once.
+        others.into_iter().rev().for_each(|at| unsafe { heap.free(at) }.expect("a free"));
+        // Header and first bytes of a run are 24; a sixteenth less is in the class of the whole.
+        for bytes in [run - 24, run - 23, run - run / 16, run] {
+            let all: Vec<*mut u8> = (0..ways).map(|_| heap.malloc(bytes, 0)).collect();
+            prop_assert!(all.iter().all(|at| !at.is_null()), "{} bytes", bytes);
+            prop_assert!(heap.is_sound());
+            // SAFETY: as above.
+            all.into_iter().for_each(|at| unsafe { heap.free(at) }.expect("a free"));
+        }
+    }
+
     /// Colours of one partition file never have a page in common, nor more pages of a set than ways were promised.
     #[test]
     fn promises_are_kept(ways in proptest::collection::vec(1u32..3, 4), sets in proptest::collection::vec(1u32..255, 4)) {

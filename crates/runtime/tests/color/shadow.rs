@@ -88,12 +88,31 @@ impl Shadow {
         self.owned.insert(at, Owned { bytes, color, fill: self.next_fill });
     }
 
-    /// Nothing that is free is surely large enough.
+    /// Nothing that is free is surely large enough; of up to 16 free blocks, none is.
     fn refused_rightly(&mut self, bytes: usize, alignment: usize, color: u32) {
-        let mut largest = 0;
-        self.heap.walk(color, |_, size, used| largest = largest.max(if used { 0 } else { size }));
-        // Header and alignment; for larger ones room to move; then up by at most a sixteenth.
-        let size = bytes + 8 + 15 + if alignment > 16 { alignment + 32 } else { 0 };
+        let vpns = self.heap.vpns(color);
+        let (mut largest, mut largest_run, mut free) = (0, 0, 0);
+        self.heap.walk(color, |at, size, used| {
+            if !used {
+                let (first, behind) = (at as u64 >> 12, (at as u64 + size as u64 + 8) >> 12);
+                let is_whole = at as usize % 4096 == 16 && !vpns.contains(&(first - 1)) && !vpns.contains(&behind);
+                // With the header, and what no block has at both ends.
+                largest_run = largest_run.max(if is_whole { size + 24 } else { 0 });
+                largest = largest.max(size);
+                free += 1;
+            }
+        });
+        // Larger alignments need room to move.
+        let room = if alignment > 16 { alignment + 32 } else { 0 };
+        if free <= 16 {
+            let size = ((bytes + 8 + 15) & !15).max(32) + room;
+            assert!(largest + 8 < size, "{bytes} bytes were refused with {largest} free");
+            let is_for_pages = bytes > 0 && alignment <= 4096 && (room > 0 || bytes + 24 > self.longest_run(color));
+            let pages = bytes.next_multiple_of(4096);
+            assert!(!is_for_pages || largest_run < pages, "{bytes} bytes were refused with a free run");
+        }
+        // Header and rounding; then up by at most a sixteenth.
+        let size = bytes + 8 + 15 + room;
         let sure = size + 16 + (size + 16) / 16;
         assert!(largest < sure, "{bytes} bytes were refused with {largest} free");
     }
@@ -176,6 +195,11 @@ impl Shadow {
         1 + vpns.windows(2).filter(|pair| pair[1] != pair[0] + 1).count()
     }
 
+    fn longest_run(&self, color: u32) -> usize {
+        let vpns = self.heap.vpns(color);
+        4096 * vpns.chunk_by(|vpn, next| vpn + 1 == *next).map(<[u64]>::len).max().unwrap_or(0)
+    }
+
     /// Free again: each run one block.
     fn ends_whole(mut self) {
         while let Some(at) = self.key(0) {
@@ -209,7 +233,7 @@ fn heaps() -> impl Strategy<Value = HeapOptions> {
                         &[("l1", &[0, 1, 2, 3], Some(3)), ("l2", &(0..32).collect::<Vec<_>>(), Some(4))]
                     ),
                     partition("b", None, 1, &[("l1", &[5], Some(4))]),
-                    partition("c", Some(40), 40, &[]),
+                    partition("c", Some(41), 41, &[]),
                 ],
             )
         }),
