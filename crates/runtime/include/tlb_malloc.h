@@ -67,7 +67,7 @@ enum {
 };
 
 /* Makes a heap with a colour for each partition of a file, in its order; one called "bookkeeping" is for the heap's own pages.
- * All its pages get memory at once. flags: a sum of the above. NULL with errno EINVAL (the file; what it asks for does not exist)
+ * All its pages get memory at once, and where they are larger than 4 KiB all must be huge pages. flags: a sum of the above. NULL with errno EINVAL (the file; what it asks for does not exist)
  * or ENOMEM, and the sentence in tlb_error(). */
 tlb_heap *tlb_heap_create(const char *partitions, unsigned flags);
 

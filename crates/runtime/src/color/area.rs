@@ -44,10 +44,20 @@ impl Area {
         let start = (map.as_ptr() as usize).next_multiple_of(align as usize);
         let area = Self { map, map_bytes, start, pages, shift };
         // A huge page would translate pages of all colours by one entry; where huge pages are coloured they are wanted.
-        let advice = if shift > 12 { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        let advice = if area.are_huge() { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // SAFETY: the mapping made above. A system without huge pages refuses the advice, and has none to keep away.
         unsafe { libc::madvise(start as *mut libc::c_void, bytes as usize, advice) };
         Ok(area)
+    }
+
+    /// Its pages are larger than the system's own.
+    pub(crate) fn are_huge(&self) -> bool {
+        self.shift > 12
+    }
+
+    /// First address, and that behind the last.
+    pub(crate) fn ends(&self) -> (u64, u64) {
+        (self.start as u64, self.start as u64 + (self.pages << self.shift))
     }
 
     /// Number of the first page.
@@ -73,6 +83,12 @@ impl Area {
                 // SAFETY: a page of the area, opened above.
                 unsafe { std::ptr::write_volatile((start as usize + ((page << self.shift) as usize)) as *mut u8, 0) };
             }
+        }
+        if self.are_huge() {
+            // Where the fault got small pages, as where huge ones are had by `khugepaged` alone. Before Linux 6.1 it is refused; whether all pages are huge
+            // is looked at when all are opened.
+            // SAFETY: as above.
+            unsafe { libc::madvise(start, bytes, libc::MADV_COLLAPSE) };
         }
         // SAFETY: as above.
         if locked && unsafe { libc::mlock(start, bytes) } != 0 {

@@ -5,6 +5,7 @@ use std::ptr::{null_mut, NonNull};
 use lookaside_machine::Partition;
 
 use super::area::Area;
+use super::huge;
 use super::layout::{lay_out, Run, MAX_COLORS, RUN_BYTES};
 use super::pool::{Fault, Pool, Stats};
 use super::{HeapError, HeapOptions};
@@ -104,6 +105,11 @@ impl Heap {
         }
         for vpn in &layout.control {
             area.open(*vpn, 1, options.locked)?;
+        }
+        if area.are_huge() {
+            let pages = layout.runs.iter().map(|run| run.pages).sum::<u64>() + layout.control.len() as u64;
+            let (start, end) = area.ends();
+            huge::check(start, end, 1 << area.shift, pages << area.shift)?;
         }
         let page_bytes = 1usize << area.shift;
         let mut pieces = Pieces { pages: layout.control.iter(), shift: area.shift, at: 0, left: 0 };
@@ -375,6 +381,12 @@ impl Heap {
             first..first + (entry.word >> PAGES_SHIFT)
         })
         .collect()
+    }
+
+    /// Bytes of its pages that lie in huge pages now.
+    pub(crate) fn huge_bytes(&self) -> Result<u64, HeapError> {
+        let (start, end) = self.area.ends();
+        huge::bytes_in(start, end)
     }
 
     /// A stack: pages of a colour in a row, the lowest of which faults. The lowest byte that may be used, and how many.

@@ -36,6 +36,7 @@ mod ffi;
 mod forks;
 mod growing;
 mod heap;
+mod huge;
 mod layout;
 mod pick;
 mod pool;
@@ -174,7 +175,8 @@ impl ColoredHeap {
     /// Makes a heap: all its pages get memory at once.
     ///
     /// # Errors
-    /// No such pages exist, or the system refuses memory or locking it.
+    /// No such pages exist, or the system refuses memory, locking it, or huge pages for all of a heap of larger pages than 4 KiB: in small ones it
+    /// would not lie in its sets.
     pub fn new(options: &HeapOptions) -> Result<Self, HeapError> {
         Heap::new(options).map(Self)
     }
@@ -267,6 +269,15 @@ impl ColoredHeap {
     /// Numbers of the bookkeeping's pages.
     pub fn bookkeeping_vpns(&self) -> &[u64] {
         self.0.control_vpns()
+    }
+
+    /// Bytes of its pages that the system has in huge pages now (it reads `/proc/self/smaps`). A heap of huge pages begins with all of them; the system
+    /// divides those that are written to after a fork, while both processes have them.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn huge_bytes(&self) -> Result<u64, HeapError> {
+        self.0.huge_bytes()
     }
 
     /// A stack of contiguous pages of a colour, and below them one that faults: the lowest byte that may be used, and bytes. Its entry is

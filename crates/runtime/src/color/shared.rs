@@ -145,6 +145,14 @@ impl SharedHeap {
         self.with(|heap| heap.control_vpns().to_vec())
     }
 
+    /// As [`super::ColoredHeap::huge_bytes`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn huge_bytes(&self) -> Result<u64, HeapError> {
+        self.with(|heap| heap.huge_bytes())
+    }
+
     /// As [`super::ColoredHeap::stack`].
     ///
     /// # Errors

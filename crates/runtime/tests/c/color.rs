@@ -77,7 +77,33 @@ static void *where(void *arg) { char local = 0; *(uintptr_t *)arg = (uintptr_t)&
 static void count(void *ptr, size_t size, int in_use, void *context) { (void)ptr; (void)size; *(int *)context += in_use; }
 static const int table[3] = { 5, 6, 7 };
 static tlb_heap *heap;
-static volatile int stop;
+static volatile int stop, inside, leaving;
+static void hold(void *ptr, size_t size, int in_use, void *context) {
+    (void)ptr; (void)size; (void)in_use; (void)context;
+    if (inside) return;
+    inside = 1;
+    while (!leaving) usleep(1000);
+    usleep(50000); /* by then the other thread is in fork */
+}
+static void *walk(void *arg) { (void)arg; tlb_heap_walk(heap, 0, hold, NULL); return NULL; }
+static long locked_kib(void) {
+    char line[200];
+    long kib = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) sscanf(line, "VmLck: %ld", &kib);
+    fclose(status);
+    return kib;
+}
+static int child_allocates(void) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        void *p = tlb_heap_malloc(heap, 64, 0);
+        _exit(!(p && set(p) < 6 && tlb_heap_is_sound(heap)));
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
 static void *load(void *arg) {
     unsigned color = *(unsigned *)arg;
     while (!stop)
@@ -98,6 +124,7 @@ int main(void) {
         fprintf(stderr, "%s\n", tlb_error());
         return 1;
     }
+    assert(locked_kib() >= (24 + 2) * 4);
     red = tlb_heap_color(heap, "red");
     blue = tlb_heap_color(heap, "blue");
     assert(red == 0 && blue == 1 && tlb_heap_color(heap, "green") == -1 && errno == EINVAL && strstr(tlb_error(), "red, blue"));
@@ -130,20 +157,16 @@ int main(void) {
     tlb_stack_destroy(heap, stack);
     tlb_stack_destroy(heap, NULL);
 
-    /* Forks while threads are in the heap. */
+    /* A fork waits for who is in the heap; and forks while threads go in and out. */
+    assert(pthread_create(&threads[0], NULL, walk, NULL) == 0);
+    while (!inside) usleep(1000);
+    leaving = 1;
+    assert(child_allocates() && pthread_join(threads[0], NULL) == 0);
     unsigned colors[2] = { 0, 1 };
     for (i = 0; i < 2; i++)
         assert(pthread_create(&threads[i], NULL, load, &colors[i]) == 0);
-    for (i = 0; i < 30; i++) {
-        int status = -1;
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
-            void *p = tlb_heap_malloc(heap, 64, red);
-            _exit(!(p && set(p) < 6 && tlb_heap_is_sound(heap)));
-        }
-        assert(child > 0 && waitpid(child, &status, 0) == child && status == 0);
-    }
+    for (i = 0; i < 30; i++)
+        assert(child_allocates());
     stop = 1;
     for (i = 0; i < 2; i++)
         assert(pthread_join(threads[i], NULL) == 0);

@@ -6,3 +6,4 @@ mod growing;
 mod pages;
 mod shadow;
 mod support;
+mod system;
