@@ -1,71 +1,26 @@
 //! The library in real programs: their output is theirs, and what they allocate lies in the partition's sets.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
-use std::path::{Path, PathBuf};
+#[path = "../../preload/tests/support/mod.rs"]
+mod support;
+
 use std::process::{Command, Output};
+
+use support::{compile, library, same_as_bare};
 
 /// Half of 16 sets by the low bits of the page number; one set; all pages.
 const PARTITIONS: [&str; 3] = ["12;-;1,2,4,8/0-7=*", "12;-;1,2,4,8/3-3=*", "12;-"];
 
-/// Where cargo puts the library: beside the tests, or one folder up.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a path of this program");
-    let mut files = test.ancestors().skip(1).take(2).map(|folder| folder.join("liblookaside_malloc.so"));
-    files.find(|file| file.exists()).expect("no library beside the tests: see the crate's types")
-}
-
 fn placed(line: &str, command: &[&str]) -> Output {
     let mut program = Command::new(command[0]);
-    program.args(&command[1..]).env("LD_PRELOAD", library()).env("LOOKASIDE_COLOR", line);
+    program.args(&command[1..]).env("LD_PRELOAD", library("malloc")).env("LOOKASIDE_COLOR", line);
     program.output().expect("the program can be started")
-}
-
-/// Builds a C program; `None`, said aloud, without a compiler.
-fn compile(folder: &Path, source: &str) -> Option<String> {
-    let (c, program) = (folder.join("p.c"), folder.join("p"));
-    std::fs::write(&c, source).expect("a source file");
-    match Command::new("gcc").args(["-O1", "-w", "-D_GNU_SOURCE", "-pthread", "-o"]).arg(&program).arg(&c).status() {
-        Ok(status) => {
-            assert!(status.success(), "p.c does not compile");
-            Some(program.to_string_lossy().into_owned())
-        }
-        Err(_) => {
-            eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc)");
-            None
-        }
-    }
 }
 
 #[test]
 fn programs_put_out_what_they_do_without() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (numbers, source) = (folder.path().join("numbers"), folder.path().join("x.c"));
-    let text: String = (0u32..100_000).map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761))).collect();
-    std::fs::write(&numbers, text).expect("a file");
-    std::fs::write(&source, "int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n").expect("a file");
-    let (numbers, source) = (numbers.to_string_lossy().into_owned(), source.to_string_lossy().into_owned());
-    let python = "import subprocess, threading\nd = {i: str(i) for i in range(100000)}\n\
-                  t = threading.Thread(target=lambda: print(len(d)))\nt.start(); t.join()\n\
-                  print(sum(map(len, d.values())), subprocess.run(['echo', 'x'], capture_output=True).stdout)";
-    let sql = "create table t(a int, b text); with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) \
-               insert into t select i, hex(i * 7) from n; create index x on t(b); select count(*), sum(a), max(b) from t;";
-    let programs: [&[&str]; 6] = [
-        &["sort", "-n", "--parallel=2", "-S", "64M", &numbers],
-        &["gcc", "-O2", "-S", "-o", "-", &source],
-        &["python3", "-c", python],
-        &["sqlite3", ":memory:", sql],
-        &["git", "--no-pager", "diff", "--no-index", "--stat", &source, &numbers],
-        &["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (echo $i; true) | cat; done; exec sh -c 'echo done; exit 9'"],
-    ];
-    for command in programs {
-        let Ok(bare) = Command::new(command[0]).args(&command[1..]).output() else {
-            eprintln!("LEFT OUT: {} is not installed", command[0]);
-            continue;
-        };
-        for line in PARTITIONS {
-            assert_eq!(placed(line, command), bare, "{line}: {command:?}");
-        }
-    }
+    same_as_bare(folder.path(), 100_000, &PARTITIONS, placed);
 }
 
 #[test]
@@ -73,6 +28,7 @@ fn each_call_is_there_and_keeps_to_the_sets() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compile(
         folder.path(),
+        "p",
         r##"
 #include <assert.h>
 #include <errno.h>
@@ -147,6 +103,7 @@ fn forks_under_load_and_threads() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compile(
         folder.path(),
+        "p",
         r##"
 #include <assert.h>
 #include <pthread.h>
@@ -197,6 +154,50 @@ int main(void) {
             String::from_utf8_lossy(&output.stderr)
         );
     }
+}
+
+/// Looking for the one page in 2048 that is of the partition takes most of the thread's time, in the heap: nearly every fork meets it there.
+#[test]
+fn forks_wait_for_who_is_in_the_heap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(
+        folder.path(),
+        "p",
+        r##"
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int stop;
+static void *load(void *arg) {
+    while (!stop) { assert(malloc(4000)); usleep(100); }
+    return NULL;
+}
+int main(void) {
+    pthread_t thread;
+    assert(!pthread_create(&thread, NULL, load, NULL));
+    for (int i = 0; i < 20; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (!child) { alarm(20); _exit(!malloc(4000)); }
+        assert(waitpid(child, &status, 0) == child && status == 0);
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
+    puts("done");
+    return 0;
+}
+"##,
+    ) else {
+        return;
+    };
+    let output = placed("12;-;1,2,4,8,10,20,40,80,100,200,400/5-5=*", &[&program]);
+    assert_eq!(
+        (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout)),
+        ("".into(), "done\n".into())
+    );
 }
 
 #[test]

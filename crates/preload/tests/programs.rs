@@ -1,42 +1,25 @@
 //! The library in real programs: their output is theirs, and no page more has a frame.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::{Command, Output};
 
-/// Where cargo puts the library: beside the tests, or one folder up.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a path of this program");
-    let mut files = test.ancestors().skip(1).take(2).map(|folder| folder.join("liblookaside_preload.so"));
-    files.find(|file| file.exists()).expect("no library beside the tests: see the crate's types")
-}
+use support::{compile, library, same_as_bare};
+
+const BACKENDS: [&str; 4] = ["auto", "prefetch:t0,stride=1", "scan", "mincore"];
 
 /// A command with the library in it, and where its statistics go.
 fn baked(bake: &str, stats: &Path, command: &[&str]) -> Output {
     let mut program = Command::new(command[0]);
-    program.args(&command[1..]).env("LD_PRELOAD", library()).env("LOOKASIDE_BAKE", bake);
+    program.args(&command[1..]).env("LD_PRELOAD", library("preload")).env("LOOKASIDE_BAKE", bake);
     program.env("LOOKASIDE_BAKE_STATS", stats).output().expect("the program can be started")
 }
 
 fn lines(stats: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(stats).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
-}
-
-/// Builds a C program; `None`, said aloud, without a compiler.
-fn compile(folder: &Path, name: &str, source: &str) -> Option<String> {
-    let (c, program) = (folder.join(format!("{name}.c")), folder.join(name));
-    std::fs::write(&c, source).expect("a source file");
-    match Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&c).status() {
-        Ok(status) => {
-            assert!(status.success(), "{name}.c does not compile");
-            Some(program.to_string_lossy().into_owned())
-        }
-        Err(_) => {
-            eprintln!("LEFT OUT: gcc is not installed (apt-get install gcc)");
-            None
-        }
-    }
 }
 
 /// What a CPU less than two, or a forbidden call, would make of it.
@@ -52,34 +35,7 @@ fn can_bake() -> bool {
 fn programs_put_out_what_they_do_without() {
     let folder = tempfile::tempdir().expect("a folder");
     let stats = folder.path().join("stats");
-    let numbers = folder.path().join("numbers");
-    let text: String = (0u32..300_000).map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761))).collect();
-    std::fs::write(&numbers, text).expect("a file");
-    let source = folder.path().join("x.c");
-    std::fs::write(&source, "int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n").expect("a file");
-    let (numbers, source) = (numbers.to_string_lossy().into_owned(), source.to_string_lossy().into_owned());
-    let python = "import subprocess, threading\nd = {i: str(i) for i in range(300000)}\n\
-                  t = threading.Thread(target=lambda: print(len(d)))\nt.start(); t.join()\n\
-                  print(sum(map(len, d.values())), subprocess.run(['echo', 'x'], capture_output=True).stdout)";
-    let sql = "create table t(a int, b text); with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) \
-               insert into t select i, hex(i * 7) from n; create index x on t(b); select count(*), sum(a), max(b) from t;";
-    let programs: [&[&str]; 6] = [
-        &["sort", "-n", "--parallel=2", "-S", "64M", &numbers],
-        &["gcc", "-O2", "-S", "-o", "-", &source],
-        &["python3", "-c", python],
-        &["sqlite3", ":memory:", sql],
-        &["git", "--no-pager", "diff", "--no-index", "--stat", &source, &numbers],
-        &["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (echo $i; true) | cat; done; exec sh -c 'echo done; exit 9'"],
-    ];
-    for command in programs {
-        let Ok(bare) = Command::new(command[0]).args(&command[1..]).output() else {
-            eprintln!("LEFT OUT: {} is not installed", command[0]);
-            continue;
-        };
-        for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
-            assert_eq!(baked(bake, &stats, command), bare, "{bake}: {command:?}");
-        }
-    }
+    same_as_bare(folder.path(), 300_000, &BACKENDS, |bake, command| baked(bake, &stats, command));
     let lines = lines(&stats);
     assert!(lines.len() >= 6, "each process that exits says so");
     // Where the kernel has no PAGEMAP_SCAN, the helper says that it was refused and ends.
@@ -125,7 +81,7 @@ fn redis_answers_as_without() {
     let bare = output(None);
     let text = String::from_utf8_lossy(&bare.stdout);
     assert_eq!(text, "OK\nBackground saving started\n20000000\nOK\n200000\n20000000\nOK\n0\n", "{bare:?}");
-    for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
+    for bake in BACKENDS {
         assert_eq!(output(Some(bake)), bare, "{bake}");
     }
 }
@@ -216,7 +172,7 @@ fn a_program_that_churns_gets_not_a_page_more() {
     let bare = Command::new(&program).arg(CHURN_SECONDS.to_string()).output().expect("the program can be started");
     assert!(bare.status.success(), "{bare:?}");
     let seconds = std::env::var("LOOKASIDE_CHURN_SECONDS").unwrap_or_else(|_| CHURN_SECONDS.to_string());
-    for bake in ["auto", "prefetch:t0,stride=1", "scan", "mincore"] {
+    for bake in BACKENDS {
         let stats = folder.path().join("stats");
         assert_eq!(baked(bake, &stats, &[&program, &seconds]), bare, "{bake}");
         let lines = lines(&stats);
