@@ -8,54 +8,64 @@ use super::block::{Block, MIN_BLOCK, RUN_OVERHEAD};
 
 /// log2 of the classes that sizes between two powers of two are divided into: a block found is at most 1/16 larger than it must be.
 const SECOND_LOG2: u32 = 4;
-const SECOND: usize = 1 << SECOND_LOG2;
 /// Below this gross size classes are 16 bytes apart: 2^8 bytes are the first that make 16 classes of 16 bytes.
 const LINEAR_LOG2: u32 = 8;
-/// First-level classes at most: gross sizes below 2^(MAX_FIRST + 7).
-pub(crate) const MAX_FIRST: usize = 30;
-/// A power of two, so that masked numbers need no check.
-const FIRST_ROOM: usize = MAX_FIRST.next_power_of_two();
+/// Bits of the map of a group of lists.
+const GROUP: usize = u64::BITS as usize;
+/// Groups of lists: 465 lists are as many as gross sizes up to [`MAX_RUN`] have, and the one behind them is looked up too.
+const GROUPS: usize = 8;
 /// Most blocks of a list that are looked at where no list is sure to have one that is large enough. A colour of rows of sets has as many
 /// runs as it has ways: 16 in the largest TLBs that have sets. It bounds the call: each block that is looked at may miss the caches.
 const LOOKED_AT: usize = 16;
-/// Bytes of the longest run, a multiple of any page: gross sizes end below the next power of two.
-pub(crate) const MAX_RUN: usize = 1 << (MAX_FIRST as u32 + LINEAR_LOG2 - 2);
+/// Bytes of the longest run, a multiple of any page: 2^36 is the largest power of two whose lists, pool and all, fit in a page of 4 KiB.
+pub(crate) const MAX_RUN: usize = 1 << 36;
+const _: () = assert!(class_of(MAX_RUN) + 1 < GROUPS * GROUP);
 
-/// Lists of free blocks. Its lists follow it in memory: see [`Bins::bytes`].
+/// Lists of free blocks, one for each class. Its lists follow it in memory: see [`Bins::bytes`].
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Bins {
-    /// Bit f: some list of first-level class f holds a block.
-    first: u32,
-    /// First-level classes that there is room for.
-    classes: u32,
-    /// Bit s of class f: list (f, s) holds a block.
-    second: [u16; FIRST_ROOM],
+    /// Lists that there is room for.
+    lists: u32,
+    /// Bit g: some list of group g holds a block.
+    groups: u32,
+    /// Bit i of group g: list 64 g + i holds a block.
+    held: [u64; GROUPS],
     heads: [Block; 0],
 }
 
-/// Class of a gross size: rounded down. Without a branch: sizes below 2^8 count on from 0 in steps of 16
-/// as those of the class above do from 16.
+/// log2 of how far apart the classes are where a size lies. (The compiler makes one instruction of this logarithm; of one that something is
+/// subtracted from it makes four.)
 #[inline]
-const fn class_of(gross: usize) -> (usize, usize) {
-    let log2 = (gross | 1 << LINEAR_LOG2).ilog2();
-    let number = ((log2 - LINEAR_LOG2) as usize * SECOND) + (gross >> (log2 - SECOND_LOG2));
-    (number / SECOND, number % SECOND)
+const fn step_log2(gross: usize) -> u32 {
+    (gross >> SECOND_LOG2 | 1 << (LINEAR_LOG2 - SECOND_LOG2)).ilog2()
 }
 
-/// The least gross size that begins a class and is at least as large.
+/// Number of the class that `steps` of that many bytes begin: sizes between two powers of two are 16 to 31 steps, and there are 16 classes for
+/// each power from the second linear one on.
 #[inline]
-fn round_up(gross: usize) -> usize {
-    let log2 = (gross | 1 << LINEAR_LOG2).ilog2();
-    let step = (1usize << (log2 - SECOND_LOG2)) - 1;
-    (gross + step) & !step
+const fn class(steps: usize, step_log2: u32) -> usize {
+    steps + ((step_log2 as usize) << SECOND_LOG2) - (((LINEAR_LOG2 - SECOND_LOG2) as usize) << SECOND_LOG2)
+}
+
+/// Class of a gross size: rounded down.
+#[inline]
+const fn class_of(gross: usize) -> usize {
+    let step_log2 = step_log2(gross);
+    class(gross >> step_log2, step_log2)
+}
+
+/// The first class that has no smaller size. What is carried into the next power of two counts on in the same steps.
+#[inline]
+const fn class_from(gross: usize) -> usize {
+    let step_log2 = step_log2(gross);
+    class((gross + (1 << step_log2) - 1) >> step_log2, step_log2)
 }
 
 impl Bins {
     /// Bytes that the lists for blocks of runs up to `run_bytes` take.
     pub(crate) const fn bytes(run_bytes: usize) -> usize {
-        let (first, _) = class_of(run_bytes);
-        std::mem::size_of::<Self>() + (first + 1) * SECOND * std::mem::size_of::<Block>()
+        std::mem::size_of::<Self>() + (class_of(run_bytes) + 1) * std::mem::size_of::<Block>()
     }
 
     /// Makes empty lists.
@@ -63,49 +73,56 @@ impl Bins {
     /// # Safety
     /// `at` points to [`Bins::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
     pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize) {
-        let (first, _) = class_of(run_bytes);
         // SAFETY: the caller's; null is a valid `Block`.
         unsafe {
             std::ptr::write_bytes(at.cast::<u8>(), 0, Self::bytes(run_bytes));
-            (*at).classes = first as u32 + 1;
+            (*at).lists = class_of(run_bytes) as u32 + 1;
         }
     }
 
     #[inline]
-    fn head(&mut self, f: usize, s: usize) -> *mut Block {
-        debug_assert!(f < self.classes as usize);
+    fn head(&mut self, list: usize) -> *mut Block {
+        debug_assert!(list < self.lists as usize);
         let heads: *mut Block = std::ptr::addr_of_mut!(self.heads).cast();
-        // SAFETY: the lists of all `classes` lie behind this structure (`init`).
-        unsafe { heads.add(f * SECOND + s) }
+        // SAFETY: that many lists lie behind this structure (`init`).
+        unsafe { heads.add(list) }
     }
 
-    /// Puts a free block first in its list.
+    /// The map of a list's group, and the list's bit in it.
+    #[inline]
+    fn held(&mut self, list: usize) -> (&mut u64, u64) {
+        (&mut self.held[list / GROUP % GROUPS], 1 << (list % GROUP))
+    }
+
+    /// Puts a free block of `size` bytes first in its list.
     ///
     /// # Safety
-    /// The block is free, of this heap, and in no list.
+    /// The block is free, of this heap and of this size, and in no list.
     #[inline]
-    pub(crate) unsafe fn insert(&mut self, block: Block) {
+    pub(crate) unsafe fn insert(&mut self, block: Block, size: usize) {
+        let list = class_of(size + RUN_OVERHEAD);
         // SAFETY: the block is free, so its first two words are links; so are those of the list's first.
         unsafe {
-            let (f, s) = class_of(block.size() + RUN_OVERHEAD);
-            let head = self.head(f, s);
-            block.set_links(*head, Block::NULL);
-            if (*head).is_null() {
-                self.second[f % FIRST_ROOM] |= 1 << s;
-                self.first |= 1 << f;
-            } else {
-                (*head).set_before(block);
-            }
+            let head = self.head(list);
+            let next = *head;
             *head = block;
+            block.set_links(next, Block::NULL);
+            if next.is_null() {
+                let (held, bit) = self.held(list);
+                *held |= bit;
+                self.groups |= 1 << (list / GROUP);
+            } else {
+                next.set_before(block);
+            }
         }
     }
 
-    /// Takes a free block out of its list.
+    /// Takes a free block of `size` bytes out of its list.
     ///
     /// # Safety
-    /// The block is in a list here.
+    /// The block is of this size and in a list here.
     #[inline]
-    pub(crate) unsafe fn remove(&mut self, block: Block) {
+    pub(crate) unsafe fn remove(&mut self, block: Block, size: usize) {
         // SAFETY: links of blocks in lists are blocks in lists.
         unsafe {
             let (next, before) = block.links();
@@ -116,153 +133,151 @@ impl Bins {
                 before.set_next(next);
                 return;
             }
-            let (f, s) = class_of(block.size() + RUN_OVERHEAD);
-            *self.head(f, s) = next;
+            let list = class_of(size + RUN_OVERHEAD);
+            *self.head(list) = next;
             if next.is_null() {
-                self.clear(f, s);
+                self.clear(list);
             }
         }
     }
 
-    /// A free block of at least `size` bytes that is a run of pages as a whole, left in its list; null if none is among the first of the lists
+    /// A free block of at least `size` bytes that is a run of pages as a whole, left in its list; `None` if none is among the first of the lists
     /// for this size and for that of the longest run, `longest`.
-    pub(crate) fn find_run(&mut self, size: usize, longest: usize) -> Block {
+    pub(crate) fn find_run(&mut self, size: usize, longest: usize) -> Option<Block> {
         // What is left of longer runs may lie in these lists too.
         let fits = |block: Block| block.size() >= size && block.is_whole_run();
-        let own = self.list_for(size).map_or(Block::NULL, |(f, s)| self.look(f, s, fits));
-        let lists = [size, longest].map(|size| class_of(size + RUN_OVERHEAD));
-        lists.iter().fold(own, |found, &(f, s)| if found.is_null() { self.look(f, s, fits) } else { found })
+        let lists = [size, longest].map(|size| Some(class_of(size + RUN_OVERHEAD)));
+        let lists = [self.list_for(size)].into_iter().chain(lists).flatten();
+        lists.into_iter().find_map(|list| self.look(list, fits))
     }
 
-    /// The first block of a list's first ones that fits, or null.
-    fn look(&mut self, f: usize, s: usize, fits: impl Fn(Block) -> bool) -> Block {
-        if f >= self.classes as usize {
-            return Block::NULL;
+    /// The first block of a list's first ones that fits.
+    fn look(&mut self, list: usize, fits: impl Fn(Block) -> bool) -> Option<Block> {
+        if list >= self.lists as usize {
+            return None;
         }
         // SAFETY: a list that there is room for; blocks in lists are free, so that they have links.
-        let mut block = unsafe { *self.head(f, s) };
+        let mut block = unsafe { *self.head(list) };
         for _ in 0..LOOKED_AT {
-            if block.is_null() || fits(block) {
-                return block;
+            if block.is_null() {
+                return None;
+            }
+            if fits(block) {
+                return Some(block);
             }
             // SAFETY: as above.
             block = unsafe { block.links().0 };
         }
-        Block::NULL
+        None
     }
 
-    /// Takes a block out of the list of its own class, where `list_for` rounds up past it.
-    #[cold]
-    fn take_among(&mut self, size: usize) -> Block {
-        let (f, s) = class_of(size + RUN_OVERHEAD);
-        let block = self.look(f, s, |block| block.size() >= size);
-        if !block.is_null() {
-            // SAFETY: it is in that list.
-            unsafe { self.remove(block) };
-        }
-        block
-    }
-
-    /// A free block of at least `size` bytes, taken out of its list; null if no list is sure to have one, nor the first blocks of its own
-    /// class do.
+    /// Takes a block of at least `size` bytes out of its list; `None` if no list is sure to have one.
     #[inline]
-    pub(crate) fn take(&mut self, size: usize) -> Block {
-        let Some((f, s)) = self.list_for(size) else { return self.take_among(size) };
+    pub(crate) fn take(&mut self, size: usize) -> Option<Block> {
+        let list = self.list_for(size)?;
         // SAFETY: a list that holds a block; blocks in lists are free, so that they have links.
         unsafe {
-            let block = *self.head(f, s);
+            let head = self.head(list);
+            let block = *head;
             let (next, _) = block.links();
-            *self.head(f, s) = next;
+            *head = next;
             if next.is_null() {
-                self.clear(f, s);
+                self.clear(list);
             } else {
                 next.set_before(Block::NULL);
             }
-            block
+            Some(block)
         }
+    }
+
+    /// The same among the first blocks of its own class, which [`Bins::take`] rounds up past.
+    pub(crate) fn take_among(&mut self, size: usize) -> Option<Block> {
+        let block = self.look(class_of(size + RUN_OVERHEAD), |block| block.size() >= size)?;
+        // SAFETY: it is in that list.
+        unsafe { self.remove(block, block.size()) };
+        Some(block)
     }
 
     /// The first list that holds blocks, all of at least `size` bytes.
     #[inline]
-    fn list_for(&self, size: usize) -> Option<(usize, usize)> {
-        let (f, s) = class_of(round_up(size + RUN_OVERHEAD));
-        if f >= self.classes as usize {
-            return None;
-        }
-        let here = self.second[f % FIRST_ROOM] & (u16::MAX << s);
+    fn list_for(&self, size: usize) -> Option<usize> {
+        let from = class_from(size + RUN_OVERHEAD);
+        let group = from / GROUP;
+        // Sizes that no run can have are in no group.
+        let here = self.held.get(group)? & (u64::MAX << (from % GROUP));
         if here != 0 {
-            return Some((f, here.trailing_zeros() as usize));
+            return Some(group * GROUP + here.trailing_zeros() as usize);
         }
-        let above = self.first & (u32::MAX << f) & !(1 << f);
+        let above = self.groups & (u32::MAX << 1 << group);
         if above == 0 {
             return None;
         }
-        let f = above.trailing_zeros() as usize;
-        Some((f, self.second[f % FIRST_ROOM].trailing_zeros() as usize))
+        let group = above.trailing_zeros() as usize;
+        Some(group * GROUP + self.held[group % GROUPS].trailing_zeros() as usize)
     }
 
     /// A list that holds nothing any more.
     #[inline]
-    fn clear(&mut self, f: usize, s: usize) {
-        let second = &mut self.second[f % FIRST_ROOM];
-        *second &= !(1 << s);
-        if *second == 0 {
-            self.first &= !(1 << f);
+    fn clear(&mut self, list: usize) {
+        let (held, bit) = self.held(list);
+        *held &= !bit;
+        if *held == 0 {
+            self.groups &= !(1 << (list / GROUP));
         }
     }
 
     /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only first blocks are looked at.
     pub(crate) fn agree(&mut self) -> bool {
-        (0..self.classes as usize).all(|f| {
-            (self.first >> f & 1 == 1) == (self.second[f % FIRST_ROOM] != 0)
-                && (0..SECOND).all(|s| {
-                    // SAFETY: the lists of all classes are there.
-                    let head = unsafe { *self.head(f, s) };
-                    if head.is_null() {
-                        return self.second[f % FIRST_ROOM] >> s & 1 == 0;
-                    }
-                    // SAFETY: a block in a list is free, so that it has links.
-                    let ((_, before), size) = unsafe { (head.links(), head.size()) };
-                    self.second[f % FIRST_ROOM] >> s & 1 == 1
-                        && head.is_free()
-                        && before.is_null()
-                        && size >= MIN_BLOCK
-                        && class_of(size + RUN_OVERHEAD) == (f, s)
-                })
-        }) && self.first >> self.classes == 0
+        let groups = (0..GROUPS).all(|group| (self.groups >> group & 1 == 1) == (self.held[group] != 0));
+        let is_held = |bins: &mut Self, list| {
+            let (held, bit) = bins.held(list);
+            *held & bit != 0
+        };
+        let lists = (0..self.lists as usize).all(|list| {
+            // SAFETY: the lists of all classes are there.
+            let head = unsafe { *self.head(list) };
+            if head.is_null() {
+                return !is_held(self, list);
+            }
+            // SAFETY: a block in a list is free, so that it has links.
+            let ((_, before), size) = unsafe { (head.links(), head.size()) };
+            is_held(self, list)
+                && head.is_free()
+                && before.is_null()
+                && size >= MIN_BLOCK
+                && class_of(size + RUN_OVERHEAD) == list
+        });
+        groups
+            && self.groups >> GROUPS == 0
+            && lists
+            && (self.lists as usize..GROUPS * GROUP).all(|list| !is_held(self, list))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{class_of, round_up, MAX_FIRST, MAX_RUN, SECOND};
+    use super::{class_from, class_of, MAX_RUN};
     use proptest::prelude::*;
-
-    #[test]
-    fn the_longest_run_is_in_the_last_class() {
-        assert_eq!(class_of(MAX_RUN).0, MAX_FIRST - 1);
-    }
 
     #[test]
     fn whole_runs_begin_classes() {
         for pages in (1..=16usize).chain([32, 64, 1 << 20]) {
             let gross = pages << 12;
-            assert_eq!(round_up(gross), gross, "{pages}");
+            assert_eq!(class_from(gross), class_of(gross), "{pages}");
             assert_ne!(class_of(gross), class_of(gross - 16));
         }
     }
 
     proptest! {
         #[test]
-        fn classes_rise_with_size_and_rounding_finds_the_next(units in 3usize..MAX_RUN / 16) {
+        fn classes_rise_with_size_and_requests_begin_at_the_next(units in 3usize..MAX_RUN / 16) {
             let gross = units * 16;
-            let rank = |gross| { let (f, s) = class_of(gross); f * SECOND + s };
-            prop_assert!(rank(gross + 16) - rank(gross) <= 1);
-            let up = round_up(gross);
-            prop_assert!(up >= gross && up - gross <= gross / SECOND);
-            // No smaller size is in the class that a rounded request begins at.
-            prop_assert!(up == gross && (gross < 256 || rank(gross - 16) < rank(gross)) || rank(gross) + 1 == rank(up));
-            prop_assert!(rank(up - 16) < rank(up));
+            prop_assert!(class_of(gross + 16) - class_of(gross) <= 1);
+            // The class that a request begins at has no smaller size, and is the first that has none.
+            let begins = class_of(gross - 16) < class_of(gross);
+            prop_assert_eq!(class_from(gross), class_of(gross) + usize::from(!begins));
+            // A class is a sixteenth of its size at most.
+            prop_assert!(class_from(gross) <= class_of(gross + gross / 16));
         }
     }
 }

@@ -31,8 +31,13 @@ pub(crate) struct Block(usize);
 
 /// The size of the block that `bytes` of a caller need; `None` where it overflows what a block can be.
 pub(crate) fn block_size(bytes: usize) -> Option<usize> {
-    let size = bytes.checked_add(HEADER + ALIGNMENT - 1)? & !(ALIGNMENT - 1);
-    (size as u64 <= SIZE).then_some(size.max(MIN_BLOCK))
+    (bytes as u64 <= SIZE - (HEADER + ALIGNMENT) as u64).then(|| fitting_size(bytes))
+}
+
+/// The same for `bytes` that some run of pages can hold.
+#[inline]
+pub(crate) fn fitting_size(bytes: usize) -> usize {
+    ((bytes + HEADER + ALIGNMENT - 1) & !(ALIGNMENT - 1)).max(MIN_BLOCK)
 }
 
 // SAFETY of all below: a `Block` that is not null is the address of a header in a run of its heap, as each function's contract says;
@@ -72,6 +77,12 @@ impl Block {
 
     pub(crate) fn size(self) -> usize {
         (self.header() & SIZE) as usize
+    }
+
+    /// An unsealed header of a block in use: only its size and the other flags are set.
+    #[inline]
+    pub(crate) fn is_plainly_used(self) -> bool {
+        self.header() & !(SIZE | FIRST | PREVIOUS_FREE) == 0
     }
 
     pub(crate) fn is_free(self) -> bool {
@@ -148,6 +159,16 @@ impl<const ON: bool> Seal<ON> {
         (mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> SEAL_SHIFT
     }
 
+    /// A header without its seal.
+    #[inline]
+    fn low(header: u64) -> u64 {
+        if ON {
+            header & (u64::MAX >> 16)
+        } else {
+            header
+        }
+    }
+
     /// Whether a header is one, as far as that shows.
     pub(crate) fn holds(self, block: Block) -> bool {
         let word = block.header();
@@ -160,6 +181,7 @@ impl<const ON: bool> Seal<ON> {
     }
 
     /// Begins a block that is in use.
+    #[inline]
     pub(crate) fn set_used(self, block: Block, size: usize, first: bool) {
         self.write(block, size as u64 | if first { FIRST } else { 0 });
     }
@@ -173,11 +195,16 @@ impl<const ON: bool> Seal<ON> {
     #[inline]
     pub(crate) fn set_free(self, block: Block, size: usize, first: bool) {
         self.set_free_still(block, size, first);
-        let behind = Block(block.0 + size);
-        self.write(behind, behind.header() & (u64::MAX >> 16) | PREVIOUS_FREE);
+        self.mark(Block(block.0 + size));
     }
 
-    /// The same where what is in front of the one behind was free already, so that this has its mark.
+    /// Marks the block behind one that is free.
+    #[inline]
+    pub(crate) fn mark(self, behind: Block) {
+        self.write(behind, Self::low(behind.header()) | PREVIOUS_FREE);
+    }
+
+    /// As [`Seal::set_free`] where what is in front of the one behind was free already, so that this has its mark.
     #[inline]
     pub(crate) fn set_free_still(self, block: Block, size: usize, first: bool) {
         self.write(block, size as u64 | FREE | if first { FIRST } else { 0 });
@@ -188,7 +215,7 @@ impl<const ON: bool> Seal<ON> {
     /// Takes the mark from the block behind one that is in use now.
     pub(crate) fn clear_mark_behind(self, block: Block) {
         let behind = block.behind();
-        self.write(behind, behind.header() & (u64::MAX >> 16) & !PREVIOUS_FREE);
+        self.write(behind, Self::low(behind.header()) & !PREVIOUS_FREE);
     }
 
     /// Marks the header of a block that is joined to one in front, so that it is not freed twice. (One that is joined to what is in front

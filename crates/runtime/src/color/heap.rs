@@ -19,8 +19,15 @@ struct Root {
     lock: libc::pthread_mutex_t,
     colors: usize,
     runs: usize,
+    /// Runs in a page of the table, and its pages.
+    table_runs: usize,
+    table_pages: usize,
     page_shift: u32,
+    /// Bytes of a page less one.
+    page_mask: usize,
     checked: bool,
+    /// One colour, headers without seals.
+    plain: bool,
     pools: [*mut Pool; MAX_COLORS],
     tables: [*mut RunEntry; MAX_TABLE_PAGES],
 }
@@ -30,12 +37,12 @@ struct Root {
 #[repr(C)]
 struct RunEntry {
     start: usize,
-    /// Bits 0 to 15 the colour, bit 16: taken as a whole; above, its pages.
+    /// Bits 0 to 15 the colour, bit 16: taken as a whole; above, its bytes.
     word: u64,
 }
 
 const WHOLE: u64 = 1 << 16;
-const PAGES_SHIFT: u32 = 17;
+const BYTES_SHIFT: u32 = 17;
 
 const _: () = assert!(std::mem::size_of::<RunEntry>() == RUN_BYTES && std::mem::size_of::<Root>() <= 4096);
 
@@ -44,8 +51,8 @@ impl RunEntry {
         (self.word & 0xffff) as usize
     }
 
-    fn bytes(&self, page_bytes: usize) -> usize {
-        (self.word >> PAGES_SHIFT) as usize * page_bytes
+    fn bytes(&self) -> usize {
+        (self.word >> BYTES_SHIFT) as usize
     }
 }
 
@@ -120,13 +127,16 @@ impl Heap {
             (*root).colors = options.colors.len();
             (*root).runs = layout.runs.len();
             (*root).page_shift = area.shift;
+            (*root).page_mask = page_bytes - 1;
             (*root).checked = options.checked;
-            let entries = page_bytes / RUN_BYTES;
-            for (table, runs) in layout.runs.chunks(entries).enumerate() {
+            (*root).plain = !options.checked && options.colors.len() == 1;
+            (*root).table_runs = page_bytes / RUN_BYTES;
+            (*root).table_pages = layout.runs.len().div_ceil((*root).table_runs);
+            for (table, runs) in layout.runs.chunks((*root).table_runs).enumerate() {
                 let at = pieces.next(page_bytes)? as *mut RunEntry;
                 (*root).tables[table] = at;
                 for (i, run) in runs.iter().enumerate() {
-                    let word = run.color as u64 | run.pages << PAGES_SHIFT;
+                    let word = run.color as u64 | run.pages << area.shift << BYTES_SHIFT;
                     at.add(i).write(RunEntry { start: (run.vpn << area.shift) as usize, word });
                 }
             }
@@ -176,35 +186,49 @@ impl Heap {
     }
 
     fn pool(&mut self, color: u32) -> Option<&mut Pool> {
-        if color >= self.colors() {
-            return None;
-        }
-        // SAFETY: each colour has its pool, in pages of the area.
-        Some(unsafe { &mut *self.root().pools[color as usize] })
+        let pool = *self.root().pools.get(color as usize)?;
+        // SAFETY: each colour has its pool, in pages of the area; the others' pointers are null.
+        unsafe { pool.as_mut() }
     }
 
     fn entry(&self, i: usize) -> *mut RunEntry {
-        let per_page_log2 = self.root().page_shift - RUN_BYTES.trailing_zeros();
+        let root = self.root();
         // SAFETY: one of the runs in the table.
-        unsafe { self.root().tables[i >> per_page_log2].add(i & ((1 << per_page_log2) - 1)) }
+        unsafe { root.tables[i / root.table_runs].add(i % root.table_runs) }
     }
 
-    /// The run that an address lies in.
+    /// The run that an address lies in: by halves, of the table's pages, then of the runs in one of them.
+    #[inline]
     fn run_of(&self, address: usize) -> Option<*mut RunEntry> {
-        let (mut low, mut high) = (0, self.root().runs);
-        while low < high {
-            let middle = (low + high) / 2;
-            // SAFETY: below the number of runs.
-            if unsafe { (*self.entry(middle)).start } <= address {
-                low = middle + 1;
-            } else {
-                high = middle;
+        let root = self.root();
+        let mut tables = root.tables.as_ptr();
+        let (mut left, mut runs) = (root.table_pages, root.runs);
+        while left > 1 {
+            let half = left / 2;
+            // SAFETY: a page of the table that is used; it has a run at least.
+            unsafe {
+                if (**tables.add(half)).start <= address {
+                    tables = tables.add(half);
+                    runs -= half * root.table_runs;
+                }
             }
+            left -= half;
         }
-        let entry = self.entry(low.checked_sub(1)?);
         // SAFETY: as above.
-        let (start, bytes) = unsafe { ((*entry).start, (*entry).bytes(self.page_bytes())) };
-        (address - start < bytes).then_some(entry)
+        let mut entry = unsafe { *tables };
+        let mut left = runs.min(root.table_runs);
+        while left > 1 {
+            let half = left / 2;
+            // SAFETY: one of the page's runs.
+            unsafe {
+                if (*entry.add(half)).start <= address {
+                    entry = entry.add(half);
+                }
+            }
+            left -= half;
+        }
+        // SAFETY: as above. What lies below the first run wraps round.
+        unsafe { (address.wrapping_sub((*entry).start) < (*entry).bytes()).then_some(entry) }
     }
 
     /// The colour of an address; `None`: no colour's.
@@ -214,12 +238,19 @@ impl Heap {
     }
 
     pub(crate) fn malloc(&mut self, bytes: usize, color: u32) -> *mut u8 {
-        let (page, checked) = (self.page_bytes(), self.root().checked);
+        let checked = self.root().checked;
         let Some(pool) = self.pool(color) else { return null_mut() };
         if bytes <= pool.largest() {
             return sealed!(checked, pool, malloc(bytes));
         }
-        // No room beside a header: the pages as they are.
+        self.malloc_pages(bytes, color)
+    }
+
+    /// Where there is no room beside a header: the pages as they are.
+    #[cold]
+    fn malloc_pages(&mut self, bytes: usize, color: u32) -> *mut u8 {
+        let page = self.page_bytes();
+        let Some(pool) = self.pool(color) else { return null_mut() };
         let Some(whole) = bytes.checked_next_multiple_of(page) else { return pool.refuse(bytes) };
         if whole > pool.longest_run() {
             return pool.refuse(bytes);
@@ -260,11 +291,6 @@ impl Heap {
     /// Whose an address is that was given out.
     fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<Place, Fault> {
         let address = bytes as usize;
-        let root = self.root();
-        if !root.checked && root.colors == 1 && address & (self.page_bytes() - 1) != 0 {
-            // Nothing to look up: there is no choice, and whole runs begin with a page.
-            return Ok(Place { color: 0, whole: None });
-        }
         let run = self.run_of(address).ok_or(Fault::Foreign)?;
         // SAFETY: an entry of the table.
         let entry = unsafe { *run };
@@ -281,11 +307,32 @@ impl Heap {
         }
     }
 
+    /// Null is nothing.
+    ///
     /// # Safety
     /// As [`Pool::free`].
+    #[inline]
     pub(crate) unsafe fn free(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), Fault> {
+        let root = self.root();
+        if root.plain && said.is_none() && bytes as usize & root.page_mask != 0 {
+            // Nothing to look up: there is no choice, and whole runs begin with a page.
+            // SAFETY: the first colour's pool; the caller's.
+            return unsafe { (*root.pools[0]).free::<false>(bytes) };
+        }
+        // SAFETY: the caller's.
+        unsafe { self.free_placed(bytes, said) }
+    }
+
+    /// The same wherever it lies.
+    ///
+    /// # Safety
+    /// As [`Pool::free`].
+    unsafe fn free_placed(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), Fault> {
+        if bytes.is_null() {
+            return Ok(());
+        }
         let place = self.place_of(bytes, said)?;
-        let (page, checked) = (self.page_bytes(), self.root().checked);
+        let checked = self.root().checked;
         let pool = self.pool(place.color).ok_or(Fault::Foreign)?;
         // SAFETY: the caller's; an entry of the table.
         unsafe {
@@ -293,7 +340,7 @@ impl Heap {
                 None => sealed!(checked, pool, free(bytes)),
                 Some(run) => {
                     (*run).word &= !WHOLE;
-                    let len = (*run).bytes(page);
+                    let len = (*run).bytes();
                     sealed!(checked, pool, give_run(bytes, len));
                     Ok(())
                 }
@@ -306,7 +353,7 @@ impl Heap {
         let checked = self.root().checked;
         match place.whole {
             // SAFETY: an entry of the table.
-            Some(run) => Ok(unsafe { (*run).bytes(self.page_bytes()) }),
+            Some(run) => Ok(unsafe { (*run).bytes() }),
             None => sealed!(checked, self.pool(place.color).ok_or(Fault::Foreign)?, usable(bytes)),
         }
     }
@@ -349,7 +396,7 @@ impl Heap {
 
     /// Goes through a colour's allocations and free blocks; `false`: it is damaged.
     pub(crate) fn walk(&mut self, color: u32, each: &mut dyn FnMut(*mut u8, usize, bool)) -> bool {
-        let (page, checked) = (self.page_bytes(), self.root().checked);
+        let checked = self.root().checked;
         for i in 0..self.root().runs {
             // SAFETY: an entry of the table.
             let entry = unsafe { *self.entry(i) };
@@ -357,11 +404,11 @@ impl Heap {
                 continue;
             }
             if entry.word & WHOLE != 0 {
-                each(entry.start as *mut u8, entry.bytes(page), true);
+                each(entry.start as *mut u8, entry.bytes(), true);
                 continue;
             }
             let Some(pool) = self.pool(color) else { return false };
-            if !sealed!(checked, pool, walk(entry.start, entry.bytes(page), each)) {
+            if !sealed!(checked, pool, walk(entry.start, entry.bytes(), each)) {
                 return false;
             }
         }
@@ -378,7 +425,7 @@ impl Heap {
         let own = runs.filter(|entry| entry.color() == color as usize);
         own.flat_map(|entry| {
             let first = (entry.start >> shift) as u64;
-            first..first + (entry.word >> PAGES_SHIFT)
+            first..first + (entry.bytes() >> shift) as u64
         })
         .collect()
     }

@@ -223,7 +223,7 @@ impl ColoredHeap {
     /// `bytes` came from this heap and nobody uses it any more; in a checked heap it may be anything.
     pub unsafe fn free(&mut self, bytes: *mut u8) -> Result<(), Fault> {
         // SAFETY: the caller's.
-        unsafe { free(&mut self.0, bytes, None) }
+        unsafe { self.0.free(bytes, None) }
     }
 
     /// The same, of a colour that it must have.
@@ -235,7 +235,7 @@ impl ColoredHeap {
     /// As [`ColoredHeap::free`].
     pub unsafe fn free_of(&mut self, bytes: *mut u8, color: u32) -> Result<(), Fault> {
         // SAFETY: the caller's.
-        unsafe { free(&mut self.0, bytes, Some(color)) }
+        unsafe { self.0.free(bytes, Some(color)) }
     }
 
     /// Bytes of an allocation that may be used: what was asked for, and at most 31 more (40 for up to 9); whole pages where a run was taken whole.
@@ -316,14 +316,4 @@ fn aligned(heap: &mut Heap, alignment: usize, bytes: usize, color: u32) -> *mut 
         return std::ptr::null_mut();
     }
     heap.aligned(alignment, bytes, color)
-}
-
-/// # Safety
-/// As [`ColoredHeap::free`].
-unsafe fn free(heap: &mut Heap, bytes: *mut u8, color: Option<u32>) -> Result<(), Fault> {
-    if bytes.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the caller's.
-    unsafe { heap.free(bytes, color) }
 }

@@ -104,7 +104,7 @@ impl SharedHeap {
     /// As there.
     pub unsafe fn free(&self, bytes: *mut u8, color: Option<u32>) -> Result<(), Fault> {
         // SAFETY: the caller's.
-        self.with(|heap| unsafe { super::free(heap, bytes, color) })
+        self.with(|heap| unsafe { heap.free(bytes, color) })
     }
 
     /// As [`super::ColoredHeap::usable_size`].
