@@ -22,6 +22,9 @@ pub(crate) const MAX_RUN: usize = 1 << 36;
 const _: () = assert!(class_of(MAX_RUN) + 1 < GROUPS * GROUP);
 
 /// Lists of free blocks, one for each class. Its lists follow it in memory: see [`Bins::bytes`].
+///
+/// What the first block of a list has for the one before it means nothing: so the second need not be touched, a likely miss of TLB and caches,
+/// where the first is taken.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Bins {
@@ -100,13 +103,20 @@ impl Bins {
     /// The block is free, of this heap and of this size, and in no list.
     #[inline]
     pub(crate) unsafe fn insert(&mut self, block: Block, size: usize) {
-        let list = class_of(size + RUN_OVERHEAD);
+        // SAFETY: the caller's.
+        unsafe { self.insert_in(class_of(size + RUN_OVERHEAD), block) };
+    }
+
+    /// # Safety
+    /// As [`Bins::insert`]; it is the list of its size.
+    #[inline]
+    unsafe fn insert_in(&mut self, list: usize, block: Block) {
         // SAFETY: the block is free, so its first two words are links; so are those of the list's first.
         unsafe {
             let head = self.head(list);
             let next = *head;
             *head = block;
-            block.set_links(next, Block::NULL);
+            block.set_next(next);
             if next.is_null() {
                 let (held, bit) = self.held(list);
                 *held |= bit;
@@ -123,20 +133,40 @@ impl Bins {
     /// The block is of this size and in a list here.
     #[inline]
     pub(crate) unsafe fn remove(&mut self, block: Block, size: usize) {
+        // SAFETY: the caller's.
+        unsafe { self.remove_from(class_of(size + RUN_OVERHEAD), block) };
+    }
+
+    /// A free block has grown: it moves to the list of its size, if that is another.
+    ///
+    /// # Safety
+    /// The block is free and in the list of `old` bytes.
+    #[inline]
+    pub(crate) unsafe fn grown(&mut self, block: Block, old: usize, size: usize) {
+        let [from, to] = [old, size].map(|size| class_of(size + RUN_OVERHEAD));
+        if from != to {
+            // SAFETY: the caller's.
+            unsafe {
+                self.remove_from(from, block);
+                self.insert_in(to, block);
+            }
+        }
+    }
+
+    /// # Safety
+    /// The block is in this list.
+    #[inline]
+    unsafe fn remove_from(&mut self, list: usize, block: Block) {
         // SAFETY: links of blocks in lists are blocks in lists.
         unsafe {
             let (next, before) = block.links();
-            if !next.is_null() {
-                next.set_before(before);
-            }
-            if !before.is_null() {
-                before.set_next(next);
+            if *self.head(list) == block {
+                self.set_head(list, next);
                 return;
             }
-            let list = class_of(size + RUN_OVERHEAD);
-            *self.head(list) = next;
-            if next.is_null() {
-                self.clear(list);
+            before.set_next(next);
+            if !next.is_null() {
+                next.set_before(before);
             }
         }
     }
@@ -177,15 +207,8 @@ impl Bins {
         let list = self.list_for(size)?;
         // SAFETY: a list that holds a block; blocks in lists are free, so that they have links.
         unsafe {
-            let head = self.head(list);
-            let block = *head;
-            let (next, _) = block.links();
-            *head = next;
-            if next.is_null() {
-                self.clear(list);
-            } else {
-                next.set_before(Block::NULL);
-            }
+            let block = *self.head(list);
+            self.set_head(list, block.links().0);
             Some(block)
         }
     }
@@ -216,9 +239,17 @@ impl Bins {
         Some(group * GROUP + self.held[group % GROUPS].trailing_zeros() as usize)
     }
 
-    /// A list that holds nothing any more.
+    /// Makes the second of a list's blocks, or none, its first.
+    ///
+    /// # Safety
+    /// It is that.
     #[inline]
-    fn clear(&mut self, list: usize) {
+    unsafe fn set_head(&mut self, list: usize, next: Block) {
+        // SAFETY: one of the lists.
+        unsafe { *self.head(list) = next };
+        if !next.is_null() {
+            return;
+        }
         let (held, bit) = self.held(list);
         *held &= !bit;
         if *held == 0 {
@@ -226,7 +257,7 @@ impl Bins {
         }
     }
 
-    /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only first blocks are looked at.
+    /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only the first two blocks are looked at.
     pub(crate) fn agree(&mut self) -> bool {
         let groups = (0..GROUPS).all(|group| (self.groups >> group & 1 == 1) == (self.held[group] != 0));
         let is_held = |bins: &mut Self, list| {
@@ -240,10 +271,12 @@ impl Bins {
                 return !is_held(self, list);
             }
             // SAFETY: a block in a list is free, so that it has links.
-            let ((_, before), size) = unsafe { (head.links(), head.size()) };
+            let (next, size) = unsafe { (head.links().0, head.size()) };
+            // SAFETY: as above.
+            let is_second = |next: Block| next.is_free() && unsafe { next.links().1 } == head;
             is_held(self, list)
                 && head.is_free()
-                && before.is_null()
+                && (next.is_null() || is_second(next))
                 && size >= MIN_BLOCK
                 && class_of(size + RUN_OVERHEAD) == list
         });

@@ -43,8 +43,6 @@ pub(crate) fn fitting_size(bytes: usize) -> usize {
 // SAFETY of all below: a `Block` that is not null is the address of a header in a run of its heap, as each function's contract says;
 // whoever calls holds the heap's lock.
 impl Block {
-    pub(crate) const NULL: Self = Self(0);
-
     pub(crate) fn at(address: usize) -> Self {
         Self(address)
     }
@@ -114,16 +112,6 @@ impl Block {
     pub(crate) unsafe fn links(self) -> (Self, Self) {
         // SAFETY: a free block has links.
         unsafe { (Self(*self.word(1) as usize), Self(*self.word(2) as usize)) }
-    }
-
-    /// # Safety
-    /// As [`Block::links`].
-    pub(crate) unsafe fn set_links(self, next: Self, before: Self) {
-        // SAFETY: the caller's.
-        unsafe {
-            *self.word(1) = next.0 as u64;
-            *self.word(2) = before.0 as u64;
-        }
     }
 
     /// # Safety

@@ -8,20 +8,15 @@ use super::area::Area;
 use super::huge;
 use super::layout::{lay_out, Run, MAX_COLORS, RUN_BYTES};
 use super::pool::{Fault, Pool, Stats};
+use super::runs::{RunEntry, Runs};
 use super::{HeapError, HeapOptions};
-
-/// Pointers to pages of the table of runs that the first page holds.
-const MAX_TABLE_PAGES: usize = super::layout::MAX_RUNS * RUN_BYTES / 4096;
 
 /// The first page of the bookkeeping.
 #[repr(C)]
 struct Root {
     lock: libc::pthread_mutex_t,
     colors: usize,
-    runs: usize,
-    /// Runs in a page of the table, and its pages.
-    table_runs: usize,
-    table_pages: usize,
+    runs: Runs,
     page_shift: u32,
     /// Bytes of a page less one.
     page_mask: usize,
@@ -29,32 +24,9 @@ struct Root {
     /// One colour, headers without seals.
     plain: bool,
     pools: [*mut Pool; MAX_COLORS],
-    tables: [*mut RunEntry; MAX_TABLE_PAGES],
 }
 
-/// A run in the table, in the order of addresses.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct RunEntry {
-    start: usize,
-    /// Bits 0 to 15 the colour, bit 16: taken as a whole; above, its bytes.
-    word: u64,
-}
-
-const WHOLE: u64 = 1 << 16;
-const BYTES_SHIFT: u32 = 17;
-
-const _: () = assert!(std::mem::size_of::<RunEntry>() == RUN_BYTES && std::mem::size_of::<Root>() <= 4096);
-
-impl RunEntry {
-    fn color(&self) -> usize {
-        (self.word & 0xffff) as usize
-    }
-
-    fn bytes(&self) -> usize {
-        (self.word >> BYTES_SHIFT) as usize
-    }
-}
+const _: () = assert!(std::mem::size_of::<Root>() <= 4096);
 
 /// A heap of several colours, for one caller at a time.
 #[derive(Debug)]
@@ -125,20 +97,15 @@ impl Heap {
                          // SAFETY: fresh pages of zeros, which are valid for all that follows; each piece is aligned: pages are, and sizes are multiples of 8.
         unsafe {
             (*root).colors = options.colors.len();
-            (*root).runs = layout.runs.len();
             (*root).page_shift = area.shift;
             (*root).page_mask = page_bytes - 1;
             (*root).checked = options.checked;
             (*root).plain = !options.checked && options.colors.len() == 1;
-            (*root).table_runs = page_bytes / RUN_BYTES;
-            (*root).table_pages = layout.runs.len().div_ceil((*root).table_runs);
-            for (table, runs) in layout.runs.chunks((*root).table_runs).enumerate() {
+            let runs = std::ptr::addr_of_mut!((*root).runs);
+            Runs::init(runs, page_bytes);
+            for all in layout.runs.chunks(page_bytes / RUN_BYTES) {
                 let at = pieces.next(page_bytes)? as *mut RunEntry;
-                (*root).tables[table] = at;
-                for (i, run) in runs.iter().enumerate() {
-                    let word = run.color as u64 | run.pages << area.shift << BYTES_SHIFT;
-                    at.add(i).write(RunEntry { start: (run.vpn << area.shift) as usize, word });
-                }
+                (*runs).add(at, all.iter().map(|run| RunEntry::new(run, area.shift)));
             }
             init_lock(std::ptr::addr_of_mut!((*root).lock))?;
         }
@@ -191,50 +158,10 @@ impl Heap {
         unsafe { pool.as_mut() }
     }
 
-    fn entry(&self, i: usize) -> *mut RunEntry {
-        let root = self.root();
-        // SAFETY: one of the runs in the table.
-        unsafe { root.tables[i / root.table_runs].add(i % root.table_runs) }
-    }
-
-    /// The run that an address lies in: by halves, of the table's pages, then of the runs in one of them.
-    #[inline]
-    fn run_of(&self, address: usize) -> Option<*mut RunEntry> {
-        let root = self.root();
-        let mut tables = root.tables.as_ptr();
-        let (mut left, mut runs) = (root.table_pages, root.runs);
-        while left > 1 {
-            let half = left / 2;
-            // SAFETY: a page of the table that is used; it has a run at least.
-            unsafe {
-                if (**tables.add(half)).start <= address {
-                    tables = tables.add(half);
-                    runs -= half * root.table_runs;
-                }
-            }
-            left -= half;
-        }
-        // SAFETY: as above.
-        let mut entry = unsafe { *tables };
-        let mut left = runs.min(root.table_runs);
-        while left > 1 {
-            let half = left / 2;
-            // SAFETY: one of the page's runs.
-            unsafe {
-                if (*entry.add(half)).start <= address {
-                    entry = entry.add(half);
-                }
-            }
-            left -= half;
-        }
-        // SAFETY: as above. What lies below the first run wraps round.
-        unsafe { (address.wrapping_sub((*entry).start) < (*entry).bytes()).then_some(entry) }
-    }
-
     /// The colour of an address; `None`: no colour's.
     pub(crate) fn color_of(&self, address: *const u8) -> Option<u32> {
         // SAFETY: an entry of the table.
-        self.run_of(address as usize).map(|entry| unsafe { (*entry).color() as u32 })
+        self.root().runs.of(address as usize).map(|entry| unsafe { (*entry).color() as u32 })
     }
 
     pub(crate) fn malloc(&mut self, bytes: usize, color: u32) -> *mut u8 {
@@ -263,9 +190,9 @@ impl Heap {
         let Some(pool) = self.pool(color) else { return null_mut() };
         let start = sealed!(checked, pool, take_run(bytes));
         if !start.is_null() {
-            if let Some(entry) = self.run_of(start as usize) {
+            if let Some(entry) = self.root().runs.of(start as usize) {
                 // SAFETY: an entry of the table.
-                unsafe { (*entry).word |= WHOLE };
+                unsafe { (*entry).set_whole(true) };
             }
         }
         start
@@ -291,14 +218,14 @@ impl Heap {
     /// Whose an address is that was given out.
     fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<Place, Fault> {
         let address = bytes as usize;
-        let run = self.run_of(address).ok_or(Fault::Foreign)?;
+        let run = self.root().runs.of(address).ok_or(Fault::Foreign)?;
         // SAFETY: an entry of the table.
         let entry = unsafe { *run };
         let color = entry.color() as u32;
         if said.is_some_and(|said| said != color) {
             return Err(Fault::Color(color));
         }
-        match (entry.start == address, entry.word & WHOLE != 0) {
+        match (entry.start == address, entry.is_whole()) {
             (true, true) => Ok(Place { color, whole: Some(run) }),
             // No block's bytes begin there.
             (true, false) => Err(Fault::FreedBefore),
@@ -339,7 +266,7 @@ impl Heap {
             match place.whole {
                 None => sealed!(checked, pool, free(bytes)),
                 Some(run) => {
-                    (*run).word &= !WHOLE;
+                    (*run).set_whole(false);
                     let len = (*run).bytes();
                     sealed!(checked, pool, give_run(bytes, len));
                     Ok(())
@@ -397,13 +324,13 @@ impl Heap {
     /// Goes through a colour's allocations and free blocks; `false`: it is damaged.
     pub(crate) fn walk(&mut self, color: u32, each: &mut dyn FnMut(*mut u8, usize, bool)) -> bool {
         let checked = self.root().checked;
-        for i in 0..self.root().runs {
+        for i in 0..self.root().runs.len() {
             // SAFETY: an entry of the table.
-            let entry = unsafe { *self.entry(i) };
+            let entry = unsafe { *self.root().runs.get(i) };
             if entry.color() != color as usize {
                 continue;
             }
-            if entry.word & WHOLE != 0 {
+            if entry.is_whole() {
                 each(entry.start as *mut u8, entry.bytes(), true);
                 continue;
             }
@@ -418,9 +345,9 @@ impl Heap {
     /// Numbers of a colour's pages.
     pub(crate) fn vpns(&self, color: u32) -> Vec<u64> {
         let shift = self.area.shift;
-        let runs = (0..self.root().runs).map(|i| {
+        let runs = (0..self.root().runs.len()).map(|i| {
             // SAFETY: an entry of the table.
-            unsafe { *self.entry(i) }
+            unsafe { *self.root().runs.get(i) }
         });
         let own = runs.filter(|entry| entry.color() == color as usize);
         own.flat_map(|entry| {

@@ -40,6 +40,7 @@ mod huge;
 mod layout;
 mod pick;
 mod pool;
+mod runs;
 mod shared;
 mod spec;
 

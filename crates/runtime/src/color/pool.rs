@@ -222,12 +222,11 @@ impl Pool {
     #[inline]
     fn is_plain(&self, bytes: *mut u8) -> bool {
         let address = bytes as usize;
-        if address.wrapping_sub(self.low) >= self.high - self.low || !address.is_multiple_of(ALIGNMENT) {
+        if address < self.low || address >= self.high || !address.is_multiple_of(ALIGNMENT) {
             return false;
         }
         let block = Block::of(bytes);
-        // A size below the smallest wraps round.
-        block.is_plainly_used() && block.size().wrapping_sub(MIN_BLOCK) <= self.high - block.address() - MIN_BLOCK
+        block.is_plainly_used() && block.size() >= MIN_BLOCK && block.size() <= self.high - block.address()
     }
 
     /// Gives memory back.
@@ -376,7 +375,7 @@ impl Pool {
     /// Makes a block free and joins it with what is free beside it.
     #[inline(always)] // into free, where it is most of the call
     fn release<const ON: bool>(&mut self, block: Block) {
-        let (mut start, mut size, mut first) = (block, block.size(), block.is_first());
+        let mut size = block.size();
         let behind = block.behind();
         if behind.is_free() {
             let more = behind.size();
@@ -387,17 +386,46 @@ impl Pool {
         } else {
             self.seal::<ON>().mark(behind);
         }
-        if let Some(before) = block.free_in_front() {
-            let more = before.size();
-            // SAFETY: as above.
-            unsafe { self.bins.remove(before, more) };
-            size += more;
-            first = before.is_first();
-            start = before;
-            self.seal::<ON>().set_stale(block);
+        let Some(before) = block.free_in_front() else {
+            self.seal::<ON>().set_free_still(block, size, block.is_first());
+            // SAFETY: free, and in no list.
+            return unsafe { self.bins.insert(block, size) };
+        };
+        self.seal::<ON>().set_stale(block);
+        let had = before.size();
+        self.seal::<ON>().set_free_still(before, had + size, before.is_first());
+        // SAFETY: a free block is in its list.
+        unsafe { self.bins.grown(before, had, had + size) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, Pool};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is found right in one step is what is found right step by step.
+        #[test]
+        fn a_plain_pointer_has_no_fault(
+            offset in 0usize..600, size in prop_oneof![0u64..40, any::<u64>()], flags in 0u64..8, high in prop_oneof![4 => Just(0u64), 1 => any::<u64>()]
+        ) {
+            let mut memory = [0u128; 32]; // aligned to 16
+            let mut bins = vec![0u64; Pool::bytes(4096) / 8];
+            let pool = bins.as_mut_ptr().cast::<Pool>();
+            let start = memory.as_mut_ptr() as usize;
+            let at = (start + offset) as *mut u8;
+            // SAFETY: a pool's bytes; its memory is written to within its ends.
+            let (plain, fault) = unsafe {
+                Pool::init(pool, 4096, 0);
+                ((*pool).low, (*pool).high) = (start + 16, start + std::mem::size_of_val(&memory));
+                if (16..512).contains(&offset) {
+                    at.sub(8).cast::<u64>().write_unaligned(size.wrapping_mul(16) & (u64::MAX >> 16) | flags | high << 48);
+                }
+                ((*pool).is_plain(at), (*pool).check_pointer::<false>(at))
+            };
+            prop_assert_eq!(plain, fault.is_ok(), "{:?}", fault);
+            prop_assert!((16..512).contains(&offset) || fault == Err(Fault::Foreign));
         }
-        self.seal::<ON>().set_free_still(start, size, first);
-        // SAFETY: free, and in no list.
-        unsafe { self.bins.insert(start, size) };
     }
 }

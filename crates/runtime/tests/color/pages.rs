@@ -1,7 +1,9 @@
 //! Which pages colours get: the paper's equations, and what cannot be had.
 
+use std::collections::BTreeMap;
+
 use lookaside_machine::{preset, ColorLevel, IndexFn, PageSize, Partitions};
-use lookaside_runtime::color::{ColoredHeap, HeapOptions};
+use lookaside_runtime::color::{ColoredHeap, HeapOptions, SharedHeap};
 use proptest::prelude::*;
 
 use crate::support::{hashed, options, paper, partition, xeon};
@@ -155,6 +157,26 @@ fn a_stack_has_a_guard_and_is_given_back() {
         .expect_err("one page and a guard")
         .to_string()
         .contains("colour 0 has no 1 contiguous bytes"));
+}
+
+/// A page's colour is found among any number of runs, those of several pages of the table too.
+#[test]
+fn colours_of_addresses() {
+    let level = ColorLevel { name: "l1".into(), sets: 64, ways: 400, index: IndexFn::Linear };
+    for ways in [1, 2, 3, 127, 128, 129, 300] {
+        let one = |name, sets: &[u32], row| partition(name, None, row, &[("l1", sets, Some(ways))]);
+        let colors = vec![one("a", &[1], 1), one("b", &[5, 6], 2)];
+        let heap = SharedHeap::new(&options(vec![level.clone()], colors)).expect("a heap");
+        let of: BTreeMap<u64, u32> =
+            (0..2).flat_map(|color| heap.vpns(color).into_iter().map(move |vpn| (vpn, color))).collect();
+        let (first, last) = (of.keys().min().expect("a page") - 2, of.keys().max().expect("a page") + 2);
+        for vpn in first..=last {
+            for byte in [0, 1, 4095] {
+                assert_eq!(heap.color_of((vpn << 12 | byte) as *const u8), of.get(&vpn).copied(), "{vpn:#x}");
+            }
+        }
+        assert_eq!(heap.color_of(std::ptr::null()), None);
+    }
 }
 
 proptest! {
