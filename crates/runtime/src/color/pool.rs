@@ -1,7 +1,8 @@
 //! The blocks of one colour: malloc and free in constant time.
 //!
-//! Nothing here looks at more than: the colour's bins, the block itself, the two blocks beside it, and the first block of each list that
-//! one of these leaves or enters; and, where no list is sure to have a block, the first 16 of up to three lists. So the longest call is a constant, whatever was allocated before (`realloc` that must move copies).
+//! Nothing here looks at more than: the colour's bins, the block itself, the two blocks beside it, and up to two blocks of each list
+//! that one of these leaves or enters; and, where no list is sure to have a block, the first 16 of up to three lists. So the longest call is
+//! a constant, whatever was allocated before (`realloc` that must move copies).
 
 use super::bins::Bins;
 use super::block::{block_size, fitting_size, Block, Seal, ALIGNMENT, HEADER, MIN_BLOCK, RUN_OVERHEAD};
