@@ -52,6 +52,7 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
 
 fn placement(pages: PagesArg) -> Placement {
     match pages {
+        PagesArg::Alone => Placement::Alone,
         PagesArg::Planned => Placement::Planned,
         PagesArg::SameSets => Placement::SameSets,
         PagesArg::Malloc => Placement::Malloc,

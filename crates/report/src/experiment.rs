@@ -46,6 +46,7 @@ fn jobs(report: &Report) -> Table {
         Column::right("least – most").optional(1),
         Column::right("modelled"),
         Column::right("as modelled"),
+        Column::right("1/8 lost"),
         Column::right("kcycles a job").optional(3),
         Column::right("late").optional(4),
     ]);
@@ -70,6 +71,7 @@ fn jobs(report: &Report) -> Table {
                     format!("{least:.0} – {most:.0}").into(),
                     num::rate(summary.modelled_misses).into(),
                     Cell::painted(paint, num::percent(share)),
+                    num::percent(summary.lost as f64 / summary.jobs.max(1) as f64).into(),
                     num::rate(summary.cycles / 1000.0).into(),
                     num::grouped(summary.late as u64).into(),
                 ]);

@@ -16,6 +16,8 @@ pub enum ExperimentCommand {
 /// Where pages lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PagesArg {
+    /// By the plan, one task at a time: what the system takes
+    Alone,
     /// In sets by `lookaside plan color`
     Planned,
     /// All tasks in the same sets, as few as hold the pages of one
@@ -32,7 +34,7 @@ pub struct Tasks {
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// Where the tasks' pages lie, a run each
-    #[arg(long, value_delimiter = ',', default_values_t = [PagesArg::Planned, PagesArg::SameSets, PagesArg::Malloc], value_enum)]
+    #[arg(long, value_delimiter = ',', default_values_t = [PagesArg::Alone, PagesArg::Planned, PagesArg::SameSets, PagesArg::Malloc], value_enum)]
     pub pages: Vec<PagesArg>,
     /// Hyperperiods of each run
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]

@@ -19,7 +19,8 @@ pub(super) struct Body {
     pub scratch: TimedChain,
     /// Misses in a round up to which all pages are back: more than a warm round is counted to have by mistake.
     pub few: u32,
-    /// Rounds over its pages in a job.
+    /// A warm round, and how many of these make a job.
+    pub round_ns: f64,
     pub rounds: u64,
     /// Release of the first job and from release to release, in nanoseconds of the steady clock.
     pub first_ns: u64,
@@ -151,7 +152,8 @@ mod tests {
         // So far apart that nothing here is a miss, or takes so long that it was interrupted.
         let meter = Meter::calibrate(&[8, 8, 4], &passes(0), &passes(1 << 50)).expect("told apart");
         let first_ns = now_ns() + 1_000_000;
-        let body = Body { chain, meter, scratch, few: 1, rounds: 3, first_ns, period_ns: 200_000, jobs: 5 };
+        let body =
+            Body { chain, meter, scratch, few: 1, round_ns: 1.0, rounds: 3, first_ns, period_ns: 200_000, jobs: 5 };
         let mut log = Log::for_jobs(5);
         body.run(&mut log, &|| now_ns() < first_ns);
         let told = log.jobs.iter().map(|job| (job.misses, job.unseen, job.stray)).collect::<Vec<_>>();
@@ -176,8 +178,17 @@ mod tests {
         // So near that any time is an interrupt: all groups are gaps, as many as there is room for.
         let ticks = |shot, control| vec![vec![Ticks { shot, control, before: 0 }; 2]; 16];
         let meter = Meter::calibrate(&[2, 2], &ticks(0, 0), &ticks(1, 0)).expect("told apart");
-        let body =
-            Body { chain, meter, scratch, few: 1, rounds: 40, first_ns: now_ns(), period_ns: u64::MAX / 4, jobs: 1 };
+        let body = Body {
+            chain,
+            meter,
+            scratch,
+            few: 1,
+            round_ns: 1.0,
+            rounds: 40,
+            first_ns: now_ns(),
+            period_ns: u64::MAX / 4,
+            jobs: 1,
+        };
         let mut log = Log::for_jobs(1);
         body.run(&mut log, &|| false);
         assert_eq!((log.jobs[0].unseen, log.jobs[0].misses), (160, 0));

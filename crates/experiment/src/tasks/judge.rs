@@ -60,18 +60,18 @@ pub(super) struct Scale {
 }
 
 /// Joins the tasks' logs: jobs of each task, by its place in the set. `watched`: gaps of the thread that runs when none does. `rounds`: the words of each
-/// task, in order.
+/// task, in order, and how often it goes round them in a millisecond.
 pub(super) fn judge(
     logs: &[Log],
     watched: &[[u64; 2]],
-    rounds: &[Vec<u64>],
+    rounds: &[(Vec<u64>, u64)],
     machine: &Machine,
     scale: Scale,
 ) -> Result<Vec<Vec<JobRun>>, TasksError> {
     let timeline = Timeline::of(logs, watched, scale.ticks_a_ns);
     let (schedule, mut all) = slices(logs, &timeline, scale);
-    // Not all rounds that ran: misses are the same, as long as a slice has some.
-    let works: Vec<Work> = rounds.iter().map(|round| Work::stores(round, ROUNDS_PER_MS * round.len() as u64)).collect();
+    let works: Vec<Work> =
+        rounds.iter().map(|(round, per_ms)| Work::stores(round, per_ms * round.len() as u64)).collect();
     let mut bare = machine.clone();
     bare.caches.clear();
     let setup = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
@@ -84,9 +84,6 @@ pub(super) fn judge(
     }
     Ok(all)
 }
-
-/// Rounds over its pages that a task makes in a millisecond, in the model: two in a slice of 20 us.
-const ROUNDS_PER_MS: u64 = 100;
 
 /// Who ran when, and the jobs but for what is modelled.
 fn slices(logs: &[Log], timeline: &Timeline, scale: Scale) -> (Schedule, Vec<Vec<JobRun>>) {

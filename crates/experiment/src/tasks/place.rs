@@ -17,6 +17,8 @@ use super::TasksError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
+    /// By the plan, one task at a time: the others run as long, and touch no pages. What is missed then, the system and other users of the core took.
+    Alone,
     /// By the plan: isolated, where that can be.
     Planned,
     /// All tasks in the sets of the one with the most pages ("same set" of Panchamukhi 2014, section 6.0.8).
@@ -30,7 +32,8 @@ impl Placement {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Planned => "sets by the plan",
+            Self::Alone => "by the plan, alone",
+            Self::Planned => "by the plan",
             Self::SameSets => "same sets",
             Self::Malloc => "malloc",
         }
@@ -63,7 +66,7 @@ pub(super) fn place(
     seed: u64,
 ) -> Result<Placed, TasksError> {
     let mut placed = match placement {
-        Placement::Planned => colored(set, &plan.partitions)?,
+        Placement::Alone | Placement::Planned => colored(set, &plan.partitions)?,
         Placement::SameSets => colored(set, &same_sets(set, &plan.partitions, level)?)?,
         Placement::Malloc => malloced(set),
     };
@@ -201,7 +204,7 @@ mod tests {
         assert_eq!(all.len(), 2 * 17, "words are apart");
         for words in placed.words.iter().flatten() {
             assert_eq!(words[0] as usize / PAGE, words[1] as usize / PAGE);
-            assert!(words.iter().all(|word| *word as usize % size_of::<u64>() == 0));
+            assert!(words.iter().all(|word| word.is_aligned()));
         }
         (plan, level, placed)
     }

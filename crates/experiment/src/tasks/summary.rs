@@ -30,6 +30,8 @@ pub struct Summary {
     pub jobs: usize,
     /// Of these, the ones whose misses are as modelled: [`JobRun::agrees`].
     pub agree: usize,
+    /// Of these, the ones that missed more than an eighth of their pages (and more than one).
+    pub lost: usize,
     /// Of these, the ones that ended late.
     pub late: usize,
     /// Misses counted in a job: the mean, the least, the most.
@@ -71,6 +73,7 @@ impl TaskRun {
             hit_by,
             jobs: jobs.len(),
             agree: jobs.iter().filter(|job| job.agrees(self.pages)).count(),
+            lost: jobs.iter().filter(|job| job.misses > (self.pages as u64 / 8).max(1)).count(),
             late: jobs.iter().filter(|job| job.late).count(),
             misses: [mean(|job| job.misses), misses().min()? as f64, misses().max()? as f64],
             modelled_misses: mean(|job| job.modelled_misses),
@@ -123,11 +126,12 @@ mod tests {
             job(7, 99, 0, 2),
         ];
         let run = task_run(8, 2, jobs);
-        let told: Vec<_> = run.summaries().iter().map(|s| (s.hit_by, s.jobs, s.agree, s.misses, s.cycles)).collect();
+        let told: Vec<_> =
+            run.summaries().iter().map(|s| (s.hit_by, s.jobs, s.agree, s.lost, s.misses, s.cycles)).collect();
         let expected = [
-            (HitBy::Nothing, 3, 3, [25.0 / 3.0, 8.0, 9.0], 3.0),
-            (HitBy::Interrupts, 1, 0, [0.0, 0.0, 0.0], 4.0),
-            (HitBy::Others, 2, 0, [99.0, 99.0, 99.0], 7.0),
+            (HitBy::Nothing, 3, 3, 3, [25.0 / 3.0, 8.0, 9.0], 3.0),
+            (HitBy::Interrupts, 1, 0, 0, [0.0, 0.0, 0.0], 4.0),
+            (HitBy::Others, 2, 0, 2, [99.0, 99.0, 99.0], 7.0),
         ];
         assert_eq!(told, expected);
         assert_eq!(told.iter().map(|told| told.1).sum::<usize>(), run.jobs.len() - 1);

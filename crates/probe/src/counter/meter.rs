@@ -112,6 +112,12 @@ impl Meter {
         Ok(meter)
     }
 
+    /// One that counts nothing, and tells only which groups took so many ticks or more.
+    pub fn blind(pages: &[usize], interrupted_ticks: f64) -> Self {
+        let group = |&pages: &usize| Group { pages: pages as u32, base_ticks: f64::INFINITY, interrupted_ticks };
+        Self { groups: pages.iter().map(group).collect(), miss_ticks: 1.0, known: Known::default() }
+    }
+
     /// The misses of a group that took so many ticks.
     #[inline]
     pub fn group(&self, group: usize, ticks: Ticks) -> Judged {
@@ -223,6 +229,9 @@ mod tests {
         assert_eq!(meter.group(2, Ticks { shot: 52, control: 52, before: 900 }), Judged::Interrupted);
         assert_eq!(meter.pass(&ticks(&[72, 100_000, 52])), None);
         assert_eq!(meter.pass(&ticks(&[72, 132, 52])), Some(2));
+        let blind = Meter::blind(&[8, 8, 3], 1000.0);
+        assert_eq!(blind.pass(&ticks(&[72, 800, 52])), Some(0));
+        assert_eq!(blind.pass(&ticks(&[72, 1000, 52])), None);
     }
 
     #[test]
