@@ -22,6 +22,7 @@ mod run;
 mod simulate;
 mod status;
 mod sweeps;
+mod task_sets;
 mod top;
 mod traces;
 mod validate;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lookaside_papers::sweeps::PAPER;
+use lookaside_papers::task_sets;
 use lookaside_papers::{Effort, Reproduction, Row, Series, Setting, Verdict};
 use lookaside_probe::{Halt, Host};
 use lookaside_report::{html, json, reproduction, Paint};
@@ -56,6 +57,10 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
         let halt = || halt().map(|halt| halt.to_string());
         let progress = &mut |step: &str| bar.set_message(step.to_string());
         sweeps::add(&mut found, args.memory.map(|mib| mib << 20), args.seed, &halt, progress);
+    }
+    if args.paper == task_sets::PAPER {
+        let progress = &mut |step: &str| bar.set_message(step.to_string());
+        crate::task_sets::add(&mut found, args.memory.unwrap_or(USUAL_MIB) << 20, args.seed, &halt, progress);
     }
     bar.finish_and_clear();
     if interrupt.asked() {

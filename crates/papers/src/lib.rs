@@ -19,7 +19,7 @@ mod values;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use metal::{check_metal, reproduce_metal, sweeps, Setting};
+pub use metal::{check_metal, reproduce_metal, sweeps, task_sets, Setting};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
 pub use values::{papers, Paper};
 

@@ -73,7 +73,9 @@ pub(super) fn judge(
     let works: Vec<Work> =
         rounds.iter().map(|(round, per_ms)| Work::stores(round, per_ms * round.len() as u64)).collect();
     let mut bare = machine.clone();
+    // Where data lie changes no misses. Without caches a walker reads from memory.
     bare.caches.clear();
+    bare.walker.first_cache_level = 1;
     let setup = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
     let jobs: Vec<Job> = model(setup, &schedule, &works, &[]).map_err(|error| TasksError(error.to_string()))?;
     for job in jobs.iter().filter(|job| job.job > 0) {

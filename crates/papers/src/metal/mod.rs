@@ -12,6 +12,7 @@ mod pt_baker;
 mod setting;
 mod sharing;
 pub mod sweeps;
+pub mod task_sets;
 mod thrash;
 mod tlb_coloring;
 
@@ -151,8 +152,8 @@ fn find(name: &str) -> Result<(&'static crate::Paper, &'static Experiment), Pape
 mod tests {
     #[test]
     fn values_are_read_and_no_id_is_there_twice() {
-        let sweeps = crate::metal::sweeps::VALUES;
-        for values in super::EXPERIMENTS.iter().map(|experiment| experiment.values).chain([sweeps]) {
+        let others = [crate::metal::sweeps::VALUES, crate::metal::task_sets::VALUES];
+        for values in super::EXPERIMENTS.iter().map(|experiment| experiment.values).chain(others) {
             let ids: Vec<String> = crate::values::rows(values).into_iter().map(|row| row.id).collect();
             let different: std::collections::BTreeSet<&String> = ids.iter().collect();
             assert_eq!(ids.len(), different.len(), "{ids:?}");

@@ -1,0 +1,123 @@
+//! The task sets of `reproduce tlb-coloring --metal`: run by the experiment, on this machine's geometry.
+
+use lookaside_experiment::tasks::{run, HitBy, JobRun, Options, Placement, Report, Run};
+use lookaside_machine::{nearest_preset, preset, CpuId, Machine, PageSize};
+use lookaside_papers::task_sets::{self, CalmJob, TaskJobs, Tasks};
+use lookaside_papers::Reproduction;
+use lookaside_probe::{probe, Halt, Host, Options as Probing, Step};
+use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
+
+/// Hyperperiods of each run: some ten thousand jobs of T1, a few seconds.
+const HYPERPERIODS: u64 = 3000;
+/// Phase, period and execution time of T1 and T2, in microseconds. The paper's (1, 2 and 0.392 ms; 0, 16 and 7.88 ms) a twentieth: the shorter the
+/// time between jobs, the less of what they left is taken by others than the tasks.
+const TIMES_US: [[u64; 3]; 2] = [[50, 100, 10], [0, 800, 300]];
+/// Pages of a task where the second level is coloured: nearly as many as a first level holds, so that the two tasks' together are far more.
+const PAGES_BEHIND: u64 = 64;
+
+/// Runs them, and adds what comes of it.
+pub fn add(
+    found: &mut Reproduction,
+    memory_bytes: u64,
+    seed: u64,
+    halt: &(dyn Fn() -> Option<Halt> + Sync),
+    progress: &mut dyn FnMut(&str),
+) {
+    let why = found.halted.clone().or_else(|| halt().map(|halt| halt.to_string()));
+    let tasks = match why {
+        Some(why) => Err(format!("not reached: {why}")),
+        None => measured(memory_bytes, seed, halt, progress),
+    };
+    task_sets::add(found, tasks.as_ref().map_err(String::as_str));
+}
+
+fn measured(
+    memory_bytes: u64,
+    seed: u64,
+    halt: &(dyn Fn() -> Option<Halt> + Sync),
+    progress: &mut dyn FnMut(&str),
+) -> Result<Tasks, String> {
+    let machine = described(memory_bytes, seed, halt, progress)?;
+    let levels = machine.color_levels(PageSize::K4);
+    let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?;
+    // One way in three is left to the system and to what else a set holds: with all of them, the paper's case, it takes an entry each time.
+    let ways = (u64::from(level.ways) * 2).div_ceil(3);
+    let is_first = levels.first().is_some_and(|first| first.name == level.name);
+    let pages = if is_first { u64::from(level.ways) } else { PAGES_BEHIND.div_ceil(ways) * ways };
+    let task = |(name, [phase, period, execution]): (&str, [u64; 3])| {
+        let us = |us: u64| Time { nanos: us * 1000 };
+        let (phase, period, execution) = (us(phase), us(period), us(execution));
+        let pages = Some(pages);
+        Task {
+            name: name.into(),
+            priority: None,
+            phase,
+            period,
+            execution,
+            pages,
+            contiguous_pages: 1,
+            accesses: None,
+            trace: None,
+        }
+    };
+    let set = TaskSet { tasks: ["T1", "T2"].into_iter().zip(TIMES_US).map(task).collect() };
+    let placements = vec![Placement::Alone, Placement::Planned, Placement::SameSets, Placement::Malloc];
+    let options = Options { hyperperiods: HYPERPERIODS, cpu: None, level: Some(level.name.clone()), placements, seed };
+    let report = run(&set, &machine, &options, &|| halt().is_some(), progress).map_err(|error| error.to_string())?;
+    if let Some(halt) = halt() {
+        return Err(format!("not reached: {halt}"));
+    }
+    Ok(tasks(&report, pages))
+}
+
+/// The levels of this machine, as the probe finds them.
+fn described(
+    memory_bytes: u64,
+    seed: u64,
+    halt: &dyn Fn() -> Option<Halt>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Machine, String> {
+    let mut host = Host::new(memory_bytes).map_err(|error| error.to_string())?;
+    let options = Probing { only: Some(Step::L2), seed, ..Probing::default() };
+    let report = probe(&mut host, &options, halt, progress);
+    if let Some((what, why)) = report.missing().into_iter().find(|(what, _)| what.starts_with("geometry")) {
+        return Err(format!("{what}: {why}"));
+    }
+    let (nearest, _) = nearest_preset(&CpuId::running());
+    let base = preset(nearest).map_err(|error| error.to_string())?;
+    Ok(report.machine(&base))
+}
+
+fn tasks(report: &Report, pages: u64) -> Tasks {
+    let run = |placement| report.runs.iter().find(|run| run.placement == placement);
+    let jobs = |placement| [0, 1].map(|task| run(placement).map_or_else(TaskJobs::default, |run| jobs(run, task)));
+    let miss_cycles = run(Placement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
+    let [first, second] = TIMES_US.map(|[phase, period, execution]| format!("({phase}, {period}, {execution} us)"));
+    let mut how = vec![format!(
+        "task sets: T1 {first} and T2 {second} (phase, period, execution), {pages} pages each, {HYPERPERIODS} hyperperiods a run on CPU {}; misses of \
+         {} by timing, jobs that interrupts or others hit counted apart",
+        report.cpu, report.level
+    )];
+    how.extend(report.remarks());
+    Tasks {
+        how,
+        pages,
+        miss_cycles: miss_cycles.unwrap_or_default(),
+        alone: jobs(Placement::Alone),
+        apart: jobs(Placement::Planned),
+        same: jobs(Placement::SameSets),
+        malloc: jobs(Placement::Malloc),
+    }
+}
+
+fn jobs(run: &Run, task: usize) -> TaskJobs {
+    // The first job's caches are cold.
+    let all = run.tasks.get(task).map_or(&[][..], |task| task.jobs.get(1..).unwrap_or_default());
+    let calm: Vec<CalmJob> = all.iter().filter(|job| job.hit_by() == HitBy::Nothing).map(calm_job).collect();
+    TaskJobs { hit: all.len() - calm.len(), calm }
+}
+
+fn calm_job(job: &JobRun) -> CalmJob {
+    let misses = [job.misses, job.modelled_misses].map(|misses| misses as f64);
+    CalmJob { misses, parts: 1 + job.preemptions, cycles: job.cycles }
+}

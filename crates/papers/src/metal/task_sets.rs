@@ -1,0 +1,232 @@
+//! The coloring paper's task sets (Panchamukhi 2014, section 6.0.8) on this machine: what their jobs say of its conclusions. Who runs the tasks is the
+//! caller: this room knows no threads.
+
+use super::Ran;
+use crate::values::rows;
+use crate::Reproduction;
+
+/// The paper that they are of.
+pub const PAPER: &str = "tlb-coloring";
+
+/// Jobs that nothing else hit, below which nothing is said.
+const LEAST_JOBS: usize = 100;
+/// Share of the jobs that a conclusion has to hold in.
+const NEARLY_ALL: f64 = 0.99;
+/// "None" is one page in so many, which single passes are counted wrongly by.
+const NONE: f64 = 8.0;
+
+/// A job that nothing but the tasks hit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CalmJob {
+    /// Misses counted, and modelled.
+    pub misses: [f64; 2],
+    /// Times that it began or went on.
+    pub parts: u64,
+    /// Core cycles.
+    pub cycles: f64,
+}
+
+/// A task's jobs in a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskJobs {
+    /// Those that nothing else hit.
+    pub calm: Vec<CalmJob>,
+    /// How many others there were.
+    pub hit: usize,
+}
+
+/// What the runs came to: T1 and T2 of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tasks {
+    /// How it was done, a line each.
+    pub how: Vec<String>,
+    /// Pages of each task.
+    pub pages: u64,
+    /// Core cycles of a miss.
+    pub miss_cycles: f64,
+    /// Each task while the other touches no pages.
+    pub alone: [TaskJobs; 2],
+    /// Different sets.
+    pub apart: [TaskJobs; 2],
+    /// The same sets.
+    pub same: [TaskJobs; 2],
+    /// From the C library.
+    pub malloc: [TaskJobs; 2],
+}
+
+/// Adds the rows to what else the paper's experiments gave.
+pub fn add(found: &mut Reproduction, tasks: Result<&Tasks, &str>) {
+    let mut ran = Ran::default();
+    let reason = match tasks {
+        Err(reason) => reason,
+        Ok(tasks) => {
+            found.assumptions.extend(tasks.how.iter().cloned());
+            judge(tasks, &mut ran);
+            "not measured"
+        }
+    };
+    for value in rows(VALUES) {
+        let finding = ran.findings.iter().find(|(id, _)| *id == value.id);
+        found.rows.push(match finding {
+            Some((_, Ok(finding))) => value.beside(&found.paper, Some(finding.clone())),
+            Some((_, Err(reason))) => value.without(&found.paper, reason),
+            None => value.without(&found.paper, reason),
+        });
+    }
+}
+
+/// The rows.
+pub(super) const VALUES: &str = include_str!("../../values/tlb-coloring-tasks.toml");
+
+fn judge(tasks: &Tasks, ran: &mut Ran) {
+    let none = tasks.pages as f64 / NONE;
+    // Those that the other task ran before or within: it must have taken something.
+    let followed = |jobs: &TaskJobs| -> Vec<CalmJob> {
+        jobs.calm.iter().filter(|job| job.misses[1] >= tasks.pages as f64 / 2.0).copied().collect()
+    };
+    for (task, id) in ["same-t1", "same-t2"].into_iter().enumerate() {
+        let jobs = followed(&tasks.same[task]);
+        share(ran, id, &jobs, &tasks.same[task], |job| 2.0 * job.misses[0] >= job.misses[1]);
+    }
+    for (task, id) in ["apart-t1", "apart-t2"].into_iter().enumerate() {
+        let jobs = &tasks.apart[task];
+        share(ran, id, &jobs.calm, jobs, |job| job.misses[0] <= none * job.parts as f64);
+    }
+    let few = |jobs: &[&TaskJobs]| jobs.iter().map(|jobs| jobs.calm.len()).min().filter(|jobs| *jobs < LEAST_JOBS);
+    let too_few = |jobs: usize| format!("nothing else hit only {jobs} jobs, {LEAST_JOBS} are needed");
+    let misses = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.misses[0]).collect());
+    let [alone, apart] = [&tasks.alone, &tasks.apart];
+    match few(&[&alone[0], &alone[1], &apart[0], &apart[1]]) {
+        Some(jobs) => ran.nothing(&["between"], &too_few(jobs)),
+        None => {
+            let medians = [0, 1].map(|task| [misses(&apart[task]), misses(&alone[task])]);
+            let text = |[apart, alone]: [f64; 2]| format!("{apart:.0} ({alone:.0} alone)");
+            let found = format!("T1 {}, T2 {} of {} pages", text(medians[0]), text(medians[1]), tasks.pages);
+            let parts = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.parts as f64).collect());
+            let within =
+                |(task, [apart_misses, alone]): (usize, &[f64; 2])| apart_misses - alone <= none * parts(&apart[task]);
+            let holds = medians.iter().enumerate().all(within);
+            ran.claim("between", holds, found, "what a task loses alone the system or the core's other users take");
+        }
+    }
+    let same = TaskJobs { calm: followed(&tasks.same[0]), hit: 0 };
+    match few(&[&same, &apart[0]]) {
+        Some(jobs) => ran.nothing(&["cycles"], &too_few(jobs)),
+        None => {
+            let cycles = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.cycles).collect());
+            let longer = cycles(&same) - cycles(&apart[0]);
+            let penalties = longer / tasks.miss_cycles / tasks.pages as f64;
+            let found =
+                format!("{longer:.0} cycles longer: {penalties:.2} penalties of {:.1} a page", tasks.miss_cycles);
+            ran.claim("cycles", (0.5..=1.5).contains(&penalties), found, "medians");
+        }
+    }
+    match few(&[&apart[0], &tasks.malloc[0]]) {
+        Some(jobs) => ran.nothing(&["deviation"], &too_few(jobs)),
+        None => {
+            let [coloured, malloc] = [&apart[0], &tasks.malloc[0]]
+                .map(|jobs| deviation(&jobs.calm.iter().map(|job| job.misses[0]).collect::<Vec<_>>()));
+            let found = format!("standard deviation {coloured:.1} coloured, {malloc:.1} with malloc");
+            ran.claim("deviation", coloured < malloc, found, format!("of {} pages", tasks.pages));
+        }
+    }
+}
+
+/// A claim on nearly all jobs.
+fn share(ran: &mut Ran, id: &'static str, jobs: &[CalmJob], of: &TaskJobs, holds: impl Fn(&CalmJob) -> bool) {
+    if jobs.len() < LEAST_JOBS {
+        let told =
+            format!("nothing else hit only {} such jobs, {LEAST_JOBS} are needed; {} were hit", jobs.len(), of.hit);
+        return ran.nothing(&[id], &told);
+    }
+    let share = jobs.iter().filter(|job| holds(job)).count() as f64 / jobs.len() as f64;
+    let [counted, modelled] = [0, 1].map(|which| median(jobs.iter().map(|job| job.misses[which]).collect()));
+    let found = format!("{:.1} % of {} jobs; median {counted:.0}, modelled {modelled:.0}", 100.0 * share, jobs.len());
+    ran.claim(
+        id,
+        share >= NEARLY_ALL,
+        found,
+        format!("{} jobs more were hit by interrupts, other programs or the host", of.hit),
+    );
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+fn deviation(figures: &[f64]) -> f64 {
+    let count = figures.len().max(1) as f64;
+    let mean = figures.iter().sum::<f64>() / count;
+    (figures.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>() / count).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    fn jobs(misses: f64, modelled: f64, parts: u64, cycles: f64) -> TaskJobs {
+        TaskJobs { calm: vec![CalmJob { misses: [misses, modelled], parts, cycles }; 200], hit: 7 }
+    }
+
+    fn empty() -> Reproduction {
+        Reproduction {
+            paper: PAPER.into(),
+            cite: String::new(),
+            machine: String::new(),
+            measured: true,
+            assumptions: Vec::new(),
+            rows: Vec::new(),
+            series: Vec::new(),
+            halted: None,
+        }
+    }
+
+    /// As the paper saw it: all hold. Then each is disturbed.
+    #[test]
+    fn conclusions_hold_where_they_do() {
+        let mut malloc = jobs(3.0, 0.0, 1, 1000.0);
+        malloc.calm[0].misses[0] = 9.0;
+        let papers = Tasks {
+            pages: 4,
+            miss_cycles: 7.5,
+            alone: [jobs(0.0, 0.0, 1, 1000.0), jobs(0.0, 0.0, 1, 9000.0)],
+            apart: [jobs(0.0, 0.0, 1, 1000.0), jobs(0.0, 0.0, 6, 9000.0)],
+            same: [jobs(4.0, 4.0, 1, 1030.0), jobs(24.0, 24.0, 6, 9180.0)],
+            malloc: [malloc.clone(), malloc],
+            ..Tasks::default()
+        };
+        let verdicts = |tasks: &Tasks| {
+            let mut found = empty();
+            add(&mut found, Ok(tasks));
+            found.rows.iter().map(|row| row.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(&papers), [Verdict::Holds; 7]);
+        let changed = |change: fn(&mut Tasks)| {
+            let mut tasks = papers.clone();
+            change(&mut tasks);
+            let differ = verdicts(&tasks).into_iter().enumerate().filter(|(_, verdict)| *verdict == Verdict::Differs);
+            differ.map(|(row, _)| row).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(|tasks| (0..3).for_each(|i| tasks.same[0].calm[i].misses[0] = 1.0)), [0]);
+        assert_eq!(changed(|tasks| (0..2).for_each(|i| tasks.same[0].calm[i].misses[0] = 1.0)), [0usize; 0]);
+        assert_eq!(changed(|tasks| tasks.same[1] = jobs(11.0, 24.0, 6, 9000.0)), [1]);
+        assert_eq!(changed(|tasks| tasks.apart[0] = jobs(1.0, 0.0, 1, 1000.0)), [2, 4]);
+        assert_eq!(changed(|tasks| tasks.apart[1].calm.truncate(150)), [0usize; 0]);
+        assert_eq!(changed(|tasks| tasks.apart[1] = jobs(3.0, 0.0, 6, 9000.0)), [0usize; 0]);
+        assert_eq!(changed(|tasks| tasks.apart[1] = jobs(4.0, 0.0, 6, 9000.0)), [3, 4]);
+        assert_eq!(changed(|tasks| tasks.same[0] = jobs(4.0, 4.0, 1, 1050.0)), [5]);
+        assert_eq!(changed(|tasks| tasks.malloc[0] = jobs(3.0, 0.0, 1, 1000.0)), [6]);
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        let mut found = empty();
+        add(&mut found, Ok(&Tasks { pages: 4, miss_cycles: 7.5, ..Tasks::default() }));
+        add(&mut found, Err("not reached: the time is up"));
+        assert_eq!(found.rows.len(), 14);
+        assert!(found.rows.iter().all(|row| row.ours.is_none()));
+        assert!(found.rows[13].note.contains("the time is up"), "{:?}", found.rows[13]);
+    }
+}
