@@ -9,6 +9,9 @@ use super::HeapError;
 pub(crate) const LEAST_PAGES: u64 = 1 << 14;
 pub(crate) const MOST_PAGES: u64 = 1 << 26;
 
+/// Miri (tools/check-miri) maps memory that can be used at once, and knows no other call on it.
+const INTERPRETED: bool = cfg!(miri);
+
 /// Reserved addresses; they are given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Area {
@@ -34,15 +37,22 @@ impl Area {
         let align =
             align_pages.checked_shl(shift).filter(|align| align >> shift == align_pages).ok_or_else(too_large)?;
         let map_bytes = bytes.checked_add(align).and_then(|sum| usize::try_from(sum).ok()).ok_or_else(too_large)?;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let (access, flags) = match INTERPRETED {
+            true => (libc::PROT_READ | libc::PROT_WRITE, flags),
+            false => (libc::PROT_NONE, flags | libc::MAP_NORESERVE),
+        };
         // SAFETY: a new mapping, wherever the system puts it.
-        let map = unsafe { libc::mmap(std::ptr::null_mut(), map_bytes, libc::PROT_NONE, flags, -1, 0) };
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), map_bytes, access, flags, -1, 0) };
         if map == libc::MAP_FAILED {
             return Err(error(&format!("{map_bytes} bytes of addresses cannot be reserved")));
         }
         let map = NonNull::new(map.cast::<u8>()).ok_or_else(too_large)?;
         let start = (map.as_ptr() as usize).next_multiple_of(align as usize);
         let area = Self { map, map_bytes, start, pages, shift };
+        if INTERPRETED {
+            return Ok(area);
+        }
         // A huge page would translate pages of all colours by one entry; where huge pages are coloured they are wanted.
         let advice = if area.are_huge() { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // SAFETY: the mapping made above. A system without huge pages refuses the advice, and has none to keep away.
@@ -67,6 +77,9 @@ impl Area {
 
     /// Makes pages usable and gives them memory at once; keeps them in memory if told.
     pub(crate) fn open(&self, vpn: u64, pages: u64, locked: bool) -> Result<(), HeapError> {
+        if INTERPRETED {
+            return Ok(());
+        }
         let (start, bytes) = ((vpn << self.shift) as *mut libc::c_void, (pages << self.shift) as usize);
         // SAFETY: pages of this area.
         if unsafe { libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
@@ -99,6 +112,9 @@ impl Area {
 
     /// Closes pages again: they keep their memory, and any access faults.
     pub(crate) fn guard(&self, vpn: u64, pages: u64, closed: bool) -> Result<(), HeapError> {
+        if INTERPRETED {
+            return Ok(());
+        }
         let (start, bytes) = ((vpn << self.shift) as *mut libc::c_void, (pages << self.shift) as usize);
         let may = if closed { libc::PROT_NONE } else { libc::PROT_READ | libc::PROT_WRITE };
         // SAFETY: pages of this area.
