@@ -113,11 +113,13 @@ fn tasks(report: &Report, pages: u64) -> Tasks {
 fn jobs(run: &Run, task: usize) -> TaskJobs {
     // The first job's caches are cold.
     let all = run.tasks.get(task).map_or(&[][..], |task| task.jobs.get(1..).unwrap_or_default());
-    let calm: Vec<CalmJob> = all.iter().filter(|job| job.hit_by() == HitBy::Nothing).map(calm_job).collect();
+    // What hit unseen is known by how much it took.
+    let is_calm = |job: &&JobRun| matches!(job.hit_by(), HitBy::Nothing | HitBy::Unseen);
+    let calm: Vec<CalmJob> = all.iter().filter(is_calm).map(calm_job).collect();
     TaskJobs { hit: all.len() - calm.len(), calm }
 }
 
 fn calm_job(job: &JobRun) -> CalmJob {
     let misses = [job.misses, job.modelled_misses].map(|misses| misses as f64);
-    CalmJob { misses, parts: 1 + job.preemptions, cycles: job.cycles }
+    CalmJob { misses, taken: job.taken_pages, parts: 1 + job.preemptions, cycles: job.cycles }
 }

@@ -38,13 +38,14 @@ fn jobs(report: &Report) -> Table {
     let mut table = Table::new([
         Column::left("pages"),
         Column::left("task"),
-        Column::right("pages"),
+        Column::right("pages").optional(5),
         Column::right("in a set").optional(2),
         Column::left("hit by"),
         Column::right("jobs"),
         Column::right("misses a job"),
         Column::right("least – most").optional(1),
         Column::right("modelled"),
+        Column::right("outside"),
         Column::right("as modelled"),
         Column::right("1/8 lost"),
         Column::right("kcycles a job").optional(3),
@@ -70,6 +71,7 @@ fn jobs(report: &Report) -> Table {
                     num::rate(mean).into(),
                     format!("{least:.0} – {most:.0}").into(),
                     num::rate(summary.modelled_misses).into(),
+                    num::rate(summary.taken_pages).into(),
                     Cell::painted(paint, num::percent(share)),
                     num::percent(summary.lost as f64 / summary.jobs.max(1) as f64).into(),
                     num::rate(summary.cycles / 1000.0).into(),
@@ -84,6 +86,7 @@ fn jobs(report: &Report) -> Table {
 fn hit_by(what: HitBy) -> &'static str {
     match what {
         HitBy::Nothing => "nothing",
+        HitBy::Unseen => "unseen",
         HitBy::Interrupts => "interrupts",
         HitBy::Others => "others",
     }

@@ -1,6 +1,6 @@
 //! A task as a thread: its releases (Panchamukhi 2014, Algorithm 4), its jobs, and what each saw.
 
-use lookaside_probe::counter::{Judged, Meter, TimedChain};
+use lookaside_probe::counter::{Judged, Meter, Ticks, TimedChain};
 
 use super::real_time::{now_ns, sleep_until};
 
@@ -9,6 +9,10 @@ const GAPS_A_JOB: usize = 32;
 
 /// Longest wait for an answer to an interruption, or nearly.
 const LONG_NS: u64 = 100_000_000;
+/// Rounds after which the witness's pages are loaded too.
+const REFRESH: u64 = 16;
+/// Of the witness's pages more than one in so many lost is no counting by mistake.
+const TAKEN: u32 = 8;
 /// Rounds over a page until the code is there.
 const SETTLE: usize = 4;
 
@@ -17,6 +21,8 @@ const SETTLE: usize = 4;
 pub(super) struct Body {
     pub chain: TimedChain,
     pub meter: Meter,
+    /// Over pages in sets that no task uses, where there are some: what is lost of these, no task took.
+    pub witness: Option<(TimedChain, Meter)>,
     /// Over a page that does not matter: see [`Body::settle`].
     pub scratch: TimedChain,
     /// Misses in a round up to which all pages are back: more than a warm round is counted to have by mistake.
@@ -41,6 +47,11 @@ pub(super) struct Seen {
     pub misses: u64,
     /// Pages that were loaded while something else ran: whether they missed is not known.
     pub unseen: u64,
+    /// Pages of its witness that were lost when it began or went on, of [`Seen::witness_pages`] that were looked at.
+    pub witness_lost: u64,
+    pub witness_pages: u64,
+    /// Times that these were more than an eighth.
+    pub outside: u64,
     /// Misses in other rounds, two in a group at least: fewer cannot be told from the timer's grain in as many rounds.
     pub stray: u64,
 }
@@ -91,45 +102,21 @@ impl Body {
 
     fn job(&self, log: &mut Log) -> Seen {
         let groups = self.chain.groups().len();
-        let mut last = self.chain.timer().now();
-        let mut seen = Seen { start: last, ..Seen::default() };
-        last = self.settle();
-        // Groups until each was loaded once since the job began, or went on; and what was counted in these.
-        let (mut fresh, mut found) = (groups, 0);
-        for _ in 0..self.rounds {
+        let start = self.chain.timer().now();
+        let seen = Seen { start, ..Seen::default() };
+        let mut job = Job { body: self, log, seen, last: self.settle(), fresh: groups, found: 0 };
+        job.look_at_witness(true);
+        for round in 1..=self.rounds {
             for group in 0..groups {
-                let ticks = self.chain.step(group, &mut last);
-                match self.meter.group(group, ticks) {
-                    Judged::Misses(misses) if fresh > 0 => {
-                        fresh -= 1;
-                        found += misses;
-                        if fresh == 0 {
-                            seen.misses += u64::from(found);
-                            // Pages put each other out before all are back, but where the oldest goes.
-                            fresh = if found > self.few { groups } else { 0 };
-                            found = 0;
-                        }
-                    }
-                    Judged::Misses(0 | 1) => (),
-                    Judged::Misses(misses) => seen.stray += u64::from(misses),
-                    Judged::Interrupted => {
-                        seen.misses += u64::from(found);
-                        (fresh, found) = (groups, 0);
-                        seen.unseen += u64::from(self.meter.pages(group));
-                        let start = last.wrapping_sub(ticks.shot + ticks.control + ticks.before);
-                        if log.gaps.len() < log.gaps.capacity() {
-                            log.gaps.push([start, last]);
-                        } else {
-                            log.gaps_lost += 1;
-                        }
-                        last = self.settle();
-                    }
-                }
+                job.load(group);
+            }
+            if round % REFRESH == 0 || round == self.rounds {
+                job.look_at_witness(false);
             }
         }
-        seen.misses += u64::from(found);
-        seen.end = last;
-        seen
+        job.seen.misses += u64::from(job.found);
+        job.seen.end = job.last;
+        job.seen
     }
 
     /// Brings back the code that times and judges, so that what it lost meanwhile is not taken for the pages'. Gives the tick after.
@@ -141,6 +128,80 @@ impl Body {
             std::hint::black_box(self.meter.group(0, ticks));
         }
         last
+    }
+}
+
+/// A job under way.
+struct Job<'a> {
+    body: &'a Body,
+    log: &'a mut Log,
+    seen: Seen,
+    /// The last stamp.
+    last: u64,
+    /// Groups until each was loaded once since the job began, or went on; and what was counted in these.
+    fresh: usize,
+    found: u32,
+}
+
+impl Job<'_> {
+    /// One group of the task's pages.
+    #[inline(always)]
+    fn load(&mut self, group: usize) {
+        let Body { chain, meter, few, .. } = self.body;
+        let ticks = chain.step(group, &mut self.last);
+        match meter.group(group, ticks) {
+            Judged::Misses(misses) if self.fresh > 0 => {
+                self.fresh -= 1;
+                self.found += misses;
+                if self.fresh == 0 {
+                    self.seen.misses += u64::from(self.found);
+                    // Pages put each other out before all are back, but where the oldest goes.
+                    self.fresh = if self.found > *few { chain.groups().len() } else { 0 };
+                    self.found = 0;
+                }
+            }
+            Judged::Misses(0 | 1) => (),
+            Judged::Misses(misses) => self.seen.stray += u64::from(misses),
+            Judged::Interrupted => {
+                self.seen.unseen += u64::from(meter.pages(group));
+                self.interrupted(ticks);
+                self.last = self.body.settle();
+                self.look_at_witness(true);
+            }
+        }
+    }
+
+    /// The witness's pages once: to see what was lost of them while the task did not run, or only so that they are no older than its own.
+    fn look_at_witness(&mut self, counts: bool) {
+        let Some((chain, meter)) = &self.body.witness else { return };
+        let (mut lost, mut pages) = (0, 0);
+        for group in 0..chain.groups().len() {
+            let ticks = chain.step(group, &mut self.last);
+            pages += meter.pages(group);
+            match meter.group(group, ticks) {
+                Judged::Misses(misses) => lost += misses,
+                Judged::Interrupted => {
+                    lost += meter.pages(group);
+                    self.interrupted(ticks);
+                }
+            }
+        }
+        if counts {
+            self.seen.witness_lost += u64::from(lost);
+            self.seen.witness_pages += u64::from(pages);
+            self.seen.outside += u64::from(TAKEN * lost > pages);
+        }
+    }
+
+    /// Something else ran within this time; the round that was under way begins anew.
+    fn interrupted(&mut self, ticks: Ticks) {
+        self.seen.misses += u64::from(self.found);
+        (self.fresh, self.found) = (self.body.chain.groups().len(), 0);
+        if self.log.gaps.len() < self.log.gaps.capacity() {
+            self.log.gaps.push([self.last.wrapping_sub(ticks.whole() as u64), self.last]);
+        } else {
+            self.log.gaps_lost += 1;
+        }
     }
 }
 
@@ -161,8 +222,18 @@ mod tests {
         // So far apart that nothing here is a miss, or takes so long that it was interrupted.
         let meter = Meter::calibrate(&[8, 8, 4], &passes(0), &passes(1 << 50)).expect("told apart");
         let first_ns = now_ns() + 1_000_000;
-        let body =
-            Body { chain, meter, scratch, few: 1, round_ns: 1.0, rounds: 3, first_ns, period_ns: 200_000, jobs: 5 };
+        let body = Body {
+            chain,
+            meter,
+            scratch,
+            witness: None,
+            few: 1,
+            round_ns: 1.0,
+            rounds: 3,
+            first_ns,
+            period_ns: 200_000,
+            jobs: 5,
+        };
         let mut log = Log::for_jobs(5);
         body.run(&mut log, &|| now_ns() < first_ns);
         let told = log.jobs.iter().map(|job| (job.misses, job.unseen, job.stray)).collect::<Vec<_>>();
@@ -196,6 +267,7 @@ mod tests {
             chain,
             meter,
             scratch,
+            witness: None,
             few: 1,
             round_ns: 1.0,
             rounds: 40,

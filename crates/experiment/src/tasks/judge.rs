@@ -7,7 +7,7 @@ use lookaside_techniques::color::schedule::{End, Schedule, Slice};
 use lookaside_techniques::color::work::Work;
 use serde::Serialize;
 
-use super::job::Log;
+use super::job::{Log, Seen};
 use super::timeline::Timeline;
 use super::TasksError;
 
@@ -30,6 +30,10 @@ pub struct JobRun {
     pub interrupts: u64,
     /// Times within and since then that something else ran for longer: another program, the host.
     pub others: u64,
+    /// Times that it began or went on, and more than an eighth of its witness's pages were lost: pages in sets that no task uses.
+    pub outside: u64,
+    /// Pages that no task took, by its witness: as large a share of its own each time that it began or went on.
+    pub taken_pages: f64,
     /// It ended after its deadline.
     pub late: bool,
     /// Misses by the model, with the tasks' slices as they were and nothing else.
@@ -37,16 +41,12 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// Nothing but the tasks ran within, nor since the task's last job.
-    pub fn is_calm(&self) -> bool {
-        self.interrupts == 0 && self.others == 0
-    }
-
-    /// Counted and modelled are the same but for the pages that nobody saw, and, for each time that it begins or goes on, an eighth of the task's pages
-    /// or one: what single passes of known misses are counted wrongly by.
+    /// Counted and modelled are the same but for the pages that nobody saw, those that no task took, and, for each time that it begins or goes on, an eighth
+    /// of the task's pages or one: what single passes of known misses are counted wrongly by.
     pub fn agrees(&self, pages: usize) -> bool {
-        let off = (pages as u64 / 8).max(1) * (1 + self.preemptions);
-        self.misses <= self.modelled_misses + off && self.modelled_misses <= self.misses + self.unseen_pages + off
+        let off = ((pages / 8).max(1) * (1 + self.preemptions as usize)) as f64;
+        let [counted, modelled, unseen] = [self.misses, self.modelled_misses, self.unseen_pages].map(|n| n as f64);
+        counted <= modelled + self.taken_pages + off && modelled <= counted + unseen + off
     }
 }
 
@@ -69,7 +69,8 @@ pub(super) fn judge(
     scale: Scale,
 ) -> Result<Vec<Vec<JobRun>>, TasksError> {
     let timeline = Timeline::of(logs, watched, scale.ticks_a_ns);
-    let (schedule, mut all) = slices(logs, &timeline, scale);
+    let words: Vec<usize> = rounds.iter().map(|(round, _)| round.len()).collect();
+    let (schedule, mut all) = slices(logs, &timeline, &words, scale);
     let works: Vec<Work> =
         rounds.iter().map(|(round, per_ms)| Work::stores(round, per_ms * round.len() as u64)).collect();
     let mut bare = machine.clone();
@@ -88,7 +89,7 @@ pub(super) fn judge(
 }
 
 /// Who ran when, and the jobs but for what is modelled.
-fn slices(logs: &[Log], timeline: &Timeline, scale: Scale) -> (Schedule, Vec<Vec<JobRun>>) {
+fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (Schedule, Vec<Vec<JobRun>>) {
     let base = logs.iter().filter_map(|log| log.jobs.first()).map(|job| job.start).min().unwrap_or_default();
     let ns = |ticks: u64| (ticks.saturating_sub(base) as f64 / scale.ticks_a_ns) as u64;
     let mut schedule = Schedule::default();
@@ -125,6 +126,8 @@ fn slices(logs: &[Log], timeline: &Timeline, scale: Scale) -> (Schedule, Vec<Vec
                 preemptions,
                 interrupts,
                 others,
+                outside: job.outside,
+                taken_pages: taken_pages(job, words[task], preemptions),
                 late: job.late,
                 modelled_misses: 0,
             });
@@ -136,4 +139,10 @@ fn slices(logs: &[Log], timeline: &Timeline, scale: Scale) -> (Schedule, Vec<Vec
     schedule.horizon_ns =
         schedule.slices.iter().map(|slice| slice.start_ns + slice.length_ns).max().unwrap_or_default();
     (schedule, all)
+}
+
+/// Pages of a task's that were lost outside, if as large a share of them was as of its witness's.
+fn taken_pages(job: &Seen, pages: usize, preemptions: u64) -> f64 {
+    let share = job.witness_lost as f64 / job.witness_pages.max(1) as f64;
+    share * pages as f64 * (1 + preemptions) as f64
 }

@@ -11,6 +11,7 @@ use super::job::{Body, Log};
 use super::judge::{judge, JobRun, Scale};
 use super::place::{place, Placed, Placement};
 use super::real_time::{become_task, bind, now_ns, Partner, Scheduling, Watch};
+use super::witness::Witnesses;
 use super::{Run, TaskRun, TasksError};
 
 /// Pages of a group: few, so that what is lost with an interrupt is little; enough for a miss of each to be far beyond the timer's grain.
@@ -83,7 +84,9 @@ impl Lab<'_> {
             .zip(&placed.words)
             .map(|(task, words)| if counted.contains(&task) { &words[..] } else { &own[task..=task] })
             .collect();
-        let mut bodies = self.bodies(&words, &own, counted, hyperperiods)?;
+        let used = placed.words.iter().flatten().map(|words| self.level.set_of(words[0] as u64 / PAGE_BYTES)).collect();
+        let witnesses = Witnesses::new(self.level, &used, words.len(), self.seed)?;
+        let mut bodies = self.bodies(&words, &own, &witnesses, counted, hyperperiods)?;
         let seconds = (self.hyperperiod_ns as f64 * hyperperiods as f64 / 1e9).ceil();
         progress(&format!("{}: the tasks run, {seconds} s", placement.name()));
         let logs = self.threads(&mut bodies, stop)?;
@@ -113,6 +116,7 @@ impl Lab<'_> {
         &self,
         words: &[&[[*mut u64; 2]]],
         own: &[[*mut u64; 2]],
+        witnesses: &Witnesses,
         counted: &[usize],
         hyperperiods: u64,
     ) -> Result<Vec<Body>, TasksError> {
@@ -129,13 +133,22 @@ impl Lab<'_> {
                     .map_err(|error| TasksError(format!("task {}: {error}", task.name)))?,
                 false => Meter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPTED_NS / self.timer.ns(1)),
             };
+            let witness = witnesses.words.as_ref().filter(|_| counted.contains(&i)).map(|words| &words[i]);
+            let witness = witness.map(|words| -> Result<_, TasksError> {
+                // SAFETY: the words are this task's alone, as long as the caller's witnesses live.
+                let chain = unsafe { TimedChain::link(self.timer, words, GROUP) };
+                let meter = foreign.calibrate(&chain, words, &mut || partner.switch());
+                let meter = meter.map_err(|error| TasksError(format!("task {}, witness: {error}", task.name)))?;
+                Ok((chain, meter))
+            });
+            let witness = witness.transpose()?;
             let round = (0..ROUNDS).map(|_| chain.pass().iter().map(|ticks| ticks.whole()).sum::<f64>());
             let round_ns = (round.fold(f64::INFINITY, f64::min) * self.timer.ns(1)).max(1.0);
             let rounds = (task.execution.nanos as f64 / round_ns).max(1.0) as u64;
             let jobs = (self.hyperperiod_ns / task.period.nanos * hyperperiods) as usize;
             let few = (words.len() / FEW).max(1) as u32;
             let (first_ns, period_ns) = (task.phase.nanos, task.period.nanos);
-            bodies.push(Body { chain, meter, scratch, few, round_ns, rounds, first_ns, period_ns, jobs });
+            bodies.push(Body { chain, meter, witness, scratch, few, round_ns, rounds, first_ns, period_ns, jobs });
         }
         Ok(bodies)
     }

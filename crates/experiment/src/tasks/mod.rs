@@ -12,6 +12,7 @@ mod place;
 mod real_time;
 mod summary;
 mod timeline;
+mod witness;
 
 use lookaside_machine::{ColorLevel, Machine, PageSize};
 use lookaside_probe::counter::{Meter, Timer};

@@ -8,8 +8,10 @@ use super::{JobRun, TaskRun};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HitBy {
-    /// Nothing but the tasks ran.
+    /// Nothing but the tasks ran, and pages in sets that no task uses were kept.
     Nothing,
+    /// Nothing that was seen; but more than an eighth of the pages in sets that no task uses was lost.
+    Unseen,
     /// Interrupts, of up to 20 us each.
     Interrupts,
     /// Another program or the host, for longer.
@@ -18,7 +20,7 @@ pub enum HitBy {
 
 impl HitBy {
     /// All, the least first.
-    pub const ALL: [Self; 3] = [Self::Nothing, Self::Interrupts, Self::Others];
+    pub const ALL: [Self; 4] = [Self::Nothing, Self::Unseen, Self::Interrupts, Self::Others];
 }
 
 /// Jobs of a task that the same hit.
@@ -38,6 +40,8 @@ pub struct Summary {
     pub misses: [f64; 3],
     /// Modelled, the mean.
     pub modelled_misses: f64,
+    /// Pages of a job that no task took, by its witness, the mean.
+    pub taken_pages: f64,
     /// Pages of a job loaded while others ran, the mean.
     pub unseen_pages: f64,
     /// Core cycles of a job, the median.
@@ -47,9 +51,10 @@ pub struct Summary {
 impl JobRun {
     /// What hit it.
     pub fn hit_by(&self) -> HitBy {
-        match (self.interrupts, self.others) {
-            (0, 0) => HitBy::Nothing,
-            (_, 0) => HitBy::Interrupts,
+        match (self.outside, self.interrupts, self.others) {
+            (0, 0, 0) => HitBy::Nothing,
+            (_, 0, 0) => HitBy::Unseen,
+            (_, _, 0) => HitBy::Interrupts,
             _ => HitBy::Others,
         }
     }
@@ -63,9 +68,8 @@ impl TaskRun {
 
     fn summary(&self, hit_by: HitBy) -> Option<Summary> {
         let jobs: Vec<&JobRun> = self.jobs.iter().skip(1).filter(|job| job.hit_by() == hit_by).collect();
-        let mean = |figure: fn(&JobRun) -> u64| {
-            jobs.iter().map(|job| figure(job) as f64).sum::<f64>() / jobs.len().max(1) as f64
-        };
+        let mean =
+            |figure: fn(&JobRun) -> f64| jobs.iter().map(|job| figure(job)).sum::<f64>() / jobs.len().max(1) as f64;
         let misses = || jobs.iter().map(|job| job.misses);
         let mut cycles: Vec<f64> = jobs.iter().map(|job| job.cycles).collect();
         cycles.sort_by(f64::total_cmp);
@@ -75,9 +79,10 @@ impl TaskRun {
             agree: jobs.iter().filter(|job| job.agrees(self.pages)).count(),
             lost: jobs.iter().filter(|job| job.misses > (self.pages as u64 / 8).max(1)).count(),
             late: jobs.iter().filter(|job| job.late).count(),
-            misses: [mean(|job| job.misses), misses().min()? as f64, misses().max()? as f64],
-            modelled_misses: mean(|job| job.modelled_misses),
-            unseen_pages: mean(|job| job.unseen_pages),
+            misses: [mean(|job| job.misses as f64), misses().min()? as f64, misses().max()? as f64],
+            modelled_misses: mean(|job| job.modelled_misses as f64),
+            taken_pages: mean(|job| job.taken_pages),
+            unseen_pages: mean(|job| job.unseen_pages as f64),
             cycles: *cycles.get(cycles.len() / 2)?,
         })
     }
@@ -124,19 +129,21 @@ mod tests {
             job(5, 8, 0, 0),
             job(6, 99, 1, 1),
             job(7, 99, 0, 2),
+            JobRun { outside: 1, ..job(8, 30, 0, 0) },
         ];
         let run = task_run(8, 2, jobs);
         let told: Vec<_> =
             run.summaries().iter().map(|s| (s.hit_by, s.jobs, s.agree, s.lost, s.misses, s.cycles)).collect();
         let expected = [
             (HitBy::Nothing, 3, 3, 3, [25.0 / 3.0, 8.0, 9.0], 3.0),
+            (HitBy::Unseen, 1, 0, 1, [30.0, 30.0, 30.0], 8.0),
             (HitBy::Interrupts, 1, 0, 0, [0.0, 0.0, 0.0], 4.0),
             (HitBy::Others, 2, 0, 2, [99.0, 99.0, 99.0], 7.0),
         ];
         assert_eq!(told, expected);
         assert_eq!(told.iter().map(|told| told.1).sum::<usize>(), run.jobs.len() - 1);
-        // Places of jobs 3 to 6, but for what others hit: 3 and 5, then 4.
-        assert_eq!(run.by_place(), [Some([9.0, 8.0]), Some([0.0, 8.0])]);
+        // Places of jobs 3 to 8, but for what others hit: 3 and 5, then 4 and 8.
+        assert_eq!(run.by_place(), [Some([9.0, 8.0]), Some([30.0, 8.0])]);
     }
 
     #[test]
@@ -159,6 +166,8 @@ mod tests {
         ] {
             assert_eq!(job(misses, unseen, preemptions).agrees(16), agrees, "{misses} {unseen} {preemptions}");
         }
+        // What no task took is nobody's fault.
+        assert!(JobRun { taken_pages: 1.0, ..job(51, 0, 0) }.agrees(16));
         // Of few pages, one.
         let few = JobRun { misses: 1, ..JobRun::default() };
         assert!(few.agrees(4) && !JobRun { misses: 2, ..few }.agrees(4));

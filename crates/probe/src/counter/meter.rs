@@ -119,7 +119,7 @@ impl Meter {
     }
 
     /// The misses of a group that took so many ticks.
-    #[inline]
+    #[inline(never)]
     pub fn group(&self, group: usize, ticks: Ticks) -> Judged {
         let of = &self.groups[group];
         if ticks.whole() >= of.interrupted_ticks {

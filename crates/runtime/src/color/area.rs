@@ -9,8 +9,8 @@ use super::HeapError;
 pub(crate) const LEAST_PAGES: u64 = 1 << 14;
 pub(crate) const MOST_PAGES: u64 = 1 << 26;
 
-/// Miri (tools/check-miri) maps memory that can be used at once, and knows no other call on it.
-const INTERPRETED: bool = cfg!(miri);
+/// Miri (tools/check-miri) maps memory that can be used at once, and knows no other call on it, nor some of those on locks.
+pub(crate) const INTERPRETED: bool = cfg!(miri);
 
 /// Reserved addresses; they are given back when it is dropped.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::ptr::{null_mut, NonNull};
 
 use lookaside_machine::Partition;
 
-use super::area::Area;
+use super::area::{Area, INTERPRETED};
 use super::huge;
 use super::layout::{lay_out, Run, MAX_COLORS, RUN_BYTES};
 use super::pool::{Fault, Pool, Stats};
@@ -397,8 +397,12 @@ pub(crate) unsafe fn init_lock(lock: *mut libc::pthread_mutex_t) -> Result<(), H
     // SAFETY: an attribute of this function's own; the caller's mutex.
     let failed = unsafe {
         let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
+        let inherits = |attributes| match INTERPRETED {
+            true => 0,
+            false => libc::pthread_mutexattr_setprotocol(attributes, libc::PTHREAD_PRIO_INHERIT),
+        };
         libc::pthread_mutexattr_init(&mut attributes)
-            | libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT)
+            | inherits(&mut attributes)
             | libc::pthread_mutex_init(lock, &attributes)
             | libc::pthread_mutexattr_destroy(&mut attributes)
     };
