@@ -132,3 +132,41 @@ fn heaps_find_what_plans_promise() {
         }
     }
 }
+
+/// A level of one set that the tasks ask for more than it holds keeps nobody apart; the others still do, and the heap's own pages too.
+#[test]
+fn a_full_level_of_one_set_does_not_refuse_the_heap() {
+    use lookaside_machine::{preset, Disturbance, PageSize};
+    use lookaside_runtime::color::{ColoredHeap, HeapOptions};
+    use lookaside_techniques::color::{plan::plan, tasks::TaskSet};
+
+    let text = format!("{T1}{T2}").replace("pages = 60", "pages = 64");
+    let set = TaskSet::parse(&text, "tasks.toml").expect("tasks");
+    let mut machine = preset("ryzen-5900x").expect("a preset");
+    for noisy in [false, true] {
+        let levels = machine.color_levels(PageSize::K4);
+        assert_eq!((levels[0].sets, levels[0].ways), (1, 64));
+        let second = &levels[1];
+        if noisy {
+            // Then the plan names the heap's own partition.
+            let mut evictions_per_context_switch = vec![0.0; second.sets as usize];
+            evictions_per_context_switch[3] = 2.0;
+            let tlb = second.name.clone();
+            machine.disturbances.push(Disturbance { tlb, evictions_per_context_switch, ..Disturbance::default() });
+        }
+        let found = plan(&set, &machine, PageSize::K4).expect("a plan");
+        assert!(!found.levels[0].isolated && found.levels[1].isolated, "noisy {noisy}");
+        let heap = ColoredHeap::new(&HeapOptions::of(&found.partitions)).expect("a heap");
+        let mut counts = vec![0; second.sets as usize];
+        let own = heap.bookkeeping_vpns().to_vec();
+        let pages = [heap.vpns(0), heap.vpns(1), own].concat();
+        pages.iter().for_each(|&vpn| counts[second.set_of(vpn) as usize] += 1);
+        assert!(counts.iter().all(|&count| count <= second.ways), "noisy {noisy}: {counts:?}");
+    }
+    // Full and no more: the heap's own pages have no place, and must not take one.
+    let exactly = text.replace("pages = 64", "pages = 60");
+    let set = TaskSet::parse(&exactly, "tasks.toml").expect("tasks");
+    let found = plan(&set, &preset("ryzen-5900x").expect("a preset"), PageSize::K4).expect("a plan");
+    assert!(found.is_isolated());
+    assert!(ColoredHeap::new(&HeapOptions::of(&found.partitions)).is_err());
+}
