@@ -105,7 +105,7 @@ fn the_list_has_a_line_for_each_preset() {
 
 #[test]
 fn the_book_s_example_is_a_machine() {
-    let book = include_str!("../../../docs/machine.md");
+    let book = include_str!("../../../../docs/machine.md");
     let start = book.find("```toml\n").unwrap() + "```toml\n".len();
     let end = start + book[start..].find("```").unwrap();
     let machine = parse(&book[start..end], "docs/machine.md").unwrap_or_else(|e| panic!("{e}"));

@@ -1,8 +1,6 @@
 //! Every check has a machine that fails it, with the exact line that is printed.
 
-mod common;
-
-use common::{good, GOOD};
+use crate::common::{good, GOOD};
 use lookaside_machine::parse;
 
 const HOST: &str = "[page_table.host]\nformat = \"sv39\"\npage_size = \"2M\"\n[walker]";

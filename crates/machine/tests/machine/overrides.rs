@@ -1,8 +1,6 @@
 //! Machine files on disk, and `--set`: what works, and the exact line for what does not.
 
-mod common;
-
-use common::{good, GOOD};
+use crate::common::{good, GOOD};
 use lookaside_machine::{load, preset};
 
 #[test]

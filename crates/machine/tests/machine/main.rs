@@ -1,0 +1,9 @@
+//! Machine descriptions: read, checked, written and told apart.
+
+mod common;
+mod cpu;
+mod errors;
+mod formats;
+mod overrides;
+mod presets;
+mod properties;
