@@ -1,7 +1,7 @@
 //! Writes the report of a hand-made analysis: `cargo run -p lookaside-report --example sample`.
 //! Arguments: `exact`, `sampled`, `tiny` or `empty`, then the width of the terminal, `html` or `json`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/report/common.rs"]
 mod common;
 
 use lookaside_report::{html, json, terminal, Style};

@@ -1,7 +1,6 @@
 //! What the page says of the hand-made analyses.
 
-mod common;
-
+use crate::common;
 use lookaside_report::html;
 
 /// Text of the page without its elements, spaces run together.

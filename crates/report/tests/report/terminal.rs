@@ -1,10 +1,9 @@
 //! The terminal report to the letter, for hand-made analyses. `UPDATE_GOLDEN=1 cargo test` rewrites the
 //! expected texts in `tests/golden`; look at what changed.
 
-mod common;
-
 use std::path::Path;
 
+use crate::common;
 use lookaside_engine::Outcome;
 use lookaside_report::{simulate, terminal, text, Style};
 

@@ -1,7 +1,6 @@
 //! Whatever an analysis holds, the reports keep their form: no panic, no line too long, no NaN, well-formed pages.
 
-mod common;
-
+use crate::common;
 use lookaside_engine::{CacheCounts, Cost, IpRow, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::PageSize;
 use lookaside_report::{html, json, simulate, terminal, text, Style};

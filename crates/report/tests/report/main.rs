@@ -1,0 +1,9 @@
+//! Reports of hand-made analyses, comparisons and reproductions, as text, page and data.
+
+mod any;
+mod common;
+mod comparison;
+mod docs;
+mod html;
+mod reproduction;
+mod terminal;
