@@ -1,8 +1,6 @@
 //! What `lookaside trace …` prints, as data.
 
-mod common;
-
-use common::{drain, items};
+use crate::common::{drain, items};
 use lookaside_trace::{cat, check, convert, open, summary, Format, NativeReader};
 
 const TEXT: &str =

@@ -1,5 +1,4 @@
 //! Random blocks and ways to compare them, for all tests of this crate.
-#![allow(dead_code)]
 
 use lookaside_trace::{Block, Event, Kind, MapSource, Source};
 use proptest::collection::vec;

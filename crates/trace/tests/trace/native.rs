@@ -1,8 +1,6 @@
 //! The native format gives back what was written, whatever it is and however it is read.
 
-mod common;
-
-use common::{block, drain, items, Rng};
+use crate::common::{self, block, drain, items, Rng};
 use lookaside_trace::{Block, Event, Granularity, Kind, NativeFile, NativeReader, Source, TraceInfo, TraceWriter};
 use proptest::collection::vec;
 use proptest::prelude::*;

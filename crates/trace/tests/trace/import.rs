@@ -1,10 +1,8 @@
 //! Other tools' formats: hand-made samples, packed in each way, good and bad.
 
-mod common;
-
 use std::io::Write;
 
-use common::{block, drain, items, Item};
+use crate::common::{self, block, drain, items, Item};
 use lookaside_trace::{
     open_reader, write_champsim, write_text, Block, Event, Format, Granularity, Kind, NativeReader, Source, TraceError,
     TraceInfo, TraceWriter,

@@ -1,11 +1,9 @@
 //! A native trace that is cut or changed anywhere gives up what is damaged, says which bytes, and
 //! never passes wrong data off as right.
 
-mod common;
-
 use std::io::{self, Write};
 
-use common::{drain, items, Item};
+use crate::common::{drain, items, Item};
 use lookaside_trace::{Block, Event, Kind, NativeFile, NativeReader, Source, TraceError, TraceInfo, TraceWriter};
 
 /// Blocks written as a chunk each; the chunks' items; the file; where each frame begins.
