@@ -56,7 +56,6 @@ pub struct Upper {
 }
 
 /// How a line is chosen that goes.
-#[allow(dead_code)] // not every test has all
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     Lru,

@@ -1,4 +1,4 @@
-//! TLBs under loads of small pages: what the engine does with them, to the access (`tests/engine` holds the two against each
+//! TLBs under loads of small pages: what the engine does with them, to the access (`tests/made_up/engine.rs` holds the two against each
 //! other), many times as fast on chains that are walked again and again, which is all that the inference asks for.
 
 use lookaside_engine::os::{SplitMix64, Structure};

@@ -1,11 +1,9 @@
 //! Few addresses (`ulimit -v`, a small address space): page numbers of 14 to 16 bits. Levels are found as they are, or are not
 //! determined; nothing wrong is confirmed.
 
-mod sim;
-
+use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{first_level, gf2, second_level, Bench, Finding, Geometry, Rng};
-use sim::{Array, Costs, Noise, Sim};
 
 fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
     let masks = loop {

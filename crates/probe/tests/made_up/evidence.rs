@@ -1,14 +1,12 @@
 //! Raw evidence is enough: who reads the recorded samples finds what the probe found, to the last digit.
 
-mod sim;
-
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
+use crate::sim::{Array, Costs, Noise, Other, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{probe, Chain, Cpu, Metal, MetalError, Options, Paired, Recorder, Report, Shot, Step, Walk};
 use serde_json::Value;
-use sim::{Array, Costs, Noise, Other, Sim};
 
 fn sim() -> Sim {
     let array = |sets: u32, ways| Array {

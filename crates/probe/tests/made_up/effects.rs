@@ -1,13 +1,11 @@
 //! What else fills and empties the levels, on made-up machines: the right answer or none, never a wrong one.
 
-mod sim;
-
 use std::cell::Cell;
 
+use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
 use lookaside_machine::{preset, PageSize, Replacement, SwitchAction};
 use lookaside_probe::effects::{effects, Effects, Entries, Fill, Stores};
 use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report, Rng};
-use sim::{Array, Costs, Habits, Noise, Other, Sim};
 
 const BITS: u32 = 26;
 

@@ -1,12 +1,9 @@
 //! Data caches, memory and walks of made-up machines: found right, or not determined.
 
-#[path = "sim/hierarchy.rs"]
-mod sim;
-
+use crate::sim_hierarchy::{Shape, Sim};
 use lookaside_probe::{
     caches, covers, walks, Caches, Covers, Field, Finding, Geometry, KnownLevels, Place, Rng, Seen, Walks,
 };
-use sim::{Shape, Sim};
 
 /// A machine of the kind that there is.
 fn machine(seed: u64) -> Shape {

@@ -1,17 +1,14 @@
 //! Replacement policies against machines that are made up.
 //!
 //! The geometry is given, as [`lookaside_probe::first_level`] would find it: here it is only about policies. Any number of machines is run by
-//! `LOOKASIDE_PROBE_MACHINES=400 cargo test -p lookaside-probe --test policy -- --nocapture`.
-
-mod odd;
-mod sim;
+//! `LOOKASIDE_PROBE_MACHINES=400 cargo test -p lookaside-probe --test made_up policy:: -- --nocapture`.
 
 use std::collections::BTreeMap;
 
+use crate::odd::{self, Odd, Rule};
+use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{gf2, policy, Above, Bench, Finding, Geometry, Level, Policy, Rng, Trial};
-use odd::{Odd, Rule};
-use sim::{Array, Costs, Noise, Recorded, Sim};
 
 /// Machines in CI, under each kind of noise.
 const MACHINES: u64 = 24;

@@ -1,10 +1,8 @@
 //! 2 MiB pages with entries of a kind of their own, as many or as few as can be had: found as they are, or not determined.
 
-mod sim;
-
+use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{first_level, second_level, twice, Bench, Chain, Finding, Geometry, Metal, MetalError, Rng};
-use sim::{Array, Costs, Noise, Sim};
 
 /// A machine whose pages are of 2 MiB, and so few.
 struct Large {

@@ -1,11 +1,9 @@
 //! Threads on other CPUs of made-up machines: whether they use the entries of this one is told, by timing and by a counter.
 
-mod sim;
-
+use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::effects::{sharing, Entries, Sharing};
 use lookaside_probe::{Bench, Counts, Cpu, Event, Finding, Geometry, Levels};
-use sim::{Array, Costs, Habits, Noise, Other, Sim};
 
 const CPU: usize = 3;
 

@@ -1,16 +1,12 @@
 //! Made-up machines with pages of 1 GiB: what an entry covers of one, and how many there are, is found as it is or not at all.
 
-#[path = "sim/hierarchy.rs"]
-mod hierarchy;
-mod sim;
-
-use hierarchy::{Gigantic, Shape};
+use crate::sim::{Array, Costs, Noise, Sim};
+use crate::sim_hierarchy::{self, Gigantic, Shape};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{
     gigantic_levels, probe, Area, Chain, Finding, GiganticPages, Halt, Metal, MetalError, Options, Place, Seen, Step,
     Steps, WalkReport, Walks,
 };
-use sim::{Array, Costs, Noise, Sim};
 
 /// Cycles of a hit of the data cache, what one of the second level adds, and what a walk adds to that.
 const COSTS: Costs = Costs { hit: 4.0, second: 7.0, walk: 31.0 };
@@ -20,7 +16,7 @@ const SMALL: (u32, u64, u32) = (48, 128, 8);
 /// A machine whose chains and whose steps are made up apart.
 struct Machine {
     chains: Sim,
-    steps: hierarchy::Sim,
+    steps: sim_hierarchy::Sim,
     /// Most pages of 1 GiB in a chain; 0 = there are none.
     pages: usize,
 }
@@ -87,7 +83,7 @@ fn machine(covers: [u64; 2], arrays: [(u32, u32); 2], lru: bool, pages: usize) -
         gigantic: Some(Gigantic { covers, entries: arrays.map(|(sets, ways)| (ways as usize) << sets) }),
     };
     let chains = Sim::new(&arrays.map(array), BITS, COSTS, noise, seed);
-    Machine { chains, steps: hierarchy::Sim::new(shape, seed), pages }
+    Machine { chains, steps: sim_hierarchy::Sim::new(shape, seed), pages }
 }
 
 /// What is found there.

@@ -1,12 +1,9 @@
 //! Walk caches of made-up machines: found right, or not determined.
 
-#[path = "sim/hierarchy.rs"]
-mod sim;
-
+use crate::sim_hierarchy::{Shape, Sim, Upper};
 use lookaside_probe::{
     walk_caches, CacheReport, CacheShape, Caches, Field, Finding, Geometry, Held, KnownLevels, Rng, Seen, WalkCaches,
 };
-use sim::{Shape, Sim, Upper};
 
 fn seen(at: f64) -> Finding<Seen> {
     Finding::confirmed(Seen { low: at, high: at, passes: 2 }, Vec::new())

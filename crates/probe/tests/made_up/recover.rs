@@ -2,7 +2,7 @@
 //!
 //! CI runs 512 machines, always the same ones, and asserts that at least 99 % are recovered in full and that nothing wrong is
 //! ever confirmed. All of them are; of seeds 3000 to 3511, which no threshold was chosen on, 510, none wrong. Other seeds are run by
-//! `LOOKASIDE_PROBE_MACHINES=512 LOOKASIDE_PROBE_FIRST_SEED=3000 cargo test -p lookaside-probe --test recover machines`.
+//! `LOOKASIDE_PROBE_MACHINES=512 LOOKASIDE_PROBE_FIRST_SEED=3000 cargo test -p lookaside-probe --test made_up recover::machines`.
 //!
 //! Noise is what was recorded on a real machine (`tests/noise`): quiet, under builds, and with the other CPU streaming and
 //! thrashing. Each machine goes through one recording from a random place on.
@@ -16,14 +16,11 @@
 //! - a fully associative array has 2 to 128 ways; as a second level it occurs only behind a first of up to 10 entries;
 //! - tree-PLRU only where the ways are a power of two (elsewhere LRU takes its place).
 
-mod engine;
-mod sim;
-
 use std::cell::Cell;
 
+use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{first_level, gf2, probe, second_level, Bench, Finding, Geometry, Halt, Options, Rng};
-use sim::{Array, Costs, Noise, Recorded, Sim};
 
 /// Machines in CI.
 const MACHINES: u64 = 512;

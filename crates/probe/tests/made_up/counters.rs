@@ -1,12 +1,10 @@
 //! Hardware counters that are made up: what counts as its name says is used, what does not is told apart.
 
-mod sim;
-
+use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{
     counters, usable, Above, Bench, Chain, Counted, Counts, Event, Finding, Geometry, Level, Metal, MetalError,
 };
-use sim::{Array, Costs, Noise, Sim};
 
 /// What the made-up PMU does with an event, by its code.
 const WORKS: u64 = 1;

@@ -1,10 +1,7 @@
 //! Ways of made-up second-level caches: found right, or not determined.
 
-#[path = "sim/hierarchy.rs"]
-mod sim;
-
+use crate::sim_hierarchy::{Policy, Shape, Sim};
 use lookaside_probe::{caches, Caches, Field, Rng};
-use sim::{Policy, Shape, Sim};
 
 /// A machine of the kind that there is. `LOOKASIDE_WAYS_MACHINES` tries so many, from seed `LOOKASIDE_WAYS_FROM` on.
 fn machine(seed: u64) -> Shape {

@@ -1,14 +1,12 @@
 //! A neighbour on the same core that takes entries all through the passes that confirm a geometry, and then goes: what was
 //! confirmed with it is taken back.
 
-mod sim;
-
 use std::convert::Infallible;
 use std::time::Duration;
 
+use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{probe, probe_again, Attempts, Chain, Finding, Metal, MetalError, Options, Report, Step};
-use sim::{Array, Costs, Noise, Sim};
 
 /// With the neighbour, and without.
 struct Neighbour {
