@@ -8,9 +8,9 @@ use lookaside_engine::{AccessResult, Detail, Outcome, Reference, Setup, Side};
 use lookaside_machine::{Machine, PageSize, Serves, Stage, SwitchAction, TableFormat};
 use lookaside_trace::{Block, Kind};
 
-use crate::hardware::{total_threads, Hardware, Request};
-use crate::rows::{Counts, Rows};
-use crate::space::{inside, page_range, Mark, Space};
+use super::hardware::{total_threads, Hardware, Request};
+use super::rows::{Counts, Rows};
+use super::space::{inside, page_range, Mark, Space};
 
 /// What one access did.
 #[derive(Default)]

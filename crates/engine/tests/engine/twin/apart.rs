@@ -7,9 +7,9 @@ use lookaside_trace::Block;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-use crate::hardware::total_threads;
-use crate::model::{SideCounts, Step, Twin};
-use crate::rows::Counts;
+use super::hardware::total_threads;
+use super::model::{SideCounts, Step, Twin};
+use super::rows::Counts;
 
 /// Counts that are not the program's.
 pub struct Apart {

@@ -7,10 +7,10 @@ use lookaside_engine::os::{self, PhysicalMemory, SplitMix64, Structure, HOST_SPA
 use lookaside_engine::{CacheCounts, LockedPage, Setup, TlbCounts, WalkModel};
 use lookaside_machine::{Machine, PageSize, Serves, SharedBy, Stage, Tag};
 
-use crate::array::Array;
-use crate::model::Step;
-use crate::rows::Counts;
-use crate::space::{overlap, page_range, Space};
+use super::array::Array;
+use super::model::Step;
+use super::rows::Counts;
+use super::space::{overlap, page_range, Space};
 
 pub struct TlbEntry {
     space: u64,

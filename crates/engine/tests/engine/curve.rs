@@ -1,7 +1,6 @@
 //! The miss curve against brute force: a simulation of every size and every geometry.
 
-mod recorder;
-
+use crate::recorder;
 use lookaside_engine::curve::{estimate_from_samples, CurveBuilder, MAX_SETS, MAX_WAYS};
 use lookaside_engine::os::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};

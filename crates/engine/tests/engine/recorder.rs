@@ -101,7 +101,6 @@ fn empty(windows: &mut [Vec<Held>; 3], how: How, block: &mut Block) {
 }
 
 /// What is recorded of a block where repeats of the last page in each of `2^log2_classes` classes are left out.
-#[allow(dead_code)] // not all tests that have a recorder look at classes
 pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block {
     let mut last = std::collections::BTreeMap::new();
     let mut block = Block { process: full.process, thread: full.thread, ..Block::default() };
@@ -130,7 +129,6 @@ pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block 
 }
 
 /// As [`recorded`], but that lines of the pages are said to have been touched: any, by their numbers.
-#[allow(dead_code)] // not all tests that have a recorder look at lines
 pub fn with_lines(full: &Block, how: How, seed: u64) -> Block {
     let mut block = recorded(full, how);
     for (_, event) in &mut block.events {

@@ -5,9 +5,9 @@ use std::ops::Range;
 use lookaside_engine::os;
 use lookaside_trace::{Block, Event, FrameList, MapSource, SiteId};
 
-use crate::hardware::total_threads;
-use crate::model::Twin;
-use crate::space::{overlap, Live, Mapping, Mark, Space};
+use super::hardware::total_threads;
+use super::model::Twin;
+use super::space::{overlap, Live, Mapping, Mark, Space};
 
 /// Allocations from this size on have objects.
 const OBJECT_BYTES: u64 = 64 << 10;

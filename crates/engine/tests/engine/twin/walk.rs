@@ -4,9 +4,9 @@ use lookaside_engine::os::{self, HOST_SPACE};
 use lookaside_engine::WalkModel;
 use lookaside_machine::{PageSize, Serves, Stage, TableFormat, TableLevel};
 
-use crate::hardware::{instance, Hardware, Request};
-use crate::model::Step;
-use crate::rows::Counts;
+use super::hardware::{instance, Hardware, Request};
+use super::model::Step;
+use super::rows::Counts;
 
 impl Hardware {
     pub fn walk(&mut self, r: &Request, step: &mut Step, counts: &mut Counts) {

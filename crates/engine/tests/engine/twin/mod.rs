@@ -6,13 +6,12 @@ mod events;
 mod generate;
 mod hardware;
 mod model;
-#[path = "../recorder/mod.rs"]
-mod recorder;
 mod rows;
 mod space;
 mod walk;
 mod window;
 
+use crate::recorder;
 use generate::{blocks, calm_ops, columns, ops, setups, Columns, What};
 use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup, WalkModel};
 use lookaside_machine::{PageSize, Serves, Stage, Tlb};
