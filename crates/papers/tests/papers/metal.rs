@@ -1,16 +1,11 @@
 //! The papers' microbenchmarks against machines that are made up: rows say what those machines are, or why not.
 
-// Shared with the probe's tests, which use more of it.
-#[allow(dead_code, unused_imports)]
-#[path = "../../probe/tests/sim/mod.rs"]
-mod sim;
-
 use std::cell::Cell;
 
+use crate::sim::{Array, Costs, Noise, Other, Sim};
 use lookaside_machine::Replacement;
 use lookaside_papers::*;
 use lookaside_probe::{Cpu, Halt, Metal};
-use sim::{Array, Costs, Noise, Other, Sim};
 
 /// A made-up machine with noise.
 fn sim(arrays: &[Array]) -> Sim {

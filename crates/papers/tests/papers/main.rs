@@ -1,0 +1,8 @@
+//! The papers' experiments, simulated and on machines that are made up.
+
+mod metal;
+mod reproduce;
+// Shared with the probe's tests, which use more of it.
+#[allow(dead_code, unused_imports)]
+#[path = "../../../probe/tests/sim/mod.rs"]
+mod sim;

@@ -1,0 +1,4 @@
+//! Workloads and streams.
+
+mod streams;
+mod whole;
