@@ -116,7 +116,7 @@ pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     Ok(machine)
 }
 
-/// Attempts at a probe, with progress, and a line on standard error for each that left open what a model needs.
+/// Attempts at a probe, with progress, which says the number of each after the first.
 fn attempted(
     options: &Options,
     attempts: Attempts,
@@ -125,15 +125,13 @@ fn attempted(
 ) -> Result<Report, Failure> {
     let bar = spinner("probing");
     let halt = || interrupt.asked().then_some(Halt::Interrupted);
-    let mut attempt = |options: &Options| attempt(options, &halt, &mut |step| bar.set_message(step.to_string()));
-    let mut again = |report: &Report, follows| {
-        let open = report.missing().len();
-        let then = if follows { ": once more" } else { "" };
-        bar.suspend(|| {
-            eprintln!("lookaside: the TLB's levels or what walks cost were not found ({open} things open; neighbours on the host?){then}");
-        });
+    let mut made = 0;
+    let mut attempt = |options: &Options| {
+        made += 1;
+        let number = if made > 1 { format!("attempt {made}: ") } else { String::new() };
+        attempt(options, &halt, &mut |step| bar.set_message(format!("{number}{step}")))
     };
-    let report = probe_again(options, attempts, &|| interrupt.asked(), &mut attempt, &mut again);
+    let report = probe_again(options, attempts, &|| interrupt.asked(), &mut attempt);
     bar.finish_and_clear();
     report
 }

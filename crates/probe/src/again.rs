@@ -28,7 +28,7 @@ pub struct Attempts {
 }
 
 /// Makes attempts at a probe, with the next seed each time, until a report is whole: gives that one, else the one that left least open, the earlier of
-/// two alike. `again` is told of each that is not whole, and whether another follows.
+/// two alike.
 ///
 /// # Errors
 /// Those of an attempt.
@@ -37,12 +37,11 @@ pub fn probe_again<E>(
     attempts: Attempts,
     halt: &dyn Fn() -> bool,
     attempt: &mut dyn FnMut(&Options) -> Result<Report, E>,
-    again: &mut dyn FnMut(&Report, bool),
 ) -> Result<Report, E> {
     let begun = Instant::now();
     let mut next = options.clone();
     let mut best: Option<Report> = None;
-    for number in 1..=attempts.most.max(1) {
+    for _ in 0..attempts.most.max(1) {
         let report = attempt(&next)?;
         if report.is_whole() || halt() {
             return Ok(match best {
@@ -57,12 +56,10 @@ pub fn probe_again<E>(
             (Some(next), Some(whole)) => next >= whole.mul_f64(WORTH_WHILE),
             _ => true,
         };
-        let follows = number < attempts.most && enough;
-        again(&report, follows);
         if best.as_ref().is_none_or(|best| report.missing().len() < best.missing().len()) {
             best = Some(report);
         }
-        if !follows {
+        if !enough {
             break;
         }
     }

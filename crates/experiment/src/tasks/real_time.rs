@@ -40,16 +40,17 @@ pub(super) fn bind(cpus: &[usize]) -> Result<(), TasksError> {
 
 /// Whether this thread may have `SCHED_FIFO`; leaves it as it was.
 pub(super) fn scheduling() -> Scheduling {
-    let had = plain();
-    match fifo(1) {
-        true => {
-            if had {
-                set(libc::SCHED_OTHER, 0);
-            }
-            Scheduling::Fifo
-        }
-        false => Scheduling::Nice,
+    let mut had = libc::sched_param { sched_priority: 0 };
+    // SAFETY: asks the system; the parameter is ours.
+    let policy = unsafe {
+        libc::sched_getparam(0, &mut had);
+        libc::sched_getscheduler(0)
+    };
+    if !fifo(1) {
+        return Scheduling::Nice;
     }
+    set(policy, had.sched_priority);
+    Scheduling::Fifo
 }
 
 /// Makes the calling thread the one of this rank (0: the most important) of so many.
@@ -76,11 +77,6 @@ fn set(policy: i32, priority: i32) -> bool {
     let param = libc::sched_param { sched_priority: priority };
     // SAFETY: reads the parameter, changes the calling thread's policy.
     unsafe { libc::sched_setscheduler(0, policy, &param) == 0 }
-}
-
-fn plain() -> bool {
-    // SAFETY: asks the system.
-    unsafe { libc::sched_getscheduler(0) == libc::SCHED_OTHER }
 }
 
 /// Now, in nanoseconds of the system's steady clock.

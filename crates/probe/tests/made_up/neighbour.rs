@@ -84,24 +84,28 @@ fn what_a_neighbour_left_is_taken_back_when_it_goes() {
 fn once_more_finds_what_the_neighbour_hid() {
     for seed in 0..4 {
         let mut metal = machine(3, true, seed);
-        let (report, told) = found_again(&mut metal, seed, Attempts { most: 3, time: None });
+        let (report, wholes) = found_again(&mut metal, seed, Attempts { most: 3, time: None });
         assert_eq!(report.levels[0].geometry.value().map(|geometry| geometry.entries), Some(72), "seed {seed}");
         assert_eq!((report.is_whole(), report.seed), (true, seed + 1));
-        assert_eq!(told, [(false, true)]);
+        assert_eq!(wholes, [false, true]);
     }
-    // One attempt is one, and says that nothing follows; no more than is worth while are made.
+    // One attempt is one; no more than is worth while are made.
     let minute = Some(Duration::from_secs(60));
     for attempts in [Attempts { most: 1, time: None }, Attempts { most: 3, time: minute.map(|time| time / 3) }] {
-        let (report, told) = found_again(&mut machine(3, true, 0), 0, attempts);
-        assert_eq!((report.is_whole(), report.seed, told), (false, 0, vec![(false, false)]));
+        let (report, wholes) = found_again(&mut machine(3, true, 0), 0, attempts);
+        assert_eq!((report.is_whole(), report.seed, wholes), (false, 0, vec![false]));
     }
 }
 
-fn found_again(metal: &mut Neighbour, seed: u64, attempts: Attempts) -> (Report, Vec<(bool, bool)>) {
-    let mut told = Vec::new();
-    let mut again = |report: &Report, follows| told.push((report.is_whole(), follows));
-    let mut attempt = |options: &Options| Ok(probe(metal, options, &|| None, &mut |_| ()));
+/// And of each attempt whether it found all.
+fn found_again(metal: &mut Neighbour, seed: u64, attempts: Attempts) -> (Report, Vec<bool>) {
+    let mut wholes = Vec::new();
+    let mut attempt = |options: &Options| {
+        let report = probe(metal, options, &|| None, &mut |_| ());
+        wholes.push(report.is_whole());
+        Ok(report)
+    };
     let options = Options { time: Some(Duration::from_secs(60)), ..options(seed) };
-    let report: Result<_, Infallible> = probe_again(&options, attempts, &|| false, &mut attempt, &mut again);
-    (report.unwrap(), told)
+    let report: Result<_, Infallible> = probe_again(&options, attempts, &|| false, &mut attempt);
+    (report.unwrap(), wholes)
 }
