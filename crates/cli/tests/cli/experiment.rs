@@ -52,4 +52,15 @@ fn every_job_is_told_of() {
             assert_eq!(told.filter_map(|kind| kind["jobs"].as_u64()).sum::<u64>(), jobs as u64 - 1);
         }
     }
+    // The same as a table: all tasks in all places, and no line too long for it.
+    let output = run(&[&arguments[..], &["--hyperperiods", "4"]].concat());
+    if output.status.code() == Some(2) {
+        return assert_bad_input(&output, &["cannot be told apart here"]);
+    }
+    let text = stdout(&output);
+    for said in
+        ["xeon-e5-2650: misses of l1d-4k; CPU ", "as modelled", "malloc ", "by the plan ", "T1", "T2", "a miss takes "]
+    {
+        assert!(text.contains(said), "{said:?} is not in\n{text}");
+    }
 }
