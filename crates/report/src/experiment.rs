@@ -47,7 +47,7 @@ fn jobs(report: &Report) -> Table {
         Column::right("modelled"),
         Column::right("outside"),
         Column::right("as modelled"),
-        Column::right("1/8 lost"),
+        Column::right("spared"),
         Column::right("kcycles a job").optional(3),
         Column::right("late").optional(4),
     ]);
@@ -73,7 +73,7 @@ fn jobs(report: &Report) -> Table {
                     num::rate(summary.modelled_misses).into(),
                     num::rate(summary.taken_pages).into(),
                     Cell::painted(paint, num::percent(share)),
-                    num::percent(summary.lost as f64 / summary.jobs.max(1) as f64).into(),
+                    num::percent(summary.spared as f64 / summary.jobs.max(1) as f64).into(),
                     num::rate(summary.cycles / 1000.0).into(),
                     num::grouped(summary.late as u64).into(),
                 ]);

@@ -26,6 +26,14 @@ impl Random {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// Puts a list in a random order (Fisher and Yates): each with the same probability.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for i in 1..list.len() {
+            let other = self.below(i as u64 + 1) as usize;
+            list.swap(i, other);
+        }
+    }
+
     /// A number in [0, 1) with 53 random bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {

@@ -30,14 +30,13 @@ pub(super) struct Body {
     /// A warm round, and how many of these make a job.
     pub round_ns: f64,
     pub rounds: u64,
-    /// Release of the first job and from release to release, in nanoseconds of the steady clock.
-    pub first_ns: u64,
+    /// Release of the first job, and from release to release.
+    pub phase_ns: u64,
     pub period_ns: u64,
-    pub jobs: usize,
 }
 
 /// What a job saw. Times are ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Seen {
     pub start: u64,
     pub end: u64,
@@ -47,10 +46,9 @@ pub(super) struct Seen {
     pub misses: u64,
     /// Pages that were loaded while something else ran: whether they missed is not known.
     pub unseen: u64,
-    /// Pages of its witness that were lost when it began or went on, of [`Seen::witness_pages`] that were looked at.
-    pub witness_lost: u64,
-    pub witness_pages: u64,
-    /// Times that these were more than an eighth.
+    /// Shares of its witness's pages that were lost when it began, and each time that it went on, added up.
+    pub witness_lost: f64,
+    /// Times that it was more than an eighth.
     pub outside: u64,
     /// Misses in other rounds, two in a group at least: fewer cannot be told from the timer's grain in as many rounds.
     pub stray: u64,
@@ -78,11 +76,11 @@ impl Log {
 }
 
 impl Body {
-    /// The thread: warm-up, then job after job, until all are done or `stop` says so before one.
-    pub(super) fn run(&self, log: &mut Log, stop: &dyn Fn() -> bool) {
+    /// The thread: warm-up, then job after job from a time of the steady clock on, until so many are done or `stop` says so before one.
+    pub(super) fn run(&self, begin_ns: u64, jobs: usize, log: &mut Log, stop: &dyn Fn() -> bool) {
         self.chain.pass();
-        for job in 0..self.jobs {
-            let release = self.first_ns + job as u64 * self.period_ns;
+        for job in 0..jobs {
+            let release = begin_ns + self.phase_ns + job as u64 * self.period_ns;
             // A long wait is cut, so that it can be ended; the last part is slept in one, since waking up leaves traces.
             while now_ns() + 2 * LONG_NS < release {
                 if stop() {
@@ -177,18 +175,17 @@ impl Job<'_> {
         let (mut lost, mut pages) = (0, 0);
         for group in 0..chain.groups().len() {
             let ticks = chain.step(group, &mut self.last);
-            pages += meter.pages(group);
             match meter.group(group, ticks) {
-                Judged::Misses(misses) => lost += misses,
-                Judged::Interrupted => {
-                    lost += meter.pages(group);
-                    self.interrupted(ticks);
+                Judged::Misses(misses) => {
+                    lost += misses;
+                    pages += meter.pages(group);
                 }
+                // What was lost of these is not known.
+                Judged::Interrupted => self.interrupted(ticks),
             }
         }
-        if counts {
-            self.seen.witness_lost += u64::from(lost);
-            self.seen.witness_pages += u64::from(pages);
+        if counts && pages > 0 {
+            self.seen.witness_lost += f64::from(lost) / f64::from(pages);
             self.seen.outside += u64::from(TAKEN * lost > pages);
         }
     }
@@ -211,75 +208,72 @@ mod tests {
 
     use super::*;
 
+    /// A task over words of the caller's, two in each row, whose passes with and without misses would take so much longer.
+    fn body(words: &mut [[u64; 128]], size: usize, miss_ticks: u64) -> Body {
+        let (timer, _) = Timer::here().expect("a timer");
+        let pages: Vec<[*mut u64; 2]> = words.iter_mut().map(|page| [&raw mut page[0], &raw mut page[64]]).collect();
+        // SAFETY: words of the caller's, which it keeps as long as the task.
+        let [chain, scratch] = [size, pages.len()].map(|size| unsafe { TimedChain::link(timer, &pages, size) });
+        let groups: Vec<usize> = chain.groups().collect();
+        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; groups.len()]; 16];
+        let meter = Meter::calibrate(&groups, &passes(0), &passes(miss_ticks)).expect("told apart");
+        Body { chain, meter, scratch, witness: None, few: 1, round_ns: 1.0, rounds: 3, phase_ns: 0, period_ns: 200_000 }
+    }
+
     #[test]
     fn jobs_come_in_order_after_their_releases_and_stop_when_told() {
-        let timer = Timer::here().expect("a timer");
-        let mut words = vec![[0u64; 512]; 20];
-        let pages: Vec<[*mut u64; 2]> = words.iter_mut().map(|page| [&raw mut page[0], &raw mut page[64]]).collect();
-        // SAFETY: words of ours.
-        let [chain, scratch] = [8, 20].map(|size| unsafe { TimedChain::link(timer, &pages, size) });
-        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; 3]; 16];
+        let mut words = vec![[0; 128]; 20];
         // So far apart that nothing here is a miss, or takes so long that it was interrupted.
-        let meter = Meter::calibrate(&[8, 8, 4], &passes(0), &passes(1 << 50)).expect("told apart");
-        let first_ns = now_ns() + 1_000_000;
-        let body = Body {
-            chain,
-            meter,
-            scratch,
-            witness: None,
-            few: 1,
-            round_ns: 1.0,
-            rounds: 3,
-            first_ns,
-            period_ns: 200_000,
-            jobs: 5,
-        };
+        let body = body(&mut words, 8, 1 << 50);
+        let begin_ns = now_ns() + 1_000_000;
         let mut log = Log::for_jobs(5);
-        body.run(&mut log, &|| now_ns() < first_ns);
+        body.run(begin_ns, 5, &mut log, &|| now_ns() < begin_ns);
         let told = log.jobs.iter().map(|job| (job.misses, job.unseen, job.stray)).collect::<Vec<_>>();
         assert_eq!((told, log.gaps.len(), log.gaps_lost), (vec![(0, 0, 0); 5], 0, 0));
         assert!(log.jobs.windows(2).all(|jobs| jobs[0].start < jobs[0].end && jobs[0].end < jobs[1].start));
-        let last_release = first_ns + 4 * 200_000;
-        assert!(now_ns() >= last_release, "a job began before its release");
+        assert!(now_ns() >= begin_ns + 4 * 200_000, "a job began before its release");
         // Stopped before the third.
         let asked = std::cell::Cell::new(0);
         let mut log = Log::for_jobs(5);
-        body.run(&mut log, &|| asked.replace(asked.get() + 1) == 2);
+        body.run(begin_ns, 5, &mut log, &|| asked.replace(asked.get() + 1) == 2);
         assert_eq!(log.jobs.len(), 2);
         // Not an hour later either.
-        let far = Body { first_ns: now_ns() + 3_600_000_000_000, ..body };
         let began = now_ns();
-        far.run(&mut log, &|| now_ns() > began + 1_000_000);
+        body.run(began + 3_600_000_000_000, 5, &mut log, &|| now_ns() > began + 1_000_000);
         assert_eq!(log.jobs.len(), 2);
     }
 
     #[test]
     fn an_interrupted_group_is_a_gap_and_its_pages_are_unseen() {
-        let timer = Timer::here().expect("a timer");
-        let mut words = [[0u64; 64]; 4];
-        let pages: Vec<[*mut u64; 2]> = words.iter_mut().map(|page| [&raw mut page[0], &raw mut page[8]]).collect();
-        // SAFETY: words of ours.
-        let [chain, scratch] = [2, 4].map(|size| unsafe { TimedChain::link(timer, &pages, size) });
+        let mut words = vec![[0; 128]; 4];
         // So near that any time is an interrupt: all groups are gaps, as many as there is room for.
-        let ticks = |shot, control| vec![vec![Ticks { shot, control, before: 0 }; 2]; 16];
-        let meter = Meter::calibrate(&[2, 2], &ticks(0, 0), &ticks(1, 0)).expect("told apart");
-        let body = Body {
-            chain,
-            meter,
-            scratch,
-            witness: None,
-            few: 1,
-            round_ns: 1.0,
-            rounds: 40,
-            first_ns: now_ns(),
-            period_ns: u64::MAX / 4,
-            jobs: 1,
-        };
+        let body = Body { rounds: 40, ..body(&mut words, 2, 1) };
         let mut log = Log::for_jobs(1);
-        body.run(&mut log, &|| false);
+        body.run(now_ns(), 1, &mut log, &|| false);
         assert_eq!((log.jobs[0].unseen, log.jobs[0].misses), (160, 0));
         assert_eq!(log.gaps.len() as u64 + log.gaps_lost, 80);
         assert_eq!(log.gaps.len(), GAPS_A_JOB);
         assert!(log.gaps.iter().all(|gap| gap[0] < gap[1]) && log.gaps.windows(2).all(|two| two[0][1] <= two[1][0]));
+    }
+
+    #[test]
+    fn the_witness_is_looked_at_whenever_the_job_goes_on() {
+        let (mut words, mut others) = (vec![[0; 128]; 4], vec![[0; 128]; 8]);
+        let Body { chain, .. } = body(&mut others, 4, 1 << 50);
+        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; 2]; 16];
+        // Ticks below none are none lost; of a meter that takes any time for misses, all are.
+        let none = Meter::calibrate(&[4, 4], &passes(1 << 40), &passes(1 << 41)).expect("told apart");
+        let mut witnessed = Body { witness: Some((chain, none)), ..body(&mut words, 2, 1 << 50) };
+        let mut log = Log::for_jobs(1);
+        witnessed.run(now_ns(), 1, &mut log, &|| false);
+        assert_eq!((log.jobs[0].witness_lost, log.jobs[0].outside), (0.0, 0));
+        // Interrupted twice a round, in 3 rounds, it goes on six times: looked at is what nothing is known of.
+        let mut near = vec![[0; 128]; 8];
+        let Body { chain, meter, .. } = body(&mut near, 4, 1);
+        witnessed.witness = Some((chain, meter));
+        let mut log = Log::for_jobs(1);
+        witnessed.run(now_ns(), 1, &mut log, &|| false);
+        assert_eq!((log.jobs[0].witness_lost, log.jobs[0].outside), (0.0, 0));
+        assert_eq!(log.gaps.len(), 4, "two groups at the begin, two at the end");
     }
 }

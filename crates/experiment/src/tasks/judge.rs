@@ -7,15 +7,17 @@ use lookaside_techniques::color::schedule::{End, Schedule, Slice};
 use lookaside_techniques::color::work::Work;
 use serde::Serialize;
 
-use super::job::{Log, Seen};
+use super::job::Log;
 use super::timeline::Timeline;
 use super::TasksError;
 
 /// A job, measured and modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct JobRun {
-    /// The job, from 1.
+    /// The job, from 1, over all turns.
     pub job: u64,
+    /// It is the first of its task in a turn: more is cold then than its pages.
+    pub begins_turn: bool,
     /// From its begin to its end, in core cycles, without the time that others ran.
     pub cycles: f64,
     /// Misses counted, of the level that is counted: in the first round and in those after others ran, and after these until few are found.
@@ -32,7 +34,7 @@ pub struct JobRun {
     pub others: u64,
     /// Times that it began or went on, and more than an eighth of its witness's pages were lost: pages in sets that no task uses.
     pub outside: u64,
-    /// Pages that no task took, by its witness: as large a share of its own each time that it began or went on.
+    /// Pages of its own that no task took, if as large a share of them as of its witness's was lost each time that it began or went on.
     pub taken_pages: f64,
     /// It ended after its deadline.
     pub late: bool,
@@ -41,10 +43,20 @@ pub struct JobRun {
 }
 
 impl JobRun {
+    /// It missed no more than one page in eight (or one) each time that it began or went on, whoever took them.
+    pub fn is_spared(&self, pages: usize) -> bool {
+        self.misses as f64 <= self.off(pages)
+    }
+
+    /// What single passes of known misses are counted wrongly by: an eighth of the pages, or one, each time.
+    fn off(&self, pages: usize) -> f64 {
+        ((pages / 8).max(1) * (1 + self.preemptions as usize)) as f64
+    }
+
     /// Counted and modelled are the same but for the pages that nobody saw, those that no task took, and, for each time that it begins or goes on, an eighth
-    /// of the task's pages or one: what single passes of known misses are counted wrongly by.
+    /// of the task's pages or one.
     pub fn agrees(&self, pages: usize) -> bool {
-        let off = ((pages / 8).max(1) * (1 + self.preemptions as usize)) as f64;
+        let off = self.off(pages);
         let [counted, modelled, unseen] = [self.misses, self.modelled_misses, self.unseen_pages].map(|n| n as f64);
         counted <= modelled + self.taken_pages + off && modelled <= counted + unseen + off
     }
@@ -119,6 +131,7 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
             last_end = job.end;
             runs.push(JobRun {
                 job: number,
+                begins_turn: number == 1,
                 cycles: (job.end - job.start - gone) as f64 * scale.cycles_a_tick,
                 misses: job.misses,
                 unseen_pages: job.unseen,
@@ -127,7 +140,7 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
                 interrupts,
                 others,
                 outside: job.outside,
-                taken_pages: taken_pages(job, words[task], preemptions),
+                taken_pages: job.witness_lost * words[task] as f64,
                 late: job.late,
                 modelled_misses: 0,
             });
@@ -141,8 +154,51 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
     (schedule, all)
 }
 
-/// Pages of a task's that were lost outside, if as large a share of them was as of its witness's.
-fn taken_pages(job: &Seen, pages: usize, preemptions: u64) -> f64 {
-    let share = job.witness_lost as f64 / job.witness_pages.max(1) as f64;
-    share * pages as f64 * (1 + preemptions) as f64
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::preset;
+
+    use super::super::job::Seen;
+    use super::*;
+
+    const SCALE: Scale = Scale { ticks_a_ns: 2.0, cycles_a_tick: 1.5, by_walks: false };
+
+    /// Ticks of microseconds.
+    fn us(times: [u64; 2]) -> [u64; 2] {
+        times.map(|time| 1_000_000 + 2000 * time)
+    }
+
+    fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> Log {
+        let seen = |times: &[u64; 2]| {
+            let [start, end] = us(*times);
+            Seen { start, end, misses: 7, witness_lost: 0.25, ..Seen::default() }
+        };
+        Log { jobs: jobs.iter().map(seen).collect(), gaps: gaps.iter().map(|gap| us(*gap)).collect(), gaps_lost: 0 }
+    }
+
+    /// T1 runs three times: within T2, after it, and once more after nobody. Four pages each, of one set of four ways or of two.
+    #[test]
+    fn what_is_modelled_follows_who_ran() {
+        let logs =
+            [log(&[[1000, 1400], [3000, 3400], [5000, 5400]], &[[3100, 3102]]), log(&[[0, 2400]], &[[990, 1410]])];
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        for (other, expected) in [(0, [vec![4, 4, 0], vec![4]]), (1, [vec![0, 0, 0], vec![0]])] {
+            let pages = |task: u64, set: u64| (0..4).map(|k| (16 * (4 * task + k) + set) << 12).collect::<Vec<u64>>();
+            let rounds = [(pages(0, 0), 1000), (pages(1, other), 1000)];
+            let watched = [us([2990, 3410]), us([4990, 5410])];
+            let found = judge(&logs, &watched, &rounds, &machine, SCALE).expect("a model");
+            let modelled: Vec<Vec<u64>> =
+                found.iter().map(|runs| runs.iter().map(|run| run.modelled_misses).collect()).collect();
+            assert_eq!(modelled, expected, "T2 in set {other}");
+            let told: Vec<_> = found[0]
+                .iter()
+                .map(|run| (run.job, run.begins_turn, run.preemptions, run.interrupts, run.others))
+                .collect();
+            assert_eq!(told, [(1, true, 0, 0, 0), (2, false, 0, 1, 0), (3, false, 0, 0, 0)]);
+            assert_eq!((found[1][0].preemptions, found[1][0].interrupts), (1, 0));
+            // Ticks without the gaps', times cycles a tick; a quarter of four pages.
+            assert_eq!((found[0][1].cycles, found[1][0].cycles), (398.0 * 3000.0, 1980.0 * 3000.0));
+            assert_eq!((found[0][0].misses, found[0][0].taken_pages), (7, 1.0));
+        }
+    }
 }

@@ -21,7 +21,7 @@ use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
 pub use judge::JobRun;
-use lab::Lab;
+use lab::{Calibrate, Lab};
 pub use place::Placement;
 pub use real_time::Scheduling;
 pub use summary::{HitBy, Summary};
@@ -35,7 +35,7 @@ pub struct Options {
     pub cpu: Option<usize>,
     /// Name of the TLB array whose misses are counted; `None`: the first with more than one set.
     pub level: Option<String>,
-    /// Where pages lie, one run each.
+    /// Where pages lie, one run each; they take turns.
     pub placements: Vec<Placement>,
     /// Orders the pages of a round.
     pub seed: u64,
@@ -57,6 +57,8 @@ pub struct Report {
     pub cpu: usize,
     /// How they take turns.
     pub scheduling: Scheduling,
+    /// What is to be said about the timer, where something is.
+    pub timer_remark: Option<String>,
     /// Hyperperiods that were asked for.
     pub hyperperiods: u64,
     /// The runs.
@@ -113,7 +115,7 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Report, TasksError> {
     let hyperperiod_ns = check(set, options)?;
-    let timer = Timer::here().map_err(|error| TasksError(error.to_string()))?;
+    let (timer, timer_remark) = Timer::here().map_err(|error| TasksError(error.to_string()))?;
     let plan = plan(set, machine, PageSize::K4).map_err(|error| TasksError(error.to_string()))?;
     let levels = machine.color_levels(PageSize::K4);
     let level = counted(&levels, options.level.as_deref())?;
@@ -121,27 +123,19 @@ pub fn run(
     let cpu = options.cpu.or(here.last().copied()).unwrap_or_default();
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
-    let lab = Lab { set, machine, timer, level, levels: &levels, cpu, scheduling, hyperperiod_ns, seed: options.seed };
-    let mut runs = Vec::new();
-    let mut ended = Ok(());
-    for placement in options.placements.iter().take_while(|_| !stop()) {
-        match lab.run(*placement, &plan, options.hyperperiods, stop, progress) {
-            Ok(run) => runs.push(run),
-            Err(error) => {
-                ended = Err(error);
-                break;
-            }
-        }
-    }
+    let (levels, seed) = (&levels[..], options.seed);
+    let calibrate: Calibrate = |foreign, chain, words, switch| foreign.calibrate(chain, words, switch);
+    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, seed, calibrate };
+    let runs = lab.run(&options.placements, &plan, options.hyperperiods, stop, progress);
     real_time::bind(&here)?;
-    ended?;
     Ok(Report {
         machine: machine.name.clone(),
         level: level.name.clone(),
         cpu,
         scheduling,
+        timer_remark,
         hyperperiods: options.hyperperiods,
-        runs,
+        runs: runs?,
         plan,
     })
 }
@@ -185,7 +179,7 @@ fn counted<'a>(levels: &'a [ColorLevel], name: Option<&str>) -> Result<&'a Color
 impl Report {
     /// What the reader should know, a line each.
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
+        let mut remarks: Vec<String> = self.timer_remark.iter().cloned().collect();
         if self.scheduling == Scheduling::Nice {
             remarks.push(
                 "without the right to SCHED_FIFO (as root, or CAP_SYS_NICE) the tasks have plain priorities: a less important one may run beside a more important one"

@@ -72,11 +72,7 @@ pub(super) fn place(
     };
     // Rows of pages would be walked ahead by a prefetcher.
     let mut random = Random::new(seed);
-    for words in &mut placed.words {
-        for i in 1..words.len() {
-            words.swap(i, random.below(i as u64 + 1) as usize);
-        }
-    }
+    placed.words.iter_mut().for_each(|words| random.shuffle(words));
     Ok(placed)
 }
 

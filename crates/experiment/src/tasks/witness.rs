@@ -79,11 +79,7 @@ fn words(pages: Vec<usize>, tasks: usize, seed: u64) -> Vec<Vec<[*mut u64; 2]>> 
         let word = |kind: usize| (page + (2 * (i / tasks) + kind) % LINES * LINE_BYTES) as *mut u64;
         all[i % tasks].push([word(0), word(1)]);
     }
-    for words in &mut all {
-        for i in 1..words.len() {
-            words.swap(i, random.below(i as u64 + 1) as usize);
-        }
-    }
+    all.iter_mut().for_each(|words| random.shuffle(words));
     all
 }
 

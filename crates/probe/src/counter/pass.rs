@@ -15,6 +15,7 @@ pub struct Timer {
 mod here {
     pub(super) use crate::metal::acts::load_chain;
     pub(super) use crate::metal::clock::{check, cycles_per_tick, fenced_now, ticks_per_second};
+    pub(super) use crate::metal::emulator::emulator;
 }
 
 #[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -23,6 +24,9 @@ mod here {
 
     pub(super) fn check() -> Result<Option<String>, MetalError> {
         Err(MetalError::Unsupported("no timer is written for this instruction set".into()))
+    }
+    pub(super) fn emulator() -> Option<String> {
+        None
     }
     pub(super) fn cycles_per_tick() -> f64 {
         1.0
@@ -37,13 +41,16 @@ mod here {
 }
 
 impl Timer {
-    /// Looks at the timer; a few hundredths of a second.
+    /// Looks at the timer; a few hundredths of a second. And what is to be said about it, where something is.
     ///
     /// # Errors
-    /// There is none that a program may read.
-    pub fn here() -> Result<Self, MetalError> {
-        here::check()?;
-        Ok(Self { ticks_per_second: here::ticks_per_second(), cycles_per_tick: here::cycles_per_tick() })
+    /// There is none that a program may read, or what takes time here is an emulator.
+    pub fn here() -> Result<(Self, Option<String>), MetalError> {
+        if let Some(who) = here::emulator() {
+            return Err(MetalError::Unsupported(format!("{who}: its times say nothing about a TLB")));
+        }
+        let remark = here::check()?;
+        Ok((Self { ticks_per_second: here::ticks_per_second(), cycles_per_tick: here::cycles_per_tick() }, remark))
     }
 
     /// Ticks, after all loads before and before all after.
@@ -153,7 +160,7 @@ mod tests {
         let pages: Vec<[*mut u64; 2]> =
             (0..100).map(|i| [0, 100].map(|k| base.wrapping_add(k + i * 37 % 100))).collect();
         // SAFETY: words of ours.
-        let chain = unsafe { TimedChain::link(Timer::here().expect("a timer"), &pages, 8) };
+        let chain = unsafe { TimedChain::link(Timer::here().expect("a timer").0, &pages, 8) };
         assert_eq!(chain.groups().collect::<Vec<_>>(), [vec![8; 12], vec![4]].concat());
         assert_eq!(chain.pass().len(), 13);
         for kind in 0..2 {

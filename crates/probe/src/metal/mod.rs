@@ -15,7 +15,7 @@ mod available;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod clock;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod emulator;
+pub(crate) mod emulator;
 mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod memory;

@@ -4,6 +4,7 @@ mod any;
 mod common;
 mod comparison;
 mod docs;
+mod experiment;
 mod html;
 mod reproduction;
 mod terminal;

@@ -1,0 +1,141 @@
+//! What is said of a hand-made experiment with tasks.
+
+use lookaside_experiment::tasks::{JobRun, Placement, Report, Run, Scheduling, TaskRun};
+use lookaside_machine::{preset, PageSize};
+use lookaside_probe::counter::{Meter, Ticks};
+use lookaside_report::{experiment, Style};
+use lookaside_techniques::color::plan::plan;
+use lookaside_techniques::color::tasks::TaskSet;
+
+fn meter() -> Meter {
+    let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }]; 16];
+    Meter::calibrate(&[8], &passes(0), &passes(80)).expect("told apart")
+}
+
+/// Four jobs, two a hyperperiod: the first of a turn, one that nothing hit, one that an interrupt hit, and one that the host did.
+fn task(name: &str, misses: u64) -> TaskRun {
+    let job = |job, interrupts, others| JobRun {
+        job,
+        begins_turn: job == 1,
+        cycles: 5000.0 * job as f64,
+        misses: misses * job,
+        interrupts,
+        others,
+        taken_pages: 0.5,
+        late: job == 4,
+        modelled_misses: 2,
+        ..JobRun::default()
+    };
+    let mut run = TaskRun {
+        name: name.into(),
+        rank: 1,
+        pages: 8,
+        most_in_a_set: 3,
+        rounds: 17,
+        miss_cycles: 31.25,
+        meter: meter(),
+        gaps_lost: 6,
+        summaries: Vec::new(),
+        jobs_a_hyperperiod: 2,
+        jobs: vec![job(1, 0, 0), job(2, 0, 0), job(3, 1, 0), job(4, 2, 1)],
+    };
+    run.summaries = run.summaries();
+    run
+}
+
+fn report(scheduling: Scheduling, misses: u64) -> Report {
+    let set = "[[task]]\nname = \"T1\"\nperiod = \"2ms\"\nexecution = \"1ms\"\npages = 8\n";
+    let set = TaskSet::parse(set, "t").expect("a set");
+    Report {
+        machine: "made up".into(),
+        level: "stlb".into(),
+        cpu: 5,
+        scheduling,
+        timer_remark: Some("the timer is slow".into()),
+        hyperperiods: 2,
+        runs: vec![Run { placement: Placement::SameSets, tasks: vec![task("T\u{1b}", misses)] }],
+        plan: plan(&set, &preset("xeon-e5-2650").expect("a preset"), PageSize::K4).expect("a plan"),
+    }
+}
+
+fn rows(text: &str) -> Vec<Vec<&str>> {
+    let rows = text.lines().filter(|line| line.starts_with("same sets  "));
+    rows.map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect()
+}
+
+#[test]
+fn each_row_has_the_figures_of_its_jobs() {
+    let report = report(Scheduling::Fifo, 1);
+    let text = experiment::tasks(&report, &Style { width: 200, ..Style::default() });
+    assert!(text.starts_with("made up: misses of stlb; CPU 5, SCHED_FIFO, 2 hyperperiods\n"), "{text}");
+    let expected = [
+        [
+            "same sets",
+            "T\u{fffd}",
+            "8",
+            "3",
+            "nothing",
+            "1",
+            "2.00",
+            "2 – 2",
+            "2.00",
+            "0.50",
+            "100.0 %",
+            "0.0 %",
+            "10.0",
+            "0",
+        ],
+        [
+            "same sets",
+            "T\u{fffd}",
+            "8",
+            "3",
+            "interrupts",
+            "1",
+            "3.00",
+            "3 – 3",
+            "2.00",
+            "0.50",
+            "100.0 %",
+            "0.0 %",
+            "15.0",
+            "0",
+        ],
+        [
+            "same sets",
+            "T\u{fffd}",
+            "8",
+            "3",
+            "others",
+            "1",
+            "4.00",
+            "4 – 4",
+            "2.00",
+            "0.50",
+            "0.0 %",
+            "0.0 %",
+            "20.0",
+            "1",
+        ],
+    ];
+    assert_eq!(rows(&text), expected, "{text}");
+    for line in [
+        "same sets, T\u{fffd}: medians by the job's place in a hyperperiod: 3 2 (modelled 2 2)",
+        "same sets, T\u{fffd}: a miss takes 31.2 cycles; where none of 8 pages misses 0.0 are counted, where all do 8.0",
+        "remark: the timer is slow",
+        "remark: 6 interrupts more than there was room to write down: some jobs that were hit stand among the others",
+    ] {
+        assert!(text.lines().any(|is| is == line), "{line}\n{text}");
+    }
+    assert!(!text.contains('\u{1b}') && !text.contains("SCHED_FIFO (as root"), "{text}");
+    assert!(report.holds());
+}
+
+#[test]
+fn what_does_not_hold_and_who_had_no_right_is_said() {
+    let report = report(Scheduling::Nice, 5);
+    let text = experiment::tasks(&report, &Style { width: 200, ..Style::default() });
+    assert!(text.contains("CPU 5, nice, ") && text.contains("remark: without the right to SCHED_FIFO"), "{text}");
+    assert_eq!(rows(&text)[0][10], "0.0 %", "{text}");
+    assert!(!report.holds());
+}
