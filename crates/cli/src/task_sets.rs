@@ -1,20 +1,14 @@
 //! The task sets of `reproduce tlb-coloring --metal`: run by the experiment, on this machine's geometry.
 
-use lookaside_experiment::tasks::{run, HitBy, JobRun, Options, Placement, Report, Run};
+use lookaside_experiment::tasks::{run, two_tasks, HitBy, JobRun, Options, Placement, Report, Run};
 use lookaside_machine::{nearest_preset, preset, CpuId, Machine, PageSize};
 use lookaside_papers::task_sets::{self, CalmJob, TaskJobs, Tasks};
 use lookaside_papers::Reproduction;
 use lookaside_probe::{probe, Halt, Host, Options as Probing, Step};
-use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
+use lookaside_techniques::color::tasks::{Task, TaskSet};
 
 /// Hyperperiods of each run: some ten thousand jobs of T1, a few seconds.
 const HYPERPERIODS: u64 = 3000;
-/// Phase, period and execution time of T1 and T2, in microseconds. The paper's (1, 2 and 0.392 ms; 0, 16 and 7.88 ms) a twentieth: the shorter the
-/// time between jobs, the less of what they left is taken by others than the tasks.
-const TIMES_US: [[u64; 3]; 2] = [[50, 100, 10], [0, 800, 300]];
-/// Pages of a task where the second level is coloured: nearly as many as a first level holds, so that the two tasks' together are far more.
-const PAGES_BEHIND: u64 = 64;
-
 /// Runs them, and adds what comes of it.
 pub fn add(
     found: &mut Reproduction,
@@ -40,34 +34,15 @@ fn measured(
     let machine = described(memory_bytes, seed, halt, progress)?;
     let levels = machine.color_levels(PageSize::K4);
     let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?;
-    // One way in three is left to the system and to what else a set holds: with all of them, the paper's case, it takes an entry each time.
-    let ways = (u64::from(level.ways) * 2).div_ceil(3);
     let is_first = levels.first().is_some_and(|first| first.name == level.name);
-    let pages = if is_first { u64::from(level.ways) } else { PAGES_BEHIND.div_ceil(ways) * ways };
-    let task = |(name, [phase, period, execution]): (&str, [u64; 3])| {
-        let us = |us: u64| Time { nanos: us * 1000 };
-        let (phase, period, execution) = (us(phase), us(period), us(execution));
-        let pages = Some(pages);
-        Task {
-            name: name.into(),
-            priority: None,
-            phase,
-            period,
-            execution,
-            pages,
-            contiguous_pages: 1,
-            accesses: None,
-            trace: None,
-        }
-    };
-    let set = TaskSet { tasks: ["T1", "T2"].into_iter().zip(TIMES_US).map(task).collect() };
+    let set = two_tasks(level, is_first);
     let placements = vec![Placement::Alone, Placement::Planned, Placement::SameSets, Placement::Malloc];
     let options = Options { hyperperiods: HYPERPERIODS, cpu: None, level: Some(level.name.clone()), placements, seed };
     let report = run(&set, &machine, &options, &|| halt().is_some(), progress).map_err(|error| error.to_string())?;
     if let Some(halt) = halt() {
         return Err(format!("not reached: {halt}"));
     }
-    Ok(tasks(&report, pages))
+    Ok(tasks(&set, &report))
 }
 
 /// The levels of this machine, as the probe finds them.
@@ -88,15 +63,18 @@ fn described(
     Ok(report.machine(&base))
 }
 
-fn tasks(report: &Report, pages: u64) -> Tasks {
+fn tasks(set: &TaskSet, report: &Report) -> Tasks {
     let run = |placement| report.runs.iter().find(|run| run.placement == placement);
     let jobs = |placement| [0, 1].map(|task| run(placement).map_or_else(TaskJobs::default, |run| jobs(run, task)));
     let miss_cycles = run(Placement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
-    let [first, second] = TIMES_US.map(|[phase, period, execution]| format!("({phase}, {period}, {execution} us)"));
+    let pages = set.tasks.first().and_then(|task| task.pages).unwrap_or_default();
+    let times = |task: &Task| format!("{} ({}, {}, {})", task.name, task.phase, task.period, task.execution);
     let mut how = vec![format!(
-        "task sets: T1 {first} and T2 {second} (phase, period, execution), {pages} pages each, {HYPERPERIODS} hyperperiods a run on CPU {}; misses of \
-         {} by timing, jobs that interrupts or others hit counted apart",
-        report.cpu, report.level
+        "task sets: {} (phase, period, execution), {pages} pages each, {HYPERPERIODS} hyperperiods of each placement in turns, on CPU {}; misses of {} by \
+         timing; jobs that interrupts or others hit and the first of each turn counted apart",
+        set.tasks.iter().map(times).collect::<Vec<_>>().join(" and "),
+        report.cpu,
+        report.level
     )];
     how.extend(report.remarks());
     Tasks {
@@ -111,11 +89,11 @@ fn tasks(report: &Report, pages: u64) -> Tasks {
 }
 
 fn jobs(run: &Run, task: usize) -> TaskJobs {
-    // The first job's caches are cold.
-    let all = run.tasks.get(task).map_or(&[][..], |task| task.jobs.get(1..).unwrap_or_default());
+    let all: Vec<&JobRun> =
+        run.tasks.get(task).map_or(&[][..], |task| &task.jobs[..]).iter().filter(|job| !job.begins_turn).collect();
     // What hit unseen is known by how much it took.
-    let is_calm = |job: &&JobRun| matches!(job.hit_by(), HitBy::Nothing | HitBy::Unseen);
-    let calm: Vec<CalmJob> = all.iter().filter(is_calm).map(calm_job).collect();
+    let is_calm = |job: &&&JobRun| matches!(job.hit_by(), HitBy::Nothing | HitBy::Unseen);
+    let calm: Vec<CalmJob> = all.iter().filter(is_calm).map(|job| calm_job(job)).collect();
     TaskJobs { hit: all.len() - calm.len(), calm }
 }
 

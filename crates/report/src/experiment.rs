@@ -115,7 +115,7 @@ fn places(run: &Run) -> String {
 }
 
 fn meter(run: &Run, task: &TaskRun) -> String {
-    let known = &task.meter.known;
+    let known = &task.known;
     let of = known.pages;
     format!(
         "{}, {}: a miss takes {:.1} cycles; where none of {of} pages misses {:.1} are counted, where all do {:.1}\n",

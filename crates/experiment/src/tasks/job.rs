@@ -12,7 +12,9 @@ const LONG_NS: u64 = 100_000_000;
 /// Rounds after which the witness's pages are loaded too.
 const REFRESH: u64 = 16;
 /// Of the witness's pages more than one in so many lost is no counting by mistake.
-const TAKEN: u32 = 8;
+const TAKEN: f64 = 8.0;
+/// From here on a group missed in a round that nothing came before: less cannot be told from the timer's grain in as many rounds.
+const STRAY: f64 = 1.5;
 /// Rounds over a page until the code is there.
 const SETTLE: usize = 4;
 
@@ -26,7 +28,7 @@ pub(super) struct Body {
     /// Over a page that does not matter: see [`Body::settle`].
     pub scratch: TimedChain,
     /// Misses in a round up to which all pages are back: more than a warm round is counted to have by mistake.
-    pub few: u32,
+    pub few: f64,
     /// A warm round, and how many of these make a job.
     pub round_ns: f64,
     pub rounds: u64,
@@ -43,15 +45,15 @@ pub(super) struct Seen {
     /// It ended after the release of the next.
     pub late: bool,
     /// Misses in the first round and in each round after a gap, and in those after these until few are found.
-    pub misses: u64,
+    pub misses: f64,
     /// Pages that were loaded while something else ran: whether they missed is not known.
     pub unseen: u64,
     /// Shares of its witness's pages that were lost when it began, and each time that it went on, added up.
     pub witness_lost: f64,
     /// Times that it was more than an eighth.
     pub outside: u64,
-    /// Misses in other rounds, two in a group at least: fewer cannot be told from the timer's grain in as many rounds.
-    pub stray: u64,
+    /// Misses in other rounds, where a group had two at least.
+    pub stray: f64,
 }
 
 /// What a task saw.
@@ -102,7 +104,7 @@ impl Body {
         let groups = self.chain.groups().len();
         let start = self.chain.timer().now();
         let seen = Seen { start, ..Seen::default() };
-        let mut job = Job { body: self, log, seen, last: self.settle(), fresh: groups, found: 0 };
+        let mut job = Job { body: self, log, seen, last: self.settle(), fresh: groups, found: 0.0 };
         job.look_at_witness(true);
         for round in 1..=self.rounds {
             for group in 0..groups {
@@ -112,7 +114,7 @@ impl Body {
                 job.look_at_witness(false);
             }
         }
-        job.seen.misses += u64::from(job.found);
+        job.seen.misses += job.found;
         job.seen.end = job.last;
         job.seen
     }
@@ -138,7 +140,7 @@ struct Job<'a> {
     last: u64,
     /// Groups until each was loaded once since the job began, or went on; and what was counted in these.
     fresh: usize,
-    found: u32,
+    found: f64,
 }
 
 impl Job<'_> {
@@ -152,14 +154,14 @@ impl Job<'_> {
                 self.fresh -= 1;
                 self.found += misses;
                 if self.fresh == 0 {
-                    self.seen.misses += u64::from(self.found);
+                    self.seen.misses += self.found;
                     // Pages put each other out before all are back, but where the oldest goes.
                     self.fresh = if self.found > *few { chain.groups().len() } else { 0 };
-                    self.found = 0;
+                    self.found = 0.0;
                 }
             }
-            Judged::Misses(0 | 1) => (),
-            Judged::Misses(misses) => self.seen.stray += u64::from(misses),
+            Judged::Misses(misses) if misses >= STRAY => self.seen.stray += misses,
+            Judged::Misses(_) => (),
             Judged::Interrupted => {
                 self.seen.unseen += u64::from(meter.pages(group));
                 self.interrupted(ticks);
@@ -172,28 +174,28 @@ impl Job<'_> {
     /// The witness's pages once: to see what was lost of them while the task did not run, or only so that they are no older than its own.
     fn look_at_witness(&mut self, counts: bool) {
         let Some((chain, meter)) = &self.body.witness else { return };
-        let (mut lost, mut pages) = (0, 0);
+        let (mut lost, mut pages) = (0.0, 0.0);
         for group in 0..chain.groups().len() {
             let ticks = chain.step(group, &mut self.last);
             match meter.group(group, ticks) {
                 Judged::Misses(misses) => {
                     lost += misses;
-                    pages += meter.pages(group);
+                    pages += f64::from(meter.pages(group));
                 }
                 // What was lost of these is not known.
                 Judged::Interrupted => self.interrupted(ticks),
             }
         }
-        if counts && pages > 0 {
-            self.seen.witness_lost += f64::from(lost) / f64::from(pages);
+        if counts && pages > 0.0 {
+            self.seen.witness_lost += lost / pages;
             self.seen.outside += u64::from(TAKEN * lost > pages);
         }
     }
 
     /// Something else ran within this time; the round that was under way begins anew.
     fn interrupted(&mut self, ticks: Ticks) {
-        self.seen.misses += u64::from(self.found);
-        (self.fresh, self.found) = (self.body.chain.groups().len(), 0);
+        self.seen.misses += self.found;
+        (self.fresh, self.found) = (self.body.chain.groups().len(), 0.0);
         if self.log.gaps.len() < self.log.gaps.capacity() {
             self.log.gaps.push([self.last.wrapping_sub(ticks.whole() as u64), self.last]);
         } else {
@@ -217,7 +219,17 @@ mod tests {
         let groups: Vec<usize> = chain.groups().collect();
         let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; groups.len()]; 16];
         let meter = Meter::calibrate(&groups, &passes(0), &passes(miss_ticks)).expect("told apart");
-        Body { chain, meter, scratch, witness: None, few: 1, round_ns: 1.0, rounds: 3, phase_ns: 0, period_ns: 200_000 }
+        Body {
+            chain,
+            meter,
+            scratch,
+            witness: None,
+            few: 1.0,
+            round_ns: 1.0,
+            rounds: 3,
+            phase_ns: 0,
+            period_ns: 200_000,
+        }
     }
 
     #[test]
@@ -228,8 +240,8 @@ mod tests {
         let begin_ns = now_ns() + 1_000_000;
         let mut log = Log::for_jobs(5);
         body.run(begin_ns, 5, &mut log, &|| now_ns() < begin_ns);
-        let told = log.jobs.iter().map(|job| (job.misses, job.unseen, job.stray)).collect::<Vec<_>>();
-        assert_eq!((told, log.gaps.len(), log.gaps_lost), (vec![(0, 0, 0); 5], 0, 0));
+        let told = log.jobs.iter().map(|job| (job.misses.abs() < 1e-6, job.unseen, job.stray)).collect::<Vec<_>>();
+        assert_eq!((told, log.gaps.len(), log.gaps_lost), (vec![(true, 0, 0.0); 5], 0, 0));
         assert!(log.jobs.windows(2).all(|jobs| jobs[0].start < jobs[0].end && jobs[0].end < jobs[1].start));
         assert!(now_ns() >= begin_ns + 4 * 200_000, "a job began before its release");
         // Stopped before the third.
@@ -250,7 +262,7 @@ mod tests {
         let body = Body { rounds: 40, ..body(&mut words, 2, 1) };
         let mut log = Log::for_jobs(1);
         body.run(now_ns(), 1, &mut log, &|| false);
-        assert_eq!((log.jobs[0].unseen, log.jobs[0].misses), (160, 0));
+        assert_eq!((log.jobs[0].unseen, log.jobs[0].misses), (160, 0.0));
         assert_eq!(log.gaps.len() as u64 + log.gaps_lost, 80);
         assert_eq!(log.gaps.len(), GAPS_A_JOB);
         assert!(log.gaps.iter().all(|gap| gap[0] < gap[1]) && log.gaps.windows(2).all(|two| two[0][1] <= two[1][0]));
@@ -259,21 +271,23 @@ mod tests {
     #[test]
     fn the_witness_is_looked_at_whenever_the_job_goes_on() {
         let (mut words, mut others) = (vec![[0; 128]; 4], vec![[0; 128]; 8]);
+        let Body { chain, meter, .. } = body(&mut others, 4, 1 << 50);
+        // One for which the time of any pass is that of misses.
+        let passes = |control| vec![vec![Ticks { control, ..Ticks::default() }; 2]; 16];
+        let all = Meter::calibrate(&[4, 4], &passes(1 << 40), &passes(0)).expect("told apart");
+        let mut witnessed = body(&mut words, 2, 1 << 50);
+        let mut look = |witness| {
+            witnessed.witness = Some(witness);
+            let mut log = Log::for_jobs(1);
+            witnessed.run(now_ns(), 1, &mut log, &|| false);
+            ((log.jobs[0].witness_lost * 1000.0).round(), log.jobs[0].outside, log.gaps.len())
+        };
+        assert_eq!(look((chain, meter)), (0.0, 0, 0));
         let Body { chain, .. } = body(&mut others, 4, 1 << 50);
-        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; 2]; 16];
-        // Ticks below none are none lost; of a meter that takes any time for misses, all are.
-        let none = Meter::calibrate(&[4, 4], &passes(1 << 40), &passes(1 << 41)).expect("told apart");
-        let mut witnessed = Body { witness: Some((chain, none)), ..body(&mut words, 2, 1 << 50) };
-        let mut log = Log::for_jobs(1);
-        witnessed.run(now_ns(), 1, &mut log, &|| false);
-        assert_eq!((log.jobs[0].witness_lost, log.jobs[0].outside), (0.0, 0));
-        // Interrupted twice a round, in 3 rounds, it goes on six times: looked at is what nothing is known of.
+        assert_eq!(look((chain, all)), (1000.0, 1, 0));
+        // Interrupted in both groups: nothing is known of what was lost. Two gaps at the begin, two at the end.
         let mut near = vec![[0; 128]; 8];
         let Body { chain, meter, .. } = body(&mut near, 4, 1);
-        witnessed.witness = Some((chain, meter));
-        let mut log = Log::for_jobs(1);
-        witnessed.run(now_ns(), 1, &mut log, &|| false);
-        assert_eq!((log.jobs[0].witness_lost, log.jobs[0].outside), (0.0, 0));
-        assert_eq!(log.gaps.len(), 4, "two groups at the begin, two at the end");
+        assert_eq!(look((chain, meter)), (0.0, 0, 4));
     }
 }

@@ -133,14 +133,14 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
                 job: number,
                 begins_turn: number == 1,
                 cycles: (job.end - job.start - gone) as f64 * scale.cycles_a_tick,
-                misses: job.misses,
+                misses: job.misses.round() as u64,
                 unseen_pages: job.unseen,
-                stray_misses: job.stray,
+                stray_misses: job.stray.round() as u64,
                 preemptions,
                 interrupts,
                 others,
                 outside: job.outside,
-                taken_pages: job.witness_lost * words[task] as f64,
+                taken_pages: job.witness_lost.max(0.0) * words[task] as f64,
                 late: job.late,
                 modelled_misses: 0,
             });
@@ -171,7 +171,7 @@ mod tests {
     fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> Log {
         let seen = |times: &[u64; 2]| {
             let [start, end] = us(*times);
-            Seen { start, end, misses: 7, witness_lost: 0.25, ..Seen::default() }
+            Seen { start, end, misses: 7.2, witness_lost: 0.25, ..Seen::default() }
         };
         Log { jobs: jobs.iter().map(seen).collect(), gaps: gaps.iter().map(|gap| us(*gap)).collect(), gaps_lost: 0 }
     }

@@ -3,38 +3,23 @@
 use std::rc::Rc;
 
 use lookaside_machine::{ColorLevel, Machine};
-use lookaside_probe::counter::{Meter, TimedChain, Timer};
+use lookaside_probe::counter::{Known, Timer};
 use lookaside_techniques::color::plan::Plan;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::Random;
 
-use super::foreign::Foreign;
+use super::arm::{Arm, Calibrate};
 use super::job::{Body, Log};
 use super::judge::{judge, JobRun, Scale};
-use super::place::{place, Placed, Placement};
-use super::real_time::{become_task, bind, now_ns, Partner, Scheduling, Watch};
-use super::witness::Witnesses;
+use super::place::{place, Placement};
+use super::real_time::{become_task, bind, now_ns, Scheduling, Watch};
 use super::{Run, TaskRun, TasksError};
 
-/// Pages of a group: few, so that what is lost with an interrupt is little; enough for a miss of each to be far beyond the timer's grain.
-const GROUP: usize = 8;
-/// A round in which one page in so many misses is as good as warm: single passes are counted wrongly by as much.
-const FEW: usize = 16;
-/// Warm rounds of which the fastest says how many fill a job.
-const ROUNDS: usize = 64;
-/// From here on a round of a task that does not count was interrupted: its preemptions are known all the same.
-const INTERRUPTED_NS: f64 = 1000.0;
-/// Rounds in the shortest execution time of a task that are modelled; preemption leaves few slices shorter than a twentieth of that.
-const ROUNDS_MODELLED: f64 = 20.0;
 /// From the threads' begin to the first release: they have to be there.
 const LEAD_NS: u64 = 20_000_000;
 /// Turns that each placement has: what changes meanwhile, the neighbours above all, meets them all alike.
 const TURNS: u64 = 10;
-
-/// How a meter for a chain over these words comes about; the last switches to another thread and back.
-pub(super) type Calibrate =
-    fn(&Foreign<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<Meter, TasksError>;
 
 /// What the runs share.
 pub(super) struct Lab<'a> {
@@ -51,22 +36,6 @@ pub(super) struct Lab<'a> {
     pub calibrate: Calibrate,
 }
 
-/// A placement, ready to run: of these tasks' pages, the others touch none.
-struct Arm {
-    placement: Placement,
-    counted: Vec<usize>,
-    bodies: Vec<Body>,
-    /// Of each task, the words that it goes through and how often it does in a millisecond of the model.
-    rounds: Vec<(Vec<u64>, u64)>,
-    /// What the bodies go through; the words that do not matter are two a task.
-    _placed: Rc<Placed>,
-    _own: Vec<[u64; 2]>,
-    _witnesses: Witnesses,
-    /// What they saw so far, by task.
-    jobs: Vec<Vec<JobRun>>,
-    gaps_lost: Vec<u64>,
-}
-
 impl Lab<'_> {
     /// Runs the set with each placement; the calling thread is on the tasks' CPU. What ran until `stop` said so is given.
     pub(super) fn run(
@@ -79,7 +48,7 @@ impl Lab<'_> {
     ) -> Result<Vec<Run>, TasksError> {
         let mut arms = Vec::new();
         for placement in placements.iter().take_while(|_| !stop()) {
-            progress(&format!("{}: meters", placement.name()));
+            progress(&format!("{}: pages", placement.name()));
             arms.extend(self.arms(*placement, plan)?);
         }
         let turns = hyperperiods.min(TURNS);
@@ -102,45 +71,19 @@ impl Lab<'_> {
     }
 
     /// A placement's: one, or one for each task that is alone.
-    fn arms(&self, placement: Placement, plan: &Plan) -> Result<Vec<Arm>, TasksError> {
+    fn arms(&self, placement: Placement, plan: &Plan) -> Result<Vec<Arm<'_>>, TasksError> {
         let placed = Rc::new(place(placement, self.set, plan, self.level, self.seed)?);
         let all: Vec<usize> = (0..self.set.tasks.len()).collect();
         let counted: Vec<&[usize]> = match placement {
             Placement::Alone => all.chunks(1).collect(),
             _ => vec![&all],
         };
-        counted.into_iter().map(|counted| self.arm(placement, placed.clone(), counted)).collect()
+        counted.into_iter().map(|counted| Arm::new(self, placement, placed.clone(), counted)).collect()
     }
 
-    fn arm(&self, placement: Placement, placed: Rc<Placed>, counted: &[usize]) -> Result<Arm, TasksError> {
-        let tasks = self.set.tasks.len();
-        let mut scratch = vec![[0u64; 2]; tasks];
-        let own: Vec<[*mut u64; 2]> = scratch.iter_mut().map(|[first, second]| [&raw mut *first, second]).collect();
-        let words: Vec<&[[*mut u64; 2]]> = (0..)
-            .zip(&placed.words)
-            .map(|(task, words)| if counted.contains(&task) { &words[..] } else { &own[task..=task] })
-            .collect();
-        let used = placed.words.iter().flatten().map(|words| self.level.set_of(words[0] as u64 / PAGE_BYTES)).collect();
-        let witnesses = Witnesses::new(self.level, &used, tasks, self.seed)?;
-        let bodies = self.bodies(&words, &own, &witnesses, counted)?;
-        let of = |(words, body): (&&[[*mut u64; 2]], &Body)| {
-            (words.iter().map(|words| words[0] as u64).collect(), self.rounds_per_ms(body))
-        };
-        Ok(Arm {
-            placement,
-            counted: counted.to_vec(),
-            rounds: words.iter().zip(&bodies).map(of).collect(),
-            bodies,
-            _placed: placed,
-            _own: scratch,
-            _witnesses: witnesses,
-            jobs: vec![Vec::new(); tasks],
-            gaps_lost: vec![0; tasks],
-        })
-    }
-
-    /// So many hyperperiods of a placement, and what they came to.
+    /// Meters for as quiet or busy a machine as this is now, so many hyperperiods of a placement, and what they came to.
     fn turn(&self, arm: &mut Arm, hyperperiods: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), TasksError> {
+        arm.calibrate(self)?;
         let watch = Watch::on(self.cpu, self.timer);
         let logs = self.threads(&arm.bodies, hyperperiods, stop)?;
         let watched = watch.end();
@@ -157,48 +100,9 @@ impl Lab<'_> {
     }
 
     /// Entries of the levels before the one that is counted.
-    fn before(&self) -> usize {
+    pub(super) fn before(&self) -> usize {
         let before = self.levels.iter().take_while(|level| level.name != self.level.name);
         before.map(|level| level.sets as usize * level.ways as usize).sum()
-    }
-
-    /// The tasks, those that count calibrated. `words`: what each goes through; `own`: two words of each that do not matter.
-    fn bodies(
-        &self,
-        words: &[&[[*mut u64; 2]]],
-        own: &[[*mut u64; 2]],
-        witnesses: &Witnesses,
-        counted: &[usize],
-    ) -> Result<Vec<Body>, TasksError> {
-        let foreign = Foreign::new(self.level, self.before())?;
-        let mut partner = Partner::on(self.cpu)?;
-        let mut bodies = Vec::new();
-        for (i, ((task, words), own)) in self.set.tasks.iter().zip(words).zip(own).enumerate() {
-            // SAFETY: the words are this task's alone, as long as the caller's pages live. (Where both chains are of the same words, they are linked alike.)
-            let [chain, scratch] = [(*words, GROUP), (&[*own][..], 1)]
-                .map(|(words, size)| unsafe { TimedChain::link(self.timer, words, size) });
-            let meter = match counted.contains(&i) {
-                true => (self.calibrate)(&foreign, &chain, words, &mut || partner.switch())
-                    .map_err(|error| TasksError(format!("task {}: {error}", task.name)))?,
-                false => Meter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPTED_NS / self.timer.ns(1)),
-            };
-            let witness = witnesses.words.as_ref().filter(|_| counted.contains(&i)).map(|words| &words[i]);
-            let witness = witness.map(|words| -> Result<_, TasksError> {
-                // SAFETY: the words are this task's alone, as long as the caller's witnesses live.
-                let chain = unsafe { TimedChain::link(self.timer, words, GROUP) };
-                let meter = (self.calibrate)(&foreign, &chain, words, &mut || partner.switch());
-                let meter = meter.map_err(|error| TasksError(format!("task {}, witness: {error}", task.name)))?;
-                Ok((chain, meter))
-            });
-            let witness = witness.transpose()?;
-            let round = (0..ROUNDS).map(|_| chain.pass().iter().map(|ticks| ticks.whole()).sum::<f64>());
-            let round_ns = (round.fold(f64::INFINITY, f64::min) * self.timer.ns(1)).max(1.0);
-            let rounds = (task.execution.nanos as f64 / round_ns).max(1.0) as u64;
-            let few = (words.len() / FEW).max(1) as u32;
-            let (phase_ns, period_ns) = (task.phase.nanos, task.period.nanos);
-            bodies.push(Body { chain, meter, witness, scratch, few, round_ns, rounds, phase_ns, period_ns });
-        }
-        Ok(bodies)
     }
 
     /// One thread a task, each at its priority, for so many hyperperiods; gives what they saw.
@@ -232,13 +136,6 @@ impl Lab<'_> {
         Ok(logs)
     }
 
-    /// Rounds of a task in a millisecond of the model: as many as it makes, or fewer that misses do not depend on.
-    fn rounds_per_ms(&self, body: &Body) -> u64 {
-        let shortest = self.set.tasks.iter().map(|task| task.execution.nanos).min().unwrap_or_default().max(1);
-        let enough = ROUNDS_MODELLED * 1e6 / shortest as f64;
-        (1e6 / body.round_ns).min(enough).ceil() as u64
-    }
-
     /// What a placement's tasks whose pages count saw.
     fn tasks(&self, arm: &Arm) -> Vec<TaskRun> {
         arm.counted.iter().map(|task| self.task(arm, *task)).collect()
@@ -256,8 +153,8 @@ impl Lab<'_> {
             pages: words.len(),
             most_in_a_set: in_set.into_iter().max().unwrap_or_default(),
             rounds: body.rounds,
-            miss_cycles: body.meter.miss_ticks * self.timer.cycles_per_tick,
-            meter: body.meter.clone(),
+            miss_cycles: arm.miss_ticks(task) * self.timer.cycles_per_tick,
+            known: Known::of_all(arm.meters[task].iter().map(|meter| &meter.known)),
             gaps_lost: arm.gaps_lost[task],
             jobs_a_hyperperiod: self.hyperperiod_ns / of.period.nanos,
             summaries: Vec::new(),
@@ -273,9 +170,10 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use lookaside_machine::{preset, PageSize};
-    use lookaside_probe::counter::Ticks;
+    use lookaside_probe::counter::{Meter, Ticks, TimedChain};
     use lookaside_techniques::color::plan::plan;
 
+    use super::super::foreign::Foreign;
     use super::super::real_time::{cpus, scheduling};
     use super::*;
 

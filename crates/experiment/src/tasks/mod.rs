@@ -4,6 +4,7 @@
 //! A job loads its pages round after round, for as long as its task's execution time says. Rounds are timed in groups; the first round, and
 //! the one after something else ran, tell what was lost ([`Meter`]).
 
+mod arm;
 mod foreign;
 mod job;
 mod judge;
@@ -12,19 +13,22 @@ mod place;
 mod real_time;
 mod summary;
 mod timeline;
+mod two_tasks;
 mod witness;
 
 use lookaside_machine::{ColorLevel, Machine, PageSize};
-use lookaside_probe::counter::{Meter, Timer};
+use lookaside_probe::counter::{Known, Timer};
 use lookaside_techniques::color::plan::{plan, Plan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
+use arm::Calibrate;
 pub use judge::JobRun;
-use lab::{Calibrate, Lab};
+use lab::Lab;
 pub use place::Placement;
 pub use real_time::Scheduling;
 pub use summary::{HitBy, Summary};
+pub use two_tasks::two_tasks;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -89,10 +93,10 @@ pub struct TaskRun {
     pub most_in_a_set: usize,
     /// Rounds over them in a job.
     pub rounds: u64,
-    /// Core cycles that a miss adds, and how well known passes were counted.
+    /// Core cycles that a miss adds, the median of the turns' meters.
     pub miss_cycles: f64,
-    /// The meter.
-    pub meter: Meter,
+    /// How well known passes were counted, in all turns.
+    pub known: Known,
     /// Times that something else ran which there was no room to write down: then jobs that were hit are taken for others.
     pub gaps_lost: u64,
     /// Its jobs, by what hit them.
@@ -216,14 +220,12 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_probe::counter::Ticks;
     use lookaside_techniques::color::tasks::TaskSet;
 
     use super::*;
 
     /// Of a task of so many pages that sees so many jobs in a hyperperiod.
     pub(super) fn task_run(pages: usize, jobs_a_hyperperiod: u64, jobs: Vec<JobRun>) -> TaskRun {
-        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }]; 16];
         TaskRun {
             name: "T".into(),
             rank: 1,
@@ -231,7 +233,7 @@ mod tests {
             most_in_a_set: 1,
             rounds: 1,
             miss_cycles: 1.0,
-            meter: Meter::calibrate(&[pages], &passes(0), &passes(100)).expect("told apart"),
+            known: Known::default(),
             gaps_lost: 0,
             jobs_a_hyperperiod,
             summaries: Vec::new(),

@@ -1,7 +1,8 @@
 //! Misses of a single pass over known pages, by its groups' times: what the counter cannot average, since it happens once.
 //!
 //! Calibrated on passes that are known to find all their translations, and on passes that are known to find none; half of each gives what a
-//! miss takes, and the other half how often such a pass is counted wrongly.
+//! miss takes, and the other half how often such a pass is counted wrongly. A group's count is signed and not whole: the timer's grain goes both
+//! ways, and rounding each group up from none would add up to misses that were not there.
 
 use serde::Serialize;
 
@@ -30,8 +31,11 @@ pub struct Meter {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Group {
     pages: u32,
-    /// What the first words took longer than the second.
-    base_ticks: f64,
+    /// What the first words take longer than the second, at least and at most: beyond, it is not the group's translations.
+    extra_ticks: [f64; 2],
+    /// Of these, where none misses.
+    kept_ticks: f64,
+    misses_a_tick: f64,
     interrupted_ticks: f64,
 }
 
@@ -42,7 +46,7 @@ pub struct Known {
     pub pages: u32,
     /// Passes without a miss that were not interrupted; of these, the ones counted as less than half of the pages.
     pub kept: [usize; 2],
-    /// Misses counted in one of them, the mean.
+    /// Misses counted in one of them, the mean; may be a little less than none.
     pub kept_misses: f64,
     /// Passes in which all pages missed and that were not interrupted; of these, the ones counted as at least half.
     pub missed: [usize; 2],
@@ -50,11 +54,29 @@ pub struct Known {
     pub missed_misses: f64,
 }
 
+impl Known {
+    /// Of several meters of the same pages: passes added up, means over all of them.
+    pub fn of_all<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let add = |[passes, right]: [usize; 2], [more, more_right]: [usize; 2]| [passes + more, right + more_right];
+        // A mean by how many it is of.
+        let mean = |mean: f64, [passes, _]: [usize; 2], other: f64, [others, _]: [usize; 2]| {
+            (mean * passes as f64 + other * others as f64) / (passes + others).max(1) as f64
+        };
+        all.fold(Self::default(), |sum, one| Self {
+            pages: one.pages,
+            kept: add(sum.kept, one.kept),
+            kept_misses: mean(sum.kept_misses, sum.kept, one.kept_misses, one.kept),
+            missed: add(sum.missed, one.missed),
+            missed_misses: mean(sum.missed_misses, sum.missed, one.missed_misses, one.missed),
+        })
+    }
+}
+
 /// What became of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judged {
-    /// So many of its pages missed.
-    Misses(u32),
+    /// So many of its pages missed, give or take what the timer's grain does: it may be less than none. Sums over groups are right.
+    Misses(f64),
     /// Something else ran meanwhile: what missed is not known.
     Interrupted,
 }
@@ -72,29 +94,51 @@ impl Meter {
         if !fits(kept) || !fits(missed) {
             return Err(CounterError::Indistinct(what, format!("fewer than {} of a kind", 2 * LEAST_PASSES)));
         }
-        let (half, other) = (kept.split_at(kept.len() / 2), missed.split_at(missed.len() / 2));
-        let medians = |passes: &[Vec<Ticks>]| -> Vec<f64> {
-            (0..pages.len()).map(|group| median(passes.iter().map(|pass| pass[group].extra()).collect())).collect()
+        // Every other pass, so that what changes meanwhile meets both halves alike.
+        let every_other =
+            |passes: &[Vec<Ticks>], from| passes.iter().skip(from).step_by(2).cloned().collect::<Vec<_>>();
+        let (half, other) = ([0, 1].map(|from| every_other(kept, from)), [0, 1].map(|from| every_other(missed, from)));
+        let of = |passes: &[Vec<Ticks>], group: usize, figure: fn(Ticks) -> f64| -> Vec<f64> {
+            passes.iter().map(|pass| figure(pass[group])).collect()
         };
-        let (base, all) = (medians(half.0), medians(other.0));
-        let whole = |group: usize| median(half.0.iter().map(|pass| pass[group].whole()).collect());
+        let medians = |passes: &[Vec<Ticks>]| -> Vec<f64> {
+            (0..pages.len()).map(|group| median(of(passes, group, Ticks::extra))).collect()
+        };
+        let (base, all) = (medians(&half[0]), medians(&other[0]));
         let sum: usize = pages.iter().sum();
         let extra = all.iter().sum::<f64>() - base.iter().sum::<f64>();
         let miss_ticks = extra / sum.max(1) as f64;
+        let indistinct = || Err(CounterError::Indistinct(what, format!("{miss_ticks:.1} ticks a page")));
         if miss_ticks <= 0.0 || sum == 0 {
-            return Err(CounterError::Indistinct(what, format!("{miss_ticks:.1} ticks a page")));
+            return indistinct();
         }
-        let group = |(number, (&pages, &base_ticks)): (usize, (&usize, &f64))| {
-            let interrupted_ticks = whole(number) + INTERRUPTED * miss_ticks * pages as f64;
-            Group { pages: pages as u32, base_ticks, interrupted_ticks }
-        };
-        let groups = pages.iter().zip(&base).enumerate().map(group).collect();
+        let mut groups = Vec::new();
+        for (group, (&pages, base)) in pages.iter().zip(&base).enumerate() {
+            let all_ticks = miss_ticks * pages as f64;
+            let extra_ticks = [base - all_ticks, base + all_ticks];
+            // Of what is cut at these, so that what that takes off is taken off here, too.
+            let usual = |passes: &[Vec<Ticks>]| {
+                let extra = of(passes, group, Ticks::extra).into_iter();
+                midmean(extra.map(|ticks| ticks.clamp(extra_ticks[0], extra_ticks[1])).collect())
+            };
+            let (kept_ticks, missed_ticks) = (usual(&half[0]), usual(&other[0]));
+            if missed_ticks <= kept_ticks {
+                return indistinct();
+            }
+            groups.push(Group {
+                pages: pages as u32,
+                extra_ticks,
+                kept_ticks,
+                misses_a_tick: pages as f64 / (missed_ticks - kept_ticks),
+                interrupted_ticks: median(of(&half[0], group, Ticks::whole)) + INTERRUPTED * all_ticks,
+            });
+        }
         let mut meter = Self { groups, miss_ticks, known: Known::default() };
         let counted =
-            |passes: &[Vec<Ticks>]| -> Vec<u32> { passes.iter().filter_map(|pass| meter.pass(pass)).collect() };
-        let (kept, missed) = (counted(half.1), counted(other.1));
-        let mean = |counts: &[u32]| counts.iter().map(|c| f64::from(*c)).sum::<f64>() / counts.len().max(1) as f64;
-        let below = |count: &&u32| 2 * **count < sum as u32;
+            |passes: &[Vec<Ticks>]| -> Vec<f64> { passes.iter().filter_map(|pass| meter.pass(pass)).collect() };
+        let (kept, missed) = (counted(&half[1]), counted(&other[1]));
+        let mean = |counts: &[f64]| counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+        let below = |count: &&f64| 2.0 * **count < sum as f64;
         meter.known = Known {
             pages: sum as u32,
             kept: [kept.len(), kept.iter().filter(below).count()],
@@ -114,7 +158,13 @@ impl Meter {
 
     /// One that counts nothing, and tells only which groups took so many ticks or more.
     pub fn blind(pages: &[usize], interrupted_ticks: f64) -> Self {
-        let group = |&pages: &usize| Group { pages: pages as u32, base_ticks: f64::INFINITY, interrupted_ticks };
+        let group = |&pages: &usize| Group {
+            pages: pages as u32,
+            extra_ticks: [0.0; 2],
+            kept_ticks: 0.0,
+            misses_a_tick: 0.0,
+            interrupted_ticks,
+        };
         Self { groups: pages.iter().map(group).collect(), miss_ticks: 1.0, known: Known::default() }
     }
 
@@ -125,13 +175,12 @@ impl Meter {
         if ticks.whole() >= of.interrupted_ticks {
             return Judged::Interrupted;
         }
-        let misses = (ticks.extra() - of.base_ticks) / self.miss_ticks;
-        // A negative number becomes 0.
-        Judged::Misses((misses.round() as u32).min(of.pages))
+        let [least, most] = of.extra_ticks;
+        Judged::Misses((ticks.extra().clamp(least, most) - of.kept_ticks) * of.misses_a_tick)
     }
 
     /// Misses of a whole pass; `None`: it was interrupted.
-    pub fn pass(&self, ticks: &[Ticks]) -> Option<u32> {
+    pub fn pass(&self, ticks: &[Ticks]) -> Option<f64> {
         let judged = ticks.iter().enumerate().map(|(group, &ticks)| self.group(group, ticks));
         judged.map(|judged| if let Judged::Misses(misses) = judged { Some(misses) } else { None }).sum()
     }
@@ -159,11 +208,19 @@ fn median(mut ticks: Vec<f64>) -> f64 {
     ticks.get(ticks.len() / 2).copied().unwrap_or_default()
 }
 
+/// Mean of the middle half: robust as a median is, and finer than the grain.
+fn midmean(mut ticks: Vec<f64>) -> f64 {
+    ticks.sort_by(f64::total_cmp);
+    let quarter = ticks.len() / 4;
+    let middle = &ticks[quarter..ticks.len() - quarter];
+    middle.iter().sum::<f64>() / middle.len().max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Judged, Meter, Ticks};
+    use super::{Judged, Known, Meter, Ticks};
     use crate::rng::Rng;
 
     /// Ticks of passes as a machine would take them: a base, so much a miss, now and then lines that the caches lost (of both words alike),
@@ -204,12 +261,49 @@ mod tests {
             let meter = Meter::calibrate(&pages, &kept, &missed).expect("told apart");
             prop_assert_eq!((meter.known.kept, meter.known.missed), ([32, 32], [32, 32]));
             prop_assert!((meter.miss_ticks - miss).abs() <= 0.25 * grain as f64 + 0.2, "{}", meter.miss_ticks);
+            let mut sum = 0.0;
             for ticks in passes(&mut rng, &pages, miss, grain, |_| share) {
-                let counted = f64::from(meter.pass(&ticks).expect("not interrupted"));
+                let counted = meter.pass(&ticks).expect("not interrupted");
                 let wrong = (counted - (groups * share) as f64).abs();
                 prop_assert!(wrong <= groups as f64 * (3.0 * grain as f64 / miss + 0.5), "{} by {}", counted, wrong);
+                sum += counted;
             }
+            // Of many passes the grain's wrongs go: what is left is how well 32 passes tell a group's, and what is cut off beyond its pages.
+            let wrong = (sum / 64.0 - (groups * share) as f64).abs() / groups as f64;
+            prop_assert!(wrong <= 0.75 * grain as f64 / miss + 0.1, "{} a group", wrong);
         }
+    }
+
+    /// Grains as large as two thirds of a miss, pages in twos: rounding each group up from none would count some eight misses of 64 that were not there.
+    #[test]
+    fn a_coarse_timer_adds_up_to_no_misses() {
+        let mut rng = Rng::new(3);
+        let pages = vec![2; 32];
+        let kept = passes(&mut rng, &pages, 40.0, 26, |_| 0);
+        let missed = passes(&mut rng, &pages, 40.0, 26, |pages| pages);
+        let meter = Meter::calibrate(&pages, &kept, &missed).expect("told apart");
+        let mean = |misses: usize, rng: &mut Rng| {
+            let all = passes(rng, &pages, 40.0, 26, |_| misses);
+            all.iter().map(|pass| meter.pass(pass).expect("not interrupted")).sum::<f64>() / all.len() as f64
+        };
+        for (misses, expected) in [(0, 0.0), (1, 32.0), (2, 64.0)] {
+            let counted = mean(misses, &mut rng);
+            assert!((counted - expected).abs() < 2.5, "{misses} a group: {counted}");
+        }
+    }
+
+    #[test]
+    fn what_several_meters_know_is_added_up() {
+        let known = |kept: [usize; 2], kept_misses, missed: [usize; 2], missed_misses| Known {
+            pages: 8,
+            kept,
+            kept_misses,
+            missed,
+            missed_misses,
+        };
+        let all = [known([30, 29], 1.0, [10, 10], 8.0), known([10, 10], -1.0, [30, 20], 4.0)];
+        assert_eq!(Known::of_all(all.iter()), known([40, 39], 0.5, [40, 30], 5.0));
+        assert_eq!(Known::of_all([].iter()), Known::default());
     }
 
     #[test]
@@ -221,16 +315,19 @@ mod tests {
         let meter = Meter::calibrate(&[8, 8, 3], &kept, &missed).expect("told apart");
         assert_eq!(meter.miss_ticks, 30.0);
         let last = |shot, control| meter.group(2, Ticks { shot, control, before: 0 });
-        assert_eq!(last(52 + 90, 52), Judged::Misses(3));
-        assert_eq!(last(52 + 899, 52), Judged::Misses(3));
+        assert_eq!(last(52 + 90, 52), Judged::Misses(3.0));
+        assert_eq!(last(52 + 899, 52), Judged::Misses(3.0));
         assert_eq!(last(52 + 900, 52), Judged::Interrupted);
         assert_eq!(last(52, 52 + 900), Judged::Interrupted);
-        assert_eq!(last(0, 0), Judged::Misses(0));
+        assert_eq!(last(0, 0), Judged::Misses(0.0));
+        // Noise goes both ways, but not beyond the group's pages.
+        assert_eq!(last(52, 52 + 30), Judged::Misses(-1.0));
+        assert_eq!(last(52, 52 + 800), Judged::Misses(-3.0));
         assert_eq!(meter.group(2, Ticks { shot: 52, control: 52, before: 900 }), Judged::Interrupted);
         assert_eq!(meter.pass(&ticks(&[72, 100_000, 52])), None);
-        assert_eq!(meter.pass(&ticks(&[72, 132, 52])), Some(2));
+        assert_eq!(meter.pass(&ticks(&[72, 132, 52])), Some(2.0));
         let blind = Meter::blind(&[8, 8, 3], 1000.0);
-        assert_eq!(blind.pass(&ticks(&[72, 800, 52])), Some(0));
+        assert_eq!(blind.pass(&ticks(&[72, 800, 52])), Some(0.0));
         assert_eq!(blind.pass(&ticks(&[72, 1000, 52])), None);
     }
 
@@ -242,11 +339,11 @@ mod tests {
         assert!(error.starts_with("passes with and without misses cannot be told apart here"), "{error}");
         let error = Meter::calibrate(&[8], &all[..3], &all).expect_err("few").to_string();
         assert!(error.contains("fewer than 16 of a kind"), "{error}");
-        // Half of the passes that should miss do not.
+        // Many of the passes that should miss do not.
         let missed = passes(&mut rng, &[8], 30.0, 1, |pages| pages);
         let kept = passes(&mut rng, &[8], 30.0, 1, |_| 0);
         let mixed = [&missed[..40], &kept[..24]].concat();
         let error = Meter::calibrate(&[8], &kept, &mixed).expect_err("mixed").to_string();
-        assert!(error.starts_with("passes that find none cannot be told apart here: 8 of 32"), "{error}");
+        assert!(error.starts_with("passes that find none cannot be told apart here: 20 of 32"), "{error}");
     }
 }
