@@ -14,11 +14,12 @@
 //!   were used since, in order ([`lookaside_trace::Event::Touch`]). The last uses alone, in order, make what LRU and
 //!   tree-PLRU know of a set.
 //!
-//! A set under LRU keeps as many pages of those used last as it has ways. Under tree-PLRU it keeps log2(ways) + 1: an
+//! A set under LRU keeps as many pages of those used last as it has ways. Under tree-PLRU it keeps log2(ways) + 1, or,
+//! where these are no power of two, one more than the nodes above the way that has the fewest: an
 //! access to another page turns one node of a page's path towards it, that where their paths part, and those above away
-//! from it; so that all point to it only after log2(ways) others, in other subtrees each, and the next may take its place.
+//! from it; so that all point to it only after as many others, in other subtrees each, and the next may take its place.
 
-use lookaside_machine::{Machine, PageSize, Replacement, Serves, Tlb, Ways};
+use lookaside_machine::{tree_least_depth, Machine, PageSize, Replacement, Serves, Tlb, Ways};
 use lookaside_trace::{FilterWindow, TraceInfo};
 
 use crate::lru::MAX_WAYS;
@@ -166,7 +167,7 @@ impl Limits {
         }
         let kept = match tlb.replacement {
             Replacement::Lru => ways,
-            Replacement::TreePlru if ways.is_power_of_two() => ways.ilog2() + 1,
+            Replacement::TreePlru => tree_least_depth(ways) + 1,
             _ => return none,
         };
         match (&setup.os.pages, classes_of(tlb, &setup.machine)) {

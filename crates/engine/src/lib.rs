@@ -48,6 +48,7 @@ mod tally;
 mod tlb;
 mod tlb_stages;
 mod trace_hook;
+mod uneven;
 mod walk_stages;
 mod walker;
 mod window;

@@ -4,6 +4,7 @@ use lookaside_machine::Replacement;
 
 use crate::assoc::prefetch;
 use crate::os::SplitMix64;
+use crate::uneven::UnevenTree;
 
 /// Replacement state of all sets of one array.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ enum State {
     Fifo(Vec<u32>),
     /// `words` words a set: bit n is tree node n in heap order, the root being 1.
     Tree { bits: Vec<u64>, words: usize },
+    /// A word a set, where the ways are no power of two.
+    Uneven { bits: Vec<u64>, tree: UnevenTree },
     /// One generator for all sets.
     Random(SplitMix64),
 }
@@ -38,6 +41,9 @@ impl Policy {
             Replacement::Lru if ways <= NIBBLE_WAYS => State::Nibbles(vec![first_order(ways); sets]),
             Replacement::Lru => State::Ring(Ring::new(sets, ways)),
             Replacement::Fifo => State::Fifo(vec![0; sets]),
+            Replacement::TreePlru if !ways.is_power_of_two() => {
+                State::Uneven { bits: vec![0; sets], tree: UnevenTree::new(ways) }
+            }
             Replacement::TreePlru => {
                 let words = (ways as usize).div_ceil(64);
                 State::Tree { bits: vec![0; sets * words], words }
@@ -62,6 +68,7 @@ impl Policy {
             State::Nibbles(order) => order[set] = to_front(order[set], way),
             State::Ring(ring) => ring.move_to_front(set, way),
             State::Tree { bits, words } => point_away(&mut bits[set * *words..(set + 1) * *words], self.ways, way),
+            State::Uneven { bits, tree } => bits[set] = tree.touched(bits[set], way),
             State::Fifo(_) | State::Random(_) => {}
         }
     }
@@ -95,6 +102,12 @@ impl Policy {
                 point_away(bits, ways, way);
                 way
             }
+            State::Uneven { bits, tree } => {
+                let bits = &mut bits[set];
+                let way = invalid().unwrap_or_else(|| tree.victim(*bits));
+                *bits = tree.touched(*bits, way);
+                way
+            }
             State::Random(rng) => invalid().unwrap_or_else(|| rng.next_way(ways)),
         }
     }
@@ -114,7 +127,7 @@ impl Policy {
                 }
             }
             State::Ring(ring) => ring.move_to_back(set, way, is_valid),
-            State::Fifo(_) | State::Tree { .. } | State::Random(_) => {}
+            State::Fifo(_) | State::Tree { .. } | State::Uneven { .. } | State::Random(_) => {}
         }
     }
 }
@@ -231,6 +244,7 @@ fn insert_after(links: &mut [(u32, u32)], newer: u32, way: u32) {
 mod tests {
     use super::*;
     use crate::assoc::{Assoc, Shape};
+    use lookaside_machine::tree_least_depth;
     use proptest::prelude::*;
 
     /// One set; each letter is an access. Gives the ways' letters after the last, `.` = invalid.
@@ -283,22 +297,30 @@ mod tests {
         // A hit of A turns root and left node away from it: C goes, though A and B are older. LRU would take B.
         assert_eq!(play(Replacement::TreePlru, 4, "ABCDAE"), "ABED");
         assert_eq!(play(Replacement::TreePlru, 2, "ABAC"), "AC");
+        // Three ways are two and one. After C all point left: A's way goes, then (root right) C's, then (root left, its node right) B's.
+        assert_eq!(play(Replacement::TreePlru, 3, "ABCD"), "DBC");
+        assert_eq!(play(Replacement::TreePlru, 3, "ABCDE"), "DBE");
+        assert_eq!(play(Replacement::TreePlru, 3, "ABCDEF"), "DFE");
+        // Twelve are six and six, each of these four and two: M and N take way 0 and 6, of the fours; then it is the twos' turn (4 and 10), then the
+        // fours' other halves' (2 and 8).
+        assert_eq!(play(Replacement::TreePlru, 12, "ABCDEFGHIJKLMNOPQR"), "MBQDOFNHRJPL");
     }
 
     proptest! {
-        /// As `filter.rs` says: of the pages used last a tree keeps log2(ways) + 1, whatever goes in between.
+        /// As `filter.rs` says: of the pages used last a tree keeps one more than its shallowest way has nodes above it, whatever goes in between.
         #[test]
         fn a_tree_keeps_the_pages_used_last(
-            log2_ways in 0..=6usize,
+            ways in prop_oneof![1..=16usize, 1..=64usize],
             steps in proptest::collection::vec((any::<u16>(), 0..40u8), 0..600),
         ) {
-            let shape = Shape { sets: 1, ways: 1 << log2_ways, replacement: Replacement::TreePlru, repeated_keys: false };
+            let shape = Shape { sets: 1, ways, replacement: Replacement::TreePlru, repeated_keys: false };
+            let keeps = tree_least_depth(ways as u32) as usize + 1;
             let mut assoc = Assoc::new(shape, SplitMix64::new(0));
             // Keys, and whether they are valid.
             let mut last: Vec<(u64, bool)> = Vec::new();
             for (key, what) in steps {
                 // Few more than there is room for.
-                let key = u64::from(key) % ((1 << log2_ways) + 3);
+                let key = u64::from(key) % (ways as u64 + 3);
                 if what == 0 {
                     assoc.invalidate(|_, other| other == key);
                     last.iter_mut().filter(|(other, _)| *other == key).for_each(|(_, is_valid)| *is_valid = false);
@@ -307,7 +329,7 @@ mod tests {
                 last.retain(|(other, _)| *other != key);
                 last.push((key, true));
                 assoc.access_or_fill(0, key);
-                for (kept, _) in last.iter().rev().take(log2_ways + 1).filter(|(_, is_valid)| *is_valid) {
+                for (kept, _) in last.iter().rev().take(keeps).filter(|(_, is_valid)| *is_valid) {
                     prop_assert!(assoc.find(0, *kept).is_some(), "{} of {:?} is gone", kept, last);
                 }
             }

@@ -28,7 +28,8 @@ pub(crate) enum Store {
 impl Store {
     /// An empty store of keys of so many bits.
     pub(crate) fn new(shape: Shape, key_bits: u32, rng: SplitMix64) -> Self {
-        if shape.replacement == Replacement::TreePlru && shape.ways <= plru::MAX_WAYS && key_bits <= 32 {
+        let is_few = shape.ways <= plru::MAX_WAYS && shape.ways.is_power_of_two();
+        if shape.replacement == Replacement::TreePlru && is_few && key_bits <= 32 {
             Self::Tree(TreeSets::new(shape.sets, shape.ways))
         } else if shape.replacement != Replacement::Lru || shape.ways > MAX_WAYS {
             Self::Any(Assoc::new(shape, rng))

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::load::word;
+use crate::tree::MAX_UNEVEN_TREE_WAYS;
 use crate::{
     Cache, IndexFn, Machine, PageSize, Replacement, Serves, SharedBy, Stage, SwitchAction, Tag, Tlb, WalkCache, Ways,
 };
@@ -317,8 +318,9 @@ fn sets_of(entries: u32, what: &str, ways: Ways, replacement: Replacement, at: &
     if !sets.is_power_of_two() {
         return fault(at_ways, format!("{what} {entries} in {count} ways are {sets} sets, which is no power of two"));
     }
-    if replacement == Replacement::TreePlru && !count.is_power_of_two() {
-        return fault(format!("{at}.replacement"), format!("tree-plru needs a power of two of ways; {count} is none"));
+    if replacement == Replacement::TreePlru && !count.is_power_of_two() && count > MAX_UNEVEN_TREE_WAYS {
+        let most = format!("tree-plru of {count} ways: more than {MAX_UNEVEN_TREE_WAYS} have to be a power of two");
+        return fault(format!("{at}.replacement"), most);
     }
     Ok(sets)
 }

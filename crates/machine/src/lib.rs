@@ -20,6 +20,7 @@ mod overrides;
 mod partition;
 mod presets;
 mod schema;
+mod tree;
 pub mod units;
 
 pub use check::{
@@ -34,3 +35,4 @@ pub use load::{load, parse, to_toml};
 pub use partition::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING, MAX_COLOR_LEVELS, MAX_COLOR_SETS};
 pub use presets::{preset, presets, Preset};
 pub use schema::*;
+pub use tree::{tree_least_depth, tree_left_ways, MAX_UNEVEN_TREE_WAYS};

@@ -270,7 +270,7 @@ pub enum Serves {
 pub enum Replacement {
     /// Least recently used, exact.
     Lru,
-    /// Tree pseudo-LRU; ways must be a power of two.
+    /// Tree pseudo-LRU; a tree of a number of ways that is no power of two has the shape of [`crate::tree_left_ways`].
     TreePlru,
     /// First in, first out; the same as round robin over the ways.
     Fifo,

@@ -1,11 +1,11 @@
 //! What was found, as a machine description.
 
-use lookaside_machine::{Full, IndexFn, Machine, PageSize, Replacement, Serves, Tlb, Ways};
+use lookaside_machine::{Full, IndexFn, Machine, PageSize, Replacement, Serves, Tlb, Ways, MAX_UNEVEN_TREE_WAYS};
 
 use crate::hierarchy;
 use crate::run::{LevelReport, Report};
 use crate::sizes::GiganticPages;
-use crate::tlb::{Geometry, Policy};
+use crate::tlb::{is_modelled_tree, Geometry, Policy};
 
 /// What no step looks for.
 const NEVER: [&str; 4] = [
@@ -181,9 +181,10 @@ impl LevelReport {
             Some(Policy::Fifo) => Ok(Replacement::Fifo),
             Some(Policy::Random) => Ok(Replacement::Random),
             Some(Policy::TreePlru) if geometry.ways.is_power_of_two() => Ok(Replacement::TreePlru),
-            Some(Policy::TreePlru) => {
+            Some(Policy::TreePlru) if geometry.ways > MAX_UNEVEN_TREE_WAYS => {
                 Err(format!("found tree-PLRU over {} ways, which the model does not have", geometry.ways))
             }
+            Some(Policy::TreePlru) => is_modelled_tree(&self.trials, geometry.ways).map(|()| Replacement::TreePlru),
             Some(Policy::NoneOfThese) => Err("found none of LRU, FIFO, random and tree-PLRU".to_string()),
             None => Err(self.policy.reason().unwrap_or_default().to_string()),
         }

@@ -39,4 +39,7 @@ pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, 
 pub use rng::Rng;
 pub use run::{probe, twice, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};
-pub use tlb::{first_level, policy, second_level, Above, FoundLevel, Geometry, Level, Policy, Prediction, Role, Trial};
+pub use tlb::{
+    first_level, is_modelled_tree, policy, second_level, Above, FoundLevel, Geometry, Level, Policy, Prediction, Role,
+    Trial,
+};

@@ -131,8 +131,8 @@ fn tlbs() {
         (
             "\"stlb\"",
             "entries = 2048\nways = 8",
-            "entries = 1536\nways = 12",
-            "tlb[1].replacement: tree-plru needs a power of two of ways; 12 is none",
+            "entries = 17664\nways = 69",
+            "tlb[1].replacement: tree-plru of 69 ways: more than 64 have to be a power of two",
         ),
         (
             "\"stlb\"",

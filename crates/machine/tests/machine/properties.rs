@@ -35,7 +35,6 @@ fn tags() -> impl Strategy<Value = Vec<Tag>> {
 fn geometry() -> impl Strategy<Value = (u32, Ways, Replacement, u32)> {
     let policies = vec![Replacement::Lru, Replacement::TreePlru, Replacement::Fifo, Replacement::Random];
     (0u32..8, 1u32..20, any::<bool>(), select(policies)).prop_map(|(set_bits, ways, full, replacement)| {
-        let ways = if replacement == Replacement::TreePlru { ways.next_power_of_two() } else { ways };
         let entries = ways << set_bits;
         match full {
             true if replacement != Replacement::TreePlru => (entries, Ways::Full(Full::Full), replacement, 1),

@@ -10,5 +10,5 @@ mod validate;
 pub(crate) use conflict::choose;
 pub use geometry::{first_level, second_level, FoundLevel, Geometry};
 pub use level::{Above, Level};
-pub use policy::{policy, Policy, Prediction, Role, Trial};
+pub use policy::{is_modelled_tree, policy, Policy, Prediction, Role, Trial};
 pub(crate) use validate::outgrown;

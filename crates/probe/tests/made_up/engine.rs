@@ -4,6 +4,7 @@ use crate::sim::{Array, Tlbs};
 use lookaside_engine::{Detail, Engine, Setup, WalkModel};
 use lookaside_machine::{
     preset, Full, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves, Tag, Tlb, Topology, Walker, Ways,
+    MAX_UNEVEN_TREE_WAYS,
 };
 use lookaside_probe::gf2;
 use lookaside_trace::{Block, Kind};
@@ -71,7 +72,8 @@ fn array(most_entries: u32) -> impl Strategy<Value = Array> {
     (replacement, rows, 1..=most_entries).prop_map(move |(replacement, rows, entries)| {
         let masks = gf2::reduce(&rows);
         let ways = (entries >> masks.len()).clamp(1, 128);
-        let ways = if replacement == Replacement::TreePlru { 1 << ways.ilog2() } else { ways };
+        let has_tree = ways <= MAX_UNEVEN_TREE_WAYS || ways.is_power_of_two();
+        let ways = if replacement == Replacement::TreePlru && !has_tree { 1 << ways.ilog2() } else { ways };
         Array { sets: 1 << masks.len(), ways, masks, replacement }
     })
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::odd::{self, Odd, Rule};
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
-use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{gf2, policy, Above, Bench, Finding, Geometry, Level, Policy, Rng, Trial};
+use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
+use lookaside_probe::{gf2, is_modelled_tree, policy, Above, Bench, Finding, Geometry, Level, Policy, Rng, Trial};
 
 /// Machines in CI, under each kind of noise.
 const MACHINES: u64 = 24;
@@ -41,13 +41,13 @@ fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
 
 fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
     let replacement = match POLICIES[rng.below(4)] {
-        Replacement::TreePlru if !ways.is_power_of_two() => POLICIES[rng.below(3)],
+        Replacement::TreePlru if ways > MAX_UNEVEN_TREE_WAYS && !ways.is_power_of_two() => POLICIES[rng.below(3)],
         policy => policy,
     };
     Array { sets: 1 << sets_log2, ways, masks: masks(rng, sets_log2, bits), replacement }
 }
 
-/// Ways, half of the time a power of two: that is where tree-PLRU may be.
+/// Ways, half of the time a power of two: where trees have one shape.
 fn ways(rng: &mut Rng, low: u32, high: u32) -> u32 {
     match rng.below(2) {
         0 => between(rng, low, high),
@@ -120,8 +120,8 @@ fn level(rng: &mut Rng, arrays: &[Array], at: usize, costs: Costs, bits: u32) ->
     }
 }
 
-/// What became of the levels of the machine that this seed makes: level, array, what was found.
-fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>)> {
+/// What became of the levels of the machine that this seed makes: level, array, what was found, and whether it is a tree as the model has it.
+fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>, bool)> {
     let mut rng = Rng::new(seed);
     let bits = between(&mut rng, 20, 33);
     let arrays = arrays(&mut rng, bits);
@@ -137,11 +137,12 @@ fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>)> {
     let mut all = Vec::new();
     for (at, array) in arrays.iter().enumerate() {
         let level = level(&mut rng, &arrays, at, costs, bits);
-        let (finding, _) = policy(&mut bench, &level, &geometry(array)).expect("nothing halts it");
+        let (finding, trials) = policy(&mut bench, &level, &geometry(array)).expect("nothing halts it");
+        let is_tree = finding.value() == Some(&Policy::TreePlru) && is_modelled_tree(&trials, array.ways).is_ok();
         if finding.value() != Some(&called(array)) {
             println!("seed {seed} level {}: {arrays:x?} {noise:?} {costs:?} {finding:?}", at + 1);
         }
-        all.push((at, array.clone(), finding));
+        all.push((at, array.clone(), finding, is_tree));
     }
     all
 }
@@ -163,12 +164,13 @@ fn policies_are_found(recorded: bool, floor_percent: usize) {
         let threads: Vec<_> = (0..THREADS).map(|i| scope.spawn(part(first + i))).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
-    let (mut right, mut wrong) = (0, 0);
+    let (mut right, mut wrong, mut shaped) = (0, 0, 0);
     let mut table: BTreeMap<(usize, String, u32), (u32, u32)> = BTreeMap::new();
-    for (at, array, finding) in &levels {
+    for (at, array, finding, is_tree) in &levels {
         let is_right = finding.value() == Some(&called(array));
         right += usize::from(is_right);
         wrong += usize::from(!is_right && finding.value().is_some());
+        shaped += usize::from(is_right && *is_tree && !array.ways.is_power_of_two());
         let row =
             table.entry((at + 1, format!("{:?}", array.replacement), array.ways.next_power_of_two())).or_default();
         *row = (row.0 + u32::from(is_right), row.1 + 1);
@@ -176,9 +178,13 @@ fn policies_are_found(recorded: bool, floor_percent: usize) {
     for ((level, policy, ways), (right, all)) in table {
         println!("level {level} {policy} up to {ways} ways: {right} of {all}");
     }
-    println!("{right} of {} levels, {wrong} wrong", levels.len());
+    println!(
+        "{right} of {} levels, {wrong} wrong; {shaped} trees of no power of two whose shape is known",
+        levels.len()
+    );
     assert_eq!(wrong, 0);
     assert!(100 * right >= floor_percent * levels.len(), "{right} of {}", levels.len());
+    assert!(recorded || shaped > 0);
 }
 
 #[test]
@@ -228,7 +234,11 @@ fn a_tree_of_unequal_sides_is_not_taken_for_another() {
     for (sets, ways) in [(4, 3), (3, 6), (5, 12), (0, 24)] {
         let (finding, trials) = odd(Rule::UnequalTree, sets, ways, 3);
         match finding.value() {
-            Some(Policy::TreePlru) => known += 1,
+            Some(Policy::TreePlru) => {
+                known += 1;
+                // Three are two and one in every shape.
+                assert_eq!(is_modelled_tree(&trials, ways as u32).is_ok(), ways == 3, "{ways}: {trials:?}");
+            }
             Some(Policy::NoneOfThese) | None => {}
             Some(other) => panic!("{ways} ways are taken for {other:?}: {trials:?}"),
         }

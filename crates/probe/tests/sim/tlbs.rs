@@ -2,7 +2,7 @@
 //! other), many times as fast on chains that are walked again and again, which is all that the inference asks for.
 
 use lookaside_engine::os::{SplitMix64, Structure};
-use lookaside_machine::Replacement;
+use lookaside_machine::{tree_left_ways, Replacement};
 use lookaside_probe::gf2;
 
 use super::Array;
@@ -133,11 +133,10 @@ enum Rule {
     /// By set the way that goes next.
     Fifo(Vec<u32>),
     Random(SplitMix64),
-    /// By set the bits in heap order, the root being 1; by way the nodes above it, and those of them that it turns to the
-    /// right.
+    /// By set a bit a node; the shape.
     Tree {
         bits: Vec<u128>,
-        paths: Vec<(u128, u128)>,
+        shape: Shape,
     },
 }
 
@@ -152,8 +151,10 @@ impl Level {
             Replacement::Fifo => Rule::Fifo(vec![0; sets]),
             Replacement::Random => Rule::Random(SplitMix64::of_instance(seed, Structure::Tlb, number, 0)),
             Replacement::TreePlru => {
-                assert!(ways.is_power_of_two() && ways <= 128, "no tree of {ways} ways");
-                Rule::Tree { bits: vec![0; sets], paths: (0..ways).map(|way| path(ways, way)).collect() }
+                assert!(ways <= 128, "no tree of {ways} ways");
+                let mut shape = Shape::default();
+                shape.grow(ways, (0, 0));
+                Rule::Tree { bits: vec![0; sets], shape }
             }
         };
         Self {
@@ -239,8 +240,8 @@ impl Level {
                 links[sentinel].1 = way;
                 links[newest as usize].0 = way;
             }
-            Rule::Tree { bits, paths } => {
-                let (path, right) = paths[way as usize];
+            Rule::Tree { bits, shape } => {
+                let (path, right) = shape.paths[way as usize];
                 bits[set as usize] = bits[set as usize] & !path | right;
             }
             Rule::Fifo(_) | Rule::Random(_) => {}
@@ -258,26 +259,38 @@ impl Level {
                 way
             }
             Rule::Random(rng) => rng.next_way(self.ways),
-            Rule::Tree { bits, .. } => {
+            Rule::Tree { bits, shape } => {
                 let bits = bits[set as usize];
-                let mut node = 1;
-                while node < self.ways {
-                    node = 2 * node + (bits >> node & 1) as u32;
+                let mut at = if shape.sides.is_empty() { WAY } else { 0 };
+                while at < WAY {
+                    at = shape.sides[at as usize][(bits >> at & 1) as usize];
                 }
-                node - self.ways
+                at - WAY
             }
         }
     }
 }
 
-/// The nodes above a way, and those whose left side it is on: use turns them to the right.
-fn path(ways: u32, way: u32) -> (u128, u128) {
-    let (mut node, mut path, mut right) = (ways + way, 0, 0);
-    while node > 1 {
-        let is_left = node % 2 == 0;
-        node /= 2;
-        path |= 1 << node;
-        right |= u128::from(is_left) << node;
+/// From here on a side is a way, not a node.
+const WAY: u32 = 1 << 16;
+
+/// A tree's two-way nodes from the root on, and by way the nodes above it, and those of them that it turns to the right.
+#[derive(Clone, Default)]
+struct Shape {
+    sides: Vec<[u32; 2]>,
+    paths: Vec<(u128, u128)>,
+}
+
+impl Shape {
+    fn grow(&mut self, ways: u32, (path, right): (u128, u128)) -> u32 {
+        if ways == 1 {
+            self.paths.push((path, right));
+            return WAY + self.paths.len() as u32 - 1;
+        }
+        let node = self.sides.len();
+        self.sides.push([WAY; 2]);
+        let (bit, left) = (1 << node, tree_left_ways(ways, node == 0));
+        self.sides[node] = [self.grow(left, (path | bit, right | bit)), self.grow(ways - left, (path | bit, right))];
+        node as u32
     }
-    (path, right)
 }

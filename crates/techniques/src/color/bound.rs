@@ -18,8 +18,9 @@
 //!   had to come in, some of them maybe repeatedly. Of all pages that come in twice from the one miss of `x` to the other, itself
 //!   among them, let `z` be the one with the shortest time between. All that came in meanwhile are different, and there are `n`, as `z` had to go:
 //!   with `z` these are `n + 1` pages, of which `k` at most are the job's own.
-//! - Tree-PLRU, `m = log2(n) + 1` (its minimal life span: Reineke et al., "Timing predictability of cache replacement policies", 2007): let only
-//!   `m` different pages be used from a use of `x` on, and `y` be the first of them to go after its use. All `log2(n)` bits on its path point to it, though
+//! - Tree-PLRU, `m = d + 1`, where the way with the fewest nodes above it has `d` (`log2(n)` of a power of two; its minimal life span: Reineke et al., "Timing
+//!   predictability of cache replacement policies", 2007): let only
+//!   `m` different pages be used from a use of `x` on, and `y` be the first of them to go after its use. All bits on its path, `d` or more, point to it, though
 //!   its use turned them away; each was turned back by the use of a page on the other side of its node, and these are still
 //!   there and different, as they lie in different subtrees. With `y` and the page that replaces it, which is none of them, these are
 //!   `m + 1`. So none goes, and between two misses of `x` there are `m - k + 1` pages of others.
@@ -28,7 +29,7 @@
 //! The same holds for the second level, which is asked only after misses of the first: nothing above says how often pages are used. A page's first
 //! request in a job may miss because of anything that ran before; those that follow in the same job only because of tasks above.
 
-use lookaside_machine::{Partitions, Replacement};
+use lookaside_machine::{tree_least_depth, Partitions, Replacement};
 use serde::Serialize;
 
 use super::response::Responses;
@@ -108,7 +109,7 @@ pub fn promised(set: &TaskSet, partitions: &Partitions) -> Vec<Vec<Tenants>> {
 pub fn kept(replacement: Replacement, ways: u32, room: u32) -> u32 {
     match replacement {
         Replacement::Lru | Replacement::Fifo => room,
-        Replacement::TreePlru => room.min(ways.max(1).ilog2() + 1),
+        Replacement::TreePlru => room.min(tree_least_depth(ways) + 1),
         Replacement::Random => 0,
     }
 }

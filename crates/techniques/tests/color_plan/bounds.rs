@@ -61,7 +61,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 }
 
 fn shape(sets: Vec<usize>) -> impl Strategy<Value = (usize, u32)> {
-    (prop::sample::select(sets), prop::sample::select(vec![1u32, 2, 4, 8]))
+    (prop::sample::select(sets), prop::sample::select(vec![1u32, 2, 3, 4, 6, 8, 9, 12]))
 }
 
 fn case() -> impl Strategy<Value = Case> {

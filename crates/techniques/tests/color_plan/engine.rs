@@ -41,8 +41,8 @@ proptest! {
     #[test]
     fn jobs_of_the_engine_keep_the_bounds(
         tasks in vec(drawn(), 1..4),
-        first in (0..3u32, prop::sample::select(vec![2u32, 4, 8])),
-        second in (1..4u32, prop::sample::select(vec![2u32, 4])),
+        first in (0..3u32, prop::sample::select(vec![2u32, 3, 4, 6, 8])),
+        second in (1..4u32, prop::sample::select(vec![2u32, 4, 5])),
         policies in vec(prop::sample::select(vec![Replacement::Lru, Replacement::Fifo, Replacement::TreePlru]), 2),
     ) {
         let mut machine = preset("xeon-e5-2650").expect("a preset");

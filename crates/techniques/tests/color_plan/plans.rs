@@ -30,7 +30,6 @@ fn machine(first: Drawn, second: Drawn, noise: &[(u32, f64, bool)]) -> Machine {
     let mut machine = preset("xeon-e5-2650").expect("a preset");
     for (name, (log2_sets, ways, high, replacement)) in [("l1d-4k", first), ("stlb", second)] {
         let tlb = machine.tlbs.iter_mut().find(|tlb| tlb.name == name).expect("a level");
-        let ways = if replacement == Replacement::TreePlru { ways.next_power_of_two() } else { ways };
         (tlb.ways, tlb.entries, tlb.replacement) = (Ways::Count(ways), ways << log2_sets, replacement);
         // The low bits make the masks independent.
         let mask = |bit: u32, high: &[u64]| 1 << bit | high[bit as usize] << log2_sets;

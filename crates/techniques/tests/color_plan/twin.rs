@@ -1,5 +1,7 @@
 //! Tasks on a core, tick by tick, each touching its pages in TLBs that are written down as plainly as can be.
 
+use std::collections::BTreeSet;
+
 use lookaside_machine::Replacement;
 
 /// Numbers that look random (SplitMix64).
@@ -15,13 +17,13 @@ impl Numbers {
     }
 }
 
-/// One set: page in each way, ways in the order of their last use and of their filling (last = newest), the tree's nodes in heap order
-/// (true: the victim is on the right).
+/// One set: page in each way, ways in the order of their last use and of their filling (last = newest), the tree's nodes, as first way and
+/// end, whose victim is on the right.
 struct Set {
     ways: Vec<Option<u64>>,
     used: Vec<usize>,
     filled: Vec<usize>,
-    tree: Vec<bool>,
+    tree: BTreeSet<Node>,
 }
 
 /// A TLB array.
@@ -32,7 +34,7 @@ pub struct Array {
 
 impl Array {
     pub fn new(sets: usize, ways: usize, replacement: Replacement) -> Self {
-        let set = || Set { ways: vec![None; ways], used: vec![], filled: vec![], tree: vec![false; ways] };
+        let set = || Set { ways: vec![None; ways], used: vec![], filled: vec![], tree: BTreeSet::new() };
         Self { replacement, sets: (0..sets).map(|_| set()).collect() }
     }
 
@@ -45,13 +47,7 @@ impl Array {
             Replacement::Lru => set.used[0],
             Replacement::Fifo => set.filled[0],
             Replacement::Random => numbers.below(count as u64) as usize,
-            Replacement::TreePlru => {
-                let mut node = 1;
-                while node < count {
-                    node = 2 * node + usize::from(set.tree[node]);
-                }
-                node - count
-            }
+            Replacement::TreePlru => walk(count, |node, _| set.tree.contains(&node)).0,
         });
         set.used.retain(|used| *used != way);
         set.used.push(way);
@@ -60,14 +56,41 @@ impl Array {
             set.filled.retain(|filled| *filled != way);
             set.filled.push(way);
         }
-        let mut node = way + count;
-        while node > 1 {
-            // Away from where it came.
-            set.tree[node / 2] = node.is_multiple_of(2);
-            node /= 2;
+        for (node, is_right) in walk(count, |_, middle| way >= middle).1 {
+            // Away from the way.
+            if is_right {
+                set.tree.remove(&node);
+            } else {
+                set.tree.insert(node);
+            }
         }
         there.is_some()
     }
+}
+
+/// A node: the first way that it is over, and the end.
+type Node = (usize, usize);
+
+/// The nodes of a tree over so many ways from the root to a way, as the ways that they are over, and whether it is on their right; `right` says where to go.
+/// Sides: halves of a power of two; else at the root halves, the odd one on the left, and below as many as the greatest power of two that leaves some.
+fn walk(count: usize, mut right: impl FnMut(Node, usize) -> bool) -> (usize, Vec<(Node, bool)>) {
+    let (mut from, mut to) = (0, count);
+    let mut path = Vec::new();
+    while to - from > 1 {
+        let part = to - from;
+        let mut left = if part == count { part - part / 2 } else { 1 };
+        while part != count && 2 * left < part {
+            left *= 2;
+        }
+        let is_right = right((from, to), from + left);
+        path.push(((from, to), is_right));
+        if is_right {
+            from += left;
+        } else {
+            to = from + left;
+        }
+    }
+    (from, path)
 }
 
 /// In which order a job touches its pages.

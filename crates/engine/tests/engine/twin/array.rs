@@ -1,5 +1,7 @@
 //! A set-associative array, entry by entry (SEMANTICS.md §9).
 
+use std::collections::BTreeSet;
+
 use lookaside_engine::os::SplitMix64;
 use lookaside_machine::{Replacement, Ways};
 
@@ -16,8 +18,8 @@ struct Set<E> {
     oldest_first: Vec<usize>,
     /// FIFO.
     pointer: usize,
-    /// Tree-PLRU in heap order from node 1: the victim is on the right.
-    victim_right: Vec<bool>,
+    /// Tree-PLRU: the nodes, as first way and end, whose victim is on the right.
+    victim_right: BTreeSet<Node>,
 }
 
 impl<E> Array<E> {
@@ -31,7 +33,7 @@ impl<E> Array<E> {
                 ways: (0..ways).map(|_| None).collect(),
                 oldest_first: (0..ways).collect(),
                 pointer: 0,
-                victim_right: vec![false; ways],
+                victim_right: BTreeSet::new(),
             })
             .collect();
         Self { sets, policy, generator }
@@ -69,13 +71,7 @@ impl<E> Array<E> {
                 set.pointer = (way + 1) % count;
                 way
             }
-            Replacement::TreePlru => {
-                let mut node = 1;
-                while node < count {
-                    node = 2 * node + usize::from(set.victim_right[node]);
-                }
-                node - count
-            }
+            Replacement::TreePlru => walk(count, |node, _| set.victim_right.contains(&node)).0,
             Replacement::Random => self.generator.next_way(count as u32) as usize,
         });
         set.ways[way] = Some(entry);
@@ -101,12 +97,37 @@ impl<E> Set<E> {
     fn use_way(&mut self, way: usize) {
         self.oldest_first.retain(|&w| w != way);
         self.oldest_first.push(way);
-        if self.ways.len().is_power_of_two() {
-            let mut node = way + self.ways.len();
-            while node > 1 {
-                self.victim_right[node / 2] = node.is_multiple_of(2);
-                node /= 2;
+        for (node, is_right) in walk(self.ways.len(), |_, middle| way >= middle).1 {
+            if is_right {
+                self.victim_right.remove(&node);
+            } else {
+                self.victim_right.insert(node);
             }
         }
     }
+}
+
+/// A node: the first way that it is over, and the end.
+type Node = (usize, usize);
+
+/// The nodes of a tree over so many ways from the root to a way, as the ways that they are over, and whether it is on their right; `right` says where to go.
+/// Sides: halves of a power of two; else at the root halves, the odd one on the left, and below as many as the greatest power of two that leaves some.
+fn walk(count: usize, mut right: impl FnMut(Node, usize) -> bool) -> (usize, Vec<(Node, bool)>) {
+    let (mut from, mut to) = (0, count);
+    let mut path = Vec::new();
+    while to - from > 1 {
+        let part = to - from;
+        let mut left = if part == count { part - part / 2 } else { 1 };
+        while part != count && 2 * left < part {
+            left *= 2;
+        }
+        let is_right = right((from, to), from + left);
+        path.push(((from, to), is_right));
+        if is_right {
+            from += left;
+        } else {
+            to = from + left;
+        }
+    }
+    (from, path)
 }

@@ -141,7 +141,8 @@ fn machine(c: &mut Choices) -> Machine {
 /// Entries, ways, policy: few, so that there are many evictions.
 fn geometry(c: &mut Choices) -> (u32, Ways, Replacement) {
     let replacement = c.of(&POLICIES);
-    let ways = if replacement == Replacement::TreePlru { c.of(&[2, 1, 4, 8]) } else { c.of(&[2, 1, 3, 4, 6]) };
+    let ways =
+        if replacement == Replacement::TreePlru { c.of(&[2, 1, 4, 8, 3, 5, 6, 12]) } else { c.of(&[2, 1, 3, 4, 6]) };
     match c.below(3) {
         1 => (ways, Ways::Full(Full::Full), replacement),
         _ => (ways * c.of(&[1, 2, 4]), Ways::Count(ways), replacement),

@@ -58,9 +58,9 @@ fn array() -> impl Strategy<Value = Array> {
         index: IndexFn::Linear,
         replacement: Replacement::Lru,
     });
-    let of_sets = (any::<bool>(), 0..4u32, 1..7u32, 1..=5u32, 1..=5u32, any::<u64>()).prop_map(
-        |(is_tree, log2_ways, ways, log2_sets, plain, word)| {
-            let ways = if is_tree { 1 << log2_ways } else { ways };
+    let of_sets = (any::<bool>(), 1..13u32, 1..7u32, 1..=5u32, 1..=5u32, any::<u64>()).prop_map(
+        |(is_tree, tree_ways, ways, log2_sets, plain, word)| {
+            let ways = if is_tree { tree_ways } else { ways };
             Array {
                 entries: ways << log2_sets,
                 ways: Ways::Count(ways),

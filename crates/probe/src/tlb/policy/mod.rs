@@ -9,6 +9,7 @@ mod choice;
 mod instrument;
 mod paper;
 mod sequence;
+mod shape;
 mod tree;
 
 use serde::Serialize;
@@ -22,6 +23,7 @@ use instrument::{Instrument, Measured};
 use paper::Rule;
 pub use sequence::Prediction;
 use sequence::Sequence;
+pub use shape::is_modelled_tree;
 use tree::Tree;
 
 /// Attempts at one level, of which two have to end alike.

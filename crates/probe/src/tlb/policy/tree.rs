@@ -1,5 +1,7 @@
 //! Tree pseudo-LRU over any number of ways: two-way nodes, each with a bit that points at the side to go.
 
+use lookaside_machine::tree_left_ways;
+
 /// Where a branch of a node leads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Branch {
@@ -26,9 +28,9 @@ impl Tree {
         Self::new(ways, &|ways| ways.div_ceil(2))
     }
 
-    /// Two equal sides (but for one way), each a [`Tree::padded`] (12 = 6 + 6, 6 = 4 + 2).
+    /// Two equal sides (but for one way), each a [`Tree::padded`] (12 = 6 + 6, 6 = 4 + 2): the shape that the model has.
     pub fn halved(ways: usize) -> Self {
-        Self::new(ways, &|part| if part == ways { part.div_ceil(2) } else { part.next_power_of_two() / 2 })
+        Self::new(ways, &|part| tree_left_ways(part as u32, part == ways) as usize)
     }
 
     /// A tree of at least two ways; `left` says how many of some go left.

@@ -1,0 +1,61 @@
+//! Trees of tree pseudo-LRU over a number of ways that is no power of two: what their bits say and how a use turns them, in tables.
+
+use lookaside_machine::{tree_left_ways, MAX_UNEVEN_TREE_WAYS};
+
+/// A tree's shape; its bits are a word a set, from all zero. A bit that is set = the victim is on the right.
+#[derive(Clone, Debug)]
+pub(crate) struct UnevenTree {
+    nodes: Vec<[Branch; 2]>,
+    /// By way: the bits on its path, and those of them that point away from it.
+    paths: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Branch {
+    Node(u32),
+    Way(u32),
+}
+
+impl UnevenTree {
+    /// Over 2 to [`MAX_UNEVEN_TREE_WAYS`] ways.
+    pub(crate) fn new(ways: u32) -> Self {
+        debug_assert!((2..=MAX_UNEVEN_TREE_WAYS).contains(&ways));
+        let mut tree = Self { nodes: Vec::new(), paths: Vec::new() };
+        tree.grow(ways, (0, 0));
+        tree
+    }
+
+    fn grow(&mut self, ways: u32, (on_path, away): (u64, u64)) -> Branch {
+        if ways == 1 {
+            self.paths.push((on_path, away));
+            return Branch::Way(self.paths.len() as u32 - 1);
+        }
+        let node = self.nodes.len();
+        self.nodes.push([Branch::Way(0); 2]);
+        let left = tree_left_ways(ways, node == 0);
+        let bit = 1 << node;
+        // Of a way on the left, away is to the right.
+        self.nodes[node] =
+            [self.grow(left, (on_path | bit, away | bit)), self.grow(ways - left, (on_path | bit, away))];
+        Branch::Node(node as u32)
+    }
+
+    /// The way that the bits point at.
+    #[inline]
+    pub(crate) fn victim(&self, bits: u64) -> u32 {
+        let mut node = 0;
+        loop {
+            match self.nodes[node as usize][(bits >> node & 1) as usize] {
+                Branch::Node(next) => node = next,
+                Branch::Way(way) => return way,
+            }
+        }
+    }
+
+    /// The bits after a hit in, or a fill of, a way.
+    #[inline]
+    pub(crate) fn touched(&self, bits: u64, way: u32) -> u64 {
+        let (on_path, away) = self.paths[way as usize];
+        bits & !on_path | away
+    }
+}
