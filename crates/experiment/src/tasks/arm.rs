@@ -13,7 +13,7 @@ use super::lab::Lab;
 use super::place::{Placed, Placement};
 use super::real_time::Partner;
 use super::witness::Witnesses;
-use super::TasksError;
+use super::{TasksError, INTERRUPT_NS};
 
 /// Pages of a group: as few as make a miss be well beyond the timer's grain (26 ticks on the development machine, a walk some 50). A page whose table has
 /// left the near caches takes as long as many misses, and counts as no more than its group.
@@ -22,8 +22,6 @@ const GROUP: usize = 2;
 const FEW: usize = 16;
 /// Warm rounds of which the fastest says how many fill a job.
 const ROUNDS: usize = 64;
-/// From here on a round of a task that does not count was interrupted: its preemptions are known all the same.
-const INTERRUPTED_NS: f64 = 1000.0;
 /// Rounds in the shortest execution time of a task that are modelled; preemption leaves few slices shorter than a twentieth of that.
 const ROUNDS_MODELLED: f64 = 20.0;
 
@@ -80,7 +78,8 @@ impl<'a> Arm<'a> {
             let link = |words: &[[*mut u64; 2]], size| {
                 // SAFETY: the words are this task's alone, as long as the memory that is kept beside. (Where two chains are of the same words, they are linked alike.)
                 let chain = unsafe { TimedChain::link(lab.timer, words, size) };
-                let meter = Meter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPTED_NS / lab.timer.ns(1));
+                // It does not count, but its preemptions are known all the same.
+                let meter = Meter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPT_NS / lab.timer.ns(1));
                 (chain, meter)
             };
             let (chain, meter) = link(&words[task], GROUP);

@@ -8,7 +8,7 @@ use lookaside_probe::counter::{Meter, TimedChain};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::TasksError;
+use super::{TasksError, INTERRUPT_NS};
 
 /// Foreign pages for each way of a set that put all others out of it whatever the policy, but for 2 in 100 of a random one's.
 const PAGES_A_WAY: usize = 2;
@@ -67,6 +67,7 @@ impl<'a> Foreign<'a> {
     ) -> Result<Meter, TasksError> {
         let Chosen { conflicts, alike, flood } = self.choose(words)?;
         let pages: Vec<usize> = chain.groups().collect();
+        let interrupt_ticks = INTERRUPT_NS / chain.timer().ns(1);
         let mut last = Err(TasksError(String::new()));
         for _ in 0..ATTEMPTS {
             let mut kept = Vec::new();
@@ -81,7 +82,8 @@ impl<'a> Foreign<'a> {
                     passes.push(chain.pass());
                 }
             }
-            last = Meter::calibrate(&pages, &kept, &missed).map_err(|error| TasksError(error.to_string()));
+            last = Meter::calibrate(&pages, &kept, &missed, interrupt_ticks)
+                .map_err(|error| TasksError(error.to_string()));
             if last.is_ok() {
                 break;
             }

@@ -218,7 +218,7 @@ mod tests {
         let [chain, scratch] = [size, pages.len()].map(|size| unsafe { TimedChain::link(timer, &pages, size) });
         let groups: Vec<usize> = chain.groups().collect();
         let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; groups.len()]; 16];
-        let meter = Meter::calibrate(&groups, &passes(0), &passes(miss_ticks)).expect("told apart");
+        let meter = Meter::calibrate(&groups, &passes(0), &passes(miss_ticks), 0.0).expect("told apart");
         Body {
             chain,
             meter,
@@ -274,7 +274,7 @@ mod tests {
         let Body { chain, meter, .. } = body(&mut others, 4, 1 << 50);
         // One for which the time of any pass is that of misses.
         let passes = |control| vec![vec![Ticks { control, ..Ticks::default() }; 2]; 16];
-        let all = Meter::calibrate(&[4, 4], &passes(1 << 40), &passes(0)).expect("told apart");
+        let all = Meter::calibrate(&[4, 4], &passes(1 << 40), &passes(0), 0.0).expect("told apart");
         let mut witnessed = body(&mut words, 2, 1 << 50);
         let mut look = |witness| {
             witnessed.witness = Some(witness);

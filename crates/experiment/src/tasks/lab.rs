@@ -190,7 +190,7 @@ mod tests {
             pages.iter().map(move |&pages| Ticks { shot: (miss * pages as f64) as u64, ..Ticks::default() })
         };
         let passes = |miss| vec![pass(miss).collect::<Vec<Ticks>>(); 16];
-        Meter::calibrate(&pages, &passes(0.0), &passes(miss_ticks)).map_err(|error| TasksError(error.to_string()))
+        Meter::calibrate(&pages, &passes(0.0), &passes(miss_ticks), 0.0).map_err(|error| TasksError(error.to_string()))
     }
 
     const SET: &str = "

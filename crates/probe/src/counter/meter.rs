@@ -82,11 +82,17 @@ pub enum Judged {
 }
 
 impl Meter {
-    /// From the ticks of passes ([`super::TimedChain::pass`]) over groups of so many pages: where all is kept, and where all is missed.
+    /// From the ticks of passes ([`super::TimedChain::pass`]) over groups of so many pages: where all is kept, and where all is missed. `interrupt_ticks`: what no interrupt
+    /// takes less than; of small groups a few walks through memory would be taken for one.
     ///
     /// # Errors
     /// Too few passes, or the two cannot be told apart.
-    pub fn calibrate(pages: &[usize], kept: &[Vec<Ticks>], missed: &[Vec<Ticks>]) -> Result<Self, CounterError> {
+    pub fn calibrate(
+        pages: &[usize],
+        kept: &[Vec<Ticks>],
+        missed: &[Vec<Ticks>],
+        interrupt_ticks: f64,
+    ) -> Result<Self, CounterError> {
         let what = "passes with and without misses";
         let fits = |passes: &[Vec<Ticks>]| {
             passes.len() >= 2 * LEAST_PASSES && passes.iter().all(|pass| pass.len() == pages.len())
@@ -130,7 +136,8 @@ impl Meter {
                 extra_ticks,
                 kept_ticks,
                 misses_a_tick: pages as f64 / (missed_ticks - kept_ticks),
-                interrupted_ticks: median(of(&half[0], group, Ticks::whole)) + INTERRUPTED * all_ticks,
+                interrupted_ticks: median(of(&half[0], group, Ticks::whole))
+                    + interrupt_ticks.max(INTERRUPTED * all_ticks),
             });
         }
         let mut meter = Self { groups, miss_ticks, known: Known::default() };
@@ -258,7 +265,7 @@ mod tests {
             let mut rng = Rng::new(seed);
             let kept = passes(&mut rng, &pages, miss, grain, |_| 0);
             let missed = passes(&mut rng, &pages, miss, grain, |pages| pages);
-            let meter = Meter::calibrate(&pages, &kept, &missed).expect("told apart");
+            let meter = Meter::calibrate(&pages, &kept, &missed, 0.0).expect("told apart");
             prop_assert_eq!((meter.known.kept, meter.known.missed), ([32, 32], [32, 32]));
             prop_assert!((meter.miss_ticks - miss).abs() <= 0.25 * grain as f64 + 0.2, "{}", meter.miss_ticks);
             let mut sum = 0.0;
@@ -281,7 +288,7 @@ mod tests {
         let pages = vec![2; 32];
         let kept = passes(&mut rng, &pages, 40.0, 26, |_| 0);
         let missed = passes(&mut rng, &pages, 40.0, 26, |pages| pages);
-        let meter = Meter::calibrate(&pages, &kept, &missed).expect("told apart");
+        let meter = Meter::calibrate(&pages, &kept, &missed, 0.0).expect("told apart");
         let mean = |misses: usize, rng: &mut Rng| {
             let all = passes(rng, &pages, 40.0, 26, |_| misses);
             all.iter().map(|pass| meter.pass(pass).expect("not interrupted")).sum::<f64>() / all.len() as f64
@@ -312,7 +319,7 @@ mod tests {
             shot.iter().zip([72, 72, 52]).map(|(shot, control)| Ticks { shot: *shot, control, before: 0 }).collect()
         };
         let (kept, missed) = (vec![ticks(&[72, 72, 52]); 64], vec![ticks(&[312, 312, 142]); 64]);
-        let meter = Meter::calibrate(&[8, 8, 3], &kept, &missed).expect("told apart");
+        let meter = Meter::calibrate(&[8, 8, 3], &kept, &missed, 0.0).expect("told apart");
         assert_eq!(meter.miss_ticks, 30.0);
         let last = |shot, control| meter.group(2, Ticks { shot, control, before: 0 });
         assert_eq!(last(52 + 90, 52), Judged::Misses(3.0));
@@ -326,6 +333,10 @@ mod tests {
         assert_eq!(meter.group(2, Ticks { shot: 52, control: 52, before: 900 }), Judged::Interrupted);
         assert_eq!(meter.pass(&ticks(&[72, 100_000, 52])), None);
         assert_eq!(meter.pass(&ticks(&[72, 132, 52])), Some(2.0));
+        // Nothing that short is an interrupt.
+        let meter = Meter::calibrate(&[8, 8, 3], &kept, &missed, 2000.0).expect("told apart");
+        let last = |shot, control| meter.group(2, Ticks { shot, control, before: 0 });
+        assert_eq!((last(52 + 1999, 52), last(52 + 2000, 52)), (Judged::Misses(3.0), Judged::Interrupted));
         let blind = Meter::blind(&[8, 8, 3], 1000.0);
         assert_eq!(blind.pass(&ticks(&[72, 800, 52])), Some(0.0));
         assert_eq!(blind.pass(&ticks(&[72, 1000, 52])), None);
@@ -335,15 +346,15 @@ mod tests {
     fn what_takes_the_same_is_no_meter() {
         let mut rng = Rng::new(1);
         let all = passes(&mut rng, &[8], 0.0, 1, |_| 0);
-        let error = Meter::calibrate(&[8], &all, &all).expect_err("the same").to_string();
+        let error = Meter::calibrate(&[8], &all, &all, 0.0).expect_err("the same").to_string();
         assert!(error.starts_with("passes with and without misses cannot be told apart here"), "{error}");
-        let error = Meter::calibrate(&[8], &all[..3], &all).expect_err("few").to_string();
+        let error = Meter::calibrate(&[8], &all[..3], &all, 0.0).expect_err("few").to_string();
         assert!(error.contains("fewer than 16 of a kind"), "{error}");
         // Many of the passes that should miss do not.
         let missed = passes(&mut rng, &[8], 30.0, 1, |pages| pages);
         let kept = passes(&mut rng, &[8], 30.0, 1, |_| 0);
         let mixed = [&missed[..40], &kept[..24]].concat();
-        let error = Meter::calibrate(&[8], &kept, &mixed).expect_err("mixed").to_string();
+        let error = Meter::calibrate(&[8], &kept, &mixed, 0.0).expect_err("mixed").to_string();
         assert!(error.starts_with("passes that find none cannot be told apart here: 20 of 32"), "{error}");
     }
 }
