@@ -23,6 +23,22 @@ pub enum Pages {
     Thp,
 }
 
+/// What part of a process an array of its stream lies in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    /// An anonymous mapping.
+    #[default]
+    Mapping,
+    /// Initialised data of the program's file.
+    Data,
+    /// Zeroed data of the program.
+    Bss,
+    /// The brk heap.
+    Heap,
+    /// The stack.
+    Stack,
+}
+
 /// One array's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -32,8 +48,10 @@ pub struct Region {
     pub start: u64,
     /// Its first byte in the stream.
     pub stream_start: u64,
-    /// Its bytes, in whole pages.
+    /// Its bytes: whole pages, but of a [`crate::program`] those of the array alone, which shares pages with others.
     pub bytes: u64,
+    /// Where its stream has it.
+    pub section: Section,
     /// It is the one array of the workload that PT-Baker touches (section 5.2), by its size in Table 5.2.
     pub main: bool,
 }
@@ -42,6 +60,10 @@ pub struct Region {
 pub trait Observer {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
+
+    /// So many instructions (at least 1) of the code page at this address are executed, without their loads and stores.
+    #[inline(always)]
+    fn execute(&mut self, _code: u64, _instructions: u32) {}
 }
 
 /// Who looks at a native run: nobody.
@@ -57,6 +79,16 @@ impl Observer for Block {
     #[inline]
     fn access(&mut self, kind: Kind, addr: u64) {
         self.push(kind, addr);
+        if !self.repeat.is_empty() {
+            self.repeat.push(0);
+        }
+    }
+
+    fn execute(&mut self, code: u64, instructions: u32) {
+        // What came before without a count, if anything, was accessed once.
+        self.repeat.resize(self.addr.len(), 0);
+        self.push(Kind::Fetch, code);
+        self.repeat.push(instructions.saturating_sub(1));
     }
 }
 
@@ -103,16 +135,41 @@ impl Room {
     /// # Errors
     /// The system has no such memory, or no huge pages where these are asked for.
     pub fn array<T: Plain>(&mut self, name: &'static str, len: u64, main: bool) -> io::Result<Array<T>> {
-        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let bytes = len.max(1).checked_mul(size_of::<T>() as u64).ok_or_else(too_large)?;
-        let bytes = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(too_large)?;
+        let bytes = whole_pages::<T>(len)?;
+        let at = self.next;
         let mapping = Mapping::new(usize::try_from(bytes).map_err(|_| too_large())?, self.pages)?;
-        let region = Region { name, start: mapping.start.as_ptr() as u64, stream_start: self.next, bytes, main };
+        let start = mapping.start.as_ptr() as u64;
         // A page apart, so that mappings never join into one.
         self.next = (self.next + bytes + PAGE_BYTES).next_multiple_of(ALIGN_BYTES);
-        self.regions.push(region);
-        Ok(Array { mapping, len: len as usize, at: region.stream_start, holds: PhantomData })
+        self.regions.push(Region { name, start, stream_start: at, bytes, section: Section::Mapping, main });
+        Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
     }
+
+    /// As [`Self::array`], at a given place of the stream, which other arrays' pages may touch. It is no main one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn array_at<T: Plain>(
+        &mut self,
+        name: &'static str,
+        len: u64,
+        (section, at): (Section, u64),
+    ) -> io::Result<Array<T>> {
+        let mapping = Mapping::new(usize::try_from(whole_pages::<T>(len)?).map_err(|_| too_large())?, self.pages)?;
+        let (start, bytes) = (mapping.start.as_ptr() as u64, len * size_of::<T>() as u64);
+        self.regions.push(Region { name, start, stream_start: at, bytes, section, main: false });
+        Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
+    }
+}
+
+fn too_large() -> io::Error {
+    io::ErrorKind::OutOfMemory.into()
+}
+
+/// Bytes of the pages that an array takes.
+fn whole_pages<T>(len: u64) -> io::Result<u64> {
+    let bytes = len.max(1).checked_mul(size_of::<T>() as u64).ok_or_else(too_large)?;
+    bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(too_large)
 }
 
 /// Anonymous memory of this process.

@@ -92,6 +92,12 @@ pub trait Workload: Send {
     /// The memory of its arrays.
     fn regions(&self) -> &[Region];
 
+    /// The mappings of its stream, as `Map` events.
+    fn mappings(&self) -> Vec<Event>;
+
+    /// Its stream has instruction fetches, too.
+    fn has_fetches(&self) -> bool;
+
     /// Operations done so far.
     fn operations(&self) -> u64;
 
@@ -110,9 +116,20 @@ pub trait Workload: Send {
 pub(crate) trait Kernel: Send {
     const NAME: &'static str;
     const OPERATION: &'static str;
+    const FETCHES: bool = false;
 
     fn parameters(&self) -> Vec<(&'static str, u64)>;
     fn room(&self) -> &Room;
+
+    /// One for each array, where it has its own.
+    fn mappings(&self) -> Vec<Event> {
+        let map = |region: &Region| {
+            let (addr, len) = (region.stream_start, region.bytes);
+            Event::Map { addr, len, prot: 3, source: MapSource::Anonymous, site: 0 }
+        };
+        self.room().regions().iter().map(map).collect()
+    }
+
     fn operations(&self) -> u64;
     fn checksum(&self) -> u64;
 
@@ -137,6 +154,14 @@ impl<K: Kernel> Workload for K {
         self.room().regions()
     }
 
+    fn mappings(&self) -> Vec<Event> {
+        Kernel::mappings(self)
+    }
+
+    fn has_fetches(&self) -> bool {
+        K::FETCHES
+    }
+
     fn operations(&self) -> u64 {
         Kernel::operations(self)
     }
@@ -159,8 +184,8 @@ impl<K: Kernel> Workload for K {
     }
 }
 
-/// The accesses of a workload's main task as a source of blocks of one thread (process 1, thread 1), after a `Map` event for
-/// each array. The task is really done: its arrays take their memory.
+/// The accesses of a workload's main task as a source of blocks of one thread (process 1, thread 1), after the `Map` events of
+/// its memory. The task is really done: its arrays take their memory.
 pub struct WorkloadStream {
     workload: Box<dyn Workload>,
     begun: bool,
@@ -175,6 +200,7 @@ impl WorkloadStream {
             granularity: Granularity::Byte,
             recorder: "workloads".into(),
             command: vec![workload.name().into()],
+            has_fetches: workload.has_fetches(),
             ..TraceInfo::default()
         };
         Self { workload, begun: false, done: false, info }
@@ -195,9 +221,8 @@ impl Source for WorkloadStream {
         block.clear();
         if !self.begun {
             self.begun = true;
-            for region in self.workload.regions() {
-                let (addr, len) = (region.stream_start, region.bytes);
-                block.push_event(Event::Map { addr, len, prot: 3, source: MapSource::Anonymous, site: 0 });
+            for mapping in self.workload.mappings() {
+                block.push_event(mapping);
             }
         }
         (block.process, block.thread) = (1, 1);
