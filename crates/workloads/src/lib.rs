@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their own, or
-//! as a [`WorkloadStream`] of the same accesses. Small ones for real-time tasks, of a few pages, are [`task`]s.
+//! as a [`WorkloadStream`] of the same accesses. Small ones for real-time tasks, of a few pages, are [`task`]s,
+//! and whole processes of embedded systems, with their stack and code, [`program`]s.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -31,6 +32,7 @@
 mod kernels;
 mod memory;
 mod patterns;
+mod programs;
 mod random;
 mod rmat;
 mod stream;
@@ -40,8 +42,9 @@ mod workload;
 mod zipf;
 
 pub use kernels::{names, workload, Kind as WorkloadKind, ALL as WORKLOADS};
-pub use memory::{Pages, Region};
+pub use memory::{Pages, Region, Section};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
+pub use programs::{program, Input, ProgramKind, ProgramSpec, PROGRAMS};
 pub use random::Random;
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
 pub use tasks::{task, TaskKind, MOST_TASK_PAGES, TASKS};
