@@ -61,7 +61,7 @@ pub trait Observer {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
 
-    /// So many instructions (at least 1) of the code page at this address are executed, without their loads and stores.
+    /// So many instructions (at least 1) of the code page at this address are executed, beside loads and stores.
     #[inline(always)]
     fn execute(&mut self, _code: u64, _instructions: u32) {}
 }

@@ -158,7 +158,7 @@ impl Function {
         self.entry
     }
 
-    /// Some of its instructions, beside their loads' and stores' own accesses.
+    /// Some of its instructions, beside loads and stores.
     #[inline(always)]
     pub fn execute(self, instructions: u64, observer: &mut impl Observer) {
         observer.execute(self.entry, instructions.clamp(1, u64::from(u32::MAX)) as u32);

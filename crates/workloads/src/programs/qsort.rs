@@ -116,7 +116,7 @@ impl Qsort {
             }
             len += 1;
         };
-        SCAN.execute(13 * len, observer);
+        SCAN.execute(9 * len, observer);
         self.frames.leave(SCAN, 0, observer);
         if !more {
             return false;
@@ -124,7 +124,7 @@ impl Qsort {
         self.line.store(len, 0, observer);
         self.frames.enter(MALLOC, 0, 194, observer);
         self.frames.leave(MALLOC, 0, observer);
-        COPY.execute(11 + 4 * len, observer);
+        COPY.execute(9 + 2 * len, observer);
         for i in 0..=len {
             let byte = self.line.load(i, observer);
             self.words.store(self.taken + i, byte, observer);
@@ -149,9 +149,9 @@ impl Qsort {
             }
             i += 1;
         };
-        STRING_COMPARE.execute(12 + 6 * i, observer);
+        STRING_COMPARE.execute(10 + 4 * i, observer);
         self.frames.leave(COMPARE, 1, observer);
-        SORT.execute(7, observer);
+        SORT.execute(6, observer);
         before
     }
 
@@ -244,7 +244,7 @@ impl Qsort {
                 break;
             }
             self.output.put(byte, observer);
-            PRINT.execute(10, observer);
+            PRINT.execute(6, observer);
             from += 1;
         }
         self.output.put(b'\n', observer);

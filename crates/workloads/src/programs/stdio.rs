@@ -67,7 +67,7 @@ impl Output {
             len += 1;
         }
         // ARMv7 has no division of 64 bits: the library's.
-        PRINT.execute(67 + 47 * len, observer);
+        PRINT.execute(67 + 42 * len, observer);
         for i in (0..len).rev() {
             let digit = self.digits.load(i, observer);
             self.put(digit, observer);

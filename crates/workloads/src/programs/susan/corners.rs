@@ -41,7 +41,7 @@ impl Susan {
         };
         let alike = |step: f64, observer: &mut _| self.image.alike(centre, at, on_way(step), observer);
         let all = alike(1.0, observer) + alike(2.0, observer) + alike(3.0, observer);
-        CORNERS.execute(60, observer);
+        CORNERS.execute(53, observer);
         all >= LEAST_ON_WAY
     }
 
@@ -51,7 +51,7 @@ impl Susan {
             return;
         }
         let response = self.responses.load(at, observer);
-        CORNERS.execute(6, observer);
+        CORNERS.execute(5, observer);
         if response == 0 || self.corner_count == MOST {
             return;
         }
@@ -68,7 +68,7 @@ impl Susan {
                 }
             }
         }
-        CORNERS.execute(4 * seen, observer);
+        CORNERS.execute(3 * seen, observer);
         if greatest {
             self.corners.store(2 * self.corner_count, (at % self.image.width) as u32, observer);
             self.corners.store(2 * self.corner_count + 1, (at / self.image.width) as u32, observer);

@@ -9,7 +9,7 @@ const MOST_AREA: i32 = MASK * ALIKE * 3 / 4;
 const LEAST_SIDE: i32 = 7 * ALIKE;
 
 /// Instructions of a neighbourhood's second moments.
-const SPREAD: u64 = 391;
+const SPREAD: u64 = 126;
 
 /// Across an edge: right, down, and the two between, as steps of columns and rows.
 type Across = (i64, i64);
@@ -31,7 +31,7 @@ impl Susan {
             return;
         }
         let response = self.responses.load(at, observer);
-        EDGES.execute(6, observer);
+        EDGES.execute(5, observer);
         if response == 0 {
             return;
         }
@@ -39,7 +39,7 @@ impl Susan {
         let offset = y * self.image.width as i64 + x;
         let before = self.responses.load(at.wrapping_add_signed(-offset), observer);
         let after = self.responses.load(at.wrapping_add_signed(offset), observer);
-        EDGES.execute(20, observer);
+        EDGES.execute(18, observer);
         // Of two equal ones next to each other, the second.
         if response >= before && response > after {
             self.marks.store(at, 1, observer);

@@ -13,7 +13,7 @@ use crate::programs::ProgramSpec;
 use crate::workload::Kernel;
 
 /// Instructions of a mean.
-const MEAN: u64 = 285;
+const MEAN: u64 = 105;
 
 const SMOOTH: Function = Function::new(0x02, 9);
 
@@ -72,7 +72,7 @@ impl Smooth {
         let width = self.image.width as i64;
         let around = [-width - 1, -width, -width + 1, -1, 1, width - 1, width, width + 1];
         let mut values = around.map(|offset| self.image.pixels.load(at.wrapping_add_signed(offset), observer));
-        SMOOTH.execute(120, observer);
+        SMOOTH.execute(110, observer);
         values.sort_unstable();
         ((u16::from(values[3]) + u16::from(values[4])) / 2) as u8
     }
