@@ -14,6 +14,7 @@
 mod experiments;
 mod metal;
 mod row;
+mod samples;
 mod values;
 
 use serde::Serialize;
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 pub use metal::{check_metal, reproduce_metal, sweeps, task_sets, Setting};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
+pub use samples::{Sample, BACKGROUND};
 pub use values::{papers, Paper};
 
 /// A paper's rows side by side, with what is needed to judge them.

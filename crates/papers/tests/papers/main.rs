@@ -2,6 +2,7 @@
 
 mod metal;
 mod reproduce;
+mod samples;
 // Shared with the probe's tests, which use more of it.
 #[allow(dead_code, unused_imports)]
 #[path = "../../../probe/tests/sim/mod.rs"]
