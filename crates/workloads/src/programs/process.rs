@@ -19,7 +19,7 @@ const BSS: u64 = DATA + DATA_BYTES;
 const HEAP: u64 = 0x10_0000;
 /// What is beyond this is mapped by `malloc` for itself (glibc's `M_MMAP_THRESHOLD`).
 const LARGE_BYTES: u64 = 128 << 10;
-/// The GNU allocator gives the heap at least this (`M_TOP_PAD`).
+/// The GNU allocator's first heap: a page beyond its `M_TOP_PAD` of 128 KiB.
 const HEAP_LEAST_BYTES: u64 = 0x2_1000;
 /// Mappings grow down from here: 8 MiB of stack and a gap below its end.
 const MAPPINGS_END: u64 = 0xb6ff_f000;

@@ -30,6 +30,7 @@ struct Seen {
 fn seen(name: &str, spec: &ProgramSpec) -> Seen {
     let mut stream = WorkloadStream::new(program(name, spec).expect("memory"));
     assert!(stream.info().has_fetches);
+    let arrays: Vec<_> = stream.workload().regions().iter().map(|r| r.stream_start..r.stream_start + r.bytes).collect();
     let (mut block, mut seen, mut maps) = (Block::default(), Seen::default(), Vec::new());
     while stream.next_block(&mut block).expect("a block") {
         maps.extend(block.events.drain(..).map(|(_, event)| match event {
@@ -48,6 +49,7 @@ fn seen(name: &str, spec: &ProgramSpec) -> Seen {
                 seen.instructions += 1 + u64::from(repeat);
             } else {
                 assert_eq!(repeat, 0);
+                assert!(arrays.iter().any(|array| array.contains(&addr)), "{name}: {addr:#x} has no name");
                 seen.data_pages.insert(addr / PAGE_BYTES);
                 seen.data_accesses += 1;
             }
