@@ -9,6 +9,7 @@ mod damage;
 mod event;
 mod export;
 mod import;
+mod memory_map;
 mod native;
 mod source;
 mod tools;
@@ -17,6 +18,7 @@ pub use block::{Block, Kind};
 pub use event::{Event, FrameList, MapSource, SiteId};
 pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
 pub use import::{open, open_as, open_reader, Format};
+pub use memory_map::{parse_maps, source_of, FileId, MemoryMap, Region};
 pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES, CHUNK_ACCESSES};
 
 pub use source::{Damage, FilterWindow, Granularity, Source, TraceError, TraceInfo};

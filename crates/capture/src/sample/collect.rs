@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use lookaside_trace::{Block, Event};
+use lookaside_trace::{parse_maps, source_of, Block, Event, MemoryMap, Region};
 
 use super::events::Events;
 use super::perf::now_ns;
 use super::record::{Record, Sample};
-use super::regions::{parse_maps, source_of, Region, Regions};
 use super::resolve::Resolver;
 
 /// How often the rings are emptied. At the highest rate a ring holds several times as much.
@@ -52,7 +51,7 @@ pub struct Collector {
     shared: Arc<Shared>,
     blocks: Sender<Block>,
     resolver: Resolver,
-    regions: HashMap<u32, Regions>,
+    regions: HashMap<u32, MemoryMap>,
     /// When each process's map is to be read next, for those that were seen since the last reading.
     active: HashMap<u32, bool>,
     reread_at_ns: HashMap<u32, u64>,
@@ -175,8 +174,7 @@ impl Collector {
         match record {
             Record::Sample(sample) => self.sample(&sample),
             Record::Map { process, thread, addr, len, offset, prot, name } => {
-                let region =
-                    Region { start: addr, end: addr.saturating_add(len), prot, source: source_of(&name, offset) };
+                let region = Region::new(addr, addr.saturating_add(len), prot, source_of(&name, offset));
                 if let Some(event) = self.regions.entry(process).or_default().map(region) {
                     self.event(process, thread, event);
                 }

@@ -15,7 +15,6 @@ mod memory;
 mod perf;
 mod plan;
 mod record;
-mod regions;
 mod resolve;
 mod ring;
 mod value;

@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MemoryMap, Region};
 
-use super::regions::{Region, Regions};
 use super::*;
 use crate::{ChildEnd, Control, Symbols};
 
@@ -118,7 +117,7 @@ fn compile(folder: &Path, main: &str, flags: &[&str]) -> PathBuf {
 fn read(mut recording: Recording, places: &Path, functions: &[&str]) -> Run {
     let mut run = Run::default();
     let mut symbols = Symbols::new();
-    let mut regions: HashMap<u32, Regions> = HashMap::new();
+    let mut regions: HashMap<u32, MemoryMap> = HashMap::new();
     let mut samples = Vec::new();
     let mut block = Block::default();
     while recording.source.next_block(&mut block).unwrap() {
@@ -132,7 +131,7 @@ fn read(mut recording: Recording, places: &Path, functions: &[&str]) -> Run {
             }
             if i < block.addr.len() {
                 let name = symbols.resolve(block.process, block.ip[i]);
-                let known = regions.entry(block.process).or_default().holds(block.addr[i]);
+                let known = regions.entry(block.process).or_default().find(block.addr[i]).is_some();
                 let function = name.inlined_into.or(name.function).unwrap_or_default();
                 if functions.contains(&function.as_str()) {
                     samples.push((block.process, block.thread, block.addr[i], block.kind[i], known));
@@ -161,10 +160,10 @@ fn parse_place(line: &str) -> Option<(String, u64, u64)> {
     Some((name, u64::from_str_radix(words.next()?, 16).ok()?, u64::from_str_radix(words.next()?, 16).ok()?))
 }
 
-fn follow(regions: &mut HashMap<u32, Regions>, process: u32, event: &Event) {
+fn follow(regions: &mut HashMap<u32, MemoryMap>, process: u32, event: &Event) {
     match event {
         Event::Map { addr, len, prot, source, .. } => {
-            let region = Region { start: *addr, end: addr + len, prot: *prot, source: source.clone() };
+            let region = Region::new(*addr, addr + len, *prot, source.clone());
             regions.entry(process).or_default().map(region);
         }
         Event::Fork { parent, child } => {

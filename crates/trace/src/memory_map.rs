@@ -2,10 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_trace::{Event, MapSource};
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, MapSource};
+
+/// Bytes of the pages that the kernel maps; a heap's end need not be on their border.
+const PAGE_BYTES: u64 = 4096;
+
+/// Which file, whatever its name is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FileId {
+    /// Device number: major, minor.
+    pub device: (u32, u32),
+    /// Inode on it, not 0.
+    pub inode: u64,
+}
 
 /// One mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// First byte.
     pub start: u64,
@@ -15,16 +29,37 @@ pub struct Region {
     pub prot: u8,
     /// What is behind it.
     pub source: MapSource,
+    /// The file behind it, where a listing said so; events say nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileId>,
+    /// Number of the call that made it: those of a [`MemoryMap`] count from 1. 0 = not known, as in a listing.
+    #[serde(default)]
+    pub made: u64,
 }
 
 impl Region {
+    /// Of which nothing else is known.
+    pub fn new(start: u64, end: u64, prot: u8, source: MapSource) -> Region {
+        Region { start, end, prot, source, file: None, made: 0 }
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// `addr` lies in it.
+    pub fn holds(&self, addr: u64) -> bool {
+        (self.start..self.end).contains(&addr)
+    }
+
     fn event(&self) -> Event {
         let len = self.end - self.start;
         Event::Map { addr: self.start, len, prot: self.prot, source: self.source.clone(), site: 0 }
     }
 
     /// The part of it from `start` on.
-    fn tail(&self, start: u64) -> Region {
+    pub fn tail(&self, start: u64) -> Region {
         let source = match &self.source {
             MapSource::File { path, offset } => {
                 MapSource::File { path: path.clone(), offset: offset.wrapping_add(start - self.start) }
@@ -64,16 +99,68 @@ fn parse_line(line: &str) -> Option<Region> {
     let prot =
         [b'r', b'w', b'x'].iter().zip(flags).enumerate().map(|(i, (want, got))| u8::from(want == got) << i).sum();
     let offset = u64::from_str_radix(field(), 16).ok()?;
-    let (_device, _inode) = (field(), field());
+    let file = file_id(field(), field());
     let source = source_of(rest.trim_start(), offset);
-    (start < end).then_some(Region { start, end, prot, source })
+    (start < end).then_some(Region { file, ..Region::new(start, end, prot, source) })
+}
+
+fn file_id(device: &str, inode: &str) -> Option<FileId> {
+    let (major, minor) = device.split_once(':')?;
+    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    let inode = inode.parse().ok().filter(|&inode| inode != 0)?;
+    Some(FileId { device, inode })
 }
 
 /// The known map of one process.
 #[derive(Clone, Debug, Default)]
-pub struct Regions(BTreeMap<u64, Region>);
+pub struct MemoryMap {
+    regions: BTreeMap<u64, Region>,
+    /// Mappings made so far.
+    made: u64,
+}
 
-impl Regions {
+impl MemoryMap {
+    /// What is mapped, in order of address.
+    pub fn regions(&self) -> impl Iterator<Item = &Region> {
+        self.regions.values()
+    }
+
+    /// The mapping that holds `addr`.
+    pub fn find(&self, addr: u64) -> Option<&Region> {
+        self.regions.range(..=addr).next_back().map(|(_, region)| region).filter(|region| region.holds(addr))
+    }
+
+    /// Takes what an event of this process says; events that change no map are passed over, forks too.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Map { addr, len, prot, source, .. } => {
+                self.map(Region::new(*addr, addr.saturating_add(*len), *prot, source.clone()));
+            }
+            Event::Unmap { addr, len } => drop(self.cut_out(*addr, addr.saturating_add(*len))),
+            Event::Remap { old_addr, old_len, new_addr, new_len } => {
+                let old = self.cut_out(*old_addr, old_addr.saturating_add(*old_len));
+                if let (Some(first), false) = (old.into_iter().next(), *new_len == 0) {
+                    let end = new_addr.saturating_add(*new_len);
+                    self.cut_out(*new_addr, end);
+                    self.regions.insert(*new_addr, Region { start: *new_addr, end, ..first });
+                }
+            }
+            Event::Protect { addr, len, prot } => {
+                for region in self.cut_out(*addr, addr.saturating_add(*len)) {
+                    self.regions.insert(region.start, Region { prot: *prot, ..region });
+                }
+            }
+            Event::Brk { start, end } => {
+                let (start, end) = (start.next_multiple_of(PAGE_BYTES), end.next_multiple_of(PAGE_BYTES));
+                self.regions.retain(|_, region| region.source != MapSource::Heap);
+                // Heap pages can be read and written, unless the program says otherwise.
+                self.map(Region::new(start, end, 3, MapSource::Heap));
+            }
+            Event::Exec { .. } => self.clear(),
+            _ => {}
+        }
+    }
+
     /// Takes note of a mapping; its event, unless that was known.
     pub fn map(&mut self, region: Region) -> Option<Event> {
         if region.start >= region.end || self.knows(&region) {
@@ -81,19 +168,14 @@ impl Regions {
         }
         let event = region.event();
         self.cut_out(region.start, region.end);
-        self.0.insert(region.start, region);
+        self.made += 1;
+        self.regions.insert(region.start, Region { made: self.made, ..region });
         Some(event)
-    }
-
-    /// Something is mapped at `addr`.
-    #[cfg(test)]
-    pub fn holds(&self, addr: u64) -> bool {
-        self.0.range(..=addr).next_back().is_some_and(|(_, known)| addr < known.end)
     }
 
     /// Everything is gone.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.regions.clear();
     }
 
     /// Takes a fresh listing (in order of address); the events that lead there.
@@ -121,7 +203,7 @@ impl Regions {
     fn knows(&self, region: &Region) -> bool {
         let mut at = region.start;
         while at < region.end {
-            let Some(known) = self.0.range(..=at).next_back().map(|(_, known)| known) else { return false };
+            let Some(known) = self.regions.range(..=at).next_back().map(|(_, known)| known) else { return false };
             let same = known.prot == region.prot && known.tail(at).source == region.tail(at).source;
             if at >= known.end || !same {
                 return false;
@@ -134,16 +216,16 @@ impl Regions {
     /// Takes out all of `start..end`, cutting regions at its borders.
     fn cut_out(&mut self, start: u64, end: u64) -> Vec<Region> {
         for border in [start, end] {
-            if let Some((_, whole)) = self.0.range_mut(..border).next_back() {
+            if let Some((_, whole)) = self.regions.range_mut(..border).next_back() {
                 if whole.end > border {
                     let tail = whole.tail(border);
                     whole.end = border;
-                    self.0.insert(border, tail);
+                    self.regions.insert(border, tail);
                 }
             }
         }
-        let starts: Vec<u64> = self.0.range(start..end).map(|(&start, _)| start).collect();
-        starts.into_iter().filter_map(|start| self.0.remove(&start)).collect()
+        let starts: Vec<u64> = self.regions.range(start..end).map(|(&start, _)| start).collect();
+        starts.into_iter().filter_map(|start| self.regions.remove(&start)).collect()
     }
 }
 
@@ -163,8 +245,10 @@ mod tests {
                     10-8 rw-p 0 0:0 0\n";
         let regions = parse_maps(text);
         assert_eq!(regions.len(), 4);
-        let file = MapSource::File { path: "/usr/bin/a b".into(), offset: 0x1000 };
-        assert_eq!(regions[0], Region { start: 0x55d0_c0a0_0000, end: 0x55d0_c0a0_2000, prot: 5, source: file });
+        let source = MapSource::File { path: "/usr/bin/a b".into(), offset: 0x1000 };
+        let file = Some(FileId { device: (0xfd, 0), inode: 1234 });
+        assert_eq!(regions[0], Region { file, ..Region::new(0x55d0_c0a0_0000, 0x55d0_c0a0_2000, 5, source) });
+        assert_eq!(regions[1].file, None);
         assert_eq!((regions[1].prot, &regions[1].source), (3, &MapSource::Heap));
         assert_eq!((regions[2].prot, &regions[2].source), (0, &MapSource::Anonymous));
         assert_eq!(regions[3].source, MapSource::Stack);
@@ -173,12 +257,12 @@ mod tests {
     fn region(start: u64, end: u64, prot: u8, file: Option<u8>) -> Region {
         // Offsets such that neighbours of one file can be one mapping.
         let source = file.map_or(MapSource::Anonymous, |f| MapSource::File { path: f.to_string(), offset: start });
-        Region { start, end, prot, source }
+        Region::new(start, end, prot, source)
     }
 
-    fn pages(regions: &Regions) -> Vec<Option<(u8, MapSource)>> {
+    fn pages(regions: &MemoryMap) -> Vec<Option<(u8, MapSource)>> {
         let page = |at: u64| {
-            let known = regions.0.values().find(|r| r.start <= at && at < r.end)?;
+            let known = regions.regions.values().find(|r| r.start <= at && at < r.end)?;
             Some((known.prot, known.tail(at).source))
         };
         (0..40).map(page).collect()
@@ -191,7 +275,7 @@ mod tests {
             before in prop::collection::vec((0u64..30, 1u64..8, 0u8..3, prop::option::of(0u8..2)), 0..12),
             after in prop::collection::vec((0u64..3, 1u64..8, 0u8..3, prop::option::of(0u8..2)), 0..6),
         ) {
-            let mut known = Regions::default();
+            let mut known = MemoryMap::default();
             for (start, len, prot, file) in before {
                 known.map(region(start, start + len, prot, file));
             }
@@ -208,13 +292,13 @@ mod tests {
             for event in events {
                 match event {
                     Event::Map { addr, len, prot, source, .. } => {
-                        played.map(Region { start: addr, end: addr + len, prot, source });
+                        played.map(Region::new(addr, addr + len, prot, source));
                     }
                     Event::Unmap { addr, len } => drop(played.cut_out(addr, addr + len)),
                     other => panic!("{other:?}"),
                 }
             }
-            let mut wanted = Regions::default();
+            let mut wanted = MemoryMap::default();
             for region in listing {
                 wanted.map(region);
             }
@@ -224,8 +308,38 @@ mod tests {
     }
 
     #[test]
+    fn follows_the_calls_of_a_program() {
+        let mut map = MemoryMap::default();
+        let anonymous = |addr, len| Event::Map { addr, len, prot: 3, source: MapSource::Anonymous, site: 0 };
+        for event in [
+            anonymous(0x10000, 0x4000),
+            anonymous(0x20000, 0x4000),
+            Event::Protect { addr: 0x11000, len: 0x1000, prot: 1 },
+            Event::Remap { old_addr: 0x20000, old_len: 0x4000, new_addr: 0x30000, new_len: 0x8000 },
+            Event::Unmap { addr: 0x13000, len: 0x1000 },
+            Event::Brk { start: 0x8010, end: 0x9010 },
+            Event::Brk { start: 0x8010, end: 0xa010 },
+        ] {
+            map.apply(&event);
+        }
+        let seen: Vec<_> =
+            map.regions().map(|r| (r.start, r.end, r.prot, r.source == MapSource::Heap, r.made)).collect();
+        let wanted = [
+            (0x9000, 0xb000, 3, true, 4),
+            (0x10000, 0x11000, 3, false, 1),
+            (0x11000, 0x12000, 1, false, 1),
+            (0x12000, 0x13000, 3, false, 1),
+            (0x30000, 0x38000, 3, false, 2),
+        ];
+        assert_eq!(seen, wanted);
+        assert!(map.find(0x12fff).is_some() && map.find(0x13000).is_none());
+        map.apply(&Event::Exec { path: String::new() });
+        assert_eq!(map.regions().count(), 0);
+    }
+
+    #[test]
     fn what_is_known_makes_no_event() {
-        let mut regions = Regions::default();
+        let mut regions = MemoryMap::default();
         assert!(regions.map(region(0, 10, 3, None)).is_some());
         assert!(regions.map(region(10, 20, 3, None)).is_some());
         assert!(regions.map(region(2, 18, 3, None)).is_none());
