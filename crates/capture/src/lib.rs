@@ -4,6 +4,7 @@
 
 mod cached;
 mod launch;
+pub mod native;
 mod program;
 mod qemu;
 mod request;

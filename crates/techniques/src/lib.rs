@@ -8,6 +8,7 @@ mod analysis;
 pub mod bake;
 pub mod color;
 pub mod heat;
+pub mod lock;
 pub mod names;
 pub mod profile;
 pub mod remedies;

@@ -31,6 +31,7 @@ use crate::{Backend, CaptureError, Recording, Request, Target};
 use collect::{Collector, Shared, Watched};
 use control::{Program, SampleControl, State};
 use events::Events;
+pub(crate) use memory::read as read_memory;
 
 /// The kernel refuses clock periods below 10 µs.
 const MAX_HZ: u32 = 100_000;

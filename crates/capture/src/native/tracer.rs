@@ -1,0 +1,308 @@
+//! The thread that traces a plain run: the kernel lets only one thread speak to a traced program.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::thread::JoinHandle;
+
+use lookaside_trace::{parse_maps, MapSource, MemoryMap, Region};
+use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
+
+use super::stops::{self, Call, Change};
+use super::{calls, Moment, NativeMaps, Placement, Stopped};
+use crate::{CaptureError, ChildEnd};
+
+pub(super) type Look = Box<dyn FnMut(&Stopped<'_>) + Send>;
+type Tracer = JoinHandle<Result<NativeMaps, CaptureError>>;
+type Began = Result<(u32, OwnedFd), CaptureError>;
+
+/// Starts the program on a thread of its own, which traces it; its pid, a hold on it, and the thread.
+pub(super) fn start(
+    command: Vec<OsString>,
+    placement: Placement,
+    look: Look,
+) -> Result<(u32, OwnedFd, Tracer), CaptureError> {
+    let (began, begins) = sync_channel::<Began>(1);
+    let tracer = std::thread::Builder::new()
+        .name("native-run".into())
+        .spawn(move || trace(&command, placement, look, &began))
+        .map_err(|source| CaptureError::Io { what: "starting a thread".into(), source })?;
+    match begins.recv() {
+        Ok(Ok((pid, process))) => Ok((pid, process, tracer)),
+        Ok(Err(error)) => Err(error),
+        // It says how it began before all else, unless it failed at that.
+        Err(_) => Err(failed("the program", io::Error::other("the thread that traces it has ended"))),
+    }
+}
+
+fn failed(what: &str, source: io::Error) -> CaptureError {
+    CaptureError::Io { what: format!("tracing {what}"), source }
+}
+
+fn trace(
+    command: &[OsString],
+    placement: Placement,
+    look: Look,
+    began: &SyncSender<Began>,
+) -> Result<NativeMaps, CaptureError> {
+    let (pid, process) = match spawn(command, placement) {
+        Ok(spawned) => spawned,
+        Err(error) => {
+            // Told in its place.
+            let _ = began.send(Err(error));
+            return Err(failed("the program", io::Error::other("it did not start")));
+        }
+    };
+    let name = format!("process {pid}");
+    let hold = process.try_clone().map_err(|error| failed(&name, error));
+    let told = hold.and_then(|hold| {
+        let _ = began.send(Ok((pid as u32, hold)));
+        let mut run = Run::new(pid, placement, look);
+        run.to_the_end().map_err(|error| failed(&name, error))
+    });
+    if told.is_err() {
+        // Neither a stopped program nor a zombie is left behind.
+        let _ = pidfd_send_signal(&process, Signal::KILL);
+        while let Ok((who, change)) = stops::next_change() {
+            match change {
+                Change::Stopped(..) => drop(stops::go_on(who, 0)),
+                Change::Code(_) | Change::Killed(_) if who == pid => break,
+                _ => {}
+            }
+        }
+    }
+    told
+}
+
+/// The program, stopped at its first instruction.
+fn spawn(command: &[OsString], placement: Placement) -> Result<(i32, OwnedFd), CaptureError> {
+    let [name, arguments @ ..] = command else {
+        return Err(failed("the program", io::Error::other("none was given")));
+    };
+    let name = name.to_string_lossy();
+    let mut program = Command::new(&command[0]);
+    program.args(arguments);
+    let fixed = placement == Placement::Fixed;
+    // SAFETY: between fork and exec only personality and ptrace are called, which are async-signal-safe.
+    unsafe {
+        program.pre_exec(move || stops::trace_me(fixed));
+    }
+    let child = program.spawn().map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => failed(
+            &name,
+            io::Error::new(error.kind(), "the system forbids ptrace here (a container: --cap-add SYS_PTRACE)"),
+        ),
+        _ => failed(&name, error),
+    })?;
+    let pid = child.id() as i32;
+    let process = Pid::from_raw(pid)
+        .ok_or(io::ErrorKind::NotFound.into())
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
+    let process = process.map_err(|error| failed(&name, error))?;
+    Ok((pid, process))
+}
+
+/// What is known of the program while it runs.
+struct Run {
+    pid: i32,
+    placement: Placement,
+    look: Look,
+    map: MemoryMap,
+    /// Calls that have begun, by thread: number, arguments.
+    begun: HashMap<i32, (u64, [u64; 6])>,
+    /// The thread that stopped last: its first one may have ended before the others.
+    task: i32,
+    /// Threads seen so far.
+    threads: Vec<i32>,
+    /// Where the dynamic linker's file lies; empty if there is none, or it has done its work.
+    linker: std::ops::Range<u64>,
+    heap_start: u64,
+    maps: NativeMaps,
+}
+
+impl Run {
+    fn new(pid: i32, placement: Placement, look: Look) -> Run {
+        let end = ChildEnd::Code(0);
+        let maps = NativeMaps { loaded: vec![], exit: vec![], entry_stack: None, end, notes: vec![] };
+        Run {
+            pid,
+            placement,
+            look,
+            map: MemoryMap::default(),
+            begun: HashMap::new(),
+            task: pid,
+            threads: vec![pid],
+            linker: 0..0,
+            heap_start: 0,
+            maps,
+        }
+    }
+
+    fn to_the_end(&mut self) -> io::Result<NativeMaps> {
+        match stops::next_change()? {
+            (_, Change::Stopped(libc::SIGTRAP, _)) => {}
+            (_, change) => return Err(io::Error::other(format!("it did not start: {change:?}"))),
+        }
+        stops::set_options(self.pid)?;
+        self.begins();
+        stops::go_on(self.pid, 0)?;
+        loop {
+            let (thread, change) = stops::next_change()?;
+            match change {
+                Change::Code(code) if thread == self.pid => self.maps.end = ChildEnd::Code(code),
+                Change::Killed(signal) if thread == self.pid => self.maps.end = ChildEnd::Signal(signal),
+                Change::Code(_) | Change::Killed(_) => continue,
+                Change::Stopped(signal, event) => {
+                    let pass_on = self.stopped(thread, signal, event);
+                    stops::go_on(thread, pass_on)?;
+                    continue;
+                }
+            }
+            if self.maps.exit.is_empty() {
+                self.maps.notes.push("killed before its memory could be looked at".into());
+            }
+            return Ok(self.maps.clone());
+        }
+    }
+
+    /// The signal that the thread is to have.
+    fn stopped(&mut self, thread: i32, signal: i32, event: i32) -> i32 {
+        self.task = thread;
+        let is_new = !self.threads.contains(&thread);
+        if is_new {
+            self.threads.push(thread);
+        }
+        match (signal, event) {
+            (stops::CALL_STOP, _) => self.call(thread),
+            (_, libc::PTRACE_EVENT_EXEC) => self.begins(),
+            (_, libc::PTRACE_EVENT_EXIT) => {
+                self.threads.retain(|known| *known != thread);
+                self.begun.remove(&thread);
+                if thread == self.pid {
+                    self.reach(Moment::Exit);
+                }
+            }
+            // A new thread's, which is ptrace's own.
+            (libc::SIGSTOP, 0) if is_new => {}
+            (signal, 0) => return signal,
+            _ => {}
+        }
+        0
+    }
+
+    /// A program has just been executed.
+    fn begins(&mut self) {
+        self.map = MemoryMap::default();
+        self.begun.clear();
+        self.map.reconcile(self.listing());
+        let stat = self.stat();
+        // Fields 28 and 47 of proc_pid_stat(5), counted from field 3 on; 0 = it may not be known.
+        let field = |number: usize| stat.get(number - 3).copied().filter(|value| *value > 0);
+        self.maps.entry_stack = field(28);
+        self.heap_start = field(47).unwrap_or(0);
+        self.linker = self.linker_range();
+        if self.placement == Placement::Fixed && !self.is_fixed() {
+            let note = "the sandbox refuses personality(ADDR_NO_RANDOMIZE): addresses are other ones in each run";
+            self.maps.notes.push(note.into());
+        }
+        if self.linker.is_empty() {
+            self.reach(Moment::Loaded);
+        }
+    }
+
+    fn call(&mut self, thread: i32) {
+        match stops::call(thread) {
+            Some(Call::Begins { number, args, ip }) => {
+                if !self.linker.is_empty() && !self.linker.contains(&ip) {
+                    self.linker = 0..0;
+                    self.reach(Moment::Loaded);
+                }
+                self.begun.insert(thread, (number, args));
+                // Another thread than the first may end the program after that one is gone.
+                if number == libc::SYS_exit_group as u64 && !self.threads.contains(&self.pid) {
+                    self.reach(Moment::Exit);
+                }
+            }
+            Some(Call::Ends { result: Some(result) }) => {
+                if let Some((number, args)) = self.begun.remove(&thread) {
+                    if let Some(event) = calls::event(self.task, number, &args, result, self.heap_start) {
+                        self.map.apply(&event);
+                    }
+                }
+            }
+            Some(Call::Ends { result: None }) => drop(self.begun.remove(&thread)),
+            None => {}
+        }
+    }
+
+    /// Brings the map up to date: the stack grows without a call, and others have been left out.
+    fn reach(&mut self, moment: Moment) {
+        let listing = self.listing();
+        if listing.is_empty() {
+            return;
+        }
+        self.map.reconcile(listing.clone());
+        let mut regions: Vec<Region> = self.map.regions().cloned().collect();
+        for region in &mut regions {
+            let listed = listing.iter().find(|listed| listed.holds(region.start));
+            region.file = listed.and_then(|listed| listed.file);
+        }
+        let entry_stack = self.maps.entry_stack;
+        (self.look)(&Stopped { moment, regions: &regions, entry_stack, process: self.task as u32 });
+        match moment {
+            Moment::Loaded => self.maps.loaded = regions,
+            Moment::Exit => self.maps.exit = regions,
+        }
+    }
+
+    /// The kernel's listing, with `.bss` and heap told apart where it lists them as one.
+    fn listing(&self) -> Vec<Region> {
+        let text = std::fs::read_to_string(format!("/proc/{}/maps", self.task)).unwrap_or_default();
+        let mut regions = Vec::new();
+        for region in parse_maps(&text) {
+            let has_both = region.source == MapSource::Heap && region.start < self.heap_start;
+            if has_both && region.holds(self.heap_start) {
+                let bss = Region { end: self.heap_start, source: MapSource::Anonymous, ..region.clone() };
+                regions.extend([bss, region.tail(self.heap_start)]);
+            } else {
+                regions.push(region);
+            }
+        }
+        regions
+    }
+
+    /// Fields of `/proc/PID/stat` from the third on, as numbers; what is none is 0.
+    fn stat(&self) -> Vec<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.task)).unwrap_or_default();
+        // The second is the program's name, which can have blanks and brackets.
+        let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+        rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect()
+    }
+
+    /// The kernel has its places fixed; where it doesn't say, that is believed.
+    fn is_fixed(&self) -> bool {
+        let text = std::fs::read_to_string(format!("/proc/{}/personality", self.task)).unwrap_or_default();
+        u32::from_str_radix(text.trim(), 16).map_or(true, |bits| bits & libc::ADDR_NO_RANDOMIZE as u32 != 0)
+    }
+
+    /// Where the dynamic linker's file is mapped (`AT_BASE` of the auxiliary vector); empty for a static program.
+    fn linker_range(&self) -> std::ops::Range<u64> {
+        const AT_BASE: usize = 7;
+        let auxv = std::fs::read(format!("/proc/{}/auxv", self.task)).unwrap_or_default();
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
+        let (pairs, _) = auxv.as_chunks::<{ 2 * size_of::<usize>() }>();
+        let base = pairs.iter().find_map(|pair| {
+            let (key, value) = pair.split_at(size_of::<usize>());
+            (word(key) == AT_BASE).then(|| word(value) as u64)
+        });
+        let Some(first) = base.and_then(|base| self.map.find(base)) else { return 0..0 };
+        let MapSource::File { path: linker, .. } = &first.source else { return 0..0 };
+        let is_linkers = |region: &&Region| matches!(&region.source, MapSource::File { path, .. } if path == linker);
+        let end = self.map.regions().filter(is_linkers).map(|region| region.end).max();
+        first.start..end.unwrap_or(first.end)
+    }
+}
