@@ -3,7 +3,7 @@
 use lookaside_trace::{parse_maps, Block, Event, Granularity, Kind, MapSource, MemoryMap, Region};
 use serde::{Deserialize, Serialize};
 
-use super::regions::base_name;
+use super::regions::{base_name, path};
 
 /// Who ran the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,13 +104,29 @@ impl Layout {
         self.areas.get(at).filter(|area| area.region.holds(addr))
     }
 
-    /// Path of the program: of all files' code the lowest mapped one, but for a dynamic linker's.
+    /// Path of the program: of all files the lowest mapped one, but for a dynamic linker's.
     pub fn program(&self) -> Option<&str> {
-        self.areas.iter().filter(|area| area.role == Role::File).find_map(|area| match &area.region.source {
-            MapSource::File { path, .. } if !base_name(path).starts_with("ld-") => Some(path.as_str()),
-            _ => None,
-        })
+        self.files().find(|path| !is_linker(path))
     }
+
+    /// No dynamic linker is mapped.
+    pub(super) fn is_static(&self) -> bool {
+        !self.files().any(is_linker)
+    }
+
+    pub(super) fn has_vdso(&self) -> bool {
+        let is_vdso = |area: &Area| matches!(&area.region.source, MapSource::File { path, .. } if path == "[vdso]");
+        self.areas.iter().any(is_vdso)
+    }
+
+    fn files(&self) -> impl Iterator<Item = &str> {
+        self.areas.iter().filter(|area| area.role == Role::File).filter_map(|area| path(&area.region))
+    }
+}
+
+/// `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`, …
+fn is_linker(path: &str) -> bool {
+    base_name(path).starts_with("ld-")
 }
 
 /// Gives Valgrind's stack and heap of the program their names, and its own what makes them the profiler's.
@@ -125,7 +141,7 @@ fn name_valgrinds(regions: &mut [Region]) {
             region.source = profiler(); // The kernel's are those of Valgrind itself.
         } else if anonymous && region.end == VALGRIND_STACK_END {
             region.source = MapSource::Stack;
-        } else if anonymous && VALGRIND_MEMORY.contains(&region.start) || anonymous && region.start == after_tool {
+        } else if anonymous && (VALGRIND_MEMORY.contains(&region.start) || region.start == after_tool) {
             region.source = profiler();
             after_tool = region.end;
         } else if anonymous && region.prot == 7 && region.start < tool && !heap_seen {

@@ -11,7 +11,8 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// Valgrind gives a program at most 8 MiB of brk heap (`VG_(main)`: the data segment's size is the soft limit, within 1 to
 /// 8 MiB). glibc asks for 132 KiB at a time or more; a heap that ends within two such steps of the cap has met it.
 const BRK_CAP_BYTES: u64 = (8 << 20) - 2 * (132 << 10);
-/// What glibc's malloc maps at least where brk has failed (`MMAP_AS_MORECORE_SIZE`, malloc.c).
+/// What glibc's malloc maps at least when brk has failed (`MMAP_AS_MORECORE_SIZE`, malloc.c); then as much as it would have
+/// asked brk for, which Valgrind puts right behind.
 const MORECORE_BYTES: u64 = 1 << 20;
 
 /// A run of bytes of the profiled run, and where it lies in the native one.
@@ -23,12 +24,23 @@ pub(super) struct Span {
     pub(super) reasons: Vec<Reason>,
 }
 
-/// Areas in the order of their making: as recorded; else the kernel maps downwards, and the emulators upwards.
+/// What is mapped later lies lower: the kernel's way, and that of QEMU for a 32-bit program, whose addresses it keeps together
+/// (`mmap_find_vma_reserved`, linux-user/mmap.c). Valgrind and QEMU for others go upwards.
+fn downwards(layout: &Layout) -> bool {
+    let below_4_gib = || layout.areas.last().is_some_and(|area| area.region.end <= 1 << 32);
+    match layout.runner {
+        Runner::Native => true,
+        Runner::Valgrind => false,
+        Runner::Qemu => below_4_gib(),
+    }
+}
+
+/// Areas in the order of their making: as recorded, else by address.
 pub(super) fn by_age(layout: &Layout) -> impl Iterator<Item = &Area> {
     let mut areas: Vec<&Area> = layout.areas.iter().collect();
     if areas.iter().all(|area| area.region.made > 0) {
         areas.sort_by_key(|area| area.region.made);
-    } else if layout.runner == Runner::Native {
+    } else if downwards(layout) {
         areas.reverse();
     }
     areas.into_iter()
@@ -79,8 +91,8 @@ pub(super) fn pair(profiled: &Layout, native: &Layout) -> Vec<Span> {
     pairing.bss();
     pairing.equals(|_| 0, |count| if count > 1 { Reason::OrderAmongEquals { count } } else { Reason::SizeAlone });
     pairing.neighbours(profiled, native);
-    pairing.merged(native.runner);
-    pairing.split(profiled.runner);
+    pairing.merged(downwards(native));
+    pairing.split(downwards(profiled));
     pairing.arenas(profiled, native);
     pairing.after_brk_cap(profiled, native);
     pairing.spans
@@ -110,14 +122,15 @@ impl<'a> Pairing<'a> {
 
     /// The `.bss` of each file that has one in both runs. A longer one has other memory behind it.
     fn bss(&mut self) {
-        let of = |areas: &[&'a Area], wanted: &Role| -> Vec<&'a Area> {
-            areas.iter().copied().filter(|area| area.role == *wanted).collect()
+        let of = |areas: &[&'a Area], wanted: &Area| -> Vec<&'a Area> {
+            let like = |area: &&Area| area.role == wanted.role && area.region.prot == wanted.region.prot;
+            areas.iter().copied().filter(like).collect()
         };
         for from in self.left.clone() {
             if !matches!(from.role, Role::Bss { .. }) {
                 continue;
             }
-            if let ([_], [to]) = (&of(&self.left, &from.role)[..], &of(&self.right, &from.role)[..]) {
+            if let ([_], [to]) = (&of(&self.left, from)[..], &of(&self.right, from)[..]) {
                 let reasons = std::iter::once(Reason::BssOffset).chain(grew(&from.region, &to.region));
                 self.take(from, to, reasons.collect());
             }
@@ -165,7 +178,7 @@ impl<'a> Pairing<'a> {
 
     /// Areas of a native listing that are several of the profiled run's, made one after the other: where only one run of
     /// them has the size.
-    fn merged(&mut self, runner: Runner) {
+    fn merged(&mut self, downwards: bool) {
         for to in self.right.clone() {
             // What was seen being made is one.
             if to.region.made > 0 {
@@ -173,7 +186,7 @@ impl<'a> Pairing<'a> {
             }
             let Some(run) = only_run(&self.left, to) else { continue };
             let mut at = to.region.start;
-            for from in in_address_order(run, runner) {
+            for from in in_address_order(run, downwards) {
                 let (bytes, reasons) = (from.region.bytes(), vec![Reason::Merged]);
                 self.spans.push(Span { from: from.region.start, bytes, to: at, reasons });
                 self.left.retain(|area| !std::ptr::eq(*area, from));
@@ -184,14 +197,14 @@ impl<'a> Pairing<'a> {
     }
 
     /// As [`Pairing::merged`], with the profiled run's listing.
-    fn split(&mut self, runner: Runner) {
+    fn split(&mut self, downwards: bool) {
         for from in self.left.clone() {
             if from.region.made > 0 {
                 continue;
             }
             let Some(run) = only_run(&self.right, from) else { continue };
             let mut at = from.region.start;
-            for to in in_address_order(run, runner) {
+            for to in in_address_order(run, downwards) {
                 let (bytes, reasons) = (to.region.bytes(), vec![Reason::Merged]);
                 self.spans.push(Span { from: at, bytes, to: to.region.start, reasons });
                 self.right.retain(|area| !std::ptr::eq(*area, to));
@@ -226,9 +239,12 @@ impl<'a> Pairing<'a> {
             return;
         }
         let mut at = heap.start + capped.bytes();
+        let mut behind = None;
         for from in self.left.clone() {
             let bytes = from.region.bytes().min(heap.end.saturating_sub(at));
-            if from.region.prot == heap.prot && from.region.bytes() >= MORECORE_BYTES && bytes > 0 {
+            let continues = from.region.bytes() >= MORECORE_BYTES || behind == Some(from.region.start);
+            if from.region.prot == heap.prot && continues && bytes > 0 {
+                behind = Some(from.region.end);
                 let reasons = vec![Reason::HeapAfterBrkCap];
                 self.spans.push(Span { from: from.region.start, bytes, to: at, reasons });
                 self.left.retain(|area| !std::ptr::eq(*area, from));
@@ -254,23 +270,23 @@ fn only_run<'a>(areas: &[&'a Area], whole: &Area) -> Option<Vec<&'a Area>> {
     let mut found = None;
     for first in 0..same.len() {
         let mut bytes = 0;
-        for last in first..same.len() {
-            bytes += same[last].region.bytes();
-            if bytes < whole.region.bytes() {
-                continue;
-            }
-            if bytes == whole.region.bytes() && last > first && found.replace(first..last + 1).is_some() {
-                return None;
-            }
-            break;
+        // As many as reach the size.
+        let count = same[first..].iter().take_while(|area| {
+            let reached = bytes >= whole.region.bytes();
+            bytes += if reached { 0 } else { area.region.bytes() };
+            !reached
+        });
+        let run = first..first + count.count();
+        if bytes == whole.region.bytes() && run.len() > 1 && found.replace(run).is_some() {
+            return None;
         }
     }
     found.map(|run| same[run].to_vec())
 }
 
-/// A run of areas, by age, as they lie in a listing of `runner`.
-fn in_address_order(mut run: Vec<&Area>, runner: Runner) -> Vec<&Area> {
-    if runner == Runner::Native {
+/// A run of areas, by age, as they lie.
+fn in_address_order(mut run: Vec<&Area>, downwards: bool) -> Vec<&Area> {
+    if downwards {
         run.reverse();
     }
     run

@@ -88,6 +88,8 @@ pub enum Reason {
         /// Bytes in the native run.
         to_bytes: u64,
     },
+    /// A static program's heap begins with a record of the vDSO, which emulators hide: blocks lie about a KiB apart.
+    HeapWithoutVdso,
     /// Valgrind's heap ends at 8 MiB: what it mapped instead was taken for the heap's continuation.
     HeapAfterBrkCap,
     /// What an interpreter keeps in memory depends on names, paths and hash seeds: it may lie pages away.
@@ -104,7 +106,7 @@ impl Reason {
             }
             Reason::OrderAmongEquals { .. } | Reason::RegionGrew { .. } | Reason::Merged => Confidence::Likely,
             Reason::OtherInode | Reason::StackEndOnly | Reason::StackStrings | Reason::Neighbours => Confidence::Guess,
-            Reason::HeapAfterBrkCap | Reason::InterpretersHeap => Confidence::Guess,
+            Reason::HeapWithoutVdso | Reason::HeapAfterBrkCap | Reason::InterpretersHeap => Confidence::Guess,
         }
     }
 }
@@ -127,6 +129,9 @@ impl fmt::Display for Reason {
             Reason::Merged => f.write_str("part of a region that the kernel merged"),
             Reason::RegionGrew { from_bytes, to_bytes } => {
                 write!(f, "region has {} KiB, {} when profiled", to_bytes >> 10, from_bytes >> 10)
+            }
+            Reason::HeapWithoutVdso => {
+                f.write_str("static program: the vDSO's record, which emulators hide, shifts its heap")
             }
             Reason::HeapAfterBrkCap => f.write_str("past the 8 MiB of Valgrind's heap"),
             Reason::InterpretersHeap => f.write_str("an interpreter's memory, which may lie pages away"),
@@ -273,7 +278,12 @@ impl Mapping {
         if !heap.region.holds(at) {
             return Err("the native run's heap ends before it");
         }
-        Ok((at, [Reason::HeapOffset].into_iter().chain(grew(&area.region, &heap.region)).collect()))
+        let mut reasons = vec![Reason::HeapOffset];
+        reasons.extend(grew(&area.region, &heap.region));
+        if self.profiled.is_static() && self.profiled.has_vdso() != self.native.has_vdso() {
+            reasons.push(Reason::HeapWithoutVdso);
+        }
+        Ok((at, reasons))
     }
 
     fn in_stack(&self, area: &Area, address: u64) -> Result<(u64, Vec<Reason>), &'static str> {
