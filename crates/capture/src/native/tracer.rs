@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 
 use lookaside_trace::{parse_maps, MapSource, MemoryMap, Region};
-use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use super::stops::{self, Call, Change};
 use super::{calls, Moment, NativeMaps, Placement, Stopped};
@@ -49,24 +49,24 @@ fn trace(
     look: Look,
     began: &SyncSender<Began>,
 ) -> Result<NativeMaps, CaptureError> {
-    let (pid, process) = match spawn(command, placement) {
-        Ok(spawned) => spawned,
+    let mut child = match spawn(command, placement) {
+        Ok(child) => child,
         Err(error) => {
             // Told in its place.
             let _ = began.send(Err(error));
             return Err(failed("the program", io::Error::other("it did not start")));
         }
     };
-    let name = format!("process {pid}");
-    let hold = process.try_clone().map_err(|error| failed(&name, error));
+    let pid = child.id() as i32;
+    let hold = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound.into());
+    let hold = hold.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
     let told = hold.and_then(|hold| {
-        let _ = began.send(Ok((pid as u32, hold)));
-        let mut run = Run::new(pid, placement, look);
-        run.to_the_end().map_err(|error| failed(&name, error))
+        let _ = began.send(Ok((child.id(), hold)));
+        Run::new(pid, placement, look).follow()
     });
     if told.is_err() {
-        // Neither a stopped program nor a zombie is left behind.
-        let _ = pidfd_send_signal(&process, Signal::KILL);
+        // Neither a stopped program nor a zombie is left behind. It has not been waited for by its name: the pid is its own.
+        let _ = child.kill();
         while let Ok((who, change)) = stops::next_change() {
             match change {
                 Change::Stopped(..) => drop(stops::go_on(who, 0)),
@@ -75,11 +75,11 @@ fn trace(
             }
         }
     }
-    told
+    told.map_err(|error| failed(&format!("process {pid}"), error))
 }
 
 /// The program, stopped at its first instruction.
-fn spawn(command: &[OsString], placement: Placement) -> Result<(i32, OwnedFd), CaptureError> {
+fn spawn(command: &[OsString], placement: Placement) -> Result<Child, CaptureError> {
     let [name, arguments @ ..] = command else {
         return Err(failed("the program", io::Error::other("none was given")));
     };
@@ -91,19 +91,13 @@ fn spawn(command: &[OsString], placement: Placement) -> Result<(i32, OwnedFd), C
     unsafe {
         program.pre_exec(move || stops::trace_me(fixed));
     }
-    let child = program.spawn().map_err(|error| match error.raw_os_error() {
+    program.spawn().map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM) => failed(
             &name,
             io::Error::new(error.kind(), "the system forbids ptrace here (a container: --cap-add SYS_PTRACE)"),
         ),
         _ => failed(&name, error),
-    })?;
-    let pid = child.id() as i32;
-    let process = Pid::from_raw(pid)
-        .ok_or(io::ErrorKind::NotFound.into())
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
-    let process = process.map_err(|error| failed(&name, error))?;
-    Ok((pid, process))
+    })
 }
 
 /// What is known of the program while it runs.
@@ -142,7 +136,7 @@ impl Run {
         }
     }
 
-    fn to_the_end(&mut self) -> io::Result<NativeMaps> {
+    fn follow(&mut self) -> io::Result<NativeMaps> {
         match stops::next_change()? {
             (_, Change::Stopped(libc::SIGTRAP, _)) => {}
             (_, change) => return Err(io::Error::other(format!("it did not start: {change:?}"))),
