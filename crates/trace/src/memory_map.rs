@@ -35,12 +35,15 @@ pub struct Region {
     /// Number of the call that made it: those of a [`MemoryMap`] count from 1. 0 = not known, as in a listing.
     #[serde(default)]
     pub made: u64,
+    /// It is mapped no longer, and nothing else is there.
+    #[serde(default)]
+    pub gone: bool,
 }
 
 impl Region {
     /// Of which nothing else is known.
     pub fn new(start: u64, end: u64, prot: u8, source: MapSource) -> Region {
-        Region { start, end, prot, source, file: None, made: 0 }
+        Region { start, end, prot, source, file: None, made: 0, gone: false }
     }
 
     /// Bytes.
@@ -115,6 +118,8 @@ fn file_id(device: &str, inode: &str) -> Option<FileId> {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMap {
     regions: BTreeMap<u64, Region>,
+    /// What was mapped where nothing is now.
+    gone: BTreeMap<u64, Region>,
     /// Mappings made so far.
     made: u64,
 }
@@ -123,6 +128,13 @@ impl MemoryMap {
     /// What is mapped, in order of address.
     pub fn regions(&self) -> impl Iterator<Item = &Region> {
         self.regions.values()
+    }
+
+    /// What is mapped, and what was where nothing is now ([`Region::gone`]), in order of address.
+    pub fn last_known(&self) -> Vec<Region> {
+        let mut known: Vec<Region> = self.regions.values().chain(self.gone.values()).cloned().collect();
+        known.sort_by_key(|region| region.start);
+        known
     }
 
     /// The mapping that holds `addr`.
@@ -136,13 +148,19 @@ impl MemoryMap {
             Event::Map { addr, len, prot, source, .. } => {
                 self.map(Region::new(*addr, addr.saturating_add(*len), *prot, source.clone()));
             }
-            Event::Unmap { addr, len } => drop(self.cut_out(*addr, addr.saturating_add(*len))),
+            Event::Unmap { addr, len } => {
+                let gone = self.cut_out(*addr, addr.saturating_add(*len));
+                self.retire(gone);
+            }
             Event::Remap { old_addr, old_len, new_addr, new_len } => {
                 let old = self.cut_out(*old_addr, old_addr.saturating_add(*old_len));
-                if let (Some(first), false) = (old.into_iter().next(), *new_len == 0) {
+                let moved = old.first().cloned().filter(|_| *new_len > 0);
+                self.retire(old);
+                if let Some(moved) = moved {
                     let end = new_addr.saturating_add(*new_len);
                     self.cut_out(*new_addr, end);
-                    self.regions.insert(*new_addr, Region { start: *new_addr, end, ..first });
+                    cut_out(&mut self.gone, *new_addr, end);
+                    self.regions.insert(*new_addr, Region { start: *new_addr, end, ..moved });
                 }
             }
             Event::Protect { addr, len, prot } => {
@@ -152,7 +170,10 @@ impl MemoryMap {
             }
             Event::Brk { start, end } => {
                 let (start, end) = (start.next_multiple_of(PAGE_BYTES), end.next_multiple_of(PAGE_BYTES));
-                self.regions.retain(|_, region| region.source != MapSource::Heap);
+                let is_heap = |region: &&Region| region.source == MapSource::Heap;
+                let old: Vec<Region> = self.regions.values().filter(is_heap).cloned().collect();
+                self.regions.retain(|_, region| !is_heap(&&*region));
+                self.retire(old);
                 // Heap pages can be read and written, unless the program says otherwise.
                 self.map(Region::new(start, end, 3, MapSource::Heap));
             }
@@ -168,14 +189,16 @@ impl MemoryMap {
         }
         let event = region.event();
         self.cut_out(region.start, region.end);
+        cut_out(&mut self.gone, region.start, region.end);
         self.made += 1;
         self.regions.insert(region.start, Region { made: self.made, ..region });
         Some(event)
     }
 
-    /// Everything is gone.
+    /// Everything is gone, and was another program's.
     pub fn clear(&mut self) {
         self.regions.clear();
+        self.gone.clear();
     }
 
     /// Takes a fresh listing (in order of address); the events that lead there.
@@ -196,6 +219,7 @@ impl MemoryMap {
             let gone = self.cut_out(start, end);
             events
                 .extend(gone.iter().map(|region| Event::Unmap { addr: region.start, len: region.end - region.start }));
+            self.retire(gone);
         }
     }
 
@@ -213,20 +237,32 @@ impl MemoryMap {
         true
     }
 
-    /// Takes out all of `start..end`, cutting regions at its borders.
+    /// Keeps what was mapped in mind.
+    fn retire(&mut self, gone: Vec<Region>) {
+        for region in gone {
+            cut_out(&mut self.gone, region.start, region.end);
+            self.gone.insert(region.start, Region { gone: true, ..region });
+        }
+    }
+
     fn cut_out(&mut self, start: u64, end: u64) -> Vec<Region> {
-        for border in [start, end] {
-            if let Some((_, whole)) = self.regions.range_mut(..border).next_back() {
-                if whole.end > border {
-                    let tail = whole.tail(border);
-                    whole.end = border;
-                    self.regions.insert(border, tail);
-                }
+        cut_out(&mut self.regions, start, end)
+    }
+}
+
+/// Takes out all of `start..end`, cutting regions at its borders.
+fn cut_out(regions: &mut BTreeMap<u64, Region>, start: u64, end: u64) -> Vec<Region> {
+    for border in [start, end] {
+        if let Some((_, whole)) = regions.range_mut(..border).next_back() {
+            if whole.end > border {
+                let tail = whole.tail(border);
+                whole.end = border;
+                regions.insert(border, tail);
             }
         }
-        let starts: Vec<u64> = self.regions.range(start..end).map(|(&start, _)| start).collect();
-        starts.into_iter().filter_map(|start| self.regions.remove(&start)).collect()
     }
+    let starts: Vec<u64> = regions.range(start..end).map(|(&start, _)| start).collect();
+    starts.into_iter().filter_map(|start| regions.remove(&start)).collect()
 }
 
 #[cfg(test)]
@@ -332,6 +368,13 @@ mod tests {
             (0x30000, 0x38000, 3, false, 2),
         ];
         assert_eq!(seen, wanted);
+        let gone: Vec<_> = map.last_known().into_iter().filter(|r| r.gone).map(|r| (r.start, r.end, r.made)).collect();
+        assert_eq!(gone, [(0x13000, 0x14000, 1), (0x20000, 0x24000, 2)]);
+        map.apply(&Event::Brk { start: 0x8010, end: 0x9800 });
+        let gone: Vec<_> = map.last_known().into_iter().filter(|r| r.gone).map(|r| (r.start, r.end)).collect();
+        assert_eq!(gone[0], (0xa000, 0xb000));
+        map.apply(&anonymous(0x22000, 0x1000));
+        assert_eq!(map.last_known().iter().filter(|r| r.gone).count(), 4);
         assert!(map.find(0x12fff).is_some() && map.find(0x13000).is_none());
         map.apply(&Event::Exec { path: String::new() });
         assert_eq!(map.regions().count(), 0);

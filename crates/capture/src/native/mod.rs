@@ -44,7 +44,7 @@ pub enum Moment {
 pub struct Stopped<'a> {
     /// When.
     pub moment: Moment,
-    /// What is mapped, in order of address; [`Region::made`] numbers the calls that made it.
+    /// What is mapped, and what was ([`Region::gone`]), in order of address; [`Region::made`] numbers the calls that made it.
     pub regions: &'a [Region],
     /// As in [`NativeMaps::entry_stack`].
     pub entry_stack: Option<u64>,
@@ -61,9 +61,9 @@ impl Stopped<'_> {
 /// What a plain run was like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NativeMaps {
-    /// What was mapped at [`Moment::Loaded`]; empty if the program didn't come so far.
+    /// [`Stopped::regions`] at [`Moment::Loaded`]; empty if the program didn't come so far.
     pub loaded: Vec<Region>,
-    /// What was mapped at [`Moment::Exit`]; empty if it was killed before it could be looked at.
+    /// [`Stopped::regions`] at [`Moment::Exit`]; empty if it was killed before it could be looked at.
     pub exit: Vec<Region>,
     /// Stack pointer at the first instruction; `None` = the kernel doesn't say.
     pub entry_stack: Option<u64>,

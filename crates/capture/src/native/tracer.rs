@@ -240,8 +240,8 @@ impl Run {
             return;
         }
         self.map.reconcile(listing.clone());
-        let mut regions: Vec<Region> = self.map.regions().cloned().collect();
-        for region in &mut regions {
+        let mut regions = self.map.last_known();
+        for region in regions.iter_mut().filter(|region| !region.gone) {
             let listed = listing.iter().find(|listed| listed.holds(region.start));
             region.file = listed.and_then(|listed| listed.file);
         }

@@ -101,7 +101,10 @@ int main(int argc, char **argv) {
 "#;
     let (_folder, program) = compile(source, &["-O1"]);
     let (sender, began) = std::sync::mpsc::channel();
-    let run = NativeRun::start(&command(&program, &[]), Placement::Fixed, move |_| drop(sender.send(()))).unwrap();
+    let run = NativeRun::start(&command(&program, &[]), Placement::Fixed, move |_| {
+        let _ = sender.send(());
+    })
+    .unwrap();
     for _ in 0..2 {
         began.recv_timeout(Duration::from_secs(20)).unwrap();
     }

@@ -1,13 +1,13 @@
 /* Writes a tag of its own into pages of each kind of memory, and into the file argv[1] which tag is at which address; with
  * argv[2], small blocks on the heap until so many bytes; with argv[3], the file gets /proc/self/maps behind that. Ends with 3,
- * all tags still in place. */
+ * all tags still in place, but for one region that is unmapped before. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { PAGES = 8, MAPS = 4, MAP_BYTES = 40960, BLOCK = 1008, DEPTH = 3 };
+enum { PAGES = 8, MAPS = 4, MAP_BYTES = 40960, BLOCK = 1008, DEPTH = 3, GONE = 5 };
 
 struct tag { uint32_t magic, kind, number, check; };
 
@@ -51,6 +51,7 @@ int main(int argc, char **argv)
 {
     char *map[MAPS];
     char *odd = mmap(0, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *gone = mmap(0, GONE * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     long bytes = argc > 2 ? atol(argv[2]) : 0;
     out = fopen(argv[1], "w");
     if (!out)
@@ -65,6 +66,9 @@ int main(int argc, char **argv)
         tag(1, i, bss + 4096 * i);
     }
     tag(5, 0, odd);
+    for (int i = 0; i < GONE; i++)
+        tag(7, i, gone + 4096 * i);
+    munmap(gone, GONE * 4096);
     for (int i = 0; i < 20; i++)
         tag(2, i, malloc(5000));
     for (long i = 0; i * BLOCK < bytes; i++) {

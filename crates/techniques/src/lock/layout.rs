@@ -49,7 +49,7 @@ pub struct Area {
     pub role: Role,
 }
 
-/// The regions of one run at one time.
+/// The regions of one run at one time, with those that it had before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// In order of address.
@@ -87,7 +87,7 @@ impl Layout {
         let stack = of_entry.or_else(|| stacks().next_back()).map(|region| region.start);
         let mut areas: Vec<Area> = Vec::with_capacity(regions.len());
         for region in regions {
-            match areas.last_mut().filter(|before| before.role == Role::File && continues(&before.region, &region)) {
+            match areas.last_mut().filter(|before| continues(before, &region)) {
                 Some(before) => before.region.end = region.end,
                 None => {
                     let role = role(&region, areas.last(), runner, stack);
@@ -167,9 +167,11 @@ fn is_profilers(path: &str) -> bool {
     name.starts_with("vgpreload_") || name.starts_with("vgdb-pipe-shared-mem") || path == "valgrind"
 }
 
-/// `next` is more of the same mapping, split by what was done to a part of it.
-fn continues(region: &Region, next: &Region) -> bool {
-    region.end == next.start && region.prot == next.prot && region.tail(next.start).source == next.source
+/// `next` is more of the same file, split by what was done to a part of it; or the heap, as long as it was.
+fn continues(area: &Area, next: &Region) -> bool {
+    let region = &area.region;
+    let same = region.end == next.start && region.prot == next.prot && region.tail(next.start).source == next.source;
+    same && (area.role == Role::Heap || area.role == Role::File && region.gone == next.gone)
 }
 
 fn role(region: &Region, before: Option<&Area>, runner: Runner, stack: Option<u64>) -> Role {
@@ -229,9 +231,9 @@ impl Recorded {
         self.look(block, from..block.len());
     }
 
-    /// The regions now.
+    /// The regions now, and those before where nothing is now.
     pub fn layout(&self) -> Layout {
-        Layout::new(self.map.regions().cloned().collect(), self.runner, self.entry_stack)
+        Layout::new(self.map.last_known(), self.runner, self.entry_stack)
     }
 
     /// The first data access to the stack is the first instruction's: it reads `argc` at the stack pointer, or calls, and

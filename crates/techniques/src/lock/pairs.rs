@@ -89,7 +89,10 @@ pub(super) fn pair(profiled: &Layout, native: &Layout) -> Vec<Span> {
         spans: Vec::new(),
     };
     pairing.bss();
-    pairing.equals(|_| 0, |count| if count > 1 { Reason::OrderAmongEquals { count } } else { Reason::SizeAlone });
+    pairing.equals(
+        |area| area.region.gone,
+        |count| if count > 1 { Reason::OrderAmongEquals { count } } else { Reason::SizeAlone },
+    );
     pairing.neighbours(profiled, native);
     pairing.merged(downwards(native));
     pairing.split(downwards(profiled));
@@ -123,7 +126,8 @@ impl<'a> Pairing<'a> {
     /// The `.bss` of each file that has one in both runs. A longer one has other memory behind it.
     fn bss(&mut self) {
         let of = |areas: &[&'a Area], wanted: &Area| -> Vec<&'a Area> {
-            let like = |area: &&Area| area.role == wanted.role && area.region.prot == wanted.region.prot;
+            let rights = |area: &Area| (area.region.prot, area.region.gone);
+            let like = |area: &&Area| area.role == wanted.role && rights(area) == rights(wanted);
             areas.iter().copied().filter(like).collect()
         };
         for from in self.left.clone() {
@@ -164,7 +168,7 @@ impl<'a> Pairing<'a> {
                 continue;
             }
             let like = |layout: &Layout, area: &Area| {
-                area.region.prot == from.region.prot
+                (area.region.prot, area.region.gone) == (from.region.prot, from.region.gone)
                     && area.region.bytes() == from.region.bytes()
                     && (neighbour(layout, area, true), neighbour(layout, area, false)) == class
             };

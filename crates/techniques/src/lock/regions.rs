@@ -92,6 +92,8 @@ pub enum Reason {
     HeapWithoutVdso,
     /// Valgrind's heap ends at 8 MiB: what it mapped instead was taken for the heap's continuation.
     HeapAfterBrkCap,
+    /// One of the runs unmapped it before its end.
+    Gone,
     /// What an interpreter keeps in memory depends on names, paths and hash seeds: it may lie pages away.
     InterpretersHeap,
 }
@@ -106,7 +108,9 @@ impl Reason {
             }
             Reason::OrderAmongEquals { .. } | Reason::RegionGrew { .. } | Reason::Merged => Confidence::Likely,
             Reason::OtherInode | Reason::StackEndOnly | Reason::StackStrings | Reason::Neighbours => Confidence::Guess,
-            Reason::HeapWithoutVdso | Reason::HeapAfterBrkCap | Reason::InterpretersHeap => Confidence::Guess,
+            Reason::HeapWithoutVdso | Reason::HeapAfterBrkCap | Reason::InterpretersHeap | Reason::Gone => {
+                Confidence::Guess
+            }
         }
     }
 }
@@ -134,6 +138,7 @@ impl fmt::Display for Reason {
                 f.write_str("static program: the vDSO's record, which emulators hide, shifts its heap")
             }
             Reason::HeapAfterBrkCap => f.write_str("past the 8 MiB of Valgrind's heap"),
+            Reason::Gone => f.write_str("unmapped before the end of the run"),
             Reason::InterpretersHeap => f.write_str("an interpreter's memory, which may lie pages away"),
         }
     }
@@ -142,8 +147,8 @@ impl fmt::Display for Reason {
 /// Why a page has no partner.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unmapped {
-    /// The profiled run has nothing there, or no longer.
-    #[error("{address:#x}: not mapped in the profiled run (any more)")]
+    /// The profiled run has nothing there.
+    #[error("{address:#x}: not mapped in the profiled run")]
     NotThere {
         /// As asked.
         address: u64,
@@ -233,6 +238,9 @@ impl Mapping {
         let refused = |why| Unmapped::NoPartner { address, region: area.region.clone(), why };
         let (at, mut reasons) = found.map_err(refused)?;
         let region = &self.native.find(at).ok_or_else(|| refused("the native run's region ends before it"))?.region;
+        if area.region.gone || region.gone {
+            reasons.push(Reason::Gone);
+        }
         if self.interpreted && matches!(area.role, Role::Heap | Role::Anonymous) {
             reasons.push(Reason::InterpretersHeap);
         }
@@ -312,7 +320,8 @@ fn covering<'a>(layout: &'a Layout, part: &Region) -> Vec<&'a Area> {
         _ => false,
     };
     let candidate = |area: &&Area| {
-        matches!(area.role, Role::File | Role::Kernel) && area.region.prot == part.prot && holds(&area.region)
+        let same = (area.region.prot, area.region.gone) == (part.prot, part.gone);
+        matches!(area.role, Role::File | Role::Kernel) && same && holds(&area.region)
     };
     let named = |area: &&Area| path(&area.region) == path(part);
     let same = |area: &&Area| area.region.file.is_some() && area.region.file == part.file;
