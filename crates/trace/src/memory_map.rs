@@ -343,6 +343,34 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Against a list of what each byte was last.
+        #[test]
+        fn keeps_in_mind_what_was_where_nothing_is(
+            ops in prop::collection::vec((0u64..30, 1u64..8, prop::option::of(0u8..3)), 1..20),
+        ) {
+            let (mut map, mut naive) = (MemoryMap::default(), vec![None; 40]);
+            for (addr, len, prot) in ops {
+                let source = MapSource::Anonymous;
+                map.apply(&match prot {
+                    Some(prot) => Event::Map { addr, len, prot, source, site: 0 },
+                    None => Event::Unmap { addr, len },
+                });
+                for byte in &mut naive[addr as usize..(addr + len) as usize] {
+                    *byte = prot.map(|prot| (prot, false)).or(byte.map(|(prot, _)| (prot, true)));
+                }
+            }
+            let known = map.last_known();
+            prop_assert!(known.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            for (addr, last) in naive.into_iter().enumerate() {
+                let found = known.iter().find(|region| region.holds(addr as u64));
+                prop_assert_eq!(found.map(|region| (region.prot, region.gone)), last);
+                let live = last.filter(|(_, gone)| !gone).map(|(prot, _)| prot);
+                prop_assert_eq!(map.find(addr as u64).map(|region| region.prot), live);
+            }
+        }
+    }
+
     #[test]
     fn follows_the_calls_of_a_program() {
         let mut map = MemoryMap::default();

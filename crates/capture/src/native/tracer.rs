@@ -49,33 +49,47 @@ fn trace(
     look: Look,
     began: &SyncSender<Began>,
 ) -> Result<NativeMaps, CaptureError> {
-    let mut child = match spawn(command, placement) {
-        Ok(child) => child,
+    let mut program = match spawn(command, placement) {
+        Ok(child) => Held { child, ended: false },
         Err(error) => {
             // Told in its place.
             let _ = began.send(Err(error));
             return Err(failed("the program", io::Error::other("it did not start")));
         }
     };
-    let pid = child.id() as i32;
+    let pid = program.child.id() as i32;
     let hold = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound.into());
     let hold = hold.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
     let told = hold.and_then(|hold| {
-        let _ = began.send(Ok((child.id(), hold)));
+        let _ = began.send(Ok((program.child.id(), hold)));
         Run::new(pid, placement, look).follow()
     });
-    if told.is_err() {
-        // Neither a stopped program nor a zombie is left behind. It has not been waited for by its name: the pid is its own.
-        let _ = child.kill();
+    program.ended = told.is_ok();
+    told.map_err(|error| failed(&format!("process {pid}"), error))
+}
+
+/// A traced program. Whatever happens to its tracer, neither a stopped program nor a zombie is left behind.
+struct Held {
+    child: Child,
+    /// It has been waited for.
+    ended: bool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        // Not waited for, so the pid is its own.
+        let _ = self.child.kill();
         while let Ok((who, change)) = stops::next_change() {
             match change {
                 Change::Stopped(..) => drop(stops::go_on(who, 0)),
-                Change::Code(_) | Change::Killed(_) if who == pid => break,
+                Change::Code(_) | Change::Killed(_) if who as u32 == self.child.id() => break,
                 _ => {}
             }
         }
     }
-    told.map_err(|error| failed(&format!("process {pid}"), error))
 }
 
 /// The program, stopped at its first instruction.

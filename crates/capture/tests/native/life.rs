@@ -114,6 +114,12 @@ int main(int argc, char **argv) {
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     assert!(run.wait().is_err());
 
+    // What looks at it panics.
+    let run = NativeRun::start(&command(&program, &[]), Placement::Fixed, |_| panic!("looked")).unwrap();
+    let pid = run.pid();
+    assert!(run.wait().unwrap_err().to_string().contains("panicked"));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+
     // Nobody waits.
     let run = NativeRun::start(&command(&program, &[]), Placement::Fixed, |_| {}).unwrap();
     let pid = run.pid();

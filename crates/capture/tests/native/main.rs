@@ -247,6 +247,8 @@ fn pages_of_a_static_arm_program_are_found_in_another_run_of_it() {
         return;
     }
     let program = Program::new("arm-linux-gnueabihf-gcc", &["-O1", "-static"]);
+    let error = NativeRun::start(&program.command("none", &[]), Placement::Fixed, |_| {}).unwrap_err().to_string();
+    assert!(error.contains("is for arm: run it there"), "{error}");
     let (profiled, wanted) = program.record(Backend::Qemu, &[]);
     let mut plain = Command::new("qemu-arm");
     plain.args(["-s", "4194304"]).env("LONGER", "x".repeat(9000)).arg(&program.path);

@@ -192,6 +192,18 @@ pub(super) fn base_name(path: &str) -> &str {
 
 /// The page, or any address, of a profiled run in a native one. For many of them make a [`Mapping`].
 ///
+/// ```
+/// use lookaside_techniques::lock::layout::{Layout, Runner};
+/// use lookaside_techniques::lock::regions::{map_page, Confidence};
+///
+/// let under_valgrind = "00109000-0010b000 r-xp 00001000 fe:00 10 /bin/p";
+/// let alone = "555555555000-555555557000 r-xp 00001000 fe:00 10 /bin/p";
+/// let profiled = Layout::from_listing(under_valgrind, Runner::Valgrind, None);
+/// let native = Layout::from_listing(alone, Runner::Native, None);
+/// let mapped = map_page(&profiled, &native, 0x10_a123).unwrap();
+/// assert_eq!((mapped.address, mapped.confidence()), (0x5555_5555_6123, Confidence::Exact));
+/// ```
+///
 /// # Errors
 /// See [`Unmapped`].
 pub fn map_page(profiled: &Layout, native: &Layout, address: u64) -> Result<Mapped, Unmapped> {
