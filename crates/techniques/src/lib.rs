@@ -2,7 +2,7 @@
 //!
 //! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help;
 //! [`names`] turns addresses into the tables of an [`Analysis`]. [`bake`] is PT-Baker beside a program, [`color`] TLB coloring of
-//! real-time tasks.
+//! real-time tasks, [`lock`] TLB lockdown.
 
 mod analysis;
 pub mod bake;
@@ -13,6 +13,7 @@ pub mod names;
 pub mod profile;
 pub mod remedies;
 pub mod sampled;
+mod spool;
 pub mod window;
 
 pub use analysis::*;

@@ -3,8 +3,7 @@
 //!
 //! Three threads: the caller's pulls blocks; one runs the engine; one keeps curve, heat and spool.
 
-use std::fs::File;
-use std::io::{self, Seek};
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -12,11 +11,12 @@ use std::thread;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
 use lookaside_engine::{curve::CurveBuilder, run_many, End, Engine, Outcome, Setup};
-use lookaside_trace::{Block, Damage, NativeReader, Source, TraceError, TraceInfo, TraceWriter};
+use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
 use crate::heat::HeatBuilder;
 use crate::remedies::{compare, rank, variants, Variant};
+use crate::spool::Spool;
 use crate::window::Windows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
@@ -25,9 +25,6 @@ use crate::{HeatMap, MissCurve, Namer, Remedy};
 const RERUN_BUDGET: u64 = 8 << 20;
 /// The same where a recorder left out all hits of the first level, or most: what it recorded misses there.
 const RERUN_MISSES: u64 = 2 << 20;
-
-/// Bytes that the spool may grow to; what comes later is modelled but not spooled.
-const SPOOL_BYTES: u64 = 8 << 30;
 
 /// Blocks under way between two threads.
 const BLOCKS_IN_FLIGHT: usize = 16;
@@ -214,63 +211,5 @@ impl Aside {
         self.curve.run(block);
         self.heat.run(block);
         self.spool.run(block);
-    }
-}
-
-/// The accesses, kept for further runs in an unnamed temporary file.
-struct Spool {
-    file: File,
-    writer: Option<TraceWriter<File>>,
-    /// Recorded accesses in it.
-    accesses: u64,
-    error: Option<String>,
-}
-
-impl Spool {
-    fn new(info: &TraceInfo) -> io::Result<Self> {
-        let file = tempfile::tempfile()?;
-        // Instruction addresses and sizes change no count of a re-run.
-        let info = TraceInfo { has_ip: false, ..info.clone() };
-        let writer = TraceWriter::new(file.try_clone()?, &info).map_err(io::Error::other)?;
-        Ok(Self { file, writer: Some(writer), accesses: 0, error: None })
-    }
-
-    fn run(&mut self, block: &Block) {
-        let Some(writer) = &mut self.writer else { return };
-        let slim = Block {
-            process: block.process,
-            thread: block.thread,
-            addr: block.addr.clone(),
-            kind: block.kind.clone(),
-            repeat: block.repeat.clone(),
-            events: block.events.clone(),
-            ..Block::default()
-        };
-        let full = writer.bytes() > SPOOL_BYTES;
-        match writer.write(&slim) {
-            Ok(()) if !full => self.accesses += block.len() as u64,
-            Ok(()) => self.end(format!("it holds {} GiB", SPOOL_BYTES >> 30)),
-            Err(e) => self.end(e.to_string()),
-        }
-    }
-
-    fn end(&mut self, why: String) {
-        self.error = Some(why);
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.finish(); // what is complete can be read without it
-        }
-    }
-
-    /// Recorded accesses that can be read back, and why that is not all.
-    fn finish(&mut self) -> (u64, Option<String>) {
-        if let Some(Err(e)) = self.writer.take().map(TraceWriter::finish) {
-            self.error = Some(e.to_string());
-        }
-        (self.accesses, self.error.clone())
-    }
-
-    fn open(&mut self) -> io::Result<NativeReader<File>> {
-        self.file.rewind()?;
-        NativeReader::new(self.file.try_clone()?, "temporary file").map_err(io::Error::other)
     }
 }

@@ -1,7 +1,40 @@
-//! TLB lockdown (Song et al. 2022): which pages to keep in the few entries that can be locked.
+//! TLB lockdown: which pages to pin in the few entries that a lock may fill, and what that saves in the model.
+//!
+//! Song, Park, Kim, "Investigation on TLB Miss Impact through TLB Lockdown in Multi-core Systems" (2022) lock the four data
+//! pages that a profiled run accesses most. [`histogram`] counts what that choice needs, and misses; [`select`] has it and
+//! three others; [`plan`] puts them side by side, as a file ([`file`](mod@file)). Base pages only.
 
+pub mod bench;
+pub mod exhaustive;
+pub mod file;
+pub mod histogram;
 pub mod layout;
 mod pairs;
+pub mod place;
+pub mod plan;
+pub mod profile;
 pub mod regions;
+pub mod select;
+pub mod stall;
 #[cfg(test)]
 mod tests;
+
+use lookaside_engine::SetupError;
+use thiserror::Error;
+
+/// Why pages could not be chosen.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// The setup can't be run.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// What was asked for cannot be planned; one line.
+    #[error("{0}")]
+    Impossible(String),
+    /// The spool can't be made or read.
+    #[error("temporary file for the model's further runs: {0}; set TMPDIR to a folder with room")]
+    Spool(#[from] std::io::Error),
+    /// The caller asked to stop: there is no plan.
+    #[error("interrupted: no pages were chosen")]
+    Stopped,
+}

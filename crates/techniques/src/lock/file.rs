@@ -1,0 +1,90 @@
+//! Lock plans as TOML files.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::Path;
+
+use thiserror::Error;
+
+use super::plan::LockPlan;
+
+/// Longest text that is taken for a plan.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Why a plan cannot be had; one line with file, key, reason and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct PlanFileError(String);
+
+impl LockPlan {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or holds what cannot be.
+    pub fn load(path: &Path) -> Result<Self, PlanFileError> {
+        let name = path.display();
+        let unreadable = |e: std::io::Error| PlanFileError(format!("{name}: cannot be read: {e}"));
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        // A device or a pipe may have no end.
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(PlanFileError(format!("{name}: is longer than 1 MiB, which no lock plan is")));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| PlanFileError(format!("{name}: is no UTF-8 text")))?;
+        Self::parse(&text, &name.to_string())
+    }
+
+    /// Reads and checks TOML; `file_name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`LockPlan::load`].
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, PlanFileError> {
+        let table: toml::Table = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
+            let at = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            PlanFileError(format!("{file_name}: {at}{}; {AGAIN}", one_line(e.message())))
+        })?;
+        let plan: Self = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
+            let path = e.path().to_string();
+            let at = if path == "." { String::new() } else { format!("{path}: ") };
+            PlanFileError(format!("{file_name}: {at}{}; {AGAIN}", one_line(e.inner().message())))
+        })?;
+        plan.check().map_err(|why| PlanFileError(format!("{file_name}: {why}")))?;
+        Ok(plan)
+    }
+
+    /// Writes TOML that [`LockPlan::parse`] reads back to an equal value.
+    pub fn to_toml(&self) -> String {
+        // Every type here has a TOML form.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Key and reason of what cannot be.
+    fn check(&self) -> Result<(), String> {
+        if !self.page_bytes.is_power_of_two() {
+            return Err(format!("page_bytes: {} is no power of two; write the bytes of a page", self.page_bytes));
+        }
+        if self.pages.len() > self.entries as usize {
+            let (pages, entries) = (self.pages.len(), self.entries);
+            return Err(format!("page: {pages} pages for {entries} entries; leave some out, or raise entries"));
+        }
+        let mut seen = HashSet::new();
+        for (i, page) in self.pages.iter().enumerate() {
+            if !seen.insert((page.process, page.vpn)) {
+                return Err(format!("page[{i}].vpn: {:#x} stands twice; leave one out", page.vpn));
+            }
+            if page.vpn > u64::MAX / self.page_bytes {
+                return Err(format!("page[{i}].vpn: {:#x} is beyond all addresses; write a page number", page.vpn));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What helps against a file that was changed to what it cannot be.
+const AGAIN: &str = "mend it, or make it again with lookaside plan lock";
+
+fn one_line(message: &str) -> String {
+    message.trim_end().replace('\n', ", ").replace('`', "\"")
+}

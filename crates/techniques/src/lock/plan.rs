@@ -1,0 +1,315 @@
+//! A lock plan: the pages, what each is and saves, the ways to choose side by side, and what more entries would add.
+
+use std::sync::atomic::AtomicBool;
+
+use lookaside_engine::Setup;
+use lookaside_trace::MapSource;
+use serde::{Deserialize, Serialize};
+
+use super::bench::Bench;
+use super::exhaustive::{self, MOST_ENTRIES, MOST_PAGES};
+use super::histogram::{Page, PageCounts, Pages};
+use super::place::Place;
+use super::profile::LockProfile;
+use super::select::{candidates, select, worst_cycles, Objective, Search, Selector};
+use super::stall::StallCycles;
+use super::LockError;
+use crate::names::{region_name, Namer};
+
+/// Seeds that a plan's stall cycles are of: a power of two, so that their mean is exact.
+pub const SEEDS: u64 = 8;
+
+/// Entries beyond those asked for that the curve goes on to.
+const MORE_ENTRIES: u32 = 2;
+
+/// Accesses that trying all sets may run over: half a minute on two cores.
+const EXHAUSTIVE_ACCESSES: u64 = 1 << 29;
+
+/// A lock plan. Cycles are of the model; means and worst are over `seeds`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockPlan {
+    /// Name of the machine.
+    pub machine: String,
+    /// Name of the TLB array that holds the locks.
+    pub tlb: String,
+    /// Lockable entries that were planned for.
+    pub entries: u32,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// How the pages were chosen.
+    pub selector: Selector,
+    /// The program and its arguments, or the trace.
+    pub command: Vec<String>,
+    /// Accesses of the program, left-out repeats included.
+    pub accesses: u64,
+    /// Of its recorded accesses, the share that the stall cycles are of; 1 = all.
+    pub tried_share: f64,
+    /// Seeds of the model runs: random replacement's victims, places of frames and tables.
+    pub seeds: Vec<u64>,
+    /// Model runs that choosing took.
+    pub model_runs: u64,
+    /// What a reader must know to believe the numbers.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// Nothing locked.
+    pub base: Stalls,
+    /// The plan's pages locked.
+    pub locked: Stalls,
+    /// The best set of few pages, where there were few enough accesses to try all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimum: Option<Optimum>,
+    /// The pages to lock, in the order of choice; fewer than `entries` where no further one saves anything.
+    #[serde(default, rename = "page")]
+    pub pages: Vec<PlannedPage>,
+    /// Each way to choose, the paper's first.
+    #[serde(default, rename = "choice")]
+    pub choices: Vec<Choice>,
+    /// What 0, 1, 2, … entries leave, up to two more than planned for, by the plan's way to choose.
+    #[serde(default)]
+    pub curve: Vec<CurvePoint>,
+}
+
+/// Stall cycles over all seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stalls {
+    /// Of the worst seed.
+    pub worst_cycles: f64,
+    /// The mean, side by side and level by level.
+    pub mean: StallCycles,
+}
+
+impl Stalls {
+    fn of(stalls: &[StallCycles]) -> Self {
+        Self { worst_cycles: worst_cycles(stalls), mean: StallCycles::mean(stalls) }
+    }
+}
+
+/// A page to lock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedPage {
+    /// Whose; absent = of the kernel's half, every process's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// Page number in the profiled run.
+    pub vpn: u64,
+    /// Function at its first byte (pages of code) or call site of the large allocation that it lies in; empty = not known.
+    pub symbol: String,
+    /// Loads and stores.
+    pub data_accesses: u64,
+    /// Instruction fetches.
+    pub fetch_accesses: u64,
+    /// Data accesses that missed the array, with nothing locked and the first seed.
+    pub data_misses: u64,
+    /// Fetches that did.
+    pub fetch_misses: u64,
+    /// Stall cycles that its lock removes once the pages before it are locked, in the mean; below 0 = it costs.
+    pub saving_cycles: f64,
+    /// The mapping that it lies in; absent = none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
+}
+
+/// A mapping of the profiled run, as `analyze` names it: all mappings of a file, or the heap, are one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// Its name.
+    pub name: String,
+    /// Its lowest address.
+    pub start: u64,
+    /// Bytes from there to the page.
+    pub offset_bytes: u64,
+    /// What is behind it.
+    pub source: MapSource,
+}
+
+/// What one way to choose comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The way.
+    pub selector: Selector,
+    /// With its pages locked.
+    pub stalls: Stalls,
+    /// Its pages.
+    #[serde(default)]
+    pub pages: Vec<Page>,
+}
+
+/// What so many entries leave.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurvePoint {
+    /// Entries.
+    pub entries: u32,
+    /// Stall cycles, mean.
+    pub mean_cycles: f64,
+    /// Of the worst seed.
+    pub worst_cycles: f64,
+}
+
+/// The best of all sets of the pages with most misses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Optimum {
+    /// How many pages the sets were of.
+    pub of_pages: u32,
+    /// Most pages of a set.
+    pub entries: u32,
+    /// Stall cycles with the best by the mean.
+    pub mean_cycles: f64,
+    /// Stall cycles of the worst seed with the best by that.
+    pub worst_cycles: f64,
+}
+
+/// What to plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Where to lock, and how many pages.
+    pub place: Place,
+    /// How to choose.
+    pub selector: Selector,
+    /// How far to look.
+    pub search: Search,
+    /// The program and its arguments, or the trace.
+    pub command: Vec<String>,
+}
+
+/// Chooses pages for a profiled program.
+///
+/// # Errors
+/// A setup that can't be run; `stop` was set: then there is no plan.
+pub fn plan(
+    base: &Setup,
+    profile: &LockProfile,
+    request: &Request,
+    namer: &dyn Namer,
+    stop: &AtomicBool,
+) -> Result<LockPlan, LockError> {
+    let Place { tlb, entries } = &request.place;
+    let most = entries + MORE_ENTRIES;
+    let seeds: Vec<u64> = (0..SEEDS).map(|i| base.seed.wrapping_add(i)).collect();
+    let mut bench = Bench::new(base, tlb, most, seeds.clone(), &profile.blocks, stop);
+    let mut choices = Vec::new();
+    let mut order = Vec::new();
+    for selector in Selector::ALL {
+        let chosen = select(selector, &profile.counts, &mut bench, most as usize, request.search)?;
+        let pages = chosen[..chosen.len().min(*entries as usize)].to_vec();
+        choices.push(Choice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
+        if selector == request.selector {
+            order = chosen;
+        }
+    }
+    let curve = curve(&mut bench, &order, most)?;
+    order.truncate(*entries as usize);
+    let (base_stalls, locked) = (Stalls::of(bench.stalls(&[])?), Stalls::of(bench.stalls(&order)?));
+    let optimum = optimum(&mut bench, &profile.counts, *entries)?;
+    let names = Names { profile, namer, pages: Pages::of(&base.machine) };
+    let saved = |i: usize| curve[i].mean_cycles - curve[i + 1].mean_cycles;
+    let pages = order.iter().enumerate().map(|(i, page)| names.page(*page, saved(i))).collect();
+    Ok(LockPlan {
+        machine: base.machine.name.clone(),
+        tlb: tlb.clone(),
+        entries: *entries,
+        page_bytes: names.pages.bytes(),
+        selector: request.selector,
+        command: request.command.clone(),
+        accesses: profile.accesses,
+        tried_share: profile.tried_share,
+        seeds,
+        model_runs: bench.runs(),
+        remarks: profile.remarks.clone(),
+        base: base_stalls,
+        locked,
+        optimum,
+        pages,
+        choices,
+        curve,
+    })
+}
+
+fn curve(bench: &mut Bench, order: &[Page], most: u32) -> Result<Vec<CurvePoint>, LockError> {
+    let point = |entries: u32| {
+        let stalls = Stalls::of(bench.stalls(&order[..order.len().min(entries as usize)])?);
+        Ok(CurvePoint { entries, mean_cycles: stalls.mean.cycles(), worst_cycles: stalls.worst_cycles })
+    };
+    (0..=most).map(point).collect()
+}
+
+/// `None` where it would take too long.
+fn optimum(bench: &mut Bench, counts: &[PageCounts], entries: u32) -> Result<Option<Optimum>, LockError> {
+    let pages = candidates(counts, MOST_PAGES);
+    let entries = entries as usize;
+    if entries > MOST_ENTRIES {
+        return Ok(None);
+    }
+    let sets = exhaustive::sets(&pages, entries).len() as u64;
+    let accesses = bench.rows().saturating_mul(sets * bench.seeds().len() as u64);
+    if accesses > EXHAUSTIVE_ACCESSES {
+        return Ok(None);
+    }
+    let by_mean = exhaustive::best(bench, &pages, entries, Objective::Mean)?;
+    let by_worst = exhaustive::best(bench, &pages, entries, Objective::Worst)?;
+    Ok(Some(Optimum {
+        of_pages: pages.len() as u32,
+        entries: entries as u32,
+        mean_cycles: StallCycles::mean(bench.stalls(&by_mean)?).cycles(),
+        worst_cycles: worst_cycles(bench.stalls(&by_worst)?),
+    }))
+}
+
+/// Whence pages get their names.
+struct Names<'a> {
+    profile: &'a LockProfile,
+    namer: &'a dyn Namer,
+    pages: Pages,
+}
+
+impl Names<'_> {
+    fn page(&self, page: Page, saving_cycles: f64) -> PlannedPage {
+        let addr = self.pages.addr(page);
+        let counted = self.profile.counts.iter().find(|counts| counts.page == page);
+        let [data_accesses, fetch_accesses, data_misses, fetch_misses] =
+            counted.map_or([0; 4], |c| [c.data_accesses, c.fetch_accesses, c.data_misses, c.fetch_misses]);
+        PlannedPage {
+            process: page.process,
+            vpn: page.vpn,
+            symbol: self.symbol(page, addr, fetch_accesses > 0),
+            data_accesses,
+            fetch_accesses,
+            data_misses,
+            fetch_misses,
+            saving_cycles,
+            region: self.region(page, addr),
+        }
+    }
+
+    /// The region of the row that the engine kept for the page; of several (it was unmapped and mapped anew) the dearest.
+    fn region(&self, page: Page, addr: u64) -> Option<Region> {
+        let outcome = &self.profile.outcome;
+        let of_page = outcome.pages.iter().filter(|row| Some(row.process) == page.process && row.addr == addr);
+        let region = of_page.filter_map(|row| outcome.regions.get(row.region? as usize)).next()?;
+        Some(Region {
+            name: region_name(region, self.namer),
+            start: region.start,
+            offset_bytes: addr - region.start,
+            source: region.source.clone(),
+        })
+    }
+
+    fn symbol(&self, page: Page, addr: u64, is_code: bool) -> String {
+        let Some(process) = page.process else { return String::new() };
+        if is_code {
+            return self.namer.function(process, addr);
+        }
+        let mut objects = self.profile.outcome.objects.iter().filter(|object| object.process == process);
+        let object = objects.find(|object| {
+            let (start, bytes) = object.largest;
+            start < addr + self.pages.bytes() && addr < start.saturating_add(bytes)
+        });
+        object.map(|object| self.namer.site(process, &object.site)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,104 @@
+//! One pass over a source: the histogram of all of it, and accesses to try locks on, few enough to be kept in memory.
+
+use lookaside_engine::{Outcome, PagePolicy, Setup};
+use lookaside_trace::{Block, Damage, Source, TraceError};
+
+use super::histogram::{Histogram, PageCounts};
+use super::LockError;
+use crate::spool::Spool;
+use crate::window::Windows;
+
+/// Recorded accesses that locks are tried on at the most. A plan takes some hundred runs over them; each is about a tenth of a
+/// second, and they take some 100 MB.
+const TRIED_ACCESSES: u64 = 4 << 20;
+
+/// What planning needs to know of a program.
+#[derive(Debug)]
+pub struct LockProfile {
+    /// By page, ascending: accesses and misses of all of it.
+    pub counts: Vec<PageCounts>,
+    /// The model run that the misses are of; its rows name the pages.
+    pub outcome: Outcome,
+    /// Accesses, left-out repeats included.
+    pub accesses: u64,
+    /// What locks are tried on: all accesses, or evenly spaced windows of them.
+    pub blocks: Vec<Block>,
+    /// Of the recorded accesses, the share in `blocks`; 1 = all.
+    pub tried_share: f64,
+    /// What a reader must know to believe the numbers.
+    pub remarks: Vec<String>,
+    /// Parts of the input that could not be read.
+    pub damage: Vec<Damage>,
+    /// The source ended with this error; what came before it counts.
+    pub error: Option<TraceError>,
+}
+
+impl LockProfile {
+    /// Pulls a source to its end; `watch` sees each block first.
+    ///
+    /// # Errors
+    /// A setup that can't be run or has other than base pages; samples in place of accesses; a temporary file that can't be
+    /// made or read. An error of the source is kept: what was seen before it counts.
+    pub fn record(
+        source: &mut dyn Source,
+        base: &Setup,
+        tlb: &str,
+        watch: &mut dyn FnMut(&Block),
+    ) -> Result<Self, LockError> {
+        if base.os.pages != PagePolicy::Base {
+            return Err(LockError::Impossible("locks are planned for base pages only; set os.pages to base".into()));
+        }
+        if source.info().sample_period_ns > 0 {
+            let why = "the trace holds samples, not every access; record it with valgrind or qemu";
+            return Err(LockError::Impossible(why.into()));
+        }
+        let mut histogram = Histogram::new(base.clone(), tlb)?;
+        let mut spool = Spool::new(source.info())?;
+        let (mut block, mut recorded, mut error) = (Block::default(), 0, None);
+        loop {
+            match source.next_block(&mut block) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(e) => {
+                    error = Some(e);
+                    break;
+                }
+            }
+            watch(&block);
+            histogram.run(&block);
+            spool.run(&block);
+            recorded += block.len() as u64;
+        }
+        let (spooled, full) = spool.finish();
+        let mut remarks: Vec<String> =
+            full.map(|why| format!("locks were tried on the first part of the run only: {why}")).into_iter().collect();
+        let blocks = kept(&mut spool, spooled)?;
+        let tried: u64 = blocks.iter().map(|block| block.len() as u64).sum();
+        if tried < recorded {
+            remarks.push(format!(
+                "stall cycles are of {tried} of {recorded} recorded accesses, in evenly spaced windows; accesses and misses of \
+                 a page are of all"
+            ));
+        }
+        let accesses = histogram.accesses();
+        let (counts, outcome) = histogram.finish();
+        let tried_share = if recorded == 0 { 1.0 } else { tried as f64 / recorded as f64 };
+        let damage = source.damage().to_vec();
+        Ok(Self { counts, outcome, accesses, blocks, tried_share, remarks, damage, error })
+    }
+}
+
+/// What was spooled, as much as is tried.
+fn kept(spool: &mut Spool, spooled: u64) -> Result<Vec<Block>, LockError> {
+    let mut source = Windows::new(spool.open()?, spooled, TRIED_ACCESSES);
+    let mut blocks = Vec::new();
+    loop {
+        let mut block = Block::default();
+        match source.next_block(&mut block) {
+            Ok(true) if block.is_empty() => {}
+            Ok(true) => blocks.push(block),
+            Ok(false) => return Ok(blocks),
+            Err(e) => return Err(std::io::Error::other(e).into()),
+        }
+    }
+}

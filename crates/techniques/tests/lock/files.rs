@@ -1,0 +1,142 @@
+//! Plans as TOML.
+
+use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::plan::{Choice, CurvePoint, LockPlan, Optimum, PlannedPage, Region, Stalls};
+use lookaside_techniques::lock::select::Selector;
+use lookaside_techniques::lock::stall::{SideStall, StallCycles};
+use lookaside_trace::MapSource;
+use proptest::prelude::*;
+
+fn cycles() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), -1e15..1e15, (0..1u64 << 50).prop_map(|units| units as f64 / 65536.0)]
+}
+
+fn stalls() -> impl Strategy<Value = Stalls> {
+    (cycles(), cycles(), cycles(), cycles(), cycles()).prop_map(|(a, b, c, d, worst_cycles)| {
+        let side = |micro_cycles, main_cycles| SideStall { micro_cycles, main_cycles };
+        Stalls { worst_cycles, mean: StallCycles { data: side(a, b), fetch: side(c, d) } }
+    })
+}
+
+fn sources() -> impl Strategy<Value = MapSource> {
+    prop_oneof![
+        Just(MapSource::Anonymous),
+        Just(MapSource::Heap),
+        Just(MapSource::Stack),
+        (".*", 0..1u64 << 40).prop_map(|(path, offset)| MapSource::File { path, offset })
+    ]
+}
+
+fn pages() -> impl Strategy<Value = PlannedPage> {
+    let region = (".*", 0..1u64 << 47, 0..1u64 << 40, sources())
+        .prop_map(|(name, start, offset_bytes, source)| Region { name, start, offset_bytes, source });
+    let counts = prop::collection::vec(0..1u64 << 60, 4);
+    let whose = (prop::option::of(any::<u32>()), ".*");
+    (whose, counts, cycles(), prop::option::of(region)).prop_map(|((process, symbol), n, saving_cycles, region)| {
+        PlannedPage {
+            process,
+            vpn: 0,
+            symbol,
+            data_accesses: n[0],
+            fetch_accesses: n[1],
+            data_misses: n[2],
+            fetch_misses: n[3],
+            saving_cycles,
+            region,
+        }
+    })
+}
+
+fn plans() -> impl Strategy<Value = LockPlan> {
+    let chosen = prop::collection::vec((prop::option::of(any::<u32>()), 0..1u64 << 52), 0..5);
+    let choice = (0..4usize, stalls(), chosen).prop_map(|(i, stalls, pages)| {
+        let pages = pages.into_iter().map(|(process, vpn)| Page { process, vpn }).collect();
+        Choice { selector: Selector::ALL[i], stalls, pages }
+    });
+    let point = (any::<u32>(), cycles(), cycles()).prop_map(|(entries, mean_cycles, worst_cycles)| CurvePoint {
+        entries,
+        mean_cycles,
+        worst_cycles,
+    });
+    let optimum =
+        (any::<u32>(), any::<u32>(), cycles(), cycles()).prop_map(|(of_pages, entries, mean_cycles, worst_cycles)| {
+            Optimum { of_pages, entries, mean_cycles, worst_cycles }
+        });
+    let texts = (".*", ".*", prop::collection::vec(".*", 0..3), prop::collection::vec(".*", 0..3));
+    let numbers = (0..4usize, 0..1u64 << 60, 0.0..=1.0f64, prop::collection::vec(0..1u64 << 62, 0..9), 0..1u64 << 60);
+    let lists = (
+        prop::collection::vec(pages(), 0..6),
+        prop::collection::vec(choice, 0..5),
+        prop::collection::vec(point, 0..8),
+        prop::option::of(optimum),
+    );
+    (texts, numbers, (stalls(), stalls()), lists, 12..31u32).prop_map(
+        |((machine, tlb, command, remarks), numbers, (base, locked), (mut pages, choices, curve, optimum), shift)| {
+            let (selector, accesses, tried_share, seeds, model_runs) = numbers;
+            (0..).zip(&mut pages).for_each(|(i, page)| page.vpn = i * 77);
+            LockPlan {
+                machine,
+                tlb,
+                entries: 6,
+                page_bytes: 1 << shift,
+                selector: Selector::ALL[selector],
+                command,
+                accesses,
+                tried_share,
+                seeds,
+                model_runs,
+                remarks,
+                base,
+                locked,
+                optimum,
+                pages,
+                choices,
+                curve,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(plan in plans()) {
+        prop_assert_eq!(LockPlan::parse(&plan.to_toml(), "t"), Ok(plan));
+    }
+}
+
+const PLAN: &str = "machine = \"cortex-a9\"\ntlb = \"main\"\nentries = 1\npage_bytes = 4096\nselector = \"gain\"\n\
+    command = [\"x\"]\naccesses = 5\ntried_share = 1.0\nseeds = [1]\nmodel_runs = 2\n\
+    base = { worst_cycles = 1.0, mean = { data = { micro_cycles = 0.0, main_cycles = 1.0 }, fetch = { micro_cycles = 0.0, main_cycles = 0.0 } } }\n\
+    locked = { worst_cycles = 0.0, mean = { data = { micro_cycles = 0.0, main_cycles = 0.0 }, fetch = { micro_cycles = 0.0, main_cycles = 0.0 } } }\n\
+    [[page]]\nprocess = 1\nvpn = 0x10\nsymbol = \"\"\ndata_accesses = 5\nfetch_accesses = 0\ndata_misses = 1\nfetch_misses = 0\nsaving_cycles = 1.0\n";
+
+#[test]
+fn errors_name_file_key_and_what_to_do() {
+    let plan = LockPlan::parse(PLAN, "p.toml").expect("a plan");
+    assert_eq!((plan.pages[0].vpn, plan.pages[0].region.is_none()), (16, true));
+    let error = |from: &str, to: &str| {
+        assert!(PLAN.contains(from), "{from}");
+        let said = LockPlan::parse(&PLAN.replacen(from, to, 1), "p.toml").expect_err("bad").to_string();
+        assert!(said.starts_with("p.toml: ") && said.lines().count() == 1, "{said}");
+        said
+    };
+    let has = |said: String, parts: &[&str]| parts.iter().for_each(|part| assert!(said.contains(part), "{said}"));
+    let again = "make it again with lookaside plan lock";
+    has(error("entries = 1", "entries = "), &["line 3", again]);
+    has(error("entries = 1", "entries = -1"), &["entries: ", again]);
+    has(error("vpn = 0x10", "vpn = \"16\""), &["page[0].vpn: ", again]);
+    has(error("vpn = 0x10\n", ""), &["page[0]", "vpn", again]);
+    has(error("\"gain\"", "\"best\""), &["selector: ", "accesses", again]);
+    has(error("tlb =", "tbl ="), &["tbl", again]);
+    has(error("page_bytes = 4096", "page_bytes = 5000"), &["page_bytes: 5000", "no power of two"]);
+    has(error("entries = 1", "entries = 0"), &["page: 1 pages for 0 entries", "leave some out"]);
+    has(error("vpn = 0x10", "vpn = 0x7fffffffffffffff"), &["page[0].vpn: ", "beyond all addresses"]);
+    let (_, page) = PLAN.split_once("[[page]]").expect("a page");
+    let twice = format!("{}[[page]]{page}", PLAN.replace("entries = 1", "entries = 2"));
+    let said = LockPlan::parse(&twice, "p.toml").expect_err("twice").to_string();
+    assert_eq!(said, "p.toml: page[1].vpn: 0x10 stands twice; leave one out");
+    let gone = LockPlan::load("/no/such.toml".as_ref()).expect_err("none").to_string();
+    assert!(gone.starts_with("/no/such.toml: cannot be read: "), "{gone}");
+}

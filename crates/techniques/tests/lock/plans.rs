@@ -1,0 +1,109 @@
+//! Whole plans: what they state is what the engine says.
+
+use std::sync::atomic::AtomicBool;
+
+use lookaside_machine::preset;
+use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::place::Place;
+use lookaside_techniques::lock::plan::{plan, LockPlan, Request};
+use lookaside_techniques::lock::select::{Search, Selector};
+use lookaside_techniques::names::Unnamed;
+use lookaside_trace::{Block, MapSource};
+use proptest::prelude::*;
+
+use crate::twin;
+
+fn planned(setup: &lookaside_engine::Setup, blocks: &[Block], selector: Selector) -> LockPlan {
+    let place = Place::find(&setup.machine, None, None).expect("a place");
+    let request = Request { place, selector, search: Search::default(), command: vec!["x".into()] };
+    plan(setup, &twin::profile(setup, blocks), &request, &Unnamed, &AtomicBool::new(false)).expect("a plan")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_plan_states_the_engine_says(blocks in twin::programs(12), choice in 0..4usize, lockable in 1..3u32) {
+        let setup = twin::small("random", lockable);
+        let made = planned(&setup, &blocks, Selector::ALL[choice]);
+        prop_assert_eq!(&made.seeds, &twin::SEEDS);
+        let base = twin::stalls(&setup, &blocks, &[]);
+        prop_assert_eq!((made.base.mean.cycles(), made.base.worst_cycles), (twin::mean(&base), twin::worst(&base)));
+        for choice in &made.choices {
+            let with = twin::stalls(&setup, &blocks, &choice.pages);
+            let stated = (choice.stalls.mean.cycles(), choice.stalls.worst_cycles);
+            prop_assert_eq!(stated, (twin::mean(&with), twin::worst(&with)));
+        }
+        // Side by side, level by level: hits beyond the first level, and walks.
+        let locked: Vec<Page> = made.pages.iter().map(|page| Page { process: page.process, vpn: page.vpn }).collect();
+        prop_assert_eq!(&locked, &made.choices[choice].pages);
+        let data = |of: fn(&lookaside_engine::Outcome) -> f64| {
+            twin::mean(&twin::SEEDS.map(|seed| of(&twin::run(&setup, &blocks, &locked, seed))))
+        };
+        prop_assert_eq!(made.locked.mean.data.main_cycles, data(|o| o.data.cost.walk_cycles));
+        prop_assert_eq!(made.locked.mean.fetch.main_cycles, data(|o| o.fetch.cost.walk_cycles));
+        prop_assert_eq!(made.locked.mean.fetch.micro_cycles, data(|o| o.fetch.cost.tlb_hit_cycles));
+        // 4 cycles a hit in main, of what missed the first level.
+        prop_assert_eq!(made.locked.mean.data.micro_cycles, data(|o| 4.0 * (o.data.cost.l1_misses - o.data.cost.walks) as f64));
+        // What the pages save is what the plan does; the curve goes on for two more.
+        let saved: f64 = made.pages.iter().map(|page| page.saving_cycles).sum();
+        prop_assert!((saved - (made.base.mean.cycles() - made.locked.mean.cycles())).abs() < 1e-6);
+        prop_assert_eq!(made.curve.len(), lockable as usize + 3);
+        prop_assert_eq!(made.curve[0].mean_cycles, made.base.mean.cycles());
+        prop_assert_eq!(made.curve[lockable as usize].mean_cycles, made.locked.mean.cycles());
+        let optimum = made.optimum.as_ref().expect("few accesses");
+        prop_assert!(optimum.mean_cycles <= made.base.mean.cycles());
+        for page in &made.pages {
+            let counts = twin::counted(&blocks)[&Page { process: page.process, vpn: page.vpn }];
+            prop_assert_eq!((page.data_accesses, page.fetch_accesses), counts);
+            let mapped = page.process == Some(blocks[0].process);
+            prop_assert_eq!(page.region.is_some(), mapped);
+            if let Some(region) = &page.region {
+                prop_assert_eq!((region.name.as_str(), region.start), ("x", twin::BASE));
+                prop_assert_eq!(region.offset_bytes, page.vpn * 4096 - twin::BASE);
+                prop_assert_eq!(&region.source, &MapSource::File { path: "/bin/x".into(), offset: 0 });
+            }
+        }
+        prop_assert_eq!(LockPlan::parse(&made.to_toml(), "t"), Ok(made));
+    }
+}
+
+#[test]
+fn a_program_without_accesses_has_an_empty_plan() {
+    let made = planned(&twin::small("random", 4), &[], Selector::Gain);
+    assert_eq!((made.pages.len(), made.base.worst_cycles, made.accesses), (0, 0.0, 0));
+    assert!(made.choices.iter().all(|choice| choice.pages.is_empty()));
+}
+
+#[test]
+fn where_to_lock() {
+    let a9 = preset("cortex-a9").expect("a preset");
+    let place = |tlb: Option<&str>, entries| Place::find(&a9, tlb, entries).map_err(|e| e.to_string());
+    assert_eq!(place(None, None), Ok(Place { tlb: "main".into(), entries: 4 }));
+    assert_eq!(place(Some("main"), Some(2)), Ok(Place { tlb: "main".into(), entries: 2 }));
+    let error = |tlb, entries| place(tlb, entries).expect_err("impossible");
+    assert!(error(None, Some(5)).contains("has 4 lockable entries, not 5"));
+    assert!(error(None, Some(0)).contains("give at least 1"));
+    assert!(error(Some("micro-d"), None).contains("\"micro-d\" has no lockable entries; these have: main"));
+    assert!(error(Some("stlb"), None).contains("no TLB is named \"stlb\"; it has: micro-d, micro-i, main"));
+    let none = Place::find(&preset("skylake").expect("a preset"), None, None).expect_err("none").to_string();
+    assert_eq!(none, "skylake: no TLB array has lockable entries; choose a machine that has some, as cortex-a9");
+    let two = a9.with_overrides(&["tlb.micro-d.lockable_entries=1".into()]).expect("a machine");
+    let several = Place::find(&two, None, None).expect_err("several").to_string();
+    assert!(several.contains("name one of micro-d, main"), "{several}");
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    use lookaside_engine::PagePolicy;
+    use lookaside_techniques::lock::profile::LockProfile;
+
+    let mut setup = twin::small("random", 4);
+    let mut samples = twin::Blocks::default();
+    samples.info.sample_period_ns = 1;
+    let error = LockProfile::record(&mut samples, &setup, "main", &mut |_| ()).expect_err("samples");
+    assert!(error.to_string().contains("holds samples"));
+    setup.os.pages = PagePolicy::Thp;
+    let error = LockProfile::record(&mut twin::Blocks::default(), &setup, "main", &mut |_| ()).expect_err("huge");
+    assert!(error.to_string().contains("base pages only"));
+}

@@ -1,0 +1,190 @@
+//! Histogram, selectors and all sets.
+
+use std::sync::atomic::AtomicBool;
+
+use lookaside_engine::Setup;
+use lookaside_techniques::lock::bench::Bench;
+use lookaside_techniques::lock::exhaustive::{best, sets};
+use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::select::{candidates, select, Objective, Search, Selector};
+use lookaside_techniques::lock::LockError;
+use lookaside_trace::{Block, Kind};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::twin;
+
+const PLAIN: Search = Search { candidates: 12, lazy: false };
+const LAZY: Search = Search { candidates: 12, lazy: true };
+static GO: AtomicBool = AtomicBool::new(false);
+
+fn bench<'a>(setup: &Setup, blocks: &'a [Block]) -> Bench<'a> {
+    Bench::new(setup, "main", 4, twin::SEEDS.to_vec(), blocks, &GO)
+}
+
+/// Page after page, each tried by plain runs.
+fn greedy(setup: &Setup, blocks: &[Block], pages: &[Page], most: usize, worst: bool) -> Vec<Page> {
+    let score = |locked: &[Page]| {
+        let stalls = twin::stalls(setup, blocks, locked);
+        if worst {
+            (twin::worst(&stalls), twin::mean(&stalls))
+        } else {
+            (twin::mean(&stalls), 0.0)
+        }
+    };
+    let mut chosen: Vec<Page> = Vec::new();
+    while chosen.len() < most {
+        let mut lead = (score(&chosen), None);
+        let mut left: Vec<Page> = pages.iter().copied().filter(|page| !chosen.contains(page)).collect();
+        left.sort();
+        for page in left {
+            let with = score(&[chosen.as_slice(), &[page]].concat());
+            if with < lead.0 {
+                lead = (with, Some(page));
+            }
+        }
+        let Some(page) = lead.1 else { break };
+        chosen.push(page);
+    }
+    chosen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_histogram_counts_as_by_hand(blocks in twin::programs(14)) {
+        let setup = twin::small("random", 4);
+        let profile = twin::profile(&setup, &blocks);
+        let found: Vec<_> = profile.counts.iter().map(|c| (c.page, (c.data_accesses, c.fetch_accesses))).collect();
+        prop_assert_eq!(found, twin::counted(&blocks).into_iter().collect::<Vec<_>>());
+        prop_assert_eq!(profile.accesses, profile.counts.iter().map(|c| c.data_accesses + c.fetch_accesses).sum::<u64>());
+        // The array is the last: its misses are the walks.
+        let outcome = twin::run(&setup, &blocks, &[], setup.seed);
+        prop_assert_eq!(profile.counts.iter().map(|c| c.data_misses).sum::<u64>(), outcome.data.cost.walks);
+        prop_assert_eq!(profile.counts.iter().map(|c| c.fetch_misses).sum::<u64>(), outcome.fetch.cost.walks);
+        for row in &outcome.pages {
+            let page = Page { process: (row.process != 0).then_some(row.process), vpn: row.addr / 4096 };
+            let counts = profile.counts.iter().find(|c| c.page == page).expect("it was touched");
+            prop_assert_eq!(counts.misses(), row.cost.walks);
+        }
+    }
+
+    #[test]
+    fn greedy_without_laziness_is_its_twin(blocks in twin::programs(10), replacement in 0..3usize) {
+        let setup = twin::small(["random", "lru", "fifo"][replacement], 4);
+        let counts = twin::profile(&setup, &blocks).counts;
+        let mut bench = bench(&setup, &blocks);
+        let pages = candidates(&counts, PLAIN.candidates);
+        for (selector, worst) in [(Selector::Gain, false), (Selector::Worst, true)] {
+            let found = select(selector, &counts, &mut bench, 3, PLAIN).expect("it runs");
+            prop_assert_eq!(found, greedy(&setup, &blocks, &pages, 3, worst));
+        }
+    }
+
+    #[test]
+    fn no_choice_beats_all_sets(blocks in twin::programs(7), replacement in 0..3usize) {
+        let setup = twin::small(["random", "lru", "fifo"][replacement], 4);
+        let counts = twin::profile(&setup, &blocks).counts;
+        let mut bench = bench(&setup, &blocks);
+        let pages: Vec<Page> = candidates(&counts, 7);
+        let among = |page: &Page| pages.contains(page);
+        let mut least = (f64::INFINITY, f64::INFINITY);
+        // By bits, and by plain runs.
+        for bits in (0..1u32 << pages.len()).filter(|bits| bits.count_ones() <= 2) {
+            let set: Vec<Page> = (0..pages.len()).filter(|i| bits >> i & 1 == 1).map(|i| pages[i]).collect();
+            let stalls = twin::stalls(&setup, &blocks, &set);
+            least = (least.0.min(twin::mean(&stalls)), least.1.min(twin::worst(&stalls)));
+        }
+        let by_mean = best(&mut bench, &pages, 2, Objective::Mean).expect("it runs");
+        let by_worst = best(&mut bench, &pages, 2, Objective::Worst).expect("it runs");
+        prop_assert_eq!(twin::mean(&twin::stalls(&setup, &blocks, &by_mean)), least.0);
+        prop_assert_eq!(twin::worst(&twin::stalls(&setup, &blocks, &by_worst)), least.1);
+        for selector in Selector::ALL {
+            let search = Search { candidates: pages.len(), lazy: true };
+            let found = select(selector, &counts, &mut bench, 2, search).expect("it runs");
+            if found.iter().all(among) {
+                let stalls = twin::stalls(&setup, &blocks, &found);
+                prop_assert!(twin::mean(&stalls) >= least.0 && twin::worst(&stalls) >= least.1, "{:?}", selector);
+            }
+        }
+    }
+
+    #[test]
+    fn a_locked_page_is_never_walked_for(blocks in twin::programs(12), chosen in any::<prop::sample::Index>()) {
+        let setup = twin::small("random", 4);
+        let counts = twin::profile(&setup, &blocks).counts;
+        let page = counts[chosen.index(counts.len())].page;
+        let outcome = twin::run(&setup, &blocks, &[page], 1);
+        let rows = outcome.pages.iter().filter(|row| row.process == page.process.unwrap_or(0) && row.addr == page.vpn * 4096);
+        prop_assert_eq!(rows.map(|row| row.cost.walks).sum::<u64>(), 0);
+        prop_assert!(outcome.pages.iter().any(|row| row.cost.walks > 0) || counts.len() == 1);
+    }
+}
+
+/// Forty programs that are always the same.
+fn fixed_programs() -> Vec<Vec<Block>> {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let programs = twin::programs(12);
+    (0..40).map(|_| programs.new_tree(&mut runner).expect("a program").current()).collect()
+}
+
+#[test]
+fn laziness_loses_little() {
+    let (mut same, mut plain_runs, mut lazy_runs) = (0, 0, 0);
+    let (mut plain_cycles, mut lazy_cycles, mut most_lost) = (0.0, 0.0, 0.0f64);
+    let programs = fixed_programs();
+    for (i, blocks) in programs.iter().enumerate() {
+        let setup = twin::small(["random", "lru"][i % 2], 4);
+        let counts = twin::profile(&setup, blocks).counts;
+        let (mut of_plain, mut of_lazy) = (bench(&setup, blocks), bench(&setup, blocks));
+        let plain = select(Selector::Gain, &counts, &mut of_plain, 4, PLAIN).expect("it runs");
+        let lazy = select(Selector::Gain, &counts, &mut of_lazy, 4, LAZY).expect("it runs");
+        same += usize::from(plain == lazy);
+        plain_runs += of_plain.runs();
+        lazy_runs += of_lazy.runs();
+        let score = |bench: &mut Bench, set: &[Page]| {
+            let all: Vec<f64> = bench.stalls(set).expect("it runs").iter().map(|stall| stall.cycles()).collect();
+            twin::mean(&all)
+        };
+        let (with_plain, with_lazy) = (score(&mut of_plain, &plain), score(&mut of_lazy, &lazy));
+        plain_cycles += with_plain;
+        lazy_cycles += with_lazy;
+        most_lost = most_lost.max(with_lazy / with_plain - 1.0);
+    }
+    // What docs/lock.md says of it. One program of the forty loses 16 %.
+    assert!(same >= 35, "{same} of {}", programs.len());
+    assert!(lazy_cycles <= 1.0002 * plain_cycles && most_lost < 0.16, "{lazy_cycles} {plain_cycles} {most_lost}");
+    assert!(lazy_runs * 10 < plain_runs * 9, "{lazy_runs} {plain_runs}");
+}
+
+#[test]
+fn the_papers_choice_is_the_most_accessed_data_pages() {
+    let setup = twin::small("random", 4);
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    for (page, kind, times) in [(3, Kind::Load, 5), (1, Kind::Store, 7), (2, Kind::Fetch, 50), (9, Kind::Load, 5)] {
+        (0..times).for_each(|_| block.push(kind, twin::BASE + page * 4096));
+    }
+    let blocks = [block];
+    let counts = twin::profile(&setup, &blocks).counts;
+    let found = select(Selector::Accesses, &counts, &mut bench(&setup, &blocks), 4, PLAIN).expect("it runs");
+    let vpns: Vec<u64> = found.iter().map(|page| page.vpn - twin::BASE / 4096).collect();
+    assert_eq!(vpns, [1, 3, 9]);
+}
+
+#[test]
+fn sets_are_all_and_stop_is_heeded() {
+    let page = |vpn| Page { process: Some(1), vpn };
+    let pages: Vec<Page> = (0..12).map(page).collect();
+    let all = sets(&pages, 4);
+    assert_eq!(all.len(), 1 + 12 + 66 + 220 + 495);
+    assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
+    assert_eq!(sets(&pages[..2], 4), [vec![], vec![page(0)], vec![page(1)], vec![page(0), page(1)]]);
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    block.push(Kind::Load, 0);
+    let (blocks, stop) = ([block], AtomicBool::new(true));
+    let mut stopped = Bench::new(&twin::small("lru", 4), "main", 4, vec![1], &blocks, &stop);
+    assert!(matches!(stopped.stalls(&[]), Err(LockError::Stopped)));
+}
