@@ -31,7 +31,7 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     if let Some(control) = &input.control {
         interrupt.watch(Arc::clone(control), args.pid.is_none());
     }
-    let names = SymbolNames(RefCell::new(Symbols::new()));
+    let names = SymbolNames::new();
     let info = input.source.info().clone();
     let mut notes = input.notes;
     if args.machine.machine.is_empty() && setup.machine.page_table.host.is_none() && machines::is_virtual() {
@@ -277,10 +277,16 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Names by symbols and debug information of the mapped files.
-struct SymbolNames(RefCell<Symbols>);
+pub struct SymbolNames(RefCell<Symbols>);
 
 impl SymbolNames {
-    fn observe(&self, block: &Block) {
+    /// Knows no mapping yet.
+    pub fn new() -> Self {
+        Self(RefCell::new(Symbols::new()))
+    }
+
+    /// Learns the mappings of a block.
+    pub fn observe(&self, block: &Block) {
         for (_, event) in &block.events {
             if matches!(
                 event,

@@ -60,5 +60,6 @@ bad_input_from!(
     lookaside_techniques::color::tasks::TasksError,
     lookaside_experiment::tasks::TasksError,
     lookaside_techniques::color::plan::PlanError,
+    lookaside_techniques::lock::LockError,
     std::io::Error,
 );

@@ -14,6 +14,7 @@ mod machines;
 mod memory;
 mod output;
 mod plan;
+mod plan_lock;
 mod preload;
 mod probe;
 mod record;

@@ -13,6 +13,7 @@ use crate::output::{check_writable, print, print_json, style, write_file};
 pub fn run(command: &PlanCommand) -> Result<u8, Failure> {
     match command {
         PlanCommand::Color(args) => color(args),
+        PlanCommand::Lock(args) => crate::plan_lock::run(args),
     }
 }
 

@@ -3,7 +3,8 @@
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
-//! [`baked::render`] what a baker did, [`color::render`] whose pages may lie where; [`Table`] is for whatever else the command line has to list.
+//! [`baked::render`] what a baker did, [`color::render`] whose pages may lie where,
+//! [`lock::render`] which pages to pin; [`Table`] is for whatever else the command line has to list.
 
 pub mod baked;
 pub mod color;
@@ -13,6 +14,7 @@ mod facts;
 pub mod html;
 pub mod json;
 mod line;
+pub mod lock;
 pub mod num;
 pub mod openmetrics;
 pub mod probe;

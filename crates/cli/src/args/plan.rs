@@ -1,8 +1,9 @@
 //! `lookaside plan`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use lookaside_machine::PageSize;
 
 #[derive(Subcommand)]
@@ -11,6 +12,12 @@ pub enum PlanCommand {
     #[command(after_help = "Example: lookaside plan color tasks.toml --machine xeon-e5-2650 -o partitions.toml\n\n\
         Exit codes: 0 all tasks are isolated; 1 not all, the plan shares least; 2 bad input")]
     Color(Color),
+    /// Choose the pages to pin in a TLB's lockable entries, from a recorded run
+    #[command(after_help = "Examples: lookaside plan lock --entries 4 -o plan.toml -- ./control\n          \
+        lookaside plan lock --machine cortex-a9 --select worst control.lkt\n\n\
+        Exit codes: 0 planned; 1 planned, but a part of the trace could not be read, or the program failed; 2 bad input; \
+        125 the recording broke off; 128 + signal interrupted, nothing was planned")]
+    Lock(Lock),
 }
 
 #[derive(Args)]
@@ -29,4 +36,44 @@ pub struct Color {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct Lock {
+    /// Entries to plan for [default: all lockable ones]
+    #[arg(long, value_name = "N")]
+    pub entries: Option<u32>,
+    /// Preset name or description file
+    #[arg(long, short, value_name = "NAME|FILE", default_value = "cortex-a9")]
+    pub machine: String,
+    /// How to choose; the others are put beside it
+    #[arg(long, value_enum, default_value = "gain")]
+    pub select: SelectArg,
+    /// TLB array whose entries are locked [default: the one that has lockable entries]
+    #[arg(long, value_name = "NAME")]
+    pub tlb: Option<String>,
+    /// Write the plan
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// A recorded trace in place of a program
+    #[arg(value_name = "TRACE", conflicts_with = "command")]
+    pub trace: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "trace")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SelectArg {
+    /// Most data accesses: the paper's
+    Accesses,
+    /// Most misses
+    Misses,
+    /// Page after page, what removes most stall cycles in the mean over several seeds
+    Gain,
+    /// The same for the worst seed
+    Worst,
 }
