@@ -61,7 +61,7 @@ fn pages(plan: &LockPlan) -> Table {
     let all = plan.base.mean.cycles();
     for page in &plan.pages {
         table.row([
-            page.process.map_or("kernel".into(), |process| process.to_string()).into(),
+            page.process.to_string().into(),
             format!("{:#x}", page.vpn).into(),
             region(page).into(),
             page.symbol.as_str().into(),
@@ -127,7 +127,7 @@ fn optimum(plan: &LockPlan) -> String {
     let (found, best) = (plan.locked.mean.cycles(), optimum.mean_cycles);
     let distance = match num::share(found - best, best) {
         over if over > 0.0 => format!("the plan is {} above", num::percent(over)),
-        _ if found < best => "the plan, of other pages, is below".into(),
+        under if under < 0.0 => format!("the plan is {} below", num::percent(-under)),
         _ => "so is the plan".into(),
     };
     format!(

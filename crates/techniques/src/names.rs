@@ -31,11 +31,16 @@ impl Namer for Unnamed {
 
 /// A mapping's name: its file's last part, `[heap]`, `[stack]`, or `anonymous`, with its mmap's site where known.
 pub fn region_name(row: &RegionRow, namer: &dyn Namer) -> String {
-    match &row.source {
+    mapping_name(row.process, &row.source, &row.site, namer)
+}
+
+/// The same of a mapping with its mmap's call stack, innermost first.
+pub(crate) fn mapping_name(process: u32, source: &MapSource, site: &[u64], namer: &dyn Namer) -> String {
+    match source {
         MapSource::File { path, .. } => path.rsplit('/').next().unwrap_or(path).to_string(),
         MapSource::Heap => "[heap]".into(),
         MapSource::Stack => "[stack]".into(),
-        MapSource::Anonymous => match namer.site(row.process, &row.site) {
+        MapSource::Anonymous => match namer.site(process, site) {
             site if site.is_empty() => "anonymous".into(),
             site => format!("anonymous, mmap in {site}"),
         },

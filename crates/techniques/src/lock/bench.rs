@@ -7,7 +7,7 @@ use std::thread;
 use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_trace::Block;
 
-use super::histogram::{Page, Pages};
+use super::histogram::{page_shift, Page};
 use super::stall::{count_stalls_alone, StallCycles};
 use super::LockError;
 
@@ -15,7 +15,7 @@ use super::LockError;
 pub struct Bench<'a> {
     setup: Setup,
     tlb: String,
-    pages: Pages,
+    shift: u32,
     seeds: Vec<u64>,
     blocks: &'a [Block],
     stop: &'a AtomicBool,
@@ -40,8 +40,8 @@ impl<'a> Bench<'a> {
             array.lockable_entries = array.lockable_entries.max(most_entries);
         }
         count_stalls_alone(&mut setup);
-        let pages = Pages::of(&setup.machine);
-        Self { setup, tlb: tlb.into(), pages, seeds, blocks, stop, known: BTreeMap::new() }
+        let shift = page_shift(&setup.machine);
+        Self { setup, tlb: tlb.into(), shift, seeds, blocks, stop, known: BTreeMap::new() }
     }
 
     /// Stall cycles with these pages locked, seed by seed. The order of the pages plays no part.
@@ -91,7 +91,7 @@ impl<'a> Bench<'a> {
     fn run(&self, locked: &[Page], seed: u64) -> Result<StallCycles, LockError> {
         let mut setup = self.setup.clone();
         setup.seed = seed;
-        setup.locks = locked.iter().map(|page| self.pages.lock(*page, &self.tlb)).collect();
+        setup.locks = locked.iter().map(|page| page.lock(&self.tlb, self.shift)).collect();
         let mut engine = Engine::new(setup)?;
         for block in self.blocks {
             if self.stop.load(Ordering::Relaxed) {

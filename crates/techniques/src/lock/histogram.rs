@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_engine::os::{is_global, translated};
 use lookaside_engine::{Engine, LockedPage, Outcome, Setup};
-use lookaside_machine::{Machine, Serves, TableFormat};
+use lookaside_machine::{Machine, Serves};
 use lookaside_trace::{Block, Event, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +12,9 @@ use super::LockError;
 /// A base page, as a lock names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Page {
-    /// Whose; `None` = a page of the kernel's half, which is every process's.
-    pub process: Option<u32>,
-    /// Page number: all bits of the address above the base page's. In the kernel's half those that are not translated are ones.
+    /// Whose.
+    pub process: u32,
+    /// Page number: all bits of the address above the base page's, also those that the machine does not translate.
     pub vpn: u64,
 }
 
@@ -45,52 +44,33 @@ impl PageCounts {
     }
 }
 
-/// How addresses of a machine fall into base pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pages {
-    format: TableFormat,
-    shift: u32,
+impl Page {
+    /// Of an address, for base pages of 2^`shift` bytes.
+    pub fn of(process: u32, addr: u64, shift: u32) -> Self {
+        Self { process, vpn: addr >> shift }
+    }
+
+    /// First byte.
+    pub fn addr(self, shift: u32) -> u64 {
+        self.vpn << shift
+    }
+
+    /// Held in a lockable entry of an array.
+    pub fn lock(self, tlb: &str, shift: u32) -> LockedPage {
+        LockedPage { tlb: tlb.into(), process: Some(self.process), addr: self.addr(shift) }
+    }
 }
 
-impl Pages {
-    /// Of a machine's table format.
-    pub fn of(machine: &Machine) -> Self {
-        let format = machine.page_table.format;
-        // Every format has a smallest size.
-        Self { format, shift: format.page_sizes()[0].shift() }
-    }
-
-    /// Bytes of one.
-    pub fn bytes(&self) -> u64 {
-        1 << self.shift
-    }
-
-    /// The page of an address.
-    pub fn page(&self, process: u32, addr: u64) -> Page {
-        let low = translated(self.format, addr);
-        if !is_global(self.format, addr) {
-            return Page { process: Some(process), vpn: low >> self.shift };
-        }
-        let bits = self.format.address_bits();
-        let above = if bits > 32 { !0 << bits } else { 0 };
-        Page { process: None, vpn: (low | above) >> self.shift }
-    }
-
-    /// First byte of a page.
-    pub fn addr(&self, page: Page) -> u64 {
-        page.vpn << self.shift
-    }
-
-    /// The page held in a lockable entry of an array.
-    pub fn lock(&self, page: Page, tlb: &str) -> LockedPage {
-        LockedPage { tlb: tlb.into(), process: page.process, addr: self.addr(page) }
-    }
+/// log2 of the bytes of a machine's base page.
+pub fn page_shift(machine: &Machine) -> u32 {
+    // Every format has a smallest size.
+    machine.page_table.format.page_sizes()[0].shift()
 }
 
 /// A histogram under way: blocks in, counts out. Misses are those of one TLB array's level in one model run.
 #[derive(Debug)]
 pub struct Histogram {
-    pages: Pages,
+    shift: u32,
     counts: BTreeMap<Page, PageCounts>,
     engine: Engine,
     level: u32,
@@ -107,26 +87,26 @@ impl Histogram {
     pub fn new(setup: Setup, tlb: &str) -> Result<Self, LockError> {
         let array = super::place::array(&setup.machine, tlb)?;
         let (level, serves) = (array.level, KINDS.map(|(_, kind)| array.serves.contains(&kind)));
-        let (pages, engine) = (Pages::of(&setup.machine), Engine::new(setup)?);
-        Ok(Self { pages, counts: BTreeMap::new(), engine, level, serves, accesses: 0 })
+        let (shift, engine) = (page_shift(&setup.machine), Engine::new(setup)?);
+        Ok(Self { shift, counts: BTreeMap::new(), engine, level, serves, accesses: 0 })
     }
 
     /// Counts a block.
     pub fn run(&mut self, block: &Block) {
-        let Self { pages, counts, engine, level, serves, accesses } = self;
+        let Self { shift, counts, engine, level, serves, accesses } = self;
         let mut i = 0;
         // The engine shows recorded accesses one by one, in their order.
         engine.run_traced(block, &mut |result| {
             let times = 1 + u64::from(block.repeat.get(i).copied().unwrap_or(0));
             let missed = serves[block.kind[i] as usize] && result.hit.is_none_or(|(hit_level, _)| hit_level > *level);
-            let page = pages.page(block.process, block.addr[i]);
+            let page = Page::of(block.process, block.addr[i], *shift);
             count(counts, page, block.kind[i], times, u64::from(missed));
             *accesses += times;
             i += 1;
         });
         for (_, event) in &block.events {
             if let Event::Repeats { addr, kind, count: times, .. } = event {
-                count(counts, pages.page(block.process, *addr), *kind, *times, 0);
+                count(counts, Page::of(block.process, *addr, *shift), *kind, *times, 0);
                 *accesses += times;
             }
         }

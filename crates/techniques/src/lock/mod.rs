@@ -9,6 +9,8 @@ pub mod exhaustive;
 pub mod file;
 pub mod histogram;
 pub mod layout;
+pub mod lean;
+pub mod maps;
 mod pairs;
 pub mod place;
 pub mod plan;

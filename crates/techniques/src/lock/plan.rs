@@ -3,18 +3,19 @@
 use std::sync::atomic::AtomicBool;
 
 use lookaside_engine::Setup;
-use lookaside_trace::MapSource;
 use serde::{Deserialize, Serialize};
 
 use super::bench::Bench;
 use super::exhaustive::{self, MOST_ENTRIES, MOST_PAGES};
-use super::histogram::{Page, PageCounts, Pages};
+use super::histogram::{page_shift, Page, PageCounts};
+use super::lean::Lean;
+use super::maps::Mapping;
 use super::place::Place;
 use super::profile::LockProfile;
 use super::select::{candidates, select, worst_cycles, Objective, Search, Selector};
 use super::stall::StallCycles;
 use super::LockError;
-use crate::names::{region_name, Namer};
+use crate::names::{mapping_name, Namer};
 
 /// Seeds that a plan's stall cycles are of: a power of two, so that their mean is exact.
 pub const SEEDS: u64 = 8;
@@ -22,8 +23,11 @@ pub const SEEDS: u64 = 8;
 /// Entries beyond those asked for that the curve goes on to.
 const MORE_ENTRIES: u32 = 2;
 
-/// Accesses that trying all sets may run over: half a minute on two cores.
-const EXHAUSTIVE_ACCESSES: u64 = 1 << 29;
+/// Recorded accesses up to which pages are chosen by whole runs, and beyond which by runs over first-level misses alone.
+const SEARCHED_WHOLE: u64 = 1 << 14;
+
+/// Accesses that trying all sets may run over: some ten seconds.
+const EXHAUSTIVE_ACCESSES: u64 = 1 << 27;
 
 /// A lock plan. Cycles are of the model; means and worst are over `seeds`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,9 +94,8 @@ impl Stalls {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedPage {
-    /// Whose; absent = of the kernel's half, every process's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<u32>,
+    /// Whose.
+    pub process: u32,
     /// Page number in the profiled run.
     pub vpn: u64,
     /// Function at its first byte (pages of code) or call site of the large allocation that it lies in; empty = not known.
@@ -107,23 +110,21 @@ pub struct PlannedPage {
     pub fetch_misses: u64,
     /// Stall cycles that its lock removes once the pages before it are locked, in the mean; below 0 = it costs.
     pub saving_cycles: f64,
-    /// The mapping that it lies in; absent = none is known.
+    /// The mapping that held it last; absent = none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
 }
 
-/// A mapping of the profiled run, as `analyze` names it: all mappings of a file, or the heap, are one.
+/// Where a page lies in the profiled run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
-    /// Its name.
+    /// The mapping's name, as `analyze` has it.
     pub name: String,
-    /// Its lowest address.
-    pub start: u64,
-    /// Bytes from there to the page.
+    /// Bytes from its start to the page.
     pub offset_bytes: u64,
-    /// What is behind it.
-    pub source: MapSource,
+    /// The mapping, as a line of `/proc/PID/maps`.
+    pub mapping: Mapping,
 }
 
 /// What one way to choose comes to.
@@ -193,10 +194,21 @@ pub fn plan(
     let most = entries + MORE_ENTRIES;
     let seeds: Vec<u64> = (0..SEEDS).map(|i| base.seed.wrapping_add(i)).collect();
     let mut bench = Bench::new(base, tlb, most, seeds.clone(), &profile.blocks, stop);
+    let lean = if bench.rows() > SEARCHED_WHOLE { Lean::of(base, tlb, &profile.blocks)? } else { None };
+    let (searched, blocks) = lean.as_ref().map_or((base, &profile.blocks), |lean| (&lean.setup, &lean.blocks));
+    let mut search = Bench::new(searched, tlb, most, seeds.clone(), blocks, stop);
+    let mut remarks = profile.remarks.clone();
+    if lean.is_some() {
+        remarks.push(format!(
+            "pages were chosen by runs over the {} accesses that miss the first level, where walks cost less than in whole runs; \
+             the stall cycles stated are of whole runs",
+            search.rows()
+        ));
+    }
     let mut choices = Vec::new();
     let mut order = Vec::new();
     for selector in Selector::ALL {
-        let chosen = select(selector, &profile.counts, &mut bench, most as usize, request.search)?;
+        let chosen = select(selector, &profile.counts, &mut search, most as usize, request.search)?;
         let pages = chosen[..chosen.len().min(*entries as usize)].to_vec();
         choices.push(Choice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
         if selector == request.selector {
@@ -206,22 +218,22 @@ pub fn plan(
     let curve = curve(&mut bench, &order, most)?;
     order.truncate(*entries as usize);
     let (base_stalls, locked) = (Stalls::of(bench.stalls(&[])?), Stalls::of(bench.stalls(&order)?));
-    let optimum = optimum(&mut bench, &profile.counts, *entries)?;
-    let names = Names { profile, namer, pages: Pages::of(&base.machine) };
+    let optimum = optimum(&mut search, &mut bench, &profile.counts, *entries)?;
+    let names = Names { profile, namer, shift: page_shift(&base.machine) };
     let saved = |i: usize| curve[i].mean_cycles - curve[i + 1].mean_cycles;
     let pages = order.iter().enumerate().map(|(i, page)| names.page(*page, saved(i))).collect();
     Ok(LockPlan {
         machine: base.machine.name.clone(),
         tlb: tlb.clone(),
         entries: *entries,
-        page_bytes: names.pages.bytes(),
+        page_bytes: 1 << names.shift,
         selector: request.selector,
         command: request.command.clone(),
         accesses: profile.accesses,
         tried_share: profile.tried_share,
         seeds,
-        model_runs: bench.runs(),
-        remarks: profile.remarks.clone(),
+        model_runs: search.runs() + bench.runs(),
+        remarks,
         base: base_stalls,
         locked,
         optimum,
@@ -240,19 +252,24 @@ fn curve(bench: &mut Bench, order: &[Page], most: u32) -> Result<Vec<CurvePoint>
 }
 
 /// `None` where it would take too long.
-fn optimum(bench: &mut Bench, counts: &[PageCounts], entries: u32) -> Result<Option<Optimum>, LockError> {
+fn optimum(
+    search: &mut Bench,
+    bench: &mut Bench,
+    counts: &[PageCounts],
+    entries: u32,
+) -> Result<Option<Optimum>, LockError> {
     let pages = candidates(counts, MOST_PAGES);
     let entries = entries as usize;
     if entries > MOST_ENTRIES {
         return Ok(None);
     }
     let sets = exhaustive::sets(&pages, entries).len() as u64;
-    let accesses = bench.rows().saturating_mul(sets * bench.seeds().len() as u64);
+    let accesses = search.rows().saturating_mul(sets * search.seeds().len() as u64);
     if accesses > EXHAUSTIVE_ACCESSES {
         return Ok(None);
     }
-    let by_mean = exhaustive::best(bench, &pages, entries, Objective::Mean)?;
-    let by_worst = exhaustive::best(bench, &pages, entries, Objective::Worst)?;
+    let by_mean = exhaustive::best(search, &pages, entries, Objective::Mean)?;
+    let by_worst = exhaustive::best(search, &pages, entries, Objective::Worst)?;
     Ok(Some(Optimum {
         of_pages: pages.len() as u32,
         entries: entries as u32,
@@ -265,12 +282,13 @@ fn optimum(bench: &mut Bench, counts: &[PageCounts], entries: u32) -> Result<Opt
 struct Names<'a> {
     profile: &'a LockProfile,
     namer: &'a dyn Namer,
-    pages: Pages,
+    /// log2 of the bytes of a page.
+    shift: u32,
 }
 
 impl Names<'_> {
     fn page(&self, page: Page, saving_cycles: f64) -> PlannedPage {
-        let addr = self.pages.addr(page);
+        let addr = page.addr(self.shift);
         let counted = self.profile.counts.iter().find(|counts| counts.page == page);
         let [data_accesses, fetch_accesses, data_misses, fetch_misses] =
             counted.map_or([0; 4], |c| [c.data_accesses, c.fetch_accesses, c.data_misses, c.fetch_misses]);
@@ -287,28 +305,22 @@ impl Names<'_> {
         }
     }
 
-    /// The region of the row that the engine kept for the page; of several (it was unmapped and mapped anew) the dearest.
     fn region(&self, page: Page, addr: u64) -> Option<Region> {
-        let outcome = &self.profile.outcome;
-        let of_page = outcome.pages.iter().filter(|row| Some(row.process) == page.process && row.addr == addr);
-        let region = of_page.filter_map(|row| outcome.regions.get(row.region? as usize)).next()?;
-        Some(Region {
-            name: region_name(region, self.namer),
-            start: region.start,
-            offset_bytes: addr - region.start,
-            source: region.source.clone(),
-        })
+        let maps = &self.profile.maps;
+        let mapping = maps.find(page.process, addr)?.clone();
+        let name = mapping_name(page.process, &mapping.source, maps.site(page.process, &mapping), self.namer);
+        Some(Region { name, offset_bytes: addr - mapping.start, mapping })
     }
 
     fn symbol(&self, page: Page, addr: u64, is_code: bool) -> String {
-        let Some(process) = page.process else { return String::new() };
+        let process = page.process;
         if is_code {
             return self.namer.function(process, addr);
         }
         let mut objects = self.profile.outcome.objects.iter().filter(|object| object.process == process);
         let object = objects.find(|object| {
             let (start, bytes) = object.largest;
-            start < addr + self.pages.bytes() && addr < start.saturating_add(bytes)
+            start < addr.saturating_add(1 << self.shift) && addr < start.saturating_add(bytes)
         });
         object.map(|object| self.namer.site(process, &object.site)).unwrap_or_default()
     }

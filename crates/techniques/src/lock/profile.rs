@@ -3,22 +3,24 @@
 use lookaside_engine::{Outcome, PagePolicy, Setup};
 use lookaside_trace::{Block, Damage, Source, TraceError};
 
-use super::histogram::{Histogram, PageCounts};
+use super::histogram::{page_shift, Histogram, Page, PageCounts};
+use super::maps::Maps;
 use super::LockError;
 use crate::spool::Spool;
 use crate::window::Windows;
 
-/// Recorded accesses that locks are tried on at the most. A plan takes some hundred runs over them; each is about a tenth of a
-/// second, and they take some 100 MB.
-const TRIED_ACCESSES: u64 = 4 << 20;
+/// Recorded accesses that locks are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
+const TRIED_ACCESSES: u64 = 2 << 20;
 
 /// What planning needs to know of a program.
 #[derive(Debug)]
 pub struct LockProfile {
     /// By page, ascending: accesses and misses of all of it.
     pub counts: Vec<PageCounts>,
-    /// The model run that the misses are of; its rows name the pages.
+    /// The model run that the misses are of; its rows name objects.
     pub outcome: Outcome,
+    /// The memory map: names pages.
+    pub maps: Maps,
     /// Accesses, left-out repeats included.
     pub accesses: u64,
     /// What locks are tried on: all accesses, or evenly spaced windows of them.
@@ -53,7 +55,7 @@ impl LockProfile {
             return Err(LockError::Impossible(why.into()));
         }
         let mut histogram = Histogram::new(base.clone(), tlb)?;
-        let mut spool = Spool::new(source.info())?;
+        let (mut maps, mut spool) = (Maps::default(), Spool::new(source.info())?);
         let (mut block, mut recorded, mut error) = (Block::default(), 0, None);
         loop {
             match source.next_block(&mut block) {
@@ -65,6 +67,7 @@ impl LockProfile {
                 }
             }
             watch(&block);
+            maps.run(&block);
             histogram.run(&block);
             spool.run(&block);
             recorded += block.len() as u64;
@@ -82,9 +85,10 @@ impl LockProfile {
         }
         let accesses = histogram.accesses();
         let (counts, outcome) = histogram.finish();
+        remarks.extend(too_wide(base, &counts));
         let tried_share = if recorded == 0 { 1.0 } else { tried as f64 / recorded as f64 };
         let damage = source.damage().to_vec();
-        Ok(Self { counts, outcome, accesses, blocks, tried_share, remarks, damage, error })
+        Ok(Self { counts, outcome, maps, accesses, blocks, tried_share, remarks, damage, error })
     }
 }
 
@@ -101,4 +105,17 @@ fn kept(spool: &mut Spool, spooled: u64) -> Result<Vec<Block>, LockError> {
             Err(e) => return Err(std::io::Error::other(e).into()),
         }
     }
+}
+
+/// What is to be said where the machine does not translate all bits of the program's addresses.
+fn too_wide(base: &Setup, counts: &[PageCounts]) -> Option<String> {
+    let bits = base.machine.page_table.format.address_bits();
+    let shift = page_shift(&base.machine);
+    let wide = |page: Page| bits < 64 && page.addr(shift) >> bits != 0;
+    counts.iter().any(|count| wide(count.page)).then(|| {
+        format!(
+            "the program's addresses have more than the {bits} bits that this machine translates: the model drops the rest, so \
+             that pages may fall on one another"
+        )
+    })
 }

@@ -1,6 +1,7 @@
 //! Plans as TOML.
 
 use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::maps::Mapping;
 use lookaside_techniques::lock::plan::{Choice, CurvePoint, LockPlan, Optimum, PlannedPage, Region, Stalls};
 use lookaside_techniques::lock::select::Selector;
 use lookaside_techniques::lock::stall::{SideStall, StallCycles};
@@ -28,10 +29,14 @@ fn sources() -> impl Strategy<Value = MapSource> {
 }
 
 fn pages() -> impl Strategy<Value = PlannedPage> {
-    let region = (".*", 0..1u64 << 47, 0..1u64 << 40, sources())
-        .prop_map(|(name, start, offset_bytes, source)| Region { name, start, offset_bytes, source });
+    let region = (".*", 0..1u64 << 47, 0..1u64 << 40, 0..8u8, sources()).prop_map(
+        |(name, start, offset_bytes, prot, source)| {
+            let mapping = Mapping { start, end: start + 4096, prot, source, site: 0 };
+            Region { name, offset_bytes, mapping }
+        },
+    );
     let counts = prop::collection::vec(0..1u64 << 60, 4);
-    let whose = (prop::option::of(any::<u32>()), ".*");
+    let whose = (any::<u32>(), ".*");
     (whose, counts, cycles(), prop::option::of(region)).prop_map(|((process, symbol), n, saving_cycles, region)| {
         PlannedPage {
             process,
@@ -48,7 +53,7 @@ fn pages() -> impl Strategy<Value = PlannedPage> {
 }
 
 fn plans() -> impl Strategy<Value = LockPlan> {
-    let chosen = prop::collection::vec((prop::option::of(any::<u32>()), 0..1u64 << 52), 0..5);
+    let chosen = prop::collection::vec((any::<u32>(), 0..1u64 << 52), 0..5);
     let choice = (0..4usize, stalls(), chosen).prop_map(|(i, stalls, pages)| {
         let pages = pages.into_iter().map(|(process, vpn)| Page { process, vpn }).collect();
         Choice { selector: Selector::ALL[i], stalls, pages }

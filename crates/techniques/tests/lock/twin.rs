@@ -92,7 +92,7 @@ pub fn profile(setup: &Setup, blocks: &[Block]) -> LockProfile {
 pub fn run(setup: &Setup, blocks: &[Block], locked: &[Page], seed: u64) -> Outcome {
     let mut setup = setup.clone();
     setup.seed = seed;
-    let lock = |page: &Page| LockedPage { tlb: "main".into(), process: page.process, addr: page.vpn * 4096 };
+    let lock = |page: &Page| LockedPage { tlb: "main".into(), process: Some(page.process), addr: page.vpn * 4096 };
     setup.locks = locked.iter().map(lock).collect();
     let mut engine = Engine::new(setup).expect("it can be run");
     blocks.iter().for_each(|block| engine.run(block));
@@ -123,7 +123,7 @@ pub fn worst(of: &[f64]) -> f64 {
 pub fn counted(blocks: &[Block]) -> BTreeMap<Page, (u64, u64)> {
     let mut counts = BTreeMap::new();
     let mut count = |process, addr: u64, kind, times: u64| {
-        let page = Page { process: (addr < 0xc000_0000).then_some(process), vpn: addr / 4096 };
+        let page = Page { process, vpn: addr / 4096 };
         let (data, fetch): &mut (u64, u64) = counts.entry(page).or_default();
         *(if kind == Kind::Fetch { fetch } else { data }) += times;
     };
