@@ -50,7 +50,9 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     let found = match plan(&setup, &profile, &request, &names, interrupt.flag()) {
         Err(LockError::Stopped) => {
             bar.finish_and_clear();
-            return Err(Failure { line: LockError::Stopped.to_string(), code: interrupt.code() });
+            eprintln!("lookaside: {}; these have most misses of what was seen", LockError::Stopped);
+            print(&lookaside_report::lock::render_counts(&profile.counts, &style(None)))?;
+            return Ok(interrupt.code());
         }
         other => other?,
     };

@@ -1,12 +1,16 @@
 //! A lock plan for a terminal: the pages, the ways to choose, what more entries would add.
 
+use lookaside_techniques::lock::histogram::PageCounts;
 use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
 use lookaside_techniques::lock::select::Selector;
 
-use crate::line::{Paint, Style};
+use crate::line::{Line, Paint, Style};
 use crate::num;
 use crate::table::{Cell, Column, Table};
 use crate::text;
+
+/// Pages shown where there is no plan.
+const COUNTS_SHOWN: usize = 12;
 
 /// The plan as text.
 pub fn render(plan: &LockPlan, style: &Style) -> String {
@@ -27,13 +31,43 @@ pub fn render(plan: &LockPlan, style: &Style) -> String {
     }
     text.push('\n');
     text += &choices(plan).render(style);
-    text += &optimum(plan);
+    text += &lines(&winners(plan), style);
+    text += &lines(&optimum(plan), style);
     text.push('\n');
     text += &curve(plan).render(style);
     for remark in &plan.remarks {
         text += &format!("remark: {}\n", text::clean(remark));
     }
     text
+}
+
+/// What is known where choosing was interrupted: the pages with most misses.
+pub fn render_counts(counts: &[PageCounts], style: &Style) -> String {
+    let mut table = Table::new([
+        Column::right("process"),
+        Column::right("page"),
+        Column::right("data accesses"),
+        Column::right("fetches"),
+        Column::right("misses"),
+    ]);
+    let mut most: Vec<&PageCounts> = counts.iter().collect();
+    most.sort_by_key(|of| (std::cmp::Reverse(of.misses()), of.page));
+    for of in most.into_iter().take(COUNTS_SHOWN) {
+        table.row([
+            of.page.process.to_string().into(),
+            format!("{:#x}", of.page.vpn).into(),
+            num::grouped(of.data_accesses).into(),
+            num::grouped(of.fetch_accesses).into(),
+            num::grouped(of.misses()).into(),
+        ]);
+    }
+    table.render(style)
+}
+
+/// A sentence, wrapped; none where there is none.
+fn lines(sentence: &str, style: &Style) -> String {
+    let parts = if sentence.is_empty() { Vec::new() } else { text::wrap(sentence, style.columns()) };
+    parts.into_iter().map(|part| Line::of(Paint::Plain, part).render(style) + "\n").collect()
 }
 
 /// The word of the command line.
@@ -122,6 +156,27 @@ fn choices(plan: &LockPlan) -> Table {
     table
 }
 
+/// Who wins by the mean and by the worst seed, and by how much over the second.
+fn winners(plan: &LockPlan) -> String {
+    let by = |of: fn(&Stalls) -> f64| {
+        let mut order: Vec<(f64, &str)> = plan.choices.iter().map(|c| (of(&c.stalls), name(c.selector))).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (best, rest) = order.split_first()?;
+        let second = rest.first()?;
+        Some(match num::share(second.0 - best.0, second.0) {
+            share if share > 0.0 => format!("{}, by {} before {}", best.1, num::percent(share), second.1),
+            _ => {
+                let equal = order.iter().filter(|other| other.0 == best.0).map(|other| other.1);
+                format!("{} alike", equal.collect::<Vec<_>>().join(", "))
+            }
+        })
+    };
+    match (by(|stalls| stalls.mean.cycles()), by(|stalls| stalls.worst_cycles)) {
+        (Some(mean), Some(worst)) => format!("best by the mean: {mean}; by the worst seed: {worst}"),
+        _ => String::new(),
+    }
+}
+
 fn optimum(plan: &LockPlan) -> String {
     let Some(optimum) = &plan.optimum else { return String::new() };
     let (found, best) = (plan.locked.mean.cycles(), optimum.mean_cycles);
@@ -131,7 +186,7 @@ fn optimum(plan: &LockPlan) -> String {
         _ => "so is the plan".into(),
     };
     format!(
-        "best of all sets of {} of the {} pages with most misses: {} stall cycles; {distance}\n",
+        "best of all sets of {} of the {} pages with most misses: {} stall cycles; {distance}",
         optimum.entries,
         optimum.of_pages,
         num::short(best)
@@ -160,4 +215,119 @@ fn curve(plan: &LockPlan) -> Table {
         before = point.mean_cycles;
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_techniques::lock::histogram::Page;
+    use lookaside_techniques::lock::maps::Mapping;
+    use lookaside_techniques::lock::plan::{Choice, CurvePoint, Optimum, Region};
+    use lookaside_techniques::lock::stall::{SideStall, StallCycles};
+    use lookaside_trace::MapSource;
+
+    use super::*;
+
+    fn stalls(main_cycles: f64, worst_cycles: f64) -> Stalls {
+        let data = SideStall { micro_cycles: 40.0, main_cycles };
+        Stalls { worst_cycles, mean: StallCycles { data, fetch: SideStall { micro_cycles: 0.0, main_cycles: 10.0 } } }
+    }
+
+    fn sample() -> LockPlan {
+        let mapping = Mapping { start: 0x8000, end: 0x9000, prot: 3, source: MapSource::Heap, site: 0 };
+        let page = PlannedPage {
+            process: 7,
+            vpn: 0x8,
+            symbol: "table (a.c:3)".into(),
+            data_accesses: 123_456,
+            fetch_accesses: 0,
+            data_misses: 1200,
+            fetch_misses: 0,
+            saving_cycles: 500.0,
+            region: Some(Region { name: "[heap]".into(), offset_bytes: 0, mapping }),
+        };
+        let choice = |selector, main, worst| Choice {
+            selector,
+            stalls: stalls(main, worst),
+            pages: vec![Page { process: 7, vpn: 8 }],
+        };
+        LockPlan {
+            machine: "cortex-a9".into(),
+            tlb: "main".into(),
+            entries: 1,
+            page_bytes: 4096,
+            selector: Selector::Gain,
+            command: vec!["x".into()],
+            accesses: 200_000,
+            tried_share: 1.0,
+            seeds: vec![1, 2],
+            model_runs: 20,
+            remarks: vec!["one".into()],
+            base: stalls(950.0, 1100.0),
+            locked: stalls(450.0, 600.0),
+            optimum: Some(Optimum { of_pages: 3, entries: 1, mean_cycles: 400.0, worst_cycles: 500.0 }),
+            pages: vec![page],
+            choices: vec![
+                choice(Selector::Accesses, 750.0, 900.0),
+                choice(Selector::Misses, 550.0, 600.0),
+                choice(Selector::Gain, 450.0, 600.0),
+                choice(Selector::Worst, 460.0, 600.0),
+            ],
+            curve: (0..3u32)
+                .map(|entries| CurvePoint {
+                    entries,
+                    mean_cycles: 1000.0 - 500.0 * f64::from(entries.min(1)),
+                    worst_cycles: 1100.0,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_plan_reads_well() {
+        let expected = "\
+cortex-a9: 1 of 1 lockable entries of main, chosen by gain; 200,000 accesses, stall cycles over 2 seeds
+
+process  page  region      symbol         data accesses  fetches  misses  saved cycles  of all
+      7   0x8  [heap]+0x0  table (a.c:3)        123,456        0   1,200           500  50.0 %
+
+chosen by       stall cycles   saved  data micro  data main  fetch micro  fetch main  worst seed   saved
+nothing locked         1,000       –          40        950            0          10       1,100       –
+";
+        let text = render(&sample(), &Style { width: 120, ..Style::default() });
+        assert!(text.starts_with(expected), "{text}");
+        let best = "best by the mean: gain, by 2.0 % before worst; by the worst seed: misses, gain, worst alike\n\
+            best of all sets of 1 of the 3 pages with most misses: 400 stall cycles; the plan is 25.0 % above\n";
+        assert!(text.contains(best), "{text}");
+        assert!(text.ends_with("      2           500  50.0 %            0       1,100\nremark: one\n"), "{text}");
+        for width in [60, 80, 100] {
+            let text = render(&sample(), &Style { width, ..Style::default() });
+            let table = text.lines().take_while(|line| !line.starts_with("best")).skip(1);
+            assert!(table.into_iter().all(|line| line.chars().count() <= width), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_by_misses() {
+        let counts = [(1, 9), (2, 30), (3, 9)].map(|(vpn, data_misses)| PageCounts {
+            page: Page { process: 7, vpn },
+            data_accesses: 1000,
+            fetch_accesses: 2,
+            data_misses,
+            fetch_misses: 1,
+        });
+        let expected = "\
+process  page  data accesses  fetches  misses
+      7   0x2          1,000        2      31
+      7   0x1          1,000        2      10
+      7   0x3          1,000        2      10
+";
+        assert_eq!(render_counts(&counts, &Style::default()), expected);
+    }
+
+    #[test]
+    fn nothing_to_lock_is_said() {
+        let none = LockPlan { pages: Vec::new(), optimum: None, choices: Vec::new(), ..sample() };
+        let text = render(&none, &Style::default());
+        assert!(text.contains("\nno page saves anything\n") && !text.contains("best"), "{text}");
+    }
 }

@@ -16,7 +16,7 @@ pub enum PlanCommand {
     #[command(after_help = "Examples: lookaside plan lock --entries 4 -o plan.toml -- ./control\n          \
         lookaside plan lock --machine cortex-a9 --select worst control.lkt\n\n\
         Exit codes: 0 planned; 1 planned, but a part of the trace could not be read, or the program failed; 2 bad input; \
-        125 the recording broke off; 128 + signal interrupted, nothing was planned")]
+        125 the recording broke off; 128 + signal interrupted: the pages with most misses, no plan")]
     Lock(Lock),
 }
 

@@ -10,6 +10,7 @@ mod granularity;
 mod hard_places;
 mod heap;
 mod plan;
+mod plan_lock;
 mod probe;
 mod reproduce;
 mod run;

@@ -1,0 +1,87 @@
+//! Lock plans: of a trace and of a program, what is written, what is refused.
+
+use lookaside_techniques::lock::plan::LockPlan;
+use lookaside_techniques::lock::select::Selector;
+
+use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, stdout};
+
+/// Three pages of one set of the main TLB and of more of another come again and again.
+fn trace(folder: &std::path::Path) -> String {
+    let path = folder.join("t.txt");
+    let page = |i: u64| [0, 64, 128, 192, 256, 1, 65][i as usize % 7] + (i % 40) * 64 * 16;
+    let text: String = (0..900).map(|i| format!("R {:#x} 4\n", page(i) << 12)).collect();
+    std::fs::write(&path, text).expect("written");
+    path.to_str().expect("text path").into()
+}
+
+#[test]
+fn a_trace_is_planned_for() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let trace = trace(folder.path());
+    let file = folder.path().join("plan.toml");
+    let place = file.to_str().expect("text path");
+    let output = run(&["plan", "lock", "--entries", "2", "-o", place, &trace]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stdout(&output).starts_with("cortex-a9: 2 of 2 lockable entries of main, chosen by gain"),
+        "{}",
+        stdout(&output)
+    );
+    let made = LockPlan::load(&file).expect("a plan");
+    assert_eq!((made.entries, made.pages.len(), made.curve.len(), made.accesses), (2, 2, 5, 900));
+    assert_eq!((made.choices.len(), made.selector), (4, Selector::Gain));
+    assert!(made.locked.mean.cycles() < made.base.mean.cycles());
+    assert_eq!(made.command, [trace.clone()]);
+    let json = run(&["plan", "lock", "--entries", "2", "--json", &trace]);
+    let read: LockPlan = serde_json::from_str(&stdout(&json)).expect("JSON");
+    assert_eq!(read, made);
+    for way in ["accesses", "misses", "worst"] {
+        let output = run(&["plan", "lock", "--select", way, "--json", "--tlb", "main", &trace]);
+        let read: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+        let own = read.choices.iter().find(|choice| choice.selector == read.selector).expect("its own");
+        assert_eq!((own.stalls, own.pages.len()), (read.locked, read.pages.len()), "{way}");
+    }
+}
+
+#[test]
+fn a_program_is_recorded_and_its_pages_named() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    // 160 pages of one array, initialised: they lie in the program's file.
+    let source = "static volatile char table[160 << 12] __attribute__((aligned(4096))) = {1};\n\
+        int main(void) { for (int i = 0; i < 2000; i++) table[(i % 160) << 12]++; return 0; }\n";
+    let Some(program) = compile(folder.path(), "locked", source, &["-static", "-no-pie"]) else { return };
+    if !have_valgrind() {
+        return;
+    }
+    let output = run(&["plan", "lock", "--json", "--", program.to_str().expect("text path")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let made: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(made.pages.len(), 4);
+    assert!(made.pages.iter().all(|page| page.saving_cycles > 0.0 && page.data_misses + page.fetch_misses > 0));
+    let ours = made.pages.iter().filter_map(|page| page.region.as_ref());
+    assert!(ours.into_iter().any(|region| region.name == "locked"), "{:?}", made.pages);
+    assert!(made.base.mean.data.main_cycles > made.locked.mean.data.main_cycles);
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let trace = trace(folder.path());
+    let on = |more: &[&str]| run(&[&["plan", "lock", trace.as_str()], more].concat());
+    assert_bad_input(&on(&["--machine", "skylake"]), &["skylake", "no TLB array has lockable entries", "cortex-a9"]);
+    assert_bad_input(&on(&["--entries", "5"]), &["\"main\" has 4 lockable entries, not 5"]);
+    assert_bad_input(&on(&["--tlb", "micro-d"]), &["\"micro-d\" has no lockable entries", "main"]);
+    assert_bad_input(&on(&["-o", "/no/folder/x"]), &["/no/folder/x", "choose another place"]);
+    assert_bad_input(&run(&["plan", "lock", "/no/such.lkt"]), &["/no/such.lkt"]);
+    assert_eq!(run(&["plan", "lock"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_program_that_fails_is_planned_for_and_said() {
+    if !have_valgrind() {
+        return;
+    }
+    let output = run(&["plan", "lock", "--entries", "1", "--", "/bin/false"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("remark: the program ended with exit code 1"), "{}", stdout(&output));
+}
