@@ -24,10 +24,10 @@ pub const SEEDS: u64 = 8;
 const MORE_ENTRIES: u32 = 2;
 
 /// Recorded accesses up to which pages are chosen by whole runs, and beyond which by runs over first-level misses alone.
-const SEARCHED_WHOLE: u64 = 1 << 14;
+const SEARCHED_WHOLE: u64 = 1 << 12;
 
-/// Accesses that trying all sets may run over: some ten seconds.
-const EXHAUSTIVE_ACCESSES: u64 = 1 << 27;
+/// Accesses that trying all sets may run over: a few seconds.
+const EXHAUSTIVE_ACCESSES: u64 = 1 << 25;
 
 /// A lock plan. Cycles are of the model; means and worst are over `seeds`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
