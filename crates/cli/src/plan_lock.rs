@@ -1,12 +1,16 @@
 //! `lookaside plan lock`: record or read, count, choose, report.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
-use lookaside_capture::{ChildEnd, Control, Request as Capture, Target};
+use lookaside_capture::native::{NativeRun, Placement};
+use lookaside_capture::{Backend, ChildEnd, Control, Request as Capture, Target};
 use lookaside_engine::{Filter, Setup};
+use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
 use lookaside_techniques::lock::place::Place;
-use lookaside_techniques::lock::plan::{plan, Request};
+use lookaside_techniques::lock::plan::{plan, LockPlan, Request};
 use lookaside_techniques::lock::profile::LockProfile;
+use lookaside_techniques::lock::regions::Mapping;
 use lookaside_techniques::lock::select::{Search, Selector};
 use lookaside_techniques::lock::LockError;
 use lookaside_trace::{Block, Granularity, Source};
@@ -33,8 +37,12 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     let names = SymbolNames::new();
     let bar = spinner("modelling");
     let mut seen = 0u64;
+    let mut layout = input.runner.filter(|_| args.native).map(|runner| Recorded::new(runner, Granularity::Page));
     let mut watch = |block: &Block| {
         names.observe(block);
+        if let Some(layout) = &mut layout {
+            layout.observe(block);
+        }
         seen += block.accesses();
         bar.set_message(format!("{} accesses", short_count(seen)));
     };
@@ -47,7 +55,7 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     bar.set_message("");
     let selector = args.select.into();
     let request = Request { place, selector, search: Search::default(), command: input.command };
-    let found = match plan(&setup, &profile, &request, &names, interrupt.flag()) {
+    let mut found = match plan(&setup, &profile, &request, &names, interrupt.flag()) {
         Err(LockError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: {}; these have most misses of what was seen", LockError::Stopped);
@@ -56,6 +64,10 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         }
         other => other?,
     };
+    if let Some(profiled) = &layout {
+        bar.set_prefix("running plainly");
+        find_natively(&mut found, profiled, &args.command)?;
+    }
     bar.finish_and_clear();
     if let Some(path) = &args.output {
         write_file(path, &found.to_toml())?;
@@ -66,6 +78,22 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         print(&lookaside_report::lock::render(&found, &style(None)))?;
     }
     Ok(code)
+}
+
+/// Runs the program plainly and finds the plan's pages in that run.
+fn find_natively(plan: &mut LockPlan, profiled: &Recorded, command: &[OsString]) -> Result<(), Failure> {
+    let maps = NativeRun::start(command, Placement::Fixed, |_| ())?.wait()?;
+    plan.remarks.extend(maps.notes);
+    match maps.end {
+        ChildEnd::Code(0) | ChildEnd::Detached => {}
+        ChildEnd::Code(status) => plan.remarks.push(format!("the plain run ended with exit code {status}")),
+        ChildEnd::Signal(signal) => plan.remarks.push(format!("the plain run was ended by signal {signal}")),
+    }
+    let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
+    if let Some(process) = profiled.process() {
+        plan.find_natively(process, &Mapping::new(&profiled.layout(), &native));
+    }
+    Ok(())
 }
 
 /// Says what was not as it should be; the exit code.
@@ -99,6 +127,8 @@ struct Input {
     source: Box<dyn Source + Send>,
     control: Option<Arc<dyn Control>>,
     command: Vec<String>,
+    /// Who runs the program, if one is run.
+    runner: Option<Runner>,
     remarks: Vec<String>,
 }
 
@@ -106,10 +136,14 @@ fn open(args: &Lock, setup: &Setup) -> Result<Input, Failure> {
     if let Some(path) = &args.trace {
         let source = lookaside_trace::open(&path.to_string_lossy())?;
         let remarks = Filter::check(source.info(), setup).err().into_iter().collect();
-        return Ok(Input { source, control: None, command: vec![path.display().to_string()], remarks });
+        return Ok(Input { source, control: None, command: vec![path.display().to_string()], runner: None, remarks });
     }
     let target = Target::Command(args.command.clone());
     let backend = install::backend(&target, None, true, false)?;
+    let runner = match backend {
+        Some(Backend::Qemu) => Runner::Qemu,
+        _ => Runner::Valgrind,
+    };
     let filter = Filter::exact_for(std::slice::from_ref(setup));
     let recording = lookaside_capture::start(&Capture {
         target,
@@ -124,7 +158,13 @@ fn open(args: &Lock, setup: &Setup) -> Result<Input, Failure> {
     })?;
     let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let control: Arc<dyn Control> = Arc::from(recording.control);
-    Ok(Input { source: recording.source, control: Some(control), command, remarks: recording.notes })
+    Ok(Input {
+        source: recording.source,
+        control: Some(control),
+        command,
+        runner: Some(runner),
+        remarks: recording.notes,
+    })
 }
 
 impl From<SelectArg> for Selector {

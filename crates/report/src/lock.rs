@@ -2,6 +2,7 @@
 
 use lookaside_techniques::lock::histogram::PageCounts;
 use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
+use lookaside_techniques::lock::regions::Confidence;
 use lookaside_techniques::lock::select::Selector;
 
 use crate::line::{Line, Paint, Style};
@@ -28,6 +29,10 @@ pub fn render(plan: &LockPlan, style: &Style) -> String {
         text += "no page saves anything\n";
     } else {
         text += &pages(plan).render(style);
+    }
+    if plan.pages.iter().any(|page| page.native.is_some() || page.not_native.is_some()) {
+        text += "\nin a plain run, addresses fixed:\n";
+        text += &natively(plan).render(style);
     }
     text.push('\n');
     text += &choices(plan).render(style);
@@ -105,6 +110,47 @@ fn pages(plan: &LockPlan) -> Table {
             num::short(page.saving_cycles).into(),
             saved(page.saving_cycles, all),
         ]);
+    }
+    table
+}
+
+/// Where pages lie in a plain run.
+fn natively(plan: &LockPlan) -> Table {
+    let mut table = Table::new([
+        Column::right("page"),
+        Column::right("there"),
+        Column::left("region"),
+        Column::left("sure"),
+        Column::left("rests on").optional(1),
+    ]);
+    for page in &plan.pages {
+        let here = format!("{:#x}", page.vpn);
+        match (&page.native, &page.not_native) {
+            (Some(native), _) => {
+                let (word, paint) = match native.confidence {
+                    Confidence::Exact => ("exact", Paint::Good),
+                    Confidence::Likely => ("likely", Paint::Plain),
+                    Confidence::Guess => ("a guess", Paint::Warn),
+                };
+                table.row([
+                    here.into(),
+                    format!("{:#x}", native.vpn).into(),
+                    format!("{}+{:#x}", native.region, native.offset_bytes).into(),
+                    Cell::painted(paint, word),
+                    native.rests_on.join("; ").into(),
+                ]);
+            }
+            (None, why) => {
+                let why = why.clone().unwrap_or_default();
+                table.row([
+                    here.into(),
+                    num::NONE.into(),
+                    num::NONE.into(),
+                    Cell::painted(Paint::Bad, "no"),
+                    why.into(),
+                ]);
+            }
+        }
     }
     table
 }

@@ -52,6 +52,9 @@ pub struct Lock {
     /// TLB array whose entries are locked [default: the one that has lockable entries]
     #[arg(long, value_name = "NAME")]
     pub tlb: Option<String>,
+    /// Run the program once more, plainly, with fixed addresses, and say where each page lies there
+    #[arg(long, conflicts_with = "trace")]
+    pub native: bool,
     /// Write the plan
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

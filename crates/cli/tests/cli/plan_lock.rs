@@ -1,6 +1,7 @@
 //! Lock plans: of a trace and of a program, what is written, what is refused.
 
 use lookaside_techniques::lock::plan::LockPlan;
+use lookaside_techniques::lock::regions::Confidence;
 use lookaside_techniques::lock::select::Selector;
 
 use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, stdout};
@@ -61,6 +62,39 @@ fn a_program_is_recorded_and_its_pages_named() {
     let ours = made.pages.iter().filter_map(|page| page.region.as_ref());
     assert!(ours.into_iter().any(|region| region.name == "locked"), "{:?}", made.pages);
     assert!(made.base.mean.data.main_cycles > made.locked.mean.data.main_cycles);
+}
+
+#[test]
+fn pages_are_found_in_a_plain_run() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let source = "static volatile char table[160 << 12] __attribute__((aligned(4096))) = {1};\n\
+        int main(void) { for (int i = 0; i < 2000; i++) table[(i % 160) << 12]++; return 0; }\n";
+    let Some(program) = compile(folder.path(), "moved", source, &["-pie", "-fPIE"]) else { return };
+    if !have_valgrind() {
+        return;
+    }
+    let program = program.to_str().expect("text path");
+    let output = run(&["plan", "lock", "--native", "--json", "--", program]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let made: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(made.pages.iter().all(|page| page.native.is_some() != page.not_native.is_some()), "{:?}", made.pages);
+    let ours: Vec<_> =
+        made.pages.iter().filter(|page| page.region.as_ref().is_some_and(|region| region.name == "moved")).collect();
+    assert!(!ours.is_empty(), "{:?}", made.pages);
+    for page in ours {
+        let native = page.native.as_ref().expect("found");
+        // Valgrind loads it low, the kernel high; the place in the file is the same.
+        assert!(native.vpn > page.vpn && native.region.starts_with("moved rw- +"), "{page:?}");
+        assert_eq!(
+            (native.confidence, &native.rests_on[0][..]),
+            (Confidence::Exact, "same file, permission and offset")
+        );
+    }
+    let text = run(&["plan", "lock", "--native", "--entries", "1", "--", program]);
+    assert!(stdout(&text).contains("in a plain run, addresses fixed:\n"), "{}", stdout(&text));
+    // A trace does not run.
+    let trace = trace(folder.path());
+    assert_eq!(run(&["plan", "lock", "--native", &trace]).status.code(), Some(2));
 }
 
 #[test]

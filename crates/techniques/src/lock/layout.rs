@@ -214,6 +214,11 @@ impl Recorded {
         Recorded { process: None, map: MemoryMap::default(), runner, whole_addresses, entry_stack: None }
     }
 
+    /// The process, once a block of it has come by.
+    pub fn process(&self) -> Option<u32> {
+        self.process
+    }
+
     /// Takes note of a block's events, and of where its stack begins.
     pub fn observe(&mut self, block: &Block) {
         if *self.process.get_or_insert(block.process) != block.process {

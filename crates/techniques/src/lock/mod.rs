@@ -11,6 +11,7 @@ pub mod histogram;
 pub mod layout;
 pub mod lean;
 pub mod maps;
+pub mod native;
 mod pairs;
 pub mod place;
 pub mod plan;

@@ -10,6 +10,7 @@ use super::exhaustive::{self, MOST_ENTRIES, MOST_PAGES};
 use super::histogram::{page_shift, Page, PageCounts};
 use super::lean::Lean;
 use super::maps::Mapping;
+use super::native::NativePage;
 use super::place::Place;
 use super::profile::LockProfile;
 use super::select::{candidates, select, worst_cycles, Objective, Search, Selector};
@@ -113,6 +114,12 @@ pub struct PlannedPage {
     /// The mapping that held it last; absent = none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
+    /// Where it lies in a plain run; absent = nobody looked, or [`Self::not_native`] says why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<NativePage>,
+    /// Why it is not known where it lies in a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_native: Option<String>,
 }
 
 /// Where a page lies in the profiled run.
@@ -302,6 +309,8 @@ impl Names<'_> {
             fetch_misses,
             saving_cycles,
             region: self.region(page, addr),
+            native: None,
+            not_native: None,
         }
     }
 
