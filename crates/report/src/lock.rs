@@ -135,7 +135,7 @@ fn natively(plan: &LockPlan) -> Table {
                 table.row([
                     here.into(),
                     format!("{:#x}", native.vpn).into(),
-                    format!("{}+{:#x}", native.region, native.offset_bytes).into(),
+                    format!("{} +{:#x}", native.region, native.offset_bytes).into(),
                     Cell::painted(paint, word),
                     native.rests_on.join("; ").into(),
                 ]);
@@ -267,6 +267,7 @@ fn curve(plan: &LockPlan) -> Table {
 mod tests {
     use lookaside_techniques::lock::histogram::Page;
     use lookaside_techniques::lock::maps::Mapping;
+    use lookaside_techniques::lock::native::NativePage;
     use lookaside_techniques::lock::plan::{Choice, CurvePoint, Optimum, Region};
     use lookaside_techniques::lock::stall::{SideStall, StallCycles};
     use lookaside_trace::MapSource;
@@ -290,6 +291,8 @@ mod tests {
             fetch_misses: 0,
             saving_cycles: 500.0,
             region: Some(Region { name: "[heap]".into(), offset_bytes: 0, mapping }),
+            native: None,
+            not_native: None,
         };
         let choice = |selector, main, worst| Choice {
             selector,
@@ -326,6 +329,29 @@ mod tests {
                 })
                 .collect(),
         }
+    }
+
+    #[test]
+    fn pages_of_a_plain_run_are_said_with_what_they_rest_on() {
+        let mut plan = sample();
+        assert!(!render(&plan, &Style::default()).contains("plain run"));
+        plan.pages[0].native = Some(NativePage {
+            vpn: 0x55,
+            region: "heap rw-".into(),
+            offset_bytes: 0x1000,
+            confidence: Confidence::Likely,
+            rests_on: vec!["offset in the heap".into(), "one more".into()],
+        });
+        let lost = PlannedPage { vpn: 9, native: None, not_native: Some("no partner".into()), ..plan.pages[0].clone() };
+        plan.pages.push(lost);
+        let expected = "
+in a plain run, addresses fixed:
+page  there  region            sure    rests on
+ 0x8   0x55  heap rw- +0x1000  likely  offset in the heap; one more
+ 0x9      –  –                 no      no partner
+";
+        let text = render(&plan, &Style { width: 120, ..Style::default() });
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -111,15 +111,15 @@ pub struct PlannedPage {
     pub fetch_misses: u64,
     /// Stall cycles that its lock removes once the pages before it are locked, in the mean; below 0 = it costs.
     pub saving_cycles: f64,
+    /// Why it is not known where it lies in a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_native: Option<String>,
     /// The mapping that held it last; absent = none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
     /// Where it lies in a plain run; absent = nobody looked, or [`Self::not_native`] says why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<NativePage>,
-    /// Why it is not known where it lies in a plain run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_native: Option<String>,
 }
 
 /// Where a page lies in the profiled run.
@@ -308,9 +308,9 @@ impl Names<'_> {
             data_misses,
             fetch_misses,
             saving_cycles,
+            not_native: None,
             region: self.region(page, addr),
             native: None,
-            not_native: None,
         }
     }
 

@@ -1,8 +1,11 @@
 //! Plans as TOML.
 
 use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::layout::{Layout, Runner};
 use lookaside_techniques::lock::maps::Mapping;
+use lookaside_techniques::lock::native::NativePage;
 use lookaside_techniques::lock::plan::{Choice, CurvePoint, LockPlan, Optimum, PlannedPage, Region, Stalls};
+use lookaside_techniques::lock::regions::{self, Confidence};
 use lookaside_techniques::lock::select::Selector;
 use lookaside_techniques::lock::stall::{SideStall, StallCycles};
 use lookaside_trace::MapSource;
@@ -37,18 +40,31 @@ fn pages() -> impl Strategy<Value = PlannedPage> {
     );
     let counts = prop::collection::vec(0..1u64 << 60, 4);
     let whose = (any::<u32>(), ".*");
-    (whose, counts, cycles(), prop::option::of(region)).prop_map(|((process, symbol), n, saving_cycles, region)| {
-        PlannedPage {
-            process,
-            vpn: 0,
-            symbol,
-            data_accesses: n[0],
-            fetch_accesses: n[1],
-            data_misses: n[2],
-            fetch_misses: n[3],
-            saving_cycles,
+    let sure = prop::sample::select(vec![Confidence::Exact, Confidence::Likely, Confidence::Guess]);
+    let rests_on = prop::collection::vec(".*", 0..3);
+    let native = (0..1u64 << 52, ".*", 0..1u64 << 40, sure, rests_on).prop_map(
+        |(vpn, region, offset_bytes, confidence, rests_on)| NativePage {
+            vpn,
             region,
-        }
+            offset_bytes,
+            confidence,
+            rests_on,
+        },
+    );
+    let there = (prop::option::of(native), prop::option::of(".*"));
+    let whole = (whose, counts, cycles(), prop::option::of(region), there);
+    whole.prop_map(|((process, symbol), n, saving_cycles, region, (native, not_native))| PlannedPage {
+        process,
+        vpn: 0,
+        symbol,
+        data_accesses: n[0],
+        fetch_accesses: n[1],
+        data_misses: n[2],
+        fetch_misses: n[3],
+        saving_cycles,
+        not_native,
+        region,
+        native,
     })
 }
 
@@ -104,6 +120,30 @@ fn plans() -> impl Strategy<Value = LockPlan> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Every page gets an answer, and only one: where it lies, or why that is not known.
+    #[test]
+    fn pages_are_found_in_a_plain_run_or_it_is_said_why_not(mut plan in plans(), vpns in prop::collection::vec(0x100..0x108u64, 6)) {
+        for (page, vpn) in plan.pages.iter_mut().zip(&vpns) {
+            (page.process, page.vpn) = (1 + page.process % 2, *vpn);
+        }
+        plan.page_bytes = 4096;
+        // Four pages of a file, two of which are mapped in the plain run too: it has another size, so that nothing is exact.
+        let profiled = Layout::from_listing("00100000-00104000 r--p 00000000 fe:00 10 /bin/p", Runner::Valgrind, None);
+        let native = Layout::from_listing("555555554000-555555556000 r--p 00000000 fe:00 10 /bin/p", Runner::Native, None);
+        plan.find_natively(1, &regions::Mapping::new(&profiled, &native));
+        for page in &plan.pages {
+            let there = page.native.as_ref().map(|native| (native.vpn, native.offset_bytes, native.confidence));
+            let why = page.not_native.clone().unwrap_or_default();
+            match (page.process, page.vpn - 0x100) {
+                (1, at @ 0..=1) => prop_assert_eq!((there, &why[..]), (Some((0x5_5555_5554 + at, at * 4096, Confidence::Likely)), "")),
+                (1, 2..=3) => prop_assert!(there.is_none() && why.contains("no partner of p r-- +0x0"), "{}", why),
+                (1, _) => prop_assert!(there.is_none() && why.ends_with("not mapped in the profiled run"), "{}", why),
+                _ => prop_assert!(there.is_none() && why.starts_with("process 2 was started by the program"), "{}", why),
+            }
+        }
+    }
+
 
     #[test]
     fn what_is_written_is_read(plan in plans()) {
