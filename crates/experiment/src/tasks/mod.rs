@@ -2,7 +2,7 @@
 //! jobs count their own TLB misses by timing; and the same slices in the engine.
 //!
 //! A job loads its pages round after round, for as long as its task's execution time says. Rounds are timed in groups; the first round, and
-//! the one after something else ran, tell what was lost ([`Meter`]).
+//! the one after something else ran, tell what was lost ([`lookaside_probe::counter::Meter`]).
 
 mod arm;
 mod foreign;
