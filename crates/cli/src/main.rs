@@ -13,6 +13,7 @@ mod interrupt;
 mod machines;
 mod memory;
 mod output;
+mod plain_run;
 mod plan;
 mod plan_lock;
 mod preload;

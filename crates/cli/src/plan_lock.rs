@@ -1,9 +1,8 @@
 //! `lookaside plan lock`: record or read, count, choose, report.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 
-use lookaside_capture::native::{NativeRun, Placement};
+use lookaside_capture::native::NativeMaps;
 use lookaside_capture::{Backend, ChildEnd, Control, Request as Capture, Target};
 use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
@@ -20,7 +19,7 @@ use crate::args::plan::{Lock, SelectArg};
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{check_writable, print, print_json, short_count, spinner, style, write_file};
-use crate::{install, machines};
+use crate::{install, machines, plain_run};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
 pub fn run(args: &Lock) -> Result<u8, Failure> {
@@ -30,6 +29,12 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         check_writable(path)?;
     }
     let interrupt = Interrupt::install()?;
+    // What cannot run plainly is known before it is recorded.
+    let plain = args.native.then(|| plain_run::run(&args.command, &interrupt)).transpose()?;
+    if interrupt.asked() {
+        eprintln!("lookaside: interrupted: nothing was recorded");
+        return Ok(interrupt.code());
+    }
     let mut input = open(args, &setup)?;
     if let Some(control) = &input.control {
         interrupt.watch(Arc::clone(control), true);
@@ -50,7 +55,7 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
-    let code = clean(&mut profile, end);
+    let mut code = clean(&mut profile, end);
     bar.set_prefix("choosing");
     bar.set_message("");
     let selector = args.select.into();
@@ -64,9 +69,8 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         }
         other => other?,
     };
-    if let Some(profiled) = &layout {
-        bar.set_prefix("running plainly");
-        find_natively(&mut found, profiled, &args.command)?;
+    if let (Some(profiled), Some(maps)) = (&layout, plain) {
+        code = code.max(find_natively(&mut found, profiled, maps));
     }
     bar.finish_and_clear();
     if let Some(path) = &args.output {
@@ -80,20 +84,15 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Runs the program plainly and finds the plan's pages in that run.
-fn find_natively(plan: &mut LockPlan, profiled: &Recorded, command: &[OsString]) -> Result<(), Failure> {
-    let maps = NativeRun::start(command, Placement::Fixed, |_| ())?.wait()?;
-    plan.remarks.extend(maps.notes);
-    match maps.end {
-        ChildEnd::Code(0) | ChildEnd::Detached => {}
-        ChildEnd::Code(status) => plan.remarks.push(format!("the plain run ended with exit code {status}")),
-        ChildEnd::Signal(signal) => plan.remarks.push(format!("the plain run was ended by signal {signal}")),
-    }
+/// Finds the plan's pages in the plain run; the exit code.
+fn find_natively(plan: &mut LockPlan, profiled: &Recorded, maps: NativeMaps) -> u8 {
+    let (code, remark) = plain_run::ended(maps.end);
+    plan.remarks.extend(maps.notes.into_iter().chain(remark));
     let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
     if let Some(process) = profiled.process() {
         plan.find_natively(process, &Mapping::new(&profiled.layout(), &native));
     }
-    Ok(())
+    code
 }
 
 /// Says what was not as it should be; the exit code.

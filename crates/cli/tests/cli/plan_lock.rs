@@ -1,5 +1,7 @@
 //! Lock plans: of a trace and of a program, what is written, what is refused.
 
+use std::os::unix::fs::PermissionsExt;
+
 use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::lock::regions::Confidence;
 use lookaside_techniques::lock::select::Selector;
@@ -92,6 +94,18 @@ fn pages_are_found_in_a_plain_run() {
     }
     let text = run(&["plan", "lock", "--native", "--entries", "1", "--", program]);
     assert!(stdout(&text).contains("in a plain run, addresses fixed:\n"), "{}", stdout(&text));
+    // What cannot run plainly is refused before anything is recorded; a failure of its own is said.
+    let foreign = folder.path().join("foreign");
+    // The head of a 32-bit executable for ARM (ELF: class 1, type 2, machine 40).
+    let head = [&b"\x7fELF\x01\x01\x01"[..], &[0; 9], &[2, 0, 40, 0, 1, 0, 0, 0], &[0; 28]].concat();
+    std::fs::write(&foreign, head).expect("written");
+    std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let refused = run(&["plan", "lock", "--native", "--", foreign.to_str().expect("text path")]);
+    assert_eq!((refused.status.code(), stdout(&refused).len()), (Some(126), 0), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("run it there, and give its /proc/PID/maps"), "{}", stderr(&refused));
+    let failed = run(&["plan", "lock", "--native", "--entries", "1", "--", "/bin/false"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", stderr(&failed));
+    assert!(stdout(&failed).contains("remark: the plain run ended with exit code 1"), "{}", stdout(&failed));
     // A trace does not run.
     let trace = trace(folder.path());
     assert_eq!(run(&["plan", "lock", "--native", &trace]).status.code(), Some(2));

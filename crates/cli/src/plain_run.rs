@@ -1,0 +1,44 @@
+//! A program run plainly, without a recorder, to see where its memory lies.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use lookaside_capture::native::{NativeMaps, NativeRun, Placement};
+use lookaside_capture::{CaptureError, ChildEnd, Control};
+
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+
+/// Runs it to its end, or until a signal ends it.
+pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<NativeMaps, Failure> {
+    let run = Arc::new(NativeRun::start(command, Placement::Fixed, |_| ())?);
+    interrupt.watch(Arc::new(Hold(Arc::clone(&run))), true);
+    let maps = run.wait();
+    interrupt.unwatch();
+    Ok(maps?)
+}
+
+/// What its end says: exit code, and a line where it was not as it should be.
+pub fn ended(end: ChildEnd) -> (u8, Option<String>) {
+    match end {
+        ChildEnd::Code(0) | ChildEnd::Detached => (0, None),
+        ChildEnd::Code(status) => (NOT_CLEAN, Some(format!("the plain run ended with exit code {status}"))),
+        ChildEnd::Signal(signal) => (NOT_CLEAN, Some(format!("the plain run was ended by signal {signal}"))),
+    }
+}
+
+struct Hold(Arc<NativeRun>);
+
+impl Control for Hold {
+    fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    fn stop(&self) {
+        self.0.stop();
+    }
+
+    fn wait(&self) -> Result<ChildEnd, CaptureError> {
+        self.0.wait().map(|maps| maps.end)
+    }
+}
