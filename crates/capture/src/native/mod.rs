@@ -105,7 +105,7 @@ impl NativeRun {
             }
             Isa::Native => {}
             Isa::Foreign(isa) => {
-                return Err(refused(format!("is for {isa}: run it there, and give its /proc/PID/maps")))
+                return Err(refused(format!("is for {isa}: it cannot run plainly on this machine")))
             }
             Isa::Unknown(machine) => return Err(refused(format!("is for ELF machine {machine}, not this one"))),
         }

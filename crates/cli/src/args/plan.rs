@@ -52,7 +52,7 @@ pub struct Lock {
     /// TLB array whose entries are locked [default: the one that has lockable entries]
     #[arg(long, value_name = "NAME")]
     pub tlb: Option<String>,
-    /// Run the program once more, plainly, with fixed addresses, and say where each page lies there
+    /// Run the program plainly first, with fixed addresses, and say where each page lies there
     #[arg(long, conflicts_with = "trace")]
     pub native: bool,
     /// Write the plan
