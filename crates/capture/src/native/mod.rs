@@ -104,9 +104,7 @@ impl NativeRun {
                 return Err(refused("is setuid or setgid: traced, it would run without its rights".into()))
             }
             Isa::Native => {}
-            Isa::Foreign(isa) => {
-                return Err(refused(format!("is for {isa}: it cannot run plainly on this machine")))
-            }
+            Isa::Foreign(isa) => return Err(refused(format!("is for {isa}: it cannot run plainly on this machine"))),
             Isa::Unknown(machine) => return Err(refused(format!("is for ELF machine {machine}, not this one"))),
         }
         let (pid, process, tracer) = tracer::start(command.to_vec(), placement, Box::new(look))?;
