@@ -241,6 +241,25 @@ mod tests {
         }
     }
 
+    /// What the trials do not say is not in the description: here there are none.
+    #[test]
+    fn a_tree_of_a_shape_that_nothing_shows_is_not_determined() {
+        let base = preset("ryzen-5900x").expect("a preset");
+        for (ways, known) in [(4, true), (12, false), (65, false)] {
+            let mut second = level(2);
+            let geometry = Geometry { entries: 4 * ways, ways, sets: 4, masks: vec![1, 2] };
+            second.geometry = Finding::confirmed(geometry, Vec::new());
+            second.policy = Finding::confirmed(Policy::TreePlru, Vec::new());
+            let report = Report { cycles_per_tick: 1.0, levels: vec![level(1), second], ..Report::default() };
+            let machine = report.machine(&base);
+            machine.check().expect("a possible machine");
+            let found = machine.tlbs.iter().find(|tlb| serves(tlb, 2)).expect("a level");
+            assert_eq!(found.replacement == Replacement::TreePlru, known, "{ways}");
+            let said = format!("tlb.{}.replacement: found tree-PLRU over {ways} ways, ", found.name);
+            assert_eq!(machine.not_determined.iter().any(|line| line.starts_with(&said)), !known, "{ways}");
+        }
+    }
+
     #[test]
     fn pages_of_1g_whose_entries_cover_parts_take_those_of_the_parts() {
         let base = preset("ryzen-5900x").expect("a preset");

@@ -161,13 +161,18 @@ fn share(
         |holds: &dyn Fn(&CalmJob) -> bool| jobs.iter().filter(|job| holds(job)).count() as f64 / jobs.len() as f64;
     let [counted, modelled] = [0, 1].map(|which| median(jobs.iter().map(|job| job.misses[which]).collect()));
     let all = share(&holds);
-    let mut found = format!("{:.1} % of {} jobs", 100.0 * all, jobs.len());
+    let mut found = format!("{} of {} jobs", percent(all), jobs.len());
     if let Some(strict) = strict {
-        found += &format!(" ({:.1} % whoever took their pages)", 100.0 * share(strict));
+        found += &format!(" ({} whoever took their pages)", percent(share(strict)));
     }
     found += &format!("; median {counted:.0}, modelled {modelled:.0}");
     let note = format!("{} jobs more were hit by interrupts, other programs or the host", of.hit);
     ran.claim(id, all >= NEARLY_ALL, found, note);
+}
+
+/// Cut, not rounded: what falls short of nearly all must not read as if it did not.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", (1000.0 * share + 1e-9).floor() / 10.0)
 }
 
 fn median(figures: Vec<f64>) -> f64 {
@@ -252,6 +257,11 @@ mod tests {
         assert_eq!(changed(|tasks| tasks.apart[1] = jobs(4.0, 0.0, 6, 9000.0)), [3, 4]);
         assert_eq!(changed(|tasks| tasks.same[0] = jobs(4.0, 4.0, 1, 1050.0)), [5]);
         assert_eq!(changed(|tasks| tasks.malloc[0] = jobs(3.0, 0.0, 1, 1000.0)), [6]);
+    }
+
+    #[test]
+    fn what_falls_short_reads_so() {
+        assert_eq!([1.0, 0.99, 0.98999, 0.5, 0.0].map(percent), ["100.0 %", "99.0 %", "98.9 %", "50.0 %", "0.0 %"]);
     }
 
     #[test]
