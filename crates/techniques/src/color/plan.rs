@@ -287,6 +287,8 @@ fn partitions(
         if alone.and(grid.pick(&shares, *need, &mut taken)).is_none() {
             shares.iter_mut().for_each(|share| share.ways = None);
             shares = merged(shares);
+            // The heaps of the tasks after it find these taken.
+            grid.pick(&shares, *need, &mut taken);
             remarks
                 .push(format!("task {}: only without limits on its sets does a heap find all of its pages", task.name));
         }

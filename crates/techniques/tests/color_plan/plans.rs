@@ -117,8 +117,8 @@ fn picked(partition: &Partition, levels: &[ColorLevel], taken: &mut BTreeSet<usi
     };
     let wanted = partition.pages.expect("a number of pages") as usize;
     let run = partition.contiguous_pages as usize;
-    // No index here reads more than 10 bits; what is not in so many pages is nowhere.
-    const ENOUGH: usize = 1 << 13;
+    // No index here reads more than 11 bits, and all tasks together take fewer than 128 pages; what is not in so many is nowhere.
+    const ENOUGH: usize = 1 << 18;
     let start = (0..ENOUGH).find(|&start| take(start..start + run, taken))?;
     let mut found: Vec<usize> = (start..start + run).collect();
     for page in 0..AREA {
@@ -357,4 +357,13 @@ fn the_papers_task_sets_are_isolated() {
         check(&set, &xeon, &found).expect("a plan that keeps what it says");
         assert_eq!(found, plan(&set, &xeon, PageSize::K4).expect("the same"));
     }
+}
+
+/// Where tasks share sets, the pages of a set that are still free may begin after many that others have.
+#[test]
+fn pages_are_found_behind_those_of_others() {
+    let second = (7, 5, Some(vec![4, 11, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0]), Replacement::Lru);
+    let drawn = [(40, 1, 6, 1, None), (60, 1, 17, 2, Some(4)), (40, 1, 15, 8, None), (40, 1, 13, 8, Some(1))];
+    let (set, machine) = (tasks(&drawn), machine((4, 2, None, Replacement::Lru), second, &[]));
+    check(&set, &machine, &plan(&set, &machine, PageSize::K4).expect("a plan")).expect("what the plan says");
 }

@@ -101,7 +101,7 @@ impl Grid {
     }
 
     /// The pages that a heap takes for a task within these shares: ascending, the run first, then each page whose sets have
-    /// room, but for those `taken` by others; they are taken then. `None`: it does not find them all.
+    /// room, but for those `taken` by others; they are taken then. `None`: it does not find them all, and takes none.
     pub fn pick(&self, shares: &[Share], need: Need, taken: &mut HashSet<usize>) -> Option<Vec<usize>> {
         let mut room = Room::of_shares(self, shares);
         let mut pages = Vec::with_capacity(need.pages);
@@ -110,7 +110,7 @@ impl Grid {
         let is_free = |start: usize| (start..start + need.run).all(|page| !taken.contains(&page));
         let start = (0..starts).find(|&start| is_free(start) && room.take_run(self, start, need.run))?;
         pages.extend(start..start + need.run);
-        taken.extend(&pages);
+        let run = start..start + need.run;
         let mut idle = 0;
         for page in 0..AREA_PAGES {
             // Two periods without a page that fits: there is none.
@@ -122,12 +122,16 @@ impl Grid {
                 continue;
             }
             idle = 0;
-            if taken.insert(page) {
+            if !run.contains(&page) && !taken.contains(&page) {
                 room.take(self.sets_of(page));
                 pages.push(page);
             }
         }
-        (pages.len() == need.pages).then_some(pages)
+        let all = pages.len() == need.pages;
+        all.then(|| {
+            taken.extend(&pages);
+            pages
+        })
     }
 }
 
@@ -247,6 +251,9 @@ mod tests {
         assert_eq!(pick(&narrow, 1, 1), Some(vec![1]));
         assert_eq!(pick(&narrow, 2, 1), None);
         assert_eq!(pick(&narrow, 2, 2), None);
+        let mut taken = HashSet::new();
+        assert_eq!(grid.pick(&narrow, Need { pages: 2, run: 1 }, &mut taken), None);
+        assert!(taken.is_empty());
         // Page 8 is of set 1 of the second level and of set 0 of the first.
         assert_eq!(pick(&[share("l1", 0, None), share("l2", 1, None)], 2, 1), Some(vec![8, 44]));
     }
