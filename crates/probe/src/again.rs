@@ -6,7 +6,7 @@ use crate::{Options, Report};
 
 /// Another attempt is worth while with at least this share of an attempt's time: a probe that finds everything on a quiet development machine takes
 /// 17 to 27 s of its 60.
-const WORTH_WHILE: f64 = 0.4;
+pub(crate) const WORTH_WHILE: f64 = 0.4;
 
 impl Report {
     /// Of the levels that were asked for, geometry and what a miss costs are known, and where walks were asked for what one takes

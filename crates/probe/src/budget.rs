@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use crate::bench::{Bench, Halt};
 use crate::run::{Options, Step};
 
+/// With less time than this nothing is tried again: a policy takes 2 s at least on the development machine.
+const LEAST_MORE: Duration = Duration::from_secs(2);
+
 /// What measures, and writes down for what.
 pub(crate) trait Note {
     /// Says what the next measurements are for.
@@ -22,10 +25,11 @@ impl Note for Bench<'_> {
 pub(crate) struct Budget<'a> {
     halt: &'a dyn Fn() -> Option<Halt>,
     now: &'a dyn Fn() -> Instant,
+    time: Option<Duration>,
     end: Option<Instant>,
     /// Parts still to be begun.
     left: RefCell<Vec<Step>>,
-    parts: usize,
+    parts: Cell<usize>,
     share: Cell<Option<(Instant, Duration)>>,
 }
 
@@ -35,7 +39,15 @@ impl<'a> Budget<'a> {
         let wanted = Step::ALL.into_iter().filter(|&step| options.wants(step));
         let left: Vec<Step> = wanted.flat_map(|step| vec![step; step.parts()]).collect();
         let end = options.time.map(|time| now() + time);
-        Self { halt, now, end, parts: left.len(), left: RefCell::new(left), share: Cell::new(None) }
+        Self {
+            halt,
+            now,
+            time: options.time,
+            end,
+            parts: Cell::new(left.len()),
+            left: RefCell::new(left),
+            share: Cell::new(None),
+        }
     }
 
     /// Why to end now, if there is a reason.
@@ -51,6 +63,23 @@ impl<'a> Budget<'a> {
         (now > until).then_some(Halt::ShareUp(share))
     }
 
+    /// What is left of the time, in parts of it; `None`: it has no end.
+    pub(crate) fn left(&self) -> Option<f64> {
+        let left = self.end?.saturating_duration_since((self.now)());
+        Some(left.as_secs_f64() / self.time?.as_secs_f64())
+    }
+
+    /// Adds parts of a step that share what is left of the time; `false`: there are none, or too little is left for them.
+    pub(crate) fn more(&self, step: Step, parts: usize) -> bool {
+        let Some(end) = self.end else { return false };
+        if parts == 0 || end.saturating_duration_since((self.now)()) < LEAST_MORE {
+            return false;
+        }
+        self.left.borrow_mut().extend(vec![step; parts]);
+        self.parts.set(self.parts.get() + parts);
+        true
+    }
+
     /// Does a part of a step in its share of the time that is left; what earlier ones did not need is in it. `Ok(Err)`
     /// is why this part ended early, `Err` why all has to end.
     pub(crate) fn part<T, N: Note>(
@@ -62,9 +91,9 @@ impl<'a> Budget<'a> {
         work: impl FnOnce(&mut N) -> Result<T, Halt>,
     ) -> Result<Result<T, String>, Halt> {
         let share = self.begin(step);
-        let number = self.parts - self.left.borrow().len();
+        let number = self.parts.get() - self.left.borrow().len();
         let most = share.map_or(String::new(), |share| format!(", at most {:.0} s", share.as_secs_f64()));
-        progress(&format!("{number} of {}: {what}{most}", self.parts));
+        progress(&format!("{number} of {}: {what}{most}", self.parts.get()));
         bench.note(what);
         self.share.set(share.map(|share| ((self.now)() + share, share)));
         let done = work(bench);
@@ -172,6 +201,31 @@ mod tests {
         let mut said = String::new();
         let second = budget.part(&mut bench, Step::L2, "l2", &mut |text| said = text.to_string(), |_| Ok(()));
         assert_eq!((second, said.as_str()), (Ok(Ok(())), "2 of 2: l2, at most 60 s"));
+    }
+
+    #[test]
+    fn what_is_left_in_the_end_is_shared_by_what_is_tried_again() {
+        let clock = Cell::new(Instant::now());
+        let now = || clock.get();
+        let options = Options { time: Some(Duration::from_secs(60)), only: Some(Step::L1), ..Options::default() };
+        let budget = Budget::new(&options, &|| None, &now);
+        let mut still = Still;
+        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
+        assert_eq!(budget.part(&mut bench, Step::L1, "", &mut |_| (), |_| Ok(())), Ok(Ok(())));
+        clock.set(clock.get() + Duration::from_secs(40));
+        assert_eq!(budget.left(), Some(1.0 / 3.0));
+        assert!(!budget.more(Step::Policy, 0));
+        assert!(budget.more(Step::Policy, 2));
+        let mut said = Vec::new();
+        for _ in 0..2 {
+            let part = budget.part(&mut bench, Step::Policy, "it", &mut |text| said.push(text.to_string()), |_| Ok(()));
+            assert_eq!(part, Ok(Ok(())));
+        }
+        assert_eq!(said, ["2 of 3: it, at most 10 s", "3 of 3: it, at most 20 s"]);
+        clock.set(clock.get() + Duration::from_secs(19));
+        assert!(!budget.more(Step::Policy, 1), "a second is too little");
+        let endless = Budget::new(&Options::default(), &|| None, &now);
+        assert!(!endless.more(Step::Policy, 1), "each had all the time it wanted");
     }
 
     #[test]

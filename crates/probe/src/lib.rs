@@ -17,6 +17,7 @@ mod finding;
 pub mod gf2;
 mod hierarchy;
 mod metal;
+mod passes;
 mod pick;
 mod pmu;
 mod rng;
@@ -34,10 +35,11 @@ pub use metal::{
     Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk, MOST_ACTS,
     SPARSE_STEP,
 };
+pub use passes::twice;
 pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};
 pub use rng::Rng;
-pub use run::{probe, twice, LevelReport, Options, Report, Seen, Step};
+pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};
 pub use tlb::{
     first_level, is_modelled_tree, policy, second_level, Above, FoundLevel, Geometry, Level, Policy, Prediction, Role,

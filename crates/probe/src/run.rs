@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use lookaside_machine::PageSize;
 use serde::Serialize;
 
+use crate::again::WORTH_WHILE;
 use crate::bench::{Bench, Halt};
 use crate::budget::Budget;
 use crate::claims::Claim;
@@ -12,17 +13,12 @@ use crate::effects::{effects, Effects};
 use crate::finding::Finding;
 use crate::hierarchy::{self, alike, Caches, Covers, Spread, WalkCaches, Walks};
 use crate::metal::Metal;
+use crate::passes::{twice, SAME_MISS};
 use crate::pick::Levels;
 use crate::pmu::{counters, usable, Counted, EVENTS};
 use crate::sizes::{gigantic_pages, large_pages, GiganticPages, LargePages};
 use crate::tlb::{first_level, second_level, FoundLevel, Geometry};
 use crate::tlb::{outgrown, policy, Policy, Trial};
-
-/// Pauses between passes over a level: neighbours come and go in fractions of a second.
-const PAUSES_MS: [u64; 7] = [20, 50, 100, 200, 500, 1000, 2000];
-
-/// Passes agree on what a miss costs within this share and so many cycles: the clock may change between them.
-const SAME_MISS: (f64, f64) = (0.15, 1.0);
 
 /// A part of the probe that can be asked for alone. Each does what it needs of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -253,8 +249,9 @@ pub fn probe(
         ..Report::default()
     };
     let mut bench = Bench::new(metal, PageSize::K4, options.seed, &halt);
-    let halt = steps(&mut bench, options, &budget, progress, &mut report).err();
-    report.halted = halt.map(|halt| halt.to_string());
+    let mut found = Vec::new();
+    let ended = steps(&mut bench, options, &budget, progress, &mut report, &mut found).err();
+    report.halted = ended.map(|halt| halt.to_string());
     // Levels that it did not get to are named too.
     let last = u32::from(options.wants(Step::L1)) + u32::from(options.wants(Step::L2));
     for level in report.levels.len() as u32 + 1..=last {
@@ -275,60 +272,57 @@ pub fn probe(
     hierarchy::find(metal, options, &budget, progress, &mut report);
     large_pages(metal, options, &budget, progress, &mut report);
     gigantic_pages(metal, options, &budget, progress, &mut report);
+    // Where there is time for another attempt at all of it, that is worth more.
+    let another = !report.is_whole() && budget.left().is_some_and(|share| share >= WORTH_WHILE);
+    if options.wants(Step::Policy) && report.halted.is_none() && !another {
+        let mut bench = Bench::new(metal, PageSize::K4, options.seed.rotate_left(32), &halt);
+        let ended = policies_again(&mut bench, &budget, progress, &mut report, &found).err();
+        // That the time is up is no news: all had its share before.
+        report.halted = ended.filter(|halt| *halt != Halt::TimeUp).map(|halt| halt.to_string());
+        report.measurements += bench.measurements();
+    }
     report
 }
 
-/// A level that two passes confirm alike, some time apart. A neighbour on the same core may take entries for a while,
-/// and then a pass sees, and confirms, fewer than there are; two passes hardly the same number.
-///
-/// With it, the ticks of a miss in each of the passes that agree.
-///
-/// # Errors
-/// It is to end, or the machine refuses.
-pub fn twice(
+/// What the others left of the time goes to the policies that are still open: on a busy machine their share is too short.
+fn policies_again(
     bench: &mut Bench<'_>,
-    find: impl Fn(&mut Bench<'_>) -> Result<FoundLevel, Halt>,
-) -> Result<(FoundLevel, Vec<f64>), Halt> {
-    let mut seen: Vec<FoundLevel> = Vec::new();
-    for pass in 0..=PAUSES_MS.len() {
-        bench.note(&format!("pass {}", pass + 1));
-        let next = match pass {
-            0 => find(bench),
-            _ => bench.pause(Duration::from_millis(PAUSES_MS[pass - 1])).and_then(|()| find(bench)),
-        };
-        let out_of_time = matches!(next, Err(Halt::ShareUp(_)));
-        let mut last = match next {
-            // What the passes so far saw is part of the reason.
-            Err(halt @ Halt::ShareUp(_)) if pass > 0 => FoundLevel::nothing(halt.to_string()),
-            other => other?,
-        };
-        let like = |found: &&FoundLevel| found.geometry.value() == last.geometry.value();
-        let mut ticks: Vec<f64> = seen.iter().filter(like).map(|found| found.miss_ticks).collect();
-        if last.geometry.value().is_some() && !ticks.is_empty() {
-            ticks.push(last.miss_ticks);
-            if let Finding::Confirmed { evidence, value } = &mut last.geometry {
-                let other = seen.iter().filter(|found| found.geometry.value() != Some(value));
-                evidence.extend(other.map(|found| format!("rejected pass: {}", said(&found.geometry))));
-            }
-            return Ok((last, ticks));
-        }
-        seen.push(last);
-        if out_of_time {
-            break;
-        }
+    budget: &Budget<'_>,
+    progress: &mut dyn FnMut(&str),
+    report: &mut Report,
+    found: &[FoundLevel],
+) -> Result<(), Halt> {
+    let open = report.levels.iter().filter(|level| level.geometry.value().is_some() && level.policy.value().is_none());
+    if budget.more(Step::Policy, open.count()) {
+        policies(bench, budget, progress, report, found)?;
     }
-    let mut passes: Vec<String> = seen.iter().map(|found| said(&found.geometry)).collect();
-    passes.dedup();
-    let reason = format!("no two passes confirm the same: {}", passes.join("; "));
-    Ok((FoundLevel::nothing(reason), Vec::new()))
+    Ok(())
 }
 
-/// What a pass says.
-fn said(geometry: &Finding<Geometry>) -> String {
-    match geometry {
-        Finding::Confirmed { value, .. } => format!("{} entries in {} sets", value.entries, value.sets),
-        Finding::NotDetermined { reason, .. } => reason.clone(),
+/// Replacement of the levels that it is not known of, the second level first: a fully associative first level may be none
+/// of the rules, and take all the time that there is.
+fn policies(
+    bench: &mut Bench<'_>,
+    budget: &Budget<'_>,
+    progress: &mut dyn FnMut(&str),
+    report: &mut Report,
+    found: &[FoundLevel],
+) -> Result<(), Halt> {
+    for (at, found) in found.iter().enumerate().rev() {
+        let Some((geometry, level)) = found.known() else { continue };
+        // The last looks may have taken a geometry back.
+        if report.levels[at].policy.value().is_some() || report.levels[at].geometry.value().is_none() {
+            continue;
+        }
+        let what = ["first level's replacement", "second level's replacement"][at];
+        let done = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
+        let (policy, trials) = done.unwrap_or_else(|reason| (Finding::not_determined(reason), Vec::new()));
+        // A second try that ended early says less than the first.
+        if policy.value().is_some() || !trials.is_empty() || report.levels[at].trials.is_empty() {
+            (report.levels[at].policy, report.levels[at].trials) = (policy, trials);
+        }
     }
+    Ok(())
 }
 
 fn steps(
@@ -337,6 +331,7 @@ fn steps(
     budget: &Budget<'_>,
     progress: &mut dyn FnMut(&str),
     report: &mut Report,
+    levels: &mut Vec<FoundLevel>,
 ) -> Result<(), Halt> {
     if !options.wants(Step::L1) {
         return Ok(());
@@ -353,14 +348,9 @@ fn steps(
         report.levels.push(LevelReport::new(2, bench, &found, &ticks));
         second = found;
     }
+    levels.extend([first.clone(), second.clone()]);
     if options.wants(Step::Policy) {
-        let unknown = |reason: String| (Finding::not_determined(reason), Vec::new());
-        for (at, found) in [(1, &second), (0, &first)] {
-            let Some((geometry, level)) = found.known() else { continue };
-            let what = ["first level's replacement", "second level's replacement"][at];
-            let found = budget.part(bench, Step::Policy, what, progress, |bench| policy(bench, level, geometry))?;
-            (report.levels[at].policy, report.levels[at].trials) = found.unwrap_or_else(unknown);
-        }
+        policies(bench, budget, progress, report, levels)?;
     }
     if let (true, Some((first, _)), Some((second, _))) = (options.wants(Step::Effects), first.known(), second.known()) {
         let levels = Levels { first: first.clone(), second: Some(second.clone()) };

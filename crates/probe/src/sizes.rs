@@ -8,7 +8,8 @@ use crate::budget::{Budget, Note};
 use crate::finding::Finding;
 use crate::hierarchy::{gigantic, Covers, Field, Walks};
 use crate::metal::Metal;
-use crate::run::{lacks, twice, LevelReport, Options, Report, Step};
+use crate::passes::twice;
+use crate::run::{lacks, LevelReport, Options, Report, Step};
 use crate::tlb::{first_level, second_level, FoundLevel};
 
 /// TLB levels for pages larger than the smallest.
