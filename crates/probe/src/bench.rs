@@ -14,8 +14,8 @@ const STEPS_A_SAMPLE: usize = 4096;
 const SAMPLES: usize = 4;
 /// See [`SAMPLES`].
 const MOST_SAMPLES: usize = 40;
-/// Samples agree where the lower quartile lies within this share of the median. Whatever disturbs makes them longer, so
-/// the lower quartile is taken.
+/// Samples agree where the lower quartile lies within this share of the median, and within root two of it more for each doubling of
+/// their number: a quartile of more samples is surer. Whatever disturbs makes them longer, so the lower quartile is taken.
 const AGREE: f64 = 0.01;
 
 /// A chain is walked again as long as it gets faster than this share of the last time, so many times at most: under
@@ -184,7 +184,8 @@ impl<'m> Bench<'m> {
             ticks.extend(self.metal.chase(chain, rounds, SAMPLES.max(ticks.len()))?);
             ticks.sort_by(f64::total_cmp);
             let [low, middle] = [1, 2].map(|quarter| ticks[(ticks.len() - 1) * quarter / 4]);
-            if middle - low <= AGREE * middle || ticks.len() >= MOST_SAMPLES {
+            let surer = (ticks.len() as f64 / SAMPLES as f64).sqrt();
+            if middle - low <= AGREE * surer * middle || ticks.len() >= MOST_SAMPLES {
                 return Ok(low);
             }
         }

@@ -343,8 +343,13 @@ fn steps(
     let mut second = FoundLevel::nothing("the first level is not known");
     if let (true, Some((geometry, level))) = (options.wants(Step::L2), first.known()) {
         let search = |bench: &mut Bench<'_>| twice(bench, |bench| second_level(bench, geometry, level));
-        let found = budget.part(bench, Step::L2, "second level", progress, search)?;
-        let (found, ticks) = found.unwrap_or_else(nothing);
+        let mut found = budget.part(bench, Step::L2, "second level", progress, search)?.unwrap_or_else(nothing);
+        // Nearly all that follows rests on it.
+        if found.0.known().is_none() && budget.more(Step::L2, 1) {
+            let again = budget.part(bench, Step::L2, "second level, once more", progress, search)?;
+            found = again.unwrap_or_else(nothing);
+        }
+        let (found, ticks) = found;
         report.levels.push(LevelReport::new(2, bench, &found, &ticks));
         second = found;
     }

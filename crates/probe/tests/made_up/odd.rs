@@ -17,6 +17,8 @@ pub enum Rule {
     Intervals,
     /// LRU, but new pages are put in the place of the one to go next (LIP: Qureshi et al. 2007).
     LeastRecentInsertion,
+    /// LRU, but only so many in a hundred hits count as a use: between LRU and FIFO, and so is the development machine's first level.
+    RarelyUsed(usize),
     /// Tree-PLRU over a number of ways that is no power of two: the right side is smaller.
     UnequalTree,
 }
@@ -63,7 +65,7 @@ impl Odd {
                 }
                 state[..ways].iter_mut().for_each(|interval| *interval += 1);
             },
-            Rule::LeastRecentInsertion => (0..ways).min_by_key(|&way| state[way]).expect("a way"),
+            Rule::LeastRecentInsertion | Rule::RarelyUsed(_) => (0..ways).min_by_key(|&way| state[way]).expect("a way"),
             Rule::UnequalTree => {
                 let leaves = ways.next_power_of_two();
                 let mut node = 1;
@@ -86,7 +88,8 @@ impl Odd {
             }
             Rule::Intervals => state[way] = if hit.is_some() { 0 } else { 2 },
             Rule::LeastRecentInsertion if hit.is_none() && empty.is_none() => {}
-            Rule::LeastRecentInsertion => state[way] = *time,
+            Rule::RarelyUsed(percent) if hit.is_some() && rng.below(100) >= *percent => {}
+            Rule::LeastRecentInsertion | Rule::RarelyUsed(_) => state[way] = *time,
             Rule::UnequalTree => {
                 let mut node = way + ways.next_power_of_two();
                 while node > 1 {

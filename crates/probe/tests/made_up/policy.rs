@@ -226,6 +226,25 @@ fn other_rules_are_none_of_these() {
     }
     assert!(2 * known >= all, "{known} of {all}");
 }
+
+/// Half way between LRU and FIFO the few trials that tell the two apart speak against both. (Nearer to one of them it may read
+/// as that one.)
+#[test]
+fn what_lies_between_two_rules_is_taken_for_neither() {
+    let mut known = 0;
+    for (sets, ways) in [(3, 8), (5, 12), (0, 24)] {
+        for seed in 1..=2 {
+            let (finding, trials) = odd(Rule::RarelyUsed(50), sets, ways, seed);
+            match finding.value() {
+                Some(Policy::NoneOfThese) => known += 1,
+                Some(other) => panic!("{ways} ways: {other:?}: {trials:?}"),
+                None => {}
+            }
+        }
+    }
+    assert!(known >= 3, "{known} of 6");
+}
+
 /// What such a tree does depends on the phase that each set is in: it may also be said that nothing is known, or that it
 /// is none of the rules, never that it is another of them.
 #[test]

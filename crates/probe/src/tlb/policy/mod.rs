@@ -48,6 +48,11 @@ const DISTURBED: usize = 16;
 const NONE: f64 = 3.0;
 /// ... or in so many trials and one more no further off than this.
 const NONE_OFTEN: (usize, f64) = (2, 1.5);
+/// Trials tell two rules apart where these predict misses so many times what is allowed apart, ...
+const APART: f64 = 2.0;
+/// ... and a rule that is out by so many of those that tell it from another, which are at least this part of them, is refuted:
+/// what other trials may excuse as disturbed falls on the very ones that it is about.
+const REFUTING: (usize, f64) = (2, 1.0 / 3.0);
 /// A miss has to add between these parts of what it added when the geometry was found: to its crowds at that, where not
 /// every access missed.
 const SANE: (f64, f64) = (0.4, 3.0);
@@ -306,12 +311,27 @@ impl Look<'_> {
         offs
     }
 
+    /// The trials that tell a rule from some other policy's speak against it.
+    fn is_refuted(&self, trials: &[Trial], rule: usize) -> bool {
+        let rivals = (0..self.known.rules.len()).filter(|&rival| self.known.rules[rival].1 != self.known.rules[rule].1);
+        rivals.into_iter().any(|rival| {
+            let tells =
+                |trial: &&Trial| trial.predicted[rule].1.apart(&trial.predicted[rival].1) > APART * trial.allowed;
+            let telling: Vec<&Trial> = trials.iter().filter(tells).collect();
+            let against = telling.iter().filter(|trial| trial.off(rule) >= OUT).count();
+            against >= REFUTING.0 && against as f64 >= REFUTING.1 * telling.len() as f64
+        })
+    }
+
     /// The policy that alone predicts the trials.
     fn verdict(&self, trials: &[Trial]) -> Result<Policy, String> {
-        let offs: Vec<Vec<f64>> = (0..self.known.rules.len()).map(|rule| self.offs(trials, rule)).collect();
-        let rules = || offs.iter().zip(&self.known.rules);
-        let mut policies: Vec<Policy> =
-            rules().filter(|(offs, _)| offs[0] <= 1.0).map(|(_, (_, policy, _))| *policy).collect();
+        let judged = |rule| (self.offs(trials, rule), self.is_refuted(trials, rule));
+        let judged: Vec<(Vec<f64>, bool)> = (0..self.known.rules.len()).map(judged).collect();
+        let rules = || judged.iter().zip(&self.known.rules);
+        let mut policies: Vec<Policy> = rules()
+            .filter(|((offs, refuted), _)| offs[0] <= 1.0 && !refuted)
+            .map(|(_, (_, policy, _))| *policy)
+            .collect();
         policies.sort();
         policies.dedup();
         let out = |offs: &[f64]| match policies.is_empty() {
@@ -320,12 +340,14 @@ impl Look<'_> {
         };
         // Other rules than the four need only not fit.
         let foil = |policy: Policy| policy == Policy::NoneOfThese && !policies.is_empty();
-        let unsure = rules().find(|(offs, (_, policy, _))| !out(offs) && !policies.contains(policy) && !foil(*policy));
+        let unsure = rules().find(|((offs, refuted), (_, policy, _))| {
+            !refuted && !out(offs) && !policies.contains(policy) && !foil(*policy)
+        });
         let words = policies.iter().map(Policy::to_string).collect::<Vec<_>>().join(", ");
         match (&policies[..], unsure) {
             ([], None) => Ok(Policy::NoneOfThese),
             (&[policy], None) => Ok(policy),
-            ([], Some((offs, (name, ..)))) => {
+            ([], Some(((offs, _), (name, ..)))) => {
                 Err(format!("nearest {name}, off by {:.1} times what is allowed", offs[0]))
             }
             (_, Some((_, (name, ..)))) => Err(format!("besides {words}, {name} is not ruled out")),
