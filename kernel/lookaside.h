@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
  * What user space and the module lookaside.ko agree on: /dev/lookaside and
- * its one ioctl, LOOKASIDE_WALK.
+ * its ioctls, LOOKASIDE_WALK on 64-bit machines, LOOKASIDE_LOCK, _UNLOCK and
+ * _LOCKS on Cortex-A9.
  */
 #ifndef LOOKASIDE_H
 #define LOOKASIDE_H
@@ -83,10 +84,84 @@ struct lookaside_walk {
  * EINVAL	something is not as said above, or is beyond the process's
  *		address space; @pagemap is another file
  * EOPNOTSUPP	other processes' tables cannot be had: the kernel has no
- *		pagemap, or /proc was not mounted when the module was loaded
+ *		pagemap, or /proc was not mounted when the module was loaded;
+ *		or the kernel is one of 32 bits
  * EPROTO	the module has another LOOKASIDE_VERSION
  * ESRCH	the process has ended
  */
 #define LOOKASIDE_WALK	_IOWR(0xBA, 0, struct lookaside_walk)
+
+/* Lockable entries of a main TLB, which all processes share. */
+#define LOOKASIDE_LOCKABLE	4
+
+/**
+ * struct lookaside_lock - a page to lock in the TLB, or not any more
+ * @version:	LOOKASIDE_VERSION
+ * @flags:	0
+ * @pagemap:	whose page, as of struct lookaside_walk
+ * @entry:	filled in: the lockable entry, below LOOKASIDE_LOCKABLE, the same
+ *		of each core
+ * @addr:	the page's address, a multiple of the page size
+ * @cores:	filled in: the cores whose TLB the sequence was run on; of
+ *		LOOKASIDE_UNLOCK, those that had it until now
+ * @reserved:	0
+ *
+ * The page stays locked until it is unlocked, its process ends or executes
+ * another program, the module is unloaded, or anything is done to its mapping:
+ * unmapped, moved, protected, copied on write, migrated, reclaimed, forked.
+ */
+struct lookaside_lock {
+	__u32 version;
+	__u32 flags;
+	__s32 pagemap;
+	__u32 entry;
+	__u64 addr;
+	__u32 cores;
+	__u32 reserved;
+};
+
+/**
+ * struct lookaside_locks - the pages of a process that are locked
+ * @version:	LOOKASIDE_VERSION
+ * @flags:	0
+ * @pagemap:	whose pages, as of struct lookaside_walk
+ * @count:	filled in: how many
+ * @free:	filled in: entries that nobody has
+ * @reserved:	0
+ * @pages:	filled in: the first @count, by entry; the others are zero
+ */
+struct lookaside_locks {
+	__u32 version;
+	__u32 flags;
+	__s32 pagemap;
+	__u32 count;
+	__u32 free;
+	__u32 reserved;
+	struct lookaside_locked {
+		__u64 addr;
+		__u32 entry;
+		__u32 cores;
+	} pages[LOOKASIDE_LOCKABLE];
+};
+
+/*
+ * Return 0, or -1 and errno: of the above EBADF, EFAULT, EINTR, EINVAL, EPROTO,
+ * ESRCH, and
+ *
+ * EAGAIN	the page's mapping was changed meanwhile
+ * EEXIST	the page is locked
+ * ENODEV	the processor is no Cortex-A9, or the secure world keeps its
+ *		lockdown register to itself
+ * ENOENT	the page is not locked
+ * ENOSPC	all entries are taken
+ * ENXIO	there is no page, or none that can be locked: it has to be
+ *		present and no device's; if it may be written, it has to have
+ *		been written
+ * EOPNOTSUPP	the module is one for another machine, or for a kernel that has
+ *		not what it takes; or as above
+ */
+#define LOOKASIDE_LOCK		_IOWR(0xBA, 1, struct lookaside_lock)
+#define LOOKASIDE_UNLOCK	_IOWR(0xBA, 2, struct lookaside_lock)
+#define LOOKASIDE_LOCKS		_IOWR(0xBA, 3, struct lookaside_locks)
 
 #endif

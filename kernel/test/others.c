@@ -3,66 +3,18 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
 
 #define LEN (4 * HUGE)
-
-void become(uid_t user, bool dumpable)
-{
-	if (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user))
-		_exit(99);
-	/* A change of user makes it undumpable: nobody but root looks at it. */
-	prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0);
-}
-
-pid_t holder(uid_t user, bool dumpable, size_t len, char **at)
-{
-	int ready[2];
-	char byte;
-	pid_t pid;
-
-	*at = small_pages(len);
-	if (pipe2(ready, O_CLOEXEC))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		close(ready[0]);
-		become(user, dumpable);
-		if (write(ready[1], "", 1) == 1)
-			pause();
-		_exit(1);
-	}
-	close(ready[1]);
-	ok(pid > 0 && read(ready[0], &byte, 1) == 1, "a process of user %u%s", user, dumpable ? "" : ", not dumpable");
-	close(ready[0]);
-	munmap(*at, len);
-	return pid;
-}
-
-void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-static int open_pagemap(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
 
 static int walk_through(int pagemap, struct lookaside_walk *walk, const char *at)
 {

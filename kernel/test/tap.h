@@ -21,6 +21,13 @@ bool same(uint64_t is, uint64_t should, const char *what);
 /* A line about what happens, or does not. */
 void note(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
+/* The last line: how many there were. */
+void plan(void);
+/* What the kernel complained about; what makes it stop is seen from outside. */
+void kernel_log(void);
+/* Loads the module: 0, or -1 and errno. */
+int load(const char *parameters);
+
 /* /dev/lookaside. */
 extern int device;
 
@@ -30,11 +37,6 @@ int walk_own(struct lookaside_walk *walk, const void *start, size_t len);
 int walk_as_is(struct lookaside_walk *walk);
 /* Arguments of a walk of the caller's own tables. */
 struct lookaside_walk arguments(const void *start, size_t len);
-
-/* So many bytes in small pages, each written to; at a multiple of HUGE. */
-char *small_pages(size_t len);
-/* The same, not written to. */
-char *reserve(size_t len);
 
 /* A walk that takes a while: so many NOPs that the steps are used up by them. */
 struct lookaside_walk long_walk(const void *start, size_t len);
@@ -53,13 +55,20 @@ void old_programs(void);
 /* refused.c */
 void wrong_arguments(void);
 void any_arguments(void);
-/* others.c */
+/* process.c */
+/* So many bytes in small pages, each written to; at a multiple of HUGE. */
+char *small_pages(size_t len);
+/* The same, not written to. */
+char *reserve(size_t len);
 /* The calling process is that user's from now on; whether who may debug it may look at it. */
 void become(uid_t user, bool dumpable);
 /* A process of that user with @len bytes of small pages at *@at, which the caller has not. */
 pid_t holder(uid_t user, bool dumpable, size_t len, char **at);
 /* Ends it. */
 void end(pid_t pid);
+/* Its pagemap: -1 and errno where the kernel refuses. */
+int open_pagemap(pid_t pid);
+/* others.c */
 void other_processes(void);
 void other_users(void);
 void ending_processes(void);

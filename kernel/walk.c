@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/lookaside: reads page-table entries of a range of addresses, so that
- * page walks find them in a cache (PT-Baker at kernel level, Chatzopoulos 2024,
- * Algorithms 3 and 4). lookaside.h says what a call does.
+ * Reads page-table entries of a range of addresses, so that page walks find
+ * them in a cache (PT-Baker at kernel level, Chatzopoulos 2024, Algorithms 3
+ * and 4). lookaside.h says what a call does.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
-#include <linux/compat.h>
 #include <linux/delay.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/hugetlb.h>
-#include <linux/magic.h>
-#include <linux/miscdevice.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/pgtable.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "lookaside.h"
-
-#ifndef CONFIG_64BIT
-#error "page-table entries are read without a lock: they have to be a word"
-#endif
+#include "internal.h"
 
 /*
  * Steps with mmap_lock held: below 100 us if every touch goes to memory. The
@@ -54,9 +42,6 @@ struct walker {
 	u64 tables;
 	u64 huge;
 };
-
-/* That of every open /proc/PID/pagemap; NULL: not known. */
-static const struct file_operations *pagemap_fops;
 
 /* Goes on at the first place to touch that is not below @to. */
 static void skip(struct walker *w, unsigned long to, unsigned long end)
@@ -196,38 +181,6 @@ static int walk(struct walker *w, s64 steps, u32 *ended)
 	}
 }
 
-/*
- * The memory that is meant, to be given back by mmput(). A pagemap is opened
- * where the kernel's own ptrace_may_access() agrees, which modules cannot ask,
- * and keeps the memory that it was opened for.
- */
-static struct mm_struct *get_target(int pagemap)
-{
-	struct mm_struct *mm = ERR_PTR(-EINVAL);
-	struct file *file;
-
-	if (pagemap == -1) {
-		if (!current->mm)
-			return ERR_PTR(-ESRCH);
-		mmget(current->mm);
-		return current->mm;
-	}
-	if (pagemap < 0)
-		return mm;
-	if (!pagemap_fops)
-		return ERR_PTR(-EOPNOTSUPP);
-	file = fget(pagemap);
-	if (!file)
-		return ERR_PTR(-EBADF);
-	if (file->f_op == pagemap_fops) {
-		mm = file->private_data;
-		if (!mm || !mmget_not_zero(mm))
-			mm = ERR_PTR(-ESRCH);
-	}
-	fput(file);
-	return mm;
-}
-
 static bool is_valid(const struct lookaside_walk *arg)
 {
 	return !arg->flags && !arg->reserved &&
@@ -238,23 +191,19 @@ static bool is_valid(const struct lookaside_walk *arg)
 	       PAGE_ALIGNED(arg->start) && PAGE_ALIGNED(arg->len);
 }
 
-static long lookaside_ioctl(struct file *file, unsigned int cmd,
-			    unsigned long to)
+long lookaside_walk(void __user *user)
 {
-	void __user *user = (void __user *)to;
 	struct lookaside_walk arg;
 	struct walker w = {};
 	int err = -EINVAL;
 
-	if (cmd != LOOKASIDE_WALK)
-		return -ENOTTY;
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
 	if (arg.version != LOOKASIDE_VERSION)
 		return -EPROTO;
 	if (!is_valid(&arg))
 		return -EINVAL;
-	w.mm = get_target(arg.pagemap);
+	w.mm = lookaside_target(arg.pagemap);
 	if (IS_ERR(w.mm))
 		return PTR_ERR(w.mm);
 	w.addr = arg.start;
@@ -274,50 +223,3 @@ static long lookaside_ioctl(struct file *file, unsigned int cmd,
 	arg.huge = w.huge;
 	return copy_to_user(user, &arg, sizeof(arg)) ? -EFAULT : 0;
 }
-
-static const struct file_operations lookaside_fops = {
-	.owner		= THIS_MODULE,
-	.unlocked_ioctl	= lookaside_ioctl,
-	.compat_ioctl	= compat_ptr_ioctl,
-	.llseek		= noop_llseek,
-};
-
-static struct miscdevice lookaside_device = {
-	.minor	= MISC_DYNAMIC_MINOR,
-	.name	= "lookaside",
-	.fops	= &lookaside_fops,
-	.mode	= 0666,	/* one's own tables are anyone's to read */
-};
-
-/* What a pagemap is, learned from our own; and that it keeps what we think. */
-static void __init learn_pagemap(void)
-{
-	struct file *file = filp_open("/proc/self/pagemap", O_RDONLY, 0);
-
-	if (!IS_ERR(file)) {
-		if (file_inode(file)->i_sb->s_magic == PROC_SUPER_MAGIC &&
-		    current->mm && file->private_data == current->mm)
-			pagemap_fops = file->f_op;
-		filp_close(file, NULL);
-	}
-	if (!pagemap_fops)
-		pr_warn("no /proc/self/pagemap: walks of other processes are refused\n");
-}
-
-static int __init lookaside_init(void)
-{
-	learn_pagemap();
-	return misc_register(&lookaside_device);
-}
-module_init(lookaside_init);
-
-static void __exit lookaside_exit(void)
-{
-	misc_deregister(&lookaside_device);
-}
-module_exit(lookaside_exit);
-
-MODULE_DESCRIPTION("Reads page-table entries so that page walks find them in a cache");
-MODULE_AUTHOR("The Lookaside authors");
-MODULE_LICENSE("GPL");
-MODULE_VERSION(__stringify(LOOKASIDE_VERSION));

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * First process of the virtual machine with a Cortex-A9: TLB lockdown, first
+ * with the processor's register, which QEMU has but does not heed, then with
+ * what would be written to it written down.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arm.h"
+
+#define LOG	"/debug/lookaside/lockdown"
+
+int device = -1;
+
+size_t recorded(struct event *events)
+{
+	FILE *file = fopen(LOG, "r+e");
+	size_t count = 0;
+
+	while (file && count < EVENTS &&
+	       fscanf(file, "%u %15s %x", &events[count].core, events[count].what, &events[count].value) == 3)
+		count++;
+	if (file) {
+		rewind(file);
+		fputs("empty", file);
+		fclose(file);
+	}
+	return count;
+}
+
+static int call(unsigned long number, int pagemap, const void *page, struct lookaside_lock *answer)
+{
+	struct lookaside_lock unused;
+
+	answer = answer ? answer : &unused;
+	*answer = (struct lookaside_lock) {
+		.version = LOOKASIDE_VERSION,
+		.pagemap = pagemap,
+		.addr = (uintptr_t)page,
+	};
+	return ioctl(device, number, answer) ? errno : 0;
+}
+
+int lock(int pagemap, const void *page, struct lookaside_lock *answer)
+{
+	return call(LOOKASIDE_LOCK, pagemap, page, answer);
+}
+
+int unlock(int pagemap, const void *page, struct lookaside_lock *answer)
+{
+	return call(LOOKASIDE_UNLOCK, pagemap, page, answer);
+}
+
+int list(int pagemap, struct lookaside_locks *answer)
+{
+	*answer = (struct lookaside_locks) { .version = LOOKASIDE_VERSION, .pagemap = pagemap };
+	return ioctl(device, LOOKASIDE_LOCKS, answer) ? errno : 0;
+}
+
+static void obey(int orders, int done, volatile char *page)
+{
+	char order;
+
+	while (read(orders, &order, 1) == 1) {
+		if (order == 't')
+			(void)*page;
+		else if (order == 'f' && !fork())
+			_exit(0);
+		else if (order == 'e')
+			execl("/init", "/init", "wait", NULL);
+		if (write(done, &order, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+struct puppet puppet(uid_t user)
+{
+	struct puppet new = { .page = reserve(PAGE) };
+	int orders[2], done[2];
+
+	if (pipe2(orders, O_CLOEXEC) || pipe2(done, O_CLOEXEC))
+		return new;
+	new.pid = fork();
+	if (!new.pid) {
+		close(orders[1]);
+		close(done[0]);
+		become(user, true);
+		*new.page = 1;
+		obey(orders[0], done[1], new.page);
+	}
+	close(orders[0]);
+	close(done[1]);
+	munmap(new.page, PAGE);
+	new.orders = orders[1];
+	new.done = done[0];
+	/* Not before it has written there. */
+	ok(tell(&new, 't'), "a process of user %u", user);
+	new.pagemap = open_pagemap(new.pid);
+	return new;
+}
+
+bool tell(const struct puppet *puppet, char order)
+{
+	char byte;
+
+	return write(puppet->orders, &order, 1) == 1 && read(puppet->done, &byte, 1) == (order == 'e' ? 0 : 1);
+}
+
+void dismiss(struct puppet *puppet)
+{
+	end(puppet->pid);
+	close(puppet->orders);
+	close(puppet->done);
+	close(puppet->pagemap);
+}
+
+static bool load_with(const char *parameters)
+{
+	if (!ok(!load(parameters), "the module can be loaded%s%s", *parameters ? " with " : "", parameters)) {
+		note("%s", strerror(errno));
+		return false;
+	}
+	device = open(LOOKASIDE_DEVICE, O_RDWR | O_CLOEXEC);
+	return ok(device >= 0, LOOKASIDE_DEVICE " can be opened");
+}
+
+static void unload(void)
+{
+	close(device);
+	ok(!syscall(SYS_delete_module, "lookaside", O_NONBLOCK), "it can be unloaded");
+}
+
+/* The instructions themselves: that none is undefined, and that nothing is harmed. */
+static void registers(unsigned int cores)
+{
+	char *pages = small_pages(4 * PAGE);
+	struct lookaside_lock answer;
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < 4; i++)
+		wrong += lock(-1, pages + i * PAGE, &answer) || answer.cores != cores;
+	same(wrong, 0, "4 pages by way of the processor's register");
+	same(lock(-1, small_pages(PAGE), NULL), ENOSPC, "a fifth is refused");
+	memset(pages, 2, 4 * PAGE);
+	for (i = 0; i < 4 * PAGE; i++)
+		wrong += pages[i] != 2;
+	same(wrong, 0, "the pages can be written and read");
+	same(unlock(-1, pages, NULL), 0, "one is unlocked, the others are not");
+	struct lookaside_walk walk = { .version = LOOKASIDE_VERSION, .pagemap = -1, .stride = 1, .len = PAGE };
+
+	ok(ioctl(device, LOOKASIDE_WALK, &walk) && errno == EOPNOTSUPP, "walks are for 64 bits");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct utsname name;
+
+	if (argc > 1 && !strcmp(argv[1], "wait"))
+		return pause();
+
+	mkdir("/proc", 0755), mkdir("/dev", 0755), mkdir("/sys", 0755), mkdir("/debug", 0755);
+	mount("proc", "/proc", "proc", 0, NULL);
+	mount("dev", "/dev", "devtmpfs", 0, NULL);
+	mount("sys", "/sys", "sysfs", 0, NULL);
+	mount("debug", "/debug", "debugfs", 0, NULL);
+	if (!freopen("/dev/ttymxc1", "w", stdout))
+		printf("Bail out! no serial line\n");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	uname(&name);
+	note("Linux %s, %u cores", name.release, cores);
+
+	if (load_with("")) {
+		registers(cores);
+		unload();
+	}
+	if (load_with("record=1")) {
+		sequence(cores);
+		refusals(cores);
+		mapping_changes(cores);
+		ends(cores);
+		other_asid();
+		leaving_core();
+		unload();
+	}
+	kernel_log();
+	plan();
+	/* The machine cannot be switched off: whoever waits for the last line does it. */
+	return pause();
+}
