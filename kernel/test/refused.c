@@ -71,8 +71,15 @@ void wrong_arguments(void)
 	}
 	ok(ioctl(device, LOOKASIDE_WALK, NULL) && errno == EFAULT, "no structure");
 	ok(ioctl(device, LOOKASIDE_WALK, (void *)-8) && errno == EFAULT, "a structure beyond all addresses");
-	ok(ioctl(device, LOOKASIDE_WALK + 1, &walk) && errno == ENOTTY, "another number");
+	ok(ioctl(device, LOOKASIDE_WALK + 4, &walk) && errno == ENOTTY, "another number");
 	ok(ioctl(device, _IOWR(0xBA, 0, char), &walk) && errno == ENOTTY, "a structure of another size");
+	/* What is Cortex-A9's. */
+	struct lookaside_lock lock = { .version = LOOKASIDE_VERSION, .pagemap = -1, .addr = (uintptr_t)&walk & -PAGE };
+	struct lookaside_locks locks = { .version = LOOKASIDE_VERSION, .pagemap = -1 };
+
+	ok(ioctl(device, LOOKASIDE_LOCK, &lock) && errno == EOPNOTSUPP, "no page can be locked here");
+	ok(ioctl(device, LOOKASIDE_UNLOCK, &lock) && errno == EOPNOTSUPP, "nor unlocked");
+	ok(ioctl(device, LOOKASIDE_LOCKS, &locks) && errno == EOPNOTSUPP, "nor listed");
 	/* It can be read but not written. */
 	void *constant = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
