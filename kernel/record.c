@@ -2,41 +2,43 @@
 /*
  * Writes to the lockdown register as lines of debugfs's lookaside/lockdown
  * instead, for tests: "CORE register VALUE", "CORE invalidate ADDRESS|ASID",
- * "CORE touch ADDRESS". Writing to the file empties it.
+ * "CORE touch ADDRESS". A line that was read is gone.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
-#include <linux/seq_file.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/uaccess.h>
 
 #include "lockdown.h"
 
-#define MOST	1024
+#define MOST	1024	/* a power of two */
 
-static DEFINE_RAW_SPINLOCK(lock);
-static struct {
+struct event {
 	const char *what;
 	u32 value;
 	u32 core;
-} events[MOST];
-static unsigned int count, lost;
+};
+
+static DEFINE_RAW_SPINLOCK(lock);
+static struct event events[MOST];
+/* Events ever written down, and read. */
+static unsigned int written, read;
 static struct dentry *folder;
 
+/* What is too much for the reader takes the place of the last. */
 static void record(const char *what, u32 value)
 {
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&lock, flags);
-	if (count < MOST) {
-		events[count].what = what;
-		events[count].value = value;
-		events[count++].core = raw_smp_processor_id();
-	} else {
-		lost++;
+	if (written - read == MOST) {
+		what = "lost";
+		written--;
 	}
+	events[written++ % MOST] = (struct event) { what, value, raw_smp_processor_id() };
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
@@ -68,46 +70,32 @@ const struct lockdown_ops lockdown_recorded = {
 	.touch		= record_touch,
 };
 
-static int show(struct seq_file *file, void *unused)
+/* One line a call. */
+static ssize_t take(struct file *file, char __user *to, size_t len, loff_t *at)
 {
-	unsigned int i, most = READ_ONCE(count);
+	struct event event = {};
+	char line[64];
 
-	for (i = 0; i < most; i++)
-		seq_printf(file, "%u %s %08x\n", events[i].core,
-			   events[i].what, events[i].value);
-	if (lost)
-		seq_printf(file, "lost %u\n", lost);
-	return 0;
-}
-
-static int show_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, show, NULL);
-}
-
-static ssize_t empty(struct file *file, const char __user *text, size_t len,
-		     loff_t *at)
-{
 	raw_spin_lock_irq(&lock);
-	count = 0;
-	lost = 0;
+	if (written != read)
+		event = events[read++ % MOST];
 	raw_spin_unlock_irq(&lock);
-	return len;
+	if (!event.what)
+		return 0;
+	len = min_t(size_t, len, scnprintf(line, sizeof(line), "%u %s %08x\n", event.core, event.what, event.value));
+	return copy_to_user(to, line, len) ? -EFAULT : len;
 }
 
 static const struct file_operations fops = {
-	.owner		= THIS_MODULE,
-	.open		= show_open,
-	.read		= seq_read,
-	.write		= empty,
-	.llseek		= seq_lseek,
-	.release	= single_release,
+	.owner	= THIS_MODULE,
+	.read	= take,
+	.llseek	= noop_llseek,
 };
 
 void lockdown_record_init(void)
 {
 	folder = debugfs_create_dir("lookaside", NULL);
-	debugfs_create_file("lockdown", 0600, folder, NULL, &fops);
+	debugfs_create_file("lockdown", 0400, folder, NULL, &fops);
 }
 
 void lockdown_record_exit(void)

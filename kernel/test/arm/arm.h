@@ -8,7 +8,7 @@
 /* What the module wrote down, a line of its file lookaside/lockdown of debugfs. */
 struct event {
 	unsigned int core;
-	char what[16];	/* register, touch, fault, invalidate */
+	char what[16];	/* register, touch, fault, invalidate; lost: more than one could be kept */
 	uint32_t value;
 };
 
@@ -43,5 +43,7 @@ void mapping_changes(unsigned int cores);
 void ends(unsigned int cores);
 void other_asid(void);
 void leaving_core(void);
+/* churn.c */
+void churn_locks(void);
 
 #endif

@@ -28,17 +28,14 @@ int device = -1;
 
 size_t recorded(struct event *events)
 {
-	FILE *file = fopen(LOG, "r+e");
+	FILE *file = fopen(LOG, "re");
 	size_t count = 0;
 
 	while (file && count < EVENTS &&
 	       fscanf(file, "%u %15s %x", &events[count].core, events[count].what, &events[count].value) == 3)
 		count++;
-	if (file) {
-		rewind(file);
-		fputs("empty", file);
+	if (file)
 		fclose(file);
-	}
 	return count;
 }
 
@@ -195,6 +192,7 @@ int main(int argc, char **argv)
 		mapping_changes(cores);
 		ends(cores);
 		other_asid();
+		churn_locks();
 		leaving_core();
 		unload();
 	}
