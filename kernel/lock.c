@@ -44,6 +44,7 @@ struct held {
 	unsigned int asid;
 	bool write;		/* it may be written: the entry has to say so */
 	bool in;		/* in the TLB, as far as we know */
+	bool seen;		/* and read back */
 };
 static DEFINE_PER_CPU(struct held[LOOKASIDE_LOCKABLE], held);
 
@@ -68,6 +69,21 @@ static void drop(struct held *h)
 	if (h->in)
 		ops->invalidate(h->addr | h->asid);
 	h->in = false;
+	h->seen = false;
+}
+
+/*
+ * Whether the entry is the page's, as far as can be known. Another's that was
+ * walked for meanwhile would stay when its mapping changes.
+ */
+static bool is_ours(unsigned int entry, struct held *h)
+{
+	unsigned long mva = ops->read_back(entry);
+
+	h->seen = (mva & PAGE_MASK) == h->addr;
+	if (!h->seen && mva)
+		ops->invalidate(mva);
+	return h->seen || !mva;
 }
 
 /*
@@ -94,6 +110,8 @@ static int fill(unsigned int entry, struct held *h)
 		err = ops->touch(off | LOCKDOWN_PRESERVE, h->addr, off);
 		/* The entry may have been filled before the fault. */
 		h->in = true;
+		if (!err && !is_ours(entry, h))
+			err = -EAGAIN;
 	}
 	uaccess_restore(access);
 	pagefault_enable();
@@ -147,15 +165,17 @@ static int drop_all(unsigned int cpu)
 	return 0;
 }
 
-/* How many cores have it in their TLB. */
-static u32 cores(const struct slot *slot)
+/* How many cores have it in their TLB, and how many by their own word. */
+static void count_cores(const struct slot *slot, u32 *cores, u32 *seen)
 {
-	u32 count = 0;
 	int cpu;
 
-	for_each_online_cpu(cpu)
-		count += READ_ONCE(per_cpu(held[slot - slots], cpu).in);
-	return count;
+	*cores = 0;
+	*seen = 0;
+	for_each_online_cpu(cpu) {
+		*cores += READ_ONCE(per_cpu(held[slot - slots], cpu).in);
+		*seen += READ_ONCE(per_cpu(held[slot - slots], cpu).seen);
+	}
 }
 
 /* A core is about to run in another memory: the kernel's check_and_switch_context(memory, task). */
@@ -324,7 +344,7 @@ static int lock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
 	slot->used = true;
 	err = lock_in(slot, mm);
 	arg->entry = slot - slots;
-	arg->cores = cores(slot);
+	count_cores(slot, &arg->cores, &arg->seen);
 	if (err)
 		release(slot);
 	return err;
@@ -337,13 +357,14 @@ static int unlock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
 	if (!slot)
 		return -ENOENT;
 	arg->entry = slot - slots;
-	arg->cores = cores(slot);
+	count_cores(slot, &arg->cores, &arg->seen);
 	release(slot);
 	return 0;
 }
 
 static void list(const struct mm_struct *mm, struct lookaside_locks *arg)
 {
+	struct lookaside_locked *page;
 	unsigned int i;
 
 	arg->count = 0;
@@ -353,9 +374,10 @@ static void list(const struct mm_struct *mm, struct lookaside_locks *arg)
 		arg->free += !slots[i].used;
 		if (!slots[i].used || slots[i].notifier.mm != mm)
 			continue;
-		arg->pages[arg->count].addr = slots[i].addr;
-		arg->pages[arg->count].entry = i;
-		arg->pages[arg->count++].cores = cores(&slots[i]);
+		page = &arg->pages[arg->count++];
+		page->addr = slots[i].addr;
+		page->entry = i;
+		count_cores(&slots[i], &page->cores, &page->seen);
 	}
 }
 
@@ -379,7 +401,7 @@ long lookaside_lock(unsigned int cmd, void __user *user)
 	if (arg.lock.flags)
 		return -EINVAL;
 	if (cmd == LOOKASIDE_LOCKS ? arg.locks.reserved :
-	    arg.lock.reserved || !PAGE_ALIGNED(arg.lock.addr) ||
+	    !PAGE_ALIGNED(arg.lock.addr) ||
 	    arg.lock.addr >= TASK_SIZE)
 		return -EINVAL;
 	mm = lookaside_target(arg.lock.pagemap);

@@ -13,17 +13,28 @@
 #define DBGDSCR_NS	(1U << 18)
 /* Physical Address Register: the translation was aborted. */
 #define PAR_FAULT	1U
+/* Main TLB PA register (Table 4-52): the entry is one. */
+#define TLB_PA_VALID	1U
+/* Main TLB VA register (Table 4-51): page number and, of the space's identifier, the ASID. */
+#define TLB_VA_MVA	0xfffff0ffU
+
+static bool is_secure(void)
+{
+	u32 dbgdscr;
+
+	asm volatile("mrc p14, 0, %0, c0, c1, 0" : "=r" (dbgdscr));
+	return !(dbgdscr & DBGDSCR_NS);
+}
 
 static int a9_check(void)
 {
-	u32 nsacr, dbgdscr;
+	u32 nsacr;
 
 	if (read_cpuid_part() != ARM_CPU_PART_CORTEX_A9)
 		return -ENODEV;
 	/* Else the register is an undefined instruction (4.3.15). */
-	asm volatile("mrc p14, 0, %0, c0, c1, 0" : "=r" (dbgdscr));
 	asm volatile("mrc p15, 0, %0, c1, c1, 2" : "=r" (nsacr));
-	return dbgdscr & DBGDSCR_NS && !(nsacr & NSACR_TL) ? -ENODEV : 0;
+	return is_secure() || nsacr & NSACR_TL ? 0 : -ENODEV;
 }
 
 /* TLBIMVA: the only one but TLBIASID that locked entries heed (Table 4-26). */
@@ -67,6 +78,20 @@ static noinline int a9_touch(u32 on, unsigned long addr, u32 off)
 	return err;
 }
 
+/* There it is an undefined instruction to the non-secure world (Table 4-26). PA has to be the last. */
+static unsigned long a9_read_back(unsigned int entry)
+{
+	u32 va, pa;
+
+	if (!is_secure())
+		return 0;
+	asm volatile("mcr p15, 5, %0, c15, c4, 2" : : "r" (entry));
+	isb();
+	asm volatile("mrc p15, 5, %0, c15, c5, 2" : "=r" (va));
+	asm volatile("mrc p15, 5, %0, c15, c6, 2" : "=r" (pa));
+	return pa & TLB_PA_VALID ? va & TLB_VA_MVA : 0;
+}
+
 /* ATS1CUR, ATS1CUW: any processor of ARMv7 has them. */
 bool lockdown_translates(unsigned long addr, bool write)
 {
@@ -85,4 +110,5 @@ const struct lockdown_ops lockdown_cortex_a9 = {
 	.check		= a9_check,
 	.invalidate	= a9_invalidate,
 	.touch		= a9_touch,
+	.read_back	= a9_read_back,
 };

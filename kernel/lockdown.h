@@ -7,7 +7,8 @@
 
 /* Cortex-A9 TRM r4p1, 4.3.15, TLB Lockdown Register. */
 #define LOCKDOWN_PRESERVE	1U	/* walks fill the lockable entry */
-#define LOCKDOWN_VICTIM(entry)	((u32)(entry) << 28)
+#define LOCKDOWN_VICTIM_SHIFT	28
+#define LOCKDOWN_VICTIM(entry)	((u32)(entry) << LOCKDOWN_VICTIM_SHIFT)
 
 /*
  * Called on the core that is meant, interrupts and page faults off. An
@@ -24,6 +25,8 @@ struct lockdown_ops {
 	 * why this is one operation. 0 or -EFAULT.
 	 */
 	int (*touch)(u32 on, unsigned long addr, u32 off);
+	/* The address that an entry is for, and its ASID; 0 if it is not known, or none. */
+	unsigned long (*read_back)(unsigned int entry);
 };
 
 /* lockdown.c */

@@ -104,7 +104,8 @@ struct lookaside_walk {
  * @addr:	the page's address, a multiple of the page size
  * @cores:	filled in: the cores whose TLB the sequence was run on; of
  *		LOOKASIDE_UNLOCK, those that had it until now
- * @reserved:	0
+ * @seen:	filled in: of these, the cores whose entry, read back, is the page's;
+ *		it cannot be read back in the non-secure world
  *
  * The page stays locked until it is unlocked, its process ends or executes
  * another program, the module is unloaded, or anything is done to its mapping:
@@ -117,7 +118,7 @@ struct lookaside_lock {
 	__u32 entry;
 	__u64 addr;
 	__u32 cores;
-	__u32 reserved;
+	__u32 seen;
 };
 
 /**
@@ -141,6 +142,8 @@ struct lookaside_locks {
 		__u64 addr;
 		__u32 entry;
 		__u32 cores;
+		__u32 seen;
+		__u32 reserved;
 	} pages[LOOKASIDE_LOCKABLE];
 };
 
@@ -148,7 +151,8 @@ struct lookaside_locks {
  * Return 0, or -1 and errno: of the above EBADF, EFAULT, EINTR, EINVAL, EPROTO,
  * ESRCH, and
  *
- * EAGAIN	the page's mapping was changed meanwhile
+ * EAGAIN	the page's mapping was changed meanwhile, or the entry went to
+ *		another page that the processor looked up
  * EEXIST	the page is locked
  * ENODEV	the processor is no Cortex-A9, or the secure world keeps its
  *		lockdown register to itself

@@ -2,17 +2,19 @@
 /*
  * Writes to the lockdown register as lines of debugfs's lookaside/lockdown
  * instead, for tests: "CORE register VALUE", "CORE invalidate ADDRESS|ASID",
- * "CORE touch ADDRESS". A line that was read is gone.
+ * "CORE touch ADDRESS", "CORE back ADDRESS". A line that was read is gone.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
+#include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/uaccess.h>
 
 #include "lockdown.h"
+#include "lookaside.h"
 
 #define MOST	1024	/* a power of two */
 
@@ -27,6 +29,8 @@ static struct event events[MOST];
 /* Events ever written down, and read. */
 static unsigned int written, read;
 static struct dentry *folder;
+/* What a core's entries would be for. */
+static DEFINE_PER_CPU(unsigned long[LOOKASIDE_LOCKABLE], filled);
 
 /* What is too much for the reader takes the place of the last. */
 static void record(const char *what, u32 value)
@@ -61,13 +65,22 @@ static int record_touch(u32 on, unsigned long addr, u32 off)
 	err = __get_user(byte, (u8 __user *)addr) ? -EFAULT : 0;
 	record(err ? "fault" : "touch", addr);
 	record("register", off);
+	if (on & LOCKDOWN_PRESERVE)
+		__this_cpu_write(filled[on >> LOCKDOWN_VICTIM_SHIFT], err ? 0 : addr);
 	return err;
+}
+
+static unsigned long record_read_back(unsigned int entry)
+{
+	record("back", __this_cpu_read(filled[entry]));
+	return __this_cpu_read(filled[entry]);
 }
 
 const struct lockdown_ops lockdown_recorded = {
 	.check		= record_check,
 	.invalidate	= record_invalidate,
 	.touch		= record_touch,
+	.read_back	= record_read_back,
 };
 
 /* One line a call. */

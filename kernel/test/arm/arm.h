@@ -8,7 +8,7 @@
 /* What the module wrote down, a line of its file lookaside/lockdown of debugfs. */
 struct event {
 	unsigned int core;
-	char what[16];	/* register, touch, fault, invalidate; lost: more than one could be kept */
+	char what[16];	/* register, touch, fault, invalidate, back; lost: more than one could be kept */
 	uint32_t value;
 };
 

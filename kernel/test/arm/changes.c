@@ -69,6 +69,20 @@ static void forked(char *page)
 	wait(NULL);
 }
 
+/* With priority over the kernel's own threads on a core that it does not leave, or not any more. */
+static bool alone(bool wanted)
+{
+	const struct sched_param param = { .sched_priority = wanted };
+	cpu_set_t cores;
+	unsigned int core;
+
+	CPU_ZERO(&cores);
+	for (core = 0; core < (wanted ? 1 : 8); core++)
+		CPU_SET(core, &cores);
+	return !sched_setaffinity(0, sizeof(cores), &cores) &&
+	       !sched_setscheduler(0, wanted ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
 void mapping_changes(unsigned int cores)
 {
 	static const struct {
@@ -79,7 +93,7 @@ void mapping_changes(unsigned int cores)
 		{ "unmapped", unmapped, false }, { "protected", protected, false }, { "dropped", dropped, false },
 		{ "moved", moved, false }, { "mapped over", replaced, false }, { "forked", forked, true },
 	};
-	unsigned int i;
+	unsigned int i, out;
 
 	for (i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
 		char *pages = small_pages(2 * PAGE);
@@ -91,8 +105,13 @@ void mapping_changes(unsigned int cores)
 			changes[i].change(pages + PAGE);
 			same(recorded(events), 0, "its neighbour is changed: it stays");
 		}
+		/* The thread that gives entries back would take it out as well, but too late. */
+		if (!alone(true))
+			ok(false, "priority can be had");
 		changes[i].change(pages);
-		same(taken_out(pages), cores, changes[i].what);
+		out = taken_out(pages);
+		alone(false);
+		same(out, cores, changes[i].what);
 		ok(none(-1), "the entry is free");
 		munmap(pages, 2 * PAGE);
 	}

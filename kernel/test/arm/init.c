@@ -152,6 +152,7 @@ static void registers(unsigned int cores)
 	for (i = 0; i < 4; i++)
 		wrong += lock(-1, pages + i * PAGE, &answer) || answer.cores != cores;
 	same(wrong, 0, "4 pages by way of the processor's register");
+	same(answer.seen, 0, "QEMU has no entries that could be read back");
 	same(lock(-1, small_pages(PAGE), NULL), ENOSPC, "a fifth is refused");
 	memset(pages, 2, 4 * PAGE);
 	for (i = 0; i < 4 * PAGE; i++)
