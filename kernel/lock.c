@@ -107,10 +107,10 @@ static int fill(unsigned int entry, struct held *h)
 	if (lockdown_translates(h->addr, h->write) &&
 	    !ops->touch(off, h->addr, off)) {
 		ops->invalidate(h->addr | h->asid);
-		err = ops->touch(off | LOCKDOWN_PRESERVE, h->addr, off);
-		/* The entry may have been filled before the fault. */
+		err = ops->touch(off | LOCKDOWN_PRESERVE, h->addr, off) ? -EAGAIN : 0;
+		/* Also if it was a fault: the entry is filled, with what is another question. */
 		h->in = true;
-		if (!err && !is_ours(entry, h))
+		if (!is_ours(entry, h))
 			err = -EAGAIN;
 	}
 	uaccess_restore(access);

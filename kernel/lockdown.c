@@ -9,7 +9,7 @@
 
 /* Non-secure Access Control Register: lockable entries for both worlds. */
 #define NSACR_TL	(1U << 17)
-/* Debug Status and Control Register (ARM DDI 0406, C11.11.20): which world. */
+/* Debug Status and Control Register (ARM DDI 0406, C11): which world. */
 #define DBGDSCR_NS	(1U << 18)
 /* Physical Address Register: the translation was aborted. */
 #define PAR_FAULT	1U
@@ -48,7 +48,7 @@ static void a9_invalidate(unsigned long mva)
 
 /*
  * Between the two writes are neither a call nor the stack, and no page border:
- * the seven instructions are in one block of 64 bytes.
+ * the six instructions are in one block of 64 bytes.
  */
 static noinline int a9_touch(u32 on, unsigned long addr, u32 off)
 {
