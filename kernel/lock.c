@@ -24,7 +24,6 @@
 #include <linux/percpu.h>
 #include <linux/sched/mm.h>
 #include <linux/smp.h>
-#include <linux/spinlock.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
@@ -53,10 +52,9 @@ static struct slot {
 	struct mmu_interval_notifier notifier;
 	unsigned long addr;
 	bool used;		/* slots_mutex */
-	bool gone;		/* gone_lock: its mapping has changed */
+	bool gone;		/* its mapping has changed, or is about to */
 } slots[LOOKASIDE_LOCKABLE];
 static DEFINE_MUTEX(slots_mutex);
-static DEFINE_SPINLOCK(gone_lock);
 
 static const struct lockdown_ops *ops;
 /* Why nothing can be locked, or 0. */
@@ -123,22 +121,26 @@ static int fill(unsigned int entry, struct held *h)
 }
 
 struct wish {
-	unsigned int entry;
+	struct slot *slot;
 	struct held held;
 };
 
 static long fill_here(void *arg)
 {
 	struct wish *wish = arg;
+	unsigned int entry = wish->slot - slots;
 	struct held *h;
 	unsigned long flags;
-	long err;
+	long err = -EAGAIN;
 
 	kthread_use_mm(wish->held.mm);
 	local_irq_save(flags);
-	h = this_cpu_ptr(&held[wish->entry]);
-	*h = wish->held;
-	err = fill(wish->entry, h);
+	/* If it goes from here on, changing() waits for us, and has it taken out. */
+	if (!READ_ONCE(wish->slot->gone)) {
+		h = this_cpu_ptr(&held[entry]);
+		*h = wish->held;
+		err = fill(entry, h);
+	}
 	local_irq_restore(flags);
 	kthread_unuse_mm(wish->held.mm);
 	return err;
@@ -250,10 +252,8 @@ static bool changing(struct mmu_interval_notifier *notifier,
 {
 	struct slot *slot = container_of(notifier, struct slot, notifier);
 
-	spin_lock(&gone_lock);
 	mmu_interval_set_seq(notifier, seq);
-	slot->gone = true;
-	spin_unlock(&gone_lock);
+	WRITE_ONCE(slot->gone, true);
 	on_each_cpu(drop_here, slot, 1);
 	schedule_work(&reaper);
 	return true;
@@ -267,7 +267,7 @@ static const struct mmu_interval_notifier_ops notifier_ops = {
 static int fill_all(struct slot *slot, bool write)
 {
 	struct wish wish = {
-		.entry = slot - slots,
+		.slot = slot,
 		.held = { slot->notifier.mm, slot->addr, .write = write },
 	};
 	int cpu, err = 0;
@@ -307,10 +307,10 @@ static struct slot *find_unused(void)
 static int lock_in(struct slot *slot, struct mm_struct *mm)
 {
 	struct vm_area_struct *vma;
-	unsigned long seq;
 	int err = -ENXIO;
 
-	seq = mmu_interval_read_begin(&slot->notifier);
+	/* Of changes under way already we are not told: they have to be over. */
+	mmu_interval_read_begin(&slot->notifier);
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
 	vma = find_vma(mm, slot->addr);
@@ -319,11 +319,7 @@ static int lock_in(struct slot *slot, struct mm_struct *mm)
 	    !(vma->vm_flags & (VM_IO | VM_PFNMAP | VM_HUGETLB)))
 		err = fill_all(slot, vma->vm_flags & VM_WRITE);
 	mmap_read_unlock(mm);
-	spin_lock(&gone_lock);
-	if (!err && (slot->gone || mmu_interval_read_retry(&slot->notifier, seq)))
-		err = -EAGAIN;
-	spin_unlock(&gone_lock);
-	return err;
+	return err ?: READ_ONCE(slot->gone) ? -EAGAIN : 0;
 }
 
 static int lock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
