@@ -97,9 +97,7 @@ static int __init lookaside_init(void)
 	int err;
 
 	learn_pagemap();
-	err = lookaside_lock_init();
-	if (err)
-		return err;
+	lookaside_lock_init();
 	err = misc_register(&lookaside_device);
 	if (err)
 		lookaside_lock_exit();

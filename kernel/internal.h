@@ -23,13 +23,12 @@ static inline long lookaside_walk(void __user *user)
 
 /* lock.c */
 #ifdef LOOKASIDE_LOCKDOWN
-int lookaside_lock_init(void);
+void lookaside_lock_init(void);
 void lookaside_lock_exit(void);
 long lookaside_lock(unsigned int cmd, void __user *user);
 #else
-static inline int lookaside_lock_init(void)
+static inline void lookaside_lock_init(void)
 {
-	return 0;
 }
 
 static inline void lookaside_lock_exit(void)
