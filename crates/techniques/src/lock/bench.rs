@@ -111,7 +111,7 @@ fn key(set: &[Page]) -> Vec<Page> {
 }
 
 /// The results of `0..jobs`, in order, by as many threads as the machine runs at once.
-fn side_by_side<T: Send>(jobs: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(crate) fn side_by_side<T: Send>(jobs: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(jobs);
     let next = AtomicUsize::new(0);
     let take = || {

@@ -28,9 +28,9 @@ pub fn best(bench: &mut Bench, pages: &[Page], entries: usize, objective: Object
     Ok(best.0)
 }
 
-/// All sets of up to `entries` pages, smaller ones first.
-pub fn sets(pages: &[Page], entries: usize) -> Vec<Vec<Page>> {
-    let mut all: Vec<Vec<Page>> = vec![Vec::new()];
+/// All sets of up to `entries` pages (or whatever is chosen from), smaller ones first.
+pub fn sets<T: Copy>(pages: &[T], entries: usize) -> Vec<Vec<T>> {
+    let mut all: Vec<Vec<T>> = vec![Vec::new()];
     // Each set as positions; a longer one goes on behind its last.
     let mut of_size: Vec<Vec<usize>> = vec![Vec::new()];
     for _ in 0..entries.min(pages.len()) {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::plan::LockPlan;
@@ -14,7 +15,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Why a plan cannot be had; one line with file, key, reason and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct PlanFileError(String);
+pub struct PlanFileError(pub(crate) String);
 
 impl LockPlan {
     /// Reads and checks a file.
@@ -22,17 +23,7 @@ impl LockPlan {
     /// # Errors
     /// It cannot be read, is no TOML, or holds what cannot be.
     pub fn load(path: &Path) -> Result<Self, PlanFileError> {
-        let name = path.display();
-        let unreadable = |e: std::io::Error| PlanFileError(format!("{name}: cannot be read: {e}"));
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        // A device or a pipe may have no end.
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(PlanFileError(format!("{name}: is longer than 1 MiB, which no lock plan is")));
-        }
-        let text = String::from_utf8(bytes).map_err(|_| PlanFileError(format!("{name}: is no UTF-8 text")))?;
-        Self::parse(&text, &name.to_string())
+        Self::parse(&read(path, "lock plan")?, &path.display().to_string())
     }
 
     /// Reads and checks TOML; `file_name` is what errors call it.
@@ -40,16 +31,7 @@ impl LockPlan {
     /// # Errors
     /// As [`LockPlan::load`].
     pub fn parse(text: &str, file_name: &str) -> Result<Self, PlanFileError> {
-        let table: toml::Table = toml::from_str(text).map_err(|e| {
-            let line = e.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
-            let at = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            PlanFileError(format!("{file_name}: {at}{}; {AGAIN}", one_line(e.message())))
-        })?;
-        let plan: Self = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
-            let path = e.path().to_string();
-            let at = if path == "." { String::new() } else { format!("{path}: ") };
-            PlanFileError(format!("{file_name}: {at}{}; {AGAIN}", one_line(e.inner().message())))
-        })?;
+        let plan: Self = from_toml(text, file_name, AGAIN)?;
         plan.check().map_err(|why| PlanFileError(format!("{file_name}: {why}")))?;
         Ok(plan)
     }
@@ -80,6 +62,34 @@ impl LockPlan {
         }
         Ok(())
     }
+}
+
+/// The text of a file; `what` is what it should be.
+pub(crate) fn read(path: &Path, what: &str) -> Result<String, PlanFileError> {
+    let name = path.display();
+    let unreadable = |e: std::io::Error| PlanFileError(format!("{name}: cannot be read: {e}"));
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    // A device or a pipe may have no end.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(PlanFileError(format!("{name}: is longer than 1 MiB, which no {what} is")));
+    }
+    String::from_utf8(bytes).map_err(|_| PlanFileError(format!("{name}: is no UTF-8 text")))
+}
+
+/// What TOML says; `again` is what helps where it says nothing of use.
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file_name: &str, again: &str) -> Result<T, PlanFileError> {
+    let table: toml::Table = toml::from_str(text).map_err(|e| {
+        let line = e.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
+        let at = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        PlanFileError(format!("{file_name}: {at}{}; {again}", one_line(e.message())))
+    })?;
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
+        let path = e.path().to_string();
+        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        PlanFileError(format!("{file_name}: {at}{}; {again}", one_line(e.inner().message())))
+    })
 }
 
 /// What helps against a file that was changed to what it cannot be.

@@ -1,8 +1,9 @@
 //! A lock plan: the pages, what each is and saves, the ways to choose side by side, and what more entries would add.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use lookaside_engine::Setup;
+use lookaside_engine::{ObjectRow, Outcome, Setup};
 use serde::{Deserialize, Serialize};
 
 use super::bench::Bench;
@@ -326,11 +327,17 @@ impl Names<'_> {
         if is_code {
             return self.namer.function(process, addr);
         }
-        let mut objects = self.profile.outcome.objects.iter().filter(|object| object.process == process);
-        let object = objects.find(|object| {
-            let (start, bytes) = object.largest;
-            start < addr.saturating_add(1 << self.shift) && addr < start.saturating_add(bytes)
-        });
-        object.map(|object| self.namer.site(process, &object.site)).unwrap_or_default()
+        allocation(&self.profile.outcome, self.namer, process, addr..addr.saturating_add(1 << self.shift))
     }
+}
+
+/// The call site whose largest allocation has most of a range of addresses, the first of equal ones; empty if none has any.
+pub(crate) fn allocation(outcome: &Outcome, namer: &dyn Namer, process: u32, range: Range<u64>) -> String {
+    let overlap = |object: &ObjectRow| {
+        let (start, bytes) = object.largest;
+        start.saturating_add(bytes).min(range.end).saturating_sub(start.max(range.start))
+    };
+    let objects = outcome.objects.iter().filter(|object| object.process == process && overlap(object) > 0);
+    let object = objects.min_by_key(|object| std::cmp::Reverse(overlap(object)));
+    object.map(|object| namer.site(process, &object.site)).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use super::LockError;
 use crate::spool::Spool;
 use crate::window::Windows;
 
-/// Recorded accesses that locks are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
+/// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
 const TRIED_ACCESSES: u64 = 2 << 20;
 
 /// What planning needs to know of a program.
@@ -93,7 +93,7 @@ impl LockProfile {
 }
 
 /// What was spooled, as much as is tried.
-fn kept(spool: &mut Spool, spooled: u64) -> Result<Vec<Block>, LockError> {
+pub(crate) fn kept(spool: &mut Spool, spooled: u64) -> Result<Vec<Block>, LockError> {
     let mut source = Windows::new(spool.open()?, spooled, TRIED_ACCESSES);
     let mut blocks = Vec::new();
     loop {

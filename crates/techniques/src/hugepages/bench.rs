@@ -1,0 +1,104 @@
+//! Model runs of one program with different windows huge; what was run once is remembered.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lookaside_engine::{AddressRange, Detail, Engine, PagePolicy, Setup};
+use lookaside_machine::PageSize;
+use lookaside_trace::Block;
+
+use super::{HugeError, Window, WINDOW_BYTES};
+use crate::lock::bench::side_by_side;
+
+/// Where sets of huge windows are tried out.
+pub struct Bench<'a> {
+    setup: Setup,
+    blocks: &'a [Block],
+    stop: &'a AtomicBool,
+    /// Cycles of the whole run for one of `blocks`.
+    scale: f64,
+    known: BTreeMap<Vec<Window>, f64>,
+}
+
+impl<'a> Bench<'a> {
+    /// Of a setup with base pages. Cycles are those of `blocks`, scaled so that base pages alone cost `whole_cycles`, what they
+    /// cost over all of the trace that the blocks are parts of.
+    ///
+    /// # Errors
+    /// A setup that can't be run; stopped.
+    pub fn new(base: &Setup, blocks: &'a [Block], whole_cycles: f64, stop: &'a AtomicBool) -> Result<Self, HugeError> {
+        let mut setup = base.clone();
+        setup.detail = Detail::Totals;
+        setup.os.huge_page = Some(PageSize::M2);
+        let mut bench = Self { setup, blocks, stop, scale: 1.0, known: BTreeMap::new() };
+        let tried = bench.cycles(&[])?;
+        if tried > 0.0 && tried != whole_cycles {
+            bench.scale = whole_cycles / tried;
+        }
+        Ok(bench)
+    }
+
+    /// Translation cycles with these windows huge from their first touch on. Their order plays no part.
+    ///
+    /// # Errors
+    /// A setup that can't be run; stopped.
+    pub fn cycles(&mut self, huge: &[Window]) -> Result<f64, HugeError> {
+        self.try_all(std::slice::from_ref(&huge.to_vec()))?;
+        Ok(self.known.get(&key(huge)).map_or(0.0, |cycles| cycles * self.scale))
+    }
+
+    /// Runs all sets that were not run before, side by side.
+    ///
+    /// # Errors
+    /// As [`Bench::cycles`].
+    pub fn try_all(&mut self, sets: &[Vec<Window>]) -> Result<(), HugeError> {
+        let mut new: Vec<Vec<Window>> = sets.iter().map(|set| key(set)).collect();
+        new.sort_unstable();
+        new.dedup();
+        new.retain(|set| !self.known.contains_key(set));
+        let results = side_by_side(new.len(), |job| self.run(&new[job]));
+        for (set, cycles) in new.into_iter().zip(results) {
+            self.known.insert(set, cycles?);
+        }
+        Ok(())
+    }
+
+    /// Model runs so far.
+    pub fn runs(&self) -> u64 {
+        self.known.len() as u64
+    }
+
+    fn run(&self, huge: &[Window]) -> Result<f64, HugeError> {
+        let mut setup = self.setup.clone();
+        setup.os.pages = if huge.is_empty() { PagePolicy::Base } else { PagePolicy::Selective(ranges(huge)) };
+        let mut engine = Engine::new(setup)?;
+        for block in self.blocks {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(HugeError::Stopped);
+            }
+            engine.run(block);
+        }
+        Ok(engine.outcome().translation_cycles())
+    }
+}
+
+fn key(set: &[Window]) -> Vec<Window> {
+    let mut key = set.to_vec();
+    key.sort_unstable();
+    key.dedup();
+    key
+}
+
+/// Ascending windows as ranges, neighbours as one: the engine looks through all of them at a page's first touch.
+fn ranges(windows: &[Window]) -> Vec<AddressRange> {
+    let mut all: Vec<AddressRange> = Vec::new();
+    for window in windows {
+        let (process, start) = (Some(window.process), window.addr);
+        let end = start.saturating_add(WINDOW_BYTES);
+        match all.last_mut().filter(|before| (before.process, before.end) == (process, start)) {
+            Some(before) => before.end = end,
+            None => all.push(AddressRange { process, start, end }),
+        }
+    }
+    all
+}

@@ -1,0 +1,59 @@
+//! Where a plan's windows lie in a plain run of the program, by the mapping of [`crate::lock::regions`].
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{HugePlan, PlannedWindow};
+use super::BASE_BYTES;
+use crate::lock::regions::{name, Confidence, Mapping};
+
+/// The bytes of a window in a plain run, where they need not be aligned: [`super::apply::aligned_windows`] says which windows of that run to
+/// make huge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NativeRange {
+    /// First byte there.
+    pub address: u64,
+    /// The region that holds it there, as [`name`] has it.
+    pub region: String,
+    /// Bytes from the region's start.
+    pub offset_bytes: u64,
+    /// How sure it is that it holds the same.
+    pub confidence: Confidence,
+    /// What that rests on, in words.
+    pub rests_on: Vec<String>,
+}
+
+impl HugePlan {
+    /// Says of each window of this process where it lies in the plain run, or why that is not known.
+    pub fn find_natively(&mut self, process: u32, mapping: &Mapping) {
+        for window in self.windows.iter_mut().chain(&mut self.later) {
+            let found = if window.process == process {
+                find(window, mapping)
+            } else {
+                let whose = window.process;
+                Err(format!("process {whose} was started by the program; a plain run shows the program alone"))
+            };
+            (window.native, window.not_native) = match found {
+                Ok(range) => (Some(range), None),
+                Err(why) => (None, Some(why)),
+            };
+        }
+    }
+}
+
+fn find(window: &PlannedWindow, mapping: &Mapping) -> Result<NativeRange, String> {
+    let first = mapping.map_page(window.address).map_err(|why| why.to_string())?;
+    for page in (window.address..window.address.saturating_add(window.bytes)).step_by(BASE_BYTES as usize) {
+        let there = mapping.map_page(page).map_err(|why| why.to_string())?;
+        if there.address.wrapping_sub(first.address) != page - window.address {
+            return Err(format!("{page:#x}: lies apart from the window's start in the plain run"));
+        }
+    }
+    Ok(NativeRange {
+        address: first.address,
+        region: name(&first.region),
+        offset_bytes: first.offset,
+        confidence: first.confidence(),
+        rests_on: first.reasons.iter().map(ToString::to_string).collect(),
+    })
+}

@@ -1,0 +1,304 @@
+//! A plan of huge pages: the windows, what each is and saves, other ways to choose, and what larger budgets would add.
+
+use std::sync::atomic::AtomicBool;
+
+use lookaside_engine::Setup;
+use serde::{Deserialize, Serialize};
+
+use super::bench::Bench;
+use super::cost::{bloat_bytes, collapse_cycles, PAGES};
+use super::native::NativeRange;
+use super::profile::{HugeProfile, Reach, WindowCounts};
+use super::regions::Lies;
+use super::select::{candidates, gain, ranked, Chosen, Selector};
+use super::{HugeError, Window, BASE_BYTES, WINDOW_BYTES};
+use crate::lock::maps::Mapping;
+use crate::lock::plan::allocation;
+use crate::names::{mapping_name, Namer};
+
+/// A plan. Cycles are of the model, over the whole recorded run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HugePlan {
+    /// Name of the machine.
+    pub machine: String,
+    /// Its clock, which turns the measured time of a collapse into cycles.
+    pub clock_mhz: f64,
+    /// Bytes of a huge page: [`WINDOW_BYTES`].
+    pub page_bytes: u64,
+    /// Huge pages that were planned for.
+    pub budget: u32,
+    /// The program and its arguments, or the trace.
+    pub command: Vec<String>,
+    /// Accesses of the program, left-out repeats included.
+    pub accesses: u64,
+    /// Of its recorded accesses, the share that huge pages were tried on; 1 = all.
+    pub tried_share: f64,
+    /// Seed of the model runs.
+    pub seed: u64,
+    /// Windows that were tried: those whose accesses cost most.
+    pub candidates: u32,
+    /// Model runs that choosing took.
+    pub model_runs: u64,
+    /// Cycles of the whole run in all, as the model counts them.
+    pub modelled_cycles: f64,
+    /// Of these, translation with base pages alone.
+    pub base_cycles: f64,
+    /// Of these, the part of accesses to windows that can be huge.
+    pub window_cycles: f64,
+    /// The part of pages near a file's mapping, which are left out: the kernel makes few of them huge.
+    pub file_cycles: f64,
+    /// The part of all other pages: ends of regions, and those too small.
+    pub other_cycles: f64,
+    /// What a reader must know to believe the numbers.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// The plan's windows huge: those of [`Self::windows`].
+    pub planned: Effect,
+    /// The windows to make huge, in the order of choice: each saves more than its collapse costs.
+    #[serde(default, rename = "window")]
+    pub windows: Vec<PlannedWindow>,
+    /// What is left of the budget, for windows that save something, but in a run as short as the recorded one less than their
+    /// collapse costs.
+    #[serde(default)]
+    pub later: Vec<PlannedWindow>,
+    /// Each way to choose, with the whole budget spent.
+    #[serde(default, rename = "choice")]
+    pub choices: Vec<Choice>,
+    /// What 0, 1, 2, 4, … huge pages do, and one for each touched window that can be huge.
+    #[serde(default)]
+    pub curve: Vec<Effect>,
+}
+
+/// What some huge windows do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// How many.
+    pub windows: u32,
+    /// Translation cycles that are left.
+    pub translation_cycles: f64,
+    /// Translation cycles that they save: the gross.
+    pub saved_cycles: f64,
+    /// What their collapse costs, once.
+    pub collapse_cycles: f64,
+    /// Bytes that become resident though nobody touched them.
+    pub bloat_bytes: u64,
+}
+
+impl Effect {
+    /// What is left of the saving.
+    pub fn net_cycles(&self) -> f64 {
+        self.saved_cycles - self.collapse_cycles
+    }
+}
+
+/// A window to make huge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedWindow {
+    /// Whose.
+    pub process: u32,
+    /// First byte in the recorded run.
+    pub address: u64,
+    /// Bytes: [`WINDOW_BYTES`].
+    pub bytes: u64,
+    /// Call site of the large allocation that has most of it; empty = not known.
+    pub symbol: String,
+    /// Accesses of the whole run, left-out repeats included.
+    pub accesses: u64,
+    /// Walks for them with base pages.
+    pub walks: u64,
+    /// Bytes of the base pages in it that were touched.
+    pub touched_bytes: u64,
+    /// Translation cycles that it saves once those before it are huge: the gross.
+    pub saved_cycles: f64,
+    /// What its collapse costs, once.
+    pub collapse_cycles: f64,
+    /// How many runs like the recorded one it takes until that is paid.
+    pub break_even_runs: f64,
+    /// Bytes that become resident though nobody touched them.
+    pub bloat_bytes: u64,
+    /// Why it is not known where it lies in a plain run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_native: Option<String>,
+    /// The region that holds it; absent = the trace has no memory map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<WindowRegion>,
+    /// Where it lies in a plain run; absent = nobody looked, or [`Self::not_native`] says why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<NativeRange>,
+}
+
+/// Where a window lies in the recorded run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRegion {
+    /// The region's name, as `analyze` has it.
+    pub name: String,
+    /// Bytes from its start to the window.
+    pub offset_bytes: u64,
+    /// Which of the regions of its kind, protection and size it is, in the order of making, from 0.
+    pub nth: u32,
+    /// How many of these there are.
+    pub equals: u32,
+    /// The region, as a line of `/proc/PID/maps`: what one call mapped, or several that the kernel has as one.
+    pub mapping: Mapping,
+}
+
+/// What one way to choose comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The way.
+    pub selector: Selector,
+    /// With its windows huge.
+    pub effect: Effect,
+}
+
+impl HugePlan {
+    /// The windows that are worth their collapse in a run `times` as long as the recorded one, those of [`Self::later`] too, in the
+    /// plan's order.
+    pub fn paying(&self, times: f64) -> impl Iterator<Item = &PlannedWindow> {
+        self.windows
+            .iter()
+            .chain(&self.later)
+            .filter(move |window| window.saved_cycles * times > window.collapse_cycles)
+    }
+}
+
+/// Chooses windows for a profiled program.
+///
+/// # Errors
+/// A setup that can't be run; `stop` was set: then there is no plan.
+pub fn plan(
+    base: &Setup,
+    profile: &HugeProfile,
+    budget: u32,
+    command: Vec<String>,
+    namer: &dyn Namer,
+    stop: &AtomicBool,
+) -> Result<HugePlan, HugeError> {
+    super::check(&base.machine)?;
+    let clock_mhz = base.machine.clock_mhz;
+    let base_cycles = profile.outcome.translation_cycles();
+    let mut bench = Bench::new(base, &profile.blocks, base_cycles, stop)?;
+    let most = budget as usize;
+    let tried = candidates(&profile.windows, most, clock_mhz);
+    let (chosen, paying) = gain(&mut bench, &tried, most)?;
+    let order: Vec<Window> = chosen.iter().map(|chosen| chosen.window).collect();
+    let accesses = ranked(&profile.windows, |counts| counts.accesses, most);
+    let walks = ranked(&profile.windows, |counts| counts.walks, most);
+    let all: Vec<Window> = profile.windows.iter().map(|counts| counts.window).collect();
+    let mut sizes: Vec<usize> = (0..32).map(|i| 1 << i).filter(|&n| n < order.len()).collect();
+    sizes.extend([0, paying, order.len()]);
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut effects = Effects { bench: &mut bench, profile, clock_mhz, base_cycles };
+    let choices = [(Selector::Accesses, &accesses), (Selector::Walks, &walks), (Selector::Gain, &order)];
+    let choices = choices.map(|(selector, windows)| Ok(Choice { selector, effect: effects.of(windows)? }));
+    let choices = choices.into_iter().collect::<Result<Vec<_>, HugeError>>()?;
+    let planned = effects.of(&order[..paying])?;
+    let mut curve = sizes.iter().map(|&n| effects.of(&order[..n])).collect::<Result<Vec<_>, _>>()?;
+    // The last point is huge pages everywhere.
+    curve.push(effects.of(&all)?);
+    let names = Names { profile, namer, clock_mhz };
+    let mut windows: Vec<PlannedWindow> = chosen.iter().map(|chosen| names.window(chosen)).collect();
+    let later = windows.split_off(paying);
+    let Reach { window_cycles, file_cycles, other_cycles } = profile.reach;
+    Ok(HugePlan {
+        machine: base.machine.name.clone(),
+        clock_mhz,
+        page_bytes: WINDOW_BYTES,
+        budget,
+        command,
+        accesses: profile.outcome.data.accesses + profile.outcome.fetch.accesses,
+        tried_share: profile.tried_share,
+        seed: base.seed,
+        candidates: tried.len() as u32,
+        model_runs: bench.runs(),
+        modelled_cycles: profile.outcome.modelled_cycles(),
+        base_cycles,
+        window_cycles,
+        file_cycles,
+        other_cycles,
+        remarks: profile.remarks.clone(),
+        planned,
+        windows,
+        later,
+        choices,
+        curve,
+    })
+}
+
+/// The counts of a window; `None` = it was never touched.
+fn counts(profile: &HugeProfile, window: Window) -> Option<&WindowCounts> {
+    let at = profile.windows.binary_search_by_key(&window, |counts| counts.window).ok()?;
+    profile.windows.get(at)
+}
+
+/// Whence effects are known.
+struct Effects<'a, 'b> {
+    bench: &'a mut Bench<'b>,
+    profile: &'a HugeProfile,
+    clock_mhz: f64,
+    base_cycles: f64,
+}
+
+impl Effects<'_, '_> {
+    fn of(&mut self, windows: &[Window]) -> Result<Effect, HugeError> {
+        let translation_cycles = self.bench.cycles(windows)?;
+        let touched = |window: &Window| counts(self.profile, *window).map_or(0, |counts| counts.touched_pages);
+        Ok(Effect {
+            windows: windows.len() as u32,
+            translation_cycles,
+            saved_cycles: self.base_cycles - translation_cycles,
+            collapse_cycles: windows.iter().map(|window| collapse_cycles(touched(window), self.clock_mhz)).sum(),
+            bloat_bytes: windows.iter().map(|window| bloat_bytes(touched(window))).sum(),
+        })
+    }
+}
+
+/// Whence windows get their names.
+struct Names<'a> {
+    profile: &'a HugeProfile,
+    namer: &'a dyn Namer,
+    clock_mhz: f64,
+}
+
+impl Names<'_> {
+    fn window(&self, chosen: &Chosen) -> PlannedWindow {
+        let window = chosen.window;
+        let (accesses, walks, touched) =
+            counts(self.profile, window).map_or((0, 0, 0), |of| (of.accesses, of.walks, of.touched_pages.min(PAGES)));
+        let collapse_cycles = collapse_cycles(touched, self.clock_mhz);
+        let range = window.addr..window.addr.saturating_add(WINDOW_BYTES);
+        PlannedWindow {
+            process: window.process,
+            address: window.addr,
+            bytes: WINDOW_BYTES,
+            symbol: allocation(&self.profile.outcome, self.namer, window.process, range),
+            accesses,
+            walks,
+            touched_bytes: touched * BASE_BYTES,
+            saved_cycles: chosen.saved_cycles,
+            collapse_cycles,
+            break_even_runs: collapse_cycles / chosen.saved_cycles,
+            bloat_bytes: bloat_bytes(touched),
+            not_native: None,
+            region: self.region(window),
+            native: None,
+        }
+    }
+
+    fn region(&self, window: Window) -> Option<WindowRegion> {
+        let (process, maps) = (window.process, &self.profile.maps);
+        let Lies::In(region) = self.profile.regions.find(window) else { return None };
+        let (nth, equals) = self.profile.regions.among_equals(process, &region);
+        let made = maps.find(process, window.addr);
+        let name = mapping_name(process, &region.source, made.map_or(&[], |made| maps.site(process, made)), self.namer);
+        let site = made.map_or(0, |made| made.site);
+        let mapping = Mapping { start: region.start, end: region.end, prot: region.prot, source: region.source, site };
+        Some(WindowRegion { name, offset_bytes: window.addr - mapping.start, nth, equals, mapping })
+    }
+}
