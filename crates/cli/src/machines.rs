@@ -15,6 +15,18 @@ pub fn find(name: &str) -> Result<Machine, Failure> {
     Ok(lookaside_machine::preset(name)?)
 }
 
+/// The machine of this name; without one the preset nearest to the running CPU, said on standard error.
+pub fn find_or_nearest(name: Option<&str>) -> Result<Machine, Failure> {
+    match name {
+        Some(name) => find(name),
+        None => {
+            let (name, reason) = nearest_preset(&CpuId::running());
+            eprintln!("lookaside: machine {name}: {reason}");
+            find(name)
+        }
+    }
+}
+
 /// A setup for each machine asked for, and why it is that machine.
 pub fn setups(args: &MachineArgs) -> Result<Vec<(Setup, String)>, Failure> {
     let asked: Vec<(String, String)> = if args.machine.is_empty() {

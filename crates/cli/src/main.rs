@@ -15,6 +15,8 @@ mod memory;
 mod output;
 mod plain_run;
 mod plan;
+mod plan_huge;
+mod plan_input;
 mod plan_lock;
 mod preload;
 mod probe;

@@ -1,6 +1,5 @@
 //! The `plan` command: what to do about translation, before anything runs.
 
-use lookaside_machine::{nearest_preset, CpuId};
 use lookaside_techniques::color::plan::plan;
 use lookaside_techniques::color::tasks::TaskSet;
 
@@ -14,19 +13,13 @@ pub fn run(command: &PlanCommand) -> Result<u8, Failure> {
     match command {
         PlanCommand::Color(args) => color(args),
         PlanCommand::Lock(args) => crate::plan_lock::run(args),
+        PlanCommand::Hugepages(args) => crate::plan_huge::run(args),
     }
 }
 
 /// Exit code 1 where not all tasks are isolated.
 fn color(args: &Color) -> Result<u8, Failure> {
-    let machine = match &args.machine {
-        Some(name) => machines::find(name)?,
-        None => {
-            let (name, reason) = nearest_preset(&CpuId::running());
-            eprintln!("lookaside: machine {name}: {reason}");
-            machines::find(name)?
-        }
-    };
+    let machine = machines::find_or_nearest(args.machine.as_deref())?;
     if let Some(path) = &args.output {
         check_writable(path)?;
     }

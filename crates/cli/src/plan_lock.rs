@@ -1,9 +1,6 @@
 //! `lookaside plan lock`: record or read, count, choose, report.
 
-use std::sync::Arc;
-
 use lookaside_capture::native::NativeMaps;
-use lookaside_capture::{Backend, ChildEnd, Control, Request as Capture, Target};
 use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
 use lookaside_techniques::lock::place::Place;
@@ -12,14 +9,15 @@ use lookaside_techniques::lock::profile::LockProfile;
 use lookaside_techniques::lock::regions::Mapping;
 use lookaside_techniques::lock::select::{Search, Selector};
 use lookaside_techniques::lock::LockError;
-use lookaside_trace::{Block, Granularity, Source};
+use lookaside_trace::{Block, Granularity};
 
 use crate::analyze::SymbolNames;
 use crate::args::plan::{Lock, SelectArg};
-use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
+use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{check_writable, print, print_json, short_count, spinner, style, write_file};
-use crate::{install, machines, plain_run};
+use crate::plan_input::{self, Seen};
+use crate::{machines, plain_run};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
 pub fn run(args: &Lock) -> Result<u8, Failure> {
@@ -35,10 +33,8 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         eprintln!("lookaside: interrupted: nothing was recorded");
         return Ok(interrupt.code());
     }
-    let mut input = open(args, &setup)?;
-    if let Some(control) = &input.control {
-        interrupt.watch(Arc::clone(control), true);
-    }
+    let filter = Filter::exact_for(std::slice::from_ref(&setup));
+    let mut input = plan_input::open(args.trace.as_deref(), &args.command, &setup, filter, &interrupt)?;
     let names = SymbolNames::new();
     let bar = spinner("modelling");
     let mut seen = 0u64;
@@ -55,7 +51,8 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
-    let mut code = clean(&mut profile, end);
+    let whole = Seen { damage: &profile.damage, error: profile.error.as_ref(), end };
+    let mut code = plan_input::clean(&whole, &mut profile.remarks);
     bar.set_prefix("choosing");
     bar.set_message("");
     let selector = args.select.into();
@@ -93,77 +90,6 @@ fn find_natively(plan: &mut LockPlan, profiled: &Recorded, maps: NativeMaps) -> 
         plan.find_natively(process, &Mapping::new(&profiled.layout(), &native));
     }
     code
-}
-
-/// Says what was not as it should be; the exit code.
-fn clean(profile: &mut LockProfile, end: Option<ChildEnd>) -> u8 {
-    let mut code = 0;
-    for damage in &profile.damage {
-        let to = damage.offset + damage.len;
-        profile.remarks.push(format!("bytes {}–{to} were left out: {}", damage.offset, damage.reason));
-        code = NOT_CLEAN;
-    }
-    match end {
-        Some(ChildEnd::Code(status)) if status != 0 => {
-            profile.remarks.push(format!("the program ended with exit code {status}"));
-            code = NOT_CLEAN;
-        }
-        Some(ChildEnd::Signal(signal)) => {
-            profile.remarks.push(format!("the program was ended by signal {signal}"));
-            code = NOT_CLEAN;
-        }
-        _ => {}
-    }
-    if let Some(e) = &profile.error {
-        profile.remarks.push(format!("covers the part before this only: {e}"));
-        code = if end.is_some() { BROKE_OFF } else { NOT_CLEAN };
-    }
-    code
-}
-
-/// Where the blocks come from.
-struct Input {
-    source: Box<dyn Source + Send>,
-    control: Option<Arc<dyn Control>>,
-    command: Vec<String>,
-    /// Who runs the program, if one is run.
-    runner: Option<Runner>,
-    remarks: Vec<String>,
-}
-
-fn open(args: &Lock, setup: &Setup) -> Result<Input, Failure> {
-    if let Some(path) = &args.trace {
-        let source = lookaside_trace::open(&path.to_string_lossy())?;
-        let remarks = Filter::check(source.info(), setup).err().into_iter().collect();
-        return Ok(Input { source, control: None, command: vec![path.display().to_string()], runner: None, remarks });
-    }
-    let target = Target::Command(args.command.clone());
-    let backend = install::backend(&target, None, true, false)?;
-    let runner = match backend {
-        Some(Backend::Qemu) => Runner::Qemu,
-        _ => Runner::Valgrind,
-    };
-    let filter = Filter::exact_for(std::slice::from_ref(setup));
-    let recording = lookaside_capture::start(&Capture {
-        target,
-        backend,
-        granularity: Granularity::Page,
-        filter_log2_classes: filter.log2_classes,
-        filter_window: filter.window,
-        filter_stores_apart: filter.stores_apart,
-        filter_unified: filter.unified,
-        fetches: true,
-        sample_hz: 0,
-    })?;
-    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let control: Arc<dyn Control> = Arc::from(recording.control);
-    Ok(Input {
-        source: recording.source,
-        control: Some(control),
-        command,
-        runner: Some(runner),
-        remarks: recording.notes,
-    })
 }
 
 impl From<SelectArg> for Selector {

@@ -4,7 +4,7 @@
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
 //! [`baked::render`] what a baker did, [`color::render`] whose pages may lie where,
-//! [`lock::render`] which pages to pin; [`Table`] is for whatever else the command line has to list.
+//! [`lock::render`] which pages to pin, [`hugepages::render`] which to make huge; [`Table`] is for whatever else the command line has to list.
 
 pub mod baked;
 pub mod color;
@@ -12,6 +12,7 @@ pub mod comparison;
 pub mod experiment;
 mod facts;
 pub mod html;
+pub mod hugepages;
 pub mod json;
 mod line;
 pub mod lock;

@@ -18,6 +18,12 @@ pub enum PlanCommand {
         Exit codes: 0 planned; 1 planned, but a part of the trace could not be read, or the program failed; 2 bad input; \
         125 the recording broke off; 128 + signal interrupted: the pages with most misses, no plan")]
     Lock(Lock),
+    /// Choose the 2 MiB windows of memory that are worth a huge page each, from a recorded run
+    #[command(after_help = "Examples: lookaside plan hugepages --budget 16 -o plan.toml -- ./join\n          \
+        lookaside plan hugepages --budget 64 --machine skylake join.lkt\n\n\
+        Exit codes: 0 planned; 1 planned, but a part of the trace could not be read, or the program failed; 2 bad input; \
+        125 the recording broke off; 128 + signal interrupted: the windows with most walks, no plan")]
+    Hugepages(Hugepages),
 }
 
 #[derive(Args)]
@@ -53,6 +59,31 @@ pub struct Lock {
     #[arg(long, value_name = "NAME")]
     pub tlb: Option<String>,
     /// Run the program plainly first, with fixed addresses, and say where each page lies there
+    #[arg(long, conflicts_with = "trace")]
+    pub native: bool,
+    /// Write the plan
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// A recorded trace in place of a program
+    #[arg(value_name = "TRACE", conflicts_with = "command")]
+    pub trace: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "trace")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Hugepages {
+    /// Huge pages to plan for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub budget: u32,
+    /// Preset name or description file [default: the preset nearest to the running CPU]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Run the program plainly first, with fixed addresses, and say where each window lies there
     #[arg(long, conflicts_with = "trace")]
     pub native: bool,
     /// Write the plan

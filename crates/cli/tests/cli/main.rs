@@ -11,6 +11,7 @@ mod hard_places;
 mod heap;
 mod lock_mapping;
 mod plan;
+mod plan_huge;
 mod plan_lock;
 mod probe;
 mod reproduce;

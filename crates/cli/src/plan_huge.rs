@@ -1,0 +1,113 @@
+//! `lookaside plan hugepages`: record or read, count, choose, report.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use lookaside_capture::native::NativeMaps;
+use lookaside_engine::{Filter, PagePolicy, Setup};
+use lookaside_techniques::hugepages::plan::{plan, HugePlan};
+use lookaside_techniques::hugepages::profile::HugeProfile;
+use lookaside_techniques::hugepages::{check, HugeError};
+use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
+use lookaside_techniques::lock::regions::Mapping;
+use lookaside_techniques::remedies;
+use lookaside_trace::{Block, Granularity};
+
+use crate::analyze::SymbolNames;
+use crate::args::plan::Hugepages;
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::{check_writable, print, print_json, short_count, spinner, style, write_file};
+use crate::plan_input::{self, Seen};
+use crate::{machines, plain_run};
+
+/// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
+pub fn run(args: &Hugepages) -> Result<u8, Failure> {
+    let setup = Setup::new(machines::find_or_nearest(args.machine.as_deref())?);
+    check(&setup.machine)?;
+    if let Some(path) = &args.output {
+        check_writable(path)?;
+    }
+    let interrupt = Interrupt::install()?;
+    // What cannot run plainly is known before it is recorded.
+    let plain = args.native.then(|| plain_run::run(&args.command, &interrupt)).transpose()?;
+    if interrupt.asked() {
+        eprintln!("lookaside: interrupted: nothing was recorded");
+        return Ok(interrupt.code());
+    }
+    let mut input = open(args.trace.as_deref(), &args.command, &setup, &interrupt)?;
+    let names = SymbolNames::new();
+    let bar = spinner("modelling");
+    let mut seen = 0u64;
+    let mut layout = input.runner.filter(|_| args.native).map(|runner| Recorded::new(runner, Granularity::Page));
+    let mut watch = |block: &Block| {
+        names.observe(block);
+        if let Some(layout) = &mut layout {
+            layout.observe(block);
+        }
+        seen += block.accesses();
+        bar.set_message(format!("{} accesses", short_count(seen)));
+    };
+    let mut profile = HugeProfile::record(&mut *input.source, &setup, &mut watch)?;
+    let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
+    interrupt.unwatch();
+    profile.remarks.append(&mut input.remarks);
+    let whole = Seen { damage: &profile.damage, error: profile.error.as_ref(), end };
+    let mut code = plan_input::clean(&whole, &mut profile.remarks);
+    bar.set_prefix("choosing");
+    bar.set_message("");
+    let mut found = match plan(&setup, &profile, args.budget, input.command, &names, interrupt.flag()) {
+        Err(HugeError::Stopped) => {
+            bar.finish_and_clear();
+            eprintln!("lookaside: interrupted: no windows were chosen; these have most walks of what was seen");
+            print(&lookaside_report::hugepages::render_counts(&profile.windows, &style(None)))?;
+            return Ok(interrupt.code());
+        }
+        other => other?,
+    };
+    if let (Some(profiled), Some(maps)) = (&layout, plain) {
+        code = code.max(find_natively(&mut found, profiled, maps));
+    }
+    bar.finish_and_clear();
+    if let Some(path) = &args.output {
+        write_file(path, &found.to_toml())?;
+    }
+    if args.json {
+        print_json(&found)?;
+    } else {
+        print(&lookaside_report::hugepages::render(&found, &style(None)))?;
+    }
+    Ok(code)
+}
+
+/// Opens the trace or starts the program, with what the recorder may leave out for base pages; where huge pages would have told
+/// such accesses apart, a remark says so.
+fn open(
+    trace: Option<&Path>,
+    command: &[OsString],
+    setup: &Setup,
+    interrupt: &Interrupt,
+) -> Result<plan_input::Input, Failure> {
+    let mut input = plan_input::open(trace, command, setup, remedies::filter(setup), interrupt)?;
+    let mut huge = setup.clone();
+    huge.os.pages = PagePolicy::Thp;
+    if input.remarks.is_empty() && Filter::check(input.source.info(), &huge).is_err() {
+        input.remarks.push(
+            "the recorder left out accesses that base pages make hits, and huge pages may lie in other sets: what is saved is near, \
+             not exact (--granularity line, in a trace of lookaside record, has it exact)"
+                .into(),
+        );
+    }
+    Ok(input)
+}
+
+/// Finds the plan's windows in the plain run; the exit code.
+fn find_natively(plan: &mut HugePlan, profiled: &Recorded, maps: NativeMaps) -> u8 {
+    let (code, remark) = plain_run::ended(maps.end);
+    plan.remarks.extend(maps.notes.into_iter().chain(remark));
+    let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
+    if let Some(process) = profiled.process() {
+        plan.find_natively(process, &Mapping::new(&profiled.layout(), &native));
+    }
+    code
+}

@@ -1,0 +1,101 @@
+//! What `plan lock` and `plan hugepages` look at: a trace, or a program that is recorded now.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use lookaside_capture::{Backend, ChildEnd, Control, Request as Capture, Target};
+use lookaside_engine::{Filter, Setup};
+use lookaside_techniques::lock::layout::Runner;
+use lookaside_trace::{Damage, Granularity, Source, TraceError};
+
+use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
+use crate::install;
+use crate::interrupt::Interrupt;
+
+/// Where the blocks come from.
+pub struct Input {
+    pub source: Box<dyn Source + Send>,
+    pub control: Option<Arc<dyn Control>>,
+    pub command: Vec<String>,
+    /// Who runs the program, if one is run.
+    pub runner: Option<Runner>,
+    pub remarks: Vec<String>,
+}
+
+/// Opens the trace, else starts the program, whose recorder may leave out what `filter` says; Ctrl-C ends it then.
+pub fn open(
+    trace: Option<&Path>,
+    command: &[OsString],
+    setup: &Setup,
+    filter: Filter,
+    interrupt: &Interrupt,
+) -> Result<Input, Failure> {
+    if let Some(path) = trace {
+        let source = lookaside_trace::open(&path.to_string_lossy())?;
+        let remarks = Filter::check(source.info(), setup).err().into_iter().collect();
+        return Ok(Input { source, control: None, command: vec![path.display().to_string()], runner: None, remarks });
+    }
+    let target = Target::Command(command.to_vec());
+    let backend = install::backend(&target, None, true, false)?;
+    let runner = match backend {
+        Some(Backend::Qemu) => Runner::Qemu,
+        _ => Runner::Valgrind,
+    };
+    let recording = lookaside_capture::start(&Capture {
+        target,
+        backend,
+        granularity: Granularity::Page,
+        filter_log2_classes: filter.log2_classes,
+        filter_window: filter.window,
+        filter_stores_apart: filter.stores_apart,
+        filter_unified: filter.unified,
+        fetches: true,
+        sample_hz: 0,
+    })?;
+    let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let control: Arc<dyn Control> = Arc::from(recording.control);
+    interrupt.watch(Arc::clone(&control), true);
+    Ok(Input {
+        source: recording.source,
+        control: Some(control),
+        command,
+        runner: Some(runner),
+        remarks: recording.notes,
+    })
+}
+
+/// How much of the input was seen, and how its program ended.
+pub struct Seen<'a> {
+    pub damage: &'a [Damage],
+    /// The source ended with this error.
+    pub error: Option<&'a TraceError>,
+    /// `None` = it was a trace.
+    pub end: Option<ChildEnd>,
+}
+
+/// Says what was not as it should be; the exit code.
+pub fn clean(seen: &Seen, remarks: &mut Vec<String>) -> u8 {
+    let mut code = 0;
+    for damage in seen.damage {
+        let to = damage.offset + damage.len;
+        remarks.push(format!("bytes {}–{to} were left out: {}", damage.offset, damage.reason));
+        code = NOT_CLEAN;
+    }
+    match seen.end {
+        Some(ChildEnd::Code(status)) if status != 0 => {
+            remarks.push(format!("the program ended with exit code {status}"));
+            code = NOT_CLEAN;
+        }
+        Some(ChildEnd::Signal(signal)) => {
+            remarks.push(format!("the program was ended by signal {signal}"));
+            code = NOT_CLEAN;
+        }
+        _ => {}
+    }
+    if let Some(e) = seen.error {
+        remarks.push(format!("covers the part before this only: {e}"));
+        code = if seen.end.is_some() { BROKE_OFF } else { NOT_CLEAN };
+    }
+    code
+}

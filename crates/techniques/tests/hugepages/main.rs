@@ -1,0 +1,6 @@
+//! Plans of huge pages against slow twins: counting by hand, greedy choice and all sets by plain engine runs, windows page by page.
+
+mod apply;
+mod files;
+mod plans;
+mod twin;

@@ -1,0 +1,215 @@
+//! Whole plans: what they state is what the engine says; how far greedy choice is from the best.
+
+use std::sync::atomic::AtomicBool;
+
+use lookaside_engine::Setup;
+use lookaside_machine::preset;
+use lookaside_techniques::hugepages::bench::Bench;
+use lookaside_techniques::hugepages::cost::{bloat_bytes, collapse_cycles};
+use lookaside_techniques::hugepages::plan::{plan, Effect, HugePlan, PlannedWindow};
+use lookaside_techniques::hugepages::select::{candidates, gain, Candidate, Selector};
+use lookaside_techniques::hugepages::{check, HugeError, Window};
+use lookaside_techniques::lock::exhaustive::sets;
+use lookaside_techniques::names::Unnamed;
+use lookaside_trace::{Block, MapSource};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::twin;
+
+static GO: AtomicBool = AtomicBool::new(false);
+
+fn planned(setup: &Setup, blocks: &[Block], budget: u32) -> HugePlan {
+    plan(setup, &twin::profile(setup, blocks), budget, vec!["x".into()], &Unnamed, &GO).expect("a plan")
+}
+
+/// A clock so slow that a collapse costs about what a window saves here: some pay, some do not.
+fn slow(mut setup: Setup) -> Setup {
+    setup.machine.clock_mhz = 1.0;
+    setup
+}
+
+fn window(of: &PlannedWindow) -> Window {
+    Window { process: of.process, addr: of.address }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn windows_are_counted_as_by_hand(blocks in twin::programs()) {
+        let setup = twin::small();
+        let profile = twin::profile(&setup, &blocks);
+        let found: Vec<_> = profile.windows.iter().map(|w| (w.window, (w.accesses, w.touched_pages))).collect();
+        prop_assert_eq!(found, twin::counted(&blocks).into_iter().collect::<Vec<_>>());
+        let outcome = twin::run(&setup, &blocks, &[]);
+        for counts in &profile.windows {
+            let rows = outcome.pages.iter().filter(|row| Window::of(row.process, row.addr) == counts.window);
+            let (walks, cycles) = rows.fold((0, 0.0), |sum, row| (sum.0 + row.cost.walks, sum.1 + row.cost.cycles()));
+            prop_assert_eq!(counts.walks, walks);
+            prop_assert!((counts.cycles - cycles).abs() < 1e-3);
+        }
+        // Every cycle is somewhere.
+        let reach = profile.reach;
+        let all = reach.window_cycles + reach.file_cycles + reach.other_cycles;
+        prop_assert!((all - outcome.translation_cycles()).abs() < 1e-3, "{} {}", all, outcome.translation_cycles());
+    }
+
+    #[test]
+    fn what_a_plan_states_the_engine_says(blocks in twin::programs(), budget in 1..7u32, is_slow in any::<bool>()) {
+        let setup = if is_slow { slow(twin::small()) } else { twin::small() };
+        let made = planned(&setup, &blocks, budget);
+        let counted = twin::counted(&blocks);
+        let base = twin::cycles(&setup, &blocks, &[]);
+        prop_assert_eq!(made.base_cycles, base);
+        let holds = |effect: &Effect, windows: &[Window]| {
+            let cycles = twin::cycles(&setup, &blocks, windows);
+            assert_eq!((effect.translation_cycles, effect.saved_cycles), (cycles, base - cycles));
+            let costs: f64 = windows.iter().map(|w| collapse_cycles(counted[w].1, setup.machine.clock_mhz)).sum();
+            assert!((effect.collapse_cycles - costs).abs() < 1e-3);
+            assert_eq!(effect.bloat_bytes, windows.iter().map(|w| bloat_bytes(counted[w].1)).sum::<u64>());
+            assert_eq!(effect.windows as usize, windows.len());
+        };
+        let order: Vec<Window> = made.windows.iter().chain(&made.later).map(window).collect();
+        prop_assert!(order.len() <= budget as usize);
+        holds(&made.planned, &order[..made.windows.len()]);
+        for point in &made.curve[..made.curve.len() - 1] {
+            holds(point, &order[..point.windows as usize]);
+        }
+        let all: Vec<Window> = counted.keys().copied().collect();
+        holds(&made.curve[made.curve.len() - 1], &all);
+        let most = |of: &dyn Fn(Window) -> u64| {
+            let mut windows = all.clone();
+            windows.sort_by_key(|w| (std::cmp::Reverse(of(*w)), *w));
+            windows.retain(|w| of(*w) > 0);
+            windows.truncate(budget as usize);
+            windows
+        };
+        let outcome = twin::run(&setup, &blocks, &[]);
+        let walks = |w: Window| {
+            outcome.pages.iter().filter(|row| Window::of(row.process, row.addr) == w).map(|row| row.cost.walks).sum()
+        };
+        for choice in &made.choices {
+            match choice.selector {
+                Selector::Accesses => holds(&choice.effect, &most(&|w| counted[&w].0)),
+                Selector::Walks => holds(&choice.effect, &most(&walks)),
+                Selector::Gain => holds(&choice.effect, &order),
+            }
+        }
+        // Each window's saving is what it adds to those before, and decides in which list it is.
+        for (i, of) in made.windows.iter().chain(&made.later).enumerate() {
+            let (with, without) = (twin::cycles(&setup, &blocks, &order[..=i]), twin::cycles(&setup, &blocks, &order[..i]));
+            prop_assert_eq!(of.saved_cycles, without - with);
+            prop_assert_eq!(of.saved_cycles > of.collapse_cycles, i < made.windows.len());
+            prop_assert!(of.saved_cycles > 0.0);
+            prop_assert_eq!(of.break_even_runs, of.collapse_cycles / of.saved_cycles);
+            let region = of.region.as_ref().expect("there is a map");
+            prop_assert_eq!(region.mapping.start + region.offset_bytes, of.address);
+            prop_assert!(!matches!(region.mapping.source, MapSource::File { .. }));
+            prop_assert_eq!((region.nth, region.equals), (0, 1));
+        }
+        prop_assert_eq!(made.paying(1.0).map(window).collect::<Vec<_>>(), &order[..made.windows.len()]);
+        prop_assert_eq!(made.paying(f64::INFINITY).count(), order.len());
+        prop_assert_eq!(HugePlan::parse(&made.to_toml(), "p").expect("its own"), made);
+    }
+}
+
+/// Greedy by plain runs, all candidates in each round.
+fn greedy(setup: &Setup, blocks: &[Block], tried: &[Candidate], budget: usize) -> Vec<Window> {
+    let mut chosen: Vec<Window> = Vec::new();
+    for paid in [true, false] {
+        while chosen.len() < budget {
+            let now = twin::cycles(setup, blocks, &chosen);
+            let mut lead = (0.0, None);
+            let mut left: Vec<&Candidate> = tried.iter().filter(|c| !chosen.contains(&c.window)).collect();
+            left.sort_by_key(|candidate| candidate.window);
+            for candidate in left {
+                let saved = now - twin::cycles(setup, blocks, &[chosen.as_slice(), &[candidate.window]].concat());
+                let worth = if paid { saved - candidate.collapse_cycles } else { saved };
+                if worth > lead.0 {
+                    lead = (worth, Some(candidate.window));
+                }
+            }
+            let Some(window) = lead.1 else { break };
+            chosen.push(window);
+        }
+    }
+    chosen
+}
+
+/// Programs that are the same in every run of the tests.
+fn fixed_programs(count: usize) -> Vec<Vec<Block>> {
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    (0..count).map(|_| twin::programs().new_tree(&mut runner).expect("a program").current()).collect()
+}
+
+#[test]
+fn lazy_choice_is_near_the_plain_one_and_the_best() {
+    let (mut same, mut lazy_saves, mut plain_saves, mut best_saves) = (0, 0.0, 0.0, 0.0);
+    for blocks in fixed_programs(30) {
+        let setup = slow(twin::small());
+        let profile = twin::profile(&setup, &blocks);
+        let tried = candidates(&profile.windows, 3, setup.machine.clock_mhz);
+        let base = twin::cycles(&setup, &blocks, &[]);
+        let mut bench = Bench::new(&setup, &profile.blocks, base, &GO).expect("it runs");
+        let lazy: Vec<Window> = gain(&mut bench, &tried, 3).expect("it runs").0.iter().map(|c| c.window).collect();
+        let plain = greedy(&setup, &blocks, &tried, 3);
+        same += usize::from(lazy == plain);
+        let windows: Vec<Window> = tried.iter().map(|candidate| candidate.window).take(9).collect();
+        let mut saves = |huge: &[Window]| base - bench.cycles(huge).expect("it runs");
+        lazy_saves += saves(&lazy);
+        plain_saves += saves(&plain);
+        best_saves += sets(&windows, 3).iter().map(|set| saves(set)).fold(0.0, f64::max);
+    }
+    println!("lazy {lazy_saves}, plain {plain_saves}, best {best_saves}, same {same} of 30");
+    assert!(same >= 20, "{same}");
+    assert!(lazy_saves > 0.98 * plain_saves, "{lazy_saves} {plain_saves}");
+    assert!(lazy_saves > 0.95 * best_saves, "{lazy_saves} {best_saves}");
+}
+
+#[test]
+fn large_budgets_take_several_windows_a_round() {
+    // 100 windows, a hot page pair in each, in turns: 6 entries are far too few.
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    for i in 0..600u64 {
+        block.push(lookaside_trace::Kind::Load, (1000 + i % 100) * (2 << 20) + (i * 37 % 11) * 4096);
+    }
+    let setup = twin::small();
+    let made = planned(&setup, &[block], 80);
+    assert!(made.windows.len() + made.later.len() == 80, "{}", made.later.len());
+    // 100 candidates and 40 rounds of two: at most six or so tried in each.
+    assert!(made.model_runs < 400, "{}", made.model_runs);
+    let gain = made.choices.iter().find(|choice| choice.selector == Selector::Gain).expect("it is there");
+    assert!(gain.effect.saved_cycles > 0.0);
+    assert!(made.remarks.iter().any(|remark| remark.contains("no memory map")), "{:?}", made.remarks);
+    assert!(made.windows.iter().chain(&made.later).all(|window| window.region.is_none()));
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    let a9 = preset("cortex-a9").expect("a preset");
+    let said = check(&a9).expect_err("it has 1M pages").to_string();
+    assert!(said.starts_with("cortex-a9: its page tables have no 2M pages, only 4K, 64K, 1M, 16M; choose"), "{said}");
+    for name in ["skylake", "neoverse-n1", "ryzen-5900x", "golden-cove"] {
+        check(&preset(name).expect("a preset")).expect("it has them");
+    }
+    let mut samples = twin::Blocks::default();
+    samples.info.sample_period_ns = 1000;
+    let refused = |source: &mut twin::Blocks, setup: &Setup| {
+        let found = lookaside_techniques::hugepages::profile::HugeProfile::record(source, setup, &mut |_| ());
+        found.expect_err("refused").to_string()
+    };
+    assert!(refused(&mut samples, &twin::small()).contains("samples, not every access"));
+    let mut huge = twin::small();
+    huge.os.pages = lookaside_engine::PagePolicy::Thp;
+    assert!(refused(&mut twin::Blocks::default(), &huge).contains("base pages"));
+    let stop = AtomicBool::new(true);
+    let blocks = &fixed_programs(1)[0];
+    let stopped = plan(&twin::small(), &twin::profile(&twin::small(), blocks), 1, Vec::new(), &Unnamed, &stop);
+    assert!(matches!(stopped, Err(HugeError::Stopped)));
+    // Nothing at all is a plan of nothing.
+    let nothing = planned(&twin::small(), &[], 3);
+    assert_eq!((nothing.windows.len(), nothing.later.len(), nothing.base_cycles), (0, 0, 0.0));
+    assert_eq!(HugePlan::parse(&nothing.to_toml(), "p").expect("its own"), nothing);
+}
