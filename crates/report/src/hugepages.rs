@@ -23,12 +23,12 @@ pub fn render(plan: &HugePlan, style: &Style) -> String {
     text.push('\n');
     let shown = style.top.unwrap_or(WINDOWS_SHOWN);
     if !plan.windows.is_empty() {
-        text += &windows(&plan.windows, shown).render(style);
+        text += &windows(plan, &plan.windows, shown).render(style);
         text += &lines(&total(plan), style);
     }
     text += &lines(&rest(plan), style);
     if !plan.later.is_empty() {
-        text += &windows(&plan.later, shown).render(style);
+        text += &windows(plan, &plan.later, shown).render(style);
     }
     if plan.windows.iter().chain(&plan.later).any(|window| window.native.is_some() || window.not_native.is_some()) {
         text += "\nin a plain run, addresses fixed:\n";
@@ -102,9 +102,13 @@ fn reach(plan: &HugePlan) -> String {
     )
 }
 
-fn windows(windows: &[PlannedWindow], shown: usize) -> Table {
+fn windows(plan: &HugePlan, windows: &[PlannedWindow], shown: usize) -> Table {
+    let all = || plan.windows.iter().chain(&plan.later);
+    // Processes have windows at the same addresses.
+    let several = all().any(|window| all().next().is_some_and(|first| first.process != window.process));
+    let process = Column::right("process");
     let mut table = Table::new([
-        Column::right("process").optional(4),
+        if several { process } else { process.optional(4) },
         Column::right("window").optional(2),
         Column::left("region").cut(24),
         Column::left("allocated by").cut(12).optional(3),
@@ -218,14 +222,9 @@ fn natively(plan: &HugePlan, shown: usize) -> Table {
                 ]);
             }
             (None, why) => {
-                let why = why.clone().unwrap_or_default();
-                table.row([
-                    here.into(),
-                    num::NONE.into(),
-                    num::NONE.into(),
-                    Cell::painted(Paint::Bad, "no"),
-                    why.into(),
-                ]);
+                let none = || Cell::from(num::NONE);
+                table.row([here.into(), none(), none(), Cell::painted(Paint::Bad, "no"), none()]);
+                table.below(Paint::Plain, why.as_deref().unwrap_or_default());
             }
         }
     }
@@ -406,7 +405,7 @@ mod tests {
             "75.0 % is in 9 windows that can be huge; left out: 20.0 % next to or in files' mappings, 5.0 % in ends",
             "anonymous+0x300000",
             "in all: saves 5.00 M cycles (62.5 % of translation, 31.2 % of all), collapse 2.00 M once at 3,400 MHz, net 3.00 M; bloat 1 MiB",
-            "1 of the budget not used: no other of the 9 windows tried saves anything; 1 more save cycles, but less",
+            "1 of the budget not used: none of the 6 other windows tried saves anything; 1 more save cycles, but less",
             "250.00 k",
             "4.00 runs",
             "0.33 runs",

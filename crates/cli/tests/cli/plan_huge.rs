@@ -57,12 +57,20 @@ fn the_hot_windows_of_a_trace_are_found() {
     assert_eq!((made.machine.as_str(), made.budget, made.accesses), ("skylake", 3, 40_000));
     // So short a run does not pay for a collapse; what it would take is said.
     assert!(made.windows.is_empty() && made.later.iter().all(|window| window.break_even_runs > 1.0));
-    assert!(stdout(&output).starts_with("skylake: 0 of at most 3 huge pages pay within the recorded run"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).starts_with("skylake: 0 of at most 3 huge pages pay within the recorded run"),
+        "{}",
+        stdout(&output)
+    );
     assert!(stdout(&output).contains("3 more save cycles, but less than their collapse costs"), "{}", stdout(&output));
     assert!(made.remarks.iter().any(|remark| remark.contains("no memory map")), "{:?}", made.remarks);
     // The curve falls, and everything huge is its end.
     assert_eq!(made.curve.iter().map(|point| point.windows).collect::<Vec<_>>(), [0, 1, 2, 3, 40]);
-    assert!(made.curve.windows(2).all(|two| two[0].translation_cycles >= two[1].translation_cycles), "{:?}", made.curve);
+    assert!(
+        made.curve.windows(2).all(|two| two[0].translation_cycles >= two[1].translation_cycles),
+        "{:?}",
+        made.curve
+    );
     let gain = made.choices.iter().find(|choice| choice.selector == Selector::Gain).expect("it is there");
     assert!(made.choices.iter().all(|choice| choice.effect.saved_cycles <= gain.effect.saved_cycles));
     // The same as JSON, and again the same.

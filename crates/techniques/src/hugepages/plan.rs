@@ -249,11 +249,13 @@ impl Effects<'_, '_> {
     fn of(&mut self, windows: &[Window]) -> Result<Effect, HugeError> {
         let translation_cycles = self.bench.cycles(windows)?;
         let touched = |window: &Window| counts(self.profile, *window).map_or(0, |counts| counts.touched_pages);
+        let costs = windows.iter().map(|window| collapse_cycles(touched(window), self.clock_mhz));
         Ok(Effect {
             windows: windows.len() as u32,
             translation_cycles,
             saved_cycles: self.base_cycles - translation_cycles,
-            collapse_cycles: windows.iter().map(|window| collapse_cycles(touched(window), self.clock_mhz)).sum(),
+            // The sum of none is -0.
+            collapse_cycles: costs.fold(0.0, |sum, cost| sum + cost),
             bloat_bytes: windows.iter().map(|window| bloat_bytes(touched(window))).sum(),
         })
     }

@@ -120,7 +120,7 @@ fn regions_are_found_by_kind_size_and_order() {
          7fff20000000-7fff20400000 rw-p 00000000 00:00 0 \n\
          7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n",
     );
-    let wanted = |source, bytes, prot, nth, equals| WindowRegion {
+    let wanted = |source, bytes: u64, prot, nth, equals| WindowRegion {
         name: "x".into(),
         offset_bytes: 0,
         nth,

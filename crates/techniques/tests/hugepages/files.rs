@@ -11,7 +11,8 @@ use crate::twin;
 /// A plan with windows, on a slow clock so that some pay and some do not.
 fn made(blocks: &[lookaside_trace::Block]) -> HugePlan {
     let setup = twin::small();
-    plan(&setup, &twin::profile(&setup, blocks), 6, vec!["x".into()], &Unnamed, &AtomicBool::new(false)).expect("a plan")
+    plan(&setup, &twin::profile(&setup, blocks), 6, vec!["x".into()], &Unnamed, &AtomicBool::new(false))
+        .expect("a plan")
 }
 
 fn sample() -> HugePlan {
@@ -27,7 +28,7 @@ fn sample() -> HugePlan {
 #[test]
 fn what_cannot_be_is_one_line_with_its_key() {
     let good = sample();
-    assert!(good.later.len() >= 3 && good.windows.is_empty(), "{} {}", good.windows.len(), good.later.len());
+    assert!(good.later.len() >= 2 && good.windows.is_empty(), "{} {}", good.windows.len(), good.later.len());
     let text = good.to_toml();
     assert_eq!(HugePlan::parse(&text, "p.toml").expect("its own"), good);
     let first = &good.later[0];

@@ -106,7 +106,8 @@ proptest! {
             prop_assert_eq!(of.break_even_runs, of.collapse_cycles / of.saved_cycles);
             let region = of.region.as_ref().expect("there is a map");
             prop_assert_eq!(region.mapping.start + region.offset_bytes, of.address);
-            prop_assert!(!matches!(region.mapping.source, MapSource::File { .. }));
+            let is_file = matches!(region.mapping.source, MapSource::File { .. });
+            prop_assert!(!is_file);
             prop_assert_eq!((region.nth, region.equals), (0, 1));
         }
         prop_assert_eq!(made.paying(1.0).map(window).collect::<Vec<_>>(), &order[..made.windows.len()]);
@@ -178,8 +179,8 @@ fn large_budgets_take_several_windows_a_round() {
     let setup = twin::small();
     let made = planned(&setup, &[block], 80);
     assert!(made.windows.len() + made.later.len() == 80, "{}", made.later.len());
-    // 100 candidates and 40 rounds of two: at most six or so tried in each.
-    assert!(made.model_runs < 400, "{}", made.model_runs);
+    // 40 rounds of two, in each some six or eight tried of up to 100: trying all would take over 2,000.
+    assert!(made.model_runs < 600, "{}", made.model_runs);
     let gain = made.choices.iter().find(|choice| choice.selector == Selector::Gain).expect("it is there");
     assert!(gain.effect.saved_cycles > 0.0);
     assert!(made.remarks.iter().any(|remark| remark.contains("no memory map")), "{:?}", made.remarks);

@@ -59,7 +59,10 @@ pub fn programs() -> impl Strategy<Value = Vec<Block>> {
         let of_part = |(process, accesses): (u32, Vec<(u64, u64, u32)>)| {
             let mut block = Block { process, thread: process, ..Block::default() };
             for (window, page, repeat) in accesses {
-                block.push(if page % 3 == 0 { Kind::Store } else { Kind::Load }, BASE - BASE % WINDOW_BYTES + window * WINDOW_BYTES + page * 4096);
+                block.push(
+                    if page % 3 == 0 { Kind::Store } else { Kind::Load },
+                    BASE - BASE % WINDOW_BYTES + window * WINDOW_BYTES + page * 4096,
+                );
                 block.repeat.push(repeat);
             }
             block
@@ -70,7 +73,11 @@ pub fn programs() -> impl Strategy<Value = Vec<Block>> {
             let file = MapSource::File { path: "/bin/x".into(), offset: 0 };
             block.push_event(mapped(BASE, (WINDOWS + 1) * WINDOW_BYTES, MapSource::Anonymous));
             block.push_event(mapped(BASE + (WINDOWS + 1) * WINDOW_BYTES, WINDOW_BYTES / 4, file));
-            block.push_event(mapped(BASE + (WINDOWS + 1) * WINDOW_BYTES + WINDOW_BYTES / 2, WINDOW_BYTES, MapSource::Stack));
+            block.push_event(mapped(
+                BASE + (WINDOWS + 1) * WINDOW_BYTES + WINDOW_BYTES / 2,
+                WINDOW_BYTES,
+                MapSource::Stack,
+            ));
             block
         };
         [map(1), map(2)].into_iter().chain(parts.into_iter().map(of_part)).collect()
