@@ -91,7 +91,8 @@ fn open(
     let mut input = plan_input::open(trace, command, setup, remedies::filter(setup), interrupt)?;
     let mut huge = setup.clone();
     huge.os.pages = PagePolicy::Thp;
-    if input.remarks.is_empty() && Filter::check(input.source.info(), &huge).is_err() {
+    let exact = |setup: &Setup| Filter::check(input.source.info(), setup).is_ok();
+    if exact(setup) && !exact(&huge) {
         input.remarks.push(
             "the recorder left out accesses that base pages make hits, and huge pages may lie in other sets: what is saved is near, \
              not exact (--granularity line, in a trace of lookaside record, has it exact)"

@@ -46,7 +46,7 @@ pub struct Chosen {
 /// finds 35 times of 40.
 const ALWAYS_TRIED: usize = 6;
 
-/// Rounds at most; for larger budgets each takes several windows.
+/// Rounds about; for larger budgets each takes several windows.
 const ROUNDS: usize = 64;
 
 /// Candidates for a budget: as many again, and 24, which small budgets choose from.
@@ -83,7 +83,7 @@ pub fn gain(bench: &mut Bench, candidates: &[Candidate], budget: usize) -> Resul
         bench,
         left: candidates.iter().map(tried).collect(),
         chosen: Vec::new(),
-        step: budget.div_ceil(ROUNDS),
+        step: budget.min(candidates.len()).div_ceil(ROUNDS),
     };
     greedy.fill(budget, |tried| tried.saved - tried.candidate.collapse_cycles)?;
     let paying = greedy.chosen.len();
