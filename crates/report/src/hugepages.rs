@@ -186,11 +186,11 @@ fn rest(plan: &HugePlan) -> String {
     }
     let unused = (plan.budget as usize).saturating_sub(spent);
     if unused > 0 {
-        let tried = plan.candidates;
-        sentences.insert(
-            0,
-            format!("{unused} of the budget not used: no other of the {tried} windows tried saves anything"),
-        );
+        let others = match (plan.candidates as usize).saturating_sub(spent) {
+            0 => "there is no other window that translation costs anything".to_string(),
+            others => format!("none of the {others} other windows tried saves anything"),
+        };
+        sentences.insert(0, format!("{unused} of the budget not used: {others}"));
     }
     sentences.join("; ")
 }
