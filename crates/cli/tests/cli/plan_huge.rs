@@ -12,7 +12,7 @@ const WINDOW: u64 = 2 << 20;
 /// 40 windows; three of four accesses go to 3, 11 and 20, over all their pages.
 fn trace(folder: &std::path::Path) -> String {
     let path = folder.join("t.txt");
-    let window = |i: u64| if i % 4 == 0 { i / 4 % 40 } else { [3, 11, 20][i as usize % 3] };
+    let window = |i: u64| if i.is_multiple_of(4) { i / 4 % 40 } else { [3, 11, 20][i as usize % 3] };
     let text: String =
         (0..40_000u64).map(|i| format!("R {:#x} 4\n", (100 + window(i)) * WINDOW + (i * 211 % 509) * 4096)).collect();
     std::fs::write(&path, text).expect("written");
