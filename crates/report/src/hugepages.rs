@@ -181,7 +181,9 @@ fn rest(plan: &HugePlan) -> String {
     if !plan.later.is_empty() {
         let pages = plan.later.len();
         sentences.push(format!(
-            "{pages} more save cycles, but less than their collapse costs in a run as short as the recorded one (pays after = runs like it until paid):"
+            "{pages} more save cycles, but less than their collapse costs (at {} MHz) in a run as short as the recorded one \
+             (pays after = runs like it until paid):",
+            num::short(plan.clock_mhz)
         ));
     }
     let unused = (plan.budget as usize).saturating_sub(spent);
