@@ -6,7 +6,7 @@ use super::{BASE_BYTES, WINDOW_BYTES};
 pub const PAGES: u64 = WINDOW_BYTES / BASE_BYTES;
 
 /// Nanoseconds of a base page that is copied: `MADV_COLLAPSE` over fully touched memory took 0.36 s a GiB, 0.70 ms a huge page,
-/// on the machine of LAB.md (2 cores, x86-64 virtual machine, Linux 6.18). Allocation and TLB shootdown are in it.
+/// on the development machine (2 cores, x86-64 virtual machine, Linux 6.18). Allocation and TLB shootdown are in it.
 pub const COPIED_PAGE_NS: f64 = 0.36e9 / (1u64 << 30) as f64 * BASE_BYTES as f64;
 
 /// Nanoseconds of a base page that is zeroed: the same call over windows of which 1 to 8 of 512 pages were touched took 0.15 ms
