@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lookaside_trace::{Block, Kind};
 
 use crate::counts::Counts;
-use crate::engine::Engine;
-use crate::os::{to_cycles, HOST_SPACE};
+use crate::engine::{physical, Engine, KERNEL};
+use crate::os::{is_global, to_cycles, translated, HOST_SPACE};
 use crate::plan::{WalkPlan, BASE};
 use crate::trace_hook::Blind;
 use crate::walker::{serve, translate_guest, WalkFor};
@@ -77,6 +77,22 @@ impl Engine {
             units += server.map_or(plan.memory_units, |&number| plan.caches[number].hit_units);
         }
         to_cycles(units.into())
+    }
+
+    /// A thread's access to a line of which only the data caches are of interest, its translation being at hand: no TLB is asked.
+    pub fn touch_line(&mut self, (process, thread): (u32, u32), kind: Kind, addr: u64, apart: &mut Apart) {
+        let plan = Arc::clone(&self.plan);
+        let thread = self.thread(process, thread);
+        let slots = self.parts.slots(&plan, self.threads[thread].hw);
+        let owner = self.space(process);
+        let owner = if is_global(plan.format, addr) { KERNEL } else { owner };
+        let va = translated(plan.format, addr);
+        let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
+        let route = &slots.data_route[kind as usize];
+        if !route.is_empty() {
+            let position = serve(&mut self.parts.caches, route, physical(&plan, &self.spaces[owner], va, class));
+            apart.0.data_served[kind as usize][position] += 1;
+        }
     }
 
     /// Level of the table that holds the leaf entry of a process's page at an address: of base pages, where the size of the page

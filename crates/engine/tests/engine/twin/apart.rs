@@ -3,12 +3,12 @@
 use lookaside_engine::os::{self, to_cycles};
 use lookaside_engine::{CacheCounts, Engine, Outcome, Setup, TlbCounts};
 use lookaside_machine::{PageSize, Stage};
-use lookaside_trace::Block;
+use lookaside_trace::{Block, Kind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-use super::hardware::total_threads;
-use super::model::{SideCounts, Step, Twin};
+use super::hardware::{total_threads, Request};
+use super::model::{serves, SideCounts, Step, Twin};
 use super::rows::Counts;
 
 /// Counts that are not the program's.
@@ -27,6 +27,8 @@ pub enum Deed<'a> {
     Run(&'a Block),
     /// The kernel reads the entry for the block's first address, at this level.
     Read(&'a Block, u32),
+    /// The lines of the block's accesses are touched.
+    Touch(&'a Block),
 }
 
 impl Twin {
@@ -75,6 +77,21 @@ impl Twin {
     }
 }
 
+impl Twin {
+    fn touch_lines(&mut self, block: &Block) {
+        let seen = self.threads.len();
+        let total = total_threads(&self.setup.machine);
+        let hardware_thread = *self.threads.entry((block.process, block.thread)).or_insert(seen % total);
+        for (&kind, &addr) in block.kind.iter().zip(&block.addr) {
+            let global = os::is_global(self.format, addr);
+            let va = os::translated(self.format, addr);
+            let leaf = self.decided_leaf(global, block.process, va);
+            let r = Request { hardware_thread, process: block.process, global, kind: serves(kind), va, leaf };
+            self.sides[usize::from(kind == Kind::Fetch)].stall_units += self.hardware.touch_line(&r);
+        }
+    }
+}
+
 /// The twin's outcome by the program's counts or by the others', and what reads took.
 fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome, Vec<f64>) {
     let mut twin = Twin::new(setup);
@@ -89,6 +106,7 @@ fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome,
             Deed::Read(block, level) => {
                 took.push(twin.read_entry(block.process, block.thread, block.addr[0], *level));
             }
+            Deed::Touch(block) => twin.touch_lines(block),
         }
         if *is_apart {
             twin.swap(&mut apart);
@@ -100,16 +118,17 @@ fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome,
     (twin.finish(), took)
 }
 
-/// Every third or so of the blocks is not the program's, some are reads.
+/// Every third or so of the blocks is not the program's, some are reads, or touched lines.
 pub fn check(setup: &Setup, blocks: &[Block], dice: u64) -> Result<(), TestCaseError> {
     let deeds: Vec<(Deed<'_>, bool)> = blocks
         .iter()
         .enumerate()
         .map(|(i, block)| {
             let die = os::mix(dice, i as u64, 0, 0);
-            match die % 6 {
+            match die % 7 {
                 0 | 1 if !block.addr.is_empty() => (Deed::Read(block, (die >> 8) as u32 % 6), true),
                 2 => (Deed::Run(block), true),
+                3 if !block.addr.is_empty() => (Deed::Touch(block), true),
                 _ => (Deed::Run(block), false),
             }
         })
@@ -124,6 +143,11 @@ pub fn check(setup: &Setup, blocks: &[Block], dice: u64) -> Result<(), TestCaseE
             Deed::Read(block, level) => {
                 let who = (block.process, block.thread);
                 took.push(engine.read_entry(who, block.addr[0], *level, &mut apart));
+            }
+            Deed::Touch(block) => {
+                for (&kind, &addr) in block.kind.iter().zip(&block.addr) {
+                    engine.touch_line((block.process, block.thread), kind, addr, &mut apart);
+                }
             }
         }
     }

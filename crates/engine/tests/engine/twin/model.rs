@@ -181,6 +181,12 @@ impl Twin {
         self.steps.push(step);
     }
 
+    /// The size that is decided for a page, the smallest if none is.
+    pub fn decided_leaf(&self, global: bool, process: u32, va: u64) -> PageSize {
+        let owner = if global { Some(&self.kernel) } else { self.spaces.get(&process) };
+        owner.map_or(self.base, |owner| owner.decided_leaf(va, self.base, self.huge))
+    }
+
     /// `Event::Repeats`.
     pub fn repeats(&mut self, block: &Block, addr: u64, kind: Kind, count: u64) {
         if count == 0 {
@@ -289,7 +295,7 @@ fn column<T: Copy + Default>(column: &[T], i: usize) -> T {
     column.get(i).copied().unwrap_or_default()
 }
 
-fn serves(kind: Kind) -> Serves {
+pub fn serves(kind: Kind) -> Serves {
     match kind {
         Kind::Load => Serves::Load,
         Kind::Store => Serves::Store,

@@ -178,6 +178,14 @@ impl Hardware {
         units.saturating_sub(self.server_units(first, memory))
     }
 
+    /// A line is touched (SEMANTICS.md §12); stall units.
+    pub fn touch_line(&mut self, r: &Request) -> u64 {
+        let address = self.physical(r.space(), r.va, r.leaf);
+        let Some(&first) = self.asked(r.kind, 1).first() else { return 0 };
+        let server = self.ask_caches(r.hardware_thread, r.kind, address, 1, false);
+        self.load_units(server).saturating_sub(self.load_units(first))
+    }
+
     /// A walk for an access that goes on with an ascending walk costs no more than the machine says.
     pub fn walk_ahead(&mut self, r: &Request, counts: &mut Counts) {
         let most = self.machine.stream.and_then(|stream| stream.walk_cycles);
