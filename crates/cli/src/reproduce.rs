@@ -161,7 +161,7 @@ fn row(row: &Row) -> reproduction::Row {
             Verdict::Holds => Paint::Good,
             Verdict::Differs => Paint::Bad,
             Verdict::Fitted => Paint::Warn,
-            Verdict::AnotherMachine | Verdict::NotReproduced => Paint::Plain,
+            Verdict::AnotherMachine | Verdict::Beyond | Verdict::NotReproduced => Paint::Plain,
         },
         remark: row.note.clone(),
     }

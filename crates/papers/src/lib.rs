@@ -47,7 +47,7 @@ pub struct Reproduction {
 }
 
 impl Reproduction {
-    /// Rows that count: neither fitted, nor another machine's figure, nor not reproduced.
+    /// Rows that count: neither fitted, nor another machine's figure, nor beyond the paper, nor not reproduced.
     pub fn counted(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| matches!(row.verdict, Verdict::Holds | Verdict::Differs))
     }

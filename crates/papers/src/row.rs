@@ -68,6 +68,8 @@ pub enum Rule {
     Claim,
     /// A figure of the paper's own machine, shown beside that of another: neither can hold nor differ.
     Shown,
+    /// Ours alone, on the paper's experiment: nothing that was published.
+    Beyond,
 }
 
 /// Whether a row holds.
@@ -82,6 +84,8 @@ pub enum Verdict {
     Fitted,
     /// Figures of two machines, shown beside each other: does not count.
     AnotherMachine,
+    /// Beside what the paper asked: does not count.
+    Beyond,
     /// There is no value of ours.
     NotReproduced,
 }
@@ -116,6 +120,7 @@ impl fmt::Display for Verdict {
             Verdict::Differs => "differs",
             Verdict::Fitted => "fitted",
             Verdict::AnotherMachine => "another machine",
+            Verdict::Beyond => "beyond the paper",
             Verdict::NotReproduced => "not reproduced",
         })
     }

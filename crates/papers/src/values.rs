@@ -71,6 +71,7 @@ impl Value {
             (None, _) => Verdict::NotReproduced,
             (Some(_), Some(_)) => Verdict::Fitted,
             (Some(_), None) if self.rule == Rule::Shown => Verdict::AnotherMachine,
+            (Some(_), None) if self.rule == Rule::Beyond => Verdict::Beyond,
             (Some(ours), None) if self.rule.holds(&self.published, ours) => Verdict::Holds,
             (Some(_), None) => Verdict::Differs,
         };

@@ -2,6 +2,7 @@
 
 mod pt_baker;
 mod tlb_coloring;
+mod tlb_lockdown;
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,11 @@ const EXPERIMENTS: &[Experiment] = &[
         paper: "tlb-coloring",
         values: include_str!("../../values/tlb-coloring.toml"),
         run: tlb_coloring::RUN,
+    },
+    Experiment {
+        paper: "tlb-lockdown",
+        values: include_str!("../../values/tlb-lockdown.toml"),
+        run: tlb_lockdown::RUN,
     },
 ];
 
