@@ -11,11 +11,11 @@ const MICRO: [(Cores, [f64; 3]); 2] = [(Cores::One, [127.0, 4011.0, 150.0]), (Co
 
 /// Means over the runs of a kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Means {
-    pub(super) micro: f64,
-    pub(super) main: f64,
+struct Means {
+    micro: f64,
+    main: f64,
     /// Both counters of the worst run.
-    pub(super) worst: f64,
+    worst: f64,
     /// Those of fetches.
     fetch: f64,
     /// Micro stall if lookups count that walks follow.
@@ -38,7 +38,7 @@ fn micro(side: &SideCame, hit_cycles: f64) -> f64 {
 }
 
 impl Study {
-    pub(super) fn means(&self, task: usize, kind: Kind) -> Means {
+    fn means(&self, task: usize, kind: Kind) -> Means {
         let runs = self.runs.get(&(task, kind)).map_or(&[][..], Vec::as_slice);
         let hit = self.main_hit_cycles;
         let mean = |of: &dyn Fn(&Came) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
@@ -337,7 +337,8 @@ fn digits(value: f64) -> String {
 }
 
 fn tenths(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
+    // No -0.
+    (value * 10.0).round() / 10.0 + 0.0
 }
 
 fn value(value: f64, note: impl Into<String>) -> Finding {
@@ -353,3 +354,6 @@ fn claim(holds: bool, found: String, note: impl Into<String>) -> Finding {
 fn told(found: String, note: impl Into<String>) -> Finding {
     claim(true, found, note)
 }
+
+#[cfg(test)]
+mod tests;

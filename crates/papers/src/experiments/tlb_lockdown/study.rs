@@ -43,7 +43,7 @@ pub(super) struct Study {
 
 /// Does all runs.
 pub(super) fn run(lab: &Lab, runs: u64, progress: &mut dyn FnMut(&str)) -> Result<Study> {
-    let busy_cycles = lab.tasks.iter().map(|task| task.busy_cycles).collect();
+    let busy_cycles = lab.tasks.iter().map(|task| task.cycles()).collect();
     let mut study = Study { main_hit_cycles: lab.main_hit_cycles(), busy_cycles, ..Study::default() };
     let round_robin = lab.one_core_with(Replacement::Fifo);
     for (task, name) in TASKS.iter().enumerate() {

@@ -23,7 +23,7 @@ pub use stream::{stream, Interruption, Item, What};
 
 use super::LockError;
 
-/// First and last byte but one of what the kernel maps by sections of 1 MiB: all but the page of its vectors (Linux on ARM).
+/// What the kernel maps by sections of 1 MiB: all but the page of its vectors (Linux on ARM).
 pub const SECTIONS: std::ops::Range<u64> = 0xc000_0000..0xffe0_0000;
 
 /// Entries of a machine's micro TLBs: data, fetches.

@@ -13,7 +13,7 @@ pub(super) const LINE_BYTES: u64 = 32;
 /// Pages of 4 KiB in 32 bits of addresses.
 const PAGES: usize = 1 << 20;
 
-/// A program's accesses in its own time: cycles of the model's clock with the program alone.
+/// A program's accesses in its own time: cycles of the model's clock with the program alone, without those of translation.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// Line and kind of each recorded access.
@@ -29,12 +29,10 @@ pub struct Recording {
     clock: Vec<(u32, f64)>,
     /// Data accesses by page, left-out repeats included.
     pub counts: Vec<PageCounts>,
-    /// Cycles without translation.
-    pub busy_cycles: f64,
 }
 
 impl Recording {
-    /// Cycles of the whole program, alone.
+    /// Cycles of the whole program.
     pub fn cycles(&self) -> f64 {
         self.clock.last().map_or(0.0, |last| last.1)
     }
@@ -116,11 +114,9 @@ pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, LockE
             }
             row += 1;
         });
-        let Clock { accesses, .. } = engine.clock();
-        recording.clock.push((row, accesses as f64 + engine.clock().waiting_cycles()));
+        let Clock { accesses, other_cycles, .. } = engine.clock();
+        recording.clock.push((row, accesses as f64 + other_cycles));
     }
-    let clock = engine.clock();
-    recording.busy_cycles = clock.accesses as f64 + clock.other_cycles;
     recording.counts = seen.counts.into_values().collect();
     Ok(recording)
 }
