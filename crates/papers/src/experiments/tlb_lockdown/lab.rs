@@ -209,7 +209,7 @@ impl Lab {
             format!(
                 "four cores: the others run cjpeg, djpeg and ten times the typesetter's sample, over and over; the lines that they miss go through their L1 caches to the \
                  shared L2. Their TLB maintenance is broadcast: it finds no entry of the task in its main TLB, but empties its micro TLBs (TRM, section \
-                 6.2.1). {maintenance} times in {million:.1} million cycles of a core: what is mapped, unmapped and protected over what was mapped, copies on write, \
+                 6.2.1, from memory). {maintenance} times in {million:.1} million cycles of a core: what is mapped, unmapped and protected over what was mapped, copies on write, \
                  fork, exec, exit. Not modelled: the other cores' walks, interrupts between cores (the Cortex-A9 needs none), coherence, waits for L2 and memory"
             ),
             "micro stall: hits of the main TLB, 4 cycles each (assumed); main stall: walks. An access that stalls stalls everything".into(),
