@@ -23,8 +23,8 @@ impl Source for Blocks {
     }
 }
 
-fn recorded(machine: &Machine, blocks: &[Block]) -> Recording {
-    let mut source = Blocks(TraceInfo::default(), blocks.to_vec().into_iter());
+fn recorded(machine: &Machine, block: Block) -> Recording {
+    let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
     record(&Setup::new(machine.clone()), &mut source).unwrap()
 }
 
@@ -92,7 +92,7 @@ proptest! {
         breaks in prop::collection::vec((0u32..700, any::<bool>()), 0..12),
         entries in 1usize..40,
     ) {
-        let recording = recorded(&a9(), &[block(&accesses)]);
+        let recording = recorded(&a9(), block(&accesses));
         let mut breaks = breaks;
         breaks.sort_unstable();
         let what = |flush| if flush { Interruption::Flush } else { Interruption::Kernel(&KERNEL) };
@@ -136,7 +136,7 @@ proptest! {
     ) {
         let machine = without_caches();
         let mut task = block(&accesses);
-        let items = stream(&recorded(&machine, &[task.clone()]), micro_entries(&machine).unwrap(), &[]);
+        let items = stream(&recorded(&machine, task.clone()), micro_entries(&machine).unwrap(), &[]);
         let locks: Vec<_> = locked
             .iter()
             .map(|page| LockedPage { tlb: "main".into(), process: Some(TASK), addr: page << 12 })
@@ -158,7 +158,7 @@ proptest! {
 fn what_comes_before_leaves_no_entry_but_the_kernels() {
     let machine = without_caches();
     let accesses: Vec<_> = (0..40).map(|page| (Kind::Load, page << 12)).collect();
-    let items = stream(&recorded(&machine, &[block(&accesses)]), micro_entries(&machine).unwrap(), &[]);
+    let items = stream(&recorded(&machine, block(&accesses)), micro_entries(&machine).unwrap(), &[]);
     let mut scene = Scene::new(&machine);
     let alone = scene.run(&items, &[], 1, &[]).unwrap();
     assert_eq!((alone.data.missed, alone.data.walks), (40, 40));
@@ -181,12 +181,12 @@ fn other_cores_make_walks_longer_and_no_more() {
     // Walks look in the L2 alone.
     machine.walker.first_cache_level = 2;
     let pages: Vec<_> = (0..300).map(|page| (Kind::Load, (page % 150) << 12)).collect();
-    let mut items = stream(&recorded(&machine, &[block(&pages)]), micro_entries(&machine).unwrap(), &[]);
+    let mut items = stream(&recorded(&machine, block(&pages)), micro_entries(&machine).unwrap(), &[]);
     // Slowly: from the first access to a page to the next the others go through the L2 more than once.
     items.iter_mut().for_each(|item| item.at_cycles *= 1e4);
     // 2 MiB of lines, twice the L2's, in the time of the task.
     let lines: Vec<_> = (0..65_536).map(|line| (Kind::Load, line << 5)).collect();
-    let other = recorded(&machine, &[block(&lines)]);
+    let other = recorded(&machine, block(&lines));
     let mut scene = Scene::new(&machine);
     let alone = scene.run(&items, &[], 1, &[]).unwrap();
     scene.others = vec![Round::new([(&other, 1, 0)]); 3];
@@ -218,7 +218,7 @@ fn maintenance_is_what_a_kernel_must_do() {
         (7, Event::Unmap { addr: 0x1000, len: 0x1000 }),
         (7, Event::ProcessExit { code: 0 }),
     ];
-    let recording = recorded(&without_caches(), &[program]);
+    let recording = recorded(&without_caches(), program);
     assert_eq!(recording.maintenance_cycles().collect::<Vec<_>>(), [1.0, 6.0, 7.0, 7.0]);
     assert_eq!(recording.first_touches(), [0, 3, 6]);
     assert_eq!(recording.counts.iter().map(|of| of.data_accesses).collect::<Vec<_>>(), [3, 3, 1]);
@@ -240,7 +240,7 @@ fn data_waits_for_walks_of_fetches_before_it() {
     let machine = without_caches();
     // One cycle an access; a walk takes 10 and twice 100 cycles.
     let task = [(Kind::Fetch, 0x1000), (Kind::Fetch, 0x1000), (Kind::Load, 0x2000), (Kind::Load, 0x3000)];
-    let items = stream(&recorded(&machine, &[block(&task)]), micro_entries(&machine).unwrap(), &[]);
+    let items = stream(&recorded(&machine, block(&task)), micro_entries(&machine).unwrap(), &[]);
     let came = Scene::new(&machine).run(&items, &[], 1, &[]).unwrap();
     assert_eq!((came.fetch.walks, came.data.walks, came.waited_cycles), (1, 2, 208.0));
 }
