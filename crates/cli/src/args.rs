@@ -36,9 +36,10 @@ pub enum Command {
     /// Record a program's accesses as a trace
     #[command(after_help = "Example: lookaside record -o sort.lkt -- sort big.txt")]
     Record(Record),
-    /// Run a program with its page-table entries kept warm, or with its heap inside a TLB partition
+    /// Run a program with its page-table entries kept warm, with its heap inside a TLB partition, or with chosen huge pages
     #[command(
-        after_help = "Examples: lookaside run --bake -- ./server --port 80\n          lookaside run --color=partitions.toml:T1 -- ./control\n\n\
+        after_help = "Examples: lookaside run --bake -- ./server --port 80\n          lookaside run --color=partitions.toml:T1 -- ./control\n          \
+        lookaside run --hugepages=auto:64 -- ./join\n\n\
         Exit code: the program's own; 2 bad input, 126 not executable, 127 not found"
     )]
     Run(run::Run),

@@ -49,8 +49,8 @@ fn seen(applied: &Applied) -> String {
             let why = applied.no_samples.as_ref().map(|why| format!("; not by samples: {why}")).unwrap_or_default();
             head + &format!(
                 "referenced bits ({} intervals; the longest clearing, for which page faults of the program wait, took {}): the system \
-                 tells a sum for each mapping, which is spread evenly over its pages in memory, so windows of one mapping differ by \
-                 these alone{why}",
+                 tells a sum for each mapping, which is spread evenly over its pages in memory, so windows of one mapping differ only by how \
+                 much of them is in memory{why}",
                 applied.intervals.unwrap_or(0),
                 num::seconds(applied.longest_clearing_nanos.unwrap_or(0) as f64 / 1e9)
             )
@@ -61,11 +61,9 @@ fn seen(applied: &Applied) -> String {
 /// Where samples fell.
 fn places(fell: &Fell) -> String {
     let of = |count: u64| num::percent(num::share(count as f64, fell.samples as f64));
-    let mut parts = vec![
-        format!("{} in private anonymous memory in small pages", of(fell.small)),
-        format!("{} in huge pages already", of(fell.huge)),
-    ];
+    let mut parts = vec![format!("{} in private anonymous memory in small pages", of(fell.small))];
     let rest = [
+        (fell.huge, "in huge pages already"),
         (fell.edges, "beside whole windows of 2 MiB"),
         (fell.unmapped, "in no mapping that is still there"),
         (fell.unknown, "without an address"),
