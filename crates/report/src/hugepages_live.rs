@@ -74,7 +74,10 @@ fn places(fell: &Fell) -> String {
     parts.extend(
         unfit.chain(rest).filter(|(count, _)| *count > 0).map(|(count, words)| format!("{} {words}", of(count))),
     );
-    format!("Of its samples {}.", parts.join(", "))
+    match fell.samples {
+        0 => "It used no CPU in user code meanwhile: it was seen nowhere.".into(),
+        _ => format!("Of its samples {}.", parts.join(", ")),
+    }
 }
 
 fn chosen(applied: &Applied) -> String {
@@ -179,6 +182,9 @@ fn done(applied: &Applied) -> Vec<String> {
     let (count, weight, bloat) = made.fold((0u64, 0u64, 0u64), |(count, weight, bloat), row| {
         (count + 1, weight + row.chosen.weight, bloat + row.chosen.bloat_bytes)
     });
+    if applied.rows.is_empty() {
+        return vec!["Nothing was done.".into()];
+    }
     let mut sentences = vec![format!(
         "Made {} of {} chosen windows huge ({} of all weight); {} more in memory. The longest call took {}: page faults and mmap of the \
          program may have waited as long.",
@@ -210,11 +216,12 @@ pub fn summary(followed: &Followed) -> String {
                 format!(", {} of the last of them in huge pages", num::percent(share))
             });
             format!(
-                "{} made, {} in use at the last look, budget {}; {} choices by {seen}{covered}; {} more in memory; longest call {}",
+                "{} made, {} in use at the last look, budget {}; {} {} by {seen}{covered}; {} more in memory; longest call {}",
                 num::grouped(followed.collapsed as u64),
                 num::grouped(followed.in_use as u64),
                 num::grouped(followed.budget as u64),
                 followed.choices,
+                if followed.choices == 1 { "choice" } else { "choices" },
                 num::bytes(followed.bloat_bytes),
                 num::seconds(followed.longest_call_nanos as f64 / 1e9),
             )

@@ -14,6 +14,8 @@ use crate::bake::raw::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUG
 const PAGE_IS_SWAPPED: u64 = 1 << 4;
 /// Pages that share the system's page of zeros: read, never written.
 const PAGE_IS_PFNZERO: u64 = 1 << 5;
+/// Who may look at another user's process.
+const OTHERS: &str = "another user's; needs root, or CAP_SYS_PTRACE and CAP_SYS_NICE";
 /// Ranges that a scan gives back at a time.
 const RANGES: usize = 512;
 
@@ -76,7 +78,7 @@ pub(super) fn areas(pid: u32) -> Result<Vec<Area>, HugeError> {
 fn refused(pid: u32, error: &ProcError) -> HugeError {
     HugeError::Bad(match error {
         ProcError::NotFound(_) => format!("process {pid}: there is none"),
-        ProcError::PermissionDenied(_) => format!("process {pid}: another user's; needs root or CAP_SYS_PTRACE"),
+        ProcError::PermissionDenied(_) => format!("process {pid}: {OTHERS}"),
         other => format!("process {pid}: {other}").replace('\n', " "),
     })
 }
@@ -131,11 +133,11 @@ fn unfit(map: &MemoryMap) -> Option<Unfit> {
 fn open(pid: u32) -> Result<File, HugeError> {
     let path = format!("/proc/{pid}/pagemap");
     File::open(&path).map_err(|e| {
-        HugeError::Bad(match e.kind() {
-            std::io::ErrorKind::NotFound => format!("process {pid}: there is none"),
-            std::io::ErrorKind::PermissionDenied => {
-                format!("process {pid}: another user's; needs root or CAP_SYS_PTRACE")
-            }
+        HugeError::Bad(match (e.kind(), e.raw_os_error()) {
+            (std::io::ErrorKind::NotFound, _) => format!("process {pid}: there is none"),
+            // Nobody has waited for it yet.
+            (_, Some(libc::ESRCH)) => format!("process {pid}: it has ended"),
+            (std::io::ErrorKind::PermissionDenied, _) => format!("process {pid}: {OTHERS}"),
             _ => format!("{path}: {e}"),
         })
     })

@@ -66,9 +66,10 @@ fn clear(pid: u32) -> Result<u64, HugeError> {
     let began = Instant::now();
     // 1 = all pages (Documentation/filesystems/proc.rst).
     std::fs::write(&path, "1").map_err(|e| {
-        HugeError::Bad(match e.kind() {
-            std::io::ErrorKind::NotFound => format!("process {pid}: there is none"),
-            std::io::ErrorKind::PermissionDenied => {
+        HugeError::Bad(match (e.kind(), e.raw_os_error()) {
+            (std::io::ErrorKind::NotFound, _) => format!("process {pid}: there is none"),
+            (_, Some(libc::ESRCH)) => format!("process {pid}: it has ended"),
+            (std::io::ErrorKind::PermissionDenied, _) => {
                 format!("{path}: only root and the process's owner may write to it")
             }
             _ => format!("{path}: {e}"),

@@ -14,7 +14,7 @@ use super::choose::{choose, View, Weight, Weights};
 use super::collapse::{Handle, Tried};
 use super::see::{see, Seen};
 use super::{By, HugeError, Look, Memory, Window};
-use crate::bake::{family, PAGE_BYTES};
+use crate::bake::{family, Identity};
 
 /// First look at the program, and each next one after twice as long, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ const GROWTH: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long is looked before a choice: 2,000 samples of each thread that runs all the time.
 const SAMPLING: Duration = Duration::from_secs(2);
-/// Pause after a choice, and twice as long after each next one, up to the last: sampling costs 1.6 % of the program's CPU time
+/// Pause after a closer look, and twice as long after each next one, up to the last: sampling costs 1.6 % of the program's CPU time
 /// (docs/sampling.md), in the end for a sixteenth of the time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
@@ -167,37 +167,47 @@ impl<'a> Follow<'a> {
     /// Until the program has ended.
     fn all(&mut self, pid: u32) {
         let (mut wait, mut pause) = (FIRST_LOOK, FIRST_PAUSE);
-        let (mut before, mut large_since) = (0, None);
+        let (mut before, mut large_since, mut due) = (0, None, Instant::now());
         while self.wait(wait) {
             wait = (wait * 2).min(LAST_LOOK);
-            let memories = self.look_around(pid);
-            let left = self.settings.budget.saturating_sub(self.done.in_use);
-            let small: u64 = memories.values().map(Memory::small_bytes).sum();
-            if small < LARGE_BYTES || left == 0 {
+            let large: Vec<(u32, u64)> = family(pid)
+                .into_iter()
+                .map(|pid| (pid, anonymous_bytes(pid)))
+                .filter(|&(_, bytes)| bytes >= LARGE_BYTES)
+                .collect();
+            let bytes = large.iter().map(|&(_, bytes)| bytes).sum();
+            let grows = bytes > before + before / GROWTH;
+            before = bytes;
+            if large.is_empty() || Instant::now() < due {
                 continue;
             }
             let since = *large_since.get_or_insert_with(Instant::now);
-            let grows = small > before + before / GROWTH;
-            before = small;
             if grows && since.elapsed() < PATIENCE {
                 continue;
             }
-            self.choose(&memories, left);
-            wait = pause;
+            // A closer look costs some 10 ms a GiB: not each second.
+            let memories = self.look_closer(&large);
+            let left = self.settings.budget.saturating_sub(self.done.in_use);
+            if left > 0 && memories.values().any(|memory| memory.small_bytes() >= LARGE_BYTES) {
+                self.choose(&memories, left);
+            }
+            due = Instant::now() + pause;
             pause = (pause * 2).min(LAST_PAUSE);
         }
     }
 
-    /// Processes that come and go, and the memory of those that are large.
-    fn look_around(&mut self, pid: u32) -> BTreeMap<u32, Memory> {
-        let family = family(pid);
+    /// The memory of these processes, and how much of the budget is in use.
+    fn look_closer(&mut self, large: &[(u32, u64)]) -> BTreeMap<u32, Memory> {
         // One that has ended, or runs another program, has given back its windows.
-        self.processes.retain(|pid, kept| family.contains(pid) && kept.handle.as_ref().is_none_or(Handle::is_same));
+        self.processes.retain(|pid, kept| match &kept.handle {
+            Some(handle) => handle.is_same(),
+            None => large.iter().any(|(large, _)| large == pid),
+        });
         let mut memories = BTreeMap::new();
-        for pid in family.into_iter().filter(|&pid| resident_bytes(pid) >= LARGE_BYTES) {
+        for &(pid, _) in large {
             if !self.processes.contains_key(&pid) {
                 let handle = Handle::open(pid);
-                if let Err(e) = &handle {
+                if let (Err(e), true) = (&handle, Identity::of(pid).is_ok()) {
                     self.note(e.to_string());
                 }
                 let (weights, ours, never) = (Weights::new(), BTreeSet::new(), BTreeSet::new());
@@ -313,11 +323,12 @@ fn huge_weight(seen: &Seen) -> u64 {
     huge.filter_map(|window| seen.weights.get(&window.start)).map(|weight| weight.all()).sum()
 }
 
-/// Bytes of a process in memory; 0 where there is none.
-fn resident_bytes(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages: u64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    pages * PAGE_BYTES
+/// Bytes of a process's anonymous memory that are in memory; 0 where there is none.
+fn anonymous_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 #[cfg(test)]
