@@ -12,17 +12,10 @@ const ROWS: usize = 20;
 
 /// What was seen, the windows chosen and what became of each, and what it comes to.
 pub fn render(applied: &Applied, style: &Style) -> String {
-    let mut out = String::new();
-    let mut say = |sentence: String| {
-        for part in text::wrap(&sentence, style.columns()) {
-            out += &(Line::of(Paint::Plain, part).render(style) + "\n");
-        }
-    };
-    say(seen(applied));
-    if let Some(fell) = &applied.fell {
-        say(places(fell));
-    }
-    say(chosen(applied));
+    let mut before = vec![seen(applied)];
+    before.extend(applied.fell.as_ref().map(places));
+    before.push(chosen(applied));
+    let mut out = sentences(&before, style);
     if !applied.rows.is_empty() {
         out.push('\n');
         out += &rows(applied).render(style);
@@ -31,12 +24,13 @@ pub fn render(applied: &Applied, style: &Style) -> String {
         }
     }
     out.push('\n');
-    for sentence in done(applied) {
-        for part in text::wrap(&sentence, style.columns()) {
-            out += &(Line::of(Paint::Plain, part).render(style) + "\n");
-        }
-    }
-    out
+    out + &sentences(&done(applied), style)
+}
+
+/// Each on a line of its own, wrapped; what programs call themselves is made harmless.
+fn sentences(all: &[String], style: &Style) -> String {
+    let parts = all.iter().flat_map(|sentence| text::wrap(&text::clean(sentence), style.columns()));
+    parts.map(|part| Line::of(Paint::Plain, part).render(style) + "\n").collect()
 }
 
 fn seen(applied: &Applied) -> String {
@@ -82,17 +76,14 @@ fn places(fell: &Fell) -> String {
 
 fn chosen(applied: &Applied) -> String {
     let share = |weight: u64| num::percent(num::share(weight as f64, applied.weight as f64));
-    let what = match applied.by {
-        By::Sample => "samples",
-        By::Referenced => "referenced bytes",
-    };
     let mut text = format!(
-        "Chosen: {} of {} windows ({}), budget {}: {} of all {what}",
+        "Chosen: {} of {} windows ({}), budget {}: {} of all {}",
         num::grouped(applied.rows.len() as u64),
         num::grouped(applied.candidates as u64),
         num::bytes(applied.rows.len() as u64 * WINDOW_BYTES),
         num::grouped(applied.budget as u64),
         share(applied.chosen_weight),
+        weights(applied.by),
     );
     if let Some(held_out) = applied.held_out {
         let of_all = held_out * num::share(applied.candidates_weight as f64, applied.weight as f64);
@@ -105,6 +96,14 @@ fn chosen(applied: &Applied) -> String {
         text += "; in no other was it seen";
     }
     text + "."
+}
+
+/// What windows are weighed by.
+fn weights(by: By) -> &'static str {
+    match by {
+        By::Sample => "samples",
+        By::Referenced => "referenced bytes",
+    }
 }
 
 fn rows(applied: &Applied) -> Table {
@@ -186,11 +185,12 @@ fn done(applied: &Applied) -> Vec<String> {
         return vec!["Nothing was done.".into()];
     }
     let mut sentences = vec![format!(
-        "Made {} of {} chosen windows huge ({} of all weight); {} more in memory. The longest call took {}: page faults and mmap of the \
+        "Made {} of {} chosen windows huge ({} of all {}); {} more in memory. The longest call took {}: page faults and mmap of the \
          program may have waited as long.",
         num::grouped(count),
         num::grouped(applied.rows.len() as u64),
         num::percent(num::share(weight as f64, applied.weight as f64)),
+        weights(applied.by),
         num::bytes(bloat),
         num::seconds(applied.longest_call_nanos() as f64 / 1e9),
     )];
@@ -232,7 +232,7 @@ pub fn summary(followed: &Followed) -> String {
         text += &format!("lookaside:   {count} refused: {why}\n");
     }
     for note in &followed.notes {
-        text += &format!("lookaside:   {note}\n");
+        text += &format!("lookaside:   {}\n", text::clean(note));
     }
     text
 }

@@ -161,7 +161,7 @@ fn who_cannot_be_helped_is_named_in_a_line() {
     }
     /// `nobody`, everywhere.
     const NOBODY: u32 = 65534;
-    let mut sleeper = |uid: Option<u32>| {
+    let sleeper = |uid: Option<u32>| {
         let mut command = Command::new("sleep");
         command.arg("600");
         if let Some(uid) = uid {
@@ -215,10 +215,7 @@ fn a_program_is_run_with_its_hot_windows_huge() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(7));
     let told = stderr(&output);
-    assert!(
-        told.starts_with("lookaside: huge pages: 4 made, 4 in use at the last look, budget 4; 1 choice  by "),
-        "{told}"
-    );
+    assert!(told.starts_with("lookaside: huge pages: 4 made, 4 in use at the last look, budget 4; "), "{told}");
 }
 
 #[test]
