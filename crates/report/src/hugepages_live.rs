@@ -42,10 +42,13 @@ fn seen(applied: &Applied) -> String {
         By::Referenced => {
             let why = applied.no_samples.as_ref().map(|why| format!("; not by samples: {why}")).unwrap_or_default();
             head + &format!(
-                "referenced bits ({} intervals; the longest clearing, for which page faults of the program wait, took {}): the system \
+                "referenced bits ({}; the longest clearing, for which page faults of the program wait, took {}): the system \
                  tells a sum for each mapping, which is spread evenly over its pages in memory, so windows of one mapping differ only by how \
                  much of them is in memory{why}",
-                applied.intervals.unwrap_or(0),
+                match applied.intervals.unwrap_or(0) {
+                    1 => "1 interval".to_string(),
+                    many => format!("{many} intervals"),
+                },
                 num::seconds(applied.longest_clearing_nanos.unwrap_or(0) as f64 / 1e9)
             )
         }

@@ -133,7 +133,7 @@ fn the_hot_windows_of_a_running_program_become_huge() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     for part in [
-        "by referenced bits (1 intervals",
+        "by referenced bits (1 interval;",
         "a sum for each mapping",
         "Chosen: 2 of ",
         "Made 2 of 2 chosen windows huge",
