@@ -253,6 +253,9 @@ impl<'a> Follow<'a> {
                 _ => continue,
             }
         }
+        if sights.is_empty() {
+            return;
+        }
         self.done.choices += 1;
         let reasons: Vec<String> = sights.iter().filter_map(|(_, seen)| seen.no_samples.clone()).collect();
         for why in reasons {
@@ -295,7 +298,9 @@ impl<'a> Follow<'a> {
                 }
             }
         }
-        self.done.covered = (weight > 0).then(|| covered as f64 / weight as f64);
+        if weight > 0 {
+            self.done.covered = Some(covered as f64 / weight as f64);
+        }
     }
 
     fn note(&mut self, note: String) {
