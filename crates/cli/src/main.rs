@@ -9,6 +9,7 @@ mod compare;
 mod evidence;
 mod exit;
 mod experiment;
+mod huge_plan;
 mod hugepages;
 mod install;
 mod interrupt;

@@ -20,6 +20,7 @@ use crate::args::run::Run;
 use crate::clock::Clock;
 use crate::colored;
 use crate::exit::Failure;
+use crate::huge_plan::PlanFile;
 use crate::output::short_count;
 use crate::preload::{check_loadable, library, told, Told, BAKER, MALLOC};
 
@@ -72,13 +73,13 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     }
     let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
     pass_signals_on(&child)?;
-    let watch = huge.map(|settings| hugepages::Watch::start(child.id(), settings, Arc::new(Clock))).transpose()?;
+    let watch = huge.map(|huge| huge.start(child.id())).transpose()?;
     if let Some(watch) = watch {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         // Its number stays its own until the watch is over.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while pid.is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), ended), Err(Errno::INTR))) {}
-        eprint!("{}", hugepages_live::summary(&watch.end()));
+        eprint!("{}", watch.end());
     }
     let status = child.wait()?;
     for (lines, summary) in [(baked, summary as fn(&str) -> String), (placed, colored::summary)] {
@@ -92,12 +93,48 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     })
 }
 
-/// How huge pages are to be chosen; what stands in their way is found before the program starts.
-fn huge_settings(text: &str) -> Result<hugepages::Settings, Failure> {
+/// How huge pages are to be made.
+enum Huge {
+    Auto(hugepages::Settings),
+    Plan(PlanFile),
+}
+
+/// The thread that makes them.
+enum Making {
+    Auto(hugepages::Watch),
+    Plan(hugepages::Apply),
+}
+
+impl Huge {
+    fn start(self, pid: u32) -> std::io::Result<Making> {
+        Ok(match self {
+            Self::Auto(settings) => Making::Auto(hugepages::Watch::start(pid, settings, Arc::new(Clock))?),
+            Self::Plan(plan) => Making::Plan(hugepages::Apply::start(pid, Arc::new(plan))?),
+        })
+    }
+}
+
+impl Making {
+    /// Ends it; what was done, in lines.
+    fn end(self) -> String {
+        match self {
+            Self::Auto(watch) => hugepages_live::summary(&watch.end()),
+            Self::Plan(apply) => hugepages_live::planned(&apply.end()),
+        }
+    }
+}
+
+/// How huge pages are to be made; what stands in their way is found before the program starts.
+fn huge_settings(text: &str) -> Result<Huge, Failure> {
     let bad = |e: hugepages::HugeError| Failure::bad(format_args!("--hugepages: {e}"));
-    let settings = text.parse().map_err(bad)?;
+    let path = Path::new(text);
+    // What has a name like a file is one; all else is meant as `auto:K`.
+    let huge = match path.extension().is_some() || path.exists() {
+        true => Huge::Plan(PlanFile::load(path)?),
+        false => Huge::Auto(text.parse().map_err(bad)?),
+    };
     hugepages::check().map_err(bad)?;
-    Ok(settings)
+    Ok(huge)
 }
 
 fn not_started(name: &str, error: &std::io::Error) -> Failure {

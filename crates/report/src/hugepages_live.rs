@@ -1,6 +1,6 @@
 //! Huge pages that were made of a running program's memory, for a terminal.
 
-use lookaside_runtime::hugepages::{Applied, By, Fell, Followed, Row, Tried, WINDOW_BYTES};
+use lookaside_runtime::hugepages::{Applied, By, Fell, Followed, Planned, Row, Tried, WINDOW_BYTES};
 
 use crate::line::{Line, Paint, Style};
 use crate::num;
@@ -236,6 +236,27 @@ pub fn summary(followed: &Followed) -> String {
     }
     for note in &followed.notes {
         text += &format!("lookaside:   {}\n", text::clean(note));
+    }
+    text
+}
+
+/// What became of a plan: a line, then one for each kind of refusal and each region that is not what was planned for.
+pub fn planned(planned: &Planned) -> String {
+    let mut text = format!(
+        "lookaside: huge pages: {} of {} windows found of the plan made; {} more in memory; longest call {}\n",
+        num::grouped(planned.collapsed as u64),
+        num::grouped(planned.found as u64),
+        num::bytes(planned.bloat_bytes),
+        num::seconds(planned.longest_call_nanos as f64 / 1e9),
+    );
+    for (region, why) in &planned.changed {
+        text += &format!("lookaside:   not as planned: {}: {}\n", text::clean(region), text::clean(why));
+    }
+    for (why, count) in &planned.refused {
+        text += &format!("lookaside:   {count} refused: {why}\n");
+    }
+    if planned.empty > 0 {
+        text += &format!("lookaside:   {} had nothing in memory, or were still being filled\n", planned.empty);
     }
     text
 }

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{assert_bad_input, compile, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, compile, have_valgrind, lookaside, run, stderr, stdout};
 
 /// 64 MiB in small pages, of which windows 5, 11, 17 and 23 get 15 of 16 reads; ends when its input does, and says the sum of
 /// what it has. Pages are small at first whatever the system's setting.
@@ -243,4 +243,81 @@ fn chosen_huge_pages_are_a_variant() {
     assert_eq!((&runs(1)["budget"], &runs(1)["collapsed"]), (&4.into(), &0.into()));
     let notes = found["notes"].as_array().expect("a list");
     assert!(notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains("0 windows"))), "{notes:?}");
+}
+
+/// 32 MiB (40 with an argument) of which 8 are read; waits for the end of its input.
+const PLANNED: &str = r##"
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int c, char **v) {
+    size_t bytes = (size_t)(c > 1 ? 40 : 32) << 20;
+    uint64_t *a = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), s = 1, x = 0;
+    if (a == MAP_FAILED) return 3;
+    madvise(a, bytes, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < bytes / 8; i += 512) a[i] = i;
+    madvise(a, bytes, MADV_HUGEPAGE);
+    for (int k = 0; k < 100000; k++) {
+        s = s * 6364136223846793005ull + 1442695040888963407ull;
+        x += a[((s >> 33) % 3 ? (8 << 17) : 0) + (s >> 20) % (4 << 17)];
+    }
+    printf("%llx\n", (unsigned long long)x);
+    fflush(stdout);
+    char b;
+    while (read(0, &b, 1) == 1) x++;
+    return 0;
+}
+"##;
+
+#[test]
+fn a_plan_is_applied_to_the_program_it_was_made_for_and_to_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if !can_collapse() || !have_valgrind() {
+        return;
+    }
+    let Some(program) = compile(folder.path(), "planned", PLANNED, &[]) else { return };
+    let plan = folder.path().join("plan.toml");
+    let arguments = ["plan", "hugepages", "--budget", "4", "--machine", "skylake", "-o"];
+    let output = lookaside().args(arguments).arg(&plan).arg("--").arg(&program).stdin(Stdio::null()).output();
+    let output = output.expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let apply = || {
+        let mut command = lookaside();
+        command
+            .arg("run")
+            .arg(format!("--hugepages={}", plan.display()))
+            .arg("--")
+            .arg(&program)
+            .stderr(Stdio::piped());
+        command
+    };
+    let mut child = apply().stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let huge = || lookaside_runtime::bake::family(child.id()).get(1).map_or(0, |&pid| huge_bytes(pid));
+    while huge() < 4 * (2 << 20) {
+        assert!(std::time::Instant::now() < end, "no huge pages within a minute");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    drop(child.stdin.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    // A run of windows that lies otherwise to the borders of 2 MiB has one more.
+    let told = stderr(&output);
+    assert!(
+        told.starts_with("lookaside: huge pages: ") && told.contains(" windows found of the plan made; "),
+        "{told}"
+    );
+    assert!(!told.contains("not as planned") && !told.contains("refused"), "{told}");
+
+    let mut child = apply().arg("larger").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    std::thread::sleep(std::time::Duration::from_millis(800)); // some looks; without any nothing is said, below
+    drop(child.stdin.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    let told = stderr(&output);
+    assert!(told.starts_with("lookaside: huge pages: 0 of 0 windows"), "{told}");
+    assert!(told.lines().count() == 1 || told.contains("of 32768 KiB: the program has 0 regions"), "{told}");
+    let output = run(&["run", "--hugepages=/nonexistent/plan.toml", "--", "true"]);
+    assert_bad_input(&output, &["/nonexistent/plan.toml"]);
 }

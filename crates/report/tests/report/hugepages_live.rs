@@ -1,6 +1,8 @@
-use lookaside_report::hugepages_live::{render, summary};
+use lookaside_report::hugepages_live::{planned, render, summary};
 use lookaside_report::Style;
-use lookaside_runtime::hugepages::{Applied, By, Chosen, Fell, Followed, Row, Tried, Unfit, Window, WINDOW_BYTES};
+use lookaside_runtime::hugepages::{
+    Applied, By, Chosen, Fell, Followed, Planned, Row, Tried, Unfit, Window, WINDOW_BYTES,
+};
 
 fn row(n: u64, weight: u64, tried: Option<Tried>) -> Row {
     let window = Window {
@@ -141,4 +143,24 @@ fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
          lookaside:   process 9: switched off\n"
     );
     assert!(summary(&Followed::default()).contains("nothing was looked at closer"));
+}
+
+#[test]
+fn regions_that_are_not_as_planned_are_named() {
+    let done = Planned {
+        found: 5,
+        collapsed: 3,
+        bloat_bytes: 1 << 20,
+        longest_call_nanos: 1_500_000,
+        refused: [("fragmented".to_string(), 1)].into(),
+        changed: [("table at 0x4000".to_string(), "the program has 0 regions".to_string())].into(),
+        empty: 1,
+    };
+    assert_eq!(
+        planned(&done).replace('\u{a0}', " "),
+        "lookaside: huge pages: 3 of 5 windows found of the plan made; 1 MiB more in memory; longest call 1.50 ms\n\
+         lookaside:   not as planned: table at 0x4000: the program has 0 regions\n\
+         lookaside:   1 refused: fragmented\n\
+         lookaside:   1 had nothing in memory, or were still being filled\n"
+    );
 }

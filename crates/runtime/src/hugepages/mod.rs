@@ -2,12 +2,13 @@
 //! `process_madvise(MADV_COLLAPSE)`; nothing is put into the program.
 //!
 //! [`Memory`] says what windows a process has, a [`Look`] where the program is seen, [`choose()`] takes the best, [`Handle::collapse`]
-//! makes huge pages of them. [`once`] does it all for a process, [`Watch`] again and again for a program and those that it starts.
+//! makes huge pages of them. [`once`] does it all for a process, [`Watch`] again and again for a program and those that it starts, [`Apply`] makes a plan's windows huge.
 
 mod choose;
 mod collapse;
 mod once;
 mod pages;
+mod planned;
 mod referenced;
 mod see;
 mod watch;
@@ -22,6 +23,7 @@ pub use choose::{choose, spread, tally, Choice, Chosen, Fell, View, Weight, Weig
 pub use collapse::{check, Handle, Tried};
 pub use once::{once, Applied, Order, Row};
 pub use pages::Memory;
+pub use planned::{Apply, Find, Place, Planned};
 pub use referenced::{Referenced, INTERVAL};
 pub use watch::{Followed, Settings, Watch};
 pub use windows::{window_of, windows, Area, PageRange, PageState, Unfit, Window, WINDOW_BYTES, WINDOW_PAGES};

@@ -1,9 +1,10 @@
 //! A program that is watched as long as it lives. Its looks are at set times; what is asserted holds whenever they come.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::hugepages::{By, Watch};
+use lookaside_runtime::hugepages::{Apply, By, Find, Place, Watch};
 
 use crate::live::Sees;
 use crate::support::{can_collapse, Obedient};
@@ -58,5 +59,42 @@ fn a_program_that_forbids_huge_pages_is_left_alone() {
     assert_eq!((followed.collapsed, followed.choices, child.huge_bytes()), (0, 0, 0));
     // At the first look, if one came.
     assert!(followed.notes.iter().all(|note| note.contains("PR_SET_THP_DISABLE")), "{followed:?}");
+    child.end();
+}
+
+#[test]
+fn a_plans_windows_become_huge_as_they_come_into_being() {
+    /// Finds two windows in one region, and another region only once it is asked for.
+    struct Two(u64, Arc<AtomicBool>);
+    impl Find for Two {
+        fn find(&self, maps: &str) -> Vec<Place> {
+            assert!(maps.contains(" rw-p "), "a listing");
+            let later = self.1.load(Ordering::SeqCst);
+            let windows = if later { Ok(vec![self.0 + 7 * HUGE]) } else { Err("not there yet".into()) };
+            let place = |region: &str, windows| Place { region: region.into(), windows };
+            // The last window is half empty, and nobody fills it.
+            let first = vec![self.0 + 2 * HUGE, self.0 + 31 * HUGE];
+            vec![
+                place("first", Ok(first)),
+                place("second", windows),
+                place("third", Err("two of that size, planned was one".into())),
+            ]
+        }
+    }
+    if !can_collapse() {
+        return;
+    }
+    let mut child = Obedient::start();
+    let (sum, later) = (child.tell("sum"), Arc::new(AtomicBool::new(false)));
+    let apply = Apply::start(child.pid(), Arc::new(Two(child.at, Arc::clone(&later)))).expect("a thread");
+    until("two windows", || child.huge_bytes() == 2 * HUGE);
+    later.store(true, Ordering::SeqCst);
+    until("three windows", || child.huge_bytes() == 3 * HUGE);
+    assert_eq!(child.tell("sum"), sum);
+    let done = apply.end();
+    assert_eq!((done.found, done.collapsed, done.empty, done.bloat_bytes), (3, 3, 0, 1 << 20), "{done:?}");
+    let changed: Vec<_> = done.changed.iter().map(|(region, why)| (region.as_str(), why.as_str())).collect();
+    assert_eq!(changed, [("third", "two of that size, planned was one")]);
+    assert!(done.refused.is_empty() && done.longest_call_nanos > 0);
     child.end();
 }
