@@ -3,6 +3,7 @@
 pub mod bake;
 pub mod compare;
 pub mod experiment;
+pub mod hugepages;
 pub mod plan;
 pub mod probe;
 pub mod run;
@@ -35,9 +36,10 @@ pub enum Command {
     /// Record a program's accesses as a trace
     #[command(after_help = "Example: lookaside record -o sort.lkt -- sort big.txt")]
     Record(Record),
-    /// Run a program with its page-table entries kept warm, or with its heap inside a TLB partition
+    /// Run a program with its page-table entries kept warm, with its heap inside a TLB partition, or with chosen huge pages
     #[command(
-        after_help = "Examples: lookaside run --bake -- ./server --port 80\n          lookaside run --color=partitions.toml:T1 -- ./control\n\n\
+        after_help = "Examples: lookaside run --bake -- ./server --port 80\n          lookaside run --color=partitions.toml:T1 -- ./control\n          \
+        lookaside run --hugepages=auto:64 -- ./join\n\n\
         Exit code: the program's own; 2 bad input, 126 not executable, 127 not found"
     )]
     Run(run::Run),
@@ -81,6 +83,12 @@ pub enum Command {
         Exit codes: 0 done; 1 a process could not be baked; 2 bad input; 128 + signal interrupted"
     )]
     Bake(bake::Bake),
+    /// Make huge pages of the memory that a running process is seen in most, from outside
+    #[command(
+        after_help = "Examples: lookaside hugepages --pid 4711 --budget 64\n          lookaside hugepages --pid 4711 --budget 64 --seconds 20 --dry-run --json\n\n\
+        Exit codes: 0 all chosen windows are huge; 1 some are not; 2 bad input, no permission, or a kernel that can't; 128 + signal interrupted"
+    )]
+    Hugepages(hugepages::Hugepages),
     /// Processes by what translation may cost them, live; which are baked, and by whom
     #[command(after_help = "Example: lookaside top --once\n\nKeys: q ends, up and down scroll")]
     Top(top::Top),

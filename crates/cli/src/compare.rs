@@ -9,6 +9,7 @@ use regex::Regex;
 use rustix::process::{kill_process, Pid, Signal};
 
 use crate::args::compare::Compare;
+use crate::clock::Clock;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{check_writable, print, spinner, style, write_file};
@@ -41,6 +42,7 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         pressure: args.pressure,
         seed: args.seed,
         inside,
+        look: Some(Arc::new(Clock)),
     };
     let interrupt = Interrupt::install()?;
     let bar = spinner("comparing");

@@ -3,11 +3,14 @@
 mod analyze;
 mod args;
 mod bake;
+mod clock;
 mod colored;
 mod compare;
 mod evidence;
 mod exit;
 mod experiment;
+mod huge_plan;
+mod hugepages;
 mod install;
 mod interrupt;
 mod machines;
@@ -64,6 +67,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Plan(command) => plan::run(&command),
         Command::Experiment(command) => experiment::run(&command),
         Command::Bake(args) => bake::run(&args),
+        Command::Hugepages(args) => hugepages::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Completions { shell } => {

@@ -1,24 +1,30 @@
-//! `lookaside run`: a program with a technique applied from within, by a preloaded library.
+//! `lookaside run`: a program with a technique applied from within, by a preloaded library, or from outside, by this process.
 
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::Arc;
 
+use lookaside_report::hugepages_live;
 use lookaside_runtime::bake::{BakeError, Unmodified};
-use rustix::process::{kill_process, Pid, Signal};
+use lookaside_runtime::hugepages;
+use rustix::io::Errno;
+use rustix::process::{kill_process, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::args::run::Run;
+use crate::clock::Clock;
 use crate::colored;
 use crate::exit::Failure;
+use crate::huge_plan::PlanFile;
 use crate::output::short_count;
 use crate::preload::{check_loadable, library, told, Told, BAKER, MALLOC};
 
-/// Runs the program. Without statistics this process becomes the program.
+/// Runs the program. Without statistics and huge pages this process becomes the program.
 pub fn run(args: &Run) -> Result<u8, Failure> {
     let bad = |e: BakeError| Failure::bad(format_args!("--bake: {e}"));
     let baker = args.bake.as_ref().map(|bake| bake.parse::<Unmodified>().map_err(bad)).transpose()?;
@@ -26,8 +32,11 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
         baker.check().map_err(bad)?;
     }
     let color = args.color.as_ref().map(|text| colored::partition(text)).transpose()?;
+    let huge = args.hugepages.as_ref().map(|text| huge_settings(text)).transpose()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    check_loadable(&args.command)?;
+    if baker.is_some() || color.is_some() {
+        check_loadable(&args.command)?;
+    }
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
     let mut preloads = std::env::var_os("LD_PRELOAD").unwrap_or_default();
@@ -45,16 +54,18 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
         add(&mut preloads, &library(&BAKER)?);
         command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
     }
-    command.env("LD_PRELOAD", preloads);
-    if !args.stats {
+    if !preloads.is_empty() {
+        command.env("LD_PRELOAD", preloads);
+    }
+    if !args.stats && huge.is_none() {
         return Err(not_started(&name, &command.exec()));
     }
     let file = || {
         tempfile::NamedTempFile::new()
             .map_err(|e| Failure::bad(format_args!("--stats: no temporary file (TMPDIR): {e}")))
     };
-    let baked = baker.map(|_| file()).transpose()?;
-    let placed = color.map(|_| file()).transpose()?;
+    let baked = baker.filter(|_| args.stats).map(|_| file()).transpose()?;
+    let placed = color.filter(|_| args.stats).map(|_| file()).transpose()?;
     for (variable, lines) in [("LOOKASIDE_BAKE_STATS", &baked), ("LOOKASIDE_COLOR_STATS", &placed)] {
         if let Some(lines) = lines {
             command.env(variable, lines.path());
@@ -62,6 +73,14 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     }
     let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
     pass_signals_on(&child)?;
+    let watch = huge.map(|huge| huge.start(child.id())).transpose()?;
+    if let Some(watch) = watch {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        // Its number stays its own until the watch is over.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while pid.is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), ended), Err(Errno::INTR))) {}
+        eprint!("{}", watch.end());
+    }
     let status = child.wait()?;
     for (lines, summary) in [(baked, summary as fn(&str) -> String), (placed, colored::summary)] {
         if let Some(lines) = lines {
@@ -72,6 +91,50 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
         (Some(code), _) => (code & 0xff) as u8,
         (None, signal) => (128 + (signal.unwrap_or(0) & 0x7f)) as u8,
     })
+}
+
+/// How huge pages are to be made.
+enum Huge {
+    Auto(hugepages::Settings),
+    Plan(PlanFile),
+}
+
+/// The thread that makes them.
+enum Making {
+    Auto(hugepages::Watch),
+    Plan(hugepages::Apply),
+}
+
+impl Huge {
+    fn start(self, pid: u32) -> std::io::Result<Making> {
+        Ok(match self {
+            Self::Auto(settings) => Making::Auto(hugepages::Watch::start(pid, settings, Arc::new(Clock))?),
+            Self::Plan(plan) => Making::Plan(hugepages::Apply::start(pid, Arc::new(plan))?),
+        })
+    }
+}
+
+impl Making {
+    /// Ends it; what was done, in lines.
+    fn end(self) -> String {
+        match self {
+            Self::Auto(watch) => hugepages_live::summary(&watch.end()),
+            Self::Plan(apply) => hugepages_live::planned(&apply.end()),
+        }
+    }
+}
+
+/// How huge pages are to be made; what stands in their way is found before the program starts.
+fn huge_settings(text: &str) -> Result<Huge, Failure> {
+    let bad = |e: hugepages::HugeError| Failure::bad(format_args!("--hugepages: {e}"));
+    let path = Path::new(text);
+    // What has a name like a file is one; all else is meant as `auto:K`.
+    let huge = match path.extension().is_some() || path.exists() {
+        true => Huge::Plan(PlanFile::load(path)?),
+        false => Huge::Auto(text.parse().map_err(bad)?),
+    };
+    hugepages::check().map_err(bad)?;
+    Ok(huge)
 }
 
 fn not_started(name: &str, error: &std::io::Error) -> Failure {

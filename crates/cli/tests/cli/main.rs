@@ -9,6 +9,7 @@ mod experiment;
 mod granularity;
 mod hard_places;
 mod heap;
+mod hugepages;
 mod lock_mapping;
 mod plan;
 mod plan_huge;

@@ -21,6 +21,7 @@ fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
             cpu_nanos: 5 << 27,
             most_bytes: 1 << 30,
         }),
+        hugepages: None,
     };
     let (above, below) = if is_time { (base, values) } else { (values, base) };
     Outcome {

@@ -6,5 +6,6 @@ mod comparison;
 mod docs;
 mod experiment;
 mod html;
+mod hugepages_live;
 mod reproduction;
 mod terminal;

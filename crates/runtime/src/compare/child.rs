@@ -59,15 +59,10 @@ impl Running {
             }
         }
         start.env_remove("LOOKASIDE_BAKE").envs(variant.environment(inside));
-        if let Some(off) = variant.thp_off() {
+        if let Some(thp) = variant.thp() {
             // SAFETY: a system call between fork and exec; what it sets outlives the exec and goes to children.
             unsafe {
-                start.pre_exec(move || {
-                    match libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(off), 0, 0, 0) {
-                        0 => Ok(()),
-                        _ => Err(std::io::Error::last_os_error()),
-                    }
-                });
+                start.pre_exec(move || thp.switch());
             }
         }
         let began = Instant::now();

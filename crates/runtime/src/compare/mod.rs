@@ -14,10 +14,12 @@ mod within;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::bake::{Baker, Target};
+use crate::hugepages::{self, Followed, Look};
 use energy::Meter;
 use pressure::{Pressure, Stress};
 use statistics::Ratio;
@@ -99,6 +101,8 @@ pub struct Plan {
     pub seed: u64,
     /// How variants are baked from inside; needed if there are such.
     pub inside: Option<Inside>,
+    /// How programs are sampled; needed if huge pages are to be chosen.
+    pub look: Option<Arc<dyn Look>>,
 }
 
 /// The library that bakes from inside, and what it tells.
@@ -153,6 +157,8 @@ pub struct Run {
     pub energy_joules: Option<f64>,
     /// What baked it.
     pub helped: Option<Helped>,
+    /// Huge pages that were chosen and made while it ran.
+    pub hugepages: Option<Followed>,
 }
 
 /// A variant's runs and what they say. All but `unfinished` is of complete rounds.
@@ -265,6 +271,12 @@ fn check(plan: &Plan) -> Result<(), CompareError> {
                 // On this process, so that what the kernel lacks is known before a program runs.
                 Baker::start_for(Target::Process(std::process::id()), settings, &[])
                     .map_err(|e| CompareError::Bad(format!("variant {variant}: {e}")))?;
+            }
+            Variant::Huge(_) => {
+                hugepages::check().map_err(|e| CompareError::Bad(format!("variant {variant}: {e}")))?;
+                if plan.look.is_none() {
+                    return Err(CompareError::Bad(format!("variant {variant}: needs a sampler")));
+                }
             }
             _ if variant.needs_preload() && plan.inside.is_none() => {
                 return Err(CompareError::Bad(format!("variant {variant}: needs the library that is preloaded")));

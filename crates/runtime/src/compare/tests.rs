@@ -12,6 +12,7 @@ fn plan(variants: &str, script: &str) -> Plan {
         pressure: Pressure::None,
         seed: 1,
         inside: None,
+        look: None,
     }
 }
 

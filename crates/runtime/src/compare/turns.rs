@@ -1,14 +1,18 @@
 //! The runs of a comparison, in turns, and the sum of them.
 
+use std::cell::Cell;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 
 use super::child::Running;
 use super::energy::Meter;
 use super::pressure::Stress;
 use super::statistics::{median, ratio, Rng, RESAMPLES};
+use super::variant::gives_to_all;
 use super::watch::Watch;
 use super::{CompareError, Comparison, Early, Hooks, Inside, Metric, Outcome, Pages, Plan, Run, Variant};
+use crate::hugepages::{self, Followed};
 
 /// A variant's runs so far.
 #[derive(Default)]
@@ -87,7 +91,20 @@ impl<'a> Turns<'a> {
                 Some(watch.map_err(|e| CompareError::Bad(format!("a thread: {e}"))))
             }
         };
-        let ended = running.wait(self.hooks.ended, output, &plan.metric, self.meter.as_mut());
+        let following = match (variant, &plan.look) {
+            (Variant::Huge(settings), Some(look)) => {
+                let watch = hugepages::Watch::start(running.pid(), *settings, Arc::clone(look));
+                Some(watch.map_err(|e| CompareError::Bad(format!("a thread: {e}"))))
+            }
+            _ => None,
+        };
+        let (following, followed) = (Cell::new(following.transpose()?), Cell::new(None));
+        let over = || {
+            (self.hooks.ended)();
+            // While the number is the program's.
+            followed.set(following.take().map(hugepages::Watch::end));
+        };
+        let ended = running.wait(&over, output, &plan.metric, self.meter.as_mut());
         let energy_joules = self.energy();
         let seen = watch.transpose()?.map(Watch::end).unwrap_or_default();
         let ended = ended?;
@@ -133,6 +150,7 @@ impl<'a> Turns<'a> {
             max_resident_bytes: ended.max_resident_bytes,
             energy_joules,
             helped,
+            hugepages: followed.take(),
         });
         Ok(None)
     }
@@ -225,6 +243,12 @@ impl<'a> Turns<'a> {
             }
             let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
             match variant {
+                Variant::Huge(_) => {
+                    notes.extend(chosen_words(variant, &taken.runs));
+                    if gives_to_all() {
+                        notes.push(format!("{variant}: the system gives huge pages to all (always), and this kernel can't keep them to those chosen (Linux 6.18 can): it had more; as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
+                    }
+                }
                 Variant::Scan(_) if idle && rounds > 0 => notes.push(format!("{variant}: nothing was baked in any run: no mapping had 4 MiB in small pages when it was looked at (0.1 s after the start, then after 0.3, 0.7, 1.5 s and each second)")),
                 Variant::Inside(_) if idle && rounds > 0 => notes.push(format!("{variant}: nothing was baked in any run")),
                 _ => {}
@@ -234,6 +258,29 @@ impl<'a> Turns<'a> {
             self.note(note);
         }
     }
+}
+
+/// What the chosen huge pages came to, over all runs.
+fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
+    let all: Vec<&Followed> = runs.iter().filter_map(|run| run.hugepages.as_ref()).collect();
+    let middle =
+        |of: &dyn Fn(&Followed) -> Option<f64>| median(&all.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
+    let Some(made) = middle(&|run| Some(run.collapsed as f64)) else { return Vec::new() };
+    let mut text = format!("{variant}: {made} windows of 2 MiB made huge in a run (median)");
+    if let Some(covered) = middle(&|run| run.covered) {
+        text += &format!(", with {:.0} % of the last samples in huge pages", 100.0 * covered);
+    }
+    if let Some(added) = middle(&|run| Some(run.bloat_bytes as f64)) {
+        text += &format!(", {:.0} MiB more in memory", added / f64::from(1 << 20));
+    }
+    let longest = all.iter().map(|run| run.longest_call_nanos).max().unwrap_or(0);
+    text += &format!("; the longest call took {:.1} ms", longest as f64 / 1e6);
+    let mut words = vec![text];
+    let mut told: Vec<&String> = all.iter().flat_map(|run| run.refused.keys().chain(&run.notes)).collect();
+    told.sort_unstable();
+    told.dedup();
+    words.extend(told.into_iter().map(|why| format!("{variant}: {why}")));
+    words
 }
 
 /// How a program ended, in words.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::{CompareError, Inside};
 use crate::bake::{Backend, Settings, Unmodified};
+use crate::hugepages;
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
 const THP: [&str; 2] =
@@ -21,10 +22,48 @@ pub enum Variant {
     AsIs,
     /// With huge pages: on by `prctl`, and `malloc` asks for them where the system waits to be asked.
     Thp,
+    /// Small pages but for what is asked for, and the windows that it is seen in most made huge, from outside.
+    Huge(hugepages::Settings),
     /// As base, and its page tables are read by the kernel, from outside.
     Scan(Settings),
     /// As base, with the baker in it, by the preloaded library: what `LOOKASIDE_BAKE` is set to.
     Inside(String),
+}
+
+/// How huge pages are switched by `prctl`, for the program and all that it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thp {
+    Off,
+    On,
+    /// Off but where they are asked for, as a collapse does.
+    Asked,
+}
+
+impl Thp {
+    /// Switches them for the calling process. A system call and nothing else, for between fork and exec.
+    pub(super) fn switch(self) -> std::io::Result<()> {
+        /// `PR_THP_DISABLE_EXCEPT_ADVISED` of `linux/prctl.h`, since Linux 6.18.
+        const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
+        let (off, but): (libc::c_ulong, libc::c_ulong) = match self {
+            Self::Off => (1, 0),
+            Self::On => (0, 0),
+            Self::Asked => (1, EXCEPT_ADVISED),
+        };
+        // SAFETY: takes numbers only.
+        match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, off, but, 0, 0) } {
+            0 => Ok(()),
+            // An older kernel: as the system has them. Where that is `always`, a note says so.
+            _ if self == Self::Asked => Self::On.switch(),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether the system gives huge pages to all, and the kernel cannot keep them to what is asked for.
+pub(super) fn gives_to_all() -> bool {
+    let always = chosen(&THP.map(|path| std::fs::read_to_string(path).ok())).is_some_and(|word| word == "always");
+    let version = procfs::sys::kernel::Version::current();
+    always && version.is_ok_and(|version| (version.major, version.minor) < (6, 18))
 }
 
 impl fmt::Display for Variant {
@@ -34,6 +73,7 @@ impl fmt::Display for Variant {
             Self::NoThp => out.write_str("nothp"),
             Self::AsIs => out.write_str("asis"),
             Self::Thp => out.write_str("thp"),
+            Self::Huge(settings) => write!(out, "hugepages:{settings}"),
             Self::Scan(settings) => write!(out, "bake:{settings}"),
             Self::Inside(settings) => write!(out, "bake:{settings}"),
         }
@@ -78,9 +118,13 @@ impl Variant {
             "asis" => Self::AsIs,
             "thp" => Self::Thp,
             _ => {
+                if let Some(settings) = name.strip_prefix("hugepages:") {
+                    let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
+                    return Ok(Self::Huge(settings.parse().map_err(bad)?));
+                }
                 let Some(settings) = name.strip_prefix("bake:") else {
                     return Err(CompareError::Bad(format!(
-                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
+                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
                     )));
                 };
                 let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
@@ -109,16 +153,18 @@ impl Variant {
             Self::NoThp => "the same as base: a control",
             Self::AsIs => "as the system's settings have it",
             Self::Thp => "huge pages on, asked for by malloc",
+            Self::Huge(_) => "small pages, but for K windows that it is seen in most, chosen while it runs",
             Self::Scan(_) => "as base; page tables read by the kernel, from outside",
             Self::Inside(_) => "as base; baked by the preloaded library",
         }
     }
 
-    /// Whether huge pages are to be off; `None` = not switched.
-    pub(super) fn thp_off(&self) -> Option<bool> {
+    /// How huge pages are to be switched; `None` = not at all.
+    pub(super) fn thp(&self) -> Option<Thp> {
         match self {
-            Self::Base | Self::NoThp | Self::Scan(_) | Self::Inside(_) => Some(true),
-            Self::Thp => Some(false),
+            Self::Base | Self::NoThp | Self::Scan(_) | Self::Inside(_) => Some(Thp::Off),
+            Self::Thp => Some(Thp::On),
+            Self::Huge(_) => Some(Thp::Asked),
             Self::AsIs => None,
         }
     }
@@ -165,11 +211,7 @@ pub(super) fn check_thp() -> Result<(), CompareError> {
 
 /// The same of what the files hold; the first that is there and does not say `inherit` counts.
 fn check_thp_in(files: &[Option<String>]) -> Result<(), CompareError> {
-    let chosen = files.iter().flatten().find_map(|text| {
-        let (_, rest) = text.split_once('[')?;
-        rest.split_once(']').map(|(word, _)| word).filter(|&word| word != "inherit")
-    });
-    match chosen {
+    match chosen(files) {
         Some("always" | "madvise") => Ok(()),
         Some(word) => Err(CompareError::Bad(format!(
             "variant thp: huge pages are off on this system ({word}); as root: echo madvise > {}, or leave thp out",
@@ -177,6 +219,14 @@ fn check_thp_in(files: &[Option<String>]) -> Result<(), CompareError> {
         ))),
         None => Err(CompareError::Bad("variant thp: this kernel has no transparent huge pages; leave thp out".into())),
     }
+}
+
+/// The word that counts.
+fn chosen(files: &[Option<String>]) -> Option<&str> {
+    files.iter().flatten().find_map(|text| {
+        let (_, rest) = text.split_once('[')?;
+        rest.split_once(']').map(|(word, _)| word).filter(|&word| word != "inherit")
+    })
 }
 
 #[cfg(test)]
@@ -190,13 +240,14 @@ mod tests {
     #[test]
     fn settings_stay_with_their_baker() {
         assert_eq!(
-            names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,bake:auto,share=0.2"),
+            names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,hugepages:auto:64,bake:auto,share=0.2"),
             [
                 "base",
                 "thp",
                 "bake:prefetch:t0,stride=16,sleep=1000000ns",
                 "bake:scan,share=0.5",
                 "nothp",
+                "hugepages:auto:64",
                 "bake:auto,share=0.2"
             ]
         );
@@ -220,6 +271,9 @@ mod tests {
             ("bake:scan,bake:scan", "twice"),
             ("bake:", "no such backend"),
             ("bake:scan,stride=4", "every entry"),
+            ("hugepages:auto", "auto:K"),
+            ("hugepages:auto:0", "auto:K"),
+            ("hugepages:auto:4,hugepages:auto:4", "twice"),
             ("bake:load", "bake:prefetch"),
             ("thp,stride=4", "`stride=4`"),
         ] {

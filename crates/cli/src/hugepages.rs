@@ -1,0 +1,50 @@
+//! `lookaside hugepages`: huge pages for the windows of a running process that it is seen in most, from outside.
+
+use std::time::Duration;
+
+use lookaside_report::{hugepages_live, json};
+use lookaside_runtime::hugepages::{once, By, HugeError, Order};
+
+use crate::args::hugepages::{ByArg, Hugepages};
+use crate::clock::Clock;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+use crate::output::{print, spinner, style};
+
+/// Looks, chooses, collapses. Exit code 1 where a chosen window could not be made huge; 128 + the signal where it was interrupted.
+pub fn run(args: &Hugepages) -> Result<u8, Failure> {
+    if args.pid == std::process::id() {
+        return Err(Failure::bad("--pid: names this command itself"));
+    }
+    let interrupt = Interrupt::install()?;
+    let bar = spinner("looking");
+    let applied = once(&Order {
+        pid: args.pid,
+        budget: args.budget as usize,
+        time: Duration::from_secs(args.seconds),
+        by: args.by.map(|by| match by {
+            ByArg::Sample => By::Sample,
+            ByArg::Referenced => By::Referenced,
+        }),
+        dry: args.dry_run,
+        look: &Clock,
+        stop: &|| interrupt.asked(),
+    });
+    bar.finish_and_clear();
+    let applied = applied?;
+    if args.json {
+        print(&json::document(json::HUGEPAGES_SCHEMA, &applied))?;
+    } else {
+        print(&hugepages_live::render(&applied, &style(None)))?;
+    }
+    if interrupt.asked() {
+        return Ok(interrupt.code());
+    }
+    Ok(if !applied.dry_run && applied.failed() > 0 { NOT_CLEAN } else { 0 })
+}
+
+impl From<HugeError> for Failure {
+    fn from(e: HugeError) -> Self {
+        Self::bad(e)
+    }
+}

@@ -1,0 +1,178 @@
+//! A plan made real: its windows become huge as they come into being in the running program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::collapse::{Handle, Tried};
+use super::windows::WINDOW_PAGES;
+use super::Memory;
+
+/// First look at the program, and each next one after twice as long, up to the last.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+const LAST_LOOK: Duration = Duration::from_secs(1);
+/// How soon the end of the program is heeded.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Where a region of a plan is in the running program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What the plan calls it; one place a name.
+    pub region: String,
+    /// First bytes of the windows in it to make huge; or why it is not there, or not what was planned for.
+    pub windows: Result<Vec<u64>, String>,
+}
+
+/// Finds a plan's regions. The plan is another room's: whoever starts this brings it.
+pub trait Find: Send + Sync {
+    /// Every region of the plan, by what `/proc/PID/maps` lists now.
+    fn find(&self, maps: &str) -> Vec<Place>;
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// Windows of the plan that were found.
+    pub found: usize,
+    /// Of these, made huge.
+    pub collapsed: usize,
+    /// Bytes in memory that this added.
+    pub bloat_bytes: u64,
+    /// The longest call: page faults of the program may have waited as long.
+    pub longest_call_nanos: u64,
+    /// Windows that were refused, by why.
+    pub refused: BTreeMap<String, u64>,
+    /// Regions that never were what the plan says, and how they differed at the last look.
+    pub changed: BTreeMap<String, String>,
+    /// Windows found that never had anything in memory, or were still being filled at the end.
+    pub empty: usize,
+}
+
+/// The thread beside a program.
+#[derive(Debug)]
+pub struct Apply {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Planned>,
+}
+
+impl Apply {
+    /// Begins to apply a plan to a process.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(pid: u32, plan: Arc<dyn Find>) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let beside = std::thread::Builder::new().name("hugepages".into());
+        let thread = beside.spawn(move || {
+            let mut state = State::default();
+            let mut wait = FIRST_LOOK;
+            while pause(wait, &stopped) {
+                wait = (wait * 2).min(LAST_LOOK);
+                state.look(pid, &*plan, &stopped);
+            }
+            state.done()
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it; gives what was done.
+    pub fn end(self) -> Planned {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Waits; `false` = it is to stop.
+fn pause(time: Duration, stopped: &AtomicBool) -> bool {
+    let mut left = time;
+    while !left.is_zero() && !stopped.load(Ordering::SeqCst) {
+        let step = left.min(STEP);
+        std::thread::sleep(step);
+        left -= step;
+    }
+    !stopped.load(Ordering::SeqCst)
+}
+
+#[derive(Default)]
+struct State {
+    done: Planned,
+    /// Regions that were found once.
+    there: BTreeSet<String>,
+    /// Windows that were found.
+    found: BTreeSet<u64>,
+    /// Those that are done with, for good or bad.
+    settled: BTreeSet<u64>,
+    /// Pages that the others had in memory at the last look.
+    filled: BTreeMap<u64, u32>,
+}
+
+impl State {
+    fn look(&mut self, pid: u32, plan: &dyn Find, stopped: &AtomicBool) {
+        // A program that has ended, or may not be looked at, is found out by the handle.
+        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
+        if maps.is_empty() {
+            return;
+        }
+        let mut open: Vec<u64> = Vec::new();
+        for Place { region, windows } in plan.find(&maps) {
+            match windows {
+                Ok(windows) => {
+                    self.done.changed.remove(&region);
+                    self.there.insert(region);
+                    self.found.extend(&windows);
+                    open.extend(windows.into_iter().filter(|start| !self.settled.contains(start)));
+                }
+                Err(why) if !self.there.contains(&region) => {
+                    self.done.changed.insert(region, why);
+                }
+                // It was there, and the program has unmapped it.
+                Err(_) => {}
+            }
+        }
+        if open.is_empty() {
+            return;
+        }
+        let (handle, memory) = match (Handle::open(pid), Memory::of(pid)) {
+            (Ok(handle), Ok(memory)) => (handle, memory),
+            (Err(e), _) | (_, Err(e)) => {
+                self.done.refused.insert(e.to_string(), open.len() as u64);
+                return;
+            }
+        };
+        for start in open {
+            let Some(window) = memory.window(start) else { continue };
+            if window.is_huge() {
+                self.settled.insert(start);
+                continue;
+            }
+            // While it is being filled each new page would be copied for nothing.
+            let before = self.filled.insert(start, window.small_pages);
+            if window.small_pages < WINDOW_PAGES && before != Some(window.small_pages) {
+                continue;
+            }
+            if stopped.load(Ordering::SeqCst) {
+                return;
+            }
+            let tried = handle.collapse(start);
+            self.done.longest_call_nanos = self.done.longest_call_nanos.max(tried.nanos());
+            self.settled.insert(start);
+            match tried {
+                Tried::Collapsed { .. } => {
+                    self.done.collapsed += 1;
+                    self.done.bloat_bytes += window.bloat_bytes();
+                }
+                Tried::Refused { why, .. } => *self.done.refused.entry(why).or_default() += 1,
+            }
+        }
+    }
+
+    fn done(self) -> Planned {
+        let empty = self.found.difference(&self.settled).count();
+        Planned { found: self.found.len(), empty, ..self.done }
+    }
+}

@@ -1,0 +1,360 @@
+//! Choices again and again, for a program and those that it starts, as long as it lives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::choose::{choose, View, Weight, Weights};
+use super::collapse::{Handle, Tried};
+use super::see::{see, Seen};
+use super::{By, HugeError, Look, Memory, Window};
+use crate::bake::{family, Identity};
+
+/// First look at the program, and each next one after twice as long, up to the last.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+const LAST_LOOK: Duration = Duration::from_secs(1);
+/// A process with less in small pages is not looked at closer: second-level TLBs of today reach that far (2,048 entries of 4 KiB).
+const LARGE_BYTES: u64 = 8 << 20;
+/// While the memory grows by more than one part in so many from a look to the next, the program is still being set up …
+const GROWTH: u64 = 20;
+/// … for so long at most; after that it is taken as it is.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long is looked before a choice: 2,000 samples of each thread that runs all the time.
+const SAMPLING: Duration = Duration::from_secs(2);
+/// Pause after a closer look, and twice as long after each next one, up to the last: sampling costs 1.6 % of the program's CPU time
+/// (docs/sampling.md), in the end for a sixteenth of the time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(30);
+/// A choice takes half of what is left of the budget, but not less than so many windows (16 MiB).
+const LEAST_TAKEN: usize = 8;
+/// How soon the end of the program is heeded.
+const STEP: Duration = Duration::from_millis(20);
+
+/// How huge pages are to be chosen while a program runs: `auto:K`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Huge pages in use at a time at most, of all its processes together.
+    pub budget: usize,
+}
+
+impl FromStr for Settings {
+    type Err = HugeError;
+
+    fn from_str(text: &str) -> Result<Self, HugeError> {
+        let budget = text.strip_prefix("auto:").and_then(|number| number.parse().ok()).filter(|&budget| budget > 0);
+        let budget = budget.ok_or_else(|| {
+            HugeError::Bad(format!("`{text}`: want auto:K, K huge pages of 2 MiB at most, such as auto:64"))
+        })?;
+        Ok(Self { budget })
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "auto:{}", self.budget)
+    }
+}
+
+/// What was done for a program and those that it started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Followed {
+    /// Huge pages in use at a time at most.
+    pub budget: usize,
+    /// How it was seen the last time; absent: nothing was looked at closer.
+    pub by: Option<By>,
+    /// Times that windows were looked for.
+    pub choices: u32,
+    /// Samples taken, or bytes referenced, in all.
+    pub weight: u64,
+    /// Windows made huge.
+    pub collapsed: usize,
+    /// Of these, in use when last looked at.
+    pub in_use: usize,
+    /// Bytes in memory that this added.
+    pub bloat_bytes: u64,
+    /// Share of all samples of the last time that fell in windows that were huge already or were made so then.
+    pub covered: Option<f64>,
+    /// Nanoseconds of all calls.
+    pub calls_nanos: u64,
+    /// The longest call: page faults of the program may have waited as long.
+    pub longest_call_nanos: u64,
+    /// Calls that were refused, by why.
+    pub refused: BTreeMap<String, u64>,
+    /// What else has to be known.
+    pub notes: Vec<String>,
+}
+
+/// The thread beside a program.
+#[derive(Debug)]
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Followed>,
+}
+
+impl Watch {
+    /// Begins to watch a process and those that it starts.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(pid: u32, settings: Settings, look: Arc<dyn Look>) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let beside = std::thread::Builder::new().name("hugepages".into());
+        let thread = beside.spawn(move || {
+            let mut followed = Follow::new(settings, &*look, &stopped);
+            followed.all(pid);
+            followed.done
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it; gives what was done. Returns within a tenth of a second, a call that is being made apart.
+    pub fn end(self) -> Followed {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// A process of the program.
+struct Kept {
+    /// The hold on it; `None`: it may not be helped, which has been noted.
+    handle: Option<Handle>,
+    /// How often its windows were seen; older sights count half from choice to choice.
+    weights: Weights,
+    /// Windows that were made huge here.
+    ours: BTreeSet<u64>,
+    /// Windows that the kernel makes no huge pages of.
+    never: BTreeSet<u64>,
+}
+
+struct Follow<'a> {
+    settings: Settings,
+    look: &'a dyn Look,
+    stopped: &'a AtomicBool,
+    processes: BTreeMap<u32, Kept>,
+    done: Followed,
+}
+
+impl<'a> Follow<'a> {
+    fn new(settings: Settings, look: &'a dyn Look, stopped: &'a AtomicBool) -> Self {
+        let done = Followed { budget: settings.budget, ..Followed::default() };
+        Self { settings, look, stopped, processes: BTreeMap::new(), done }
+    }
+
+    fn stop(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits; `false` = it is to stop.
+    fn wait(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while !self.stop() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(STEP));
+        }
+        false
+    }
+
+    /// Until the program has ended.
+    fn all(&mut self, pid: u32) {
+        let (mut wait, mut pause) = (FIRST_LOOK, FIRST_PAUSE);
+        let (mut before, mut large_since, mut due) = (0, None, Instant::now());
+        while self.wait(wait) {
+            wait = (wait * 2).min(LAST_LOOK);
+            let large: Vec<(u32, u64)> = family(pid)
+                .into_iter()
+                .map(|pid| (pid, anonymous_bytes(pid)))
+                .filter(|&(_, bytes)| bytes >= LARGE_BYTES)
+                .collect();
+            let bytes = large.iter().map(|&(_, bytes)| bytes).sum();
+            let grows = bytes > before + before / GROWTH;
+            before = bytes;
+            if large.is_empty() || Instant::now() < due {
+                continue;
+            }
+            let since = *large_since.get_or_insert_with(Instant::now);
+            if grows && since.elapsed() < PATIENCE {
+                continue;
+            }
+            // A closer look costs some 10 ms a GiB: not each second.
+            let memories = self.look_closer(&large);
+            let left = self.settings.budget.saturating_sub(self.done.in_use);
+            if left > 0 && memories.values().any(|memory| memory.small_bytes() >= LARGE_BYTES) {
+                self.choose(&memories, left);
+            }
+            due = Instant::now() + pause;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    /// The memory of these processes, and how much of the budget is in use.
+    fn look_closer(&mut self, large: &[(u32, u64)]) -> BTreeMap<u32, Memory> {
+        // One that has ended, or runs another program, has given back its windows.
+        self.processes.retain(|pid, kept| match &kept.handle {
+            Some(handle) => handle.is_same(),
+            None => large.iter().any(|(large, _)| large == pid),
+        });
+        let mut memories = BTreeMap::new();
+        for &(pid, _) in large {
+            if !self.processes.contains_key(&pid) {
+                let handle = Handle::open(pid);
+                if let (Err(e), true) = (&handle, Identity::of(pid).is_ok()) {
+                    self.note(e.to_string());
+                }
+                let (weights, ours, never) = (Weights::new(), BTreeSet::new(), BTreeSet::new());
+                self.processes.insert(pid, Kept { handle: handle.ok(), weights, ours, never });
+            }
+            let Some(kept) = self.processes.get_mut(&pid).filter(|kept| kept.handle.is_some()) else { continue };
+            // It may have ended meanwhile: nothing to tell.
+            let Ok(memory) = Memory::of(pid) else { continue };
+            kept.ours.retain(|&start| memory.window(start).is_some_and(Window::is_huge));
+            memories.insert(pid, memory);
+        }
+        self.done.in_use = self.processes.values().map(|kept| kept.ours.len()).sum();
+        memories
+    }
+
+    /// One choice.
+    fn choose(&mut self, memories: &BTreeMap<u32, Memory>, left: usize) {
+        let large = memories.iter().filter(|(_, memory)| memory.small_bytes() >= LARGE_BYTES);
+        let pids: Vec<u32> = large.map(|(&pid, _)| pid).collect();
+        let stop = || self.stop();
+        let look = self.look;
+        let seen: Vec<(u32, Result<Seen, HugeError>)> = std::thread::scope(|scope| {
+            let stop: &(dyn Fn() -> bool + Sync) = &stop;
+            let threads: Vec<_> = pids
+                .iter()
+                .map(|&pid| (pid, scope.spawn(move || see(pid, SAMPLING, None, look, &|| stop()))))
+                .collect();
+            let joined = threads.into_iter().filter_map(|(pid, thread)| Some((pid, thread.join().ok()?)));
+            joined.collect()
+        });
+        if self.stop() {
+            return;
+        }
+        let mut sights: Vec<(u32, Seen)> = Vec::new();
+        for (pid, seen) in seen {
+            match (seen, self.processes.get_mut(&pid)) {
+                (Ok(mut seen), Some(kept)) => {
+                    age_and_add(&mut kept.weights, &seen.weights);
+                    seen.memory.windows.retain(|window| !kept.never.contains(&window.start));
+                    sights.push((pid, seen));
+                }
+                // It has ended meanwhile.
+                _ => continue,
+            }
+        }
+        if sights.is_empty() {
+            return;
+        }
+        self.done.choices += 1;
+        let reasons: Vec<String> = sights.iter().filter_map(|(_, seen)| seen.no_samples.clone()).collect();
+        for why in reasons {
+            self.note(format!("by referenced bits, which are told for whole mappings only: {why}"));
+        }
+        let views = sights.iter().filter_map(|(pid, seen)| {
+            let weights = &self.processes.get(pid)?.weights;
+            Some(View { pid: *pid, areas: &seen.memory.areas, windows: &seen.memory.windows, weights })
+        });
+        let views: Vec<View<'_>> = views.collect();
+        let choice = choose(&views, left.div_ceil(2).max(LEAST_TAKEN).min(left));
+        let weight: u64 = sights.iter().map(|(_, seen)| seen.weight()).sum();
+        self.done.by = sights.first().map(|(_, seen)| seen.by).or(self.done.by);
+        self.done.weight += weight;
+        let mut covered: u64 = sights.iter().map(|(_, seen)| huge_weight(seen)).sum();
+        for chosen in choice.chosen {
+            if self.stop() {
+                break;
+            }
+            let Some(kept) = self.processes.get_mut(&chosen.pid) else { continue };
+            let Some(handle) = &kept.handle else { continue };
+            let start = chosen.window.start;
+            let tried = handle.collapse(start);
+            self.done.calls_nanos += tried.nanos();
+            self.done.longest_call_nanos = self.done.longest_call_nanos.max(tried.nanos());
+            match tried {
+                Tried::Collapsed { .. } => {
+                    kept.ours.insert(start);
+                    self.done.collapsed += 1;
+                    self.done.in_use += 1;
+                    self.done.bloat_bytes += chosen.bloat_bytes;
+                    let seen = sights.iter().find(|(pid, _)| *pid == chosen.pid);
+                    covered += seen.and_then(|(_, seen)| seen.weights.get(&start)).map_or(0, |weight| weight.all());
+                }
+                Tried::Refused { errno, why, .. } => {
+                    if errno == libc::EINVAL {
+                        kept.never.insert(start);
+                    }
+                    *self.done.refused.entry(why).or_default() += 1;
+                }
+            }
+        }
+        if weight > 0 {
+            self.done.covered = Some(covered as f64 / weight as f64);
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.done.notes.contains(&note) {
+            self.done.notes.push(note);
+        }
+    }
+}
+
+/// What was seen before counts half of what it did.
+fn age_and_add(weights: &mut Weights, new: &Weights) {
+    for weight in weights.values_mut() {
+        *weight = Weight { even: weight.even / 2, odd: weight.odd / 2 };
+    }
+    for (&start, weight) in new {
+        let sum = weights.entry(start).or_default();
+        *sum = Weight { even: sum.even + weight.even, odd: sum.odd + weight.odd };
+    }
+    weights.retain(|_, weight| weight.all() > 0);
+}
+
+/// Weight of what was seen in windows that are huge already.
+fn huge_weight(seen: &Seen) -> u64 {
+    let huge = seen.memory.windows.iter().filter(|window| window.is_huge());
+    huge.filter_map(|window| seen.weights.get(&window.start)).map(|weight| weight.all()).sum()
+}
+
+/// Bytes of a process's anonymous memory that are in memory; 0 where there is none.
+fn anonymous_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_and_written() {
+        let settings: Settings = "auto:64".parse().expect("settings");
+        assert_eq!((settings.budget, settings.to_string().as_str()), (64, "auto:64"));
+        for text in ["auto", "auto:", "auto:0", "auto:-1", "64", "auto:1,2", "auto:99999999999999999999999"] {
+            let error = text.parse::<Settings>().expect_err(text).to_string();
+            assert!(error.contains(text) && error.contains("auto:K"), "{error}");
+        }
+    }
+
+    #[test]
+    fn old_sights_count_half_and_are_forgotten() {
+        let of = |even, odd| Weight { even, odd };
+        let mut weights = Weights::from([(0, of(8, 3)), (1, of(1, 1)), (2, of(4, 0))]);
+        age_and_add(&mut weights, &Weights::from([(2, of(1, 1)), (3, of(0, 5))]));
+        assert_eq!(weights, Weights::from([(0, of(4, 1)), (2, of(3, 1)), (3, of(0, 5))]));
+    }
+}
