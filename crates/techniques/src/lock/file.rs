@@ -85,11 +85,30 @@ pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file_name: &str, again:
         let at = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         PlanFileError(format!("{file_name}: {at}{}; {again}", one_line(e.message())))
     })?;
-    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
+    let table = toml::Value::Table(table);
+    if let Some(path) = not_finite(&table, String::new()) {
+        return Err(PlanFileError(format!("{file_name}: {path}: nan and inf are no numbers here; {again}")));
+    }
+    serde_path_to_error::deserialize(table).map_err(|e| {
         let path = e.path().to_string();
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         PlanFileError(format!("{file_name}: {at}{}; {again}", one_line(e.inner().message())))
     })
+}
+
+/// Where the first number stands that is none.
+fn not_finite(value: &toml::Value, path: String) -> Option<String> {
+    match value {
+        toml::Value::Float(number) => (!number.is_finite()).then_some(path),
+        toml::Value::Array(values) => {
+            values.iter().enumerate().find_map(|(i, value)| not_finite(value, format!("{path}[{i}]")))
+        }
+        toml::Value::Table(table) => table.iter().find_map(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            not_finite(value, path)
+        }),
+        _ => None,
+    }
 }
 
 /// What helps against a file that was changed to what it cannot be.

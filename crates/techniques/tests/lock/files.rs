@@ -175,6 +175,8 @@ fn errors_name_file_key_and_what_to_do() {
     has(error("vpn = 0x10\n", ""), &["page[0]", "vpn", again]);
     has(error("\"gain\"", "\"best\""), &["selector: ", "accesses", again]);
     has(error("tlb =", "tbl ="), &["tbl", again]);
+    has(error("saving_cycles = 1.0", "saving_cycles = nan"), &["page[0].saving_cycles: nan", again]);
+    has(error("worst_cycles = 1.0", "worst_cycles = inf"), &["base.worst_cycles: ", again]);
     has(error("page_bytes = 4096", "page_bytes = 5000"), &["page_bytes: 5000", "no power of two"]);
     has(error("entries = 1", "entries = 0"), &["page: 1 pages for 0 entries", "leave some out"]);
     has(error("vpn = 0x10", "vpn = 0x7fffffffffffffff"), &["page[0].vpn: ", "beyond all addresses"]);
