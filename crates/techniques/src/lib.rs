@@ -15,6 +15,7 @@ pub mod profile;
 pub mod remedies;
 pub mod sampled;
 mod spool;
+mod tried;
 pub mod window;
 
 pub use analysis::*;

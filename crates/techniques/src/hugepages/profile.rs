@@ -8,8 +8,7 @@ use lookaside_trace::{Block, Damage, Event, MapSource, Source, TraceError};
 use super::regions::{Known, Lies, Regions};
 use super::{HugeError, Window};
 use crate::lock::maps::Maps;
-use crate::lock::profile::kept;
-use crate::spool::Spool;
+use crate::tried::Tried;
 
 /// What a trace does to one window that can be huge, with base pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,36 +79,22 @@ impl HugeProfile {
             return Err(HugeError::Impossible(why.into()));
         }
         let mut engine = Engine::new(Setup { detail: Detail::Rows, ..base.clone() })?;
-        let (mut regions, mut maps, mut spool) = (Regions::default(), Maps::default(), Spool::new(source.info())?);
-        let (mut block, mut recorded, mut error) = (Block::default(), 0, None);
-        loop {
-            match source.next_block(&mut block) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => {
-                    error = Some(e);
-                    break;
-                }
-            }
-            watch(&block);
-            regions.run(&block);
-            maps.run(&block);
-            engine.run(&block);
-            spool.run(&block);
-            recorded += block.len() as u64;
-        }
-        let (spooled, full) = spool.finish();
-        let mut remarks: Vec<String> = full
-            .map(|why| format!("huge pages were tried on the first part of the run only: {why}"))
-            .into_iter()
-            .collect();
-        let mut blocks = kept(&mut spool, spooled)?;
-        blocks.iter_mut().for_each(stacks_are_memory);
-        let tried: u64 = blocks.iter().map(|block| block.len() as u64).sum();
-        if tried < recorded {
+        let (mut regions, mut maps) = (Regions::default(), Maps::default());
+        let mut tried = Tried::pull(source, &mut |block| {
+            watch(block);
+            regions.run(block);
+            maps.run(block);
+            engine.run(block);
+        })?;
+        let full = tried.full.iter();
+        let mut remarks: Vec<String> =
+            full.map(|why| format!("huge pages were tried on the first part of the run only: {why}")).collect();
+        tried.blocks.iter_mut().for_each(stacks_are_memory);
+        if tried.tried < tried.recorded {
             remarks.push(format!(
-                "huge pages were tried on {tried} of {recorded} recorded accesses, in evenly spaced windows; the cycles stated \
-                 are scaled to the whole run by what its base pages cost there and in all; accesses, walks and touched pages are of all"
+                "huge pages were tried on {} of {} recorded accesses, in evenly spaced windows; the cycles stated \
+                 are scaled to the whole run by what its base pages cost there and in all; accesses, walks and touched pages are of all",
+                tried.tried, tried.recorded
             ));
         }
         let outcome = engine.outcome();
@@ -118,8 +103,9 @@ impl HugeProfile {
         if unknown {
             remarks.push("the trace has no memory map for some processes: any window of theirs is taken for memory that can be huge".into());
         }
-        let tried_share = if recorded == 0 { 1.0 } else { tried as f64 / recorded as f64 };
+        let tried_share = tried.share();
         let damage = source.damage().to_vec();
+        let Tried { blocks, error, .. } = tried;
         Ok(Self { windows, reach, outcome, regions, maps, blocks, tried_share, remarks, damage, error })
     }
 }

@@ -6,11 +6,7 @@ use lookaside_trace::{Block, Damage, Source, TraceError};
 use super::histogram::{page_shift, Histogram, Page, PageCounts};
 use super::maps::Maps;
 use super::LockError;
-use crate::spool::Spool;
-use crate::window::Windows;
-
-/// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
-const TRIED_ACCESSES: u64 = 2 << 20;
+use crate::tried::Tried;
 
 /// What planning needs to know of a program.
 #[derive(Debug)]
@@ -55,55 +51,28 @@ impl LockProfile {
             return Err(LockError::Impossible(why.into()));
         }
         let mut histogram = Histogram::new(base.clone(), tlb)?;
-        let (mut maps, mut spool) = (Maps::default(), Spool::new(source.info())?);
-        let (mut block, mut recorded, mut error) = (Block::default(), 0, None);
-        loop {
-            match source.next_block(&mut block) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => {
-                    error = Some(e);
-                    break;
-                }
-            }
-            watch(&block);
-            maps.run(&block);
-            histogram.run(&block);
-            spool.run(&block);
-            recorded += block.len() as u64;
-        }
-        let (spooled, full) = spool.finish();
+        let mut maps = Maps::default();
+        let tried = Tried::pull(source, &mut |block| {
+            watch(block);
+            maps.run(block);
+            histogram.run(block);
+        })?;
+        let full = tried.full.iter();
         let mut remarks: Vec<String> =
-            full.map(|why| format!("locks were tried on the first part of the run only: {why}")).into_iter().collect();
-        let blocks = kept(&mut spool, spooled)?;
-        let tried: u64 = blocks.iter().map(|block| block.len() as u64).sum();
-        if tried < recorded {
+            full.map(|why| format!("locks were tried on the first part of the run only: {why}")).collect();
+        if tried.tried < tried.recorded {
             remarks.push(format!(
-                "stall cycles are of {tried} of {recorded} recorded accesses, in evenly spaced windows; accesses and misses of \
-                 a page are of all"
+                "stall cycles are of {} of {} recorded accesses, in evenly spaced windows; accesses and misses of a page are of all",
+                tried.tried, tried.recorded
             ));
         }
         let accesses = histogram.accesses();
         let (counts, outcome) = histogram.finish();
         remarks.extend(too_wide(base, &counts));
-        let tried_share = if recorded == 0 { 1.0 } else { tried as f64 / recorded as f64 };
+        let tried_share = tried.share();
         let damage = source.damage().to_vec();
+        let Tried { blocks, error, .. } = tried;
         Ok(Self { counts, outcome, maps, accesses, blocks, tried_share, remarks, damage, error })
-    }
-}
-
-/// What was spooled, as much as is tried.
-pub(crate) fn kept(spool: &mut Spool, spooled: u64) -> Result<Vec<Block>, LockError> {
-    let mut source = Windows::new(spool.open()?, spooled, TRIED_ACCESSES);
-    let mut blocks = Vec::new();
-    loop {
-        let mut block = Block::default();
-        match source.next_block(&mut block) {
-            Ok(true) if block.is_empty() => {}
-            Ok(true) => blocks.push(block),
-            Ok(false) => return Ok(blocks),
-            Err(e) => return Err(std::io::Error::other(e).into()),
-        }
     }
 }
 
