@@ -3,10 +3,10 @@
 use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
 use lookaside_techniques::hugepages::profile::WindowCounts;
 use lookaside_techniques::hugepages::select::Selector;
-use lookaside_techniques::lock::regions::Confidence;
 
 use crate::line::{Line, Paint, Style};
 use crate::num;
+use crate::placed::{self, Place};
 use crate::table::{Cell, Column, Table};
 use crate::text;
 
@@ -199,36 +199,15 @@ fn rest(plan: &HugePlan) -> String {
 
 /// Where windows lie in a plain run.
 fn natively(plan: &HugePlan, shown: usize) -> Table {
-    let mut table = Table::new([
-        Column::right("window"),
-        Column::right("there"),
-        Column::left("region"),
-        Column::left("sure"),
-        Column::left("rests on").optional(1),
-    ]);
+    let mut table = placed::places("window");
     for window in plan.windows.iter().chain(&plan.later).take(shown) {
-        let here = format!("{:#x}", window.address);
-        match (&window.native, &window.not_native) {
-            (Some(native), _) => {
-                let (word, paint) = match native.confidence {
-                    Confidence::Exact => ("exact", Paint::Good),
-                    Confidence::Likely => ("likely", Paint::Plain),
-                    Confidence::Guess => ("a guess", Paint::Warn),
-                };
-                table.row([
-                    here.into(),
-                    format!("{:#x}", native.address).into(),
-                    format!("{} +{:#x}", native.region, native.offset_bytes).into(),
-                    Cell::painted(paint, word),
-                    native.rests_on.join("; ").into(),
-                ]);
-            }
-            (None, why) => {
-                let none = || Cell::from(num::NONE);
-                table.row([here.into(), none(), none(), Cell::painted(Paint::Bad, "no"), none()]);
-                table.below(Paint::Plain, why.as_deref().unwrap_or_default());
-            }
-        }
+        let place = window.native.as_ref().map(|native| Place {
+            there: native.address,
+            region: (&native.region, native.offset_bytes),
+            confidence: native.confidence,
+            rests_on: &native.rests_on,
+        });
+        placed::add(&mut table, window.address, place, window.not_native.as_deref());
     }
     table
 }
@@ -324,6 +303,8 @@ mod tests {
     use lookaside_techniques::hugepages::Window;
     use lookaside_techniques::lock::maps::Mapping;
     use lookaside_trace::MapSource;
+
+    use lookaside_techniques::lock::regions::Confidence;
 
     use super::*;
 

@@ -19,6 +19,7 @@ mod line;
 pub mod lock;
 pub mod num;
 pub mod openmetrics;
+mod placed;
 pub mod probe;
 pub mod reproduction;
 pub mod simulate;

@@ -2,11 +2,11 @@
 
 use lookaside_techniques::lock::histogram::PageCounts;
 use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
-use lookaside_techniques::lock::regions::Confidence;
 use lookaside_techniques::lock::select::Selector;
 
 use crate::line::{Line, Paint, Style};
 use crate::num;
+use crate::placed::{self, Place};
 use crate::table::{Cell, Column, Table};
 use crate::text;
 
@@ -116,41 +116,15 @@ fn pages(plan: &LockPlan) -> Table {
 
 /// Where pages lie in a plain run.
 fn natively(plan: &LockPlan) -> Table {
-    let mut table = Table::new([
-        Column::right("page"),
-        Column::right("there"),
-        Column::left("region"),
-        Column::left("sure"),
-        Column::left("rests on").optional(1),
-    ]);
+    let mut table = placed::places("page");
     for page in &plan.pages {
-        let here = format!("{:#x}", page.vpn);
-        match (&page.native, &page.not_native) {
-            (Some(native), _) => {
-                let (word, paint) = match native.confidence {
-                    Confidence::Exact => ("exact", Paint::Good),
-                    Confidence::Likely => ("likely", Paint::Plain),
-                    Confidence::Guess => ("a guess", Paint::Warn),
-                };
-                table.row([
-                    here.into(),
-                    format!("{:#x}", native.vpn).into(),
-                    format!("{} +{:#x}", native.region, native.offset_bytes).into(),
-                    Cell::painted(paint, word),
-                    native.rests_on.join("; ").into(),
-                ]);
-            }
-            (None, why) => {
-                let why = why.clone().unwrap_or_default();
-                table.row([
-                    here.into(),
-                    num::NONE.into(),
-                    num::NONE.into(),
-                    Cell::painted(Paint::Bad, "no"),
-                    why.into(),
-                ]);
-            }
-        }
+        let place = page.native.as_ref().map(|native| Place {
+            there: native.vpn,
+            region: (&native.region, native.offset_bytes),
+            confidence: native.confidence,
+            rests_on: &native.rests_on,
+        });
+        placed::add(&mut table, page.vpn, place, page.not_native.as_deref());
     }
     table
 }
@@ -271,6 +245,8 @@ mod tests {
     use lookaside_techniques::lock::plan::{Choice, CurvePoint, Optimum, Region};
     use lookaside_techniques::lock::stall::{SideStall, StallCycles};
     use lookaside_trace::MapSource;
+
+    use lookaside_techniques::lock::regions::Confidence;
 
     use super::*;
 
