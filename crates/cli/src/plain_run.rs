@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use lookaside_capture::native::{NativeMaps, NativeRun, Placement};
 use lookaside_capture::{CaptureError, ChildEnd, Control};
+use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
+use lookaside_techniques::lock::regions::Mapping;
 
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
@@ -18,8 +20,17 @@ pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<NativeMaps, Fa
     Ok(maps?)
 }
 
+/// How its memory goes with that of the recorded run, and which process that was; the exit code by its end. What is to be said of it
+/// goes to the remarks.
+pub fn mapping(recorded: &Recorded, maps: NativeMaps, remarks: &mut Vec<String>) -> (u8, Option<(u32, Mapping)>) {
+    let (code, remark) = ended(maps.end);
+    remarks.extend(maps.notes.into_iter().chain(remark));
+    let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
+    (code, recorded.process().map(|process| (process, Mapping::new(&recorded.layout(), &native))))
+}
+
 /// What its end says: exit code, and a line where it was not as it should be.
-pub fn ended(end: ChildEnd) -> (u8, Option<String>) {
+fn ended(end: ChildEnd) -> (u8, Option<String>) {
     match end {
         ChildEnd::Code(0) | ChildEnd::Detached => (0, None),
         ChildEnd::Code(status) => (NOT_CLEAN, Some(format!("the plain run ended with exit code {status}"))),

@@ -3,22 +3,17 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use lookaside_capture::native::NativeMaps;
 use lookaside_engine::{Filter, PagePolicy, Setup};
-use lookaside_techniques::hugepages::plan::{plan, HugePlan};
+use lookaside_techniques::hugepages::plan::plan;
 use lookaside_techniques::hugepages::profile::HugeProfile;
 use lookaside_techniques::hugepages::{check, HugeError};
-use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
-use lookaside_techniques::lock::regions::Mapping;
 use lookaside_techniques::remedies;
-use lookaside_trace::{Block, Granularity};
 
-use crate::analyze::SymbolNames;
 use crate::args::plan::Hugepages;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
-use crate::output::{check_writable, print, print_json, short_count, spinner, style, write_file};
-use crate::plan_input::{self, Seen};
+use crate::output::{check_writable, print, print_json, style, write_file};
+use crate::plan_input::{self, Seen, Watch};
 use crate::{machines, plain_run};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
@@ -36,27 +31,15 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
         return Ok(interrupt.code());
     }
     let mut input = open(args.trace.as_deref(), &args.command, &setup, &interrupt)?;
-    let names = SymbolNames::new();
-    let bar = spinner("modelling");
-    let mut seen = 0u64;
-    let mut layout = input.runner.filter(|_| args.native).map(|runner| Recorded::new(runner, Granularity::Page));
-    let mut watch = |block: &Block| {
-        names.observe(block);
-        if let Some(layout) = &mut layout {
-            layout.observe(block);
-        }
-        seen += block.accesses();
-        bar.set_message(format!("{} accesses", short_count(seen)));
-    };
-    let mut profile = HugeProfile::record(&mut *input.source, &setup, &mut watch)?;
+    let mut watch = Watch::new(&input, args.native);
+    let mut profile = HugeProfile::record(&mut *input.source, &setup, &mut |block| watch.see(block))?;
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
     let whole = Seen { damage: &profile.damage, error: profile.error.as_ref(), end };
     let mut code = plan_input::clean(&whole, &mut profile.remarks);
-    bar.set_prefix("choosing");
-    bar.set_message("");
-    let mut found = match plan(&setup, &profile, args.budget, input.command, &names, interrupt.flag()) {
+    let bar = watch.choosing();
+    let mut found = match plan(&setup, &profile, args.budget, input.command, &watch.names, interrupt.flag()) {
         Err(HugeError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: interrupted: no windows were chosen; these have most walks of what was seen");
@@ -65,8 +48,12 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
         }
         other => other?,
     };
-    if let (Some(profiled), Some(maps)) = (&layout, plain) {
-        code = code.max(find_natively(&mut found, profiled, maps));
+    if let (Some(profiled), Some(maps)) = (&watch.layout, plain) {
+        let (ended, mapping) = plain_run::mapping(profiled, maps, &mut found.remarks);
+        code = code.max(ended);
+        if let Some((process, mapping)) = mapping {
+            found.find_natively(process, &mapping);
+        }
     }
     bar.finish_and_clear();
     if let Some(path) = &args.output {
@@ -100,15 +87,4 @@ fn open(
         );
     }
     Ok(input)
-}
-
-/// Finds the plan's windows in the plain run; the exit code.
-fn find_natively(plan: &mut HugePlan, profiled: &Recorded, maps: NativeMaps) -> u8 {
-    let (code, remark) = plain_run::ended(maps.end);
-    plan.remarks.extend(maps.notes.into_iter().chain(remark));
-    let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
-    if let Some(process) = profiled.process() {
-        plan.find_natively(process, &Mapping::new(&profiled.layout(), &native));
-    }
-    code
 }

@@ -4,14 +4,17 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use indicatif::ProgressBar;
 use lookaside_capture::{Backend, ChildEnd, Control, Request as Capture, Target};
 use lookaside_engine::{Filter, Setup};
-use lookaside_techniques::lock::layout::Runner;
-use lookaside_trace::{Damage, Granularity, Source, TraceError};
+use lookaside_techniques::lock::layout::{Recorded, Runner};
+use lookaside_trace::{Block, Damage, Granularity, Source, TraceError};
 
+use crate::analyze::SymbolNames;
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use crate::install;
 use crate::interrupt::Interrupt;
+use crate::output::{short_count, spinner};
 
 /// Where the blocks come from.
 pub struct Input {
@@ -63,6 +66,40 @@ pub fn open(
         runner: Some(runner),
         remarks: recording.notes,
     })
+}
+
+/// Who looks on while the input is read.
+pub struct Watch {
+    /// Names of what lies at an address.
+    pub names: SymbolNames,
+    /// Where the memory of a recorded program lies, if a plain run is to be held against it.
+    pub layout: Option<Recorded>,
+    bar: ProgressBar,
+    accesses: u64,
+}
+
+impl Watch {
+    pub fn new(input: &Input, native: bool) -> Self {
+        let layout = input.runner.filter(|_| native).map(|runner| Recorded::new(runner, Granularity::Page));
+        Self { names: SymbolNames::new(), layout, bar: spinner("modelling"), accesses: 0 }
+    }
+
+    /// Learns from a block.
+    pub fn see(&mut self, block: &Block) {
+        self.names.observe(block);
+        if let Some(layout) = &mut self.layout {
+            layout.observe(block);
+        }
+        self.accesses += block.accesses();
+        self.bar.set_message(format!("{} accesses", short_count(self.accesses)));
+    }
+
+    /// All is read, a choice is made now; gives the bar.
+    pub fn choosing(&self) -> ProgressBar {
+        self.bar.set_prefix("choosing");
+        self.bar.set_message("");
+        self.bar.clone()
+    }
 }
 
 /// How much of the input was seen, and how its program ended.

@@ -1,22 +1,17 @@
 //! `lookaside plan lock`: record or read, count, choose, report.
 
-use lookaside_capture::native::NativeMaps;
 use lookaside_engine::{Filter, Setup};
-use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
 use lookaside_techniques::lock::place::Place;
-use lookaside_techniques::lock::plan::{plan, LockPlan, Request};
+use lookaside_techniques::lock::plan::{plan, Request};
 use lookaside_techniques::lock::profile::LockProfile;
-use lookaside_techniques::lock::regions::Mapping;
 use lookaside_techniques::lock::select::{Search, Selector};
 use lookaside_techniques::lock::LockError;
-use lookaside_trace::{Block, Granularity};
 
-use crate::analyze::SymbolNames;
 use crate::args::plan::{Lock, SelectArg};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
-use crate::output::{check_writable, print, print_json, short_count, spinner, style, write_file};
-use crate::plan_input::{self, Seen};
+use crate::output::{check_writable, print, print_json, style, write_file};
+use crate::plan_input::{self, Seen, Watch};
 use crate::{machines, plain_run};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
@@ -35,29 +30,17 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     }
     let filter = Filter::exact_for(std::slice::from_ref(&setup));
     let mut input = plan_input::open(args.trace.as_deref(), &args.command, &setup, filter, &interrupt)?;
-    let names = SymbolNames::new();
-    let bar = spinner("modelling");
-    let mut seen = 0u64;
-    let mut layout = input.runner.filter(|_| args.native).map(|runner| Recorded::new(runner, Granularity::Page));
-    let mut watch = |block: &Block| {
-        names.observe(block);
-        if let Some(layout) = &mut layout {
-            layout.observe(block);
-        }
-        seen += block.accesses();
-        bar.set_message(format!("{} accesses", short_count(seen)));
-    };
-    let mut profile = LockProfile::record(&mut *input.source, &setup, &place.tlb, &mut watch)?;
+    let mut watch = Watch::new(&input, args.native);
+    let mut profile = LockProfile::record(&mut *input.source, &setup, &place.tlb, &mut |block| watch.see(block))?;
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
     let whole = Seen { damage: &profile.damage, error: profile.error.as_ref(), end };
     let mut code = plan_input::clean(&whole, &mut profile.remarks);
-    bar.set_prefix("choosing");
-    bar.set_message("");
+    let bar = watch.choosing();
     let selector = args.select.into();
     let request = Request { place, selector, search: Search::default(), command: input.command };
-    let mut found = match plan(&setup, &profile, &request, &names, interrupt.flag()) {
+    let mut found = match plan(&setup, &profile, &request, &watch.names, interrupt.flag()) {
         Err(LockError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: {}; these have most misses of what was seen", LockError::Stopped);
@@ -66,8 +49,12 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         }
         other => other?,
     };
-    if let (Some(profiled), Some(maps)) = (&layout, plain) {
-        code = code.max(find_natively(&mut found, profiled, maps));
+    if let (Some(profiled), Some(maps)) = (&watch.layout, plain) {
+        let (ended, mapping) = plain_run::mapping(profiled, maps, &mut found.remarks);
+        code = code.max(ended);
+        if let Some((process, mapping)) = mapping {
+            found.find_natively(process, &mapping);
+        }
     }
     bar.finish_and_clear();
     if let Some(path) = &args.output {
@@ -79,17 +66,6 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         print(&lookaside_report::lock::render(&found, &style(None)))?;
     }
     Ok(code)
-}
-
-/// Finds the plan's pages in the plain run; the exit code.
-fn find_natively(plan: &mut LockPlan, profiled: &Recorded, maps: NativeMaps) -> u8 {
-    let (code, remark) = plain_run::ended(maps.end);
-    plan.remarks.extend(maps.notes.into_iter().chain(remark));
-    let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
-    if let Some(process) = profiled.process() {
-        plan.find_natively(process, &Mapping::new(&profiled.layout(), &native));
-    }
-    code
 }
 
 impl From<SelectArg> for Selector {

@@ -78,23 +78,19 @@ fn measure(
 ) -> Result<(Report, Vec<Samples>), Failure> {
     let mut samples = Vec::new();
     let attempts = Attempts { most: ATTEMPTS, time: options.time };
-    let report = attempted(options, attempts, interrupt, |options, halt, progress| {
-        let stated = stated_here(host.cpu());
-        let Some(folder) = &args.evidence else {
-            let mut report = probe(host, options, halt, progress);
-            report.compare(stated);
-            return Ok(report);
-        };
+    let mut report = attempted(options, attempts, interrupt, |options, halt, progress| {
+        let Some(folder) = &args.evidence else { return Ok(probe(host, options, halt, progress)) };
         let folder = match samples.len() {
             0 => folder.clone(),
             earlier => folder.join(format!("again-{earlier}")),
         };
         let mut evidence = Evidence::begin(&folder, host, options.seed)?;
         let mut report = probe(evidence.metal(), options, halt, progress);
-        report.compare(stated);
+        report.compare(stated_here(host.cpu()));
         samples.push(evidence.end(&report));
         Ok(report)
     })?;
+    report.compare(stated_here(host.cpu()));
     Ok((report, samples))
 }
 
@@ -107,8 +103,9 @@ pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     let report = attempted(&options, attempts, interrupt, |options, halt, progress| {
         Ok(probe(&mut host, options, halt, progress))
     })?;
-    if !report.is_whole() {
-        eprintln!("lookaside: what was not found is the nearest preset's, and errors are as much its");
+    let open: Vec<String> = report.missing().into_iter().map(|(what, _)| what).collect();
+    if !open.is_empty() {
+        eprintln!("lookaside: not found, so that the nearest preset's stands in: {}", open.join(", "));
     }
     let (nearest, _) = nearest_preset(&CpuId::running());
     let machine = report.machine(&preset(nearest)?);

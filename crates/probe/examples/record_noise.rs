@@ -14,7 +14,7 @@
 use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{gf2, probe, Chain, Host, Metal, Options, Rng};
+use lookaside_probe::{gf2, probe, Chain, Host, Metal, Options, Rng, Touch};
 
 /// Steps of a sample, at least; as in the probe.
 const STEPS: usize = 4096;
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut times: Vec<Vec<Vec<f64>>> = vec![Vec::new(); CHAINS];
         for _ in 0..VISITS {
             for (chain, pages) in chains.iter().enumerate() {
-                let chain_of = Chain { size: PageSize::K4, pages };
+                let chain_of = Chain { size: PageSize::K4, touch: Touch::Load, pages };
                 let ticks = host.chase(&chain_of, rounds, SAMPLES)?;
                 for ticks in &ticks {
                     grain = common(grain, (ticks * f64::from(rounds)).round() as u64);

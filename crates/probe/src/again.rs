@@ -9,12 +9,14 @@ use crate::{Options, Report};
 pub(crate) const WORTH_WHILE: f64 = 0.4;
 
 impl Report {
-    /// Of the levels that were asked for, geometry and what a miss costs are known, and where walks were asked for what one takes
-    /// beside its references: what a model of translation rests on.
+    /// Of the levels that were asked for, geometry and what a miss costs are known, and where they were asked for what a walk takes
+    /// beside its references, and whether a second stage splits huge pages: what a model of translation rests on.
     pub fn is_whole(&self) -> bool {
         let known =
             self.levels.iter().all(|level| level.geometry.value().is_some() && level.miss_cycles.value().is_some());
-        known && self.walks.as_ref().is_none_or(|walks| walks.base_cycles.value().is_some())
+        known
+            && self.walks.as_ref().is_none_or(|walks| walks.base_cycles.value().is_some())
+            && self.spread.as_ref().is_none_or(|spread| !spread.huge_pages_are_whole.is_missing())
     }
 }
 
@@ -27,8 +29,8 @@ pub struct Attempts {
     pub time: Option<Duration>,
 }
 
-/// Makes attempts at a probe, with the next seed each time, until a report is whole: gives that one, else the one that left least open, the earlier of
-/// two alike.
+/// Makes attempts at a probe, with the next seed each time, until what they found together is whole: the report that left least open, the
+/// earlier of two alike, and in it what others have of what it left open.
 ///
 /// # Errors
 /// Those of an attempt.
@@ -42,12 +44,17 @@ pub fn probe_again<E>(
     let mut next = options.clone();
     let mut best: Option<Report> = None;
     for _ in 0..attempts.most.max(1) {
-        let report = attempt(&next)?;
-        if report.is_whole() || halt() {
-            return Ok(match best {
-                Some(best) if !report.is_whole() && best.missing().len() <= report.missing().len() => best,
-                _ => report,
-            });
+        let mut report = attempt(&next)?;
+        if let Some(mut earlier) = best.take() {
+            if earlier.missing().len() <= report.missing().len() {
+                std::mem::swap(&mut earlier, &mut report);
+            }
+            report.fill_from(earlier);
+        }
+        let done = report.is_whole() || halt();
+        best = Some(report);
+        if done {
+            break;
         }
         let left = attempts.time.map(|time| time.saturating_sub(begun.elapsed()));
         next.seed = next.seed.wrapping_add(1);
@@ -56,9 +63,6 @@ pub fn probe_again<E>(
             (Some(next), Some(whole)) => next >= whole.mul_f64(WORTH_WHILE),
             _ => true,
         };
-        if best.as_ref().is_none_or(|best| report.missing().len() < best.missing().len()) {
-            best = Some(report);
-        }
         if !enough {
             break;
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
 
-use crate::metal::{Act, Chain, Cpu, Metal, MetalError, Paired, Shot};
+use crate::metal::{Act, Chain, Cpu, Metal, MetalError, Paired, Shot, Touch};
 use crate::pmu::Event;
 use crate::rng::Rng;
 
@@ -51,6 +51,7 @@ pub enum Halt {
 pub struct Bench<'m> {
     metal: &'m mut dyn Metal,
     size: PageSize,
+    touch: Touch,
     halt: &'m dyn Fn() -> Option<Halt>,
     /// Chooses pages and orders.
     pub rng: Rng,
@@ -60,7 +61,7 @@ pub struct Bench<'m> {
 impl<'m> Bench<'m> {
     /// A bench. `halt` is asked before all samples.
     pub fn new(metal: &'m mut dyn Metal, size: PageSize, seed: u64, halt: &'m dyn Fn() -> Option<Halt>) -> Self {
-        Self { metal, size, halt, rng: Rng::new(seed), measurements: 0 }
+        Self { metal, size, touch: Touch::Load, halt, rng: Rng::new(seed), measurements: 0 }
     }
 
     /// Bits of a page number that may be chosen.
@@ -118,7 +119,15 @@ impl<'m> Bench<'m> {
         Ok(())
     }
 
-    /// The machine itself, for what is no chain of loads.
+    /// Has chains update what they read meanwhile.
+    pub(crate) fn updating<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.touch = Touch::Update;
+        let done = work(self);
+        self.touch = Touch::Load;
+        done
+    }
+
+    /// The machine itself, for what is no chain of pages.
     pub(crate) fn metal(&mut self) -> &mut dyn Metal {
         self.metal
     }
@@ -146,7 +155,7 @@ impl<'m> Bench<'m> {
     /// Ticks of a round through this sequence as it is.
     pub fn sequence(&mut self, pages: &[u64]) -> Result<f64, Halt> {
         self.measurements += 1;
-        let chain = Chain { size: self.size, pages };
+        let chain = Chain { size: self.size, touch: self.touch, pages };
         let rounds = STEPS_A_SAMPLE.div_ceil(pages.len()).max(1) as u32;
         let mut last = self.steady(&chain, rounds)?;
         for _ in 0..SETTLE {
@@ -162,7 +171,7 @@ impl<'m> Bench<'m> {
 
     /// Counts an event while a chain of these pages is walked so many rounds, once it is warm.
     pub(crate) fn count(&mut self, event: &Event, pages: &[u64], rounds: u32) -> Result<u64, MetalError> {
-        let chain = Chain { size: self.size, pages };
+        let chain = Chain { size: self.size, touch: self.touch, pages };
         self.metal.count(&chain, rounds, event)
     }
 

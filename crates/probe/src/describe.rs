@@ -8,12 +8,7 @@ use crate::sizes::GiganticPages;
 use crate::tlb::{is_modelled_tree, Geometry, Policy};
 
 /// What no step looks for.
-const NEVER: [&str; 4] = [
-    "topology",
-    "TLBs and caches of fetches",
-    "entries of stores by themselves",
-    "how data caches replace and who shares them",
-];
+const NEVER: [&str; 3] = ["topology", "TLBs and caches of fetches", "how data caches replace and who shares them"];
 
 impl Report {
     /// What was not looked for: by no step, or by none of those that were asked for.

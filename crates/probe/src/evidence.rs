@@ -9,7 +9,7 @@ use lookaside_machine::PageSize;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::metal::{Act, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk};
+use crate::metal::{Act, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
 use crate::pmu::Event;
 
 /// Version of the format.
@@ -53,7 +53,7 @@ pub struct End {
 enum Line<'a> {
     Start { format: u32, seed: u64, cycles_per_tick: f64, ticks_per_second: Option<f64>, sizes: Vec<Size> },
     Note { text: &'a str },
-    Chase { page_size: PageSize, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
+    Chase { page_size: PageSize, touch: Touch, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
     Shot { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, ticks: &'a [f64] },
     Windows { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, loads: usize, ticks: &'a [Paired] },
     Rounds { prime: usize, timed: usize, ticks: &'a [Paired] },
@@ -218,7 +218,7 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.record(|with_pages| {
             let pages = if same { Pages::Word("same") } else { Pages::new(chain.pages, with_pages) };
             let count = chain.pages.len();
-            Line::Chase { page_size: chain.size, count, pages, rounds, ticks_a_round: &ticks }
+            Line::Chase { page_size: chain.size, touch: chain.touch, count, pages, rounds, ticks_a_round: &ticks }
         });
         if !same {
             self.chain.clear();

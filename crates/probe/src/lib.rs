@@ -16,6 +16,7 @@ pub mod ffi;
 mod finding;
 pub mod gf2;
 mod hierarchy;
+mod merge;
 mod metal;
 mod passes;
 mod pick;
@@ -32,7 +33,7 @@ pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
 pub use hierarchy::*;
 pub use metal::{
-    Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk, MOST_ACTS,
+    Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk, MOST_ACTS,
     SPARSE_STEP,
 };
 pub use passes::twice;
@@ -42,6 +43,6 @@ pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};
 pub use tlb::{
-    first_level, is_modelled_tree, policy, second_level, Above, FoundLevel, Geometry, Level, Policy, Prediction, Role,
-    Trial,
+    first_level, first_level_of_stores, is_modelled_tree, policy, second_level, Above, FoundLevel, Geometry, Level,
+    Policy, Prediction, Role, Trial,
 };

@@ -1,7 +1,7 @@
 //! What the machine that runs the tests can be asked. No time is asserted: under an emulator it has to end too.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Act, Area, Chain, Host, Metal, Sequence, Shot, Steps, Walk};
+use lookaside_probe::{Act, Area, Chain, Host, Metal, Sequence, Shot, Steps, Touch, Walk};
 
 /// Everything that a machine can be asked ends and gives as many times as were wanted.
 #[test]
@@ -19,8 +19,9 @@ fn whatever_can_be_measured_is_measured_to_its_end() {
     };
     let size = PageSize::K4;
     let pages: Vec<u64> = (0..100).map(|i| 1000 + i * 7).collect();
-    let chain = Chain { size, pages: &pages };
+    let chain = Chain { size, touch: Touch::Load, pages: &pages };
     good(&host.chase(&chain, 3, 5).expect("a chain"), 5);
+    good(&host.chase(&Chain { touch: Touch::Update, ..chain }, 3, 5).expect("a chain of stores"), 5);
     let shot = Shot { size, before: &[Act::Load(&pages)], timed: &pages[..10] };
     for pair in host.windows(&shot, 3, 4).expect("windows") {
         good(&pair.shot, 4);
@@ -40,7 +41,7 @@ fn whatever_can_be_measured_is_measured_to_its_end() {
         eprintln!("LEFT OUT: {reason}");
         assert_eq!((host.page_bits(size_1g), host.max_pages(size_1g), host.area_bytes(Area::Gigantic)), (0, 0, 0));
     } else {
-        good(&host.chase(&Chain { size: size_1g, pages: &pages }, 3, 5).expect("a chain"), 5);
+        good(&host.chase(&Chain { size: size_1g, touch: Touch::Load, pages: &pages }, 3, 5).expect("a chain"), 5);
         let offsets = [0, (3 << 30) + 64, (1 << 30) + (5 << 21) + 128];
         let steps = Steps { area: Area::Gigantic, offsets: &offsets, warm: 3, timed: 9 };
         good(&host.steps(&steps, 3).expect("places in pages"), 3);

@@ -1,9 +1,11 @@
 //! Effects as parts of a machine description.
 
-use lookaside_machine::{Disturbance, Machine, PageSize, Serves, SwitchAction, Tag};
+use lookaside_machine::{Disturbance, Full, IndexFn, Machine, PageSize, Serves, SwitchAction, Tag, Tlb, Ways};
 
 use super::{Effects, SetEvictions, Stores};
+use crate::describe::drop_empty;
 use crate::finding::Finding;
+use crate::tlb::Geometry;
 
 /// Shares of the second level's entries lost by a switch, up to which they are kept and from which on they are flushed.
 const KEPT: f64 = 0.25;
@@ -14,10 +16,13 @@ impl Effects {
     /// Puts what was found into a machine whose arrays for 4 KiB loads are known.
     pub(crate) fn describe(&self, machine: &mut Machine) {
         self.switches(machine);
-        if self.stores.value() == Some(&Stores::Apart) {
-            let line =
-                "tlb: stores have entries of their own in the first level, which loads cannot show; they share here";
-            machine.not_determined.push(line.into());
+        match (self.stores.value(), self.store_level.value()) {
+            (Some(Stores::Apart), Some(found)) => put_stores(found, machine),
+            (Some(Stores::Apart), None) => machine.not_determined.push(format!(
+                "tlb: stores have entries of their own in the first level, they share here: {}",
+                self.store_level.reason().unwrap_or_default()
+            )),
+            _ => {}
         }
         for level in &self.disturbed {
             let found = machine.tlbs.iter().find(|tlb| {
@@ -63,6 +68,31 @@ impl Effects {
         };
         machine.not_determined.push(format!("context_switch.action: {reason}; the preset's stands in"));
     }
+}
+
+/// Gives stores to 4 KiB pages an array of their own in the first level.
+fn put_stores(found: &Geometry, machine: &mut Machine) {
+    let takes =
+        |tlb: &Tlb| tlb.level == 1 && tlb.serves.contains(&Serves::Store) && tlb.page_sizes.contains(&PageSize::K4);
+    let Some(at) = machine.tlbs.iter().position(takes) else { return };
+    let mut own = machine.tlbs[at].clone();
+    for other in machine.tlbs.iter_mut().filter(|tlb| takes(tlb)) {
+        if other.serves == [Serves::Store] {
+            other.page_sizes.retain(|&size| size != PageSize::K4);
+        } else {
+            other.serves.retain(|&serves| serves != Serves::Store);
+        }
+    }
+    drop_empty(machine);
+    own.name = "l1-stores".into();
+    own.serves = vec![Serves::Store];
+    own.page_sizes = vec![PageSize::K4];
+    own.entries = found.entries;
+    own.ways = if found.sets == 1 { Ways::Full(Full::Full) } else { Ways::Count(found.ways) };
+    own.index = IndexFn::Masks(found.masks.clone());
+    own.coalesce_pages = 1;
+    machine.not_determined.push("tlb.l1-stores: replacement, tags and shared_by: those of the array of loads".into());
+    machine.tlbs.push(own);
 }
 
 /// To hundredths: more digits mean nothing.

@@ -7,6 +7,8 @@ use super::{refused, twice};
 use crate::bench::Halt;
 use crate::finding::Finding;
 use crate::metal::{Act, Hint};
+use crate::passes;
+use crate::tlb::{first_level_of_stores, Geometry};
 
 /// Pages of one look, and samples of each.
 const PAGES: usize = 8;
@@ -52,7 +54,7 @@ pub struct PrefetchFill {
 pub enum Stores {
     /// A load hits where a store was before, and stores put entries of loads out: one array for both.
     Shared,
-    /// Neither, in the first level: an array of their own. How many entries it has cannot be seen by timed loads.
+    /// Neither, in the first level: an array of their own, [`super::Effects::store_level`].
     Apart,
 }
 
@@ -173,4 +175,19 @@ pub(super) fn stores(lab: &mut Lab<'_, '_, '_>) -> Result<Finding<Stores>, Halt>
     };
     let found = twice(look, |a: &Stores, b| a == b);
     refused(found.map(|found| finding(found.map(|pair| pair.0), seen)))
+}
+
+/// The first level that stores use, by chains of updates; `apart`: it is not that of loads, which is `loads`.
+pub(super) fn store_level(lab: &mut Lab<'_, '_, '_>, loads: &Geometry, apart: bool) -> Result<Finding<Geometry>, Halt> {
+    lab.bench.note("entries of stores");
+    let found = refused(passes::twice(lab.bench, first_level_of_stores).map(|(found, _)| found.geometry))?;
+    Ok(match found {
+        // An update is a load and a store: of two arrays it is the smaller that is seen.
+        Finding::Confirmed { value, evidence } if apart && value == *loads => {
+            Finding::not_determined("updates miss where loads do: stores have as many entries, or more")
+                .with_evidence(evidence)
+        }
+        found if apart => found,
+        found => found.unasked(),
+    })
 }

@@ -22,6 +22,7 @@ use crate::bench::{Bench, Halt};
 use crate::finding::Finding;
 use crate::metal::{Act, Hint};
 use crate::pick::Levels;
+use crate::tlb::Geometry;
 use lab::Lab;
 
 /// Times that a question is put at most until two answers are the same.
@@ -34,6 +35,8 @@ pub struct Effects {
     pub prefetches: Vec<PrefetchFill>,
     /// Whether stores use the entries of loads.
     pub stores: Finding<Stores>,
+    /// Entries, ways, sets and index of the first level that stores use, by atomic additions of zero, which load and store.
+    pub store_level: Finding<Geometry>,
     /// What is lost by a switch to another process and back.
     pub process_switch: Finding<Kept>,
     /// By a switch to another thread of the process and back.
@@ -53,6 +56,7 @@ impl Effects {
         Self {
             prefetches: Hint::ALL.map(prefetch).into(),
             stores: Finding::not_asked(),
+            store_level: Finding::not_asked(),
             process_switch: Finding::not_asked(),
             thread_switch: Finding::not_asked(),
             system_call: Finding::not_asked(),
@@ -75,6 +79,9 @@ impl Effects {
             explain(&mut prefetch.faults, reason);
         }
         explain(&mut self.stores, reason);
+        if self.stores.value() == Some(&Stores::Apart) {
+            explain(&mut self.store_level, reason);
+        }
         for kept in [&mut self.process_switch, &mut self.thread_switch, &mut self.system_call] {
             explain(kept, reason);
         }
@@ -96,6 +103,7 @@ impl Effects {
             missing.extend(prefetch.faults.lacks(&format!("whether prefetch {} faults", prefetch.hint.word())));
         }
         missing.extend(self.stores.lacks("whether stores use the entries of loads"));
+        missing.extend(self.store_level.lacks("entries of stores"));
         missing.extend(self.process_switch.lacks("entries lost by a process switch"));
         missing.extend(self.thread_switch.lacks("entries lost by a thread switch"));
         missing.extend(self.system_call.lacks("entries lost by a system call"));
@@ -152,7 +160,10 @@ fn look(bench: &mut Bench<'_>, levels: &Levels, effects: &mut Effects) -> Result
     effects.thread_switch = switches::kept(&mut lab, Act::SwitchThread)?;
     effects.process_switch = switches::kept(&mut lab, Act::SwitchProcess)?;
     neighbours::neighbours(&mut lab, &mut effects.neighbours)?;
-    disturbed::disturbed(&mut lab, &mut effects.disturbed)
+    disturbed::disturbed(&mut lab, &mut effects.disturbed)?;
+    let apart = effects.stores.value() == Some(&Stores::Apart);
+    effects.store_level = fills::store_level(&mut lab, &levels.first, apart)?;
+    Ok(())
 }
 
 /// Puts a question until two answers are the same; else gives all of them. `None` is no answer.

@@ -137,7 +137,7 @@ pub(crate) fn spread(field: &mut Field<'_>, caches: &Caches, walks: &Walks) -> R
         _ => Finding::not_determined("no third cache"),
     };
     found.huge_pages_are_whole = match (huge, hit, middle(&walks.base_cycles)) {
-        (false, ..) => Finding::not_determined("no huge pages"),
+        (false, ..) => Finding::not_determined("no huge pages").unasked(),
         (_, Some(hit), Some(base)) => whole(field, room, hit, base)?,
         _ => Finding::not_determined("what a walk costs is not known"),
     };

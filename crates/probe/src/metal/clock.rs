@@ -168,6 +168,28 @@ pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update
     }
 }
 
+/// Goes on by `steps` links (at least 1) of a chain, each read by an atomic addition of zero: a load and a store, and none begins before the
+/// one before it is done.
+///
+/// # Safety
+/// `at` is the address of a link of a circular chain in mapped memory that may be written and that nobody else uses.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn update_run(at: &mut u64, steps: u64) {
+    // SAFETY: the caller's chain is all that is read, and each link is written back as it was.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "xor {t:e}, {t:e}",
+            "lock xadd [{p}], {t}",
+            "mov {p}, {t}",
+            "dec {n}",
+            "jnz 2b",
+            p = inout(reg) *at, t = out(reg) _, n = inout(reg) steps.max(1) => _,
+            options(nostack)
+        );
+    }
+}
+
 /// Ticks that this many dependent additions (a multiple of 8) take.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn adds(count: u64) -> u64 {
@@ -323,6 +345,28 @@ pub(crate) fn adds(count: u64) -> u64 {
         );
     }
     now().saturating_sub(start)
+}
+
+/// Goes on by `steps` links (at least 1) of a chain, each read and written back as it was, exclusively: a load and a store.
+///
+/// # Safety
+/// `at` is the address of a link of a circular chain in mapped memory that may be written and that nobody else uses.
+#[cfg(target_arch = "aarch64")]
+pub(crate) unsafe fn update_run(at: &mut u64, steps: u64) {
+    // SAFETY: the caller's chain is all that is read, and each link is written back as it was.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "ldaxr {t}, [{p}]",
+            "stlxr {failed:w}, {t}, [{p}]",
+            "cbnz {failed:w}, 2b",
+            "mov {p}, {t}",
+            "subs {n}, {n}, 1",
+            "b.ne 2b",
+            p = inout(reg) *at, t = out(reg) _, failed = out(reg) _, n = inout(reg) steps.max(1) => _,
+            options(nostack)
+        );
+    }
 }
 
 /// Walks `before` links (at least 1) of a chain, then times `timed` more (at least 1); gives the ticks. Touches no memory but the chain's.

@@ -21,7 +21,9 @@ mod here {
     use crate::metal::pool;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
-    use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Walk};
+    use crate::metal::{
+        acts, clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk,
+    };
     #[cfg(target_os = "linux")]
     use crate::pmu::Event;
 
@@ -141,6 +143,24 @@ mod here {
     }
 
     impl Host {
+        /// The times of a chain of updates.
+        fn updates(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+            let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
+            let round = chain.pages.len() as u64;
+            let mut ticks = Vec::with_capacity(samples);
+            for _ in 0..samples {
+                // SAFETY: `link` gave a circular chain through our own memory that nobody unmaps meanwhile.
+                let spent = unsafe {
+                    clock::update_run(&mut at, round * WARM_STEPS.div_ceil(round.max(1)));
+                    let start = clock::fenced_now();
+                    clock::update_run(&mut at, round * u64::from(rounds));
+                    clock::fenced_now().saturating_sub(start)
+                };
+                ticks.push(spent as f64 / f64::from(rounds));
+            }
+            Ok(ticks)
+        }
+
         fn gigantic(&mut self) -> Result<&mut Aliases, MetalError> {
             self.areas.give_back();
             match &mut self.gigantic {
@@ -178,6 +198,9 @@ mod here {
         }
 
         fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+            if chain.touch == Touch::Update {
+                return self.updates(chain, rounds, samples);
+            }
             let mut at = match chain.size {
                 PageSize::G1 => self.gigantic()?.link(chain.pages)?,
                 size => self.memory(size)?.0.link(chain.pages)?,

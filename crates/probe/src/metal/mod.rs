@@ -43,13 +43,26 @@ use serde::Serialize;
 
 use crate::pmu::Event;
 
-/// A circular chain of loads, each of whose addresses is what the load before it read.
+/// How a chain reads the address of its next page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Touch {
+    /// It loads it.
+    #[default]
+    Load,
+    /// It adds nothing to it atomically: a load and a store at once.
+    Update,
+}
+
+/// A circular chain of accesses, each of which begins when the one before it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'a> {
     /// Size of the pages.
     pub size: PageSize,
+    /// How.
+    pub touch: Touch,
     /// Virtual page numbers (relative to a base that is aligned to all bits that may be chosen) in order. A page may
-    /// be there more than once; each time another word of it is read.
+    /// be there more than once; each time it is another word of it.
     pub pages: &'a [u64],
 }
 

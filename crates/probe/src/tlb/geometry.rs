@@ -22,7 +22,7 @@ const ONE_SET_LOG2: usize = 9;
 /// Half of the pages that crowd their sets do so too where this share misses: more than random replacement misses in
 /// sets that are just full, before it has settled.
 const SURELY: f64 = 0.3;
-/// Accesses miss where they take longer than hits by this share.
+/// Accesses miss where they take longer than hits by this share of a load's hit.
 const MISSES: f64 = 0.4;
 /// Nearly all miss where twice the pages take no longer than this times as long.
 const FLAT: f64 = 1.25;
@@ -88,24 +88,39 @@ fn hit_ticks(bench: &mut Bench<'_>) -> Result<f64, Halt> {
 
 /// The first level.
 pub fn first_level(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
-    attempts(|_| first_once(bench))
+    attempts(|_| {
+        let hit_ticks = hit_ticks(bench)?;
+        first_once(bench, hit_ticks, MISSES * hit_ticks)
+    })
 }
 
-fn first_once(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
-    let hit_ticks = hit_ticks(bench)?;
+/// The first level that stores use, by updates: where loads have another one, the smaller of both. A miss is held against what a load takes:
+/// an update takes longer, hit or not.
+pub fn first_level_of_stores(bench: &mut Bench<'_>) -> Result<FoundLevel, Halt> {
+    let clear = MISSES * hit_ticks(bench)?;
+    bench.updating(|bench| {
+        attempts(|_| {
+            let hit_ticks = hit_ticks(bench)?;
+            first_once(bench, hit_ticks, clear)
+        })
+    })
+}
+
+/// `clear` is how many ticks longer than a hit an access takes at least that misses.
+fn first_once(bench: &mut Bench<'_>, hit_ticks: f64, clear: f64) -> Result<FoundLevel, Halt> {
     let mut steps: Vec<f64> = vec![0.0]; // ticks beyond a hit, by log2 of neighbouring pages
     let mut plateau = None;
     for log2 in 1..=MOST_LOG2.min(bench.max_pages().max(1).ilog2() as usize).min(bench.bits() as usize) {
         let basis: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
         steps.push(step(bench, &basis)? - hit_ticks);
         let (before, now) = (steps[log2 - 1], steps[log2]);
-        if before > MISSES * hit_ticks && now < FLAT * before {
+        if before > clear && now < FLAT * before {
             plateau = Some(now);
             break;
         }
     }
     // In the largest array that can be seen there is no more room for a second step.
-    let most = steps.last().copied().filter(|&last| last > MISSES * hit_ticks);
+    let most = steps.last().copied().filter(|&last| last > clear);
     let Some(miss_ticks) = plateau.or(most) else {
         let pages = 1u64 << (steps.len() - 1);
         return Ok(FoundLevel::nothing(format!(

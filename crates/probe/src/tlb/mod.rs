@@ -8,7 +8,7 @@ mod policy;
 mod validate;
 
 pub(crate) use conflict::choose;
-pub use geometry::{first_level, second_level, FoundLevel, Geometry};
+pub use geometry::{first_level, first_level_of_stores, second_level, FoundLevel, Geometry};
 pub use level::{Above, Level};
 pub use policy::{is_modelled_tree, policy, Policy, Prediction, Role, Trial};
 pub(crate) use validate::outgrown;

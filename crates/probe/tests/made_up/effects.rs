@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
-use lookaside_machine::{preset, PageSize, Replacement, SwitchAction};
+use lookaside_machine::{preset, PageSize, Replacement, Serves, SwitchAction};
 use lookaside_probe::effects::{effects, Effects, Entries, Fill, Stores};
 use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report, Rng};
 
@@ -61,8 +61,9 @@ fn what_fills_and_empties_the_levels_is_told() {
         for (prefetch_fills, stores_shared) in [(true, i == 0), (false, i == 1)] {
             let (switch_flushes, prefetch_faults) = (prefetch_fills, u64::from(prefetch_fills && i == 1));
             let cpus = if prefetch_fills { cpus.clone() } else { Vec::new() };
-            let habits =
-                Habits { prefetch_fills, stores_shared, switch_flushes, prefetch_faults, cpus, ..Habits::default() };
+            let own = array(vec![0b1001, 0b10], 4, Replacement::Lru);
+            let stores = (!stores_shared).then(|| own.clone());
+            let habits = Habits { prefetch_fills, stores, switch_flushes, prefetch_faults, cpus, ..Habits::default() };
             let found = found(arrays, habits, i as u64);
             let fill = if prefetch_fills { Fill::L1 } else { Fill::Nothing };
             for prefetch in &found.prefetches {
@@ -71,6 +72,8 @@ fn what_fills_and_empties_the_levels_is_told() {
             }
             let stores = if stores_shared { Stores::Shared } else { Stores::Apart };
             assert_eq!(found.stores.value(), Some(&stores), "{i}: {:?}", found.stores);
+            let entries = geometry(if stores_shared { &arrays[0] } else { &own });
+            assert_eq!(found.store_level.value(), Some(&entries), "{i}: {:?}", found.store_level);
 
             let kept = found.process_switch.value().expect("an easy machine");
             assert!((kept.stlb.share() - f64::from(u8::from(switch_flushes))).abs() < 0.1, "{i}: {kept:?}");
@@ -94,6 +97,11 @@ fn what_fills_and_empties_the_levels_is_told() {
             let report = Report { effects: Some(found), ..Report::default() };
             let machine = report.machine(&preset("ryzen-5900x").expect("a preset"));
             machine.check().expect("a possible machine");
+            let takes_stores = machine.tlbs.iter().filter(|tlb| tlb.level == 1 && tlb.serves.contains(&Serves::Store));
+            let small: Vec<_> = takes_stores.filter(|tlb| tlb.page_sizes.contains(&PageSize::K4)).collect();
+            assert_eq!(small.len(), 1);
+            let of_loads = small[0].serves.contains(&Serves::Load);
+            assert_eq!((of_loads, small[0].entries == 16), (stores_shared, !stores_shared), "{:?}", small[0]);
             assert_eq!(machine.context_switch.action == SwitchAction::Nothing, !switch_flushes);
         }
     }
@@ -155,6 +163,7 @@ fn what_is_known_when_it_is_halted_stays() {
         assert_eq!(effects(&mut bench, &levels, &mut found), Err(Halt::TimeUp));
         assert_eq!(asked.get(), most + 1, "it goes on");
         assert_eq!(found.stores.value().is_some(), most == 40);
+        assert!(found.store_level.is_unasked());
         assert!(found.process_switch.is_unasked());
     }
 }

@@ -96,6 +96,7 @@ impl Metal for Replay {
             self.pages = pages.iter().map(|page| page.as_u64().expect("a page number")).collect();
         }
         assert_eq!(self.pages, chain.pages);
+        assert_eq!(line["touch"], serde_json::to_value(chain.touch).expect("a name"));
         assert_eq!(line["count"], chain.pages.len());
         assert_eq!(line["rounds"], rounds);
         let ticks = numbers(&line["ticks_a_round"]);

@@ -19,5 +19,6 @@ mod sharing;
 mod sim;
 #[path = "../sim/hierarchy.rs"]
 mod sim_hierarchy;
+mod stores;
 mod walk_caches;
 mod ways;

@@ -9,7 +9,7 @@ pub use shots::{Habits, Other};
 pub use tlbs::Tlbs;
 
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Rng, Round, Shot, Walk};
+use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Rng, Round, Shot, Touch, Walk};
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
 /// has what a real machine had.
@@ -52,9 +52,14 @@ pub struct Costs {
     pub walk: f64,
 }
 
+/// Ticks that an update takes longer than a load: 4 on the development machine.
+const UPDATE: f64 = 4.0;
+
 /// The made-up machine.
 pub struct Sim {
     tlbs: Tlbs,
+    /// What stores use where they have a first level of their own.
+    of_stores: Option<Tlbs>,
     /// As they were at first, and what makes them.
     empty: Tlbs,
     arrays: Vec<Array>,
@@ -82,6 +87,7 @@ impl Sim {
         let tlbs = Tlbs::new(arrays, seed);
         Self {
             empty: tlbs.clone(),
+            of_stores: None,
             arrays: arrays.to_vec(),
             seed,
             tlbs,
@@ -131,6 +137,30 @@ impl Sim {
         self.run((at..at + loads).map(|i| page(i % walk.pages as u64)));
     }
 
+    /// The times of a chain of updates, each a load and a store.
+    fn update(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let own = self.habits.stores.clone().map(|first| {
+            let arrays: Vec<Array> = [first].into_iter().chain(self.arrays[1..].iter().cloned()).collect();
+            self.of_stores.take().unwrap_or_else(|| Tlbs::new(&arrays, self.seed))
+        });
+        let loads = own.map(|own| std::mem::replace(&mut self.tlbs, own));
+        self.costs.hit += UPDATE;
+        self.last.clear();
+        let mut ticks = self.chase(&Chain { touch: Touch::Load, ..*chain }, rounds, samples)?;
+        self.last.clear();
+        self.costs.hit -= UPDATE;
+        if let Some(loads) = loads {
+            self.of_stores = Some(std::mem::replace(&mut self.tlbs, loads));
+            // What the load misses in its own first level is waited for too.
+            self.tlbs.walk(chain.pages, 4);
+            let before = self.tlbs.misses().0;
+            self.tlbs.walk(chain.pages, 4);
+            let misses = (self.tlbs.misses().0 - before) as f64 / 4.0;
+            ticks.iter_mut().for_each(|ticks| *ticks += misses * self.costs.second);
+        }
+        Ok(ticks)
+    }
+
     fn run(&mut self, pages: impl Iterator<Item = u64>) {
         let pages: Vec<u64> = pages.collect();
         self.tlbs.walk(&pages, 1);
@@ -170,6 +200,9 @@ impl Metal for Sim {
     }
 
     fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if chain.touch == Touch::Update {
+            return self.update(chain, rounds, samples);
+        }
         if let Some(mut recorded) = self.recorded.take() {
             let ticks = recorded.chase(self, chain.pages, rounds, samples);
             self.recorded = Some(recorded);

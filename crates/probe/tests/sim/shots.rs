@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use lookaside_probe::{Act, Cpu, MetalError, Paired, Round, Shot, Walk};
 
-use super::Sim;
+use super::{Array, Sim};
 
 /// Where a neighbour's pages are.
 const NEIGHBOUR: u64 = 1 << 32;
@@ -60,8 +60,8 @@ pub struct Habits {
     pub remarks: Vec<String>,
     /// Whether a prefetch instruction walks and fills both levels.
     pub prefetch_fills: bool,
-    /// Whether stores use the entries that loads use; else they leave them alone.
-    pub stores_shared: bool,
+    /// The first-level array that stores have to themselves; `None` = they use the entries that loads use.
+    pub stores: Option<Array>,
     /// Pages that the kernel touches in a system call, and in a switch to another process or thread and back.
     pub system_call: Vec<u64>,
     /// See `system_call`.
@@ -95,7 +95,7 @@ impl Default for Habits {
             emulator: None,
             remarks: Vec::new(),
             prefetch_fills: true,
-            stores_shared: true,
+            stores: None,
             system_call: Vec::new(),
             switch: Vec::new(),
             switch_flushes: false,
@@ -154,7 +154,7 @@ fn before(sim: &mut Sim, shot: &Shot<'_>) -> bool {
             Act::Load(pages) | Act::Refill(pages) => {
                 sim.beside(pages, 1);
             }
-            Act::Store(pages) if habits.stores_shared => sim.run(pages.iter().copied()),
+            Act::Store(pages) if habits.stores.is_none() => sim.run(pages.iter().copied()),
             Act::Prefetch(_, pages) if habits.prefetch_fills => {
                 sim.faults += habits.prefetch_faults * pages.len() as u64;
                 sim.run(pages.iter().copied());

@@ -3,7 +3,7 @@
 use lookaside_probe::effects::{Disturbed, Entries, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Sharing, Stores};
 use lookaside_probe::{Finding, Report};
 
-use super::{said, tlb};
+use super::{geometry, said, tlb};
 
 /// Sets that are named where several stand out.
 const WORST_SETS: usize = 6;
@@ -15,9 +15,13 @@ pub(super) fn effects(report: &Report) -> Vec<String> {
         "stores: {}",
         said(&effects.stores, |stores| match stores {
             Stores::Shared => "share the entries of loads".into(),
-            Stores::Apart => "have entries of their own in the L1 DTLB".into(),
+            Stores::Apart =>
+                format!("have entries of their own in the L1 DTLB: {}", said(&effects.store_level, geometry)),
         })
     )];
+    if !effects.store_level.is_unasked() {
+        lines.push(format!("L1 DTLB, 4K stores: {}", said(&effects.store_level, geometry)));
+    }
     for prefetch in &effects.prefetches {
         let fills = said(&prefetch.fills, |fill| match fill {
             Fill::L1 => "walks, and fills the L1 DTLB and the L2 TLB".into(),

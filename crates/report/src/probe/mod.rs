@@ -252,10 +252,10 @@ counter misses (r1245) counts: 1, – and 980 per kilo access to 2
     do not:
   L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16
       entries of 4 ways in 2 arrays
-not looked for: topology, TLBs and caches of fetches, entries of
-    stores by themselves, how data caches replace and who shares them,
-    data caches and memory, walks, what entries cover, what else fills and
-    empties the levels, loads far apart and in a row, TLBs of 2M pages
+not looked for: topology, TLBs and caches of fetches, how data caches
+    replace and who shares them, data caches and memory, walks, what
+    entries cover, what else fills and empties the levels, loads far apart
+    and in a row, TLBs of 2M pages
 ended early: no time left
 ";
         let style = Style { width: 74, ..Style::default() };
