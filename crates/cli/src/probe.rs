@@ -84,9 +84,10 @@ fn measure(
             0 => folder.clone(),
             earlier => folder.join(format!("again-{earlier}")),
         };
+        let stated = stated_here(host.cpu());
         let mut evidence = Evidence::begin(&folder, host, options.seed)?;
         let mut report = probe(evidence.metal(), options, halt, progress);
-        report.compare(stated_here(host.cpu()));
+        report.compare(stated);
         samples.push(evidence.end(&report));
         Ok(report)
     })?;

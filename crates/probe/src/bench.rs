@@ -169,6 +169,14 @@ impl<'m> Bench<'m> {
         Ok(last)
     }
 
+    /// Walks through this sequence, for what it leaves in the levels.
+    pub fn walk(&mut self, pages: &[u64]) -> Result<(), Halt> {
+        self.check()?;
+        self.measurements += 1;
+        let chain = Chain { size: self.size, touch: self.touch, pages };
+        Ok(self.metal.chase(&chain, 1, 1).map(drop)?)
+    }
+
     /// Counts an event while a chain of these pages is walked so many rounds, once it is warm.
     pub(crate) fn count(&mut self, event: &Event, pages: &[u64], rounds: u32) -> Result<u64, MetalError> {
         let chain = Chain { size: self.size, touch: self.touch, pages };

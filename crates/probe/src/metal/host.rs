@@ -21,9 +21,7 @@ mod here {
     use crate::metal::pool;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
-    use crate::metal::{
-        acts, clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk,
-    };
+    use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
     #[cfg(target_os = "linux")]
     use crate::pmu::Event;
 

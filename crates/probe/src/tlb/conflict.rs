@@ -10,6 +10,8 @@ use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::level::Level;
 
+/// Most pages of a crowd: they overload 8192 entries four times over.
+const MOST_PAGES: usize = 1 << 15;
 /// Hyperplanes tried at random where all of them are too many: at least one in `2 * ways` of them will do.
 const TRIES: usize = 600;
 /// Dimensions of a space more than its pages need.
@@ -42,6 +44,8 @@ const ALIKE: f64 = 0.2;
 const SPARE_LOOKS: (usize, usize) = (6, 4);
 /// Looks at a hyperplane that have to agree: a wrong step could not be taken back.
 const SURELY: usize = 3;
+/// Times that pages are walked through at random until they are at rest.
+const REST: usize = 3;
 /// Spaces of up to this dimension have all their hyperplanes tried twice.
 const AGAIN: usize = 7;
 
@@ -49,6 +53,14 @@ const AGAIN: usize = 7;
 /// it; and the bits out of which it was taken, of which it is all that does not change the set. The level knows that then too.
 pub fn one_set(bench: &mut Bench<'_>, level: &mut Level, crowd: &[u64]) -> Result<(Vec<u64>, u64), Halt> {
     let mut basis = crowd.to_vec();
+    // What only seemed to crowd takes twice as many, as far as they go.
+    while !stays_crowded(bench, level, &basis)? {
+        let next = basis.iter().fold(0, |all, bit| all | bit).ilog2() + 1;
+        if next >= bench.bits() || 2usize << basis.len() > bench.max_pages().min(MOST_PAGES) {
+            break;
+        }
+        basis.push(1 << next);
+    }
     let mut share = usual_share(bench, level, &basis)?;
     // First as few pages as crowd all sets that are reached. Nearly all hyperplanes leave half of the pages in each.
     while basis.len() > 1 {
@@ -63,7 +75,7 @@ pub fn one_set(bench: &mut Bench<'_>, level: &mut Level, crowd: &[u64]) -> Resul
         }
         let half = &basis[..basis.len() - 1];
         let share_of_half = usual_share(bench, level, half)?;
-        if share_of_half <= least {
+        if share_of_half <= least || !stays_crowded(bench, level, half)? {
             break;
         }
         basis.pop();
@@ -107,7 +119,20 @@ fn surely_crowded(bench: &mut Bench<'_>, level: &Level, basis: &[u64], share: f6
             yes += 1;
         }
     }
-    Ok(yes == SURELY)
+    Ok(yes == SURELY && stays_crowded(bench, level, basis)?)
+}
+
+/// Whether pages that seem to crowd their sets do so after they had time to come to rest.
+fn stays_crowded(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<bool, Halt> {
+    let pages = coset(bench, level, basis);
+    let look = level.look_at_crowd(bench, &pages)?;
+    for _ in 0..REST {
+        look.settle(bench)?;
+        if look.misses(bench)? / (pages.len() as f64) < CROWDED {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The median of several looks.
@@ -122,10 +147,14 @@ fn usual_share(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<f6
 
 /// Misses a page and round; of several cosets where there is a level above to be flooded: each is in sets of its own.
 fn share_of_misses(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<f64, Halt> {
+    let pages = coset(bench, level, basis);
+    Ok(level.misses_of_crowd(bench, &pages)? / pages.len() as f64)
+}
+
+fn coset(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Vec<u64> {
     let start = bench.page();
     let pages: Vec<u64> = gf2::span(basis).into_iter().map(|v| v ^ start).collect();
-    let pages = level.copied(bench, &pages).0;
-    Ok(level.misses_of_crowd(bench, &pages)? / pages.len() as f64)
+    level.copied(bench, &pages).0
 }
 
 /// Functionals in the order in which they are tried: real indexes take single bits and sums of two.
@@ -208,10 +237,12 @@ fn misses(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64) -> Resul
     let mut seen = Vec::new();
     loop {
         let misses = look.misses(bench)? / copies as f64;
-        if !(CLEAR.0..SETTLING.max(n as f64 / 3.0)).contains(&misses) {
+        let few = misses < SETTLING.max(n as f64 / 3.0);
+        if misses < CLEAR.0 || !few && !seen.is_empty() {
             return Ok(misses);
         }
         seen.push(misses);
+        look.settle(bench)?;
         if seen.len() >= 2 * SETTLED {
             let mut last = seen[seen.len() - SETTLED..].to_vec();
             last.sort_by(f64::total_cmp);

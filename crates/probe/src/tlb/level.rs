@@ -20,8 +20,14 @@ const MOST_PAGES: usize = 512;
 const COPIES_LOG2: usize = 9;
 /// Orders in which pages are walked in one measurement.
 const ORDERS: usize = 3;
+/// Times that each page comes in a walk at random, in the mean: a page has 512 words, and none may come more often.
+const AT_RANDOM: usize = 256;
 /// Choices of other pages that a look is compared with.
 const BASES: usize = 2;
+/// Steps of such a walk at most: through few pages, and through many.
+const MOST_RANDOM: (usize, usize) = (1 << 13, 1 << 16);
+/// Such walks, one after the other.
+const WALKS: usize = 2;
 /// So many pages are walked in one order only.
 const MANY: usize = 1024;
 
@@ -277,9 +283,14 @@ impl Level {
         self.look_in(bench, pages, if many { (1, 2) } else { (ORDERS, 2) }, false)
     }
 
+    /// Pages that may be far too many, in one order.
+    pub fn look_at_crowd(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Result<Look, Halt> {
+        self.look_in(bench, pages, (1, 1), true)
+    }
+
     /// Misses of a round through pages that may be far too many, in one order: then nearly all miss under LRU and FIFO.
     pub fn misses_of_crowd(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Result<f64, Halt> {
-        self.look_in(bench, pages, (1, 1), true)?.misses(bench)
+        self.look_at_crowd(bench, pages)?.misses(bench)
     }
 
     fn look_in(&self, bench: &mut Bench<'_>, pages: &[u64], orders: (usize, usize), crowd: bool) -> Result<Look, Halt> {
@@ -322,6 +333,19 @@ pub struct Look {
 }
 
 impl Look {
+    /// Walks through the pages at random for a while: what fits its sets comes to rest there, also under trees over ways that are no power
+    /// of two, where many a circle does not; and at rest no order misses.
+    pub fn settle(&self, bench: &mut Bench<'_>) -> Result<(), Halt> {
+        let distinct = self.rounds.iter().collect::<BTreeSet<_>>().len();
+        let most = if distinct > MANY { MOST_RANDOM.1 } else { MOST_RANDOM.0 };
+        let steps = most.min(AT_RANDOM * distinct).min(bench.max_pages());
+        for _ in 0..WALKS {
+            let steps: Vec<u64> = (0..steps).map(|_| self.rounds[bench.rng.below(self.rounds.len())]).collect();
+            bench.walk(&steps)?;
+        }
+        Ok(())
+    }
+
     /// Misses a round.
     pub fn misses(&self, bench: &mut Bench<'_>) -> Result<f64, Halt> {
         Ok((bench.sequence(&self.rounds)? - self.base) * self.misses_a_tick)

@@ -14,12 +14,12 @@
 //!   with 3 to 8 times 246 were recovered and one was wrong, before that rule; of 300 with 8 to 12 times 288 are, none
 //!   is wrong);
 //! - a fully associative array has 2 to 128 ways; as a second level it occurs only behind a first of up to 10 entries;
-//! - tree-PLRU only where the ways are a power of two (elsewhere LRU takes its place).
+//! - tree-PLRU over more than 64 ways only where they are a power of two (elsewhere LRU takes its place).
 
 use std::cell::Cell;
 
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
-use lookaside_machine::{PageSize, Replacement};
+use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
 use lookaside_probe::{first_level, gf2, probe, second_level, Bench, Finding, Geometry, Halt, Options, Rng};
 
 /// Machines in CI.
@@ -37,7 +37,7 @@ const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replace
 /// Every set and way count, index and policy that is possible.
 fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
     let replacement = match POLICIES[rng.below(4)] {
-        Replacement::TreePlru if !ways.is_power_of_two() => Replacement::Lru,
+        Replacement::TreePlru if !ways.is_power_of_two() && ways > MAX_UNEVEN_TREE_WAYS => Replacement::Lru,
         policy => policy,
     };
     Array { sets: 1 << sets_log2, ways, masks: masks(rng, sets_log2, bits), replacement }
