@@ -97,6 +97,7 @@ mod tests {
             bake: "auto".into(),
             backend: "module".into(),
             state: "warm".into(),
+            pause_nanos: 0,
             after_pause_nanos: None,
             right_after_nanos: None,
         };

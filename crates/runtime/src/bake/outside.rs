@@ -46,12 +46,12 @@ pub struct Baked {
     pub stats: Stats,
     /// Why it is not baked, or not any more.
     pub refused: Option<String>,
-    /// What the preloaded helper tells beside, where the program bakes itself.
+    /// What its helper tells beside, where the program bakes itself.
     #[serde(default)]
     pub within: Option<Within>,
 }
 
-/// What the preloaded helper of a program tells beside its statistics.
+/// What a helper in its own program tells beside its statistics, preloaded or started by the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Within {
     /// What it was asked for, such as `auto,share=0.5`.
@@ -60,6 +60,8 @@ pub struct Within {
     pub backend: String,
     /// What it is doing, such as `warm` or `off-hopeless`.
     pub state: String,
+    /// Nanoseconds of the pause after the last round.
+    pub pause_nanos: u64,
     /// Nanoseconds a touch after the usual pause, as `auto` last sensed it.
     pub after_pause_nanos: Option<f64>,
     /// Nanoseconds a touch in the round right after that one: as warm as it can be.
@@ -97,11 +99,7 @@ impl Outside {
     /// looked at; a control group that is none; a kernel without the call.
     pub fn start(settings: &Settings, wanted: Wanted) -> Result<Self, BakeError> {
         settings.check()?;
-        if !settings.backend.reaches_others() {
-            let text =
-                format!("{}: reaches only the program's own memory; other processes: scan, module", settings.backend);
-            return Err(BakeError::Setting(text));
-        }
+        settings.check_reach()?;
         if wanted == Wanted::default() {
             return Err(BakeError::Setting("no process: name one by number, by program or by control group".into()));
         }

@@ -25,6 +25,7 @@ int main(void) {
     assert(!pt_baker_start(&data, 1, "warm") && errno == EINVAL);
     assert(strstr(pt_baker_error(), "no such backend"));
     assert(!pt_baker_start(NULL, 1, NULL) && errno == EINVAL);
+    assert(!pt_baker_state(NULL) && errno == EINVAL);
     pt_baker_stop(NULL, NULL);
     assert(pt_baker_get_stats(NULL, &stats) == -1 && errno == EINVAL);
 
@@ -45,6 +46,12 @@ int main(void) {
     assert(pt_baker_get_stats(baker, NULL) == -1 && errno == EINVAL);
     pt_baker_stop(baker, &stats);
     assert(stats.elapsed_nanos >= stats.busy_nanos);
+
+    assert(!pt_baker_start(&data, 1, "auto,stride=8") && strstr(pt_baker_error(), "auto chooses it"));
+    baker = pt_baker_start(&data, 1, "auto,share=0.25");
+    assert(baker && strlen(pt_baker_state(baker)) > 0);
+    nanosleep(&moment, NULL);
+    pt_baker_stop(baker, NULL);
     free(array);
     printf("baked\n");
     return 0;
