@@ -83,6 +83,7 @@ impl Helpers {
                 ..Stats::default()
             },
             refused: None,
+            rank: None,
             within: Some(Within {
                 after_pause_nanos: nanos(line.after_pause_picos),
                 right_after_nanos: nanos(line.right_after_picos),

@@ -87,6 +87,7 @@ fn bakes_the_system_and_tells() {
     assert!(rounds(&answer.0) >= Some(1), "never baked: {answer:?}");
     assert!(answer.1.starts_with("application/openmetrics-text; version=1.0.0"), "{answer:?}");
     assert!(answer.0.ends_with("# EOF\n"), "{answer:?}");
+    assert!(answer.0.contains("\nlookaside_bake_ranking_info{by=\""), "{answer:?}");
     let written = std::fs::read_to_string(&file).expect("written");
     assert!(written.contains("\nlookaside_bake_processes ") && written.ends_with("# EOF\n"), "{written}");
 
@@ -98,6 +99,10 @@ fn bakes_the_system_and_tells() {
     let ours = report.as_array().expect("a list").iter().find(|row| row["pid"] == pid).expect("the busy program");
     assert_eq!(ours["refused"], serde_json::Value::Null);
     assert!(ours["stats"]["rounds"].as_u64() >= Some(1), "{ours}");
+    // By walk cycles where a PMU counts them, else by bytes, and why.
+    let (rank, counts) = (&ours["rank"], ours["rank"]["event"].is_string());
+    assert_eq!(rank["by"], if counts { "walk-cycles" } else { "table-bytes" });
+    assert_eq!(rank["no_pmu"].is_string(), !counts, "{rank}");
 }
 
 #[test]
