@@ -367,6 +367,7 @@ impl<'a> Hand<'a> {
         let counters = &self.shared.counters;
         let other = counters.state() != state;
         counters.set_state(state);
+        counters.cpu_nanos.store(thread_nanos(), Ordering::Relaxed);
         self.tell(other);
     }
 
