@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_runtime::bake::raw::HELPER;
 use lookaside_runtime::bake::{Baker, Region, Settings, State};
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 /// Numbers of the files in a table.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -73,4 +74,16 @@ fn it_tells_from_its_start_to_its_stop_and_the_programs_files_stay_as_they_are()
     assert!(told().is_empty());
     drop(file);
     assert_eq!(files("/proc/self/fd").len(), before);
+    it_bakes_where_no_file_may_be_opened(&data);
+}
+
+/// Not a test of its own: the bound is the whole process's.
+fn it_bakes_where_no_file_may_be_opened(data: &[u8]) {
+    let bound = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..bound }).expect("less is always possible");
+    let baker = Baker::start(&"prefetch".parse().expect("settings"), &[Region::of(data)]);
+    let baker = baker.expect("nothing that has to be told");
+    let stats = wait("rounds", || Some(baker.stats()).filter(|stats| stats.rounds >= 3));
+    setrlimit(Resource::Nofile, bound).expect("as it was");
+    assert!(told().is_empty() && stats.failed_calls == 0, "{stats:?}");
 }

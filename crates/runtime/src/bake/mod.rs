@@ -28,6 +28,7 @@ mod process;
 mod rank;
 pub mod raw;
 mod settings;
+mod shared;
 mod small;
 mod survey;
 mod tell;
@@ -45,9 +46,9 @@ pub use place::beside;
 pub use process::{family, mappings, members, named, Identity, Mapping};
 pub use rank::Ranking;
 pub use settings::{Backend, Hint, Placement, Settings, AUTO_SHARE};
+use shared::Shared;
 pub use survey::{Survey, Surveyed};
 pub use unmodified::Unmodified;
-use worker::Shared;
 
 /// Bytes of a base page; the baker's regions begin and end on one.
 pub const PAGE_BYTES: u64 = 4096;

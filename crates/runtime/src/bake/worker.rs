@@ -1,21 +1,21 @@
 //! The helper thread: rounds through the regions in chunks, paced, stopped at once.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::auto::{Auto, Moment, Took, Turn};
 use super::clock::{now_nanos, others_nanos, thread_nanos};
-use super::counters::{Counters, State};
+use super::counters::State;
 use super::kernel::{self, mincore, Scanner, CHUNK_BYTES, LET_IN};
 use super::module::Module;
 use super::own::Own;
 use super::pace::BATCH_TOUCHES;
 use super::raw::{ticks, TELL_NANOS};
-use super::settings::check_share;
+use super::shared::Shared;
 use super::tell::Teller;
-use super::{place, touch, Backend, BakeError, Placement, Region, Settings, Stats, Target, Within, PAGE_BYTES};
+use super::{place, touch, Backend, BakeError, Target, PAGE_BYTES};
 
 /// Touches of a chunk: some 100 µs if each goes to memory for its entry and for its data. A region is taken out between two chunks.
 const CHUNK_TOUCHES: u64 = 512;
@@ -28,203 +28,22 @@ const A_WHILE: Duration = Duration::from_secs(60);
 /// Stack of the helper: it needs a few KiB.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What of the kernel has to be opened to be asked.
+/// What of the kernel has to be opened to be asked, by the thread that asks.
 #[derive(Debug)]
-enum Kernel {
+pub(super) enum Kernel {
     Scan(Scanner),
     Module(Module),
 }
 
 impl Kernel {
     /// What a backend needs of it.
-    fn open(backend: Backend, target: Target) -> Result<Option<Self>, BakeError> {
+    pub(super) fn open(backend: Backend, target: Target) -> Result<Option<Self>, BakeError> {
         Ok(match backend {
             Backend::Scan => Some(Self::Scan(Scanner::open(target)?)),
             Backend::Module => Some(Self::Module(Module::open(target)?)),
             _ => None,
         })
     }
-}
-
-/// What the helper and those who steer it share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    target: Target,
-    settings: Settings,
-    /// The settings as text.
-    bake: String,
-    /// `auto` has no CPU for the helper: it would take the program's only one away.
-    no_cpu: bool,
-    /// Where the helper may run; anywhere if none is named.
-    cpus: Vec<u32>,
-    /// Bits of the share of a CPU that may be used.
-    cpu_share: AtomicU64,
-    /// Sorted, disjoint, in whole pages: first byte and the byte after the last. Locked during each chunk of touches.
-    regions: Mutex<Vec<(u64, u64)>>,
-    /// Told of a stop, and of regions where there were none.
-    changed: Condvar,
-    stop: AtomicBool,
-    /// Whoever wants to change the regions goes first.
-    waiting: AtomicU64,
-    /// Changes of the regions.
-    changes: AtomicU64,
-    started: Instant,
-    counters: Counters,
-    failed_calls: AtomicU64,
-    bound_to: AtomicI32,
-}
-
-impl Shared {
-    /// Everything that can be wrong is found here, in the caller's thread.
-    pub(crate) fn new(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
-        settings.check()?;
-        if target != Target::Own {
-            settings.check_reach()?;
-        }
-        // The helper opens its own: its files are not the program's.
-        drop(Kernel::open(settings.backend, target)?);
-        let regions = normal(regions)?;
-        let counters = Counters::default();
-        counters.reset(now_nanos());
-        count(&counters, &regions);
-        Ok(Self {
-            target,
-            settings: settings.clone(),
-            bake: settings.to_string(),
-            no_cpu: settings.auto && place::only_one_cpu(),
-            cpus: match (target, settings.placement) {
-                (Target::Process(pid), Placement::Auto) => place::near(pid),
-                _ => place::choose(settings.placement)?.into_iter().collect(),
-            },
-            cpu_share: AtomicU64::new(settings.cpu_share.to_bits()),
-            regions: Mutex::new(regions),
-            changed: Condvar::new(),
-            stop: AtomicBool::new(false),
-            waiting: AtomicU64::new(0),
-            changes: AtomicU64::new(0),
-            started: Instant::now(),
-            counters,
-            failed_calls: AtomicU64::new(0),
-            bound_to: AtomicI32::new(-1),
-        })
-    }
-
-    /// The regions, before the helper's next chunk.
-    fn change(&self, change: impl FnOnce(&mut Vec<(u64, u64)>)) {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut regions = self.lock();
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        change(&mut regions);
-        count(&self.counters, &regions);
-        self.changes.fetch_add(1, Ordering::SeqCst);
-        drop(regions);
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn set_regions(&self, regions: &[Region]) -> Result<(), BakeError> {
-        let wanted = normal(regions)?;
-        self.change(|regions| *regions = wanted);
-        Ok(())
-    }
-
-    pub(crate) fn add(&self, region: Region) -> Result<(), BakeError> {
-        let (start, end) = region.pages()?;
-        self.change(|regions| {
-            regions.push((start, end));
-            merge(regions);
-        });
-        Ok(())
-    }
-
-    pub(crate) fn remove(&self, region: Region) -> Result<(), BakeError> {
-        let (start, end) = region.pages()?;
-        self.change(|regions| {
-            let parts = |&(from, to): &(u64, u64)| [(from, to.min(start)), (from.max(end), to)];
-            *regions = regions.iter().flat_map(parts).filter(|(from, to)| from < to).collect();
-        });
-        Ok(())
-    }
-
-    pub(crate) fn set_cpu_share(&self, share: f64) -> Result<(), BakeError> {
-        check_share(share)?;
-        self.cpu_share.store(share.to_bits(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    pub(crate) fn ask_to_stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-        // Taking the lock once, so that the helper is either before its look at `stop` or waiting already.
-        drop(self.lock());
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn stats(&self) -> Stats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        Stats {
-            rounds: read(&counters.rounds),
-            touches: read(&counters.touches),
-            busy_nanos: read(&counters.busy_nanos),
-            cpu_nanos: read(&counters.cpu_nanos),
-            elapsed_nanos: self.started.elapsed().as_nanos() as u64,
-            failed_calls: read(&self.failed_calls),
-            last_errno: counters.errno.load(Ordering::Relaxed),
-            cpu: self.bound_to.load(Ordering::Relaxed),
-        }
-    }
-
-    /// A call of the kernel failed.
-    fn failed(&self, errno: i32) {
-        self.failed_calls.fetch_add(1, Ordering::Relaxed);
-        self.counters.errno.store(errno, Ordering::Relaxed);
-    }
-
-    pub(crate) fn state(&self) -> State {
-        self.counters.state()
-    }
-
-    pub(crate) fn within(&self) -> Within {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let nanos = |picos: u64| (picos > 0).then_some(picos as f64 / 1e3);
-        let counters = &self.counters;
-        Within {
-            bake: self.bake.clone(),
-            backend: counters.backend(self.settings.backend).to_string(),
-            state: counters.state().name().to_string_lossy().into_owned(),
-            pause_nanos: read(&counters.pause_nanos),
-            after_pause_nanos: nanos(read(&counters.after_pause_picos)),
-            right_after_nanos: nanos(read(&counters.right_after_picos)),
-        }
-    }
-
-    /// A helper that panicked leaves whole lists behind: each change is one assignment.
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
-        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Tells how much there is to bake.
-fn count(counters: &Counters, regions: &[(u64, u64)]) {
-    counters.found(regions.len() as u64, regions.iter().map(|(start, end)| end - start).sum());
-}
-
-/// Regions as the helper goes through them.
-fn normal(regions: &[Region]) -> Result<Vec<(u64, u64)>, BakeError> {
-    let mut pages = regions.iter().map(Region::pages).collect::<Result<Vec<_>, _>>()?;
-    merge(&mut pages);
-    Ok(pages)
-}
-
-/// Sorts, and makes one of those that overlap or touch.
-fn merge(regions: &mut Vec<(u64, u64)>) {
-    regions.sort_unstable();
-    regions.dedup_by(|next, before| {
-        let joined = next.0 <= before.1;
-        if joined {
-            before.1 = before.1.max(next.1);
-        }
-        joined
-    });
 }
 
 /// Starts the helper, all signals blocked: they are the program's.
@@ -341,6 +160,7 @@ impl<'a> Hand<'a> {
         counters.pause_nanos.store(pause, Ordering::Relaxed);
         self.pause(Duration::from_nanos(pause))
     }
+
     /// What `auto` has it do now; `None` = it bakes as it was told.
     fn judge(&mut self) -> Option<Turn> {
         let shared = self.shared;
@@ -426,7 +246,7 @@ impl<'a> Hand<'a> {
             counters.touches.fetch_add(touches, Ordering::Relaxed);
             counters.busy_nanos.fetch_add(busy.as_nanos() as u64, Ordering::Relaxed);
             self.tell(false);
-            self.owed += busy.mul_f64(1.0 / f64::from_bits(shared.cpu_share.load(Ordering::Relaxed)) - 1.0);
+            self.owed += busy.mul_f64(1.0 / shared.cpu_share() - 1.0);
             if self.owed >= SHORTEST_PAUSE {
                 let owed = std::mem::take(&mut self.owed);
                 if !self.pause(owed) {
