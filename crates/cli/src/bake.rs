@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lookaside_report::openmetrics;
-use lookaside_runtime::bake::{Baked, Outside, Settings, Wanted};
+use lookaside_runtime::bake::{Baked, Outside, Ranking, Settings, Wanted};
 
 use crate::args::bake::Bake;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -37,7 +37,8 @@ pub fn run(args: &Bake) -> Result<u8, Failure> {
     // Others may still come.
     let waits = args.system || !args.comm.is_empty() || !args.cgroup.is_empty();
     let mut outside = Outside::start(&settings, wanted).map_err(Failure::bad)?;
-    let told = Told::open(args)?;
+    let ranking = outside.ranking();
+    let told = Told::open(args, ranking.clone())?;
     told.tell(&outside.report())?;
     let end = args.time.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let bar = spinner("baking");
@@ -64,6 +65,7 @@ pub fn run(args: &Bake) -> Result<u8, Failure> {
         print_json(&report)?;
     } else {
         print(&lookaside_report::baked::render(&report, &style(None)))?;
+        print(&ranking.as_ref().map(lookaside_report::baked::ranked).unwrap_or_default())?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());
@@ -76,12 +78,13 @@ struct Told<'a> {
     status: Option<Status>,
     metrics: Option<&'a std::path::Path>,
     served: Option<Arc<Mutex<String>>>,
+    ranking: Option<Ranking>,
 }
 
 impl<'a> Told<'a> {
-    fn open(args: &'a Bake) -> Result<Self, Failure> {
+    fn open(args: &'a Bake, ranking: Option<Ranking>) -> Result<Self, Failure> {
         let served = args.listen.as_deref().map(serve).transpose()?;
-        Ok(Self { status: Status::open(), metrics: args.metrics.as_deref(), served })
+        Ok(Self { status: Status::open(), metrics: args.metrics.as_deref(), served, ranking })
     }
 
     fn tell(&self, report: &[Baked]) -> Result<(), Failure> {
@@ -91,7 +94,7 @@ impl<'a> Told<'a> {
         if self.metrics.is_none() && self.served.is_none() {
             return Ok(());
         }
-        let text = openmetrics::render(report);
+        let text = openmetrics::render(report, self.ranking.as_ref());
         if let Some(served) = &self.served {
             served.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&text);
         }

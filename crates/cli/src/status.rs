@@ -80,6 +80,7 @@ mod tests {
             stats: Stats { rounds: 3, ..Stats::default() },
             refused: None,
             within: None,
+            rank: None,
         };
         let status = |writer: u32| Status { file: folder.path().join(format!("bake-{writer}.json")) };
         let ours = status(std::process::id());

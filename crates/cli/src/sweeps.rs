@@ -180,6 +180,7 @@ impl Native {
             Level::Kernel => Backend::Scan,
         };
         Ok(Settings {
+            auto: false,
             backend,
             stride_pages: way.stride_pages,
             nops: way.nops,

@@ -181,6 +181,7 @@ mod tests {
                 stats: Stats { rounds, elapsed_nanos: 2 * rounds, ..Stats::default() },
                 refused: None,
                 within: None,
+                rank: None,
             };
             Seen { processes: Vec::new(), told: told.iter().map(|told| (told.0, baked(told))).collect() }
         };
@@ -201,6 +202,7 @@ mod tests {
             huge_bytes: 0,
             table_bytes: 2 << 20,
             helpers: vec![(pid, 0.25)],
+            started_ticks: 0,
         };
         let mut terminal = Terminal::new(TestBackend::new(120, 3)).expect("a terminal in memory");
         let processes: Vec<Surveyed> = (1..9).map(process).collect();

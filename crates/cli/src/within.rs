@@ -1,5 +1,5 @@
-//! What the preloaded helpers of programs that bake themselves tell: a line in a memory file each, found through `/proc` for
-//! `lookaside top`. Any program may have such a file, with anything in it.
+//! What the helpers in programs that bake themselves tell, preloaded or started by the program: a line in a memory file each, found through
+//! `/proc` for `lookaside top`. Any program may have such a file, with anything in it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -11,7 +11,7 @@ use lookaside_runtime::bake::{Baked, Stats, Within};
 use rustix::fs::{memfd_create, open, MemfdFlags, Mode, OFlags};
 use serde::Deserialize;
 
-/// A helper has four files or five.
+/// A helper has five files at most, in a table of its own.
 const MOST_FILES: usize = 64;
 /// A line is at most half as long.
 const MOST_BYTES: usize = 2048;
@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 53;
 /// Reads of a line until two are the same: it is written anew five times a second.
 const MOST_READS: usize = 4;
 
-/// What is told, as far as it is shown (`crates/preload/src/stats.rs` has all).
+/// What is told, as far as it is shown (`crates/runtime/src/bake/counters.rs` has all).
 #[derive(Deserialize)]
 struct Line {
     bake: String,
@@ -36,6 +36,7 @@ struct Line {
     touches: u64,
     after_pause_picos: u64,
     right_after_picos: u64,
+    pause_nanos: u64,
     ranges: u64,
     small_bytes: u64,
 }
@@ -82,9 +83,11 @@ impl Helpers {
                 ..Stats::default()
             },
             refused: None,
+            rank: None,
             within: Some(Within {
                 after_pause_nanos: nanos(line.after_pause_picos),
                 right_after_nanos: nanos(line.right_after_picos),
+                pause_nanos: line.pause_nanos,
                 bake: line.bake,
                 backend: line.backend,
                 state: line.state,
@@ -144,6 +147,7 @@ fn parse(line: &[u8]) -> Option<Line> {
         line.touches,
         line.after_pause_picos,
         line.right_after_picos,
+        line.pause_nanos,
         line.ranges,
         line.small_bytes,
     ];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use lookaside_report::num::{bytes, grouped, rate, seconds, short};
 use lookaside_report::{Cell, Column, Table};
-use lookaside_runtime::bake::{BakeError, Baker, Region, Settings, Stats};
+use lookaside_runtime::bake::{BakeError, Baker, Region, Settings, Stats, Within};
 use lookaside_workloads::{workload, Pages, Spec, Workload, WorkloadError, WORKLOADS};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 use serde::Serialize;
@@ -36,8 +36,8 @@ pub struct WorkloadArgs {
     /// Pages of its arrays
     #[arg(long, value_enum, default_value = "base")]
     pub pages: Kind,
-    /// Keep the page-table entries of its main array warm meanwhile: prefetch, scan, load, mincore or module, with settings as
-    /// prefetch:t0,stride=8,nops=0,sleep=500us,cpu=auto,share=1
+    /// Keep the page-table entries of its main array warm meanwhile: auto[,cpu=auto][,share=0.5]; or prefetch, scan, load,
+    /// mincore or module, with settings as prefetch:t0,stride=8,nops=0,sleep=500us,cpu=auto,share=1
     #[arg(long, value_name = "SETTINGS")]
     pub bake: Option<String>,
     /// Print JSON
@@ -98,6 +98,8 @@ struct Parameter {
 struct Baked {
     settings: String,
     stats: Stats,
+    /// How it baked at the end of the main task.
+    within: Within,
 }
 
 impl From<WorkloadError> for Failure {
@@ -189,7 +191,11 @@ fn measure(
     let begin = Instant::now();
     let complete = workload.run(interrupt.flag());
     let seconds = begin.elapsed().as_secs_f64();
-    let stats = baker.map(Baker::stop);
+    let baked = baker.zip(settings.as_ref()).map(|(baker, settings)| {
+        // What it is doing while the program works: once stopped, it does nothing.
+        let within = baker.within();
+        Baked { settings: settings.to_string(), within, stats: baker.stop() }
+    });
     Ok(Outcome {
         workload: workload.name(),
         asked_bytes: spec.bytes,
@@ -211,7 +217,7 @@ fn measure(
         ns_per_operation: seconds * 1e9 / workload.operations() as f64,
         checksum: format!("{:016x}", workload.checksum()),
         complete,
-        bake: settings.zip(stats).map(|(settings, stats)| Baked { settings: settings.to_string(), stats }),
+        bake: baked,
     })
 }
 
@@ -263,21 +269,27 @@ fn text(outcome: &Outcome) -> String {
     let _ = writeln!(out, "checksum {}", outcome.checksum);
     match &outcome.bake {
         None => out.push_str("not baked\n"),
-        Some(Baked { settings, stats }) => {
+        Some(Baked { settings, stats, within }) => {
             let names: Vec<&str> = outcome.regions.iter().filter(|r| r.baked).map(|r| r.name).collect();
             let cpu = match stats.cpu {
                 -1 => "any CPU".to_string(),
                 cpu => format!("CPU {cpu}"),
             };
+            let each = match stats.touches {
+                0 => String::new(),
+                touches => format!(" of {} ns", rate(stats.busy_nanos as f64 / touches as f64)),
+            };
             let _ = writeln!(
                 out,
-                "baked {} by {settings} on {cpu}: rounds {}, touches {} of {} ns, {:.0} % of the time",
+                "baked {} by {settings} on {cpu}: rounds {}, touches {}{each}, {:.0} % of the time",
                 names.join(", "),
                 grouped(stats.rounds),
                 short(stats.touches as f64),
-                rate(stats.busy_nanos as f64 / stats.touches as f64),
                 stats.busy_nanos as f64 / stats.elapsed_nanos.max(1) as f64 * 100.0
             );
+            if settings.starts_with("auto") {
+                out += &judged(within);
+            }
             if stats.failed_calls > 0 {
                 let why = std::io::Error::from_raw_os_error(stats.last_errno);
                 let _ = writeln!(out, "kernel calls that failed: {}, the last: {why}", grouped(stats.failed_calls));
@@ -285,6 +297,18 @@ fn text(outcome: &Outcome) -> String {
         }
     }
     out
+}
+
+/// What `auto` chose and sensed.
+fn judged(within: &Within) -> String {
+    let sensed = match (within.after_pause_nanos, within.right_after_nanos) {
+        (Some(after), Some(right_after)) => {
+            format!("a touch took {} ns after a pause, {} ns right after that", rate(after), rate(right_after))
+        }
+        _ => "too few rounds for a judgement".into(),
+    };
+    let pause = rate(within.pause_nanos as f64 / 1e3);
+    format!("auto: by {}, at the end {}, pausing {pause} µs between rounds; {sensed}\n", within.backend, within.state)
 }
 
 /// A line for each workload.

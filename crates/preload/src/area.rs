@@ -2,9 +2,10 @@
 
 use std::ffi::CStr;
 
+use lookaside_runtime::bake::raw::{line, Counters, Line, Range, FOUND_RANGES, MOST_RANGES};
 use lookaside_runtime::bake::Unmodified;
 
-use crate::stats::Counters;
+use crate::sys;
 
 /// Stack of the helper: it uses some KiB.
 const STACK_BYTES: usize = 64 << 10;
@@ -13,8 +14,6 @@ const GUARD_BYTES: usize = 4096;
 /// Where the C library has the state of a thread. It is the helper's alone, in case anything looks there; the C library uses some KiB on
 /// both sides of the pointer.
 const BLOCK_BYTES: usize = 32 << 10;
-/// Ranges that are kept at most.
-const MOST_RANGES: usize = 8192;
 
 /// What to do, and what the statistics need, without the allocator.
 #[derive(Debug)]
@@ -30,17 +29,14 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The baker, as text.
-    pub(crate) fn baker_text(&self) -> &str {
+    fn baker_text(&self) -> &str {
         CStr::from_bytes_until_nul(&self.baker_text).ok().and_then(|text| text.to_str().ok()).unwrap_or_default()
     }
-}
 
-/// A range of addresses with small pages in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct Range {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    /// The line of this process.
+    pub(crate) fn line(&self, counters: &Counters, now_nanos: u64) -> Option<Line> {
+        line(sys::pid(), self.baker_text(), self.baker.settings.backend, counters, now_nanos)
+    }
 }
 
 /// What the helper writes to. All zero at first.
@@ -50,7 +46,7 @@ pub(crate) struct Buffers {
     /// Text of `/proc/self/maps`; the longest path, each byte written as `\ooo`, and more fit.
     pub(crate) text: [u8; 20 << 10],
     /// What `PAGEMAP_SCAN` finds: first byte, byte after the last, categories.
-    pub(crate) found: [[u64; 3]; 512],
+    pub(crate) found: [[u64; 3]; FOUND_RANGES],
     /// What `mincore` finds, a byte a page, a chunk of the baker's.
     pub(crate) resident: [u8; 4096],
 }

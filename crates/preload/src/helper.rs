@@ -2,24 +2,20 @@
 
 use std::sync::atomic::Ordering;
 
-use lookaside_runtime::bake::raw::{prefetch, Walk, CHUNK_BYTES, DEVICE, HELPER, WALK};
+use lookaside_runtime::bake::raw::{
+    prefetch, ticks, Auto, Counters, Found, Looks, Moment, Range, State, Took, Turn, Walk, BATCH_TOUCHES, CHUNK_BYTES,
+    DEVICE, HELPER, WALK,
+};
 use lookaside_runtime::bake::{Backend, PAGE_BYTES};
 
-use crate::area::{Area, Buffers, Plan, Range};
+use crate::area::{Area, Buffers, Plan};
 use crate::cpus;
-use crate::look::{Files, Found, Looker, LEAST_BYTES};
-use crate::others::{Crowd, Program, IDLE_NANOS};
-use crate::pace::{Pace, Step, Times, BATCH_TOUCHES};
-use crate::stats::{Counters, State};
+use crate::look::{Files, Looker, LEAST_BYTES};
 use crate::sys::{self, Errno};
 use crate::tell::Teller;
 
 /// What a process does in its first milliseconds is not waited for; short ones pay for a thread and no more.
 const SETTLE_NANOS: u64 = 20_000_000;
-/// Shortest and longest time between two looks at what there is; the longer, the longer nothing has changed.
-const LOOK_NANOS: (u64, u64) = (200_000_000, 1_600_000_000);
-/// A look takes at most one part in so many of a CPU, else looks are rarer.
-const LOOK_PART: u64 = 50;
 /// Pauses that pacing owes are made when there are so many: a shorter sleep takes longer than asked for.
 const SHORTEST_PAUSE_NANOS: u64 = 1_000_000;
 /// Longest single sleep.
@@ -51,7 +47,7 @@ pub(crate) extern "C" fn main(area: *mut Area) -> ! {
             counters.set_state(State::Refused);
         }
     }
-    counters.cpu_nanos.store(sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
+    counters.cpu_nanos.store(own_nanos(), Ordering::Relaxed);
     sys::exit_thread()
 }
 
@@ -67,7 +63,8 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
     if plan.baker.settings.backend == Backend::Scan && !looker.has_scan {
         return Err(End::Refused(Errno::ENOTTY));
     }
-    let (backend, module) = match (plan.baker.auto, plan.baker.settings.backend) {
+    let settings = &plan.baker.settings;
+    let (backend, module) = match (settings.auto, settings.backend) {
         (false, Backend::Module) => (Backend::Module, sys::open(libc::AT_FDCWD, DEVICE, libc::O_RDONLY)?),
         (false, asked) => (asked, -1),
         (true, otherwise) => open_module().map_or((otherwise, -1), |module| (Backend::Module, module)),
@@ -86,18 +83,10 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         module,
         folder,
         owner,
-        cache_bytes,
         found: Found::default(),
-        next_look: now,
-        look_nanos: LOOK_NANOS.0,
+        looks: Looks::new(now),
         owed_nanos: 0,
-        started: (now, ticks()),
-        pace: Pace::new(),
-        times: Times::new(),
-        off_until: 0,
-        rest_until: 0,
-        crowd: Crowd::new(),
-        program: Program::new(now),
+        auto: settings.auto.then(|| Auto::new(Moment { nanos: now, ticks: ticks() }, cache_bytes)),
     };
     loop {
         helper.turn()?;
@@ -118,10 +107,15 @@ fn open_module() -> Result<i32, Errno> {
     }
 }
 
-/// The counter that all CPUs share.
-fn ticks() -> u64 {
-    // SAFETY: reads a counter.
-    unsafe { std::arch::x86_64::_rdtsc() }
+/// CPU time of the helper.
+fn own_nanos() -> u64 {
+    sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of the program without the helper.
+fn program_nanos() -> u64 {
+    let own = own_nanos();
+    sys::clock_nanos(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own)
 }
 
 struct Helper<'a> {
@@ -136,26 +130,17 @@ struct Helper<'a> {
     module: i32,
     folder: i32,
     owner: u32,
-    cache_bytes: u64,
     found: Found,
-    next_look: u64,
-    look_nanos: u64,
+    looks: Looks,
     owed_nanos: u64,
-    /// Time and ticks at the start: how fast the counter goes.
-    started: (u64, u64),
-    pace: Pace,
-    times: Times,
-    off_until: u64,
-    rest_until: u64,
-    crowd: Crowd,
-    program: Program,
+    auto: Option<Auto>,
 }
 
 impl Helper<'_> {
     /// A look if it is time to, and a round if there is something to bake; or a nap.
     fn turn(&mut self) -> Result<(), End> {
         let mut now = sys::now_nanos();
-        if now >= self.next_look {
+        if now >= self.looks.next_nanos {
             self.look(now)?;
             now = sys::now_nanos();
         }
@@ -164,47 +149,25 @@ impl Helper<'_> {
         let state = self.counters;
         if self.found.ranges == 0 {
             state.set_state(State::Looking);
-            nap(self.next_look);
+            nap(self.looks.next_nanos);
             return Ok(());
         }
-        let auto = self.plan.baker.auto;
-        if auto && self.found.small_bytes / PAGE_BYTES * 8 > self.cache_bytes {
-            state.set_state(State::TooLarge);
-            nap(self.next_look);
+        let turn = match &mut self.auto {
+            Some(auto) => auto.turn(now, self.found.small_bytes, program_nanos),
+            None => Turn::Round(State::Baking),
+        };
+        state.set_state(turn.state());
+        if let Turn::Rest(_, until) = turn {
+            nap(until.min(self.looks.next_nanos));
             return Ok(());
         }
-        if auto && now < self.off_until {
-            state.set_state(State::Hopeless);
-            nap(self.off_until.min(self.next_look));
-            return Ok(());
-        }
-        if auto && now < self.rest_until {
-            state.set_state(State::Crowded);
-            nap(self.rest_until.min(self.next_look));
-            return Ok(());
-        }
-        if auto && self.program.is_idle(now) {
-            state.set_state(State::Idle);
-            sys::sleep_nanos(IDLE_NANOS);
-            return Ok(());
-        }
-        state.set_state(if self.pace.is_slowest() { State::Warm } else { State::Baking });
-        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
-        let busy = self.round();
-        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(used);
-        let rest = self.crowd.after_round(busy, used);
-        if rest > 0 {
-            self.rest_until = sys::now_nanos().saturating_add(rest);
-        }
+        let used = own_nanos();
+        let wall_nanos = self.round();
+        let took = Took { wall_nanos, cpu_nanos: own_nanos().saturating_sub(used) };
         let mut pause = self.plan.baker.settings.sleep.as_nanos() as u64;
-        if auto {
-            let (time, count) = self.started;
-            let micros = (sys::now_nanos().saturating_sub(time) / 1_000).max(1);
-            match self.pace.after_round(&mut self.times, ticks().saturating_sub(count) / micros) {
-                Step::Pause(nanos) => pause = nanos,
-                Step::Off(nanos) => self.off_until = sys::now_nanos().saturating_add(nanos),
-            }
-            let (after_pause, right_after) = self.pace.sensed_picos;
+        if let Some(auto) = &mut self.auto {
+            pause = auto.after_round(Moment { nanos: sys::now_nanos(), ticks: ticks() }, took);
+            let (after_pause, right_after) = auto.sensed_picos();
             state.after_pause_picos.store(after_pause, Ordering::Relaxed);
             state.right_after_picos.store(right_after, Ordering::Relaxed);
         }
@@ -213,7 +176,7 @@ impl Helper<'_> {
             let part = pause.min(NAP_NANOS);
             sys::sleep_nanos(part);
             pause = pause.saturating_sub(part);
-            if sys::now_nanos() >= self.next_look {
+            if sys::now_nanos() >= self.looks.next_nanos {
                 break;
             }
         }
@@ -222,26 +185,21 @@ impl Helper<'_> {
 
     /// What there is to bake now, and whether to go on at all.
     fn look(&mut self, now: u64) -> Result<(), End> {
-        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
+        let used = own_nanos();
         self.check_program()?;
         let found =
             if self.resident_bytes()? < LEAST_BYTES { Found::default() } else { self.looker.look(self.buffers)? };
-        if found == self.found {
-            self.look_nanos = self.look_nanos.saturating_mul(2).min(LOOK_NANOS.1);
-        } else {
-            self.look_nanos = LOOK_NANOS.0;
-            self.pace.forget(&mut self.times);
+        let as_before = found == self.found;
+        if let (false, Some(auto)) = (as_before, &mut self.auto) {
+            auto.forget();
         }
         self.found = found;
         let end = sys::now_nanos();
-        let used = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(used);
-        self.next_look = end.saturating_add(self.look_nanos.max(used.saturating_mul(LOOK_PART)));
+        self.looks.after(end, own_nanos().saturating_sub(used), as_before);
         let counters = self.counters;
         counters.looks.fetch_add(1, Ordering::Relaxed);
         counters.longest_look_nanos.fetch_max(end.saturating_sub(now), Ordering::Relaxed);
-        counters.ranges.store(found.ranges as u64, Ordering::Relaxed);
-        counters.small_bytes.store(found.small_bytes, Ordering::Relaxed);
-        counters.most_small_bytes.fetch_max(found.small_bytes, Ordering::Relaxed);
+        counters.found(found.ranges as u64, found.small_bytes);
         self.count_cpu();
         Ok(())
     }
@@ -273,7 +231,7 @@ impl Helper<'_> {
     }
 
     fn count_cpu(&self) {
-        self.counters.cpu_nanos.store(sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
+        self.counters.cpu_nanos.store(own_nanos(), Ordering::Relaxed);
     }
 
     /// All ranges once; gives the nanoseconds spent touching.
@@ -316,8 +274,8 @@ impl Helper<'_> {
                     }
                     let begin = ticks();
                     prefetch(hint, at, stride, count, settings.nops);
-                    if count == BATCH_TOUCHES && self.plan.baker.auto {
-                        self.times.add(ticks().saturating_sub(begin));
+                    if let Some(auto) = self.auto.as_mut().filter(|_| count == BATCH_TOUCHES) {
+                        auto.times().add(ticks().saturating_sub(begin));
                     }
                     at = at.saturating_add(count.saturating_mul(stride));
                     touches = touches.saturating_add(count);
@@ -337,8 +295,8 @@ impl Helper<'_> {
                 let begin = ticks();
                 // SAFETY: the structure that the call takes; of what is mapped it changes nothing.
                 let walked = unsafe { sys::ioctl(self.module, WALK, &mut walk) };
-                if self.plan.baker.auto {
-                    self.times.add_call(ticks().saturating_sub(begin), walk.touched);
+                if let Some(auto) = &mut self.auto {
+                    auto.times().add_call(ticks().saturating_sub(begin), walk.touched);
                 }
                 let next = if walked.is_ok() { walk.next } else { end };
                 at = next.max(start.saturating_add(PAGE_BYTES)).min(end);

@@ -18,13 +18,7 @@ mod look;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod maps;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod others;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod pace;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod start;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod stats;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sys;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

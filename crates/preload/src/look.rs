@@ -1,36 +1,18 @@
 //! What there is to bake: ranges of addresses with small pages that have frames, found in the tables themselves.
 
-use lookaside_runtime::bake::raw::{PmScanArg, CHUNK_BYTES, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
+use lookaside_runtime::bake::raw::{add_small, finding, Found, PmScanArg, Range, Ranges, GAP_BYTES, PAGEMAP_SCAN};
 use lookaside_runtime::bake::PAGE_BYTES;
 
-use crate::area::{Buffers, Range};
+use crate::area::Buffers;
 use crate::maps::{Span, Spans};
 use crate::sys::{self, Errno};
 
 /// A span with less in small pages is left out: its page-table entries, 8 bytes a page, fit in a first-level cache.
 pub(crate) const LEAST_BYTES: u64 = 4 << 20;
-/// Ranges with a smaller gap between them are one, and mappings one span: touching a gap's few entries costs less than a range more.
-const GAP_BYTES: u64 = 64 * PAGE_BYTES;
-/// Addresses of one call that finds small pages: bounds the time in which `mmap_lock` is held where tables are there but empty.
-const SCAN_BYTES: u64 = 256 << 20;
-/// Pages found by one call: bounds it where they are there, to some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
-const SCAN_PAGES: u64 = CHUNK_BYTES / PAGE_BYTES;
-
 /// The files of the process that tell about its memory.
 pub(crate) struct Files {
     pub(crate) maps: i32,
     pub(crate) pagemap: i32,
-}
-
-/// What a look found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// Ranges in the buffer.
-    pub(crate) ranges: usize,
-    /// Bytes in small pages that have frames.
-    pub(crate) small_bytes: u64,
-    /// Which ranges, in a number.
-    pub(crate) digest: u64,
 }
 
 /// Goes through the tables.
@@ -46,7 +28,7 @@ impl Looker {
     /// Tries what the kernel has.
     pub(crate) fn new(files: Files) -> Result<Self, Errno> {
         let mut looker = Self { files, has_scan: true, gap_bytes: GAP_BYTES };
-        match looker.scan(Range { start: 0, end: PAGE_BYTES }, 0, &mut [[0; 3]; 1]) {
+        match looker.scan(Range { start: 0, end: PAGE_BYTES }, &mut [[0; 3]; 1]) {
             Ok(_) => Ok(looker),
             Err(Errno::ENOTTY | Errno::EINVAL) => {
                 looker.has_scan = false;
@@ -61,20 +43,19 @@ impl Looker {
         let Buffers { ranges, text, found, resident } = buffers;
         let gap_bytes = if self.has_scan { GAP_BYTES } else { 0 }; // mincore stops at holes
         let mut spans = Spans::new(gap_bytes);
-        let mut list = List { ranges, length: 0, gap_bytes: self.gap_bytes, small_bytes: 0, full: false };
+        let mut list = Ranges::new(ranges, self.gap_bytes);
         let mut failed = None;
         let mut each = |span: Span| {
             if span.end.wrapping_sub(span.start) >= LEAST_BYTES && failed.is_none() {
-                let before = (list.length, list.small_bytes);
+                let before = list.mark();
                 let seen = if self.has_scan {
-                    self.scanned(span, found, &mut list)
+                    let scan = |range, found: &mut [[u64; 3]]| self.scan(range, found);
+                    add_small(Range { start: span.start, end: span.end }, found, &mut list, scan, sys::let_others_in)
                 } else {
                     resident_in(span, resident, &mut list)
                 };
                 failed = seen.err();
-                if list.small_bytes.wrapping_sub(before.1) < LEAST_BYTES {
-                    (list.length, list.small_bytes) = before;
-                }
+                list.drop_less(before, LEAST_BYTES);
             }
         };
         sys::rewind(self.files.maps)?;
@@ -103,41 +84,9 @@ impl Looker {
         Ok(list.found())
     }
 
-    /// Small pages of a span, by `PAGEMAP_SCAN`.
-    fn scanned(&self, span: Span, found: &mut [[u64; 3]; 512], list: &mut List<'_>) -> Result<(), Errno> {
-        let mut at = span.start;
-        let mut calls = 0u32;
-        while at < span.end {
-            let end = at.saturating_add(SCAN_BYTES).min(span.end);
-            let (count, next) = self.scan(Range { start: at, end }, SCAN_PAGES, found)?;
-            calls = calls.wrapping_add(1);
-            // A call that finds nothing is over in a microsecond.
-            if count > 0 || calls.is_multiple_of(64) {
-                sys::let_others_in();
-            }
-            for [start, end, _] in found.iter().take(count) {
-                list.add(*start, *end);
-            }
-            // A walk that does not come on would go on for ever.
-            at = if next > at { next } else { end };
-        }
-        Ok(())
-    }
-
     /// One call: how many ranges it found, and where it ended.
-    fn scan(&self, range: Range, pages: u64, found: &mut [[u64; 3]]) -> Result<(usize, u64), Errno> {
-        let mut arg = PmScanArg {
-            size: size_of::<PmScanArg>() as u64,
-            start: range.start,
-            end: range.end,
-            vec: found.as_mut_ptr() as u64,
-            vec_len: found.len() as u64,
-            max_pages: pages,
-            category_inverted: PAGE_IS_HUGE,
-            category_mask: PAGE_IS_PRESENT | PAGE_IS_HUGE,
-            return_mask: PAGE_IS_PRESENT,
-            ..PmScanArg::default()
-        };
+    fn scan(&self, range: Range, found: &mut [[u64; 3]]) -> Result<(usize, u64), Errno> {
+        let mut arg = finding(range, found);
         // SAFETY: the structure that the call takes; it fills at most the ranges that there is room for.
         let count = unsafe { sys::ioctl(self.files.pagemap, PAGEMAP_SCAN, &mut arg) }?;
         Ok((count, arg.walk_end))
@@ -153,7 +102,7 @@ impl Looker {
 }
 
 /// Resident pages of a span without holes, by `mincore`.
-fn resident_in(span: Span, resident: &mut [u8; 4096], list: &mut List<'_>) -> Result<(), Errno> {
+fn resident_in(span: Span, resident: &mut [u8; 4096], list: &mut Ranges<'_>) -> Result<(), Errno> {
     let mut at = span.start;
     while at < span.end {
         let pages = (span.end.wrapping_sub(at) / PAGE_BYTES).min(resident.len() as u64);
@@ -171,42 +120,6 @@ fn resident_in(span: Span, resident: &mut [u8; 4096], list: &mut List<'_>) -> Re
         at = at.saturating_add(pages.max(1).saturating_mul(PAGE_BYTES));
     }
     Ok(())
-}
-
-/// The ranges as they are found, ascending.
-struct List<'a> {
-    ranges: &'a mut [Range],
-    length: usize,
-    gap_bytes: u64,
-    small_bytes: u64,
-    full: bool,
-}
-
-impl List<'_> {
-    fn add(&mut self, start: u64, end: u64) {
-        self.small_bytes = self.small_bytes.saturating_add(end.saturating_sub(start));
-        let last = self.length.checked_sub(1).and_then(|last| self.ranges.get_mut(last));
-        if let Some(last) = last {
-            if start >= last.end && start.wrapping_sub(last.end) <= self.gap_bytes {
-                last.end = end;
-                return;
-            }
-        }
-        match self.ranges.get_mut(self.length) {
-            Some(next) => {
-                *next = Range { start, end };
-                self.length = self.length.wrapping_add(1);
-            }
-            None => self.full = true,
-        }
-    }
-
-    fn found(&self) -> Found {
-        let mix = |digest: u64, number: u64| (digest ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        let ranges = self.ranges.iter().take(self.length);
-        let digest = ranges.fold(0, |digest, range| mix(mix(digest, range.start), range.end));
-        Found { ranges: self.length, small_bytes: self.small_bytes, digest: mix(digest, self.small_bytes) }
-    }
 }
 
 #[cfg(test)]
@@ -295,21 +208,5 @@ mod tests {
         assert!(found.small_bytes >= 10_000 * 2 * PAGE_BYTES && (1..3).contains(&ours.len()), "{found:?}");
         // SAFETY: our own mapping.
         unsafe { libc::munmap(start as *mut _, 10_000 * BYTES as usize) };
-    }
-
-    #[test]
-    fn scattered_pages_get_coarser_until_they_fit() {
-        let mut ranges = [Range { start: 0, end: 0 }; 4];
-        let mut list = List { ranges: &mut ranges, length: 0, gap_bytes: GAP_BYTES, small_bytes: 0, full: false };
-        for page in 0..5 {
-            list.add(page << 30, (page << 30) + PAGE_BYTES);
-        }
-        assert!(list.full);
-        assert_eq!((list.found().ranges, list.found().small_bytes), (4, 5 * PAGE_BYTES));
-        list = List { length: 0, gap_bytes: 1 << 30, small_bytes: 0, full: false, ranges: &mut ranges };
-        for page in 0..5 {
-            list.add(page << 30, (page << 30) + PAGE_BYTES);
-        }
-        assert_eq!((list.found().ranges, list.full), (1, false));
     }
 }

@@ -3,10 +3,11 @@
 use std::ffi::{c_char, CStr};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use lookaside_runtime::bake::raw::State;
 use lookaside_runtime::bake::Unmodified;
 
 use crate::area::{Area, Plan};
-use crate::{helper, stats, sys};
+use crate::{helper, sys};
 
 /// The area of this process; null = nothing is baked.
 static AREA: AtomicPtr<Area> = AtomicPtr::new(std::ptr::null_mut());
@@ -68,7 +69,7 @@ fn start(area: *mut Area) {
     sys::set_signal_mask(mask);
     if let Err(errno) = started {
         counters.errno.store(errno.into_raw(), Ordering::Relaxed);
-        counters.set_state(stats::State::Refused);
+        counters.set_state(State::Refused);
     }
 }
 
@@ -91,7 +92,7 @@ extern "C" fn end() {
     if path.is_empty() {
         return;
     }
-    let Some(line) = stats::line(plan, counters, sys::now_nanos()) else { return };
+    let Some(line) = plan.line(counters, sys::now_nanos()) else { return };
     if let Ok(file) = sys::open(libc::AT_FDCWD, path, libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT) {
         // A full disk costs the statistics.
         let _ = sys::write(file, line.bytes());

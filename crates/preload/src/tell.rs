@@ -1,14 +1,10 @@
 //! What is told while the program runs: the line of JSON, in a memory file among the helper's own files. `lookaside top` reads it through
 //! `/proc`, where the kernel says who may.
 
-use lookaside_runtime::bake::raw::HELPER;
+use lookaside_runtime::bake::raw::{Counters, HELPER, TELL_NANOS};
 
 use crate::area::Plan;
-use crate::stats::{line, Counters};
 use crate::sys;
-
-/// It is written anew so often.
-const TELL_NANOS: u64 = 200_000_000;
 
 /// Where it is told; nowhere if the system refuses such a file, or to write to it.
 pub(crate) struct Teller {
@@ -25,7 +21,7 @@ impl Teller {
     pub(crate) fn tell(&mut self, plan: &Plan, counters: &Counters, now: u64) {
         let (Some(file), true) = (self.file, now >= self.next) else { return };
         self.next = now.saturating_add(TELL_NANOS);
-        let Some(line) = line(plan, counters, now) else { return };
+        let Some(line) = plan.line(counters, now) else { return };
         if sys::write_at_begin(file, line.bytes()) != Ok(line.bytes().len()) {
             sys::close(file);
             self.file = None;

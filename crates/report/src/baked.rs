@@ -1,6 +1,6 @@
 //! What a baker of other processes did, for a terminal.
 
-use lookaside_runtime::bake::Baked;
+use lookaside_runtime::bake::{Baked, Ranking};
 
 use crate::line::Style;
 use crate::num;
@@ -12,6 +12,17 @@ fn state(baked: &Baked) -> &'static str {
         (false, _) => ", ended",
         (true, true) => ", let go",
         (true, false) => "",
+    }
+}
+
+/// By what the processes of the whole system were chosen, in a line.
+pub fn ranked(ranking: &Ranking) -> String {
+    match (&ranking.event, &ranking.no_pmu) {
+        (Some(event), _) => format!("ranked by walk cycles a second: {event}\n"),
+        (None, why) => {
+            let why = why.as_deref().unwrap_or_default();
+            format!("ranked by page-table bytes × CPUs: walk cycles are not counted: {why}\n")
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicU64;
 
-use lookaside_runtime::bake::Baked;
+use lookaside_runtime::bake::{Baked, Ranking};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 /// Which process.
@@ -21,8 +22,9 @@ type Gauges = Family<Labels, Gauge<i64>>;
 type Counts = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
-/// All processes that are baked now; a counter of one begins anew when it is baked anew.
-pub fn render(report: &[Baked]) -> String {
+/// All processes that are baked now, and by what they were chosen of the whole system, if they were; a counter of one begins anew when it is
+/// baked anew.
+pub fn render(report: &[Baked], ranking: Option<&Ranking>) -> String {
     let (small, mappings, rounds, touches, failed) =
         (Gauges::default(), Gauges::default(), Counts::default(), Counts::default(), Counts::default());
     let (busy, cpu) = (Seconds::default(), Seconds::default());
@@ -49,6 +51,12 @@ pub fn render(report: &[Baked]) -> String {
     registry.register("failed_calls", "Kernel calls that failed", failed);
     registry.register_with_unit("busy", "Time spent reading entries", Unit::Seconds, busy);
     registry.register_with_unit("helper_cpu", "CPU time of the helper", Unit::Seconds, cpu);
+    if let Some(ranking) = ranking {
+        let labels =
+            [("by", Some(&ranking.by)), ("event", ranking.event.as_ref()), ("no_pmu", ranking.no_pmu.as_ref())];
+        let labels = labels.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?.clone())));
+        registry.register("ranking", "By what processes are chosen", Info::new(labels.collect::<Vec<_>>()));
+    }
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
@@ -74,14 +82,18 @@ mod tests {
             stats,
             refused: None,
             within: None,
+            rank: None,
         };
         let gone = Baked { running: false, ..baked(3, "gone") };
-        let text = render(&[baked(1, "a \"b\"\\\n"), baked(2, "c"), gone]);
+        let ranking = Ranking { by: "table-bytes".into(), event: None, no_pmu: Some("no PMU here".into()) };
+        let text = render(&[baked(1, "a \"b\"\\\n"), baked(2, "c"), gone], Some(&ranking));
+        assert!(!render(&[baked(2, "c")], None).contains("ranking"));
         let has = |line: &str| assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
         has("lookaside_bake_processes 2");
         has("lookaside_bake_rounds_total{pid=\"1\",comm=\"a \\\"b\\\"\\\\\\n\"} 7");
         has("lookaside_bake_small_pages_bytes{pid=\"2\",comm=\"c\"} 4096");
         has("lookaside_bake_busy_seconds_total{pid=\"2\",comm=\"c\"} 1.5");
+        has("lookaside_bake_ranking_info{by=\"table-bytes\",no_pmu=\"no PMU here\"} 1");
         assert!(text.ends_with("# EOF\n") && !text.contains("gone"), "{text}");
     }
 }

@@ -70,6 +70,7 @@ mod tests {
             huge_bytes: 256 << 20,
             table_bytes: 3 << 19,
             helpers: Vec::new(),
+            started_ticks: 0,
         };
         let stats =
             Stats { rounds: 500, touches: 1000, busy_nanos: 5000, elapsed_nanos: 2_000_000_000, ..Stats::default() };
@@ -83,6 +84,7 @@ mod tests {
             stats,
             refused: None,
             within: None,
+            rank: None,
         };
         let told = BTreeMap::from([(7, baked)]);
         assert_eq!(
@@ -97,6 +99,7 @@ mod tests {
             bake: "auto".into(),
             backend: "module".into(),
             state: "warm".into(),
+            pause_nanos: 0,
             after_pause_nanos: None,
             right_after_nanos: None,
         };

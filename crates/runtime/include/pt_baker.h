@@ -43,7 +43,7 @@ typedef struct pt_baker_stats {
     uint64_t rounds;        /* whole rounds through all regions */
     uint64_t touches;       /* of pages (load, prefetch), of page-table entries (scan, mincore, module) */
     uint64_t busy_nanos;    /* nanoseconds spent touching */
-    uint64_t cpu_nanos;     /* nanoseconds of CPU of the helper, up to the last whole round */
+    uint64_t cpu_nanos;     /* nanoseconds of CPU of the helper, up to the last whole round or rest */
     uint64_t elapsed_nanos; /* nanoseconds since the start */
     uint64_t failed_calls;  /* kernel calls that failed */
     int32_t last_errno;     /* error number of the last of these; 0: none */
@@ -53,7 +53,11 @@ typedef struct pt_baker_stats {
 /* Starts a helper thread.
  *
  * regions:  count of them, not kept; may be none (add some later: the helper sleeps until then).
- * settings: NULL, or BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]
+ * settings: NULL, or auto[,cpu=auto|sibling|NUMBER][,share=0.5],
+ *           or BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]
+ *           auto     module where that is loaded, else prefetch:t0, every 8th page, half a CPU at most unless share says
+ *                    otherwise; paces itself by the time that its own touches take, and rests where baking does not pay:
+ *                    pt_baker_state tells. With one CPU allowed it does nothing.
  *           BACKEND  load            a load of each page; the regions must stay mapped and readable until they are taken
  *                                    out, and a page that was never touched gets a frame
  *                    prefetch:t0     (t1, t2; NULL and "prefetch" are t0) a prefetch, which never faults
@@ -65,6 +69,9 @@ typedef struct pt_baker_stats {
  *           sleep    pause after each round: 500us, 2ms, 1s; none unless given
  *           cpu      where the helper runs; auto: another core under the same last-level cache, if there is one
  *           share    at most this share of a CPU is spent touching, 1
+ *
+ * What the helper does is told to `lookaside top` meanwhile, in a memory file in a table of files of the helper's own
+ * (close_range, memfd_create; where the system refuses either, nothing is told). The program's files stay as they are.
  *
  * Returns a baker that the caller stops, or NULL with errno EINVAL (a setting or region that cannot be) or ENOTSUP (the
  * system lacks something), and the sentence in pt_baker_error().
@@ -84,6 +91,13 @@ int pt_baker_remove(const pt_baker *baker, pt_baker_region region);
 
 /* What it did so far. Returns 0, or -1 with errno EINVAL (a NULL). */
 int pt_baker_get_stats(const pt_baker *baker, pt_baker_stats *stats);
+
+/* What it is doing, a word that is never freed: "looking" (there are no regions), "baking", "warm" (as slowly as can be:
+ * what it touches stays in the caches by itself), "off-refused" (the system refused what it had granted before). With auto
+ * also "idle" (the program does nothing), "crowded" (other threads want the helper's CPU), "off-hopeless" (its touches stay
+ * cold however fast it goes; tries again after 5 s and later), "off-too-large" (the page tables are larger than the last
+ * cache), "off-no-cpu" (the program may use one CPU only). NULL with errno EINVAL for NULL. */
+const char *pt_baker_state(const pt_baker *baker);
 
 /* Stops the helper, waits until its thread has ended, frees the baker. NULL is nothing. stats: NULL, or what it did. */
 void pt_baker_stop(pt_baker *baker, pt_baker_stats *stats);

@@ -195,6 +195,22 @@ pub unsafe extern "C" fn pt_baker_get_stats(baker: *const pt_baker, stats: *mut 
     }
 }
 
+/// What it is doing; see the header.
+///
+/// # Safety
+/// `baker` is NULL or from [`pt_baker_start`], and not stopped yet.
+#[no_mangle]
+pub unsafe extern "C" fn pt_baker_state(baker: *const pt_baker) -> *const c_char {
+    // SAFETY: the caller's.
+    match unsafe { baker.as_ref() } {
+        Some(baker) => baker.0.state().name().as_ptr(),
+        None => {
+            fail(&BakeError::Setting("the baker is NULL".into()));
+            std::ptr::null()
+        }
+    }
+}
+
 /// Stops a baker and frees it; see the header.
 ///
 /// # Safety

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::bake::{Baker, Region, Settings, Stats, Target};
+use lookaside_runtime::bake::{Baker, Region, Settings, State, Stats, Target};
 
 /// Bytes of memory that is its own mapping.
 struct Area(*mut u8, usize);
@@ -62,6 +62,10 @@ fn harmless() -> Vec<Settings> {
         .map(|text| settings(text))
         .filter(|settings| Baker::start(settings, &[]).is_ok())
         .collect()
+}
+
+fn settings_work(text: &str) -> bool {
+    Baker::start(&settings(text), &[]).is_ok()
 }
 
 #[test]
@@ -134,6 +138,54 @@ fn a_long_sleep_does_not_keep_stop_waiting() {
     after_rounds(&baker, 1);
     let rounds = baker.stop().rounds; // would take a minute
     assert_eq!(rounds, 1);
+}
+
+/// Where others want the CPUs it rests a while, and goes on.
+#[test]
+fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
+    let area = Area::new(64 << 20);
+    let touched = area.region().len / 2;
+    // SAFETY: our mapping.
+    unsafe { area.0.write_bytes(1, touched as usize) };
+    let resident = area.resident();
+    let baker = Baker::start(&settings("auto"), &[area.region()]).expect("a baker");
+    let until = |wanted: &[State], mut work: Box<dyn FnMut()>| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !wanted.contains(&baker.state()) {
+            assert!(Instant::now() < end, "{:?}, never {wanted:?}", baker.state());
+            work();
+        }
+    };
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        until(&[State::NoCpu], Box::new(|| std::thread::sleep(Duration::from_millis(1))));
+        return assert_eq!(baker.stop().rounds, 0);
+    }
+    until(&[State::Baking, State::Warm], Box::new(|| (0..1000).for_each(|n| _ = std::hint::black_box(n))));
+    until(&[State::Idle], Box::new(|| std::thread::sleep(Duration::from_millis(5))));
+    let within = baker.within();
+    let backend = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
+    assert_eq!((within.bake.as_str(), within.backend.as_str()), ("auto,share=0.5", backend));
+    assert!(within.pause_nanos <= 2_000_000, "{within:?}");
+    let stats = baker.stop();
+    // What was not touched is left alone, where the kernel tells what that is.
+    assert_eq!((area.resident(), stats.failed_calls), (resident, 0), "{stats:?}");
+    if settings_work("scan") {
+        assert!(stats.rounds > 0 && stats.touches <= (stats.rounds + 1) * touched / 4096 / 8, "{stats:?}");
+    }
+}
+
+#[test]
+fn auto_has_nothing_to_do_where_no_page_has_a_frame() {
+    if !settings_work("scan") {
+        return;
+    }
+    let area = Area::new(64 << 20);
+    let baker = Baker::start(&settings("auto"), &[area.region()]).expect("a baker");
+    for _ in 0..100 {
+        assert!(matches!(baker.state(), State::Looking | State::NoCpu), "{:?}", baker.state());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((baker.stop().touches, area.resident()), (0, 0));
 }
 
 #[test]

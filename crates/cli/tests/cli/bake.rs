@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use lookaside_runtime::bake::{Baker, Region, Settings};
+
 use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 
 #[test]
@@ -87,6 +89,7 @@ fn bakes_the_system_and_tells() {
     assert!(rounds(&answer.0) >= Some(1), "never baked: {answer:?}");
     assert!(answer.1.starts_with("application/openmetrics-text; version=1.0.0"), "{answer:?}");
     assert!(answer.0.ends_with("# EOF\n"), "{answer:?}");
+    assert!(answer.0.contains("\nlookaside_bake_ranking_info{by=\""), "{answer:?}");
     let written = std::fs::read_to_string(&file).expect("written");
     assert!(written.contains("\nlookaside_bake_processes ") && written.ends_with("# EOF\n"), "{written}");
 
@@ -98,6 +101,10 @@ fn bakes_the_system_and_tells() {
     let ours = report.as_array().expect("a list").iter().find(|row| row["pid"] == pid).expect("the busy program");
     assert_eq!(ours["refused"], serde_json::Value::Null);
     assert!(ours["stats"]["rounds"].as_u64() >= Some(1), "{ours}");
+    // By walk cycles where a PMU counts them, else by bytes, and why.
+    let (rank, counts) = (&ours["rank"], ours["rank"]["event"].is_string());
+    assert_eq!(rank["by"], if counts { "walk-cycles" } else { "table-bytes" });
+    assert_eq!(rank["no_pmu"].is_string(), !counts, "{rank}");
 }
 
 #[test]
@@ -111,6 +118,36 @@ fn top_has_this_program() {
     let table = stdout(&run(&["top", "--once", "--interval", "1"]));
     assert!(table.starts_with("process ") && table.contains(&format!("({})", std::process::id())), "{table}");
     assert_eq!(run(&["top", "--interval", "0"]).status.code(), Some(2));
+}
+
+/// This test's own program has a baker for a while. A machine that is held up is slow to bake: it looks until it sees what it waits for.
+#[test]
+fn top_has_a_baker_that_a_program_starts_until_it_stops() {
+    let data = vec![1u8; 32 << 20];
+    let settings: Settings = "prefetch:t2,sleep=1ms".parse().expect("settings");
+    let row = || {
+        let output = run(&["top", "--once", "--json", "--interval", "1"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        let rows = report.as_array().expect("a list");
+        rows.iter().find(|row| row["pid"] == std::process::id()).expect("this program").clone()
+    };
+    let rounds = |row: &serde_json::Value| row["baked"]["stats"]["rounds"].as_u64();
+    let baker = Baker::start(&settings, &[Region::of(&data)]).expect("a baker");
+    let first = (0..60).map(|_| row()).find(|row| rounds(row) > Some(0)).expect("what it tells");
+    let later = (0..60).map(|_| row()).find(|row| rounds(row) > rounds(&first)).expect("more rounds");
+    let (baked, within) = (&later["baked"], &later["baked"]["within"]);
+    assert_eq!((&within["backend"], &within["state"]), (&"prefetch:t2".into(), &"baking".into()));
+    assert_eq!((&within["bake"], &within["pause_nanos"]), (&"prefetch:t2,sleep=1000000ns".into(), &1_000_000.into()));
+    assert!(baked["mappings"] == 1 && baked["small_bytes"].as_u64() >= Some(32 << 20), "{later}");
+    // Another test may have it baked from outside meanwhile.
+    let itself = |row: &serde_json::Value| {
+        row["helpers"].as_array().expect("a list").iter().any(|helper| helper[0] == std::process::id())
+    };
+    assert!(itself(&later), "{later}");
+    baker.stop();
+    let after = row();
+    assert!(!itself(&after) && after["baked"]["within"].is_null(), "{after}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `workload`: every one runs, with and without a baker, to the same result.
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use std::process::Stdio;
+
+use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 
 fn json(arguments: &[&str]) -> serde_json::Value {
     let output = run(arguments);
@@ -45,6 +47,43 @@ fn the_text_says_what_ran() {
     }
 }
 
+/// Whether it bakes is its own choice; what it did is said.
+#[test]
+fn auto_says_what_it_did() {
+    let arguments = ["workload", "gups", "--size", "64M", "--rounds", "2"];
+    let baked = json(&[&arguments[..], &["--bake", "auto", "--json"]].concat());
+    assert_eq!(baked["checksum"], json(&[&arguments[..], &["--json"]].concat())["checksum"]);
+    let bake = &baked["bake"];
+    let backend = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
+    assert_eq!((&bake["settings"], &bake["within"]["backend"]), (&"auto,share=0.5".into(), &backend.into()));
+    assert!(bake["within"]["state"].is_string() && bake["within"]["pause_nanos"].is_u64(), "{bake}");
+    assert!(bake["stats"]["rounds"].is_u64(), "{bake}");
+    let said = stdout(&run(&[&arguments[..], &["--bake", "auto,share=0.3"]].concat()));
+    assert!(said.contains("baked table by auto,share=0.3 on ") && said.contains("\nauto: by "), "{said}");
+}
+
+/// Looks until it sees what it waits for: a machine that is held up is slow to bake.
+#[test]
+fn top_has_what_its_baker_tells() {
+    let arguments = ["workload", "gups", "--size", "64M", "--rounds", "10000000", "--bake", "prefetch:t1,sleep=1ms"];
+    let child = lookaside().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child = child.expect("the command can be started");
+    let row = || {
+        let report: serde_json::Value = json(&["top", "--once", "--json", "--interval", "1"]);
+        report.as_array().expect("a list").iter().find(|row| row["pid"] == child.id()).expect("the program").clone()
+    };
+    let rounds = |row: &serde_json::Value| row["baked"]["stats"]["rounds"].as_u64();
+    let first = (0..60).map(|_| row()).find(|row| rounds(row) > Some(0)).expect("what its baker tells");
+    let later = (0..60).map(|_| row()).find(|row| rounds(row) > rounds(&first)).expect("more rounds");
+    let within = &later["baked"]["within"];
+    assert_eq!((&within["backend"], &within["state"]), (&"prefetch:t1".into(), &"baking".into()));
+    assert_eq!(later["helpers"][0][0], child.id());
+    assert!(later["baked"]["small_bytes"].as_u64() >= Some(64 << 20), "{later}");
+    // SAFETY: a signal to a child that was not waited for.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    assert_eq!(child.wait().expect("it ends").code(), Some(128 + libc::SIGINT));
+}
+
 #[test]
 fn what_cannot_be_is_one_line() {
     assert_bad_input(&run(&["workload", "gusp"]), &["gusp", "no such workload", "hashjoin"]);
@@ -54,6 +93,7 @@ fn what_cannot_be_is_one_line() {
     assert_bad_input(&run(&["workload", "gups", "--size", "99999G"]), &["bytes", "1024G"]);
     assert_bad_input(&run(&["workload", "gups", "--rounds", "0"]), &["0 rounds"]);
     assert_bad_input(&run(&["workload", "gups", "--bake", "warm"]), &["--bake", "warm"]);
+    assert_bad_input(&run(&["workload", "gups", "--bake", "auto,stride=8"]), &["--bake", "auto chooses it"]);
     assert_bad_input(&run(&["workload", "gups", "--size", "1M", "--bake", "prefetch,cpu=9999"]), &["9999"]);
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use super::small::{finding, Range};
 use super::{BakeError, Target, PAGE_BYTES};
 
 /// Bytes of addresses of one call: 4096 entries. The kernel holds `mmap_lock` for reading meanwhile, which keeps the program's mmap
@@ -89,6 +90,17 @@ impl Scanner {
                 let e = std::io::Error::from_raw_os_error(errno);
                 Err(BakeError::Unsupported(format!("{}: PAGEMAP_SCAN: {e}", pagemap_path(target))))
             }
+        }
+    }
+
+    /// Finds small pages that have frames: how many ranges of them it found, and where it ended.
+    pub(super) fn find(&self, range: Range, found: &mut [[u64; 3]]) -> Result<(usize, u64), i32> {
+        let mut arg = finding(range, found);
+        // SAFETY: the structure that the call takes; it fills at most the ranges that there is room for.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
+        match result {
+            0.. => Ok((result as usize, arg.walk_end)),
+            _ => Err(errno()),
         }
     }
 

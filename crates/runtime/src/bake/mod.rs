@@ -13,14 +13,25 @@
 //! # Ok::<(), lookaside_runtime::bake::BakeError>(())
 //! ```
 
+mod auto;
+mod clock;
+mod counters;
 mod kernel;
 mod module;
+mod others;
 mod outside;
+mod own;
+mod pace;
+mod perf;
 mod place;
 mod process;
+mod rank;
 pub mod raw;
 mod settings;
+mod shared;
+mod small;
 mod survey;
+mod tell;
 mod touch;
 mod unmodified;
 mod worker;
@@ -29,13 +40,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use outside::{Baked, Outside, Wanted, Within};
+pub use counters::State;
+pub use outside::{Baked, Outside, Ranked, Wanted, Within};
 pub use place::beside;
 pub use process::{family, mappings, members, named, Identity, Mapping};
-pub use settings::{Backend, Hint, Placement, Settings};
+pub use rank::Ranking;
+pub use settings::{Backend, Hint, Placement, Settings, AUTO_SHARE};
+use shared::Shared;
 pub use survey::{Survey, Surveyed};
-pub use unmodified::{Unmodified, AUTO_SHARE};
-use worker::Shared;
+pub use unmodified::Unmodified;
 
 /// Bytes of a base page; the baker's regions begin and end on one.
 pub const PAGE_BYTES: u64 = 4096;
@@ -146,7 +159,8 @@ pub struct Baker {
 }
 
 impl Baker {
-    /// Starts a helper thread for the caller's own memory.
+    /// Starts a helper thread for the caller's own memory. With [`Settings::auto`] it paces itself, and rests where baking does not pay.
+    /// While it runs it tells what it does to `lookaside top`, where the system lets it have a memory file.
     ///
     /// With [`Backend::Load`] the regions must stay mapped and readable until they are taken out or the baker is stopped, and a
     /// page that was never touched gets a frame; all other backends leave memory as it is, mapped or not.
@@ -206,6 +220,16 @@ impl Baker {
     /// What it did so far.
     pub fn stats(&self) -> Stats {
         self.shared.stats()
+    }
+
+    /// What it is doing: with `auto` it rests where baking does not pay.
+    pub fn state(&self) -> State {
+        self.shared.state()
+    }
+
+    /// What it tells beside its statistics: how `auto` chose to bake, and what it sensed.
+    pub fn within(&self) -> Within {
+        self.shared.within()
     }
 
     /// Stops it; gives what it did. Returns when the helper thread has ended: at once but for a chunk of touches (well below

@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::survey::worth;
+use super::perf::Perf;
+use super::rank::{Rank, Ranking, EVENTS};
+use super::survey::{worth, MOST};
 use super::{
     family, mappings, members, named, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Survey, Target,
 };
@@ -46,12 +49,25 @@ pub struct Baked {
     pub stats: Stats,
     /// Why it is not baked, or not any more.
     pub refused: Option<String>,
-    /// What the preloaded helper tells beside, where the program bakes itself.
+    /// What its helper tells beside, where the program bakes itself.
     #[serde(default)]
     pub within: Option<Within>,
+    /// How it was ranked, where it was chosen of the whole system.
+    #[serde(default)]
+    pub rank: Option<Ranked>,
 }
 
-/// What the preloaded helper of a program tells beside its statistics.
+/// How a process was ranked among others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// By what.
+    #[serde(flatten)]
+    pub ranking: Ranking,
+    /// Cycles a second of its walks for loads in the last second; `None` = not counted, or not yet.
+    pub walk_cycles_per_second: Option<f64>,
+}
+
+/// What a helper in its own program tells beside its statistics, preloaded or started by the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Within {
     /// What it was asked for, such as `auto,share=0.5`.
@@ -60,6 +76,8 @@ pub struct Within {
     pub backend: String,
     /// What it is doing, such as `warm` or `off-hopeless`.
     pub state: String,
+    /// Nanoseconds of the pause after the last round.
+    pub pause_nanos: u64,
     /// Nanoseconds a touch after the usual pause, as `auto` last sensed it.
     pub after_pause_nanos: Option<f64>,
     /// Nanoseconds a touch in the round right after that one: as warm as it can be.
@@ -72,6 +90,8 @@ pub struct Outside {
     settings: Settings,
     wanted: Wanted,
     survey: Survey,
+    /// Ranks the whole system's processes, if these are wanted.
+    rank: Option<Rank>,
     running: BTreeMap<u32, Kept>,
     ended: Vec<Baked>,
 }
@@ -97,11 +117,7 @@ impl Outside {
     /// looked at; a control group that is none; a kernel without the call.
     pub fn start(settings: &Settings, wanted: Wanted) -> Result<Self, BakeError> {
         settings.check()?;
-        if !settings.backend.reaches_others() {
-            let text =
-                format!("{}: reaches only the program's own memory; other processes: scan, module", settings.backend);
-            return Err(BakeError::Setting(text));
-        }
+        settings.check_reach()?;
         if wanted == Wanted::default() {
             return Err(BakeError::Setting("no process: name one by number, by program or by control group".into()));
         }
@@ -110,8 +126,14 @@ impl Outside {
             mappings(pid)?;
             Baker::start_for(Target::Process(pid), settings, &[])?;
         }
-        let (survey, running) = (Survey::new(), BTreeMap::new());
-        let mut outside = Self { settings: settings.clone(), wanted, survey, running, ended: Vec::new() };
+        let mut outside = Self {
+            settings: settings.clone(),
+            survey: Survey::new(),
+            rank: wanted.system.then(|| Rank::new(Box::new(Perf::new()), &EVENTS)),
+            wanted,
+            running: BTreeMap::new(),
+            ended: Vec::new(),
+        };
         outside.refresh()?;
         Ok(outside)
     }
@@ -129,9 +151,10 @@ impl Outside {
             pids.extend(members(group)?);
         }
         pids.extend(self.wanted.families.iter().flat_map(|&pid| family(pid)));
-        if self.wanted.system {
+        if let Some(rank) = &mut self.rank {
             let baked: BTreeSet<u32> = self.running.keys().copied().collect();
-            pids.extend(worth(&self.survey.look()?, &baked));
+            let found = self.survey.look()?;
+            pids.extend(rank.order(worth(&found, &baked), Instant::now()).into_iter().take(MOST));
         }
         pids.sort_unstable();
         pids.dedup();
@@ -171,14 +194,29 @@ impl Outside {
     /// What became of each process so far: those that ended first, then by number.
     pub fn report(&self) -> Vec<Baked> {
         let running = self.running.iter().map(|(pid, kept)| kept.report(*pid, true));
-        self.ended.iter().cloned().chain(running).collect()
+        self.ended.iter().cloned().chain(running).map(|baked| self.ranked(baked)).collect()
+    }
+
+    /// By what the processes of the whole system are ranked; `None` where only some are wanted.
+    pub fn ranking(&self) -> Option<Ranking> {
+        self.rank.as_ref().map(Rank::ranking)
+    }
+
+    /// With how it was ranked.
+    fn ranked(&self, baked: Baked) -> Baked {
+        let ranked = |rank: &Rank| Ranked {
+            ranking: rank.ranking(),
+            walk_cycles_per_second: rank.cycles_per_second(baked.pid).filter(|_| baked.running),
+        };
+        Baked { rank: self.rank.as_ref().map(ranked), ..baked }
     }
 
     /// Stops all; gives what became of each.
     pub fn stop(mut self) -> Vec<Baked> {
         let running = std::mem::take(&mut self.running);
+        let ended = std::mem::take(&mut self.ended);
         let stopped = running.into_iter().map(|(pid, kept)| Baked { running: true, ..kept.end(pid) });
-        self.ended.into_iter().chain(stopped).collect()
+        ended.into_iter().chain(stopped).map(|baked| self.ranked(baked)).collect()
     }
 }
 
@@ -212,6 +250,7 @@ impl Kept {
             stats: self.baker.as_ref().map_or_else(|_| Stats::default(), Baker::stats),
             refused: self.baker.as_ref().err().cloned(),
             within: None,
+            rank: None,
         }
     }
 

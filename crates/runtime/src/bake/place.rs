@@ -1,6 +1,6 @@
 //! Where the helper runs (section 4.4.5): another core under the same last-level cache, or the other hardware thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, CpuSet};
 
@@ -57,12 +57,37 @@ pub(crate) fn near(pid: u32) -> Vec<u32> {
 
 /// CPUs under the last of these caches.
 fn last_cache(caches: &Path) -> Vec<u32> {
+    last_index(caches).map(|cache| list(&cache.join("shared_cpu_list"))).unwrap_or_default()
+}
+
+/// Bytes of the last-level cache of the CPU that the calling thread runs on; `None` where the system does not say.
+pub(super) fn last_cache_bytes() -> Option<u64> {
+    let cache = last_index(&Path::new(CPUS).join(format!("cpu{}/cache", sched_getcpu())))?;
+    parse_size(std::fs::read_to_string(cache.join("size")).ok()?.trim())
+}
+
+/// Where the last of these caches is described.
+fn last_index(caches: &Path) -> Option<PathBuf> {
     let levels = (0..8).filter_map(|index| {
         let cache = caches.join(format!("index{index}"));
         let level: u32 = std::fs::read_to_string(cache.join("level")).ok()?.trim().parse().ok()?;
-        Some((level, list(&cache.join("shared_cpu_list"))))
+        Some((level, cache))
     });
-    levels.max_by_key(|(level, _)| *level).map(|(_, cpus)| cpus).unwrap_or_default()
+    levels.max_by_key(|(level, _)| *level).map(|(_, cache)| cache)
+}
+
+/// `32768K` in bytes.
+fn parse_size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.strip_suffix('K') {
+        Some(digits) => (digits, 10),
+        None => text.strip_suffix('M').map_or((text, 0), |digits| (digits, 20)),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Whether the calling thread may use one CPU only.
+pub(super) fn only_one_cpu() -> bool {
+    sched_getaffinity(None).is_ok_and(|allowed| allowed.count() < 2)
 }
 
 /// A list of CPUs as the kernel writes it; none where there is no such file.
@@ -104,6 +129,13 @@ mod tests {
         assert_eq!(parse_list("5"), [5]);
         assert_eq!(parse_list(""), [0u32; 0]);
         assert_eq!(parse_list("3-1,x,0-4294967295"), [0u32; 0]);
+    }
+
+    #[test]
+    fn sizes_are_read_as_the_kernel_writes_them() {
+        assert_eq!((parse_size("32768K"), parse_size("8M"), parse_size("7")), (Some(32 << 20), Some(8 << 20), Some(7)));
+        assert_eq!((parse_size(""), parse_size("K"), parse_size("18446744073709551615K")), (None, None, None));
+        assert!(last_cache_bytes().is_none_or(|bytes| bytes >= 1 << 15));
     }
 
     #[test]

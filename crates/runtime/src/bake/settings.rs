@@ -58,9 +58,15 @@ pub const MOST_NOPS: u32 = 1 << 20;
 /// Longest sleep between rounds.
 pub const MOST_SLEEP: Duration = Duration::from_secs(60);
 
+/// Share of a CPU that `auto` uses at most, unless another is given.
+pub const AUTO_SHARE: f64 = 0.5;
+
 /// The parameters of a baker. [`Settings::from_str`] reads them as they are written on a command line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settings {
+    /// It paces itself by the time that its own touches take, and switches itself off where baking does not pay; by the kernel module where
+    /// that is loaded, else by `backend`, a prefetch. For a program's own memory.
+    pub auto: bool,
     /// How entries are touched.
     pub backend: Backend,
     /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The stock kernel's calls
@@ -80,6 +86,7 @@ impl Default for Settings {
     /// Prefetches, every eighth page, on another core, no pauses.
     fn default() -> Self {
         Self {
+            auto: false,
             backend: Backend::Prefetch(Hint::T0),
             stride_pages: 8,
             nops: 0,
@@ -97,6 +104,9 @@ impl Settings {
     /// The first one that is out of range, with its range.
     pub fn check(&self) -> Result<(), BakeError> {
         let bad = |text: String| Err(BakeError::Setting(text));
+        if self.auto && !(matches!(self.backend, Backend::Prefetch(_)) && self.sleep.is_zero()) {
+            return bad("auto: begins with a prefetch, and chooses the sleep itself".into());
+        }
         if self.stride_pages == 0 || self.stride_pages > MOST_STRIDE_PAGES {
             return bad(format!("stride={}: 1 to {MOST_STRIDE_PAGES} pages are possible", self.stride_pages));
         }
@@ -109,6 +119,20 @@ impl Settings {
         }
         check_share(self.cpu_share)
     }
+
+    /// Whether they reach other processes' tables.
+    ///
+    /// # Errors
+    /// They do not; which do.
+    pub(crate) fn check_reach(&self) -> Result<(), BakeError> {
+        let name = match (self.auto, self.backend) {
+            (false, Backend::Module | Backend::Scan) => return Ok(()),
+            (false, backend) => backend.to_string(),
+            (true, _) => "auto".into(),
+        };
+        let text = format!("{name}: reaches only the program's own memory; scan and module reach other processes");
+        Err(BakeError::Setting(text))
+    }
 }
 
 /// Whether it can be a share of a CPU.
@@ -119,22 +143,19 @@ pub(crate) fn check_share(share: f64) -> Result<(), BakeError> {
     Err(BakeError::Setting(format!("share={share}: above 0 and at most 1 is possible")))
 }
 
-impl Backend {
-    /// Whether it reaches other processes' tables.
-    pub fn reaches_others(self) -> bool {
-        matches!(self, Self::Module | Self::Scan)
-    }
-}
-
 impl FromStr for Settings {
     type Err = BakeError;
 
-    /// `BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]`, where BACKEND is `load`, `prefetch`,
+    /// `auto[,cpu=…][,share=0.5]`, or `BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]`, where BACKEND is `load`, `prefetch`,
     /// `prefetch:t0` (t1, t2), `module`, `scan` or `mincore`, and TIME has a unit: `500us`, `2ms`, `1s`.
     fn from_str(text: &str) -> Result<Self, BakeError> {
         let mut parts = text.split(',');
         let backend = parts.next().unwrap_or_default();
-        let mut settings = Self { backend: read_backend(backend)?, ..Self::default() };
+        let auto = backend == "auto";
+        let mut settings = match auto {
+            true => Self { auto, cpu_share: AUTO_SHARE, ..Self::default() },
+            false => Self { backend: read_backend(backend)?, ..Self::default() },
+        };
         let kernel = matches!(settings.backend, Backend::Scan | Backend::Mincore);
         let mut given: Vec<&str> = Vec::new();
         for part in parts {
@@ -151,6 +172,9 @@ impl FromStr for Settings {
                 return Err(BakeError::Setting(format!(
                     "{name}: {backend} reads every entry, one after the other; leave it out"
                 )));
+            }
+            if auto && matches!(name, "stride" | "nops" | "sleep") {
+                return Err(BakeError::Setting(format!("{name}: auto chooses it; name a backend to set it yourself")));
             }
             match name {
                 "stride" => settings.stride_pages = number(name, value)?,
@@ -194,7 +218,10 @@ impl fmt::Display for Backend {
 impl fmt::Display for Settings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Self::default();
-        write!(out, "{}", self.backend)?;
+        match self.auto {
+            true => out.write_str("auto")?,
+            false => write!(out, "{}", self.backend)?,
+        }
         if self.stride_pages != usual.stride_pages {
             write!(out, ",stride={}", self.stride_pages)?;
         }
@@ -227,8 +254,8 @@ fn read_backend(text: &str) -> Result<Backend, BakeError> {
         "mincore" => Backend::Mincore,
         _ => {
             return Err(BakeError::Setting(format!(
-                "`{text}`: no such backend; there are load, prefetch (prefetch:t0, :t1, :t2), module, scan, mincore"
-            )))
+            "`{text}`: no such backend; there are auto, load, prefetch (prefetch:t0, :t1, :t2), module, scan, mincore"
+        )))
         }
     })
 }
@@ -264,6 +291,7 @@ mod tests {
         let settings: Settings =
             "prefetch:t1,stride=512,nops=10,sleep=500us,cpu=3,share=0.25".parse().expect("settings");
         let expected = Settings {
+            auto: false,
             backend: Backend::Prefetch(Hint::T1),
             stride_pages: 512,
             nops: 10,
@@ -279,9 +307,23 @@ mod tests {
             "module,stride=512,nops=9",
             "scan,sleep=2000000ns,cpu=sibling",
             "mincore,share=0.5",
+            "auto,share=0.5",
+            "auto,cpu=1,share=0.25",
         ] {
             assert_eq!(text.parse::<Settings>().expect("settings").to_string(), text);
         }
+    }
+
+    #[test]
+    fn auto_uses_half_a_cpu_unless_told_otherwise_and_reaches_no_other_process() {
+        let read = |text: &str| text.parse::<Settings>().expect(text);
+        let auto = Settings { auto: true, cpu_share: AUTO_SHARE, ..Settings::default() };
+        assert_eq!((read("auto"), read("auto,share=1").cpu_share), (auto.clone(), 1.0));
+        assert!(auto.check_reach().expect_err("its own only").to_string().starts_with("auto: reaches only"));
+        assert!(read("mincore").check_reach().expect_err("its own only").to_string().starts_with("mincore: "));
+        assert_eq!((read("scan").check_reach(), read("module").check_reach()), (Ok(()), Ok(())));
+        let scans = Settings { backend: Backend::Scan, ..auto };
+        assert!(scans.check().expect_err("no times").to_string().contains("begins with a prefetch"));
     }
 
     #[test]
@@ -301,6 +343,11 @@ mod tests {
         assert!(refused("load,sleep=18446744073709551615s").contains("unit"));
         assert!(refused("load,share=0").contains("above 0"));
         assert!(refused("load,share=NaN").contains("above 0"));
+        assert!(refused("auto,stride=8").contains("auto chooses it"));
+        assert!(refused("auto,sleep=1ms").contains("auto chooses it"));
+        assert!(refused("auto,share=2").contains("share=2"));
+        assert!(refused("auto,speed=2").contains("no such setting"));
+        assert!(refused("autos").contains("no such backend"));
         assert!(refused("load,cpu=first").contains("not a number"));
     }
 

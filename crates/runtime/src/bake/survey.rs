@@ -27,7 +27,7 @@ const WORTH_BYTES: u64 = 256 << 20;
 /// Least share of a CPU of a process that is worth baking, to begin and to go on.
 const WORTH_CPUS: (f64, f64) = (0.2, 0.02);
 /// Processes baked at once at most.
-const MOST: usize = 16;
+pub(super) const MOST: usize = 16;
 
 /// A process as it is now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,6 +46,9 @@ pub struct Surveyed {
     pub table_bytes: u64,
     /// Helper threads that bake it: process that each belongs to, and CPUs that it used, as above.
     pub helpers: Vec<(u32, f64)>,
+    /// When it started, in the kernel's ticks: a number given anew is another process.
+    #[serde(skip)]
+    pub started_ticks: u64,
 }
 
 impl Surveyed {
@@ -154,6 +157,7 @@ fn one(process: &Process, cpus: &mut impl FnMut(i32, u64, u64) -> f64) -> Option
         huge_bytes: if resident_bytes >= LARGE_BYTES { huge_bytes(process).unwrap_or(0) } else { 0 },
         table_bytes: status.vmpte.unwrap_or(0) << 10,
         helpers: Vec::new(),
+        started_ticks: stat.starttime,
     };
     Some((surveyed, helpers))
 }
@@ -183,7 +187,7 @@ pub(crate) fn helper_name(pid: u32) -> String {
 
 /// Which of these (the largest first) are worth baking, given those that are baked already: large enough in small pages, busy enough,
 /// and not baked by anybody else.
-pub(crate) fn worth(found: &[Surveyed], baked: &BTreeSet<u32>) -> Vec<u32> {
+pub(crate) fn worth<'a>(found: &'a [Surveyed], baked: &BTreeSet<u32>) -> Vec<&'a Surveyed> {
     let ours = std::process::id();
     let worth = |process: &&Surveyed| {
         let least = if baked.contains(&process.pid) { WORTH_CPUS.1 } else { WORTH_CPUS.0 };
@@ -191,7 +195,7 @@ pub(crate) fn worth(found: &[Surveyed], baked: &BTreeSet<u32>) -> Vec<u32> {
             && process.cpus >= least
             && process.helpers.iter().all(|&(by, _)| by == ours)
     };
-    found.iter().filter(worth).take(MOST).map(|process| process.pid).collect()
+    found.iter().filter(worth).collect()
 }
 
 #[cfg(test)]
@@ -207,6 +211,7 @@ mod tests {
             huge_bytes: 0,
             table_bytes: mib << 11,
             helpers: Vec::new(),
+            started_ticks: 0,
         }
     }
 
@@ -216,11 +221,12 @@ mod tests {
         let helped = Surveyed { helpers: vec![(4, 0.5)], ..process(5, 1000, 1.0) };
         let ours = Surveyed { helpers: vec![(std::process::id(), 0.5)], ..process(6, 1000, 1.0) };
         let found = [process(1, 8192, 1.0), process(2, 300, 0.1), process(3, 200, 1.0), huge, helped, ours];
-        assert_eq!(worth(&found, &BTreeSet::new()), [1, 6]);
+        let worth = |baked: &[u32]| -> Vec<u32> {
+            worth(&found, &baked.iter().copied().collect()).iter().map(|process| process.pid).collect()
+        };
+        assert_eq!(worth(&[]), [1, 6]);
         // Once baked, a process stays so while it rests a little.
-        assert_eq!(worth(&found, &BTreeSet::from([2])), [1, 2, 6]);
-        let many: Vec<Surveyed> = (0..100).map(|pid| process(pid, 1000, 1.0)).collect();
-        assert_eq!(worth(&many, &BTreeSet::new()).len(), MOST);
+        assert_eq!(worth(&[2]), [1, 2, 6]);
         assert!(process(1, 8192, 1.0).weight() > process(2, 8192, 0.5).weight());
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use super::{CompareError, Inside};
-use crate::bake::{Backend, Settings, Unmodified};
+use crate::bake::{Backend, Settings};
 use crate::hugepages;
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
@@ -122,18 +122,15 @@ impl Variant {
                     let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
                     return Ok(Self::Huge(settings.parse().map_err(bad)?));
                 }
-                let Some(settings) = name.strip_prefix("bake:") else {
+                let Some(text) = name.strip_prefix("bake:") else {
                     return Err(CompareError::Bad(format!(
                         "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
                     )));
                 };
                 let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
-                if settings.split(',').next() == Some("auto") {
-                    settings.parse::<Unmodified>().map_err(bad)?;
-                    return Ok(Self::Inside(settings.to_string()));
-                }
-                let settings: Settings = settings.parse().map_err(bad)?;
+                let settings: Settings = text.parse().map_err(bad)?;
                 match settings.backend {
+                    _ if settings.auto => Self::Inside(text.to_string()),
                     Backend::Module | Backend::Scan => Self::Scan(settings),
                     Backend::Load => {
                         return Err(CompareError::Bad(format!(

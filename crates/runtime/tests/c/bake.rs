@@ -13,6 +13,7 @@ const PROGRAM: &str = r##"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 int main(void) {
     enum { BYTES = 8 << 20 };
@@ -25,6 +26,7 @@ int main(void) {
     assert(!pt_baker_start(&data, 1, "warm") && errno == EINVAL);
     assert(strstr(pt_baker_error(), "no such backend"));
     assert(!pt_baker_start(NULL, 1, NULL) && errno == EINVAL);
+    assert(!pt_baker_state(NULL) && errno == EINVAL);
     pt_baker_stop(NULL, NULL);
     assert(pt_baker_get_stats(NULL, &stats) == -1 && errno == EINVAL);
 
@@ -45,6 +47,34 @@ int main(void) {
     assert(pt_baker_get_stats(baker, NULL) == -1 && errno == EINVAL);
     pt_baker_stop(baker, &stats);
     assert(stats.elapsed_nanos >= stats.busy_nanos);
+
+    assert(!pt_baker_start(&data, 1, "auto,stride=8") && strstr(pt_baker_error(), "auto chooses it"));
+    baker = pt_baker_start(&data, 1, "auto,share=0.25");
+    assert(baker && strlen(pt_baker_state(baker)) > 0);
+    nanosleep(&moment, NULL);
+    pt_baker_stop(baker, NULL);
+
+    /* The program may close and use all numbers of files: the helper's are others. It tells some times meanwhile. */
+    baker = pt_baker_start(&data, 1, "scan,sleep=1ms");
+    if (!baker) /* before Linux 6.7 */
+        baker = pt_baker_start(&data, 1, "mincore,sleep=1ms");
+    assert(baker);
+    for (int file = 3; file < 64; file++)
+        close(file);
+    FILE *files[8];
+    for (int n = 0; n < 8; n++)
+        assert(files[n] = tmpfile());
+    for (int n = 0; n < 500; n++)
+        nanosleep(&moment, NULL);
+    assert(pt_baker_get_stats(baker, &stats) == 0);
+    for (uint64_t rounds = stats.rounds; stats.rounds < rounds + 2; pt_baker_get_stats(baker, &stats))
+        nanosleep(&moment, NULL);
+    pt_baker_stop(baker, &stats);
+    assert(stats.failed_calls == 0);
+    for (int n = 0; n < 8; n++) {
+        assert(fseek(files[n], 0, SEEK_END) == 0 && ftell(files[n]) == 0);
+        assert(fclose(files[n]) == 0);
+    }
     free(array);
     printf("baked\n");
     return 0;

@@ -1,9 +1,7 @@
 //! Who else wants something: whether the program does anything, and whether other threads want the helper's CPU.
 
-use crate::sys;
-
 /// How often `auto` looks whether the program does anything.
-pub(crate) const IDLE_NANOS: u64 = 20_000_000;
+pub(super) const IDLE_NANOS: u64 = 20_000_000;
 /// A program that uses less than this part of one CPU is idle.
 const IDLE_PART: u64 = 20;
 /// Time of rounds after which `auto` looks whether others want its CPU.
@@ -12,23 +10,23 @@ const CROWD_NANOS: u64 = 2_000_000;
 const REST_NANOS: (u64, u64) = (50_000_000, 1_600_000_000);
 
 /// What the program does, by its CPU time.
-pub(crate) struct Program {
+#[derive(Debug)]
+pub(super) struct Program {
     seen_at: u64,
     cpu_nanos: u64,
     is_idle: bool,
 }
 
 impl Program {
-    pub(crate) const fn new(now: u64) -> Self {
+    pub(super) const fn new(now: u64) -> Self {
         Self { seen_at: now, cpu_nanos: 0, is_idle: false }
     }
 
-    /// Looks again if it is time to.
-    pub(crate) fn is_idle(&mut self, now: u64) -> bool {
+    /// Looks again if it is time to; then `cpu_nanos` is asked what the program used since it began, without the helper.
+    pub(super) fn is_idle(&mut self, now: u64, cpu_nanos: impl FnOnce() -> u64) -> bool {
         let passed = now.saturating_sub(self.seen_at);
         if passed >= IDLE_NANOS {
-            let ours = sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID);
-            let used = sys::clock_nanos(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(ours);
+            let used = cpu_nanos();
             self.is_idle = used.saturating_sub(self.cpu_nanos) < passed / IDLE_PART;
             (self.seen_at, self.cpu_nanos) = (now, used);
         }
@@ -37,19 +35,20 @@ impl Program {
 }
 
 /// Whether the helper has to wait for its CPU. A lower priority would not do: a thread that never gets a CPU may hold `mmap_lock`.
-pub(crate) struct Crowd {
+#[derive(Debug)]
+pub(super) struct Crowd {
     wall_nanos: u64,
     cpu_nanos: u64,
     rest_nanos: u64,
 }
 
 impl Crowd {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { wall_nanos: 0, cpu_nanos: 0, rest_nanos: REST_NANOS.0 }
     }
 
     /// A round took so long, and so much of a CPU; how long to rest.
-    pub(crate) fn after_round(&mut self, wall_nanos: u64, cpu_nanos: u64) -> u64 {
+    pub(super) fn after_round(&mut self, wall_nanos: u64, cpu_nanos: u64) -> u64 {
         self.wall_nanos = self.wall_nanos.saturating_add(wall_nanos);
         self.cpu_nanos = self.cpu_nanos.saturating_add(cpu_nanos);
         if self.wall_nanos < CROWD_NANOS {
@@ -70,6 +69,16 @@ impl Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_uses_less_than_a_twentieth_of_a_cpu_is_idle() {
+        let mut program = Program::new(0);
+        assert!(!program.is_idle(IDLE_NANOS - 1, || panic!("it is not asked so soon")));
+        assert!(!program.is_idle(IDLE_NANOS, || IDLE_NANOS));
+        assert!(program.is_idle(2 * IDLE_NANOS, || IDLE_NANOS + IDLE_NANOS / IDLE_PART - 1));
+        assert!(program.is_idle(3 * IDLE_NANOS - 1, || panic!("as it was")));
+        assert!(!program.is_idle(4 * IDLE_NANOS, || 2 * IDLE_NANOS));
+    }
 
     #[test]
     fn who_waits_for_a_cpu_rests_longer_and_longer() {

@@ -9,11 +9,11 @@
 
 /// Longest pause between rounds. On the development machine random reads over 1 GiB lost a part of the gain by pauses of 5 ms and
 /// none by 0.2 ms, though the helper's own touches hardly got dearer.
-pub(crate) const MOST_PAUSE_NANOS: u64 = 2_000_000;
+pub(super) const MOST_PAUSE_NANOS: u64 = 2_000_000;
 /// Shortest pause that is made.
 const LEAST_PAUSE_NANOS: u64 = 100_000;
 /// Touches of a batch whose time is taken: the clock costs about one touch.
-pub(crate) const BATCH_TOUCHES: u64 = 64;
+pub const BATCH_TOUCHES: u64 = 64;
 /// Batches that a judgement needs.
 const LEAST_BATCHES: u32 = 64;
 /// A touch that takes longer than this came from memory, and found no other to overlap with: batches of 64 touches
@@ -29,18 +29,19 @@ const PLAIN_ROUNDS: u32 = 2;
 const OFF_NANOS: u64 = 5_000_000_000;
 
 /// Times of batches: eight buckets an octave, so that the middle is right within an eighth.
-pub(crate) struct Times {
+#[derive(Debug)]
+pub struct Times {
     buckets: [u32; 512],
     batches: u32,
 }
 
 impl Times {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { buckets: [0; 512], batches: 0 }
     }
 
-    /// One batch of touches.
-    pub(crate) fn add(&mut self, ticks: u64) {
+    /// One batch of [`BATCH_TOUCHES`] touches took so many ticks.
+    pub fn add(&mut self, ticks: u64) {
         let ticks = ticks.max(8);
         let octave = 63u32.wrapping_sub(ticks.leading_zeros());
         let eighth = (ticks >> octave.wrapping_sub(3)) & 7;
@@ -51,7 +52,7 @@ impl Times {
     }
 
     /// A call that took so long for so many touches: batches of their mean time.
-    pub(crate) fn add_call(&mut self, ticks: u64, touches: u64) {
+    pub fn add_call(&mut self, ticks: u64, touches: u64) {
         let batch_ticks = ticks.saturating_mul(BATCH_TOUCHES).checked_div(touches).unwrap_or_default();
         (0..touches / BATCH_TOUCHES).for_each(|_| self.add(batch_ticks));
     }
@@ -77,7 +78,7 @@ impl Times {
 
 /// What to do after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(super) enum Step {
     /// Pause for so many nanoseconds, then the next round.
     Pause(u64),
     /// The entries can't be kept: nothing for so many nanoseconds.
@@ -85,6 +86,7 @@ pub(crate) enum Step {
 }
 
 /// What the next round is for.
+#[derive(Debug)]
 enum Phase {
     /// Its time says what the pause before it cost.
     After,
@@ -95,17 +97,18 @@ enum Phase {
 }
 
 /// The pace of `auto`.
-pub(crate) struct Pace {
+#[derive(Debug)]
+pub(super) struct Pace {
     pause_nanos: u64,
     phase: Phase,
     cold: u32,
     off_nanos: u64,
     /// Picoseconds a touch that the last judgement was made by: after the pause, and right after that; zeros before it.
-    pub(crate) sensed_picos: (u64, u64),
+    pub(super) sensed_picos: (u64, u64),
 }
 
 impl Pace {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             pause_nanos: FIRST_PAUSE_NANOS,
             phase: Phase::Plain(1),
@@ -116,12 +119,12 @@ impl Pace {
     }
 
     /// Whether it is as slow as can be: nothing is lost between rounds.
-    pub(crate) fn is_slowest(&self) -> bool {
+    pub(super) fn is_slowest(&self) -> bool {
         self.pause_nanos == MOST_PAUSE_NANOS
     }
 
     /// Other memory: what was sensed of the one before says nothing.
-    pub(crate) fn forget(&mut self, times: &mut Times) {
+    pub(super) fn forget(&mut self, times: &mut Times) {
         *times = Times::new();
         self.phase = Phase::Plain(1);
         self.cold = 0;
@@ -129,7 +132,7 @@ impl Pace {
     }
 
     /// After a round; `ticks_per_micro` is the counter's rate.
-    pub(crate) fn after_round(&mut self, times: &mut Times, ticks_per_micro: u64) -> Step {
+    pub(super) fn after_round(&mut self, times: &mut Times, ticks_per_micro: u64) -> Step {
         match self.phase {
             Phase::Plain(left) => {
                 *times = Times::new();

@@ -1,17 +1,16 @@
-//! What the helper did, and the line of JSON about it: told while the program runs, and when it exits.
+//! What a helper within its program does, and the line of JSON about it: told while the program runs and, by the preloaded one, when it
+//! exits. Nothing here allocates or panics.
 
+use std::ffi::CStr;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use lookaside_runtime::bake::Backend;
+use super::Backend;
 
-use crate::area::Plan;
-use crate::sys;
-
-/// What the helper is doing.
+/// What a helper is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum State {
+pub enum State {
     /// There is nothing worth baking yet.
     Looking = 0,
     /// Baking.
@@ -35,47 +34,63 @@ pub(crate) enum State {
 }
 
 impl State {
-    const NAMES: [(Self, &'static str); 10] = [
-        (Self::Looking, "looking"),
-        (Self::Baking, "baking"),
-        (Self::Warm, "warm"),
-        (Self::Idle, "idle"),
-        (Self::TooLarge, "off-too-large"),
-        (Self::Hopeless, "off-hopeless"),
-        (Self::NoCpu, "off-no-cpu"),
-        (Self::Refused, "off-refused"),
-        (Self::Left, "off-left"),
-        (Self::Crowded, "crowded"),
+    const NAMES: [(Self, &'static CStr); 10] = [
+        (Self::Looking, c"looking"),
+        (Self::Baking, c"baking"),
+        (Self::Warm, c"warm"),
+        (Self::Idle, c"idle"),
+        (Self::TooLarge, c"off-too-large"),
+        (Self::Hopeless, c"off-hopeless"),
+        (Self::NoCpu, c"off-no-cpu"),
+        (Self::Refused, c"off-refused"),
+        (Self::Left, c"off-left"),
+        (Self::Crowded, c"crowded"),
     ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static CStr {
+        Self::NAMES.iter().find(|(state, _)| *state == self).map_or(c"", |(_, name)| name)
+    }
 }
 
-/// Written by the helper, read by it and at exit.
+/// Written by the helper, read by whoever wants to know.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) state: AtomicU32,
-    pub(crate) errno: AtomicI32,
+pub struct Counters {
+    state: AtomicU32,
+    /// Error number of the call that the system refused last; 0 = none.
+    pub errno: AtomicI32,
     /// `auto` chose the kernel module.
-    pub(crate) by_module: AtomicBool,
-    pub(crate) started_nanos: AtomicU64,
-    pub(crate) rounds: AtomicU64,
-    pub(crate) touches: AtomicU64,
-    pub(crate) looks: AtomicU64,
+    pub by_module: AtomicBool,
+    started_nanos: AtomicU64,
+    /// Whole rounds.
+    pub rounds: AtomicU64,
+    /// Touches.
+    pub touches: AtomicU64,
+    /// Looks at what there is to bake.
+    pub looks: AtomicU64,
     /// Time spent touching, by the clock.
-    pub(crate) busy_nanos: AtomicU64,
-    pub(crate) cpu_nanos: AtomicU64,
-    /// What `auto` sensed last, a touch: after a pause, and right after that round; 0 = nothing yet.
-    pub(crate) after_pause_picos: AtomicU64,
-    pub(crate) right_after_picos: AtomicU64,
-    pub(crate) longest_look_nanos: AtomicU64,
-    pub(crate) pause_nanos: AtomicU64,
-    pub(crate) ranges: AtomicU64,
-    pub(crate) small_bytes: AtomicU64,
-    pub(crate) most_small_bytes: AtomicU64,
+    pub busy_nanos: AtomicU64,
+    /// CPU time of the helper.
+    pub cpu_nanos: AtomicU64,
+    /// What `auto` sensed last, a touch: after a pause; 0 = nothing yet.
+    pub after_pause_picos: AtomicU64,
+    /// The same right after that round.
+    pub right_after_picos: AtomicU64,
+    /// Longest look, waits for a CPU included.
+    pub longest_look_nanos: AtomicU64,
+    /// Pause after the last round.
+    pub pause_nanos: AtomicU64,
+    /// Ranges that are baked.
+    pub ranges: AtomicU64,
+    /// Bytes of these.
+    pub small_bytes: AtomicU64,
+    /// Most that it was at a time.
+    pub most_small_bytes: AtomicU64,
 }
 
 impl Counters {
-    /// All anew, for a forked process.
-    pub(crate) fn reset(&self, now_nanos: u64) {
+    /// All anew, from this moment on (of the clock that only goes forward).
+    pub fn reset(&self, now_nanos: u64) {
         let zero = |counter: &AtomicU64| counter.store(0, Ordering::Relaxed);
         self.state.store(State::Looking as u32, Ordering::Relaxed);
         self.errno.store(0, Ordering::Relaxed);
@@ -88,19 +103,44 @@ impl Counters {
         [&self.pause_nanos, &self.ranges, &self.small_bytes, &self.most_small_bytes].into_iter().for_each(zero);
     }
 
-    pub(crate) fn set_state(&self, state: State) {
+    /// What it does from now on.
+    pub fn set_state(&self, state: State) {
         self.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// What it does.
+    pub fn state(&self) -> State {
+        let state = self.state.load(Ordering::Relaxed);
+        State::NAMES.iter().map(|(kind, _)| *kind).find(|kind| *kind as u32 == state).unwrap_or(State::Looking)
+    }
+
+    /// How it touches, which `auto` may have chosen otherwise than was asked.
+    pub fn backend(&self, asked: Backend) -> Backend {
+        if self.by_module.load(Ordering::Relaxed) {
+            Backend::Module
+        } else {
+            asked
+        }
+    }
+
+    /// So many bytes in so many ranges are there to be baked.
+    pub fn found(&self, ranges: u64, small_bytes: u64) {
+        self.ranges.store(ranges, Ordering::Relaxed);
+        self.small_bytes.store(small_bytes, Ordering::Relaxed);
+        self.most_small_bytes.fetch_max(small_bytes, Ordering::Relaxed);
     }
 }
 
-/// A line in a buffer of its own; what does not fit is lost.
-pub(crate) struct Line {
+/// A line in a buffer of its own; one that does not fit is none.
+#[derive(Debug)]
+pub struct Line {
     bytes: [u8; 1024],
     length: usize,
 }
 
 impl Line {
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// With its line break.
+    pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 }
@@ -115,18 +155,14 @@ impl Write for Line {
     }
 }
 
-/// The line of this process.
-pub(crate) fn line(plan: &Plan, counters: &Counters, now_nanos: u64) -> Option<Line> {
+/// The line of a process: its number, what was asked for as text and the backend of that.
+pub fn line(pid: i32, bake: &str, asked: Backend, counters: &Counters, now_nanos: u64) -> Option<Line> {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let state = counters.state.load(Ordering::Relaxed);
-    let state = State::NAMES.iter().find(|(kind, _)| *kind as u32 == state).map_or("", |(_, name)| name);
-    let by_module = counters.by_module.load(Ordering::Relaxed);
-    let backend = if by_module { Backend::Module } else { plan.baker.settings.backend };
-    let (pid, baker) = (sys::pid(), plan.baker_text());
+    let (state, backend) = (counters.state().name().to_str().unwrap_or_default(), counters.backend(asked));
     let mut line = Line { bytes: [0; 1024], length: 0 };
     writeln!(
         line,
-        "{{\"pid\":{pid},\"bake\":\"{baker}\",\"backend\":\"{backend}\",\"state\":\"{state}\",\"errno\":{},\"elapsed_nanos\":{},\
+        "{{\"pid\":{pid},\"bake\":\"{bake}\",\"backend\":\"{backend}\",\"state\":\"{state}\",\"errno\":{},\"elapsed_nanos\":{},\
          \"busy_nanos\":{},\"cpu_nanos\":{},\"rounds\":{},\"touches\":{},\"after_pause_picos\":{},\"right_after_picos\":{},\
          \"pause_nanos\":{},\"looks\":{},\"longest_look_nanos\":{},\"ranges\":{},\"small_bytes\":{},\"most_small_bytes\":{}}}",
         counters.errno.load(Ordering::Relaxed),
@@ -150,6 +186,7 @@ pub(crate) fn line(plan: &Plan, counters: &Counters, now_nanos: u64) -> Option<L
 
 #[cfg(test)]
 mod tests {
+    use super::super::Hint;
     use super::*;
 
     #[test]
@@ -168,21 +205,19 @@ mod tests {
         counters.set_state(State::TooLarge);
         let baker =
             "prefetch:t1,stride=262144,nops=1048576,sleep=60000000000ns,cpu=4294967295,share=0.12345678901234567";
-        let mut plan = Plan {
-            baker: "prefetch:t1".parse().expect("a baker"),
-            baker_text: [0; 128],
-            start_cpu: 0,
-            stats_path: [0; 4096],
-        };
-        plan.baker_text.iter_mut().zip(baker.bytes()).for_each(|(to, from)| *to = from);
-        let line = line(&plan, &counters, u64::MAX).expect("it fits");
+        let backend: Backend = Backend::Prefetch(Hint::T1);
+        let line = line(i32::MAX, baker, backend, &counters, u64::MAX).expect("it fits");
         assert_eq!(line.bytes().last(), Some(&b'\n'));
         let read: serde_json::Value = serde_json::from_slice(line.bytes()).expect("JSON");
         assert_eq!(read["touches"], u64::MAX);
         assert_eq!(read["state"], "off-too-large");
         assert_eq!((&read["bake"], &read["backend"]), (&baker.into(), &"prefetch:t1".into()));
-        for (at, (state, _)) in State::NAMES.iter().enumerate() {
-            assert_eq!(*state as usize, at);
+        counters.by_module.store(true, Ordering::Relaxed);
+        assert_eq!(counters.backend(backend), Backend::Module);
+        for (at, (state, name)) in State::NAMES.iter().enumerate() {
+            assert_eq!((*state as usize, state.name()), (at, *name));
+            counters.set_state(*state);
+            assert_eq!(counters.state(), *state);
         }
     }
 }

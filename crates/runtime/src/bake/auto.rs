@@ -1,0 +1,262 @@
+//! What `auto` judges by: times in; rounds, pauses and rests out. The preloaded helper and the baker of programs that start their own
+//! have this in common. Nothing here allocates, panics or asks the system.
+
+use super::counters::State;
+use super::others::{Crowd, Program, IDLE_NANOS};
+use super::pace::{Pace, Step, Times};
+use super::PAGE_BYTES;
+
+/// Bytes of a page-table entry.
+const ENTRY_BYTES: u64 = 8;
+
+/// A moment by two clocks: one that goes forward in nanoseconds, and the counter ([`super::raw::ticks`]) that batches are timed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Nanoseconds.
+    pub nanos: u64,
+    /// The counter.
+    pub ticks: u64,
+}
+
+/// What a round took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Nanoseconds spent touching, by the clock.
+    pub wall_nanos: u64,
+    /// Nanoseconds of CPU of the helper meanwhile.
+    pub cpu_nanos: u64,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A round.
+    Round(State),
+    /// Nothing until then, in nanoseconds of the clock, or until there is other memory to bake.
+    Rest(State, u64),
+}
+
+impl Turn {
+    /// What that is called.
+    pub fn state(self) -> State {
+        match self {
+            Self::Round(state) | Self::Rest(state, _) => state,
+        }
+    }
+}
+
+/// Chooses when to bake, from what its own rounds took.
+#[derive(Debug)]
+pub struct Auto {
+    cache_bytes: u64,
+    /// When it began: how fast the counter goes.
+    started: Moment,
+    pace: Pace,
+    times: Times,
+    off_until: u64,
+    rest_until: u64,
+    crowd: Crowd,
+    program: Program,
+}
+
+impl Auto {
+    /// Begins now, for a program whose last cache has so many bytes (`u64::MAX`: not known).
+    pub const fn new(now: Moment, cache_bytes: u64) -> Self {
+        Self {
+            cache_bytes,
+            started: now,
+            pace: Pace::new(),
+            times: Times::new(),
+            off_until: 0,
+            rest_until: 0,
+            crowd: Crowd::new(),
+            program: Program::new(now.nanos),
+        }
+    }
+
+    /// What to do now, with so many bytes in small pages to bake. `program_nanos` is the CPU time of the program without the helper; it is
+    /// asked at times only.
+    pub fn turn(&mut self, now_nanos: u64, small_bytes: u64, program_nanos: impl FnOnce() -> u64) -> Turn {
+        if small_bytes / PAGE_BYTES * ENTRY_BYTES > self.cache_bytes {
+            Turn::Rest(State::TooLarge, u64::MAX)
+        } else if now_nanos < self.off_until {
+            Turn::Rest(State::Hopeless, self.off_until)
+        } else if now_nanos < self.rest_until {
+            Turn::Rest(State::Crowded, self.rest_until)
+        } else if self.program.is_idle(now_nanos, program_nanos) {
+            Turn::Rest(State::Idle, now_nanos.saturating_add(IDLE_NANOS))
+        } else {
+            Turn::Round(if self.pace.is_slowest() { State::Warm } else { State::Baking })
+        }
+    }
+
+    /// Where the times of a round's batches go.
+    pub fn times(&mut self) -> &mut Times {
+        &mut self.times
+    }
+
+    /// After a round; gives the nanoseconds to pause before the next turn.
+    pub fn after_round(&mut self, now: Moment, took: Took) -> u64 {
+        let rest = self.crowd.after_round(took.wall_nanos, took.cpu_nanos);
+        if rest > 0 {
+            self.rest_until = now.nanos.saturating_add(rest);
+        }
+        let micros = (now.nanos.saturating_sub(self.started.nanos) / 1_000).max(1);
+        match self.pace.after_round(&mut self.times, now.ticks.saturating_sub(self.started.ticks) / micros) {
+            Step::Pause(nanos) => nanos,
+            Step::Off(nanos) => {
+                self.off_until = now.nanos.saturating_add(nanos);
+                0
+            }
+        }
+    }
+
+    /// Picoseconds a touch that the last judgement was made by: after the pause, and right after that; zeros before it.
+    pub fn sensed_picos(&self) -> (u64, u64) {
+        self.pace.sensed_picos
+    }
+
+    /// Other memory: what was sensed of the one before says nothing.
+    pub fn forget(&mut self) {
+        self.pace.forget(&mut self.times);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::pace::{BATCH_TOUCHES, MOST_PAUSE_NANOS};
+    use super::*;
+
+    /// Ticks of a microsecond in these tests.
+    const RATE: u64 = 1_000;
+    /// Bytes whose entries the cache holds, and the cache.
+    const SMALL: (u64, u64) = (1 << 30, 32 << 20);
+
+    /// A machine made up: a helper's clock, and what it was told.
+    struct Made {
+        auto: Auto,
+        nanos: u64,
+        /// Nanoseconds of each state.
+        spent: Vec<(State, u64)>,
+        pauses: Vec<u64>,
+    }
+
+    impl Made {
+        fn new() -> Self {
+            let auto = Auto::new(Moment::default(), SMALL.1);
+            Self { auto, nanos: 0, spent: Vec::new(), pauses: Vec::new() }
+        }
+
+        /// A turn: a round of 64 batches, each of whose touches takes so long; or a rest.
+        fn turn(&mut self, touch_picos: u64, crowd: u64, program_nanos: u64) {
+            let begin = self.nanos;
+            let turn = self.auto.turn(self.nanos, SMALL.0, || program_nanos);
+            match turn {
+                Turn::Rest(_, until) => {
+                    assert!(until > self.nanos, "{turn:?} at {}", self.nanos);
+                    self.nanos = until;
+                }
+                Turn::Round(_) => {
+                    let batch_ticks = touch_picos * BATCH_TOUCHES * RATE / 1_000_000;
+                    (0..64).for_each(|_| self.auto.times().add(batch_ticks));
+                    let cpu_nanos = 64 * BATCH_TOUCHES * touch_picos / 1_000;
+                    let wall_nanos = cpu_nanos * crowd;
+                    self.nanos += wall_nanos.max(1);
+                    let now = Moment { nanos: self.nanos, ticks: self.nanos * RATE / 1_000 };
+                    let pause = self.auto.after_round(now, Took { wall_nanos, cpu_nanos });
+                    self.pauses.push(pause);
+                    self.nanos += pause;
+                }
+            }
+            self.spent.push((turn.state(), self.nanos - begin));
+        }
+
+        fn in_state(&self, state: State) -> u64 {
+            self.spent.iter().filter(|(other, _)| *other == state).map(|(_, nanos)| nanos).sum()
+        }
+    }
+
+    #[test]
+    fn tables_larger_than_the_cache_are_left_alone() {
+        let mut auto = Auto::new(Moment::default(), SMALL.1);
+        let largest = SMALL.1 / ENTRY_BYTES * PAGE_BYTES;
+        assert_eq!(auto.turn(1, largest, || 1), Turn::Round(State::Baking));
+        assert_eq!(auto.turn(1, largest + PAGE_BYTES, || 1), Turn::Rest(State::TooLarge, u64::MAX));
+        let mut unknown = Auto::new(Moment::default(), u64::MAX);
+        assert_eq!(unknown.turn(1, u64::MAX, || 1), Turn::Round(State::Baking));
+    }
+
+    #[test]
+    fn what_is_hopeless_is_left_alone_for_nearly_all_the_time() {
+        let mut made = Made::new();
+        while made.nanos < 600_000_000_000 {
+            // The program is busy: it uses a CPU as long as the clock goes.
+            let nanos = made.nanos;
+            made.turn(90_000, 1, nanos);
+        }
+        let off = made.in_state(State::Hopeless);
+        assert!(off as f64 > 0.99 * made.nanos as f64, "{off} of {}", made.nanos);
+        assert_eq!(made.auto.sensed_picos().1 / 1_000, 88, "the bucket's begin");
+        assert_eq!(made.in_state(State::Idle), 0);
+    }
+
+    #[test]
+    fn an_idle_program_and_a_crowded_cpu_are_left_alone() {
+        let (mut idle, mut crowded) = (Made::new(), Made::new());
+        for _ in 0..2_000 {
+            idle.turn(5_000, 1, 0);
+            let nanos = crowded.nanos;
+            crowded.turn(5_000, 3, nanos);
+        }
+        assert!(idle.in_state(State::Idle) as f64 > 0.99 * idle.nanos as f64);
+        assert!(
+            crowded.in_state(State::Crowded) as f64 > 0.9 * crowded.nanos as f64,
+            "{:?}",
+            crowded.in_state(State::Crowded)
+        );
+    }
+
+    proptest! {
+        /// Whatever the touches take, whoever wants the CPU, and whatever the program does.
+        #[test]
+        fn pauses_and_rests_stay_within_their_bounds(
+            turns in prop::collection::vec((0..1_000_000u64, 1..5u64, 0..40_000_000u64), 1..400)
+        ) {
+            let (mut made, mut program) = (Made::new(), 0u64);
+            for (touch_picos, crowd, used) in turns {
+                program += used;
+                made.turn(touch_picos, crowd, program);
+            }
+            prop_assert!(made.pauses.iter().all(|pause| *pause <= MOST_PAUSE_NANOS));
+            for (state, nanos) in made.spent {
+                let most = match state {
+                    State::Hopeless => 80_000_000_000,
+                    State::Crowded => 1_600_000_000,
+                    State::Idle => IDLE_NANOS,
+                    // A round takes as long as it takes.
+                    _ => 64 * BATCH_TOUCHES * 1_000 * 5 + MOST_PAUSE_NANOS,
+                };
+                prop_assert!(nanos <= most, "{:?} for {}", state, nanos);
+            }
+        }
+
+        /// From anywhere: what has become warm is baked again, and at the slowest, within the longest time off and some rounds.
+        #[test]
+        fn hopeless_is_always_left(turns in prop::collection::vec((1_000..200_000u64, 1..4u64), 0..300)) {
+            let mut made = Made::new();
+            for (touch_picos, crowd) in turns {
+                let nanos = made.nanos;
+                made.turn(touch_picos, crowd, nanos);
+            }
+            let begin = made.nanos;
+            for _ in 0..80 {
+                let nanos = made.nanos;
+                made.turn(5_000, 1, nanos);
+            }
+            prop_assert_eq!(made.spent.last().map(|spent| spent.0), Some(State::Warm));
+            prop_assert!(made.nanos - begin < 82_000_000_000 + 80 * 3_000_000, "{}", made.nanos - begin);
+        }
+    }
+}
