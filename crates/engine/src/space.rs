@@ -49,7 +49,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// May the OS back it with huge pages unasked?
     fn may_be_huge(&self) -> bool {
-        matches!(*self.source, MapSource::Anonymous | MapSource::Heap)
+        !self.source.is_file() && *self.source != MapSource::Stack
     }
 }
 

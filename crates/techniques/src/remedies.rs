@@ -103,7 +103,7 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Var
     let mut hot: Vec<&RegionRow> = outcome
         .regions
         .iter()
-        .filter(|r| matches!(r.source, MapSource::Anonymous | MapSource::Heap) && holds_huge(r, size))
+        .filter(|r| !r.source.is_file() && r.source != MapSource::Stack && holds_huge(r, size))
         .filter(|r| r.cost.walk_cycles > 0.0)
         .collect();
     if hot.len() < 2 || base.os.pages != PagePolicy::Base {

@@ -16,7 +16,7 @@ pub type FrameList = Vec<u64>;
 pub enum MapSource {
     /// Zero-filled memory.
     Anonymous,
-    /// A file, or a kernel name as `[vdso]`.
+    /// A file, or a kernel name as `[vdso]` or `[anon:NAME]` ([`MapSource::named`]).
     File {
         /// Path as the kernel gives it.
         path: String,
@@ -28,6 +28,21 @@ pub enum MapSource {
     /// A thread's stack.
     Stack,
 }
+
+impl MapSource {
+    /// Zero-filled memory with a name, as Linux lists it (`PR_SET_VMA_ANON_NAME`): `[anon:NAME]`.
+    pub fn named(name: &str) -> Self {
+        Self::File { path: format!("{NAMED}{name}]"), offset: 0 }
+    }
+
+    /// A file's contents, or a kernel's own page: no memory of the program's that began as zeros.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::File { path, .. } if !path.starts_with(NAMED))
+    }
+}
+
+/// How the kernel's name for named zero-filled memory begins.
+const NAMED: &str = "[anon:";
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -121,11 +121,11 @@ pub(crate) trait Kernel: Send {
     fn parameters(&self) -> Vec<(&'static str, u64)>;
     fn room(&self) -> &Room;
 
-    /// One for each array, where it has its own.
+    /// One for each array, by its name, where it has its own.
     fn mappings(&self) -> Vec<Event> {
         let map = |region: &Region| {
             let (addr, len) = (region.stream_start, region.bytes);
-            Event::Map { addr, len, prot: 3, source: MapSource::Anonymous, site: 0 }
+            Event::Map { addr, len, prot: 3, source: MapSource::named(region.name), site: 0 }
         };
         self.room().regions().iter().map(map).collect()
     }
@@ -204,6 +204,12 @@ impl WorkloadStream {
             ..TraceInfo::default()
         };
         Self { workload, begun: false, done: false, info }
+    }
+
+    /// With the words that it was asked for by, in place of the workload's name.
+    pub fn asked_by(mut self, command: Vec<String>) -> Self {
+        self.info.command = command;
+        self
     }
 
     /// The workload, with what it did so far.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_trace::{Block, Event, MapSource, MemoryMap, Region};
+use lookaside_trace::{Block, Event, MemoryMap, Region};
 
 use super::{Window, WINDOW_BYTES};
 
@@ -75,7 +75,7 @@ impl Known {
             return Lies::In(region);
         }
         let mut near = map.listed[behind(&map.listed, window.addr)..].iter().take_while(|region| region.start < end);
-        match near.any(|region| matches!(region.source, MapSource::File { .. })) {
+        match near.any(|region| region.source.is_file()) {
             true => Lies::File,
             false => Lies::Outside,
         }
@@ -105,7 +105,7 @@ fn is_equal(a: &Region, b: &Region) -> bool {
 /// The kernel makes anonymous memory huge that somebody may access; of files' pages only what its file system and
 /// `CONFIG_READ_ONLY_THP_FOR_FS` allow.
 fn can_be_huge(region: &Region) -> bool {
-    region.prot != 0 && !matches!(region.source, MapSource::File { .. })
+    region.prot != 0 && !region.source.is_file()
 }
 
 /// Neighbours of one kind and protection as one, where `may` they join.
@@ -113,9 +113,8 @@ fn joined(regions: &[Region], may: impl Fn(&Region, &Region) -> bool) -> Vec<Reg
     let mut all: Vec<Region> = Vec::with_capacity(regions.len());
     for region in regions {
         let joins = |before: &&mut Region| {
-            let is_file = matches!(region.source, MapSource::File { .. });
             let same = (before.prot, &before.source, before.gone) == (region.prot, &region.source, region.gone);
-            before.end == region.start && same && !is_file && may(before, region)
+            before.end == region.start && same && !region.source.is_file() && may(before, region)
         };
         match all.last_mut().filter(joins) {
             Some(before) => before.end = region.end,
@@ -127,6 +126,8 @@ fn joined(regions: &[Region], may: impl Fn(&Region, &Region) -> bool) -> Vec<Reg
 
 #[cfg(test)]
 mod tests {
+    use lookaside_trace::MapSource;
+
     use super::*;
 
     const M: u64 = 1 << 20;
@@ -160,6 +161,7 @@ mod tests {
             map(60 * M, 2 * M, 3, MapSource::Anonymous),
             map(62 * M, 2 * M, 3, MapSource::Anonymous),
             Event::Unmap { addr: 62 * M, len: 2 * M },
+            map(70 * M, 2 * M, 3, MapSource::named("table")),
         ]);
         let at = |mib: u64| of.find(Window { process: 1, addr: mib * M });
         let inside = |mib: u64| match at(mib) {
@@ -175,6 +177,7 @@ mod tests {
         assert_eq!((inside(32), at(34)), (Some((31, 34, false)), Lies::Outside));
         assert_eq!((at(40), inside(50)), (Lies::Outside, Some((50, 52, false))));
         assert_eq!((inside(60), inside(62)), (Some((60, 62, false)), Some((62, 64, true))));
+        assert_eq!(inside(70), Some((70, 72, false)));
         assert_eq!(of.find(Window { process: 2, addr: 0 }), Lies::Unknown);
         assert_eq!(of.find(Window { process: 1, addr: u64::MAX - WINDOW_BYTES + 1 }), Lies::Outside);
     }

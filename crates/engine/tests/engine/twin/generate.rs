@@ -354,6 +354,7 @@ fn op(who: u8, what: u16, a: u16, b: u16, among: u16) -> Op {
         0..=2 => MapSource::Anonymous,
         3 | 4 => MapSource::Heap,
         5 => MapSource::Stack,
+        6 => MapSource::named(["a", "b"][(b >> 11) as usize & 1]),
         _ => MapSource::File { path: format!("f{}", (b >> 11) & 3), offset: small << 12 },
     };
     let event = match (what >> 3) % among {

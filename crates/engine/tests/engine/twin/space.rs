@@ -104,7 +104,11 @@ impl Space {
             PagePolicy::Selective(ranges) => ranges.iter().any(|r| selected(r, process, &range, huge)),
         };
         if !self.decisions.contains_key(&range.start) {
-            let eligible = self.mappings.iter().filter(|m| matches!(m.source, MapSource::Anonymous | MapSource::Heap));
+            let eligible = self.mappings.iter().filter(|m| match &m.source {
+                MapSource::Anonymous | MapSource::Heap => true,
+                MapSource::File { path, .. } => path.starts_with("[anon:"),
+                MapSource::Stack => false,
+            });
             let covered: u64 = eligible.map(|m| common_bytes(&m.range, &range)).sum();
             let decision = wanted && (covered == huge.bytes() || !self.maps_any(&range));
             self.decisions.insert(range.start, decision);
