@@ -64,7 +64,8 @@ pub enum Command {
     Validate(probe::Validate),
     /// Run a program of the papers, with or without a baker, and time it
     #[command(after_help = "Examples: lookaside workload list\n          \
-        lookaside workload gups --size 8G --bake prefetch:t0,stride=8")]
+        lookaside workload gups --size 8G --bake prefetch:t0,stride=8\n          \
+        lookaside workload gups --size 64M --record gups.lkt")]
     Workload(WorkloadArgs),
     /// Does it help? The same program in several ways, in turns: huge pages, baking; what is significant
     #[command(after_help = "Example: lookaside compare --variants base,thp,bake:scan --runs 10 -- ./gups 8G\n\n\

@@ -71,7 +71,7 @@ fn late_repeats(block: &Block) -> u64 {
 
 /// Writes all blocks; `false` when the recording broke off (said on standard error). What was
 /// recorded is in the file in any case.
-fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, TraceError> {
+pub fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, TraceError> {
     let mut writer = TraceWriter::create(output, source.info())?;
     let bar = spinner("recording");
     let mut block = Block::default();

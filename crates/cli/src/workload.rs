@@ -1,6 +1,7 @@
 //! The `workload` command: the programs that the papers run, timed, with or without a baker.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -14,7 +15,9 @@ use serde::Serialize;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::memory::{available_bytes, huge_bytes};
-use crate::output::{print, print_json, spinner, style};
+use crate::output::{check_writable, print, print_json, spinner, style};
+
+mod trace;
 
 /// How long the helper may take until it is on its CPU.
 const HELPER_BEGINS: Duration = Duration::from_millis(100);
@@ -40,6 +43,9 @@ pub struct WorkloadArgs {
     /// mincore or module, with settings as prefetch:t0,stride=8,nops=0,sleep=500us,cpu=auto,share=1
     #[arg(long, value_name = "SETTINGS")]
     pub bake: Option<String>,
+    /// Write the main task's accesses as a trace, for `simulate`, `analyze` and `plan`; nothing is timed
+    #[arg(long, short = 'o', value_name = "FILE", conflicts_with_all = ["bake", "pages"])]
+    pub record: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -117,7 +123,10 @@ impl From<BakeError> for Failure {
 /// Builds, runs, prints. Exit code 1 where huge pages were asked for and are not there.
 pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
     if args.name == "list" {
-        return list(args.json);
+        return match args.record {
+            None => list(args.json),
+            Some(_) => Err(Failure::bad("--record: list has no accesses; name a workload")),
+        };
     }
     let spec = Spec {
         bytes: read_bytes(&args.size)?,
@@ -138,6 +147,9 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
             bytes(free)
         )));
     }
+    if let Some(path) = &args.record {
+        check_writable(path)?;
+    }
     let bar = spinner("building the input");
     let begin = Instant::now();
     let built = workload(&args.name, &spec);
@@ -146,6 +158,9 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
     let mut workload = built?;
 
     let interrupt = Interrupt::install()?;
+    if let Some(path) = &args.record {
+        return trace::write(args, path, workload, interrupt);
+    }
     let bar = spinner("running");
     let outcome = measure(args, &spec, settings, &mut *workload, &interrupt);
     bar.finish_and_clear();
@@ -208,7 +223,7 @@ fn measure(
             .iter()
             .map(|region| Memory { name: region.name, bytes: region.bytes, baked: region.main && settings.is_some() })
             .collect(),
-        parameters: workload.parameters().into_iter().map(|(name, count)| Parameter { name, count }).collect(),
+        parameters: parameters(workload),
         build_seconds: 0.0,
         cpu,
         seconds,
@@ -219,6 +234,16 @@ fn measure(
         complete,
         bake: baked,
     })
+}
+
+fn parameters(workload: &dyn Workload) -> Vec<Parameter> {
+    workload.parameters().into_iter().map(|(name, count)| Parameter { name, count }).collect()
+}
+
+/// The first line: what it is, and how large its parts are.
+fn title(name: &str, parameters: &[Parameter]) -> String {
+    let parameters = parameters.iter().map(|p| format!("{} {}", grouped(p.count), p.name.replace('_', " ")));
+    format!("{name}: {}\n", parameters.collect::<Vec<_>>().join(", "))
 }
 
 /// Keeps this thread on the CPU where it is, or on another where the helper is on that one: the scheduler would put both on one for
@@ -245,15 +270,13 @@ fn stay(baker: Option<&Baker>) -> Result<u32, Failure> {
 }
 
 fn text(outcome: &Outcome) -> String {
-    let mut out = String::new();
-    let parameters = outcome.parameters.iter().map(|p| format!("{} {}", grouped(p.count), p.name.replace('_', " ")));
+    let mut out = title(outcome.workload, &outcome.parameters);
     let regions = outcome.regions.iter().map(|r| format!("{} {}", r.name, bytes(r.bytes)));
     let pages = match outcome.pages {
         Kind::Base => "base",
         Kind::Thp => "huge",
     };
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "{}: {}", outcome.workload, parameters.collect::<Vec<_>>().join(", "));
     let _ = writeln!(out, "memory: {} ({pages} pages)", regions.collect::<Vec<_>>().join(", "));
     let _ = writeln!(out, "built in {}, seed {}", seconds(outcome.build_seconds), outcome.seed);
     let _ = writeln!(

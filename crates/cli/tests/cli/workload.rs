@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use lookaside_trace::{Block, Source};
+use lookaside_workloads::{workload, Spec, WorkloadStream};
+
 use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 
 fn json(arguments: &[&str]) -> serde_json::Value {
@@ -113,4 +116,111 @@ fn huge_pages_are_had_or_missed_aloud() {
         }
         other => panic!("{other:?}: {said}"),
     }
+}
+
+/// All accesses of a trace, its memory map by name, and whether it is whole.
+fn read(path: &str) -> (Vec<(lookaside_trace::Kind, u64)>, Vec<String>, bool) {
+    let mut source = lookaside_trace::open(path).expect("a trace");
+    let (mut block, mut accesses, mut names) = (Block::default(), Vec::new(), Vec::new());
+    while source.next_block(&mut block).expect("it can be read") {
+        accesses.extend(block.kind.iter().copied().zip(block.addr.iter().copied()));
+        names.extend(block.events.iter().map(|(_, event)| match event {
+            lookaside_trace::Event::Map { source: lookaside_trace::MapSource::File { path, .. }, .. } => path.clone(),
+            other => panic!("{other:?}"),
+        }));
+    }
+    (accesses, names, source.damage().is_empty())
+}
+
+/// The trace has the accesses of the stream, one for one; and what reads traces reads it.
+#[test]
+fn accesses_become_a_trace() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    for name in ["gups", "hashjoin", "bc"] {
+        let path = folder.path().join(format!("{name}.lkt"));
+        let path = path.to_str().expect("text");
+        let written = json(&["workload", name, "--size", "1M", "--seed", "5", "--record", path, "--json"]);
+        let spec = Spec { seed: 5, ..Spec::new(1 << 20) };
+        let mut stream = WorkloadStream::new(workload(name, &spec).expect("memory"));
+        let (mut block, mut expected) = (Block::default(), Vec::new());
+        while stream.next_block(&mut block).expect("a block") {
+            expected.extend(block.kind.iter().copied().zip(block.addr.iter().copied()));
+        }
+        let (accesses, names, whole) = read(path);
+        assert!(accesses == expected && whole, "{name}");
+        assert_eq!(written["accesses"], expected.len());
+        let arrays: Vec<String> = stream.workload().regions().iter().map(|r| format!("[anon:{}]", r.name)).collect();
+        assert_eq!(names, arrays);
+        let native = json(&["workload", name, "--size", "1M", "--seed", "5", "--json"]);
+        for field in ["checksum", "operations", "parameters"] {
+            assert_eq!(written[field], native[field], "{name}: {field}");
+        }
+        assert_eq!(json(&["simulate", path, "-m", "skylake", "--json"])[0]["data"]["accesses"], expected.len());
+        let info = json(&["trace", "info", path, "--json"]);
+        let command = ["lookaside", "workload", name, "--size", "1M", "--seed", "5", "--rounds", "1"];
+        assert_eq!(info["info"]["command"], serde_json::json!(command));
+    }
+}
+
+#[test]
+fn what_reads_the_trace_names_the_arrays() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("gups.lkt");
+    let path = path.to_str().expect("text");
+    let output = run(&["workload", "gups", "--size", "4M", "-o", path]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("table of ") && stderr(&output).contains("gups.lkt: "), "{}", stdout(&output));
+    for arguments in [
+        &["analyze", "--trace", path, "-m", "skylake"][..],
+        &["plan", "hugepages", path, "-m", "skylake", "--budget", "2"],
+        &["plan", "lock", path, "-m", "cortex-a9", "--entries", "1"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        assert!(stdout(&output).contains("[anon:table]"), "{arguments:?}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_recording_that_is_interrupted_stays_readable() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("t.lkt");
+    let mut child = lookaside()
+        .args(["workload", "reads", "--size", "1M", "--rounds", "1000000", "--record"])
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    while std::fs::metadata(&path).map_or(0, |file| file.len()) < 100_000 {
+        assert!(child.try_wait().expect("a state").is_none(), "it ended before its time");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // SAFETY: our own child, not waited for yet.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let (accesses, _, whole) = read(path.to_str().expect("text"));
+    assert!(whole && accesses.len() > 100_000, "{}", accesses.len());
+}
+
+#[test]
+fn recordings_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("t.lkt");
+    let path = path.to_str().expect("text");
+    let nowhere = ["workload", "gups", "--size", "1M", "--record", "/no/folder/t.lkt"];
+    assert_bad_input(&run(&nowhere), &["/no/folder/t.lkt", "choose another place"]);
+    let place = folder.path().to_str().expect("text");
+    assert_bad_input(&run(&["workload", "gups", "--size", "1M", "--record", place]), &[place, "is a folder"]);
+    assert_bad_input(&run(&["workload", "gups", "--size", "4K", "--record", path]), &["4096 bytes", "1M"]);
+    assert_bad_input(&run(&["workload", "list", "--record", path]), &["name a workload"]);
+    for other in [["--bake", "prefetch"], ["--pages", "thp"]] {
+        let output = run(&[&["workload", "gups", "--size", "1M", "--record", path][..], &other].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+    }
+    assert!(!std::path::Path::new(path).exists());
+    let full = run(&["workload", "gups", "--size", "1M", "--record", "/dev/full"]);
+    assert_eq!(full.status.code(), Some(125), "{}", stderr(&full));
+    assert!(stderr(&full).contains("/dev/full"), "{}", stderr(&full));
 }
