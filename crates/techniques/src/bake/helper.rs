@@ -1,7 +1,7 @@
 //! The helper under way.
 
 use lookaside_engine::{Apart, Clock, Engine};
-use lookaside_machine::{Machine, TableFormat};
+use lookaside_machine::{Machine, Serves, SharedBy, TableFormat};
 use lookaside_trace::{Block, Event, Kind};
 
 use super::{at_least, BakeError, Baker, Helped, Placement, Way};
@@ -145,11 +145,22 @@ fn first_page(baker: &Baker, region: usize, page: u64) -> u64 {
 /// The program is on the first one.
 fn hardware_thread(machine: &Machine, placement: Placement) -> Result<u32, BakeError> {
     let topology = machine.topology;
-    let none = |what| Err(BakeError::Placement { machine: machine.name.clone(), what });
-    match placement {
-        Placement::OtherCore if topology.cores_per_socket < 2 => none("core a socket"),
-        Placement::OtherCore => Ok(topology.threads_per_core),
-        Placement::SmtSibling if topology.threads_per_core < 2 => none("hardware thread a core"),
-        Placement::SmtSibling => Ok(1),
+    let name = || machine.name.clone();
+    let (number, shared) = match placement {
+        Placement::OtherCore if topology.cores_per_socket < 2 => {
+            return Err(BakeError::Placement { machine: name(), what: "core a socket" });
+        }
+        Placement::OtherCore => (topology.threads_per_core, &[SharedBy::Socket][..]),
+        Placement::SmtSibling if topology.threads_per_core < 2 => {
+            return Err(BakeError::Placement { machine: name(), what: "hardware thread a core" });
+        }
+        Placement::SmtSibling => (1, &[SharedBy::Socket, SharedBy::Core][..]),
+    };
+    let first = machine.walker.first_cache_level;
+    let read_by_walks =
+        machine.caches.iter().filter(|cache| cache.level >= first && cache.serves.contains(&Serves::Load));
+    if !read_by_walks.map(|cache| cache.shared_by).any(|by| shared.contains(&by)) {
+        return Err(BakeError::NothingShared { machine: name() });
     }
+    Ok(number)
 }

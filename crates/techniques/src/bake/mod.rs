@@ -22,16 +22,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod beside;
+mod found;
 mod helper;
 mod slice;
 mod stressor;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use lookaside_engine::{Clock, Detail, Engine, Outcome, Setup, SetupError};
-use lookaside_trace::{Block, Source, TraceError};
+use lookaside_trace::{Block, Event, Source, TraceError};
 use thiserror::Error;
 
+pub use beside::{beside, Beside, Pair};
+pub use found::{find, Found, FoundRegion};
 use helper::Running;
 use stressor::Pressing;
 
@@ -187,6 +192,12 @@ pub enum BakeError {
         /// What it has too few of.
         what: &'static str,
     },
+    /// They share nothing that entries could be kept in.
+    #[error("{machine}: walks read no cache that the helper's core shares with the program's: it could keep nothing warm there; choose another placement or machine")]
+    NothingShared {
+        /// The machine.
+        machine: String,
+    },
     /// There are not enough cores.
     #[error("{machine} has {cores} cores a socket: too few for the program, the helper and each stressor")]
     Stressors {
@@ -229,13 +240,17 @@ pub fn model(
     let (mut block, mut step) = (Block::default(), Block::default());
     let mut helper: Option<Running<'_>> = None;
     let mut pressing: Vec<Pressing> = Vec::new();
+    let mut threads = HashSet::new();
     let (mut begun, mut seen, mut warm_cycles) = (false, 0, 0.0);
     while source.next_block(&mut block)? {
+        if threads.insert((block.process, block.thread)) {
+            // Each new thread gets the next hardware thread, whoever else there is: the first gets the first.
+            let place = Event::Migrate { cpu: (threads.len() - 1) as u32 };
+            let (process, thread) = (block.process, block.thread);
+            engine.run_apart(&Block { process, thread, events: vec![(0, place)], ..Block::default() }, &mut warm);
+        }
         if !begun {
             begun = true;
-            // The first thread that runs gets the first hardware thread.
-            slice::cut(&block, 0..0, &mut step);
-            engine.run_apart(&step, &mut warm);
             helper = baker.map(|baker| Running::new(baker, &machine, &mut engine)).transpose()?;
             // The helper's core stays free where there is none: what stressors do is then the same.
             let stressors = stressors.iter().zip(0..);

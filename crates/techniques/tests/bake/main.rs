@@ -1,5 +1,6 @@
 //! The helper beside a program, against a slow twin; and what it can't be told to do.
 
+mod beside;
 mod twin;
 
 use lookaside_engine::{FrameLayout, PagePolicy, Setup};
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 use twin::{twin, BASE};
 
 /// Blocks, one after the other.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Blocks {
     info: TraceInfo,
     blocks: std::collections::VecDeque<Block>,

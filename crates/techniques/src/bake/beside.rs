@@ -1,0 +1,103 @@
+//! A trace without a helper and with one, side by side.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::Arc;
+
+use lookaside_engine::{End, Setup};
+use lookaside_trace::{Block, Source, TraceError, TraceInfo};
+
+use super::{model, BakeError, Baked, Baker, Program};
+
+/// Blocks that may wait for the slower of the models.
+const QUEUED_BLOCKS: usize = 4;
+
+/// One machine's runs over the same accesses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// Without a helper.
+    pub base: Baked,
+    /// With it.
+    pub baked: Baked,
+}
+
+/// What running them came to.
+#[derive(Debug)]
+pub struct Beside {
+    /// One for each setup, in order. All saw the same accesses.
+    pub pairs: Vec<Pair>,
+    /// Why it ended.
+    pub end: End,
+}
+
+/// Runs each setup without its helper and with it. The source is read once, each model has a thread of its own, and the results are
+/// those of [`model`], one by one.
+///
+/// `progress` is called after each block with the accesses so far, and may stop the run.
+///
+/// # Errors
+/// As [`model`], of the first setup that has one. A source that fails is in [`Beside::end`], with what came before.
+pub fn beside(
+    runs: &[(Setup, Baker)],
+    source: &mut dyn Source,
+    program: &Program,
+    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+) -> Result<Beside, BakeError> {
+    let info = source.info().clone();
+    let both = runs.iter().flat_map(|(setup, baker)| [(setup, None), (setup, Some(baker))]);
+    std::thread::scope(|scope| {
+        let (senders, models): (Vec<_>, Vec<_>) = both
+            .map(|(setup, baker)| {
+                let (sender, blocks) = sync_channel::<Arc<Block>>(QUEUED_BLOCKS);
+                let mut fed = Fed { info: info.clone(), blocks };
+                (sender, scope.spawn(move || model(setup.clone(), &mut fed, program, baker, &[])))
+            })
+            .unzip();
+        let mut accesses = 0;
+        let end = loop {
+            let mut block = Block::default();
+            match source.next_block(&mut block) {
+                Ok(true) => {}
+                Ok(false) => break End::Complete,
+                Err(error) => break End::Unreadable(error),
+            }
+            accesses += block.accesses();
+            let block = Arc::new(block);
+            // One that takes no more has an error, which the join below gives.
+            if senders.iter().any(|sender| sender.send(Arc::clone(&block)).is_err()) {
+                break End::Stopped;
+            }
+            if progress(accesses).is_break() {
+                break End::Stopped;
+            }
+        };
+        drop(senders);
+        let ended: Vec<_> = models.into_iter().map(|model| model.join()).collect();
+        let mut results = ended.into_iter().map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let mut pairs = Vec::new();
+        while let (Some(base), Some(baked)) = (results.next(), results.next()) {
+            pairs.push(Pair { base: base?, baked: baked? });
+        }
+        Ok(Beside { pairs, end })
+    })
+}
+
+/// Blocks that another thread reads.
+struct Fed {
+    info: TraceInfo,
+    blocks: Receiver<Arc<Block>>,
+}
+
+impl Source for Fed {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        match self.blocks.recv() {
+            Ok(next) => block.clone_from(&next),
+            Err(_) => block.clear(),
+        }
+        Ok(!block.is_empty())
+    }
+}

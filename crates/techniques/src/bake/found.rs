@@ -1,0 +1,149 @@
+//! What `lookaside run --bake` would bake of a recorded program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use lookaside_trace::{Block, Event, MemoryMap, Source};
+
+use crate::names::{mapping_name, Unnamed};
+
+/// Spans with less than this in small pages are left out, as by the preloaded baker (docs/run.md).
+const LEAST_BYTES: u64 = 4 << 20;
+/// What lies closer than this is one span, as there.
+const NEAR_BYTES: u64 = 256 << 10;
+/// log2 of the bytes that a leaf table of 512 entries translates. What is touched is kept by such windows: where one is
+/// touched there is a table, and its lines can be read.
+const WINDOW_SHIFT: u32 = 21;
+
+/// What is baked of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The process, of all the one with the most to bake; of equals that of the lowest number.
+    pub process: u32,
+    /// By address: parts of its mappings; where the trace tells of none, what it touches.
+    pub regions: Vec<FoundRegion>,
+    /// Processes in the trace.
+    pub processes: usize,
+    /// Threads in the trace.
+    pub threads: usize,
+}
+
+impl Found {
+    /// The addresses alone, as [`super::Baker`] takes them.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        self.regions.iter().map(|region| region.range.clone()).collect()
+    }
+}
+
+/// A range that is baked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRegion {
+    /// The mapping's, as reports name it; `touched` where none is known.
+    pub name: String,
+    /// Its addresses.
+    pub range: Range<u64>,
+}
+
+/// Reads a trace to its end, or to where it can't be read further, and finds what to bake: of each mapping, at whatever time it
+/// was there, the windows of 2 MiB that are touched at some time; spans of less than 4 MiB are left out. `None`: nothing is left.
+///
+/// `keep_on` is asked after each block; `false` ends the search, with what was seen until then.
+pub fn find(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Option<Found> {
+    let mut processes: BTreeMap<u32, Seen> = BTreeMap::new();
+    let mut threads = BTreeSet::new();
+    let mut block = Block::default();
+    // What can't be read here can't be read by the run that follows either, which says so.
+    while matches!(source.next_block(&mut block), Ok(true)) && keep_on() {
+        if !block.addr.is_empty() {
+            threads.insert((block.process, block.thread));
+        }
+        let mut from = 0;
+        for (at, event) in &block.events {
+            let at = (*at as usize).clamp(from, block.len());
+            processes.entry(block.process).or_default().touch(&block.addr[from..at]);
+            from = at;
+            if let Event::Fork { parent, child } = event {
+                let copy = processes.get(parent).cloned().unwrap_or_default();
+                processes.insert(*child, copy);
+            } else {
+                processes.entry(block.process).or_default().follow(event);
+            }
+        }
+        processes.entry(block.process).or_default().touch(&block.addr[from..]);
+    }
+    let mut best: Option<(u64, Found)> = None;
+    for (&process, seen) in &processes {
+        let regions = large(seen.pieces());
+        let bytes = regions.iter().map(|region| region.range.end - region.range.start).sum();
+        if bytes > best.as_ref().map_or(0, |best| best.0) {
+            let count = threads.iter().map(|thread| thread.0).collect::<BTreeSet<_>>().len();
+            best = Some((bytes, Found { process, regions, processes: count, threads: threads.len() }));
+        }
+    }
+    best.map(|best| best.1)
+}
+
+/// What is known of a process.
+#[derive(Clone, Default)]
+struct Seen {
+    map: MemoryMap,
+    is_mapped: bool,
+    windows: BTreeSet<u64>,
+    last: Option<u64>,
+}
+
+impl Seen {
+    fn follow(&mut self, event: &Event) {
+        self.map.apply(event);
+        match event {
+            Event::Map { .. } | Event::Brk { .. } => self.is_mapped = true,
+            Event::Exec { .. } => (self.windows, self.last) = (BTreeSet::new(), None),
+            _ => {}
+        }
+    }
+
+    fn touch(&mut self, addresses: &[u64]) {
+        for addr in addresses {
+            let window = addr >> WINDOW_SHIFT;
+            // The upper half is the kernel's, in 64-bit formats: nobody bakes it.
+            if self.last != Some(window) && addr >> 63 == 0 {
+                self.windows.insert(window);
+                self.last = Some(window);
+            }
+        }
+    }
+
+    /// What is touched of each mapping, by address.
+    fn pieces(&self) -> Vec<FoundRegion> {
+        let mut pieces = Vec::new();
+        if !self.is_mapped {
+            self.cut("touched", &(0..1 << 63), &mut pieces);
+        }
+        for region in self.map.last_known().iter().filter(|region| region.prot != 0) {
+            // Who called mmap tells nobody where to look; the address does.
+            let name = mapping_name(0, &region.source, &[], &Unnamed);
+            self.cut(&name, &(region.start..region.end), &mut pieces);
+        }
+        pieces
+    }
+
+    /// Adds the touched windows in a range, cut at its borders.
+    fn cut(&self, name: &str, range: &Range<u64>, pieces: &mut Vec<FoundRegion>) {
+        let last = range.end.saturating_sub(1) >> WINDOW_SHIFT;
+        for window in self.windows.range(range.start >> WINDOW_SHIFT..=last) {
+            let (start, end) = (window << WINDOW_SHIFT, (window + 1) << WINDOW_SHIFT);
+            let part = start.max(range.start)..end.min(range.end);
+            match pieces.last_mut().filter(|before| before.range.end == part.start && before.name == name) {
+                Some(before) => before.range.end = part.end,
+                None => pieces.push(FoundRegion { name: name.into(), range: part }),
+            }
+        }
+    }
+}
+
+/// Those that with their neighbours make a large span.
+fn large(pieces: Vec<FoundRegion>) -> Vec<FoundRegion> {
+    let near = |a: &FoundRegion, b: &FoundRegion| b.range.start.saturating_sub(a.range.end) < NEAR_BYTES;
+    let bytes = |span: &[FoundRegion]| span.iter().map(|piece| piece.range.end - piece.range.start).sum::<u64>();
+    pieces.chunk_by(near).filter(|span| bytes(span) >= LEAST_BYTES).flatten().cloned().collect()
+}
