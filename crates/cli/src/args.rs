@@ -44,7 +44,10 @@ pub enum Command {
     )]
     Run(run::Run),
     /// Run a trace through one or several machines
-    #[command(after_help = "Example: lookaside simulate sort.lkt --machine skylake --set tlb.stlb.ways=24")]
+    #[command(
+        after_help = "Examples: lookaside simulate sort.lkt --machine skylake --set tlb.stlb.ways=24\n          \
+        lookaside simulate gups.lkt --machine ryzen-5900x --bake prefetch,sleep=100us"
+    )]
     Simulate(Simulate),
     /// List, show or check machine descriptions
     #[command(subcommand, after_help = "Example: lookaside machine show ryzen-5900x")]
@@ -243,6 +246,10 @@ pub struct Simulate {
     /// Leave out the rows by page, region, object, instruction and thread
     #[arg(long)]
     pub totals: bool,
+    /// Run it a second time with a baker's helper beside it: prefetch, load, module, scan or mincore, with settings as
+    /// prefetch,stride=8,nops=0,sleep=500us,cpu=sibling
+    #[arg(long, value_name = "SETTINGS", conflicts_with = "count_only")]
+    pub bake: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

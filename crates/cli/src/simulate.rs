@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use lookaside_engine::{run_many, Detail, End, Filter, Setup, WalkModel};
+use lookaside_trace::Source;
 
 use crate::args::Simulate;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -10,8 +11,11 @@ use crate::interrupt::Interrupt;
 use crate::machines;
 use crate::output::{print, print_json, short_count, spinner, style};
 
+mod bake;
+
 /// Runs the command. Exit code 1 when a part of the trace could not be read.
 pub fn run(args: &Simulate) -> Result<u8, Failure> {
+    let helper = bake::asked(args)?;
     let chosen = machines::setups(&args.machine)?;
     if args.machine.machine.is_empty() {
         for (setup, reason) in &chosen {
@@ -27,20 +31,11 @@ pub fn run(args: &Simulate) -> Result<u8, Failure> {
             setup.detail = Detail::Totals;
         }
     }
-    let source = lookaside_trace::open(&args.trace.to_string_lossy())?;
-    if source.info().sample_period_ns > 0 {
-        return Err(Failure::bad(format_args!(
-            "{}: holds samples, not every access; analyze --trace shows where the time went",
-            args.trace.display()
-        )));
+    if let Some(helper) = &helper {
+        return bake::run(args, helper, setups);
     }
-    for setup in &setups {
-        if let Err(why) = Filter::check(source.info(), setup) {
-            eprintln!("lookaside: {}: {why}", args.trace.display());
-        }
-    }
+    let mut source = open(args, &setups)?;
     let interrupt = Interrupt::install()?;
-    let mut source = source;
     let bar = spinner("simulating");
     let ran = run_many(setups, &mut *source, |accesses| {
         bar.set_message(format!("{} accesses", short_count(accesses)));
@@ -57,6 +52,28 @@ pub fn run(args: &Simulate) -> Result<u8, Failure> {
     } else {
         print(&lookaside_report::simulate::render(&outcomes, &style(None)))?;
     }
+    ended(args, &*source, ran.end, &interrupt)
+}
+
+/// Opens the trace; says where it is not exact for one of the machines.
+fn open(args: &Simulate, setups: &[Setup]) -> Result<Box<dyn Source + Send>, Failure> {
+    let source = lookaside_trace::open(&args.trace.to_string_lossy())?;
+    if source.info().sample_period_ns > 0 {
+        return Err(Failure::bad(format_args!(
+            "{}: holds samples, not every access; analyze --trace shows where the time went",
+            args.trace.display()
+        )));
+    }
+    for setup in setups {
+        if let Err(why) = Filter::check(source.info(), setup) {
+            eprintln!("lookaside: {}: {why}", args.trace.display());
+        }
+    }
+    Ok(source)
+}
+
+/// Says how much of the trace was seen; the exit code.
+fn ended(args: &Simulate, source: &dyn Source, end: End, interrupt: &Interrupt) -> Result<u8, Failure> {
     for damage in source.damage() {
         eprintln!(
             "lookaside: {}: bytes {}–{} left out: {}",
@@ -66,7 +83,7 @@ pub fn run(args: &Simulate) -> Result<u8, Failure> {
             damage.reason
         );
     }
-    match ran.end {
+    match end {
         End::Complete if source.damage().is_empty() => Ok(0),
         End::Complete => Ok(NOT_CLEAN),
         End::Stopped => {

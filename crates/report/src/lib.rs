@@ -3,9 +3,10 @@
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
-//! [`baked::render`] what a baker did, [`hugepages_live::render`] which huge pages were made, [`color::render`] whose pages may lie where,
+//! [`baked::render`] what a baker did, [`bake_model::render`] what one would do, [`hugepages_live::render`] which huge pages were made, [`color::render`] whose pages may lie where,
 //! [`lock::render`] which pages to pin, [`hugepages::render`] which to make huge; [`Table`] is for whatever else the command line has to list.
 
+pub mod bake_model;
 pub mod baked;
 pub mod color;
 pub mod comparison;

@@ -17,6 +17,7 @@ mod plan_lock;
 mod probe;
 mod reproduce;
 mod run;
+mod simulate_bake;
 mod unit;
 mod validate;
 mod workload;

@@ -1,0 +1,197 @@
+//! `simulate --bake`: the trace with a baker's helper beside it, and without.
+
+use std::fmt::Display;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use lookaside_engine::Setup;
+use lookaside_report::bake_model::{render, Modelled};
+use lookaside_runtime::bake::{self as metal, Backend, BakeError, Hint, Settings};
+use lookaside_techniques::bake::{beside, find, Baker, Found, Placement, Program, Way};
+
+use super::{ended, open};
+use crate::args::{PagesArg, Simulate};
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::{print, print_json, short_count, spinner, style};
+
+/// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access on.
+const PROGRAM: Program = Program { warm_accesses: 0, in_flight: 1.0 };
+
+/// What is asked for, if anything: read before anything is said of machines.
+pub fn asked(args: &Simulate) -> Result<Option<Helper>, Failure> {
+    let Some(text) = &args.bake else { return Ok(None) };
+    let helper = Helper::read(text).map_err(refused)?;
+    if args.machine.pages != PagesArg::Base {
+        return Err(refused("huge pages are not baked; leave out --pages thp"));
+    }
+    if args.trace.as_os_str() == "-" {
+        return Err(refused("the trace is read twice, which standard input can't be; name a file"));
+    }
+    Ok(Some(helper))
+}
+
+/// Finds what to bake, runs each machine over the trace without the helper and with it, prints both.
+pub fn run(args: &Simulate, helper: &Helper, setups: Vec<Setup>) -> Result<u8, Failure> {
+    let trace = args.trace.to_string_lossy();
+    let mut source = open(args, &setups)?;
+    if source.info().window().is_some() {
+        return Err(refused(format_args!(
+            "{trace}: its recorder left out what goes on between two touches; record it with lookaside record"
+        )));
+    }
+    let interrupt = Interrupt::install()?;
+    let bar = spinner("looking for what to bake");
+    let found = find(&mut *source, || !interrupt.asked());
+    bar.finish_and_clear();
+    if interrupt.asked() {
+        eprintln!("lookaside: interrupted before anything was run");
+        return Ok(interrupt.code());
+    }
+    let Some(found) = found else {
+        return Err(refused(format_args!(
+            "{trace}: the program touches less than 4 MiB in one place: nothing is baked"
+        )));
+    };
+    let runs: Vec<(Setup, Baker)> = setups
+        .into_iter()
+        .map(|setup| {
+            let baker = helper.baker(&found, &setup);
+            (setup, baker)
+        })
+        .collect();
+    let mut source = lookaside_trace::open(&trace)?;
+    let bar = spinner("simulating");
+    let ran = beside(&runs, &mut *source, &PROGRAM, |accesses| {
+        bar.set_message(format!("{} accesses", short_count(accesses)));
+        if interrupt.asked() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    bar.finish_and_clear();
+    let ran = ran.map_err(refused)?;
+    if found.threads > 1 {
+        eprintln!(
+            "lookaside: --bake: the trace has {} threads: the model's time is that of one after the other, and any of them may be on \
+             the helper's core",
+            found.threads
+        );
+    }
+    let pairs = runs.iter().zip(&ran.pairs);
+    let all: Vec<Modelled> =
+        pairs.map(|((setup, _), pair)| Modelled::new(&setup.machine.name, &helper.settings, &found, pair)).collect();
+    if args.json {
+        print_json(&all)?;
+    } else {
+        print(&render(&all, &style(None)))?;
+    }
+    ended(args, &*source, ran.end, &interrupt)
+}
+
+fn refused(why: impl Display) -> Failure {
+    Failure::bad(format_args!("--bake: {why}"))
+}
+
+/// What the settings mean in the model.
+#[derive(Debug)]
+pub struct Helper {
+    settings: String,
+    way: Way,
+    stride_pages: u64,
+    nops: u64,
+    sleep: Duration,
+    placement: Placement,
+}
+
+impl Helper {
+    /// Reads them as `run --bake` and `workload --bake` do; what the model does not have is refused.
+    fn read(text: &str) -> Result<Self, String> {
+        if text.split(',').next() == Some("auto") {
+            return Err("auto: goes by the time that touches take on the metal; name a backend, as prefetch".into());
+        }
+        let settings: Settings = text.parse().map_err(|e: BakeError| e.to_string())?;
+        let (way, stride_pages) = match settings.backend {
+            Backend::Load => (Way::Load, settings.stride_pages),
+            Backend::Prefetch(Hint::T0) => (Way::Prefetch, settings.stride_pages),
+            Backend::Prefetch(_) => {
+                return Err(format!(
+                    "{}: the model's prefetches bring lines into all levels; take prefetch",
+                    settings.backend
+                ));
+            }
+            Backend::Module => (Way::Entries, settings.stride_pages),
+            // They read every entry.
+            Backend::Scan | Backend::Mincore => (Way::Entries, 1),
+        };
+        let placement = match settings.placement {
+            metal::Placement::Auto => Placement::OtherCore,
+            metal::Placement::Sibling => Placement::SmtSibling,
+            metal::Placement::Cpu(cpu) => {
+                return Err(format!("cpu={cpu}: the model has auto, another core, and sibling"));
+            }
+        };
+        if settings.cpu_share != 1.0 {
+            return Err(format!(
+                "share={}: the model's helper has a CPU to itself; take sleep or nops",
+                settings.cpu_share
+            ));
+        }
+        Ok(Self {
+            settings: settings.to_string(),
+            way,
+            stride_pages: stride_pages.into(),
+            nops: settings.nops.into(),
+            sleep: settings.sleep,
+            placement,
+        })
+    }
+
+    /// Beside the process that was found, on this machine.
+    fn baker(&self, found: &Found, setup: &Setup) -> Baker {
+        Baker {
+            stride_pages: self.stride_pages,
+            nops: self.nops,
+            sleep_cycles: self.sleep.as_secs_f64() * 1e6 * setup.machine.clock_mhz,
+            placement: self.placement,
+            ..Baker::new(self.way, found.process, found.ranges())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_mean_what_they_mean_on_the_metal() {
+        let read = |text: &str| Helper::read(text).map(|h| (h.way, h.stride_pages, h.nops, h.sleep, h.placement));
+        let micros = Duration::from_micros;
+        assert_eq!(read("prefetch"), Ok((Way::Prefetch, 8, 0, micros(0), Placement::OtherCore)));
+        assert_eq!(read("load,stride=2,nops=7"), Ok((Way::Load, 2, 7, micros(0), Placement::OtherCore)));
+        let module = read("module,stride=16,sleep=500us,cpu=sibling");
+        assert_eq!(module, Ok((Way::Entries, 16, 0, micros(500), Placement::SmtSibling)));
+        assert_eq!(read("scan,sleep=1ms"), Ok((Way::Entries, 1, 0, micros(1000), Placement::OtherCore)));
+        for (text, part) in [
+            ("auto", "name a backend"),
+            ("auto,share=0.5", "name a backend"),
+            ("prefetch:t2", "take prefetch"),
+            ("load,cpu=3", "sibling"),
+            ("load,share=0.5", "sleep or nops"),
+            ("warm", "no such backend"),
+            ("scan,stride=8", "leave it out"),
+        ] {
+            let said = read(text).expect_err(text);
+            assert!(said.contains(part) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
+    fn sleep_is_in_the_machines_cycles() {
+        let setup = Setup::new(lookaside_machine::preset("ryzen-5900x").expect("a preset"));
+        let found = Found { process: 7, regions: Vec::new(), processes: 1, threads: 1 };
+        let baker = Helper::read("module,sleep=100us").expect("settings").baker(&found, &setup);
+        assert_eq!((baker.sleep_cycles, baker.process), (100.0 * setup.machine.clock_mhz, 7));
+    }
+}
