@@ -25,7 +25,7 @@ pub fn run(args: &Validate) -> Result<u8, Failure> {
     }
     let max_bytes = match args.memory {
         Some(mib) => mib << 20,
-        None => available_bytes().map_err(|e| Failure::bad(format_args!("{e}; give --memory")))? / 4,
+        None => available_bytes().map_err(|e| Failure::bad(format_args!("{e}; give --memory")))? / 2,
     };
     let interrupt = Interrupt::install()?;
     let machine = match described {

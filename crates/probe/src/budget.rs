@@ -126,25 +126,7 @@ mod tests {
     use lookaside_machine::PageSize;
 
     use super::*;
-    use crate::metal::{Chain, Metal, MetalError};
-
-    /// Nothing is measured here.
-    struct Still;
-
-    impl Metal for Still {
-        fn page_bits(&self, _: PageSize) -> u32 {
-            0
-        }
-        fn max_pages(&self, _: PageSize) -> usize {
-            0
-        }
-        fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
-            Ok(Vec::new())
-        }
-        fn cycles_per_tick(&self) -> f64 {
-            1.0
-        }
-    }
+    use crate::metal::Still;
 
     #[test]
     fn a_step_that_does_not_settle_leaves_the_others_their_time() {

@@ -70,7 +70,7 @@ pub struct Validate {
     /// Seed of the patterns, of the model, and of the probe
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Largest pattern, in MiB [default: a quarter of the memory that is free]
+    /// Largest pattern, in MiB [default: half of the memory that is free]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=32768))]
     pub memory: Option<u64>,
     /// Most seconds it may take, the probe apart

@@ -34,9 +34,13 @@ mod shooter;
 mod shot;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod steps;
+#[cfg(test)]
+mod still;
 
 pub use host::Host;
 pub use shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
+#[cfg(test)]
+pub(crate) use still::Still;
 
 use lookaside_machine::PageSize;
 use serde::Serialize;
