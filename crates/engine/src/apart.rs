@@ -63,7 +63,7 @@ impl Engine {
             if plan.walks == WalkPlan::CountOnly {
                 physical = host.memory.data_address(HOST_SPACE, entry, host.page_shift);
             } else {
-                let of = WalkFor { slots: &slots, side: 0, space: 0, id: 0, va, class: 0 };
+                let of = WalkFor { slots: &slots, side: 0, space: 0, id: 0, run_id: 0, hw: 0, va, class: 0 };
                 let (parts, tables) = (&mut self.parts, &mut self.tables);
                 (physical, units) = translate_guest(&plan, parts, tables, &mut apart.0, &mut Blind, of, entry);
             }

@@ -15,7 +15,7 @@ pub(crate) struct Counts {
     pub(crate) reached: [[Vec<u64>; CLASSES]; KINDS],
     /// By array.
     pub(crate) tlbs: Vec<TlbTally>,
-    /// By walk cache and side: lookups and hits.
+    /// By walk cache and side: lookups and hits; then those of directory entries in TLB arrays.
     pub(crate) walk_caches: Vec<[(u64, u64); SIDES]>,
     /// By kind: data accesses served by each cache of the route; the last is memory.
     pub(crate) data_served: [Vec<u64>; KINDS],
@@ -55,7 +55,7 @@ impl Counts {
                 std::array::from_fn(|class| vec![0; plan.routes[kind][class].levels.len() + 1])
             }),
             tlbs: vec![TlbTally::default(); plan.tlbs.len()],
-            walk_caches: vec![Default::default(); plan.walk_caches.len()],
+            walk_caches: vec![Default::default(); plan.walk_caches.len() + plan.directories.arrays.len()],
             data_served: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),
             data_streamed: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),
             walk_units_ahead: [0; SIDES],

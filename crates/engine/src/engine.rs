@@ -265,7 +265,9 @@ impl Engine {
             None => {
                 self.spaces[space].pages.touch(va, class);
                 let id = if global { KERNEL_ID } else { run.id };
-                let of = WalkFor { slots: &run.slots, side, space: self.spaces[space].number, id, va, class };
+                let number = self.spaces[space].number;
+                let (run_id, hw) = (run.id, run.hw);
+                let of = WalkFor { slots: &run.slots, side, space: number, id, run_id, hw, va, class };
                 let mut walk = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, tracer, of);
                 self.walk_ahead(run, access.kind, va, &mut walk);
                 units += walk.units;

@@ -47,7 +47,9 @@ impl Engine {
 
     /// Sees to it that so many accesses find free tags.
     pub(crate) fn make_room_for_tags(&mut self, accesses: usize) {
-        let names_an_access = self.plan.tlbs.len() + 2 * self.plan.walk_caches.len() + NAMES_A_PLACE as usize;
+        let plan = &self.plan;
+        let of_walks = 2 * (plan.walk_caches.len() + plan.directories.arrays.len());
+        let names_an_access = plan.tlbs.len() + of_walks + NAMES_A_PLACE as usize;
         let wanted = (accesses * names_an_access) as u32;
         if self.parts.tags.room() >= wanted {
             return;

@@ -13,6 +13,7 @@ mod avx512_rows;
 mod batch;
 mod counts;
 pub mod curve;
+mod directories;
 mod engine;
 mod fast;
 mod fasthash;

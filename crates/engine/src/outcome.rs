@@ -15,7 +15,7 @@ pub struct Outcome {
     pub fetch: Side,
     /// Counts of each TLB array, summed over its instances, in the machine's order.
     pub tlbs: Vec<TlbCounts>,
-    /// Counts of each walk cache.
+    /// Counts of each walk cache; then of the directory entries in TLB arrays that hold such.
     pub walk_caches: Vec<CacheCounts>,
     /// Counts of each data cache: data and walk references.
     pub caches: Vec<CacheCounts>,
@@ -131,7 +131,7 @@ pub struct TlbCounts {
     pub locked_hits: u64,
     /// Hits by the page size of the entry.
     pub hits_by_page_size: Vec<(PageSize, u64)>,
-    /// Entries filled.
+    /// Entries filled, those of directories too.
     pub fills: u64,
     /// Valid entries that a fill threw out.
     pub evictions: u64,

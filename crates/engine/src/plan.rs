@@ -3,6 +3,7 @@
 use lookaside_machine::{Machine, PageSize, Serves, SharedBy, Stage, TableFormat, TableLevel, Tag};
 
 use crate::assoc::Shape;
+use crate::directories::Directories;
 use crate::os::{to_units, PhysicalMemory};
 use crate::places::MOST;
 use crate::plan_check::{frames, huge_page, locks, walk_plan, SetupError};
@@ -55,6 +56,7 @@ pub(crate) struct Plan {
     /// Guest walk caches by position in `guest_levels`.
     pub(crate) guest_fills: Vec<Vec<usize>>,
     pub(crate) walk_caches: Vec<WalkCachePlan>,
+    pub(crate) directories: Directories,
     pub(crate) caches: Vec<CachePlan>,
     /// By kind: data caches asked, in order.
     pub(crate) data_route: [Vec<usize>; KINDS],
@@ -186,6 +188,8 @@ impl Plan {
         let host = host.map(|(table, memory)| HostPlan::new(machine, table.page_size, memory));
         let effective = [base, huge].map(|leaf| host.as_ref().map_or(leaf.shift(), |h| h.page_shift.min(leaf.shift())));
 
+        let in_parts = [base.shift() > effective[BASE], huge.shift() > effective[HUGE]];
+
         let mut tlbs: Vec<TlbPlan> = machine.tlbs.iter().map(|tlb| TlbPlan::new(tlb, effective)).collect();
         locks(setup, &mut tlbs)?;
         let routes = [Serves::Load, Serves::Store, Serves::Fetch]
@@ -242,6 +246,7 @@ impl Plan {
                 && guest.windows(2).all(|pair| walk_caches[pair[0]].table_level < walk_caches[pair[1]].table_level),
             hw_tags: tlbs.iter().any(|tlb| tlb.hw_tag),
             narrow,
+            directories: Directories::new(machine, &guest_levels, leaf_at, in_parts),
             walk_caches,
             has_data_caches: !caches.is_empty(),
             cache_order: ascending.clone(),

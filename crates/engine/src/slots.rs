@@ -221,8 +221,12 @@ impl TlbStages {
     }
 }
 
-/// Can accesses of a route be asked for in stages? Not if blocks keep no common distance to their frames.
+/// Can accesses of a route be asked for in stages? Not if blocks keep no common distance to their frames, nor if a walk
+/// changes what the next access finds in the TLB.
 fn is_short(plan: &Plan, route: &Route) -> bool {
+    if plan.directories.are_held() {
+        return false;
+    }
     let in_runs = |array: usize| {
         let tlb = &plan.tlbs[array];
         tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb)

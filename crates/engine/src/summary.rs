@@ -183,9 +183,12 @@ impl Engine {
     }
 
     fn walk_cache_counts(&self) -> Vec<CacheCounts> {
-        let caches = self.setup.machine.walk_caches.iter().zip(&self.counts.walk_caches);
-        let counts = caches.map(|(cache, sides)| CacheCounts {
-            name: cache.name.clone(),
+        let machine = &self.setup.machine;
+        let names = machine.walk_caches.iter().map(|cache| cache.name.clone());
+        let arrays = self.plan.directories.arrays.iter();
+        let names = names.chain(arrays.map(|&array| directory_name(&machine.tlbs[array].name)));
+        let counts = names.zip(&self.counts.walk_caches).map(|(name, sides)| CacheCounts {
+            name,
             walk_lookups: sides.iter().map(|side| side.0).sum(),
             walk_hits: sides.iter().map(|side| side.1).sum(),
             ..CacheCounts::default()
@@ -301,6 +304,11 @@ impl Engine {
         };
         threads.into_iter().map(row).collect()
     }
+}
+
+/// What the directory entries in an array are called among the walk caches.
+fn directory_name(array: &str) -> String {
+    format!("{array} (directory)")
 }
 
 /// (size, count) ascending, equal sizes summed, zeros left out.

@@ -13,6 +13,10 @@ use crate::tags::{place_in_chunk, Tags, MAX_HOLDER, PLACE_BITS};
 /// The bit of a tag that tells pages of the array's other size from base pages.
 const OTHER_SIZE: u32 = 1 << (PLACE_BITS - 1);
 
+/// The bit of a tag that tells the entry of a directory from pages: none of a chunk's base pages has it, of which there are no
+/// more than `2^(21 - 12)`.
+const DIRECTORY: u32 = 1 << (PLACE_BITS - 2);
+
 /// One TLB array instance.
 #[derive(Debug)]
 pub(crate) struct TlbInstance {
@@ -70,10 +74,13 @@ impl TlbPlan {
         tags.of(tag).0 / self.hw_factor(plan)
     }
 
-    /// Does what an entry covers overlap these bytes?
+    /// Does what an entry covers overlap these bytes? An entry of a directory always does, as those of walk caches do.
     pub(crate) fn overlaps(&self, plan: &Plan, tags: &Tags, tag: u32, mask: u64, (start, end): (u64, u64)) -> bool {
         let (_, chunk) = tags.of(tag);
         let place = place_in_chunk(tag);
+        if place & DIRECTORY != 0 {
+            return true;
+        }
         let page_shift = self.entry_shift[if place & OTHER_SIZE == 0 { BASE } else { HUGE }].unwrap_or(BASE_SHIFT);
         let block_shift = page_shift + self.block_shift(page_shift);
         let first = (chunk << plan.chunk_shift) + (u64::from(place & !OTHER_SIZE) << block_shift);
@@ -138,6 +145,14 @@ impl TlbPlan {
         let naming = self.naming(plan, shift);
         let chunk = tags.of_chunk(holder, naming.chunk(plan, va));
         Wanted { set: self.index.set_of(va >> naming.set_shift), tag: naming.tag(chunk, va), bit: naming.bit(va) }
+    }
+
+    /// What to look for: the entry that points to the leaf table of `va`, held by `holder`. Its set is that of a page as large
+    /// as what it covers.
+    pub(crate) fn wanted_directory(&self, plan: &Plan, tags: &mut Tags, holder: u64, va: u64) -> Wanted {
+        let low_bit = plan.directories.low_bit;
+        let chunk = tags.of_chunk(holder, va >> low_bit << low_bit >> plan.chunk_shift);
+        Wanted { set: self.index.set_of(va >> (low_bit + self.coalesce_shift)), tag: chunk | DIRECTORY, bit: 1 }
     }
 }
 

@@ -269,7 +269,8 @@ impl Engine {
             let va = batch.addr[item];
             if batch.next[item] == end {
                 let space = self.spaces[run.space].number;
-                let of = WalkFor { slots: &run.slots, side: SIDE_OF[kind], space, id: run.id, va, class };
+                let side = SIDE_OF[kind];
+                let of = WalkFor { slots: &run.slots, side, space, id: run.id, run_id: run.id, hw: run.hw, va, class };
                 let mut came = walk(plan, &mut self.parts, &mut self.tables, &mut self.counts, &mut Blind, of);
                 self.walk_ahead(run, kind, va, &mut came);
                 self.threads[run.thread].cost.add(&RowCost {

@@ -26,18 +26,21 @@ pub(crate) struct WalkFor<'a> {
     /// The tables' space: number for `os.rs`, id in keys.
     pub(crate) space: u64,
     pub(crate) id: u64,
+    /// Id of the running process's space, and the hardware thread: what TLB entries may be held under.
+    pub(crate) run_id: u64,
+    pub(crate) hw: usize,
     pub(crate) va: u64,
     pub(crate) class: usize,
 }
 
 /// One walk under way.
-struct Walker<'a, T> {
-    plan: &'a Plan,
-    parts: &'a mut Parts,
+pub(crate) struct Walker<'a, T> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) parts: &'a mut Parts,
     tables: &'a mut Tables,
-    counts: &'a mut Counts,
+    pub(crate) counts: &'a mut Counts,
     tracer: &'a mut T,
-    of: WalkFor<'a>,
+    pub(crate) of: WalkFor<'a>,
     walk: Walk,
 }
 
@@ -81,13 +84,17 @@ impl<T: Tracer> Walker<'_, T> {
         let plan = self.plan;
         let WalkFor { va, id, space, class, .. } = self.of;
         let mut at = plan.guest_levels.len();
-        for &number in &plan.guest_walk_caches[class] {
-            let cache = &plan.walk_caches[number];
-            let prefix = va >> cache.low_bit;
-            let tag = self.parts.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
-            if self.ask(number, prefix, tag.into()) {
-                at = cache.above;
-                break;
+        if self.ask_directories() {
+            at = plan.directories.position;
+        } else {
+            for &number in &plan.guest_walk_caches[class] {
+                let cache = &plan.walk_caches[number];
+                let prefix = va >> cache.low_bit;
+                let tag = self.parts.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
+                if self.ask(number, prefix, tag.into()) {
+                    at = cache.above;
+                    break;
+                }
             }
         }
         for position in (plan.leaf_at[class]..at).rev() {
@@ -101,6 +108,7 @@ impl<T: Tracer> Walker<'_, T> {
                     self.reference(physical, level.level, Stage::Guest);
                 }
             }
+            self.fill_directories(position);
             if position > plan.leaf_at[class] {
                 for &number in &plan.guest_fills[position] {
                     let prefix = entry_prefix(level, va);

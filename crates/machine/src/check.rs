@@ -168,6 +168,9 @@ fn tlb(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
     coalesce(machine, tlb, at)?;
     index(machine, tlb, sets, at)?;
     no_repeats(&tlb.tags, &format!("{at}.tags"))?;
+    if tlb.directory_entries && tlb.level == 1 {
+        return fault(format!("{at}.directory_entries"), "a first level holds pages alone");
+    }
     if tlb.lockable_entries > MAX_LOCKABLE {
         return fault(
             format!("{at}.lockable_entries"),

@@ -92,6 +92,9 @@ fn tlb_table(m: &Machine) -> Table {
         if t.coalesce_pages > 1 {
             extra.push(format!("coalesces {} pages", t.coalesce_pages));
         }
+        if t.directory_entries {
+            extra.push("holds level 2 entries".into());
+        }
         if t.lockable_entries > 0 {
             extra.push(format!("+{} lockable", t.lockable_entries));
         }

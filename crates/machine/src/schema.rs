@@ -164,6 +164,11 @@ pub struct Tlb {
     /// (virtually and physically contiguous); 1 = no coalescing.
     #[serde(default = "one")]
     pub coalesce_pages: u32,
+    /// Its sets also hold entries of table level 2 (on x86-64 page-directory entries), which take places beside those of pages
+    /// and let a walk begin at the leaf table. AMD's second-level data TLBs do so since Zen (Software Optimization Guide for
+    /// the family 19h processors, 56665, section 2.7).
+    #[serde(default)]
+    pub directory_entries: bool,
     /// Cycles that a hit at this level adds (0 for a first level that is hidden by the L1 cache access).
     pub hit_cycles: f64,
     /// Who shares one such array.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Options, Report};
+use crate::{Options, Report, WalkCacheReport};
 
 /// Another attempt is worth while with at least this share of an attempt's time: a probe that finds everything on a quiet development machine takes
 /// 17 to 27 s of its 60.
@@ -10,14 +10,21 @@ pub(crate) const WORTH_WHILE: f64 = 0.4;
 
 impl Report {
     /// Of the levels that were asked for, geometry and what a miss costs are known, and where they were asked for what a walk takes
-    /// beside its references, and whether a second stage splits huge pages: what a model of translation rests on.
+    /// beside its references, whether a second stage splits huge pages, and how many directory entries are at hand, unless passes
+    /// found none: what a model of translation rests on.
     pub fn is_whole(&self) -> bool {
         let known =
             self.levels.iter().all(|level| level.geometry.value().is_some() && level.miss_cycles.value().is_some());
         known
             && self.walks.as_ref().is_none_or(|walks| walks.base_cycles.value().is_some())
             && self.spread.as_ref().is_none_or(|spread| !spread.huge_pages_are_whole.is_missing())
+            && self.walk_caches.as_ref().is_none_or(|caches| !caches.levels.iter().any(is_open))
     }
+}
+
+/// Entries that point to leaf tables: found, differently by each pass.
+fn is_open(level: &WalkCacheReport) -> bool {
+    level.table_level == 2 && level.passes_differ
 }
 
 /// How often, and how long.

@@ -50,7 +50,7 @@ fn overrides() {
         (&["=3"], "--set =3: has an empty key"),
         (&["memory..cycles=3"], "--set memory..cycles=3: has an empty key"),
         (&["clock_mhz.x=3"], "--set clock_mhz.x=3: clock_mhz has no keys inside"),
-        (&["tlb.stlb.wais=12"], "m --set tlb.stlb.wais=12: tlb[1].wais: is no key here; known: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, hit_cycles, shared_by"),
+        (&["tlb.stlb.wais=12"], "m --set tlb.stlb.wais=12: tlb[1].wais: is no key here; known: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
         (&["memory.ns=12"], "m --set memory.ns=12: memory.ns: is no key here; known: cycles"),
         (&["momory.cycles=1"], "m --set momory.cycles=1: momory: is no key here; known: name, description, sources, clock_mhz, topology, page_table, walker, tlb, walk_cache, cache, memory, stream, context_switch, disturbance, not_determined"),
         (&["memory.cycles=fast"], "m --set memory.cycles=fast: memory.cycles: expected a number, found string \"fast\""),

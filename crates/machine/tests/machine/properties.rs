@@ -79,6 +79,7 @@ fn tlb(sizes: Vec<PageSize>, base: PageSize, address_bits: u32) -> impl Strategy
                 tags,
                 lockable_entries,
                 coalesce_pages: 1 << coalesce,
+                directory_entries: false,
                 hit_cycles,
                 shared_by,
             }
@@ -144,6 +145,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 rest;
             for (i, t) in tlbs.iter_mut().enumerate() {
                 (t.name, t.level) = (format!("t{i}"), level(i));
+                t.directory_entries = t.level > 1 && t.entries % 2 == 0;
                 if tagged {
                     t.tags.push(Tag::Asid);
                 }

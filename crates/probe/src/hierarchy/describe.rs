@@ -7,7 +7,7 @@ use lookaside_machine::{
 use super::caches::{CacheReport, Caches, UNEVEN};
 use super::contiguous::Covers;
 use super::spread::Spread;
-use super::walk_cache::WalkCaches;
+use super::walk_cache::{Held, WalkCaches};
 use super::walks::{Place, Walks};
 use crate::describe::{drop_empty, serves};
 use crate::run::{Report, Seen};
@@ -144,8 +144,6 @@ fn put_host(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
 
 /// Sizes of walk caches, as the guest's stage sees them.
 fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
-    let loads = |tlb: &&Tlb| serves(tlb, 2);
-    let shared = machine.tlbs.iter().find(loads).map_or(u32::MAX, |tlb| tlb.entries);
     for level in &found.levels {
         let of_level = |cache: &WalkCache| cache.stage == Stage::Guest && cache.table_level == level.table_level;
         let at = machine.walk_caches.iter().position(of_level);
@@ -157,6 +155,17 @@ fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &str, lack: 
             });
             continue;
         };
+        let second = machine.tlbs.iter_mut().find(|tlb| serves(tlb, 2));
+        if let Some(tlb) = second.filter(|tlb| level.table_level == 2 && is_size_of(held, tlb)) {
+            tlb.directory_entries = true;
+            lack.push(format!(
+                "tlb.{}.directory_entries: {held} measured, as many as it has; that they lie in it, where a page as large as \
+                 what one covers would, is inferred",
+                tlb.name
+            ));
+            machine.walk_caches.retain(|cache| !of_level(cache));
+            continue;
+        }
         let at = at.unwrap_or_else(|| {
             machine.walk_caches.push(WalkCache {
                 name: format!("level-{}", level.table_level),
@@ -183,11 +192,6 @@ fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &str, lack: 
         if held.shape.is_none() {
             lack.push(format!("walk_cache.{name}.ways: not determined; full stands in"));
         }
-        if held.at_least >= shared {
-            lack.push(format!(
-                "walk_cache.{name}: as many as the second-level TLB has, which may hold them; apart here"
-            ));
-        }
         lack.push(format!("walk_cache.{name}: replacement and shared_by: {from}"));
     }
     for cache in machine.walk_caches.iter().filter(|cache| cache.stage == Stage::Guest) {
@@ -195,6 +199,12 @@ fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &str, lack: 
             lack.push(format!("walk_cache.{}: not looked for; {from}", cache.name));
         }
     }
+}
+
+/// As many as the array has entries? Sets and ways may be others: on Zen 4 those of directories show 512 sets of 6 ways where
+/// pages show 256 of 12.
+fn is_size_of(held: &Held, tlb: &Tlb) -> bool {
+    (held.at_least..=held.at_most).contains(&tlb.entries)
 }
 
 /// Host walk caches, by table level: no source and no measurement, but that walks with warm tables take no longer.
@@ -418,6 +428,7 @@ mod tests {
             table_level,
             entries,
             miss_cycles: seen(5.0, 6.0),
+            passes_differ: false,
             curves: Vec::new(),
         };
         let base = preset("ryzen-5900x").expect("a preset");
@@ -437,6 +448,13 @@ mod tests {
         let names = |machine: &Machine, line: &str| machine.not_determined.iter().any(|other| other.starts_with(line));
         assert!(names(&both, "walk_cache.pdc3.entries: 57 to 60 entries measured"));
         assert!(names(&both, "walk_cache.pdc4: not looked for"));
+        let entries = both.tlbs.iter().find(|tlb| tlb.level == 2).expect("a second level").entries;
+        let within = machine(vec![level(2, held(entries - 10, entries + 10, None))]);
+        assert!(within.tlbs.iter().any(|tlb| tlb.directory_entries && tlb.level == 2));
+        assert!(within.walk_caches.iter().all(|cache| cache.table_level != 2));
+        assert!(names(&within, "tlb.l2d.directory_entries: "));
+        let more = machine(vec![level(2, held(entries + 1, 2 * entries, None))]);
+        assert!(!more.tlbs.iter().any(|tlb| tlb.directory_entries));
         let none =
             machine(vec![level(2, Finding::not_determined("a walk costs the same")), level(3, held(8, 8, None))]);
         assert_eq!(of(&none, 2), (64, Ways::Full(Full::Full)));

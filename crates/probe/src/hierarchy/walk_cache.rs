@@ -67,6 +67,8 @@ pub struct WalkCacheReport {
     pub entries: Finding<Held>,
     /// Core cycles that a walk takes longer which does not find its entry there.
     pub miss_cycles: Finding<Seen>,
+    /// Some pass found entries, and no two found as many: another attempt may.
+    pub passes_differ: bool,
     /// Cost by number of regions, of all series that were measured.
     pub curves: Vec<Vec<Cost>>,
 }
@@ -85,6 +87,7 @@ impl WalkCaches {
             table_level,
             entries: Finding::not_determined(reason),
             miss_cycles: Finding::not_determined(reason),
+            passes_differ: false,
             curves: Vec::new(),
         };
         Self { levels: vec![level(2), level(3)] }
@@ -148,7 +151,8 @@ fn level(table_level: u32, passes: Vec<(Proposal, Vec<Vec<Cost>>)>) -> WalkCache
             _ => "no two passes agree".to_string(),
         };
         let entries = Finding::NotDetermined { reason: reason.clone(), evidence: said, asked: true };
-        return WalkCacheReport { table_level, entries, miss_cycles: Finding::not_determined(reason), curves };
+        let (miss_cycles, passes_differ) = (Finding::not_determined(reason), !proposals.is_empty());
+        return WalkCacheReport { table_level, entries, miss_cycles, passes_differ, curves };
     };
     let like = proposals.iter().filter(|(other, _)| other.like(&held).is_some());
     let cycles: Vec<f64> = like.map(|(_, cycles)| *cycles).collect();
@@ -156,7 +160,8 @@ fn level(table_level: u32, passes: Vec<(Proposal, Vec<Vec<Cost>>)>) -> WalkCache
         Some(seen) => Finding::confirmed(seen, vec![format!("{cycles:.1?} cycles by pass")]),
         None => Finding::not_determined(format!("no two passes agree: {cycles:.1?} cycles")),
     };
-    WalkCacheReport { table_level, entries: Finding::confirmed(held, said), miss_cycles, curves }
+    let entries = Finding::confirmed(held, said);
+    WalkCacheReport { table_level, entries, miss_cycles, passes_differ: false, curves }
 }
 
 /// Whether more passes would say no more.
@@ -427,5 +432,19 @@ mod tests {
         assert!(found.miss_cycles.value().is_none(), "{found:?}");
         let found = level(3, vec![pass(32, 10.0), pass(60, 30.0), pass(32, 10.2)]);
         assert_eq!(found.miss_cycles.value().map(|seen| (seen.low, seen.high)), Some((10.0, 10.2)));
+    }
+
+    #[test]
+    fn only_passes_that_found_different_numbers_call_for_another_attempt() {
+        let pass = |entries| (Ok((Held { at_least: entries, at_most: entries, shape: None }, 10.0)), Vec::new());
+        let none = || (Err("a walk costs the same".to_string()), Vec::new());
+        let is_whole = |passes| {
+            let levels = vec![level(2, passes), level(3, vec![none()])];
+            crate::Report { walk_caches: Some(WalkCaches { levels }), ..crate::Report::default() }.is_whole()
+        };
+        assert!(is_whole(vec![pass(32), pass(32)]));
+        assert!(is_whole(vec![none(), none()]));
+        assert!(!is_whole(vec![pass(32), pass(60)]));
+        assert!(!is_whole(vec![pass(32), none()]));
     }
 }

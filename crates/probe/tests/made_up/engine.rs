@@ -23,6 +23,7 @@ fn machine(arrays: &[Array]) -> Machine {
         tags: vec![Tag::Asid],
         lockable_entries: 0,
         coalesce_pages: 1,
+        directory_entries: false,
         hit_cycles: 0.0,
         shared_by: Default::default(),
     };

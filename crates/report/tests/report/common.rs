@@ -26,6 +26,7 @@ fn tlb(name: &str, level: u32, fetch: bool, sizes: &[PageSize], entries: u32, wa
         tags: vec![Tag::Asid],
         lockable_entries: 0,
         coalesce_pages: 1,
+        directory_entries: false,
         hit_cycles,
         shared_by: SharedBy::Core,
     }

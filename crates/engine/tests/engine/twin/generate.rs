@@ -41,7 +41,7 @@ impl Choices<'_> {
 pub fn setups() -> impl Strategy<Value = Setup> {
     (prop::collection::vec(any::<u32>(), 0..200), any::<u64>()).prop_map(|(words, seed)| {
         let mut c = Choices(words.iter());
-        let machine = machine(&mut c);
+        let mut machine = machine(&mut c);
         let os = os_model(&mut c, machine.page_table.format);
         let walks = match c.below(4) {
             1 => WalkModel::CountOnly,
@@ -61,6 +61,10 @@ pub fn setups() -> impl Strategy<Value = Setup> {
             }
         }
         let detail = if c.below(4) == 1 { Detail::Totals } else { Detail::Rows };
+        // One machine in three, since none of them is on the short path.
+        if c.below(3) == 1 {
+            machine.tlbs.iter_mut().filter(|tlb| tlb.level > 1).for_each(|tlb| tlb.directory_entries = c.yes());
+        }
         Setup { machine, os, walks, locks, detail, seed }
     })
 }
@@ -176,6 +180,7 @@ fn tlb(c: &mut Choices, level: u32, format: TableFormat, host: Option<&HostTable
         tags,
         lockable_entries: c.below(3) as u32,
         coalesce_pages,
+        directory_entries: false,
         hit_cycles: c.cycles(),
         shared_by: c.of(&SHARED),
     }

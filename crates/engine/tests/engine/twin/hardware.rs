@@ -16,6 +16,8 @@ pub struct TlbEntry {
     space: u64,
     thread: Option<usize>,
     size: PageSize,
+    /// An entry of a directory, not of pages: its number.
+    directory: Option<u64>,
     /// Pages are coalesced within this block of page numbers.
     block: u64,
     pages: BTreeSet<u64>,
@@ -24,8 +26,10 @@ pub struct TlbEntry {
 }
 
 impl TlbEntry {
+    /// A directory's goes with any range.
     fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.pages.iter().any(|page| overlap(&page_range(page << self.size.shift(), self.size), range))
+        self.directory.is_some()
+            || self.pages.iter().any(|page| overlap(&page_range(page << self.size.shift(), self.size), range))
     }
 }
 
@@ -118,7 +122,10 @@ impl Hardware {
                 .map(|t| TlbCounts { name: t.name.clone(), level: t.level, ..TlbCounts::default() })
                 .collect(),
             hits_by_size: vec![BTreeMap::new(); m.tlbs.len()],
-            walk_cache_counts: m.walk_caches.iter().map(|w| counts(&w.name)).collect(),
+            walk_cache_counts: (m.walk_caches.iter().map(|w| w.name.clone()))
+                .chain(m.tlbs.iter().filter(|t| t.directory_entries).map(|t| format!("{} (directory)", t.name)))
+                .map(|name| counts(&name))
+                .collect(),
             cache_counts: m.caches.iter().map(|c| counts(&c.name)).collect(),
             tables_read: BTreeSet::new(),
             machine: m.clone(),
@@ -222,8 +229,9 @@ impl Hardware {
         let page = r.va >> size.shift();
         let set = self.tlb_set(tlb, page);
         let array = &mut self.tlb_at(tlb, r.hardware_thread).array;
-        let way =
-            array.find(set, |e| e.size == size && e.space == space && e.thread == thread && e.pages.contains(&page));
+        let way = array.find(set, |e| {
+            e.size == size && e.space == space && e.thread == thread && e.directory.is_none() && e.pages.contains(&page)
+        });
         if let Some(way) = way {
             array.touch(set, way);
         }
@@ -240,6 +248,7 @@ impl Hardware {
             space,
             thread,
             size,
+            directory: None,
             block: page / coalesce,
             pages: [page].into(),
             distance: self.distance(r, size, page),
@@ -255,8 +264,8 @@ impl Hardware {
             }
             let array = &mut self.tlb_at(tlb, r.hardware_thread).array;
             let same = array.find(set, |e| {
-                (e.space, e.thread, e.size, e.block, e.distance)
-                    == (entry.space, entry.thread, entry.size, entry.block, entry.distance)
+                (e.space, e.thread, e.size, e.directory, e.block, e.distance)
+                    == (entry.space, entry.thread, entry.size, None, entry.block, entry.distance)
             });
             if let Some(way) = same {
                 array.entry(set, way).pages.extend(&entry.pages);
@@ -264,6 +273,44 @@ impl Hardware {
                 return;
             }
         }
+        let evicted = self.tlb_at(tlb, r.hardware_thread).array.fill(set, entry);
+        self.tlb_counts[tlb].fills += 1;
+        self.tlb_counts[tlb].evictions += u64::from(evicted);
+    }
+
+    /// The TLB arrays that hold entries of directories.
+    pub fn directories(&self) -> Vec<usize> {
+        (0..self.machine.tlbs.len()).filter(|&tlb| self.machine.tlbs[tlb].directory_entries).collect()
+    }
+
+    /// Is a directory's entry, of this number, in the array?
+    pub fn hit_directory(&mut self, r: &Request, tlb: usize, number: u64) -> bool {
+        let (space, thread) = self.held_under(r, tlb);
+        let set = self.tlb_set(tlb, number);
+        let array = &mut self.tlb_at(tlb, r.hardware_thread).array;
+        let way = array.find(set, |e| (e.space, e.thread, e.directory) == (space, thread, Some(number)));
+        if let Some(way) = way {
+            array.touch(set, way);
+        }
+        way.is_some()
+    }
+
+    /// A directory's entry was read.
+    pub fn fill_directory(&mut self, r: &Request, tlb: usize, number: u64) {
+        if self.hit_directory(r, tlb, number) {
+            return;
+        }
+        let (space, thread) = self.held_under(r, tlb);
+        let entry = TlbEntry {
+            space,
+            thread,
+            size: PageSize::K4,
+            directory: Some(number),
+            block: 0,
+            pages: BTreeSet::new(),
+            distance: 0,
+        };
+        let set = self.tlb_set(tlb, number);
         let evicted = self.tlb_at(tlb, r.hardware_thread).array.fill(set, entry);
         self.tlb_counts[tlb].fills += 1;
         self.tlb_counts[tlb].evictions += u64::from(evicted);

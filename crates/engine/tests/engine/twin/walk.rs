@@ -14,14 +14,21 @@ impl Hardware {
         let levels = self.machine.page_table.format.levels();
         let leaf_level = leaf_level(self.machine.page_table.format, r.leaf);
         let space = r.space();
-        let known = self.ask_walk_caches(r.hardware_thread, Stage::Guest, leaf_level, counts, |level| {
-            (space, os::entry_prefix(level, r.va))
+        let known = self.ask_directories(r, leaf_level).or_else(|| {
+            self.ask_walk_caches(r.hardware_thread, Stage::Guest, leaf_level, counts, |level| {
+                (space, os::entry_prefix(level, r.va))
+            })
         });
         for level in levels.iter().filter(|l| l.level >= leaf_level && known.is_none_or(|k| l.level < k)) {
             let entry = self.guest.entry_address(space, level, r.va);
             let entry = self.host_translate(r.hardware_thread, entry, step, counts);
             self.refer(r.hardware_thread, Stage::Guest, level.level, entry, step, counts);
             self.tables_read.insert((space, level.level, os::table_prefix(level, r.va)));
+            if level.level == 2 && self.leads_through_directory(r, leaf_level) {
+                for tlb in self.directories() {
+                    self.fill_directory(r, tlb, os::entry_prefix(level, r.va));
+                }
+            }
             if level.level > leaf_level {
                 let key = (space, os::entry_prefix(level, r.va));
                 self.fill_walk_caches(r.hardware_thread, Stage::Guest, level.level, key);
@@ -29,6 +36,29 @@ impl Hardware {
         }
         let byte = self.guest.data_address(space, r.va, r.leaf.shift());
         self.host_translate(r.hardware_thread, byte, step, counts);
+    }
+
+    /// The leaf is below level 2, or there and held by the host in smaller pages.
+    fn leads_through_directory(&self, r: &Request, leaf_level: u32) -> bool {
+        let host = &self.machine.page_table.host;
+        leaf_level < 2 || leaf_level == 2 && host.as_ref().is_some_and(|host| host.page_size < r.leaf)
+    }
+
+    /// Asks the TLB arrays that hold entries of directories.
+    fn ask_directories(&mut self, r: &Request, leaf_level: u32) -> Option<u32> {
+        let level = *self.machine.page_table.format.levels().iter().find(|l| l.level == 2)?;
+        if !self.leads_through_directory(r, leaf_level) {
+            return None;
+        }
+        for (i, tlb) in self.directories().into_iter().enumerate() {
+            let counts = self.machine.walk_caches.len() + i;
+            self.walk_cache_counts[counts].walk_lookups += 1;
+            if self.hit_directory(r, tlb, os::entry_prefix(&level, r.va)) {
+                self.walk_cache_counts[counts].walk_hits += 1;
+                return Some(2);
+            }
+        }
+        None
     }
 
     /// The kernel reads an entry (SEMANTICS.md §12); the units that it takes.

@@ -106,6 +106,7 @@ fn with_arrays(mut setup: Setup, serves: &[Vec<Serves>], arrays: &[Array]) -> Se
         index: array.index.clone(),
         replacement: array.replacement,
         coalesce_pages: 1,
+        directory_entries: false,
         ..model.clone()
     });
     machine.tlbs = first.chain(machine.tlbs.iter().filter(|tlb| tlb.level > 1).cloned()).collect();

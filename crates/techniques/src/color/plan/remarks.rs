@@ -36,6 +36,13 @@ pub(super) fn remarks(
         names(&mut |name| serves(name, Serves::Fetch))
             .map(|names| format!("{names}: pages of instructions lie there too; they are not counted")),
     );
+    let of_directories = |name: &str| machine.tlbs.iter().any(|tlb| tlb.name == name && tlb.directory_entries);
+    lines.extend(names(&mut |name| of_directories(name)).map(|names| {
+        format!(
+            "{names}: entries of page directories lie there too, one for each 2 MiB in use, in sets that no plan chooses: \
+             there only accesses bound the misses"
+        )
+    }));
     let stores_alone = machine.tlbs.iter().filter(|tlb| {
         tlb.page_sizes.contains(&page_size)
             && tlb.serves.contains(&Serves::Store)
