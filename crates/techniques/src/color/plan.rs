@@ -263,10 +263,9 @@ fn levels(machine: &Machine, page_size: PageSize) -> Result<(Vec<Level>, Grid), 
     let levels = found.iter().map(|level| {
         let aside = set_aside(machine, level).unwrap_or_else(|| vec![0; level.sets as usize]);
         let room = aside.iter().map(|aside| level.ways - aside).collect();
-        // Each level is one of the machine's. The one policy that promises nothing is never wrong: so too where entries of
-        // directories take places that no task's pages account for.
-        let tlb = machine.tlbs.iter().find(|tlb| tlb.name == level.name && !tlb.directory_entries);
-        let replacement = tlb.map_or(Replacement::Random, |tlb| tlb.replacement);
+        let replacement = machine.tlbs.iter().find(|tlb| tlb.name == level.name).map(|tlb| tlb.replacement);
+        // Each level is one of the machine's; the one policy that promises nothing is never wrong.
+        let replacement = replacement.unwrap_or(Replacement::Random);
         Level { name: level.name.clone(), ways: level.ways, replacement, room }
     });
     Ok((levels.collect(), grid))

@@ -367,3 +367,16 @@ fn pages_are_found_behind_those_of_others() {
     let (set, machine) = (tasks(&drawn), machine((4, 2, None, Replacement::Lru), second, &[]));
     check(&set, &machine, &plan(&set, &machine, PageSize::K4).expect("a plan")).expect("what the plan says");
 }
+
+#[test]
+fn a_plan_says_where_directory_entries_lie_beside_pages() {
+    let set = tasks(&[(20, 1, 4, 1, None)]);
+    let mut machine = preset("xeon-e5-2650").expect("a preset");
+    let says = |machine: &Machine| {
+        let plan = plan(&set, machine, PageSize::K4).expect("a plan");
+        plan.remarks.iter().any(|remark| remark.starts_with("stlb: a walk leaves a page directory's entry there too"))
+    };
+    assert!(!says(&machine));
+    machine.tlbs.iter_mut().filter(|tlb| tlb.level == 2).for_each(|tlb| tlb.directory_entries = true);
+    assert!(says(&machine));
+}

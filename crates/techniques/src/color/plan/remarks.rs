@@ -39,8 +39,8 @@ pub(super) fn remarks(
     let of_directories = |name: &str| machine.tlbs.iter().any(|tlb| tlb.name == name && tlb.directory_entries);
     lines.extend(names(&mut |name| of_directories(name)).map(|names| {
         format!(
-            "{names}: entries of page directories lie there too, one for each 2 MiB in use, in sets that no plan chooses: \
-             there only accesses bound the misses"
+            "{names}: a walk leaves a page directory's entry there too, one for each 2 MiB, in a set that no plan chooses; the \
+             bounds do not count the pages that it puts out"
         )
     }));
     let stores_alone = machine.tlbs.iter().filter(|tlb| {
