@@ -6,6 +6,7 @@ use crate::levels::held_under;
 use crate::lru::Access as Filled;
 use crate::parts::KERNEL_ID;
 use crate::plan::{Plan, BASE, CLASSES, HUGE};
+use crate::tlb::Wanted;
 use crate::trace_hook::Tracer;
 use crate::walker::{WalkFor, Walker};
 
@@ -90,7 +91,7 @@ impl<T: Tracer> Walker<'_, T> {
         }
     }
 
-    fn wanted_directory(&mut self, array: usize) -> crate::tlb::Wanted {
+    fn wanted_directory(&mut self, array: usize) -> Wanted {
         let plan: &Plan = self.plan;
         let WalkFor { id, run_id, hw, va, .. } = self.of;
         let tlb = &plan.tlbs[array];
