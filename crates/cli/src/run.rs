@@ -45,13 +45,14 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
         command.env("LOOKASIDE_COLOR", line).env_remove("LOOKASIDE_COLOR_STATS");
     }
     if let Some(baker) = &baker {
+        add(&mut preloads, &library(&BAKER)?);
+        // Nothing is refused any more: an error would be one line, alone.
         let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
         if may_use < 2 {
             eprintln!(
                 "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"
             );
         }
-        add(&mut preloads, &library(&BAKER)?);
         command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
     }
     if !preloads.is_empty() {

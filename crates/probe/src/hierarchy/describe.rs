@@ -1,19 +1,22 @@
 //! Caches, memory and walks put into a machine description, so that the model's costs are those measured.
 
+mod caches;
+mod walk_caches;
+
 use lookaside_machine::{
-    Cache, Full, HostTable, Machine, PageSize, Replacement, Serves, SharedBy, Stage, Stream, Tlb, WalkCache, Ways,
+    Full, HostTable, Machine, PageSize, Replacement, Serves, SharedBy, Stage, Stream, Tlb, WalkCache, Ways,
 };
 
-use super::caches::{CacheReport, Caches, UNEVEN};
 use super::contiguous::Covers;
 use super::spread::Spread;
-use super::walk_cache::{Held, WalkCaches};
 use super::walks::{Place, Walks};
 use crate::describe::{drop_empty, serves};
 use crate::run::{Report, Seen};
+use caches::put_caches;
+use walk_caches::put_walk_caches;
 
-/// Sizes of caches are mostly powers of two: one that is so near is meant.
-const NEARLY: f64 = 0.13;
+/// Host walk caches, by table level: no source and no measurement, but that walks with warm tables take no longer.
+const HOST_CACHES: [(u32, u32); 3] = [(1, 64), (2, 1024), (3, 64)];
 
 /// Puts what was found into `machine`, and names what was not, which is `from` where the description comes from.
 pub(crate) fn describe(report: &Report, machine: &mut Machine, from: &str) {
@@ -142,159 +145,9 @@ fn put_host(spread: &Spread, machine: &mut Machine, lack: &mut Vec<String>) {
     lack.push("walk_cache.host-*: not measured; sizes assumed".into());
 }
 
-/// Sizes of walk caches, as the guest's stage sees them.
-fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
-    for level in &found.levels {
-        let of_level = |cache: &WalkCache| cache.stage == Stage::Guest && cache.table_level == level.table_level;
-        let at = machine.walk_caches.iter().position(of_level);
-        let Some(held) = level.entries.value() else {
-            let reason = level.entries.reason().unwrap_or_default();
-            lack.push(match at {
-                Some(at) => format!("walk_cache.{}: {reason}; {from}", machine.walk_caches[at].name),
-                None => format!("walk_cache of table level {}: {reason}; none stands in", level.table_level),
-            });
-            continue;
-        };
-        let second = machine.tlbs.iter_mut().find(|tlb| serves(tlb, 2));
-        if let Some(tlb) = second.filter(|tlb| level.table_level == 2 && is_size_of(held, tlb)) {
-            tlb.directory_entries = true;
-            lack.push(format!(
-                "tlb.{}.directory_entries: {held} measured, as many as it has; that they lie in it, where a page as large as \
-                 what one covers would, is inferred",
-                tlb.name
-            ));
-            machine.walk_caches.retain(|cache| !of_level(cache));
-            continue;
-        }
-        let at = at.unwrap_or_else(|| {
-            machine.walk_caches.push(WalkCache {
-                name: format!("level-{}", level.table_level),
-                table_level: level.table_level,
-                entries: 0,
-                ways: Ways::Full(Full::Full),
-                replacement: Replacement::Lru,
-                hit_cycles: 0.0,
-                stage: Stage::Guest,
-                shared_by: SharedBy::Core,
-            });
-            machine.walk_caches.len() - 1
-        });
-        let cache = &mut machine.walk_caches[at];
-        cache.entries = held.at_least;
-        cache.ways = match held.shape {
-            Some((ways, sets)) if sets > 1 => Ways::Count(ways),
-            _ => Ways::Full(Full::Full),
-        };
-        let name = &cache.name;
-        if held.at_most > held.at_least {
-            lack.push(format!("walk_cache.{name}.entries: {held} measured, {} stands in", held.at_least));
-        }
-        if held.shape.is_none() {
-            lack.push(format!("walk_cache.{name}.ways: not determined; full stands in"));
-        }
-        lack.push(format!("walk_cache.{name}: replacement and shared_by: {from}"));
-    }
-    for cache in machine.walk_caches.iter().filter(|cache| cache.stage == Stage::Guest) {
-        if found.levels.iter().all(|level| level.table_level != cache.table_level) {
-            lack.push(format!("walk_cache.{}: not looked for; {from}", cache.name));
-        }
-    }
-}
-
-/// As many as the array has entries? Sets and ways may be others: on Zen 4 those of directories show 512 sets of 6 ways where
-/// pages show 256 of 12.
-fn is_size_of(held: &Held, tlb: &Tlb) -> bool {
-    (held.at_least..=held.at_most).contains(&tlb.entries)
-}
-
-/// Host walk caches, by table level: no source and no measurement, but that walks with warm tables take no longer.
-const HOST_CACHES: [(u32, u32); 3] = [(1, 64), (2, 1024), (3, 64)];
-
 /// The middle, to a tenth of a cycle.
 fn cycles(seen: &Seen) -> f64 {
     ((seen.low + seen.high) * 5.0).round() / 10.0
-}
-
-fn put_caches(caches: &Caches, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
-    for found in &caches.levels {
-        put_cache(found, caches.line_bytes.value().copied(), machine, lack);
-    }
-    let data = |cache: &&Cache| cache.serves.contains(&Serves::Load);
-    for cache in machine.caches.iter().filter(data).filter(|cache| cache.level as usize > caches.levels.len()) {
-        lack.push(format!("cache.{}: not seen; {from}", cache.name));
-    }
-    match caches.memory_cycles.value() {
-        Some(seen) => machine.memory.cycles = cycles(seen),
-        None => {
-            let reason = caches.memory_cycles.reason().unwrap_or_default();
-            lack.push(format!("memory.cycles: {reason}; {from}"));
-        }
-    }
-}
-
-fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack: &mut Vec<String>) {
-    let Some(took) = found.cycles.value() else { return };
-    let level = found.level;
-    let at = machine.caches.iter().position(|cache| cache.level == level && cache.serves.contains(&Serves::Load));
-    let at = at.unwrap_or_else(|| {
-        // The preset has fewer levels.
-        machine.caches.push(Cache {
-            name: format!("l{level}"),
-            level,
-            serves: vec![Serves::Load, Serves::Store],
-            size: 0,
-            ways: Ways::Count(8),
-            line_bytes: 64,
-            replacement: lookaside_machine::Replacement::Lru,
-            hit_cycles: 0.0,
-            shared_by: SharedBy::Core,
-        });
-        machine.caches.len() - 1
-    });
-    let cache = &mut machine.caches[at];
-    cache.hit_cycles = cycles(took);
-    match line.and_then(|line| u32::try_from(line).ok()) {
-        Some(line) => cache.line_bytes = line,
-        None => lack.push(format!("cache.{}.line_bytes: not determined", cache.name)),
-    }
-    if let Some(shape) = found.shape.value() {
-        (cache.size, cache.ways) = (shape.bytes, Ways::Count(shape.ways));
-        lack.push(format!("cache.{}.replacement and shared_by: not measured", cache.name));
-        return;
-    }
-    let ways = found.ways.value().map(|ways| format!("{ways} found, but not its sets; "));
-    let ways = ways.or_else(|| found.ways.reason().map(|reason| format!("{reason}; ")));
-    lack.push(format!("cache.{}.ways: {}as the size needs", cache.name, ways.unwrap_or_default()));
-    lack.push(format!("cache.{}.replacement and shared_by: not measured", cache.name));
-    match found.bytes.value() {
-        Some(seen) => {
-            // In a circle half of the steps miss a little beyond what fits.
-            let ways = eighths(seen.high / UNEVEN / f64::from(cache.line_bytes));
-            cache.size = ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes);
-            cache.ways = Ways::Count(ways.1);
-            let (low, high) = (seen.low / 1024.0, seen.high / 1024.0);
-            lack.push(format!("cache.{}.size: about, {low:.0} to {high:.0} KiB by latency", cache.name));
-        }
-        None => {
-            let reason = found.bytes.reason().unwrap_or_default();
-            lack.push(format!("cache.{}.size: {reason}", cache.name));
-            if cache.size == 0 {
-                machine.caches.remove(at);
-            }
-        }
-    }
-}
-
-/// The power of two of lines that this is nearly, or else the largest number below it that 10 or 12 ways of a power
-/// of two of sets make: sets and ways.
-fn eighths(lines: f64) -> (u64, u32) {
-    let power = lines.max(8.0).log2().round().exp2();
-    if (lines / power - 1.0).abs() < NEARLY {
-        return (power as u64 / 8, 8);
-    }
-    let sets = 1u64 << ((lines / 8.0).max(1.0) as u64).ilog2();
-    let ways = ((lines / sets as f64) as u32).clamp(8, 15) / 2 * 2;
-    (sets, ways)
 }
 
 fn put_walks(walks: &Walks, machine: &mut Machine, from: &str, lack: &mut Vec<String>) {
@@ -336,10 +189,10 @@ fn put_walks(walks: &Walks, machine: &mut Machine, from: &str, lack: &mut Vec<St
 mod tests {
     use super::*;
     use crate::finding::Finding;
-    use crate::hierarchy::{CacheShape, Cover, Held, WalkCacheReport, WalkReport};
+    use crate::hierarchy::{CacheReport, CacheShape, Caches, Cover, WalkReport};
     use crate::run::LevelReport;
     use crate::tlb::Geometry;
-    use lookaside_machine::preset;
+    use lookaside_machine::{preset, Cache};
 
     fn seen(low: f64, high: f64) -> Finding<Seen> {
         Finding::confirmed(Seen { low, high, passes: 2 }, Vec::new())
@@ -422,46 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn walk_caches_are_those_found_and_the_others_are_named() {
-        let held = |at_least, at_most, shape| Finding::confirmed(Held { at_least, at_most, shape }, Vec::new());
-        let level = |table_level, entries| WalkCacheReport {
-            table_level,
-            entries,
-            miss_cycles: seen(5.0, 6.0),
-            passes_differ: false,
-            curves: Vec::new(),
-        };
-        let base = preset("ryzen-5900x").expect("a preset");
-        let machine = |levels| {
-            let report = Report { walk_caches: Some(WalkCaches { levels }), ..Report::default() };
-            let machine = report.machine(&base);
-            machine.check().expect("a possible machine");
-            machine
-        };
-        let both = machine(vec![level(2, held(32, 32, Some((4, 8)))), level(3, held(57, 60, None))]);
-        let of = |machine: &Machine, table_level| {
-            let cache = machine.walk_caches.iter().find(|cache| cache.table_level == table_level).expect("a cache");
-            (cache.entries, cache.ways)
-        };
-        assert_eq!(of(&both, 2), (32, Ways::Count(4)));
-        assert_eq!(of(&both, 3), (57, Ways::Full(Full::Full)));
-        let names = |machine: &Machine, line: &str| machine.not_determined.iter().any(|other| other.starts_with(line));
-        assert!(names(&both, "walk_cache.pdc3.entries: 57 to 60 entries measured"));
-        assert!(names(&both, "walk_cache.pdc4: not looked for"));
-        let entries = both.tlbs.iter().find(|tlb| tlb.level == 2).expect("a second level").entries;
-        let within = machine(vec![level(2, held(entries - 10, entries + 10, None))]);
-        assert!(within.tlbs.iter().any(|tlb| tlb.directory_entries && tlb.level == 2));
-        assert!(within.walk_caches.iter().all(|cache| cache.table_level != 2));
-        assert!(names(&within, "tlb.l2d.directory_entries: "));
-        let more = machine(vec![level(2, held(entries + 1, 2 * entries, None))]);
-        assert!(!more.tlbs.iter().any(|tlb| tlb.directory_entries));
-        let none =
-            machine(vec![level(2, Finding::not_determined("a walk costs the same")), level(3, held(8, 8, None))]);
-        assert_eq!(of(&none, 2), (64, Ways::Full(Full::Full)));
-        assert!(names(&none, "walk_cache.pde: a walk costs the same; from preset"));
-    }
-
-    #[test]
     fn a_host_of_small_pages_is_put_below_the_guest() {
         let mut spread = Spread::nothing("not looked at");
         spread.random_memory_cycles = seen(500.0, 510.0);
@@ -487,21 +300,5 @@ mod tests {
         let machine = report.machine(&base);
         assert_eq!((machine.page_table.host.as_ref(), machine.stream), (None, None));
         assert!(machine.not_determined.iter().any(|line| line == "stream: unsteady; not modelled"));
-    }
-
-    #[test]
-    fn sizes_are_of_a_power_of_two_of_sets() {
-        for (lines, expected) in [
-            (512.0, (64, 8)),
-            (20_500.0, (2048, 10)),
-            (31_000.0, (4096, 8)),
-            (3.0, (1, 8)),
-            (15_300.0, (2048, 8)),
-            (18_600.0, (2048, 8)),
-            (19_000.0, (2048, 8)),
-            (26_000.0, (2048, 12)),
-        ] {
-            assert_eq!(eighths(lines), expected, "{lines}");
-        }
     }
 }
