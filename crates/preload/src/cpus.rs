@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use lookaside_runtime::bake::raw::Cpus;
 use lookaside_runtime::bake::Placement;
 
 use crate::sys::{self, CpuMask};
@@ -15,12 +16,17 @@ pub(crate) enum NoCpu {
     Refused,
 }
 
-/// Puts the helper where it is to be. `auto` = any CPU under the last cache of the one that the program was started on.
-pub(crate) fn settle(placement: Placement, start_cpu: u32, text: &mut [u8]) -> Result<(), NoCpu> {
+/// Puts the helper where it is to be, and says how many CPUs there are. `auto` = any CPU under the last cache of the one that the program
+/// was started on.
+pub(crate) fn settle(placement: Placement, start_cpu: u32, text: &mut [u8]) -> Result<Cpus, NoCpu> {
     let allowed = sys::allowed_cpus().map_err(|_| NoCpu::Refused)?;
-    if allowed.iter().map(|word| word.count_ones()).sum::<u32>() < 2 {
-        return Err(NoCpu::Single);
-    }
+    let mut online: CpuMask = [0; 128];
+    list(sys::read_file(libc::AT_FDCWD, c"/sys/devices/system/cpu/online", text).unwrap_or_default(), &mut online);
+    let cpus = match (count(&allowed), count(&online)) {
+        (0 | 1, _) => return Err(NoCpu::Single),
+        (allowed, 0) => Cpus { allowed, online: u32::MAX },
+        (allowed, online) => Cpus { allowed, online },
+    };
     let mut wanted: CpuMask = [0; 128];
     match placement {
         Placement::Cpu(cpu) => set(&mut wanted, cpu),
@@ -35,11 +41,11 @@ pub(crate) fn settle(placement: Placement, start_cpu: u32, text: &mut [u8]) -> R
     for (word, allowed) in wanted.iter_mut().zip(&allowed) {
         *word &= allowed;
     }
-    match (wanted.iter().map(|word| word.count_ones()).sum::<u32>(), placement) {
+    match (count(&wanted), placement) {
         // Under another cache than the program's it would be of no use, but the scheduler may know better.
-        (0 | 1, Placement::Auto) => Ok(()),
+        (0 | 1, Placement::Auto) => Ok(cpus),
         (0, _) => Err(NoCpu::Refused),
-        _ => sys::stay_on(&wanted).map_err(|_| NoCpu::Refused),
+        _ => sys::stay_on(&wanted).map(|()| cpus).map_err(|_| NoCpu::Refused),
     }
 }
 
@@ -115,6 +121,10 @@ fn number(digits: &[u8]) -> Option<u64> {
         let value = (digit as char).to_digit(10)?;
         number.checked_mul(10)?.checked_add(u64::from(value))
     })
+}
+
+fn count(mask: &CpuMask) -> u32 {
+    mask.iter().map(|word| word.count_ones()).sum()
 }
 
 fn set(mask: &mut CpuMask, cpu: u32) {

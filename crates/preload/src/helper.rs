@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use lookaside_runtime::bake::raw::{
-    prefetch, ticks, Auto, Counters, Found, Looks, Moment, Range, State, Took, Turn, Walk, BATCH_TOUCHES, CHUNK_BYTES,
-    DEVICE, HELPER, WALK,
+    prefetch, runnable, ticks, Auto, Busy, Counters, Found, Looks, Moment, Range, State, Took, Turn, Walk,
+    BATCH_TOUCHES, CHUNK_BYTES, DEVICE, HELPER, WALK,
 };
 use lookaside_runtime::bake::{Backend, PAGE_BYTES};
 
@@ -70,7 +70,7 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         (true, otherwise) => open_module().map_or((otherwise, -1), |module| (Backend::Module, module)),
     };
     counters.by_module.store(backend == Backend::Module, Ordering::Relaxed);
-    cpus::settle(plan.baker.settings.placement, plan.start_cpu, &mut buffers.text).map_err(|_| End::NoCpu)?;
+    let cpus = cpus::settle(settings.placement, plan.start_cpu, &mut buffers.text).map_err(|_| End::NoCpu)?;
     let cache_bytes = cpus::last_cache_bytes(plan.start_cpu, &mut buffers.text).unwrap_or(u64::MAX);
     let now = sys::now_nanos();
     let mut helper = Helper {
@@ -86,7 +86,7 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         found: Found::default(),
         looks: Looks::new(now),
         owed_nanos: 0,
-        auto: settings.auto.then(|| Auto::new(Moment { nanos: now, ticks: ticks() }, cache_bytes)),
+        auto: settings.auto.then(|| Auto::new(Moment { nanos: now, ticks: ticks() }, cache_bytes, cpus)),
     };
     loop {
         helper.turn()?;
@@ -112,10 +112,14 @@ fn own_nanos() -> u64 {
     sys::clock_nanos(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of the program without the helper.
-fn program_nanos() -> u64 {
+/// What the program used without the helper, and who wants a CPU now.
+fn busy(text: &mut [u8]) -> Busy {
     let own = own_nanos();
-    sys::clock_nanos(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own)
+    let loadavg = sys::read_file(libc::AT_FDCWD, c"/proc/loadavg", text);
+    Busy {
+        program_nanos: sys::clock_nanos(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own),
+        runnable: loadavg.ok().and_then(runnable),
+    }
 }
 
 struct Helper<'a> {
@@ -153,7 +157,7 @@ impl Helper<'_> {
             return Ok(());
         }
         let turn = match &mut self.auto {
-            Some(auto) => auto.turn(now, self.found.small_bytes, program_nanos),
+            Some(auto) => auto.turn(now, self.found.small_bytes, || busy(&mut self.buffers.text)),
             None => Turn::Round(State::Baking),
         };
         state.set_state(turn.state());

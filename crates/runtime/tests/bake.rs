@@ -140,7 +140,7 @@ fn a_long_sleep_does_not_keep_stop_waiting() {
     assert_eq!(rounds, 1);
 }
 
-/// Where others want the CPUs it rests a while, and goes on.
+/// Where others want the CPUs, as other tests do, it leaves them to these.
 #[test]
 fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
     let area = Area::new(64 << 20);
@@ -151,8 +151,12 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
     let baker = Baker::start(&settings("auto"), &[area.region()]).expect("a baker");
     let until = |wanted: &[State], mut work: Box<dyn FnMut()>| {
         let end = Instant::now() + Duration::from_secs(60);
-        while !wanted.contains(&baker.state()) {
-            assert!(Instant::now() < end, "{:?}, never {wanted:?}", baker.state());
+        loop {
+            let state = baker.state();
+            if wanted.contains(&state) {
+                return state;
+            }
+            assert!(Instant::now() < end, "{state:?}, never {wanted:?}");
             work();
         }
     };
@@ -160,7 +164,8 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
         until(&[State::NoCpu], Box::new(|| std::thread::sleep(Duration::from_millis(1))));
         return assert_eq!(baker.stop().rounds, 0);
     }
-    until(&[State::Baking, State::Warm], Box::new(|| (0..1000).for_each(|n| _ = std::hint::black_box(n))));
+    let works = Box::new(|| (0..1000).for_each(|n| _ = std::hint::black_box(n)));
+    let first = until(&[State::Baking, State::Warm, State::Crowded], works);
     until(&[State::Idle], Box::new(|| std::thread::sleep(Duration::from_millis(5))));
     let within = baker.within();
     let backend = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
@@ -170,7 +175,8 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
     // What was not touched is left alone, where the kernel tells what that is.
     assert_eq!((area.resident(), stats.failed_calls), (resident, 0), "{stats:?}");
     if settings_work("scan") {
-        assert!(stats.rounds > 0 && stats.touches <= (stats.rounds + 1) * touched / 4096 / 8, "{stats:?}");
+        assert!(stats.touches <= (stats.rounds + 1) * touched / 4096 / 8, "{stats:?}");
+        assert!(stats.rounds > 0 || first == State::Crowded, "{stats:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! have this in common. Nothing here allocates, panics or asks the system.
 
 use super::counters::State;
-use super::others::{Crowd, Program, IDLE_NANOS};
+use super::others::{Around, Busy, Cpus, Crowd, Room, CROWDED_NANOS, IDLE_NANOS};
 use super::pace::{Pace, Step, Times};
 use super::PAGE_BYTES;
 
@@ -56,12 +56,12 @@ pub struct Auto {
     off_until: u64,
     rest_until: u64,
     crowd: Crowd,
-    program: Program,
+    around: Around,
 }
 
 impl Auto {
-    /// Begins now, for a program whose last cache has so many bytes (`u64::MAX`: not known).
-    pub const fn new(now: Moment, cache_bytes: u64) -> Self {
+    /// Begins now, for a program whose last cache has so many bytes (`u64::MAX`: not known), and so many CPUs.
+    pub const fn new(now: Moment, cache_bytes: u64, cpus: Cpus) -> Self {
         Self {
             cache_bytes,
             started: now,
@@ -70,23 +70,24 @@ impl Auto {
             off_until: 0,
             rest_until: 0,
             crowd: Crowd::new(),
-            program: Program::new(now.nanos),
+            around: Around::new(now.nanos, cpus),
         }
     }
 
-    /// What to do now, with so many bytes in small pages to bake. `program_nanos` is the CPU time of the program without the helper; it is
-    /// asked at times only.
-    pub fn turn(&mut self, now_nanos: u64, small_bytes: u64, program_nanos: impl FnOnce() -> u64) -> Turn {
+    /// What to do now, with so many bytes in small pages to bake. `busy` is asked at times only.
+    pub fn turn(&mut self, now_nanos: u64, small_bytes: u64, busy: impl FnOnce() -> Busy) -> Turn {
         if small_bytes / PAGE_BYTES * ENTRY_BYTES > self.cache_bytes {
             Turn::Rest(State::TooLarge, u64::MAX)
         } else if now_nanos < self.off_until {
             Turn::Rest(State::Hopeless, self.off_until)
         } else if now_nanos < self.rest_until {
             Turn::Rest(State::Crowded, self.rest_until)
-        } else if self.program.is_idle(now_nanos, program_nanos) {
-            Turn::Rest(State::Idle, now_nanos.saturating_add(IDLE_NANOS))
         } else {
-            Turn::Round(if self.pace.is_slowest() { State::Warm } else { State::Baking })
+            match self.around.room(now_nanos, busy) {
+                Room::Idle => Turn::Rest(State::Idle, now_nanos.saturating_add(IDLE_NANOS)),
+                Room::Crowded => Turn::Rest(State::Crowded, now_nanos.saturating_add(CROWDED_NANOS)),
+                Room::Free => Turn::Round(if self.pace.is_slowest() { State::Warm } else { State::Baking }),
+            }
         }
     }
 
@@ -133,6 +134,12 @@ mod tests {
     const RATE: u64 = 1_000;
     /// Bytes whose entries the cache holds, and the cache.
     const SMALL: (u64, u64) = (1 << 30, 32 << 20);
+    const CPUS: Cpus = Cpus { allowed: 2, online: 2 };
+
+    /// A program that used so much, alone.
+    fn alone(program_nanos: u64) -> Busy {
+        Busy { program_nanos, runnable: Some(1) }
+    }
 
     /// A machine made up: a helper's clock, and what it was told.
     struct Made {
@@ -141,18 +148,20 @@ mod tests {
         /// Nanoseconds of each state.
         spent: Vec<(State, u64)>,
         pauses: Vec<u64>,
+        /// Threads that want a CPU, beside the helper.
+        runnable: u32,
     }
 
     impl Made {
         fn new() -> Self {
-            let auto = Auto::new(Moment::default(), SMALL.1);
-            Self { auto, nanos: 0, spent: Vec::new(), pauses: Vec::new() }
+            let auto = Auto::new(Moment::default(), SMALL.1, CPUS);
+            Self { auto, nanos: 0, spent: Vec::new(), pauses: Vec::new(), runnable: 1 }
         }
 
         /// A turn: a round of 64 batches, each of whose touches takes so long; or a rest.
         fn turn(&mut self, touch_picos: u64, crowd: u64, program_nanos: u64) {
             let begin = self.nanos;
-            let turn = self.auto.turn(self.nanos, SMALL.0, || program_nanos);
+            let turn = self.auto.turn(self.nanos, SMALL.0, || Busy { program_nanos, runnable: Some(self.runnable) });
             match turn {
                 Turn::Rest(_, until) => {
                     assert!(until > self.nanos, "{turn:?} at {}", self.nanos);
@@ -180,12 +189,12 @@ mod tests {
 
     #[test]
     fn tables_larger_than_the_cache_are_left_alone() {
-        let mut auto = Auto::new(Moment::default(), SMALL.1);
+        let mut auto = Auto::new(Moment::default(), SMALL.1, CPUS);
         let largest = SMALL.1 / ENTRY_BYTES * PAGE_BYTES;
-        assert_eq!(auto.turn(1, largest, || 1), Turn::Round(State::Baking));
-        assert_eq!(auto.turn(1, largest + PAGE_BYTES, || 1), Turn::Rest(State::TooLarge, u64::MAX));
-        let mut unknown = Auto::new(Moment::default(), u64::MAX);
-        assert_eq!(unknown.turn(1, u64::MAX, || 1), Turn::Round(State::Baking));
+        assert_eq!(auto.turn(1, largest, || alone(1)), Turn::Round(State::Baking));
+        assert_eq!(auto.turn(1, largest + PAGE_BYTES, || alone(1)), Turn::Rest(State::TooLarge, u64::MAX));
+        let mut unknown = Auto::new(Moment::default(), u64::MAX, CPUS);
+        assert_eq!(unknown.turn(1, u64::MAX, || alone(1)), Turn::Round(State::Baking));
     }
 
     #[test]
@@ -200,6 +209,23 @@ mod tests {
         assert!(off as f64 > 0.99 * made.nanos as f64, "{off} of {}", made.nanos);
         assert_eq!(made.auto.sensed_picos().1 / 1_000, 88, "the bucket's begin");
         assert_eq!(made.in_state(State::Idle), 0);
+    }
+
+    /// Two stressors beside a program on two CPUs: a helper that never waits itself would have the scheduler put one of them on the program's.
+    #[test]
+    fn where_more_threads_than_cpus_want_to_run_no_round_is_made() {
+        let mut made = Made { runnable: 3, ..Made::new() };
+        while made.nanos < 10_000_000_000 {
+            let nanos = made.nanos;
+            made.turn(5_000, 1, nanos);
+        }
+        assert!(made.pauses.is_empty(), "rounds: {}", made.pauses.len());
+        made.runnable = 2;
+        while made.nanos < 11_000_000_000 {
+            let nanos = made.nanos;
+            made.turn(5_000, 1, nanos);
+        }
+        assert!(made.in_state(State::Crowded) < 10_300_000_000, "it goes on soon after they left");
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Who else wants something: whether the program does anything, and whether other threads want the helper's CPU.
+//! Who else wants something: whether the program does anything, and whether other threads want the CPUs.
 
-/// How often `auto` looks whether the program does anything.
+/// How often `auto` looks whether the program does anything, and whether there is a CPU left.
 pub(super) const IDLE_NANOS: u64 = 20_000_000;
+/// How long it rests where there is none, before it looks again: looking disturbs nobody.
+pub(super) const CROWDED_NANOS: u64 = 50_000_000;
 /// A program that uses less than this part of one CPU is idle.
 const IDLE_PART: u64 = 20;
 /// Time of rounds after which `auto` looks whether others want its CPU.
@@ -9,28 +11,91 @@ const CROWD_NANOS: u64 = 2_000_000;
 /// Shortest and longest rest where they do; the longer, the longer it goes on.
 const REST_NANOS: (u64, u64) = (50_000_000, 1_600_000_000);
 
-/// What the program does, by its CPU time.
-#[derive(Debug)]
-pub(super) struct Program {
-    seen_at: u64,
-    cpu_nanos: u64,
-    is_idle: bool,
+/// How many CPUs there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpus {
+    /// That the program and its helper may use.
+    pub allowed: u32,
+    /// That the system runs; `u32::MAX`: it does not say.
+    pub online: u32,
 }
 
-impl Program {
-    pub(super) const fn new(now: u64) -> Self {
-        Self { seen_at: now, cpu_nanos: 0, is_idle: false }
+/// What the system says of a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// CPU time of the program since it began, without the helper, in nanoseconds.
+    pub program_nanos: u64,
+    /// Threads of all the system that run or wait for a CPU, without the helper, which is the one that asks; `None`: it does not say.
+    pub runnable: Option<u32>,
+}
+
+/// Threads that run or wait for a CPU, by the text of `/proc/loadavg` (proc(5): the fourth field, before the slash), without the one that
+/// reads it.
+pub fn runnable(loadavg: &[u8]) -> Option<u32> {
+    let field = loadavg.split(|&byte| byte == b' ').nth(3)?;
+    let digits = field.split(|&byte| byte == b'/').next().filter(|digits| !digits.is_empty())?;
+    let threads = digits
+        .iter()
+        .try_fold(0u32, |number, &digit| number.checked_mul(10)?.checked_add((digit as char).to_digit(10)?))?;
+    Some(threads.saturating_sub(1))
+}
+
+/// What there is beside the helper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// A CPU for it, and a program that is busy.
+    Free,
+    /// The program does nothing.
+    Idle,
+    /// More threads than CPUs, or a program that uses all of its own.
+    Crowded,
+}
+
+/// Whether there is a CPU for the helper, and anything to help, by looking now and then. What it can't see are the waits that it causes itself:
+/// a thread that sleeps often gets its CPU at once, and the scheduler then moves others onto the program's.
+#[derive(Debug)]
+pub(super) struct Around {
+    cpus: Cpus,
+    seen_at: u64,
+    cpu_nanos: u64,
+    /// Runnable threads of late, in sixteenths; `None` before the first look.
+    runnable: Option<u32>,
+    looked: bool,
+    room: Room,
+}
+
+impl Around {
+    pub(super) const fn new(now: u64, cpus: Cpus) -> Self {
+        Self { cpus, seen_at: now, cpu_nanos: 0, runnable: None, looked: false, room: Room::Free }
     }
 
-    /// Looks again if it is time to; then `cpu_nanos` is asked what the program used since it began, without the helper.
-    pub(super) fn is_idle(&mut self, now: u64, cpu_nanos: impl FnOnce() -> u64) -> bool {
+    /// Looks again if it is time to: at first, then each [`IDLE_NANOS`]. Only then `busy` is asked.
+    pub(super) fn room(&mut self, now: u64, busy: impl FnOnce() -> Busy) -> Room {
         let passed = now.saturating_sub(self.seen_at);
-        if passed >= IDLE_NANOS {
-            let used = cpu_nanos();
-            self.is_idle = used.saturating_sub(self.cpu_nanos) < passed / IDLE_PART;
-            (self.seen_at, self.cpu_nanos) = (now, used);
+        if self.looked && passed < IDLE_NANOS {
+            return self.room;
         }
-        self.is_idle
+        let Busy { program_nanos, runnable } = busy();
+        let used = program_nanos.saturating_sub(self.cpu_nanos);
+        self.runnable = runnable.map(|threads| {
+            let sixteenths = threads.saturating_mul(16);
+            // One look sees a moment: the fourth part of each counts.
+            self.runnable.map_or(sixteenths, |of_late| (of_late / 4).saturating_mul(3).saturating_add(sixteenths / 4))
+        });
+        let crowd = self.cpus.online.saturating_mul(16).saturating_add(8);
+        let all_nanos = passed.saturating_mul(u64::from(self.cpus.allowed));
+        let knows_use = self.looked && passed >= IDLE_NANOS;
+        self.room = if knows_use && used < passed / IDLE_PART {
+            Room::Idle
+        } else if self.runnable.is_some_and(|threads| threads > crowd)
+            || knows_use && used.saturating_add(passed / 2) > all_nanos
+        {
+            Room::Crowded
+        } else {
+            Room::Free
+        };
+        (self.looked, self.seen_at, self.cpu_nanos) = (true, now, program_nanos);
+        self.room
     }
 }
 
@@ -70,14 +135,59 @@ impl Crowd {
 mod tests {
     use super::*;
 
+    const CPUS: Cpus = Cpus { allowed: 2, online: 4 };
+
+    /// Looks `IDLE_NANOS` apart, each with what the program used since the one before, in hundredths of a CPU, and the threads that are runnable.
+    fn rooms(looks: &[(u64, Option<u32>)]) -> Vec<Room> {
+        let mut around = Around::new(0, CPUS);
+        let mut used = 0;
+        let room = |(look, &(hundredths, runnable)): (usize, &(u64, Option<u32>))| {
+            used += IDLE_NANOS / 100 * hundredths;
+            let now = IDLE_NANOS * look as u64;
+            let room = around.room(now, || Busy { program_nanos: used, runnable });
+            assert_eq!(around.room(now + IDLE_NANOS - 1, || panic!("it is not asked so soon")), room);
+            room
+        };
+        looks.iter().enumerate().map(room).collect()
+    }
+
     #[test]
     fn who_uses_less_than_a_twentieth_of_a_cpu_is_idle() {
-        let mut program = Program::new(0);
-        assert!(!program.is_idle(IDLE_NANOS - 1, || panic!("it is not asked so soon")));
-        assert!(!program.is_idle(IDLE_NANOS, || IDLE_NANOS));
-        assert!(program.is_idle(2 * IDLE_NANOS, || IDLE_NANOS + IDLE_NANOS / IDLE_PART - 1));
-        assert!(program.is_idle(3 * IDLE_NANOS - 1, || panic!("as it was")));
-        assert!(!program.is_idle(4 * IDLE_NANOS, || 2 * IDLE_NANOS));
+        use Room::{Free, Idle};
+        assert_eq!(rooms(&[(0, None), (5, None), (4, Some(9)), (5, None)]), [Free, Free, Idle, Free]);
+    }
+
+    #[test]
+    fn a_program_that_uses_all_of_its_cpus_leaves_none() {
+        use Room::{Crowded, Free};
+        assert_eq!(rooms(&[(0, Some(2)), (150, Some(2)), (151, Some(2)), (200, None)]), [Free, Free, Crowded, Crowded]);
+    }
+
+    #[test]
+    fn more_threads_than_cpus_leave_none_at_once_and_a_moment_of_them_nothing() {
+        use Room::{Crowded, Free};
+        assert_eq!(rooms(&[(100, Some(5)); 3]), [Crowded; 3]);
+        assert_eq!(rooms(&[(100, Some(4)); 3]), [Free; 3]);
+        assert_eq!(
+            rooms(&[(100, Some(3)), (100, Some(9)), (100, Some(3))]),
+            [Free; 3],
+            "a quarter of six more is not two"
+        );
+        let mut looks = vec![(100, Some(6)); 4];
+        looks.extend([(100, Some(2)); 8]);
+        let rooms = rooms(&looks);
+        assert_eq!((rooms[3], rooms[4], rooms[11]), (Crowded, Crowded, Free), "it takes some looks to end: {rooms:?}");
+    }
+
+    #[test]
+    fn runnable_threads_are_those_of_the_fourth_field_but_for_the_reader() {
+        assert_eq!(runnable(b"0.20 0.18 0.12 3/80 11206\n"), Some(2));
+        assert_eq!(runnable(b"0.20 0.18 0.12 0/80 11206\n"), Some(0));
+        for bad in [&b""[..], b"1 2 3", b"1 2 3 /4", b"1 2 3 x/4 5", b"1 2 3 99999999999/4 5", b"1 2 3 -1/4"] {
+            assert_eq!(runnable(bad), None, "{bad:?}");
+        }
+        let here = std::fs::read("/proc/loadavg").expect("a file that every Linux has");
+        assert!(runnable(&here).is_some());
     }
 
     #[test]

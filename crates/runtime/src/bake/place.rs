@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, CpuSet};
 
+use super::others::Cpus;
 use super::{BakeError, Placement};
 
 /// Where the system describes CPUs.
@@ -85,9 +86,13 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Whether the calling thread may use one CPU only.
-pub(super) fn only_one_cpu() -> bool {
-    sched_getaffinity(None).is_ok_and(|allowed| allowed.count() < 2)
+/// How many CPUs the calling thread may use, and the system runs; `u32::MAX` each where it does not say.
+pub(super) fn cpus() -> Cpus {
+    let online = list(&Path::new(CPUS).join("online")).len() as u32;
+    Cpus {
+        allowed: sched_getaffinity(None).map_or(u32::MAX, |allowed| allowed.count()),
+        online: if online == 0 { u32::MAX } else { online },
+    }
 }
 
 /// A list of CPUs as the kernel writes it; none where there is no such file.
@@ -148,6 +153,12 @@ mod tests {
             (bind(&[]), bind(&[cpu]) == cpu as i32, sched_getaffinity(None).expect("a set").count())
         });
         assert_eq!(bound.join().expect("ended"), (-1, true, 1));
+    }
+
+    #[test]
+    fn a_thread_may_use_no_more_cpus_than_there_are() {
+        let cpus = cpus();
+        assert!(1 <= cpus.allowed && cpus.allowed <= cpus.online, "{cpus:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub use super::auto::{Auto, Moment, Took, Turn};
 pub use super::counters::{line, Counters, Line, State};
 pub use super::kernel::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
 pub use super::module::{Walk, DEVICE, VERSION, WALK};
+pub use super::others::{runnable, Busy, Cpus};
 pub use super::pace::{Times, BATCH_TOUCHES};
 use super::settings::{Backend, Hint};
 pub use super::small::{add_small, finding, Found, Looks, Range, Ranges, FOUND_RANGES, GAP_BYTES, MOST_RANGES};

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::clock::now_nanos;
 use super::counters::{Counters, State};
+use super::others::Cpus;
 use super::settings::check_share;
 use super::worker::Kernel;
 use super::{place, BakeError, Placement, Region, Settings, Stats, Target, Within};
@@ -17,8 +18,8 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     /// The settings as text.
     pub(super) bake: String,
-    /// `auto` has no CPU for the helper: it would take the program's only one away.
-    pub(super) no_cpu: bool,
+    /// How many CPUs the program may use.
+    pub(super) cpu_counts: Cpus,
     /// Where the helper may run; anywhere if none is named.
     pub(super) cpus: Vec<u32>,
     /// Bits of the share of a CPU that may be used.
@@ -55,7 +56,7 @@ impl Shared {
             target,
             settings: settings.clone(),
             bake: settings.to_string(),
-            no_cpu: settings.auto && place::only_one_cpu(),
+            cpu_counts: place::cpus(),
             cpus: match (target, settings.placement) {
                 (Target::Process(pid), Placement::Auto) => place::near(pid),
                 _ => place::choose(settings.placement)?.into_iter().collect(),

@@ -10,6 +10,7 @@ use super::clock::{now_nanos, others_nanos, thread_nanos};
 use super::counters::State;
 use super::kernel::{self, mincore, Scanner, CHUNK_BYTES, LET_IN};
 use super::module::Module;
+use super::others::{runnable, Busy};
 use super::own::Own;
 use super::pace::BATCH_TOUCHES;
 use super::raw::{ticks, TELL_NANOS};
@@ -61,6 +62,11 @@ pub(crate) fn spawn(shared: Arc<Shared>, name: String) -> Result<JoinHandle<()>,
     spawned.map_err(|e| BakeError::Unsupported(format!("no helper thread can be started: {e}")))
 }
 
+/// Threads that want a CPU now, but for the caller.
+fn runnable_now() -> Option<u32> {
+    runnable(&std::fs::read("/proc/loadavg").ok()?)
+}
+
 /// The helper's life.
 fn run(shared: &Shared) {
     shared.bound_to.store(place::bind(&shared.cpus), Ordering::Relaxed);
@@ -106,12 +112,13 @@ impl<'a> Hand<'a> {
                 shared.failed(kernel::errno());
                 Some(State::Refused)
             }
-            Ok(_) => shared.no_cpu.then_some(State::NoCpu),
+            // It would take the program's only one away.
+            Ok(_) => (settings.auto && shared.cpu_counts.allowed < 2).then_some(State::NoCpu),
         };
         counters.by_module.store(backend == Backend::Module, Ordering::Relaxed);
         let auto = settings.auto.then(|| {
             let now = Moment { nanos: now_nanos(), ticks: ticks() };
-            Auto::new(now, place::last_cache_bytes().unwrap_or(u64::MAX))
+            Auto::new(now, place::last_cache_bytes().unwrap_or(u64::MAX), shared.cpu_counts)
         });
         Self {
             shared,
@@ -179,7 +186,7 @@ impl<'a> Hand<'a> {
             // Until the next look, which a nap is never longer than.
             return Some(Turn::Rest(State::Looking, u64::MAX));
         }
-        Some(auto.turn(now, small_bytes, others_nanos))
+        Some(auto.turn(now, small_bytes, || Busy { program_nanos: others_nanos(), runnable: runnable_now() }))
     }
 
     /// What it does from now on; told at once where that is another thing.

@@ -230,9 +230,14 @@ impl<'a> Turns<'a> {
     /// Notes what makes runs other than they seem.
     fn judge_circumstances(&mut self, rounds: usize, cpus: u32) {
         let stressors = self.plan.pressure.stressors();
+        let helped = self.plan.variants.iter().any(|variant| matches!(variant, Variant::Scan(_) | Variant::Inside(_)));
         if stressors > 0 && stressors >= cpus {
             self.note(format!(
                 "{stressors} stressors and the program share {cpus} CPUs: times are the scheduler's doing too, not of caches and memory alone"
+            ));
+        } else if stressors > 0 && helped && stressors + 1 >= cpus {
+            self.note(format!(
+                "{stressors} stressors, the program and a helper share {cpus} CPUs: a helper takes CPU from the stressors, which is part of what it gains"
             ));
         }
         let shown = self.plan.variants.iter().zip(&self.taken);
