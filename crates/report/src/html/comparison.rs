@@ -66,17 +66,37 @@ impl Axis {
         ((x - self.low) / self.width * 100.0).clamp(0.0, 100.0)
     }
 
-    /// Lines at five places, with what they are.
+    /// Round numbers on the axis, two to eleven of them: multiples of 1, 2 or 5 times a power of ten. None where numbers are too large for a
+    /// step between them.
+    pub(super) fn round_numbers(&self) -> Vec<f64> {
+        let about = self.width / 5.0;
+        let power = 10f64.powf(about.log10().floor());
+        let step = [1.0, 2.0, 5.0].map(|times| times * power).into_iter().find(|step| *step >= about);
+        let step = step.unwrap_or(10.0 * power);
+        let (first, last) = ((self.low / step).ceil(), ((self.low + self.width) / step).floor());
+        if !(last - first).is_finite() {
+            return Vec::new();
+        }
+        (0..=(last - first).min(10.0) as u32).map(|n| (first + f64::from(n)) * step).collect()
+    }
+
+    /// Round numbers with their names; a name that is that of the one before is left out with its line.
+    pub(super) fn ticks(&self, name: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        let mut ticks: Vec<_> = self.round_numbers().into_iter().map(|x| (x, name(x))).collect();
+        ticks.dedup_by(|later, before| later.1 == before.1);
+        ticks
+    }
+
+    /// Lines at round numbers, with what they are.
     fn grid(&self, name: impl Fn(f64) -> String) -> String {
-        let line = |part: u32| {
-            let share = f64::from(part) / 4.0;
+        let line = |(x, name): (f64, String)| {
             format!(
                 r#"<line class="grid" x1="{0:.2}%" x2="{0:.2}%" y1="0" y2="100%"/><text x="{0:.2}%" y="100%" dy="16" text-anchor="middle">{1}</text>"#,
-                share * 100.0,
-                Esc(&name(self.low + share * self.width))
+                self.at(x),
+                Esc(&name)
             )
         };
-        (0..=4).map(line).collect()
+        self.ticks(name).into_iter().map(line).collect()
     }
 }
 
@@ -110,7 +130,9 @@ fn ratios(comparison: &Comparison) -> String {
     }
     let Some(axis) = Axis::over(ends.chain([1.0])) else { return String::new() };
     let one = axis.at(1.0);
-    let grid = axis.grid(|x| format!("{x:.3}"))
+    // Two decimals, more where the axis is narrow.
+    let decimals = (-(axis.width / 5.0).log10().floor()).clamp(2.0, 6.0) as usize;
+    let grid = axis.grid(|x| format!("{x:.decimals$}"))
         + &format!(r#"<line class="level" x1="{one:.2}%" x2="{one:.2}%" y1="0" y2="100%"/>"#);
     let lead = format!(
         "Ratio of the medians, {}, with its 95 % interval. Dashed: 1, no difference{}.",
@@ -268,6 +290,21 @@ mod tests {
             for x in numbers {
                 assert!((0.0..=100.0).contains(&axis.at(x)) && axis.width > 0.0);
             }
+            assert!(axis.round_numbers().len() <= 11);
         }
+    }
+
+    #[test]
+    fn lines_are_at_round_numbers() {
+        let ticks = |numbers: [f64; 2]| {
+            let axis = Axis::over(numbers.into_iter()).expect("an axis");
+            axis.ticks(|x| format!("{x:.2}")).into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(ticks([0.44, 4.3]), "1.00 2.00 3.00 4.00");
+        assert_eq!(ticks([50.6, 338.0]), "100.00 200.00 300.00");
+        assert_eq!(ticks([0.97, 1.02]), "0.98 1.00 1.02");
+        assert_eq!(ticks([-0.03, 0.03]), "-0.02 0.00 0.02");
+        // Names that would be alike: 1.001, 1.002 and so on.
+        assert_eq!(ticks([1.0, 1.004]), "1.00");
     }
 }

@@ -11,8 +11,6 @@ use crate::reproduction::{Curve, Page, Row};
 const HEIGHT: u32 = 190;
 /// A curve of no more points has them at even distances, each with its x: sweeps go up by factors, and begin at 0.
 const EVEN_POINTS: usize = 12;
-/// Lines across a chart.
-const GRID: u32 = 4;
 
 /// Draws the side-by-side as an HTML page that is well-formed XML too. Same data, same text; nothing is loaded from
 /// anywhere.
@@ -95,11 +93,9 @@ fn across(curve: &Curve<'_>) -> (Vec<f64>, Vec<(f64, String)>) {
     let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let width = if high > low { high - low } else { 1.0 };
     let places = xs().map(|x| ((x - low) / width * 100.0).clamp(0.0, 100.0)).collect();
-    let tick = |part: u32| {
-        let share = f64::from(part) / f64::from(GRID);
-        (share * 100.0, num::short(low + share * width))
-    };
-    (places, (0..=GRID).map(tick).collect())
+    let axis = Axis { low, width };
+    let ticks = axis.ticks(num::short).into_iter().map(|(x, name)| (axis.at(x), name)).collect();
+    (places, ticks)
 }
 
 fn chart(curve: &Curve<'_>) -> String {
@@ -111,12 +107,11 @@ fn chart(curve: &Curve<'_>) -> String {
     let (places, ticks) = across(curve);
     let mut out =
         format!(r#"<div class="chart twin"><svg height="{HEIGHT}" role="img" aria-label="{}">"#, Esc(&spoken(curve)));
-    for part in 0..=GRID {
-        let value = axis.low + f64::from(part) / f64::from(GRID) * axis.width;
+    for (value, name) in axis.ticks(number) {
         let at = y(value);
         out += &format!(
             r#"<line class="grid" x1="0" x2="100%" y1="{at:.2}%" y2="{at:.2}%"/><text x="-6" y="{at:.2}%" dy="4" text-anchor="end">{}</text>"#,
-            Esc(&number(value))
+            Esc(&name)
         );
     }
     for (at, name) in ticks {
