@@ -6,6 +6,8 @@ use lookaside_machine::Machine;
 use lookaside_trace::{Granularity, MapSource};
 use serde::{Deserialize, Serialize};
 
+use crate::huge_gain::HugeGain;
+
 /// The whole finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
@@ -35,6 +37,8 @@ pub struct Analysis {
     pub functions: Vec<NamedCost>,
     /// What would help, best first.
     pub remedies: Vec<Remedy>,
+    /// What huge pages are predicted to gain in run time, and what they were measured to gain.
+    pub huge_gain: HugeGain,
     /// Accesses over time and address.
     pub heat: HeatMap,
     /// How the program ended; `None` = it was a trace, or still runs.
@@ -100,15 +104,39 @@ pub struct NamedCost {
     pub samples: u64,
 }
 
+/// What is changed in a row of "what would help".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RemedyKind {
+    /// Huge pages wherever a mapping holds one.
+    HugeEverywhere,
+    /// Huge pages in the regions that cost most.
+    HugeWhereHot,
+    /// Twice the entries of the last TLB level.
+    LargerTlb,
+    /// All walk references served by the last cache.
+    WalksHitLastCache,
+    /// The dearest pages locked in the TLB.
+    LockedPages,
+    /// One stage of translation: no virtual machine.
+    OneStage,
+}
+
 /// One row of "what would help": the model run again with one thing changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remedy {
+    /// What kind of change.
+    pub kind: RemedyKind,
     /// What, as `huge pages everywhere`, `twice the STLB (l2d: 2048 → 4096 entries)`.
     pub what: String,
     /// Translation cycles with it, over the accesses below.
     pub translation_cycles: f64,
     /// Translation cycles without it, over the same accesses.
     pub base_translation_cycles: f64,
+    /// Of those with it, cycles of walks; the rest are hits beyond the first TLB level.
+    pub walk_cycles: f64,
+    /// Of those without it, cycles of walks.
+    pub base_walk_cycles: f64,
     /// Walks with it, both sides.
     pub walks: u64,
     /// Walks without it.

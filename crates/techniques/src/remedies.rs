@@ -7,7 +7,7 @@ use lookaside_engine::{AddressRange, Filter, LockedPage, Outcome, PagePolicy, Re
 use lookaside_machine::{PageSize, Serves, Tlb, Ways};
 use lookaside_trace::{MapSource, TraceInfo};
 
-use crate::Remedy;
+use crate::{Remedy, RemedyKind};
 
 /// Regions that the "N hottest" row makes huge.
 const HOT_REGIONS: usize = 3;
@@ -17,6 +17,8 @@ const LOCKS_OTHERWISE: u32 = 4;
 /// One thing to change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
+    /// What kind of change.
+    pub kind: RemedyKind,
     /// What, in words.
     pub what: String,
     /// The changed run.
@@ -57,10 +59,14 @@ pub fn filter(base: &Setup) -> Filter {
 
 /// Puts a variant's outcome beside the base's, both over the same accesses of a trace.
 pub fn compare(variant: &Variant, base: &Outcome, with: &Outcome, accesses_share: f64, info: &TraceInfo) -> Remedy {
+    let walk_cycles = |outcome: &Outcome| outcome.data.cost.walk_cycles + outcome.fetch.cost.walk_cycles;
     Remedy {
+        kind: variant.kind,
         what: variant.what.clone(),
         translation_cycles: with.translation_cycles(),
         base_translation_cycles: base.translation_cycles(),
+        walk_cycles: walk_cycles(with),
+        base_walk_cycles: walk_cycles(base),
         walks: with.data.cost.walks + with.fetch.cost.walks,
         base_walks: base.data.cost.walks + base.fetch.cost.walks,
         base_modelled_cycles: base.modelled_cycles(),
@@ -90,6 +96,7 @@ fn huge_everywhere(base: &Setup, size: PageSize) -> Option<Variant> {
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Thp;
     Some(Variant {
+        kind: RemedyKind::HugeEverywhere,
         what: format!("huge pages ({size}) everywhere"),
         setup,
         how: "THP: echo always > /sys/kernel/mm/transparent_hugepage/enabled; or, for malloc only, \
@@ -118,6 +125,7 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Var
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Selective(ranges);
     Some(Variant {
+        kind: RemedyKind::HugeWhereHot,
         what: match hot.len() {
             1 => format!("huge pages for the hottest region ({} MiB)", bytes >> 20),
             n => format!("huge pages for the {n} hottest regions ({} MiB)", bytes >> 20),
@@ -152,6 +160,7 @@ fn twice_the_last_level(base: &Setup) -> Option<Variant> {
         tlb.entries *= 2;
     }
     (!changes.is_empty()).then(|| Variant {
+        kind: RemedyKind::LargerTlb,
         what: format!("twice the last-level TLB ({})", changes.join(", ")),
         setup,
         how: String::new(),
@@ -167,6 +176,7 @@ fn walks_hit_last_cache(base: &Setup) -> Option<Variant> {
     let mut setup = base.clone();
     setup.walks = WalkModel::AlwaysAt(llc.name.clone());
     Some(Variant {
+        kind: RemedyKind::WalksHitLastCache,
         what: format!("every walk reference served by {}", llc.name),
         setup,
         how: "the aim of baking: a helper on another core keeps page-table lines in the shared cache".into(),
@@ -198,6 +208,7 @@ fn lock_best_pages(base: &Setup, outcome: &Outcome) -> Option<Variant> {
     setup.locks =
         pages.iter().map(|p| LockedPage { tlb: tlb.clone(), process: Some(p.process), addr: p.addr }).collect();
     Some(Variant {
+        kind: RemedyKind::LockedPages,
         what: format!("the {} best pages locked in {tlb}", pages.len()),
         setup,
         how: String::new(),
@@ -215,6 +226,7 @@ fn without_host(base: &Setup) -> Option<Variant> {
     setup.machine.page_table.host = None;
     setup.machine.walk_caches.retain(|c| c.stage == lookaside_machine::Stage::Guest);
     Some(Variant {
+        kind: RemedyKind::OneStage,
         what: "no virtual machine (one stage of translation)".into(),
         setup,
         how: "run on the host".into(),
