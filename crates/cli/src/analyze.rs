@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lookaside_capture::{Backend, ChildEnd, Control, Request, Symbols, Target};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
 use lookaside_report::{html, json, terminal};
+use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
 use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Namer, Profile, Seeing};
 use lookaside_trace::{Block, Event, Granularity, Source, TraceInfo};
@@ -14,7 +15,7 @@ use crate::args::{Analyze, BackendArg, GranularityArg};
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{self, print, short_count, spinner, write_file};
-use crate::{install, machines};
+use crate::{install, machines, measure};
 
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &Analyze) -> Result<u8, Failure> {
@@ -26,6 +27,7 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     for path in [&args.html, &args.json].into_iter().flatten().filter(|path| path.as_os_str() != "-") {
         output::check_writable(path)?;
     }
+    let measure = args.measure.map(|rounds| measure::plan(args, rounds)).transpose()?;
     let interrupt = Interrupt::install()?;
     let mut input = open(args, &setup)?;
     if let Some(control) = &input.control {
@@ -59,6 +61,7 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
         regions: Vec::new(),
         functions: Vec::new(),
         remedies: Vec::new(),
+        huge_gain: HugeGain::default(),
         heat: HeatMap::default(),
         child_exit: None,
         complete: true,
@@ -80,7 +83,21 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
         Some(control) => child_code(&**control, &mut analysis)?,
         None => interrupt.code(), // of a trace, that is all there is to say
     };
+    let mut measured = None;
+    let mut went_wrong = None;
+    if let Some(plan) = &measure {
+        if code == 0 && !broke_off && !interrupt.asked() {
+            (measured, went_wrong) = measure::run(plan, &interrupt, &mut analysis.notes);
+        } else {
+            analysis.notes.push("not measured: the analysed run failed, or was not seen to its end".into());
+        }
+    }
+    let clock_mhz = analysis.machine.clock_mhz;
+    analysis.huge_gain = HugeGain::new(&analysis.remedies, &analysis.outcome, clock_mhz, measured);
     report(args, &analysis)?;
+    if let Some(failure) = went_wrong {
+        return Err(failure);
+    }
     Ok(match (code, &input.control) {
         (0, Some(_)) if broke_off => BROKE_OFF,
         (0, None) if !analysis.complete => NOT_CLEAN,

@@ -31,7 +31,10 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but not clean (damage foun
 #[derive(Subcommand)]
 pub enum Command {
     /// Find out what translation costs a program, where, and what would help
-    #[command(after_help = "Example: lookaside analyze --html report.html -- sort big.txt")]
+    #[command(after_help = "Examples: lookaside analyze --html report.html -- sort big.txt\n          \
+        lookaside analyze --measure -- ./join orders.csv\n\n\
+        Exit codes: the program's own, 128 + signal if it was killed; 1 a run of --measure failed, or the trace could not be \
+        read whole; 2 bad input; 125 the recording broke off; 128 + signal interrupted")]
     Analyze(Analyze),
     /// Record a program's accesses as a trace
     #[command(after_help = "Example: lookaside record -o sort.lkt -- sort big.txt")]
@@ -184,6 +187,11 @@ pub struct Analyze {
     /// Samples per second of CPU time
     #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
+    /// Then run the program plainly, with and without huge pages, and put what they gain beside what is predicted; so many
+    /// rounds of both, after one that does not count [default: 10]
+    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
+          conflicts_with_all = ["trace", "pid"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub measure: Option<u32>,
     /// Install what is missing without asking
     #[arg(long, short)]
     pub yes: bool,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lookaside_capture::{CaptureError, ChildEnd, Control};
 use lookaside_report::{comparison, html, json};
-use lookaside_runtime::compare::{compare, CompareError, Helped, Hooks, Inside, Metric, Plan, Variant};
+use lookaside_runtime::compare::{compare, CompareError, Comparison, Helped, Hooks, Inside, Metric, Plan, Variant};
 use regex::Regex;
 use rustix::process::{kill_process, Pid, Signal};
 
@@ -45,18 +45,7 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         look: Some(Arc::new(Clock)),
     };
     let interrupt = Interrupt::install()?;
-    let bar = spinner("comparing");
-    let found = compare(
-        &plan,
-        &Hooks {
-            halt: &|| interrupt.asked(),
-            started: &|pid| interrupt.watch(Arc::new(Program(pid)), true),
-            ended: &|| interrupt.unwatch(),
-            progress: &|what| bar.set_message(what.to_string()),
-        },
-    );
-    bar.finish_and_clear();
-    let found = found?;
+    let found = in_turns(&plan, &interrupt, "comparing")?;
     if let Some(path) = &args.html {
         write_file(path, &html::comparison::render(&found))?;
     }
@@ -72,6 +61,22 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         Some(early) => Err(Failure { line: early.to_string(), code: NOT_CLEAN }),
         None => Ok(0),
     }
+}
+
+/// Runs a plan's variants, with a spinner that says what is done; a signal ends the program that runs.
+pub fn in_turns(plan: &Plan, interrupt: &Interrupt, doing: &str) -> Result<Comparison, CompareError> {
+    let bar = spinner(doing);
+    let found = compare(
+        plan,
+        &Hooks {
+            halt: &|| interrupt.asked(),
+            started: &|pid| interrupt.watch(Arc::new(Program(pid)), true),
+            ended: &|| interrupt.unwatch(),
+            progress: &|what| bar.set_message(what.to_string()),
+        },
+    );
+    bar.finish_and_clear();
+    found
 }
 
 /// What is to be compared.

@@ -14,6 +14,7 @@ mod hugepages;
 mod install;
 mod interrupt;
 mod machines;
+mod measure;
 mod memory;
 mod output;
 mod plain_run;

@@ -12,6 +12,7 @@ pub mod color;
 pub mod comparison;
 pub mod experiment;
 mod facts;
+mod gain;
 pub mod html;
 pub mod hugepages;
 pub mod hugepages_live;

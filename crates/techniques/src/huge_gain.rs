@@ -17,7 +17,7 @@ use crate::{Remedy, RemedyKind};
 pub const WALKS_AT_ONCE: f64 = 6.0;
 
 /// What is known of the gain by huge pages.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HugeGain {
     /// What the model foresees; `None` = nothing was modelled, or huge pages can change nothing.
     pub predicted: Option<Predicted>,
@@ -30,7 +30,7 @@ pub struct HugeGain {
 impl HugeGain {
     /// Puts both side by side. What was measured gives the prediction its denominator: the program's own time.
     pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, measured: Option<Measured>) -> Self {
-        let user = measured.as_ref().and_then(|measured| measured.user);
+        let user = measured.and_then(|measured| measured.user);
         let predicted = Predicted::new(remedies, outcome, clock_mhz, user.map(|user| user.base_seconds));
         let place = predicted.zip(user).map(|(predicted, user)| predicted.place(user.ratio));
         Self { predicted, measured, place }
@@ -77,7 +77,7 @@ pub enum Place {
 }
 
 /// What runs in turns took: small pages only against huge pages (the variants `base` and `thp` of `compare`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Complete rounds.
     pub rounds: u32,
@@ -87,8 +87,6 @@ pub struct Measured {
     pub wall: Option<TimeRatio>,
     /// Of the resident memory, the share that huge pages held when a run with them was largest; `None` = not seen.
     pub huge_share: Option<f64>,
-    /// What has to be known to judge it.
-    pub notes: Vec<String>,
 }
 
 /// Medians of one time, and their ratio.

@@ -31,8 +31,8 @@ proptest! {
                 let saved = walks * walks_shown + hits * f64::from(hit_step) / 10.0;
                 (least, most) = (least.min(saved), most.max(saved));
                 let ratio = if saved < of { of / (of - saved) } else { f64::INFINITY };
-                prop_assert!(ratio >= or_endless(found.least_ratio) * (1.0 - 1e-12), "{ratio} {found:?}");
-                prop_assert!(ratio <= or_endless(found.most_ratio) * (1.0 + 1e-12), "{ratio} {found:?}");
+                prop_assert!(ratio >= or_endless(found.least_ratio) * (1.0 - 1e-6), "{ratio} {found:?}");
+                prop_assert!(ratio <= or_endless(found.most_ratio) * (1.0 + 1e-6), "{ratio} {found:?}");
             }
         }
         prop_assert!((found.least_saved_seconds - least).abs() < 1e-9 && (found.most_saved_seconds - most).abs() < 1e-9);
@@ -147,7 +147,7 @@ fn a_row_over_a_part_of_the_run_is_scaled_to_all_of_it() {
 #[test]
 fn what_was_measured_gives_denominator_and_place() {
     let time = |ratio: f64| TimeRatio { base_seconds: 4.0, huge_seconds: 4.0 / ratio, ratio, low: ratio, high: ratio, significant: true };
-    let measured = |user| Measured { rounds: 5, user, wall: None, huge_share: None, notes: Vec::new() };
+    let measured = |user| Measured { rounds: 5, user, wall: None, huge_share: None };
     let gain = |user| HugeGain::new(&[huge(1.0)], &outcome(), 1000.0, Some(measured(user)));
     // 0.09 s to 0.84 s of 4 s: 1.023 to 1.266.
     let places = [1.0, 1.1, 1.3].map(|ratio| gain(Some(time(ratio))).place);

@@ -3,6 +3,7 @@
 mod causes;
 pub mod comparison;
 mod curve;
+mod gain;
 mod heat;
 mod method;
 mod parts;
@@ -24,6 +25,7 @@ pub fn render(analysis: &Analysis) -> String {
     page += &summary::header(analysis);
     page += "<main>\n";
     page += &summary::cards(analysis);
+    page += &gain::section(analysis);
     page += &causes::remedies(analysis);
     page += &pair(&curve::section(analysis), &walks::section(analysis));
     page += &heat::section(analysis);

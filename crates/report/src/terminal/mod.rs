@@ -2,6 +2,7 @@
 
 mod causes;
 mod curve;
+mod gain;
 mod head;
 mod remedies;
 
@@ -131,6 +132,7 @@ fn compose(analysis: &Analysis, style: &Style, sizes: &Sizes) -> Vec<Line> {
         causes::lines(analysis, &kinds, width),
         curve_and_regions(analysis, style, sizes),
         remedies::lines(analysis, sizes.remedies, width),
+        gain::lines(analysis, width),
         notes(analysis, sizes.notes, width),
     ];
     let mut lines: Vec<Line> = Vec::new();

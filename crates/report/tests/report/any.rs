@@ -4,6 +4,7 @@ use crate::common;
 use lookaside_engine::{CacheCounts, Cost, IpRow, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::PageSize;
 use lookaside_report::{html, json, simulate, terminal, text, Style};
+use lookaside_techniques::huge_gain::{Measured, TimeRatio};
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
 use proptest::collection::vec;
@@ -75,11 +76,15 @@ fn row(float: BoxedStrategy<f64>) -> impl Strategy<Value = NamedCost> {
 }
 
 fn remedy(float: BoxedStrategy<f64>) -> impl Strategy<Value = Remedy> {
-    (name(), vec(float, 4), vec(count(), 3), name(), name(), any::<bool>()).prop_map(
-        |(what, floats, counts, how, caveat, approximate)| Remedy {
+    let kind = prop_oneof![Just(RemedyKind::HugeEverywhere), Just(RemedyKind::OneStage)];
+    (kind, name(), vec(float, 6), vec(count(), 3), name(), name(), any::<bool>()).prop_map(
+        |(kind, what, floats, counts, how, caveat, approximate)| Remedy {
+            kind,
             what,
             translation_cycles: floats[0],
             base_translation_cycles: floats[1],
+            walk_cycles: floats[4],
+            base_walk_cycles: floats[5],
             walks: counts[0],
             base_walks: counts[1],
             base_modelled_cycles: floats[2],
@@ -90,6 +95,25 @@ fn remedy(float: BoxedStrategy<f64>) -> impl Strategy<Value = Remedy> {
             caveat,
         },
     )
+}
+
+fn time(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<TimeRatio>> {
+    let time = (vec(float, 5), any::<bool>()).prop_map(|(floats, significant)| TimeRatio {
+        base_seconds: floats[0],
+        huge_seconds: floats[1],
+        ratio: floats[2],
+        low: floats[3],
+        high: floats[4],
+        significant,
+    });
+    prop::option::of(time)
+}
+
+fn measured(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<Measured>> {
+    let share = prop::option::of(float.clone());
+    let measured = (0..20u32, time(float.clone()), time(float), share)
+        .prop_map(|(rounds, user, wall, huge_share)| Measured { rounds, user, wall, huge_share });
+    prop::option::of(measured)
 }
 
 fn curve() -> impl Strategy<Value = MissCurve> {
@@ -136,6 +160,7 @@ prop_compose! {
         counts in vec(count(), 8),
         rows in vec(vec(row(float.clone()), 0..4), 3),
         remedies in vec(remedy(float.clone()), 0..4),
+        measured in measured(float.clone()),
         curve in prop::option::of(curve()),
         heat in heat(),
         notes in vec(name(), 0..4),
@@ -170,6 +195,7 @@ prop_compose! {
         a.outcome.instructions_rows = vec![IpRow { process: 1, ip: counts[5], cost }];
         let mut rows = rows.into_iter();
         (a.objects, a.functions, a.regions) = (rows.next().unwrap(), rows.next().unwrap(), rows.next().unwrap());
+        a.huge_gain = common::gain(&a, measured);
         a
     }
 }

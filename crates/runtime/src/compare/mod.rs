@@ -243,6 +243,15 @@ pub struct Comparison {
     pub early: Option<Early>,
 }
 
+impl Comparison {
+    /// Base ÷ variant of a time of the runs, whatever was compared: medians over the complete rounds, with the same draws as
+    /// the variant's own ratio. `None` if there is no round, or a time that is not above 0.
+    pub fn time_ratio(&self, variant: &Outcome, seconds: impl Fn(&Run) -> f64) -> Option<Ratio> {
+        let times = |outcome: &Outcome| outcome.runs.iter().map(&seconds).collect::<Vec<f64>>();
+        statistics::ratio(&times(self.variants.first()?), &times(variant), self.seed, statistics::RESAMPLES)
+    }
+}
+
 /// Runs all variants in turns. What was found until it was halted, or until a program failed, is given too.
 ///
 /// # Errors
@@ -259,8 +268,11 @@ pub fn compare(plan: &Plan, hooks: &Hooks<'_>) -> Result<Comparison, CompareErro
     Ok(turns.comparison(early))
 }
 
-/// What cannot be is found here.
-fn check(plan: &Plan) -> Result<(), CompareError> {
+/// Finds what cannot be, before anything is run: [`compare`] does it too.
+///
+/// # Errors
+/// What is missing, or switched off, or says nothing; and what to do.
+pub fn check(plan: &Plan) -> Result<(), CompareError> {
     if plan.variants.is_empty() || plan.runs == 0 {
         return Err(CompareError::Bad("nothing is to be run".into()));
     }

@@ -69,6 +69,20 @@ fn huge_pages_are_switched_for_the_program() {
 }
 
 #[test]
+fn other_times_of_the_same_runs_have_ratios_too() {
+    let found = run(&Plan { runs: 5, ..plan("base,nothp", ":") });
+    let variant = &found.variants[1];
+    // Of the time that was compared it is the variant's own ratio, to the bit.
+    assert_eq!(found.time_ratio(variant, |run| run.wall_seconds), variant.ratio);
+    let twice = |run: &Run| if run.position == 1 { 2.0 } else { 1.0 };
+    let first = |of: &Outcome| of.runs.iter().filter(|run| run.position == 1).count();
+    let wanted = if first(&found.variants[0]) > first(variant) { 2.0 } else { 0.5 };
+    assert_eq!(found.time_ratio(variant, twice).expect("a ratio").value, wanted);
+    assert_eq!(found.time_ratio(variant, |_| 0.0), None);
+    assert_eq!(found.time_ratio(&found.variants[0], |run| run.wall_seconds).expect("a ratio").value, 1.0);
+}
+
+#[test]
 fn malloc_is_told_to_ask_for_huge_pages() {
     let script = r#"case "$GLIBC_TUNABLES" in *glibc.malloc.hugetlb=1) echo 2;; *) echo 1;; esac"#;
     let found = run(&Plan { metric: plain_number(), runs: 5, ..plan("thp", script) });

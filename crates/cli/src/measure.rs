@@ -1,0 +1,109 @@
+//! `analyze --measure`: the program run plainly, with and without huge pages, by the runs of `compare`.
+
+use lookaside_capture::{inspect, Isa};
+use lookaside_runtime::compare::pressure::Pressure;
+use lookaside_runtime::compare::statistics::median;
+use lookaside_runtime::compare::{check, Comparison, Early, Metric, Outcome, Plan, Run, Variant};
+use lookaside_techniques::huge_gain::{Measured, TimeRatio};
+use rustix::fs::FileType;
+
+use crate::args::Analyze;
+use crate::compare::in_turns;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+
+/// Rounds that don't count, before those that do: as `compare` has it.
+const WARMUPS: u32 = 1;
+
+/// What is to be run. What can't be is found here, before anything takes time.
+pub fn plan(args: &Analyze, rounds: u32) -> Result<Plan, Failure> {
+    let other = match inspect(&args.command)?.isa {
+        Isa::Native => None,
+        Isa::Foreign(isa) => Some(format!("for {isa}")),
+        Isa::Unknown(machine) => Some(format!("for ELF machine {machine}")),
+    };
+    if let Some(other) = other {
+        let name = args.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        return Err(Failure::bad(format_args!(
+            "--measure: {name} is {other} and can't be timed on this machine; leave --measure out"
+        )));
+    }
+    let plan = Plan {
+        command: args.command.clone(),
+        variants: vec![Variant::Base, Variant::Thp],
+        runs: rounds,
+        warmups: WARMUPS,
+        // What is modelled is the program's own code, on all its threads: neither the kernel's nor waiting.
+        metric: Metric::User,
+        pressure: Pressure::None,
+        seed: args.machine.seed,
+        inside: None,
+        look: None,
+    };
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// Runs it. What was found, if a round was complete; and what went wrong, for when the analysis is told: it is in the notes too.
+pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Option<Measured>, Option<Failure>) {
+    let found = match in_turns(plan, interrupt, "measuring") {
+        Ok(found) => found,
+        Err(e) => {
+            notes.push(format!("not measured: {e}"));
+            return (None, Some(e.into()));
+        }
+    };
+    let wrong = found.early.as_ref().map(|early| {
+        let whole = found.rounds > 0;
+        let what = if whole { "measured in part only" } else { "not measured" };
+        notes.push(format!("{what}: {early}"));
+        Failure {
+            line: format!("--measure: {early}"),
+            code: if *early == Early::Interrupted { interrupt.code() } else { NOT_CLEAN },
+        }
+    });
+    notes.extend(found.notes.iter().map(|note| format!("measured: {note}")));
+    if has_input() {
+        notes.push(
+            "measured: the analysed run had a file or pipe as its standard input, these runs an empty one: if the program \
+             reads it, they did other work; name the input in an argument"
+                .into(),
+        );
+    }
+    ((found.rounds > 0).then(|| summary(&found)), wrong)
+}
+
+/// The comparison as an analysis has it.
+fn summary(found: &Comparison) -> Measured {
+    let pages = found.variants.get(1).and_then(|huge| huge.pages).filter(|pages| pages.resident_bytes > 0);
+    Measured {
+        rounds: found.rounds,
+        user: time(found, |run| run.user_seconds),
+        wall: time(found, |run| run.wall_seconds),
+        huge_share: pages.map(|pages| pages.huge_bytes as f64 / pages.resident_bytes as f64),
+    }
+}
+
+/// One time of both variants.
+fn time(found: &Comparison, seconds: fn(&Run) -> f64) -> Option<TimeRatio> {
+    let [base, huge] = &found.variants[..] else { return None };
+    let ratio = found.time_ratio(huge, seconds)?;
+    let middle = |of: &Outcome| median(&of.runs.iter().map(seconds).collect::<Vec<_>>());
+    Some(TimeRatio {
+        base_seconds: middle(base)?,
+        huge_seconds: middle(huge)?,
+        ratio: ratio.value,
+        low: ratio.low,
+        high: ratio.high,
+        significant: ratio.significant,
+    })
+}
+
+/// Something may come from standard input: a pipe, a socket, a file that is not empty. A terminal's user knows what was typed.
+fn has_input() -> bool {
+    rustix::fs::fstat(std::io::stdin()).is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => stat.st_size > 0,
+        FileType::Fifo | FileType::Socket => true,
+        _ => false,
+    })
+}
