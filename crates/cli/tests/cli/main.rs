@@ -11,6 +11,7 @@ mod hard_places;
 mod heap;
 mod hugepages;
 mod lock_mapping;
+mod measure;
 mod plan;
 mod plan_huge;
 mod plan_lock;

@@ -1,0 +1,181 @@
+//! `lookaside analyze --measure`: what is predicted and what runs took, of small programs; no time is asserted.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::common::{assert_bad_input, compile, have_valgrind, lookaside, run, stderr, stdout};
+use serde_json::Value;
+
+/// Reads 64 MiB at random: nearly each read walks.
+const READS: &str = r#"
+#include <stdint.h>
+#include <stdlib.h>
+#define BYTES (64u << 20)
+int main(int argc, char **argv)
+{
+	uint64_t rounds = argc > 1 ? strtoull(argv[1], 0, 10) : 200000, state = 1, sum = 0;
+	volatile char *a = calloc(BYTES, 1);
+	for (uint64_t i = 0; i < BYTES; i += 4096)
+		a[i] = 1;
+	for (uint64_t i = 0; i < rounds; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		sum += (unsigned char)a[((state >> 33) + (sum & 1)) % BYTES];
+	}
+	return sum == 1;
+}
+"#;
+
+/// Whether the variants of a measurement can be run here. Says so where they can't.
+fn ready() -> bool {
+    let places = ["hugepages-2048kB/enabled", "enabled"].map(|file| format!("/sys/kernel/mm/transparent_hugepage/{file}"));
+    let text = places.iter().find_map(|file| std::fs::read_to_string(file).ok().filter(|text| !text.contains("[inherit]")));
+    let on = text.is_some_and(|text| text.contains("[always]") || text.contains("[madvise]"));
+    if !on {
+        eprintln!("LEFT OUT: huge pages are off on this system, --measure is not tested");
+    }
+    on && have_valgrind()
+}
+
+/// The analysis that comes after the program's own output.
+fn json(text: &str) -> Value {
+    let start = text.find("{\n").unwrap_or_else(|| panic!("no JSON in {text:?}"));
+    serde_json::from_str(&text[start..]).expect("JSON")
+}
+
+#[test]
+fn prediction_and_measurement_are_in_the_data() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "reads", READS, &[]) else { return };
+    if !ready() {
+        return;
+    }
+    let program = program.to_str().expect("text path");
+    let analyze = |more: &[&str]| {
+        let all = [&["analyze", "--json", "-", "--machine", "skylake", "--exact"], more, &["--", program]].concat();
+        let output = run(&all);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let modelled = analyze(&[])["huge_gain"].clone();
+    assert_eq!((&modelled["measured"], &modelled["place"]), (&Value::Null, &Value::Null));
+    let predicted = &modelled["predicted"];
+    assert_eq!(predicted["of"], "modelled-time");
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    // 64 MiB lie in the reach of 2 MiB entries: walks go, and so the whole of both ends saves.
+    let (least, most) = (number(&predicted["least_ratio"]), number(&predicted["most_ratio"]));
+    assert!(1.0 < least && least < most, "{predicted}");
+    assert!(number(&predicted["most_saved_seconds"]) < number(&predicted["of_seconds"]), "{predicted}");
+
+    let found = analyze(&["--measure=2"]);
+    let (predicted, measured) = (&found["huge_gain"]["predicted"], &found["huge_gain"]["measured"]);
+    assert_eq!(measured["rounds"], 2);
+    assert_eq!(measured["wall"]["significant"], false, "two rounds are too few");
+    assert!(number(&measured["wall"]["base_seconds"]) > 0.0, "{measured}");
+    // The saving is the model's, whatever its denominator.
+    let saved = |of: &Value| number(&of["most_saved_seconds"]);
+    assert!((saved(predicted) / saved(&modelled["predicted"]) - 1.0).abs() < 0.01, "{predicted}");
+    // A run may be too short for its user time to be counted.
+    if measured["user"].is_null() {
+        assert_eq!((&predicted["of"], &found["huge_gain"]["place"]), (&"modelled-time".into(), &Value::Null));
+    } else {
+        assert_eq!((&predicted["of"], &predicted["of_seconds"]), (&"user-time".into(), &measured["user"]["base_seconds"]));
+        assert!(["below", "within", "above"].contains(&found["huge_gain"]["place"].as_str().expect("a word")));
+    }
+}
+
+#[test]
+fn the_text_and_the_page_have_both() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "reads", READS, &[]) else { return };
+    if !ready() {
+        return;
+    }
+    let program = program.to_str().expect("text path");
+    let page = folder.path().join("report.html");
+    let arguments = ["analyze", "--machine", "skylake", "--measure=1", "--html", page.to_str().expect("text path"), "--", program];
+    let child = lookaside().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let output = child.expect("started").wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let page = std::fs::read_to_string(page).expect("the page");
+    for said in [&text.split_whitespace().collect::<Vec<_>>().join(" "), &page] {
+        assert!(said.contains("times as fast: saves ") && said.contains("from start to end"), "{said}");
+        assert!(said.contains("the analysed run had a file or pipe as its standard input"), "{said}");
+    }
+    assert!(text.contains("\nWILL HUGE PAGES HELP\npredicted ") && text.contains("\nmeasured  "), "{text}");
+    let alone = stdout(&run(&["analyze", "--machine", "skylake", "--", program]));
+    assert!(alone.contains("measured  not yet: with --measure"), "{alone}");
+}
+
+#[test]
+fn a_program_that_fails_is_not_measured() {
+    if !ready() {
+        return;
+    }
+    let output = run(&["analyze", "--machine", "skylake", "--measure=1", "--json", "-", "--", "/bin/false"]);
+    assert_eq!(output.status.code(), Some(1), "the program's own: {}", stderr(&output));
+    let found = json(&stdout(&output));
+    assert!(found["huge_gain"]["measured"].is_null());
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("not measured: the analysed run failed"), "{notes}");
+
+    // One that fails when it is run again: the analysis is told all the same.
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mark = folder.path().join("mark");
+    let script = r#"[ -e "$0" ] && exit 4; : > "$0""#;
+    let arguments = ["analyze", "--machine", "skylake", "--measure=1", "--json", "-", "--", "sh", "-c", script];
+    let output = lookaside().args(arguments).arg(&mark).output().expect("started");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--measure: ") && stderr(&output).contains("exit code 4"), "{}", stderr(&output));
+    let notes = json(&stdout(&output))["notes"].to_string();
+    assert!(notes.contains("not measured: ") && notes.contains("warm-up: the program failed with exit code 4"), "{notes}");
+}
+
+#[test]
+fn a_signal_while_it_measures_keeps_what_is_known() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let runs = folder.path().join("runs");
+    // The analysed run, a warm-up round, a round; the sixth run waits to be ended.
+    let script = r#"echo >> "$0"; [ $(wc -l < "$0") -lt 6 ] || exec sleep 1000"#;
+    let child = lookaside()
+        .args(["analyze", "--machine", "skylake", "--measure=9", "--json", "-", "--", "sh", "-c", script])
+        .arg(&runs)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    while std::fs::read(&runs).map_or(0, |bytes| bytes.len()) < 6 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+    assert!(status.success());
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    assert_eq!((&found["huge_gain"]["measured"]["rounds"], &found["complete"]), (&1.into(), &true.into()));
+    assert!(found["notes"].to_string().contains("measured in part only: interrupted"), "{}", found["notes"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_before_anything_runs() {
+    for measure in ["--measure=0", "--measure=x", "--measure=10001"] {
+        assert_eq!(run(&["analyze", measure, "--", "true"]).status.code(), Some(2), "{measure}");
+    }
+    for other in [["--trace", "x.lkt"], ["--pid", "1"]] {
+        assert_eq!(run(&["analyze", "--measure", other[0], other[1]]).status.code(), Some(2), "{other:?}");
+    }
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let foreign = folder.path().join("foreign");
+    // The head of a 32-bit executable for ARM (ELF: class 1, type 2, machine 40).
+    let head = [&b"\x7fELF\x01\x01\x01"[..], &[0; 9], &[2, 0, 40, 0, 1, 0, 0, 0], &[0; 28]].concat();
+    std::fs::write(&foreign, head).expect("written");
+    std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let refused = run(&["analyze", "--measure", "--", foreign.to_str().expect("text path")]);
+    assert_bad_input(&refused, &["--measure: ", "for arm and can't be timed on this machine", "leave --measure out"]);
+    assert_eq!(run(&["analyze", "--measure", "--", "/no/such/program"]).status.code(), Some(127));
+}
