@@ -52,6 +52,9 @@ const LIBRARIES: [(&str, &[&str]); 7] = [
     ("riscv32", &[]),
 ];
 
+/// Instruction sets of 32 bits among them, whose programs have a part of the process's addresses for themselves. ARM is tested.
+const NARROW: [&str; 4] = ["arm", "armeb", "i386", "riscv32"];
+
 /// Starts the program under QEMU.
 pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     let refused = |reason: String| CaptureError::Backend { backend: "qemu", reason };
@@ -97,6 +100,38 @@ pub(crate) fn start(request: &Request) -> Result<Recording, CaptureError> {
     }
     let control = Launched::new(child, source.processes(), vec![qemu], temporary.into_iter().collect());
     Ok(Recording { source: Box::new(source), control: Box::new(control), backend: Backend::Qemu, notes })
+}
+
+/// The command that runs a program under QEMU without the plugin; QEMU says in `log` where the program lies.
+pub(crate) fn plain(
+    command: &[OsString],
+    program: &Program,
+    isa: &'static str,
+    log: &Path,
+) -> Result<Vec<OsString>, String> {
+    if !NARROW.contains(&isa) {
+        return Err(format!(
+            "is for {isa}: its memory can't be told from QEMU's own, so no plain run of it can be looked at on this machine"
+        ));
+    }
+    if program.is_script {
+        return Err(format!("is a script for {isa}, which QEMU can't run; name `{} SCRIPT`", program.elf.display()));
+    }
+    let mut words: Vec<OsString> = vec![find(isa)?.into(), "-d".into(), "page".into(), "-D".into(), log.into()];
+    let path = std::path::absolute(&program.elf).map_err(|error| format!("{}: {error}", program.elf.display()))?;
+    words.extend(guest_words(command, &path, libraries(program, isa)?));
+    Ok(words)
+}
+
+/// QEMU's arguments that name the program, and the program's own.
+fn guest_words(command: &[OsString], program: &Path, libraries: Option<PathBuf>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["-0".into(), command[0].clone()];
+    if let Some(folder) = libraries {
+        words.extend(["-L".into(), folder.into()]);
+    }
+    words.push(program.into());
+    words.extend_from_slice(&command[1..]);
+    words
 }
 
 /// QEMU for an instruction set, as `/proc/PID/exe` shows it; else what installs it.
@@ -179,7 +214,7 @@ fn recorder(
     let program = std::path::absolute(program)
         .map_err(|source| CaptureError::Io { what: program.display().to_string(), source })?;
     let mut recorder = Command::new(qemu);
-    recorder.arg("-plugin").arg(options).arg("-0").arg(&command[0]);
+    recorder.arg("-plugin").arg(options);
     // Preloaded as well, so that it hears of a program's end by a signal; the program itself doesn't see that.
     match std::env::var_os("LD_PRELOAD") {
         Some(own) => {
@@ -192,10 +227,7 @@ fn recorder(
     if preloadable(plugin) {
         recorder.env("LD_PRELOAD", plugin);
     }
-    if let Some(folder) = libraries {
-        recorder.arg("-L").arg(folder);
-    }
-    recorder.arg(program).args(&command[1..]);
+    recorder.args(guest_words(command, &program, libraries));
     // SAFETY: between fork and exec only personality(2) is called, which is async-signal-safe. Without it (a container may
     // forbid it) QEMU's own mappings lie elsewhere in each run, and the program's may.
     unsafe {

@@ -25,7 +25,8 @@ pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<NativeMaps, Fa
 pub fn mapping(recorded: &Recorded, maps: NativeMaps, remarks: &mut Vec<String>) -> (u8, Option<(u32, Mapping)>) {
     let (code, remark) = ended(maps.end);
     remarks.extend(maps.notes.into_iter().chain(remark));
-    let native = Layout::new(maps.exit, Runner::Native, maps.entry_stack);
+    let runner = if maps.emulated { Runner::Qemu } else { Runner::Native };
+    let native = Layout::new(maps.exit, runner, maps.entry_stack);
     (code, recorded.process().map(|process| (process, Mapping::new(&recorded.layout(), &native))))
 }
 

@@ -1,8 +1,10 @@
 //! Where everything of a program lies in a plain run of it: no recorder's memory is among it.
 //!
-//! The program runs at nearly its own speed: it stops at its system calls only, to see its mappings being made.
+//! The program runs at nearly its own speed: it stops at its system calls only, to see its mappings being made. A 32-bit
+//! program for another processor runs under QEMU's user mode, without our plugin; addresses are its own then.
 
 mod calls;
+mod guest;
 mod stops;
 mod tracer;
 
@@ -16,7 +18,8 @@ use lookaside_trace::Region;
 use rustix::process::{pidfd_send_signal, Signal};
 
 use crate::program::{self, Isa};
-use crate::{CaptureError, ChildEnd};
+use crate::{qemu, CaptureError, ChildEnd};
+pub(crate) use guest::Guest;
 
 /// Time between SIGTERM and SIGKILL in [`NativeRun::stop`], as for recordings.
 const GRACE: Duration = Duration::from_secs(2);
@@ -49,12 +52,14 @@ pub struct Stopped<'a> {
     /// As in [`NativeMaps::entry_stack`].
     pub entry_stack: Option<u64>,
     process: u32,
+    /// Where the program's address 0 is in the process.
+    base: u64,
 }
 
 impl Stopped<'_> {
     /// Copies the program's bytes at `addr`; how many could be read.
     pub fn read(&self, addr: u64, into: &mut [u8]) -> usize {
-        crate::sample::read_memory(self.process, addr, into)
+        crate::sample::read_memory(self.process, self.base.wrapping_add(addr), into)
     }
 }
 
@@ -67,6 +72,8 @@ pub struct NativeMaps {
     pub exit: Vec<Region>,
     /// Stack pointer at the first instruction; `None` = the kernel doesn't say.
     pub entry_stack: Option<u64>,
+    /// It ran under QEMU: a program for another processor.
+    pub emulated: bool,
     /// How the program ended: its own exit code or signal.
     pub end: ChildEnd,
     /// What a reader must know.
@@ -87,7 +94,8 @@ impl NativeRun {
     /// another program, the moments come again, and the last ones stand.
     ///
     /// # Errors
-    /// The program can't be started, isn't of this machine, has rights of its own, or may not be traced here.
+    /// The program can't be started, is for a processor that QEMU can't stand in for here, has rights of its own, or may not
+    /// be traced here.
     pub fn start(
         command: &[OsString],
         placement: Placement,
@@ -99,15 +107,19 @@ impl NativeRun {
             code: 126,
         };
         let program = program::inspect(command)?;
-        match program.isa {
-            Isa::Native if program.privileged => {
+        let (command, guest) = match program.isa {
+            _ if program.privileged => {
                 return Err(refused("is setuid or setgid: traced, it would run without its rights".into()))
             }
-            Isa::Native => {}
-            Isa::Foreign(isa) => return Err(refused(format!("is for {isa}: it cannot run plainly on this machine"))),
+            Isa::Native => (command.to_vec(), None),
+            Isa::Foreign(isa) => {
+                let making = |source| CaptureError::Io { what: "a temporary file for QEMU's log".into(), source };
+                let guest = Guest::new().map_err(making)?;
+                (qemu::plain(command, &program, isa, guest.log()).map_err(refused)?, Some(guest))
+            }
             Isa::Unknown(machine) => return Err(refused(format!("is for ELF machine {machine}, not this one"))),
-        }
-        let (pid, process, tracer) = tracer::start(command.to_vec(), placement, Box::new(look))?;
+        };
+        let (pid, process, tracer) = tracer::start(command, placement, Box::new(look), guest)?;
         Ok(NativeRun { pid, process, tracer: Mutex::new(Some(tracer)) })
     }
 

@@ -13,23 +13,25 @@ use lookaside_trace::{parse_maps, MapSource, MemoryMap, Region};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use super::stops::{self, Call, Change};
-use super::{calls, Moment, NativeMaps, Placement, Stopped};
+use super::{calls, Guest, Moment, NativeMaps, Placement, Stopped};
 use crate::{CaptureError, ChildEnd};
 
 pub(super) type Look = Box<dyn FnMut(&Stopped<'_>) + Send>;
 type Tracer = JoinHandle<Result<NativeMaps, CaptureError>>;
 type Began = Result<(u32, OwnedFd), CaptureError>;
 
-/// Starts the program on a thread of its own, which traces it; its pid, a hold on it, and the thread.
+/// Starts the program on a thread of its own, which traces it; its pid, a hold on it, and the thread. With a guest, `command`
+/// is QEMU's.
 pub(super) fn start(
     command: Vec<OsString>,
     placement: Placement,
     look: Look,
+    guest: Option<Guest>,
 ) -> Result<(u32, OwnedFd, Tracer), CaptureError> {
     let (began, begins) = sync_channel::<Began>(1);
     let tracer = std::thread::Builder::new()
         .name("native-run".into())
-        .spawn(move || trace(&command, placement, look, &began))
+        .spawn(move || trace(&command, placement, look, guest, &began))
         .map_err(|source| CaptureError::Io { what: "starting a thread".into(), source })?;
     match begins.recv() {
         Ok(Ok((pid, process))) => Ok((pid, process, tracer)),
@@ -47,6 +49,7 @@ fn trace(
     command: &[OsString],
     placement: Placement,
     look: Look,
+    guest: Option<Guest>,
     began: &SyncSender<Began>,
 ) -> Result<NativeMaps, CaptureError> {
     let mut program = match spawn(command, placement) {
@@ -62,7 +65,7 @@ fn trace(
     let hold = hold.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
     let told = hold.and_then(|hold| {
         let _ = began.send(Ok((program.child.id(), hold)));
-        Run::new(pid, placement, look).follow()
+        Run::new(pid, placement, look, guest).follow()
     });
     program.ended = told.is_ok();
     told.map_err(|error| failed(&format!("process {pid}"), error))
@@ -119,6 +122,8 @@ struct Run {
     pid: i32,
     placement: Placement,
     look: Look,
+    /// The program, if the traced one is QEMU.
+    guest: Option<Guest>,
     map: MemoryMap,
     /// Calls that have begun, by thread: number, arguments.
     begun: HashMap<i32, (u64, [u64; 6])>,
@@ -133,13 +138,14 @@ struct Run {
 }
 
 impl Run {
-    fn new(pid: i32, placement: Placement, look: Look) -> Run {
-        let end = ChildEnd::Code(0);
-        let maps = NativeMaps { loaded: vec![], exit: vec![], entry_stack: None, end, notes: vec![] };
+    fn new(pid: i32, placement: Placement, look: Look, guest: Option<Guest>) -> Run {
+        let (end, emulated) = (ChildEnd::Code(0), guest.is_some());
+        let maps = NativeMaps { loaded: vec![], exit: vec![], entry_stack: None, emulated, end, notes: vec![] };
         Run {
             pid,
             placement,
             look,
+            guest,
             map: MemoryMap::default(),
             begun: HashMap::new(),
             task: pid,
@@ -171,7 +177,8 @@ impl Run {
                 }
             }
             if self.maps.exit.is_empty() {
-                self.maps.notes.push("killed before its memory could be looked at".into());
+                let killed = "killed before its memory could be looked at";
+                self.maps.notes.push(self.guest.as_ref().map_or(killed, Guest::unseen).into());
             }
             return Ok(self.maps.clone());
         }
@@ -186,7 +193,10 @@ impl Run {
         }
         match (signal, event) {
             (stops::CALL_STOP, _) => self.call(thread),
-            (_, libc::PTRACE_EVENT_EXEC) => self.begins(),
+            (_, libc::PTRACE_EVENT_EXEC) => match &mut self.guest {
+                Some(guest) => guest.leave(),
+                None => self.begins(),
+            },
             (_, libc::PTRACE_EVENT_EXIT) => {
                 self.threads.retain(|known| *known != thread);
                 self.begun.remove(&thread);
@@ -206,6 +216,13 @@ impl Run {
     fn begins(&mut self) {
         self.map = MemoryMap::default();
         self.begun.clear();
+        if self.placement == Placement::Fixed && !self.is_fixed() {
+            let note = "the sandbox refuses personality(ADDR_NO_RANDOMIZE): addresses are other ones in each run";
+            self.maps.notes.push(note.into());
+        }
+        if self.guest.is_some() {
+            return;
+        }
         self.map.reconcile(self.listing());
         let stat = self.stat();
         // Fields 28 and 47 of proc_pid_stat(5), counted from field 3 on; 0 = it may not be known.
@@ -213,10 +230,6 @@ impl Run {
         self.maps.entry_stack = field(28);
         self.heap_start = field(47).unwrap_or(0);
         self.linker = self.linker_range();
-        if self.placement == Placement::Fixed && !self.is_fixed() {
-            let note = "the sandbox refuses personality(ADDR_NO_RANDOMIZE): addresses are other ones in each run";
-            self.maps.notes.push(note.into());
-        }
         if self.linker.is_empty() {
             self.reach(Moment::Loaded);
         }
@@ -225,6 +238,9 @@ impl Run {
     fn call(&mut self, thread: i32) {
         match stops::call(thread) {
             Some(Call::Begins { number, args, ip }) => {
+                if self.guest.as_mut().is_some_and(Guest::appears) {
+                    self.reach(Moment::Loaded);
+                }
                 if !self.linker.is_empty() && !self.linker.contains(&ip) {
                     self.linker = 0..0;
                     self.reach(Moment::Loaded);
@@ -237,7 +253,11 @@ impl Run {
             }
             Some(Call::Ends { result: Some(result) }) => {
                 if let Some((number, args)) = self.begun.remove(&thread) {
-                    if let Some(event) = calls::event(self.task, number, &args, result, self.heap_start) {
+                    let mut event = calls::event(self.task, number, &args, result, self.heap_start);
+                    if let Some(guest) = &mut self.guest {
+                        event = event.and_then(|event| guest.event(event, |addr| self.map.find(addr).is_some()));
+                    }
+                    if let Some(event) = event {
                         self.map.apply(&event);
                     }
                 }
@@ -249,18 +269,28 @@ impl Run {
 
     /// Brings the map up to date: the stack grows without a call, and others have been left out.
     fn reach(&mut self, moment: Moment) {
-        let listing = self.listing();
+        let mut listing = self.listing();
+        let mut base = 0;
+        if let Some(guest) = &self.guest {
+            let place = guest.place();
+            listing = guest.listing(&listing);
+            (base, self.maps.entry_stack) = (place.map_or(0, |at| at.base), place.map(|at| at.entry_stack));
+        }
         if listing.is_empty() {
             return;
         }
-        self.map.reconcile(listing.clone());
+        // The process's listing has no name for a guest's heap; nothing of a guest grows without a call.
+        if self.guest.is_none() || moment == Moment::Loaded {
+            self.map.reconcile(listing.clone());
+        }
         let mut regions = self.map.last_known();
+        regions.retain(|region| region.gone || listing.iter().any(|listed| listed.holds(region.start)));
         for region in regions.iter_mut().filter(|region| !region.gone) {
             let listed = listing.iter().find(|listed| listed.holds(region.start));
             region.file = listed.and_then(|listed| listed.file);
         }
         let entry_stack = self.maps.entry_stack;
-        (self.look)(&Stopped { moment, regions: &regions, entry_stack, process: self.task as u32 });
+        (self.look)(&Stopped { moment, regions: &regions, entry_stack, process: self.task as u32, base });
         match moment {
             Moment::Loaded => self.maps.loaded = regions,
             Moment::Exit => self.maps.exit = regions,
