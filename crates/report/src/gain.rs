@@ -83,7 +83,8 @@ fn measured(gain: &HugeGain, found: &Measured) -> Vec<Said> {
     match &found.user {
         Some(user) => {
             let place = gain.place.zip(gain.predicted.as_ref());
-            let place = place.map_or(String::new(), |(place, predicted)| format!("; {}", where_it_lies(place, predicted, user)));
+            let place = place
+                .map_or(String::new(), |(place, predicted)| format!("; {}", where_it_lies(place, predicted, user)));
             let words = format!("{} in user time, {rounds}{place}", ratio(user, found.rounds));
             said.push(Said { label: "measured", paint: paint(user), words });
         }

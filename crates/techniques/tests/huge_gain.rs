@@ -93,7 +93,13 @@ fn an_example_by_hand() {
     let endless = of_parts(12.0, 0.0, 10.0);
     assert_eq!((endless.most_ratio, endless.place(1e9)), (None, Place::Within));
     assert_eq!(of_parts(90.0, 0.0, 10.0).place(5.0), Place::Below);
-    for (walks, hits, of) in [(f64::NAN, 0.0, 1.0), (0.0, f64::NAN, 1.0), (1.0, 1.0, 0.0), (1.0, 1.0, f64::INFINITY), (f64::MAX, f64::MAX, 1.0)] {
+    for (walks, hits, of) in [
+        (f64::NAN, 0.0, 1.0),
+        (0.0, f64::NAN, 1.0),
+        (1.0, 1.0, 0.0),
+        (1.0, 1.0, f64::INFINITY),
+        (f64::MAX, f64::MAX, 1.0),
+    ] {
         assert_eq!(Predicted::of_parts(walks, hits, of, Denominator::UserTime), None);
     }
 }
@@ -135,7 +141,10 @@ fn a_row_over_a_part_of_the_run_is_scaled_to_all_of_it() {
     assert!((part.most_saved_seconds - 0.84).abs() < 1e-12 && part.of_seconds == 1.0);
     // The run's own time is the denominator where it is known.
     let timed = Predicted::new(&[huge(1.0)], &outcome(), 1000.0, Some(4.0)).expect("a prediction");
-    assert_eq!((timed.of, timed.of_seconds, timed.most_saved_seconds), (Denominator::UserTime, 4.0, whole.most_saved_seconds));
+    assert_eq!(
+        (timed.of, timed.of_seconds, timed.most_saved_seconds),
+        (Denominator::UserTime, 4.0, whole.most_saved_seconds)
+    );
     assert!((timed.most_ratio.expect("one") - 4.0 / 3.16).abs() < 1e-12);
     // No row, no cost, no clock: no prediction.
     let other = Remedy { kind: RemedyKind::LargerTlb, ..huge(1.0) };
@@ -146,7 +155,14 @@ fn a_row_over_a_part_of_the_run_is_scaled_to_all_of_it() {
 
 #[test]
 fn what_was_measured_gives_denominator_and_place() {
-    let time = |ratio: f64| TimeRatio { base_seconds: 4.0, huge_seconds: 4.0 / ratio, ratio, low: ratio, high: ratio, significant: true };
+    let time = |ratio: f64| TimeRatio {
+        base_seconds: 4.0,
+        huge_seconds: 4.0 / ratio,
+        ratio,
+        low: ratio,
+        high: ratio,
+        significant: true,
+    };
     let measured = |user| Measured { rounds: 5, user, wall: None, huge_share: None };
     let gain = |user| HugeGain::new(&[huge(1.0)], &outcome(), 1000.0, Some(measured(user)));
     // 0.09 s to 0.84 s of 4 s: 1.023 to 1.266.

@@ -189,7 +189,9 @@ mod tests {
             assert_eq!(parse(&LOG[..end]).is_some(), end >= said, "{end}");
         }
         let mut guest = Guest::new().unwrap();
-        assert!(!guest.appears() && guest.listing(&[Region::new(BASE, BASE + 4096, 3, MapSource::Anonymous)]).is_empty());
+        assert!(
+            !guest.appears() && guest.listing(&[Region::new(BASE, BASE + 4096, 3, MapSource::Anonymous)]).is_empty()
+        );
         guest = self::guest();
         assert_eq!(guest.place(), Some(place));
         guest.leave();
@@ -207,7 +209,8 @@ mod tests {
             region(BASE + 0xffff_0000, BASE + 0x1_0001_0000, 1),
             region(BASE + 0x1_0001_0000, BASE + 0x1_0002_0000, 3),
         ];
-        let seen: Vec<_> = guest().listing(&host).into_iter().map(|r| (r.start, r.end, r.source == MapSource::Stack)).collect();
+        let seen: Vec<_> =
+            guest().listing(&host).into_iter().map(|r| (r.start, r.end, r.source == MapSource::Stack)).collect();
         let wanted = [(0x1_0000, 0x2_0000, false), (0x4000_0000, 0x4080_0000, true), (0xffff_0000, 1 << 32, false)];
         assert_eq!(seen, wanted);
     }

@@ -243,7 +243,8 @@ fn listings_of_valgrind_and_of_a_plain_run_are_enough() {
 }
 
 fn has_arm() -> bool {
-    let missing = ["qemu-arm", "arm-linux-gnueabihf-gcc"].map(|name| (name, Command::new(name).arg("--version").output()));
+    let missing =
+        ["qemu-arm", "arm-linux-gnueabihf-gcc"].map(|name| (name, Command::new(name).arg("--version").output()));
     let missing: Vec<&str> = missing.iter().filter(|(_, found)| found.is_err()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
         eprintln!("NOT TESTED: {} is not installed", missing.join(" and "));

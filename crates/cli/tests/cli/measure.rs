@@ -28,8 +28,10 @@ int main(int argc, char **argv)
 
 /// Whether the variants of a measurement can be run here. Says so where they can't.
 fn ready() -> bool {
-    let places = ["hugepages-2048kB/enabled", "enabled"].map(|file| format!("/sys/kernel/mm/transparent_hugepage/{file}"));
-    let text = places.iter().find_map(|file| std::fs::read_to_string(file).ok().filter(|text| !text.contains("[inherit]")));
+    let places =
+        ["hugepages-2048kB/enabled", "enabled"].map(|file| format!("/sys/kernel/mm/transparent_hugepage/{file}"));
+    let text =
+        places.iter().find_map(|file| std::fs::read_to_string(file).ok().filter(|text| !text.contains("[inherit]")));
     let on = text.is_some_and(|text| text.contains("[always]") || text.contains("[madvise]"));
     if !on {
         eprintln!("LEFT OUT: huge pages are off on this system, --measure is not tested");
@@ -79,7 +81,10 @@ fn prediction_and_measurement_are_in_the_data() {
     if measured["user"].is_null() {
         assert_eq!((&predicted["of"], &found["huge_gain"]["place"]), (&"modelled-time".into(), &Value::Null));
     } else {
-        assert_eq!((&predicted["of"], &predicted["of_seconds"]), (&"user-time".into(), &measured["user"]["base_seconds"]));
+        assert_eq!(
+            (&predicted["of"], &predicted["of_seconds"]),
+            (&"user-time".into(), &measured["user"]["base_seconds"])
+        );
         assert!(["below", "within", "above"].contains(&found["huge_gain"]["place"].as_str().expect("a word")));
     }
 }
@@ -93,7 +98,8 @@ fn the_text_and_the_page_have_both() {
     }
     let program = program.to_str().expect("text path");
     let page = folder.path().join("report.html");
-    let arguments = ["analyze", "--machine", "skylake", "--measure=1", "--html", page.to_str().expect("text path"), "--", program];
+    let arguments =
+        ["analyze", "--machine", "skylake", "--measure=1", "--html", page.to_str().expect("text path"), "--", program];
     let child = lookaside().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let output = child.expect("started").wait_with_output().expect("ended");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -129,7 +135,10 @@ fn a_program_that_fails_is_not_measured() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("--measure: ") && stderr(&output).contains("exit code 4"), "{}", stderr(&output));
     let notes = json(&stdout(&output))["notes"].to_string();
-    assert!(notes.contains("not measured: ") && notes.contains("warm-up: the program failed with exit code 4"), "{notes}");
+    assert!(
+        notes.contains("not measured: ") && notes.contains("warm-up: the program failed with exit code 4"),
+        "{notes}"
+    );
 }
 
 #[test]

@@ -103,7 +103,11 @@ fn pages_are_found_in_a_plain_run() {
     std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o755)).expect("executable");
     let refused = run(&["plan", "lock", "--native", "--", foreign.to_str().expect("text path")]);
     assert_eq!((refused.status.code(), stdout(&refused).len()), (Some(126), 0), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("is for aarch64: its memory can't be told from QEMU's own"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("is for aarch64: its memory can't be told from QEMU's own"),
+        "{}",
+        stderr(&refused)
+    );
     let failed = run(&["plan", "lock", "--native", "--entries", "1", "--", "/bin/false"]);
     assert_eq!(failed.status.code(), Some(1), "{}", stderr(&failed));
     assert!(stdout(&failed).contains("remark: the plain run ended with exit code 1"), "{}", stdout(&failed));

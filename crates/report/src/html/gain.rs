@@ -12,7 +12,8 @@ pub fn section(analysis: &Analysis) -> String {
     if said.is_empty() {
         return String::new();
     }
-    let mut out = String::from(r#"<section class="long titled" aria-labelledby="gain"><h2 id="gain">Will huge pages help?</h2>"#);
+    let mut out =
+        String::from(r#"<section class="long titled" aria-labelledby="gain"><h2 id="gain">Will huge pages help?</h2>"#);
     for fact in said {
         let class = match fact.paint {
             Paint::Dim => r#" class="lead""#,

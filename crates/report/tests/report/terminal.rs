@@ -86,7 +86,10 @@ fn a_measured_gain_stands_below_the_predicted_one() {
     let mut sampled = common::sampled();
     sampled.huge_gain = common::gain(&sampled, common::timed(1.172, 10).huge_gain.measured);
     let text = text(&sampled);
-    assert!(text.contains("predicted nothing: samples can't tell") && text.contains("measured  1.172 times as fast"), "{text}");
+    assert!(
+        text.contains("predicted nothing: samples can't tell") && text.contains("measured  1.172 times as fast"),
+        "{text}"
+    );
 }
 
 #[test]
