@@ -7,10 +7,8 @@ use lookaside_techniques::{Analysis, RemedyKind};
 use crate::line::Paint;
 use crate::{facts, num};
 
-/// A fact: what it is (empty = more of the one before), how it looks, and the fact.
+/// A sentence, and how it looks.
 pub struct Said {
-    /// `predicted`, `measured`, or empty.
-    pub label: &'static str,
     /// How it looks.
     pub paint: Paint,
     /// In words.
@@ -20,20 +18,17 @@ pub struct Said {
 /// All that is known; empty where nothing was predicted and nothing measured.
 pub fn said(analysis: &Analysis) -> Vec<Said> {
     let gain = &analysis.huge_gain;
+    let mut said = Vec::new();
     if gain.predicted.is_none() && gain.measured.is_none() {
-        return Vec::new();
+        return said;
     }
-    let mut said = vec![Said { label: "predicted", paint: Paint::Plain, words: predicted(analysis) }];
-    if gain.predicted.is_some() {
-        said.push(Said { label: "", paint: Paint::Dim, words: assumptions() });
+    let mut words = predicted(analysis);
+    if gain.measured.is_none() {
+        words += "; --measure runs the program with and without them";
     }
-    match &gain.measured {
-        Some(found) => said.extend(measured(gain, found)),
-        None => said.push(Said {
-            label: "measured",
-            paint: Paint::Dim,
-            words: "not yet: with --measure the program runs with and without them, in turns".into(),
-        }),
+    said.push(Said { paint: Paint::Plain, words });
+    if let Some(found) = &gain.measured {
+        said.extend(measured(gain, found));
     }
     said
 }
@@ -41,68 +36,50 @@ pub fn said(analysis: &Analysis) -> Vec<Said> {
 fn predicted(analysis: &Analysis) -> String {
     let Some(predicted) = &analysis.huge_gain.predicted else {
         return match facts::is_sampled(analysis) {
-            true => "nothing: samples can't tell, --exact can".into(),
-            false => "nothing: the model has no row for them".into(),
+            true => "predicted: nothing, samples can't tell (--exact can)".into(),
+            false => "predicted: nothing, the model has no row for them".into(),
         };
     };
     let huge = analysis.remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere);
     let near = huge.map_or("", facts::near);
     let range = match (predicted.least_ratio, predicted.most_ratio) {
         (Some(least), Some(most)) => format!("{near}{} to {} times as fast", times(least), times(most)),
-        (Some(least), None) => {
-            format!("{near}{} times as fast or more (with nothing hidden more is saved than there is)", times(least))
-        }
-        (None, _) => "no ratio (more is saved than there is: model and run do not fit)".into(),
+        (Some(least), None) => format!("{near}{} times as fast or more, without an upper end", times(least)),
+        (None, _) => "no ratio, more is saved than there is".into(),
     };
-    format!("{range}: {}", saving(predicted))
-}
-
-/// Seconds of seconds, and whose they are.
-fn saving(predicted: &Predicted) -> String {
     let of = num::seconds(predicted.of_seconds);
     let of = match predicted.of {
-        Denominator::UserTime => format!("{of} of user time, as measured with small pages"),
-        Denominator::ModelledTime => format!("{of} as modelled, which is not the program's run time,"),
+        Denominator::UserTime => format!("{of} user time"),
+        Denominator::ModelledTime => format!("the modelled {of}"),
     };
     let signed = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "" }, num::seconds(s.abs()));
     let [least, most] = [predicted.least_saved_seconds, predicted.most_saved_seconds].map(signed);
-    format!("saves {least} to {most} of {of}")
-}
-
-/// What both ends of a prediction take for granted.
-pub fn assumptions() -> String {
     format!(
-        "least: {WALKS_AT_ONCE:.0} walks at a time, hits of later TLB levels hidden; most: nothing overlaps; \
-         page faults, zeroing and memory bloat are in neither"
+        "predicted {range}: saves {least} to {most} of {of} (least: {WALKS_AT_ONCE:.0} walks at a time; most: nothing overlaps)"
     )
 }
 
 fn measured(gain: &HugeGain, found: &Measured) -> Vec<Said> {
-    let mut said = Vec::new();
     let rounds = format!("{} round{}", found.rounds, if found.rounds == 1 { "" } else { "s" });
-    match &found.user {
-        Some(user) => {
-            let place = gain.place.zip(gain.predicted.as_ref());
-            let place = place
-                .map_or(String::new(), |(place, predicted)| format!("; {}", where_it_lies(place, predicted, user)));
-            let words = format!("{} in user time, {rounds}{place}", ratio(user, found.rounds));
-            said.push(Said { label: "measured", paint: paint(user), words });
-        }
-        None => said.push(Said {
-            label: "measured",
+    let user = found.user.map_or_else(
+        || Said {
             paint: Paint::Warn,
-            words: format!("no user time that could be counted in every run, {rounds}"),
-        }),
-    }
-    if let Some(wall) = &found.wall {
-        let words = format!("{} from start to end, page faults and waiting included", ratio(wall, found.rounds));
-        said.push(Said { label: "", paint: paint(wall), words });
-    }
-    if let Some(share) = found.huge_share {
-        let words = format!("{} of the resident memory was in huge pages", num::percent(share));
-        said.push(Said { label: "", paint: Paint::Plain, words });
-    }
-    said
+            words: format!("measured: no user time that could be counted in each of {rounds}"),
+        },
+        |user| {
+            let place = gain.place.zip(gain.predicted);
+            let place = place.map(|(place, predicted)| format!(": {}", where_it_lies(place, &predicted, &user)));
+            let ratio = ratio(&user, found.rounds);
+            let words = format!("measured {ratio} in user time, {rounds}{}", place.unwrap_or_default());
+            Said { paint: paint(&user), words }
+        },
+    );
+    let share = found.huge_share.map(|share| format!("; {} of its memory was in huge pages", num::percent(share)));
+    let wall = found.wall.map(|wall| {
+        let words = format!("from start to end {}{}", ratio(&wall, found.rounds), share.unwrap_or_default());
+        Said { paint: paint(&wall), words }
+    });
+    std::iter::once(user).chain(wall).collect()
 }
 
 /// A measured ratio with its interval, and whether it is one.

@@ -107,11 +107,13 @@ fn the_text_and_the_page_have_both() {
     let page = std::fs::read_to_string(page).expect("the page");
     for said in [&text.split_whitespace().collect::<Vec<_>>().join(" "), &page] {
         assert!(said.contains("times as fast: saves ") && said.contains("from start to end"), "{said}");
-        assert!(said.contains("the analysed run had a file or pipe as its standard input"), "{said}");
     }
-    assert!(text.contains("\nWILL HUGE PAGES HELP\npredicted ") && text.contains("\nmeasured  "), "{text}");
+    // Where the screen is full, the text has fewer notes.
+    assert!(page.contains("the analysed run had a file or pipe as its standard input"), "{page}");
+    assert!(text.contains("\nhuge pages predicted ") && text.contains("measured "), "{text}");
     let alone = stdout(&run(&["analyze", "--machine", "skylake", "--", program]));
-    assert!(alone.contains("measured  not yet: with --measure"), "{alone}");
+    let joined = alone.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("--measure runs the program with and without them"), "{alone}");
 }
 
 #[test]

@@ -6,20 +6,16 @@ use crate::gain;
 use crate::line::{Line, Paint};
 use crate::text;
 
-/// Columns of the labels.
-const LABELS: usize = 10;
+/// What stands before the first sentence, and as much room before the others.
+const LABEL: &str = "huge pages ";
 
-/// A heading and the facts below it; nothing where nothing is known.
+/// A paragraph a sentence; nothing where nothing is known.
 pub fn lines(analysis: &Analysis, width: usize) -> Vec<Line> {
-    let said = gain::said(analysis);
-    if said.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = vec![Line::of(Paint::Dim, "WILL HUGE PAGES HELP")];
-    for fact in said {
-        for (i, part) in text::wrap(&text::clean(&fact.words), width - LABELS).into_iter().enumerate() {
-            let label = if i == 0 { fact.label } else { "" };
-            lines.push(Line::of(Paint::Dim, format!("{label:<LABELS$}")).with(fact.paint, part));
+    let mut lines = Vec::new();
+    for said in gain::said(analysis) {
+        for part in text::wrap(&text::clean(&said.words), width - LABEL.len()) {
+            let label = if lines.is_empty() { LABEL.to_string() } else { " ".repeat(LABEL.len()) };
+            lines.push(Line::of(Paint::Dim, label).with(said.paint, part));
         }
     }
     lines
