@@ -24,7 +24,7 @@ pub fn said(analysis: &Analysis) -> Vec<Said> {
     }
     let mut words = predicted(analysis);
     if gain.measured.is_none() {
-        words += "; --measure runs the program with and without them";
+        words += "; --measure runs it with and without them";
     }
     said.push(Said { paint: Paint::Plain, words });
     if let Some(found) = &gain.measured {
@@ -55,7 +55,7 @@ fn predicted(analysis: &Analysis) -> String {
     let signed = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "" }, num::seconds(s.abs()));
     let [least, most] = [predicted.least_saved_seconds, predicted.most_saved_seconds].map(signed);
     format!(
-        "predicted {range}: saves {least} to {most} of {of} (least: {WALKS_AT_ONCE:.0} walks at a time; most: nothing overlaps)"
+        "predicted {range}: saves {least} to {most} of {of} (least: {WALKS_AT_ONCE:.0} walks at a time; most: no overlap)"
     )
 }
 
@@ -70,13 +70,13 @@ fn measured(gain: &HugeGain, found: &Measured) -> Vec<Said> {
             let place = gain.place.zip(gain.predicted);
             let place = place.map(|(place, predicted)| format!(": {}", where_it_lies(place, &predicted, &user)));
             let ratio = ratio(&user, found.rounds);
-            let words = format!("measured {ratio} in user time, {rounds}{}", place.unwrap_or_default());
+            let words = format!("measured {ratio} of user time in {rounds}{}", place.unwrap_or_default());
             Said { paint: paint(&user), words }
         },
     );
-    let share = found.huge_share.map(|share| format!("; {} of its memory was in huge pages", num::percent(share)));
+    let share = found.huge_share.map(|share| format!("; {} in huge pages", num::percent(share)));
     let wall = found.wall.map(|wall| {
-        let words = format!("from start to end {}{}", ratio(&wall, found.rounds), share.unwrap_or_default());
+        let words = format!("start to end {}{}", ratio(&wall, found.rounds), share.unwrap_or_default());
         Said { paint: paint(&wall), words }
     });
     std::iter::once(user).chain(wall).collect()
@@ -86,12 +86,12 @@ fn measured(gain: &HugeGain, found: &Measured) -> Vec<Said> {
 fn ratio(time: &TimeRatio, rounds: u32) -> String {
     let verdict = match time.significant {
         true => "significant".to_string(),
-        false if (rounds as usize) < LEAST_ROUNDS => format!("not significant with fewer than {LEAST_ROUNDS} rounds"),
+        false if (rounds as usize) < LEAST_ROUNDS => format!("not significant below {LEAST_ROUNDS} rounds"),
         false => "not significant".to_string(),
     };
     let [ratio, low, high] = [time.ratio, time.low, time.high].map(times);
     let [base, huge] = [time.base_seconds, time.huge_seconds].map(num::seconds);
-    format!("{ratio} times as fast (95 % interval {low} – {high}, {verdict}; {base} → {huge})")
+    format!("{ratio} times (95 % interval {low} – {high}, {verdict}), {base} → {huge}")
 }
 
 /// Where a ratio lies to the range, and whether its interval reaches into it.
@@ -103,7 +103,7 @@ fn where_it_lies(place: Place, predicted: &Predicted, user: &TimeRatio) -> Strin
     };
     match predicted.place(nearest) == place {
         true => words.into(),
-        false => format!("{words}, into which its interval reaches"),
+        false => format!("{words}, its interval reaches in"),
     }
 }
 

@@ -41,11 +41,12 @@ fn prediction_and_measurement_stand_beside_each_other() {
     let page = words(&html::render(&common::exact()));
     assert!(page.contains("Will huge pages help? Modelled time is not the program's run time."), "{page}");
     let range = "predicted 1.027 to 1.356 times as fast: saves 413 ms to 4.14 s of the modelled 15.8 s (least: 6 walks";
-    assert!(page.contains(range) && page.contains("; --measure runs the program with and without them"), "{page}");
+    assert!(page.contains(range) && page.contains("; --measure runs it with and without them"), "{page}");
     let page = words(&html::render(&common::timed(1.172, 10)));
     let range = "predicted 1.038 to 1.586 times as fast: saves 413 ms to 4.14 s of 11.2 s user time (least: 6 walks";
     assert!(page.contains(range) && !page.contains("--measure"), "{page}");
-    let found = "measured 1.172 times as fast (95 % interval 1.149 – 1.195, significant; 11.2 s → 9.56 s) in user time, 10 rounds: \
+    let found =
+        "measured 1.172 times (95 % interval 1.149 – 1.195, significant), 11.2 s → 9.56 s of user time in 10 rounds: \
                  within the predicted range";
     assert!(page.contains(found), "{page}");
 }
