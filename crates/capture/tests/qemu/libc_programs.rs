@@ -1,8 +1,10 @@
 //! What a recording holds of programs with a C library: their maps, their ends, their threads and children.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 
+use lookaside_capture::native::{NativeRun, Placement};
 use lookaside_capture::ChildEnd;
 use lookaside_trace::{Event, MapSource};
 
@@ -106,4 +108,39 @@ pub fn check_threads_and_forks(program: &Path) {
     let codes: Vec<i32> =
         seen.events().filter_map(|e| if let Event::ProcessExit { code } = e { Some(*code) } else { None }).collect();
     assert_eq!(codes, [3, 7]);
+}
+
+/// Plain runs, without the plugin: their ends, and whose memory is seen.
+pub fn check_plain_runs(program: &Path) {
+    let run = |argument: &str| {
+        let command: Vec<OsString> = vec![program.into(), argument.into()];
+        NativeRun::start(&command, Placement::Fixed, |_| {}).unwrap().wait().unwrap()
+    };
+    for (argument, end) in [
+        ("", ChildEnd::Code(7)),
+        ("heap", ChildEnd::Code(7)),
+        ("threads", ChildEnd::Code(7)),
+        ("fork", ChildEnd::Code(7)),
+        ("abort", ChildEnd::Signal(6)),
+        ("term", ChildEnd::Signal(15)),
+    ] {
+        let maps = run(argument);
+        assert_eq!((maps.end, &maps.notes[..], maps.emulated), (end, &[][..], true), "{argument:?}");
+        for regions in [&maps.loaded, &maps.exit] {
+            let sources: Vec<_> = regions.iter().map(|region| &region.source).collect();
+            let path = program.to_string_lossy();
+            let own = |source: &&MapSource| matches!(source, MapSource::File { path: file, .. } if *file == path);
+            assert!(sources.iter().any(|source| own(source)), "{argument:?}: {sources:?}");
+            // Nothing of QEMU's: no file but its own, and all below 4 GiB.
+            assert!(sources.iter().all(|source| own(source) || !source.is_file()), "{argument:?}: {sources:?}");
+            assert!(regions.iter().all(|region| region.end <= 1 << 32 && region.made > 0));
+            let stack = regions.iter().find(|region| region.source == MapSource::Stack).expect("a stack");
+            assert!(stack.holds(maps.entry_stack.expect("known")));
+        }
+        let heap = |regions: &[lookaside_trace::Region]| regions.iter().any(|region| region.source == MapSource::Heap);
+        assert!(!heap(&maps.loaded) && heap(&maps.exit), "{argument:?}");
+    }
+    let left = run("exec");
+    assert_eq!((left.end, left.exit.len(), left.loaded.is_empty()), (ChildEnd::Code(5), 0, false));
+    assert!(left.notes[0].contains("executed another one") && left.notes.len() == 1, "{:?}", left.notes);
 }

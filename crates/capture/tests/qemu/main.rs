@@ -281,6 +281,7 @@ fn arm_programs() {
     let many = folder.path().join("many");
     libc_programs::check_ends(&many);
     libc_programs::check_threads_and_forks(&many);
+    libc_programs::check_plain_runs(&many);
     // Without being asked, by what the program is.
     let by_itself = start(&Request { backend: None, ..request(&many, "") }).unwrap();
     assert_eq!(by_itself.backend, Backend::Qemu);

@@ -13,7 +13,7 @@ pub fn section(analysis: &Analysis) -> String {
         return String::new();
     }
     let lead = "Modelled time is not the program's run time. At the low end as many walks overlap each other as any core has \
-                walkers, and hits of later TLB levels are hidden; page faults, zeroing and memory bloat are in neither end.";
+                walkers, and hits of later TLB levels are hidden; page faults, zeroing and memory bloat are in neither end. Both take walks at the model's cost.";
     let mut out = format!(
         r#"<section class="long titled" aria-labelledby="gain"><h2 id="gain">Will huge pages help?</h2><p class="lead">{lead}</p>"#
     );
