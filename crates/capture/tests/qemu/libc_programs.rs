@@ -130,7 +130,7 @@ pub fn check_plain_runs(program: &Path) {
             let sources: Vec<_> = regions.iter().map(|region| &region.source).collect();
             let path = program.to_string_lossy();
             let own = |source: &&MapSource| matches!(source, MapSource::File { path: file, .. } if *file == path);
-            assert!(sources.iter().any(|source| own(source)), "{argument:?}: {sources:?}");
+            assert!(sources.iter().any(own), "{argument:?}: {sources:?}");
             // Nothing of QEMU's: no file but its own, and all below 4 GiB.
             assert!(sources.iter().all(|source| own(source) || !source.is_file()), "{argument:?}: {sources:?}");
             assert!(regions.iter().all(|region| region.end <= 1 << 32 && region.made > 0));
