@@ -5,7 +5,8 @@
 //! caches and TLBs are only flushed where two spaces come to use the same megabyte after all (section 2.3).
 //!
 //! [`AddressSpaces`] is the kernel's part. What it wants of the processor it asks of a [`Hardware`]; the processor in turn asks
-//! [`AddressSpaces::walk`] on a TLB miss and [`AddressSpaces::fault`] on a fault. Switches and faults allocate no memory.
+//! [`AddressSpaces::walk`] on a TLB miss and [`AddressSpaces::fault`] on a fault. Switches and faults allocate no memory. [`model`] is a
+//! machine of that kind, under kernels that flush and that do not.
 //!
 //! ```
 //! use lookaside_techniques::domains::{relocate, AddressSpaces, Config, Hardware, Mapping, Place};
@@ -45,6 +46,7 @@ mod directory;
 mod error;
 mod hardware;
 mod mapping;
+pub mod model;
 mod pool;
 mod process;
 mod room;

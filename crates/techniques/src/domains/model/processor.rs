@@ -1,0 +1,234 @@
+//! The processor: two TLBs, two virtual caches, and what their misses and flushes cost.
+
+use lookaside_engine::{LineUse, LoneTlb, VirtualCache};
+use lookaside_machine::{Cache, Machine, Serves, SwitchAction, Tlb};
+use lookaside_trace::Kind;
+
+use super::ModelError;
+use crate::domains::{Hardware, Page, PAGE_BYTES, PAGE_SHIFT, SECTION_SHIFT};
+
+/// Cycles of a flush of the caches whose lines are all dirty ([FASS] section 2: 1,000 to 18,000 cycles; the least is the preset's
+/// `context_switch.cycles`). With 768 lines and 64 TLB entries to be fetched again that makes the 75,000 of the paper's worst case.
+const FLUSH_MOST_CYCLES: f64 = 18_000.0;
+/// Number of a section's TLB entry: above all pages' numbers.
+const OF_SECTION: u64 = 1 << 32;
+/// In an entry's word, above the domain.
+const WRITABLE: u32 = 1 << 8;
+const UNCACHED: u32 = 1 << 9;
+
+/// Seed of random replacement, which the SA-1100 has none of.
+const SEED: u64 = 1;
+
+/// What happened to TLBs and caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CoreCounts {
+    /// Accesses.
+    pub accesses: u64,
+    /// Walks of page tables.
+    pub walks: u64,
+    /// Lines fetched.
+    pub lines: u64,
+    /// Flushes of both caches.
+    pub flushes: u64,
+    /// Dirty lines that were written back.
+    pub written: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Costs {
+    line_cycles: f64,
+    uncached_cycles: f64,
+    /// Of one level of the page table.
+    walk_level_cycles: f64,
+    flush_cycles: f64,
+    /// For each dirty line, beside; and for one that another line puts out.
+    write_cycles: f64,
+    /// For each line of a range.
+    range_line_cycles: f64,
+}
+
+/// The processor.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    dtlb: LoneTlb,
+    itlb: LoneTlb,
+    dcache: VirtualCache,
+    icache: VirtualCache,
+    line_bytes: u32,
+    dcache_lines: u32,
+    costs: Costs,
+    dacr: u32,
+    slot: u8,
+    pub(super) cycles: f64,
+    pub(super) counts: CoreCounts,
+}
+
+/// What an access finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Done,
+    /// No entry, and none was filled.
+    Miss,
+    /// The domain, or the rights, do not allow it.
+    Denied,
+}
+
+impl Core {
+    /// The first level's caches and TLBs of a machine.
+    ///
+    /// # Errors
+    /// It lacks one of them, has more levels, or does not flush on a switch: then it is another kind of machine.
+    pub(super) fn new(machine: &Machine) -> Result<Self, ModelError> {
+        let fault = |what: &'static str| ModelError::Machine { machine: machine.name.clone(), what };
+        let tlb = |kind| -> Result<&Tlb, ModelError> {
+            let mut all = machine.tlbs.iter().filter(|tlb| tlb.serves.contains(&kind));
+            all.next().filter(|_| all.next().is_none()).ok_or(fault("one TLB for data and one for fetches"))
+        };
+        let cache = |kind| -> Result<&Cache, ModelError> {
+            let mut all = machine.caches.iter().filter(|cache| cache.serves.contains(&kind));
+            all.next().filter(|_| all.next().is_none()).ok_or(fault("one cache for data and one for fetches"))
+        };
+        if machine.context_switch.action != SwitchAction::FlushTlbAndCaches {
+            return Err(fault("caches and TLBs that are flushed on a switch"));
+        }
+        let (dcache, icache) = (cache(Serves::Load)?, cache(Serves::Fetch)?);
+        let (lines, flush_cycles) = (f64::from(dcache.lines()), machine.context_switch.cycles);
+        Ok(Self {
+            dtlb: LoneTlb::new(tlb(Serves::Load)?, SEED),
+            itlb: LoneTlb::new(tlb(Serves::Fetch)?, SEED),
+            dcache: VirtualCache::new(dcache, SEED),
+            icache: VirtualCache::new(icache, SEED),
+            line_bytes: dcache.line_bytes,
+            dcache_lines: dcache.lines(),
+            costs: Costs {
+                line_cycles: machine.memory.cycles,
+                uncached_cycles: machine.walk_memory_cycles(), // one word, as a walk's
+                walk_level_cycles: machine.walk_memory_cycles(),
+                flush_cycles,
+                write_cycles: (FLUSH_MOST_CYCLES - flush_cycles).max(0.0) / lines,
+                range_line_cycles: flush_cycles / lines,
+            },
+            dacr: 0,
+            slot: 0,
+            cycles: 0.0,
+            counts: CoreCounts::default(),
+        })
+    }
+
+    pub(super) fn slot(&self) -> u8 {
+        self.slot
+    }
+
+    /// An access to the kernel's part, which is mapped by sections under domain 0, the same for all.
+    pub(super) fn kernel(&mut self, kind: Kind, addr: u32) {
+        self.counts.accesses += 1;
+        let number = u64::from(addr >> SECTION_SHIFT) | OF_SECTION;
+        if self.tlb(kind).find(number).is_none() {
+            self.walked(1);
+            self.tlb(kind).fill(number, WRITABLE);
+        }
+        self.line(kind, addr, true);
+    }
+
+    /// An access of a process, if the TLB has its page and the DACR and the rights allow it.
+    #[inline]
+    pub(super) fn user(&mut self, kind: Kind, addr: u32) -> Found {
+        let Some(word) = self.tlb(kind).find(u64::from(addr >> PAGE_SHIFT)) else { return Found::Miss };
+        let allowed = self.dacr >> (2 * (word & 15)) & 3 == 1 && (kind != Kind::Store || word & WRITABLE != 0);
+        if !allowed {
+            return Found::Denied;
+        }
+        self.counts.accesses += 1;
+        self.line(kind, addr, word & UNCACHED == 0);
+        Found::Done
+    }
+
+    /// A walk's result is put into the TLB.
+    pub(super) fn fill(&mut self, kind: Kind, addr: u32, page: &Page) {
+        self.walked(2);
+        let flags = if page.writable { WRITABLE } else { 0 } | if page.cached { 0 } else { UNCACHED };
+        self.tlb(kind).fill(u64::from(addr >> PAGE_SHIFT), u32::from(page.domain) | flags);
+    }
+
+    /// A walk found nothing at the first level.
+    pub(super) fn walked_in_vain(&mut self) {
+        self.walked(1);
+    }
+
+    fn walked(&mut self, levels: u32) {
+        self.counts.walks += 1;
+        self.cycles += f64::from(levels) * self.costs.walk_level_cycles;
+    }
+
+    fn tlb(&mut self, kind: Kind) -> &mut LoneTlb {
+        match kind {
+            Kind::Fetch => &mut self.itlb,
+            Kind::Load | Kind::Store => &mut self.dtlb,
+        }
+    }
+
+    #[inline]
+    fn line(&mut self, kind: Kind, addr: u32, cached: bool) {
+        if !cached {
+            self.cycles += self.costs.uncached_cycles;
+            return;
+        }
+        let addr = u64::from(addr);
+        let used = match kind {
+            Kind::Fetch => self.icache.access(addr, false),
+            Kind::Load | Kind::Store => self.dcache.access(addr, kind == Kind::Store),
+        };
+        if used != LineUse::Hit {
+            self.counts.lines += 1;
+            self.cycles += self.costs.line_cycles;
+        }
+        if used == LineUse::FilledOverDirty {
+            self.counts.written += 1;
+            self.cycles += self.costs.write_cycles;
+        }
+    }
+
+    fn drop_entries(&mut self, picks: impl Fn(u64) -> bool) {
+        self.dtlb.invalidate(&picks);
+        self.itlb.invalidate(&picks);
+    }
+}
+
+impl Hardware for Core {
+    fn flush_all(&mut self) {
+        let written = self.dcache.flush();
+        self.icache.flush();
+        self.drop_entries(|_| true);
+        self.counts.flushes += 1;
+        self.counts.written += written;
+        self.cycles += self.costs.flush_cycles + self.costs.write_cycles * written as f64;
+    }
+
+    fn flush_tlbs(&mut self) {
+        self.drop_entries(|_| true);
+    }
+
+    fn flush_range(&mut self, first_page: u32, pages: u32) {
+        let (first, end) = (u64::from(first_page), u64::from(first_page) + u64::from(pages));
+        let written = self.dcache.flush_range(first << PAGE_SHIFT, end << PAGE_SHIFT);
+        self.icache.flush_range(first << PAGE_SHIFT, end << PAGE_SHIFT);
+        self.drop_entries(|number| (first..end).contains(&number));
+        self.counts.written += written;
+        // Line by line, or all of it if that is less.
+        let lines = pages.saturating_mul(PAGE_BYTES / self.line_bytes).min(self.dcache_lines);
+        self.cycles += self.costs.range_line_cycles * f64::from(lines) + self.costs.write_cycles * written as f64;
+    }
+
+    fn drop_entry(&mut self, addr: u32) {
+        let page = u64::from(addr >> PAGE_SHIFT);
+        self.drop_entries(|number| number == page);
+    }
+
+    fn set_dacr(&mut self, dacr: u32) {
+        self.dacr = dacr;
+    }
+
+    fn set_pid(&mut self, slot: u8) {
+        self.slot = slot;
+    }
+}
