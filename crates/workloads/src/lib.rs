@@ -18,7 +18,7 @@
 //!
 //! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their own, or
 //! as a [`WorkloadStream`] of the same accesses. Small ones for real-time tasks, of a few pages, are [`task`]s,
-//! and whole processes of embedded systems, with their stack and code, [`program`]s.
+//! and whole processes of embedded systems, with their stack and code, [`program`]s. Benchmarks of several processes are in [`switching`].
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -36,6 +36,7 @@ mod programs;
 mod random;
 mod rmat;
 mod stream;
+pub mod switching;
 mod tasks;
 mod tlb_thrash;
 mod workload;
