@@ -1,5 +1,6 @@
 //! Experiments as code: one module a paper.
 
+mod fast_switching;
 mod pt_baker;
 mod tlb_coloring;
 mod tlb_lockdown;
@@ -36,6 +37,11 @@ const EXPERIMENTS: &[Experiment] = &[
         paper: "tlb-coloring",
         values: include_str!("../../values/tlb-coloring.toml"),
         run: tlb_coloring::RUN,
+    },
+    Experiment {
+        paper: "fast-address-space-switching",
+        values: include_str!("../../values/fast-address-space-switching.toml"),
+        run: fast_switching::RUN,
     },
     Experiment {
         paper: "tlb-lockdown",
