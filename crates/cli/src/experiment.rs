@@ -1,6 +1,6 @@
 //! The `experiment` command: what the papers tried, on this machine, beside the model.
 
-use lookaside_experiment::tasks::{run as run_tasks, Options, Placement};
+use lookaside_experiment::tasks::{run as run_tasks, Options, Placement, TURNS};
 use lookaside_techniques::color::tasks::TaskSet;
 
 use crate::args::experiment::{ExperimentCommand, PagesArg, Tasks};
@@ -32,6 +32,9 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
         cpu: args.cpu,
         level: args.level.clone(),
         placements: args.pages.iter().map(|pages| placement(*pages)).collect(),
+        repeats: 1,
+        turns: TURNS,
+        pool: None,
         seed: args.seed,
     };
     let bar = spinner("tasks");

@@ -1,6 +1,6 @@
 //! The task sets of `reproduce tlb-coloring --metal`: run by the experiment, on this machine's geometry.
 
-use lookaside_experiment::tasks::{run, two_tasks, HitBy, JobRun, Options, Placement, Report, Run};
+use lookaside_experiment::tasks::{run, two_tasks, HitBy, JobRun, Options, Placement, Report, Run, TURNS};
 use lookaside_machine::{nearest_preset, preset, CpuId, Machine, PageSize};
 use lookaside_papers::task_sets::{self, CalmJob, TaskJobs, Tasks};
 use lookaside_papers::Reproduction;
@@ -37,7 +37,16 @@ fn measured(
     let is_first = levels.first().is_some_and(|first| first.name == level.name);
     let set = two_tasks(level, is_first);
     let placements = vec![Placement::Alone, Placement::Planned, Placement::SameSets, Placement::Malloc];
-    let options = Options { hyperperiods: HYPERPERIODS, cpu: None, level: Some(level.name.clone()), placements, seed };
+    let options = Options {
+        hyperperiods: HYPERPERIODS,
+        cpu: None,
+        level: Some(level.name.clone()),
+        placements,
+        repeats: 1,
+        turns: TURNS,
+        pool: None,
+        seed,
+    };
     let report = run(&set, &machine, &options, &|| halt().is_some(), progress).map_err(|error| error.to_string())?;
     if let Some(halt) = halt() {
         return Err(format!("not reached: {halt}"));

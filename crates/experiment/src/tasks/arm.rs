@@ -1,6 +1,5 @@
 //! A placement, ready to run: its pages linked, its tasks' meters calibrated anew before each turn.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use lookaside_probe::counter::{Meter, TimedChain};
@@ -58,11 +57,13 @@ impl<'a> Arm<'a> {
         placement: Placement,
         placed: Rc<Placed>,
         counted: &[usize],
+        seed: u64,
     ) -> Result<Self, TasksError> {
         let tasks = lab.set.tasks.len();
-        let set_of = |words: &[*mut u64; 2]| lab.level.set_of(words[0] as u64 / PAGE_BYTES);
-        let used: BTreeSet<u32> = placed.words.iter().flatten().map(set_of).collect();
-        let witnesses = Witnesses::new(lab.level, &used, tasks, lab.seed)?;
+        let mut used = vec![0; lab.level.sets as usize];
+        let page = |words: &[*mut u64; 2]| words[0] as u64 / PAGE_BYTES;
+        placed.words.iter().flatten().for_each(|words| used[lab.level.set_of(page(words)) as usize] += 1);
+        let witnesses = Witnesses::new(lab.level, &used, tasks, seed)?;
         // Words that do not matter: two a task.
         let mut own = vec![[0u64; 2]; tasks];
         let scratch: Vec<[*mut u64; 2]> = own.iter_mut().map(|[first, second]| [&raw mut *first, second]).collect();

@@ -1,6 +1,5 @@
 //! Pages of nobody's, to make passes over a task's pages whose misses are known.
 
-use std::collections::BTreeSet;
 use std::ptr::NonNull;
 
 use lookaside_machine::ColorLevel;
@@ -35,10 +34,18 @@ pub(super) struct Foreign<'a> {
 struct Chosen {
     /// In the sets of the task's pages: they put them out.
     conflicts: Vec<usize>,
-    /// As many, in other sets.
+    /// As many touches that put none of the task's pages out: of pages in other sets, or of the residents.
     alike: Vec<usize>,
-    /// In other sets, to empty the levels before.
+    /// Likewise, to empty the levels before.
     flood: Vec<usize>,
+    /// Pages that fit into the task's sets beside its own, where there are too few other sets. They have to be there before they can be touched without
+    /// putting anything out.
+    residents: Vec<usize>,
+}
+
+/// Entries of a set that pages may be put into of which none is to put another out: one way in three is left to the system, and to what else a set holds.
+pub(super) fn held(level: &ColorLevel) -> u32 {
+    2 * level.ways / 3
 }
 
 impl<'a> Foreign<'a> {
@@ -65,7 +72,7 @@ impl<'a> Foreign<'a> {
         words: &[[*mut u64; 2]],
         switch: &mut dyn FnMut(),
     ) -> Result<Meter, TasksError> {
-        let Chosen { conflicts, alike, flood } = self.choose(words)?;
+        let Chosen { conflicts, alike, flood, residents } = self.choose(words)?;
         let pages: Vec<usize> = chain.groups().collect();
         let interrupt_ticks = INTERRUPT_NS / chain.timer().ns(1);
         let mut last = Err(TasksError(String::new()));
@@ -73,9 +80,12 @@ impl<'a> Foreign<'a> {
             let mut kept = Vec::new();
             let mut missed = Vec::new();
             for _ in 0..PASSES {
-                // What is touched between differs by its sets only.
+                // What is touched between differs by what it puts out only.
                 for (passes, between) in [(&mut kept, &alike), (&mut missed, &conflicts)] {
-                    (0..WARM).for_each(|_| drop(chain.pass()));
+                    for _ in 0..WARM {
+                        chain.pass();
+                        self.touch(&residents);
+                    }
                     self.touch(between);
                     self.touch(&flood);
                     switch();
@@ -93,31 +103,49 @@ impl<'a> Foreign<'a> {
 
     /// What is touched between passes over these words.
     fn choose(&self, words: &[[*mut u64; 2]]) -> Result<Chosen, TasksError> {
-        let sets: BTreeSet<u32> = words.iter().map(|word| self.set_of(word[0] as usize)).collect();
+        let sets = self.level.sets as usize;
+        let mut own = vec![0; sets];
+        words.iter().for_each(|word| own[self.set_of(word[0] as usize)] += 1);
         let page = |i: usize| self.start.as_ptr() as usize + i * PAGE_BYTES as usize + i % LINES * LINE_BYTES;
         let most = PAGES_A_WAY * self.level.ways as usize;
-        let mut taken = vec![0; self.level.sets as usize];
-        let (mut conflicts, mut others) = (Vec::new(), Vec::new());
+        let mut taken = vec![0; sets];
+        let (mut conflicts, mut others, mut more) = (Vec::new(), Vec::new(), Vec::new());
         for at in (0..self.pages).map(page) {
             let set = self.set_of(at);
-            let taken = &mut taken[set as usize];
-            if !sets.contains(&set) {
+            if own[set] == 0 {
                 others.push(at);
-            } else if *taken < most {
-                *taken += 1;
+            } else if taken[set] < most {
+                taken[set] += 1;
                 conflicts.push(at);
+            } else {
+                more.push(at);
             }
         }
-        if others.len() < self.before + conflicts.len() {
-            let (sets, all) = (sets.len(), self.level.sets);
+        if others.len() >= self.before + conflicts.len() {
+            let alike = others.split_off(others.len() - conflicts.len());
+            others.truncate(self.before);
+            return Ok(Chosen { conflicts, alike, flood: others, residents: Vec::new() });
+        }
+        let mut room: Vec<u32> = own.iter().map(|own| held(self.level).saturating_sub(*own)).collect();
+        let fits = |at: &usize| {
+            let room = &mut room[self.set_of(*at)];
+            let fits = *room > 0;
+            *room = room.saturating_sub(1);
+            fits
+        };
+        let most = self.before + conflicts.len();
+        let residents: Vec<usize> = others.into_iter().chain(more).filter(fits).take(most).collect();
+        let (flood, rest) = residents.split_at(self.before.min(residents.len()));
+        if rest.is_empty() {
             return Err(TasksError(format!(
-                "{sets} of the {all} sets of {} are the task's: too many to know which passes miss",
-                self.level.name
+                "the task leaves too little of {} to know which passes miss: {} more pages fit into its {sets} sets beside its own, and {} are needed",
+                self.level.name,
+                residents.len(),
+                self.before + 1
             )));
         }
-        let alike = others.split_off(others.len() - conflicts.len());
-        others.truncate(self.before);
-        Ok(Chosen { conflicts, alike, flood: others })
+        let alike = rest.iter().copied().cycle().take(conflicts.len()).collect();
+        Ok(Chosen { conflicts, alike, flood: flood.to_vec(), residents })
     }
 
     fn touch(&self, words: &[usize]) {
@@ -127,8 +155,8 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    fn set_of(&self, address: usize) -> u32 {
-        self.level.set_of(address as u64 / PAGE_BYTES)
+    fn set_of(&self, address: usize) -> usize {
+        self.level.set_of(address as u64 / PAGE_BYTES) as usize
     }
 }
 
@@ -141,7 +169,7 @@ impl Drop for Foreign<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use lookaside_machine::{preset, PageSize};
 
@@ -159,26 +187,61 @@ mod tests {
             let before: usize = levels[..at].iter().map(|level| (level.sets * level.ways) as usize).sum();
             let foreign = Foreign::new(level, before).expect("memory");
             // As if a task had pages of sets 0 and 1, and no others.
-            let mine = |set: u32| (0..1 << 20).find(|page| level.set_of(*page) == set).expect("a page") * PAGE_BYTES;
-            let words = [mine(0), mine(1)].map(|at| [at as *mut u64; 2]);
-            let chosen = foreign.choose(&words).expect("enough sets");
-            let by_set = |words: &[usize]| {
-                words.iter().fold(BTreeMap::<u32, usize>::new(), |mut all, at| {
-                    *all.entry(foreign.set_of(*at)).or_default() += 1;
-                    all
-                })
-            };
+            let chosen = foreign.choose(&[pages(level, 0, 1), pages(level, 1, 1)].concat()).expect("enough sets");
             let each = PAGES_A_WAY * level.ways as usize;
-            assert_eq!(by_set(&chosen.conflicts), [(0, each), (1, each)].into(), "{name} {}", level.name);
-            assert!(by_set(&chosen.alike).keys().chain(by_set(&chosen.flood).keys()).all(|set| *set > 1));
+            assert_eq!(by_set(&foreign, &chosen.conflicts), [(0, each), (1, each)].into(), "{name} {}", level.name);
+            let rest = [by_set(&foreign, &chosen.alike), by_set(&foreign, &chosen.flood)];
+            assert!(rest.iter().flat_map(BTreeMap::keys).all(|set| *set > 1));
             assert_eq!((chosen.alike.len(), chosen.flood.len()), (2 * each, 2 * before));
             let all = [&chosen.conflicts[..], &chosen.alike, &chosen.flood].concat();
-            let pages: BTreeSet<usize> = all.iter().map(|at| at / PAGE_BYTES as usize).collect();
-            assert_eq!(pages.len(), all.len(), "a page twice");
-            // A task of all sets leaves none to compare with.
-            let every: Vec<[*mut u64; 2]> = (0..level.sets).map(|set| [mine(set) as *mut u64; 2]).collect();
+            assert_eq!(different(&all), all.len(), "a page twice");
+            assert!(chosen.residents.is_empty());
+            // A task that fills all sets leaves none to compare with.
+            let every: Vec<[*mut u64; 2]> = (0..level.sets).flat_map(|set| pages(level, set, level.ways)).collect();
             let error = foreign.choose(&every).err().expect("too many").to_string();
-            assert!(error.contains("too many to know which passes miss"), "{error}");
+            assert!(error.contains("0 more pages fit into its"), "{error}");
         }
+    }
+
+    /// A task with a page in each set: what is touched between kept passes fits beside its pages, what is touched between missed ones does not.
+    #[test]
+    fn beside_a_task_of_all_sets_pages_are_touched_that_fit() {
+        let machine = preset("ryzen-5900x").expect("a preset");
+        let levels = machine.color_levels(PageSize::K4);
+        let (level, before) = (&levels[1], (levels[0].sets * levels[0].ways) as usize);
+        assert!(level.sets > 1 && level.ways > 4, "{level:?}");
+        let foreign = Foreign::new(level, before).expect("memory");
+        let words: Vec<[*mut u64; 2]> = (0..level.sets).flat_map(|set| pages(level, set, 1 + set % 2)).collect();
+        let chosen = foreign.choose(&words).expect("room");
+        let each = PAGES_A_WAY * level.ways as usize;
+        assert_eq!(by_set(&foreign, &chosen.conflicts), (0..level.sets as usize).map(|set| (set, each)).collect());
+        assert_eq!((chosen.alike.len(), chosen.flood.len()), (chosen.conflicts.len(), 2 * before));
+        assert_eq!(different(&chosen.residents), chosen.residents.len(), "a page twice");
+        for (set, residents) in by_set(&foreign, &chosen.residents) {
+            assert!(residents + 1 + set % 2 <= held(level) as usize, "{residents} in set {set}");
+        }
+        let resident: BTreeSet<&usize> = chosen.residents.iter().collect();
+        assert!(chosen.alike.iter().chain(&chosen.flood).all(|at| resident.contains(at)));
+        assert!(chosen.flood.iter().all(|at| !chosen.alike.contains(at)));
+        assert_eq!(different(&chosen.flood), chosen.flood.len());
+    }
+
+    /// So many pages of a set, two words each.
+    fn pages(level: &ColorLevel, set: u32, pages: u32) -> Vec<[*mut u64; 2]> {
+        let of_set = (0..1 << 20).filter(|page| level.set_of(*page) == set).take(pages as usize);
+        let pages: Vec<[*mut u64; 2]> = of_set.map(|page| [(page * PAGE_BYTES) as *mut u64; 2]).collect();
+        assert!(!pages.is_empty());
+        pages
+    }
+
+    fn by_set(foreign: &Foreign<'_>, words: &[usize]) -> BTreeMap<usize, usize> {
+        words.iter().fold(BTreeMap::new(), |mut all, at| {
+            *all.entry(foreign.set_of(*at)).or_default() += 1;
+            all
+        })
+    }
+
+    fn different(words: &[usize]) -> usize {
+        words.iter().map(|at| at / PAGE_BYTES as usize).collect::<BTreeSet<usize>>().len()
     }
 }

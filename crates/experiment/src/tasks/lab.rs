@@ -14,12 +14,10 @@ use super::job::{Body, Log};
 use super::judge::{judge, JobRun, Scale};
 use super::place::{place, Placement};
 use super::real_time::{become_task, bind, now_ns, Scheduling, Watch};
-use super::{Run, TaskRun, TasksError};
+use super::{Options, Run, TaskRun, TasksError};
 
 /// From the threads' begin to the first release: they have to be there.
 const LEAD_NS: u64 = 20_000_000;
-/// Turns that each placement has: what changes meanwhile, the neighbours above all, meets them all alike.
-const TURNS: u64 = 10;
 
 /// What the runs share.
 pub(super) struct Lab<'a> {
@@ -32,27 +30,51 @@ pub(super) struct Lab<'a> {
     pub cpu: usize,
     pub scheduling: Scheduling,
     pub hyperperiod_ns: u64,
-    pub seed: u64,
     pub calibrate: Calibrate,
 }
 
 impl Lab<'_> {
-    /// Runs the set with each placement; the calling thread is on the tasks' CPU. What ran until `stop` said so is given.
+    /// Runs the set with each placement, so often; the calling thread is on the tasks' CPU. What ran until `stop` said so is given, and what ran before a
+    /// repeat that could not be: then why is given, too.
     pub(super) fn run(
         &self,
-        placements: &[Placement],
+        options: &Options,
         plan: &Plan,
-        hyperperiods: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(Vec<Run>, Option<TasksError>), TasksError> {
+        let mut runs = Vec::new();
+        for repeat in (1..=options.repeats).take_while(|_| !stop()) {
+            let mut progress = |step: &str| match options.repeats {
+                1 => progress(step),
+                repeats => progress(&format!("run {repeat} of {repeats}, {step}")),
+            };
+            match self.repeat(repeat, options, plan, stop, &mut progress) {
+                Ok(more) => runs.extend(more),
+                Err(why) if runs.is_empty() => return Err(why),
+                Err(why) => return Ok((runs, Some(why))),
+            }
+        }
+        Ok((runs, None))
+    }
+
+    /// One of the times that pages are placed anew: the placements in turns.
+    fn repeat(
+        &self,
+        repeat: u64,
+        options: &Options,
+        plan: &Plan,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
     ) -> Result<Vec<Run>, TasksError> {
+        let seed = options.seed.wrapping_add(repeat - 1);
         let mut arms = Vec::new();
-        for placement in placements.iter().take_while(|_| !stop()) {
+        for placement in options.placements.iter().take_while(|_| !stop()) {
             progress(&format!("{}: pages", placement.name()));
-            arms.extend(self.arms(*placement, plan)?);
+            arms.extend(self.arms(*placement, plan, options.pool, seed)?);
         }
-        let turns = hyperperiods.min(TURNS);
-        let mut random = Random::new(self.seed);
+        let (turns, hyperperiods) = (options.hyperperiods.min(options.turns), options.hyperperiods);
+        let mut random = Random::new(seed);
         for turn in 0..turns {
             let hyperperiods = hyperperiods / turns + u64::from(turn < hyperperiods % turns);
             let mut order: Vec<usize> = (0..arms.len()).collect();
@@ -65,20 +87,27 @@ impl Lab<'_> {
         }
         let of = |placement: &Placement| Run {
             placement: *placement,
+            repeat,
             tasks: arms.iter().filter(|arm| arm.placement == *placement).flat_map(|arm| self.tasks(arm)).collect(),
         };
-        Ok(placements.iter().map(of).filter(|run| !run.tasks.is_empty()).collect())
+        Ok(options.placements.iter().map(of).filter(|run| !run.tasks.is_empty()).collect())
     }
 
     /// A placement's: one, or one for each task that is alone.
-    fn arms(&self, placement: Placement, plan: &Plan) -> Result<Vec<Arm<'_>>, TasksError> {
-        let placed = Rc::new(place(placement, self.set, plan, self.level, self.seed)?);
+    fn arms(
+        &self,
+        placement: Placement,
+        plan: &Plan,
+        pool: Option<u64>,
+        seed: u64,
+    ) -> Result<Vec<Arm<'_>>, TasksError> {
+        let placed = Rc::new(place(placement, self.set, plan, self.level, pool, seed)?);
         let all: Vec<usize> = (0..self.set.tasks.len()).collect();
         let counted: Vec<&[usize]> = match placement {
             Placement::Alone => all.chunks(1).collect(),
             _ => vec![&all],
         };
-        counted.into_iter().map(|counted| Arm::new(self, placement, placed.clone(), counted)).collect()
+        counted.into_iter().map(|counted| Arm::new(self, placement, placed.clone(), counted, seed)).collect()
     }
 
     /// Meters for as quiet or busy a machine as this is now, so many hyperperiods of a placement, and what they came to.
@@ -177,6 +206,13 @@ mod tests {
     use super::super::real_time::{cpus, scheduling};
     use super::*;
 
+    /// With this seed no meter comes about from the third on.
+    const FAILS: u64 = 77;
+
+    thread_local! {
+        static METERS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+
     /// Takes what nobody measured for a meter: a miss would take 200 ns, an interrupt some 16 us.
     fn made_up(
         _: &Foreign<'_>,
@@ -193,6 +229,19 @@ mod tests {
         Meter::calibrate(&pages, &passes(0.0), &passes(miss_ticks), 0.0).map_err(|error| TasksError(error.to_string()))
     }
 
+    fn failing(
+        foreign: &Foreign<'_>,
+        chain: &TimedChain,
+        words: &[[*mut u64; 2]],
+        switch: &mut dyn FnMut(),
+    ) -> Result<Meter, TasksError> {
+        METERS.set(METERS.get() + 1);
+        match METERS.get() {
+            ..3 => made_up(foreign, chain, words, switch),
+            _ => Err(TasksError("noise".into())),
+        }
+    }
+
     const SET: &str = "
         [[task]]
         name = \"T1\"
@@ -207,8 +256,24 @@ mod tests {
         pages = 8
     ";
 
+    const PLACEMENTS: [Placement; 3] = [Placement::SameSets, Placement::Alone, Placement::Planned];
+
+    /// In ten turns, once.
+    fn options(hyperperiods: u64) -> Options {
+        Options {
+            hyperperiods,
+            cpu: None,
+            level: None,
+            placements: PLACEMENTS.to_vec(),
+            repeats: 1,
+            turns: 10,
+            pool: None,
+            seed: 3,
+        }
+    }
+
     /// Runs the set's threads, wherever the tests run: what is counted there is nobody's business, what is modelled is.
-    fn runs(hyperperiods: u64, stop: &(dyn Fn() -> bool + Sync)) -> (Vec<Run>, Vec<String>) {
+    fn runs(options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> (Vec<Run>, Vec<String>) {
         let set = TaskSet::parse(SET, "t").expect("a set");
         let machine = preset("xeon-e5-2650").expect("a preset");
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
@@ -226,19 +291,19 @@ mod tests {
             cpu,
             scheduling: scheduling(),
             hyperperiod_ns: 2_000_000,
-            seed: 3,
-            calibrate: made_up,
+            calibrate: if options.seed == FAILS { failing } else { made_up },
         };
-        let placements = [Placement::SameSets, Placement::Alone, Placement::Planned];
         let mut told = Vec::new();
-        let runs = lab.run(&placements, &plan, hyperperiods, stop, &mut |step| told.push(step.to_string()));
+        let found = lab.run(options, &plan, stop, &mut |step| told.push(step.to_string()));
         bind(&here).expect("our CPUs");
-        (runs.expect("runs"), told)
+        let (runs, failed) = found.expect("runs");
+        assert_eq!(failed.is_some(), options.seed == FAILS, "{failed:?}");
+        (runs, told)
     }
 
     #[test]
     fn placements_take_turns_and_every_job_is_there_beside_the_model() {
-        let (runs, told) = runs(12, &|| false);
+        let (runs, told) = runs(&options(12), &|| false);
         assert_eq!(
             runs.iter().map(|run| run.placement.name()).collect::<Vec<_>>(),
             ["same sets", "by the plan, alone", "by the plan"]
@@ -275,10 +340,40 @@ mod tests {
     #[test]
     fn what_ran_before_the_stop_is_given() {
         let asked = AtomicU64::new(0);
-        let (runs, told) = runs(12, &|| asked.fetch_add(1, Ordering::Relaxed) > 40);
+        let (runs, told) = runs(&options(12), &|| asked.fetch_add(1, Ordering::Relaxed) > 40);
         assert_eq!(runs.len(), 3);
         let jobs: usize = runs.iter().flat_map(|run| &run.tasks).map(|task| task.jobs.len()).sum();
         assert!(jobs > 0 && jobs < 40, "{jobs}");
         assert!(!told.iter().any(|step| step.starts_with("turn 10")), "{told:?}");
+    }
+
+    #[test]
+    fn repeats_place_the_pages_anew() {
+        let two = Options {
+            placements: vec![Placement::Malloc, Placement::Planned],
+            repeats: 3,
+            turns: 1,
+            pool: Some(32),
+            ..options(2)
+        };
+        let (runs, told) = runs(&two, &|| false);
+        let of = |run: &Run| (run.repeat, run.placement, run.tasks.iter().map(|task| task.jobs.len()).collect());
+        let expected = (1..=3).flat_map(|repeat| {
+            two.placements.iter().map(move |placement| (repeat, *placement, vec![4, 2])).collect::<Vec<_>>()
+        });
+        let all: Vec<(u64, Placement, Vec<usize>)> = runs.iter().map(of).collect();
+        assert_eq!(all, expected.collect::<Vec<_>>());
+        assert!(runs.iter().flat_map(|run| &run.tasks).all(|task| task.pages == 8));
+        assert!(told.iter().any(|step| step == "run 3 of 3, turn 1 of 1: malloc"), "{told:?}");
+    }
+
+    /// Two tasks, and too few sets for witnesses: two meters a run.
+    #[test]
+    fn what_ran_before_a_repeat_that_fails_is_given() {
+        let some = Options { placements: vec![Placement::Planned], repeats: 3, turns: 1, seed: FAILS, ..options(2) };
+        METERS.set(0);
+        let (runs, _) = runs(&some, &|| false);
+        assert_eq!(runs.iter().map(|run| run.repeat).collect::<Vec<_>>(), [1]);
+        assert_eq!(METERS.get(), 3);
     }
 }

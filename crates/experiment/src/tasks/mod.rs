@@ -41,9 +41,18 @@ pub struct Options {
     pub level: Option<String>,
     /// Where pages lie, one run each; they take turns.
     pub placements: Vec<Placement>,
-    /// Orders the pages of a round.
+    /// Times that all this is done, with pages placed and ordered anew.
+    pub repeats: u64,
+    /// Turns of each placement, its meters calibrated anew in each; [`TURNS`] is a good number.
+    pub turns: u64,
+    /// Pages that each task asks of the C library, to draw its own among them; `None`: those that it touches.
+    pub pool: Option<u64>,
+    /// Orders the pages of a round, and draws among a pool's.
     pub seed: u64,
 }
+
+/// Turns of a placement where nobody asks for another number: what changes meanwhile, the neighbours above all, meets all placements alike.
+pub const TURNS: u64 = 10;
 
 /// Why there is no experiment; one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +76,8 @@ pub struct Report {
     pub hyperperiods: u64,
     /// The runs.
     pub runs: Vec<Run>,
+    /// Why there are no more repeats, where one could not be made.
+    pub failed: Option<String>,
     /// The plan that the first placement is by.
     pub plan: Plan,
 }
@@ -76,6 +87,8 @@ pub struct Report {
 pub struct Run {
     /// Where pages lay.
     pub placement: Placement,
+    /// Which of the times that pages were placed, from 1.
+    pub repeat: u64,
     /// The tasks, in the order of the set.
     pub tasks: Vec<TaskRun>,
 }
@@ -127,11 +140,12 @@ pub fn run(
     let cpu = options.cpu.or(here.last().copied()).unwrap_or_default();
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
-    let (levels, seed) = (&levels[..], options.seed);
+    let levels = &levels[..];
     let calibrate: Calibrate = |foreign, chain, words, switch| foreign.calibrate(chain, words, switch);
-    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, seed, calibrate };
-    let runs = lab.run(&options.placements, &plan, options.hyperperiods, stop, progress);
+    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, calibrate };
+    let runs = lab.run(options, &plan, stop, progress);
     real_time::bind(&here)?;
+    let (runs, failed) = runs?;
     Ok(Report {
         machine: machine.name.clone(),
         level: level.name.clone(),
@@ -139,7 +153,8 @@ pub fn run(
         scheduling,
         timer_remark,
         hyperperiods: options.hyperperiods,
-        runs: runs?,
+        runs,
+        failed: failed.map(|why| why.to_string()),
         plan,
     })
 }
@@ -154,7 +169,8 @@ fn check(set: &TaskSet, options: &Options) -> Result<u64, TasksError> {
         return bad("the periods' least common multiple is beyond 2^63 ns; choose others".into());
     };
     let jobs = |task: &lookaside_techniques::color::tasks::Task| {
-        u128::from(hyperperiod.nanos / task.period.nanos) * u128::from(options.hyperperiods)
+        let hyperperiods = u128::from(options.hyperperiods) * u128::from(options.repeats);
+        u128::from(hyperperiod.nanos / task.period.nanos) * hyperperiods
     };
     if set.tasks.iter().map(jobs).sum::<u128>() > u128::from(MOST_JOBS) {
         return bad(format!(
@@ -187,6 +203,7 @@ impl Report {
     /// What the reader should know, a line each.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.timer_remark.iter().cloned().collect();
+        remarks.extend(self.failed.iter().map(|why| format!("no more runs: {why}")));
         if self.scheduling == Scheduling::Nice {
             remarks.push(
                 "without the right to SCHED_FIFO (as root, or CAP_SYS_NICE) the tasks have plain priorities: a less important one may run beside a more important one"
@@ -251,6 +268,9 @@ mod tests {
             cpu: None,
             level: Some("l3".into()),
             placements: vec![Placement::Planned],
+            repeats: 1,
+            turns: TURNS,
+            pool: None,
             seed: 1,
         };
         let machine = lookaside_machine::preset("xeon-e5-2650").expect("a preset");

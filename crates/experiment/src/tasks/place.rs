@@ -53,26 +53,43 @@ const LINE_BYTES: usize = 64;
 pub(super) struct Placed {
     /// In the order of the set. The memory behind is the tasks' alone.
     pub words: Vec<Vec<[*mut u64; 2]>>,
-    /// Keeps them.
+    /// Keep them.
     _heap: Option<SharedHeap>,
+    _chunks: Chunks,
 }
 
-/// Places a set's pages, each task's in an order by the seed.
+/// What the C library gave, until it is dropped.
+#[derive(Default)]
+struct Chunks(Vec<usize>);
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        // SAFETY: from `malloc`; who has words of these has them beside.
+        self.0.iter().for_each(|chunk| unsafe { libc::free(*chunk as *mut libc::c_void) });
+    }
+}
+
+/// Places a set's pages, each task's in an order by the seed. With a `pool` a task that has its pages of the C library asks for so many, and takes those
+/// that come first in that order.
 pub(super) fn place(
     placement: Placement,
     set: &TaskSet,
     plan: &Plan,
     level: &ColorLevel,
+    pool: Option<u64>,
     seed: u64,
 ) -> Result<Placed, TasksError> {
     let mut placed = match placement {
         Placement::Alone | Placement::Planned => colored(set, &plan.partitions)?,
         Placement::SameSets => colored(set, &same_sets(set, &plan.partitions, level)?)?,
-        Placement::Malloc => malloced(set),
+        Placement::Malloc => malloced(set, pool.unwrap_or_default()),
     };
     // Rows of pages would be walked ahead by a prefetcher.
     let mut random = Random::new(seed);
-    placed.words.iter_mut().for_each(|words| random.shuffle(words));
+    for (words, task) in placed.words.iter_mut().zip(&set.tasks) {
+        random.shuffle(words);
+        words.truncate(task.pages.unwrap_or_default() as usize);
+    }
     Ok(placed)
 }
 
@@ -118,7 +135,7 @@ fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError>
             blocks.iter().take(pages).enumerate().map(|(i, (page, blocks))| self::words(*page, blocks, i)).collect(),
         );
     }
-    Ok(Placed { words, _heap: Some(heap) })
+    Ok(Placed { words, _heap: Some(heap), _chunks: Chunks::default() })
 }
 
 /// Two words of a task's `i`-th page, within blocks that begin there (ascending): on the lines of its turn, or on the next that a block has.
@@ -134,11 +151,10 @@ fn word(page: usize, blocks: &[usize], turn: usize) -> *mut u64 {
     found.map_or(line, |block| line.clamp(*block, end(*block))) as *mut u64
 }
 
-/// From the C library; each task's by a thread of its own, all at once, so that each has an arena. They are kept until the process ends: it gives
-/// back memory that others' chunks lie behind no sooner anyway.
-fn malloced(set: &TaskSet) -> Placed {
+/// From the C library; each task's by a thread of its own, all at once, so that each has an arena. A task asks for so many at least.
+fn malloced(set: &TaskSet, least: u64) -> Placed {
     let together = Barrier::new(set.tasks.len());
-    let pages = |pages: u64| -> Vec<[usize; 2]> {
+    let pages = |pages: u64| -> Vec<(usize, [usize; 2])> {
         together.wait();
         // SAFETY: asks for memory.
         let chunk = |i: usize| (unsafe { libc::malloc(PAGE) } as usize, i);
@@ -148,25 +164,26 @@ fn malloced(set: &TaskSet) -> Placed {
             let page = chunk / PAGE * PAGE;
             // One that begins at the page's end has room for one line there, or for two words.
             let last = page + PAGE - 2 * size_of::<u64>();
-            [0, 1].map(|kind| {
-                line(page, 2 * i + kind).clamp(chunk + kind * size_of::<u64>(), last + kind * size_of::<u64>())
-            })
+            let word =
+                |kind| line(page, 2 * i + kind).clamp(chunk + kind * size_of::<u64>(), last + kind * size_of::<u64>());
+            (chunk, [0, 1].map(word))
         };
         let words = chunks.into_iter().map(at).collect();
         together.wait();
         words
     };
-    let words = std::thread::scope(|scope| {
+    let tasks: Vec<Vec<(usize, [usize; 2])>> = std::thread::scope(|scope| {
         let spawn = |task: &Task| {
-            let number = task.pages.unwrap_or_default();
+            let number = task.pages.unwrap_or_default().max(least);
             let pages = &pages;
             scope.spawn(move || pages(number))
         };
         let threads: Vec<_> = set.tasks.iter().map(spawn).collect();
-        let joined = threads.into_iter().map(|thread| thread.join().unwrap_or_default());
-        joined.map(|words| words.into_iter().map(|words| words.map(|word| word as *mut u64)).collect()).collect()
+        threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     });
-    Placed { words, _heap: None }
+    let chunks = Chunks(tasks.iter().flatten().map(|(chunk, _)| *chunk).collect());
+    let words = tasks.into_iter().map(|task| task.into_iter().map(|(_, words)| words.map(|word| word as *mut u64)));
+    Placed { words: words.map(Iterator::collect).collect(), _heap: None, _chunks: chunks }
 }
 
 /// The line of a turn: they differ, so that they meet in few sets of the data cache.
@@ -192,7 +209,7 @@ mod tests {
         let set = TaskSet::parse(&(task("T1", 2, 6) + &task("T2", 16, 8) + &task("T3", 16, 3)), "t").expect("a set");
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
         let level = machine.color_levels(PageSize::K4).swap_remove(0);
-        let placed = place(placement, &set, &plan, &level, 7).expect("places");
+        let placed = place(placement, &set, &plan, &level, None, 7).expect("places");
         let pages =
             |words: &[[*mut u64; 2]]| words.iter().map(|words| words[0] as usize / PAGE).collect::<BTreeSet<_>>();
         assert_eq!(placed.words.iter().map(|words| pages(words).len()).collect::<Vec<_>>(), [6, 8, 3]);
@@ -235,5 +252,27 @@ mod tests {
     #[test]
     fn the_c_library_gives_each_task_pages() {
         placed(Placement::Malloc);
+    }
+
+    #[test]
+    fn of_a_pool_the_seed_says_which_pages() {
+        let set = TaskSet::parse("[[task]]\nname = \"T\"\nperiod = \"2ms\"\nexecution = \"1ms\"\npages = 14\n", "t")
+            .expect("a set");
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
+        let level = machine.color_levels(PageSize::K4).swap_remove(0);
+        let drawn = |pool, seed| {
+            let placed = place(Placement::Malloc, &set, &plan, &level, pool, seed).expect("places");
+            let mut pages: Vec<usize> = placed.words[0].iter().map(|words| words[0] as usize / PAGE).collect();
+            pages.sort_unstable();
+            assert_eq!(pages.len(), 14);
+            let first = placed._chunks.0.iter().min().expect("chunks") / PAGE;
+            (placed._chunks.0.len(), pages.into_iter().map(|page| page - first).collect::<Vec<_>>())
+        };
+        assert_eq!(drawn(None, 1).0, 14);
+        let (chunks, some) = drawn(Some(32), 1);
+        assert_eq!(chunks, 32);
+        assert!(some.last() > Some(&14), "{some:?}");
+        assert_ne!(drawn(Some(32), 2).1, some);
     }
 }

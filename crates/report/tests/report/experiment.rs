@@ -48,7 +48,8 @@ fn report(scheduling: Scheduling, misses: u64) -> Report {
         scheduling,
         timer_remark: Some("the timer is slow".into()),
         hyperperiods: 2,
-        runs: vec![Run { placement: Placement::SameSets, tasks: vec![task("T\u{1b}", misses)] }],
+        runs: vec![Run { placement: Placement::SameSets, repeat: 1, tasks: vec![task("T\u{1b}", misses)] }],
+        failed: None,
         plan: plan(&set, &preset("xeon-e5-2650").expect("a preset"), PageSize::K4).expect("a plan"),
     }
 }
