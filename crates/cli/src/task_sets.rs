@@ -1,57 +1,127 @@
 //! The task sets of `reproduce tlb-coloring --metal`: run by the experiment, on this machine's geometry.
 
 use lookaside_experiment::tasks::{run, two_tasks, HitBy, JobRun, Options, Placement, Report, Run, TURNS};
-use lookaside_machine::{nearest_preset, preset, CpuId, Machine, PageSize};
+use lookaside_machine::{nearest_preset, preset, ColorLevel, CpuId, Machine, PageSize};
 use lookaside_papers::task_sets::{self, CalmJob, TaskJobs, Tasks};
+use lookaside_papers::versus::{self, Case, Pair, Versus};
 use lookaside_papers::Reproduction;
 use lookaside_probe::{probe, Halt, Host, Options as Probing, Step};
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 
-/// Hyperperiods of each run: some ten thousand jobs of T1, a few seconds.
+/// Hyperperiods of each run of the two tasks: some ten thousand jobs of T1, a few seconds.
 const HYPERPERIODS: u64 = 3000;
-/// Runs them, and adds what comes of it.
-pub fn add(
-    found: &mut Reproduction,
-    memory_bytes: u64,
-    seed: u64,
-    halt: &(dyn Fn() -> Option<Halt> + Sync),
-    progress: &mut dyn FnMut(&str),
-) {
+
+/// Why measuring ends, once it does.
+type Halted<'a> = &'a (dyn Fn() -> Option<Halt> + Sync);
+
+/// Runs them, and adds what comes of it. What was run when measuring ends counts; `found` then says that it ended.
+pub fn add(found: &mut Reproduction, memory_bytes: u64, seed: u64, halt: Halted<'_>, progress: &mut dyn FnMut(&str)) {
     let why = found.halted.clone().or_else(|| halt().map(|halt| halt.to_string()));
-    let tasks = match why {
+    let here = match why {
         Some(why) => Err(format!("not reached: {why}")),
-        None => measured(memory_bytes, seed, halt, progress),
+        None => Here::new(memory_bytes, seed, halt, progress),
     };
+    let tasks = here.as_ref().map_err(String::clone).and_then(|here| here.two(progress));
     task_sets::add(found, tasks.as_ref().map_err(String::as_str));
+    let cases = here.as_ref().map_err(String::clone).and_then(|here| versus::cases(&here.level));
+    match (&here, cases) {
+        (Ok(here), Ok(cases)) => {
+            let all: Vec<_> = cases.iter().map(|case| here.versus(case, progress)).collect();
+            versus::add(found, &all, "not measured");
+        }
+        (Err(why), _) => versus::add(found, &[], why),
+        (_, Err(why)) => versus::add(found, &[], &why),
+    }
+    let cut = match here {
+        Ok(here) => here.cut.into_inner(),
+        Err(_) => halt().map(|halt| halt.to_string()),
+    };
+    if let Some(why) = cut {
+        found.halted.get_or_insert(why);
+    }
 }
 
-fn measured(
-    memory_bytes: u64,
+/// What all sets share.
+struct Here<'a> {
+    machine: Machine,
+    /// The level whose misses are counted.
+    level: ColorLevel,
+    is_first: bool,
     seed: u64,
-    halt: &(dyn Fn() -> Option<Halt> + Sync),
-    progress: &mut dyn FnMut(&str),
-) -> Result<Tasks, String> {
-    let machine = described(memory_bytes, seed, halt, progress)?;
-    let levels = machine.color_levels(PageSize::K4);
-    let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?;
-    let is_first = levels.first().is_some_and(|first| first.name == level.name);
-    let set = two_tasks(level, is_first);
-    let placements = vec![Placement::Alone, Placement::Planned, Placement::SameSets, Placement::Malloc];
-    let options = Options {
-        hyperperiods: HYPERPERIODS,
-        cpu: None,
-        level: Some(level.name.clone()),
-        placements,
-        repeats: 1,
-        turns: TURNS,
-        pool: None,
-        seed,
-    };
-    let report = run(&set, &machine, &options, &|| halt().is_some(), progress).map_err(|error| error.to_string())?;
-    if let Some(halt) = halt() {
-        return Err(format!("not reached: {halt}"));
+    halt: Halted<'a>,
+    /// Why not all was run, where it was not.
+    cut: std::cell::RefCell<Option<String>>,
+}
+
+impl<'a> Here<'a> {
+    fn new(memory_bytes: u64, seed: u64, halt: Halted<'a>, progress: &mut dyn FnMut(&str)) -> Result<Self, String> {
+        let machine = described(memory_bytes, seed, halt, progress)?;
+        let levels = machine.color_levels(PageSize::K4);
+        let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?.clone();
+        let is_first = levels.first().is_some_and(|first| first.name == level.name);
+        Ok(Self { machine, level, is_first, seed, halt, cut: None.into() })
     }
-    Ok(tasks(&set, &report))
+
+    /// Section 6.0.8's two tasks in the same set and in different ones.
+    fn two(&self, progress: &mut dyn FnMut(&str)) -> Result<Tasks, String> {
+        let options = Options {
+            hyperperiods: HYPERPERIODS,
+            cpu: None,
+            level: Some(self.level.name.clone()),
+            placements: vec![Placement::Alone, Placement::Planned, Placement::SameSets],
+            repeats: 1,
+            turns: TURNS,
+            pool: None,
+            seed: self.seed,
+        };
+        let set = two_tasks(&self.level, self.is_first);
+        let report = self.run(&set, &options, progress)?;
+        Ok(tasks(&set, &report, self.ended(&report, &options)))
+    }
+
+    /// `malloc` against the coloured heap.
+    fn versus(&self, case: &Case, progress: &mut dyn FnMut(&str)) -> Result<Versus, String> {
+        let options = Options {
+            hyperperiods: case.hyperperiods,
+            cpu: None,
+            level: Some(self.level.name.clone()),
+            placements: vec![Placement::Malloc, Placement::Planned],
+            repeats: case.runs,
+            turns: 1,
+            pool: Some(case.pool),
+            seed: self.seed,
+        };
+        let report = self.run(&case.set, &options, &mut |step: &str| progress(&format!("{}: {step}", case.what)))?;
+        Ok(pairs(case, &report, self.ended(&report, &options)))
+    }
+
+    fn run(&self, set: &TaskSet, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, String> {
+        if let Some(halt) = (self.halt)() {
+            let why = halt.to_string();
+            self.cut.borrow_mut().get_or_insert_with(|| why.clone());
+            return Err(format!("not reached: {why}"));
+        }
+        let halt = self.halt;
+        run(set, &self.machine, options, &|| halt().is_some(), progress).map_err(|error| error.to_string())
+    }
+
+    /// Why a report has not all that was asked for; `None`: it has.
+    fn ended(&self, report: &Report, options: &Options) -> Option<String> {
+        let runs = options.placements.len() as u64 * options.repeats;
+        if report.runs.len() as u64 == runs && report.runs.iter().all(|run| is_whole(run, options.hyperperiods)) {
+            return None;
+        }
+        if report.failed.is_some() {
+            return report.failed.clone();
+        }
+        let why = (self.halt)().map_or_else(|| "ended early".into(), |halt| halt.to_string());
+        self.cut.borrow_mut().get_or_insert_with(|| why.clone());
+        Some(why)
+    }
+}
+
+fn is_whole(run: &Run, hyperperiods: u64) -> bool {
+    run.tasks.iter().all(|task| task.jobs.len() as u64 == task.jobs_a_hyperperiod * hyperperiods)
 }
 
 /// The levels of this machine, as the probe finds them.
@@ -72,18 +142,18 @@ fn described(
     Ok(report.machine(&base))
 }
 
-fn tasks(set: &TaskSet, report: &Report) -> Tasks {
+fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
     let run = |placement| report.runs.iter().find(|run| run.placement == placement);
     let jobs = |placement| [0, 1].map(|task| run(placement).map_or_else(TaskJobs::default, |run| jobs(run, task)));
     let miss_cycles = run(Placement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
     let pages = set.tasks.first().and_then(|task| task.pages).unwrap_or_default();
-    let times = |task: &Task| format!("{} ({}, {}, {})", task.name, task.phase, task.period, task.execution);
     let mut how = vec![format!(
         "task sets: {} (phase, period, execution), {pages} pages each, {HYPERPERIODS} hyperperiods of each placement in turns, on CPU {}; misses of {} by \
-         timing; jobs that interrupts or others hit and the first of each turn counted apart",
+         timing; jobs that interrupts or others hit and the first of each turn counted apart{}",
         set.tasks.iter().map(times).collect::<Vec<_>>().join(" and "),
         report.cpu,
-        report.level
+        report.level,
+        ended.map(|why| format!("; {why}: not all were run")).unwrap_or_default()
     )];
     how.extend(report.remarks());
     Tasks {
@@ -93,20 +163,173 @@ fn tasks(set: &TaskSet, report: &Report) -> Tasks {
         alone: jobs(Placement::Alone),
         apart: jobs(Placement::Planned),
         same: jobs(Placement::SameSets),
-        malloc: jobs(Placement::Malloc),
     }
 }
 
+fn times(task: &Task) -> String {
+    format!("{} ({}, {}, {})", task.name, task.phase, task.period, task.execution)
+}
+
+/// A set's runs, those that both allocators have.
+fn pairs(case: &Case, report: &Report, ended: Option<String>) -> Versus {
+    let of = |repeat, placement| report.runs.iter().find(|run| run.repeat == repeat && run.placement == placement);
+    let all = |run: &Run| (0..run.tasks.len()).map(|task| jobs(run, task)).collect();
+    let pair = |repeat| {
+        let (malloc, coloured) = (of(repeat, Placement::Malloc)?, of(repeat, Placement::Planned)?);
+        Some(Pair { malloc: all(malloc), coloured: all(coloured) })
+    };
+    let runs: Vec<Pair> = (1..=case.runs).filter_map(pair).collect();
+    let with_pages = |task: &Task| format!("{}, {} pages", times(task), task.pages.unwrap_or_default());
+    let mut how = vec![format!(
+        "{}: {}; {} runs of {} hyperperiods with each kind of pages; with malloc drawn anew among {} each{}",
+        case.what,
+        case.set.tasks.iter().map(with_pages).collect::<Vec<_>>().join("; "),
+        runs.len(),
+        case.hyperperiods,
+        case.pool,
+        ended.map(|why| format!("; {why}: {} were to be run", case.runs)).unwrap_or_default()
+    )];
+    how.extend(report.remarks());
+    Versus { how, pages: case.set.tasks.iter().filter_map(|task| task.pages).collect(), runs }
+}
+
 fn jobs(run: &Run, task: usize) -> TaskJobs {
-    let all: Vec<&JobRun> =
-        run.tasks.get(task).map_or(&[][..], |task| &task.jobs[..]).iter().filter(|job| !job.begins_turn).collect();
+    let Some(task) = run.tasks.get(task) else { return TaskJobs::default() };
+    let all: Vec<&JobRun> = task.jobs.iter().filter(|job| !job.begins_turn).collect();
     // What hit unseen is known by how much it took.
     let is_calm = |job: &&&JobRun| matches!(job.hit_by(), HitBy::Nothing | HitBy::Unseen);
-    let calm: Vec<CalmJob> = all.iter().filter(is_calm).map(|job| calm_job(job)).collect();
+    let calm: Vec<CalmJob> =
+        all.iter().filter(is_calm).map(|job| calm_job(job, task.jobs_a_hyperperiod.max(1))).collect();
     TaskJobs { hit: all.len() - calm.len(), calm }
 }
 
-fn calm_job(job: &JobRun) -> CalmJob {
+fn calm_job(job: &JobRun, places: u64) -> CalmJob {
+    let place = job.job.saturating_sub(1) % places + 1;
     let misses = [job.misses, job.modelled_misses].map(|misses| misses as f64);
-    CalmJob { misses, taken: job.taken_pages, parts: 1 + job.preemptions, cycles: job.cycles }
+    CalmJob { place, misses, taken: job.taken_pages, parts: 1 + job.preemptions, cycles: job.cycles }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_experiment::tasks::{Scheduling, TaskRun};
+    use lookaside_probe::counter::Known;
+    use lookaside_techniques::color::plan::plan;
+
+    use super::*;
+
+    /// Two hyperperiods of a task: the first job of the turn, one that nothing hit, one that the witness was hit in, one that an interrupt hit.
+    fn task(misses: u64) -> TaskRun {
+        let job = |job, outside, interrupts| JobRun {
+            job,
+            begins_turn: job == 1,
+            cycles: 100.0,
+            misses: misses + job,
+            preemptions: 3,
+            interrupts,
+            outside,
+            taken_pages: 0.5,
+            ..JobRun::default()
+        };
+        TaskRun {
+            name: "T".into(),
+            rank: 1,
+            pages: 8,
+            most_in_a_set: 1,
+            rounds: 2,
+            miss_cycles: 30.0,
+            known: Known::default(),
+            gaps_lost: 0,
+            summaries: Vec::new(),
+            jobs_a_hyperperiod: 2,
+            jobs: vec![job(1, 0, 0), job(2, 0, 0), job(3, 1, 0), job(4, 0, 1)],
+        }
+    }
+
+    fn case() -> Case {
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        let first = versus::cases(&machine.color_levels(PageSize::K4)[0]).expect("cases").swap_remove(0);
+        Case { runs: 3, hyperperiods: 2, ..first }
+    }
+
+    fn report(runs: Vec<Run>) -> Report {
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        Report {
+            machine: "made up".into(),
+            level: "stlb".into(),
+            cpu: 1,
+            scheduling: Scheduling::Fifo,
+            timer_remark: None,
+            hyperperiods: 2,
+            runs,
+            failed: None,
+            plan: plan(&case().set, &machine, PageSize::K4).expect("a plan"),
+        }
+    }
+
+    fn run_of(repeat: u64, placement: Placement, misses: u64) -> Run {
+        Run { placement, repeat, tasks: vec![task(misses), task(misses + 10)] }
+    }
+
+    #[test]
+    fn runs_that_both_allocators_have_are_pairs_and_jobs_that_were_hit_are_counted() {
+        let runs = vec![
+            run_of(1, Placement::Planned, 0),
+            run_of(1, Placement::Malloc, 50),
+            run_of(2, Placement::Malloc, 60),
+            run_of(3, Placement::Malloc, 70),
+            run_of(3, Placement::Planned, 20),
+        ];
+        let versus = pairs(&case(), &report(runs), Some("interrupted".into()));
+        assert_eq!(versus.pages, [14, 14]);
+        assert!(versus.how[0].starts_with("Figures 6.4 to 6.8: T1 ("), "{:?}", versus.how);
+        assert!(versus.how[0].ends_with("; 2 runs of 2 hyperperiods with each kind of pages; with malloc drawn anew among 32 each; interrupted: 3 were to be run"));
+        let [first, second] = &versus.runs[..] else { panic!("{:?}", versus.runs) };
+        let calm = |place, misses: f64| CalmJob { place, misses: [misses, 0.0], taken: 0.5, parts: 4, cycles: 100.0 };
+        assert_eq!(first.coloured[0], TaskJobs { calm: vec![calm(2, 2.0), calm(1, 3.0)], hit: 1 });
+        assert_eq!(first.malloc[1], TaskJobs { calm: vec![calm(2, 62.0), calm(1, 63.0)], hit: 1 });
+        assert_eq!(second.malloc[0].calm[0].misses[0], 72.0);
+    }
+
+    #[test]
+    fn what_was_cut_short_is_said() {
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        let level = machine.color_levels(PageSize::K4).swap_remove(0);
+        let halt = || Some(Halt::TimeUp);
+        let here = || Here {
+            machine: machine.clone(),
+            level: level.clone(),
+            is_first: true,
+            seed: 1,
+            halt: &halt,
+            cut: None.into(),
+        };
+        let options = |repeats| Options {
+            hyperperiods: 2,
+            cpu: None,
+            level: None,
+            placements: vec![Placement::Malloc],
+            repeats,
+            turns: 1,
+            pool: None,
+            seed: 1,
+        };
+        let whole = report(vec![run_of(1, Placement::Malloc, 0)]);
+        let all = here();
+        assert_eq!((all.ended(&whole, &options(1)), all.cut.into_inner()), (None, None));
+        // A repeat less than asked for, or a job.
+        let why = Some(Halt::TimeUp.to_string());
+        let less = here();
+        assert_eq!((less.ended(&whole, &options(2)), less.cut.into_inner()), (why.clone(), why.clone()));
+        let mut short = whole.clone();
+        short.runs[0].tasks[1].jobs.pop();
+        assert_eq!(here().ended(&short, &options(1)), why);
+        // A repeat that could not be made ends nothing else.
+        let failed = Report { failed: Some("noise".into()), ..whole };
+        let some = here();
+        assert_eq!((some.ended(&failed, &options(2)), some.cut.into_inner()), (Some("noise".into()), None));
+        // Nothing is begun after.
+        let late = here();
+        assert_eq!(late.versus(&case(), &mut |_| ()), Err(format!("not reached: {}", Halt::TimeUp)));
+        assert_eq!(late.cut.into_inner(), why);
+    }
 }

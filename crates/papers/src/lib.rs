@@ -20,7 +20,7 @@ mod values;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use metal::{check_metal, reproduce_metal, sweeps, task_sets, Setting};
+pub use metal::{check_metal, reproduce_metal, sweeps, task_sets, versus, Setting};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
 pub use samples::{Sample, BACKGROUND};
 pub use values::{papers, Paper};

@@ -15,14 +15,15 @@ pub mod sweeps;
 pub mod task_sets;
 mod thrash;
 mod tlb_coloring;
+pub mod versus;
 
 pub use setting::Setting;
 
 use lookaside_machine::PageSize;
 use lookaside_probe::{Bench, Halt, Metal};
 
-use crate::values::{papers as all_papers, rows};
-use crate::{Finding, Ours, PaperError, Reproduction, Series};
+use crate::values::{papers as all_papers, rows, Value};
+use crate::{Finding, Ours, PaperError, Reproduction, Row, Series};
 
 /// A paper's experiments on the metal.
 struct Experiment {
@@ -78,6 +79,16 @@ impl Ran {
     fn nothing(&mut self, ids: &[&'static str], reason: &str) {
         self.findings.extend(ids.iter().map(|id| (*id, Err(reason.to_string()))));
     }
+
+    /// Published values beside what was found; `otherwise` is why where neither a finding nor a reason is there.
+    fn rows(&self, values: &str, paper: &str, otherwise: &str) -> Vec<Row> {
+        let beside = |value: Value| match self.findings.iter().find(|(id, _)| *id == value.id) {
+            Some((_, Ok(finding))) => value.beside(paper, Some(finding.clone())),
+            Some((_, Err(reason))) => value.without(paper, reason),
+            None => value.without(paper, otherwise),
+        };
+        rows(values).into_iter().map(beside).collect()
+    }
 }
 
 /// Why an experiment cannot be done in the memory that is allowed.
@@ -109,14 +120,7 @@ pub fn reproduce_metal(
     ));
     let halted = (experiment.run)(&mut bench, setting, progress, &mut ran).err().map(|halt| halt.to_string());
     let not_reached = halted.as_deref().map_or("not measured".to_string(), |halt| format!("not reached: {halt}"));
-    let rows = rows(experiment.values)
-        .into_iter()
-        .map(|value| match ran.findings.iter().find(|(id, _)| *id == value.id) {
-            Some((_, Ok(finding))) => value.beside(name, Some(finding.clone())),
-            Some((_, Err(reason))) => value.without(name, reason),
-            None => value.without(name, &not_reached),
-        })
-        .collect();
+    let rows = ran.rows(experiment.values, name, &not_reached);
     Ok(Reproduction {
         paper: name.into(),
         cite: paper.cite.clone(),
@@ -152,7 +156,7 @@ fn find(name: &str) -> Result<(&'static crate::Paper, &'static Experiment), Pape
 mod tests {
     #[test]
     fn values_are_read_and_no_id_is_there_twice() {
-        let others = [crate::metal::sweeps::VALUES, crate::metal::task_sets::VALUES];
+        let others = [super::sweeps::VALUES, super::task_sets::VALUES, super::versus::VALUES];
         for values in super::EXPERIMENTS.iter().map(|experiment| experiment.values).chain(others) {
             let ids: Vec<String> = crate::values::rows(values).into_iter().map(|row| row.id).collect();
             let different: std::collections::BTreeSet<&String> = ids.iter().collect();

@@ -2,24 +2,24 @@
 //! caller: this room knows no threads.
 
 use super::estimate::estimate;
-use super::penalty::mean;
 use super::Ran;
-use crate::values::rows;
 use crate::Reproduction;
 
 /// The paper that they are of.
 pub const PAPER: &str = "tlb-coloring";
 
 /// Jobs that nothing else hit, below which nothing is said.
-const LEAST_JOBS: usize = 100;
+pub(super) const LEAST_JOBS: usize = 100;
 /// Share of the jobs that a conclusion has to hold in.
-const NEARLY_ALL: f64 = 0.99;
+pub(super) const NEARLY_ALL: f64 = 0.99;
 /// "None" is one page in so many, which single passes are counted wrongly by.
-const NONE: f64 = 8.0;
+pub(super) const NONE: f64 = 8.0;
 
 /// A job that nothing but the tasks hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalmJob {
+    /// Which job of its hyperperiod, from 1.
+    pub place: u64,
     /// Misses counted, and modelled.
     pub misses: [f64; 2],
     /// Pages that no task took: as large a share as was lost of pages in sets that no task uses.
@@ -54,8 +54,6 @@ pub struct Tasks {
     pub apart: [TaskJobs; 2],
     /// The same sets.
     pub same: [TaskJobs; 2],
-    /// From the C library.
-    pub malloc: [TaskJobs; 2],
 }
 
 /// Adds the rows to what else the paper's experiments gave.
@@ -69,14 +67,7 @@ pub fn add(found: &mut Reproduction, tasks: Result<&Tasks, &str>) {
             "not measured"
         }
     };
-    for value in rows(VALUES) {
-        let finding = ran.findings.iter().find(|(id, _)| *id == value.id);
-        found.rows.push(match finding {
-            Some((_, Ok(finding))) => value.beside(&found.paper, Some(finding.clone())),
-            Some((_, Err(reason))) => value.without(&found.paper, reason),
-            None => value.without(&found.paper, reason),
-        });
-    }
+    found.rows.extend(ran.rows(VALUES, &found.paper, reason));
 }
 
 /// The rows.
@@ -132,15 +123,6 @@ fn judge(tasks: &Tasks, ran: &mut Ran) {
             ran.claim("cycles", (0.5..=1.5).contains(&penalties), found, "medians");
         }
     }
-    match few(&[&apart[0], &tasks.malloc[0]]) {
-        Some(jobs) => ran.nothing(&["deviation"], &too_few(jobs)),
-        None => {
-            let [coloured, malloc] = [&apart[0], &tasks.malloc[0]]
-                .map(|jobs| mean(&jobs.calm.iter().map(|job| job.misses[0]).collect::<Vec<_>>()).1);
-            let found = format!("standard deviation {coloured:.1} coloured, {malloc:.1} with malloc");
-            ran.claim("deviation", coloured < malloc, found, format!("of {} pages", tasks.pages));
-        }
-    }
 }
 
 /// A claim on nearly all jobs; `strict`: the same with nothing excused.
@@ -171,11 +153,11 @@ fn share(
 }
 
 /// Cut, not rounded: what falls short of nearly all must not read as if it did not.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", (1000.0 * share + 1e-9).floor() / 10.0)
 }
 
-fn median(figures: Vec<f64>) -> f64 {
+pub(super) fn median(figures: Vec<f64>) -> f64 {
     estimate(figures).median
 }
 
@@ -185,7 +167,10 @@ mod tests {
     use crate::Verdict;
 
     fn jobs(misses: f64, modelled: f64, parts: u64, cycles: f64) -> TaskJobs {
-        TaskJobs { calm: vec![CalmJob { misses: [misses, modelled], taken: 0.0, parts, cycles }; 200], hit: 7 }
+        TaskJobs {
+            calm: vec![CalmJob { place: 1, misses: [misses, modelled], taken: 0.0, parts, cycles }; 200],
+            hit: 7,
+        }
     }
 
     fn empty() -> Reproduction {
@@ -204,15 +189,12 @@ mod tests {
     /// As the paper saw it: all hold. Then each is disturbed.
     #[test]
     fn conclusions_hold_where_they_do() {
-        let mut malloc = jobs(3.0, 0.0, 1, 1000.0);
-        malloc.calm[0].misses[0] = 9.0;
         let papers = Tasks {
             pages: 4,
             miss_cycles: 7.5,
             alone: [jobs(0.0, 0.0, 1, 1000.0), jobs(0.0, 0.0, 1, 9000.0)],
             apart: [jobs(0.0, 0.0, 1, 1000.0), jobs(0.0, 0.0, 6, 9000.0)],
             same: [jobs(4.0, 4.0, 1, 1030.0), jobs(24.0, 24.0, 6, 9180.0)],
-            malloc: [malloc.clone(), malloc],
             ..Tasks::default()
         };
         let verdicts = |tasks: &Tasks| {
@@ -220,7 +202,7 @@ mod tests {
             add(&mut found, Ok(tasks));
             found.rows.iter().map(|row| row.verdict).collect::<Vec<_>>()
         };
-        assert_eq!(verdicts(&papers), [Verdict::Holds; 7]);
+        assert_eq!(verdicts(&papers), [Verdict::Holds; 6]);
         let mut found = empty();
         add(&mut found, Ok(&papers));
         let texts: Vec<String> = found.rows.iter().map(|row| format!("{:?}", row.ours)).collect();
@@ -256,7 +238,6 @@ mod tests {
         assert_eq!(changed(|tasks| tasks.apart[1] = jobs(3.0, 0.0, 6, 9000.0)), [0usize; 0]);
         assert_eq!(changed(|tasks| tasks.apart[1] = jobs(4.0, 0.0, 6, 9000.0)), [3, 4]);
         assert_eq!(changed(|tasks| tasks.same[0] = jobs(4.0, 4.0, 1, 1050.0)), [5]);
-        assert_eq!(changed(|tasks| tasks.malloc[0] = jobs(3.0, 0.0, 1, 1000.0)), [6]);
     }
 
     #[test]
@@ -269,8 +250,8 @@ mod tests {
         let mut found = empty();
         add(&mut found, Ok(&Tasks { pages: 4, miss_cycles: 7.5, ..Tasks::default() }));
         add(&mut found, Err("not reached: the time is up"));
-        assert_eq!(found.rows.len(), 14);
+        assert_eq!(found.rows.len(), 12);
         assert!(found.rows.iter().all(|row| row.ours.is_none()));
-        assert!(found.rows[13].note.contains("the time is up"), "{:?}", found.rows[13]);
+        assert!(found.rows[11].note.contains("the time is up"), "{:?}", found.rows[11]);
     }
 }

@@ -13,7 +13,7 @@ const ACCESSES_PER_MS: u64 = 100_000;
 const RUNS: usize = 5;
 
 /// One task: what it runs; phase, period, execution; pages.
-type Program = (&'static str, &'static str, &'static str, &'static str, usize);
+pub(crate) type Program = (&'static str, &'static str, &'static str, &'static str, usize);
 
 /// An experiment, and its rows: of each task with `malloc`, then of all with `tlb_malloc`.
 struct Experiment {
@@ -64,6 +64,11 @@ const EXPERIMENTS: [Experiment; 5] = [
         tlb_malloc: "fig-6.14-tlb",
     },
 ];
+
+/// Table 6.1: two, three and four tasks.
+pub(crate) fn table_6_1() -> [&'static [Program]; 3] {
+    [0, 1, 2].map(|number: usize| EXPERIMENTS[number].programs)
+}
 
 /// Figure A.11.
 const FIGURE_A_11: [Program; 2] =

@@ -8,7 +8,9 @@ mod versus;
 
 use super::{Ran, Run};
 use crate::Effort;
+pub(crate) use kernels::table_6_1;
 use lab::Lab;
+pub(crate) use versus::FOURTEEN_PAGES;
 
 /// All of them, in the paper's order.
 pub(super) const RUN: Run = |effort, progress| {

@@ -14,6 +14,13 @@ use super::lab::{
 };
 use crate::{Finding, Series};
 
+/// A task: phase, period, execution; pages.
+type Timed = (&'static str, &'static str, &'static str, usize);
+/// T1 and T2 of Figures 6.4 to 6.8.
+pub(crate) const FOURTEEN_PAGES: [Timed; 2] = [("1ms", "2ms", "0.385ms", 14), ("0ms", "16ms", "7.38ms", 14)];
+/// The same of Appendix A.
+const SIXTEEN_PAGES: [Timed; 2] = [("1ms", "2ms", "0.39ms", 16), ("0ms", "16ms", "7.8ms", 16)];
+
 /// Runs of the figures.
 const RUNS: usize = 10;
 /// Jobs of T1 in a hyperperiod.
@@ -94,17 +101,17 @@ pub(super) fn first_bytes(pages: &[u64]) -> Vec<u64> {
 
 pub(super) fn run(lab: &Lab, ran: &mut Ran) -> Result<()> {
     let first = |_: usize, pages: &[u64]| Ok(Work::stores(pages, STORES_PER_MS));
-    let case = |execution: [&str; 2], pages, hyperperiods| -> Result<_> {
-        let set = task_set(&[("1ms", "2ms", execution[0], pages), ("0ms", "16ms", execution[1], pages)])?;
+    let case = |tasks: &[Timed], hyperperiods| -> Result<_> {
+        let set = task_set(tasks)?;
         let with_cycles = hyperperiods == OF_CYCLES;
         Ok(Case { set, hyperperiods, runs: RUNS, pool: POOL, work: &first, system: &first_bytes, with_cycles })
     };
-    let fourteen = case(["0.385ms", "7.38ms"], 14, HYPERPERIODS)?.run(lab)?;
+    let fourteen = case(&FOURTEEN_PAGES, HYPERPERIODS)?.run(lab)?;
     figures_6_4_to_6_7(&fourteen, ran);
-    let sixteen = case(["0.39ms", "7.8ms"], 16, HYPERPERIODS)?.run(lab)?;
+    let sixteen = case(&SIXTEEN_PAGES, HYPERPERIODS)?.run(lab)?;
     appendix_a_1(&sixteen, ran);
 
-    let conflicting = case(["0.385ms", "7.38ms"], 14, OF_CYCLES)?;
+    let conflicting = case(&FOURTEEN_PAGES, OF_CYCLES)?;
     let own = |task: usize, pages: &[u64]| Ok(Work::stores(&on_own_lines(pages, 14 * task), STORES_PER_MS));
     let system = |pages: &[u64]| on_own_lines(pages, 2 * 14);
     let apart = Case { work: &own, system: &system, set: conflicting.set.clone(), ..conflicting };
