@@ -5,13 +5,13 @@
 mod tests;
 
 use lookaside_machine::ColorLevel;
-use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
+use lookaside_techniques::color::tasks::{Task, TaskSet};
 
 use super::estimate::{estimate, Estimate};
 use super::penalty::mean;
 use super::task_sets::{median, percent, CalmJob, TaskJobs, LEAST_JOBS, NEARLY_ALL, NONE};
 use super::Ran;
-use crate::experiments::{table_6_1, FOURTEEN_PAGES};
+use crate::experiments::{table_6_1, task_set, FOURTEEN_PAGES};
 use crate::{Reproduction, Series};
 
 /// Entries of the paper's level, 16 sets of 4 ways: what its tasks' pages are shares of.
@@ -82,20 +82,9 @@ fn share(pages: u64, entries: u64) -> u64 {
 
 /// Tasks (phase, period, execution, pages) for a level of so many entries. The factor of all times is the least with which each job holds [`ROUNDS`].
 fn fitted(tasks: &[(&str, &str, &str, usize)], entries: u64) -> Result<TaskSet, String> {
-    let mut set = TaskSet::default();
-    for (number, (phase, period, execution, pages)) in (1..).zip(tasks) {
-        let time = |text: &str| text.parse::<Time>();
-        set.tasks.push(Task {
-            name: format!("T{number}"),
-            priority: None,
-            phase: time(phase)?,
-            period: time(period)?,
-            execution: time(execution)?,
-            pages: Some(share(*pages as u64, entries)),
-            contiguous_pages: 1,
-            accesses: None,
-            trace: None,
-        });
+    let mut set = task_set(tasks).map_err(|error| error.to_string())?;
+    for task in &mut set.tasks {
+        task.pages = task.pages.map(|pages| share(pages, entries));
     }
     // What the paper's millisecond has to be for a task's rounds.
     let needed_ns = |task: &Task| {

@@ -146,7 +146,7 @@ fn on(setup: &Setup, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[
 }
 
 /// Phase, period and execution time of each task, T1 first, rate monotonic; and the pages of each.
-pub(super) fn task_set(tasks: &[(&str, &str, &str, usize)]) -> Result<TaskSet> {
+pub(crate) fn task_set(tasks: &[(&str, &str, &str, usize)]) -> Result<TaskSet> {
     let mut set = TaskSet::default();
     for (number, (phase, period, execution, pages)) in (1..).zip(tasks) {
         let time = |text: &str| text.parse::<Time>();

@@ -9,6 +9,7 @@ mod versus;
 use super::{Ran, Run};
 use crate::Effort;
 pub(crate) use kernels::table_6_1;
+pub(crate) use lab::task_set;
 use lab::Lab;
 pub(crate) use versus::FOURTEEN_PAGES;
 

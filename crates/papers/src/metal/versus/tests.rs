@@ -2,6 +2,7 @@
 
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::color::plan::plan;
+use lookaside_techniques::color::tasks::Time;
 
 use super::*;
 use crate::Verdict;
