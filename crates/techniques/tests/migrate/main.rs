@@ -1,0 +1,5 @@
+//! TLB migration's interfaces against the paper's tables and a packing bit by bit.
+
+mod cases;
+mod naive;
+mod twin;
