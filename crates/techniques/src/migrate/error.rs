@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why bits are no entry, or an entry has no bits.
+/// Why bits are no entry, an entry has no bits, or a register was accessed out of turn. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InterfaceError {
     /// A number that a field has no room for.
@@ -96,6 +96,69 @@ pub enum InterfaceError {
     Way {
         /// As asked.
         way: u8,
+    },
+    /// An index beyond the TLB.
+    #[error("TLB index {index:#x}: there are {entries} entries")]
+    Index {
+        /// As written.
+        index: u32,
+        /// How many.
+        entries: u32,
+    },
+    /// More than eight bits of ASID.
+    #[error("ASID {value:#x} written to the operation register: it has 8 bits")]
+    Asid {
+        /// As written.
+        value: u32,
+    },
+    /// A register that this version does not have.
+    #[error("{version} has no Data Register {register}")]
+    NoRegister {
+        /// Which version.
+        version: super::Version,
+        /// As asked.
+        register: usize,
+    },
+    /// Data registers accessed in the wrong order.
+    #[error("{version}: Data Register {register} accessed where Data Register {expected} is next")]
+    Order {
+        /// Which version.
+        version: super::Version,
+        /// As asked.
+        register: usize,
+        /// What would have been right.
+        expected: usize,
+    },
+    /// An entry committed in parts.
+    #[error("{version}: entry committed before Data Register {register} was written")]
+    Unwritten {
+        /// Which version.
+        version: super::Version,
+        /// The one missing.
+        register: usize,
+    },
+    /// Data registers before the operation register.
+    #[error("{version}: data accessed before an {wanted} was written to the operation register")]
+    NotStarted {
+        /// Which version.
+        version: super::Version,
+        /// Index or ASID.
+        wanted: &'static str,
+    },
+    /// The operation register can only be written.
+    #[error("the operation register is write-only")]
+    WriteOnly,
+    /// An entry written with its valid bit clear, or of zeros.
+    #[error("{version}: the entry written is not valid")]
+    Invalid {
+        /// Which version.
+        version: super::Version,
+    },
+    /// A stream longer than the TLB.
+    #[error("V4: stream of more than {entries} entries, as many as the TLB has")]
+    TooMany {
+        /// What the TLB holds.
+        entries: u32,
     },
     /// Eight zero bytes amid the entries of version 4, which would end the stream.
     #[error("V4: entries up to number {entry} pack to a pair of zero registers, which would end the stream")]

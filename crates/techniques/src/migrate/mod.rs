@@ -2,7 +2,7 @@
 //!
 //! Here are the interfaces to the TLB that the paper reads and writes them by, bit for bit. The Cortex-A7 lets its main TLB be read: an
 //! entry is a [`Descriptor`], asked for by a [`ReadOperation`]. Four modified interfaces, of the simulated TLB, also take entries: an
-//! [`Entry`] has bits in each.
+//! [`Entry`] has bits in each, and a [`Port`] is the registers in front of a TLB ([`Slots`]).
 //!
 //! The bits are those of [`tables`], from which encoders, decoders and the diagrams in docs/migrate.md come.
 //!
@@ -24,9 +24,11 @@ mod entry;
 mod error;
 pub mod layout;
 mod packed;
+mod port;
 pub mod tables;
 
 pub use descriptor::{Descriptor, ReadOperation, A7_SETS, A7_WAYS};
 pub use entry::{Entry, PageSize};
 pub use error::InterfaceError;
 pub use packed::{pack, packed_diagram, packed_pairs, unpack, Pair, PACKED_BYTES};
+pub use port::{Port, Register, Slot, Slots, Version, COMMIT};
