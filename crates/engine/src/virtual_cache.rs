@@ -142,8 +142,8 @@ impl LoneTlb {
         self.entries.invalidate(|_, number| picks(number))
     }
 
-    /// Entries that are valid.
-    pub fn valid(&self) -> usize {
+    #[cfg(test)]
+    fn valid(&self) -> usize {
         self.entries.keys().iter().filter(|key| **key != EMPTY).count()
     }
 }

@@ -110,11 +110,6 @@ impl Path {
         Self { touches, cycles: f64::from(pages) }
     }
 
-    /// Lines that it touches.
-    pub fn lines(&self) -> usize {
-        self.touches.len()
-    }
-
     /// Its steps.
     pub fn run(&self, step: &mut impl FnMut(Step)) {
         step(Step::Work(self.cycles));
@@ -190,7 +185,7 @@ mod tests {
     #[test]
     fn a_kernel_path_has_the_lines_asked_for_in_its_own_places() {
         let path = Path::kernel(1, 100, 10, 20, 7.0);
-        assert_eq!((path.lines(), path.cycles), (130, 7.0));
+        assert_eq!((path.touches.len(), path.cycles), (130, 7.0));
         let code = path.touches.iter().filter(|touch| touch.0 == Kind::Fetch);
         assert!(code.clone().count() == 100 && code.clone().all(|touch| touch.2 < KERNEL_CODE));
         let distinct: BTreeSet<u32> = code.map(|touch| touch.2 / LINE).collect();

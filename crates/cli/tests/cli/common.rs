@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The command under test, which heeds signals even where the tests themselves were started so that they ignore them (in the
 /// background of a script, under `nohup`): it would respect that, and the tests that interrupt it would wait for ever.
@@ -72,4 +72,15 @@ pub fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Optio
             None
         }
     }
+}
+
+/// A command whose program adds a line to `runs` each time that it runs: it is ended (SIGTERM) when there are so many.
+pub fn ended_at_run(command: &mut Command, runs: &Path, count: usize) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    while std::fs::read(runs).map_or(0, |bytes| bytes.len()) < count {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+    assert!(status.success());
+    child.wait_with_output().expect("ended")
 }

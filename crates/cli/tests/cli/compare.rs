@@ -1,9 +1,6 @@
 //! Runs in turns, of programs that take no time; no time is asserted.
 
-use std::process::Stdio;
-use std::time::Duration;
-
-use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, ended_at_run, lookaside, run, stderr, stdout};
 
 #[test]
 fn a_number_in_the_output_is_compared() {
@@ -88,20 +85,9 @@ fn a_signal_gives_what_is_known() {
     let runs = folder.path().join("runs");
     // From the seventh run on (a warm-up round and two rounds are whole) it waits to be ended.
     let script = r#"echo >> "$0"; [ $(wc -l < "$0") -lt 7 ] || exec sleep 1000"#;
-    let child = lookaside()
-        .args(["compare", "--variants", "nothp", "--runs", "9", "--", "sh", "-c", script])
-        .arg(&runs)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("started");
-    while std::fs::read(&runs).map_or(0, |bytes| bytes.len()) < 7 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let status = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
-    assert!(status.success());
-    let output = child.wait_with_output().expect("ended");
+    let mut command = lookaside();
+    command.args(["compare", "--variants", "nothp", "--runs", "9", "--", "sh", "-c", script]).arg(&runs);
+    let output = ended_at_run(&mut command, &runs, 7);
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("2 of 9 rounds") && text.contains("CUT SHORT: interrupted"), "{text}");

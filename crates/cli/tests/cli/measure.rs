@@ -1,10 +1,9 @@
 //! `lookaside analyze --measure`: what is predicted and what runs took, of small programs; no time is asserted.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
-use crate::common::{assert_bad_input, compile, have_valgrind, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, compile, ended_at_run, have_valgrind, lookaside, run, stderr, stdout};
 use serde_json::Value;
 
 /// Reads 64 MiB at random: nearly each read walks.
@@ -153,20 +152,11 @@ fn a_signal_while_it_measures_keeps_what_is_known() {
     let runs = folder.path().join("runs");
     // The analysed run, a warm-up round, a round; the sixth run waits to be ended.
     let script = r#"echo >> "$0"; [ $(wc -l < "$0") -lt 6 ] || exec sleep 1000"#;
-    let child = lookaside()
+    let mut command = lookaside();
+    command
         .args(["analyze", "--machine", "skylake", "--measure=9", "--json", "-", "--", "sh", "-c", script])
-        .arg(&runs)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("started");
-    while std::fs::read(&runs).map_or(0, |bytes| bytes.len()) < 6 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
-    assert!(status.success());
-    let output = child.wait_with_output().expect("ended");
+        .arg(&runs);
+    let output = ended_at_run(&mut command, &runs, 6);
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     let found = json(&stdout(&output));
     assert_eq!((&found["huge_gain"]["measured"]["rounds"], &found["complete"]), (&1.into(), &true.into()));

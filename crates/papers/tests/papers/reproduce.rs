@@ -187,7 +187,7 @@ fn domains_in_place_of_flushes() {
         assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
     }
     assert_eq!(value(row(r, "rises faster from")), 15.0, "16 processes, and 15 domains");
-    // Four constants, what follows from two of them alone, and a path's length.
+    // Five numbers, a ratio of two of them, and the length of the UNIX path.
     assert_eq!(r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count(), 7);
     // The flush and the lines that have to come again: 2 switches a round trip, 75,000 cycles each at the worst.
     let pipe = value(row(r, "latency, pipe: original"));

@@ -80,6 +80,11 @@ impl Axis {
         (0..=(last - first).min(10.0) as u32).map(|n| (first + f64::from(n)) * step).collect()
     }
 
+    /// Decimals that tell round numbers from each other.
+    pub(super) fn decimals(&self) -> usize {
+        (-(self.width / 5.0).log10().floor()).clamp(0.0, 9.0) as usize
+    }
+
     /// Round numbers with their names; a name that is that of the one before is left out with its line.
     pub(super) fn ticks(&self, name: impl Fn(f64) -> String) -> Vec<(f64, String)> {
         let mut ticks: Vec<_> = self.round_numbers().into_iter().map(|x| (x, name(x))).collect();
@@ -130,8 +135,7 @@ fn ratios(comparison: &Comparison) -> String {
     }
     let Some(axis) = Axis::over(ends.chain([1.0])) else { return String::new() };
     let one = axis.at(1.0);
-    // Two decimals, more where the axis is narrow.
-    let decimals = (-(axis.width / 5.0).log10().floor()).clamp(2.0, 6.0) as usize;
+    let decimals = axis.decimals().max(2);
     let grid = axis.grid(|x| format!("{x:.decimals$}"))
         + &format!(r#"<line class="level" x1="{one:.2}%" x2="{one:.2}%" y1="0" y2="100%"/>"#);
     let lead = format!(

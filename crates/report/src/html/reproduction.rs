@@ -107,7 +107,8 @@ fn chart(curve: &Curve<'_>) -> String {
     let (places, ticks) = across(curve);
     let mut out =
         format!(r#"<div class="chart twin"><svg height="{HEIGHT}" role="img" aria-label="{}">"#, Esc(&spoken(curve)));
-    for (value, name) in axis.ticks(number) {
+    let decimals = axis.decimals().max(1);
+    for (value, name) in axis.ticks(|value| number(value, decimals)) {
         let at = y(value);
         out += &format!(
             r#"<line class="grid" x1="0" x2="100%" y1="{at:.2}%" y2="{at:.2}%"/><text x="-6" y="{at:.2}%" dy="4" text-anchor="end">{}</text>"#,
@@ -146,13 +147,12 @@ fn chart(curve: &Curve<'_>) -> String {
     out + "</svg></div>"
 }
 
-fn number(value: f64) -> String {
+fn number(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
     // What rounding leaves of a zero has no sign.
-    let text = format!("{value:.1}");
-    if text == "-0.0" {
-        "0.0".into()
-    } else {
-        text
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|byte| matches!(byte, b'0' | b'.')) => zero.into(),
+        _ => text,
     }
 }
 

@@ -231,14 +231,8 @@ impl<'a> Turns<'a> {
     fn judge_circumstances(&mut self, rounds: usize, cpus: u32) {
         let stressors = self.plan.pressure.stressors();
         let helped = self.plan.variants.iter().any(|variant| matches!(variant, Variant::Scan(_) | Variant::Inside(_)));
-        if stressors > 0 && stressors >= cpus {
-            self.note(format!(
-                "{stressors} stressors and the program share {cpus} CPUs: times are the scheduler's doing too, not of caches and memory alone"
-            ));
-        } else if stressors > 0 && helped && stressors + 1 >= cpus {
-            self.note(format!(
-                "{stressors} stressors, the program and a helper share {cpus} CPUs: a helper takes CPU from the stressors, which is part of what it gains"
-            ));
+        if let Some(note) = crowding(stressors, helped, cpus) {
+            self.note(note);
         }
         let shown = self.plan.variants.iter().zip(&self.taken);
         let mut notes = Vec::new();
@@ -288,11 +282,44 @@ fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
     words
 }
 
+/// What it means that stressors, the program and a helper, if some variant has one, are more than there are CPUs.
+fn crowding(stressors: u32, helped: bool, cpus: u32) -> Option<String> {
+    let them = format!("{stressors} stressor{}", if stressors == 1 { "" } else { "s" });
+    if stressors == 0 {
+        None
+    } else if stressors >= cpus {
+        Some(format!(
+            "{them} and the program share {cpus} CPUs: times are the scheduler's doing too, not of caches and memory alone"
+        ))
+    } else if helped && stressors + 1 >= cpus {
+        Some(format!(
+            "{them}, the program and a helper share {cpus} CPUs: the helper takes CPU from the stressing, which is part of what it gains"
+        ))
+    } else {
+        None
+    }
+}
+
 /// How a program ended, in words.
 fn status_words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("the program failed with exit code {code}; run it alone to see why"),
         (_, Some(signal)) => format!("the program was killed by signal {signal}"),
         _ => "the program failed".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_shares_cpus_is_said_where_there_are_too_few() {
+        let said = |stressors, helped, cpus| crowding(stressors, helped, cpus).unwrap_or_default();
+        assert!(said(2, false, 2).starts_with("2 stressors and the program share 2 CPUs"));
+        assert!(said(1, true, 2).starts_with("1 stressor, the program and a helper share 2 CPUs"));
+        for (stressors, helped, cpus) in [(0, true, 1), (1, false, 2), (1, true, 3), (3, true, 12)] {
+            assert_eq!(crowding(stressors, helped, cpus), None);
+        }
     }
 }
