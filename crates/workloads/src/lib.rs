@@ -29,6 +29,7 @@
 //! # Ok::<(), lookaside_workloads::WorkloadError>(())
 //! ```
 
+mod at_once;
 mod kernels;
 mod memory;
 mod patterns;

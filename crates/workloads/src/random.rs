@@ -20,6 +20,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// As drawing so many words.
+    #[inline]
+    pub fn skip(&mut self, words: u64) {
+        self.0 = self.0.wrapping_add(words.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    }
+
     /// A number below `bound` by multiply-shift: the bias is below `bound / 2^64`. 0 for a bound of 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -104,6 +110,18 @@ mod tests {
         assert_eq!(Random::new(0).next_u64(), 0xE220_A839_7B1D_CDAF);
         let mut random = Random::new(1_234_567);
         assert_eq!([random.next_u64(), random.next_u64()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+    }
+
+    #[test]
+    fn skipping_is_drawing() {
+        for words in [0, 1, 2, 1000] {
+            let (mut drawn, mut skipped) = (Random::new(7), Random::new(7));
+            for _ in 0..words {
+                drawn.next_u64();
+            }
+            skipped.skip(words);
+            assert_eq!(drawn.next_u64(), skipped.next_u64(), "after {words}");
+        }
     }
 
     #[test]

@@ -25,18 +25,23 @@ impl Rmat {
         Self { scale, place: Shuffle::new(1 << scale, random.next_u64()), random }
     }
 
+    /// As drawing so many edges, whole or other ends: either takes as many random words.
+    pub(crate) fn skip_edges(&mut self, edges: u64) {
+        self.random.skip(edges * u64::from(self.scale.div_ceil(4)));
+    }
+
     /// Another edge. It may join a vertex to itself, or be there already.
+    #[inline]
     pub(crate) fn edge(&mut self) -> (u32, u32) {
-        let (mut from, mut to, mut bits) = (0u64, 0u64, 0u64);
-        for level in 0..self.scale {
-            if level % 4 == 0 {
-                bits = self.random.next_u64();
-            }
-            let drawn = bits & 0xffff;
-            bits >>= 16;
-            let [a, b, c] = QUADRANTS.map(|bound| u64::from(drawn >= bound));
-            from = from << 1 | b;
-            to = to << 1 | ((a - b) + c);
+        let (mut from, mut to) = (0u64, 0u64);
+        let mut left = self.scale;
+        while left > 0 {
+            let drawn = self.random.next_u64();
+            let [a, b, c] = QUADRANTS.map(|bound| at_least(drawn, bound * EACH));
+            let taken = left.min(4);
+            from = from << taken | in_order(b) >> (4 - taken);
+            to = to << taken | in_order(a & !b | c) >> (4 - taken);
+            left -= taken;
         }
         (self.place.apply(from) as u32, self.place.apply(to) as u32)
     }
@@ -54,19 +59,44 @@ impl Rmat {
         (expected + self.random.unit()) as u64
     }
 
-    /// The other end of another edge that begins in a row.
-    pub(crate) fn edge_from(&mut self, row: u64) -> u32 {
-        let (mut to, mut bits) = (0u64, 0u64);
+    /// The other ends of more edges that begin in a row.
+    pub(crate) fn edges_from(&mut self, row: u64, ends: &mut [u32]) {
+        // Of each four levels, the first lowest.
+        let mut bounds = [0u64; 8];
         for level in 0..self.scale {
-            if level % 4 == 0 {
-                bits = self.random.next_u64();
-            }
             let bound = OTHER_ONE[(row >> (self.scale - 1 - level) & 1) as usize];
-            to = to << 1 | u64::from(bits & 0xffff < bound);
-            bits >>= 16;
+            bounds[level as usize / 4] |= bound << (16 * (level % 4));
         }
-        self.place.apply(to) as u32
+        for end in ends {
+            let (mut to, mut left) = (0u64, self.scale);
+            for bounds in &bounds[..self.scale.div_ceil(4) as usize] {
+                let less = !at_least(self.random.next_u64(), *bounds) & LANE_TOPS;
+                let taken = left.min(4);
+                to = to << taken | in_order(less) >> (4 - taken);
+                left -= taken;
+            }
+            *end = self.place.apply(to) as u32;
+        }
     }
+}
+
+/// One in each of four lanes of 16 bits, and their highest bits.
+const EACH: u64 = 0x0001_0001_0001_0001;
+const LANE_TOPS: u64 = EACH << 15;
+
+/// The highest bits of those of four lanes where `drawn` is at least `bound`.
+#[inline(always)]
+fn at_least(drawn: u64, bound: u64) -> u64 {
+    // By the lower 15 bits alone: the highest is lent to each lane, so that none borrows of the next.
+    let lower = (drawn | LANE_TOPS) - (bound & !LANE_TOPS);
+    (drawn & !bound | !(drawn ^ bound) & lower) & LANE_TOPS
+}
+
+/// The highest bits of four lanes as a number of four bits, the lowest lane's first.
+#[inline(always)]
+fn in_order(tops: u64) -> u64 {
+    // Lane k's bit, at 16 k, goes to 63 - k; nothing else of the product reaches the highest four bits.
+    (tops >> 15).wrapping_mul(1 << 63 | 1 << 46 | 1 << 29 | 1 << 12) >> 60
 }
 
 #[cfg(test)]
@@ -92,10 +122,9 @@ mod tests {
         }
         for vertex in 0..1 << scale {
             let row = rmat.row(vertex);
-            for _ in 0..rmat.degree(row, edges) {
-                let to = u64::from(rmat.edge_from(row));
-                count(1, row, rmat.row(to));
-            }
+            let mut ends = vec![0; rmat.degree(row, edges) as usize];
+            rmat.edges_from(row, &mut ends);
+            ends.into_iter().for_each(|to| count(1, row, rmat.row(u64::from(to))));
         }
         assert!(drawn[0] == edges && drawn[1].abs_diff(edges) <= 64, "{drawn:?}");
         for level in counts.into_iter().flatten() {
@@ -104,6 +133,40 @@ mod tests {
                 // 6 standard deviations of 200,000 draws are below 0.007.
                 assert!((share - probability).abs() < 0.007, "quadrant {quadrant}: {share}");
             }
+        }
+    }
+
+    /// One level after another, as the matrix is defined, and what is skipped is what would have been drawn.
+    #[test]
+    fn four_levels_at_once_are_one_after_another() {
+        for scale in 1..=26 {
+            let mut rmat = Rmat::new(scale, 11);
+            let mut slow = rmat.clone();
+            for k in 0..200 {
+                let (mut from, mut to, mut bits) = (0u64, 0u64, 0u64);
+                for level in 0..scale {
+                    bits = if level % 4 == 0 { slow.random.next_u64() } else { bits >> 16 };
+                    let [a, b, c] = QUADRANTS.map(|bound| u64::from(bits & 0xffff >= bound));
+                    (from, to) = (from << 1 | b, to << 1 | ((a - b) + c));
+                }
+                let edge = (slow.place.apply(from) as u32, slow.place.apply(to) as u32);
+                assert_eq!(rmat.edge(), edge, "edge {k}, scale {scale}");
+            }
+            let row = rmat.row(slow.random.clone().below(1 << scale));
+            let mut ends = [0; 200];
+            let mut skipped = rmat.clone();
+            rmat.edges_from(row, &mut ends);
+            for (k, end) in ends.into_iter().enumerate() {
+                let (mut to, mut bits) = (0u64, 0u64);
+                for level in 0..scale {
+                    bits = if level % 4 == 0 { slow.random.next_u64() } else { bits >> 16 };
+                    let bound = OTHER_ONE[(row >> (scale - 1 - level) & 1) as usize];
+                    to = to << 1 | u64::from(bits & 0xffff < bound);
+                }
+                assert_eq!(end, slow.place.apply(to) as u32, "end {k}, scale {scale}");
+            }
+            skipped.skip_edges(200);
+            assert_eq!(skipped.edge(), rmat.edge(), "scale {scale}");
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::io;
 
 use super::fold;
+use crate::at_once::at_once;
 use crate::memory::{Array, Observer, Room};
 use crate::random::Random;
 use crate::rmat::Rmat;
@@ -13,6 +14,8 @@ use crate::workload::{Kernel, Spec};
 const STEP: u64 = 256;
 /// Fewest edges a vertex, as Graph500's.
 const EDGE_FACTOR: u64 = 16;
+/// Vertices whose edges are drawn by one thread without a break.
+const PART: usize = 1 << 12;
 /// Bytes an edge takes, and a vertex.
 const EDGE_BYTES: u64 = 4;
 const VERTEX_BYTES: u64 = 8 + 2 * 4 + 3 * 8;
@@ -68,7 +71,7 @@ impl Bc {
         let scale = (spec.bytes / (VERTEX_BYTES + EDGE_FACTOR * EDGE_BYTES)).ilog2();
         let vertices = 1u64 << scale;
         let edges = (spec.bytes - vertices * VERTEX_BYTES - 8) / EDGE_BYTES;
-        let mut rmat = Rmat::new(scale, spec.seed);
+        let rmat = Rmat::new(scale, spec.seed);
         let mut room = Room::new(spec.pages);
         let mut bc = Self {
             first: room.array("first", vertices + 1, false)?,
@@ -84,18 +87,42 @@ impl Bc {
             at: At::Clear(0),
             looked: 0,
         };
-        let mut end = 0;
-        for vertex in 0..vertices as usize {
-            let from = rmat.row(vertex as u64);
-            // The sum of what is rounded at random may be some edges more than there is room for.
-            let degree = rmat.degree(from, edges).min(edges - end);
-            for edge in end..end + degree {
-                bc.neighbours.as_mut()[edge as usize] = rmat.edge_from(from);
-            }
-            end += degree;
-            bc.first.as_mut()[vertex + 1] = end;
-        }
+        bc.build(rmat, edges);
         Ok(bc)
+    }
+
+    /// Draws the graph: at first how many edges each vertex has, then, for many vertices at once, where these go.
+    fn build(&mut self, mut rmat: Rmat, edges: u64) {
+        let vertices = self.first.len() - 1;
+        let mut before = Vec::with_capacity(vertices.div_ceil(PART)); // the generator before each part
+        let mut end = 0;
+        for vertex in 0..vertices {
+            if vertex % PART == 0 {
+                before.push(rmat.clone());
+            }
+            // The sum of what is rounded at random may be some edges more than there is room for.
+            let degree = rmat.degree(rmat.row(vertex as u64), edges).min(edges - end);
+            rmat.skip_edges(degree);
+            end += degree;
+            self.first.as_mut()[vertex + 1] = end;
+        }
+        let (first, mut neighbours) = (&*self.first, self.neighbours.as_mut());
+        let parts = before.into_iter().enumerate().map(|(number, rmat)| {
+            let from = number * PART;
+            let to = vertices.min(from + PART);
+            let (part, rest) = std::mem::take(&mut neighbours).split_at_mut((first[to] - first[from]) as usize);
+            neighbours = rest;
+            (from..to, rmat, part)
+        });
+        at_once(parts, |(part, mut rmat, mut neighbours)| {
+            for vertex in part {
+                let row = rmat.row(vertex as u64);
+                rmat.degree(row, edges); // drawn once more, so that the edges are those after it
+                let (ends, rest) = neighbours.split_at_mut((first[vertex + 1] - first[vertex]) as usize);
+                rmat.edges_from(row, ends);
+                neighbours = rest;
+            }
+        });
     }
 
     /// Looks at the edges of a vertex next.

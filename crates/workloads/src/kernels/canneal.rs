@@ -4,6 +4,7 @@
 use std::io;
 
 use super::fold;
+use crate::at_once::at_once;
 use crate::memory::{Array, Observer, Plain, Room};
 use crate::random::{Random, Shuffle};
 use crate::workload::{Kernel, Spec};
@@ -14,6 +15,8 @@ const STEP: u64 = 8;
 const NETS: u64 = 5;
 /// Elements for each exchange of a round.
 const ELEMENTS_PER_EXCHANGE: u64 = 16;
+/// Elements linked by one thread without a break.
+const PART: usize = 1 << 14;
 /// PARSEC's temperature in the first round (PT-Baker uses it too), and what it is divided by after each.
 const FIRST_TEMPERATURE: f64 = 2000.0;
 const COOLING: f64 = 1.5;
@@ -95,16 +98,20 @@ impl Canneal {
         let mut random = Random::new(spec.seed);
         let nets: [Shuffle; NETS as usize] = std::array::from_fn(|_| Shuffle::new(elements, random.next_u64()));
         let places = Shuffle::new(elements, random.next_u64());
-        for i in 0..elements {
-            let first = i * 2 * NETS;
-            for (k, net) in nets.iter().enumerate() {
-                anneal.links.as_mut()[first as usize + 2 * k] = net.apply(i) as u32;
-                anneal.links.as_mut()[first as usize + 2 * k + 1] = net.invert(i) as u32;
+        let linked = 2 * NETS as usize;
+        let parts = (anneal.elements.as_mut().chunks_mut(PART).enumerate())
+            .zip(anneal.links.as_mut().chunks_mut(PART * linked))
+            .zip(anneal.locations.as_mut().chunks_mut(PART));
+        at_once(parts, |(((number, elements), links), locations)| {
+            let each = elements.iter_mut().zip(links.chunks_exact_mut(linked)).zip(locations);
+            for (i, ((element, links), location)) in ((number * PART) as u64..).zip(each) {
+                for (net, links) in nets.iter().zip(links.chunks_exact_mut(2)) {
+                    (links[0], links[1]) = (net.apply(i) as u32, net.invert(i) as u32);
+                }
+                *element = Element { links: i * 2 * NETS, count: 2 * NETS, location: places.apply(i), room: 0 };
+                *location = Location { x: (i % side) as u32, y: (i / side) as u32 };
             }
-            let element = Element { links: first, count: 2 * NETS, location: places.apply(i), room: 0 };
-            anneal.elements.as_mut()[i as usize] = element;
-            anneal.locations.as_mut()[i as usize] = Location { x: (i % side) as u32, y: (i / side) as u32 };
-        }
+        });
         anneal.last = anneal.random.below(elements);
         Ok(anneal)
     }

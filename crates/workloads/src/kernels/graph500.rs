@@ -4,6 +4,7 @@
 use std::io;
 
 use super::fold;
+use crate::at_once::at_once;
 use crate::memory::{Array, Observer, Room};
 use crate::random::Random;
 use crate::rmat::Rmat;
@@ -13,6 +14,8 @@ use crate::workload::{Kernel, Spec};
 const STEP: u64 = 256;
 /// Fewest edges a vertex: Graph500's edge factor.
 const EDGE_FACTOR: u64 = 16;
+/// Edges drawn by one thread without a break.
+const PART: usize = 1 << 14;
 /// Bytes an edge takes, and a vertex.
 const EDGE_BYTES: u64 = 2 * (4 + 8);
 const VERTEX_BYTES: u64 = 3 * 8;
@@ -53,7 +56,7 @@ impl Graph500 {
         let scale = (spec.bytes / (VERTEX_BYTES + EDGE_FACTOR * EDGE_BYTES)).ilog2();
         let vertices = 1u64 << scale;
         let edges = (spec.bytes - vertices * VERTEX_BYTES) / EDGE_BYTES;
-        let mut rmat = Rmat::new(scale, spec.seed);
+        let rmat = Rmat::new(scale, spec.seed);
         let mut room = Room::new(spec.pages);
         let mut graph = Self {
             ends: room.array("ends", 2 * edges, false)?,
@@ -68,13 +71,16 @@ impl Graph500 {
             followed: 0,
             sum: 0,
         };
-        for k in 0..edges as usize {
-            let (from, to) = rmat.edge();
-            for (p, vertex) in [(2 * k, from), (2 * k + 1, to)] {
-                graph.ends.as_mut()[p] = vertex;
-                graph.next.as_mut()[p] = graph.heads[vertex as usize];
-                graph.heads.as_mut()[vertex as usize] = p as u64 + 1;
+        at_once(graph.ends.as_mut().chunks_mut(2 * PART).enumerate(), |(number, ends)| {
+            let mut rmat = rmat.clone();
+            rmat.skip_edges((number * PART) as u64);
+            for ends in ends.chunks_exact_mut(2) {
+                (ends[0], ends[1]) = rmat.edge();
             }
+        });
+        for (p, &vertex) in graph.ends.iter().enumerate() {
+            graph.next.as_mut()[p] = graph.heads[vertex as usize];
+            graph.heads.as_mut()[vertex as usize] = p as u64 + 1;
         }
         Ok(graph)
     }
