@@ -15,6 +15,7 @@ use crate::os::to_cycles;
 use crate::parts::{Parts, KERNEL_ID};
 use crate::places::Places;
 use crate::plan::Plan;
+use crate::residents::Residents;
 use crate::rows::{RowCost, Rows, Thread};
 use crate::slots::Slots;
 use crate::space::Space;
@@ -62,6 +63,8 @@ pub struct Engine {
     thread_of: FastMap<(u32, u32), usize>,
     /// Process that each hardware thread ran last.
     last_process: Vec<Option<u32>>,
+    /// Which processes each hardware thread has places for, if they are bounded.
+    residents: Option<Vec<Residents>>,
     /// Ids in keys: of each space, and the next free one.
     pub(crate) ids: Vec<Option<u64>>,
     pub(crate) free_ids: Vec<u64>,
@@ -131,6 +134,7 @@ impl Engine {
             windows: Windows::default(),
             thread_of: FastMap::default(),
             last_process: vec![None; plan.hw_threads],
+            residents: setup.machine.context_switch.address_spaces.map(|n| vec![Residents::new(n); plan.hw_threads]),
             ids: vec![Some(KERNEL_ID)],
             free_ids: Vec::new(),
             next_id: KERNEL_ID + 1,
@@ -221,15 +225,28 @@ impl Engine {
         let hw = self.threads[thread].hw;
         let process = self.spaces[space].process;
         let slots = self.parts.slots(&self.plan, hw);
-        if self.last_process[hw].replace(process).is_some_and(|last| last != process) {
-            self.counts.context_switches += 1;
+        let last = self.last_process[hw].replace(process);
+        if last != Some(process) {
+            self.switch(last.is_some(), process, hw, &slots);
+        }
+        Run { space, process, id: self.id(space), hw, thread, plan: Arc::clone(&self.plan), slots }
+    }
+
+    /// What a switch throws out. The first process of a hardware thread only takes a place.
+    fn switch(&mut self, from_another: bool, process: u32, hw: usize, slots: &Slots) {
+        let (plan, counts) = (&self.plan, &mut self.counts);
+        if from_another {
+            counts.context_switches += 1;
             let action = self.setup.machine.context_switch.action;
             if action != SwitchAction::Nothing {
                 let caches_too = action == SwitchAction::FlushTlbAndCaches;
-                self.parts.flush(&self.plan, &slots, caches_too, &mut self.counts.invalidated);
+                self.parts.flush(plan, slots, |id| id != KERNEL_ID, caches_too, &mut counts.invalidated);
             }
         }
-        Run { space, process, id: self.id(space), hw, thread, plan: Arc::clone(&self.plan), slots }
+        let gone = self.residents.as_mut().and_then(|residents| residents[hw].enter(process));
+        if let Some(id) = gone.and_then(|gone| self.ids[*self.space_of.get(&gone)?]) {
+            self.parts.flush(plan, slots, |held| held == id, false, &mut counts.invalidated);
+        }
     }
 
     /// One access, by all the rules.

@@ -35,6 +35,7 @@ mod plan;
 mod plan_check;
 mod plru;
 mod replacement;
+mod residents;
 mod rows;
 mod run;
 mod set_index;

@@ -172,18 +172,25 @@ impl Parts {
         self.invalidate_walk_caches(plan, |holder| holder == id);
     }
 
-    /// Throws out what a context switch does: non-global TLB and guest walk-cache entries, maybe the caches too.
-    pub(crate) fn flush(&mut self, plan: &Plan, slots: &Slots, caches_too: bool, invalidated: &mut [u64]) {
+    /// Throws out what a context switch does: TLB and guest walk-cache entries held under such ids, maybe the caches too.
+    pub(crate) fn flush(
+        &mut self,
+        plan: &Plan,
+        slots: &Slots,
+        picks: impl Fn(u64) -> bool,
+        caches_too: bool,
+        invalidated: &mut [u64],
+    ) {
         let tags = &self.tags;
         for &slot in &slots.tlbs {
             let tlb = &mut self.tlbs[slot];
             let of = &plan.tlbs[tlb.number];
-            invalidated[tlb.number] += tlb.invalidate(|tag, _| of.id_of(plan, tags, tag) != KERNEL_ID);
+            invalidated[tlb.number] += tlb.invalidate(|tag, _| picks(of.id_of(plan, tags, tag)));
         }
         for &slot in &slots.walk_caches {
             let cache = &mut self.walk_caches[slot];
             if plan.walk_caches[cache.number].stage == Stage::Guest {
-                cache.store.invalidate(|tag| tags.of(tag as u32).0 != KERNEL_ID);
+                cache.store.invalidate(|tag| picks(tags.of(tag as u32).0));
             }
         }
         for &slot in slots.caches.iter().filter(|_| caches_too) {

@@ -18,6 +18,8 @@ pub const MAX_LOCKABLE: u32 = 1 << 10;
 pub const MAX_CACHE_BYTES: u64 = 1 << 30;
 /// Most hardware threads: sockets × cores × threads.
 pub const MAX_HARDWARE_THREADS: u64 = 1 << 10;
+/// Most address spaces of a hardware thread: x86's PCIDs have 12 bits.
+pub const MOST_ADDRESS_SPACES: u32 = 1 << 12;
 /// Most TLB entries, walk-cache entries and cache lines in all instances together: a few gigabytes of model.
 pub const MAX_TOTAL_ENTRIES: u64 = 1 << 26;
 /// Largest cost of anything, in cycles, and largest clock, in MHz.
@@ -357,6 +359,18 @@ fn walker(machine: &Machine) -> Checked {
 
 fn context_switch(machine: &Machine) -> Checked {
     cost("context_switch.cycles", machine.context_switch.cycles)?;
+    match (machine.context_switch.address_spaces, machine.context_switch.action) {
+        (None, _) | (Some(1..=MOST_ADDRESS_SPACES), SwitchAction::Nothing) => {}
+        (Some(1..=MOST_ADDRESS_SPACES), _) => {
+            return fault(
+                "context_switch.address_spaces",
+                "needs action \"nothing\": a switch that flushes leaves none",
+            )
+        }
+        (Some(n), _) => {
+            return fault("context_switch.address_spaces", format!("{n} is not possible; 1 to {MOST_ADDRESS_SPACES}"))
+        }
+    }
     if machine.context_switch.action != SwitchAction::Nothing {
         return Ok(());
     }

@@ -316,6 +316,18 @@ fn walk_caches_caches_walker_and_costs() {
             "context_switch.cycles: inf is not possible; a number from 0 to 1e9",
         ),
         (
+            "[context_switch]",
+            "cycles = 10.0",
+            "cycles = 10.0\naddress_spaces = 0",
+            "context_switch.address_spaces: 0 is not possible; 1 to 4096",
+        ),
+        (
+            "[context_switch]",
+            "action = \"nothing\"",
+            "action = \"flush-tlb\"\naddress_spaces = 6",
+            "context_switch.address_spaces: needs action \"nothing\": a switch that flushes leaves none",
+        ),
+        (
             "\"l1\"",
             "tags = [\"asid\"]",
             "tags = [\"vmid\"]",

@@ -202,7 +202,11 @@ fn machine() -> impl Strategy<Value = Machine> {
                     memory_cycles: costs.1,
                     walk_cycles: (pick % 2 == 0).then_some(costs.0),
                 }),
-                context_switch: ContextSwitch { action, cycles: costs.3 },
+                context_switch: ContextSwitch {
+                    action,
+                    cycles: costs.3,
+                    address_spaces: (action == SwitchAction::Nothing && pick % 5 == 0).then_some(1 + first % 7),
+                },
                 disturbances,
                 not_determined: texts.1,
             }

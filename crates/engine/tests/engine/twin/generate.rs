@@ -96,6 +96,7 @@ fn machine(c: &mut Choices) -> Machine {
         HostTable { format, page_size, memory_bits: c.yes().then(|| 30 + c.below(8) as u32) }
     });
     let action = c.of(&[SwitchAction::FlushTlb, SwitchAction::Nothing, SwitchAction::FlushTlbAndCaches]);
+    let address_spaces = (action == SwitchAction::Nothing && c.yes()).then(|| 1 + c.below(3) as u32);
     let caches = caches(c);
     let cache_levels = caches.iter().map(|cache| cache.level).max().unwrap_or(0);
     let walker = Walker {
@@ -136,7 +137,7 @@ fn machine(c: &mut Choices) -> Machine {
             walk_cycles: c.yes().then(|| 4.0 * c.cycles()),
         }),
         caches,
-        context_switch: ContextSwitch { action, cycles: c.cycles() },
+        context_switch: ContextSwitch { action, cycles: c.cycles(), address_spaces },
         disturbances: Vec::new(),
         not_determined: Vec::new(),
     }

@@ -361,6 +361,18 @@ impl Hardware {
         }
     }
 
+    /// All entries held under a process go that this hardware thread reaches.
+    pub fn forget_process(&mut self, thread: usize, process: u32) {
+        let (m, space) = (&self.machine, u64::from(process));
+        for (i, t) in m.tlbs.iter().enumerate() {
+            let array = &mut self.tlbs[i][instance(m, t.shared_by, thread)].array;
+            self.tlb_counts[i].invalidated += array.invalidate(|e| e.space == space);
+        }
+        for (i, w) in m.walk_caches.iter().enumerate().filter(|(_, w)| w.stage == Stage::Guest) {
+            self.walk_caches[i][instance(m, w.shared_by, thread)].invalidate(|key| key.0 == space);
+        }
+    }
+
     /// Entries held under a process that overlap one of the ranges go, and all its walk-cache entries.
     pub fn shoot_down(&mut self, process: u32, ranges: &[Range<u64>]) {
         let space = u64::from(process);

@@ -1,7 +1,7 @@
 //! The slow twin: what the engine does, written down from SEMANTICS.md with maps and lists. Every
 //! access searches everything. Nothing here is clever, so that it can be checked by reading.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use lookaside_engine::os::{self, to_cycles};
 use lookaside_engine::{AccessResult, Detail, Outcome, Reference, Setup, Side};
@@ -69,6 +69,8 @@ pub struct Twin {
     pub threads: BTreeMap<(u32, u32), usize>,
     /// Process that last ran on each hardware thread.
     pub running: BTreeMap<usize, u32>,
+    /// Of each hardware thread, the processes that have places, in the order in which they got them.
+    residents: BTreeMap<usize, VecDeque<u32>>,
     pub context_switches: u64,
     pub shootdowns: u64,
     /// Loads, stores, fetches by process.
@@ -95,6 +97,7 @@ impl Twin {
             sides: Default::default(),
             threads: BTreeMap::new(),
             running: BTreeMap::new(),
+            residents: BTreeMap::new(),
             context_switches: 0,
             shootdowns: 0,
             kinds: BTreeMap::new(),
@@ -217,12 +220,23 @@ impl Twin {
     }
 
     fn switch_to(&mut self, hardware_thread: usize, process: u32) {
-        if self.running.insert(hardware_thread, process).is_some_and(|before| before != process) {
+        let before = self.running.insert(hardware_thread, process);
+        if before.is_some_and(|before| before != process) {
             self.context_switches += 1;
             match self.setup.machine.context_switch.action {
                 SwitchAction::Nothing => {}
                 SwitchAction::FlushTlb => self.hardware.flush(hardware_thread, false),
                 SwitchAction::FlushTlbAndCaches => self.hardware.flush(hardware_thread, true),
+            }
+        }
+        if let Some(most) = self.setup.machine.context_switch.address_spaces {
+            let residents = self.residents.entry(hardware_thread).or_default();
+            if !residents.contains(&process) {
+                residents.push_back(process);
+                if residents.len() > most as usize {
+                    let gone = residents.pop_front().expect("one too many");
+                    self.hardware.forget_process(hardware_thread, gone);
+                }
             }
         }
     }

@@ -172,3 +172,22 @@ fn degrees_are_far_from_even() {
         assert!(all * 100 > bc.neighbours.len() as u64 * 97, "{all} edges of {}", bc.neighbours.len());
     }
 }
+
+/// Drawn in parts and at once, the graph is what it is vertex after vertex.
+#[test]
+fn the_graph_does_not_depend_on_its_parts() {
+    let spec = Spec { seed: 9, ..Spec::new(2 << 20) };
+    let bc = Bc::new(&spec).expect("memory");
+    let vertices = bc.depths.len();
+    assert!(vertices > 2 * PART, "{vertices} vertices");
+    let mut rmat = Rmat::new(vertices.ilog2(), spec.seed);
+    let (mut neighbours, mut end) = (vec![0; bc.neighbours.len()], 0);
+    for vertex in 0..vertices {
+        let row = rmat.row(vertex as u64);
+        let degree = rmat.degree(row, neighbours.len() as u64).min((neighbours.len() - end) as u64) as usize;
+        rmat.edges_from(row, &mut neighbours[end..end + degree]);
+        end += degree;
+        assert_eq!(bc.first[vertex + 1], end as u64, "edges up to vertex {vertex}");
+    }
+    assert!(*bc.neighbours == *neighbours);
+}

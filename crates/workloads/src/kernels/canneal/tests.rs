@@ -133,3 +133,23 @@ fn the_exponential_is_one() {
     }
     assert_eq!((exp_of_minus(0.0), exp_of_minus(1e300)), (1.0, 0.0));
 }
+
+/// Linked in parts and at once, each element has its own links, location and cell.
+#[test]
+fn the_netlist_does_not_depend_on_its_parts() {
+    let spec = Spec { seed: 9, ..Spec::new(4 << 20) };
+    let anneal = Canneal::new(&spec).expect("memory");
+    let elements = anneal.elements.len() as u64;
+    assert!(elements > 2 * PART as u64, "{elements} elements");
+    let mut random = Random::new(spec.seed);
+    let nets: [Shuffle; NETS as usize] = std::array::from_fn(|_| Shuffle::new(elements, random.next_u64()));
+    let places = Shuffle::new(elements, random.next_u64());
+    let side = (elements - 1).isqrt() + 1;
+    for i in 0..elements {
+        let element = anneal.elements[i as usize];
+        assert_eq!((element.links, element.count, element.location), (10 * i, 10, places.apply(i)), "element {i}");
+        let links: Vec<u32> = nets.iter().flat_map(|net| [net.apply(i) as u32, net.invert(i) as u32]).collect();
+        assert_eq!(anneal.links[10 * i as usize..][..10], links, "links of element {i}");
+        assert_eq!(anneal.locations[i as usize], Location { x: (i % side) as u32, y: (i / side) as u32 }, "cell {i}");
+    }
+}

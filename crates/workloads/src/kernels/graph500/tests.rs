@@ -110,3 +110,14 @@ fn accesses_follow_the_lists() {
     assert!(seen == expected, "{} accesses, {} expected", seen.len(), expected.len());
     assert_eq!(graph.followed, followed);
 }
+
+/// Drawn in parts and at once, the edges are what they are one after another.
+#[test]
+fn the_graph_does_not_depend_on_its_parts() {
+    let spec = Spec { seed: 9, ..Spec::new(2 << 20) };
+    let graph = Graph500::new(&spec).expect("memory");
+    let edges = graph.ends.len() / 2;
+    assert!(edges > 2 * PART, "{edges} edges");
+    let mut rmat = Rmat::new(graph.heads.len().ilog2(), spec.seed);
+    assert!(graph.ends.chunks(2).all(|ends| (ends[0], ends[1]) == rmat.edge()));
+}
