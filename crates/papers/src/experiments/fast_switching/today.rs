@@ -93,7 +93,7 @@ pub(super) fn run(effort: Effort) -> Result<Today> {
 
 /// All processes in turn on one hardware thread, at least four times: the last half of the rounds counts.
 fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
-    let least = if effort == Effort::Quick { 20_000 } else { 1_000_000 };
+    let least = if effort == Effort::Quick { 20_000 } else { 400_000 };
     let round = case.processes as usize * case.quantum;
     let half = (least / 2usize).div_ceil(round).max(2);
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..Setup::new(machine_for(machine, case)) })?;
