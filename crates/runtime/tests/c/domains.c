@@ -250,6 +250,49 @@ static void threads(void)
     leave(7);
 }
 
+static volatile int in_handler;
+
+static void interrupts(int number)
+{
+    char value;
+
+    (void)number;
+    in_handler = reads(at[20], &value);
+}
+
+/* A signal's handler has no rights; who is interrupted has its own back. */
+static void signals(void)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof action);
+    action.sa_handler = interrupts;
+    HOLDS(sigaction(SIGUSR1, &action, NULL) == 0);
+    enter(20);
+    HOLDS(raise(SIGUSR1) == 0 && in_handler == KEY && whose == all[20]);
+    is_open(20);
+    leave(20);
+}
+
+/* What domains.h warns of: rights are copied to a new thread, until its first enter or leave. */
+static void *made_inside(void *unused)
+{
+    is_open(21);
+    enter(22), is_closed(21), is_open(22), leave(22);
+    is_closed(21), is_closed(22);
+    return unused;
+}
+
+static void new_threads(void)
+{
+    pthread_t other;
+
+    enter(21);
+    HOLDS(pthread_create(&other, NULL, made_inside, NULL) == 0 && pthread_join(other, NULL) == 0);
+    is_open(21);
+    leave(21);
+}
+
 /* In and out of all at random, two at once; each finds what is its own and nothing else. */
 static void *wanders(void *seed)
 {
@@ -360,6 +403,8 @@ int main(void)
     shared();
     too_many();
     system_calls();
+    signals();
+    new_threads();
     threads();
     two_at_once();
     forks();
