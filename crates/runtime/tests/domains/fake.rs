@@ -64,7 +64,7 @@ impl Keys for Fake {
     /// The first gap: what was unmapped is soon another's.
     fn map(&mut self, bytes: usize) -> Result<usize, i32> {
         let pages = bytes / PAGE_BYTES;
-        if bytes % PAGE_BYTES != 0 || pages > 1 << 20 {
+        if !bytes.is_multiple_of(PAGE_BYTES) || pages > 1 << 20 {
             return Err(libc::ENOMEM);
         }
         let fits = |first: &usize| (*first..first + pages).all(|page| !self.pages.contains_key(&page));
