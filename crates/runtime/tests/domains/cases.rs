@@ -120,6 +120,7 @@ fn what_is_refused_changes_nothing() {
     assert_eq!(policy.leave(&mut keys, thread, all[0]), Err(DomainsError::NotEntered));
     assert_eq!(keys.registers[0], NEW_THREAD);
     policy.destroy(&mut keys, all[15]).expect("nobody is in it");
+    policy.share(all[1], all[0], Access::Read).expect("what is destroyed is not shared any more");
 
     for _ in 0..MOST_DEEP {
         policy.enter(&mut keys, thread, all[2]).expect("the same again");
