@@ -50,9 +50,7 @@ pub enum DomainsError {
     #[error("this thread entered another compartment after this one, and has to leave that first")]
     NotInnermost,
     /// Compartments that threads are in keep their keys.
-    #[error(
-        "{needed} more keys are needed, and {left} of {keys} are free: compartments that threads are in keep theirs"
-    )]
+    #[error("keys needed: {needed}, free: {left} of {keys}; compartments that threads are in keep theirs")]
     AllPinned {
         /// Keys that the compartment and those whose memory it shares lack.
         needed: usize,
