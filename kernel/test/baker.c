@@ -3,11 +3,8 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -15,49 +12,7 @@
 #define PROGRAM "/bin/lookaside"
 #define LEN (8 * HUGE)	/* a baker leaves out what has less than 4 MiB */
 
-static char said[1 << 16];
-
-/* Runs it as that user, keeps what it says; gives its exit code. */
-static int run(uid_t user, char *const command[])
-{
-	int file = memfd_create("said", 0), status;
-	ssize_t len;
-	pid_t pid = fork();
-
-	if (!pid) {
-		dup2(file, 1);
-		dup2(file, 2);
-		become(user, true);
-		execv(command[0], command);
-		_exit(127);
-	}
-	waitpid(pid, &status, 0);
-	len = pread(file, said, sizeof(said) - 1, 0);
-	said[len > 0 ? len : 0] = 0;
-	close(file);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 #define RUN(user, ...) run(user, (char *const[]){ PROGRAM, __VA_ARGS__, NULL })
-
-/* The first number of that name in what was said. */
-static unsigned long long number(const char *name)
-{
-	const char *at = strstr(said, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
-/* Says what was said, if it was not what it should be. */
-static void expect(bool holds, const char *what)
-{
-	char *line, *rest = said;
-
-	if (ok(holds, "%s", what))
-		return;
-	while ((line = strsep(&rest, "\n")))
-		note("%s", line);
-}
 
 void baker(void)
 {

@@ -91,6 +91,7 @@ int main(int argc, char **argv)
 	uname(&name);
 	note("Linux %s", name.release);
 
+	compartments();
 	module();
 	if (device >= 0) {
 		counts();

@@ -68,6 +68,15 @@ pid_t holder(uid_t user, bool dumpable, size_t len, char **at);
 void end(pid_t pid);
 /* Its pagemap: -1 and errno where the kernel refuses. */
 int open_pagemap(pid_t pid);
+/* program.c */
+/* What the last one said that was run. */
+extern char said[];
+/* Runs it as that user, keeps what it says; gives its exit code, or the signal that ended it, negative. */
+int run(uid_t user, char *const command[]);
+/* The first number of that name in what was said. */
+unsigned long long number(const char *name);
+/* One more line of the result; says what was said, if it was not what it should be. */
+void expect(bool holds, const char *what);
 /* others.c */
 void other_processes(void);
 void other_users(void);
@@ -81,5 +90,7 @@ void churn(unsigned int seconds);
 /* baker.c */
 void baker(void);
 void baker_without_module(void);
+/* keys.c */
+void compartments(void);
 
 #endif

@@ -2,6 +2,8 @@
 
 mod bake;
 mod color;
+#[cfg(target_arch = "x86_64")]
+mod domains;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
