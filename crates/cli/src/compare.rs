@@ -27,7 +27,9 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         .map(|_| preload::library(&preload::BAKER))
         .transpose()?;
     if library.is_some() {
-        preload::check_loadable(&args.command)?;
+        let bakes = variants.iter().any(|variant| matches!(variant, Variant::Inside(_)));
+        let instead = if bakes { preload::BAKE_INSTEAD } else { preload::HUGEPAGES_INSTEAD };
+        preload::check_loadable(&args.command, instead)?;
     }
     let inside = library.map(|file| Inside { file, report: report.path().into(), read: read_report });
     if let Some(path) = &args.html {

@@ -1,4 +1,4 @@
-//! `lookaside hugepages`: huge pages for the windows of a running process that it is seen in most, from outside.
+//! `lookaside hugepages`: huge pages for the windows of a running process that it is seen in most.
 
 use std::time::Duration;
 

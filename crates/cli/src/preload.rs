@@ -16,7 +16,7 @@ pub struct Library {
     variable: &'static str,
 }
 
-/// The baker.
+/// The baker, and the thread that makes huge pages.
 pub const BAKER: Library = Library { file: "liblookaside_preload.so", variable: "LOOKASIDE_PRELOAD" };
 /// malloc inside a TLB partition.
 pub const MALLOC: Library = Library { file: "liblookaside_malloc.so", variable: "LOOKASIDE_MALLOC" };
@@ -79,18 +79,24 @@ fn find(library: &Library) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Finds out whether a library can be preloaded into this command's program.
-pub fn check_loadable(command: &[OsString]) -> Result<(), Failure> {
+/// What to do with programs that nothing can be loaded into, to bake them.
+pub const BAKE_INSTEAD: &str = "start it, then (as root, where it is setuid): lookaside bake --pid PID";
+/// The same, to make huge pages in them.
+pub const HUGEPAGES_INSTEAD: &str =
+    "from outside, huge pages of its memory need root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside command)";
+
+/// Finds out whether a library can be preloaded into this command's program; else what to do instead is said.
+pub fn check_loadable(command: &[OsString], instead: &str) -> Result<(), Failure> {
     let program = inspect(command)?;
     let refused = if program.isa != Isa::Native {
         "is for another instruction set: the library can't be loaded into it"
     } else if program.is_static {
-        "is linked statically: nothing can be loaded into it; start it, then: lookaside bake --pid PID"
+        "is linked statically: nothing can be loaded into it"
     } else if program.privileged {
-        "is setuid or setgid: nothing may be loaded into it; start it, then as root: lookaside bake --pid PID"
+        "is setuid or setgid: nothing may be loaded into it"
     } else {
         return Ok(());
     };
     let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-    Err(Failure::bad(format_args!("{name}: {} {refused}", program.elf.display())))
+    Err(Failure::bad(format_args!("{name}: {} {refused}; {instead}", program.elf.display())))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lookaside_report::hugepages_live;
 use lookaside_runtime::bake::{BakeError, Unmodified};
-use lookaside_runtime::hugepages;
+use lookaside_runtime::hugepages::{self, orders, Way};
 use rustix::io::Errno;
 use rustix::process::{kill_process, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -22,7 +22,7 @@ use crate::colored;
 use crate::exit::Failure;
 use crate::huge_plan::PlanFile;
 use crate::output::short_count;
-use crate::preload::{check_loadable, library, told, Told, BAKER, MALLOC};
+use crate::preload::{check_loadable, library, told, Told, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD, MALLOC};
 
 /// Runs the program. Without statistics and huge pages this process becomes the program.
 pub fn run(args: &Run) -> Result<u8, Failure> {
@@ -34,8 +34,12 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     let color = args.color.as_ref().map(|text| colored::partition(text)).transpose()?;
     let huge = args.hugepages.as_ref().map(|text| huge_settings(text)).transpose()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let from_inside = matches!(huge, Some((_, Way::Inside)));
     if baker.is_some() || color.is_some() {
-        check_loadable(&args.command)?;
+        check_loadable(&args.command, BAKE_INSTEAD)?;
+    }
+    if from_inside {
+        check_loadable(&args.command, HUGEPAGES_INSTEAD)?;
     }
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
@@ -44,8 +48,13 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
         add(&mut preloads, &library(&MALLOC)?);
         command.env("LOOKASIDE_COLOR", line).env_remove("LOOKASIDE_COLOR_STATS");
     }
-    if let Some(baker) = &baker {
+    if baker.is_some() || from_inside {
         add(&mut preloads, &library(&BAKER)?);
+    }
+    if from_inside {
+        command.env(orders::VARIABLE, orders::VALUE);
+    }
+    if let Some(baker) = &baker {
         // Nothing is refused any more: an error would be one line, alone.
         let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
         if may_use < 2 {
@@ -74,7 +83,7 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     }
     let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
     pass_signals_on(&child)?;
-    let watch = huge.map(|huge| huge.start(child.id())).transpose()?;
+    let watch = huge.map(|(huge, _)| huge.start(child.id())).transpose()?;
     if let Some(watch) = watch {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         // Its number stays its own until the watch is over.
@@ -125,8 +134,8 @@ impl Making {
     }
 }
 
-/// How huge pages are to be made; what stands in their way is found before the program starts.
-fn huge_settings(text: &str) -> Result<Huge, Failure> {
+/// How huge pages are to be made, and from where; what stands in their way is found before the program starts.
+fn huge_settings(text: &str) -> Result<(Huge, Way), Failure> {
     let bad = |e: hugepages::HugeError| Failure::bad(format_args!("--hugepages: {e}"));
     let path = Path::new(text);
     // What has a name like a file is one; all else is meant as `auto:K`.
@@ -134,8 +143,7 @@ fn huge_settings(text: &str) -> Result<Huge, Failure> {
         true => Huge::Plan(PlanFile::load(path)?),
         false => Huge::Auto(text.parse().map_err(bad)?),
     };
-    hugepages::check().map_err(bad)?;
-    Ok(huge)
+    Ok((huge, hugepages::way().map_err(bad)?))
 }
 
 fn not_started(name: &str, error: &std::io::Error) -> Failure {

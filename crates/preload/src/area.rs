@@ -1,13 +1,14 @@
-//! The helper's own memory: its stack, its thread block, its buffers. One mapping; nothing of it is the allocator's.
+//! A helper's own memory: its stack, its thread block, its buffers. One mapping; nothing of it is the allocator's.
 
 use std::ffi::CStr;
 
 use lookaside_runtime::bake::raw::{line, Counters, Line, Range, FOUND_RANGES, MOST_RANGES};
 use lookaside_runtime::bake::Unmodified;
 
+use crate::maps::TEXT_BYTES;
 use crate::sys;
 
-/// Stack of the helper: it uses some KiB.
+/// Stack of a helper: it uses some KiB.
 const STACK_BYTES: usize = 64 << 10;
 /// A page below it that can't be touched.
 const GUARD_BYTES: usize = 4096;
@@ -43,15 +44,15 @@ impl Plan {
 #[repr(C)]
 pub(crate) struct Buffers {
     pub(crate) ranges: [Range; MOST_RANGES],
-    /// Text of `/proc/self/maps`; the longest path, each byte written as `\ooo`, and more fit.
-    pub(crate) text: [u8; 20 << 10],
+    /// Text of `/proc/self/maps`.
+    pub(crate) text: [u8; TEXT_BYTES],
     /// What `PAGEMAP_SCAN` finds: first byte, byte after the last, categories.
     pub(crate) found: [[u64; 3]; FOUND_RANGES],
     /// What `mincore` finds, a byte a page, a chunk of the baker's.
     pub(crate) resident: [u8; 4096],
 }
 
-/// All of it; the mapping has the guard, the stack and the thread block before it.
+/// All that the baker has.
 #[repr(C)]
 pub(crate) struct Area {
     pub(crate) plan: Plan,
@@ -62,36 +63,45 @@ pub(crate) struct Area {
 impl Area {
     /// Maps it; `None` where there is no memory.
     pub(crate) fn new(plan: Plan) -> Option<*mut Self> {
-        let before = GUARD_BYTES + STACK_BYTES + BLOCK_BYTES;
-        let bytes = before + size_of::<Self>();
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping wherever the system likes.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-        if at == libc::MAP_FAILED {
-            return None;
-        }
-        // SAFETY: within the mapping, which is page-aligned as all sizes before the area are; nothing else knows of it yet. The buffers' zeros
-        // are values of theirs.
+        let area = map::<Self>()?;
+        // SAFETY: nothing else knows of it yet. The buffers' zeros are values of theirs.
         unsafe {
-            libc::mprotect(at, GUARD_BYTES, libc::PROT_NONE);
-            let area = at.cast::<u8>().add(before).cast::<Self>();
             (&raw mut (*area).plan).write(plan);
             (&raw mut (*area).counters).write(Counters::default());
-            let block = Self::block(area);
-            // The C library's threads have the block's own address at its begin and in its third word.
-            block.cast::<u64>().write(block as u64);
-            block.cast::<u64>().add(2).write(block as u64);
-            Some(area)
         }
+        Some(area)
     }
+}
 
-    /// The byte after the stack, which grows downwards.
-    pub(crate) fn stack_end(area: *mut Self) -> *mut u8 {
-        area.cast::<u8>().wrapping_sub(BLOCK_BYTES)
+/// Maps a helper's own memory, all zero; the mapping has the guard, the stack and the thread block before it. `None` where there is no
+/// memory.
+pub(crate) fn map<T>() -> Option<*mut T> {
+    let before = GUARD_BYTES + STACK_BYTES + BLOCK_BYTES;
+    let bytes = before + size_of::<T>();
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping wherever the system likes.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return None;
     }
+    // SAFETY: within the mapping, which is page-aligned as all sizes before the helper's own are; nothing else knows of it yet.
+    unsafe {
+        libc::mprotect(at, GUARD_BYTES, libc::PROT_NONE);
+        let own = at.cast::<u8>().add(before).cast::<T>();
+        let block = block(own);
+        // The C library's threads have the block's own address at its begin and in its third word.
+        block.cast::<u64>().write(block as u64);
+        block.cast::<u64>().add(2).write(block as u64);
+        Some(own)
+    }
+}
 
-    /// The middle of the thread block.
-    pub(crate) fn block(area: *mut Self) -> *mut u8 {
-        area.cast::<u8>().wrapping_sub(BLOCK_BYTES / 2)
-    }
+/// The byte after the stack, which grows downwards.
+pub(crate) fn stack_end<T>(own: *mut T) -> *mut u8 {
+    own.cast::<u8>().wrapping_sub(BLOCK_BYTES)
+}
+
+/// The middle of the thread block.
+pub(crate) fn block<T>(own: *mut T) -> *mut u8 {
+    own.cast::<u8>().wrapping_sub(BLOCK_BYTES / 2)
 }

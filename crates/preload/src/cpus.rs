@@ -113,7 +113,8 @@ fn list(text: &[u8], mask: &mut CpuMask) {
     }
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+/// A number of its digits.
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }

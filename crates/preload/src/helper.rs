@@ -11,11 +11,12 @@ use lookaside_runtime::bake::{Backend, PAGE_BYTES};
 use crate::area::{Area, Buffers, Plan};
 use crate::cpus;
 use crate::look::{Files, Looker, LEAST_BYTES};
+use crate::program::{self, Program};
 use crate::sys::{self, Errno};
 use crate::tell::Teller;
 
 /// What a process does in its first milliseconds is not waited for; short ones pay for a thread and no more.
-const SETTLE_NANOS: u64 = 20_000_000;
+pub(crate) const SETTLE_NANOS: u64 = 20_000_000;
 /// Pauses that pacing owes are made when there are so many: a shorter sleep takes longer than asked for.
 const SHORTEST_PAUSE_NANOS: u64 = 1_000_000;
 /// Longest single sleep.
@@ -48,17 +49,15 @@ pub(crate) extern "C" fn main(area: *mut Area) -> ! {
         }
     }
     counters.cpu_nanos.store(own_nanos(), Ordering::Relaxed);
-    sys::exit_thread()
+    program::leave()
 }
 
 fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::convert::Infallible, End> {
     sys::leave_files()?;
     sys::lower(HELPER);
     sys::sleep_nanos(SETTLE_NANOS);
-    let folder = sys::open(libc::AT_FDCWD, c"/proc/self", libc::O_DIRECTORY | libc::O_PATH)?;
-    let owner = sys::owner(folder, c"maps")?;
-    let maps = sys::open(folder, c"maps", libc::O_RDONLY)?;
-    let pagemap = sys::open(folder, c"pagemap", libc::O_RDONLY)?;
+    let program = Program::open()?;
+    let (maps, pagemap) = (program.file(c"maps")?, program.file(c"pagemap")?);
     let looker = Looker::new(Files { maps, pagemap })?;
     if plan.baker.settings.backend == Backend::Scan && !looker.has_scan {
         return Err(End::Refused(Errno::ENOTTY));
@@ -81,8 +80,7 @@ fn live(plan: &Plan, counters: &Counters, buffers: &mut Buffers) -> Result<std::
         looker,
         backend,
         module,
-        folder,
-        owner,
+        program,
         found: Found::default(),
         looks: Looks::new(now),
         owed_nanos: 0,
@@ -132,8 +130,7 @@ struct Helper<'a> {
     backend: Backend,
     /// The kernel module's device, where that is how it bakes.
     module: i32,
-    folder: i32,
-    owner: u32,
+    program: Program,
     found: Found,
     looks: Looks,
     owed_nanos: u64,
@@ -190,7 +187,9 @@ impl Helper<'_> {
     /// What there is to bake now, and whether to go on at all.
     fn look(&mut self, now: u64) -> Result<(), End> {
         let used = own_nanos();
-        self.check_program()?;
+        if self.program.is_over(&mut self.buffers.text)? {
+            return Err(End::Left);
+        }
         let found =
             if self.resident_bytes()? < LEAST_BYTES { Found::default() } else { self.looker.look(self.buffers)? };
         let as_before = found == self.found;
@@ -208,25 +207,9 @@ impl Helper<'_> {
         Ok(())
     }
 
-    /// Ends where the program gave up its user (the helper would keep the old one) or where the helper is all that is left of it.
-    fn check_program(&mut self) -> Result<(), End> {
-        if sys::owner(self.folder, c"maps")? != self.owner {
-            return Err(End::Left);
-        }
-        let stat = sys::read_file(self.folder, c"stat", &mut self.buffers.text)?;
-        // After the name, which may hold anything: the state is the first field, the number of threads the 18th.
-        let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at.saturating_add(2));
-        let mut fields = stat.get(after..).unwrap_or_default().split(|&byte| byte == b' ');
-        let (state, threads) = (fields.next(), fields.nth(16));
-        if state == Some(b"Z") && threads == Some(b"2") {
-            return Err(End::Left);
-        }
-        Ok(())
-    }
-
     /// Bytes of the process that have frames.
     fn resident_bytes(&mut self) -> Result<u64, Errno> {
-        let statm = sys::read_file(self.folder, c"statm", &mut self.buffers.text)?;
+        let statm = self.program.read(c"statm", &mut self.buffers.text)?;
         let digits = statm.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
         let pages = digits
             .iter()

@@ -4,7 +4,7 @@ use lookaside_runtime::bake::raw::{add_small, finding, Found, PmScanArg, Range, 
 use lookaside_runtime::bake::PAGE_BYTES;
 
 use crate::area::Buffers;
-use crate::maps::{Span, Spans};
+use crate::maps::{each_line, Span, Spans};
 use crate::sys::{self, Errno};
 
 /// A span with less in small pages is left out: its page-table entries, 8 bytes a page, fit in a first-level cache.
@@ -58,21 +58,7 @@ impl Looker {
                 list.drop_less(before, LEAST_BYTES);
             }
         };
-        sys::rewind(self.files.maps)?;
-        let mut filled = 0usize;
-        loop {
-            let room = text.get_mut(filled..).unwrap_or_default();
-            let more = sys::read(self.files.maps, room)?;
-            if more == 0 {
-                break;
-            }
-            filled = filled.saturating_add(more).min(text.len());
-            let taken = spans.take(text.get(..filled).unwrap_or_default(), filled == text.len(), &mut each);
-            if taken <= filled {
-                text.copy_within(taken..filled, 0);
-                filled = filled.wrapping_sub(taken);
-            }
-        }
+        each_line(self.files.maps, text, |line| spans.line(line, &mut each))?;
         spans.finish(&mut each);
         if let Some(errno) = failed {
             return Err(errno);

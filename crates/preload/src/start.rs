@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use lookaside_runtime::bake::raw::State;
 use lookaside_runtime::bake::Unmodified;
+use lookaside_runtime::hugepages::orders::VALUE;
 
-use crate::area::{Area, Plan};
-use crate::{helper, sys};
+use crate::area::{self, Area, Plan};
+use crate::sys::Errno;
+use crate::{helper, maker, program, sys};
 
 /// The area of this process; null = nothing is baked.
 static AREA: AtomicPtr<Area> = AtomicPtr::new(std::ptr::null_mut());
+/// What the thread that makes huge pages has; null = there is none.
+static MAKER: AtomicPtr<maker::Buffers> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Called by the loader, before the program's `main`.
 #[used]
@@ -34,51 +38,87 @@ fn variable(name: &CStr) -> Option<&'static [u8]> {
 }
 
 extern "C" fn begin() {
-    let Some(text) = variable(c"LOOKASIDE_BAKE").filter(|text| !text.is_empty()) else { return };
-    // `lookaside run` has checked it; by hand it may be anything.
-    let read = std::str::from_utf8(text).map_err(|_| "no UTF-8 text".to_string());
-    let baker = match read.and_then(|text| text.parse::<Unmodified>().map_err(|e| e.to_string())) {
-        Ok(baker) => baker,
+    let area = baker().and_then(Area::new);
+    let maker = is_maker().and_then(|()| area::map::<maker::Buffers>());
+    if area.is_none() && maker.is_none() {
+        return;
+    }
+    AREA.store(area.unwrap_or(std::ptr::null_mut()), Ordering::Release);
+    MAKER.store(maker.unwrap_or(std::ptr::null_mut()), Ordering::Release);
+    start();
+    // SAFETY: registers a function that lives as long as the program: the library is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+}
+
+/// The variable's text, read; what is wrong with it is said. `lookaside run` has checked it; by hand it may be anything.
+fn read<T>(name: &CStr, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+    let text = variable(name).filter(|text| !text.is_empty())?;
+    let text = std::str::from_utf8(text).map_err(|_| "no UTF-8 text".to_string());
+    match text.and_then(read) {
+        Ok(value) => Some(value),
         Err(why) => {
-            let line = format!("lookaside: LOOKASIDE_BAKE: {why}; the program runs without\n");
+            let line = format!("lookaside: {}: {why}; the program runs without\n", name.to_string_lossy());
             // Nothing to do where it can't be said.
             let _ = sys::write(2, line.as_bytes());
-            return;
+            None
         }
-    };
+    }
+}
+
+/// What is to be baked, and how.
+fn baker() -> Option<Plan> {
+    let baker = read(c"LOOKASIDE_BAKE", |text| text.parse::<Unmodified>().map_err(|e| e.to_string()))?;
     let mut plan = Plan { baker, baker_text: [0; 128], start_cpu: sys::current_cpu(), stats_path: [0; 4096] };
     let text = plan.baker.to_string();
     plan.baker_text.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
     let path = variable(c"LOOKASIDE_BAKE_STATS").filter(|path| path.len() < plan.stats_path.len()).unwrap_or_default();
     plan.stats_path.iter_mut().zip(path).for_each(|(to, from)| *to = *from);
-    let Some(area) = Area::new(plan) else { return };
-    AREA.store(area, Ordering::Release);
-    start(area);
-    // SAFETY: registers a function that lives as long as the program: the library is never unloaded.
-    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    Some(plan)
 }
 
-/// Starts the helper; where the system refuses a thread, nothing is baked.
-fn start(area: *mut Area) {
-    // SAFETY: the area is never unmapped.
-    let counters = unsafe { &(*area).counters };
-    counters.reset(sys::now_nanos());
-    let mask = sys::block_signals();
-    // SAFETY: stack, block and buffers are this helper's alone: there is one a process, and a forked child's memory is its own.
-    let started = unsafe { sys::spawn(Area::stack_end(area), Area::block(area), helper::main, area) };
-    sys::set_signal_mask(mask);
-    if let Err(errno) = started {
-        counters.errno.store(errno.into_raw(), Ordering::Relaxed);
-        counters.set_state(State::Refused);
+/// Whether there is to be a thread that makes huge pages.
+fn is_maker() -> Option<()> {
+    read(c"LOOKASIDE_HUGEPAGES", |text| match text {
+        VALUE => Ok(()),
+        other => Err(format!("`{other}`: want {VALUE}, for lookaside run --hugepages")),
+    })
+}
+
+/// Starts the helpers; where the system refuses a thread, nothing is baked, or nobody takes orders.
+fn start() {
+    let (area, maker) = (AREA.load(Ordering::Acquire), MAKER.load(Ordering::Acquire));
+    if !area.is_null() {
+        // SAFETY: the area is never unmapped.
+        let counters = unsafe { &(*area).counters };
+        counters.reset(sys::now_nanos());
+        if let Err(errno) = spawn(area, helper::main) {
+            counters.errno.store(errno.into_raw(), Ordering::Relaxed);
+            counters.set_state(State::Refused);
+        }
     }
+    if !maker.is_null() {
+        // Whoever has orders finds nobody, and says so.
+        let _ = spawn(maker, maker::main);
+    }
+}
+
+/// Starts a helper that has this memory.
+fn spawn<T>(own: *mut T, entry: extern "C" fn(*mut T) -> !) -> Result<(), Errno> {
+    program::one_more();
+    let mask = sys::block_signals();
+    // SAFETY: stack, block and buffers are this helper's alone: there is one of it a process, and a forked child's memory is its own.
+    let started = unsafe { sys::spawn(area::stack_end(own), area::block(own), entry, own) };
+    sys::set_signal_mask(mask);
+    if started.is_err() {
+        program::one_less();
+    }
+    started
 }
 
 /// In a forked child, where no helper is: threads are not inherited. Only system calls may be made here.
 extern "C" fn forked() {
-    let area = AREA.load(Ordering::Acquire);
-    if !area.is_null() {
-        start(area);
-    }
+    program::none_yet();
+    start();
 }
 
 extern "C" fn end() {

@@ -22,12 +22,13 @@ pub(crate) fn now_nanos() -> u64 {
 
 /// Sleeps.
 pub(crate) fn sleep_nanos(nanos: u64) {
-    let time = libc::timespec {
-        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
-        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
-    };
+    let time = timespec(nanos);
     // SAFETY: reads the structure given.
     let _ = unsafe { syscall!(Sysno::nanosleep, &raw const time, 0) };
+}
+
+fn timespec(nanos: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (nanos / 1_000_000_000) as libc::time_t, tv_nsec: (nanos % 1_000_000_000) as libc::c_long }
 }
 
 /// Lets the program's mmap and munmap in after a call that held `mmap_lock` ([`LET_IN`]).
@@ -60,6 +61,29 @@ pub(crate) fn read_file<'a>(folder: i32, path: &CStr, into: &'a mut [u8]) -> Res
     let length = read(fd, into);
     close(fd);
     Ok(into.get(..length?).unwrap_or_default())
+}
+
+/// A pipe of one page, which neither end waits for: the end to read from, and the one to write to.
+pub(crate) fn pipe() -> Result<[i32; 2], Errno> {
+    let mut ends = [0; 2];
+    // SAFETY: fills the two numbers.
+    unsafe { syscall!(Sysno::pipe2, ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) }?;
+    // What all pipes of a user may have together is limited. Where the system refuses less, it is as large as others.
+    // SAFETY: takes numbers.
+    let _ = unsafe { syscall!(Sysno::fcntl, ends[0], libc::F_SETPIPE_SZ, 4096) };
+    Ok(ends)
+}
+
+/// Waits until there is something to read; `false` = there was nothing for so long.
+pub(crate) fn wait_readable(fd: i32, nanos: u64) -> Result<bool, Errno> {
+    let time = timespec(nanos);
+    let mut file = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: reads the time, fills the structure; the signals that are blocked stay so.
+    match unsafe { syscall!(Sysno::ppoll, &raw mut file, 1, &raw const time, 0, 0) } {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false), // stopped, and continued
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Back to the file's begin.
@@ -212,12 +236,12 @@ pub(crate) fn current_cpu() -> u32 {
     cpu
 }
 
-/// User who owns a file below a folder.
-pub(crate) fn owner(folder: i32, path: &CStr) -> Result<u32, Errno> {
+/// User whose a process is, of its folder in `/proc`. The files in there are root's as soon as the process has changed its user.
+pub(crate) fn owner(folder: i32) -> Result<u32, Errno> {
     // SAFETY: plain numbers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: fills the structure given.
-    unsafe { syscall!(Sysno::newfstatat, folder, path.as_ptr(), &raw mut stat, 0) }?;
+    unsafe { syscall!(Sysno::newfstatat, folder, c"".as_ptr(), &raw mut stat, libc::AT_EMPTY_PATH) }?;
     Ok(stat.st_uid)
 }
 
@@ -228,6 +252,12 @@ pub(crate) fn owner(folder: i32, path: &CStr) -> Result<u32, Errno> {
 pub(crate) unsafe fn ioctl<T>(fd: i32, request: u64, argument: &mut T) -> Result<usize, Errno> {
     // SAFETY: the caller's.
     unsafe { syscall!(Sysno::ioctl, fd, request, argument as *mut T) }
+}
+
+/// Makes huge pages of memory of the caller's process.
+pub(crate) fn collapse(start: u64, bytes: u64) -> Result<(), Errno> {
+    // SAFETY: the advice changes no contents; the kernel checks the range.
+    unsafe { syscall!(Sysno::madvise, start, bytes, libc::MADV_COLLAPSE) }.map(|_| ())
 }
 
 /// Whether pages are resident, a byte each; reads tables only.

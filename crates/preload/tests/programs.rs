@@ -11,10 +11,15 @@ use support::{compile, library, same_as_bare};
 const BACKENDS: [&str; 4] = ["auto", "prefetch:t0,stride=1", "scan", "mincore"];
 
 /// A command with the library in it, and where its statistics go.
-fn baked(bake: &str, stats: &Path, command: &[&str]) -> Output {
+fn baking(bake: &str, stats: &Path, command: &[&str]) -> Command {
     let mut program = Command::new(command[0]);
     program.args(&command[1..]).env("LD_PRELOAD", library("preload")).env("LOOKASIDE_BAKE", bake);
-    program.env("LOOKASIDE_BAKE_STATS", stats).output().expect("the program can be started")
+    program.env("LOOKASIDE_BAKE_STATS", stats);
+    program
+}
+
+fn baked(bake: &str, stats: &Path, command: &[&str]) -> Output {
+    baking(bake, stats, command).output().expect("the program can be started")
 }
 
 fn lines(stats: &Path) -> Vec<serde_json::Value> {
@@ -329,6 +334,12 @@ fn odd_programs_are_as_they_are_without() {
         assert!(bare.status.code().is_some_and(|code| without.contains(&code)), "{how}: {bare:?}");
         for bake in ["auto", "prefetch", "scan", "mincore"] {
             assert_eq!(baked(bake, &stats, &[&program, how]), bare, "{how}: {bake}");
+        }
+        // The thread that makes huge pages alone, and both.
+        for bake in ["", "prefetch"] {
+            let mut command = baking(bake, &stats, &[&program, how]);
+            let output = command.env("LOOKASIDE_HUGEPAGES", "orders").output().expect("the program can be started");
+            assert_eq!(output, bare, "{how}: {bake} and orders");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Huge pages that were made of a running program's memory, for a terminal.
 
-use lookaside_runtime::hugepages::{Applied, By, Fell, Followed, Planned, Row, Tried, WINDOW_BYTES};
+use lookaside_runtime::hugepages::{Applied, By, Fell, Followed, Planned, Row, Tried, Way, WINDOW_BYTES};
 
 use crate::line::{Line, Paint, Style};
 use crate::num;
@@ -168,6 +168,7 @@ fn name(errno: i32) -> String {
         14 => "EFAULT".into(),
         16 => "EBUSY".into(),
         22 => "EINVAL".into(),
+        110 => "ETIMEDOUT".into(),
         other => format!("error {other}"),
     }
 }
@@ -188,10 +189,11 @@ fn done(applied: &Applied) -> Vec<String> {
         return vec!["Nothing was done.".into()];
     }
     let mut sentences = vec![format!(
-        "Made {} of {} chosen windows huge ({} of all {}); {} more in memory. The longest call took {}: page faults and mmap of the \
+        "Made {} of {} chosen windows huge, {} ({} of all {}); {} more in memory. The longest call took {}: page faults and mmap of the \
          program may have waited as long.",
         num::grouped(count),
         num::grouped(applied.rows.len() as u64),
+        applied.way.words(),
         num::percent(num::share(weight as f64, applied.weight as f64)),
         weights(applied.by),
         num::bytes(bloat),
@@ -201,6 +203,11 @@ fn done(applied: &Applied) -> Vec<String> {
         sentences.push("Interrupted: the rest was not tried.".into());
     }
     sentences
+}
+
+/// Who made them, if anybody was found that can.
+fn from(way: Option<Way>) -> String {
+    way.map_or_else(String::new, |way| format!("; {}", way.words()))
 }
 
 /// What was done for a program from its start to its end: a line, then a line for whatever was refused or has to be known.
@@ -219,7 +226,7 @@ pub fn summary(followed: &Followed) -> String {
                 format!(", {} of the last of them in huge pages", num::percent(share))
             });
             format!(
-                "{} made, {} in use at the last look, budget {}; {} {} by {seen}{covered}; {} more in memory; longest call {}",
+                "{} made, {} in use at the last look, budget {}; {} {} by {seen}{covered}; {} more in memory; longest call {}{}",
                 num::grouped(followed.collapsed as u64),
                 num::grouped(followed.in_use as u64),
                 num::grouped(followed.budget as u64),
@@ -227,6 +234,7 @@ pub fn summary(followed: &Followed) -> String {
                 if followed.choices == 1 { "choice" } else { "choices" },
                 num::bytes(followed.bloat_bytes),
                 num::seconds(followed.longest_call_nanos as f64 / 1e9),
+                from(followed.way),
             )
         }
     };
@@ -243,11 +251,12 @@ pub fn summary(followed: &Followed) -> String {
 /// What became of a plan: a line, then one for each kind of refusal and each region that is not what was planned for.
 pub fn planned(planned: &Planned) -> String {
     let mut text = format!(
-        "lookaside: huge pages: {} of {} windows found of the plan made; {} more in memory; longest call {}\n",
+        "lookaside: huge pages: {} of {} windows found of the plan made; {} more in memory; longest call {}{}\n",
         num::grouped(planned.collapsed as u64),
         num::grouped(planned.found as u64),
         num::bytes(planned.bloat_bytes),
         num::seconds(planned.longest_call_nanos as f64 / 1e9),
+        from(planned.way),
     );
     for (region, why) in &planned.changed {
         text += &format!("lookaside:   not as planned: {}: {}\n", text::clean(region), text::clean(why));

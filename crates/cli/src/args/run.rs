@@ -16,7 +16,8 @@ pub struct Run {
     #[arg(long, value_name = "FILE[:NAME]", require_equals = true)]
     pub color: Option<String>,
     /// Make huge pages, K at a time at most, of the memory that the program and those that it starts are seen in most (auto:K), or
-    /// of the windows that a plan names, as plan hugepages writes it; from outside, while it runs
+    /// of the windows that a plan names, as plan hugepages writes it; while it runs, from outside, or by a library preloaded into
+    /// it where there is no right to do that
     #[arg(long, value_name = "auto:K|PLAN", require_equals = true)]
     pub hugepages: Option<String>,
     /// Say on standard error at the end what was done in which process

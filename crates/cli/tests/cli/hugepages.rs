@@ -1,7 +1,10 @@
 //! `lookaside hugepages`, `run --hugepages` and the variant of `compare`, on real programs; no time is asserted.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+
+use lookaside_runtime::hugepages::{way, Way};
 
 use crate::common::{assert_bad_input, compile, have_valgrind, lookaside, run, stderr, stdout};
 
@@ -50,18 +53,18 @@ int main(void) {
 "##;
 
 /// The sum that it says at the end.
-fn sum() -> String {
+pub fn sum() -> String {
     let words = 32u64 * (2 << 20) / 8;
     let sum = (0..words).fold(0u64, |sum, i| sum.rotate_left(5) ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     format!("{sum:x}\n")
 }
 
-fn program(folder: &std::path::Path) -> Option<std::path::PathBuf> {
+pub fn program(folder: &std::path::Path) -> Option<std::path::PathBuf> {
     compile(folder, "skewed", SKEWED, &["-O2", "-pthread"])
 }
 
 /// Starts it; gives where its windows begin, and its output from there.
-fn start(command: &mut Command) -> (Child, u64, impl std::io::BufRead) {
+pub fn start(command: &mut Command) -> (Child, u64, impl std::io::BufRead) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut said = std::io::BufReader::new(child.stdout.take().expect("its output"));
     let mut line = String::new();
@@ -72,13 +75,11 @@ fn start(command: &mut Command) -> (Child, u64, impl std::io::BufRead) {
 
 /// Whether huge pages can be made of other processes' memory here; says so where not.
 fn can_collapse() -> bool {
-    match lookaside_runtime::hugepages::check() {
-        Ok(()) => true,
-        Err(e) => {
-            eprintln!("LEFT OUT, huge pages are not tested on real programs here: {e}");
-            false
-        }
+    let way = way();
+    if way != Ok(Way::Outside) {
+        eprintln!("LEFT OUT, huge pages are not made from outside here: {way:?}");
     }
+    way == Ok(Way::Outside)
 }
 
 /// Bytes in huge pages; 0 also where the process is about to begin or to end.
@@ -148,6 +149,45 @@ fn the_hot_windows_of_a_running_program_become_huge() {
     assert_eq!((rest, child.wait().expect("it ends").code()), (sum(), Some(0)));
 }
 
+/// `nobody`, everywhere.
+const NOBODY: u32 = 65534;
+
+/// A folder that `nobody` may look into, where its rights can be tested here; says so where not.
+pub fn folder_for_nobody() -> Option<tempfile::TempDir> {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    if !rustix::process::geteuid().is_root() || !can_collapse() {
+        eprintln!("LEFT OUT: rights are tested by root only");
+        return None;
+    }
+    match as_nobody(&["--version"]).output() {
+        Ok(output) if output.status.success() => Some(folder),
+        other => {
+            eprintln!("LEFT OUT: nobody may not start the command here: {other:?}");
+            None
+        }
+    }
+}
+
+pub fn as_nobody(arguments: &[&str]) -> Command {
+    let mut command = lookaside();
+    command.args(arguments).uid(NOBODY).gid(NOBODY).stderr(Stdio::piped());
+    command
+}
+
+/// Until the program, or what it starts, has so much in huge pages.
+pub fn until_huge(child: &Child, bytes: u64) {
+    let huge = || lookaside_runtime::bake::family(child.id()).into_iter().skip(1).map(huge_bytes).sum::<u64>();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while huge() < bytes {
+        assert!(std::time::Instant::now() < end, "no huge pages within a minute");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(huge(), bytes, "the budget is kept");
+}
+
+pub const FROM_INSIDE: &str = "; from inside (no right to do it from outside)\n";
+
 #[test]
 fn who_cannot_be_helped_is_named_in_a_line() {
     let choose = |pid: &str| run(&["hugepages", "--pid", pid, "--budget", "1", "--seconds", "1"]);
@@ -160,8 +200,6 @@ fn who_cannot_be_helped_is_named_in_a_line() {
     if !rustix::process::geteuid().is_root() || !can_collapse() {
         return eprintln!("LEFT OUT: rights are tested by root only");
     }
-    /// `nobody`, everywhere.
-    const NOBODY: u32 = 65534;
     let sleeper = |uid: Option<u32>| {
         let mut command = Command::new("sleep");
         command.arg("600");
@@ -184,10 +222,6 @@ fn who_cannot_be_helped_is_named_in_a_line() {
             Err(e) => eprintln!("LEFT OUT: nobody may not start the command here: {e}"),
         }
     }
-    let output = lookaside().args(["run", "--hugepages=auto:1", "--", "true"]).uid(NOBODY).gid(NOBODY).output();
-    if let Ok(output) = output {
-        assert_bad_input(&output, &["--hugepages: ", "CAP_SYS_NICE"]);
-    }
 }
 
 #[test]
@@ -198,12 +232,7 @@ fn a_program_is_run_with_its_hot_windows_huge() {
     let mut command = lookaside();
     command.args(["run", "--hugepages=auto:4", "--", "sh", "-c", "\"$0\"; exit 7"]).arg(program).stderr(Stdio::piped());
     let (mut child, _, mut said) = start(&mut command);
-    let huge = || lookaside_runtime::bake::family(child.id()).into_iter().skip(1).map(huge_bytes).sum::<u64>();
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while huge() < 4 * (2 << 20) {
-        assert!(std::time::Instant::now() < end, "no huge pages within a minute");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    until_huge(&child, 4 * (2 << 20));
     drop(child.stdin.take());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut said, &mut rest).expect("its sum");
@@ -212,6 +241,7 @@ fn a_program_is_run_with_its_hot_windows_huge() {
     assert_eq!(output.status.code(), Some(7));
     let told = stderr(&output);
     assert!(told.starts_with("lookaside: huge pages: 4 made, 4 in use at the last look, budget 4; "), "{told}");
+    assert!(told.ends_with("; from outside\n"), "{told}");
 }
 
 #[test]
@@ -282,42 +312,48 @@ fn a_plan_is_applied_to_the_program_it_was_made_for_and_to_no_other() {
     let output = lookaside().args(arguments).arg(&plan).arg("--").arg(&program).stdin(Stdio::null()).output();
     let output = output.expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let apply = || {
-        let mut command = lookaside();
-        command
-            .arg("run")
-            .arg(format!("--hugepages={}", plan.display()))
-            .arg("--")
-            .arg(&program)
-            .stderr(Stdio::piped());
-        command
-    };
-    let mut child = apply().stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    let huge = || lookaside_runtime::bake::family(child.id()).get(1).map_or(0, |&pid| huge_bytes(pid));
-    while huge() < 4 * (2 << 20) {
-        assert!(std::time::Instant::now() < end, "no huge pages within a minute");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    drop(child.stdin.take());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(0));
-    // A run of windows that lies otherwise to the borders of 2 MiB has one more.
-    let told = stderr(&output);
-    assert!(
-        told.starts_with("lookaside: huge pages: ") && told.contains(" windows found of the plan made; "),
-        "{told}"
-    );
-    assert!(!told.contains("not as planned") && !told.contains("refused"), "{told}");
+    let as_nobody_too = folder_for_nobody().is_some();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    for (uid, from) in [(None, "; from outside\n"), (Some(NOBODY), FROM_INSIDE)] {
+        if uid.is_some() && !as_nobody_too {
+            break;
+        }
+        let apply = || {
+            let mut command = lookaside();
+            command.arg("run").arg(format!("--hugepages={}", plan.display())).arg("--").arg(&program);
+            if let Some(uid) = uid {
+                command.uid(uid).gid(uid);
+            }
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+            command
+        };
+        let mut child = apply().spawn().expect("it starts");
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let huge = || lookaside_runtime::bake::family(child.id()).get(1).map_or(0, |&pid| huge_bytes(pid));
+        while huge() < 4 * (2 << 20) {
+            assert!(std::time::Instant::now() < end, "no huge pages within a minute");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        drop(child.stdin.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0));
+        // A run of windows that lies otherwise to the borders of 2 MiB has one more.
+        let told = stderr(&output);
+        assert!(
+            told.starts_with("lookaside: huge pages: ") && told.contains(" windows found of the plan made; "),
+            "{told}"
+        );
+        assert!(!told.contains("not as planned") && !told.contains("refused") && told.contains(from), "{told}");
 
-    let mut child = apply().arg("larger").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-    std::thread::sleep(std::time::Duration::from_millis(800)); // some looks; without any nothing is said, below
-    drop(child.stdin.take());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(0));
-    let told = stderr(&output);
-    assert!(told.starts_with("lookaside: huge pages: 0 of 0 windows"), "{told}");
-    assert!(told.lines().count() == 1 || told.contains("of 32768 KiB: the program has 0 regions"), "{told}");
+        let mut child = apply().arg("larger").spawn().expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(800)); // some looks; without any nothing is said, below
+        drop(child.stdin.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0));
+        let told = stderr(&output);
+        assert!(told.starts_with("lookaside: huge pages: 0 of 0 windows"), "{told}");
+        assert!(told.lines().count() == 1 || told.contains("of 32768 KiB: the program has 0 regions"), "{told}");
+    }
     let output = run(&["run", "--hugepages=/nonexistent/plan.toml", "--", "true"]);
     assert_bad_input(&output, &["/nonexistent/plan.toml"]);
 }

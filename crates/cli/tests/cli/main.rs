@@ -10,6 +10,7 @@ mod granularity;
 mod hard_places;
 mod heap;
 mod hugepages;
+mod hugepages_inside;
 mod lock_mapping;
 mod measure;
 mod plan;

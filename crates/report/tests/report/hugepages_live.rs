@@ -1,7 +1,7 @@
 use lookaside_report::hugepages_live::{planned, render, summary};
 use lookaside_report::Style;
 use lookaside_runtime::hugepages::{
-    Applied, By, Chosen, Fell, Followed, Planned, Row, Tried, Unfit, Window, WINDOW_BYTES,
+    Applied, By, Chosen, Fell, Followed, Planned, Row, Tried, Unfit, Way, Window, WINDOW_BYTES,
 };
 
 fn row(n: u64, weight: u64, tried: Option<Tried>) -> Row {
@@ -30,6 +30,7 @@ fn applied(rows: Vec<Row>) -> Applied {
         seconds: 5.0,
         budget: 4,
         dry_run: false,
+        way: Way::Outside,
         fell: Some(Fell {
             samples: 1000,
             unknown: 100,
@@ -75,7 +76,7 @@ fn windows_their_samples_and_outcomes_are_told() {
         "0x700000200000 [heap] 400 40.0 % 512 1.50 huge",
         "refused (ENOMEM): no 2 MiB",
         "split or gone again",
-        "Made 2 of 3 chosen windows huge (45.0 % of all samples); 1 MiB more in memory. The longest call took 9.00 ms",
+        "Made 2 of 3 chosen windows huge, from outside (45.0 % of all samples); 1 MiB more in memory. The longest call took 9.00 ms",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
@@ -123,6 +124,7 @@ fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
     let followed = Followed {
         budget: 64,
         by: Some(By::Sample),
+        way: Some(Way::Inside),
         choices: 3,
         weight: 5812,
         collapsed: 60,
@@ -138,7 +140,7 @@ fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
     assert_eq!(
         text,
         "lookaside: huge pages: 60 made, 58 in use at the last look, budget 64; 3 choices by 5,812 samples, 74.0 % of the last of them in \
-         huge pages; 3 MiB more in memory; longest call 2.10 ms\n\
+         huge pages; 3 MiB more in memory; longest call 2.10 ms; from inside (no right to do it from outside)\n\
          lookaside:   2 refused: fragmented\n\
          lookaside:   process 9: switched off\n"
     );
@@ -148,6 +150,7 @@ fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
 #[test]
 fn regions_that_are_not_as_planned_are_named() {
     let done = Planned {
+        way: Some(Way::Outside),
         found: 5,
         collapsed: 3,
         bloat_bytes: 1 << 20,
@@ -158,7 +161,7 @@ fn regions_that_are_not_as_planned_are_named() {
     };
     assert_eq!(
         planned(&done).replace('\u{a0}', " "),
-        "lookaside: huge pages: 3 of 5 windows found of the plan made; 1 MiB more in memory; longest call 1.50 ms\n\
+        "lookaside: huge pages: 3 of 5 windows found of the plan made; 1 MiB more in memory; longest call 1.50 ms; from outside\n\
          lookaside:   not as planned: table at 0x4000: the program has 0 regions\n\
          lookaside:   1 refused: fragmented\n\
          lookaside:   1 had nothing in memory, or were still being filled\n"

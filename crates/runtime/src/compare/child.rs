@@ -12,6 +12,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use super::energy::Meter;
 use super::{CompareError, Inside, Metric, Variant};
+use crate::hugepages::orders;
 
 /// A line of output is looked through up to here.
 const LINE_BYTES: usize = 1 << 16;
@@ -58,7 +59,7 @@ impl Running {
                 start.stdout(Stdio::null()).stderr(Stdio::null());
             }
         }
-        start.env_remove("LOOKASIDE_BAKE").envs(variant.environment(inside));
+        start.env_remove("LOOKASIDE_BAKE").env_remove(orders::VARIABLE).envs(variant.environment(inside));
         if let Some(thp) = variant.thp() {
             // SAFETY: a system call between fork and exec; what it sets outlives the exec and goes to children.
             unsafe {

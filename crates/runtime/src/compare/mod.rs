@@ -99,13 +99,13 @@ pub struct Plan {
     pub pressure: Pressure,
     /// Of the orders and resamples.
     pub seed: u64,
-    /// How variants are baked from inside; needed if there are such.
+    /// The library for variants that [need it](Variant::needs_preload).
     pub inside: Option<Inside>,
     /// How programs are sampled; needed if huge pages are to be chosen.
     pub look: Option<Arc<dyn Look>>,
 }
 
-/// The library that bakes from inside, and what it tells.
+/// The library that bakes from inside, or makes huge pages there, and what it tells of baking.
 pub struct Inside {
     /// Its file.
     pub file: PathBuf,
@@ -277,23 +277,23 @@ pub fn check(plan: &Plan) -> Result<(), CompareError> {
         return Err(CompareError::Bad("nothing is to be run".into()));
     }
     for variant in &plan.variants {
+        let bad = |e: String| CompareError::Bad(format!("variant {variant}: {e}"));
         match variant {
             Variant::Thp => variant::check_thp()?,
             Variant::Scan(settings) => {
                 // On this process, so that what the kernel lacks is known before a program runs.
-                Baker::start_for(Target::Process(std::process::id()), settings, &[])
-                    .map_err(|e| CompareError::Bad(format!("variant {variant}: {e}")))?;
+                Baker::start_for(Target::Process(std::process::id()), settings, &[]).map_err(|e| bad(e.to_string()))?;
             }
             Variant::Huge(_) => {
-                hugepages::check().map_err(|e| CompareError::Bad(format!("variant {variant}: {e}")))?;
+                hugepages::way().map_err(|e| bad(e.to_string()))?;
                 if plan.look.is_none() {
-                    return Err(CompareError::Bad(format!("variant {variant}: needs a sampler")));
+                    return Err(bad("needs a sampler".into()));
                 }
             }
-            _ if variant.needs_preload() && plan.inside.is_none() => {
-                return Err(CompareError::Bad(format!("variant {variant}: needs the library that is preloaded")));
-            }
             _ => {}
+        }
+        if variant.needs_preload() && plan.inside.is_none() {
+            return Err(bad("needs the library that is preloaded".into()));
         }
     }
     Ok(())

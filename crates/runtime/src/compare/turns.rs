@@ -76,7 +76,8 @@ impl<'a> Turns<'a> {
             _ => (None, None),
         };
         let inside = plan.inside.as_ref().filter(|_| variant.needs_preload());
-        inside.and_then(Inside::take);
+        let tells = inside.filter(|_| matches!(variant, Variant::Inside(_)));
+        tells.and_then(Inside::take);
         self.energy(); // what was used until now is not the program's
         let running = Running::start(&plan.command, variant, inside, captured)?;
         (self.hooks.started)(running.pid());
@@ -131,8 +132,8 @@ impl<'a> Turns<'a> {
         if let Some(refused) = seen.refused {
             self.note(format!("{variant}: not all was baked: {refused}"));
         }
-        let helped = seen.helped.or_else(|| inside.and_then(Inside::take));
-        if inside.is_some() && helped.is_none() {
+        let helped = seen.helped.or_else(|| tells.and_then(Inside::take));
+        if tells.is_some() && helped.is_none() {
             self.note(format!("{variant}: the preloaded library told nothing in some run: a program that is static or setuid does not load it, one that is killed does not tell"));
         }
         let taken = &mut self.taken[which];
@@ -274,6 +275,9 @@ fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
     }
     let longest = all.iter().map(|run| run.longest_call_nanos).max().unwrap_or(0);
     text += &format!("; the longest call took {:.1} ms", longest as f64 / 1e6);
+    if let Some(way) = all.iter().filter_map(|run| run.way).next_back() {
+        text += &format!("; made {}", way.words());
+    }
     let mut words = vec![text];
     let mut told: Vec<&String> = all.iter().flat_map(|run| run.refused.keys().chain(&run.notes)).collect();
     told.sort_unstable();

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{CompareError, Inside};
 use crate::bake::{Backend, Settings};
-use crate::hugepages;
+use crate::hugepages::{self, orders, Way};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
 const THP: [&str; 2] =
@@ -22,7 +22,7 @@ pub enum Variant {
     AsIs,
     /// With huge pages: on by `prctl`, and `malloc` asks for them where the system waits to be asked.
     Thp,
-    /// Small pages but for what is asked for, and the windows that it is seen in most made huge, from outside.
+    /// Small pages but for what is asked for, and the windows that it is seen in most made huge.
     Huge(hugepages::Settings),
     /// As base, and its page tables are read by the kernel, from outside.
     Scan(Settings),
@@ -178,13 +178,22 @@ impl Variant {
                 ("LOOKASIDE_BAKE", settings.into()),
                 ("LOOKASIDE_BAKE_STATS", inside.report.clone().into_os_string()),
             ],
+            (Self::Huge(_), Some(inside)) => vec![
+                ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
+                (orders::VARIABLE, orders::VALUE.into()),
+            ],
             _ => Vec::new(),
         }
     }
 
-    /// Whether the preloaded library has to be there.
+    /// Whether the preloaded library has to be there: to bake from inside, or to make huge pages where there is no right to do it from
+    /// outside.
     pub fn needs_preload(&self) -> bool {
-        matches!(self, Self::Inside(_))
+        match self {
+            Self::Inside(_) => true,
+            Self::Huge(_) => hugepages::way() == Ok(Way::Inside),
+            _ => false,
+        }
     }
 }
 

@@ -1,22 +1,46 @@
-//! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call. No code runs in the process,
-//! and what it reads and writes stays as it is, whether a call succeeds or not.
+//! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call; where there is no right to do
+//! that, [orders](super::orders) to the thread of the preloaded library in the process, which does the same by `madvise`. What the process
+//! reads and writes stays as it is, whether a call succeeds or not.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::thread::{capabilities, CapabilitySet};
 use serde::Serialize;
 
+use super::orders::Orders;
 use super::windows::WINDOW_BYTES;
 use super::{pages, HugeError};
 use crate::bake::Identity;
 
 /// Least pause after a call. The kernel holds `mmap_lock` for writing while it copies, and page faults of the program wait; a waiting
 /// thread that is not awake yet is let in only after 4 ms of the lock's being taken again (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
-const LEAST_PAUSE: Duration = Duration::from_millis(1);
+pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// The kernel's word on huge pages; the folder is not there where they are not built in.
 const SYSTEM: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// Who makes a process's huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// This process, by `process_madvise`.
+    Outside,
+    /// A thread in the process, by `madvise`: there is no right to do it from outside.
+    Inside,
+}
+
+impl Way {
+    /// In a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Outside => "from outside",
+            Self::Inside => "from inside (no right to do it from outside)",
+        }
+    }
+}
 
 /// What became of a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,32 +80,48 @@ impl Tried {
 #[derive(Debug)]
 pub struct Handle {
     pid: u32,
-    process: OwnedFd,
+    maker: Maker,
     identity: Identity,
 }
 
+/// Who makes the calls.
+#[derive(Debug)]
+enum Maker {
+    Outside(OwnedFd),
+    Inside(Orders),
+}
+
 impl Handle {
-    /// Takes hold of a process, and finds out whether huge pages may be made of its memory. Nothing is changed.
+    /// Takes hold of a process, and finds out whether huge pages may be made of its memory: from outside, or else by the thread that
+    /// the preloaded library has in it. Nothing is changed.
     ///
     /// # Errors
     /// In a line: no such process; a kernel without the calls; who may; huge pages switched off for the process.
     pub fn open(pid: u32) -> Result<Self, HugeError> {
         let identity = Identity::of(pid)?;
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let number = number.ok_or_else(|| HugeError::Bad(format!("process {pid}: not a process number")))?;
-        let process = pidfd_open(number, PidfdFlags::empty())
-            .map_err(|e| HugeError::Bad(format!("process {pid}: pidfd_open: {e}")))?;
         check_built_in()?;
-        // Without a range the call changes nothing, and all but the range is checked.
-        if let Err(errno) = collapse(process.as_fd(), None) {
-            return Err(HugeError::Bad(format!("process {pid}: {}", refusal(errno))));
-        }
+        let maker = match hold(pid) {
+            Ok(process) => Maker::Outside(process),
+            Err(errno) => {
+                let orders = if is_no_right(errno) { Orders::open(pid)? } else { None };
+                let refused = || HugeError::Bad(format!("process {pid}: {}", refusal(errno)));
+                Maker::Inside(orders.ok_or_else(refused)?)
+            }
+        };
         if switched_off(pid) {
             return Err(HugeError::Bad(format!(
                 "process {pid}: huge pages are switched off for it, by prctl(PR_SET_THP_DISABLE) in it or in what started it"
             )));
         }
-        Ok(Self { pid, process, identity })
+        Ok(Self { pid, maker, identity })
+    }
+
+    /// Who makes its huge pages.
+    pub fn way(&self) -> Way {
+        match self.maker {
+            Maker::Outside(_) => Way::Outside,
+            Maker::Inside(_) => Way::Inside,
+        }
     }
 
     /// Its number.
@@ -99,17 +139,23 @@ impl Handle {
         Identity::of(self.pid).is_ok_and(|now| now == self.identity)
     }
 
-    /// Makes one huge page of a window, and pauses as long as that took, at least a millisecond: page faults of the program find the
-    /// lock free for at least half of the time.
+    /// Makes one huge page of a window. Whoever makes the call pauses as long as that took, at least a millisecond: page faults of the
+    /// program find the lock free for at least half of the time.
     pub fn collapse(&self, start: u64) -> Tried {
         if !self.is_same() {
             let why = "the process has ended, or runs another program now".to_string();
             return Tried::Refused { nanos: 0, errno: 0, why };
         }
-        let began = Instant::now();
-        let done = collapse(self.process.as_fd(), Some(start));
-        let took = began.elapsed();
-        std::thread::sleep(took.max(LEAST_PAUSE));
+        let (done, took) = match &self.maker {
+            Maker::Outside(process) => {
+                let began = Instant::now();
+                let done = collapse(process.as_fd(), Some(start));
+                let took = began.elapsed();
+                std::thread::sleep(took.max(LEAST_PAUSE));
+                (done, took)
+            }
+            Maker::Inside(orders) => orders.make(start),
+        };
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         match done {
             Ok(()) => Tried::Collapsed { nanos },
@@ -120,9 +166,17 @@ impl Handle {
     /// Why a window was refused. The numbers are few and the causes many: what can be looked up is.
     fn why(&self, errno: i32, start: u64) -> String {
         let gone = !pages::is_mapped(self.pid, start);
+        let inside = self.way() == Way::Inside;
         let text = match errno {
-            libc::ESRCH => "the process has ended",
             _ if !self.is_same() => "the process has ended, or runs another program now",
+            libc::ESRCH if inside => {
+                "the thread in the program that makes huge pages has ended: the program became another user's, or forbids its calls"
+            }
+            libc::ESRCH => "the process has ended",
+            libc::ETIMEDOUT if inside => {
+                "the thread in the program that makes huge pages did not answer for 10 s: the program is stopped, or gets no CPU"
+            }
+            libc::EPERM | libc::EACCES if inside => "the program forbids the call (seccomp)",
             libc::ENOMEM | libc::EINVAL | libc::EFAULT if gone => "it is not mapped any more, or in parts",
             libc::EINVAL if switched_off(self.pid) => {
                 "huge pages are switched off for the process by prctl(PR_SET_THP_DISABLE)"
@@ -146,39 +200,69 @@ fn refusal(errno: i32) -> &'static str {
     match errno {
         libc::ENOSYS => "this kernel or sandbox has no process_madvise (Linux 5.10 and later)",
         libc::EINVAL => "this kernel makes no huge pages of other processes' memory: needs MADV_COLLAPSE (Linux 6.1 and later)",
-        libc::EPERM => "needs root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside command), also for processes of one's own",
+        libc::EPERM => "needs root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside command), also for processes of one's own, unless they were started by lookaside run --hugepages and take a preloaded library",
         libc::EACCES => "another user's; needs root, or CAP_SYS_PTRACE and CAP_SYS_NICE",
         libc::ESRCH => "it has ended",
+        libc::ENOENT => "is a thread of a process, not a process",
         _ => "process_madvise is refused",
     }
 }
 
-/// Finds out, before a program is started, whether huge pages could be made of its memory.
+/// Whether it is for lack of a right, or in a sandbox, that the call is refused, so that the process itself may be let do it.
+fn is_no_right(errno: i32) -> bool {
+    matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSYS)
+}
+
+/// Takes hold of a process, if huge pages may be made of its memory from outside.
+fn hold(pid: u32) -> Result<OwnedFd, i32> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(libc::ESRCH)?;
+    let process = pidfd_open(number, PidfdFlags::empty()).map_err(|e| match e {
+        Errno::INVAL => libc::ENOENT, // as newer kernels say it
+        e => e.raw_os_error(),
+    })?;
+    // Without a range the call changes nothing, and all but the range is checked.
+    collapse(process.as_fd(), None).map(|()| process)
+}
+
+/// Finds out, before a program is started, how huge pages can be made of its memory: from inside only where there is no right to do it
+/// from outside.
 ///
 /// # Errors
 /// In a line: what the kernel lacks, who may.
-pub fn check() -> Result<(), HugeError> {
-    /// Of `linux/capability.h`.
-    const CAP_SYS_NICE: u32 = 23;
+pub fn way() -> Result<Way, HugeError> {
     check_built_in()?;
-    let own = std::process::id();
-    let ours = i32::try_from(own).ok().and_then(Pid::from_raw);
-    let ours = ours.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let ours = ours.ok_or_else(|| HugeError::Bad("this kernel has no pidfd_open (Linux 5.3 and later)".into()))?;
-    if let Err(errno) = collapse(ours.as_fd(), None) {
-        return Err(HugeError::Bad(refusal(errno).into()));
-    }
-    // For oneself newer kernels ask for no right.
-    let rights = status(own, "CapEff").and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
-    if rights >> CAP_SYS_NICE & 1 == 0 {
-        return Err(HugeError::Bad(refusal(libc::EPERM).into()));
-    }
-    if switched_off(own) {
+    if switched_off(std::process::id()) {
         return Err(HugeError::Bad(
             "huge pages are switched off for this command and what it starts, by prctl(PR_SET_THP_DISABLE)".into(),
         ));
     }
-    Ok(())
+    match check_right() {
+        Ok(()) => Ok(Way::Outside),
+        Err(errno) if is_no_right(errno) && is_possible_inside() => Ok(Way::Inside),
+        Err(errno) => Err(HugeError::Bad(refusal(errno).into())),
+    }
+}
+
+/// Whether one may make huge pages of other processes' memory, and the kernel can.
+fn check_right() -> Result<(), i32> {
+    /// The user namespace that counts (Linux, include/linux/proc_ns.h, PROC_USER_INIT_INO): root of another has no such right.
+    const SYSTEMS: &str = "user:[4026531837]";
+    hold(std::process::id())?;
+    // For oneself newer kernels ask for no right.
+    let has = capabilities(None).is_ok_and(|rights| rights.effective.contains(CapabilitySet::SYS_NICE));
+    let counts = std::fs::read_link("/proc/self/ns/user").is_ok_and(|name| name.as_os_str() == SYSTEMS);
+    if has && counts {
+        Ok(())
+    } else {
+        Err(libc::EPERM)
+    }
+}
+
+/// Whether a process may make huge pages of its own memory, and the library that does it is for this machine.
+fn is_possible_inside() -> bool {
+    // SAFETY: of no bytes; the advice alone is checked.
+    let done = unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_COLLAPSE) };
+    done == 0 && cfg!(all(target_os = "linux", target_arch = "x86_64"))
 }
 
 fn check_built_in() -> Result<(), HugeError> {

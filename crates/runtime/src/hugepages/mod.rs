@@ -1,5 +1,6 @@
-//! Selective huge pages for running programs, from outside: the windows in which a program is seen most become huge pages, by
-//! `process_madvise(MADV_COLLAPSE)`; nothing is put into the program.
+//! Selective huge pages for running programs: the windows in which a program is seen most become huge pages. All is seen and chosen from
+//! outside, and done from there by `process_madvise(MADV_COLLAPSE)`; where there is no right to, a thread of a preloaded library does
+//! that, and no more, in the program ([`orders`]).
 //!
 //! [`Memory`] says what windows a process has, a [`Look`] where the program is seen, [`choose()`] takes the best, [`Handle::collapse`]
 //! makes huge pages of them. [`once`] does it all for a process, [`Watch`] again and again for a program and those that it starts, [`Apply`] makes a plan's windows huge.
@@ -7,6 +8,7 @@
 mod choose;
 mod collapse;
 mod once;
+pub mod orders;
 mod pages;
 mod planned;
 mod referenced;
@@ -20,7 +22,7 @@ use serde::Serialize;
 
 use crate::bake::{BakeError, PAGE_BYTES};
 pub use choose::{choose, spread, tally, Choice, Chosen, Fell, View, Weight, Weights};
-pub use collapse::{check, Handle, Tried};
+pub use collapse::{way, Handle, Tried, Way, LEAST_PAUSE};
 pub use once::{once, Applied, Order, Row};
 pub use pages::Memory;
 pub use planned::{Apply, Find, Place, Planned};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::choose::{choose, Chosen, Fell, View};
-use super::collapse::{Handle, Tried};
+use super::collapse::{Handle, Tried, Way};
 use super::see::see;
 use super::{By, HugeError, Look, Memory};
 
@@ -56,6 +56,8 @@ pub struct Applied {
     pub budget: usize,
     /// Nothing was changed.
     pub dry_run: bool,
+    /// Who makes the huge pages.
+    pub way: Way,
     /// Where the samples fell; by samples only.
     pub fell: Option<Fell>,
     /// Longest clearing of referenced bits, during which page faults of the program wait, in nanoseconds; by these only.
@@ -119,6 +121,7 @@ pub fn once(order: &Order<'_>) -> Result<Applied, HugeError> {
         seconds,
         budget: order.budget,
         dry_run: order.dry,
+        way: handle.way(),
         fell: seen.fell,
         longest_clearing_nanos: seen.referenced.as_ref().map(|seen| seen.longest_nanos),
         intervals: seen.referenced.as_ref().map(|seen| seen.intervals),

@@ -191,5 +191,6 @@ pub(super) fn is_mapped(pid: u32, start: u64) -> bool {
     let Ok(maps) = i32::try_from(pid).map_err(|_| ()).and_then(|pid| Process::new(pid).map_err(|_| ())) else {
         return false;
     };
-    maps.maps().is_ok_and(|maps| maps.iter().any(|map| map.address.0 <= start && start + WINDOW_BYTES <= map.address.1))
+    let Some(end) = start.checked_add(WINDOW_BYTES) else { return false };
+    maps.maps().is_ok_and(|maps| maps.iter().any(|map| map.address.0 <= start && end <= map.address.1))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::collapse::{Handle, Tried};
+use super::collapse::{Handle, Tried, Way};
 use super::windows::WINDOW_PAGES;
 use super::Memory;
 
@@ -36,6 +36,8 @@ pub trait Find: Send + Sync {
 /// What became of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Planned {
+    /// Who makes the huge pages; absent: none was to be made.
+    pub way: Option<Way>,
     /// Windows of the plan that were found.
     pub found: usize,
     /// Of these, made huge.
@@ -144,6 +146,7 @@ impl State {
                 return;
             }
         };
+        self.done.way = Some(handle.way());
         for start in open {
             let Some(window) = memory.window(start) else { continue };
             if window.is_huge() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::choose::{choose, View, Weight, Weights};
-use super::collapse::{Handle, Tried};
+use super::collapse::{Handle, Tried, Way};
 use super::see::{see, Seen};
 use super::{By, HugeError, Look, Memory, Window};
 use crate::bake::{family, Identity};
@@ -68,6 +68,8 @@ pub struct Followed {
     pub budget: usize,
     /// How it was seen the last time; absent: nothing was looked at closer.
     pub by: Option<By>,
+    /// Who makes huge pages of the process that was taken hold of last; absent: of none.
+    pub way: Option<Way>,
     /// Times that windows were looked for.
     pub choices: u32,
     /// Samples taken, or bytes referenced, in all.
@@ -207,8 +209,10 @@ impl<'a> Follow<'a> {
         for &(pid, _) in large {
             if !self.processes.contains_key(&pid) {
                 let handle = Handle::open(pid);
-                if let (Err(e), true) = (&handle, Identity::of(pid).is_ok()) {
-                    self.note(e.to_string());
+                match &handle {
+                    Ok(handle) => self.done.way = Some(handle.way()),
+                    Err(e) if Identity::of(pid).is_ok() => self.note(e.to_string()),
+                    Err(_) => {}
                 }
                 let (weights, ours, never) = (Weights::new(), BTreeSet::new(), BTreeSet::new());
                 self.processes.insert(pid, Kept { handle: handle.ok(), weights, ours, never });
@@ -291,8 +295,16 @@ impl<'a> Follow<'a> {
                     covered += seen.and_then(|(_, seen)| seen.weights.get(&start)).map_or(0, |weight| weight.all());
                 }
                 Tried::Refused { errno, why, .. } => {
-                    if errno == libc::EINVAL {
-                        kept.never.insert(start);
+                    match errno {
+                        libc::EINVAL => {
+                            kept.never.insert(start);
+                        }
+                        // It may become huge yet: the budget has room for it until the next look.
+                        libc::ETIMEDOUT => {
+                            kept.ours.insert(start);
+                            self.done.in_use += 1;
+                        }
+                        _ => {}
                     }
                     *self.done.refused.entry(why).or_default() += 1;
                 }

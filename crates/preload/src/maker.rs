@@ -1,0 +1,77 @@
+//! The thread that makes huge pages of the program's memory, one at a time, when it is ordered to from outside
+//! ([`lookaside_runtime::hugepages::orders`]). Which, it is told; it chooses nothing. Nothing here allocates, panics or unwinds.
+
+use lookaside_runtime::hugepages::orders::{Answer, ANSWERS, MAKER, ORDERS};
+use lookaside_runtime::hugepages::{LEAST_PAUSE, WINDOW_BYTES};
+
+use crate::helper::SETTLE_NANOS;
+use crate::maps::{self, Span, TEXT_BYTES};
+use crate::program::{self, Program};
+use crate::sys::{self, Errno};
+
+/// So often it is looked whether the program is still there.
+const LOOK_NANOS: u64 = 1_000_000_000;
+
+/// What the thread writes to. All zero at first.
+#[repr(C)]
+pub(crate) struct Buffers {
+    text: [u8; TEXT_BYTES],
+}
+
+/// The thread's first and last function. Why it ends is seen from outside by its pipes, which end with it.
+pub(crate) extern "C" fn main(buffers: *mut Buffers) -> ! {
+    // SAFETY: the buffers are never unmapped, and this thread's alone.
+    let _ = unsafe { take_orders(&mut (*buffers).text) };
+    program::leave()
+}
+
+/// Until the program is over, or the system refuses a call.
+fn take_orders(text: &mut [u8]) -> Result<(), Errno> {
+    sys::leave_files()?;
+    sys::lower(MAKER);
+    sys::sleep_nanos(SETTLE_NANOS);
+    let ([orders, _], [_, answers]) = (sys::pipe()?, sys::pipe()?);
+    if [orders, answers] != [ORDERS[0], ANSWERS[1]] {
+        return Err(Errno::EBADF);
+    }
+    let program = Program::open()?;
+    loop {
+        let ordered = sys::wait_readable(orders, LOOK_NANOS)?;
+        if program.is_over(text)? {
+            return Ok(());
+        }
+        let mut order = [0; size_of::<u64>()];
+        // An order may have been taken back meanwhile.
+        if !ordered || sys::read(orders, &mut order) != Ok(order.len()) {
+            continue;
+        }
+        let began = sys::now_nanos();
+        let answer = make(u64::from_ne_bytes(order), &program, text);
+        // Where nobody reads answers any more, there is nobody to tell.
+        let _ = sys::write(answers, answer.to_bytes().as_flattened());
+        let pause = sys::now_nanos().saturating_sub(began);
+        sys::sleep_nanos(pause.max(LEAST_PAUSE.as_nanos() as u64));
+    }
+}
+
+/// Makes a window one huge page, if it is one.
+fn make(start: u64, program: &Program, text: &mut [u8]) -> Answer {
+    let (mut errno, mut nanos) = (libc::EINVAL, 0);
+    if is_window(start, program, text) == Ok(true) {
+        let began = sys::now_nanos();
+        errno = sys::collapse(start, WINDOW_BYTES).map_or_else(Errno::into_raw, |()| 0);
+        nanos = sys::now_nanos().saturating_sub(began);
+    }
+    Answer { start, errno, nanos }
+}
+
+/// Whether it begins a window that lies whole in one mapping of private anonymous memory now.
+fn is_window(start: u64, program: &Program, text: &mut [u8]) -> Result<bool, Errno> {
+    let Some(end) = start.checked_add(WINDOW_BYTES).filter(|_| start % WINDOW_BYTES == 0) else { return Ok(false) };
+    let holds = |mapping: Span| mapping.start <= start && end <= mapping.end;
+    let mut found = false;
+    let list = program.file(c"maps")?;
+    let read = maps::each_line(list, text, |line| found |= maps::anonymous(line).is_some_and(holds));
+    sys::close(list);
+    read.map(|()| found)
+}

@@ -1,0 +1,270 @@
+//! Windows made huge from within their program, where there is no right to do it from outside: a thread that the preloaded library has in
+//! the program takes orders by one pipe and answers by another. Both are among the thread's own files, which the program does not share,
+//! and are found through `/proc`, where the kernel says who may; a forked child and a program after exec have another thread, and other
+//! pipes.
+//!
+//! An order is the first byte of a window, a number of eight bytes.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::{flock, open, FlockOperation, Mode, OFlags};
+
+use super::HugeError;
+
+/// Variable that has the preloaded library start the thread …
+pub const VARIABLE: &str = "LOOKASIDE_HUGEPAGES";
+/// … and what it is set to.
+pub const VALUE: &str = "orders";
+/// Name of the thread.
+pub const MAKER: &CStr = c"huge-pages";
+/// Both ends of the pipe that orders come by, in the thread's table of files; the first is read from.
+pub const ORDERS: [i32; 2] = [0, 1];
+/// The same of the pipe that answers go by.
+pub const ANSWERS: [i32; 2] = [2, 3];
+
+/// A process that has just begun may not have the thread yet, which waits for 20 ms before it opens its pipes.
+const TRIES: u32 = 6;
+const TRY: Duration = Duration::from_millis(10);
+/// A thread that has not answered by then does not run: a call takes some ms, a hundred on a busy machine.
+const ANSWERED: Duration = Duration::from_secs(10);
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// First byte of the window.
+    pub start: u64,
+    /// The system's error number; 0 = it is one huge page.
+    pub errno: i32,
+    /// How long the call took; 0 = it was not made.
+    pub nanos: u64,
+}
+
+/// An answer as it is written.
+pub type AnswerBytes = [[u8; 8]; 3];
+
+impl Answer {
+    /// As it is written.
+    pub fn to_bytes(self) -> AnswerBytes {
+        [self.start, u64::from(self.errno.unsigned_abs()), self.nanos].map(u64::to_ne_bytes)
+    }
+
+    /// As it is read. Whatever was written is an answer.
+    pub fn from_bytes(bytes: AnswerBytes) -> Self {
+        let [start, errno, nanos] = bytes.map(u64::from_ne_bytes);
+        Self { start, errno: i32::try_from(errno).unwrap_or(libc::EIO), nanos }
+    }
+}
+
+/// The pipes to and from the thread in a process.
+#[derive(Debug)]
+pub(super) struct Orders {
+    orders: File,
+    answers: File,
+}
+
+impl Orders {
+    /// Finds them; `None` where there is no such thread, or the kernel does not let us.
+    pub(super) fn open(pid: u32) -> Result<Option<Self>, HugeError> {
+        for _ in 0..TRIES {
+            let Some(found) = Self::find(pid) else {
+                std::thread::sleep(TRY);
+                continue;
+            };
+            // Two that take the answers would take each other's.
+            flock(&found.orders, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+                HugeError::Bad(format!(
+                    "process {pid}: another lookaside command has huge pages made in it; end that one"
+                ))
+            })?;
+            // What another that was killed did not wait for.
+            let _ = (&found.answers).read(&mut vec![0; 1 << 16]);
+            return Ok(Some(found));
+        }
+        Ok(None)
+    }
+
+    fn find(pid: u32) -> Option<Self> {
+        let is_maker = |folder: &Path| {
+            std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(MAKER.to_bytes()))
+        };
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        let mut folders = tasks.flatten().map(|task| task.path()).filter(|folder| is_maker(folder));
+        folders.find_map(|folder| Self::among(&folder.join("fd")))
+    }
+
+    /// The pipes among a thread's files. Of a thread that only has the name, nothing is opened: no program has these four.
+    fn among(files: &Path) -> Option<Self> {
+        let [ordered, orders] = ORDERS.map(|number| Pipe::at(files, number));
+        let [answers, answered] = ANSWERS.map(|number| Pipe::at(files, number));
+        let (ordered, orders, answers, answered) = (ordered?, orders?, answers?, answered?);
+        if ordered.name != orders.name || answers.name != answered.name || orders.name == answers.name {
+            return None;
+        }
+        // Orders can be read too: an order that nobody takes is taken back.
+        Some(Self { orders: orders.open(OFlags::RDWR)?, answers: answers.open(OFlags::RDONLY)? })
+    }
+
+    /// Has a window made huge. Gives what the call said there, and how long it took.
+    ///
+    /// The error number is `ESRCH` where the thread has ended, and `ETIMEDOUT` where it does not answer: it is not known then whether the
+    /// window will be huge.
+    pub(super) fn make(&self, start: u64) -> (Result<(), i32>, Duration) {
+        self.make_within(ANSWERED, start)
+    }
+
+    fn make_within(&self, patience: Duration, start: u64) -> (Result<(), i32>, Duration) {
+        let began = Instant::now();
+        if (&self.orders).write_all(&start.to_ne_bytes()).is_err() {
+            return (Err(libc::ETIMEDOUT), Duration::ZERO); // full of orders that nobody takes
+        }
+        while let Some(left) = patience.checked_sub(began.elapsed()) {
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            // Interrupted or not: what is there is looked for.
+            let _ = poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&left));
+            let mut bytes = AnswerBytes::default();
+            match (&self.answers).read(bytes.as_flattened_mut()) {
+                Ok(0) => return (Err(libc::ESRCH), Duration::ZERO),
+                Ok(_) => {
+                    let answer = Answer::from_bytes(bytes);
+                    if answer.start == start {
+                        let took = Duration::from_nanos(answer.nanos).min(began.elapsed());
+                        return (if answer.errno == 0 { Ok(()) } else { Err(answer.errno) }, took);
+                    }
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return (Err(libc::ESRCH), Duration::ZERO),
+            }
+        }
+        let _ = (&self.orders).read(&mut [0; 8]);
+        (Err(libc::ETIMEDOUT), Duration::ZERO)
+    }
+}
+
+/// A pipe among another thread's files.
+struct Pipe {
+    /// A hold on it that opens nothing.
+    there: OwnedFd,
+    /// The kernel's name of the pipe, the same for both ends.
+    name: PathBuf,
+}
+
+impl Pipe {
+    /// `None` where it is no pipe: what is anything else is looked at, and not opened.
+    fn at(files: &Path, number: i32) -> Option<Self> {
+        let there = open(files.join(number.to_string()), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let name = std::fs::read_link(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()?;
+        name.to_str()?.starts_with("pipe:[").then_some(Self { there, name })
+    }
+
+    /// Opens it, without waiting for anything, now or later.
+    fn open(&self, flags: OFlags) -> Option<File> {
+        let path = format!("/proc/self/fd/{}", self.there.as_raw_fd());
+        let file = open(path, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        Some(file.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn answers_are_read_as_they_are_written(start: u64, errno in 0..4096i32, nanos: u64) {
+            let answer = Answer { start, errno, nanos };
+            prop_assert_eq!(Answer::from_bytes(answer.to_bytes()), answer);
+        }
+
+        #[test]
+        fn whatever_was_written_is_an_answer(bytes: AnswerBytes) {
+            let answer = Answer::from_bytes(bytes);
+            prop_assert!(answer.errno >= 0);
+            prop_assert_eq!(answer.start, u64::from_ne_bytes(bytes[0]));
+        }
+    }
+
+    /// A folder of links as a thread's has, to two pipes that both ends are held of here.
+    struct Thread {
+        folder: tempfile::TempDir,
+        orders: (std::io::PipeReader, std::io::PipeWriter),
+        answers: (std::io::PipeReader, std::io::PipeWriter),
+    }
+
+    impl Thread {
+        fn new() -> Self {
+            let pipe = || std::io::pipe().expect("a pipe");
+            let thread = Self { folder: tempfile::tempdir().expect("a folder"), orders: pipe(), answers: pipe() };
+            thread.link(0, &thread.orders.0);
+            thread.link(1, &thread.orders.1);
+            thread.link(2, &thread.answers.0);
+            thread.link(3, &thread.answers.1);
+            thread
+        }
+
+        fn link(&self, number: i32, file: &impl AsRawFd) {
+            let link = self.folder.path().join(number.to_string());
+            let _ = std::fs::remove_file(&link);
+            let file = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+            std::os::unix::fs::symlink(file, link).expect("a link");
+        }
+
+        fn found(&self) -> Option<Orders> {
+            Orders::among(self.folder.path())
+        }
+    }
+
+    #[test]
+    fn only_a_thread_with_these_four_ends_is_given_orders() {
+        let thread = Thread::new();
+        assert!(thread.found().is_some());
+        // What programs have: one pipe to read from and another to write to, a file, the same pipe all over.
+        thread.link(1, &thread.answers.1);
+        assert!(thread.found().is_none());
+        thread.link(0, &thread.answers.0);
+        assert!(thread.found().is_none());
+        let file = tempfile::tempfile().expect("a file");
+        thread.link(0, &file);
+        thread.link(1, &file);
+        assert!(thread.found().is_none());
+        std::fs::remove_file(thread.folder.path().join("0")).expect("a link");
+        assert!(thread.found().is_none());
+    }
+
+    #[test]
+    fn an_order_gets_its_own_answer_and_no_other() {
+        let mut thread = Thread::new();
+        let orders = thread.found().expect("the pipes");
+        let answer = |start, errno| Answer { start, errno, nanos: u64::MAX };
+        for wrong in [answer(7 << 21, 0), answer(1 << 21, libc::ENOMEM)] {
+            thread.answers.1.write_all(wrong.to_bytes().as_flattened()).expect("a pipe");
+        }
+        thread.answers.1.write_all(b"rubbish").expect("a pipe");
+        let began = Instant::now();
+        let (done, took) = orders.make(1 << 21);
+        assert_eq!(done, Err(libc::ENOMEM));
+        assert!(took <= began.elapsed(), "it cannot have taken longer than it was waited for");
+        let mut order = [0; 8];
+        thread.orders.0.read_exact(&mut order).expect("an order");
+        assert_eq!(u64::from_ne_bytes(order), 1 << 21);
+        // The rubbish was never read; now the other end is closed.
+        drop(thread.answers);
+        assert_eq!(orders.make(2 << 21).0, Err(libc::ESRCH));
+    }
+
+    #[test]
+    fn an_order_that_nobody_takes_is_taken_back() {
+        let thread = Thread::new();
+        let orders = thread.found().expect("the pipes");
+        assert_eq!(orders.make_within(TRY, 1 << 21), (Err(libc::ETIMEDOUT), Duration::ZERO));
+        let left = (&orders.orders).read(&mut [0; 8]).expect_err("nothing is left");
+        assert_eq!(left.kind(), ErrorKind::WouldBlock);
+    }
+}
