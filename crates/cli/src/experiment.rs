@@ -9,11 +9,13 @@ use crate::interrupt::Interrupt;
 use crate::machines;
 use crate::output::{print, print_json, spinner, style};
 use crate::probe::probed;
+use crate::switch;
 
 /// Runs the command.
 pub fn run(command: &ExperimentCommand) -> Result<u8, Failure> {
     match command {
         ExperimentCommand::Tasks(args) => tasks(args),
+        ExperimentCommand::Switch(args) => switch::run(args),
     }
 }
 

@@ -30,6 +30,7 @@ mod run;
 mod simulate;
 mod status;
 mod sweeps;
+mod switch;
 mod task_sets;
 mod top;
 mod traces;

@@ -1,4 +1,6 @@
-//! The papers' experiments on the machine at hand, each held against the model of that machine: what `probe` measures with, what `runtime`
-//! applies and what `techniques` predicts, brought together.
+//! The papers' experiments on the machine at hand: what `probe` measures with, what `runtime` applies and what `techniques` predicts, brought
+//! together. [`tasks`] holds what is measured against the model of the machine; [`switch`] sets what is measured side by side.
 
+mod cpus;
+pub mod switch;
 pub mod tasks;

@@ -3,6 +3,7 @@
 //! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
+//! [`switching::render`] what a switch takes,
 //! [`baked::render`] what a baker did, [`bake_model::render`] what one would do, [`hugepages_live::render`] which huge pages were made, [`color::render`] whose pages may lie where,
 //! [`lock::render`] which pages to pin, [`hugepages::render`] which to make huge; [`Table`] is for whatever else the command line has to list.
 
@@ -25,6 +26,7 @@ mod placed;
 pub mod probe;
 pub mod reproduction;
 pub mod simulate;
+pub mod switching;
 mod table;
 pub mod terminal;
 pub mod text;

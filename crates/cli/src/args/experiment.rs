@@ -11,6 +11,46 @@ pub enum ExperimentCommand {
         lookaside experiment tasks tasks.toml --pages planned,same-sets --hyperperiods 500 --json\n\n\
         Exit codes: 0 at least 99 % of the jobs that nothing else hit missed as modelled; 1 not, or there are none; 2 bad input; 128 + signal interrupted")]
     Tasks(Tasks),
+    /// What a switch takes here, of processes and of threads, on one CPU: lat_ctx and extreme, with memory of their own and in common, in
+    /// base and in huge pages
+    #[command(after_help = "Examples: lookaside experiment switch --html switch.html\n          \
+        lookaside experiment switch --participants 2,6,7,8 --kib 0 --children 2,6,7 --pages 1,64,512 --rounds 20\n\n\
+        Exit codes: 0 measured; 1 broke off, and what was complete is shown; 2 bad input; 128 + signal interrupted")]
+    Switch(Switch),
+}
+
+#[derive(Args)]
+pub struct Switch {
+    /// Participants of the rings of lat_ctx [default: 2,4,8,16,32,64]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub participants: Option<Vec<usize>>,
+    /// KiB that each of them reads in its turn [default: 0,4,16,64,256]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub kib: Option<Vec<u64>>,
+    /// Participants of the rings of extreme [default: 2,4,16]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub children: Option<Vec<usize>>,
+    /// Pages of 4 KiB that each of them reads a word of in its turn [default: 1,4,16,32,64,128,256,512,1024,1536]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub pages: Option<Vec<u64>>,
+    /// Rounds; each measures everything once, in a new order, with new memory, processes and threads; the default takes about two minutes [default: 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
+    /// CPU of the participants [default: the last one allowed]
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<usize>,
+    /// Seed of the orders and of the intervals
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Little of everything, for a few seconds: to see that it works
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write everything as JSON, with every round ("-" = standard output, in place of the text)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Where pages lie.

@@ -20,6 +20,7 @@ mod probe;
 mod reproduce;
 mod run;
 mod simulate_bake;
+mod switching;
 mod unit;
 mod validate;
 mod workload;

@@ -203,7 +203,7 @@ mod tests {
     use lookaside_techniques::color::plan::plan;
 
     use super::super::foreign::Foreign;
-    use super::super::real_time::{cpus, scheduling};
+    use super::super::real_time::scheduling;
     use super::*;
 
     /// With this seed no meter comes about from the third on.
@@ -279,7 +279,7 @@ mod tests {
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
         assert!(plan.is_isolated());
         let levels = machine.color_levels(PageSize::K4);
-        let here = cpus();
+        let here = crate::cpus::allowed();
         let cpu = *here.last().expect("a CPU");
         bind(&[cpu]).expect("a CPU of ours");
         let lab = Lab {

@@ -136,7 +136,7 @@ pub fn run(
     let plan = plan(set, machine, PageSize::K4).map_err(|error| TasksError(error.to_string()))?;
     let levels = machine.color_levels(PageSize::K4);
     let level = counted(&levels, options.level.as_deref())?;
-    let here = real_time::cpus();
+    let here = crate::cpus::allowed();
     let cpu = options.cpu.or(here.last().copied()).unwrap_or_default();
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lookaside_probe::counter::Timer;
-use rustix::thread::{clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity, ClockId, CpuSet, Pid, Timespec};
+use rustix::thread::{clock_nanosleep_absolute, ClockId, Pid, Timespec};
 use serde::Serialize;
 
 use super::TasksError;
@@ -22,17 +22,9 @@ pub enum Scheduling {
     Nice,
 }
 
-/// CPUs that the calling thread may run on.
-pub(super) fn cpus() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
-    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
-}
-
 /// Binds the calling thread to these CPUs.
 pub(super) fn bind(cpus: &[usize]) -> Result<(), TasksError> {
-    let mut set = CpuSet::new();
-    cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
-    sched_setaffinity(None, &set).map_err(|error| {
+    crate::cpus::bind(cpus).map_err(|error| {
         let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
         TasksError(format!("CPU {} cannot be had: {error}", cpus.join(", ")))
     })

@@ -5,11 +5,13 @@ pub mod comparison;
 mod curve;
 mod gain;
 mod heat;
+mod lines;
 mod method;
 mod parts;
 pub mod reproduction;
 mod stretched;
 mod summary;
+pub mod switching;
 pub mod validation;
 mod walks;
 

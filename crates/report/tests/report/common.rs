@@ -432,3 +432,12 @@ pub fn empty() -> Analysis {
     analysis.child_exit = Some(ChildExit::Signal(9));
     analysis
 }
+
+/// Text of the page without its elements, spaces run together; fails if it is not well-formed.
+pub fn words(page: &str) -> String {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(page, options).expect("well-formed");
+    let texts: Vec<&str> =
+        document.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect();
+    texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -5,6 +5,8 @@ use lookaside_runtime::compare::statistics::{median, ratio};
 use lookaside_runtime::compare::{Comparison, Early, Helped, Outcome, Pages, Run};
 use proptest::prelude::*;
 
+use crate::common::words;
+
 fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
     let run = |(i, &value): (usize, &f64)| Run {
         round: i as u32 + 1,
@@ -63,15 +65,6 @@ fn comparison_of(metric: &str, variants: &[(&str, Vec<f64>)]) -> Comparison {
 fn three(rounds: usize) -> Vec<(&'static str, Vec<f64>)> {
     let runs = |middle: f64| (0..rounds).map(|i| middle * (1.0 + 0.001 * (i as f64 - rounds as f64 / 2.0))).collect();
     vec![("base", runs(2.0)), ("thp", runs(1.0)), ("bake:scan", runs(2.0)), ("asis", runs(2.5))]
-}
-
-/// Text of the page without its elements, spaces run together; fails if it is not well-formed.
-fn words(page: &str) -> String {
-    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
-    let document = roxmltree::Document::parse_with_options(page, options).expect("well-formed");
-    let texts: Vec<&str> =
-        document.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect();
-    texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod experiment;
 mod html;
 mod hugepages_live;
 mod reproduction;
+mod switching;
 mod terminal;

@@ -22,6 +22,17 @@ pub struct Ratio {
     pub significant: bool,
 }
 
+/// A figure with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Of the medians.
+    pub value: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+}
+
 /// Seeded numbers (SplitMix64; Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(pub(crate) u64);
@@ -76,25 +87,39 @@ pub fn ratio(above: &[f64], below: &[f64], seed: u64, resamples: usize) -> Optio
     if rounds == 0 || resamples == 0 || !positive(above) || !positive(below) {
         return None;
     }
-    let (above, below) = (&above[..rounds], &below[..rounds]);
-    let value = median(above)? / median(below)?;
-    let mut rng = Rng(seed);
-    let (mut upper, mut lower) = (vec![0.0; rounds], vec![0.0; rounds]);
-    let mut ratios: Vec<f64> = (0..resamples)
-        .map(|_| {
-            for (up, low) in upper.iter_mut().zip(&mut lower) {
-                let round = rng.below(rounds);
-                (*up, *low) = (above[round], below[round]);
-            }
-            median_in(&mut upper) / median_in(&mut lower)
-        })
-        .collect();
-    ratios.sort_unstable_by(f64::total_cmp);
-    // 2.5 % of the resamples lie outside at each end.
-    let outside = resamples / 40;
-    let (low, high) = (ratios[outside], ratios[resamples - 1 - outside]);
+    let Figure { value, low, high } =
+        figure(&[&above[..rounds], &below[..rounds]], |medians| medians[0] / medians[1], seed, resamples)?;
     let significant = rounds >= LEAST_ROUNDS && (low > 1.0 || high < 1.0);
     Some(Ratio { value, low, high, significant })
+}
+
+/// What `of` makes of the medians of lists whose values of the same index were taken in the same round, with the percentile interval
+/// over `resamples` draws of whole rounds. `of` is given as many medians as there are lists. `None` if there is none: no list, no round,
+/// lists of different lengths, or a value that is not finite.
+pub fn figure(lists: &[&[f64]], of: impl Fn(&[f64]) -> f64, seed: u64, resamples: usize) -> Option<Figure> {
+    let rounds = lists.first()?.len();
+    let whole = |list: &&[f64]| list.len() == rounds && list.iter().all(|value| value.is_finite());
+    if rounds == 0 || resamples == 0 || !lists.iter().all(whole) {
+        return None;
+    }
+    let mut medians = lists.iter().map(|list| median(list)).collect::<Option<Vec<f64>>>()?;
+    let value = of(&medians);
+    let mut rng = Rng(seed);
+    let mut drawn = vec![vec![0.0; rounds]; lists.len()];
+    let mut found: Vec<f64> = (0..resamples)
+        .map(|_| {
+            for at in 0..rounds {
+                let round = rng.below(rounds);
+                drawn.iter_mut().zip(lists).for_each(|(drawn, list)| drawn[at] = list[round]);
+            }
+            medians.iter_mut().zip(&mut drawn).for_each(|(median, drawn)| *median = median_in(drawn));
+            of(&medians)
+        })
+        .collect();
+    found.sort_unstable_by(f64::total_cmp);
+    // 2.5 % of the resamples lie outside at each end.
+    let outside = resamples / 40;
+    Some(Figure { value, low: found[outside], high: found[resamples - 1 - outside] })
 }
 
 #[cfg(test)]

@@ -1,0 +1,108 @@
+use super::super::plan::{cases, Pages};
+use super::super::Options;
+use super::*;
+
+fn sample(step_ns: f64) -> Sample {
+    Sample { step_ns, extra_switches_per_kilo_step: 0.0, involuntary_per_kilo_step: 0.0 }
+}
+
+/// A turn alone takes 50 ns and 2 a page; a switch of threads 1,000 ns, one of processes 300 more, and 5 for each page that all have in common.
+fn step_ns(case: &Case) -> f64 {
+    let ring = case.ring;
+    let alone = 50.0 + 2.0 * ring.size as f64;
+    let common = if ring.frames == Frames::Shared { 5.0 * ring.size as f64 } else { 0.0 };
+    match (ring.participants, case.who) {
+        (1, _) => alone,
+        (_, Who::Threads) => alone + 1000.0,
+        (_, Who::Processes) => alone + 1300.0 + common,
+    }
+}
+
+fn options() -> Options {
+    Options {
+        participants: vec![2, 8],
+        kib: vec![0, 16],
+        children: vec![2],
+        page_counts: vec![1, 64],
+        ..Options::default()
+    }
+}
+
+/// So many rounds, each slower than the one before as a whole.
+fn judged(rounds: u32) -> (Vec<Point>, Vec<Contrast>) {
+    let cases = cases(&options(), true);
+    let of = |case: &Case| (0..rounds).map(|round| sample(step_ns(case) + 10.0 * f64::from(round))).collect();
+    let samples: Vec<Vec<Sample>> = cases.iter().map(of).collect();
+    judge(&cases, &samples, 1)
+}
+
+#[test]
+fn a_switch_is_a_turn_less_the_same_alone() {
+    let (points, contrasts) = judged(6);
+    // lat_ctx: two rings, nothing read in base pages and 16 KiB in both; extreme: two sizes, two memories, two kinds of pages.
+    assert_eq!((points.len(), contrasts.len()), (2 * (2 * 3 + 8), 2 * 3 + 8));
+    for point in &points {
+        let expected = step_ns(&Case { who: point.who, ring: point.ring });
+        let alone = 50.0 + 2.0 * point.ring.size as f64;
+        assert_eq!((point.step_ns.value, point.alone_ns.value), (expected + 25.0, alone + 25.0), "{point:?}");
+        // What a round adds to all of its measurements is in no switch.
+        let switch = expected - alone;
+        assert_eq!((point.switch_ns.value, point.switch_ns.low, point.switch_ns.high), (switch, switch, switch));
+        assert_eq!(point.rounds.len(), 6);
+        let (step_ns, alone_ns) = (expected + 50.0, alone + 50.0);
+        let undisturbed =
+            Round { step_ns, alone_ns, extra_switches_per_kilo_step: 0.0, alone_extra_switches_per_kilo_step: 0.0 };
+        assert_eq!(point.rounds[5], undisturbed);
+    }
+}
+
+#[test]
+fn processes_stand_against_threads_in_the_same_ring() {
+    for contrast in judged(6).1 {
+        let common = if contrast.ring.frames == Frames::Shared { 5.0 * contrast.ring.size as f64 } else { 0.0 };
+        assert_eq!(contrast.over_threads_ns.value, 300.0 + common, "{contrast:?}");
+        assert!(contrast.significant);
+        let ratio = contrast.ratio.expect("a ratio");
+        assert!((ratio.value - (1300.0 + common) / 1000.0).abs() < 1e-12 && ratio.significant);
+        let of_pages = contrast.of_pages_ns.map(|figure| figure.value);
+        let expected = (contrast.ring.benchmark == Benchmark::Extreme && contrast.ring.size > 1).then_some(
+            match contrast.ring.frames {
+                Frames::Shared => 5.0 * 63.0,
+                Frames::Private => 0.0,
+            },
+        );
+        assert_eq!(of_pages, expected, "{contrast:?}");
+        assert_eq!(contrast.of_pages_significant, expected.is_some_and(|ns| ns > 0.0));
+        assert_eq!(contrast.sharing_ns().is_some(), expected.is_some() && contrast.ring.frames == Frames::Shared);
+    }
+}
+
+#[test]
+fn few_rounds_are_not_significant_and_none_say_nothing() {
+    assert!(judged(4).1.iter().all(|contrast| !contrast.significant && !contrast.of_pages_significant));
+    assert_eq!(judged(0), (Vec::new(), Vec::new()));
+    assert_eq!(judge(&cases(&options(), false), &[], 1), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn disturbed_rounds_are_told() {
+    let cases = cases(&options(), false);
+    // Alone it is worse.
+    let of = |case: &Case| {
+        let alone = if case.ring.participants == 1 { 100.0 } else { 0.0 };
+        let round = |extra| Sample {
+            extra_switches_per_kilo_step: extra + alone,
+            involuntary_per_kilo_step: 7.0,
+            ..sample(9.0)
+        };
+        vec![round(0.0), round(2.0), round(40.0)]
+    };
+    let samples: Vec<Vec<Sample>> = cases.iter().map(of).collect();
+    for point in judge(&cases, &samples, 1).0 {
+        assert_eq!((point.extra_switches_per_kilo_step, point.most_extra_switches_per_kilo_step), (2.0, 40.0));
+        assert_eq!(point.involuntary_per_kilo_step, 7.0);
+        let round = point.rounds[1];
+        assert_eq!((round.extra_switches_per_kilo_step, round.alone_extra_switches_per_kilo_step), (2.0, 102.0));
+        assert_eq!(point.ring.pages, Pages::Base);
+    }
+}

@@ -1,0 +1,100 @@
+//! A round's memory, processes and threads.
+
+use std::time::Duration;
+
+use lookaside_workloads::Random;
+
+use super::memory::Areas;
+use super::plan::{members, Benchmark, Case, Frames, Layout, Pages, Who};
+use super::pool::Pool;
+use super::ring::{Job, Work};
+use super::{Early, Options};
+
+/// What a measurement came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sample {
+    /// Nanoseconds of a step: a participant's turn.
+    pub step_ns: f64,
+    /// Switches from a participant to anybody, beside the one that hands over the token, for each thousand steps.
+    pub extra_switches_per_kilo_step: f64,
+    /// Switches from a participant that did not wait, for each thousand steps.
+    pub involuntary_per_kilo_step: f64,
+}
+
+/// All that a round needs. Participants end before the memory goes.
+#[derive(Debug)]
+pub(super) struct Stage {
+    threads: Pool,
+    processes: Pool,
+    lat_ctx: [Areas; 2],
+    extreme: [Areas; 2],
+    page_counts: Vec<u64>,
+}
+
+impl Stage {
+    /// New memory, and new participants on this CPU. Everything that does not depend on the system is the same for a seed and a round.
+    pub(super) fn set(options: &Options, cpu: usize, round: u32) -> Result<Self, String> {
+        let mut random = Random::new(options.seed ^ u64::from(round).rotate_left(32));
+        let mut areas = |benchmark, counts: &[u64]| -> Result<[Areas; 2], String> {
+            let mut of = |pages| Areas::new(Layout::of(options, benchmark, pages), pages, counts, &mut random);
+            Ok([of(Pages::Base)?, of(Pages::Huge)?])
+        };
+        let lat_ctx = areas(Benchmark::LatCtx, &[])?;
+        let extreme = areas(Benchmark::Extreme, &options.page_counts)?;
+        // Processes come first: so their memory has no threads' stacks.
+        let processes = Pool::new(Who::Processes, members(options), cpu)?;
+        let threads = Pool::new(Who::Threads, members(options), cpu)?;
+        Ok(Self { threads, processes, lat_ctx, extreme, page_counts: options.page_counts.clone() })
+    }
+
+    /// Share of the memory meant for huge pages that lies in them; `None` if there is no such memory.
+    pub(super) fn huge_share(&self) -> Option<f64> {
+        let areas = || [&self.lat_ctx, &self.extreme].map(|[_, huge]| huge);
+        let (all, huge) = (areas().map(Areas::bytes), areas().map(Areas::huge_bytes));
+        let all: u64 = all.iter().sum();
+        (all > 0).then(|| huge.iter().sum::<u64>() as f64 / all as f64)
+    }
+
+    /// One measurement.
+    pub(super) fn measure(&mut self, case: &Case, window: Duration, stop: &dyn Fn() -> bool) -> Result<Sample, Early> {
+        let ring = case.ring;
+        let areas = match ring.benchmark {
+            Benchmark::LatCtx => &self.lat_ctx,
+            Benchmark::Extreme => &self.extreme,
+        };
+        let [base, huge] = areas;
+        let areas = match ring.pages {
+            Pages::Base => base,
+            Pages::Huge => huge,
+        };
+        let work = match ring.benchmark {
+            Benchmark::LatCtx => Work::Lines(ring.size * 1024),
+            Benchmark::Extreme => {
+                let column = self.page_counts.iter().position(|count| *count == ring.size);
+                let column = column.ok_or_else(|| Early::Failed(format!("{case}: no chain of such a length")))?;
+                Work::Chain(ring.size, column as u64)
+            }
+        };
+        let stride = match ring.frames {
+            Frames::Private => areas.stride,
+            Frames::Shared => 0,
+        };
+        let (participants, start, area) = (ring.participants, areas.start, areas.stride);
+        let job = Job { participants, work, start, stride, area, window };
+        let pool = match case.who {
+            Who::Threads => &mut self.threads,
+            Who::Processes => &mut self.processes,
+        };
+        let timed = pool.measure(&job, stop)?;
+        let steps = |laps: u64| (laps * participants as u64) as f64;
+        // Switches are counted from one step after the count began to that after the last timed lap.
+        let counted = steps(timed.laps + 1);
+        // Alone nobody is handed anything.
+        let own = if participants > 1 { counted } else { 0.0 };
+        Ok(Sample {
+            step_ns: timed.elapsed_ns as f64 / steps(timed.laps),
+            extra_switches_per_kilo_step: ((timed.voluntary + timed.involuntary) as f64 - own) * 1e3 / counted,
+            involuntary_per_kilo_step: timed.involuntary as f64 * 1e3 / counted,
+        })
+    }
+}
