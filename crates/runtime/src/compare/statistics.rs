@@ -22,6 +22,17 @@ pub struct Ratio {
     pub significant: bool,
 }
 
+/// A value of medians with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Of the medians themselves.
+    pub value: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+}
+
 /// Seeded numbers (SplitMix64; Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(pub(crate) u64);
@@ -76,25 +87,42 @@ pub fn ratio(above: &[f64], below: &[f64], seed: u64, resamples: usize) -> Optio
     if rounds == 0 || resamples == 0 || !positive(above) || !positive(below) {
         return None;
     }
-    let (above, below) = (&above[..rounds], &below[..rounds]);
-    let value = median(above)? / median(below)?;
+    let found = of_medians(&[&above[..rounds], &below[..rounds]], seed, resamples, |medians| medians[0] / medians[1])?;
+    let Interval { value, low, high } = found;
+    Some(Ratio { value, low, high, significant: rounds >= LEAST_ROUNDS && (low > 1.0 || high < 1.0) })
+}
+
+/// What `combine` makes of the medians of several lists, whose values of the same index were taken in the same round; with the percentile interval over
+/// `resamples` draws of whole rounds. `None` if there is none: no list, no round, lists of different lengths, or a value that is not finite.
+pub fn of_medians(lists: &[&[f64]], seed: u64, resamples: usize, combine: impl Fn(&[f64]) -> f64) -> Option<Interval> {
+    let rounds = lists.first()?.len();
+    let finite = |list: &&[f64]| list.len() == rounds && list.iter().all(|value| value.is_finite());
+    if rounds == 0 || resamples == 0 || !lists.iter().all(finite) {
+        return None;
+    }
+    let medians = lists.iter().map(|list| median(list)).collect::<Option<Vec<f64>>>()?;
+    let value = combine(&medians);
     let mut rng = Rng(seed);
-    let (mut upper, mut lower) = (vec![0.0; rounds], vec![0.0; rounds]);
-    let mut ratios: Vec<f64> = (0..resamples)
+    let mut drawn = vec![vec![0.0; rounds]; lists.len()];
+    let mut medians = vec![0.0; lists.len()];
+    let mut values: Vec<f64> = (0..resamples)
         .map(|_| {
-            for (up, low) in upper.iter_mut().zip(&mut lower) {
+            for at in 0..rounds {
                 let round = rng.below(rounds);
-                (*up, *low) = (above[round], below[round]);
+                for (drawn, list) in drawn.iter_mut().zip(lists) {
+                    drawn[at] = list[round];
+                }
             }
-            median_in(&mut upper) / median_in(&mut lower)
+            for (median, drawn) in medians.iter_mut().zip(&mut drawn) {
+                *median = median_in(drawn);
+            }
+            combine(&medians)
         })
         .collect();
-    ratios.sort_unstable_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     // 2.5 % of the resamples lie outside at each end.
     let outside = resamples / 40;
-    let (low, high) = (ratios[outside], ratios[resamples - 1 - outside]);
-    let significant = rounds >= LEAST_ROUNDS && (low > 1.0 || high < 1.0);
-    Some(Ratio { value, low, high, significant })
+    Some(Interval { value, low: values[outside], high: values[resamples - 1 - outside] })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{median, ratio, Rng, RESAMPLES};
+use super::{median, of_medians, ratio, Interval, Rng, RESAMPLES};
 
 #[test]
 fn medians_by_definition() {
@@ -37,6 +37,21 @@ fn a_slow_round_counts_on_both_sides() {
     let other: Vec<f64> = base.iter().map(|v| v * 1.02).collect();
     let found = ratio(&other, &base, 3, RESAMPLES).expect("a ratio");
     assert!(found.significant && (found.low - 1.02).abs() < 1e-9 && (found.high - 1.02).abs() < 1e-9, "{found:?}");
+}
+
+#[test]
+fn any_value_of_medians_has_an_interval() {
+    let less = |medians: &[f64]| medians[0] - medians[1..].iter().sum::<f64>();
+    let (without, restore, with) = ([9.0, 8.0, 7.0], [1.0; 3], [5.0; 3]);
+    let found = of_medians(&[&without, &restore, &with], 1, 1000, less).expect("an interval");
+    assert_eq!(found, Interval { value: 2.0, low: 1.0, high: 3.0 });
+    // Negative ones too, and a list by itself.
+    assert_eq!(of_medians(&[&with, &without], 1, 1000, less).map(|found| found.value), Some(-3.0));
+    assert_eq!(of_medians(&[&without], 1, 1000, |medians| medians[0]).map(|found| found.value), Some(8.0));
+    for lists in [&[][..], &[&[][..]], &[&[1.0], &[1.0, 2.0]], &[&[f64::NAN]]] {
+        assert_eq!(of_medians(lists, 1, 1000, less), None, "{lists:?}");
+    }
+    assert_eq!(of_medians(&[&without], 1, 0, less), None);
 }
 
 /// The interval of one run against itself, and of a list without spread.
