@@ -58,6 +58,7 @@ bad_input_from!(
     lookaside_trace::TraceError,
     lookaside_techniques::ProfileError,
     lookaside_techniques::color::tasks::TasksError,
+    lookaside_experiment::migrate::MigrateError,
     lookaside_experiment::tasks::TasksError,
     lookaside_techniques::color::plan::PlanError,
     lookaside_techniques::lock::LockError,

@@ -14,6 +14,7 @@ use crate::probe::probed;
 pub fn run(command: &ExperimentCommand) -> Result<u8, Failure> {
     match command {
         ExperimentCommand::Tasks(args) => tasks(args),
+        ExperimentCommand::Migrate(args) => crate::experiment_migrate::run(args),
     }
 }
 

@@ -4,6 +4,7 @@
 //! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
 //! [`baked::render`] what a baker did, [`bake_model::render`] what one would do, [`hugepages_live::render`] which huge pages were made, [`color::render`] whose pages may lie where,
+//! [`migration::render`] what a thread's moves cost,
 //! [`lock::render`] which pages to pin, [`hugepages::render`] which to make huge; [`Table`] is for whatever else the command line has to list.
 
 pub mod bake_model;
@@ -19,6 +20,7 @@ pub mod hugepages_live;
 pub mod json;
 mod line;
 pub mod lock;
+pub mod migration;
 pub mod num;
 pub mod openmetrics;
 mod placed;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::experiment_migrate::Migrate;
+
 #[derive(Subcommand)]
 pub enum ExperimentCommand {
     /// Real-time tasks on one CPU, each with pages of chosen TLB sets: misses of their jobs, by timing, beside the model
@@ -11,6 +13,11 @@ pub enum ExperimentCommand {
         lookaside experiment tasks tasks.toml --pages planned,same-sets --hyperperiods 500 --json\n\n\
         Exit codes: 0 at least 99 % of the jobs that nothing else hit missed as modelled; 1 not, or there are none; 2 bad input; 128 + signal interrupted")]
     Tasks(Tasks),
+    /// A thread that moves to another CPU: its first accesses there, with nothing done, with translations prefetched, with huge pages
+    #[command(after_help = "Examples: lookaside experiment migrate --html migrate.html\n          \
+        lookaside experiment migrate --from 0 --to 4 --pages 64,1536 --json -\n\n\
+        Exit codes: 0 measured; 1 no round was complete in time; 2 bad input; 128 + signal interrupted, complete rounds are told")]
+    Migrate(Migrate),
 }
 
 /// Where pages lie.

@@ -1,6 +1,6 @@
 //! What the measurements say: medians over rounds, and what a restore gains or costs overall.
 
-use lookaside_runtime::compare::statistics::{median, of_medians, Interval, LEAST_ROUNDS};
+use lookaside_runtime::compare::statistics::{figure, median, Figure, LEAST_ROUNDS};
 use serde::Serialize;
 
 use super::plan::Case;
@@ -29,7 +29,7 @@ pub struct Cell {
     #[serde(flatten)]
     pub case: Case,
     /// What translation costs in the first accesses: with nothing done, less those of a thread that returns. `None`: it could not be measured.
-    pub translation_ns: Option<Interval>,
+    pub translation_ns: Option<Figure>,
     /// The ways, without first.
     pub ways: Vec<Told>,
 }
@@ -42,9 +42,9 @@ pub struct Told {
     /// Prefetches of a restore.
     pub prefetches: u64,
     /// The restore's time, until its last prefetch is begun. `None`: nothing is restored.
-    pub restore_ns: Option<Interval>,
+    pub restore_ns: Option<Figure>,
     /// First access to each page.
-    pub access_ns: Interval,
+    pub access_ns: Figure,
     /// The next access to each, to another line: what is left without the translations' cost, or with that of a TLB too small for them. A median.
     pub again_ns: f64,
     /// Gained (positive) or lost (negative) overall. `None`: the way is no remedy.
@@ -60,7 +60,7 @@ pub struct Told {
 pub struct Overall {
     /// Nanoseconds with their interval.
     #[serde(flatten)]
-    pub ns: Interval,
+    pub ns: Figure,
     /// What can be said.
     pub verdict: Pays,
 }
@@ -111,7 +111,7 @@ fn told(case: &Case, way: Way, samples: &[Sample], nothing: &[f64], seed: u64) -
     let restores_ns: Vec<f64> = samples.iter().map(|sample| sample.restore_ns).filter(|_| restored > 0).collect();
     let accesses_ns = accesses(samples);
     let again: Vec<f64> = samples.iter().map(|sample| sample.again_ns).collect();
-    let interval = |list: &[f64]| of_medians(&[list], seed, RESAMPLES, |medians| medians[0]);
+    let interval = |list: &[f64]| figure(&[list], |medians| medians[0], seed, RESAMPLES);
     let with: &[&[f64]] = if restored > 0 { &[&restores_ns, &accesses_ns] } else { &[&accesses_ns] };
     let overall = difference(nothing, with, seed).filter(|_| Way::REMEDIES.contains(&way));
     Some(Told {
@@ -131,12 +131,12 @@ fn accesses(samples: &[Sample]) -> Vec<f64> {
 }
 
 /// The median of one list less those of others, rounds being drawn whole.
-fn difference(without: &[f64], with: &[&[f64]], seed: u64) -> Option<Interval> {
+fn difference(without: &[f64], with: &[&[f64]], seed: u64) -> Option<Figure> {
     let lists: Vec<&[f64]> = [without].into_iter().chain(with.iter().copied()).collect();
-    of_medians(&lists, seed, RESAMPLES, |medians| medians[0] - medians[1..].iter().sum::<f64>())
+    figure(&lists, |medians| medians[0] - medians[1..].iter().sum::<f64>(), seed, RESAMPLES)
 }
 
-fn verdict(ns: &Interval, rounds: usize) -> Pays {
+fn verdict(ns: &Figure, rounds: usize) -> Pays {
     match rounds >= LEAST_ROUNDS {
         true if ns.low > 0.0 => Pays::Pays,
         true if ns.high < 0.0 => Pays::Costs,
@@ -186,7 +186,7 @@ mod tests {
         // Its Table A.4, 68k, 64 pages, as if saving cost nothing: 12379 - 6154 - 16924.
         let found = told(&[12379.0; 6], 16924.0, &[6154.0; 6], &[6000.0; 6]);
         let overall = found[0].overall(Way::Direct).expect("a remedy");
-        assert_eq!(overall.ns, Interval { value: -10699.0, low: -10699.0, high: -10699.0 });
+        assert_eq!(overall.ns, Figure { value: -10699.0, low: -10699.0, high: -10699.0 });
         assert_eq!(overall.verdict, Pays::Costs);
         assert_eq!(found[0].translation_ns.map(|ns| ns.value), Some(6379.0));
         assert_eq!(found[0].told(Way::Direct).map(|told| told.prefetches), Some(64));
@@ -207,7 +207,7 @@ mod tests {
         let direct: Vec<f64> = nothing.iter().map(|ns| ns - 150.0).collect();
         let found = told(&nothing, 50.0, &direct, &nothing);
         let overall = found[0].overall(Way::Direct).expect("a remedy");
-        assert_eq!(overall.ns, Interval { value: 100.0, low: 100.0, high: 100.0 });
+        assert_eq!(overall.ns, Figure { value: 100.0, low: 100.0, high: 100.0 });
         assert_eq!(overall.verdict, Pays::Pays);
     }
 

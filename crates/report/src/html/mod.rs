@@ -6,6 +6,7 @@ mod curve;
 mod gain;
 mod heat;
 mod method;
+pub mod migration;
 mod parts;
 pub mod reproduction;
 mod stretched;

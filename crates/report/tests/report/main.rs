@@ -7,5 +7,6 @@ mod docs;
 mod experiment;
 mod html;
 mod hugepages_live;
+mod migration;
 mod reproduction;
 mod terminal;

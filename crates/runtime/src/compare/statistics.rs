@@ -22,10 +22,10 @@ pub struct Ratio {
     pub significant: bool,
 }
 
-/// A value of medians with its interval.
+/// A figure with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
-    /// Of the medians themselves.
+pub struct Figure {
+    /// Of the medians.
     pub value: f64,
     /// Lower end of the 95 % interval.
     pub low: f64,
@@ -87,42 +87,39 @@ pub fn ratio(above: &[f64], below: &[f64], seed: u64, resamples: usize) -> Optio
     if rounds == 0 || resamples == 0 || !positive(above) || !positive(below) {
         return None;
     }
-    let found = of_medians(&[&above[..rounds], &below[..rounds]], seed, resamples, |medians| medians[0] / medians[1])?;
-    let Interval { value, low, high } = found;
-    Some(Ratio { value, low, high, significant: rounds >= LEAST_ROUNDS && (low > 1.0 || high < 1.0) })
+    let Figure { value, low, high } =
+        figure(&[&above[..rounds], &below[..rounds]], |medians| medians[0] / medians[1], seed, resamples)?;
+    let significant = rounds >= LEAST_ROUNDS && (low > 1.0 || high < 1.0);
+    Some(Ratio { value, low, high, significant })
 }
 
-/// What `combine` makes of the medians of several lists, whose values of the same index were taken in the same round; with the percentile interval over
-/// `resamples` draws of whole rounds. `None` if there is none: no list, no round, lists of different lengths, or a value that is not finite.
-pub fn of_medians(lists: &[&[f64]], seed: u64, resamples: usize, combine: impl Fn(&[f64]) -> f64) -> Option<Interval> {
+/// What `of` makes of the medians of lists whose values of the same index were taken in the same round, with the percentile interval
+/// over `resamples` draws of whole rounds. `of` is given as many medians as there are lists. `None` if there is none: no list, no round,
+/// lists of different lengths, or a value that is not finite.
+pub fn figure(lists: &[&[f64]], of: impl Fn(&[f64]) -> f64, seed: u64, resamples: usize) -> Option<Figure> {
     let rounds = lists.first()?.len();
-    let finite = |list: &&[f64]| list.len() == rounds && list.iter().all(|value| value.is_finite());
-    if rounds == 0 || resamples == 0 || !lists.iter().all(finite) {
+    let whole = |list: &&[f64]| list.len() == rounds && list.iter().all(|value| value.is_finite());
+    if rounds == 0 || resamples == 0 || !lists.iter().all(whole) {
         return None;
     }
-    let medians = lists.iter().map(|list| median(list)).collect::<Option<Vec<f64>>>()?;
-    let value = combine(&medians);
+    let mut medians = lists.iter().map(|list| median(list)).collect::<Option<Vec<f64>>>()?;
+    let value = of(&medians);
     let mut rng = Rng(seed);
     let mut drawn = vec![vec![0.0; rounds]; lists.len()];
-    let mut medians = vec![0.0; lists.len()];
-    let mut values: Vec<f64> = (0..resamples)
+    let mut found: Vec<f64> = (0..resamples)
         .map(|_| {
             for at in 0..rounds {
                 let round = rng.below(rounds);
-                for (drawn, list) in drawn.iter_mut().zip(lists) {
-                    drawn[at] = list[round];
-                }
+                drawn.iter_mut().zip(lists).for_each(|(drawn, list)| drawn[at] = list[round]);
             }
-            for (median, drawn) in medians.iter_mut().zip(&mut drawn) {
-                *median = median_in(drawn);
-            }
-            combine(&medians)
+            medians.iter_mut().zip(&mut drawn).for_each(|(median, drawn)| *median = median_in(drawn));
+            of(&medians)
         })
         .collect();
-    values.sort_unstable_by(f64::total_cmp);
+    found.sort_unstable_by(f64::total_cmp);
     // 2.5 % of the resamples lie outside at each end.
     let outside = resamples / 40;
-    Some(Interval { value, low: values[outside], high: values[resamples - 1 - outside] })
+    Some(Figure { value, low: found[outside], high: found[resamples - 1 - outside] })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{median, of_medians, ratio, Interval, Rng, RESAMPLES};
+use super::{figure, median, ratio, Figure, Rng, RESAMPLES};
 
 #[test]
 fn medians_by_definition() {
@@ -39,26 +39,39 @@ fn a_slow_round_counts_on_both_sides() {
     assert!(found.significant && (found.low - 1.02).abs() < 1e-9 && (found.high - 1.02).abs() < 1e-9, "{found:?}");
 }
 
-#[test]
-fn any_value_of_medians_has_an_interval() {
-    let less = |medians: &[f64]| medians[0] - medians[1..].iter().sum::<f64>();
-    let (without, restore, with) = ([9.0, 8.0, 7.0], [1.0; 3], [5.0; 3]);
-    let found = of_medians(&[&without, &restore, &with], 1, 1000, less).expect("an interval");
-    assert_eq!(found, Interval { value: 2.0, low: 1.0, high: 3.0 });
-    // Negative ones too, and a list by itself.
-    assert_eq!(of_medians(&[&with, &without], 1, 1000, less).map(|found| found.value), Some(-3.0));
-    assert_eq!(of_medians(&[&without], 1, 1000, |medians| medians[0]).map(|found| found.value), Some(8.0));
-    for lists in [&[][..], &[&[][..]], &[&[1.0], &[1.0, 2.0]], &[&[f64::NAN]]] {
-        assert_eq!(of_medians(lists, 1, 1000, less), None, "{lists:?}");
-    }
-    assert_eq!(of_medians(&[&without], 1, 0, less), None);
-}
-
 /// The interval of one run against itself, and of a list without spread.
 #[test]
 fn no_spread_no_width() {
     let found = ratio(&[5.0; 8], &[5.0; 8], 1, 1000).expect("a ratio");
     assert_eq!((found.value, found.low, found.high, found.significant), (1.0, 1.0, 1.0, false));
+}
+
+#[test]
+fn a_ratio_is_the_figure_of_two_medians() {
+    let (slow, fast) = ([2.0, 2.1, 1.9, 2.05, 2.02, 3.5], [1.0, 1.1, 0.9, 1.05, 1.02, 1.0]);
+    let of_two = figure(&[&slow, &fast], |m| m[0] / m[1], 7, 1000).expect("a figure");
+    let found = ratio(&slow, &fast, 7, 1000).expect("a ratio");
+    assert_eq!((of_two.value, of_two.low, of_two.high), (found.value, found.low, found.high));
+}
+
+#[test]
+fn what_all_rounds_have_in_common_cancels_in_a_difference() {
+    // Rounds differ tenfold; the lists by 3 in each, where zero and less may be.
+    let base: Vec<f64> = (-4..=4).map(f64::from).collect();
+    let more: Vec<f64> = base.iter().map(|v| v + 3.0).collect();
+    let found = figure(&[&more, &base], |m| m[0] - m[1], 5, 1000);
+    assert_eq!(found, Some(Figure { value: 3.0, low: 3.0, high: 3.0 }));
+    let one = figure(&[&base], |m| m[0], 5, 1000).expect("a figure");
+    assert!(one.value == 0.0 && -4.0 <= one.low && one.low < 0.0 && 0.0 < one.high && one.high <= 4.0, "{one:?}");
+}
+
+#[test]
+fn what_has_no_figure() {
+    assert_eq!(figure(&[], |_| 1.0, 1, 100), None);
+    assert_eq!(figure(&[&[]], |m| m[0], 1, 100), None);
+    assert_eq!(figure(&[&[1.0, 2.0], &[1.0]], |m| m[0], 1, 100), None);
+    assert_eq!(figure(&[&[1.0, f64::NAN]], |m| m[0], 1, 100), None);
+    assert_eq!(figure(&[&[1.0]], |m| m[0], 1, 0), None);
 }
 
 /// A number in 0..1.
