@@ -53,7 +53,7 @@ fn a_thread_that_has_nowhere_to_go_is_told_so() {
     use std::os::unix::process::CommandExt;
 
     let cpu = first_cpu();
-    let alone = || {
+    let alone = move || {
         let mut only = unsafe_zeroed();
         // SAFETY: a number that the system gave; the set is ours and as long as we say.
         let failed = unsafe {
