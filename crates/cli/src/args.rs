@@ -3,6 +3,7 @@
 pub mod bake;
 pub mod compare;
 pub mod experiment;
+pub mod experiment_migrate;
 pub mod hugepages;
 pub mod plan;
 pub mod probe;

@@ -59,6 +59,7 @@ bad_input_from!(
     lookaside_techniques::ProfileError,
     lookaside_techniques::color::tasks::TasksError,
     lookaside_experiment::switch::SwitchError,
+    lookaside_experiment::migrate::MigrateError,
     lookaside_experiment::tasks::TasksError,
     lookaside_techniques::color::plan::PlanError,
     lookaside_techniques::lock::LockError,

@@ -16,6 +16,7 @@ pub fn run(command: &ExperimentCommand) -> Result<u8, Failure> {
     match command {
         ExperimentCommand::Tasks(args) => tasks(args),
         ExperimentCommand::Switch(args) => switch::run(args),
+        ExperimentCommand::Migrate(args) => crate::experiment_migrate::run(args),
     }
 }
 

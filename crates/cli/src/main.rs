@@ -9,6 +9,7 @@ mod compare;
 mod evidence;
 mod exit;
 mod experiment;
+mod experiment_migrate;
 mod huge_plan;
 mod hugepages;
 mod install;

@@ -33,8 +33,8 @@ pub use evidence::{End, Recorder, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
 pub use hierarchy::*;
 pub use metal::{
-    Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk, MOST_ACTS,
-    SPARSE_STEP,
+    available_bytes, Act, Area, Chain, Cpu, Hint, Host, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch,
+    Walk, MOST_ACTS, SPARSE_STEP,
 };
 pub use passes::twice;
 pub use pick::Levels;

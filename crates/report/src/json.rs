@@ -15,6 +15,8 @@ pub const HUGEPAGES_SCHEMA: &str = "lookaside-hugepages/1";
 
 /// The `schema` of what switches take, [`lookaside_experiment::switch::Report`], by [`document`].
 pub const SWITCH_SCHEMA: &str = "lookaside-switch/1";
+/// The `schema` of a thread's moves, [`lookaside_experiment::migrate::Report`], by [`document`].
+pub const MIGRATION_SCHEMA: &str = "lookaside-migration/1";
 
 /// The whole analysis: `"schema": "lookaside-analysis/2"`, then the fields of [`Analysis`] by their names.
 /// Units and denominators are those of the fields' documentation.

@@ -5,6 +5,7 @@
 //! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
 //! [`switching::render`] what a switch takes,
 //! [`baked::render`] what a baker did, [`bake_model::render`] what one would do, [`hugepages_live::render`] which huge pages were made, [`color::render`] whose pages may lie where,
+//! [`migration::render`] what a thread's moves cost,
 //! [`lock::render`] which pages to pin, [`hugepages::render`] which to make huge; [`Table`] is for whatever else the command line has to list.
 
 pub mod bake_model;
@@ -20,6 +21,7 @@ pub mod hugepages_live;
 pub mod json;
 mod line;
 pub mod lock;
+pub mod migration;
 pub mod num;
 pub mod openmetrics;
 mod placed;

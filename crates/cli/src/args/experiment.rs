@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::experiment_migrate::Migrate;
+
 #[derive(Subcommand)]
 pub enum ExperimentCommand {
     /// Real-time tasks on one CPU, each with pages of chosen TLB sets: misses of their jobs, by timing, beside the model
@@ -17,6 +19,11 @@ pub enum ExperimentCommand {
         lookaside experiment switch --participants 2,6,7,8 --kib 0 --children 2,6,7 --pages 1,64,512 --rounds 20\n\n\
         Exit codes: 0 measured; 1 broke off, and what was complete is shown; 2 bad input; 128 + signal interrupted")]
     Switch(Switch),
+    /// A thread that moves to another CPU: its first accesses there, with nothing done, with translations prefetched, with huge pages
+    #[command(after_help = "Examples: lookaside experiment migrate --html migrate.html\n          \
+        lookaside experiment migrate --from 0 --to 4 --pages 64,1536 --json -\n\n\
+        Exit codes: 0 measured; 1 no round was complete in time; 2 bad input; 128 + signal interrupted, complete rounds are told")]
+    Migrate(Migrate),
 }
 
 #[derive(Args)]

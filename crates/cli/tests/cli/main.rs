@@ -6,6 +6,7 @@ mod bake;
 mod common;
 mod compare;
 mod experiment;
+mod experiment_migrate;
 mod granularity;
 mod hard_places;
 mod heap;

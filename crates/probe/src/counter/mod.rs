@@ -11,7 +11,7 @@ mod pass;
 
 pub use classify::{Marks, Verdict};
 pub use meter::{Judged, Known, Meter};
-pub use pass::{Ticks, TimedChain, Timer};
+pub use pass::{prefetch, Ticks, TimedChain, Timer};
 
 use std::collections::BTreeSet;
 

@@ -14,8 +14,17 @@ pub struct Timer {
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod here {
     pub(super) use crate::metal::acts::load_chain;
+    use crate::metal::acts::prefetch_each;
     pub(super) use crate::metal::clock::{check, cycles_per_tick, fenced_now, ticks_per_second};
     pub(super) use crate::metal::emulator::emulator;
+    use crate::metal::Hint;
+
+    pub(super) fn prefetch(addresses: &[u64]) {
+        if !addresses.is_empty() {
+            // SAFETY: the list is a slice of that length, and not empty.
+            unsafe { prefetch_each(Hint::T0, addresses.as_ptr() as u64, addresses.len() as u64) };
+        }
+    }
 }
 
 #[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -38,6 +47,7 @@ mod here {
         0
     }
     pub(super) unsafe fn load_chain(_: u64, _: u64) {}
+    pub(super) fn prefetch(_: &[u64]) {}
 }
 
 impl Timer {
@@ -63,6 +73,11 @@ impl Timer {
     pub fn ns(&self, ticks: u64) -> f64 {
         ticks as f64 * 1e9 / self.ticks_per_second
     }
+}
+
+/// Prefetches each address into all caches, as far as this processor heeds that; none faults, whatever it is. What they began may go on afterwards.
+pub fn prefetch(addresses: &[u64]) {
+    here::prefetch(addresses);
 }
 
 /// What a group took: its pages' first words, then their second ones. What was lost of the translations is in the first only, what was lost of the data

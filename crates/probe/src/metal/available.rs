@@ -6,7 +6,7 @@ use std::path::Path;
 const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Bytes that can be had without swapping or being killed; `None` where nothing says it.
-pub(crate) fn available_bytes() -> Option<u64> {
+pub fn available_bytes() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let system = free_bytes(&read("/proc/meminfo"));
     let groups = group_bytes(Path::new(CGROUPS), &read("/proc/self/cgroup"));

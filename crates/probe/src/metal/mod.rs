@@ -10,7 +10,6 @@ mod aliases;
 mod area;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod areas;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod available;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod clock;
@@ -37,6 +36,7 @@ mod steps;
 #[cfg(test)]
 mod still;
 
+pub use available::available_bytes;
 pub use host::Host;
 pub use shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
 #[cfg(test)]

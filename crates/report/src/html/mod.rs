@@ -7,6 +7,7 @@ mod gain;
 mod heat;
 mod lines;
 mod method;
+pub mod migration;
 mod parts;
 pub mod reproduction;
 mod stretched;

@@ -7,6 +7,7 @@ mod docs;
 mod experiment;
 mod html;
 mod hugepages_live;
+mod migration;
 mod reproduction;
 mod switching;
 mod terminal;
