@@ -349,7 +349,7 @@ pub enum ExportFormat {
 
 #[derive(Args)]
 pub struct Reproduce {
-    /// Paper: pt-baker or tlb-coloring
+    /// Paper: pt-baker, tlb-coloring, fast-address-space-switching, tlb-lockdown or tlb-migration
     pub paper: String,
     /// Measure this machine, in place of the model
     #[arg(long)]

@@ -4,7 +4,7 @@ use crate::common::{assert_bad_input, run, stderr, stdout};
 
 #[test]
 fn bad_arguments() {
-    assert_bad_input(&run(&["reproduce", "tlb-migration"]), &["tlb-migration", "is not reproduced yet"]);
+    assert_bad_input(&run(&["reproduce", "tlb-migration", "--metal"]), &["tlb-migration", "pt-baker and tlb-coloring"]);
     assert_bad_input(&run(&["reproduce", "tlb-lockdown", "--metal"]), &["tlb-lockdown", "pt-baker and tlb-coloring"]);
     assert_bad_input(&run(&["reproduce", "pt-maker", "--metal"]), &["pt-maker", "no paper has this name"]);
     // Options of measuring do nothing in the model: they are refused.

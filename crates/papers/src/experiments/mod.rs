@@ -4,6 +4,7 @@ mod fast_switching;
 mod pt_baker;
 mod tlb_coloring;
 mod tlb_lockdown;
+mod tlb_migration;
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,6 +50,7 @@ const EXPERIMENTS: &[Experiment] = &[
         values: include_str!("../../values/tlb-lockdown.toml"),
         run: tlb_lockdown::RUN,
     },
+    Experiment { paper: "tlb-migration", values: tlb_migration::VALUES, run: tlb_migration::RUN },
 ];
 
 pub(crate) fn of(paper: &str) -> Option<&'static Experiment> {

@@ -4,6 +4,8 @@
 //! entry is a [`Descriptor`], asked for by a [`ReadOperation`]. Four modified interfaces, of the simulated TLB, also take entries: an
 //! [`Entry`] has bits in each, and a [`Port`] is the registers in front of a TLB ([`Slots`]).
 //!
+//! [`model`] is the paper's two machines, its benchmarks on them, and a Linux that takes entries along.
+//!
 //! The bits are those of [`tables`], from which encoders, decoders and the diagrams in docs/migrate.md come.
 //!
 //! ```
@@ -23,6 +25,7 @@ mod descriptor;
 mod entry;
 mod error;
 pub mod layout;
+pub mod model;
 mod packed;
 mod port;
 pub mod tables;
