@@ -67,7 +67,9 @@ fn make(start: u64, program: &Program, text: &mut [u8]) -> Answer {
 
 /// Whether it begins a window that lies whole in one mapping of private anonymous memory now.
 fn is_window(start: u64, program: &Program, text: &mut [u8]) -> Result<bool, Errno> {
-    let Some(end) = start.checked_add(WINDOW_BYTES).filter(|_| start % WINDOW_BYTES == 0) else { return Ok(false) };
+    let Some(end) = start.checked_add(WINDOW_BYTES).filter(|_| start.is_multiple_of(WINDOW_BYTES)) else {
+        return Ok(false);
+    };
     let holds = |mapping: Span| mapping.start <= start && end <= mapping.end;
     let mut found = false;
     let list = program.file(c"maps")?;

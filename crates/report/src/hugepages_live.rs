@@ -189,13 +189,13 @@ fn done(applied: &Applied) -> Vec<String> {
         return vec!["Nothing was done.".into()];
     }
     let mut sentences = vec![format!(
-        "Made {} of {} chosen windows huge, {} ({} of all {}); {} more in memory. The longest call took {}: page faults and mmap of the \
+        "Made {} of {} chosen windows huge ({} of all {}) {}; {} more in memory. The longest call took {}: page faults and mmap of the \
          program may have waited as long.",
         num::grouped(count),
         num::grouped(applied.rows.len() as u64),
-        applied.way.words(),
         num::percent(num::share(weight as f64, applied.weight as f64)),
         weights(applied.by),
+        applied.way.words(),
         num::bytes(bloat),
         num::seconds(applied.longest_call_nanos() as f64 / 1e9),
     )];

@@ -76,7 +76,7 @@ fn windows_their_samples_and_outcomes_are_told() {
         "0x700000200000 [heap] 400 40.0 % 512 1.50 huge",
         "refused (ENOMEM): no 2 MiB",
         "split or gone again",
-        "Made 2 of 3 chosen windows huge, from outside (45.0 % of all samples); 1 MiB more in memory. The longest call took 9.00 ms",
+        "Made 2 of 3 chosen windows huge (45.0 % of all samples) from outside; 1 MiB more in memory. The longest call took 9.00 ms",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
