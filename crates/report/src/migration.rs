@@ -62,17 +62,21 @@ pub(crate) fn verdict(report: &Report, way: Way) -> Option<String> {
     if pays == 0 {
         return Some(format!("Verdict on {name}: pays significantly in none of {all} cases; {rest}"));
     }
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    // A sentence of all cases would be a paragraph: of each group the fewest pages, and the rest is in the table.
+    let mut groups: Vec<(String, u64, usize)> = Vec::new();
     for (cell, _) in measured().filter(|(_, overall)| overall.verdict == Pays::Pays) {
-        let (group, pages) = (group(cell), num::grouped(cell.case.pages));
+        let (group, pages) = (group(cell), cell.case.pages);
         match groups.last_mut().filter(|last| last.0 == group) {
-            Some((_, all)) => all.push(pages),
-            None => groups.push((group, vec![pages])),
+            Some((_, least, count)) => (*least, *count) = ((*least).min(pages), *count + 1),
+            None => groups.push((group, pages, 1)),
         }
     }
-    let groups: Vec<String> =
-        groups.into_iter().map(|(group, pages)| format!("{group}, at {} pages", pages.join("; "))).collect();
-    Some(format!("Verdict on {name}: pays significantly in {pays} of {all} cases ({}); {rest}", groups.join(" | ")))
+    let told = |(group, least, count): (String, u64, usize)| match count {
+        1 => format!("{group}: with {} pages", num::grouped(least)),
+        _ => format!("{group}: {count} sizes, the least {} pages", num::grouped(least)),
+    };
+    let groups: Vec<String> = groups.into_iter().map(told).collect();
+    Some(format!("Verdict on {name}: pays significantly in {pays} of {all} cases ({}); {rest}", groups.join("; ")))
 }
 
 /// Which cases a cell belongs to.

@@ -74,10 +74,21 @@ impl Scale {
         }
     }
 
+    /// Where 0 stands, if there is something on both its sides.
+    fn level(&self) -> Option<f64> {
+        match self {
+            Self::Linear(axis) if axis.low < 0.0 && axis.low + axis.width > 0.0 => Some(self.at(0.0)),
+            _ => None,
+        }
+    }
+
     /// Numbers with a line of their own.
     fn ticks(&self) -> Vec<(f64, String)> {
         match self {
-            Self::Linear(axis) => axis.ticks(num::short),
+            Self::Linear(axis) => match axis.decimals() {
+                0 => axis.ticks(num::short),
+                decimals => axis.ticks(|y| format!("{y:.decimals$}")),
+            },
             Self::Log(axis) => {
                 let powers =
                     (axis.low.floor() as i32..=(axis.low + axis.width).ceil() as i32).map(|power| 10f64.powi(power));
@@ -106,6 +117,9 @@ pub fn figure(chart: &Chart<'_>) -> String {
             r#"<line class="grid" x1="0" x2="100%" y1="{at:.2}%" y2="{at:.2}%"/><text x="-6" y="{at:.2}%" dy="4" text-anchor="end">{}</text>"#,
             Esc(&name)
         );
+    }
+    if let Some(at) = scale.level() {
+        out += &format!(r#"<line class="level" x1="0" x2="100%" y1="{at:.2}%" y2="{at:.2}%"/>"#);
     }
     for (at, size) in chart.sizes.iter().enumerate() {
         let at = across(at);

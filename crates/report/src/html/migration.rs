@@ -3,14 +3,10 @@
 use lookaside_experiment::migrate::{Cell as Measured, Pays, Report, Told, Way, RESAMPLES};
 use lookaside_runtime::compare::statistics::{Figure, LEAST_ROUNDS};
 
-use super::comparison::Axis;
-use super::parts::{swatch, Cell, Esc, Table};
-use super::stretched::{stretched, UNITS};
+use super::lines::{figure, legend, Chart, Line};
+use super::parts::{Cell, Esc, Table};
 use crate::migration::{circumstances, group, interval, verdict};
 use crate::num;
-
-/// Height of a chart, CSS pixels.
-const HEIGHT: u32 = 210;
 
 /// Draws the report as an HTML page that is well-formed XML too. Same data, same text; nothing is loaded from anywhere.
 pub fn render(report: &Report) -> String {
@@ -22,7 +18,7 @@ pub fn render(report: &Report) -> String {
         report,
         "overall",
         "Gained or lost overall, ns a page",
-        "Access without − (restore + access with), each with its 95 % interval. Above the dashed line it pays.",
+        "Access without − (restore + access with), each with its 95 % interval. Above 0 it pays. Sizes stand at even distances.",
         &Way::REMEDIES,
         &overall,
     );
@@ -64,17 +60,6 @@ fn header(report: &Report) -> String {
     out + "</header>\n"
 }
 
-/// A colour of the style sheet.
-fn color(way: Way) -> &'static str {
-    match way {
-        Way::Nothing => "s1",
-        Way::Direct => "s2",
-        Way::Indirect => "s3",
-        Way::Huge => "s4",
-        Way::Returns => "s5",
-    }
-}
-
 /// A section with a chart for each pattern, stride and caches.
 fn charts(
     report: &Report,
@@ -87,77 +72,36 @@ fn charts(
     if report.cells.is_empty() {
         return String::new();
     }
-    let mut out = format!(
-        r#"<section aria-labelledby="{id}"><h2 id="{id}">{title}</h2><p class="lead">{}</p><ul class="legend">"#,
-        Esc(lead)
-    );
-    for way in ways {
-        out += &format!("<li>{}{}</li>", swatch(color(*way)), way.name());
-    }
-    out += r#"</ul><div class="charts">"#;
-    for cells in report.cells.chunk_by(|a, b| group(a) == group(b)) {
-        let name = group(&cells[0]);
-        out += &format!("<figure><figcaption>{}</figcaption>{}</figure>", Esc(&name), chart(&name, cells, ways, value));
-    }
-    out + "</div></section>\n"
+    let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
+    let groups = report.cells.chunk_by(|a, b| group(a) == group(b));
+    let charts: String = groups.map(|cells| figure(&chart(group(&cells[0]), cells, ways, value))).collect();
+    format!(
+        r#"<section aria-labelledby="{id}"><h2 id="{id}">{title}</h2><p class="lead">{}</p>{}<div class="charts">{charts}</div></section>
+"#,
+        Esc(lead),
+        legend(&names)
+    )
 }
 
-fn chart(name: &str, cells: &[Measured], ways: &[Way], value: &dyn Fn(&Measured, Way) -> Option<Figure>) -> String {
+fn chart(
+    name: String,
+    cells: &[Measured],
+    ways: &[Way],
+    value: &dyn Fn(&Measured, Way) -> Option<Figure>,
+) -> Chart<'static> {
     let a_page = |cell: &Measured, way: Way| {
-        let ns = value(cell, way)?;
-        let pages = cell.case.pages as f64;
-        Some([ns.low, ns.value, ns.high].map(|ns| ns / pages))
+        let (ns, pages) = (value(cell, way)?, cell.case.pages as f64);
+        Some(Figure { value: ns.value / pages, low: ns.low / pages, high: ns.high / pages })
     };
-    let all = || cells.iter().flat_map(|cell| ways.iter().filter_map(|way| a_page(cell, *way)));
-    let Some(axis) = Axis::over(all().flatten().chain([0.0])) else { return String::new() };
-    let last = cells.last().map_or(1.0, |cell| cell.case.pages as f64).log2().max(1.0);
-    let x = |cell: &Measured| (cell.case.pages as f64).log2() / last * 100.0;
-    let y = |ns: f64| 100.0 - axis.at(ns);
-    let mut out = format!(
-        r#"<div class="chart twin"><svg height="{HEIGHT}" role="img" aria-label="{}: the numbers are in the table below">"#,
-        Esc(name)
-    );
-    let decimals = axis.decimals();
-    for (tick, label) in axis.ticks(|ns| format!("{ns:.decimals$}")) {
-        let at = y(tick);
-        out += &format!(
-            r#"<line class="grid" x1="0" x2="100%" y1="{at:.2}%" y2="{at:.2}%"/><text x="-6" y="{at:.2}%" dy="4" text-anchor="end">{}</text>"#,
-            Esc(&label)
-        );
+    let line =
+        |way: &Way| Line { name: way.name().into(), figures: cells.iter().map(|cell| a_page(cell, *way)).collect() };
+    Chart {
+        name,
+        x: "pages",
+        y: "ns a page",
+        sizes: cells.iter().map(|cell| num::grouped(cell.case.pages)).collect(),
+        lines: ways.iter().map(line).collect(),
     }
-    let zero = y(0.0);
-    out += &format!(r#"<line class="level" x1="0" x2="100%" y1="{zero:.2}%" y2="{zero:.2}%"/>"#);
-    for cell in cells {
-        let at = x(cell);
-        out += &format!(
-            r#"<text x="{at:.2}%" y="100%" dy="16" text-anchor="middle">{}</text>"#,
-            num::grouped(cell.case.pages)
-        );
-    }
-    out += r#"<text x="100%" y="100%" dy="30" text-anchor="end">pages</text>"#;
-    for way in ways {
-        let points: Vec<(&Measured, [f64; 3])> =
-            cells.iter().filter_map(|cell| Some((cell, a_page(cell, *way)?))).collect();
-        let corner = |(i, (cell, [_, ns, _])): (usize, &(&Measured, [f64; 3]))| {
-            let corner = if i == 0 { 'M' } else { 'L' };
-            format!("{corner}{:.1} {:.1}", x(cell) / 100.0 * UNITS, y(*ns) / 100.0 * UNITS)
-        };
-        let path: String = points.iter().enumerate().map(corner).collect();
-        let color = color(*way);
-        out += &stretched(&format!(r#"<path class="of {color}" d="{path}"/>"#));
-        for (cell, [low, ns, high]) in points {
-            let at = x(cell);
-            let words = format!("{}, {} pages: {} ns a page", way.name(), num::grouped(cell.case.pages), num::rate(ns));
-            out += &format!(
-                r#"<line class="of {color}" x1="{at:.2}%" x2="{at:.2}%" y1="{:.2}%" y2="{:.2}%"/><circle class="{color}" cx="{at:.2}%" cy="{:.2}%" r="3"><title>{}</title></circle>"#,
-                y(high),
-                y(low),
-                y(ns),
-                Esc(&words)
-            );
-        }
-    }
-    out + "</svg></div>"
 }
 
 fn table(report: &Report) -> String {

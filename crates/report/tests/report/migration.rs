@@ -65,7 +65,7 @@ fn the_verdict_names_cases_and_page_counts() {
     let text = migration::render(&report(), &Style { width: 240, ..Style::default() });
     for said in [
         "from CPU 3 to CPU 7, which share a cache; 2 of 9 rounds in new orders (seed 5); the move by itself takes 12.3\u{a0}µs",
-        "Verdict on direct: pays significantly in 8 of 16 cases (chase, 4 KiB apart, caches kept, at 64; 1,536 pages | chase, 4 KiB apart, caches thrashed, at 64; 1,536 pages",
+        "Verdict on direct: pays significantly in 8 of 16 cases (chase, 4 KiB apart, caches kept: 2 sizes, the least 64 pages; chase, 4 KiB apart, caches thrashed: 2 sizes, the least 64 pages",
         "costs significantly in 8, neither in 0",
         "Verdict on indirect: pays significantly in none of 16 cases; costs significantly in 0, neither in 16",
         "Verdict on huge pages: pays significantly in none of 16 cases; costs significantly in 16",
