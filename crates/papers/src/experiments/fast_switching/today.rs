@@ -91,7 +91,7 @@ pub(super) fn run(effort: Effort) -> Result<Today> {
     Ok(Today { costs: cases.into_iter().zip(costs).map(|(case, cost)| Ok((case, cost?))).collect::<Result<_>>()? })
 }
 
-/// All processes in turn on one hardware thread, at least four times: the last half of the rounds counts.
+/// All processes in turn on one hardware thread: all pages once, then at least four rounds, of which the last half counts.
 fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
     let least = if effort == Effort::Quick { 20_000 } else { 400_000 };
     let round = case.processes as usize * case.quantum;
@@ -100,14 +100,24 @@ fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
     let mut random = Random::new(1);
     let (library, own) = (Zipf::new(case.library_pages, EXPONENT), Zipf::new(OWN_PAGES, EXPONENT));
     let base = if case.sharing == Sharing::Nothing { LIBRARY } else { SHARED };
+    let turn = |process| {
+        let mut block = Block { process, thread: process, ..Block::default() };
+        block.push_event(Event::ContextSwitch { cpu: 0 });
+        block
+    };
+    for process in 1..=case.processes {
+        let mut block = turn(process);
+        (1..=library.len()).for_each(|rank| block.push(Kind::Load, place(base, rank)));
+        (1..=own.len()).for_each(|rank| block.push(Kind::Load, place(PRIVATE, rank)));
+        engine.run(&block);
+    }
     let mut before = None;
     for number in 0..2 * half {
         if number == half {
             before = Some(engine.outcome());
         }
         for process in 1..=case.processes {
-            let mut block = Block { process, thread: process, ..Block::default() };
-            block.push_event(Event::ContextSwitch { cpu: 0 });
+            let mut block = turn(process);
             for _ in 0..case.quantum / 2 {
                 block.push(Kind::Load, place(base, library.sample(&mut random)));
                 block.push(Kind::Load, place(PRIVATE, own.sample(&mut random)));
