@@ -359,17 +359,8 @@ fn walker(machine: &Machine) -> Checked {
 
 fn context_switch(machine: &Machine) -> Checked {
     cost("context_switch.cycles", machine.context_switch.cycles)?;
-    match (machine.context_switch.address_spaces, machine.context_switch.action) {
-        (None, _) | (Some(1..=MOST_ADDRESS_SPACES), SwitchAction::Nothing) => {}
-        (Some(1..=MOST_ADDRESS_SPACES), _) => {
-            return fault(
-                "context_switch.address_spaces",
-                "needs action \"nothing\": a switch that flushes leaves none",
-            )
-        }
-        (Some(n), _) => {
-            return fault("context_switch.address_spaces", format!("{n} is not possible; 1 to {MOST_ADDRESS_SPACES}"))
-        }
+    if let Some(n) = machine.context_switch.address_spaces.filter(|n| !(1..=MOST_ADDRESS_SPACES).contains(n)) {
+        return fault("context_switch.address_spaces", format!("{n} is not possible; 1 to {MOST_ADDRESS_SPACES}"));
     }
     if machine.context_switch.action != SwitchAction::Nothing {
         return Ok(());

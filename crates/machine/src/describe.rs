@@ -195,7 +195,8 @@ fn costs(out: &mut String, m: &Machine) -> std::fmt::Result {
         SwitchAction::FlushTlb => "flushes TLBs and walk caches",
         SwitchAction::FlushTlbAndCaches => "flushes TLBs, walk caches and the core's caches",
     };
-    let held = m.context_switch.address_spaces.map(|n| format!(", entries of {n} processes at a time"));
+    let held = m.context_switch.address_spaces.filter(|_| m.context_switch.action == SwitchAction::Nothing);
+    let held = held.map(|n| format!(", entries of {n} processes at a time"));
     writeln!(out, "\nContext switch: {action}{}, {} cycles", held.unwrap_or_default(), m.context_switch.cycles)
 }
 

@@ -437,8 +437,8 @@ pub struct ContextSwitch {
     /// Fixed cycles a switch.
     #[serde(default)]
     pub cycles: f64,
-    /// Processes that may have entries on a hardware thread at a time; another takes the place of each in turn, whose entries go. `None`:
-    /// any number. Linux gives each x86 CPU 6 PCIDs (`TLB_NR_DYN_ASIDS`, arch/x86/include/asm/tlbflush.h).
+    /// Processes that may have entries on a hardware thread at a time; another takes the place of each in turn, whose entries go. Of no
+    /// account where a switch flushes. `None`: any number. Linux gives each x86 CPU 6 PCIDs (`TLB_NR_DYN_ASIDS`, arch/x86/include/asm/tlbflush.h).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_spaces: Option<u32>,
 }

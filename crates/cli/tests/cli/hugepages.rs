@@ -73,6 +73,19 @@ pub fn start(command: &mut Command) -> (Child, u64, impl std::io::BufRead) {
     (child, at, said)
 }
 
+/// Starts one that ends with code 7, lets it have four windows huge, and has it end: what the command said.
+pub fn told_of_four(command: &mut Command) -> String {
+    let (mut child, _, mut said) = start(command);
+    until_huge(&child, 4 * (2 << 20));
+    drop(child.stdin.take());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut said, &mut rest).expect("its sum");
+    assert_eq!(rest, sum());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(7));
+    stderr(&output)
+}
+
 /// Whether huge pages can be made of other processes' memory here; says so where not.
 fn can_collapse() -> bool {
     let way = way();
@@ -231,15 +244,7 @@ fn a_program_is_run_with_its_hot_windows_huge() {
     // Its family too: the shell has none of the memory.
     let mut command = lookaside();
     command.args(["run", "--hugepages=auto:4", "--", "sh", "-c", "\"$0\"; exit 7"]).arg(program).stderr(Stdio::piped());
-    let (mut child, _, mut said) = start(&mut command);
-    until_huge(&child, 4 * (2 << 20));
-    drop(child.stdin.take());
-    let mut rest = String::new();
-    std::io::Read::read_to_string(&mut said, &mut rest).expect("its sum");
-    assert_eq!(rest, sum());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(7));
-    let told = stderr(&output);
+    let told = told_of_four(&mut command);
     assert!(told.starts_with("lookaside: huge pages: 4 made, 4 in use at the last look, budget 4; "), "{told}");
     assert!(told.ends_with("; from outside\n"), "{told}");
 }

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::common::{assert_bad_input, compile, lookaside, stderr, stdout};
-use crate::hugepages::{as_nobody, folder_for_nobody, program, start, sum, until_huge, FROM_INSIDE};
+use crate::hugepages::{as_nobody, folder_for_nobody, program, start, sum, told_of_four, until_huge, FROM_INSIDE};
 
 #[test]
 fn without_rights_hot_windows_are_made_huge_from_inside() {
@@ -22,15 +22,7 @@ fn without_rights_hot_windows_are_made_huge_from_inside() {
         eprintln!("LEFT OUT: no user namespace can be made here");
     }
     for mut command in commands {
-        let (mut child, _, mut said) = start(&mut command);
-        until_huge(&child, 4 * (2 << 20));
-        drop(child.stdin.take());
-        let mut rest = String::new();
-        std::io::Read::read_to_string(&mut said, &mut rest).expect("its sum");
-        assert_eq!(rest, sum());
-        let output = child.wait_with_output().expect("it ends");
-        assert_eq!(output.status.code(), Some(7));
-        let told = stderr(&output);
+        let told = told_of_four(&mut command);
         let line = told.split_inclusive('\n').find(|line| line.contains("huge pages")).expect("a line");
         assert!(line.starts_with("lookaside: huge pages: 4 made, 4 in use at the last look, budget 4; "), "{told}");
         assert!(line.ends_with(FROM_INSIDE) && !told.contains("refused"), "{told}");

@@ -322,12 +322,6 @@ fn walk_caches_caches_walker_and_costs() {
             "context_switch.address_spaces: 0 is not possible; 1 to 4096",
         ),
         (
-            "[context_switch]",
-            "action = \"nothing\"",
-            "action = \"flush-tlb\"\naddress_spaces = 6",
-            "context_switch.address_spaces: needs action \"nothing\": a switch that flushes leaves none",
-        ),
-        (
             "\"l1\"",
             "tags = [\"asid\"]",
             "tags = [\"vmid\"]",

@@ -205,7 +205,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 context_switch: ContextSwitch {
                     action,
                     cycles: costs.3,
-                    address_spaces: (action == SwitchAction::Nothing && pick % 5 == 0).then_some(1 + first % 7),
+                    address_spaces: (pick % 5 == 0).then_some(1 + first % 7),
                 },
                 disturbances,
                 not_determined: texts.1,

@@ -96,7 +96,7 @@ fn machine(c: &mut Choices) -> Machine {
         HostTable { format, page_size, memory_bits: c.yes().then(|| 30 + c.below(8) as u32) }
     });
     let action = c.of(&[SwitchAction::FlushTlb, SwitchAction::Nothing, SwitchAction::FlushTlbAndCaches]);
-    let address_spaces = (action == SwitchAction::Nothing && c.yes()).then(|| 1 + c.below(3) as u32);
+    let address_spaces = c.yes().then(|| 1 + c.below(3) as u32);
     let caches = caches(c);
     let cache_levels = caches.iter().map(|cache| cache.level).max().unwrap_or(0);
     let walker = Walker {
