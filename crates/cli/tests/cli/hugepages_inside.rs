@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::common::{assert_bad_input, compile, lookaside, stderr, stdout};
-use crate::hugepages::{as_nobody, folder_for_nobody, program, start, sum, told_of_four, until_huge, FROM_INSIDE};
+use crate::hugepages::{as_nobody, folder_for_nobody, program, told_of_four, FROM_INSIDE};
 
 #[test]
 fn without_rights_hot_windows_are_made_huge_from_inside() {

@@ -96,7 +96,6 @@ fn machine(c: &mut Choices) -> Machine {
         HostTable { format, page_size, memory_bits: c.yes().then(|| 30 + c.below(8) as u32) }
     });
     let action = c.of(&[SwitchAction::FlushTlb, SwitchAction::Nothing, SwitchAction::FlushTlbAndCaches]);
-    let address_spaces = c.yes().then(|| 1 + c.below(3) as u32);
     let caches = caches(c);
     let cache_levels = caches.iter().map(|cache| cache.level).max().unwrap_or(0);
     let walker = Walker {
@@ -120,6 +119,8 @@ fn machine(c: &mut Choices) -> Machine {
         .into_iter()
         .chain(tlbs[0].serves.iter().copied().filter(|k| *k == Serves::Fetch))
         .collect();
+    let cycles = c.cycles();
+    let address_spaces = c.yes().then(|| 1 + c.below(3) as u32);
     Machine {
         name: "random".into(),
         description: String::new(),
@@ -137,7 +138,7 @@ fn machine(c: &mut Choices) -> Machine {
             walk_cycles: c.yes().then(|| 4.0 * c.cycles()),
         }),
         caches,
-        context_switch: ContextSwitch { action, cycles: c.cycles(), address_spaces },
+        context_switch: ContextSwitch { action, cycles, address_spaces },
         disturbances: Vec::new(),
         not_determined: Vec::new(),
     }

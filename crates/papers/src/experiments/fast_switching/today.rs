@@ -161,10 +161,6 @@ fn machine_for(machine: &Machine, case: Case) -> Machine {
 }
 
 impl Today {
-    fn cost(&self, case: Case) -> Option<Cost> {
-        self.costs.get(&case).copied()
-    }
-
     /// Of the time in one way, the part that another way saves in translation, in percent, where it is largest: with what library and quantum.
     fn most_saved(&self, processes: u32, one: (Pcids, Sharing), other: (Pcids, Sharing)) -> (f64, u64, usize) {
         let mut most = (f64::NEG_INFINITY, 0, 0);
