@@ -16,7 +16,7 @@ pub(super) fn assumptions() -> Vec<String> {
         "published and not fitted: 150 cycles of memory (section 4.2), 4 and 1 of the registers (4.1), a loop's 3 (Table A.1), two slots of pld, walks in the \
          foreground (4.2), prefetching after three accesses (4.3)"
             .into(),
-        "assumed: hits' cycles of preset cortex-a7, LPDDR2's refresh (117 cycles every 3510, at a random time), two other pages of the address space, 16 \
+        "hits' cycles of preset cortex-a7, LPDDR2's refresh (117 cycles every 3510, at a random time), two other pages of the address space, 16 \
          cycles to compute the addresses of two descriptors and 8 to store an entry; the prefetcher sees table walks' second level, and fetches one stride ahead"
             .into(),
         "gem5's software is counted in instructions of listings (docs/migrate.md); an instruction takes its fetch of 2 cycles and one more; the clock is gem5's \
