@@ -50,6 +50,8 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
     }
     if baker.is_some() || from_inside {
         add(&mut preloads, &library(&BAKER)?);
+        // The library does what it is told here, and nothing that an environment around this one tells it.
+        command.env_remove("LOOKASIDE_BAKE").env_remove("LOOKASIDE_BAKE_STATS").env_remove(orders::VARIABLE);
     }
     if from_inside {
         command.env(orders::VARIABLE, orders::VALUE);
@@ -62,7 +64,7 @@ pub fn run(args: &Run) -> Result<u8, Failure> {
                 "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"
             );
         }
-        command.env("LOOKASIDE_BAKE", baker.to_string()).env_remove("LOOKASIDE_BAKE_STATS");
+        command.env("LOOKASIDE_BAKE", baker.to_string());
     }
     if !preloads.is_empty() {
         command.env("LD_PRELOAD", preloads);

@@ -76,10 +76,10 @@ pub(crate) fn pipe() -> Result<[i32; 2], Errno> {
 
 /// Waits until there is something to read; `false` = there was nothing for so long.
 pub(crate) fn wait_readable(fd: i32, nanos: u64) -> Result<bool, Errno> {
-    let time = timespec(nanos);
+    let mut time = timespec(nanos);
     let mut file = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: reads the time, fills the structure; the signals that are blocked stay so.
-    match unsafe { syscall!(Sysno::ppoll, &raw mut file, 1, &raw const time, 0, 0) } {
+    // SAFETY: fills the structure, and writes into the time what is left of it; the signals that are blocked stay so.
+    match unsafe { syscall!(Sysno::ppoll, &raw mut file, 1, &raw mut time, 0, 0) } {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::EINTR) => Ok(false), // stopped, and continued
         Err(errno) => Err(errno),

@@ -25,8 +25,10 @@
  *   process_vm_readv, io_uring's workers, DMA).
  * - Code is not held back from executing WRPKRU or from calling mprotect: it guards against errors, not against attackers.
  *
- * Any thread may call. All calls take one lock, and allocate nothing but for create, share, destroy, the first call of a thread, and where keys are
- * taken. An enter without a system call is one whose compartment, and all that it shares, still have a key.
+ * Any thread may call. All calls take one lock. Memory is allocated by create, share, destroy, the first call of a thread, an enter that nests
+ * deeper than this thread's ever did, where keys are taken, and by every call that fails, for its sentence. An enter without a system call is one
+ * whose compartment, and all that it shares, still have a key. In a thread that is ending, and from within another of these calls (a
+ * signal handler), all calls but domain_fault give EDEADLK.
  *
  * Link with -llookaside_runtime, as pt_baker.h says.
  */

@@ -41,7 +41,7 @@ pub struct Options {
     pub page_counts: Vec<u64>,
     /// Rounds; each measures everything once, in an order drawn anew, with memory, processes and threads of its own.
     pub rounds: u32,
-    /// What a measurement takes, after a quarter of it that does not count.
+    /// What a measurement takes, after half of it to all of it that does not count.
     pub window: Duration,
     /// The CPU of the participants; `None`: the last that this thread may run on.
     pub cpu: Option<usize>,

@@ -51,7 +51,7 @@ pub(super) struct Job {
     pub stride: u64,
     /// Bytes of an area.
     pub area: u64,
-    /// What is measured takes so long, about; what does not count before it a quarter.
+    /// What is measured takes so long, about; what does not count before it, half as long to as long.
     pub window: Duration,
 }
 

@@ -163,14 +163,19 @@ impl State {
             }
             let tried = handle.collapse(start);
             self.done.longest_call_nanos = self.done.longest_call_nanos.max(tried.nanos());
-            self.settled.insert(start);
             match tried {
                 Tried::Collapsed { .. } => {
                     self.done.collapsed += 1;
                     self.done.bloat_bytes += window.bloat_bytes();
                 }
+                // The program is stopped: all are tried again at the next look.
+                Tried::Refused { errno: libc::ETIMEDOUT, why, .. } => {
+                    self.done.refused.insert(why, 1);
+                    return;
+                }
                 Tried::Refused { why, .. } => *self.done.refused.entry(why).or_default() += 1,
             }
+            self.settled.insert(start);
         }
     }
 

@@ -125,8 +125,8 @@ impl Watch {
 
 /// A process of the program.
 struct Kept {
-    /// The hold on it; `None`: it may not be helped, which has been noted.
-    handle: Option<Handle>,
+    /// The hold on it.
+    handle: Handle,
     /// How often its windows were seen; older sights count half from choice to choice.
     weights: Weights,
     /// Windows that were made huge here.
@@ -201,23 +201,25 @@ impl<'a> Follow<'a> {
     /// The memory of these processes, and how much of the budget is in use.
     fn look_closer(&mut self, large: &[(u32, u64)]) -> BTreeMap<u32, Memory> {
         // One that has ended, or runs another program, has given back its windows.
-        self.processes.retain(|pid, kept| match &kept.handle {
-            Some(handle) => handle.is_same(),
-            None => large.iter().any(|(large, _)| large == pid),
-        });
+        self.processes.retain(|_, kept| kept.handle.is_same());
         let mut memories = BTreeMap::new();
         for &(pid, _) in large {
             if !self.processes.contains_key(&pid) {
-                let handle = Handle::open(pid);
-                match &handle {
-                    Ok(handle) => self.done.way = Some(handle.way()),
-                    Err(e) if Identity::of(pid).is_ok() => self.note(e.to_string()),
-                    Err(_) => {}
-                }
+                let handle = match Handle::open(pid) {
+                    Ok(handle) => handle,
+                    // Some of it passes: it is tried again at the next look.
+                    Err(e) => {
+                        if Identity::of(pid).is_ok() {
+                            self.note(e.to_string());
+                        }
+                        continue;
+                    }
+                };
+                self.done.way = Some(handle.way());
                 let (weights, ours, never) = (Weights::new(), BTreeSet::new(), BTreeSet::new());
-                self.processes.insert(pid, Kept { handle: handle.ok(), weights, ours, never });
+                self.processes.insert(pid, Kept { handle, weights, ours, never });
             }
-            let Some(kept) = self.processes.get_mut(&pid).filter(|kept| kept.handle.is_some()) else { continue };
+            let Some(kept) = self.processes.get_mut(&pid) else { continue };
             // It may have ended meanwhile: nothing to tell.
             let Ok(memory) = Memory::of(pid) else { continue };
             kept.ours.retain(|&start| memory.window(start).is_some_and(Window::is_huge));
@@ -280,9 +282,8 @@ impl<'a> Follow<'a> {
                 break;
             }
             let Some(kept) = self.processes.get_mut(&chosen.pid) else { continue };
-            let Some(handle) = &kept.handle else { continue };
             let start = chosen.window.start;
-            let tried = handle.collapse(start);
+            let tried = kept.handle.collapse(start);
             self.done.calls_nanos += tried.nanos();
             self.done.longest_call_nanos = self.done.longest_call_nanos.max(tried.nanos());
             match tried {
