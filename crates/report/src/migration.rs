@@ -71,9 +71,10 @@ pub(crate) fn verdict(report: &Report, way: Way) -> Option<String> {
             None => groups.push((group, pages, 1)),
         }
     }
+    let pages = |count| if count == 1 { "1 page".into() } else { format!("{} pages", num::grouped(count)) };
     let told = |(group, least, count): (String, u64, usize)| match count {
-        1 => format!("{group}: with {} pages", num::grouped(least)),
-        _ => format!("{group}: {count} sizes, the least {} pages", num::grouped(least)),
+        1 => format!("{group}: with {}", pages(least)),
+        _ => format!("{group}: {count} sizes, the least {}", pages(least)),
     };
     let groups: Vec<String> = groups.into_iter().map(told).collect();
     Some(format!("Verdict on {name}: pays significantly in {pays} of {all} cases ({}); {rest}", groups.join("; ")))
