@@ -55,7 +55,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk of at most [`CHUNK_STEPS`] steps from `start` to `end` (multiples of a page) of the caller's own tables, or of those whose page
+    /// A walk of at most `CHUNK_STEPS` steps from `start` to `end` (multiples of a page) of the caller's own tables, or of those whose page
     /// map is open.
     pub fn chunk(pagemap: Option<RawFd>, start: u64, end: u64, stride_pages: u32, nops: u32) -> Self {
         Self {
