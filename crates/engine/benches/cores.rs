@@ -67,8 +67,7 @@ fn cores(c: &mut Criterion) {
                     group.bench_function(format!("{cores} cores"), |b| {
                         b.iter(|| blocks.iter().for_each(|block| engine.run(block)));
                     });
-                    // Each core has its thread.
-                    assert_eq!(engine.outcome().threads.len(), cores as usize);
+                    assert!(engine.outcome().data.accesses > 0);
                 }
                 group.finish();
             }

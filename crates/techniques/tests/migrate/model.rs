@@ -296,7 +296,7 @@ proptest! {
         gem5.count_ages(period.try_into().unwrap());
         gem5.write(0, Register::Younger, younger_than.into()).unwrap();
         // By address space: the page used last first, with the number of its last lookup among all of the TLB's.
-        let (mut list, mut lookups, mut ticks): (Vec<(u8, u32, [u32; 2])>, u32, [u32; 2]) = Default::default();
+        let (mut list, mut lookups, mut ticks) = (Vec::<(u8, u32, [u32; 2])>::new(), 0, [0; 2]);
         for (page, repeats, second) in accesses {
             let asid = if second { 2 } else { 1 };
             gem5.set_asid(asid);

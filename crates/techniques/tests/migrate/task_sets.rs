@@ -23,7 +23,7 @@ fn run(programs: &[Program], one_process: bool, along: &Along, schedule: &Schedu
 }
 
 const ONE_MOVE: Schedule =
-    Schedule { slice_accesses: 340, turn_slices: 1, move_slices: 1, moves: Moves::Running, flushes: true };
+    Schedule { times: 1, slice_accesses: 340, turn_slices: 1, move_slices: 1, moves: Moves::Running, flushes: true };
 
 /// 40 pages once, ten of them on and on; then a move, and these ten again.
 #[test]
@@ -50,8 +50,14 @@ fn what_was_used_long_ago_is_not_taken_along() {
 #[test]
 fn a_balancer_evens_out_the_load_and_moves_on() {
     let programs: Vec<Program> = (0..6).map(|_| Program::over(rounds(0..30, 200), 5)).collect();
-    let schedule =
-        Schedule { slice_accesses: 500, turn_slices: 2, move_slices: 1, moves: Moves::Waiting, flushes: false };
+    let schedule = Schedule {
+        times: 1,
+        slice_accesses: 500,
+        turn_slices: 2,
+        move_slices: 1,
+        moves: Moves::Waiting,
+        flushes: false,
+    };
     let without = run(&programs, false, &NOTHING, &schedule);
     // 12 slices each; while six or five tasks are there, one moves after each slice.
     assert!(without.moves >= 10, "{without:?}");
@@ -160,8 +166,8 @@ fn a_recording_is_its_data_accesses_and_the_instructions_between() {
     let other = recording(2, &[(Load, 0x1000, 0)]);
     assert_eq!(refused(&info, &[other, second.clone()]), "a b: has several threads: the model takes one");
     let words = "a b: the model needs instruction fetches, and all accesses but direct repeats";
-    assert_eq!(refused(&TraceInfo { has_fetches: false, ..info.clone() }, &[second.clone()]), words);
-    assert_eq!(refused(&TraceInfo { filter_log2_classes: 4, ..info.clone() }, &[second.clone()]), words);
+    assert_eq!(refused(&TraceInfo { has_fetches: false, ..info.clone() }, std::slice::from_ref(&second)), words);
+    assert_eq!(refused(&TraceInfo { filter_log2_classes: 4, ..info.clone() }, std::slice::from_ref(&second)), words);
 }
 
 #[test]

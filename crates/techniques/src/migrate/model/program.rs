@@ -83,7 +83,7 @@ impl Program {
     pub fn over(pages: impl IntoIterator<Item = u32>, instructions: u32) -> Self {
         let step = |page: u32| Step {
             instructions,
-            va: ((FIRST_PAGE + page) << PAGE_SHIFT) + (page % LINES << LINE_SHIFT),
+            va: ((FIRST_PAGE + page) << PAGE_SHIFT) + ((page % LINES) << LINE_SHIFT),
             repeats: 0,
             stores: false,
         };

@@ -50,6 +50,8 @@ pub enum Moves {
 /// Who runs when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
+    /// How often each program runs, over and over.
+    pub times: u32,
     /// Accesses to data of a core before the next core's turn: so finely the cores' accesses alternate.
     pub slice_accesses: u32,
     /// Slices of a task's turn, after which the next in the queue runs.
@@ -79,8 +81,17 @@ pub struct Came {
 #[derive(Clone, Debug)]
 pub struct TaskSet<'a> {
     linux: Linux,
-    /// In order of their start: what is left of each.
-    tasks: Vec<(TaskId, &'a [Step])>,
+    /// In order of their start.
+    tasks: Vec<Running<'a>>,
+}
+
+#[derive(Clone, Debug)]
+struct Running<'a> {
+    task: TaskId,
+    steps: &'a [Step],
+    next: usize,
+    /// Times that it ran to its end.
+    ends: u32,
 }
 
 /// Where pages of programs are mapped to: frames in order of first use.
@@ -124,7 +135,8 @@ impl<'a> TaskSet<'a> {
         for (number, program) in programs.iter().enumerate() {
             let process = if one_process || number == 0 { ProcessId::FIRST } else { linux.process()? };
             frames.map(&mut linux, process, program)?;
-            tasks.push((linux.spawn_in(process, number % cores)?, program.steps()));
+            let task = linux.spawn_in(process, number % cores)?;
+            tasks.push(Running { task, steps: program.steps(), next: 0, ends: 0 });
         }
         Ok(Self { linux, tasks })
     }
@@ -137,8 +149,8 @@ impl<'a> TaskSet<'a> {
         let (start, walks) = (self.linux.gem5().cycles(), self.linux.gem5().walks);
         let (mut flushing, mut moves) = (0, 0);
         for slice in 1u64.. {
-            self.slice(schedule.slice_accesses)?;
-            if self.tasks.iter().all(|task| task.1.is_empty()) {
+            self.slice(schedule)?;
+            if self.tasks.iter().all(|of| of.ends >= schedule.times) {
                 break;
             }
             if slice.is_multiple_of(schedule.turn_slices.max(1).into()) {
@@ -166,15 +178,18 @@ impl<'a> TaskSet<'a> {
     }
 
     /// Each core executes some accesses of the task that it runs.
-    fn slice(&mut self, accesses: u32) -> Result<(), ModelError> {
+    fn slice(&mut self, schedule: &Schedule) -> Result<(), ModelError> {
         for core in 0..self.linux.gem5().cores() {
             let Some(running) = self.linux.running(core) else { continue };
-            let Some((task, left)) = self.tasks.iter_mut().find(|of| of.0 == running) else { continue };
-            let count = steps_of(left, accesses);
-            self.linux.execute(*task, &left[..count])?;
-            *left = &left[count..];
-            if left.is_empty() {
-                self.linux.exit(*task)?;
+            let Some(of) = self.tasks.iter_mut().find(|of| of.task == running) else { continue };
+            let end = of.next + steps_of(&of.steps[of.next..], schedule.slice_accesses);
+            self.linux.execute(of.task, &of.steps[of.next..end])?;
+            of.next = end;
+            if of.next == of.steps.len() {
+                (of.next, of.ends) = (0, of.ends + 1);
+                if of.ends >= schedule.times {
+                    self.linux.exit(of.task)?;
+                }
             }
         }
         Ok(())
@@ -193,7 +208,7 @@ impl<'a> TaskSet<'a> {
                 self.linux.waiting(most).filter(|_| uneven).map(|task| (task, least))
             }
             Moves::Running => {
-                let mut running = turns(self.tasks.len()).map(|task| self.tasks[task].0);
+                let mut running = turns(self.tasks.len()).map(|task| self.tasks[task].task);
                 let task = running.find(|task| self.linux.is_running(*task))?;
                 (self.linux.tasks_of(least) == 0).then_some((task, least))
             }

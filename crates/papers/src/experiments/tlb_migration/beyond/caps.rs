@@ -21,8 +21,14 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<Told> {
     for pages in PAGES {
         let round = (0..RUNS).flat_map(|_| (0..pages).map(|page| page * STRIDE_68K));
         let program = [Program::over(round, USER_LOOP as u32)];
-        let flushed =
-            Schedule { slice_accesses: pages, turn_slices: 1, move_slices: 1, moves: Moves::Running, flushes: true };
+        let flushed = Schedule {
+            times: 1,
+            slice_accesses: pages,
+            turn_slices: 1,
+            move_slices: 1,
+            moves: Moves::Running,
+            flushes: true,
+        };
         let (best, all) = sweep(machine, &Set { programs: &program, one_process: true, schedule: flushed }, FINE)?;
         found.push(format!("{pages} pages: {best}"));
         series.push(plot(format!("{pages} pages, 68 KiB apart, caches flushed"), all));

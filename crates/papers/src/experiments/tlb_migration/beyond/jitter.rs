@@ -1,21 +1,19 @@
 //! A periodic task that is moved in every fourth job: how its response times scatter.
 
 use lookaside_machine::Machine;
-use lookaside_techniques::migrate::model::{Along, Jobs, Periodic, Program, USER_LOOP};
+use lookaside_techniques::migrate::model::{Along, Jobs, Periodic, Program, STRIDE_4K, STRIDE_68K, USER_LOOP};
 
 use super::super::super::in_parallel;
 use super::{capped, grouped, told, young, NOTHING, UNCAPPED};
 use crate::experiments::tlb_migration::Result;
 use crate::{Effort, Finding};
 
-/// Pages of a job, and how often it goes round them.
-const PAGES: u32 = 24;
+/// How often a job goes round its pages.
 const ROUNDS: u32 = 40;
 /// Accesses of each background program between two jobs: some 0.03 ms, in which it puts a good part of the task's entries out.
 const BETWEEN_ACCESSES: u32 = 3_000;
 
 pub(super) fn run(machine: &Machine, programs: &[Program], effort: Effort) -> Result<Vec<(&'static str, Finding)>> {
-    let job = Program::over((0..ROUNDS).flat_map(|_| 0..PAGES), USER_LOOP as u32);
     let jobs = match effort {
         Effort::Usual => 2_000,
         Effort::Quick => 40,
@@ -27,9 +25,14 @@ pub(super) fn run(machine: &Machine, programs: &[Program], effort: Effort) -> Re
         ("V4 capped at 32", capped(32)),
     ];
     let mut rows = Vec::new();
-    for (id, flushes) in [("b-jitter-kept", false), ("b-jitter-flushed", true)] {
+    for (id, pages, stride, flushes) in [
+        ("b-jitter-kept", 24, STRIDE_4K, false),
+        ("b-jitter-flushed", 24, STRIDE_68K, true),
+        ("b-jitter-most", 48, STRIDE_68K, true),
+    ] {
+        let job = (0..ROUNDS).flat_map(|_| (0..pages).map(|page| page * stride));
         let periodic = Periodic {
-            job: job.clone(),
+            job: Program::over(job, USER_LOOP as u32),
             background: programs.iter().chain(&programs[..1]).cloned().collect(),
             between_accesses: BETWEEN_ACCESSES,
             jobs,
@@ -43,8 +46,9 @@ pub(super) fn run(machine: &Machine, programs: &[Program], effort: Effort) -> Re
             found.push(format!("{name} {}", spread(&done?)));
         }
         let note = format!(
-            "cycles: median; maximum less median; 99.9 % less median, of {jobs} jobs. {PAGES} pages, {ROUNDS} times round; every fourth job is moved at a random place; \
+            "cycles: median; maximum less median; 99.9 % less median, of {jobs} jobs. {pages} pages {} KiB apart, {ROUNDS} times round; every fourth job is moved at a random place; \
              caches {}. Save and restore are in the response",
+            4 * stride,
             if flushes { "flushed before a move" } else { "kept" }
         );
         rows.push((id, told(found.join("; "), note)));

@@ -26,6 +26,7 @@ pub(super) fn run(machine: &Machine) -> Result<Told> {
     let mut found = Vec::new();
     for flushes in [true, false] {
         let schedule = Schedule {
+            times: 1,
             slice_accesses: ONCE + TIMES * HOT,
             turn_slices: 1,
             move_slices: 1,

@@ -14,6 +14,8 @@ use crate::Finding;
 const SLICE_ACCESSES: u32 = 10_000;
 const TURN_SLICES: u32 = 36;
 const MOVE_SLICES: u32 = 12;
+/// How often each program runs: moves enough for a mean.
+const TIMES: u32 = 4;
 /// Where a thread's pages begin, in MiB.
 const FIRST_TABLE: u32 = 0x400;
 /// Predictors that are tried: lookups of a period, and younger than so many.
@@ -22,7 +24,14 @@ const PREDICTORS: [(u32, u8); 9] =
 
 /// How they run.
 pub(super) fn schedule(moves: Moves, flushes: bool) -> Schedule {
-    Schedule { slice_accesses: SLICE_ACCESSES, turn_slices: TURN_SLICES, move_slices: MOVE_SLICES, moves, flushes }
+    Schedule {
+        times: TIMES,
+        slice_accesses: SLICE_ACCESSES,
+        turn_slices: TURN_SLICES,
+        move_slices: MOVE_SLICES,
+        moves,
+        flushes,
+    }
 }
 
 pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<Told> {
@@ -72,10 +81,11 @@ fn set_row(came: &[Came], names: &[&str]) -> Finding {
         })
         .collect();
     let note = format!(
-        "cycles gained (+) or lost (-) a move, and of all; {} cycles of all cores without, {} moves. Entering save and restore is {ENTERING_CYCLES} cycles of each \
+        "cycles gained (+) or lost (-) a move, and of all; {} cycles of all cores without, {} moves. Entering save and restore takes {} cycles of each whose task ran since the last \
          (fitted where all caches are flushed)",
         grouped(&without.cycles.to_string()),
         without.moves,
+        grouped(&ENTERING_CYCLES.to_string()),
     );
     told(found.join(", "), note)
 }
