@@ -111,6 +111,18 @@ pub enum InterfaceError {
         /// As written.
         value: u32,
     },
+    /// Software that reads every entry is not told its age.
+    #[error("{version} does not choose entries by age: V3 and V4 do")]
+    NoAges {
+        /// Which version.
+        version: super::Version,
+    },
+    /// An age that there is not.
+    #[error("entries younger than {value}: 1 to {} can be asked for, the last of which is all", super::AGES)]
+    Age {
+        /// As written.
+        value: u32,
+    },
     /// A register that this version does not have.
     #[error("{version} has no Data Register {register}")]
     NoRegister {

@@ -34,4 +34,4 @@ pub use descriptor::{Descriptor, ReadOperation, A7_SETS, A7_WAYS};
 pub use entry::{Entry, PageSize};
 pub use error::InterfaceError;
 pub use packed::{pack, packed_diagram, packed_pairs, unpack, Pair, PACKED_BYTES};
-pub use port::{Port, Register, Slot, Slots, Version, COMMIT};
+pub use port::{Port, Register, Slot, Slots, Version, AGES, COMMIT};

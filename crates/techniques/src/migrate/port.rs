@@ -9,6 +9,8 @@ use super::{Entry, InterfaceError};
 
 /// What to write to version 1's operation register to commit an entry (section 5.2).
 pub const COMMIT: u32 = 0xffff_ffff;
+/// Beyond the paper: ages that an entry can have, 0 to 7, three bits.
+pub const AGES: u8 = 8;
 
 /// Which interface (sections 5.1 and 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +56,8 @@ pub enum Register {
     Operation,
     /// Data Register 0 to 2.
     Data(usize),
+    /// Beyond the paper, versions 3 and 4: a stream has entries younger than this, 1 to [`AGES`]; at first all. Holds from the next stream on.
+    Younger,
 }
 
 /// A TLB's entry and whether it was used.
@@ -63,6 +67,8 @@ pub struct Slot {
     pub entry: Entry,
     /// Accessed since it was restored: the used bit of versions 3 and 4. An entry that a walk brought in is used.
     pub used: bool,
+    /// Beyond the paper: whole periods since it was used, below [`AGES`]; 0 where the TLB does not count them.
+    pub age: u8,
 }
 
 /// The TLB behind a port.
@@ -94,6 +100,8 @@ pub struct Port {
     next_read: usize,
     /// Version 4: what came in.
     packed: Vec<Pair>,
+    /// As [`Register::Younger`] was written.
+    younger: u8,
 }
 
 impl Port {
@@ -108,6 +116,7 @@ impl Port {
             out: Ok(VecDeque::new()),
             next_read: 0,
             packed: Vec::new(),
+            younger: AGES,
         }
     }
 
@@ -121,6 +130,7 @@ impl Port {
             (Register::Operation, Version::V1 | Version::V2) => self.fill(value, tlb),
             (Register::Operation, Version::V3 | Version::V4) => self.start(value, tlb),
             (Register::Data(register), _) => self.write_data(register, value, tlb),
+            (Register::Younger, _) => self.set_younger(value),
         }
     }
 
@@ -129,8 +139,10 @@ impl Port {
     /// # Errors
     /// There is no such register, it cannot be read, or it is not its turn; or an entry of the stream has no code.
     pub fn read(&mut self, register: Register) -> Result<u32, InterfaceError> {
-        let Register::Data(register) = register else {
-            return Err(InterfaceError::WriteOnly);
+        let register = match register {
+            Register::Data(register) => register,
+            Register::Operation => return Err(InterfaceError::WriteOnly),
+            Register::Younger => return self.check_ages().map(|()| self.younger.into()),
         };
         self.check_register(register)?;
         match self.version {
@@ -171,12 +183,20 @@ impl Port {
     fn start(&mut self, value: u32, tlb: &impl Slots) -> Result<(), InterfaceError> {
         let asid = u8::try_from(value).map_err(|_| InterfaceError::Asid { value })?;
         let slots = (0..tlb.slots()).filter_map(|index| tlb.slot(index));
-        let relevant = slots.filter(|slot| slot.used && slot.entry.asid == asid).map(|slot| slot.entry);
+        let relevant = slots.filter(|slot| slot.used && slot.age < self.younger && slot.entry.asid == asid);
+        let relevant = relevant.map(|slot| slot.entry);
         let out = match self.version {
             Version::V4 => pack(&relevant.collect::<Vec<_>>()).map(VecDeque::from),
             _ => relevant.map(|entry| Ok(split(entry.encode_v3()?.into()))).collect(),
         };
-        *self = Self { asid: Some(asid), out, ..Self::new(self.version) };
+        *self = Self { asid: Some(asid), out, younger: self.younger, ..Self::new(self.version) };
+        Ok(())
+    }
+
+    fn set_younger(&mut self, value: u32) -> Result<(), InterfaceError> {
+        self.check_ages()?;
+        let younger = u8::try_from(value).ok().filter(|younger| (1..=AGES).contains(younger));
+        self.younger = younger.ok_or(InterfaceError::Age { value })?;
         Ok(())
     }
 
@@ -242,6 +262,14 @@ impl Port {
         }
         unpacked?.into_iter().for_each(|entry| tlb.insert(entry));
         Ok(())
+    }
+
+    /// Only a stream is chosen by hardware.
+    fn check_ages(&self) -> Result<(), InterfaceError> {
+        match self.version {
+            Version::V1 | Version::V2 => Err(InterfaceError::NoAges { version: self.version }),
+            Version::V3 | Version::V4 => Ok(()),
+        }
     }
 
     fn check_register(&self, register: usize) -> Result<(), InterfaceError> {

@@ -5,4 +5,5 @@ mod cases;
 mod model;
 mod naive;
 mod ports;
+mod task_sets;
 mod twin;

@@ -154,76 +154,168 @@ fn bad_input_is_told() {
     assert_eq!(text(error), "address 0x80000000: the kernel has a section there; map pages elsewhere");
 }
 
-/// What happens to a program of three threads.
+/// What happens to two programs, of three threads and of one.
 #[derive(Clone, Debug)]
 enum Event {
     Access(usize, u32),
     Move(usize, usize),
     Preempt(usize),
-    Unmap(u32),
-    Protect(u32, u8),
-    Map(u32, u32),
+    Unmap(usize, u32),
+    Protect(usize, u32, u8),
+    Map(usize, u32, u32),
     RollOver(u8),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let page = 0u32..12;
     let event = prop_oneof![
-        6 => (0usize..3, page.clone()).prop_map(|(task, page)| Event::Access(task, page)),
-        3 => (0usize..3, 0usize..4).prop_map(|(task, core)| Event::Move(task, core)),
+        8 => (0usize..4, page.clone()).prop_map(|(task, page)| Event::Access(task, page)),
+        3 => (0usize..4, 0usize..4).prop_map(|(task, core)| Event::Move(task, core)),
         1 => (0usize..4).prop_map(Event::Preempt),
-        1 => page.clone().prop_map(Event::Unmap),
-        1 => (page.clone(), 1u8..4).prop_map(|(page, ap)| Event::Protect(page, ap)),
-        2 => (page, 0u32..4096).prop_map(|(page, frame)| Event::Map(page, frame)),
+        1 => (0usize..2, page.clone()).prop_map(|(process, page)| Event::Unmap(process, page)),
+        1 => (0usize..2, page.clone(), 1u8..4).prop_map(|(process, page, ap)| Event::Protect(process, page, ap)),
+        2 => (0usize..2, page, 0u32..4096).prop_map(|(process, page, frame)| Event::Map(process, page, frame)),
         1 => (1u8..).prop_map(Event::RollOver),
     ];
-    prop::collection::vec(event, 1..120)
+    prop::collection::vec(event, 1..160)
 }
 
 /// The benchmark's first page, by which Linux numbers the program's pages.
 const PROGRAM: u32 = 0x4_0004;
 
-/// Entries of all TLBs that no walk would find so.
-fn stale(linux: &mut Linux) -> Vec<Entry> {
-    let held: Vec<Entry> = (0..4).flat_map(|core| linux.gem5().entries(core).unwrap()).collect();
-    let gem5 = linux.gem5();
-    held.into_iter().filter(|entry| !agrees(gem5, entry) || entry.asid != gem5.asid()).collect()
+/// Entries of each TLB.
+fn held(linux: &mut Linux) -> [Vec<Entry>; 4] {
+    [0, 1, 2, 3].map(|core| linux.gem5().entries(core).unwrap())
+}
+
+/// Entries of all TLBs that no walk of any of the processes would find so.
+fn stale(linux: &mut Linux, processes: &[ProcessId]) -> Vec<Entry> {
+    let mut held = held(linux).concat();
+    for process in processes {
+        let gem5 = linux.enter(*process).unwrap();
+        held.retain(|entry| !agrees(gem5, entry) || entry.asid != gem5.asid());
+    }
+    held
+}
+
+/// What a task takes along, by its process's ASID.
+fn along(linux: &mut Linux, version: Version, task: TaskId, process: ProcessId) -> Vec<Entry> {
+    let asid = linux.enter(process).unwrap().asid();
+    linux.saved(task).map_or(Vec::new(), |saved| saved.entries(version, asid).unwrap())
+}
+
+fn predictors() -> impl Strategy<Value = Option<Predictor>> {
+    let some = (1u32..40, 1u8..=AGES)
+        .prop_map(|(period, younger_than)| Predictor { period_lookups: period.try_into().unwrap(), younger_than });
+    prop::option::of(some)
 }
 
 proptest! {
-    /// Unmapped, protected, mapped elsewhere, under another ASID: whatever happens while entries lie in a task, none comes back stale.
+    /// Unmapped, protected, mapped elsewhere, under another ASID: whatever happens while entries lie in a task, none comes back stale; with
+    /// any cap, and whatever a predictor leaves out. What is restored was saved, and what was saved was valid.
     #[test]
     fn no_restored_entry_disagrees_with_the_tables(
         version in prop::sample::select(&VERSIONS[..]),
-        cap in 1u32..=64,
+        cap in 0u32..=64,
+        predictor in predictors(),
         events in events(),
     ) {
         let mut linux = Linux::new(&machine(), version, Some(cap), 12, 1).unwrap();
-        let tasks = [0, 0, 1].map(|core| linux.spawn(core).unwrap());
-        let mut mapped = [true; 12];
+        if let Some(predictor) = predictor {
+            prop_assert_eq!(linux.predict(predictor).is_ok(), matches!(version, Version::V3 | Version::V4));
+        }
+        let processes = [ProcessId::FIRST, linux.process().unwrap()];
+        for page in 0..12 {
+            linux.map(processes[1], PROGRAM + page, 0x2_0000 + page, 3).unwrap();
+        }
+        let of = [0, 0, 0, 1].map(|process| processes[process]);
+        let tasks = [(0, 0), (1, 0), (2, 1), (3, 1)].map(|(task, core): (usize, usize)| linux.spawn_in(of[task], core).unwrap());
+        let mut mapped = [[true; 12]; 2];
         for event in events {
+            let before = held(&mut linux);
+            let taken: Vec<Vec<Entry>> = (0..4).map(|n| along(&mut linux, version, tasks[n], of[n])).collect();
+            let mut from = None;
             match event {
-                Event::Access(task, page) => {
-                    if linux.is_running(tasks[task]) {
-                        prop_assert_eq!(linux.access(tasks[task], &[page]).is_ok(), mapped[page as usize]);
+                Event::Access(n, page) => {
+                    if linux.is_running(tasks[n]) {
+                        let step = Step { instructions: 1, va: (PROGRAM + page) << PAGE_SHIFT, repeats: page, stores: page > 6 };
+                        let is_mapped = mapped[usize::from(n == 3)][page as usize];
+                        prop_assert_eq!(linux.execute(tasks[n], &[step]).is_ok(), is_mapped);
                     }
                 }
-                Event::Move(task, core) => linux.move_to(tasks[task], core).unwrap(),
-                Event::Preempt(core) => linux.preempt(core).unwrap(),
-                Event::Unmap(page) => {
-                    linux.unmap(PROGRAM + page).unwrap();
-                    mapped[page as usize] = false;
+                Event::Move(n, core) => {
+                    from = linux.core_of(tasks[n]);
+                    linux.move_to(tasks[n], core).unwrap();
                 }
-                Event::Protect(page, ap) => linux.protect(PROGRAM + page, ap).unwrap(),
-                Event::Map(page, frame) => {
-                    linux.map(PROGRAM + page, frame, 3).unwrap();
-                    mapped[page as usize] = true;
+                Event::Preempt(core) => linux.preempt(core).unwrap(),
+                Event::Unmap(process, page) => {
+                    linux.unmap(processes[process], PROGRAM + page).unwrap();
+                    mapped[process][page as usize] = false;
+                }
+                Event::Protect(process, page, ap) => linux.protect(processes[process], PROGRAM + page, ap).unwrap(),
+                Event::Map(process, page, frame) => {
+                    linux.map(processes[process], PROGRAM + page, frame, 3).unwrap();
+                    mapped[process][page as usize] = true;
                 }
                 Event::RollOver(asid) => linux.roll_over(asid),
             }
-            prop_assert_eq!(stale(&mut linux), vec![]);
-            prop_assert!(tasks.iter().filter_map(|task| linux.saved(*task)).all(|saved| saved.bytes() <= cap as usize * 12));
+            prop_assert_eq!(stale(&mut linux, &processes), vec![]);
+            let after = held(&mut linux);
+            // Accesses to programs' pages aside, new entries of programs are restored ones: saved before, or there when it was moved.
+            if matches!(event, Event::Move(..) | Event::Preempt(..)) {
+                let valid = from.map_or(Vec::new(), |core| before[core].clone());
+                for core in 0..4 {
+                    for entry in after[core].iter().filter(|entry| !entry.global && !before[core].contains(entry)) {
+                        prop_assert!(taken.concat().contains(entry) || valid.contains(entry), "{entry:?}");
+                    }
+                }
+            }
+            for n in 0..4 {
+                let now = along(&mut linux, version, tasks[n], of[n]);
+                prop_assert!(now.len() <= cap as usize, "{} entries", now.len());
+                let asid = linux.enter(of[n]).unwrap().asid();
+                let was = |entry: &Entry| Entry { asid, ..*entry };
+                let valid: Vec<Entry> = from.map_or(Vec::new(), |core| before[core].clone());
+                for entry in now.iter().filter(|entry| !entry.global) {
+                    prop_assert!(valid.contains(entry) || taken[n].iter().any(|of| was(of) == *entry), "{entry:?}");
+                }
+            }
         }
+    }
+
+    /// The predictor beside the plainest form of it: when each page was used last, in lookups.
+    #[test]
+    fn ages_are_whole_periods_since_the_last_use(
+        version in prop::sample::select(&[Version::V3, Version::V4][..]),
+        period in 1u32..30,
+        younger_than in 1u8..=AGES,
+        cap in 0u32..=64,
+        accesses in prop::collection::vec((0u32..90, 0u32..20, any::<bool>()), 1..300),
+    ) {
+        let mut gem5 = with_pages(version, 90);
+        gem5.count_ages(period.try_into().unwrap());
+        gem5.write(0, Register::Younger, younger_than.into()).unwrap();
+        // By address space: the page used last first, with the number of its last lookup among all of the TLB's.
+        let (mut list, mut lookups, mut ticks) = (Vec::<(u8, u32, [u32; 2])>::new(), 0, [0; 2]);
+        for (page, repeats, second) in accesses {
+            let asid = if second { 2 } else { 1 };
+            gem5.set_asid(asid);
+            load(&mut gem5, 0, page);
+            gem5.repeat(0, repeats).unwrap();
+            // A period ends with each lookup whose number it divides, and ages those of the address space that runs.
+            ticks[usize::from(second)] += (lookups + 1 + repeats) / period - lookups / period;
+            lookups += 1 + repeats;
+            list.retain(|of| (of.0, of.1) != (asid, page));
+            list.insert(0, (asid, page, ticks));
+            list.truncate(64);
+        }
+        gem5.set_asid(1);
+        let age = |then: &[u32; 2]| (ticks[0] - then[0]).min(u32::from(AGES) - 1);
+        let young = list.iter().filter(|of| of.0 == 1 && age(&of.2) < u32::from(younger_than));
+        let expected: Vec<u32> = young.map(|of| of.1).take(cap as usize).collect();
+        let saved = gem5.save(version, 0, BUFFER, cap).unwrap();
+        let found = saved.entries(version, 1).unwrap();
+        prop_assert_eq!(found.iter().map(|entry| entry.v_page - FIRST).collect::<Vec<_>>(), expected);
     }
 }
 
@@ -238,14 +330,14 @@ fn without_dropping_it_from_the_saved_set_an_unmapped_page_comes_back() {
             linux.move_to(task, 1).unwrap();
             assert!(!linux.is_running(task));
             if careful {
-                linux.unmap(PROGRAM + 2).unwrap();
+                linux.unmap(ProcessId::FIRST, PROGRAM + 2).unwrap();
             } else {
                 linux.gem5().tables.unmap(PROGRAM + 2);
                 linux.gem5().invalidate(PROGRAM + 2);
             }
             linux.preempt(1).unwrap();
             assert!(linux.is_running(task));
-            let stale: Vec<u32> = stale(&mut linux).iter().map(|entry| entry.v_page).collect();
+            let stale: Vec<u32> = stale(&mut linux, &[ProcessId::FIRST]).iter().map(|entry| entry.v_page).collect();
             assert_eq!(stale, if careful { vec![] } else { vec![PROGRAM + 2] }, "{version}");
             assert_eq!(linux.access(task, &[2]).is_err(), careful);
             linux.access(task, &[0, 1, 3]).unwrap();

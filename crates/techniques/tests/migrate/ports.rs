@@ -16,7 +16,7 @@ struct List {
 
 impl List {
     fn of(slots: u32, entries: &[Entry]) -> Self {
-        Self { slots, held: entries.iter().map(|entry| Slot { entry: *entry, used: true }).collect() }
+        Self { slots, held: entries.iter().map(|entry| Slot { entry: *entry, used: true, age: 0 }).collect() }
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -38,7 +38,7 @@ impl Slots for List {
         if self.held.len() == self.slots as usize {
             self.held.remove(0);
         }
-        self.held.push(Slot { entry, used: false });
+        self.held.push(Slot { entry, used: false, age: 0 });
     }
 }
 
@@ -103,7 +103,7 @@ proptest! {
         }
         from.held.iter_mut().for_each(|slot| slot.used = true);
         let expected: Vec<Slot> = (from.held.iter().filter(|slot| slot.entry.asid == asid))
-            .map(|slot| Slot { entry: Entry { asid: new, ..slot.entry }, used: false })
+            .map(|slot| Slot { entry: Entry { asid: new, ..slot.entry }, used: false, age: 0 })
             .collect();
         for version in [Version::V1, Version::V2, Version::V3, Version::V4] {
             let mut to = List { slots: 64, held: Vec::new() };
@@ -247,5 +247,49 @@ fn what_cannot_be_streamed_out_does_not_keep_a_stream_from_coming_in() {
             port.write(data(0), pair[0], &mut tlb).and(port.write(data(1), pair[1], &mut tlb)).unwrap();
         }
         assert_eq!(tlb.entries(), [large, page(1, 5)]);
+    }
+}
+
+/// Beyond the paper: a stream of entries that were used lately.
+#[test]
+fn a_stream_leaves_out_what_is_too_old() {
+    for version in [Version::V3, Version::V4] {
+        let mut tlb = List::of(8, &(0..8).map(|n| page(1, 10 + n)).collect::<Vec<_>>());
+        (0..AGES).zip(&mut tlb.held).for_each(|(age, slot)| slot.age = age);
+        let mut port = Port::new(version);
+        assert_eq!(port.read(Register::Younger), Ok(AGES.into()), "all");
+        for younger in 1..=u32::from(AGES) {
+            port.write(Register::Younger, younger, &mut tlb).unwrap();
+            assert_eq!(port.read(Register::Younger), Ok(younger));
+            for stream in 0..2 {
+                port.write(OP, 1, &mut tlb).unwrap();
+                let mut pairs: Vec<Pair> = Vec::new();
+                while pairs.last() != Some(&[0, 0]) {
+                    pairs.push([port.read(data(0)).unwrap(), port.read(data(1)).unwrap()]);
+                }
+                pairs.pop();
+                let entries = match version {
+                    Version::V4 => unpack(&pairs, 1).unwrap(),
+                    _ => pairs
+                        .iter()
+                        .map(|pair| Entry::decode_v3(layout::join(*pair) as u64, 1).unwrap().unwrap())
+                        .collect(),
+                };
+                let pages: Vec<u32> = entries.iter().map(|entry| entry.v_page).collect();
+                assert_eq!(pages, (10..10 + younger).collect::<Vec<_>>(), "{version}, stream {stream}");
+            }
+        }
+        for value in [0, 9, 256 + 3] {
+            let error = port.write(Register::Younger, value, &mut tlb).unwrap_err();
+            let words = format!("entries younger than {value}: 1 to 8 can be asked for, the last of which is all");
+            assert_eq!(error.to_string(), words);
+        }
+        assert_eq!(port.read(Register::Younger), Ok(8), "as before");
+    }
+    for version in [Version::V1, Version::V2] {
+        let mut port = Port::new(version);
+        let words = format!("{version} does not choose entries by age: V3 and V4 do");
+        assert_eq!(port.write(Register::Younger, 1, &mut List::default()).unwrap_err().to_string(), words);
+        assert_eq!(port.read(Register::Younger).unwrap_err().to_string(), words);
     }
 }

@@ -1,6 +1,7 @@
-//! TLB migration (Landsberg 2018): its benchmarks on presets `cortex-a7` and `gem5-armv7`, and Linux on the latter.
+//! TLB migration (Landsberg 2018): its benchmarks on presets `cortex-a7` and `gem5-armv7`, and Linux on the latter; and what is beyond them.
 
 mod a7;
+mod beyond;
 mod claims;
 mod gem5;
 mod linux;
@@ -46,6 +47,8 @@ pub(super) const RUN: Run = |effort, progress| {
     progress("Linux");
     let told = linux::run(&machine, repetitions.linux, &mut medians)?;
     let mut findings = claims::findings(&medians, &curve, &told);
+    let (rows, curves) = beyond::run(&machine, effort, progress)?;
+    findings.extend(rows);
     for (id, value) in &medians {
         findings.push((id_of(id)?, Finding { ours: Ours::Value(*value), note: notes::of(id).into() }));
     }
@@ -53,7 +56,7 @@ pub(super) const RUN: Run = |effort, progress| {
         machine: "cortex-a7, gem5-armv7".into(),
         assumptions: notes::assumptions(),
         findings,
-        series: series(&medians, curve),
+        series: [series(&medians, curve), curves].concat(),
     })
 };
 

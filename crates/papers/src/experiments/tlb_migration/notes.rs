@@ -22,6 +22,10 @@ pub(super) fn assumptions() -> Vec<String> {
         "gem5's software is counted in instructions of listings (docs/migrate.md); an instruction takes its fetch of 2 cycles and one more; the clock is gem5's \
          timer of 39.7 ns, read at a random time"
             .into(),
+        "beyond the paper: cjpeg, djpeg and troff as recorded on ARM. Their recordings are of pages: of a visit to a page only the first line goes to the caches. Left \
+         out: instruction TLBs and caches, page faults, sleeping, what a switch of processes takes. Turns and moves are counted in accesses, so that each variant \
+         executes the same in the same order; cycles are those of all cores together"
+            .into(),
     ]
 }
 

@@ -3,7 +3,7 @@
 use lookaside_machine::Machine;
 
 use super::cortex_a7::CortexA7;
-use super::paging::{PageTables, KERNEL_OFFSET, PAGE_SHIFT};
+use super::paging::{KERNEL_OFFSET, PAGE_SHIFT};
 use super::{ModelError, Steps};
 use crate::migrate::{Descriptor, ReadOperation};
 
@@ -188,7 +188,7 @@ impl A7Benchmark {
                 Restore::Direct => core.pld(*va)?,
                 Restore::Indirect => {
                     core.work(ADDRESSES_CYCLES);
-                    core.load(KERNEL_OFFSET + PageTables::first_address(*va))?;
+                    core.load(KERNEL_OFFSET + core.tables.first_address(*va))?;
                     if let Some(second) = core.tables.walk(*va).second {
                         core.pld(KERNEL_OFFSET + second)?;
                     }

@@ -1,11 +1,14 @@
 //! The simulated machine of Listing 6.1: cores in order, one instruction and one reference at a time.
 
+use std::num::NonZeroU32;
+
 use lookaside_machine::{Machine, Serves};
 
 use super::cache::Cache;
+use super::data_tlb::{DataTlb, Restored};
 use super::paging::{Leaf, PageTables, PAGE_SHIFT};
 use super::ModelError;
-use crate::migrate::{Entry, PageSize, Port, Register, Slot, Slots, Version};
+use crate::migrate::{Entry, PageSize, Port, Register, Slots, Version};
 
 /// Cycles of a load that misses all caches. **Fitted** on Table A.13, 64 pages, clean access. (Preset `gem5-armv7` has 143 from Table A.16, where
 /// 335 - 176 ns is a difference of two readings of a clock of 39.7 ns.)
@@ -14,48 +17,6 @@ pub const GEM5_MEMORY_CYCLES: u64 = 110;
 pub const COUNTER_HZ: u64 = 0x0180_0000;
 /// Cycles of an instruction beside its fetch (TimingSimpleCPU).
 const EXECUTE_CYCLES: u64 = 1;
-
-/// Fully associative, LRU. Index 0 is the entry used last: gem5's `TLB::insert` and `lookup` keep the table in that order.
-#[derive(Clone, Debug)]
-struct DataTlb {
-    slots: Vec<Slot>,
-    entries: usize,
-}
-
-impl DataTlb {
-    fn matches(entry: &Entry, asid: u8, v_page: u32) -> bool {
-        let size = !((1 << (entry.page.shift() - PAGE_SHIFT)) - 1);
-        entry.v_page == v_page & size && (entry.global || entry.asid == asid)
-    }
-
-    /// An access: the entry, which is now the one used last.
-    fn find(&mut self, asid: u8, v_page: u32) -> Option<Entry> {
-        let at = self.slots.iter().position(|slot| Self::matches(&slot.entry, asid, v_page))?;
-        self.slots[..=at].rotate_right(1);
-        self.slots[0].used = true;
-        Some(self.slots[0].entry)
-    }
-
-    fn take_in(&mut self, slot: Slot) {
-        self.slots.retain(|old| !Self::matches(&old.entry, slot.entry.asid, slot.entry.v_page));
-        self.slots.truncate(self.entries - 1);
-        self.slots.insert(0, slot);
-    }
-}
-
-impl Slots for DataTlb {
-    fn slots(&self) -> u32 {
-        self.entries as u32
-    }
-
-    fn slot(&self, index: u32) -> Option<Slot> {
-        self.slots.get(index as usize).copied()
-    }
-
-    fn insert(&mut self, entry: Entry) {
-        self.take_in(Slot { entry, used: false });
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Core {
@@ -97,7 +58,7 @@ impl Gem5 {
                 .ok_or(lacks("two levels of caches"))
         };
         let core = Core {
-            tlb: DataTlb { slots: Vec::with_capacity(entries), entries },
+            tlb: DataTlb::new(entries),
             l1: Cache::new(cache(1, Serves::Load)?, &machine.name, 0)?,
             port: Port::new(version),
         };
@@ -152,13 +113,13 @@ impl Gem5 {
 
     /// Empties all TLBs.
     pub fn flush_tlbs(&mut self) {
-        self.cores.iter_mut().for_each(|core| core.tlb.slots.clear());
+        self.cores.iter_mut().for_each(|core| core.tlb.flush());
     }
 
     /// Drops the entries of a page from all TLBs, as the kernel has to when it unmaps or protects it.
     pub fn invalidate(&mut self, v_page: u32) {
         let asid = self.asid;
-        self.cores.iter_mut().for_each(|core| core.tlb.slots.retain(|of| !DataTlb::matches(&of.entry, asid, v_page)));
+        self.cores.iter_mut().for_each(|core| core.tlb.drop_page(asid, v_page));
     }
 
     /// Entries of a core's TLB, the one used last first.
@@ -166,7 +127,7 @@ impl Gem5 {
     /// # Errors
     /// No such core.
     pub fn entries(&mut self, core: usize) -> Result<Vec<Entry>, ModelError> {
-        Ok(self.core(core)?.tlb.slots.iter().map(|slot| slot.entry).collect())
+        Ok(self.core(core)?.tlb.held().iter().map(|slot| slot.entry).collect())
     }
 
     /// A load by a core.
@@ -196,6 +157,33 @@ impl Gem5 {
     /// As a load.
     pub fn touch(&mut self, core: usize, va: u32) -> Result<(), ModelError> {
         self.translate(core, va).map(|_| ())
+    }
+
+    /// So many more accesses by a core to the line that it accessed last.
+    ///
+    /// # Errors
+    /// No such core.
+    pub fn repeat(&mut self, core: usize, count: u32) -> Result<(), ModelError> {
+        let asid = self.asid;
+        let core = self.core(core)?;
+        core.tlb.repeat(asid, count.into());
+        let cycles = u64::from(count) * core.l1.hit_cycles;
+        self.now += cycles;
+        Ok(())
+    }
+
+    /// Beyond the paper: entries of all TLBs get ages, in periods of so many lookups of their TLB.
+    pub fn count_ages(&mut self, period: NonZeroU32) {
+        self.cores.iter_mut().for_each(|core| core.tlb.count_ages(period));
+    }
+
+    /// What came of the programs' entries that were restored.
+    pub fn restored(&self) -> Restored {
+        let all = self.cores.iter().map(|core| core.tlb.restored);
+        all.fold(Restored::default(), |sum, of| Restored {
+            entries: sum.entries + of.entries,
+            used: sum.used + of.used,
+        })
     }
 
     /// Writes a register of the interface.
@@ -235,7 +223,7 @@ impl Gem5 {
                 self.walks += 1;
                 self.descriptor(walk.first);
                 walk.second.into_iter().for_each(|second| self.descriptor(second));
-                self.core(core)?.tlb.take_in(Slot { entry, used: true });
+                self.core(core)?.tlb.fill(entry);
                 entry
             }
         };

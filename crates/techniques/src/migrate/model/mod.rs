@@ -3,6 +3,7 @@
 //! - [`CortexA7`]: two levels of TLB, walks that the caches serve, two slots for `pld`, a stride prefetcher. [`A7Benchmark`] runs on it.
 //! - [`Gem5`]: the simulated machine with the four interfaces, in order, one reference at a time. [`Gem5Benchmark`] runs on it.
 //! - [`Linux`]: run queues on [`Gem5`]'s cores. A thread that is moved takes its entries along, or does not.
+//! - Beyond the paper: a [`Predictor`] of what will be used, recorded [`Program`]s as a [`TaskSet`], and a [`Periodic`] task.
 //!
 //! Entries are words: what the model's software saves is what it read from a [`Port`](super::Port)'s registers, or what a
 //! [`Descriptor`](super::Descriptor) says, and what the TLB takes in is decoded from them.
@@ -23,15 +24,20 @@
 mod a7_benchmark;
 mod cache;
 mod cortex_a7;
+mod data_tlb;
 mod dram;
 mod gem5;
 mod gem5_benchmark;
 mod linux;
 mod main_tlb;
 mod paging;
+mod periodic;
+mod processes;
+mod program;
 mod saving;
 mod stale;
 mod stride;
+mod task_set;
 #[cfg(test)]
 mod tests;
 
@@ -41,11 +47,16 @@ use super::InterfaceError;
 
 pub use a7_benchmark::{A7Benchmark, Preloaded, Restore, JUDGE_CYCLES};
 pub use cortex_a7::{CortexA7, A7_INTERVAL_CYCLES, PLD_MOST};
+pub use data_tlb::Restored;
 pub use gem5::{Gem5, COUNTER_HZ, GEM5_MEMORY_CYCLES};
 pub use gem5_benchmark::{Gem5Benchmark, GEM5_OTHERS};
-pub use linux::{Linux, TaskId, MIGRATION_LINES, PROCESS_CYCLES, USER_LOOP};
-pub use paging::{Leaf, PageTables, Walk, KERNEL_OFFSET, PAGE_SHIFT};
+pub use linux::{Linux, Predictor, TaskId, MIGRATION_LINES, PROCESS_CYCLES, USER_LOOP};
+pub use paging::{Leaf, PageTables, Walk, KERNEL_OFFSET, PAGE_SHIFT, SPACES_MOST};
+pub use periodic::{Jobs, Periodic};
+pub use processes::ProcessId;
+pub use program::{Program, Step};
 pub use saving::{Saved, ENTRY_WALKS};
+pub use task_set::{Along, Came, Moves, Schedule, TaskSet};
 
 /// Pages from one access to the next in the paper's 4k-benchmark.
 pub const STRIDE_4K: u32 = 1;
@@ -123,6 +134,23 @@ pub enum ModelError {
     /// No such task, or it has to be running and is not.
     #[error("no such task, or it is not running")]
     Task,
+    /// No such process.
+    #[error("no such process")]
+    Process,
+    /// No room for another process's tables.
+    #[error("more than {most} processes: the model has no room for their page tables")]
+    Processes {
+        /// The most.
+        most: u32,
+    },
+    /// A recording cannot be read, or is of nothing.
+    #[error("{recording}: {reason}")]
+    Recording {
+        /// What was to be read.
+        recording: String,
+        /// Why not.
+        reason: String,
+    },
     /// An interface refused.
     #[error(transparent)]
     Interface(#[from] InterfaceError),

@@ -13,7 +13,13 @@ pub const KERNEL_OFFSET: u32 = 0x8000_0000;
 const FIRST_LEVEL: u32 = 0x4000;
 /// Second-level tables, of two MiB in a page: its upper half. In the lower, Linux keeps its own copy.
 const SECOND_LEVEL: u32 = 0x0100_0000;
-const SECOND_LEVEL_MOST: u32 = 0x0160_0000;
+const SECOND_LEVEL_BYTES: u32 = 0x0060_0000;
+/// Address spaces that have room in the kernel's sections.
+pub const SPACES_MOST: u32 = 6;
+/// Where the others' tables are, and from one to the next: so that they do not all lie in the same sets of caches (assumed).
+const OTHERS_FIRST_LEVEL: u32 = 0x00c0_0000;
+const FIRST_LEVEL_APART: u32 = 0x0001_4000;
+const SECOND_LEVEL_APART: u32 = 0x007f_d000;
 /// Sections that the kernel has. A line has descriptors of 16: the first-level table, the second-level ones and what else the kernel has lie in
 /// different lines (assumed: memory is given out from everywhere).
 const KERNEL_SECTIONS: u32 = 64;
@@ -47,6 +53,9 @@ pub struct Walk {
 /// The tables of one address space, the kernel's part in them.
 #[derive(Clone, Debug)]
 pub struct PageTables {
+    /// Physical addresses of the first-level table and of the second-level ones.
+    first_at: u32,
+    second_at: u32,
     first: Vec<u32>,
     /// Pairs of second-level tables.
     second: Vec<[u32; 512]>,
@@ -61,7 +70,23 @@ impl Default for PageTables {
 impl PageTables {
     /// With nothing mapped but the kernel's first 64 MiB, by sections.
     pub fn new() -> Self {
-        let mut tables = Self { first: vec![0; 4096], second: Vec::new() };
+        Self::at(FIRST_LEVEL, SECOND_LEVEL)
+    }
+
+    /// The same for another address space, numbered from 0; [`PageTables::new`]'s is number 0. None if there is no room for so many.
+    pub fn of_space(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::new()),
+            SPACES_MOST.. => None,
+            _ => Some(Self::at(
+                OTHERS_FIRST_LEVEL + number * FIRST_LEVEL_APART,
+                SECOND_LEVEL + number * SECOND_LEVEL_APART,
+            )),
+        }
+    }
+
+    fn at(first_at: u32, second_at: u32) -> Self {
+        let mut tables = Self { first_at, second_at, first: vec![0; 4096], second: Vec::new() };
         for section in 0..KERNEL_SECTIONS {
             tables.map_section((KERNEL_OFFSET >> SECTION_SHIFT) + section, section);
         }
@@ -99,7 +124,7 @@ impl PageTables {
     /// Walks for an address.
     pub fn walk(&self, va: u32) -> Walk {
         let section = va >> SECTION_SHIFT;
-        let first = Self::first_address(va);
+        let first = self.first_address(va);
         let word = self.first.get(section as usize).copied().unwrap_or(0);
         match word & 0b11 {
             0b10 => {
@@ -126,8 +151,8 @@ impl PageTables {
     }
 
     /// Physical address of the first-level descriptor of an address.
-    pub fn first_address(va: u32) -> u32 {
-        FIRST_LEVEL + (va >> SECTION_SHIFT) * 4
+    pub fn first_address(&self, va: u32) -> u32 {
+        self.first_at + (va >> SECTION_SHIFT) * 4
     }
 
     /// Physical address of the second-level descriptor, by the first-level one.
@@ -136,19 +161,19 @@ impl PageTables {
     }
 
     /// Which pair of tables, and which of its words.
-    fn place(addr: u32) -> (usize, usize) {
-        let at = addr.wrapping_sub(SECOND_LEVEL);
+    fn place(&self, addr: u32) -> (usize, usize) {
+        let at = addr.wrapping_sub(self.second_at);
         ((at >> PAGE_SHIFT) as usize, (at >> 2 & 511) as usize)
     }
 
     /// A word of a second-level table; 0 outside them.
     fn word(&self, addr: u32) -> u32 {
-        let (pair, at) = Self::place(addr);
+        let (pair, at) = self.place(addr);
         self.second.get(pair).map_or(0, |words| words[at])
     }
 
     fn existing(&mut self, v_page: u32) -> Option<&mut u32> {
-        let (pair, at) = Self::place(self.walk(v_page << PAGE_SHIFT).second?);
+        let (pair, at) = self.place(self.walk(v_page << PAGE_SHIFT).second?);
         self.second.get_mut(pair).map(|words| &mut words[at])
     }
 
@@ -160,10 +185,11 @@ impl PageTables {
             0b10 => return Err(ModelError::Section { va }),
             0b01 => {}
             _ => {
-                let page = SECOND_LEVEL + ((self.second.len() as u32) << PAGE_SHIFT);
-                if page >= SECOND_LEVEL_MOST {
+                let bytes = (self.second.len() as u32) << PAGE_SHIFT;
+                if bytes >= SECOND_LEVEL_BYTES {
                     return Err(ModelError::Tables);
                 }
+                let page = self.second_at + bytes;
                 self.second.push([0; 512]);
                 // Two neighbours share a page: 2 KiB of the hardware's tables in its upper half.
                 for (half, of) in [(0, section & !1), (1, section | 1)] {

@@ -5,6 +5,7 @@
 
 use super::linux::Linux;
 use super::paging::PAGE_SHIFT;
+use super::processes::ProcessId;
 use super::saving::Saved;
 use super::ModelError;
 use crate::migrate::layout::{join, split};
@@ -71,22 +72,22 @@ impl Saved {
 }
 
 impl Linux {
-    /// Maps a page of the program. Entries of what was there are dropped from all TLBs and saved sets.
+    /// Maps a page of a process. Entries of what was there are dropped from all TLBs and saved sets.
     ///
     /// # Errors
-    /// The kernel has a section there, or there is no room for the tables.
-    pub fn map(&mut self, v_page: u32, p_page: u32, ap: u8) -> Result<(), ModelError> {
-        self.gem5().tables.map(v_page, p_page, ap)?;
-        self.forget(v_page)
+    /// No such process, the kernel has a section there, or there is no room for the tables.
+    pub fn map(&mut self, process: ProcessId, v_page: u32, p_page: u32, ap: u8) -> Result<(), ModelError> {
+        self.enter(process)?.tables.map(v_page, p_page, ap)?;
+        self.forget(process, v_page)
     }
 
-    /// Unmaps a page of the program, likewise.
+    /// Unmaps a page of a process, likewise.
     ///
     /// # Errors
-    /// A saved set cannot be read.
-    pub fn unmap(&mut self, v_page: u32) -> Result<(), ModelError> {
-        if self.gem5().tables.unmap(v_page) {
-            self.forget(v_page)?;
+    /// No such process, or a saved set cannot be read.
+    pub fn unmap(&mut self, process: ProcessId, v_page: u32) -> Result<(), ModelError> {
+        if self.enter(process)?.tables.unmap(v_page) {
+            self.forget(process, v_page)?;
         }
         Ok(())
     }
@@ -94,25 +95,27 @@ impl Linux {
     /// Changes a page's rights, likewise.
     ///
     /// # Errors
-    /// A saved set cannot be read.
-    pub fn protect(&mut self, v_page: u32, ap: u8) -> Result<(), ModelError> {
-        if self.gem5().tables.protect(v_page, ap) {
-            self.forget(v_page)?;
+    /// No such process, or a saved set cannot be read.
+    pub fn protect(&mut self, process: ProcessId, v_page: u32, ap: u8) -> Result<(), ModelError> {
+        if self.enter(process)?.tables.protect(v_page, ap) {
+            self.forget(process, v_page)?;
         }
         Ok(())
     }
 
-    /// ASIDs are given out anew: the program has another, and all TLBs are empty, as Linux has them then. Saved sets stay: each version's
-    /// entries take the ASID of the time when they are restored.
-    pub fn roll_over(&mut self, asid: u8) {
-        self.gem5().flush_tlbs();
-        self.gem5().set_asid(asid);
+    /// ASIDs are given out anew: the first process has this one, the others those behind it (never 0, which Linux keeps), and all TLBs are
+    /// empty, as Linux has them then. Saved sets stay: each version's entries take the ASID of the time when they are restored.
+    pub fn roll_over(&mut self, first_asid: u8) {
+        let (processes, gem5) = self.processes();
+        gem5.flush_tlbs();
+        processes.roll_over(first_asid, gem5);
     }
 
-    fn forget(&mut self, v_page: u32) -> Result<(), ModelError> {
+    /// The process is entered.
+    fn forget(&mut self, process: ProcessId, v_page: u32) -> Result<(), ModelError> {
         self.gem5().invalidate(v_page);
         let (version, asid) = (self.version(), self.gem5().asid());
-        for saved in self.saved_sets() {
+        for saved in self.saved_sets(process) {
             saved.drop_page(version, asid, v_page)?;
         }
         Ok(())
