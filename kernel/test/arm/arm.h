@@ -70,6 +70,8 @@ struct sleeper {
 void start_sleeper(struct sleeper *sleeper);
 /* It runs, and has left its core when this returns. */
 void poke(struct sleeper *sleeper);
+/* The second half of that. */
+void wait_for_it(const struct sleeper *sleeper);
 void end_sleeper(struct sleeper *sleeper);
 
 /* A7. Calls: 0 or errno. */

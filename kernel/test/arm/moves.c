@@ -98,6 +98,27 @@ static void own_move(void)
 	supply_none(1);
 }
 
+/* It does not stay long enough for the TLB to be read as it leaves: then it is as it is moved. */
+static void on_and_back(void)
+{
+	static struct event events[EVENTS];
+	char *pages = small_pages(PAGES * PAGE);
+	struct lookaside_migrate answer;
+	size_t count;
+
+	ok(pin(0, 0), "on core 0");
+	supply_pages(0, pages, own_asid(0));
+	supply_page(1, 0, (struct page) { (uintptr_t)pages, own_asid(0) });
+	ok(!migrate(LOOKASIDE_MIGRATE, -1, 0, 256, NULL) && pin(0, 1) && pin(0, 0), "to core 1 and back");
+	count = recorded_in(PREFETCHES, events);
+	ok(count == PAGES + 1 && events[PAGES - 1].core == 1 && events[PAGES].core == 0 &&
+	   events[PAGES].value == (uintptr_t)pages, "with what was in core 1's TLB");
+	ok(!migrate(LOOKASIDE_STAY, -1, 0, 0, &answer) && answer.moves == 2 && answer.restored == PAGES + 1, "two moves");
+	munmap(pages, PAGES * PAGE);
+	supply_none(0);
+	supply_none(1);
+}
+
 static struct sleeper sleeper;
 
 static struct lookaside_migrate sleepers_counts(void)
@@ -204,6 +225,63 @@ static void forking(void)
 	ok(pin(sleeper.id, 1), "to core 1");
 	poke(&sleeper);
 	same(prefetched(1, got), 0, "with nothing");
+	migrate(LOOKASIDE_STAY, -1, sleeper.id, 0, NULL);
+	munmap(pages, PAGES * PAGE);
+	supply_none(0);
+}
+
+/* The calling process alone runs on its core from now on, or not any more. */
+static bool alone(bool wanted)
+{
+	const struct sched_param param = { .sched_priority = wanted };
+
+	return !sched_setscheduler(0, wanted ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+/* A process that lets nobody else on core 1. */
+static pid_t busy_core(void)
+{
+	volatile char *runs = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!pin(0, 1) || !alone(true))
+			_exit(1);
+		for (*runs = 1;;)
+			;
+	}
+	while (pid > 0 && !*runs)
+		usleep(1000);
+	munmap((void *)runs, PAGE);
+	return pid;
+}
+
+/* It may run, but others are on both cores while it is moved. */
+static void moved_before_it_runs(bool back)
+{
+	char *pages = small_pages(PAGES * PAGE);
+	unsigned int moves;
+	pid_t busy;
+	bool done;
+
+	ok(pin(0, 0) && pin(sleeper.id, 0), "two threads on core 0");
+	supply_pages(0, pages, own_asid(0));
+	poke(&sleeper);
+	busy = busy_core();
+	/* Not before the fork, at which it would forget all. */
+	watch_sleeper();
+	/* No more than a moment: the kernel gives others their turn after 0.95 s. */
+	done = alone(true) && write(sleeper.orders[1], "", 1) == 1 && pin(sleeper.id, 1) &&
+	       (!back || pin(sleeper.id, 0));
+	moves = sleepers_counts().moves;
+	done = alone(false) && done;
+	end(busy);
+	wait_for_it(&sleeper);
+	ok(done && moves == 1U + back, "one is moved %u times before it runs", moves);
+	if (back)
+		same(prefetched(0, got), 0, "on the core that it left: nothing is prefetched");
+	else
+		ok(were(1, pages, PAGES), "on the other: its pages are prefetched");
 	migrate(LOOKASIDE_STAY, -1, sleeper.id, 0, NULL);
 	munmap(pages, PAGES * PAGE);
 	supply_none(0);
@@ -318,10 +396,13 @@ static void churn_moves(void)
 void moves(void)
 {
 	own_move();
+	on_and_back();
 	start_sleeper(&sleeper);
 	woken_elsewhere();
 	stale();
 	forking();
+	moved_before_it_runs(false);
+	moved_before_it_runs(true);
 	seldom_saved();
 	too_often();
 	churn_moves();

@@ -35,7 +35,7 @@ static bool sleeps(const struct sleeper *sleeper)
 	return is;
 }
 
-static void wait_for_it(const struct sleeper *sleeper)
+void wait_for_it(const struct sleeper *sleeper)
 {
 	unsigned int tries = 0;
 	char byte;
