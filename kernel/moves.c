@@ -89,7 +89,7 @@ static void restore(struct mover *m)
 	uaccess_restore(access);
 	m->counts.restores++;
 	m->counts.restored += m->count;
-	m->moved = false;
+	m->core = smp_processor_id();
 }
 
 /* The thread leaves this core. */
@@ -111,7 +111,6 @@ static void leave(struct mover *m)
 		if (m->fresh)
 			save(m);
 		m->core = smp_processor_id();
-		m->moved = false;
 	}
 	raw_spin_unlock_irqrestore(&m->lock, flags);
 }
@@ -119,7 +118,7 @@ static void leave(struct mover *m)
 /* The thread is about to run on this core. */
 static void arrive(struct mover *m)
 {
-	if (READ_ONCE(m->moved) && READ_ONCE(m->core) != smp_processor_id())
+	if (READ_ONCE(m->count) && READ_ONCE(m->core) != smp_processor_id())
 		irq_work_queue(this_cpu_ptr(&catching_up));
 }
 
@@ -168,7 +167,6 @@ static void moving(void *unused, struct task_struct *task, int to)
 		save(m);
 		m->fresh = true;
 	}
-	m->moved = m->count;
 	raw_spin_unlock_irqrestore(&m->lock, flags);
 unlock:
 	rcu_read_unlock();
@@ -184,7 +182,7 @@ static void catch_up(struct irq_work *work)
 	m = find(current);
 	if (m && current->mm == m->mm) {
 		raw_spin_lock_irqsave(&m->lock, flags);
-		if (m->moved && m->core != smp_processor_id())
+		if (m->count && m->core != smp_processor_id())
 			restore(m);
 		raw_spin_unlock_irqrestore(&m->lock, flags);
 	}

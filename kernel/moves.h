@@ -35,9 +35,8 @@ struct mover {
 	/* Moves since the jiffy @second, for a second. */
 	unsigned int in_second;
 	unsigned long second;
-	/* The core that it left last; -1: none yet. */
+	/* The core that it left last, or has its pages since; -1: none yet. */
 	int core;
-	bool moved;		/* it is on its way from there to another */
 	bool fresh;		/* saved as it left */
 	unsigned long saved_at;	/* jiffy; if there ever was one */
 	u32 cap;
