@@ -10,7 +10,6 @@
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
@@ -19,12 +18,9 @@
 #include <asm/mmu.h>
 
 #include "cores.h"
+#include "events.h"
 #include "lockdown.h"
 #include "lookaside.h"
-
-static bool record;
-module_param(record, bool, 0444);
-MODULE_PARM_DESC(record, "write down what the lockdown register would be told instead (for tests, on any ARMv7)");
 
 /* What a core has in an entry: only the core itself changes it, with interrupts off. */
 struct held {
@@ -233,12 +229,10 @@ int cores_init(void)
 {
 	int err = 0;
 
-	ops = record ? &lockdown_recorded : &lockdown_cortex_a9;
+	ops = events_only ? &lockdown_recorded : &lockdown_cortex_a9;
 	on_each_cpu(check_here, &err, 1);
-	if (err) {
-		pr_info("no page can be locked: no Cortex-A9, or its secure world has the lockdown register\n");
+	if (err)
 		return err;
-	}
 	switch_probe.maxactive = 2 * num_possible_cpus();
 	err = register_kretprobe(&switch_probe);
 	if (err) {
@@ -251,7 +245,7 @@ int cores_init(void)
 		unregister_kretprobe(&switch_probe);
 		return -EOPNOTSUPP;
 	}
-	if (record)
+	if (events_only)
 		lockdown_record_init();
 	return 0;
 }

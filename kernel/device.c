@@ -58,6 +58,12 @@ static long lookaside_ioctl(struct file *file, unsigned int cmd,
 	case LOOKASIDE_UNLOCK:
 	case LOOKASIDE_LOCKS:
 		return lookaside_lock(cmd, user);
+	case LOOKASIDE_TLB:
+		return lookaside_dump(user);
+	case LOOKASIDE_MIGRATE:
+	case LOOKASIDE_STAY:
+	case LOOKASIDE_MIGRATED:
+		return lookaside_migrate(cmd, user);
 	default:
 		return -ENOTTY;
 	}
@@ -92,15 +98,32 @@ static void __init learn_pagemap(void)
 		pr_warn("no /proc/self/pagemap: calls for other processes are refused\n");
 }
 
+/* What cannot be done here is refused; the device is there all the same. */
+static void __init init_parts(void)
+{
+	int lock = lookaside_lock_init();
+	int migrate = lookaside_migrate_init();
+
+	if (lock && migrate && (lock == -ENODEV || migrate == -ENODEV))
+		pr_info("no TLB is locked or read: neither Cortex-A9 nor A7, or their secure world has the registers\n");
+}
+
+static void exit_parts(void)
+{
+	lookaside_migrate_exit();
+	lookaside_lock_exit();
+	lookaside_events_exit();
+}
+
 static int __init lookaside_init(void)
 {
 	int err;
 
 	learn_pagemap();
-	lookaside_lock_init();
+	init_parts();
 	err = misc_register(&lookaside_device);
 	if (err)
-		lookaside_lock_exit();
+		exit_parts();
 	return err;
 }
 module_init(lookaside_init);
@@ -108,11 +131,11 @@ module_init(lookaside_init);
 static void __exit lookaside_exit(void)
 {
 	misc_deregister(&lookaside_device);
-	lookaside_lock_exit();
+	exit_parts();
 }
 module_exit(lookaside_exit);
 
-MODULE_DESCRIPTION("Reads page-table entries so that page walks find them in a cache; locks pages in Cortex-A9's TLB");
+MODULE_DESCRIPTION("Reads page-table entries so that page walks find them in a cache; locks pages in Cortex-A9's TLB; lets threads take their TLB entries along on Cortex-A7");
 MODULE_AUTHOR("The Lookaside authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(__stringify(LOOKASIDE_VERSION));

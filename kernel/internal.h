@@ -23,12 +23,14 @@ static inline long lookaside_walk(void __user *user)
 
 /* lock.c */
 #ifdef LOOKASIDE_LOCKDOWN
-void lookaside_lock_init(void);
+/* 0, or why it can never be done: -ENODEV for another processor. */
+int lookaside_lock_init(void);
 void lookaside_lock_exit(void);
 long lookaside_lock(unsigned int cmd, void __user *user);
 #else
-static inline void lookaside_lock_init(void)
+static inline int lookaside_lock_init(void)
 {
+	return -EOPNOTSUPP;
 }
 
 static inline void lookaside_lock_exit(void)
@@ -38,6 +40,42 @@ static inline void lookaside_lock_exit(void)
 static inline long lookaside_lock(unsigned int cmd, void __user *user)
 {
 	return -EOPNOTSUPP;
+}
+#endif
+
+/* migrate.c, dump.c */
+#ifdef LOOKASIDE_MIGRATION
+int lookaside_migrate_init(void);
+void lookaside_migrate_exit(void);
+long lookaside_migrate(unsigned int cmd, void __user *user);
+long lookaside_dump(void __user *user);
+#else
+static inline int lookaside_migrate_init(void)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void lookaside_migrate_exit(void)
+{
+}
+
+static inline long lookaside_migrate(unsigned int cmd, void __user *user)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline long lookaside_dump(void __user *user)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+/* events.c */
+#if defined(LOOKASIDE_LOCKDOWN) || defined(LOOKASIDE_MIGRATION)
+void lookaside_events_exit(void);
+#else
+static inline void lookaside_events_exit(void)
+{
 }
 #endif
 

@@ -214,10 +214,10 @@ long lookaside_lock(unsigned int cmd, void __user *user)
 	return copy_to_user(user, &arg, len) ? -EFAULT : 0;
 }
 
-void lookaside_lock_init(void)
+int lookaside_lock_init(void)
 {
-	/* The device is there all the same, and says so. */
 	unable = cores_init();
+	return unable;
 }
 
 void lookaside_lock_exit(void)

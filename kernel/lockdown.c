@@ -6,25 +6,16 @@
 #include <asm/cputype.h>
 
 #include "lockdown.h"
+#include "secure.h"
 
 /* Non-secure Access Control Register: lockable entries for both worlds. */
 #define NSACR_TL	(1U << 17)
-/* Debug Status and Control Register (ARM DDI 0406, C11): which world. */
-#define DBGDSCR_NS	(1U << 18)
 /* Physical Address Register: the translation was aborted. */
 #define PAR_FAULT	1U
 /* Main TLB PA register (Table 4-52): the entry is one. */
 #define TLB_PA_VALID	1U
 /* Main TLB VA register (Table 4-51): page number and, of the space's identifier, the ASID. */
 #define TLB_VA_MVA	0xfffff0ffU
-
-static bool is_secure(void)
-{
-	u32 dbgdscr;
-
-	asm volatile("mrc p14, 0, %0, c0, c1, 0" : "=r" (dbgdscr));
-	return !(dbgdscr & DBGDSCR_NS);
-}
 
 static int a9_check(void)
 {

@@ -2,7 +2,8 @@
 /*
  * What user space and the module lookaside.ko agree on: /dev/lookaside and
  * its ioctls, LOOKASIDE_WALK on 64-bit machines, LOOKASIDE_LOCK, _UNLOCK and
- * _LOCKS on Cortex-A9.
+ * _LOCKS on Cortex-A9, LOOKASIDE_TLB, _MIGRATE, _STAY and _MIGRATED on
+ * Cortex-A7.
  */
 #ifndef LOOKASIDE_H
 #define LOOKASIDE_H
@@ -167,5 +168,119 @@ struct lookaside_locks {
 #define LOOKASIDE_LOCK		_IOWR(0xBA, 1, struct lookaside_lock)
 #define LOOKASIDE_UNLOCK	_IOWR(0xBA, 2, struct lookaside_lock)
 #define LOOKASIDE_LOCKS		_IOWR(0xBA, 3, struct lookaside_locks)
+
+/* Entries of a Cortex-A7's main TLB: 128 indices of way 0, then those of way 1. */
+#define LOOKASIDE_TLB_ENTRIES	256
+
+/**
+ * struct lookaside_tlb - what is in a core's main TLB
+ * @version:	LOOKASIDE_VERSION
+ * @flags:	0
+ * @core:	its number
+ * @asid:	filled in: the ASID of the process whose memory the core had at
+ *		that moment; 0: none
+ * @valid:	filled in: how many entries are valid
+ * @reserved:	0
+ * @entries:	filled in: entry i is index i % 128 of way i / 128. @data is
+ *		Data Register 0 to 2 as read, what follows its fields (Cortex-A7
+ *		TRM, ARM DDI 0464F, Table 6.9); if it is not valid they mean
+ *		nothing. @addr is the address of a page of 4 KiB, by field VA
+ *		and the index; 0 if @size, above 1, says that it is larger: what
+ *		VA then means is not published. @pa is field PA as an address.
+ */
+struct lookaside_tlb {
+	__u32 version;
+	__u32 flags;
+	__u32 core;
+	__u32 asid;
+	__u32 valid;
+	__u32 reserved;
+	struct lookaside_tlb_entry {
+		__u32 data[3];
+		__u32 addr;
+		__u64 pa;
+		__u8 valid;
+		__u8 size;
+		__u8 ns_walk;
+		__u8 vmid;
+		__u8 asid;
+		__u8 not_global;
+		__u8 ap;
+		__u8 hap;
+		__u8 ns;
+		__u8 pxn;
+		__u8 xn1;
+		__u8 xn2;
+		__u8 memory;
+		__u8 domain;
+		__u8 s1_size;
+		__u8 s2_level;
+	} entries[LOOKASIDE_TLB_ENTRIES];
+};
+
+/* Threads at most, of all processes, that are watched at a time. */
+#define LOOKASIDE_MIGRATING		64
+/* A thread that is moved more often in a second is left alone from then on. */
+#define LOOKASIDE_MOVES_A_SECOND	100
+
+/**
+ * struct lookaside_migrate - a thread that takes its translations along when
+ *			      it is moved to another core, or not any more
+ * @version:	LOOKASIDE_VERSION
+ * @flags:	0
+ * @pagemap:	the process of the thread, as of struct lookaside_walk
+ * @thread:	its id, as gettid(2) tells it; 0 for the calling thread
+ * @cap:	pages at most that are saved, 1 to LOOKASIDE_TLB_ENTRIES; 0 for
+ *		LOOKASIDE_STAY and LOOKASIDE_MIGRATED, which fill it in
+ * @stopped:	filled in: 1 if it was moved more than LOOKASIDE_MOVES_A_SECOND
+ *		times in a second, and takes nothing along since
+ * @moves:	filled in: times that it was moved to another core's run queue
+ * @saves:	filled in: times that a TLB was read for it, and
+ * @saved:	pages that were saved then, valid entries of its ASID and of
+ *		4 KiB,
+ * @over:	and entries that were not, for there were @cap already
+ * @restores:	filled in: times that pages were prefetched on another core, and
+ * @restored:	how many in all
+ * @stale:	filled in: saved pages that were dropped, as their mapping changed
+ *
+ * It is on until it is switched off, the thread ends or executes another
+ * program, or the module is unloaded. Threads and processes that it makes are
+ * not watched.
+ */
+struct lookaside_migrate {
+	__u32 version;
+	__u32 flags;
+	__s32 pagemap;
+	__s32 thread;
+	__u32 cap;
+	__u32 stopped;
+	__u64 moves;
+	__u64 saves;
+	__u64 saved;
+	__u64 over;
+	__u64 restores;
+	__u64 restored;
+	__u64 stale;
+};
+
+/*
+ * Return 0, or -1 and errno: of those of LOOKASIDE_WALK EBADF, EFAULT, EINVAL,
+ * EPROTO, ESRCH, which is also said if the process has not the thread, and
+ *
+ * EEXIST	the thread is watched
+ * ENODEV	some core is no Cortex-A7, or not in the secure world, to which
+ *		the registers are
+ * ENOENT	the thread is not watched
+ * ENOMEM	there is no memory
+ * ENOSPC	LOOKASIDE_MIGRATING threads are watched
+ * ENXIO	the core is not there, or is switched off
+ * EOPNOTSUPP	the module is one for another machine, or for a kernel that has
+ *		not what it takes; or as above
+ * EPERM	LOOKASIDE_TLB takes CAP_SYS_ADMIN
+ */
+#define LOOKASIDE_TLB		_IOWR(0xBA, 4, struct lookaside_tlb)
+#define LOOKASIDE_MIGRATE	_IOWR(0xBA, 5, struct lookaside_migrate)
+#define LOOKASIDE_STAY		_IOWR(0xBA, 6, struct lookaside_migrate)
+#define LOOKASIDE_MIGRATED	_IOWR(0xBA, 7, struct lookaside_migrate)
 
 #endif

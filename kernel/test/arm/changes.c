@@ -195,15 +195,6 @@ void other_asid(void)
 	dismiss(&one);
 }
 
-static bool write_to(const char *path, const char *text)
-{
-	int file = open(path, O_WRONLY | O_CLOEXEC);
-	bool done = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
-
-	close(file);
-	return done;
-}
-
 void leaving_core(void)
 {
 	static const char online[] = "/sys/devices/system/cpu/cpu1/online";

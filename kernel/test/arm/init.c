@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * First process of the virtual machine with a Cortex-A9: TLB lockdown, first
- * with the processor's register, which QEMU has but does not heed, then with
- * what would be written to it written down.
+ * First process of the virtual machines with a Cortex-A9 and an A7: TLB
+ * lockdown and TLB migration, first with the processor's registers, which QEMU
+ * has but does not heed, then with what would be written to them written down,
+ * and what would be read from them supplied.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,9 +27,9 @@
 
 int device = -1;
 
-size_t recorded(struct event *events)
+size_t recorded_in(const char *path, struct event *events)
 {
-	FILE *file = fopen(LOG, "re");
+	FILE *file = fopen(path, "re");
 	size_t count = 0;
 
 	while (file && count < EVENTS &&
@@ -37,6 +38,20 @@ size_t recorded(struct event *events)
 	if (file)
 		fclose(file);
 	return count;
+}
+
+size_t recorded(struct event *events)
+{
+	return recorded_in(LOG, events);
+}
+
+bool write_to(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+
+	close(file);
+	return done;
 }
 
 static int call(unsigned long number, int pagemap, const void *page, struct lookaside_lock *answer)
@@ -96,6 +111,8 @@ struct puppet puppet(uid_t user)
 	if (!new.pid) {
 		close(orders[1]);
 		close(done[0]);
+		/* The module may go while it is there. */
+		close(device);
 		become(user, true);
 		*new.page = 1;
 		obey(orders[0], done[1], new.page);
@@ -126,7 +143,7 @@ void dismiss(struct puppet *puppet)
 	close(puppet->pagemap);
 }
 
-static bool load_with(const char *parameters)
+bool load_with(const char *parameters)
 {
 	if (!ok(!load(parameters), "the module can be loaded%s%s", *parameters ? " with " : "", parameters)) {
 		note("%s", strerror(errno));
@@ -136,7 +153,7 @@ static bool load_with(const char *parameters)
 	return ok(device >= 0, LOOKASIDE_DEVICE " can be opened");
 }
 
-static void unload(void)
+void unload(void)
 {
 	close(device);
 	ok(!syscall(SYS_delete_module, "lookaside", O_NONBLOCK), "it can be unloaded");
@@ -162,6 +179,65 @@ static void registers(unsigned int cores)
 	struct lookaside_walk walk = { .version = LOOKASIDE_VERSION, .pagemap = -1, .stride = 1, .len = PAGE };
 
 	ok(ioctl(device, LOOKASIDE_WALK, &walk) && errno == EOPNOTSUPP, "walks are for 64 bits");
+
+	static struct lookaside_tlb tlb;
+
+	same(dump(0, &tlb), ENODEV, "the TLB cannot be read");
+	same(migrate(LOOKASIDE_MIGRATE, -1, 0, 1, NULL), ENODEV, "nor anything taken along");
+}
+
+static void cortex_a9(unsigned int cores)
+{
+	if (load_with("")) {
+		registers(cores);
+		unload();
+	}
+	if (load_with("record=1")) {
+		sequence(cores);
+		refusals(cores);
+		mapping_changes(cores);
+		ends(cores);
+		other_asid();
+		churn_locks();
+		leaving_core();
+		unload();
+	}
+}
+
+static void cortex_a7(unsigned int cores)
+{
+	if (load_with("")) {
+		without_tlb(cores);
+		unload();
+	}
+	if (load_with("record=1")) {
+		dumps(cores);
+		dump_refusals(cores);
+		moves();
+		watches();
+		unloading();
+	}
+}
+
+/* The processor, as of its MIDR; 0: not known. */
+static unsigned int part(void)
+{
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	unsigned int number = 0;
+	char line[256];
+
+	while (file && !number && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CPU part : %x", &number) != 1)
+			number = 0;
+	if (file)
+		fclose(file);
+	return number;
+}
+
+/* The serial line of i.MX6's board, or of QEMU's own. */
+static const char *serial_line(void)
+{
+	return access("/dev/ttymxc1", W_OK) ? "/dev/ttyAMA0" : "/dev/ttymxc1";
 }
 
 int main(int argc, char **argv)
@@ -177,26 +253,16 @@ int main(int argc, char **argv)
 	mount("dev", "/dev", "devtmpfs", 0, NULL);
 	mount("sys", "/sys", "sysfs", 0, NULL);
 	mount("debug", "/debug", "debugfs", 0, NULL);
-	if (!freopen("/dev/ttymxc1", "w", stdout))
+	if (!freopen(serial_line(), "w", stdout))
 		printf("Bail out! no serial line\n");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	uname(&name);
 	note("Linux %s, %u cores", name.release, cores);
 
-	if (load_with("")) {
-		registers(cores);
-		unload();
-	}
-	if (load_with("record=1")) {
-		sequence(cores);
-		refusals(cores);
-		mapping_changes(cores);
-		ends(cores);
-		other_asid();
-		churn_locks();
-		leaving_core();
-		unload();
-	}
+	if (part() == 0xc07)
+		cortex_a7(cores);
+	else
+		cortex_a9(cores);
 	kernel_log();
 	plan();
 	/* The machine cannot be switched off: whoever waits for the last line does it. */
