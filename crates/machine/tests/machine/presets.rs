@@ -93,6 +93,9 @@ Not determined:
   - nothing
 ";
     assert_eq!(describe(&parse(text, "tiny.toml").unwrap()), expected);
+    let passed = text.replace("size = \"4K\"", "size = \"4K\"\nwrite_allocate = false");
+    let expected = expected.replace("3       socket\n", "3       socket   stores don't fill it\n");
+    assert_eq!(describe(&parse(&passed, "tiny.toml").unwrap()), expected);
 }
 
 #[test]
