@@ -28,13 +28,13 @@ const NEW_PAGES: u32 = 0x0040_0000;
 const PAGE_BYTES: u32 = 4096;
 
 /// Lines of kernel code of a pipe's `write` and `read`. Fitted on Table 1, pipe, original: 257 µs.
-const PIPE_CODE: u32 = 204;
+const PIPE_CODE: u32 = 175;
 /// Cycles of a pipe's `write` and `read`, and of the program around them. Fitted on Figure 2, 57 times at two processes.
 const PIPE_CYCLES: f64 = 1040.0;
 /// Cycles of a switch without misses. Fitted on Table 1, pipe, fast: 15.4 µs.
 const SCHEDULE_CYCLES: f64 = 430.0;
 /// Lines of kernel code of an L4 IPC. Fitted on Figure 5, standard: 135 µs.
-const IPC_CODE: u32 = 125;
+const IPC_CODE: u32 = 110;
 /// Cycles of an L4 IPC one way. Fitted on Figure 5, fast, at its least: 10 µs.
 const IPC_CYCLES: f64 = 980.0;
 /// The paths of Linux: seeds differ so that they lie apart.
