@@ -1,5 +1,7 @@
 //! The `experiment switch` command: what a switch takes here.
 
+use std::time::Duration;
+
 use lookaside_experiment::switch::{self, Early, Options};
 use lookaside_report::{html, json, switching};
 
@@ -9,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::memory::available_bytes;
 use crate::output::{check_writable, print, spinner, style, write_file};
 
-/// Measures, prints, writes. Exit code 1 where it broke off; 128 + the signal where it was interrupted.
+/// Measures, prints, writes. Exit code 1 where it broke off, or no round was complete in time; 128 + the signal where it was interrupted.
 pub fn run(args: &Switch) -> Result<u8, Failure> {
     let to_stdout = args.json.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let json_file = args.json.as_ref().filter(|_| !to_stdout);
@@ -36,6 +38,8 @@ pub fn run(args: &Switch) -> Result<u8, Failure> {
     page.unwrap_or(Ok(()))?;
     match &report.early {
         Some(Early::Interrupted) => Ok(interrupt.code()),
+        Some(Early::Time(_)) if report.rounds > 0 => Ok(0),
+        Some(Early::Time(_)) => Ok(NOT_CLEAN),
         Some(Early::Failed(why)) => Err(Failure { line: format!("broke off: {why}"), code: NOT_CLEAN }),
         None => Ok(0),
     }
@@ -51,6 +55,7 @@ fn options(args: &Switch) -> Options {
         page_counts: args.pages.clone().unwrap_or(usual.page_counts),
         rounds: args.rounds.unwrap_or(usual.rounds),
         window: usual.window,
+        time: Duration::from_secs(args.time),
         cpu: args.cpu,
         seed: args.seed,
     }

@@ -71,7 +71,7 @@ impl Engine {
         let load = Kind::Load as usize;
         let route = &slots.data_route[load];
         if !route.is_empty() {
-            let position = serve(&mut self.parts.caches, route, physical);
+            let position = serve(&mut self.parts.caches, route, load, physical);
             apart.0.data_served[load][position] += 1;
             let server = plan.data_route[load].get(position);
             units += server.map_or(plan.memory_units, |&number| plan.caches[number].hit_units);
@@ -90,7 +90,8 @@ impl Engine {
         let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
         let route = &slots.data_route[kind as usize];
         if !route.is_empty() {
-            let position = serve(&mut self.parts.caches, route, physical(&plan, &self.spaces[owner], va, class));
+            let physical = physical(&plan, &self.spaces[owner], va, class);
+            let position = serve(&mut self.parts.caches, route, kind as usize, physical);
             apart.0.data_served[kind as usize][position] += 1;
         }
     }

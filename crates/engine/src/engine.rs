@@ -307,7 +307,8 @@ impl Engine {
         if plan.has_data_caches {
             let route = &run.slots.data_route[access.kind];
             if !route.is_empty() {
-                let position = serve(&mut self.parts.caches, route, physical(plan, &self.spaces[space], va, class));
+                let physical = physical(plan, &self.spaces[space], va, class);
+                let position = serve(&mut self.parts.caches, route, access.kind, physical);
                 self.counts.data_served[access.kind][position] += 1;
                 data_server = plan.data_route[access.kind].get(position).copied();
                 streamed = self.follow(run, access.kind, va, position);

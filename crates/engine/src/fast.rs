@@ -163,7 +163,9 @@ impl Engine {
             self.number_rows(batch, run);
         }
         self.ask_tlbs(batch, block, run);
-        if plan.walks_are_short || plan.walks == WalkPlan::CountOnly && plan.stream_units.is_none() {
+        let in_stages = plan.walks_are_short || plan.walks == WalkPlan::CountOnly && plan.stream_units.is_none();
+        // A leave may tell lines that were stored to.
+        if in_stages && !plan.stores_pass {
             if plan.walks != WalkPlan::CountOnly && batch.walks.len > 0 {
                 self.ask_walk_caches(batch, run);
             }

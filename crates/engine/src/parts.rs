@@ -42,6 +42,7 @@ pub(crate) struct WalkCache {
 pub(crate) struct Cache {
     /// Its number in the machine file.
     number: usize,
+    write_allocate: bool,
     pub(crate) store: Store,
     pub(crate) naming: LineNaming,
 }
@@ -85,10 +86,13 @@ impl WalkCache {
 }
 
 impl Cache {
-    /// Is the line of this address there? Touches it if so, else fills it.
+    /// Is the line of this address there? Touches it if so, else fills it, if the cache does that on such an access.
     #[inline(always)]
-    pub(crate) fn access_or_fill(&mut self, physical: u64) -> bool {
+    pub(crate) fn access(&mut self, physical: u64, is_store: bool) -> bool {
         let (set, key) = self.naming.key_of(physical);
+        if is_store && !self.write_allocate {
+            return self.store.access(set as usize, key);
+        }
         self.store.access_or_fill(set as usize, key) == Access::Hit
     }
 }
@@ -146,7 +150,7 @@ impl Parts {
                 let key_shift = if matches!(store, Store::Any(_)) { 0 } else { set_bits };
                 let set_mask = cache.shape.sets as u64 - 1;
                 let naming = LineNaming { line_shift: cache.line_shift, set_mask, key_shift };
-                self.caches.push(Cache { number, store, naming });
+                self.caches.push(Cache { number, write_allocate: cache.write_allocate, store, naming });
             }
             caches.push(slot);
         }

@@ -64,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) cache_order: Vec<usize>,
     /// Accesses of some kind ask data caches.
     pub(crate) has_data_caches: bool,
+    /// Stores ask a cache that they do not fill.
+    pub(crate) stores_pass: bool,
     /// Data caches that a walk asks, in order.
     pub(crate) walk_route: Vec<usize>,
     pub(crate) walks: WalkPlan,
@@ -165,6 +167,7 @@ pub(crate) struct CachePlan {
     pub(crate) line_shift: u32,
     pub(crate) hit_units: u64,
     pub(crate) shared_by: SharedBy,
+    pub(crate) write_allocate: bool,
 }
 
 impl Plan {
@@ -249,6 +252,7 @@ impl Plan {
             directories: Directories::new(machine, &guest_levels, leaf_at, in_parts),
             walk_caches,
             has_data_caches: !caches.is_empty(),
+            stores_pass: serving(Serves::Store).iter().any(|&i| !caches[i].write_allocate),
             cache_order: ascending.clone(),
             data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
             walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
@@ -417,6 +421,7 @@ impl CachePlan {
             line_shift: cache.line_bytes.trailing_zeros(),
             hit_units: to_units(cache.hit_cycles),
             shared_by: cache.shared_by,
+            write_allocate: cache.write_allocate,
         }
     }
 }

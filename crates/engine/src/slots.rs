@@ -1,5 +1,7 @@
 //! What a hardware thread's accesses go through, worked out once: its instances, and the short ways to them.
 
+use lookaside_trace::Kind;
+
 use crate::batch::AGAIN;
 use crate::counts::SIDES;
 use crate::ladder::{Ladder, ROUTES};
@@ -146,7 +148,7 @@ impl TlbStages {
     fn new(plan: &Plan, parts: &Parts, tlbs: &[usize]) -> Self {
         let is_short: [bool; ROUTES] = std::array::from_fn(|route| {
             let (kind, class) = kind_and_class(route);
-            kind < KINDS && is_short(plan, &plan.routes[kind][class])
+            kind < KINDS && is_short(plan, kind, &plan.routes[kind][class])
         });
         let mut numbers: Vec<u32> = Vec::new();
         let mut members: Vec<(u32, usize, &RouteLevel)> = Vec::new();
@@ -223,8 +225,9 @@ impl TlbStages {
 
 /// Can accesses of a route be asked for in stages? Not if blocks keep no common distance to their frames, nor if a walk
 /// changes what the next access finds in the TLB.
-fn is_short(plan: &Plan, route: &Route) -> bool {
-    if plan.directories.are_held() {
+fn is_short(plan: &Plan, kind: usize, route: &Route) -> bool {
+    // Of stores to one line, one after the other, only the first is asked for: the others would miss a cache that it has not filled.
+    if plan.directories.are_held() || kind == Kind::Store as usize && plan.stores_pass {
         return false;
     }
     let in_runs = |array: usize| {

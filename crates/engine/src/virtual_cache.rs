@@ -15,18 +15,21 @@ pub enum LineUse {
     Filled,
     /// It was fetched over a dirty line, which is written back.
     FilledOverDirty,
+    /// It was not there, and the cache is left as it was: a store, which such a cache does not fill on.
+    Passed,
 }
 
 /// A virtually indexed, virtually tagged write-back cache: a line belongs to an address, whoever uses that.
 ///
-/// Loads and stores fill alike. Nothing but a flush, or another line, puts a line out.
+/// Loads fill, and stores do where the cache's description says so. Nothing but a flush, or another line, puts a line out.
 ///
 /// ```
 /// use lookaside_engine::{LineUse, VirtualCache};
 /// let machine = lookaside_machine::preset("sa1100")?;
 /// let mut cache = VirtualCache::new(&machine.caches[0], 1);
-/// assert_eq!(cache.access(0x8000, true), LineUse::Filled);
-/// assert_eq!(cache.access(0x801f, false), LineUse::Hit);
+/// assert_eq!(cache.access(0x8000, true), LineUse::Passed, "the StrongARM's are filled by loads alone");
+/// assert_eq!(cache.access(0x8000, false), LineUse::Filled);
+/// assert_eq!(cache.access(0x801f, true), LineUse::Hit);
 /// assert_eq!(cache.flush(), 1, "dirty lines written back");
 /// assert_eq!(cache.access(0x8000, false), LineUse::Filled);
 /// # Ok::<(), lookaside_machine::MachineError>(())
@@ -35,12 +38,13 @@ pub enum LineUse {
 pub struct VirtualCache {
     lines: Assoc,
     dirty: Vec<bool>,
+    write_allocate: bool,
     line_shift: u32,
     set_mask: u64,
 }
 
 impl VirtualCache {
-    /// Empty, with the cache's size, ways, lines and policy. `seed` is what random replacement draws from.
+    /// Empty, with the cache's size, ways, lines and policies. `seed` is what random replacement draws from.
     pub fn new(cache: &Cache, seed: u64) -> Self {
         let sets = cache.sets().max(1);
         let ways = cache.ways.count(cache.lines()).max(1);
@@ -50,12 +54,13 @@ impl VirtualCache {
                 SplitMix64::of_instance(seed, Structure::Cache, 0, 0),
             ),
             dirty: vec![false; (sets * ways) as usize],
+            write_allocate: cache.write_allocate,
             line_shift: cache.line_bytes.trailing_zeros(),
             set_mask: u64::from(sets - 1),
         }
     }
 
-    /// The line of a byte is used, and filled if it was not there; a store makes it dirty.
+    /// The line of a byte is used, and filled if it was not there and the cache does that; a store makes it dirty.
     #[inline]
     pub fn access(&mut self, addr: u64, store: bool) -> LineUse {
         let line = addr >> self.line_shift;
@@ -66,6 +71,7 @@ impl VirtualCache {
                 self.dirty[slot] |= store;
                 LineUse::Hit
             }
+            None if store && !self.write_allocate => LineUse::Passed,
             None => {
                 let (slot, old) = self.lines.fill(set, line);
                 let was_dirty = std::mem::replace(&mut self.dirty[slot], store);
@@ -154,8 +160,10 @@ fn shape(sets: u32, ways: u32, replacement: Replacement) -> Shape {
 
 #[cfg(test)]
 mod tests {
+    use lookaside_machine::{preset, SharedBy, Ways};
+    use proptest::prelude::*;
+
     use super::*;
-    use lookaside_machine::preset;
 
     #[test]
     fn the_strongarms_cache_holds_32_lines_a_set_and_goes_round() {
@@ -163,19 +171,104 @@ mod tests {
         let mut cache = VirtualCache::new(&machine.caches[0], 1);
         // 8 sets of 32-byte lines: pages' first lines all meet in one.
         let page = |n: u64| n << 12;
-        assert!((0..32).all(|n| cache.access(page(n), n == 0) == LineUse::Filled));
-        assert!((0..32).all(|n| cache.access(page(n), false) == LineUse::Hit));
-        // Round robin puts page 0 out, used or not, then page 1.
-        assert_eq!(cache.access(page(32), true), LineUse::FilledOverDirty);
+        assert!((0..32).all(|n| cache.access(page(n), false) == LineUse::Filled));
+        assert!((0..32).all(|n| cache.access(page(n), n == 0) == LineUse::Hit));
+        // A store to another line changes nothing: round robin puts page 0 out then as before, used or not, then page 1.
+        assert_eq!(cache.access(page(32), true), LineUse::Passed);
+        assert_eq!(cache.access(page(32), false), LineUse::FilledOverDirty);
+        assert_eq!(cache.access(page(32), true), LineUse::Hit);
         assert_eq!(cache.access(page(0), false), LineUse::Filled);
-        assert_eq!(cache.access(page(2), false), LineUse::Hit);
-        assert_eq!(cache.access(page(1), true), LineUse::Filled);
+        assert_eq!(cache.access(page(2), true), LineUse::Hit);
+        assert_eq!(cache.access(page(1), false), LineUse::FilledOverDirty);
         // Lines of another set are another matter.
-        assert_eq!(cache.access(0x20, true), LineUse::Filled);
-        assert_eq!(cache.access(page(32), false), LineUse::Hit);
+        assert_eq!(cache.access(0x20, false), LineUse::Filled);
+        assert_eq!(cache.access(page(32), true), LineUse::Hit);
         assert_eq!(cache.flush_range(page(32), page(33)), 1);
-        assert_eq!(cache.flush(), 2);
+        assert_eq!(cache.access(0x20, true), LineUse::Hit);
+        assert_eq!(cache.flush(), 1);
         assert_eq!(cache.flush(), 0);
+    }
+
+    /// The same by the rules' words: a list a set, of way, line and dirty.
+    struct Naive {
+        cache: Cache,
+        sets: Vec<Vec<(u64, bool)>>,
+        /// Round robin's next way of each set.
+        next: Vec<usize>,
+    }
+
+    impl Naive {
+        fn access(&mut self, addr: u64, store: bool) -> LineUse {
+            let line = addr / u64::from(self.cache.line_bytes);
+            let of = (line % self.sets.len() as u64) as usize;
+            let ways = self.cache.ways.count(self.cache.lines()) as usize;
+            let set = &mut self.sets[of];
+            if let Some(at) = set.iter().position(|its| its.0 == line) {
+                set[at].1 |= store;
+                if self.cache.replacement == Replacement::Lru {
+                    let its = set.remove(at);
+                    set.push(its);
+                }
+                return LineUse::Hit;
+            }
+            if store && !self.cache.write_allocate {
+                return LineUse::Passed;
+            }
+            if set.len() < ways {
+                set.push((line, store));
+                return LineUse::Filled;
+            }
+            let out = match self.cache.replacement {
+                Replacement::Lru => {
+                    set.push((line, store));
+                    set.remove(0)
+                }
+                _ => {
+                    let way = self.next[of];
+                    self.next[of] = (way + 1) % ways;
+                    std::mem::replace(&mut set[way], (line, store))
+                }
+            };
+            if out.1 {
+                LineUse::FilledOverDirty
+            } else {
+                LineUse::Filled
+            }
+        }
+
+        fn flush(&mut self) -> u64 {
+            self.sets.iter_mut().flat_map(std::mem::take).filter(|its| its.1).count() as u64
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cache_is_its_naive_twin(
+            (sets, ways) in (0..3u32, 1..5u32), lru in any::<bool>(), write_allocate in any::<bool>(),
+            accesses in prop::collection::vec((0..60u64, any::<bool>(), 0..25u8), 0..300),
+        ) {
+            let cache = Cache {
+                name: String::new(),
+                level: 1,
+                serves: Vec::new(),
+                size: u64::from(32 * ways) << sets,
+                ways: Ways::Count(ways),
+                line_bytes: 32,
+                replacement: if lru { Replacement::Lru } else { Replacement::Fifo },
+                write_allocate,
+                hit_cycles: 1.0,
+                shared_by: SharedBy::Core,
+            };
+            let mut fast = VirtualCache::new(&cache, 1);
+            let mut slow = Naive { sets: vec![Vec::new(); 1 << sets], next: vec![0; 1 << sets], cache };
+            for (place, store, die) in accesses {
+                if die == 0 {
+                    prop_assert_eq!(fast.flush(), slow.flush());
+                }
+                prop_assert_eq!(fast.access(8 * place, store), slow.access(8 * place, store));
+            }
+            prop_assert_eq!(fast.flush(), slow.flush());
+        }
     }
 
     #[test]

@@ -285,7 +285,7 @@ impl Engine {
             let route = &run.slots.data_route[kind];
             if !route.is_empty() {
                 let physical = self.physical_of(batch, run, item);
-                let position = serve(&mut self.parts.caches, route, physical);
+                let position = serve(&mut self.parts.caches, route, kind, physical);
                 self.counts.data_served[kind][position] += 1;
                 self.follow(run, kind, va, position);
                 batch.tally.served[kind] += 1;

@@ -1,6 +1,7 @@
 //! The page walk: which entries are read, what serves each, what it costs (`SEMANTICS.md` §6).
 
 use lookaside_machine::{Stage, TableLevel};
+use lookaside_trace::Kind;
 
 use crate::counts::Counts;
 use crate::fasthash::{spread, FastSet};
@@ -182,7 +183,7 @@ impl<T: Tracer> Walker<'_, T> {
                 Some(number)
             }
             _ => {
-                let position = serve(&mut self.parts.caches, &self.of.slots.walk_route, physical);
+                let position = serve(&mut self.parts.caches, &self.of.slots.walk_route, Kind::Load as usize, physical);
                 self.counts.walk_served[self.of.side][position] += 1;
                 let server = plan.walk_route.get(position).copied();
                 self.walk.units += server.map_or(plan.walk_memory_units, |number| plan.caches[number].hit_units);
@@ -196,12 +197,12 @@ impl<T: Tracer> Walker<'_, T> {
     }
 }
 
-/// Asks the data caches of a route in turn for a byte's line; fills those that had it not. The server's position
-/// in the route; its length = memory.
+/// Asks the data caches of a route in turn for a byte's line, for an access of this kind; fills those that had it not and are filled by
+/// such. The server's position in the route; its length = memory.
 #[inline(always)]
-pub(crate) fn serve(caches: &mut [Cache], route: &[usize], physical: u64) -> usize {
+pub(crate) fn serve(caches: &mut [Cache], route: &[usize], kind: usize, physical: u64) -> usize {
     for (position, &slot) in route.iter().enumerate() {
-        if caches[slot].access_or_fill(physical) {
+        if caches[slot].access(physical, kind == Kind::Store as usize) {
             return position;
         }
     }

@@ -257,7 +257,7 @@ impl Engine {
         let route = &run.slots.data_route[kind];
         let mut rest = if route.is_empty() { 0 } else { lines };
         while rest != 0 {
-            let position = serve(&mut self.parts.caches, route, page | u64::from(rest.trailing_zeros()) << 6);
+            let position = serve(&mut self.parts.caches, route, kind, page | u64::from(rest.trailing_zeros()) << 6);
             self.counts.data_served[kind][position] += 1;
             rest &= rest - 1;
         }

@@ -152,9 +152,10 @@ fn walk_cache_table(m: &Machine) -> Table {
 
 fn cache_table(m: &Machine) -> Table {
     let mut table =
-        Table::new(&["Cache", "Level", "Serves", "Size", "Ways", "Sets", "Line", "Replaces", "Cycles", "One per"]);
+        Table::new(&["Cache", "Level", "Serves", "Size", "Ways", "Sets", "Line", "Replaces", "Cycles", "One per", ""]);
     for c in &m.caches {
-        let Cache { name, level, serves: kinds, size, ways, line_bytes, replacement, hit_cycles, shared_by } = c;
+        let Cache { name, level, serves: kinds, size, ways, line_bytes, replacement, .. } = c;
+        let Cache { write_allocate, hit_cycles, shared_by, .. } = c;
         table.row(vec![
             name.clone(),
             level.to_string(),
@@ -166,6 +167,7 @@ fn cache_table(m: &Machine) -> Table {
             word(replacement),
             hit_cycles.to_string(),
             shared(*shared_by),
+            if *write_allocate { String::new() } else { "stores don't fill it".into() },
         ]);
     }
     table

@@ -378,6 +378,9 @@ pub struct Cache {
     /// Which line goes.
     #[serde(default = "lru")]
     pub replacement: Replacement,
+    /// A store that finds no line here fetches it, as a load does; without that it leaves the cache as it was, and goes on to the next level.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub write_allocate: bool,
     /// Load-to-use cycles of a hit here, in all (not added to the level above).
     pub hit_cycles: f64,
     /// Who shares one.
@@ -403,6 +406,14 @@ fn line() -> u32 {
 
 fn lru() -> Replacement {
     Replacement::Lru
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(is: &bool) -> bool {
+    *is
 }
 
 /// Main memory.

@@ -1,6 +1,6 @@
 //! What a switch takes, for a terminal: processes beside threads in each ring, what has to be known, the verdict.
 
-use lookaside_experiment::switch::{Benchmark, Contrast, Frames, Keys, Pages, Point, Report, Who};
+use lookaside_experiment::switch::{Benchmark, Contrast, Frames, KeyUse, Pages, Point, Report, Who};
 use lookaside_runtime::compare::statistics::{Figure, LEAST_ROUNDS};
 
 use crate::line::{Line, Paint, Style};
@@ -39,7 +39,7 @@ const LAT_CTX: &str = "lat_ctx: a token goes round; who has it reads its own KiB
                        turn of one that hands the token to itself";
 const EXTREME: &str =
     "extreme: likewise, a word of each of so many pages of 4 KiB in random order, of memory of each one's own, or the same for all. T: threads, \
-     P: processes; of pages: P over T of the same memory, less that with the fewest pages";
+     P: processes, K: compartments by protection keys; of pages: P over T of the same memory, less that with the fewest pages";
 
 /// What was measured and how, in a sentence.
 pub(crate) fn circumstances(report: &Report) -> String {
@@ -76,19 +76,16 @@ pub(crate) fn facts(report: &Report) -> Vec<String> {
         Some(false) => "page-table isolation is off",
         None => "whether page tables are isolated the kernel does not say",
     };
-    let keys = match facts.keys {
-        Keys::None => "this processor has no protection keys: compartments of one process are left out",
-        Keys::Off => {
-            "the system has not switched on this processor's protection keys: compartments of one process are left out"
-        }
-        Keys::On => "this machine has protection keys: compartments by them are not measured here",
+    let keys = match &report.no_compartments {
+        None => "protection keys are here: compartments of one process take part, in base pages; a switch is a leave and an enter by one thread".to_string(),
+        Some(why) => format!("compartments by protection keys are left out: {why}"),
     };
     let list: Vec<String> = facts.vulnerabilities.iter().map(|(name, state)| format!("{name}: {state}")).collect();
     let mitigations = match list.is_empty() {
         true => "mitigations: the kernel names no vulnerability".to_string(),
         false => format!("mitigations: {}", list.join("; ")),
     };
-    vec![format!("{spaces}; {tables}"), keys.into(), mitigations]
+    vec![format!("{spaces}; {tables}"), keys, mitigations]
 }
 
 /// What else ran, and what was not to be had.
@@ -137,6 +134,7 @@ pub(crate) fn who(who: Who) -> &'static str {
     match who {
         Who::Threads => "threads",
         Who::Processes => "processes",
+        Who::Compartments => "compartments",
     }
 }
 
@@ -153,7 +151,7 @@ pub fn verdict(report: &Report) -> Vec<String> {
         return vec!["Verdict: no round is complete: there is nothing to say.".into()];
     }
     let mut lines: Vec<String> =
-        [of_address_spaces(report), of_sharing(report, Pages::Base), of_sharing(report, Pages::Huge)]
+        [of_address_spaces(report), of_keys(report), of_sharing(report, Pages::Base), of_sharing(report, Pages::Huge)]
             .into_iter()
             .flatten()
             .collect();
@@ -192,6 +190,32 @@ fn of_address_spaces(report: &Report) -> Option<String> {
         ns(over(most)),
         place(most),
     ))
+}
+
+/// The rings of lat_ctx that read least, with the fewest and with the most compartments.
+fn of_keys(report: &Report) -> Option<String> {
+    let all: Vec<(&Point, KeyUse)> = report
+        .points
+        .iter()
+        .filter(|point| point.ring.benchmark == Benchmark::LatCtx)
+        .filter_map(|point| Some((point, point.keys?)))
+        .collect();
+    let least = all.iter().map(|(point, _)| point.ring.size).min()?;
+    let of_least = || all.iter().filter(|(point, _)| point.ring.size == least);
+    let told = |(point, keys): &(&Point, KeyUse)| {
+        format!(
+            "{} ns with {} (95 % interval {}; in 1,000 turns {} keys taken from others, {} calls of pkey_mprotect)",
+            ns(point.switch_ns.value),
+            point.ring.participants,
+            interval(&point.switch_ns),
+            num::grouped(keys.recycled_per_kilo_step.round() as u64),
+            num::grouped(keys.protect_calls_per_kilo_step.round() as u64)
+        )
+    };
+    let fewest = of_least().min_by_key(|(point, _)| point.ring.participants)?;
+    let most = of_least().max_by_key(|(point, _)| point.ring.participants)?;
+    let and = if fewest.0.ring == most.0.ring { String::new() } else { format!(", {}", told(most)) };
+    Some(format!("A switch of compartments by protection keys, {least} KiB each: {}{and}.", told(fewest)))
 }
 
 fn of_sharing(report: &Report, kind: Pages) -> Option<String> {
@@ -253,18 +277,32 @@ fn marked(figure: &Figure, significant: bool) -> Cell {
     Cell::painted(paint, ns(figure.value))
 }
 
+/// Compartments took part.
+pub(crate) fn has_keys(report: &Report) -> bool {
+    report.points.iter().any(|point| point.who == Who::Compartments)
+}
+
+/// A switch of compartments in the same ring; beyond the last column where there are none, and so dropped.
+fn by_keys(report: &Report, contrast: &Contrast) -> Cell {
+    report.point(contrast, Who::Compartments).map_or(num::NONE.into(), |point| ns(point.switch_ns.value)).into()
+}
+
 fn lat_ctx(report: &Report) -> Table {
-    let mut table = Table::new([
-        Column::right("participants"),
-        Column::right("KiB"),
-        Column::left("pages"),
-        Column::right("alone, a turn").optional(2),
-        Column::right("threads"),
-        Column::right("processes"),
-        Column::right("over threads"),
-        Column::right("95 % interval"),
-        Column::right("÷ threads").optional(1),
-    ]);
+    let mut table = Table::new(
+        [
+            Column::right("participants"),
+            Column::right("KiB"),
+            Column::left("pages"),
+            Column::right("alone, a turn").optional(2),
+            Column::right("threads"),
+            Column::right("processes"),
+            Column::right("over threads"),
+            Column::right("95 % interval"),
+            Column::right("÷ threads").optional(1),
+        ]
+        .into_iter()
+        .chain(has_keys(report).then(|| Column::right("keys"))),
+    );
     for contrast in report.contrasts.iter().filter(|contrast| contrast.ring.benchmark == Benchmark::LatCtx) {
         let of = |who: Who| report.point(contrast, who);
         let (Some(threads), Some(processes)) = (of(Who::Threads), of(Who::Processes)) else { continue };
@@ -278,6 +316,7 @@ fn lat_ctx(report: &Report) -> Table {
             marked(&contrast.over_threads_ns, contrast.significant),
             interval(&contrast.over_threads_ns).into(),
             contrast.ratio.map_or(num::NONE.into(), |ratio| format!("{:.2}", ratio.value)).into(),
+            by_keys(report, contrast),
         ]);
     }
     table
@@ -285,19 +324,23 @@ fn lat_ctx(report: &Report) -> Table {
 
 /// Own and same memory beside each other.
 fn extreme(report: &Report) -> Table {
-    let mut table = Table::new([
-        Column::right("ring"),
-        Column::right("visits"),
-        Column::left("pages"),
-        Column::right("T own"),
-        Column::right("P own"),
-        Column::right("P over T").optional(1),
-        Column::right("T same"),
-        Column::right("P same"),
-        Column::right("P over T"),
-        Column::right("of pages"),
-        Column::right("95 % interval"),
-    ]);
+    let mut table = Table::new(
+        [
+            Column::right("ring"),
+            Column::right("visits"),
+            Column::left("pages"),
+            Column::right("T own"),
+            Column::right("P own"),
+            Column::right("P over T").optional(1),
+            Column::right("T same"),
+            Column::right("P same"),
+            Column::right("P over T"),
+            Column::right("of pages"),
+            Column::right("95 % interval"),
+        ]
+        .into_iter()
+        .chain(["K own", "K same"].into_iter().filter(|_| has_keys(report)).map(Column::right)),
+    );
     for same in report.contrasts.iter().filter(|contrast| contrast.ring.frames == Frames::Shared) {
         let is_own = |other: &&Contrast| {
             other.ring == lookaside_experiment::switch::Ring { frames: Frames::Private, ..same.ring }
@@ -318,6 +361,8 @@ fn extreme(report: &Report) -> Table {
             marked(&same.over_threads_ns, same.significant),
             same.of_pages_ns.as_ref().map_or(Cell::default(), |figure| marked(figure, same.of_pages_significant)),
             same.of_pages_ns.as_ref().map_or(Cell::default(), |figure| interval(figure).into()),
+            by_keys(report, own),
+            by_keys(report, same),
         ]);
     }
     table

@@ -1,7 +1,11 @@
 //! Benchmarks of switches between processes, step by step, with the kernel's own footprint: what Wiggins et al. (2003), section 4.1, run.
 //!
 //! Where a program's segments lie is the business of whoever runs the steps, since that is what differs between the kernels compared. A
-//! step touches a line once: that it is used many times in a row makes no difference to a cache.
+//! step touches a line once: that it is used many times in a row makes no difference to a cache. Lines that are stored to are loaded first, but for
+//! copies and zeros, since a cache may take stores to lines alone that loads have brought.
+//!
+//! ARM code has its constants between its functions and loads them relative to the program counter (Wiggins et al., section 3.2): code takes lines of
+//! the data cache, too, and entries of the data TLB.
 
 use lookaside_trace::Kind;
 
@@ -11,6 +15,10 @@ use crate::Random;
 const LINE: u32 = 32;
 /// Bytes of a page.
 const PAGE: u32 = 4096;
+/// Bytes of a block of a write buffer.
+const BLOCK: u32 = 16;
+/// Touches that the instructions' cycles are shared out over, so many at a time.
+const SHARE: usize = 8;
 /// Kernel code lies anywhere in so much, in functions of so many lines on average.
 const KERNEL_CODE: u32 = 1 << 20;
 const FUNCTION_LINES: u32 = 8;
@@ -44,7 +52,7 @@ pub enum Segment {
 pub enum Step {
     /// The kernel switches to this process.
     Switch(usize),
-    /// A line of the running process, or of the kernel for it, is touched.
+    /// A line of the running process, or of the kernel for it, is touched; by a store, 16 bytes of it at most.
     Touch(Kind, Segment, u32),
     /// Instructions take so many cycles, beside what their accesses may take.
     Work(f64),
@@ -55,52 +63,76 @@ pub enum Step {
 /// What a piece of code touches, and how long its instructions take.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    touches: Vec<(Kind, Segment, u32)>,
+    touches: Vec<Touch>,
     /// Cycles of its instructions, without misses.
     pub cycles: f64,
 }
 
 impl Path {
-    /// A path through the kernel, in lines: of code, of static data, of the process's own data. Every other line of data is stored to.
-    /// Where they lie is drawn from the seed.
+    /// A path through the kernel, in lines: of code, of static data, of the process's own data. Every other line of data is stored to, after it
+    /// was loaded; each function has a line of constants, its last. Where they lie is drawn from the seed.
     pub fn kernel(seed: u64, code: u32, data: u32, of_process: u32, cycles: f64) -> Self {
         let mut random = Random::new(seed);
         let mut touches = Vec::new();
-        let mut scattered = |lines: u32, start: u32, bytes: u32, in_a_row: u32, kind: fn(u32) -> Kind| {
-            for line in 0..lines {
-                if line.is_multiple_of(in_a_row) {
-                    let most = u64::from(bytes / LINE - in_a_row);
-                    touches.push((kind(line), Segment::Kernel, start + LINE * random.below(most) as u32));
-                } else if let Some((_, segment, offset)) = touches.last().copied() {
-                    touches.push((kind(line), segment, offset + LINE));
-                }
-            }
+        // First offsets of functions or structures, and how many lines each has.
+        let mut scattered = |lines: u32, start: u32, bytes: u32, in_a_row: u32| {
+            let firsts = (0..lines).step_by(in_a_row as usize).map(|line| {
+                let most = u64::from(bytes / LINE - in_a_row);
+                (start + LINE * random.below(most) as u32, in_a_row.min(lines - line))
+            });
+            firsts.collect::<Vec<_>>()
         };
-        scattered(code, 0, KERNEL_CODE, FUNCTION_LINES, |_| Kind::Fetch);
-        scattered(data, KERNEL_CODE, KERNEL_DATA, STRUCTURE_LINES, data_kind);
+        for (first, lines) in scattered(code, 0, KERNEL_CODE, FUNCTION_LINES) {
+            touches.extend(function(Segment::Kernel, first, lines));
+        }
+        for (first, lines) in scattered(data, KERNEL_CODE, KERNEL_DATA, STRUCTURE_LINES) {
+            touches.extend(used(Segment::Kernel, first, lines));
+        }
         let first = random.below(64) as u32; // not all paths use the same lines of a process's
-        touches.extend((0..of_process).map(|n| (data_kind(n), Segment::OfProcess, LINE * (first + n))));
+        touches.extend(used(Segment::OfProcess, LINE * first, of_process));
         Self { touches, cycles }
     }
 
-    /// A path through a program: lines of its own code, and of library code in so many pages; two lines of data and two of the library's,
-    /// and lines of its stack.
+    /// A path through a program: lines of its own code, and of library code in so many pages, each with a line of constants; two lines of data and two of
+    /// the library's, and lines of its stack.
     pub fn program(code: u32, library: u32, library_pages: u32, stack: u32, cycles: f64) -> Self {
-        let mut touches: Vec<_> = (0..code).map(|n| (Kind::Fetch, Segment::Text, LINE * n)).collect();
-        let in_library = |n: u32| n % library_pages.max(1) * (5 * PAGE + 11 * LINE) + n / library_pages.max(1) * LINE;
-        touches.extend((0..library).map(|n| (Kind::Fetch, Segment::Library, in_library(n))));
+        let mut touches = function(Segment::Text, 0, code);
+        for page in 0..library_pages.min(library) {
+            let lines = library / library_pages + u32::from(page < library % library_pages);
+            touches.extend(function(Segment::Library, page * (5 * PAGE + 11 * LINE), lines));
+        }
         // Segments' first lines in use are not all their pages' first: they would all meet in one set.
         for (segment, first, lines) in
             [(Segment::Stack, 13, stack), (Segment::Data, 3, 2), (Segment::LibraryData, 6, 2)]
         {
-            touches.extend((0..lines).map(|n| (data_kind(n), segment, LINE * (first + n))));
+            touches.extend(used(segment, LINE * first, lines));
         }
         Self { touches, cycles }
     }
 
-    /// Loads so many bytes of a segment, or stores them.
-    pub fn bytes(kind: Kind, segment: Segment, offset: u32, bytes: u32, cycles: f64) -> Self {
-        let touches = (0..bytes.div_ceil(LINE)).map(|n| (kind, segment, offset + LINE * n)).collect();
+    /// Loads so many bytes of a segment.
+    pub fn loads(segment: Segment, offset: u32, bytes: u32, cycles: f64) -> Self {
+        let touches = (0..bytes.div_ceil(LINE)).map(|n| (Kind::Load, segment, offset + LINE * n)).collect();
+        Self { touches, cycles }
+    }
+
+    /// Stores so many bytes of a segment, 16 at a time.
+    pub fn zeros(segment: Segment, offset: u32, bytes: u32, cycles: f64) -> Self {
+        let touches = (0..bytes.div_ceil(BLOCK)).map(|n| (Kind::Store, segment, offset + BLOCK * n)).collect();
+        Self { touches, cycles }
+    }
+
+    /// Copies whole pages, a line at a time. Copies from and to programs move a page's first word by itself, so that each of the stores of four words
+    /// that follow lies in two blocks of 16 bytes (Linux 2.4.0, `arch/arm/lib/uaccess.S`): `aligned` is false.
+    pub fn copy(from: (Segment, u32), to: (Segment, u32), pages: u32, aligned: bool, cycles: f64) -> Self {
+        let mut touches = Vec::new();
+        for line in (0..pages * PAGE).step_by(LINE as usize) {
+            touches.push((Kind::Load, from.0, from.1 + line));
+            for block in (0..LINE).step_by(BLOCK as usize) {
+                let store = (Kind::Store, to.0, to.1 + line + block);
+                touches.extend(std::iter::repeat_n(store, if aligned { 1 } else { 2 }));
+            }
+        }
         Self { touches, cycles }
     }
 
@@ -110,20 +142,38 @@ impl Path {
         Self { touches, cycles: f64::from(pages) }
     }
 
-    /// Its steps.
+    /// Its steps: the cycles shared out evenly.
     pub fn run(&self, step: &mut impl FnMut(Step)) {
-        step(Step::Work(self.cycles));
-        self.touches.iter().for_each(|(kind, segment, offset)| step(Step::Touch(*kind, *segment, *offset)));
+        if self.touches.is_empty() {
+            step(Step::Work(self.cycles));
+        }
+        let each = self.cycles / self.touches.len().max(1) as f64;
+        for share in self.touches.chunks(SHARE) {
+            step(Step::Work(each * share.len() as f64));
+            share.iter().for_each(|(kind, segment, offset)| step(Step::Touch(*kind, *segment, *offset)));
+        }
     }
 }
 
-/// Every other line is stored to.
-fn data_kind(line: u32) -> Kind {
-    if line.is_multiple_of(2) {
-        Kind::Load
-    } else {
-        Kind::Store
+type Touch = (Kind, Segment, u32);
+
+/// Lines of code in a row, the last of which holds constants.
+fn function(segment: Segment, first: u32, lines: u32) -> Vec<Touch> {
+    let mut touches: Vec<Touch> = (0..lines).map(|n| (Kind::Fetch, segment, first + LINE * n)).collect();
+    touches.extend(touches.last().map(|last| (Kind::Load, last.1, last.2)));
+    touches
+}
+
+/// Lines of data in a row: all are loaded, every other is stored to.
+fn used(segment: Segment, first: u32, lines: u32) -> Vec<Touch> {
+    let mut touches = Vec::new();
+    for line in 0..lines {
+        touches.push((Kind::Load, segment, first + LINE * line));
+        if !line.is_multiple_of(2) {
+            touches.push((Kind::Store, segment, first + LINE * line));
+        }
     }
+    touches
 }
 
 /// Processes in a ring, as in lmbench's `lat_ctx` (each touches its data and passes a token on), its `hot_potato` (two of them), or *extreme*
@@ -185,11 +235,48 @@ mod tests {
     #[test]
     fn a_kernel_path_has_the_lines_asked_for_in_its_own_places() {
         let path = Path::kernel(1, 100, 10, 20, 7.0);
-        assert_eq!((path.touches.len(), path.cycles), (130, 7.0));
-        let code = path.touches.iter().filter(|touch| touch.0 == Kind::Fetch);
-        assert!(code.clone().count() == 100 && code.clone().all(|touch| touch.2 < KERNEL_CODE));
-        let distinct: BTreeSet<u32> = code.map(|touch| touch.2 / LINE).collect();
-        assert!(distinct.len() >= 90, "functions hardly overlap: {}", distinct.len());
-        assert!(path.touches.iter().filter(|touch| touch.1 == Segment::OfProcess).all(|touch| touch.2 < 8192));
+        let of = |kind, segment| path.touches.iter().filter(move |touch| touch.0 == kind && touch.1 == segment);
+        let code: BTreeSet<u32> = of(Kind::Fetch, Segment::Kernel).map(|touch| touch.2 / LINE).collect();
+        assert_eq!((of(Kind::Fetch, Segment::Kernel).count(), path.cycles), (100, 7.0));
+        assert!(code.iter().all(|line| line * LINE < KERNEL_CODE));
+        assert!(code.len() >= 90, "functions hardly overlap: {}", code.len());
+        // Twelve functions and a half: thirteen lines of constants among the code's, and ten of data.
+        let loads: Vec<u32> = of(Kind::Load, Segment::Kernel).map(|touch| touch.2).collect();
+        assert_eq!(loads.iter().filter(|at| **at < KERNEL_CODE).count(), 13);
+        assert!(loads.iter().filter(|at| **at < KERNEL_CODE).all(|at| code.contains(&(at / LINE))));
+        assert_eq!((loads.len(), of(Kind::Store, Segment::Kernel).count()), (23, 5));
+        assert_eq!((of(Kind::Load, Segment::OfProcess).count(), of(Kind::Store, Segment::OfProcess).count()), (20, 10));
+        assert!(of(Kind::Load, Segment::OfProcess).all(|touch| touch.2 < 8192));
+    }
+
+    /// Whatever a path but a copy or zeros stores to, it has loaded.
+    #[test]
+    fn lines_are_loaded_before_they_are_stored_to() {
+        for path in [Path::kernel(3, 40, 11, 9, 0.0), Path::program(20, 13, 3, 5, 0.0)] {
+            let mut loaded = BTreeSet::new();
+            for (kind, segment, offset) in &path.touches {
+                let line = (format!("{segment:?}"), offset / LINE);
+                assert!(*kind != Kind::Store || loaded.contains(&line), "{line:?}");
+                if *kind == Kind::Load {
+                    loaded.insert(line);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_loads_each_line_once_and_stores_its_blocks() {
+        let copy = |aligned| Path::copy((Segment::Data, 64), (Segment::Kernel, 0), 1, aligned, 4096.0);
+        let stores = |path: &Path| path.touches.iter().filter(|touch| touch.0 == Kind::Store).count();
+        assert_eq!((copy(true).touches.len(), stores(&copy(true))), (128 + 256, 256));
+        assert_eq!((copy(false).touches.len(), stores(&copy(false))), (128 + 512, 512));
+        assert_eq!(copy(true).touches[3..6].iter().map(|touch| touch.2).collect::<Vec<_>>(), [96, 32, 48]);
+        assert_eq!(Path::zeros(Segment::Kernel, 0, PAGE, 0.0).touches.len(), 256);
+        // All its cycles are told, whatever they are shared out over.
+        for path in [copy(false), Path::kernel(1, 33, 3, 3, 100.0), Path::pages(0), Path::pages(9)] {
+            let mut told = 0.0;
+            path.run(&mut |step| told += if let Step::Work(cycles) = step { cycles } else { 0.0 });
+            assert!((told - path.cycles).abs() < 1e-6, "{told} of {}", path.cycles);
+        }
     }
 }

@@ -13,11 +13,11 @@ pub enum ExperimentCommand {
         lookaside experiment tasks tasks.toml --pages planned,same-sets --hyperperiods 500 --json\n\n\
         Exit codes: 0 at least 99 % of the jobs that nothing else hit missed as modelled; 1 not, or there are none; 2 bad input; 128 + signal interrupted")]
     Tasks(Tasks),
-    /// What a switch takes here, of processes and of threads, on one CPU: lat_ctx and extreme, with memory of their own and in common, in
-    /// base and in huge pages
+    /// What a switch takes here, of processes, of threads and of compartments by protection keys, on one CPU: lat_ctx and extreme, with memory of
+    /// their own and in common, in base and in huge pages
     #[command(after_help = "Examples: lookaside experiment switch --html switch.html\n          \
         lookaside experiment switch --participants 2,6,7,8 --kib 0 --children 2,6,7 --pages 1,64,512 --rounds 20\n\n\
-        Exit codes: 0 measured; 1 broke off, and what was complete is shown; 2 bad input; 128 + signal interrupted")]
+        Exit codes: 0 measured; 1 broke off, or no round was complete in time; 2 bad input; 128 + signal interrupted; complete rounds are told")]
     Switch(Switch),
     /// A thread that moves to another CPU: its first accesses there, with nothing done, with translations prefetched, with huge pages
     #[command(after_help = "Examples: lookaside experiment migrate --html migrate.html\n          \
@@ -43,6 +43,9 @@ pub struct Switch {
     /// Rounds; each measures everything once, in a new order, with new memory, processes and threads; the default takes about two minutes [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
+    /// Nothing is measured after so many seconds; complete rounds are told
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub time: u64,
     /// CPU of the participants [default: the last one allowed]
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,

@@ -71,12 +71,15 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
     let list = |name: &str| report[name].as_array().unwrap_or_else(|| panic!("{name}")).clone();
     // lat_ctx: two rings, 0 KiB in base pages and 16 in each kind; extreme: one ring, two sizes, own and the same memory.
     let rings = 2 * (1 + kinds) + 4 * kinds;
-    assert_eq!((list("points").len() as u64, list("contrasts").len() as u64), (2 * rings, rings));
+    // Compartments, where there are keys, have base pages only.
+    let of_compartments = if report["no_compartments"].is_null() { 2 * 2 + 4 } else { 0 };
+    assert_eq!((list("points").len() as u64, list("contrasts").len() as u64), (2 * rings + of_compartments, rings));
     for point in list("points") {
         ["step_ns", "alone_ns", "switch_ns"].into_iter().for_each(|name| assert_figure(&point[name]));
         assert_eq!(point["rounds"].as_array().map(Vec::len), Some(5));
         let round = &point["rounds"][0];
         assert!(number(&round["step_ns"]) > 0.0 && number(&round["alone_ns"]) > 0.0, "{point}");
+        assert_eq!(point["who"] == "compartments", !point["keys"].is_null(), "{point}");
         // Each hands the CPU to the next, or the count would be 1,000 below.
         assert!(number(&point["extra_switches_per_kilo_step"]) > -500.0, "{point}");
     }
@@ -171,6 +174,37 @@ fn an_interrupt_keeps_complete_rounds_and_ends_all_processes() {
     assert!(all.clone().all(|point| point["rounds"].as_array().map(|list| list.len() as u64) == Some(rounds)));
     assert_eq!(all.count() > 0, rounds > 0);
     assert!(std::fs::read_to_string(Path::new(&html)).expect("read").contains("Cut short: interrupted."));
+}
+
+#[test]
+fn time_that_is_over_keeps_complete_rounds() {
+    let output = run(&[&LEAST[..], &["1,64", "--rounds", "10000", "--time", "2", "--json", "-"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let rounds = report["rounds"].as_u64().expect("a number");
+    assert!(
+        0 < rounds && rounds < 10_000 && report["early"] == serde_json::json!({ "time": 2 }),
+        "{rounds} {}",
+        report["early"]
+    );
+    // A round of so many participants takes longer than that.
+    let many = [
+        "experiment",
+        "switch",
+        "--time",
+        "1",
+        "--rounds",
+        "1",
+        "--participants",
+        "2,60",
+        "--kib",
+        "0,16,64,256",
+        "--pages",
+        "1,64,512",
+    ];
+    let output = run(&many);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("CUT SHORT: 1 s were over"), "{}", stdout(&output));
 }
 
 /// Nobody can tell the participants then; the kernel does.

@@ -28,8 +28,19 @@ pub struct Point {
     /// Switches that took the CPU from a participant before it waited, for each thousand steps, in the median round. Most of these hand over the
     /// token: the scheduler may let the next one run as soon as it is woken.
     pub involuntary_per_kilo_step: f64,
+    /// What happened to protection keys, in the median round; `None` where no compartments took part.
+    pub keys: Option<KeyUse>,
     /// By round.
     pub rounds: Vec<Round>,
+}
+
+/// What happened to protection keys.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct KeyUse {
+    /// Keys taken from another compartment, for each thousand steps.
+    pub recycled_per_kilo_step: f64,
+    /// Calls of pkey_mprotect, for each thousand steps.
+    pub protect_calls_per_kilo_step: f64,
 }
 
 /// What a round measured of a ring.
@@ -115,7 +126,19 @@ impl<'a> Net<'a> {
             extra_switches_per_kilo_step: median(&extra)?,
             most_extra_switches_per_kilo_step: extra.iter().copied().fold(0.0, f64::max),
             involuntary_per_kilo_step: median(&each(|sample| sample.involuntary_per_kilo_step))?,
+            keys: self.keys(),
             rounds: self.ring.iter().zip(self.alone).map(round).collect(),
+        })
+    }
+}
+
+impl Net<'_> {
+    fn keys(&self) -> Option<KeyUse> {
+        let all: Vec<KeyUse> = self.ring.iter().filter_map(|sample| sample.keys).collect();
+        let each = |of: fn(&KeyUse) -> f64| median(&all.iter().map(of).collect::<Vec<f64>>());
+        Some(KeyUse {
+            recycled_per_kilo_step: each(|keys| keys.recycled_per_kilo_step)?,
+            protect_calls_per_kilo_step: each(|keys| keys.protect_calls_per_kilo_step)?,
         })
     }
 }

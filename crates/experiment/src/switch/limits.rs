@@ -4,6 +4,7 @@ use std::fs;
 
 use rustix::process::{getrlimit, Resource};
 
+use super::compartments;
 use crate::cpus;
 
 /// What there is room for.
@@ -17,6 +18,8 @@ pub(super) struct Limits {
     pub tasks: Option<(u64, String)>,
     /// Memory that programs may still have.
     pub available_bytes: u64,
+    /// Why there are no compartments by protection keys; `None`: there are.
+    pub no_compartments: Option<String>,
 }
 
 impl Limits {
@@ -33,6 +36,7 @@ impl Limits {
             open_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
             tasks: tasks.into_iter().filter_map(of_file).chain(of_user).min_by_key(|(most, _)| *most),
             available_bytes,
+            no_compartments: compartments::refusal(),
         }
     }
 }

@@ -48,30 +48,13 @@ impl Areas {
         // SAFETY: the mapping is ours. A kernel without huge pages refuses: then there are none, which `huge_bytes` tells.
         let _ = unsafe { madvise(mapping.as_ptr().cast(), mapped, advice) };
         for area in 0..layout.areas as u64 {
-            areas.fill(area, counts, random);
+            fill(stride, counts, random, &mut |at, word| areas.write(area, at, word));
         }
         // The rest stays as it is, so that the kernel lists areas of different pages apart.
         // SAFETY: within the mapping; nobody writes to it from here on.
         unsafe { mprotect(start as *mut _, bytes, MprotectFlags::READ) }
             .map_err(|error| format!("protecting memory: {error}"))?;
         Ok(areas)
-    }
-
-    /// Touches every page of an area, and writes its chains.
-    fn fill(&self, area: u64, counts: &[u64], random: &mut Random) {
-        let pages = self.stride / PAGE;
-        for page in 0..pages {
-            self.write(area, page * PAGE, 0);
-        }
-        let most = counts.iter().copied().max().unwrap_or_default();
-        // Words of a chain lie on lines all over: in one place of all pages they would share few sets of the data caches. The chain begins in the first.
-        let lines: Vec<u64> = (0..most).map(|page| if page == 0 { 0 } else { random.below(LINES) }).collect();
-        for (column, count) in counts.iter().enumerate() {
-            let place = |page: u64| page * PAGE + lines[page as usize] * LINE;
-            for (page, next) in circle(*count, random) {
-                self.write(area, place(page) + 4 * column as u64, place(next) as u32);
-            }
-        }
     }
 
     fn write(&self, area: u64, at: u64, word: u32) {
@@ -97,6 +80,22 @@ impl Drop for Areas {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours; the ring's threads that read it have ended, and processes have their own.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped) };
+    }
+}
+
+/// Touches every page of an area of so many bytes, and writes its chains: words at distances from its begin.
+pub(super) fn fill(bytes: u64, counts: &[u64], random: &mut Random, write: &mut impl FnMut(u64, u32)) {
+    for page in 0..bytes / PAGE {
+        write(page * PAGE, 0);
+    }
+    let most = counts.iter().copied().max().unwrap_or_default();
+    // Words of a chain lie on lines all over: in one place of all pages they would share few sets of the data caches. The chain begins in the first.
+    let lines: Vec<u64> = (0..most).map(|page| if page == 0 { 0 } else { random.below(LINES) }).collect();
+    for (column, count) in counts.iter().enumerate() {
+        let place = |page: u64| page * PAGE + lines[page as usize] * LINE;
+        for (page, next) in circle(*count, random) {
+            write(place(page) + 4 * column as u64, place(next) as u32);
+        }
     }
 }
 

@@ -1,11 +1,13 @@
-//! What a switch costs on this machine (Wiggins et al. 2003, section 4): lmbench's `lat_ctx` and the paper's *extreme*, with processes and with
-//! threads of one process as participants, all on one CPU.
+//! What a switch costs on this machine (Wiggins et al. 2003, section 4): lmbench's `lat_ctx` and the paper's *extreme*, with processes, with
+//! threads of one process, and where there are protection keys with compartments of one process as participants, all on one CPU.
 //!
 //! Participants stand in a ring of pipes that a token goes round. Who has it does its work and passes it on: *lat_ctx* reads k KiB of its own,
 //! *extreme* a word of each of p pages, in random order, each read waiting for the one before. A *step* is one participant's turn; the same step
 //! of a participant that passes the token to itself is what it takes *alone*; a *switch* is the difference. Processes and threads read the
-//! same memory at the same addresses: what differs between them is the address space.
+//! same memory at the same addresses: what differs between them is the address space. Compartments are entered and left by one thread: no token,
+//! and a switch is a leave and an enter.
 
+mod compartments;
 mod facts;
 mod judge;
 mod limits;
@@ -22,7 +24,7 @@ use serde::Serialize;
 
 use crate::cpus;
 pub use facts::{Facts, Keys};
-pub use judge::{Contrast, Point, Round};
+pub use judge::{Contrast, KeyUse, Point, Round};
 use limits::Limits;
 use plan::Case;
 pub use plan::{Benchmark, Frames, Pages, Ring, Who};
@@ -43,6 +45,8 @@ pub struct Options {
     pub rounds: u32,
     /// What a measurement takes, after half of it to all of it that does not count.
     pub window: Duration,
+    /// No measurement is begun, and none finished, after so long.
+    pub time: Duration,
     /// The CPU of the participants; `None`: the last that this thread may run on.
     pub cpu: Option<usize>,
     /// Of orders, of the pages' order, and of resamples.
@@ -59,6 +63,7 @@ impl Default for Options {
             page_counts: vec![1, 4, 16, 32, 64, 128, 256, 512, 1024, 1536],
             rounds: 12,
             window: Duration::from_millis(12),
+            time: Duration::from_secs(300),
             cpu: None,
             seed: 1,
         }
@@ -92,6 +97,9 @@ pub enum Early {
     /// It was asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// So many seconds were over.
+    #[error("{0} s were over (fewer rounds, participants or sizes end in time; --time gives more)")]
+    Time(u64),
     /// A measurement failed.
     #[error("{0}")]
     Failed(String),
@@ -124,6 +132,8 @@ pub struct Report {
     pub points: Vec<Point>,
     /// Processes against threads.
     pub contrasts: Vec<Contrast>,
+    /// Why no compartments by protection keys took part; `None`: they did.
+    pub no_compartments: Option<String>,
     /// Why it ended early.
     pub early: Option<Early>,
 }
@@ -146,7 +156,7 @@ pub fn run(
         // What waits for the participants is not to run where they do. Participants bind themselves.
         cpus::bind(&others).map_err(|error| SwitchError(format!("CPUs {others:?} cannot be had: {error}")))?;
     }
-    let report = measured(options, cpu, stop, progress);
+    let report = measured(options, cpu, limits.no_compartments, stop, progress);
     // As it was; where that fails the thread stays beside the CPU, and nothing that was measured changes.
     let _ = cpus::bind(&limits.cpus);
     report
@@ -155,20 +165,26 @@ pub fn run(
 fn measured(
     options: &Options,
     cpu: usize,
+    no_compartments: Option<String>,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Report, SwitchError> {
     progress("memory, processes and threads");
     let (began, stolen) = (Instant::now(), facts::stolen_ms(cpu));
-    let first = Stage::set(options, cpu, 0).map_err(SwitchError)?;
+    let is_over = || began.elapsed() >= options.time;
+    let compartments = no_compartments.is_none();
+    let first = Stage::set(options, cpu, 0, compartments).map_err(SwitchError)?;
     let mut huge_share = first.huge_share().filter(|share| *share > 0.0);
-    let cases = plan::cases(options, huge_share.is_some());
+    let cases = plan::cases(options, huge_share.is_some(), compartments);
     let (mut stage, mut set) = (Some(first), 0);
     let rounds = options.rounds;
     let mut done = 0;
     let (samples, early) = in_turns(cases.len(), rounds, options.seed, &mut |round, which| {
         if stop() {
             return Err(Early::Interrupted);
+        }
+        if is_over() {
+            return Err(Early::Time(options.time.as_secs()));
         }
         if round != set {
             // The one before goes first: both would take twice the memory.
@@ -180,10 +196,14 @@ fn measured(
         done += 1;
         let stage = match &mut stage {
             Some(stage) => stage,
-            None => stage.insert(Stage::set(options, cpu, round).map_err(Early::Failed)?),
+            None => stage.insert(Stage::set(options, cpu, round, compartments).map_err(Early::Failed)?),
         };
         huge_share = huge_share.zip(stage.huge_share()).map(|(least, now)| least.min(now));
-        stage.measure(case, options.window, stop)
+        let measured = stage.measure(case, options.window, &|| stop() || is_over());
+        match measured {
+            Err(Early::Interrupted) if !stop() => Err(Early::Time(options.time.as_secs())),
+            measured => measured,
+        }
     });
     drop(stage);
     let stolen_ms = stolen.zip(facts::stolen_ms(cpu)).map(|(before, after)| after - before);
@@ -203,6 +223,7 @@ fn measured(
         stolen_ms,
         points,
         contrasts,
+        no_compartments,
         early,
     })
 }

@@ -29,6 +29,8 @@ pub enum Who {
     Threads,
     /// Processes.
     Processes,
+    /// Compartments of one process, by protection keys: a thread enters one after the other.
+    Compartments,
 }
 
 /// What they do in their turn.
@@ -95,6 +97,7 @@ impl fmt::Display for Case {
         let who = match self.who {
             Who::Threads => "threads",
             Who::Processes => "processes",
+            Who::Compartments => "compartments",
         };
         let Ring { benchmark, participants, size, .. } = self.ring;
         match benchmark {
@@ -104,11 +107,15 @@ impl fmt::Display for Case {
     }
 }
 
-/// Every measurement of a round: each ring, then each kind of work alone.
-pub(super) fn cases(options: &Options, huge: bool) -> Vec<Case> {
-    let kinds: &[Pages] = if huge { &[Pages::Base, Pages::Huge] } else { &[Pages::Base] };
+/// Every measurement of a round: each ring, then each kind of work alone. Compartments have base pages only.
+pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<Case> {
+    let of = |huge| if huge { &[Pages::Base, Pages::Huge][..] } else { &[Pages::Base] };
+    let mut who = vec![(Who::Threads, of(huge)), (Who::Processes, of(huge))];
+    if compartments {
+        who.push((Who::Compartments, of(false)));
+    }
     let mut cases = Vec::new();
-    for who in [Who::Threads, Who::Processes] {
+    for (who, kinds) in who {
         for &pages in kinds {
             for &participants in &options.participants {
                 // What reads nothing has no pages.
@@ -246,7 +253,13 @@ fn members_refusal(options: &Options, limits: &Limits) -> Option<String> {
 fn memory_refusal(options: &Options, limits: &Limits) -> Option<String> {
     let layouts = [Benchmark::LatCtx, Benchmark::Extreme]
         .map(|benchmark| [Pages::Base, Pages::Huge].map(|pages| Layout::of(options, benchmark, pages)));
-    let memory = layouts.iter().flatten().map(|layout| layout.bytes()).fold(0, u128::saturating_add);
+    let mut memory = layouts.iter().flatten().map(|layout| layout.bytes()).fold(0, u128::saturating_add);
+    if limits.no_compartments.is_none() {
+        // As much of base pages again, an area that all have in common, and a page of each that has it.
+        let [[lat_ctx, _], [extreme, _]] = layouts;
+        let common = u128::from(extreme.bytes_each).saturating_add(extreme.areas as u128 * u128::from(PAGE));
+        memory = [lat_ctx.bytes(), extreme.bytes(), common].into_iter().fold(memory, u128::saturating_add);
+    }
     // Each process has page tables of all base pages.
     let table =
         layouts.iter().map(|[base, _]| base.bytes() / u128::from(PAGE) * 8).fold(MEMBER_BYTES, u128::saturating_add);

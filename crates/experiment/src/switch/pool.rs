@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::plan::Who;
 use super::ring::{Job, Ring, Timed};
 use super::Early;
 use crate::cpus;
@@ -19,6 +18,13 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Stack of a thread: it calls little.
 const STACK: usize = 128 << 10;
+
+/// What participants of a pool are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Processes,
+    Threads,
+}
 
 /// Participants, waiting.
 #[derive(Debug)]
@@ -35,11 +41,11 @@ enum Members {
 
 impl Pool {
     /// So many, on this CPU. The calling thread has to outlive processes: they end with it.
-    pub(super) fn new(who: Who, count: usize, cpu: usize) -> Result<Self, String> {
+    pub(super) fn new(kind: Kind, count: usize, cpu: usize) -> Result<Self, String> {
         let ring = Ring::new(count).map_err(|error| format!("pipes for {count} participants: {error}"))?;
-        let members = match who {
-            Who::Processes => Members::Processes(Vec::new()),
-            Who::Threads => Members::Threads(Vec::new()),
+        let members = match kind {
+            Kind::Processes => Members::Processes(Vec::new()),
+            Kind::Threads => Members::Threads(Vec::new()),
         };
         // Those that are started are ended with it, should the next one fail.
         let mut pool = Self { ring: Arc::new(ring), members };
@@ -48,11 +54,11 @@ impl Pool {
                 Members::Processes(pids) => process(&pool.ring, me, cpu).map(|pid| pids.push(pid)),
                 Members::Threads(threads) => thread(&pool.ring, me, cpu).map(|thread| threads.push(thread)),
             };
-            let kind = match who {
-                Who::Processes => "process",
-                Who::Threads => "thread",
+            let one = match kind {
+                Kind::Processes => "process",
+                Kind::Threads => "thread",
             };
-            started.map_err(|error| format!("{kind} {} of {count} cannot be started: {error}", me + 1))?;
+            started.map_err(|error| format!("{one} {} of {count} cannot be started: {error}", me + 1))?;
         }
         Ok(pool)
     }

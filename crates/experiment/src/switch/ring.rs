@@ -257,21 +257,16 @@ impl Ring {
         let area = get(&board.start) + me * get(&board.stride);
         if get(&board.is_chain) == 1 {
             chain(area as usize, amount, 4 * get(&board.column) as usize);
-        } else if let Some(places) = get(&board.area).checked_div(amount) {
-            // Those of neighbours lie at different places of their areas: in huge pages they would else share few sets of the caches.
-            lines((area + me % places.max(1) * amount) as usize, amount as usize);
+        } else if let Some(at) = place_in_area(me, get(&board.area), amount) {
+            lines((area + at) as usize, amount as usize);
         }
     }
 
     fn count(&self, me: usize, from: bool) {
         let Some(slot) = self.slots().get(me) else { return };
-        // SAFETY: all zeros is a `rusage`, which the call fills in.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: it is ours to be written.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
-        for (place, now) in [(&slot.voluntary, usage.ru_nvcsw), (&slot.involuntary, usage.ru_nivcsw)] {
+        for (place, now) in [&slot.voluntary, &slot.involuntary].into_iter().zip(own_switches()) {
             let before = if from { 0 } else { place.load(Ordering::Relaxed) };
-            place.store((now as u64).wrapping_sub(before), Ordering::Relaxed);
+            place.store(now.wrapping_sub(before), Ordering::Relaxed);
         }
     }
 
@@ -291,8 +286,24 @@ impl Drop for Ring {
     }
 }
 
-/// A word of each line, one line after the other.
-fn lines(start: usize, bytes: usize) {
+/// The calling thread's switches so far: those where it waited, those where it did not.
+pub(super) fn own_switches() -> [u64; 2] {
+    // SAFETY: all zeros is a `rusage`, which the call fills in.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: it is ours to be written.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+    [usage.ru_nvcsw as u64, usage.ru_nivcsw as u64]
+}
+
+/// Where in its area a participant of lat_ctx reads so many bytes; `None`: it reads nothing. Those of neighbours lie at different places: in huge
+/// pages they would else share few sets of the caches.
+pub(super) fn place_in_area(me: u64, area: u64, bytes: u64) -> Option<u64> {
+    let places = area.checked_div(bytes)?;
+    Some(me % places.max(1) * bytes)
+}
+
+/// A word of each line, one line after the other. All of them can be read.
+pub(super) fn lines(start: usize, bytes: usize) {
     let mut sum = 0u64;
     for at in (start..start + bytes).step_by(LINE) {
         // SAFETY: within the participant's area, which is mapped and only read.
@@ -301,8 +312,8 @@ fn lines(start: usize, bytes: usize) {
     black_box(sum);
 }
 
-/// Through so many pages, each word telling where the next is.
-fn chain(area: usize, pages: u64, word: usize) {
+/// Through so many pages, each word telling where the next is: of a chain that was written there.
+pub(super) fn chain(area: usize, pages: u64, word: usize) {
     let mut at = 0u32;
     for _ in 0..pages {
         // SAFETY: a chain of the area leads through words of it only; the area is mapped and only read.

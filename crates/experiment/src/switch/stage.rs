@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use lookaside_workloads::Random;
 
+use super::compartments::{Compartments, Turns, Whose};
 use super::memory::Areas;
 use super::plan::{members, Benchmark, Case, Frames, Layout, Pages, Who};
-use super::pool::Pool;
+use super::pool::{Kind, Pool};
 use super::ring::{Job, Work};
-use super::{Early, Options};
+use super::{Early, KeyUse, Options};
 
 /// What a measurement came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub(super) struct Sample {
     pub extra_switches_per_kilo_step: f64,
     /// Switches from a participant that did not wait, for each thousand steps.
     pub involuntary_per_kilo_step: f64,
+    /// Of compartments.
+    pub keys: Option<KeyUse>,
 }
 
 /// All that a round needs. Participants end before the memory goes.
@@ -26,14 +29,16 @@ pub(super) struct Sample {
 pub(super) struct Stage {
     threads: Pool,
     processes: Pool,
+    compartments: Option<Compartments>,
     lat_ctx: [Areas; 2],
     extreme: [Areas; 2],
     page_counts: Vec<u64>,
 }
 
 impl Stage {
-    /// New memory, and new participants on this CPU. Everything that does not depend on the system is the same for a seed and a round.
-    pub(super) fn set(options: &Options, cpu: usize, round: u32) -> Result<Self, String> {
+    /// New memory, and new participants on this CPU, compartments among them if they are to be. Everything that does not depend on the system is
+    /// the same for a seed and a round.
+    pub(super) fn set(options: &Options, cpu: usize, round: u32, compartments: bool) -> Result<Self, String> {
         let mut random = Random::new(options.seed ^ u64::from(round).rotate_left(32));
         let mut areas = |benchmark, counts: &[u64]| -> Result<[Areas; 2], String> {
             let mut of = |pages| Areas::new(Layout::of(options, benchmark, pages), pages, counts, &mut random);
@@ -42,9 +47,10 @@ impl Stage {
         let lat_ctx = areas(Benchmark::LatCtx, &[])?;
         let extreme = areas(Benchmark::Extreme, &options.page_counts)?;
         // Processes come first: so their memory has no threads' stacks.
-        let processes = Pool::new(Who::Processes, members(options), cpu)?;
-        let threads = Pool::new(Who::Threads, members(options), cpu)?;
-        Ok(Self { threads, processes, lat_ctx, extreme, page_counts: options.page_counts.clone() })
+        let processes = Pool::new(Kind::Processes, members(options), cpu)?;
+        let threads = Pool::new(Kind::Threads, members(options), cpu)?;
+        let compartments = compartments.then(|| Compartments::new(options, cpu, round)).transpose()?;
+        Ok(Self { threads, processes, compartments, lat_ctx, extreme, page_counts: options.page_counts.clone() })
     }
 
     /// Share of the memory meant for huge pages that lies in them; `None` if there is no such memory.
@@ -81,17 +87,32 @@ impl Stage {
         };
         let (participants, start, area) = (ring.participants, areas.start, areas.stride);
         let job = Job { participants, work, start, stride, area, window };
-        let pool = match case.who {
-            Who::Threads => &mut self.threads,
-            Who::Processes => &mut self.processes,
-        };
-        let timed = pool.measure(&job, stop)?;
         let steps = |laps: u64| (laps * participants as u64) as f64;
+        let (timed, keys) = match (case.who, &mut self.compartments) {
+            (Who::Threads, _) => (self.threads.measure(&job, stop)?, None),
+            (Who::Processes, _) => (self.processes.measure(&job, stop)?, None),
+            (Who::Compartments, None) => return Err(Early::Failed(format!("{case}: there are none"))),
+            (Who::Compartments, Some(compartments)) => {
+                let whose = match (ring.benchmark, ring.frames) {
+                    (Benchmark::LatCtx, _) => Whose::LatCtx,
+                    (Benchmark::Extreme, Frames::Private) => Whose::Own,
+                    (Benchmark::Extreme, Frames::Shared) => Whose::Common,
+                };
+                let found = compartments.measure(&Turns { whose, participants, work, window }, stop)?;
+                let per_kilo_step = |count: u64| count as f64 * 1e3 / steps(found.timed.laps);
+                let keys = KeyUse {
+                    recycled_per_kilo_step: per_kilo_step(found.recycled),
+                    protect_calls_per_kilo_step: per_kilo_step(found.protect_calls),
+                };
+                (found.timed, Some(keys))
+            }
+        };
         // Switches are counted from one step after the count began to that after the last timed lap.
         let counted = steps(timed.laps + 1);
-        // Alone nobody is handed anything.
-        let own = if participants > 1 { counted } else { 0.0 };
+        // Alone nobody is handed anything; nor are compartments, of one thread.
+        let own = if participants > 1 && keys.is_none() { counted } else { 0.0 };
         Ok(Sample {
+            keys,
             step_ns: timed.elapsed_ns as f64 / steps(timed.laps),
             extra_switches_per_kilo_step: ((timed.voluntary + timed.involuntary) as f64 - own) * 1e3 / counted,
             involuntary_per_kilo_step: timed.involuntary as f64 * 1e3 / counted,

@@ -60,6 +60,7 @@ fn figures_of_the_papers() {
     let sa1100 = preset("sa1100").unwrap();
     assert_eq!(sa1100.walk_memory_cycles() * 2.0 + sa1100.walker.base_cycles, 45.0);
     assert_eq!(sa1100.memory.cycles, 70.0);
+    assert_eq!(sa1100.caches.iter().map(|cache| cache.write_allocate).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]
@@ -93,6 +94,9 @@ Not determined:
   - nothing
 ";
     assert_eq!(describe(&parse(text, "tiny.toml").unwrap()), expected);
+    let passed = text.replace("size = \"4K\"", "size = \"4K\"\nwrite_allocate = false");
+    let expected = expected.replace("3       socket\n", "3       socket   stores don't fill it\n");
+    assert_eq!(describe(&parse(&passed, "tiny.toml").unwrap()), expected);
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn walk_cache(guest: TableFormat, host: Option<TableFormat>) -> impl Strategy<Va
 }
 
 fn cache() -> impl Strategy<Value = Cache> {
-    (geometry(), serves(), 4u32..=12, cycles(), shared_by()).prop_map(
-        |((lines, ways, replacement, _), serves, line_bits, hit_cycles, shared_by)| Cache {
+    (geometry(), serves(), 4u32..=12, any::<bool>(), cycles(), shared_by()).prop_map(
+        |((lines, ways, replacement, _), serves, line_bits, write_allocate, hit_cycles, shared_by)| Cache {
             name: String::new(),
             level: 1,
             serves,
@@ -112,6 +112,7 @@ fn cache() -> impl Strategy<Value = Cache> {
             ways,
             line_bytes: 1 << line_bits,
             replacement,
+            write_allocate,
             hit_cycles,
             shared_by,
         },

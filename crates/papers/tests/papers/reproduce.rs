@@ -192,8 +192,12 @@ fn domains_in_place_of_flushes() {
         assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
     }
     assert_eq!(value(row(r, "rises faster from")), 15.0, "16 processes, and 15 domains");
-    // Five numbers, a ratio of two of them, and the length of the UNIX path.
-    assert_eq!(r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count(), 7);
+    // Five numbers, a ratio of two of them; and that a UNIX socket's round trip is two of a pipe's: both values and their ratio.
+    assert_eq!(r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count(), 9);
+    // A pipe's bandwidth is no row that anything was fitted on.
+    for what in ["bandwidth, pipe: original", "bandwidth, unix: original"] {
+        assert_eq!(row(r, what).verdict, Verdict::Holds, "{what}");
+    }
     // The flush and the lines that have to come again: 2 switches a round trip, 75,000 cycles each at the worst.
     let pipe = value(row(r, "latency, pipe: original"));
     assert!((10.0..2.0 * 375.0).contains(&pipe), "{pipe}");

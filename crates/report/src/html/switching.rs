@@ -6,7 +6,7 @@ use lookaside_runtime::compare::statistics::{Figure, LEAST_ROUNDS, RESAMPLES};
 use super::lines::{figure, legend, Chart, Line};
 use super::parts::{Cell, Esc, Table};
 use crate::num;
-use crate::switching::{circumstances, disturbances, facts, interval, ns, pages, unit, verdict, who};
+use crate::switching::{circumstances, disturbances, facts, has_keys, interval, ns, pages, unit, verdict, who};
 
 /// Draws the report as an HTML page that is well-formed XML too. Same data, same text; nothing is loaded from anywhere.
 pub fn render(report: &Report) -> String {
@@ -83,22 +83,32 @@ fn lat_ctx(report: &Report) -> String {
                 x: "participants",
                 y: "ns a switch",
                 sizes: rings.iter().map(usize::to_string).collect(),
-                lines: vec![line(Who::Threads), line(Who::Processes)],
+                lines: who_took_part(report).into_iter().map(line).collect(),
             });
         }
     }
-    section("lat-ctx", "lat_ctx: a switch over participants", LEAD, &["threads", "processes"], &charts)
+    let names: Vec<&str> = who_took_part(report).into_iter().map(who).collect();
+    section("lat-ctx", "lat_ctx: a switch over participants", LEAD, &names, &charts)
+}
+
+fn who_took_part(report: &Report) -> Vec<Who> {
+    let all = [Who::Threads, Who::Processes, Who::Compartments];
+    all.into_iter().filter(|who| *who != Who::Compartments || has_keys(report)).collect()
 }
 
 fn extreme(report: &Report) -> String {
     let benchmark = Benchmark::Extreme;
     let sizes = distinct(report, benchmark, |point| point.ring.size);
-    let kinds = [
+    let mut kinds = vec![
         (Who::Threads, Frames::Private, "threads, own memory"),
         (Who::Processes, Frames::Private, "processes, own memory"),
         (Who::Threads, Frames::Shared, "threads, the same memory"),
         (Who::Processes, Frames::Shared, "processes, the same memory"),
     ];
+    // Of five lines at most; those of own memory stand in the table.
+    if has_keys(report) {
+        kinds.push((Who::Compartments, Frames::Shared, "compartments, the same memory"));
+    }
     let mut charts = String::new();
     for kind in [Pages::Base, Pages::Huge] {
         for participants in distinct(report, benchmark, |point| point.ring.participants) {
@@ -117,11 +127,11 @@ fn extreme(report: &Report) -> String {
                 x: "pages of 4 KiB",
                 y: "ns a switch",
                 sizes: sizes.iter().map(u64::to_string).collect(),
-                lines: kinds.map(line).into(),
+                lines: kinds.iter().copied().map(line).collect(),
             });
         }
     }
-    let names = kinds.map(|(_, _, name)| name);
+    let names: Vec<&str> = kinds.iter().map(|(_, _, name)| *name).collect();
     section("extreme", "extreme: a switch over pages visited", LEAD, &names, &charts)
 }
 
@@ -215,6 +225,8 @@ fn points(report: &Report) -> String {
             Cell::rate(point.extra_switches_per_kilo_step),
             Cell::rate(point.most_extra_switches_per_kilo_step),
             Cell::rate(point.involuntary_per_kilo_step),
+            Cell::rate(point.keys.map_or(f64::NAN, |keys| keys.recycled_per_kilo_step)),
+            Cell::rate(point.keys.map_or(f64::NAN, |keys| keys.protect_calls_per_kilo_step)),
         ]
     });
     let table = Table {
@@ -233,6 +245,8 @@ fn points(report: &Report) -> String {
             ("extra switches per 1,000 turns", true),
             ("in the worst round", true),
             ("involuntary per 1,000 turns", true),
+            ("keys taken per 1,000 turns", true),
+            ("calls of pkey_mprotect per 1,000 turns", true),
         ],
         rows: rows.collect(),
     };
@@ -244,7 +258,7 @@ fn points(report: &Report) -> String {
 
 fn method(report: &Report) -> String {
     format!(
-        "<section aria-labelledby=\"method\"><h2 id=\"method\">How this was made</h2><p>Participants stand in a ring of pipes, all on one CPU; who has the token does its work and hands it on. A turn is the time of a lap over the participants. Alone is the same turn of one participant that hands the token to itself: work, one write and one read, and no switch. A switch is the difference, round by round: what the kernel does, and what work takes longer because others ran in between. Processes and threads read the same memory at the same addresses; \"the same\" memory is one area that all read, inherited by processes, so that they have the same frames by tables of their own.</p><p>Each round measured every ring once, in an order drawn anew (seed {}). Intervals are percentile bootstraps of medians: {RESAMPLES} draws of whole rounds. Each holds by itself with 95 %; of twenty without effect one may look significant. Significant: the interval does not hold 0, and at least {LEAST_ROUNDS} rounds are complete. What grows with the pages of the same memory is what processes pay for translations of their own: the most that sharing them could save.</p></section>\n",
+        "<section aria-labelledby=\"method\"><h2 id=\"method\">How this was made</h2><p>Participants stand in a ring of pipes, all on one CPU; who has the token does its work and hands it on. A turn is the time of a lap over the participants. Alone is the same turn of one participant that hands the token to itself: work, one write and one read, and no switch. A switch is the difference, round by round: what the kernel does, and what work takes longer because others ran in between. Processes and threads read the same memory at the same addresses; \"the same\" memory is one area that all read, inherited by processes, so that they have the same frames by tables of their own. Compartments by protection keys, where there are any, are entered and left by one thread: a turn is an enter, the work and a leave, and alone is the work by itself.</p><p>Each round measured every ring once, in an order drawn anew (seed {}). Intervals are percentile bootstraps of medians: {RESAMPLES} draws of whole rounds. Each holds by itself with 95 %; of twenty without effect one may look significant. Significant: the interval does not hold 0, and at least {LEAST_ROUNDS} rounds are complete. What grows with the pages of the same memory is what processes pay for translations of their own: the most that sharing them could save.</p></section>\n",
         report.seed
     )
 }

@@ -42,6 +42,7 @@ fn cache(name: &str, level: u32, size: u64, ways: u32, hit_cycles: f64) -> Cache
         ways: Ways::Count(ways),
         line_bytes: 64,
         replacement: Replacement::Lru,
+        write_allocate: true,
         hit_cycles,
         shared_by: if level == 3 { SharedBy::Socket } else { SharedBy::Core },
     }

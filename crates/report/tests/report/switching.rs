@@ -1,7 +1,7 @@
 //! What text and page say of hand-made measurements of switches.
 
 use lookaside_experiment::switch::{
-    Benchmark, Contrast, Early, Facts, Frames, Keys, Pages, Point, Report, Ring, Round, Who,
+    Benchmark, Contrast, Early, Facts, Frames, KeyUse, Keys, Pages, Point, Report, Ring, Round, Who,
 };
 use lookaside_report::{html, json, switching, Style};
 use lookaside_runtime::compare::statistics::{Figure, Ratio};
@@ -29,6 +29,8 @@ fn point(who: Who, ring: Ring, switch_ns: f64) -> Point {
         extra_switches_per_kilo_step: if ring.participants == 4 { 2.5 } else { 0.0 },
         most_extra_switches_per_kilo_step: 31.0,
         involuntary_per_kilo_step: 480.0,
+        keys: (who == Who::Compartments)
+            .then_some(KeyUse { recycled_per_kilo_step: 0.0, protect_calls_per_kilo_step: 1071.0 }),
         rounds: vec![round; 6],
     }
 }
@@ -85,6 +87,7 @@ fn report(more: impl Fn(&Ring) -> f64) -> Report {
         stolen_ms: Some(120.0),
         points: points.collect(),
         contrasts: rings.iter().map(contrast).collect(),
+        no_compartments: Some("no compartments: this processor has no protection keys".into()),
         early: None,
     }
 }
@@ -113,6 +116,48 @@ fn the_verdict_says_what_an_address_space_costs_and_what_sharing_could_save() {
         "At most what sharing translations of base pages could save a switch: 300 ns (95 % interval 290 – 310) with 4 processes of the same 64 pages of 4 KiB, the largest of 2; significant in 2."
     );
     assert_eq!(said[2], "Nothing shows what sharing translations of huge pages could save, in 2 rings of extreme.");
+}
+
+/// A switch of compartments takes 150 ns for each of them.
+fn report_with_keys() -> Report {
+    let mut found = report(sharing);
+    let rings: Vec<Ring> = found.contrasts.iter().map(|contrast| contrast.ring).collect();
+    let of_base = rings.into_iter().filter(|ring| ring.pages == Pages::Base);
+    found.points.extend(of_base.map(|ring| point(Who::Compartments, ring, 75.0 * ring.participants as f64)));
+    Report { no_compartments: None, ..found }
+}
+
+#[test]
+fn compartments_stand_beside_processes_where_there_are_keys() {
+    let found = report_with_keys();
+    let said = switching::verdict(&found);
+    assert_eq!(
+        said[1],
+        "A switch of compartments by protection keys, 0 KiB each: 150 ns with 2 (95 % interval 140 – 160; in 1,000 turns 0 keys taken from others, 1,071 calls of pkey_mprotect), \
+         300 ns with 4 (95 % interval 290 – 310; in 1,000 turns 0 keys taken from others, 1,071 calls of pkey_mprotect)."
+    );
+    let text = switching::render(&found, &Style { width: 180, ..Style::default() });
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in [
+        "2 0 base 400 1,000 1,250 250 240 – 260 1.25 150",
+        "4 16 huge 400 1,000 1,250 250 240 – 260 1.25 –",
+        "4 64 base 1,000 2,150 1,150 1,000 1,550 550 300 290 – 310 300 300",
+    ] {
+        assert!(rows.contains(&row.split_whitespace().collect()), "{row}\n{text}");
+    }
+    assert!(text.contains("protection keys are here") && !text.contains("left out"), "{text}");
+    let page = html::switching::render(&found);
+    // A line more in each chart; none in huge pages, where there are no compartments.
+    assert_eq!(page.matches("<circle").count(), 4 * 2 * 2 + 4 * 4 * 2 + 2 * 2 + 2 * 2);
+    let page = words(&page);
+    assert!(page.contains(&said[1]) && page.contains("compartments, the same memory"), "{page}");
+}
+
+#[test]
+fn time_that_is_over_is_said() {
+    let text =
+        switching::render(&Report { early: Some(Early::Time(300)), rounds: 4, ..report(sharing) }, &Style::default());
+    assert!(text.contains("4 of 6 rounds") && text.contains("CUT SHORT: 300 s were over"), "{text}");
 }
 
 #[test]

@@ -232,6 +232,7 @@ fn caches(c: &mut Choices) -> Vec<Cache> {
                 ways,
                 line_bytes,
                 replacement,
+                write_allocate: c.below(4) > 0,
                 hit_cycles: f64::from(level) * 20.0 + c.cycles(),
                 shared_by: c.of(&SHARED),
             });

@@ -266,7 +266,8 @@ impl Hardware {
         asked
     }
 
-    /// Looks an address up and fills what was asked in vain; the number of the server, memory being one past the last.
+    /// Looks an address up and fills what was asked in vain, but for caches that stores don't fill; the number of the server, memory being
+    /// one past the last.
     fn ask_caches(&mut self, thread: usize, kind: Serves, address: u64, first_level: u32, walk: bool) -> usize {
         let mut server = self.machine.caches.len();
         for i in self.asked(kind, first_level) {
@@ -287,7 +288,9 @@ impl Hardware {
                 server = i;
                 break;
             }
-            array.fill(set, line);
+            if kind != Serves::Store || cache.write_allocate {
+                array.fill(set, line);
+            }
         }
         server
     }

@@ -2,17 +2,18 @@ use super::super::plan::{cases, Pages};
 use super::super::Options;
 use super::*;
 
-fn sample(step_ns: f64) -> Sample {
-    Sample { step_ns, extra_switches_per_kilo_step: 0.0, involuntary_per_kilo_step: 0.0 }
+fn sample(step_ns: f64, keys: Option<KeyUse>) -> Sample {
+    Sample { step_ns, extra_switches_per_kilo_step: 0.0, involuntary_per_kilo_step: 0.0, keys }
 }
 
-/// A turn alone takes 50 ns and 2 a page; a switch of threads 1,000 ns, one of processes 300 more, and 5 for each page that all have in common.
+/// A turn alone takes 50 ns and 2 a page; a switch of compartments 200 ns, of threads 1,000 ns, one of processes 300 more, and 5 for each page that all have in common.
 fn step_ns(case: &Case) -> f64 {
     let ring = case.ring;
     let alone = 50.0 + 2.0 * ring.size as f64;
     let common = if ring.frames == Frames::Shared { 5.0 * ring.size as f64 } else { 0.0 };
     match (ring.participants, case.who) {
         (1, _) => alone,
+        (_, Who::Compartments) => alone + 200.0,
         (_, Who::Threads) => alone + 1000.0,
         (_, Who::Processes) => alone + 1300.0 + common,
     }
@@ -30,8 +31,15 @@ fn options() -> Options {
 
 /// So many rounds, each slower than the one before as a whole.
 fn judged(rounds: u32) -> (Vec<Point>, Vec<Contrast>) {
-    let cases = cases(&options(), true);
-    let of = |case: &Case| (0..rounds).map(|round| sample(step_ns(case) + 10.0 * f64::from(round))).collect();
+    let cases = cases(&options(), true, true);
+    let keys = |case: &Case, round: u32| {
+        let recycled_per_kilo_step = f64::from(round * round);
+        let keys = KeyUse { recycled_per_kilo_step, protect_calls_per_kilo_step: 2.0 * recycled_per_kilo_step };
+        (case.who == Who::Compartments).then_some(keys)
+    };
+    let of = |case: &Case| {
+        (0..rounds).map(|round| sample(step_ns(case) + 10.0 * f64::from(round), keys(case, round))).collect()
+    };
     let samples: Vec<Vec<Sample>> = cases.iter().map(of).collect();
     judge(&cases, &samples, 1)
 }
@@ -39,8 +47,8 @@ fn judged(rounds: u32) -> (Vec<Point>, Vec<Contrast>) {
 #[test]
 fn a_switch_is_a_turn_less_the_same_alone() {
     let (points, contrasts) = judged(6);
-    // lat_ctx: two rings, nothing read in base pages and 16 KiB in both; extreme: two sizes, two memories, two kinds of pages.
-    assert_eq!((points.len(), contrasts.len()), (2 * (2 * 3 + 8), 2 * 3 + 8));
+    // lat_ctx: two rings, nothing read in base pages and 16 KiB in both; extreme: two sizes, two memories, two kinds of pages. Compartments: base pages.
+    assert_eq!((points.len(), contrasts.len()), (2 * (2 * 3 + 8) + 4 + 4, 2 * 3 + 8));
     for point in &points {
         let expected = step_ns(&Case { who: point.who, ring: point.ring });
         let alone = 50.0 + 2.0 * point.ring.size as f64;
@@ -53,6 +61,9 @@ fn a_switch_is_a_turn_less_the_same_alone() {
         let undisturbed =
             Round { step_ns, alone_ns, extra_switches_per_kilo_step: 0.0, alone_extra_switches_per_kilo_step: 0.0 };
         assert_eq!(point.rounds[5], undisturbed);
+        // The median of 0, 1, 4, 9, 16 and 25.
+        let keys = KeyUse { recycled_per_kilo_step: 6.5, protect_calls_per_kilo_step: 13.0 };
+        assert_eq!(point.keys, (point.who == Who::Compartments).then_some(keys));
     }
 }
 
@@ -81,19 +92,19 @@ fn processes_stand_against_threads_in_the_same_ring() {
 fn few_rounds_are_not_significant_and_none_say_nothing() {
     assert!(judged(4).1.iter().all(|contrast| !contrast.significant && !contrast.of_pages_significant));
     assert_eq!(judged(0), (Vec::new(), Vec::new()));
-    assert_eq!(judge(&cases(&options(), false), &[], 1), (Vec::new(), Vec::new()));
+    assert_eq!(judge(&cases(&options(), false, false), &[], 1), (Vec::new(), Vec::new()));
 }
 
 #[test]
 fn disturbed_rounds_are_told() {
-    let cases = cases(&options(), false);
+    let cases = cases(&options(), false, false);
     // Alone it is worse.
     let of = |case: &Case| {
         let alone = if case.ring.participants == 1 { 100.0 } else { 0.0 };
         let round = |extra| Sample {
             extra_switches_per_kilo_step: extra + alone,
             involuntary_per_kilo_step: 7.0,
-            ..sample(9.0)
+            ..sample(9.0, None)
         };
         vec![round(0.0), round(2.0), round(40.0)]
     };

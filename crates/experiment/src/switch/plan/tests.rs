@@ -3,7 +3,13 @@ use proptest::prelude::*;
 use super::*;
 
 fn limits() -> Limits {
-    Limits { cpus: vec![0, 3], open_files: 1024, tasks: Some((4096, "ulimit -u".into())), available_bytes: 16 << 30 }
+    Limits {
+        cpus: vec![0, 3],
+        open_files: 1024,
+        tasks: Some((4096, "ulimit -u".into())),
+        available_bytes: 16 << 30,
+        no_compartments: Some("no keys".into()),
+    }
 }
 
 fn rings(cases: &[Case]) -> impl Iterator<Item = &Case> {
@@ -13,13 +19,20 @@ fn rings(cases: &[Case]) -> impl Iterator<Item = &Case> {
 #[test]
 fn the_usual_sweeps_are_all_rings_of_both_kinds_once() {
     let options = Options::default();
-    let with = |huge: bool| cases(&options, huge);
+    let with = |huge: bool| cases(&options, huge, false);
     // lat_ctx: six rings by five sizes, of which nothing is read in base pages only; extreme: three by ten, own and the same memory.
     assert_eq!(rings(&with(false)).count(), 2 * (6 * 5 + 3 * 10 * 2));
     assert_eq!(rings(&with(true)).count(), 2 * (6 * (5 + 4) + 3 * 10 * 2 * 2));
     assert_eq!(with(true).len() - rings(&with(true)).count(), 2 * (5 + 4 + 10 * 2));
     let mut seen = std::collections::HashSet::new();
     assert!(with(true).into_iter().all(|case| seen.insert(case)));
+    // Compartments: the rings in base pages.
+    let all = cases(&options, true, true);
+    let of_compartments = || all.iter().filter(|case| case.who == Who::Compartments);
+    assert_eq!(of_compartments().filter(|case| case.ring.participants > 1).count(), 6 * 5 + 3 * 10 * 2);
+    assert_eq!(of_compartments().count(), 6 * 5 + 3 * 10 * 2 + 5 + 10);
+    assert!(of_compartments().all(|case| case.ring.pages == Pages::Base));
+    assert_eq!(all.len() - of_compartments().count(), with(true).len());
 }
 
 proptest! {
@@ -28,10 +41,11 @@ proptest! {
     fn each_ring_has_its_turn_alone(
         participants in prop::collection::vec(2usize..70, 1..4), kib in prop::collection::vec(0u64..300, 1..4),
         children in prop::collection::vec(2usize..20, 1..4), pages in prop::collection::vec(1u64..2000, 1..5), huge in any::<bool>(),
+        compartments in any::<bool>(),
     ) {
         let options = Options { participants, kib, children, page_counts: pages, ..Options::default() };
         let options = checked(&options, &limits()).expect("they can be");
-        let all = cases(&options, huge);
+        let all = cases(&options, huge, compartments);
         for case in rings(&all) {
             let alone: Vec<&Case> = all.iter().filter(|other| **other == case.alone()).collect();
             prop_assert_eq!(alone.len(), 1);
@@ -95,8 +109,17 @@ fn what_cannot_be_is_said_in_a_line() {
         let error = checked(&options, &limits()).expect_err(said).to_string();
         assert!(error.starts_with(said) && !error.contains('\n'), "{said:?}: {error}");
     }
+    // Compartments need base pages of their own.
+    let little = |available_bytes, no_compartments: Option<&str>| {
+        let limits = Limits { available_bytes, no_compartments: no_compartments.map(Into::into), ..limits() };
+        checked(&Options { kib: vec![1 << 10], ..usual() }, &limits)
+    };
+    let enough =
+        (64 << 20..2 << 30).step_by(1 << 20).find(|bytes| little(*bytes, Some("no keys")).is_ok()).expect("some");
+    assert!(little(enough, None).is_err() && little(enough + (200 << 20), None).is_ok());
     // Nobody limits anything: still no figure goes round.
-    let free = Limits { open_files: u64::MAX, tasks: None, available_bytes: u64::MAX, ..limits() };
+    let free =
+        Limits { open_files: u64::MAX, tasks: None, available_bytes: u64::MAX, no_compartments: None, ..limits() };
     let all = Options { participants: vec![usize::MAX], children: vec![usize::MAX], kib: vec![u64::MAX], ..usual() };
     assert!(checked(&all, &free).is_err());
     assert!(checked(&usual(), &limits()).is_ok());

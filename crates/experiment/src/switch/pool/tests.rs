@@ -27,7 +27,7 @@ fn runs(pid: libc::pid_t) -> bool {
 #[test]
 fn the_token_goes_round_in_rings_of_any_size() {
     let areas = areas(5);
-    for who in [Who::Threads, Who::Processes] {
+    for who in [Kind::Threads, Kind::Processes] {
         let mut pool = Pool::new(who, 5, last_cpu()).expect("participants");
         for (participants, work) in [
             (5, Work::Lines(64 << 10)),
@@ -50,13 +50,13 @@ fn the_token_goes_round_in_rings_of_any_size() {
 
 #[test]
 fn participants_end_with_their_pool() {
-    let pool = Pool::new(Who::Processes, 3, last_cpu()).expect("participants");
+    let pool = Pool::new(Kind::Processes, 3, last_cpu()).expect("participants");
     let Members::Processes(pids) = &pool.members else { panic!("processes") };
     let pids = pids.clone();
     assert!(pids.len() == 3 && pids.iter().all(|pid| runs(*pid)));
     drop(pool);
     assert!(!pids.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists()));
-    let pool = Pool::new(Who::Threads, 3, last_cpu()).expect("participants");
+    let pool = Pool::new(Kind::Threads, 3, last_cpu()).expect("participants");
     let ring = Arc::downgrade(&pool.ring);
     drop(pool);
     assert!(ring.upgrade().is_none(), "a thread still has the ring");
@@ -65,7 +65,7 @@ fn participants_end_with_their_pool() {
 #[test]
 fn a_participant_that_is_killed_is_told() {
     let areas = areas(3);
-    let mut pool = Pool::new(Who::Processes, 3, last_cpu()).expect("participants");
+    let mut pool = Pool::new(Kind::Processes, 3, last_cpu()).expect("participants");
     let Members::Processes(pids) = &pool.members else { panic!("processes") };
     let pid = pids[1];
     // SAFETY: our own child, not waited for yet.
@@ -77,7 +77,7 @@ fn a_participant_that_is_killed_is_told() {
 #[test]
 fn a_measurement_is_stopped_in_the_middle() {
     let areas = areas(2);
-    for who in [Who::Threads, Who::Processes] {
+    for who in [Kind::Threads, Kind::Processes] {
         let mut pool = Pool::new(who, 2, last_cpu()).expect("participants");
         let asked = AtomicU64::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) > 0;
@@ -90,7 +90,7 @@ fn a_measurement_is_stopped_in_the_middle() {
 
 #[test]
 fn a_cpu_that_is_not_there_ends_all_participants() {
-    for who in [Who::Threads, Who::Processes] {
+    for who in [Kind::Threads, Kind::Processes] {
         let mut pool = Pool::new(who, 2, 1 << 20).expect("participants");
         let error = pool.measure(&job(2, &areas(2), Work::Lines(0)), &|| false).expect_err("no CPU");
         assert!(matches!(&error, Early::Failed(why) if why.contains("participant")), "{error:?}");

@@ -43,11 +43,9 @@ fn table_1(study: &Study) -> Vec<(&'static str, Finding)> {
             }
             Potato::Fifo => "the same path as a pipe's",
             Potato::Pipe => "",
-            Potato::Unix => "the path is taken to be two pipes', which nearly fill the instruction cache by themselves",
-            Potato::PipeBandwidth | Potato::UnixBandwidth => {
-                "here a store that misses fetches its line; the StrongARM's cache is said to allocate on loads only [recalled], which would save half of \
-                 the lines of a copy"
-            }
+            Potato::Unix => "taken for two round trips of a pipe: both kernels' values are twice the pipe's",
+            Potato::PipeBandwidth => "a page at a time; every byte is loaded twice and stored twice",
+            Potato::UnixBandwidth => "64 KiB at a time; every byte is loaded twice and stored twice, and nothing stays in the cache",
         };
         all.extend([(ids[0], value(original, note)), (ids[1], value(fast, note)), (ids[2], value(ratio, note))]);
     }

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lookaside_techniques::domains::PAGE_BYTES;
 use lookaside_workloads::switching::{random_calls, ring, Path, Step};
 
 use super::super::in_parallel;
-use super::footprint::{self, Linux, PIPE_BYTES, SOCKET_BYTES};
+use super::footprint::{
+    self, array_cycles, Linux, FCNTL_CALLS, PIPE_PAGES, SOCKET_CHUNK_PAGES, SOCKET_PAGES, SOCKET_TRIPS, TRANSFER_PAGES,
+};
 use super::world::{Mapped, Result, System, World};
 use crate::Effort;
 
@@ -108,12 +111,12 @@ pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<Stud
         .collect();
     study.creation = in_parallel(&creations, |of| creation(*of, size.rounds)).into_iter().collect::<Result<_>>()?;
     progress("lat_ctx");
-    let overheads: Vec<f64> = size.arrays.iter().map(|kib| alone(*kib, size.rounds)).collect::<Result<_>>()?;
+    let overhead = alone(size.rounds)?;
     for ((system, processes, array), value) in
         in_parallel(&rings(&size), |of| lat_ctx(of, &size)).into_iter().collect::<Result<Vec<_>>>()?
     {
-        let (kib, overhead) = (size.arrays[array], overheads[array]);
-        study.lat_ctx.insert((system, processes, kib), value - overhead);
+        let kib = size.arrays[array];
+        study.lat_ctx.insert((system, processes, kib), value - overhead - us(array_cycles(kib << 10)));
     }
     progress("extreme");
     study.extreme = in_parallel(&extremes(&size), |of| extreme(*of, size.rounds)).into_iter().collect::<Result<_>>()?;
@@ -137,86 +140,101 @@ fn potatoes() -> Vec<(Potato, System)> {
 
 fn potato(what: Potato, system: System, rounds: usize) -> Result<(Potato, System, f64)> {
     let linux = Linux::new();
-    let second = Linux::second_half_of_socket();
     let mut world = World::new(system, 2, None)?;
     let step = &mut |step: Step| world.step(step);
-    let call: Vec<&Path> = match what {
-        Potato::Fcntl => vec![&linux.small_call],
-        Potato::Fifo | Potato::Pipe | Potato::PipeBandwidth => vec![&linux.pipe],
-        Potato::Unix | Potato::UnixBandwidth => vec![&linux.pipe, &second],
+    let turn = |calls: &[&Path]| -> Vec<Path> {
+        [&[&linux.schedule][..], calls, &[&linux.program]].concat().into_iter().cloned().collect()
     };
-    let bytes = match what {
-        Potato::PipeBandwidth => PIPE_BYTES,
-        Potato::UnixBandwidth => SOCKET_BYTES,
-        _ => 0,
+    // Rounds of switches there and back, and pages of a transfer.
+    let (calls, trips, pages) = match what {
+        Potato::Fcntl => (turn(&[&linux.small_call; FCNTL_CALLS]), 1, None),
+        Potato::Fifo | Potato::Pipe => (turn(&[&linux.pipe]), 1, None),
+        Potato::Unix => (turn(&[&linux.pipe]), SOCKET_TRIPS, None),
+        Potato::PipeBandwidth => (Vec::new(), 1, Some((PIPE_PAGES, PIPE_PAGES))),
+        Potato::UnixBandwidth => (Vec::new(), 1, Some((SOCKET_PAGES, SOCKET_CHUNK_PAGES))),
     };
-    if bytes == 0 {
-        let paths = [&[&linux.schedule][..], &call[..], &[&linux.program][..]].concat();
-        ring(2, rounds, &paths, step);
-    } else {
-        for _ in 0..rounds {
-            for process in [0, 1] {
-                step(Step::Switch(process));
-                linux.schedule.run(step);
-                for page in 0..bytes / PIPE_BYTES {
-                    call.iter().for_each(|path| path.run(step));
-                    footprint::copy(page, process == 0).iter().for_each(|path| path.run(step));
+    for round in 0..rounds as u32 {
+        for process in [0, 1].repeat(trips) {
+            step(Step::Switch(process));
+            calls.iter().for_each(|path| path.run(step));
+            let Some((pages, chunk)) = pages else { continue };
+            linux.schedule.run(step);
+            for page in 0..pages {
+                if page % chunk == 0 {
+                    linux.pipe.run(step);
                 }
-                linux.program.run(step);
+                let of_program = (round * pages + page) % TRANSFER_PAGES;
+                footprint::copy((of_program, page), process == 0).run(step);
             }
-            step(Step::Lap);
+            linux.program.run(step);
         }
+        step(Step::Lap);
     }
     let us = us(world.mean_lap(WARM)?);
     // Bytes a µs are MB/s.
-    Ok((what, system, if bytes == 0 { us } else { f64::from(bytes) / us }))
+    Ok((what, system, pages.map_or(us, |(pages, _)| f64::from(pages * PAGE_BYTES) / us)))
 }
 
 fn creation(of: (Creation, System), rounds: usize) -> Result<((Creation, System), f64)> {
     let (what, system) = of;
-    let linux = Linux::new();
+    let (linux, paths) = (Linux::new(), footprint::Creation::new());
     let mut world = World::new(system, 1, None)?;
     world.step(Step::Switch(0));
     for _ in 0..rounds {
         // `system` forks a shell, which forks the program.
-        create(&mut world, &linux, 0, what != Creation::Fork, usize::from(what == Creation::Shell))?;
+        create(&mut world, (&linux, &paths), 0, what != Creation::Fork, usize::from(what == Creation::Shell))?;
         world.step(Step::Lap);
     }
     Ok((of, us(world.mean_lap(WARM)?)))
 }
 
-/// The running process forks a child, which may `exec`, may do the same once more, and exits. Forking and waiting touch as much of the kernel
-/// as a pipe's `write` and `read` (assumed): the kernel's work is the same under either kernel, and only what is flushed meanwhile is of interest.
-fn create(world: &mut World, linux: &Linux, parent: usize, exec: bool, deeper: usize) -> Result<()> {
-    let run = |world: &mut World, paths: &[&Path]| paths.iter().for_each(|path| path.run(&mut |step| world.step(step)));
-    run(world, &[&linux.pipe]);
+/// The running process forks a child, which may `exec`, may do the same once more, and exits; its parent waits for it.
+fn create(
+    world: &mut World,
+    of: (&Linux, &footprint::Creation),
+    parent: usize,
+    exec: bool,
+    deeper: usize,
+) -> Result<()> {
+    let (linux, paths) = of;
+    let run = |world: &mut World, paths: &[Path]| paths.iter().for_each(|path| path.run(&mut |step| world.step(step)));
+    let one = std::slice::from_ref::<Path>;
+    run(world, &paths.fork[0]);
     // The child has the parent's pages until one of them writes: its lines must not stay in the cache alone.
     world.flush();
+    run(world, &paths.fork[1]);
     let mut child = world.spawn()?;
     world.step(Step::Switch(child));
-    run(world, &[&linux.schedule, &linux.program]);
+    run(world, one(&linux.schedule));
+    run(world, &paths.child);
+    run(world, one(&linux.program));
     if exec {
+        run(world, &paths.exec[0]);
+        // Linux flushes once, when the old address space goes.
         let next = world.spawn()?;
-        run(world, &[&linux.pipe]);
         world.step(Step::Switch(next));
         world.exit(child)?;
         child = next;
-        run(world, &[&linux.program]);
+        run(world, &paths.exec[1]);
     }
     if deeper > 0 {
-        create(world, linux, child, exec, deeper - 1)?;
+        create(world, of, child, exec, deeper - 1)?;
     }
+    run(world, &paths.exit[0]);
     world.exit(child)?;
+    run(world, &paths.exit[1]);
     world.step(Step::Switch(parent));
-    run(world, &[&linux.schedule, &linux.program]);
+    run(world, one(&linux.schedule));
+    run(world, &paths.parent);
+    run(world, one(&linux.program));
     Ok(())
 }
 
-/// µs that one process takes for the pipe and the array by itself: what lmbench takes off.
-fn alone(kib: u32, rounds: usize) -> Result<f64> {
-    let (linux, array) = (Linux::new(), footprint::array(kib << 10));
+/// µs that one process takes for the pipe by itself: what lmbench takes off.
+fn alone(rounds: usize) -> Result<f64> {
+    let linux = Linux::new();
     let mut world = World::new(System::Fast, 1, None)?;
-    ring(1, rounds, &[&linux.pipe, &linux.program, &array], &mut |step| world.step(step));
+    ring(1, rounds, &[&linux.pipe, &linux.program], &mut |step| world.step(step));
     Ok(us(world.mean_lap(WARM)?))
 }
 

@@ -39,6 +39,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
             ways: Ways::Count(8),
             line_bytes: 64,
             replacement: lookaside_machine::Replacement::Lru,
+            write_allocate: true,
             hit_cycles: 0.0,
             shared_by: SharedBy::Core,
         });

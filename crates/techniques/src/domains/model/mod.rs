@@ -2,8 +2,11 @@
 //! [`AddressSpaces`].
 //!
 //! Time is what the program says that its instructions take ([`Model::work`]), and what misses and flushes add: a line, a walk, a flush
-//! by the machine's description. Hits take no time of their own. A line that another puts out dirty costs as much as in a flush: the memory
-//! can do one thing at a time (assumed).
+//! by the machine's description. Hits take no time of their own.
+//!
+//! Stores that the data cache is not filled by, and dirty lines that others put out, go to a write buffer of eight blocks of up to 16 bytes. The
+//! memory takes half a dirty line's time of a flush for each, however full (assumed), while instructions go on; it does one thing
+//! at a time, and lines that are fetched come first. Where the buffer is full the processor waits, and flushes wait until it is empty.
 //!
 //! ```
 //! use lookaside_techniques::domains::model::{Model, Switching};
@@ -22,7 +25,7 @@
 //!     }
 //!     for n in 0..100 {
 //!         model.switch(programs[n % 2])?;
-//!         model.access(Kind::Store, 0x8000)?;
+//!         model.access(Kind::Load, 0x8000)?;
 //!     }
 //!     cycles.push(model.cycles());
 //! }
@@ -249,7 +252,7 @@ impl Model {
         Ok(())
     }
 
-    /// The running process, or the kernel for it, accesses a byte.
+    /// The running process, or the kernel for it, accesses a byte; a store is one of up to 16 bytes of an aligned block.
     ///
     /// # Errors
     /// It may not.
@@ -290,7 +293,7 @@ impl Model {
     #[cold]
     fn handle_fault(&mut self, kind: Kind, at: u32) -> Result<(), Denied> {
         let (accesses, cycles) = &self.fault;
-        self.core.cycles += cycles;
+        self.core.work(*cycles);
         for (kind, addr) in accesses {
             self.core.kernel(*kind, *addr);
         }
@@ -300,9 +303,9 @@ impl Model {
         }
     }
 
-    /// Instructions take this long, their fetches and data apart.
+    /// Instructions take this long, their fetches and data apart; the memory empties the write buffer meanwhile.
     pub fn work(&mut self, cycles: f64) {
-        self.core.cycles += cycles;
+        self.core.work(cycles);
     }
 
     /// Cycles so far.

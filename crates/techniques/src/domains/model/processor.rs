@@ -1,4 +1,4 @@
-//! The processor: two TLBs, two virtual caches, and what their misses and flushes cost.
+//! The processor: two TLBs, two virtual caches, a write buffer, and what misses and flushes cost.
 
 use lookaside_engine::{LineUse, LoneTlb, VirtualCache};
 use lookaside_machine::{Cache, Machine, Serves, SwitchAction, Tlb};
@@ -10,6 +10,10 @@ use crate::domains::{Hardware, Page, PAGE_BYTES, PAGE_SHIFT, SECTION_SHIFT};
 /// Cycles of a flush of the caches whose lines are all dirty ([FASS] section 2: 1,000 to 18,000 cycles; the least is the preset's
 /// `context_switch.cycles`). With 768 lines and 64 TLB entries to be fetched again that makes the 75,000 of the paper's worst case.
 const FLUSH_MOST_CYCLES: f64 = 18_000.0;
+/// Blocks of 1 to 16 bytes that the write buffer holds ([DEV] section 6.3).
+const BUFFERED_BLOCKS: f64 = 8.0;
+/// Blocks of a dirty line: each half is one (Furber, ARM System-on-Chip Architecture, StrongARM SA-110).
+const BLOCKS_A_LINE: f64 = 2.0;
 /// Number of a section's TLB entry: above all pages' numbers.
 const OF_SECTION: u64 = 1 << 32;
 /// In an entry's word, above the domain.
@@ -32,6 +36,8 @@ pub struct CoreCounts {
     pub flushes: u64,
     /// Dirty lines that were written back.
     pub written: u64,
+    /// Stores that the data cache did not take, each a block of the write buffer.
+    pub passed: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -41,8 +47,10 @@ struct Costs {
     /// Of one level of the page table.
     walk_level_cycles: f64,
     flush_cycles: f64,
-    /// For each dirty line, beside; and for one that another line puts out.
+    /// For each dirty line, beside.
     write_cycles: f64,
+    /// Time that the memory takes for a block of the write buffer, however full.
+    block_cycles: f64,
     /// For each line of a range.
     range_line_cycles: f64,
 }
@@ -59,6 +67,8 @@ pub(super) struct Core {
     costs: Costs,
     dacr: u32,
     slot: u8,
+    /// Time that the memory will take for what is in the write buffer.
+    buffered_cycles: f64,
     pub(super) cycles: f64,
     pub(super) counts: CoreCounts,
 }
@@ -93,6 +103,7 @@ impl Core {
         }
         let (dcache, icache) = (cache(Serves::Load)?, cache(Serves::Fetch)?);
         let (lines, flush_cycles) = (f64::from(dcache.lines()), machine.context_switch.cycles);
+        let write_cycles = (FLUSH_MOST_CYCLES - flush_cycles).max(0.0) / lines;
         Ok(Self {
             dtlb: LoneTlb::new(tlb(Serves::Load)?, SEED),
             itlb: LoneTlb::new(tlb(Serves::Fetch)?, SEED),
@@ -105,11 +116,13 @@ impl Core {
                 uncached_cycles: machine.walk_memory_cycles(), // one word, as a walk's
                 walk_level_cycles: machine.walk_memory_cycles(),
                 flush_cycles,
-                write_cycles: (FLUSH_MOST_CYCLES - flush_cycles).max(0.0) / lines,
+                write_cycles,
+                block_cycles: write_cycles / BLOCKS_A_LINE,
                 range_line_cycles: flush_cycles / lines,
             },
             dacr: 0,
             slot: 0,
+            buffered_cycles: 0.0,
             cycles: 0.0,
             counts: CoreCounts::default(),
         })
@@ -178,14 +191,44 @@ impl Core {
             Kind::Fetch => self.icache.access(addr, false),
             Kind::Load | Kind::Store => self.dcache.access(addr, kind == Kind::Store),
         };
-        if used != LineUse::Hit {
-            self.counts.lines += 1;
-            self.cycles += self.costs.line_cycles;
+        match used {
+            LineUse::Hit => {}
+            LineUse::Filled => self.fetched(),
+            LineUse::FilledOverDirty => {
+                self.fetched();
+                self.counts.written += 1;
+                self.buffer(BLOCKS_A_LINE);
+            }
+            LineUse::Passed => {
+                self.counts.passed += 1;
+                self.buffer(1.0);
+            }
         }
-        if used == LineUse::FilledOverDirty {
-            self.counts.written += 1;
-            self.cycles += self.costs.write_cycles;
-        }
+    }
+
+    /// A line was fetched: before what waits in the write buffer, which goes on waiting.
+    fn fetched(&mut self) {
+        self.counts.lines += 1;
+        self.cycles += self.costs.line_cycles;
+    }
+
+    /// So many blocks are put into the write buffer: the processor waits until there is room.
+    fn buffer(&mut self, blocks: f64) {
+        self.buffered_cycles += blocks * self.costs.block_cycles;
+        let over = (self.buffered_cycles - BUFFERED_BLOCKS * self.costs.block_cycles).max(0.0);
+        self.cycles += over;
+        self.buffered_cycles -= over;
+    }
+
+    /// The processor waits until the write buffer is empty.
+    fn drain(&mut self) {
+        self.cycles += std::mem::take(&mut self.buffered_cycles);
+    }
+
+    /// Instructions take so long, beside what their accesses take; the memory empties the write buffer meanwhile.
+    pub(super) fn work(&mut self, cycles: f64) {
+        self.cycles += cycles;
+        self.buffered_cycles = (self.buffered_cycles - cycles).max(0.0);
     }
 
     fn drop_entries(&mut self, picks: impl Fn(u64) -> bool) {
@@ -195,7 +238,9 @@ impl Core {
 }
 
 impl Hardware for Core {
+    /// Linux drains the write buffer with each of these (arch/arm/mm/proc-sa110.S, 2.4).
     fn flush_all(&mut self) {
+        self.drain();
         let written = self.dcache.flush();
         self.icache.flush();
         self.drop_entries(|_| true);
@@ -205,10 +250,12 @@ impl Hardware for Core {
     }
 
     fn flush_tlbs(&mut self) {
+        self.drain();
         self.drop_entries(|_| true);
     }
 
     fn flush_range(&mut self, first_page: u32, pages: u32) {
+        self.drain();
         let (first, end) = (u64::from(first_page), u64::from(first_page) + u64::from(pages));
         let written = self.dcache.flush_range(first << PAGE_SHIFT, end << PAGE_SHIFT);
         self.icache.flush_range(first << PAGE_SHIFT, end << PAGE_SHIFT);
