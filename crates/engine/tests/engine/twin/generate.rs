@@ -27,6 +27,11 @@ impl Choices<'_> {
         self.below(2) == 1
     }
 
+    /// One in four, and no choice taken: by bits of the next one that it hardly depends on.
+    fn seldom(&self) -> bool {
+        self.0.as_slice().first().is_some_and(|word| word >> 30 == 3)
+    }
+
     /// A subset, in order; never empty.
     fn some<T: Copy>(&mut self, items: &[T]) -> Vec<T> {
         let mask = (1 << items.len()) - 1 - self.below((1 << items.len()) - 1);
@@ -232,7 +237,7 @@ fn caches(c: &mut Choices) -> Vec<Cache> {
                 ways,
                 line_bytes,
                 replacement,
-                write_allocate: c.below(4) > 0,
+                write_allocate: !c.seldom(),
                 hit_cycles: f64::from(level) * 20.0 + c.cycles(),
                 shared_by: c.of(&SHARED),
             });

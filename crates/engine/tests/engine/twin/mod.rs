@@ -284,7 +284,9 @@ fn random_cases_reach_everything() {
         for counts in &outcome.walk_caches[setup.machine.walk_caches.len()..] {
             count("directory hits", counts.walk_hits);
         }
-        for cache in &outcome.caches {
+        for (cache, described) in outcome.caches.iter().zip(&setup.machine.caches) {
+            let passes = !described.write_allocate && described.serves == [Serves::Store];
+            count("stores that pass a cache", if passes { cache.data_lookups - cache.data_hits } else { 0 });
             count("data hits", cache.data_hits);
             count("walk hits", cache.walk_hits);
         }
@@ -309,5 +311,5 @@ fn random_cases_reach_everything() {
     for (what, n) in &seen {
         assert!(*n > 20, "{what}: only {n}");
     }
-    assert_eq!(seen.len(), 23);
+    assert_eq!(seen.len(), 24);
 }
