@@ -19,7 +19,7 @@ const LEAST_MS_NS: u64 = 50_000;
 /// The paper's millisecond is a multiple of this here, so that periods stay multiples of each other.
 const GRAIN_NS: u64 = 1000;
 /// The paper's millisecond where tasks run programs: T1's execution time in Figure 6.13 then holds a transform of 2048 numbers, which takes a processor of 4 GHz some
-/// 0.25 ms, each access followed; and T2's jobs are short enough beside the kernel's ticks, 4 ms apart, for some to meet none.
+/// 0.25 ms by estimate, each access followed; and T2's jobs are short enough beside the kernel's ticks, 4 ms apart, for some to meet none.
 const PROGRAM_MS_NS: u64 = 150_000;
 /// Most pages that a page of a program's data is spread over: a line each.
 const MOST_SPREAD: u64 = 64;
