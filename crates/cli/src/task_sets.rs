@@ -23,7 +23,7 @@ pub fn add(found: &mut Reproduction, memory_bytes: u64, seed: u64, halt: Halted<
     };
     let tasks = here.as_ref().map_err(String::clone).and_then(|here| here.two(progress));
     task_sets::add(found, tasks.as_ref().map_err(String::as_str));
-    let cases = here.as_ref().map_err(String::clone).and_then(|here| versus::cases(&here.level));
+    let cases = here.as_ref().map_err(String::clone).and_then(|here| versus::cases(&here.level, here.before));
     match (&here, cases) {
         (Ok(here), Ok(cases)) => {
             let all: Vec<_> = cases.iter().map(|case| here.versus(case, progress)).collect();
@@ -46,7 +46,8 @@ struct Here<'a> {
     machine: Machine,
     /// The level whose misses are counted.
     level: ColorLevel,
-    is_first: bool,
+    /// Entries of the levels before it.
+    before: u64,
     seed: u64,
     halt: Halted<'a>,
     /// Why not all was run, where it was not.
@@ -58,8 +59,9 @@ impl<'a> Here<'a> {
         let machine = described(memory_bytes, seed, halt, progress)?;
         let levels = machine.color_levels(PageSize::K4);
         let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?.clone();
-        let is_first = levels.first().is_some_and(|first| first.name == level.name);
-        Ok(Self { machine, level, is_first, seed, halt, cut: None.into() })
+        let before = levels.iter().take_while(|before| before.name != level.name);
+        let before = before.map(|level| u64::from(level.sets) * u64::from(level.ways)).sum();
+        Ok(Self { machine, level, before, seed, halt, cut: None.into() })
     }
 
     /// Section 6.0.8's two tasks in the same set and in different ones.
@@ -74,7 +76,7 @@ impl<'a> Here<'a> {
             pool: None,
             seed: self.seed,
         };
-        let set = two_tasks(&self.level, self.is_first);
+        let set = two_tasks(&self.level, self.before == 0);
         let report = self.run(&set, &options, progress)?;
         Ok(tasks(&set, &report, self.ended(&report, &options)))
     }
@@ -85,7 +87,10 @@ impl<'a> Here<'a> {
             hyperperiods: case.hyperperiods,
             cpu: None,
             level: Some(self.level.name.clone()),
-            placements: vec![Placement::Malloc, Placement::Planned],
+            placements: match case.in_same_sets {
+                true => vec![Placement::Malloc, Placement::Planned, Placement::SameSets],
+                false => vec![Placement::Malloc, Placement::Planned],
+            },
             repeats: case.runs,
             turns: 1,
             pool: Some(case.pool),
@@ -170,16 +175,23 @@ fn times(task: &Task) -> String {
     format!("{} ({}, {}, {})", task.name, task.phase, task.period, task.execution)
 }
 
-/// A set's runs, those that both allocators have.
+/// A set's runs, those that all placements have.
 fn pairs(case: &Case, report: &Report, ended: Option<String>) -> Versus {
     let of = |repeat, placement| report.runs.iter().find(|run| run.repeat == repeat && run.placement == placement);
     let all = |run: &Run| (0..run.tasks.len()).map(|task| jobs(run, task)).collect();
     let pair = |repeat| {
         let (malloc, coloured) = (of(repeat, Placement::Malloc)?, of(repeat, Placement::Planned)?);
-        Some(Pair { malloc: all(malloc), coloured: all(coloured) })
+        let same_sets = if case.in_same_sets { all(of(repeat, Placement::SameSets)?) } else { Vec::new() };
+        Some(Pair { malloc: all(malloc), coloured: all(coloured), same_sets })
     };
     let runs: Vec<Pair> = (1..=case.runs).filter_map(pair).collect();
-    let with_pages = |task: &Task| format!("{}, {} pages", times(task), task.pages.unwrap_or_default());
+    let with_pages = |task: &Task| {
+        let (times, pages) = (times(task), task.pages.unwrap_or_default());
+        match (&task.program, task.data_pages) {
+            (Some(program), Some(data)) => format!("{times}, {program} on {data} pages of data spread over {pages}"),
+            _ => format!("{times}, {pages} pages"),
+        }
+    };
     let mut how = vec![format!(
         "{}: {}; {} runs of {} hyperperiods with each kind of pages; with malloc drawn anew among {} each{}",
         case.what,
@@ -190,7 +202,7 @@ fn pairs(case: &Case, report: &Report, ended: Option<String>) -> Versus {
         ended.map(|why| format!("; {why}: {} were to be run", case.runs)).unwrap_or_default()
     )];
     how.extend(report.remarks());
-    Versus { how, pages: case.set.tasks.iter().filter_map(|task| task.pages).collect(), runs }
+    Versus { how, runs }
 }
 
 fn jobs(run: &Run, task: usize) -> TaskJobs {
@@ -199,14 +211,17 @@ fn jobs(run: &Run, task: usize) -> TaskJobs {
     // What hit unseen is known by how much it took.
     let is_calm = |job: &&&JobRun| matches!(job.hit_by(), HitBy::Nothing | HitBy::Unseen);
     let calm: Vec<CalmJob> =
-        all.iter().filter(is_calm).map(|job| calm_job(job, task.jobs_a_hyperperiod.max(1))).collect();
+        all.iter().filter(is_calm).map(|job| calm_job(job, task.pages, task.jobs_a_hyperperiod.max(1))).collect();
     TaskJobs { hit: all.len() - calm.len(), calm }
 }
 
-fn calm_job(job: &JobRun, places: u64) -> CalmJob {
+fn calm_job(job: &JobRun, pages: usize, places: u64) -> CalmJob {
     let place = job.job.saturating_sub(1) % places + 1;
     let misses = [job.misses, job.modelled_misses].map(|misses| misses as f64);
-    CalmJob { place, misses, taken: job.taken_pages, parts: 1 + job.preemptions, cycles: job.cycles }
+    let parts = 1 + job.preemptions;
+    // One that loads pages touches all of them.
+    let touched = job.touched_pages.unwrap_or(pages as u64 * parts) as f64;
+    CalmJob { place, misses, taken: job.taken_pages, parts, touched, cycles: job.cycles }
 }
 
 #[cfg(test)]
@@ -236,6 +251,7 @@ mod tests {
             pages: 8,
             most_in_a_set: 1,
             rounds: 2,
+            program: None,
             miss_cycles: 30.0,
             known: Known::default(),
             gaps_lost: 0,
@@ -247,7 +263,7 @@ mod tests {
 
     fn case() -> Case {
         let machine = preset("xeon-e5-2650").expect("a preset");
-        let first = versus::cases(&machine.color_levels(PageSize::K4)[0]).expect("cases").swap_remove(0);
+        let first = versus::cases(&machine.color_levels(PageSize::K4)[0], 0).expect("cases").swap_remove(0);
         Case { runs: 3, hyperperiods: 2, ..first }
     }
 
@@ -280,14 +296,32 @@ mod tests {
             run_of(3, Placement::Planned, 20),
         ];
         let versus = pairs(&case(), &report(runs), Some("interrupted".into()));
-        assert_eq!(versus.pages, [14, 14]);
         assert!(versus.how[0].starts_with("Figures 6.4 to 6.8: T1 ("), "{:?}", versus.how);
         assert!(versus.how[0].ends_with("; 2 runs of 2 hyperperiods with each kind of pages; with malloc drawn anew among 32 each; interrupted: 3 were to be run"));
         let [first, second] = &versus.runs[..] else { panic!("{:?}", versus.runs) };
-        let calm = |place, misses: f64| CalmJob { place, misses: [misses, 0.0], taken: 0.5, parts: 4, cycles: 100.0 };
+        let calm = |place, misses: f64| CalmJob {
+            place,
+            misses: [misses, 0.0],
+            taken: 0.5,
+            parts: 4,
+            touched: 32.0,
+            cycles: 100.0,
+        };
         assert_eq!(first.coloured[0], TaskJobs { calm: vec![calm(2, 2.0), calm(1, 3.0)], hit: 1 });
         assert_eq!(first.malloc[1], TaskJobs { calm: vec![calm(2, 62.0), calm(1, 63.0)], hit: 1 });
         assert_eq!(second.malloc[0].calm[0].misses[0], 72.0);
+    }
+
+    #[test]
+    fn a_programs_jobs_are_of_the_pages_that_they_touched_and_of_all_placements() {
+        let mut ran = run_of(1, Placement::SameSets, 5);
+        ran.tasks[0].jobs.iter_mut().for_each(|job| job.touched_pages = Some(9));
+        let runs = vec![run_of(1, Placement::Malloc, 0), run_of(1, Placement::Planned, 0), ran];
+        let case = Case { in_same_sets: true, ..case() };
+        let versus = pairs(&case, &report(runs.clone()), None);
+        let [pair] = &versus.runs[..] else { panic!("{:?}", versus.runs) };
+        assert_eq!((pair.same_sets[0].calm[0].touched, pair.same_sets[1].calm[0].touched), (9.0, 32.0));
+        assert!(pairs(&case, &report(runs[..2].to_vec()), None).runs.is_empty());
     }
 
     #[test]
@@ -298,7 +332,7 @@ mod tests {
         let here = || Here {
             machine: machine.clone(),
             level: level.clone(),
-            is_first: true,
+            before: 0,
             seed: 1,
             halt: &halt,
             cut: None.into(),

@@ -1,6 +1,6 @@
 //! Experiments on the metal for a terminal: the tasks' jobs, what hit them, and their misses beside the model's.
 
-use lookaside_experiment::tasks::{HitBy, Report, Run, Scheduling, TaskRun};
+use lookaside_experiment::tasks::{HitBy, Report, Run, Scheduling, Summary, TaskRun};
 
 use crate::line::{Paint, Style};
 use crate::num;
@@ -26,6 +26,7 @@ pub fn tasks(report: &Report, style: &Style) -> String {
     for run in &report.runs {
         for task in &run.tasks {
             text += &meter(run, task);
+            text += &program(run, task);
         }
     }
     for remark in report.remarks() {
@@ -112,6 +113,23 @@ fn places(run: &Run) -> String {
         );
     }
     text
+}
+
+/// What a task's program did.
+fn program(run: &Run, task: &TaskRun) -> String {
+    let Some(program) = &task.program else { return String::new() };
+    let jobs: usize = task.summaries.iter().map(|summary| summary.jobs).sum();
+    let of = |summary: &Summary| summary.touched_pages.unwrap_or_default() * summary.jobs as f64;
+    let touched = task.summaries.iter().map(of).sum::<f64>() / jobs.max(1) as f64;
+    format!(
+        "{}, {}: {}, {} elements a job on {touched:.1} pages (each time that it begins or goes on added up); {} operations in all, checksum {:016x}\n",
+        run.placement.name(),
+        text::clean(&task.name),
+        text::clean(&program.name),
+        num::grouped(program.elements_a_job),
+        num::grouped(program.operations),
+        program.checksum,
+    )
 }
 
 fn meter(run: &Run, task: &TaskRun) -> String {

@@ -30,6 +30,8 @@
 //! ```
 
 mod at_once;
+mod chunked;
+mod follow;
 mod kernels;
 mod memory;
 mod patterns;
@@ -43,13 +45,15 @@ mod tlb_thrash;
 mod workload;
 mod zipf;
 
+pub use chunked::Chunks;
+pub use follow::{Followed, Follower, Next, Touched};
 pub use kernels::{names, workload, Kind as WorkloadKind, ALL as WORKLOADS};
 pub use memory::{Pages, Region, Section};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
 pub use programs::{program, Input, ProgramKind, ProgramSpec, PROGRAMS};
 pub use random::Random;
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
-pub use tasks::{task, TaskKind, MOST_TASK_PAGES, TASKS};
+pub use tasks::{task, task_in, TaskKind, MOST_TASK_PAGES, TASKS};
 pub use tlb_thrash::{NativeRun, TlbThrash};
 pub use workload::{Spec, Workload, WorkloadError, WorkloadStream, LEAST_BYTES, MOST_BYTES};
 pub use zipf::Zipf;

@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use lookaside_trace::{Block, Kind};
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
+use crate::chunked::{Chunked, Chunks};
 use crate::stream::{BASE, PAGE_BYTES};
 
 /// Arrays begin on a multiple of this, so that with huge pages all of an array can be in them: 2 MiB, x86-64's smaller kind.
@@ -44,7 +45,7 @@ pub enum Section {
 pub struct Region {
     /// What it holds.
     pub name: &'static str,
-    /// Its first byte in this process.
+    /// Its first byte in this process; of a [`crate::task`] whose arrays lie in chunks, the first one's.
     pub start: u64,
     /// Its first byte in the stream.
     pub stream_start: u64,
@@ -60,6 +61,12 @@ pub struct Region {
 pub trait Observer {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
+
+    /// An element of this chunk of a [`Chunked`] array is about to be touched: gives back where the chunk begins, as it was given.
+    #[inline(always)]
+    fn chunk(&mut self, _number: usize, start: *mut u8) -> *mut u8 {
+        start
+    }
 
     /// So many instructions (at least 1) of the code page at this address are executed, beside loads and stores.
     #[inline(always)]
@@ -117,12 +124,29 @@ pub struct Room {
     pages: Pages,
     next: u64,
     regions: Vec<Region>,
+    /// What chunked arrays lie in; `None`: in mappings.
+    given: Option<Chunks>,
+    /// Chunks of these so far.
+    chunks: usize,
 }
 
 impl Room {
     /// None yet.
     pub fn new(pages: Pages) -> Self {
-        Self { pages, next: BASE, regions: Vec::new() }
+        Self { pages, next: BASE, regions: Vec::new(), given: None, chunks: 0 }
+    }
+
+    /// None yet; chunked ones will lie in these.
+    ///
+    /// # Safety
+    /// They are as [`Chunks`] says, writable, and nobody else's as long as the arrays live.
+    pub unsafe fn in_chunks(given: Chunks) -> Self {
+        Self { given: Some(given), ..Self::new(Pages::Base) }
+    }
+
+    /// Chunks that the chunked arrays lie in.
+    pub fn chunks(&self) -> usize {
+        self.chunks
     }
 
     /// All arrays so far.
@@ -139,10 +163,34 @@ impl Room {
         let at = self.next;
         let mapping = Mapping::new(usize::try_from(bytes).map_err(|_| too_large())?, self.pages)?;
         let start = mapping.start.as_ptr() as u64;
-        // A page apart, so that mappings never join into one.
-        self.next = (self.next + bytes + PAGE_BYTES).next_multiple_of(ALIGN_BYTES);
+        self.next = next_array(at, bytes);
         self.regions.push(Region { name, start, stream_start: at, bytes, section: Section::Mapping, main });
         Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
+    }
+
+    /// As [`Self::array`], in chunks: those that were given, else pages.
+    ///
+    /// # Errors
+    /// As there, or too few chunks were given.
+    pub fn chunked<T: Plain>(&mut self, name: &'static str, len: u64, main: bool) -> io::Result<Chunked<T>> {
+        let bytes = whole_pages::<T>(len)?;
+        let (first, at) = (self.chunks, self.next);
+        let array = match &self.given {
+            None => {
+                self.chunks += (bytes / PAGE_BYTES) as usize;
+                Chunked::mapped(bytes as usize, self.pages, (len, first, at))?
+            }
+            Some(given) => {
+                self.chunks += (len * size_of::<T>() as u64).div_ceil(given.bytes as u64) as usize;
+                let own = given.at.get(first..self.chunks).ok_or(io::ErrorKind::OutOfMemory)?;
+                // SAFETY: the contract of `in_chunks`; nobody else takes these.
+                unsafe { Chunked::given(own, given.bytes, (len, first, at)) }
+            }
+        };
+        let start = array.start();
+        self.next = next_array(at, bytes);
+        self.regions.push(Region { name, start, stream_start: at, bytes, section: Section::Mapping, main });
+        Ok(array)
     }
 
     /// As [`Self::array`], at a given place of the stream, which other arrays' pages may touch. It is no main one.
@@ -162,6 +210,11 @@ impl Room {
     }
 }
 
+/// Where the next array begins in the stream: a page apart at least, so that mappings never join into one.
+fn next_array(at: u64, bytes: u64) -> u64 {
+    (at + bytes + PAGE_BYTES).next_multiple_of(ALIGN_BYTES)
+}
+
 fn too_large() -> io::Error {
     io::ErrorKind::OutOfMemory.into()
 }
@@ -174,7 +227,7 @@ fn whole_pages<T>(len: u64) -> io::Result<u64> {
 
 /// Anonymous memory of this process.
 #[derive(Debug)]
-struct Mapping {
+pub(crate) struct Mapping {
     /// First byte, on a multiple of [`ALIGN_BYTES`].
     start: NonNull<u8>,
     /// What was mapped, the start's alignment included.
@@ -185,7 +238,12 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
+    /// Its first byte.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(crate) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
         // To the end of its last huge page, and as much again to begin on a boundary.
         let align = ALIGN_BYTES as usize;
         let len = bytes.checked_next_multiple_of(align).and_then(|len| len.checked_add(align));

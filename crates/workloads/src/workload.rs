@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lookaside_trace::{Block, Event, Granularity, MapSource, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
+use crate::follow::Followed;
 use crate::memory::{Observer, Pages, Region, Room, Unseen};
 
 /// Fewest bytes of a workload's arrays: 1 MiB; each has then at least a few hundred elements.
@@ -110,6 +111,12 @@ pub trait Workload: Send {
 
     /// Does the next part of the main task and appends its accesses. `false` = there is nothing left.
     fn fill(&mut self, block: &mut Block) -> bool;
+
+    /// Chunks that its arrays lie in: of a [`crate::task`] pages, or what [`crate::task_in`] was given; none of others.
+    fn chunks(&self) -> usize;
+
+    /// Does the next part of the main task, natively, and tells who follows it of its chunks. `false` = there is nothing left.
+    fn follow(&mut self, run: &mut Followed<'_>) -> bool;
 }
 
 /// What a workload has to write: one algorithm, seen or not.
@@ -181,6 +188,14 @@ impl<K: Kernel> Workload for K {
 
     fn fill(&mut self, block: &mut Block) -> bool {
         self.step(block)
+    }
+
+    fn chunks(&self) -> usize {
+        self.room().chunks()
+    }
+
+    fn follow(&mut self, run: &mut Followed<'_>) -> bool {
+        self.step(run)
     }
 }
 

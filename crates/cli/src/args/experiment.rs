@@ -78,7 +78,7 @@ pub enum PagesArg {
 
 #[derive(Args)]
 pub struct Tasks {
-    /// The tasks: [[task]] with name, phase, period, execution, pages
+    /// The tasks: [[task]] with name, phase, period, execution, pages; program = "fft" runs that on them
     pub tasks: PathBuf,
     /// Preset name or description file of this machine [default: probe it first]
     #[arg(long, short, value_name = "NAME|FILE")]

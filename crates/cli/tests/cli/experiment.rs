@@ -20,12 +20,59 @@ fn what_cannot_run_is_one_line() {
     };
     assert_bad_input(&on("no/such.toml", &[]), &["no/such.toml"]);
     assert_bad_input(&on(&traced, &[]), &["task T1", "a recording does not run"]);
+    for (from, to, said) in [
+        ("pages = 4", "pages = 4\nprogram = \"bubblesort\"", &["task T1", "no such workload; there are adpcm, "][..]),
+        ("pages = 4", "pages = 2\nprogram = \"fft\"", &["task T1", "8192 bytes: this workload has 12K to 1M"]),
+        ("pages = 4", "pages = 4\nprogram = 7", &["program.toml: line "]),
+        ("pages = 4", "pages = 4\nprogramme = \"fft\"", &["program.toml: line ", "programme"]),
+        ("pages = 4", "pages = 6\nprogram = \"fir\"\ndata_pages = 5", &["task[0].data_pages", "6 pages divided by"]),
+        ("pages = 4", "trace = \"a.lkt\"\nprogram = \"fir\"", &["task[0].program", "beside a trace"]),
+    ] {
+        assert_bad_input(&on(&written("program.toml", &TASKS.replacen(from, to, 1)), &[]), said);
+    }
     assert_bad_input(&on(&tasks, &["--level", "l9"]), &["no TLB l9", "l1d-4k, stlb"]);
     assert_bad_input(&on(&tasks, &["--cpu", "100000"]), &["CPU 100000"]);
     assert_bad_input(&on(&tasks, &["--hyperperiods", "1000000"]), &["1000000 hyperperiods", "ask for fewer"]);
     assert_bad_input(&run(&["experiment", "tasks", &tasks, "--machine", "no-such"]), &["no-such"]);
     assert_eq!(on(&tasks, &["--hyperperiods", "1"]).status.code(), Some(2));
     assert_eq!(on(&tasks, &["--pages", "elsewhere"]).status.code(), Some(2));
+}
+
+/// Whatever is counted: a program does the same work wherever its data lie, and each job touches pages.
+#[test]
+fn programs_run_as_tasks() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let tasks = folder.path().join("tasks.toml");
+    let text = TASKS.replacen("pages = 4", "pages = 10\nprogram = \"fft\"", 1).replacen(
+        "pages = 4\n",
+        "pages = 12\nprogram = \"insertion-sort\"\ndata_pages = 3\n",
+        1,
+    );
+    std::fs::write(&tasks, text).expect("written");
+    let tasks = tasks.to_str().expect("text path");
+    let arguments = ["experiment", "tasks", tasks, "--machine", "xeon-e5-2650", "--pages", "malloc,planned,same-sets"];
+    let output = run(&[&arguments[..], &["--hyperperiods", "4", "--json"]].concat());
+    if output.status.code() == Some(2) {
+        return assert_bad_input(&output, &["cannot be told apart here"]);
+    }
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    for (task, name, pages) in [(0, "fft", 10), (1, "insertion-sort", 12)] {
+        let first = &report["runs"][0]["tasks"][task]["program"];
+        assert_eq!(first["name"], name);
+        assert!(first["elements_a_job"].as_u64() > Some(0) && first["operations"].as_u64() > Some(0), "{first}");
+        for run in 0..3 {
+            let task = &report["runs"][run]["tasks"][task];
+            assert_eq!((&task["program"], &task["pages"]), (first, &pages.into()), "run {run}");
+            let touched = |job: &serde_json::Value| job["touched_pages"].as_u64().expect("pages");
+            assert!(task["jobs"].as_array().expect("jobs").iter().all(|job| touched(job) >= 1));
+        }
+    }
+    let output = run(&[&arguments[..], &["--hyperperiods", "4"]].concat());
+    if output.status.code() == Some(2) {
+        return assert_bad_input(&output, &["cannot be told apart here"]);
+    }
+    assert!(stdout(&output).contains("by the plan, T1: fft, "), "{}", stdout(&output));
 }
 
 /// This machine is none that the description is of: that the two kinds of passes are alike is an answer, too.

@@ -1,6 +1,7 @@
 //! A placement, ready to run: its pages linked, its tasks' meters calibrated anew before each turn.
 
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use lookaside_probe::counter::{Meter, TimedChain};
 use lookaside_techniques::color::work::PAGE_BYTES;
@@ -10,6 +11,7 @@ use super::job::Body;
 use super::judge::JobRun;
 use super::lab::Lab;
 use super::place::{Placed, Placement};
+use super::program::{Program, ProgramRun};
 use super::real_time::Partner;
 use super::witness::Witnesses;
 use super::{TasksError, INTERRUPT_NS};
@@ -17,6 +19,8 @@ use super::{TasksError, INTERRUPT_NS};
 /// Pages of a group: as few as make a miss be well beyond the timer's grain (26 ticks on the development machine, a walk some 50). A page whose table has
 /// left the near caches takes as long as many misses, and counts as no more than its group.
 const GROUP: usize = 2;
+/// Between two looks of a program nothing takes so long but what else runs: 32 elements that all come from memory take some 2 us, one by one.
+const LOOK_NS: f64 = 3000.0;
 /// A round in which one page in so many misses is as good as warm: single passes are counted wrongly by as much.
 const FEW: usize = 16;
 /// Warm rounds of which the fastest says how many fill a job.
@@ -76,14 +80,22 @@ impl<'a> Arm<'a> {
             .collect();
         let mut bodies = Vec::new();
         for (task, of) in lab.set.tasks.iter().enumerate() {
-            let link = |words: &[[*mut u64; 2]], size| {
-                // SAFETY: the words are this task's alone, as long as the memory that is kept beside. (Where two chains are of the same words, they are linked alike.)
-                let chain = unsafe { TimedChain::link(lab.timer, words, size) };
-                // It does not count, but its preemptions are known all the same.
+            // It does not count, but its preemptions are known all the same.
+            let blind = |chain: TimedChain| {
                 let meter = Meter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPT_NS / lab.timer.ns(1));
                 (chain, meter)
             };
-            let (chain, meter) = link(&words[task], GROUP);
+            let link = |words: &[[*mut u64; 2]], size| {
+                // SAFETY: the words are this task's alone, as long as the memory that is kept beside. (Where two chains are of the same words, they are linked alike.)
+                blind(unsafe { TimedChain::link(lab.timer, words, size) })
+            };
+            let program =
+                Some(of).filter(|_| counts(task)).and_then(|of| of.program.as_ref().zip(placed.data[task].as_ref()));
+            let (chain, meter) = match program {
+                // SAFETY: the words are on the pages of the program's data, which only its own thread uses.
+                Some(_) => blind(unsafe { TimedChain::over(lab.timer, &words[task]) }),
+                None => link(&words[task], GROUP),
+            };
             let witness = witness[task].as_ref().map(|words| link(words, GROUP));
             let (scratch, _) = link(&scratch[task..=task], 1);
             let round = (0..ROUNDS).map(|_| chain.pass().iter().map(|ticks| ticks.whole()).sum::<f64>());
@@ -91,7 +103,27 @@ impl<'a> Arm<'a> {
             let rounds = (of.execution.nanos as f64 / round_ns).max(1.0) as u64;
             let few = (words[task].len() / FEW).max(1) as f64;
             let (phase_ns, period_ns) = (of.phase.nanos, of.period.nanos);
-            bodies.push(Body { chain, meter, witness, scratch, few, round_ns, rounds, phase_ns, period_ns });
+            let program = program.map(|(name, data)| {
+                let groups = groups(data.at.iter().map(|at| at.addr().get() as u64), &words[task]);
+                let elements = lab.elements[task].unwrap_or(1);
+                // SAFETY: the task's pages, which are kept beside; no other arm counts it.
+                unsafe { Program::new(of, name, (data, groups), elements, seed) }
+            });
+            let program = program.transpose()?.map(Mutex::new);
+            let look_ticks = (LOOK_NS / lab.timer.ns(1)) as u64;
+            bodies.push(Body {
+                chain,
+                meter,
+                witness,
+                scratch,
+                few,
+                round_ns,
+                rounds,
+                program,
+                look_ticks,
+                phase_ns,
+                period_ns,
+            });
         }
         let rounds = |(words, body): (&Vec<[*mut u64; 2]>, &Body)| {
             (words.iter().map(|words| words[0] as u64).collect(), rounds_per_ms(lab, body))
@@ -131,12 +163,25 @@ impl<'a> Arm<'a> {
         Ok(())
     }
 
+    /// What came of a task's program, if it runs one.
+    pub(super) fn program(&self, task: usize) -> Option<ProgramRun> {
+        let program = self.bodies[task].program.as_ref()?;
+        Some(program.lock().unwrap_or_else(PoisonError::into_inner).ran())
+    }
+
     /// Ticks that a miss of a task adds: the median of its meters.
     pub(super) fn miss_ticks(&self, task: usize) -> f64 {
         let mut ticks: Vec<f64> = self.meters[task].iter().map(|meter| meter.miss_ticks).collect();
         ticks.sort_by(f64::total_cmp);
         ticks.get(ticks.len() / 2).copied().unwrap_or_default()
     }
+}
+
+/// The group of the page that each address is on: the place of its words.
+fn groups(addresses: impl Iterator<Item = u64>, words: &[[*mut u64; 2]]) -> Vec<usize> {
+    let page = |at: u64| at / PAGE_BYTES;
+    let group = |at: u64| words.iter().position(|words| page(words[0] as u64) == page(at)).unwrap_or_default();
+    addresses.map(group).collect()
 }
 
 /// Rounds of a task in a millisecond of the model: as many as it makes, or fewer that misses do not depend on.

@@ -1,7 +1,10 @@
 //! A task as a thread: its releases (Panchamukhi 2014, Algorithm 4), its jobs, and what each saw.
 
+use std::sync::{Mutex, PoisonError};
+
 use lookaside_probe::counter::{Judged, Meter, Ticks, TimedChain};
 
+use super::program::Program;
 use super::real_time::{now_ns, sleep_until};
 
 /// Gaps that are written down for each job, on average; more are counted.
@@ -29,9 +32,13 @@ pub(super) struct Body {
     pub scratch: TimedChain,
     /// Misses in a round up to which all pages are back: more than a warm round is counted to have by mistake.
     pub few: f64,
-    /// A warm round, and how many of these make a job.
+    /// A warm round, and how many of these make a job that loads pages.
     pub round_ns: f64,
     pub rounds: u64,
+    /// What the jobs run in place of that. Only the task's thread locks it while there is one.
+    pub program: Option<Mutex<Program>>,
+    /// From here on something else ran between two looks of a program.
+    pub look_ticks: u64,
     /// Release of the first job, and from release to release.
     pub phase_ns: u64,
     pub period_ns: u64,
@@ -54,6 +61,8 @@ pub(super) struct Seen {
     pub outside: u64,
     /// Misses in other rounds, where a group had two at least.
     pub stray: f64,
+    /// Pages that its program touched since it began, and since it went on, added up.
+    pub touched: u64,
 }
 
 /// What a task saw.
@@ -81,6 +90,7 @@ impl Body {
     /// The thread: warm-up, then job after job from a time of the steady clock on, until so many are done or `stop` says so before one.
     pub(super) fn run(&self, begin_ns: u64, jobs: usize, log: &mut Log, stop: &dyn Fn() -> bool) {
         self.chain.pass();
+        let mut program = self.program.as_ref().map(|program| program.lock().unwrap_or_else(PoisonError::into_inner));
         for job in 0..jobs {
             let release = begin_ns + self.phase_ns + job as u64 * self.period_ns;
             // A long wait is cut, so that it can be ended; the last part is slept in one, since waking up leaves traces.
@@ -94,25 +104,24 @@ impl Body {
             if stop() {
                 return;
             }
-            let mut seen = self.job(log);
+            let mut seen = self.job(log, program.as_deref_mut());
             seen.late = now_ns() > release + self.period_ns;
             log.jobs.push(seen);
         }
     }
 
-    fn job(&self, log: &mut Log) -> Seen {
+    fn job(&self, log: &mut Log, program: Option<&mut Program>) -> Seen {
         let groups = self.chain.groups().len();
         let start = self.chain.timer().now();
         let seen = Seen { start, ..Seen::default() };
         let mut job = Job { body: self, log, seen, last: self.settle(), fresh: groups, found: 0.0 };
         job.look_at_witness(true);
-        for round in 1..=self.rounds {
-            for group in 0..groups {
-                job.load(group);
-            }
-            if round % REFRESH == 0 || round == self.rounds {
+        match program {
+            Some(program) => {
+                program.job(&mut job);
                 job.look_at_witness(false);
             }
+            None => job.rounds(groups),
         }
         job.seen.misses += job.found;
         job.seen.end = job.last;
@@ -132,18 +141,30 @@ impl Body {
 }
 
 /// A job under way.
-struct Job<'a> {
-    body: &'a Body,
+pub(super) struct Job<'a> {
+    pub body: &'a Body,
     log: &'a mut Log,
-    seen: Seen,
+    pub seen: Seen,
     /// The last stamp.
-    last: u64,
+    pub last: u64,
     /// Groups until each was loaded once since the job began, or went on; and what was counted in these.
-    fresh: usize,
+    pub fresh: usize,
     found: f64,
 }
 
 impl Job<'_> {
+    /// Loads the task's pages, so often.
+    fn rounds(&mut self, groups: usize) {
+        for round in 1..=self.body.rounds {
+            for group in 0..groups {
+                self.load(group);
+            }
+            if round % REFRESH == 0 || round == self.body.rounds {
+                self.look_at_witness(false);
+            }
+        }
+    }
+
     /// One group of the task's pages.
     #[inline(always)]
     fn load(&mut self, group: usize) {
@@ -164,15 +185,13 @@ impl Job<'_> {
             Judged::Misses(_) => (),
             Judged::Interrupted => {
                 self.seen.unseen += u64::from(meter.pages(group));
-                self.interrupted(ticks);
-                self.last = self.body.settle();
-                self.look_at_witness(true);
+                self.goes_on_after(ticks);
             }
         }
     }
 
     /// The witness's pages once: to see what was lost of them while the task did not run, or only so that they are no older than its own.
-    fn look_at_witness(&mut self, counts: bool) {
+    pub(super) fn look_at_witness(&mut self, counts: bool) {
         let Some((chain, meter)) = &self.body.witness else { return };
         let (mut lost, mut pages) = (0.0, 0.0);
         for group in 0..chain.groups().len() {
@@ -190,6 +209,13 @@ impl Job<'_> {
             self.seen.witness_lost += lost / pages;
             self.seen.outside += u64::from(TAKEN * lost > pages);
         }
+    }
+
+    /// Something else ran within this time, up to the last stamp.
+    pub(super) fn goes_on_after(&mut self, ticks: Ticks) {
+        self.interrupted(ticks);
+        self.last = self.body.settle();
+        self.look_at_witness(true);
     }
 
     /// Something else ran within this time; the round that was under way begins anew.
@@ -227,6 +253,8 @@ mod tests {
             few: 1.0,
             round_ns: 1.0,
             rounds: 3,
+            program: None,
+            look_ticks: u64::MAX,
             phase_ns: 0,
             period_ns: 200_000,
         }

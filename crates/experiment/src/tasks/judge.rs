@@ -26,6 +26,9 @@ pub struct JobRun {
     pub unseen_pages: u64,
     /// Misses in rounds that nothing came before, where there were two or more in a group.
     pub stray_misses: u64,
+    /// Of a task that runs a program: pages that it touched since it began, and each time since it went on, added up. One that loads pages touches all of
+    /// them each time.
+    pub touched_pages: Option<u64>,
     /// Times that another task ran within.
     pub preemptions: u64,
     /// Interrupts within, and since the task's last job ended.
@@ -34,11 +37,11 @@ pub struct JobRun {
     pub others: u64,
     /// Times that it began or went on, and more than an eighth of its witness's pages were lost: pages in sets that no task uses.
     pub outside: u64,
-    /// Pages of its own that no task took, if as large a share of them as of its witness's was lost each time that it began or went on.
+    /// Pages of its own, of those that it touched, that no task took, if as large a share of them as of its witness's was lost each time that it began or went on.
     pub taken_pages: f64,
     /// It ended after its deadline.
     pub late: bool,
-    /// Misses by the model, with the tasks' slices as they were and nothing else.
+    /// Misses by the model, with the tasks' slices as they were and nothing else. A program is modelled as if it touched all of its pages each time.
     pub modelled_misses: u64,
 }
 
@@ -48,17 +51,25 @@ impl JobRun {
         self.misses as f64 <= self.off(pages)
     }
 
-    /// What single passes of known misses are counted wrongly by: an eighth of the pages, or one, each time.
+    /// What single passes of known misses are counted wrongly by: an eighth of the pages touched, or one, each time.
     fn off(&self, pages: usize) -> f64 {
-        ((pages / 8).max(1) * (1 + self.preemptions as usize)) as f64
+        let times = 1 + self.preemptions as usize;
+        let each = self.touched_pages.map_or(pages, |touched| touched as usize / times);
+        ((each / 8).max(1) * times) as f64
     }
 
-    /// Counted and modelled are the same but for the pages that nobody saw, those that no task took, and, for each time that it begins or goes on, an eighth
-    /// of the task's pages or one.
+    /// Pages that it did not touch, which cannot miss, added up over the times that it began or went on.
+    fn untouched(&self, pages: usize) -> f64 {
+        let all = pages as u64 * (1 + self.preemptions);
+        self.touched_pages.map_or(0, |touched| all.saturating_sub(touched)) as f64
+    }
+
+    /// Counted and modelled are the same but for the pages that nobody saw, those that were not touched, those that no task took, and, for each time that it
+    /// begins or goes on, an eighth of the task's pages or one.
     pub fn agrees(&self, pages: usize) -> bool {
         let off = self.off(pages);
         let [counted, modelled, unseen] = [self.misses, self.modelled_misses, self.unseen_pages].map(|n| n as f64);
-        counted <= modelled + self.taken_pages + off && modelled <= counted + unseen + off
+        counted <= modelled + self.taken_pages + off && modelled <= counted + unseen + self.untouched(pages) + off
     }
 }
 
@@ -114,13 +125,14 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
         let mut gaps = gaps.iter().peekable();
         let mut last_end = base;
         for (number, job) in (1..).zip(&log.jobs) {
-            let (mut from, mut gone, mut preemptions) = (job.start, 0, 0);
+            let (mut from, mut gone, mut preemptions, mut times) = (job.start, 0, 0, 1u32);
             let mut slice = |from: u64, to: u64, first, end| {
                 let length_ns = ns(to) - ns(from);
                 schedule.slices.push(Slice { task, job: number, start_ns: ns(from), length_ns, first, end });
             };
             while let Some(gap) = gaps.next_if(|gap| gap.start < job.end) {
                 gone += gap.end - gap.start;
+                times += 1;
                 if gap.preempted {
                     slice(from, gap.start, preemptions == 0, End::Preempted);
                     (from, preemptions) = (gap.end, preemptions + 1);
@@ -140,7 +152,9 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
                 interrupts,
                 others,
                 outside: job.outside,
-                taken_pages: job.witness_lost.max(0.0) * words[task] as f64,
+                touched_pages: (job.touched > 0).then_some(job.touched),
+                taken_pages: job.witness_lost.max(0.0)
+                    * if job.touched > 0 { job.touched as f64 / f64::from(times) } else { words[task] as f64 },
                 late: job.late,
                 modelled_misses: 0,
             });

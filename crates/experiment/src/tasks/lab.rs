@@ -31,6 +31,8 @@ pub(super) struct Lab<'a> {
     pub scheduling: Scheduling,
     pub hyperperiod_ns: u64,
     pub calibrate: Calibrate,
+    /// Elements that a job touches, of each task that runs a program.
+    pub elements: Vec<Option<u64>>,
 }
 
 impl Lab<'_> {
@@ -181,7 +183,8 @@ impl Lab<'_> {
             rank,
             pages: words.len(),
             most_in_a_set: in_set.into_iter().max().unwrap_or_default(),
-            rounds: body.rounds,
+            rounds: if body.program.is_some() { 0 } else { body.rounds },
+            program: arm.program(task),
             miss_cycles: arm.miss_ticks(task) * self.timer.cycles_per_tick,
             known: Known::of_all(arm.meters[task].iter().map(|meter| &meter.known)),
             gaps_lost: arm.gaps_lost[task],
@@ -274,7 +277,17 @@ mod tests {
 
     /// Runs the set's threads, wherever the tests run: what is counted there is nobody's business, what is modelled is.
     fn runs(options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> (Vec<Run>, Vec<String>) {
-        let set = TaskSet::parse(SET, "t").expect("a set");
+        runs_of(SET, &[None; 2], options, stop)
+    }
+
+    /// `elements`: those of a job of each task that runs a program.
+    fn runs_of(
+        text: &str,
+        elements: &[Option<u64>],
+        options: &Options,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> (Vec<Run>, Vec<String>) {
+        let set = TaskSet::parse(text, "t").expect("a set");
         let machine = preset("xeon-e5-2650").expect("a preset");
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
         assert!(plan.is_isolated());
@@ -292,6 +305,7 @@ mod tests {
             scheduling: scheduling(),
             hyperperiod_ns: 2_000_000,
             calibrate: if options.seed == FAILS { failing } else { made_up },
+            elements: elements.to_vec(),
         };
         let mut told = Vec::new();
         let found = lab.run(options, &plan, stop, &mut |step| told.push(step.to_string()));
@@ -335,6 +349,39 @@ mod tests {
         let of =
             |turn: usize| turns[4 * turn..4 * turn + 4].iter().map(|step| step.split(": ").last()).collect::<Vec<_>>();
         assert!((1..10).any(|turn| of(turn) != of(0)), "their order changes");
+    }
+
+    /// Two programs, and one task that loads pages.
+    #[test]
+    fn programs_results_are_right_wherever_their_data_lie() {
+        let text = SET.replacen("pages = 8", "pages = 10\nprogram = \"fft\"", 1).replacen(
+            "pages = 8",
+            "pages = 20\nprogram = \"adpcm\"\ndata_pages = 5",
+            1,
+        ) + "[[task]]\nname = \"T3\"\nperiod = \"2ms\"\nexecution = \"20us\"\npages = 6\n";
+        let set = TaskSet::parse(&text, "t").expect("a set");
+        let placements = [&PLACEMENTS[..], &[Placement::Malloc]].concat();
+        let all = Options { placements, ..options(12) };
+        let (runs, _) = runs_of(&text, &[Some(4000), Some(30_000), None], &all, &|| false);
+        assert_eq!(runs.len(), 4);
+        for run in &runs {
+            let [first, second, third] = &run.tasks[..] else { panic!("three tasks") };
+            assert!(third.program.is_none() && third.rounds > 0);
+            assert!(third.jobs.iter().all(|job| job.touched_pages.is_none()));
+            for (task, of) in [(first, &set.tasks[0]), (second, &set.tasks[1])] {
+                let program = task.program.as_ref().expect("a program");
+                assert!(
+                    super::super::program::tests::is_right(program, of, all.seed),
+                    "{} {}",
+                    task.name,
+                    run.placement.name()
+                );
+                assert_eq!(task.program, runs[0].tasks[if of.name == "T1" { 0 } else { 1 }].program);
+                assert_eq!((task.rounds, task.pages as u64), (0, of.pages.expect("pages")));
+                assert_eq!(task.jobs.len() as u64, 12 * task.jobs_a_hyperperiod);
+                assert!(task.jobs.iter().all(|job| job.touched_pages >= Some(1)));
+            }
+        }
     }
 
     #[test]

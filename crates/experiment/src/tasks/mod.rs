@@ -10,6 +10,7 @@ mod job;
 mod judge;
 mod lab;
 mod place;
+mod program;
 mod real_time;
 mod summary;
 mod timeline;
@@ -26,6 +27,7 @@ use arm::Calibrate;
 pub use judge::JobRun;
 use lab::Lab;
 pub use place::Placement;
+pub use program::ProgramRun;
 pub use real_time::Scheduling;
 pub use summary::{HitBy, Summary};
 pub use two_tasks::two_tasks;
@@ -104,8 +106,10 @@ pub struct TaskRun {
     pub pages: usize,
     /// Pages of its fullest set of the level.
     pub most_in_a_set: usize,
-    /// Rounds over them in a job.
+    /// Rounds over them in a job; of a task that runs a program none.
     pub rounds: u64,
+    /// What it runs, if that is a program, and what came of it.
+    pub program: Option<ProgramRun>,
     /// Core cycles that a miss adds, the median of the turns' meters.
     pub miss_cycles: f64,
     /// How well known passes were counted, in all turns.
@@ -136,13 +140,15 @@ pub fn run(
     let plan = plan(set, machine, PageSize::K4).map_err(|error| TasksError(error.to_string()))?;
     let levels = machine.color_levels(PageSize::K4);
     let level = counted(&levels, options.level.as_deref())?;
+    let elements = set.tasks.iter().map(|task| program::elements_a_job(task, options.seed, timer));
+    let elements = elements.collect::<Result<Vec<_>, TasksError>>()?;
     let here = crate::cpus::allowed();
     let cpu = options.cpu.or(here.last().copied()).unwrap_or_default();
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
     let levels = &levels[..];
     let calibrate: Calibrate = |foreign, chain, words, switch| foreign.calibrate(chain, words, switch);
-    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, calibrate };
+    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, calibrate, elements };
     let runs = lab.run(options, &plan, stop, progress);
     real_time::bind(&here)?;
     let (runs, failed) = runs?;
@@ -165,6 +171,7 @@ fn check(set: &TaskSet, options: &Options) -> Result<u64, TasksError> {
     if let Some(task) = set.tasks.iter().find(|task| task.trace.is_some()) {
         return bad(format!("task {}: a recording does not run; write its pages", task.name));
     }
+    set.tasks.iter().try_for_each(program::check)?;
     let Some(hyperperiod) = set.hyperperiod() else {
         return bad("the periods' least common multiple is beyond 2^63 ns; choose others".into());
     };
@@ -252,6 +259,7 @@ mod tests {
             pages,
             most_in_a_set: 1,
             rounds: 1,
+            program: None,
             miss_cycles: 1.0,
             known: Known::default(),
             gaps_lost: 0,
@@ -276,6 +284,14 @@ mod tests {
         let machine = lookaside_machine::preset("xeon-e5-2650").expect("a preset");
         let task = |more: &str| format!("[[task]]\nname = \"T\"\nperiod = \"2ms\"\nexecution = \"1ms\"\n{more}\n");
         for (tasks, level, said) in [
+            (task("pages = 4\nprogram = \"fft\""), Some("l3"), "the machine has no TLB l3; it has l1d-4k, stlb"),
+            (
+                task("pages = 4\nprogram = \"bubblesort\""),
+                None,
+                "task T: \"bubblesort\": no such workload; there are adpcm, bubble-sort, ",
+            ),
+            (task("pages = 2\nprogram = \"fft\""), None, "task T: 8192 bytes: this workload has 12K to 1M"),
+            (task("pages = 512\nprogram = \"fft\""), None, "task T: 2097152 bytes: this workload has 12K to 1M"),
             (task("trace = \"t.lkt\""), None, "task T: a recording does not run; write its pages"),
             (task("pages = 4"), Some("l3"), "the machine has no TLB l3; it has l1d-4k, stlb"),
             (

@@ -8,9 +8,10 @@ use lookaside_runtime::color::{HeapOptions, SharedHeap};
 use lookaside_techniques::color::plan::Plan;
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 use lookaside_techniques::color::work::PAGE_BYTES;
-use lookaside_workloads::Random;
+use lookaside_workloads::{Chunks as Data, Random};
 use serde::Serialize;
 
+use super::program::spread;
 use super::TasksError;
 
 /// Where pages lie.
@@ -23,7 +24,7 @@ pub enum Placement {
     Planned,
     /// All tasks in the sets of the one with the most pages ("same set" of Panchamukhi 2014, section 6.0.8).
     SameSets,
-    /// From the C library, each page a call.
+    /// From the C library, each page a call; a program's data in one.
     Malloc,
 }
 
@@ -53,6 +54,8 @@ const LINE_BYTES: usize = 64;
 pub(super) struct Placed {
     /// In the order of the set. The memory behind is the tasks' alone.
     pub words: Vec<Vec<[*mut u64; 2]>>,
+    /// Where the data of each one's program lie, if it runs one: the words are on these pages, one chunk is on each.
+    pub data: Vec<Option<Data>>,
     /// Keep them.
     _heap: Option<SharedHeap>,
     _chunks: Chunks,
@@ -89,8 +92,22 @@ pub(super) fn place(
     for (words, task) in placed.words.iter_mut().zip(&set.tasks) {
         random.shuffle(words);
         words.truncate(task.pages.unwrap_or_default() as usize);
+        let Some(name) = &task.program else {
+            placed.data.push(None);
+            continue;
+        };
+        let data = spread(task, name, words.iter().map(|words| page_of(words[0] as usize)).collect())?;
+        let on_page = |(i, at): (usize, usize)| [0, 1].map(|kind| line(page_of(at), 2 * i + kind) as *mut u64);
+        *words = data.at.iter().map(|at| at.addr().get()).enumerate().map(on_page).collect();
+        random.shuffle(words);
+        placed.data.push(Some(data));
     }
     Ok(placed)
+}
+
+/// The page's first byte.
+fn page_of(address: usize) -> usize {
+    address / PAGE * PAGE
 }
 
 /// Every task in the same sets of the counted level, as few as hold the most pages of a task: the first of those that the plan gives it.
@@ -118,6 +135,14 @@ fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError>
     let mut words = Vec::new();
     for (color, task) in (0..).zip(&set.tasks) {
         let pages = task.pages.unwrap_or_default() as usize;
+        if task.program.is_some() {
+            let whole = whole_pages(&heap, color);
+            if whole.len() < pages {
+                return Err(too_few(task, whole.len()));
+            }
+            words.push(whole.into_iter().map(|page| [page as *mut u64; 2]).collect());
+            continue;
+        }
         // All that it has: which pages a heap begins with is its own affair.
         let mut blocks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         loop {
@@ -128,14 +153,36 @@ fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError>
             blocks.entry(block / PAGE).or_default().push(block);
         }
         if blocks.len() < pages {
-            let has = blocks.len();
-            return Err(TasksError(format!("task {}: the heap gives it {has} of its {pages} pages", task.name)));
+            return Err(too_few(task, blocks.len()));
         }
         words.push(
             blocks.iter().take(pages).enumerate().map(|(i, (page, blocks))| self::words(*page, blocks, i)).collect(),
         );
     }
-    Ok(Placed { words, _heap: Some(heap), _chunks: Chunks::default() })
+    Ok(Placed { words, data: Vec::new(), _heap: Some(heap), _chunks: Chunks::default() })
+}
+
+fn too_few(task: &Task, has: usize) -> TasksError {
+    let pages = task.pages.unwrap_or_default();
+    TasksError(format!("task {}: the heap gives it {has} of its {pages} pages", task.name))
+}
+
+/// All pages of a colour: allocations that leave no room for a header, the longest first.
+fn whole_pages(heap: &SharedHeap, color: u32) -> Vec<usize> {
+    let mut vpns = heap.vpns(color);
+    vpns.sort_unstable();
+    let longest = vpns.chunk_by(|before, vpn| before + 1 == *vpn).map(<[u64]>::len).max().unwrap_or_default();
+    let mut pages = Vec::new();
+    for run in (1..=longest).rev() {
+        loop {
+            let start = heap.aligned(PAGE, run * PAGE, color) as usize;
+            if start == 0 {
+                break;
+            }
+            pages.extend((0..run).map(|page| start + page * PAGE));
+        }
+    }
+    pages
 }
 
 /// Two words of a task's `i`-th page, within blocks that begin there (ascending): on the lines of its turn, or on the next that a block has.
@@ -154,8 +201,16 @@ fn word(page: usize, blocks: &[usize], turn: usize) -> *mut u64 {
 /// From the C library; each task's by a thread of its own, all at once, so that each has an arena. A task asks for so many at least.
 fn malloced(set: &TaskSet, least: u64) -> Placed {
     let together = Barrier::new(set.tasks.len());
-    let pages = |pages: u64| -> Vec<(usize, [usize; 2])> {
+    let pages = |of_program: bool, pages: u64| -> Vec<(usize, [usize; 2])> {
         together.wait();
+        if of_program {
+            // SAFETY: asks for memory.
+            let all = unsafe { libc::aligned_alloc(PAGE, pages as usize * PAGE) } as usize;
+            let page = |i: usize| (if i == 0 { all } else { 0 }, [all + i * PAGE; 2]);
+            let words = (0..pages as usize).filter(|_| all != 0).map(page).collect();
+            together.wait();
+            return words;
+        }
         // SAFETY: asks for memory.
         let chunk = |i: usize| (unsafe { libc::malloc(PAGE) } as usize, i);
         let chunks: Vec<_> = (0..pages as usize).map(chunk).filter(|chunk| chunk.0 != 0).collect();
@@ -176,14 +231,15 @@ fn malloced(set: &TaskSet, least: u64) -> Placed {
         let spawn = |task: &Task| {
             let number = task.pages.unwrap_or_default().max(least);
             let pages = &pages;
-            scope.spawn(move || pages(number))
+            let of_program = task.program.is_some();
+            scope.spawn(move || pages(of_program, number))
         };
         let threads: Vec<_> = set.tasks.iter().map(spawn).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     });
     let chunks = Chunks(tasks.iter().flatten().map(|(chunk, _)| *chunk).collect());
     let words = tasks.into_iter().map(|task| task.into_iter().map(|(_, words)| words.map(|word| word as *mut u64)));
-    Placed { words: words.map(Iterator::collect).collect(), _heap: None, _chunks: chunks }
+    Placed { words: words.map(Iterator::collect).collect(), data: Vec::new(), _heap: None, _chunks: chunks }
 }
 
 /// The line of a turn: they differ, so that they meet in few sets of the data cache.
@@ -199,6 +255,42 @@ mod tests {
     use lookaside_techniques::color::plan::plan;
 
     use super::*;
+
+    /// A task that runs a program, its data spread over four times as many pages, beside one that loads pages.
+    #[test]
+    fn a_programs_data_lie_in_pages_of_its_own() {
+        let text = "[[task]]\nname = \"T1\"\nperiod = \"2ms\"\nexecution = \"1ms\"\npages = 20\nprogram = \"fir\"\ndata_pages = 5\n\
+                    [[task]]\nname = \"T2\"\nperiod = \"4ms\"\nexecution = \"1ms\"\npages = 16\n";
+        let set = TaskSet::parse(text, "t").expect("a set");
+        let machine = preset("xeon-e5-2650").expect("a preset");
+        let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
+        let level = machine.color_levels(PageSize::K4).swap_remove(0);
+        for (placement, pool) in [
+            (Placement::Planned, None),
+            (Placement::SameSets, None),
+            (Placement::Malloc, None),
+            (Placement::Malloc, Some(40)),
+        ] {
+            let placed = place(placement, &set, &plan, &level, pool, 7).expect("places");
+            let data = placed.data[0].as_ref().expect("a program's");
+            assert!(placed.data[1].is_none() && placed.words[1].len() == 16);
+            // Coefficients take one chunk of their page's four, input and output two pages each.
+            assert_eq!((data.bytes, data.at.len(), placed.words[0].len()), (1024, 17, 17));
+            let starts: Vec<usize> = data.at.iter().map(|at| at.addr().get()).collect();
+            let pages: BTreeSet<usize> = starts.iter().map(|at| at / PAGE).collect();
+            assert_eq!(pages, placed.words[0].iter().map(|words| words[0] as usize / PAGE).collect());
+            assert!(pages.len() == 17 && starts.is_sorted() && starts.iter().all(|at| at % 1024 == 0));
+            assert!((0..4).all(|k| starts.iter().filter(|at| *at % PAGE / 1024 == k).count() >= 4));
+            let others: BTreeSet<usize> = placed.words[1].iter().map(|words| words[0] as usize / PAGE).collect();
+            assert!(pages.is_disjoint(&others));
+            let own = sets(&level, &placed.words[0]);
+            match placement {
+                Placement::SameSets => assert!(own.len() <= 5, "{own:?}"),
+                Placement::Planned => assert!(own.is_disjoint(&sets(&level, &placed.words[1])) || plan.is_isolated()),
+                _ => assert!(pages.len() < 40),
+            }
+        }
+    }
 
     /// Pages, sets and lines of each task's words.
     fn placed(placement: Placement) -> (Plan, ColorLevel, Placed) {

@@ -40,6 +40,8 @@ pub struct Summary {
     pub misses: [f64; 3],
     /// Modelled, the mean.
     pub modelled_misses: f64,
+    /// Pages that a job touched, each time added up, the mean; `None`: it loads pages, all of them each time.
+    pub touched_pages: Option<f64>,
     /// Pages of a job that no task took, by its witness, the mean.
     pub taken_pages: f64,
     /// Pages of a job loaded while others ran, the mean.
@@ -81,6 +83,10 @@ impl TaskRun {
             late: jobs.iter().filter(|job| job.late).count(),
             misses: [mean(|job| job.misses as f64), misses().min()? as f64, misses().max()? as f64],
             modelled_misses: mean(|job| job.modelled_misses as f64),
+            touched_pages: jobs
+                .iter()
+                .all(|job| job.touched_pages.is_some())
+                .then(|| mean(|job| job.touched_pages.unwrap_or_default() as f64)),
             taken_pages: mean(|job| job.taken_pages),
             unseen_pages: mean(|job| job.unseen_pages as f64),
             cycles: *cycles.get(cycles.len() / 2)?,
@@ -169,6 +175,10 @@ mod tests {
         }
         // What no task took is nobody's fault.
         assert!(JobRun { taken_pages: 1.0, ..job(51, 0, 0) }.agrees(16));
+        // Of a program's pages: an eighth of those that it touched; and what it did not touch cannot miss.
+        let program = |touched_pages, misses| JobRun { touched_pages: Some(touched_pages), ..job(misses, 0, 1) };
+        assert!(program(48, 50).agrees(24) && program(16, 16).agrees(24) && !program(16, 13).agrees(24));
+        assert!(program(48, 54).agrees(24) && !program(48, 55).agrees(24) && !program(16, 51).agrees(24));
         // Of few pages, one.
         let few = JobRun { misses: 1, ..JobRun::default() };
         assert!(few.agrees(4) && !JobRun { misses: 2, ..few }.agrees(4));

@@ -27,6 +27,8 @@ pub fn two_tasks(level: &ColorLevel, is_first: bool) -> TaskSet {
         contiguous_pages: 1,
         accesses: None,
         trace: None,
+        program: None,
+        data_pages: None,
     };
     TaskSet { tasks: TIMES_US.into_iter().map(task).collect() }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use crate::{Effort, Finding, Series};
-pub(crate) use tlb_coloring::{table_6_1, task_set, FOURTEEN_PAGES};
+pub(crate) use tlb_coloring::{figures_6_13_and_14, table_6_1, task_set, Program, FOURTEEN_PAGES};
 
 /// The experiments of a paper.
 pub(crate) struct Experiment {

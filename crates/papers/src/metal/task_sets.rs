@@ -26,6 +26,8 @@ pub struct CalmJob {
     pub taken: f64,
     /// Times that it began or went on.
     pub parts: u64,
+    /// Pages that it touched, the same again counted again each time that it went on.
+    pub touched: f64,
     /// Core cycles.
     pub cycles: f64,
 }
@@ -168,7 +170,7 @@ mod tests {
 
     fn jobs(misses: f64, modelled: f64, parts: u64, cycles: f64) -> TaskJobs {
         TaskJobs {
-            calm: vec![CalmJob { place: 1, misses: [misses, modelled], taken: 0.0, parts, cycles }; 200],
+            calm: vec![CalmJob { place: 1, misses: [misses, modelled], taken: 0.0, parts, touched: 0.0, cycles }; 200],
             hit: 7,
         }
     }

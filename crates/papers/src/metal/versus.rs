@@ -1,112 +1,28 @@
-//! The coloring paper's sets of tasks with `malloc`'s pages against coloured ones (Panchamukhi 2014, Figures 6.4 to 6.12) on this machine: how they are
+//! The coloring paper's sets of tasks with `malloc`'s pages against coloured ones (Panchamukhi 2014, Figures 6.4 to 6.14) on this machine: how they are
 //! fitted to its geometry, and what their jobs say of the paper's conclusions. Who runs them is the caller: this room knows no threads.
 
+mod cases;
 #[cfg(test)]
 mod tests;
 
-use lookaside_machine::ColorLevel;
-use lookaside_techniques::color::tasks::{Task, TaskSet};
+pub use cases::{cases, Case};
 
 use super::estimate::{estimate, Estimate};
 use super::penalty::mean;
 use super::task_sets::{median, percent, CalmJob, TaskJobs, LEAST_JOBS, NEARLY_ALL, NONE};
 use super::Ran;
-use crate::experiments::{table_6_1, task_set, FOURTEEN_PAGES};
 use crate::{Reproduction, Series};
 
-/// Entries of the paper's level, 16 sets of 4 ways: what its tasks' pages are shares of.
-const PAPERS_ENTRIES: u64 = 64;
-/// Pages that each task of Figures 6.4 to 6.8 allocates; of the others, 64 over the number of tasks.
-const POOL: u64 = 32;
-/// A warm round takes at most so long a page: it is loaded twice, between stamps of a timer (about 25 ns each on the development machine).
-const PAGE_NS: u64 = 60;
-/// Rounds over its pages that a job is to have at least: one that finds what was lost, one that could find it back.
-const ROUNDS: u64 = 2;
-/// The paper's millisecond is no less here than that of its two tasks is ([`super::task_sets`]): switches take microseconds.
-const LEAST_MS_NS: u64 = 50_000;
-/// The paper's millisecond is a multiple of this here, so that periods stay multiples of each other.
-const GRAIN_NS: u64 = 1000;
-/// Time of a run with one kind of pages: T2 of Figure 6.4 then has some 150 jobs, most of them hit by the kernel's ticks where these are 4 ms apart.
-const SPAN_NS: u64 = 500_000_000;
-/// Runs of the paper's Figures 6.4 to 6.7, and of 6.9 to 6.12.
-const RUNS: [u64; 2] = [10, 5];
 /// Jobs of a run that nothing else hit, below which it has no mean.
 const LEAST_JOBS_A_RUN: usize = 10;
 /// "The same" are means that differ by less than one page in so many: single rounds are counted wrongly by as much.
 const SAME: f64 = 16.0;
-
-/// A set of tasks, to be run with the pages of each allocator.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// Figures and table.
-    pub what: &'static str,
-    /// The tasks: their pages are the paper's share of the level, their times the paper's times a factor.
-    pub set: TaskSet,
-    /// Pages that each task asks of `malloc`, to draw its own among them.
-    pub pool: u64,
-    /// How often, with other pages each time.
-    pub runs: u64,
-    /// Hyperperiods of a run.
-    pub hyperperiods: u64,
-}
-
-/// All of them, for a level of a machine.
-///
-/// # Errors
-/// A time of the paper's is none; a test holds that they are.
-pub fn cases(level: &ColorLevel) -> Result<Vec<Case>, String> {
-    let entries = u64::from(level.sets) * u64::from(level.ways);
-    let papers = ROWS.iter().zip(std::iter::once(Vec::from(FOURTEEN_PAGES)).chain(table_6_1().map(|programs| {
-        let times = |&(_, phase, period, execution, pages)| (phase, period, execution, pages);
-        programs.iter().map(times).collect()
-    })));
-    let case = |(number, (rows, tasks)): (usize, (&Rows, Vec<_>))| -> Result<Case, String> {
-        let set = fitted(&tasks, entries)?;
-        let hyperperiod_ns = set.hyperperiod().map_or(SPAN_NS, |time| time.nanos.max(1));
-        let pool = if number == 0 { POOL } else { PAPERS_ENTRIES.div_ceil(tasks.len() as u64) };
-        Ok(Case {
-            what: rows.what,
-            set,
-            pool: share(pool, entries),
-            runs: RUNS[number.min(1)],
-            hyperperiods: (SPAN_NS / hyperperiod_ns).max(2),
-        })
-    };
-    papers.enumerate().map(case).collect()
-}
-
-/// Pages of the paper's level as a share of one of so many entries.
-fn share(pages: u64, entries: u64) -> u64 {
-    (pages * entries / PAPERS_ENTRIES).max(1)
-}
-
-/// Tasks (phase, period, execution, pages) for a level of so many entries. The factor of all times is the least with which each job holds [`ROUNDS`].
-fn fitted(tasks: &[(&str, &str, &str, usize)], entries: u64) -> Result<TaskSet, String> {
-    let mut set = task_set(tasks).map_err(|error| error.to_string())?;
-    for task in &mut set.tasks {
-        task.pages = task.pages.map(|pages| share(pages, entries));
-    }
-    // What the paper's millisecond has to be for a task's rounds.
-    let needed_ns = |task: &Task| {
-        let rounds_ns = ROUNDS * task.pages.unwrap_or_default() * PAGE_NS;
-        (rounds_ns * 1_000_000).div_ceil(task.execution.nanos.max(1))
-    };
-    let ms_ns = set.tasks.iter().map(needed_ns).fold(LEAST_MS_NS, u64::max).next_multiple_of(GRAIN_NS);
-    for task in &mut set.tasks {
-        for time in [&mut task.phase, &mut task.period, &mut task.execution] {
-            time.nanos = time.nanos * ms_ns / 1_000_000;
-        }
-    }
-    Ok(set)
-}
 
 /// A set's runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Versus {
     /// How they were done, a line each.
     pub how: Vec<String>,
-    /// Pages of each task.
-    pub pages: Vec<u64>,
     /// The runs, those that there was time for.
     pub runs: Vec<Pair>,
 }
@@ -118,6 +34,8 @@ pub struct Pair {
     pub malloc: Vec<TaskJobs>,
     /// Coloured, by the plan.
     pub coloured: Vec<TaskJobs>,
+    /// Coloured, all in the same sets; empty where that was not run.
+    pub same_sets: Vec<TaskJobs>,
 }
 
 /// A row, and the tasks that it is about, by their places.
@@ -128,6 +46,8 @@ struct Rows {
     what: &'static str,
     /// `malloc`'s tasks miss.
     misses: &'static [About],
+    /// Those in the same sets miss, too.
+    same_sets: &'static [About],
     /// Coloured ones don't.
     none: &'static [About],
     /// Their runs are the same.
@@ -139,10 +59,11 @@ struct Rows {
 }
 
 /// The rows of each of [`cases`], in their order.
-const ROWS: [Rows; 4] = [
+const ROWS: [Rows; 6] = [
     Rows {
         what: "Figures 6.4 to 6.8",
         misses: &[("fig-6.4", &[0]), ("fig-6.6", &[1])],
+        same_sets: &[],
         none: &[("fig-6.5", &[0]), ("fig-6.7", &[1])],
         same: &[("fig-6.5-runs", &[0]), ("fig-6.7-runs", &[1])],
         cycles: Some("fig-6.8"),
@@ -151,6 +72,7 @@ const ROWS: [Rows; 4] = [
     Rows {
         what: "Table 6.1, two tasks",
         misses: &[("table-6.1-2-malloc", &[0, 1])],
+        same_sets: &[],
         none: &[("table-6.1-2-coloured", &[0, 1])],
         same: &[("table-6.1-2-runs", &[0, 1])],
         cycles: None,
@@ -159,6 +81,7 @@ const ROWS: [Rows; 4] = [
     Rows {
         what: "Table 6.1, three tasks",
         misses: &[("table-6.1-3-malloc", &[0, 1, 2])],
+        same_sets: &[],
         none: &[("table-6.1-3-coloured", &[0, 1, 2])],
         same: &[("table-6.1-3-runs", &[0, 1, 2])],
         cycles: None,
@@ -167,8 +90,27 @@ const ROWS: [Rows; 4] = [
     Rows {
         what: "Table 6.1, four tasks",
         misses: &[("table-6.1-4-malloc", &[0, 1, 2, 3])],
+        same_sets: &[],
         none: &[("table-6.1-4-coloured", &[0, 1, 2, 3])],
         same: &[("table-6.1-4-runs", &[0, 1, 2, 3])],
+        cycles: None,
+        curves: &[],
+    },
+    Rows {
+        what: "Figure 6.13",
+        misses: &[("fig-6.13-malloc", &[0, 1])],
+        same_sets: &[("fig-6.13-same-sets", &[0, 1])],
+        none: &[("fig-6.13-coloured", &[0, 1])],
+        same: &[("fig-6.13-runs", &[0, 1])],
+        cycles: None,
+        curves: &[],
+    },
+    Rows {
+        what: "Figure 6.14",
+        misses: &[("fig-6.14-malloc", &[0, 1])],
+        same_sets: &[("fig-6.14-same-sets", &[0, 1])],
+        none: &[("fig-6.14-coloured", &[0, 1])],
+        same: &[("fig-6.14-runs", &[0, 1])],
         cycles: None,
         curves: &[],
     },
@@ -182,7 +124,7 @@ pub(super) const VALUES: &str = include_str!("../../values/tlb-coloring-versus.t
 pub fn add(found: &mut Reproduction, cases: &[Result<Versus, String>], reason: &str) {
     let mut ran = Ran::default();
     for (rows, case) in ROWS.iter().zip(cases) {
-        let about = rows.misses.iter().chain(rows.none).chain(rows.same).map(|(id, _)| *id);
+        let about = rows.misses.iter().chain(rows.same_sets).chain(rows.none).chain(rows.same).map(|(id, _)| *id);
         match case {
             Ok(versus) => {
                 // What is so of the machine is so of each set.
@@ -200,7 +142,10 @@ pub fn add(found: &mut Reproduction, cases: &[Result<Versus, String>], reason: &
 
 fn judge(rows: &Rows, versus: &Versus, ran: &mut Ran) {
     for about in rows.misses {
-        claim(ran, about, versus, |task| misses(versus, task));
+        claim(ran, about, versus, |task| misses(versus, task, Pair::malloc));
+    }
+    for about in rows.same_sets {
+        claim(ran, about, versus, |task| misses(versus, task, Pair::same_sets));
     }
     for about in rows.none {
         claim(ran, about, versus, |task| none(versus, task));
@@ -253,6 +198,10 @@ impl Pair {
     fn coloured(&self, task: usize) -> Option<&TaskJobs> {
         self.coloured.get(task)
     }
+
+    fn same_sets(&self, task: usize) -> Option<&TaskJobs> {
+        self.same_sets.get(task)
+    }
 }
 
 /// The jobs of all runs that nothing else hit, if they are enough.
@@ -270,10 +219,6 @@ fn hit(versus: &Versus, task: usize, of: Of) -> usize {
     versus.runs.iter().filter_map(|run| of(run, task)).map(|jobs| jobs.hit).sum()
 }
 
-fn pages(versus: &Versus, task: usize) -> f64 {
-    versus.pages.get(task).map_or(1.0, |pages| *pages as f64)
-}
-
 fn sum(jobs: &[CalmJob], figure: fn(&CalmJob) -> f64) -> f64 {
     jobs.iter().map(figure).sum()
 }
@@ -282,23 +227,23 @@ fn counted(job: &CalmJob) -> f64 {
     job.misses[0]
 }
 
-fn parts(job: &CalmJob) -> f64 {
-    job.parts as f64
+fn touched(job: &CalmJob) -> f64 {
+    job.touched
 }
 
-/// With `malloc`: more than one page in eight, on average, each time that a job begins or goes on.
-fn misses(versus: &Versus, task: usize) -> Found {
-    let jobs = calm(versus, task, Pair::malloc)?;
-    let share = sum(&jobs, counted) / sum(&jobs, parts) / pages(versus, task);
+/// More than one page in eight of those touched, on average, each time that a job begins or goes on.
+fn misses(versus: &Versus, task: usize, of: Of) -> Found {
+    let jobs = calm(versus, task, of)?;
+    let share = sum(&jobs, counted) / sum(&jobs, touched).max(1.0);
     let a_job = sum(&jobs, counted) / jobs.len() as f64;
-    let found = format!("{a_job:.1} a job, {} of its pages each time", percent(share.max(0.0)));
+    let found = format!("{a_job:.1} a job, {} of the pages touched", percent(share.max(0.0)));
     Ok((found, share > 1.0 / NONE))
 }
 
 /// Coloured: at most one page in eight each time, beyond what its witness lost, in nearly all jobs. And the share without that excuse.
 fn none(versus: &Versus, task: usize) -> Found {
     let jobs = calm(versus, task, Pair::coloured)?;
-    let most = |job: &CalmJob| pages(versus, task) / NONE * parts(job);
+    let most = |job: &CalmJob| touched(job) / NONE;
     let share =
         |spared: &dyn Fn(&CalmJob) -> bool| jobs.iter().filter(|job| spared(job)).count() as f64 / jobs.len() as f64;
     let [all, strict] = [share(&|job| counted(job) <= most(job) + job.taken), share(&|job| counted(job) <= most(job))];
@@ -309,24 +254,24 @@ fn none(versus: &Versus, task: usize) -> Found {
     Ok((found, all >= NEARLY_ALL))
 }
 
-/// Coloured: the runs' means deviate by less than one page in sixteen each time that a job begins or goes on. Beside it `malloc`'s.
+/// Coloured: the runs' means deviate by less than one in sixteen of the pages touched. Beside it `malloc`'s.
 fn same(versus: &Versus, task: usize) -> Found {
     let runs = means(versus, task, Pair::coloured);
     if runs.len() < 2 {
         return Err(format!("{} runs have {LEAST_JOBS_A_RUN} jobs that nothing else hit, 2 are needed", runs.len()));
     }
-    let times = mean(&runs.iter().map(|run| run[1]).collect::<Vec<_>>()).0;
+    let pages = mean(&runs.iter().map(|run| run[1]).collect::<Vec<_>>()).0;
     let deviation = |runs: &[[f64; 2]]| mean(&runs.iter().map(|run| run[0]).collect::<Vec<_>>()).1;
     let malloc = means(versus, task, Pair::malloc);
     let beside = if malloc.len() < 2 { "not known".to_string() } else { format!("{:.1}", deviation(&malloc)) };
     let found = format!("{:.1} over {} runs (malloc {beside})", deviation(&runs), runs.len());
-    Ok((found, deviation(&runs) <= pages(versus, task) / SAME * times))
+    Ok((found, deviation(&runs) <= pages / SAME))
 }
 
-/// Of each run that has enough jobs, their mean misses, and the mean of the times that they began or went on.
+/// Of each run that has enough jobs, their mean misses, and the mean of the pages that they touched.
 fn means(versus: &Versus, task: usize, of: Of) -> Vec<[f64; 2]> {
     let jobs = versus.runs.iter().filter_map(|run| of(run, task)).filter(|jobs| jobs.calm.len() >= LEAST_JOBS_A_RUN);
-    jobs.map(|jobs| [counted, parts].map(|figure| sum(&jobs.calm, figure) / jobs.calm.len() as f64)).collect()
+    jobs.map(|jobs| [counted, touched].map(|figure| sum(&jobs.calm, figure) / jobs.calm.len() as f64)).collect()
 }
 
 /// Cycles lie closer together with coloured pages: the range of the middle four fifths of the jobs.

@@ -123,6 +123,15 @@ impl TimedChain {
         Self { timer, groups: pages.chunks(size.max(1)).map(group).collect() }
     }
 
+    /// The same over words that are only read, a page a group: what they hold does not matter.
+    ///
+    /// # Safety
+    /// Each is a word, aligned to 8 bytes, that may be read while the chain lives, and that nobody writes to while it is.
+    pub unsafe fn over(timer: Timer, pages: &[[*mut u64; 2]]) -> Self {
+        let group = |words: &[*mut u64; 2]| Group { starts: words.map(|at| at as u64), pages: 1 };
+        Self { timer, groups: pages.iter().map(group).collect() }
+    }
+
     /// Pages of each group.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.groups.iter().map(|group| group.pages as usize)
@@ -140,7 +149,7 @@ impl TimedChain {
     pub fn step(&self, group: usize, last: &mut u64) -> Ticks {
         let Group { starts, pages } = self.groups[group];
         let begin = self.timer.now();
-        // SAFETY: linked from the caller's words, which are nobody else's.
+        // SAFETY: linked from the caller's words, which are nobody else's, or one of these.
         unsafe { here::load_chain(starts[0], pages) };
         let between = self.timer.now();
         // SAFETY: as above.
@@ -167,6 +176,19 @@ impl TimedChain {
 #[cfg(all(test, unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::{TimedChain, Timer};
+
+    #[test]
+    fn words_that_are_only_read_stay_as_they_are() {
+        let mut words: Vec<u64> = (0..40).collect();
+        let base = words.as_mut_ptr();
+        let pages: Vec<[*mut u64; 2]> = (0..20).map(|i| [0, 20].map(|k| base.wrapping_add(k + i))).collect();
+        // SAFETY: words of ours.
+        let chain = unsafe { TimedChain::over(Timer::here().expect("a timer").0, &pages) };
+        assert_eq!(chain.groups().collect::<Vec<_>>(), vec![1; 20]);
+        assert_eq!(chain.pass().len(), 20);
+        drop(chain);
+        assert_eq!(words, (0..40).collect::<Vec<u64>>());
+    }
 
     #[test]
     fn a_chain_goes_through_all_words_and_back() {

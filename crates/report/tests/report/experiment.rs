@@ -1,6 +1,6 @@
 //! What is said of a hand-made experiment with tasks.
 
-use lookaside_experiment::tasks::{JobRun, Placement, Report, Run, Scheduling, TaskRun};
+use lookaside_experiment::tasks::{JobRun, Placement, ProgramRun, Report, Run, Scheduling, TaskRun};
 use lookaside_machine::{preset, PageSize};
 use lookaside_probe::counter::Known;
 use lookaside_report::{experiment, Style};
@@ -27,6 +27,7 @@ fn task(name: &str, misses: u64) -> TaskRun {
         pages: 8,
         most_in_a_set: 3,
         rounds: 17,
+        program: None,
         miss_cycles: 31.25,
         known: Known { pages: 8, kept: [32, 32], kept_misses: -0.25, missed: [31, 30], missed_misses: 7.5 },
         gaps_lost: 6,
@@ -57,6 +58,20 @@ fn report(scheduling: Scheduling, misses: u64) -> Report {
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let rows = text.lines().filter(|line| line.starts_with("same sets  "));
     rows.map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect()
+}
+
+#[test]
+fn a_program_stands_below_with_the_pages_that_its_jobs_touch() {
+    let mut report = report(Scheduling::Fifo, 1);
+    let task = &mut report.runs[0].tasks[0];
+    task.program = Some(ProgramRun { name: "fft".into(), elements_a_job: 12_345, operations: 67_890, checksum: 0xabc });
+    task.jobs.iter_mut().for_each(|job| job.touched_pages = Some(5 + job.job));
+    task.summaries = task.summaries();
+    let text = experiment::tasks(&report, &Style { width: 200, ..Style::default() });
+    // Jobs 2 to 4.
+    let line = "same sets, T\u{fffd}: fft, 12,345 elements a job on 8.0 pages (each time that it begins or goes on added up); 67,890 operations in all, \
+                checksum 0000000000000abc\n";
+    assert!(text.contains(line), "{text}");
 }
 
 #[test]

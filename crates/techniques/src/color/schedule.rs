@@ -266,6 +266,8 @@ mod tests {
             contiguous_pages: 1,
             accesses: None,
             trace: None,
+            program: None,
+            data_pages: None,
         }
     }
 

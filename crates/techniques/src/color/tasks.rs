@@ -59,7 +59,26 @@ pub struct Task {
     /// A recorded job, in place of `pages`; relative to the task file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
+    /// What its jobs run on the metal, in place of loading the pages: the name of a program. Nothing else reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Pages that the program's data fill; they are spread evenly over `pages`, a power of two times as many. Absent: as many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_pages: Option<u64>,
 }
+
+impl Task {
+    /// Pages that one page of its program's data is spread over.
+    pub fn spread(&self) -> u64 {
+        match (self.pages, self.data_pages) {
+            (Some(pages), Some(data)) if data > 0 => pages / data,
+            _ => 1,
+        }
+    }
+}
+
+/// Most pages that a page of data is spread over: then each has a line of 64 bytes.
+const MOST_SPREAD: u64 = 64;
 
 /// A time in nanoseconds, written with a unit: `"392us"`, `"0.39ms"`, `"2s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,6 +197,19 @@ impl TaskSet {
                 }
                 _ => (),
             }
+            if task.program.is_some() && task.trace.is_some() {
+                return at("program", "stands beside a trace; write one of them".into());
+            }
+            if let Some(data) = task.data_pages {
+                let spread = task.spread();
+                let even = data > 0 && task.pages == Some(data * spread) && spread.is_power_of_two();
+                if task.program.is_none() {
+                    return at("data_pages", "stands without a program".into());
+                } else if !even || spread > MOST_SPREAD {
+                    let (pages, most) = (task.pages.unwrap_or_default(), MOST_SPREAD);
+                    return at("data_pages", format!("is to be the {pages} pages divided by 1, 2, 4, … or {most}"));
+                }
+            }
             if task.contiguous_pages == 0 {
                 return at("contiguous_pages", "is 0; at least 1".into());
             }
@@ -277,6 +309,17 @@ mod tests {
     }
 
     #[test]
+    fn a_programs_data_are_spread() {
+        let text = TWO.replacen("pages = 4", "pages = 12\nprogram = \"fft\"\ndata_pages = 3", 1);
+        let set = TaskSet::parse(&text, "t").expect("a set");
+        assert_eq!(
+            (set.tasks[0].program.as_deref(), set.tasks[0].spread(), set.tasks[1].spread()),
+            (Some("fft"), 4, 1)
+        );
+        assert_eq!(TaskSet::parse(&toml::to_string(&set).expect("a text"), "t").expect("a set"), set);
+    }
+
+    #[test]
     fn what_cannot_be_is_one_line() {
         for (from, to, said) in [
             ("T2", "T1", "t.toml: task[1].name: \"T1\" stands twice"),
@@ -297,6 +340,27 @@ mod tests {
                 "pages = 4\n[[",
                 "pages = 4\npriority = 1\n[[",
                 "t.toml: task[1].priority: stands in some tasks and not in others; write it in all, or in none",
+            ),
+            (
+                "pages = 4\n[[",
+                "trace = \"a\"\nprogram = \"fft\"\n[[",
+                "t.toml: task[0].program: stands beside a trace; write one of them",
+            ),
+            ("pages = 4\n[[", "pages = 4\ndata_pages = 2\n[[", "t.toml: task[0].data_pages: stands without a program"),
+            (
+                "pages = 4\n[[",
+                "pages = 12\nprogram = \"fft\"\ndata_pages = 4\n[[",
+                "t.toml: task[0].data_pages: is to be the 12 pages divided by 1, 2, 4, … or 64",
+            ),
+            (
+                "pages = 4\n[[",
+                "pages = 12\nprogram = \"fft\"\ndata_pages = 0\n[[",
+                "t.toml: task[0].data_pages: is to be the 12 pages divided by 1, 2, 4, … or 64",
+            ),
+            (
+                "pages = 4\n[[",
+                "pages = 128\nprogram = \"fft\"\ndata_pages = 1\n[[",
+                "t.toml: task[0].data_pages: is to be the 128 pages divided by 1, 2, 4, … or 64",
             ),
             ("0.392ms", "392", "t.toml: line 5: \"392\" is no time; write a number and ns, us, ms or s, as \"0.4ms\""),
         ] {

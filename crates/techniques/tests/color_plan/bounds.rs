@@ -92,6 +92,8 @@ fn build(levels: Vec<Level>, system: Vec<(u64, Vec<usize>)>, drawn: &[Drawn], mo
         contiguous_pages: 1,
         accesses: how.3.then_some(execution * how.1),
         trace: None,
+        program: None,
+        data_pages: None,
     });
     let set = TaskSet { tasks: tasks.collect() };
     let order = set.by_priority();

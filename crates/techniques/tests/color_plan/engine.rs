@@ -32,6 +32,8 @@ fn set(drawn: &[Drawn]) -> TaskSet {
         contiguous_pages: 1,
         accesses: None,
         trace: None,
+        program: None,
+        data_pages: None,
     };
     TaskSet { tasks: drawn.iter().enumerate().map(task).collect() }
 }

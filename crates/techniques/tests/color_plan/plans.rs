@@ -84,6 +84,8 @@ fn tasks(drawn: &[DrawnTask]) -> TaskSet {
         contiguous_pages: run.min(pages) as u64,
         accesses,
         trace: None,
+        program: None,
+        data_pages: None,
     };
     TaskSet { tasks: drawn.iter().enumerate().map(task).collect() }
 }

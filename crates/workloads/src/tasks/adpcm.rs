@@ -4,8 +4,9 @@
 use std::io;
 
 use super::{elements, pages};
+use crate::chunked::Chunked;
 use crate::kernels::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Observer, Room, Unseen};
 use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
@@ -70,9 +71,9 @@ impl Predictor {
 /// Encoder and decoder.
 pub(super) struct Adpcm {
     room: Room,
-    samples: Array<i16>,
+    samples: Chunked<i16>,
     /// Two codes each, the first in the low half.
-    codes: Array<u8>,
+    codes: Chunked<u8>,
     predictor: Predictor,
     decoding: bool,
     /// The next pair.
@@ -84,13 +85,12 @@ pub(super) struct Adpcm {
 
 impl Adpcm {
     /// A page of codes for each four pages of samples. Samples are two triangular waves and some noise.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
-        let mut room = Room::new(spec.pages);
+    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
         let of_codes = pages(spec).div_ceil(5);
         let len = elements::<i16>(pages(spec) - of_codes);
         let mut adpcm = Self {
-            samples: room.array("samples", len, true)?,
-            codes: room.array("codes", len / 2, false)?,
+            samples: room.chunked("samples", len, true)?,
+            codes: room.chunked("codes", len / 2, false)?,
             room,
             predictor: Predictor::default(),
             decoding: false,
@@ -101,9 +101,10 @@ impl Adpcm {
         };
         let mut random = Random::new(spec.seed);
         let wave = |i: i32, period: i32, height: i32| (2 * (i % period) - period).abs() * height / period;
-        for (i, sample) in (0..).zip(adpcm.samples.as_mut()) {
+        for i in 0..len as i32 {
             let noise = random.below(512) as i32;
-            *sample = (wave(i, 180, 12_000) + wave(i, 47, 6_000) + noise - 9_000) as i16;
+            let sample = (wave(i, 180, 12_000) + wave(i, 47, 6_000) + noise - 9_000) as i16;
+            adpcm.samples.set(i as u64, sample, &mut Unseen);
         }
         Ok(adpcm)
     }
@@ -174,6 +175,7 @@ impl Kernel for Adpcm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Pages;
 
     /// The magnitude of a code, by what each of the eight comes to: the greatest that is not beyond the difference.
     fn naive_code(sample: i16, predictor: Predictor) -> u8 {
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn codes_and_samples_are_the_naive_ones() {
-        let mut adpcm = Adpcm::new(&Spec::new(3 * 4096)).expect("memory");
+        let mut adpcm = Adpcm::new(Room::new(Pages::Base), &Spec::new(3 * 4096)).expect("memory");
         assert_eq!((adpcm.samples.len(), adpcm.codes.len()), (4096, 2048));
         let samples = adpcm.samples.to_vec();
         let mut predictor = Predictor::default();
@@ -204,14 +206,14 @@ mod tests {
             predictor.index = (predictor.index + [-1, -1, -1, -1, 2, 4, 6, 8][usize::from(code & 7)]).clamp(0, 88);
             expected.push((code, predictor.sample as i16));
         }
-        while adpcm.step(&mut crate::memory::Unseen) {}
-        let codes = adpcm.codes.iter().flat_map(|codes| [codes & 15, codes >> 4]);
-        let found: Vec<(u8, i16)> = codes.zip(adpcm.samples.iter().copied()).collect();
+        while adpcm.step(&mut Unseen) {}
+        let codes = adpcm.codes.to_vec().into_iter().flat_map(|codes| [codes & 15, codes >> 4]);
+        let found: Vec<(u8, i16)> = codes.zip(adpcm.samples.to_vec()).collect();
         assert_eq!(found, expected);
         assert_eq!(adpcm.done, 2 * 4096);
         // It is a codec: what comes out is near what went in.
         let near = |(a, b): &(&i16, &i16)| i32::from(**a).abs_diff(i32::from(**b)) < 2000;
-        assert!(samples.iter().zip(adpcm.samples.iter()).skip(50).filter(near).count() > 3900);
+        assert!(samples.iter().zip(&adpcm.samples.to_vec()).skip(50).filter(near).count() > 3900);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::io;
 
 use super::{elements, pages};
+use crate::chunked::Chunked;
 use crate::kernels::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Observer, Room, Unseen};
 use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
@@ -16,10 +17,10 @@ const STEP: u64 = 32;
 /// the numbers.
 pub(super) struct Fft {
     room: Room,
-    re: Array<f64>,
-    im: Array<f64>,
+    re: Chunked<f64>,
+    im: Chunked<f64>,
     /// Sines of the first half of the circle.
-    sines: Array<f64>,
+    sines: Chunked<f64>,
     log2_len: u32,
     /// 0: numbers change places; from 1: butterflies over blocks of 2^stage.
     stage: u32,
@@ -30,16 +31,15 @@ pub(super) struct Fft {
 
 impl Fft {
     /// The largest power of two whose numbers and half as many sines fit into the pages.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
         let page = elements::<f64>(1);
         let fits = |len: &u64| 2 * len.div_ceil(page) + (len / 2).div_ceil(page) <= pages(spec);
         // The least size has a page for each array.
         let len = (0..63).map(|bit| page << bit).take_while(fits).last().unwrap_or(page);
-        let mut room = Room::new(spec.pages);
         let mut fft = Self {
-            re: room.array("re", len, true)?,
-            im: room.array("im", len, false)?,
-            sines: room.array("sines", len / 2, false)?,
+            re: room.chunked("re", len, true)?,
+            im: room.chunked("im", len, false)?,
+            sines: room.chunked("sines", len / 2, false)?,
             room,
             log2_len: len.trailing_zeros(),
             stage: 0,
@@ -48,10 +48,10 @@ impl Fft {
             done: 0,
         };
         let mut random = Random::new(spec.seed);
-        fft.re.as_mut().fill_with(|| random.unit() - 0.5);
-        fft.im.as_mut().fill_with(|| random.unit() - 0.5);
-        for (k, sine) in fft.sines.as_mut().iter_mut().enumerate() {
-            *sine = (2.0 * PI * k as f64 / len as f64).sin();
+        fft.re.fill_with(|| random.unit() - 0.5, &mut Unseen);
+        fft.im.fill_with(|| random.unit() - 0.5, &mut Unseen);
+        for k in 0..len / 2 {
+            fft.sines.set(k, (2.0 * PI * k as f64 / len as f64).sin(), &mut Unseen);
         }
         Ok(fft)
     }
@@ -110,7 +110,8 @@ impl Kernel for Fft {
     }
 
     fn checksum(&self) -> u64 {
-        self.re.iter().chain(self.im.iter()).fold(0, |sum, value| fold(sum, value.to_bits()))
+        let both = [&self.re, &self.im];
+        both.iter().fold(0, |sum, array| array.values(&mut Unseen).fold(sum, |sum, value| fold(sum, value.to_bits())))
     }
 
     #[inline]
@@ -147,16 +148,18 @@ impl Kernel for Fft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Pages;
 
     /// By the definition.
     #[test]
     fn it_is_the_discrete_transform() {
         for (bytes, len) in [(3 * 4096, 512), (4 * 4096, 512), (10 * 4096, 2048)] {
-            let mut fft = Fft::new(&Spec::new(bytes)).expect("memory");
+            let mut fft = Fft::new(Room::new(Pages::Base), &Spec::new(bytes)).expect("memory");
             assert_eq!((fft.re.len(), fft.im.len(), fft.sines.len()), (len, len, len / 2));
             let (re, im) = (fft.re.to_vec(), fft.im.to_vec());
-            while fft.step(&mut crate::memory::Unseen) {}
+            while fft.step(&mut Unseen) {}
             assert_eq!(fft.done, (len / 2) as u64 * u64::from(len.ilog2()));
+            let found = [fft.re.to_vec(), fft.im.to_vec()];
             // Every 37th of the result: of odd and even numbers.
             for k in (0..len).step_by(37) {
                 let (mut a, mut b) = (0.0, 0.0);
@@ -166,18 +169,18 @@ mod tests {
                     b += re[n] * angle.sin() + im[n] * angle.cos();
                 }
                 let root = (len as f64).sqrt();
-                let near = (fft.re[k] - a / root).abs() < 1e-9 && (fft.im[k] - b / root).abs() < 1e-9;
-                assert!(near, "{k}: {} {} and {} {}", fft.re[k], fft.im[k], a / root, b / root);
+                let near = (found[0][k] - a / root).abs() < 1e-9 && (found[1][k] - b / root).abs() < 1e-9;
+                assert!(near, "{k}: {} {} and {} {}", found[0][k], found[1][k], a / root, b / root);
             }
         }
     }
 
     #[test]
     fn four_rounds_give_back_the_numbers() {
-        let mut fft = Fft::new(&Spec { rounds: 4, ..Spec::new(3 * 4096) }).expect("memory");
+        let mut fft = Fft::new(Room::new(Pages::Base), &Spec { rounds: 4, ..Spec::new(3 * 4096) }).expect("memory");
         let (re, im) = (fft.re.to_vec(), fft.im.to_vec());
-        while fft.step(&mut crate::memory::Unseen) {}
+        while fft.step(&mut Unseen) {}
         let near = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-12);
-        assert!(near(&re, &fft.re) && near(&im, &fft.im));
+        assert!(near(&re, &fft.re.to_vec()) && near(&im, &fft.im.to_vec()));
     }
 }

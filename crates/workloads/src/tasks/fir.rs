@@ -3,8 +3,9 @@
 use std::io;
 
 use super::{elements, pages};
+use crate::chunked::Chunked;
 use crate::kernels::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Observer, Room, Unseen};
 use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
@@ -18,9 +19,9 @@ const STEP: u64 = 8;
 /// The filter. Input and output have as many pages; there is an output for each input that has all taps before it.
 pub(super) struct Fir {
     room: Room,
-    coefficients: Array<i32>,
-    input: Array<i32>,
-    output: Array<i32>,
+    coefficients: Chunked<i32>,
+    input: Chunked<i32>,
+    output: Chunked<i32>,
     at: u64,
     rounds_left: u64,
     done: u64,
@@ -28,13 +29,12 @@ pub(super) struct Fir {
 }
 
 impl Fir {
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
-        let mut room = Room::new(spec.pages);
+    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
         let len = elements::<i32>((pages(spec) - 1) / 2);
         let mut fir = Self {
-            coefficients: room.array("coefficients", TAPS, false)?,
-            input: room.array("input", len, true)?,
-            output: room.array("output", len, false)?,
+            coefficients: room.chunked("coefficients", TAPS, false)?,
+            input: room.chunked("input", len, true)?,
+            output: room.chunked("output", len, false)?,
             room,
             at: TAPS - 1,
             rounds_left: spec.rounds,
@@ -43,8 +43,8 @@ impl Fir {
         };
         let mut random = Random::new(spec.seed);
         // 16-bit numbers on both sides: no sum of 32 products leaves 64 bits.
-        fir.coefficients.as_mut().fill_with(|| (random.next_u64() as i16 >> 4).into());
-        fir.input.as_mut().fill_with(|| (random.next_u64() as i16).into());
+        fir.coefficients.fill_with(|| (random.next_u64() as i16 >> 4).into(), &mut Unseen);
+        fir.input.fill_with(|| (random.next_u64() as i16).into(), &mut Unseen);
         Ok(fir)
     }
 }
@@ -99,21 +99,22 @@ impl Kernel for Fir {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Pages;
 
     /// An impulse brings the coefficients out, and a sum of inputs the sum of their outputs.
     #[test]
     fn it_is_the_convolution() {
-        let run = |change: &dyn Fn(&mut [i32])| {
-            let mut fir = Fir::new(&Spec::new(5 * 4096)).expect("memory");
+        let run = |change: &dyn Fn(&mut Chunked<i32>)| {
+            let mut fir = Fir::new(Room::new(Pages::Base), &Spec::new(5 * 4096)).expect("memory");
             assert_eq!((fir.input.len(), fir.output.len()), (2048, 2048));
-            change(fir.input.as_mut());
-            while fir.step(&mut crate::memory::Unseen) {}
+            change(&mut fir.input);
+            while fir.step(&mut Unseen) {}
             assert_eq!(fir.done, 2048 - 31);
             (fir.coefficients.to_vec(), fir.input.to_vec(), fir.output.to_vec())
         };
         let (coefficients, _, out) = run(&|input| {
-            input.fill(0);
-            input[100] = 1 << POINT;
+            input.fill_with(|| 0, &mut Unseen);
+            input.set(100, 1 << POINT, &mut Unseen);
         });
         assert_eq!(out[100..132], coefficients);
         assert!(out[..100].iter().chain(&out[132..]).all(|value| *value == 0));

@@ -1,7 +1,7 @@
 //! Small programs of real-time tasks: what the coloring paper (Panchamukhi 2014, sections 6.0.9 and 6.0.10) runs of the Mälardalen
 //! and MiBench suites, written anew. None is the original.
 //!
-//! Like the other workloads each is one algorithm over [`crate::memory::Array`]s: its heap, as the paper changed the benchmarks to
+//! Like the other workloads each is one algorithm over arrays ([`crate::chunked::Chunked`]): its heap, as the paper changed the benchmarks to
 //! have one. What lies in registers, on the stack or in constant tables is not seen.
 
 mod adpcm;
@@ -13,6 +13,8 @@ mod statistics;
 
 use std::io;
 
+use crate::chunked::Chunks;
+use crate::memory::Room;
 use crate::stream::PAGE_BYTES;
 use crate::workload::{Spec, Workload, WorkloadError};
 
@@ -30,7 +32,7 @@ pub struct TaskKind {
     pub round: &'static str,
     /// Fewest pages that it does with.
     pub least_pages: u64,
-    build: fn(&Spec) -> io::Result<Box<dyn Workload>>,
+    build: fn(Room, &Spec) -> io::Result<Box<dyn Workload>>,
 }
 
 /// All of them.
@@ -40,49 +42,49 @@ pub const TASKS: &[TaskKind] = &[
         what: "IMA ADPCM: 16-bit samples to 4-bit codes and back",
         round: "all samples encoded, then decoded in their place",
         least_pages: 2,
-        build: |spec| Ok(Box::new(adpcm::Adpcm::new(spec)?)),
+        build: |room, spec| Ok(Box::new(adpcm::Adpcm::new(room, spec)?)),
     },
     TaskKind {
         name: "bubble-sort",
         what: "bubble sort of 32-bit numbers",
         round: "a new random array sorted",
         least_pages: 1,
-        build: |spec| Ok(Box::new(sort::BubbleSort::new(spec)?)),
+        build: |room, spec| Ok(Box::new(sort::BubbleSort::new(room, spec)?)),
     },
     TaskKind {
         name: "fft",
         what: "radix-2 fast Fourier transform in place, unitary, of complex 64-bit floats",
         round: "one transform, of what the last one left",
         least_pages: 3,
-        build: |spec| Ok(Box::new(fft::Fft::new(spec)?)),
+        build: |room, spec| Ok(Box::new(fft::Fft::new(room, spec)?)),
     },
     TaskKind {
         name: "fir",
         what: "finite impulse response filter of 32 taps, in fixed point",
         round: "all of the input filtered",
         least_pages: 3,
-        build: |spec| Ok(Box::new(fir::Fir::new(spec)?)),
+        build: |room, spec| Ok(Box::new(fir::Fir::new(room, spec)?)),
     },
     TaskKind {
         name: "insertion-sort",
         what: "insertion sort of 32-bit numbers",
         round: "a new random array sorted",
         least_pages: 1,
-        build: |spec| Ok(Box::new(sort::InsertionSort::new(spec)?)),
+        build: |room, spec| Ok(Box::new(sort::InsertionSort::new(room, spec)?)),
     },
     TaskKind {
         name: "nth-largest",
         what: "quickselect of a random rank among 32-bit numbers",
         round: "a rank found in a new random array",
         least_pages: 1,
-        build: |spec| Ok(Box::new(select::NthLargest::new(spec)?)),
+        build: |room, spec| Ok(Box::new(select::NthLargest::new(room, spec)?)),
     },
     TaskKind {
         name: "statistics",
         what: "means, variances and correlation of two arrays of 64-bit floats",
         round: "all five figures",
         least_pages: 2,
-        build: |spec| Ok(Box::new(statistics::Statistics::new(spec)?)),
+        build: |room, spec| Ok(Box::new(statistics::Statistics::new(room, spec)?)),
     },
 ];
 
@@ -100,6 +102,25 @@ pub const TASKS: &[TaskKind] = &[
 /// # Ok::<(), lookaside_workloads::WorkloadError>(())
 /// ```
 pub fn task(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadError> {
+    built(name, spec, Room::new(spec.pages))
+}
+
+/// As [`task`], with its arrays in memory of the caller's. They may be spread: a size of so many chunks' bytes is asked for, wherever these lie.
+///
+/// # Errors
+/// As for [`task`]; chunks that cannot be, or too few of them, are no memory.
+///
+/// # Safety
+/// The chunks can be written, do not overlap, and are nobody else's as long as the workload lives.
+pub unsafe fn task_in(name: &str, spec: &Spec, chunks: Chunks) -> Result<Box<dyn Workload>, WorkloadError> {
+    if !chunks.are_possible() {
+        return Err(WorkloadError::Memory { bytes: spec.bytes, source: io::ErrorKind::InvalidInput.into() });
+    }
+    // SAFETY: the caller's.
+    built(name, spec, unsafe { Room::in_chunks(chunks) })
+}
+
+fn built(name: &str, spec: &Spec, room: Room) -> Result<Box<dyn Workload>, WorkloadError> {
     let known = || TASKS.iter().map(|kind| kind.name).collect();
     let kind = TASKS.iter().find(|kind| kind.name == name);
     let kind = kind.ok_or_else(|| WorkloadError::Name { name: name.to_string(), known: known() })?;
@@ -110,7 +131,7 @@ pub fn task(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadError>
     if spec.rounds == 0 || spec.rounds > u64::from(u32::MAX) {
         return Err(WorkloadError::Rounds { rounds: spec.rounds });
     }
-    (kind.build)(spec).map_err(|source| WorkloadError::Memory { bytes: spec.bytes, source })
+    (kind.build)(room, spec).map_err(|source| WorkloadError::Memory { bytes: spec.bytes, source })
 }
 
 /// Whole pages of a size.

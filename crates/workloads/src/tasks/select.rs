@@ -3,15 +3,16 @@
 use std::io;
 
 use super::{elements, pages};
+use crate::chunked::Chunked;
 use crate::kernels::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Observer, Room, Unseen};
 use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Finds a random rank, counted from the largest, which is 0. A step is one partition.
 pub(super) struct NthLargest {
     room: Room,
-    numbers: Array<u32>,
+    numbers: Chunked<u32>,
     random: Random,
     rank: u64,
     /// Where the number of this rank is: first and last place.
@@ -23,9 +24,8 @@ pub(super) struct NthLargest {
 }
 
 impl NthLargest {
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
-        let mut room = Room::new(spec.pages);
-        let numbers = room.array("numbers", elements::<u32>(pages(spec)), true)?;
+    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+        let numbers = room.chunked("numbers", elements::<u32>(pages(spec)), true)?;
         let mut select = Self {
             room,
             numbers,
@@ -37,13 +37,13 @@ impl NthLargest {
             partitioned: 0,
             sum: 0,
         };
-        select.refill();
+        select.refill(&mut Unseen);
         Ok(select)
     }
 
-    fn refill(&mut self) {
+    fn refill(&mut self, observer: &mut impl Observer) {
         let random = &mut self.random;
-        self.numbers.as_mut().fill_with(|| random.next_u64() as u32);
+        self.numbers.fill_with(|| random.next_u64() as u32, observer);
         let len = self.numbers.len() as u64;
         (self.rank, self.first, self.last) = (random.below(len), 0, len - 1);
     }
@@ -105,10 +105,11 @@ impl Kernel for NthLargest {
             self.first = place + 1;
             return true;
         }
-        self.sum = fold(fold(self.sum, self.rank), self.numbers[place as usize].into());
+        let found = self.numbers.get(place, observer);
+        self.sum = fold(fold(self.sum, self.rank), found.into());
         self.rounds_left -= 1;
         if self.rounds_left > 0 {
-            self.refill();
+            self.refill(observer);
         }
         self.rounds_left > 0
     }
@@ -117,18 +118,21 @@ impl Kernel for NthLargest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Pages;
 
     #[test]
     fn it_is_the_sorted_arrays_number() {
         for seed in 0..20 {
-            let mut select = NthLargest::new(&Spec { seed, ..Spec::new(4096) }).expect("memory");
+            let mut select =
+                NthLargest::new(Room::new(Pages::Base), &Spec { seed, ..Spec::new(4096) }).expect("memory");
             // Many that are equal, too.
             if seed % 2 == 1 {
-                select.numbers.as_mut().iter_mut().for_each(|number| *number %= 7);
+                let mut numbers = select.numbers.to_vec().into_iter();
+                select.numbers.fill_with(|| numbers.next().expect("as many") % 7, &mut Unseen);
             }
             let mut sorted = select.numbers.to_vec();
             sorted.sort_unstable_by(|a, b| b.cmp(a));
-            while select.step(&mut crate::memory::Unseen) {}
+            while select.step(&mut Unseen) {}
             assert_eq!(select.sum, fold(fold(0, select.rank), sorted[select.rank as usize].into()));
             let mut left = select.numbers.to_vec();
             left.sort_unstable_by(|a, b| b.cmp(a));

@@ -3,8 +3,9 @@
 use std::io;
 
 use super::{elements, pages};
+use crate::chunked::Chunked;
 use crate::kernels::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Observer, Room, Unseen};
 use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
@@ -14,24 +15,23 @@ const STEP: u64 = 128;
 /// The array of a sort, and what was sorted so far.
 struct Sorting {
     room: Room,
-    numbers: Array<u32>,
+    numbers: Chunked<u32>,
     random: Random,
     rounds_left: u64,
     sum: u64,
 }
 
 impl Sorting {
-    fn new(spec: &Spec) -> io::Result<Self> {
-        let mut room = Room::new(spec.pages);
-        let numbers = room.array("numbers", elements::<u32>(pages(spec)), true)?;
+    fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+        let numbers = room.chunked("numbers", elements::<u32>(pages(spec)), true)?;
         let mut sorting = Self { room, numbers, random: Random::new(spec.seed), rounds_left: spec.rounds, sum: 0 };
-        sorting.refill();
+        sorting.refill(&mut Unseen);
         Ok(sorting)
     }
 
-    fn refill(&mut self) {
+    fn refill(&mut self, observer: &mut impl Observer) {
         let random = &mut self.random;
-        self.numbers.as_mut().fill_with(|| random.next_u64() as u32);
+        self.numbers.fill_with(|| random.next_u64() as u32, observer);
     }
 
     fn len(&self) -> u64 {
@@ -39,11 +39,11 @@ impl Sorting {
     }
 
     /// An array is sorted: the next, if there is one.
-    fn next_round(&mut self) -> bool {
-        self.sum = self.numbers.iter().fold(self.sum, |sum, &number| fold(sum, number.into()));
+    fn next_round(&mut self, observer: &mut impl Observer) -> bool {
+        self.sum = self.numbers.values(observer).fold(self.sum, |sum, number| fold(sum, number.into()));
         self.rounds_left -= 1;
         if self.rounds_left > 0 {
-            self.refill();
+            self.refill(observer);
         }
         self.rounds_left > 0
     }
@@ -60,8 +60,8 @@ pub(super) struct BubbleSort {
 }
 
 impl BubbleSort {
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
-        let all = Sorting::new(spec)?;
+    pub(super) fn new(room: Room, spec: &Spec) -> io::Result<Self> {
+        let all = Sorting::new(room, spec)?;
         Ok(Self { at: 0, end: all.len(), swapped: false, compared: 0, all })
     }
 }
@@ -111,7 +111,7 @@ impl Kernel for BubbleSort {
         (self.at, self.end, self.swapped) = (0, self.end - 1, false);
         if sorted || self.end < 2 {
             self.end = self.all.len();
-            return self.all.next_round();
+            return self.all.next_round(observer);
         }
         true
     }
@@ -126,8 +126,8 @@ pub(super) struct InsertionSort {
 }
 
 impl InsertionSort {
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
-        Ok(Self { all: Sorting::new(spec)?, at: 0, inserted: 0 })
+    pub(super) fn new(room: Room, spec: &Spec) -> io::Result<Self> {
+        Ok(Self { all: Sorting::new(room, spec)?, at: 0, inserted: 0 })
     }
 }
 
@@ -172,7 +172,7 @@ impl Kernel for InsertionSort {
         self.inserted += 1;
         if self.at == self.all.len() {
             self.at = 0;
-            return self.all.next_round();
+            return self.all.next_round(observer);
         }
         true
     }

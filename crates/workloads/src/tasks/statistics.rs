@@ -3,8 +3,9 @@
 use std::io;
 
 use super::{elements, pages};
+use crate::chunked::Chunked;
 use crate::kernels::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Observer, Room, Unseen};
 use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
@@ -16,8 +17,8 @@ const WALKS: usize = 5;
 /// The figures of two arrays.
 pub(super) struct Statistics {
     room: Room,
-    a: Array<f64>,
-    b: Array<f64>,
+    a: Chunked<f64>,
+    b: Chunked<f64>,
     walk: usize,
     at: u64,
     /// What each walk of the round has summed up.
@@ -29,17 +30,16 @@ pub(super) struct Statistics {
 
 impl Statistics {
     /// Two arrays of half of the pages each; half of what is in `b` is `a`'s.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
         let len = elements::<f64>(pages(spec) / 2);
-        let mut room = Room::new(spec.pages);
-        let (a, b) = (room.array("a", len, true)?, room.array("b", len, false)?);
+        let (a, b) = (room.chunked("a", len, true)?, room.chunked("b", len, false)?);
         let mut statistics =
             Self { room, a, b, walk: 0, at: 0, sums: [0.0; WALKS], rounds_left: spec.rounds, done: 0, sum: 0 };
         let mut random = Random::new(spec.seed);
-        for i in 0..len as usize {
+        for i in 0..len {
             let a = random.unit();
-            statistics.a.as_mut()[i] = a;
-            statistics.b.as_mut()[i] = a + random.unit();
+            statistics.a.set(i, a, &mut Unseen);
+            statistics.b.set(i, a + random.unit(), &mut Unseen);
         }
         Ok(statistics)
     }
@@ -115,12 +115,14 @@ impl Kernel for Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Pages;
 
     /// By the textbook's other formulas: sums of squares and products, not around means.
     #[test]
     fn figures_are_those_of_the_other_formulas() {
         for (seed, pages) in [(1, 2), (2, 7), (3, 16)] {
-            let mut statistics = Statistics::new(&Spec { seed, ..Spec::new(pages * 4096) }).expect("memory");
+            let mut statistics =
+                Statistics::new(Room::new(Pages::Base), &Spec { seed, ..Spec::new(pages * 4096) }).expect("memory");
             let (a, b) = (statistics.a.to_vec(), statistics.b.to_vec());
             assert_eq!(a.len() as u64, pages / 2 * 512);
             let len = a.len() as f64;
@@ -129,7 +131,7 @@ mod tests {
                 |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>() / len - mean(x) * mean(y);
             let (va, vb) = (product(&a, &a), product(&b, &b));
             let expected = [mean(&a), va, mean(&b), vb, product(&a, &b) / (va.sqrt() * vb.sqrt())];
-            while statistics.step(&mut crate::memory::Unseen) {}
+            while statistics.step(&mut Unseen) {}
             let figures = statistics.figures();
             assert!(figures.iter().zip(&expected).all(|(x, y)| (x - y).abs() < 1e-9), "{figures:?} {expected:?}");
             assert!((0.6..0.8).contains(&figures[4]), "half of b is a: {}", figures[4]);

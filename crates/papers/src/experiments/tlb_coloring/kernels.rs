@@ -70,6 +70,11 @@ pub(crate) fn table_6_1() -> [&'static [Program]; 3] {
     [0, 1, 2].map(|number: usize| EXPERIMENTS[number].programs)
 }
 
+/// Figures 6.13 and 6.14.
+pub(crate) fn figures_6_13_and_14() -> [&'static [Program]; 2] {
+    [3, 4].map(|number: usize| EXPERIMENTS[number].programs)
+}
+
 /// Figure A.11.
 const FIGURE_A_11: [Program; 2] =
     [("statistics", "1ms", "2ms", "0.45ms", 14), ("bubble-sort", "0ms", "54ms", "20ms", 14)];

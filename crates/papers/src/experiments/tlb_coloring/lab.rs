@@ -160,6 +160,8 @@ pub(crate) fn task_set(tasks: &[(&str, &str, &str, usize)]) -> Result<TaskSet> {
             contiguous_pages: 1,
             accesses: None,
             trace: None,
+            program: None,
+            data_pages: None,
         });
     }
     Ok(set)

@@ -8,7 +8,7 @@ mod versus;
 
 use super::{Ran, Run};
 use crate::Effort;
-pub(crate) use kernels::table_6_1;
+pub(crate) use kernels::{figures_6_13_and_14, table_6_1, Program};
 pub(crate) use lab::task_set;
 use lab::Lab;
 pub(crate) use versus::FOURTEEN_PAGES;

@@ -99,6 +99,8 @@ fn set(tasks: &[(u64, u64, u64)]) -> TaskSet {
         contiguous_pages: 1,
         accesses: None,
         trace: None,
+        program: None,
+        data_pages: None,
     };
     TaskSet { tasks: tasks.iter().enumerate().map(task).collect() }
 }
