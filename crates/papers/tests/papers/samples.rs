@@ -89,7 +89,6 @@ fn programs_take_about_the_papers_cycles() {
         let program = program(name, &ProgramSpec::new(Input::Paper, 1)).expect("memory");
         let outcome = on_the_model(&mut WorkloadStream::new(program));
         let found = outcome.modelled_cycles() / 1e6;
-        println!("{name} {found}");
         assert!((0.8..1.25).contains(&(found / million_cycles)), "{name}: {found} million");
     }
 }

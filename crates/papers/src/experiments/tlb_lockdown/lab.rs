@@ -201,8 +201,8 @@ impl Lab {
         let maintenance = self.scenes[1].others.first().map_or(0, |round| round.maintenance(0.0, round.cycles()).len());
         let million = self.scenes[1].others.first().map_or(0.0, Round::cycles) / 1e6;
         vec![
-            "programs are Lookaside's own with inputs between MiBench's small and large ones (basicmath: a fifth of the small one's cubics), linked dynamically: they start by relocating libraries as \
-             large as Debian 12's; the background is cjpeg and djpeg of libjpeg-turbo and groff in place of MiBench's typeset (lout), recorded on ARM"
+            "programs are Lookaside's own with inputs between MiBench's small and large ones (basicmath: a fifth of the small one's cubics), linked \
+             dynamically: they start by relocating libraries as large as Debian 12's; the background is cjpeg and djpeg of libjpeg-turbo and groff in place of MiBench's typeset (lout), recorded on ARM"
                 .into(),
             format!(
                 "{runs} runs, seeds 1 to {runs}: random replacement's victims, where frames and tables lie, when the timer ticks and where in its \
@@ -213,8 +213,8 @@ impl Lab {
              from the task's first access to its last, kernel included, as the Cortex-A9's do. Pages are locked before that"
                 .into(),
             format!(
-                "the kernel (assumed): entered at the task's start, at each first touch of a page, when a page that was read is written first (and a stored translation is invalidated), when input is read and output written, and {TICKS_PER_SECOND} times a second; each time it touches {} to {} \
-                 pages of its own, sections of 1 MiB but for the vectors. What it does in them takes no time",
+                "the kernel (assumed): entered at the task's start, at each first touch of a page and first store to one that was read before (which empties \
+                 the micro TLBs), when input is read and output written, and {TICKS_PER_SECOND} times a second; each time it touches {} to {} pages of its own, sections of 1 MiB but for the vectors. What it does in them takes no time",
                 FAULT.len(),
                 TICK.len()
             ),
