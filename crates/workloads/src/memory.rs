@@ -30,10 +30,8 @@ pub enum Section {
     /// An anonymous mapping.
     #[default]
     Mapping,
-    /// Initialised data of the program's file.
+    /// Constants or data of a file.
     Data,
-    /// Zeroed data of the program.
-    Bss,
     /// The brk heap.
     Heap,
     /// The stack.
@@ -109,6 +107,8 @@ pub unsafe trait Plain: Copy {}
 unsafe impl Plain for u8 {}
 // SAFETY: numbers.
 unsafe impl Plain for i16 {}
+// SAFETY: numbers.
+unsafe impl Plain for u16 {}
 // SAFETY: numbers.
 unsafe impl Plain for i32 {}
 // SAFETY: numbers.
@@ -305,6 +305,24 @@ impl<T: Plain> Array<T> {
     pub fn store(&mut self, i: u64, value: T, observer: &mut impl Observer) {
         observer.access(Kind::Store, self.addr(i));
         self.as_mut()[i as usize] = value;
+    }
+
+    /// `len` elements from `from` on, as loads of `wide` elements each.
+    #[inline(always)]
+    pub fn load_span(&self, from: u64, len: u64, wide: u64, observer: &mut impl Observer) -> &[T] {
+        for i in (from..from + len).step_by(wide as usize) {
+            observer.access(Kind::Load, self.addr(i));
+        }
+        &self[from as usize..][..len as usize]
+    }
+
+    /// Sets the elements from `from` on, as stores of `wide` elements each.
+    #[inline(always)]
+    pub fn store_span(&mut self, from: u64, values: &[T], wide: u64, observer: &mut impl Observer) {
+        for i in (from..from + values.len() as u64).step_by(wide as usize) {
+            observer.access(Kind::Store, self.addr(i));
+        }
+        self.as_mut()[from as usize..][..values.len()].copy_from_slice(values);
     }
 
     /// Where element `i` lies in the stream.

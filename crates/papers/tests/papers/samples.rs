@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use lookaside_engine::{run_source, Detail, End, Outcome, Setup};
 use lookaside_papers::{Sample, BACKGROUND};
 use lookaside_trace::{Block, Event, Kind, Source};
-use lookaside_workloads::{program, ProgramSpec, WorkloadStream, PROGRAMS};
+use lookaside_workloads::{program, Input, ProgramSpec, WorkloadStream};
 
 /// What is in a sample.
 #[derive(Debug, Default)]
@@ -86,8 +86,7 @@ fn on_the_model(source: &mut dyn Source) -> Outcome {
 #[test]
 fn programs_take_about_the_papers_cycles() {
     for (name, million_cycles) in [("basicmath", 15.0), ("qsort", 37.0), ("susan", 33.0)] {
-        let kind = PROGRAMS.iter().find(|kind| kind.name == name).expect("a program");
-        let program = program(name, &ProgramSpec::new(kind.paper.0, kind.paper.1)).expect("memory");
+        let program = program(name, &ProgramSpec::new(Input::Paper, 1)).expect("memory");
         let outcome = on_the_model(&mut WorkloadStream::new(program));
         let found = outcome.modelled_cycles() / 1e6;
         assert!((0.8..1.25).contains(&(found / million_cycles)), "{name}: {found} million");

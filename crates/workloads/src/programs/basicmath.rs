@@ -1,27 +1,48 @@
-//! Mathematics that processors may have no instruction for: real roots of cubics, integer square roots, angles.
+//! Mathematics that processors may have no instruction for: real roots of cubics, integer square roots, angles; all printed.
 
 use std::f64::consts::PI;
 use std::io;
 
 use lookaside_trace::Event;
 
+use super::libm::Mathematics;
+use super::loader::{Calls, Loader};
+use super::printf::{Argument, Printer};
 use super::process::{Frames, Function, Process};
-use super::stdio::Output;
 use super::{Input, ProgramSpec};
 use crate::memory::{Array, Observer, Room};
 use crate::random::Random;
 use crate::workload::Kernel;
 
-/// Decimals printed, and their factor.
-const DECIMALS: u32 = 6;
-const MICRO: f64 = 1e6;
+/// What is printed, as in MiBench's: a line an operation.
+const FORMATS: [&str; 8] = [
+    "Roots:",
+    " %f",
+    "sqrt(%3d) = %2d\n",
+    "%3.0f degrees = %.12f radians\n",
+    "%.12f radians = %3.0f degrees\n",
+    "CUBICS\n",
+    "SQUARE ROOTS\n",
+    "ANGLES\n",
+];
+const ROOTS: usize = 0;
+const ROOT: usize = 1;
+const SQUARE: usize = 2;
+const RADIANS: usize = 3;
+const DEGREES: usize = 4;
+/// The headings are the last formats: of cubics, of square roots, of both kinds of angles.
+const HEADINGS: usize = 5;
+
+/// Where the places of called functions lie.
+const PRINTF_CALL: u64 = 0;
+const ACOS_CALL: u64 = 1;
+const COS_CALL: u64 = 2;
+const POW_CALL: u64 = 3;
+const BYTE_CALL: u64 = 4;
 
 const MAIN: Function = Function::new(0x00, 9);
-const CUBIC: Function = Function::new(0x01, 4);
-const SQUARE_ROOT: Function = Function::new(0x01, 2);
-const ACOS: Function = Function::new(0x08, 3);
-const COS: Function = Function::new(0x0a, 3);
-const CUBE_ROOT: Function = Function::new(0x0d, 2);
+const CUBIC: Function = Function::new(0x00, 4);
+const SQUARE_ROOT: Function = Function::new(0x00, 2);
 
 /// Values from `first` on, `step` apart.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +76,9 @@ const SMALL: Ranges = Ranges {
     degrees: range(0.0, 1.0, 361),
     radians: range(0.0, PI / 180.0, 361),
 };
+/// Every fifth value of the third coefficient.
+const PAPER: Ranges =
+    Ranges { cubics: [SMALL.cubics[0], SMALL.cubics[1], range(5.0, 2.5, 4), SMALL.cubics[3]], ..SMALL };
 const LARGE: Ranges = Ranges {
     cubics: [range(1.0, 1.0, 9), range(10.0, -0.25, 40), range(5.0, 0.61, 17), range(-1.0, -0.451, 23)],
     squares: range(0.0, 2.0, 50_000),
@@ -65,6 +89,7 @@ const LARGE: Ranges = Ranges {
 /// The part of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
+    Start,
     Cubics,
     SquareRoots,
     Radians,
@@ -74,10 +99,13 @@ enum Part {
 /// The program.
 pub(super) struct BasicMath {
     process: Process,
+    loader: Loader,
+    calls: Calls,
+    math: Mathematics,
     /// Of the cubic at hand.
     roots: Array<f64>,
     frames: Frames,
-    output: Output,
+    printer: Printer,
     ranges: Ranges,
     part: Part,
     at: u64,
@@ -89,16 +117,21 @@ impl BasicMath {
     /// The seed moves the beginnings of the coefficients' ranges, by less than 0.01.
     pub(super) fn new(spec: &ProgramSpec) -> io::Result<Self> {
         let mut process = Process::new("basicmath", spec.pages);
+        let (loader, calls) = Loader::new(&mut process)?;
         let mut math = Self {
+            loader,
+            calls,
+            math: Mathematics::new(&mut process)?,
             roots: process.local("roots", 3)?,
-            output: Output::new(&mut process)?,
             frames: process.frames(3)?,
+            printer: Printer::new(&mut process, &FORMATS)?,
             process,
             ranges: match spec.input {
                 Input::Small => SMALL,
                 Input::Large => LARGE,
+                Input::Paper => PAPER,
             },
-            part: Part::Cubics,
+            part: Part::Start,
             at: 0,
             rounds_left: spec.rounds,
             done: 0,
@@ -124,14 +157,16 @@ impl BasicMath {
     fn cubic(&mut self, number: u64, observer: &mut impl Observer) {
         MAIN.execute(16, observer);
         let count = self.solve(self.coefficients(number), observer);
+        self.print(ROOTS, &[], observer);
         for root in 0..count {
             let value = self.roots.load(root, observer);
-            self.print(value, observer);
+            self.print(ROOT, &[Argument::Real(value)], observer);
         }
-        self.output.put(b'\n', observer);
+        self.calls.jump(BYTE_CALL, observer);
+        self.printer.output.put(b'\n', observer);
     }
 
-    /// The real roots, into `roots`: by a cosine where there are three, by a cube root where there is one (Viète; Cardano).
+    /// The real roots, into `roots`: by a cosine where there are three, by a power where there is one (Viète; Cardano).
     fn solve(&mut self, [a, b, c, d]: [f64; 4], observer: &mut impl Observer) -> u64 {
         self.frames.enter(CUBIC, 0, 120, observer);
         let (b, c, d) = (b / a, c / a, d / a);
@@ -140,16 +175,22 @@ impl BasicMath {
         let r = (2.0 * b * b * b - 9.0 * b * c + 27.0 * d) / 54.0;
         let discriminant = r * r - q * q * q;
         let count = if discriminant <= 0.0 {
-            let angle = self.function(ACOS, 81, observer, || (r / (q * q * q).sqrt()).clamp(-1.0, 1.0).acos());
+            let angle = {
+                self.calls.jump(ACOS_CALL, observer);
+                let cosine = (r / (q * q * q).sqrt()).clamp(-1.0, 1.0);
+                self.math.acos(cosine, (&mut self.frames, 1), observer)
+            };
             CUBIC.execute(40, observer);
             for k in 0..3 {
                 let part = (angle + 2.0 * PI * k as f64) / 3.0;
-                let cosine = self.function(COS, 111, observer, || part.cos());
+                self.calls.jump(COS_CALL, observer);
+                let cosine = self.math.cos(part, (&mut self.frames, 1), observer);
                 self.roots.store(k, -2.0 * q.sqrt() * cosine - b / 3.0, observer);
             }
             3
         } else {
-            let t = self.function(CUBE_ROOT, 161, observer, || (r.abs() + discriminant.sqrt()).cbrt());
+            self.calls.jump(POW_CALL, observer);
+            let t = self.math.pow(r.abs() + discriminant.sqrt(), 1.0 / 3.0, (&mut self.frames, 1), observer);
             self.roots.store(0, -(t + q / t).copysign(r) - b / 3.0, observer);
             1
         };
@@ -157,40 +198,40 @@ impl BasicMath {
         count
     }
 
-    /// A call of the mathematical library.
-    #[inline(always)]
-    fn function(
-        &mut self,
-        function: Function,
-        instructions: u64,
-        observer: &mut impl Observer,
-        value: impl Fn() -> f64,
-    ) -> f64 {
-        self.frames.enter(function, 1, instructions, observer);
-        let value = value();
-        self.frames.leave(function, 1, observer);
-        value
-    }
-
     fn square_root(&mut self, number: u64, observer: &mut impl Observer) {
         MAIN.execute(8, observer);
         self.frames.enter(SQUARE_ROOT, 0, 253, observer);
         let root = square_root(number as u32);
         self.frames.leave(SQUARE_ROOT, 0, observer);
-        self.output.number(number as i64, 0, b' ', observer);
-        self.output.number(root.into(), 0, b'\n', observer);
+        self.print(SQUARE, &[Argument::Number(number as i64), Argument::Number(root.into())], observer);
     }
 
     /// An angle, and what it is times `factor`.
-    fn angle(&mut self, angle: f64, factor: f64, observer: &mut impl Observer) {
+    fn angle(&mut self, format: usize, angle: f64, factor: f64, observer: &mut impl Observer) {
         MAIN.execute(10, observer);
-        self.print(angle, observer);
-        self.print(angle * factor, observer);
-        self.output.put(b'\n', observer);
+        self.print(format, &[Argument::Real(angle), Argument::Real(angle * factor)], observer);
     }
 
-    fn print(&mut self, value: f64, observer: &mut impl Observer) {
-        self.output.number((value * MICRO).round() as i64, DECIMALS, b' ', observer);
+    fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl Observer) {
+        self.calls.jump(PRINTF_CALL, observer);
+        self.printer.print(format, arguments, observer);
+    }
+
+    /// The next part of a round, and what stands above its lines.
+    fn begin(&mut self, observer: &mut impl Observer) {
+        self.at = 0;
+        self.part = match self.part {
+            Part::Start | Part::Degrees => Part::Cubics,
+            Part::Cubics => Part::SquareRoots,
+            Part::SquareRoots => Part::Radians,
+            Part::Radians => Part::Degrees,
+        };
+        let heading = match self.part {
+            Part::Cubics => 0,
+            Part::SquareRoots => 1,
+            _ => 2,
+        };
+        self.print(HEADINGS + heading, &[], observer);
     }
 }
 
@@ -233,7 +274,7 @@ impl Kernel for BasicMath {
     }
 
     fn checksum(&self) -> u64 {
-        self.output.checksum()
+        self.printer.output.checksum()
     }
 
     fn step(&mut self, observer: &mut impl Observer) -> bool {
@@ -241,6 +282,12 @@ impl Kernel for BasicMath {
             return false;
         }
         let count = match self.part {
+            Part::Start => {
+                if !self.loader.step(&mut self.calls, observer) {
+                    self.begin(observer);
+                }
+                return true;
+            }
             Part::Cubics => {
                 self.cubic(self.at, observer);
                 self.ranges.cubics.iter().map(|range| range.count).product()
@@ -250,30 +297,27 @@ impl Kernel for BasicMath {
                 self.ranges.squares.count
             }
             Part::Radians => {
-                self.angle(self.ranges.degrees.at(self.at), PI / 180.0, observer);
+                self.angle(RADIANS, self.ranges.degrees.at(self.at), PI / 180.0, observer);
                 self.ranges.degrees.count
             }
             Part::Degrees => {
-                self.angle(self.ranges.radians.at(self.at), 180.0 / PI, observer);
+                self.angle(DEGREES, self.ranges.radians.at(self.at), 180.0 / PI, observer);
                 self.ranges.radians.count
             }
         };
         self.done += 1;
         self.at += 1;
         if self.at == count {
-            self.at = 0;
-            self.part = match self.part {
-                Part::Cubics => Part::SquareRoots,
-                Part::SquareRoots => Part::Radians,
-                Part::Radians => Part::Degrees,
-                Part::Degrees => Part::Cubics,
-            };
-            if self.part == Part::Cubics {
-                self.output.flush(observer);
+            if self.part == Part::Degrees {
+                self.printer.output.flush(observer);
                 self.rounds_left -= 1;
+                if self.rounds_left == 0 {
+                    return false;
+                }
             }
+            self.begin(observer);
         }
-        self.rounds_left > 0
+        true
     }
 }
 
@@ -284,15 +328,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn math() -> BasicMath {
-        BasicMath::new(&ProgramSpec::new(Input::Small, 1)).expect("memory")
+        BasicMath::new(&ProgramSpec::new(Input::Paper, 1)).expect("memory")
     }
 
     /// Roots are put into the polynomial, and changes of its sign are counted.
     #[test]
     fn roots_are_roots_and_none_is_left_out() {
         let mut math = math();
+        let cubics: u64 = math.ranges.cubics.iter().map(|range| range.count).product();
         let mut by_count = [0; 4];
-        for number in (0..18_000).step_by(7) {
+        for number in (0..cubics).step_by(2) {
             let coefficients @ [a, b, c, d] = math.coefficients(number);
             let value = |x: f64| ((a * x + b) * x + c) * x + d;
             let count = math.solve(coefficients, &mut Unseen);
@@ -313,19 +358,24 @@ mod tests {
     #[test]
     fn what_is_printed_is_what_was_computed() {
         let mut math = math();
+        let cubics: u64 = math.ranges.cubics.iter().map(|range| range.count).product();
         while math.step(&mut Unseen) {}
-        assert_eq!(math.done, 18_000 + 1001 + 2 * 361);
-        let text = String::from_utf8(math.output.text.clone()).expect("ASCII");
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len() as u64, math.done);
-        assert_eq!(lines[18_000..18_004], ["0 0", "1 1", "2 1", "3 1"]);
-        assert_eq!(lines[19_000], "1000 31");
-        assert_eq!([lines[19_001], lines[19_181]], ["0.000000 0.000000 ", "180.000000 3.141593 "]);
-        assert_eq!([lines[19_362], lines[19_722]], ["0.000000 0.000000 ", "6.283185 360.000000 "]);
-        for (number, line) in lines[..18_000].iter().enumerate().step_by(500) {
+        assert_eq!(math.done, cubics + 1001 + 2 * 361);
+        let text = String::from_utf8(math.printer.output.text.clone()).expect("ASCII");
+        let headings = ["CUBICS", "SQUARE ROOTS", "ANGLES"];
+        let lines: Vec<&str> = text.lines().filter(|line| !headings.contains(line)).collect();
+        assert_eq!((lines.len() as u64, text.lines().count() as u64), (math.done, math.done + 4));
+        let after = &lines[cubics as usize..];
+        assert_eq!(after[..4], ["sqrt(  0) =  0", "sqrt(  1) =  1", "sqrt(  2) =  1", "sqrt(  3) =  1"]);
+        assert_eq!(after[1000], "sqrt(1000) = 31");
+        assert_eq!(after[1001], "  0 degrees = 0.000000000000 radians");
+        assert_eq!(after[1181], "180 degrees = 3.141592653590 radians");
+        assert_eq!(after[1362], "0.000000000000 radians =   0 degrees");
+        assert_eq!(after[1722], "6.283185307180 radians = 360 degrees");
+        for (number, line) in lines[..cubics as usize].iter().enumerate().step_by(500) {
             let count = math.solve(math.coefficients(number as u64), &mut Unseen);
-            let expected: String = math.roots[..count as usize].iter().map(|root| format!("{root:.6} ")).collect();
-            assert_eq!(*line, expected);
+            let roots: String = math.roots[..count as usize].iter().map(|root| format!(" {root:.6}")).collect();
+            assert_eq!(*line, format!("Roots:{roots}"));
         }
     }
 

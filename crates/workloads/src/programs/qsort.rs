@@ -1,13 +1,17 @@
-//! Words sorted by a quicksort of pointers, compared byte by byte, as a C library sorts strings.
+//! Words sorted by the C library's `qsort`, compared as strings.
 //!
-//! MiBench's own keeps each word in 128 bytes and sorts these; here they are as long as they are, each a chunk of the heap.
+//! As in MiBench each lies in a record of 128 bytes, in an array on the stack with room for 60,000. Records of more than 32 bytes
+//! the GNU C library before 2.37 does not move while it sorts: it sorts pointers to them, by merging, and then moves each to its
+//! place, along the cycles of the permutation.
 
 use std::io;
 
 use lookaside_trace::Event;
 
-use super::process::{Frames, Function, Process};
-use super::stdio::{Input, Output};
+use super::loader::{Calls, Loader};
+use super::printf::{Argument, Printer};
+use super::process::{Frames, Function, Process, LIBC};
+use super::stdio::{Input, TWO_WORDS, WORD};
 use super::ProgramSpec;
 use crate::memory::{Array, Observer, Room};
 use crate::random::Random;
@@ -16,58 +20,87 @@ use crate::workload::Kernel;
 /// Words of MiBench's small input, and as many as its large one has points.
 const SMALL: u64 = 10_000;
 const LARGE: u64 = 50_000;
-/// Pointers that there is room for, as in MiBench.
+/// So many that sorting them takes the paper's cycles.
+const PAPER: u64 = 14_500;
+/// Records that there is room for, and bytes of one.
 const MOST: u64 = 60_000;
-/// Longest word with the byte that ends it: four syllables of four bytes and an ending of two.
-const LONGEST: u64 = 19;
-/// Parts of this many are left to a last pass of insertions (Sedgewick 1978; glibc's has 4).
-const LEAST_PART: u64 = 4;
-/// Ends of parts to come: the smaller part is done first, so that there are at most log2 of the words.
-const MOST_PARTS: u64 = 32;
+const RECORD_BYTES: u64 = 128;
+/// Parts of parts that there may be: log2 of the words, and one more.
+const MOST_DEPTH: u64 = 18;
 /// Comparisons or words a step: some hundred accesses.
 const STEP: u64 = 16;
 
+const FORMATS: [&str; 1] = ["\nSorting %d words.\n\n"];
+
+/// Where the places of called functions lie.
+const PRINTF_CALL: u64 = 0;
+const SCAN_CALL: u64 = 1;
+const SORT_CALL: u64 = 2;
+const STRING_CALL: u64 = 3;
+const LINE_CALL: u64 = 4;
+
 const MAIN: Function = Function::new(0x00, 9);
 const COMPARE: Function = Function::new(0x00, 1);
-const SORT: Function = Function::new(0x20, 9);
-const STRING_COMPARE: Function = Function::new(0x2a, 0);
-const SCAN: Function = Function::new(0x38, 9);
-const MALLOC: Function = Function::new(0x43, 5);
-const COPY: Function = Function::new(0x2b, 0);
-const PRINT: Function = Function::new(0x31, 6);
+const SORT: Function = Function::of(&LIBC, 0x2f, 9);
+const PERMUTE: Function = Function::of(&LIBC, 0x30, 9);
+const STRING_COMPARE: Function = Function::of(&LIBC, 0x6d, 2);
+const COPY: Function = Function::of(&LIBC, 0x6c, 0);
 
 /// What is being done.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
+    /// The libraries are relocated.
+    Start,
     /// The next word is read.
     Read,
-    /// The part from `low` to `high` is being parted around the word of `pivot`.
-    Part { low: u64, high: u64, up: u64, down: u64, pivot: u32 },
-    /// The pointer at this place goes to where it belongs among those before.
-    Insert(u64),
+    /// Pointers are sorted: the last of `parts`.
+    Sort,
+    /// Records go to their places from this one on.
+    Permute(u64),
     /// The word at this place is printed.
     Print(u64),
+}
+
+/// Pointers being sorted.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    low: u64,
+    len: u64,
+    stage: Stage,
+}
+
+/// How far a part is.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Called.
+    Begun,
+    /// The first half is sorted.
+    Half,
+    /// Both are; the next ones of both, and how many were merged.
+    Merge { left: u64, right: u64, merged: u64 },
 }
 
 /// The program.
 pub(super) struct Qsort {
     process: Process,
-    /// One after the other, each ended by a zero, where `malloc` puts them.
-    words: Array<u8>,
-    /// Offsets in `words`.
+    loader: Loader,
+    calls: Calls,
+    /// Words, each ended by a zero.
+    records: Array<u8>,
+    /// Numbers of records, and where two halves are merged: one chunk of the heap.
     pointers: Array<u32>,
-    line: Array<u8>,
-    /// Ends of the parts to come, in pairs.
-    parts: Array<u32>,
+    merged: Array<u32>,
+    /// A record that is out of its place.
+    apart: Array<u8>,
     frames: Frames,
+    sort_frames: Frames,
     input: Input,
-    output: Output,
+    printer: Printer,
     phase: Phase,
-    /// Pairs in `parts`.
-    waiting: u64,
-    /// Words read in this round, and bytes of their chunks.
+    /// Each a half of the one before.
+    parts: Vec<Part>,
+    /// Words read in this round.
     read: u64,
-    taken: u64,
     rounds_left: u64,
     done: u64,
 }
@@ -77,6 +110,7 @@ impl Qsort {
         let count = match spec.input {
             super::Input::Small => SMALL,
             super::Input::Large => LARGE,
+            super::Input::Paper => PAPER,
         };
         Self::of(spec, &text(spec.seed, count))
     }
@@ -84,207 +118,208 @@ impl Qsort {
     /// Of words with a line each.
     fn of(spec: &ProgramSpec, text: &[u8]) -> io::Result<Self> {
         let mut process = Process::new("qsort", spec.pages);
-        let lens = text.split_inclusive(|&byte| byte == b'\n').map(|line| line.len() as u64);
-        let bytes = lens.map(chunk_bytes).sum();
+        let (loader, calls) = Loader::new(&mut process)?;
+        let input = Input::new(&mut process, text.to_vec())?;
+        let count = input.lines();
+        let records = process.local_of("records", count * RECORD_BYTES, MOST * RECORD_BYTES)?;
+        let frames = process.frames(3)?;
+        let printer = Printer::new(&mut process, &FORMATS)?;
+        let [merged, pointers] = process.malloc_two(["merged pointers", "pointers"], count)?;
         Ok(Self {
-            input: Input::new(&mut process, text.to_vec())?,
-            output: Output::new(&mut process)?,
-            words: process.malloc_many("words", bytes)?,
-            pointers: process.bss("pointers", MOST)?,
-            line: process.local("line", LONGEST)?,
-            parts: process.local("parts", 2 * MOST_PARTS)?,
-            frames: process.frames(3)?,
+            apart: process.malloc("record apart", RECORD_BYTES)?,
+            sort_frames: process.frames(MOST_DEPTH)?,
             process,
-            phase: Phase::Read,
-            waiting: 0,
+            loader,
+            calls,
+            records,
+            pointers,
+            merged,
+            frames,
+            input,
+            printer,
+            phase: Phase::Start,
+            parts: Vec::new(),
             read: 0,
-            taken: 0,
             rounds_left: spec.rounds,
             done: 0,
         })
     }
 
-    /// Reads the next word into a chunk of its own. `false` = there is none.
+    /// Reads the next word into a record of its own. `false` = there is none.
     fn read_word(&mut self, observer: &mut impl Observer) -> bool {
-        self.frames.enter(SCAN, 0, 16, observer);
-        let mut len = 0;
-        let more = loop {
-            match self.input.get(observer) {
-                None => break false,
-                Some(b'\n') => break true,
-                Some(byte) => self.line.store(len, byte, observer),
-            }
-            len += 1;
-        };
-        SCAN.execute(9 * len, observer);
-        self.frames.leave(SCAN, 0, observer);
-        if !more {
-            return false;
-        }
-        self.line.store(len, 0, observer);
-        self.frames.enter(MALLOC, 0, 194, observer);
-        self.frames.leave(MALLOC, 0, observer);
-        COPY.execute(9 + 2 * len, observer);
-        for i in 0..=len {
-            let byte = self.line.load(i, observer);
-            self.words.store(self.taken + i, byte, observer);
-        }
-        self.pointers.store(self.read, self.taken as u32, observer);
-        MAIN.execute(12, observer);
-        self.taken += chunk_bytes(len + 1);
-        self.read += 1;
-        true
+        MAIN.execute(8, observer);
+        self.calls.jump(SCAN_CALL, observer);
+        let more = self.input.word(&mut self.records, self.read * RECORD_BYTES, observer).is_some();
+        self.read += u64::from(more);
+        more
     }
 
-    /// The word at one offset comes before that at the other.
+    /// The first record's word does not come after the second's.
     #[inline]
-    fn is_before(&mut self, a: u32, b: u32, observer: &mut impl Observer) -> bool {
-        self.frames.enter(COMPARE, 1, 8, observer);
-        let mut i = 0;
-        let before = loop {
-            let x = self.words.load(u64::from(a) + i, observer);
-            let y = self.words.load(u64::from(b) + i, observer);
-            if x != y || x == 0 {
-                break x < y;
-            }
-            i += 1;
-        };
-        STRING_COMPARE.execute(10 + 4 * i, observer);
+    fn is_in_order(&mut self, a: u32, b: u32, observer: &mut impl Observer) -> bool {
+        self.frames.enter(COMPARE, 1, 6, observer);
+        self.calls.jump(STRING_CALL, observer);
+        let in_order = self.compare(u64::from(a) * RECORD_BYTES, u64::from(b) * RECORD_BYTES, observer);
         self.frames.leave(COMPARE, 1, observer);
         SORT.execute(6, observer);
-        before
+        in_order
     }
 
-    /// Begins the part, or what is next if it is too small.
-    fn part(&mut self, low: u64, high: u64, observer: &mut impl Observer) -> Phase {
-        if high + 1 - low <= LEAST_PART {
-            return self.next_part(observer);
+    /// The string at `a` is not greater than that at `b`: by first bytes, then two words at a time.
+    fn compare(&mut self, a: u64, b: u64, observer: &mut impl Observer) -> bool {
+        let (first, other) = (self.records.load(a, observer), self.records.load(b, observer));
+        if first != other || first == 0 {
+            STRING_COMPARE.execute(5, observer);
+            return first <= other;
         }
-        // The median of three, which are put in order.
-        SORT.execute(20, observer);
-        let middle = low + (high - low) / 2;
-        for (i, j) in [(low, middle), (middle, high), (low, middle)] {
-            let (a, b) = (self.pointers.load(i, observer), self.pointers.load(j, observer));
-            if self.is_before(b, a, observer) {
-                self.pointers.store(i, b, observer);
-                self.pointers.store(j, a, observer);
+        self.frames.enter(STRING_COMPARE, 2, 8, observer);
+        let mut at = 0;
+        let in_order = loop {
+            let x = self.records.load_span(a + at, TWO_WORDS, TWO_WORDS, observer);
+            let y = self.records.load_span(b + at, TWO_WORDS, TWO_WORDS, observer);
+            STRING_COMPARE.execute(9, observer);
+            let last = x.iter().zip(y).find(|(x, y)| x != y || **x == 0);
+            if let Some((x, y)) = last {
+                break x <= y;
+            }
+            at += TWO_WORDS;
+        };
+        STRING_COMPARE.execute(8, observer);
+        self.frames.leave(STRING_COMPARE, 2, observer);
+        in_order
+    }
+
+    /// All words are read: pointers to them are made.
+    fn begin_sorting(&mut self, observer: &mut impl Observer) {
+        self.calls.jump(PRINTF_CALL, observer);
+        self.printer.print(0, &[Argument::Number(self.read as i64)], observer);
+        self.calls.jump(SORT_CALL, observer);
+        self.frames.enter(PERMUTE, 0, 60 + 3 * self.read, observer);
+        for i in 0..self.read {
+            self.pointers.store(i, i as u32, observer);
+        }
+        self.phase = Phase::Sort;
+        self.call_sort(0, self.read, observer);
+    }
+
+    fn call_sort(&mut self, low: u64, len: u64, observer: &mut impl Observer) {
+        self.sort_frames.enter(SORT, self.parts.len() as u64, 20, observer);
+        self.parts.push(Part { low, len, stage: Stage::Begun });
+    }
+
+    /// The last part's next comparison, or what is before and after these.
+    fn sort(&mut self, observer: &mut impl Observer) {
+        let depth = self.parts.len() as u64 - 1;
+        let Some(part) = self.parts.last_mut() else { return };
+        let (low, middle, end) = (part.low, part.low + part.len / 2, part.low + part.len);
+        match part.stage {
+            Stage::Begun if part.len <= 1 => self.return_sorted(depth, observer),
+            Stage::Begun => {
+                part.stage = Stage::Half;
+                self.call_sort(low, middle - low, observer);
+            }
+            Stage::Half => {
+                part.stage = Stage::Merge { left: low, right: middle, merged: 0 };
+                self.call_sort(middle, end - middle, observer);
+            }
+            Stage::Merge { left, right, merged } if left < middle && right < end => {
+                let (a, b) = (self.pointers.load(left, observer), self.pointers.load(right, observer));
+                let in_order = self.is_in_order(a, b, observer);
+                self.merged.store(merged, if in_order { a } else { b }, observer);
+                let (left, right) = (left + u64::from(in_order), right + u64::from(!in_order));
+                if let Some(part) = self.parts.last_mut() {
+                    part.stage = Stage::Merge { left, right, merged: merged + 1 };
+                }
+            }
+            Stage::Merge { left, merged, .. } => {
+                // What is left of the first half, then all that was merged; what is left of the second is in its place.
+                let rest = self.pointers.load_span(left, middle - left, 1, observer);
+                self.merged.store_span(merged, rest, 1, observer);
+                let len = merged + middle - left;
+                COPY.execute(24 + (len + middle - left) / 4, observer);
+                let all = self.merged.load_span(0, len, 1, observer);
+                self.pointers.store_span(low, all, 1, observer);
+                self.return_sorted(depth, observer);
             }
         }
-        let pivot = self.pointers.load(middle, observer);
-        Phase::Part { low, high, up: low + 1, down: high - 1, pivot }
     }
 
-    /// The part that was put aside last.
-    fn next_part(&mut self, observer: &mut impl Observer) -> Phase {
-        if self.waiting == 0 {
-            return Phase::Insert(1);
+    fn return_sorted(&mut self, depth: u64, observer: &mut impl Observer) {
+        self.sort_frames.leave(SORT, depth, observer);
+        self.parts.pop();
+        if self.parts.is_empty() {
+            self.phase = Phase::Permute(0);
         }
-        self.waiting -= 1;
-        let low = self.parts.load(2 * self.waiting, observer);
-        let high = self.parts.load(2 * self.waiting + 1, observer);
-        self.part(low.into(), high.into(), observer)
     }
 
-    /// Goes on until two words have changed sides or both sides have met (Hoare 1962).
-    fn parting(&mut self, observer: &mut impl Observer) {
-        let Phase::Part { low, high, mut up, mut down, pivot } = self.phase else { return };
-        let mut a = self.pointers.load(up, observer);
-        while self.is_before(a, pivot, observer) {
-            up += 1;
-            a = self.pointers.load(up, observer);
-        }
-        let mut b = self.pointers.load(down, observer);
-        while self.is_before(pivot, b, observer) {
-            down -= 1;
-            b = self.pointers.load(down, observer);
-        }
-        if up < down {
-            self.pointers.store(up, b, observer);
-            self.pointers.store(down, a, observer);
-        }
-        if up <= down {
-            up += 1;
-            down -= 1;
-        }
-        if up <= down {
-            self.phase = Phase::Part { low, high, up, down, pivot };
+    /// Moves the records of the cycle that this place is in, if they are not yet where they belong.
+    fn permute(&mut self, first: u64, observer: &mut impl Observer) {
+        PERMUTE.execute(5, observer);
+        let mut from = u64::from(self.pointers.load(first, observer));
+        if from == first {
             return;
         }
-        // The larger of both sides waits.
-        let ((low, high), later) =
-            if down - low > high - up { ((up, high), (low, down)) } else { ((low, down), (up, high)) };
-        self.parts.store(2 * self.waiting, later.0 as u32, observer);
-        self.parts.store(2 * self.waiting + 1, later.1 as u32, observer);
-        self.waiting += 1;
-        self.phase = self.part(low, high, observer);
+        let record = self.record(first, observer);
+        self.apart.store_span(0, &record, WORD, observer);
+        let mut to = first;
+        while from != first {
+            self.pointers.store(to, to as u32, observer);
+            let record = self.record(from, observer);
+            self.records.store_span(to * RECORD_BYTES, &record, WORD, observer);
+            to = from;
+            from = u64::from(self.pointers.load(to, observer));
+            PERMUTE.execute(14, observer);
+        }
+        self.pointers.store(to, to as u32, observer);
+        let mut record = [0; RECORD_BYTES as usize];
+        record.copy_from_slice(self.apart.load_span(0, RECORD_BYTES, WORD, observer));
+        COPY.execute(24, observer);
+        self.records.store_span(to * RECORD_BYTES, &record, WORD, observer);
     }
 
-    fn insert(&mut self, at: u64, observer: &mut impl Observer) {
-        let pointer = self.pointers.load(at, observer);
-        let mut place = at;
-        while place > 0 {
-            let before = self.pointers.load(place - 1, observer);
-            if !self.is_before(pointer, before, observer) {
-                break;
-            }
-            self.pointers.store(place, before, observer);
-            place -= 1;
-        }
-        if place < at {
-            self.pointers.store(place, pointer, observer);
-        }
-    }
-
-    fn print(&mut self, at: u64, observer: &mut impl Observer) {
-        let mut from = u64::from(self.pointers.load(at, observer));
-        self.frames.enter(PRINT, 0, 60, observer);
-        loop {
-            let byte = self.words.load(from, observer);
-            if byte == 0 {
-                break;
-            }
-            self.output.put(byte, observer);
-            PRINT.execute(6, observer);
-            from += 1;
-        }
-        self.output.put(b'\n', observer);
-        self.frames.leave(PRINT, 0, observer);
+    fn record(&self, number: u64, observer: &mut impl Observer) -> [u8; RECORD_BYTES as usize] {
+        let mut record = [0; RECORD_BYTES as usize];
+        COPY.execute(24, observer);
+        record.copy_from_slice(self.records.load_span(number * RECORD_BYTES, RECORD_BYTES, WORD, observer));
+        record
     }
 
     /// What comes after a word or a part.
     fn next(&mut self, observer: &mut impl Observer) {
         match self.phase {
-            Phase::Read => {
-                if !self.read_word(observer) {
-                    self.phase = match self.read {
-                        0 => Phase::Print(0),
-                        read => self.part(0, read - 1, observer),
-                    };
+            Phase::Start => {
+                if !self.loader.step(&mut self.calls, observer) {
+                    self.phase = Phase::Read;
                 }
             }
-            Phase::Part { .. } => self.parting(observer),
-            Phase::Insert(at) if at < self.read => {
-                self.insert(at, observer);
-                self.phase = Phase::Insert(at + 1);
+            Phase::Read => {
+                if !self.read_word(observer) {
+                    self.begin_sorting(observer);
+                }
             }
-            Phase::Insert(_) => self.phase = Phase::Print(0),
+            Phase::Sort => self.sort(observer),
+            Phase::Permute(at) if at < self.read => {
+                self.permute(at, observer);
+                self.phase = Phase::Permute(at + 1);
+            }
+            Phase::Permute(_) => {
+                self.frames.leave(PERMUTE, 0, observer);
+                self.phase = Phase::Print(0);
+            }
             Phase::Print(at) if at < self.read => {
-                self.print(at, observer);
+                MAIN.execute(4, observer);
+                self.calls.jump(LINE_CALL, observer);
+                self.printer.line(&self.records, at * RECORD_BYTES, observer);
                 self.done += 1;
                 self.phase = Phase::Print(at + 1);
             }
             Phase::Print(_) => {
-                self.output.flush(observer);
-                (self.read, self.taken, self.phase) = (0, 0, Phase::Read);
+                self.printer.output.flush(observer);
+                (self.read, self.phase) = (0, Phase::Read);
                 self.rounds_left -= 1;
             }
         }
     }
-}
-
-/// What a string of so many bytes takes on a 32-bit heap: with its size, by eights, and 16 at least.
-fn chunk_bytes(len: u64) -> u64 {
-    (len + 4).next_multiple_of(8).max(16)
 }
 
 /// Words of one to four syllables, a line each.
@@ -313,7 +348,7 @@ impl Kernel for Qsort {
     const FETCHES: bool = true;
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        vec![("words", self.input.lines()), ("bytes of words", self.words.len() as u64)]
+        vec![("words", self.input.lines()), ("bytes of a record", RECORD_BYTES)]
     }
 
     fn room(&self) -> &Room {
@@ -329,7 +364,7 @@ impl Kernel for Qsort {
     }
 
     fn checksum(&self) -> u64 {
-        self.output.checksum()
+        self.printer.output.checksum()
     }
 
     fn step(&mut self, observer: &mut impl Observer) -> bool {
@@ -344,64 +379,4 @@ impl Kernel for Qsort {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::Unseen;
-    use proptest::prelude::*;
-
-    fn sorted(text: &[u8]) -> Vec<u8> {
-        let mut qsort = Qsort::of(&ProgramSpec::new(super::super::Input::Small, 1), text).expect("memory");
-        while qsort.step(&mut Unseen) {}
-        qsort.output.text
-    }
-
-    fn naively(text: &[u8]) -> Vec<u8> {
-        let mut lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
-        // A word that is the beginning of another comes first: the end of a line is less than all letters.
-        lines.sort();
-        lines.concat()
-    }
-
-    #[test]
-    fn the_input_is_sorted() {
-        for seed in 1..4 {
-            let text = text(seed, SMALL);
-            assert_eq!(text.iter().filter(|&&byte| byte == b'\n').count() as u64, SMALL);
-            assert!(text.split(|&byte| byte == b'\n').all(|word| (word.len() as u64) < LONGEST));
-            assert!(sorted(&text) == naively(&text), "seed {seed}");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Few letters: many words are equal, or the beginning of others.
-        #[test]
-        fn any_words_are_sorted(words in proptest::collection::vec("[a-c]{0,3}", 0..200)) {
-            let text: String = words.iter().map(|word| format!("{word}\n")).collect();
-            prop_assert_eq!(sorted(text.as_bytes()), naively(text.as_bytes()));
-        }
-    }
-
-    #[test]
-    fn words_in_order_and_against_it_are_sorted() {
-        let lines: Vec<String> = (0..3000).map(|i| format!("{i:06}\n")).collect();
-        let reversed: String = lines.iter().rev().map(String::as_str).collect();
-        assert!(sorted(lines.concat().as_bytes()) == lines.concat().as_bytes());
-        assert!(sorted(reversed.as_bytes()) == lines.concat().as_bytes());
-    }
-
-    /// Some n log2 n comparisons of words, each of both words' first bytes at least.
-    #[test]
-    fn it_is_a_quicksort() {
-        let mut qsort = Qsort::new(&ProgramSpec::new(super::super::Input::Small, 1)).expect("memory");
-        while matches!(qsort.phase, Phase::Read) {
-            qsort.next(&mut Unseen);
-        }
-        let mut block = lookaside_trace::Block::default();
-        while !matches!(qsort.phase, Phase::Print(_)) {
-            qsort.next(&mut block);
-        }
-        let compare = block.addr.iter().filter(|addr| **addr == STRING_COMPARE.entry()).count();
-        assert!((130_000..190_000).contains(&compare), "{compare}");
-    }
-}
+mod tests;

@@ -10,6 +10,8 @@ use crate::lock::LockError;
 
 /// Bytes of a line: those of the Cortex-A9's caches.
 pub(super) const LINE_BYTES: u64 = 32;
+/// The kernel's vectors on ARM, a line of them: whoever fetches from it enters the kernel.
+const VECTORS: u64 = 0xffff_0000;
 /// Pages of 4 KiB in 32 bits of addresses.
 const PAGES: usize = 1 << 20;
 
@@ -22,6 +24,8 @@ pub struct Recording {
     pub(super) lines: Vec<u32>,
     /// Rows that touch a page for the first time.
     pub(super) first_touches: Vec<u32>,
+    /// Rows that are system calls: fetches from the kernel's vectors.
+    pub(super) system_calls: Vec<u32>,
     /// Rows before which the kernel invalidates TLB entries for the program: what it maps, unmaps and protects over what was
     /// mapped, its end, and first stores to pages that were read before (copies on write).
     pub(super) maintenance: Vec<u32>,
@@ -61,9 +65,19 @@ impl Recording {
         self.maintenance.iter().map(|row| self.at(*row))
     }
 
+    /// Rows before which the kernel invalidates TLB entries for the program.
+    pub fn maintenance(&self) -> &[u32] {
+        &self.maintenance
+    }
+
     /// Rows that touch a page for the first time.
     pub fn first_touches(&self) -> &[u32] {
         &self.first_touches
+    }
+
+    /// Rows that are system calls: fetches from the kernel's vectors.
+    pub fn system_calls(&self) -> &[u32] {
+        &self.system_calls
     }
 
     /// Lines of 32 bytes that missed the first-level data cache, in order: cycles, kind, address.
@@ -144,6 +158,11 @@ impl Seen {
                 self.happen(event, row, recording);
             }
             recording.rows.push(packed(kind, addr));
+            if kind == Kind::Fetch && addr / LINE_BYTES == VECTORS / LINE_BYTES {
+                // The page is the kernel's, and never missing.
+                recording.system_calls.push(row);
+                continue;
+            }
             let page = &mut self.pages[(addr >> 12) as usize];
             if !page.0 {
                 page.0 = true;

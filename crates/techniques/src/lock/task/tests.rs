@@ -220,6 +220,7 @@ fn maintenance_is_what_a_kernel_must_do() {
     ];
     let recording = recorded(&without_caches(), program);
     assert_eq!(recording.maintenance_cycles().collect::<Vec<_>>(), [1.0, 6.0, 7.0, 7.0]);
+    assert_eq!(recording.maintenance(), [1, 6, 7, 7]);
     assert_eq!(recording.first_touches(), [0, 3, 6]);
     assert_eq!(recording.counts.iter().map(|of| of.data_accesses).collect::<Vec<_>>(), [3, 3, 1]);
     assert_eq!(
@@ -233,6 +234,21 @@ fn maintenance_is_what_a_kernel_must_do() {
     assert_eq!(round.maintenance(0.0, 14.0), [0.0, 1.0, 6.0, 7.0, 7.0]);
     assert_eq!(round.maintenance(-13.0, 6.0), [1.0, 2.0]);
     assert!(Round::default().maintenance(0.0, 100.0).is_empty());
+}
+
+#[test]
+fn a_fetch_from_the_vectors_is_a_system_call() {
+    let program = block(&[
+        (Kind::Load, 0x1000),
+        (Kind::Fetch, 0xffff_0008),
+        (Kind::Load, 0x2000),
+        (Kind::Fetch, 0xffff_0fe0), // a helper of the kernel's, which the program runs itself
+        (Kind::Fetch, 0xffff_0008),
+    ]);
+    let recording = recorded(&without_caches(), program);
+    assert_eq!(recording.system_calls(), [1, 4]);
+    // The vectors are no page of the program's that could be missing.
+    assert_eq!(recording.first_touches(), [0, 2, 3]);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use std::io;
 
 use lookaside_trace::Event;
 
-use super::process::{Frames, Function, Process};
+use super::loader::{Calls, Loader};
+use super::process::{Frames, Function, Process, LIBC};
+use super::stdio::{read_into, write_out};
 use super::ProgramSpec;
 use crate::kernels::fold;
 use crate::memory::{Array, Observer, Room};
@@ -38,7 +40,7 @@ const STEP: u64 = 8;
 const MAIN: Function = Function::new(0x00, 9);
 const EDGES: Function = Function::new(0x03, 9);
 const CORNERS: Function = Function::new(0x05, 9);
-const CLEAR: Function = Function::new(0x2c, 0);
+const CLEAR: Function = Function::of(&LIBC, 0x6c, 0);
 
 /// Instructions of a neighbourhood's moments. Here and below, the loop is unrolled: the neighbourhood is a constant.
 const MOMENTS: u64 = 84;
@@ -79,13 +81,12 @@ impl Image {
             let exponent = (f64::from(difference) / THRESHOLD).powi(6);
             *alike = (f64::from(ALIKE) * (-exponent).exp()).round() as u8;
         }
-        image.read();
         Ok(image)
     }
 
-    /// The picture is read anew; the kernel puts it there.
-    fn read(&mut self) {
-        self.pixels.as_mut().copy_from_slice(&self.original);
+    /// The picture is read; the kernel puts it there.
+    fn read(&mut self, observer: &mut impl Observer) {
+        read_into(&mut self.pixels, &self.original, observer);
     }
 
     fn len(&self) -> u64 {
@@ -140,6 +141,8 @@ impl Image {
 /// What is being done, pixel by pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// The libraries are relocated, once; the picture is read.
+    Start,
     ClearForEdges,
     EdgeResponses,
     EdgesThin,
@@ -153,6 +156,8 @@ enum Phase {
 /// The program: edges, then corners, each drawn into the picture.
 pub(in crate::programs) struct Susan {
     process: Process,
+    loader: Loader,
+    calls: Calls,
     image: Image,
     /// How far the area of each pixel is below the threshold; 0 where it is not.
     responses: Array<i32>,
@@ -177,7 +182,10 @@ impl Susan {
     fn of(spec: &ProgramSpec, picture: Picture) -> io::Result<Self> {
         let mut process = Process::new("susan", spec.pages);
         let len = picture.width * picture.height;
+        let (loader, calls) = Loader::new(&mut process)?;
         Ok(Self {
+            loader,
+            calls,
             image: Image::new(&mut process, picture)?,
             responses: process.malloc("responses", len)?,
             marks: process.malloc("marks", len)?,
@@ -185,7 +193,7 @@ impl Susan {
             frames: process.frames(2)?,
             process,
             corner_count: 0,
-            phase: Phase::ClearForEdges,
+            phase: Phase::Start,
             at: 0,
             rounds_left: spec.rounds,
             done: 0,
@@ -197,6 +205,7 @@ impl Susan {
     #[inline]
     fn pixel(&mut self, at: u64, observer: &mut impl Observer) {
         match self.phase {
+            Phase::Start => {}
             Phase::ClearForEdges => {
                 self.responses.store(at, 0, observer);
                 self.marks.store(at, 0, observer);
@@ -214,6 +223,7 @@ impl Susan {
     /// Pixels, or corners, of the phase.
     fn phase_len(&self) -> u64 {
         match self.phase {
+            Phase::Start => 0,
             Phase::CornersDrawn => self.corner_count,
             _ => self.image.len(),
         }
@@ -222,6 +232,10 @@ impl Susan {
     fn end_phase(&mut self, observer: &mut impl Observer) {
         self.at = 0;
         self.phase = match self.phase {
+            Phase::Start => {
+                self.image.read(observer);
+                Phase::ClearForEdges
+            }
             Phase::ClearForEdges => {
                 self.frames.enter(EDGES, 0, 40, observer);
                 Phase::EdgeResponses
@@ -232,7 +246,8 @@ impl Susan {
                 Phase::EdgesDrawn
             }
             Phase::EdgesDrawn => {
-                self.write();
+                self.write(observer);
+                self.image.read(observer);
                 Phase::ClearForCorners
             }
             Phase::ClearForCorners => {
@@ -246,18 +261,18 @@ impl Susan {
                 Phase::CornersDrawn
             }
             Phase::CornersDrawn => {
-                self.write();
+                self.write(observer);
                 self.rounds_left -= 1;
-                Phase::ClearForEdges
+                Phase::Start
             }
         };
     }
 
-    /// The picture is written out, and read anew.
-    fn write(&mut self) {
-        self.sum = self.image.pixels.iter().fold(self.sum, |sum, &pixel| fold(sum, pixel.into()));
+    /// The picture is written out.
+    fn write(&mut self, observer: &mut impl Observer) {
+        let written = write_out(&self.image.pixels, self.image.len(), observer);
+        self.sum = written.iter().fold(self.sum, |sum, &pixel| fold(sum, pixel.into()));
         self.done += self.image.len();
-        self.image.read();
     }
 }
 
@@ -289,6 +304,9 @@ impl Kernel for Susan {
     fn step(&mut self, observer: &mut impl Observer) -> bool {
         if self.rounds_left == 0 {
             return false;
+        }
+        if self.phase == Phase::Start && self.loader.step(&mut self.calls, observer) {
+            return true;
         }
         let (from, end) = (self.at, self.phase_len());
         let to = (from + STEP).min(end);

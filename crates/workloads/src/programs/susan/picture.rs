@@ -44,7 +44,7 @@ impl Picture {
     pub fn new(spec: &ProgramSpec) -> Self {
         let (width, height) = match spec.input {
             Input::Small => (76, 95),
-            Input::Large => (384, 288),
+            Input::Large | Input::Paper => (384, 288),
         };
         let mut random = Random::new(spec.seed);
         let shapes: Vec<Shape> = (0..SHAPES)

@@ -8,7 +8,9 @@ use super::picture::Picture;
 use super::{Image, BORDER, STEP};
 use crate::kernels::fold;
 use crate::memory::{Array, Observer, Room};
+use crate::programs::loader::{Calls, Loader};
 use crate::programs::process::{Frames, Function, Process};
+use crate::programs::stdio::write_out;
 use crate::programs::ProgramSpec;
 use crate::workload::Kernel;
 
@@ -20,6 +22,8 @@ const SMOOTH: Function = Function::new(0x02, 9);
 /// The program. Pixels at the border stay as they are.
 pub(in crate::programs) struct Smooth {
     process: Process,
+    loader: Loader,
+    calls: Calls,
     image: Image,
     smooth: Array<u8>,
     frames: Frames,
@@ -37,7 +41,10 @@ impl Smooth {
     fn of(spec: &ProgramSpec, picture: Picture) -> io::Result<Self> {
         let mut process = Process::new("susan-smooth", spec.pages);
         let len = picture.width * picture.height;
+        let (loader, calls) = Loader::new(&mut process)?;
         Ok(Self {
+            loader,
+            calls,
             image: Image::new(&mut process, picture)?,
             smooth: process.malloc("smooth picture", len)?,
             frames: process.frames(1)?,
@@ -108,6 +115,10 @@ impl Kernel for Smooth {
             return false;
         }
         if self.at == 0 {
+            if self.loader.step(&mut self.calls, observer) {
+                return true;
+            }
+            self.image.read(observer);
             self.frames.enter(SMOOTH, 0, 40, observer);
         }
         let to = (self.at + STEP).min(self.image.len());
@@ -118,7 +129,8 @@ impl Kernel for Smooth {
         self.at = to;
         if to == self.image.len() {
             self.frames.leave(SMOOTH, 0, observer);
-            self.sum = self.smooth.iter().fold(self.sum, |sum, &pixel| fold(sum, pixel.into()));
+            let written = write_out(&self.smooth, self.image.len(), observer);
+            self.sum = written.iter().fold(self.sum, |sum, &pixel| fold(sum, pixel.into()));
             self.at = 0;
             self.rounds_left -= 1;
         }
