@@ -289,7 +289,7 @@ impl Loaded {
             let hash = hash(name);
             let word = u64::from(hash / 32) % tables.filter_words;
             let table = self.hash.as_mut();
-            table[(filter + word) as usize] |= 1 << (hash % 32) | 1 << (hash >> tables.filter_shift) % 32;
+            table[(filter + word) as usize] |= 1 << (hash % 32) | 1 << ((hash >> tables.filter_shift) % 32);
             let first = &mut table[(buckets + u64::from(*bucket) - 1) as usize];
             if *first == 0 {
                 *first = symbol as u32;
