@@ -35,7 +35,7 @@ pub enum Input {
     /// As in its `large` runs.
     Large,
     /// So much that the run takes, on the model of the lockdown paper's machine (preset `cortex-a9`, each program alone), about the
-    /// cycles of its section V.2: basicmath 14.4 million for 15, by a fifth of the small input's cubics; qsort 37 for 37, by 14,500
+    /// cycles of its section V.2: basicmath 14.4 million for 15, by a fifth of the small input's cubics; qsort 38.8 for 37, by 14,500
     /// words, where the small input has 10,000; susan 28.9 for 33, by the large picture. The model takes a cycle for each access and
     /// instruction, and what data caches and translation cost; the kernel's work takes none. The paper says neither which of MiBench's
     /// inputs it runs nor how often, and has no smoothing.
