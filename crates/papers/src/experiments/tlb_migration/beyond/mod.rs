@@ -90,7 +90,11 @@ fn useful(came: &Came) -> String {
     if of.entries == 0 {
         return "none restored".into();
     }
-    format!("{:.0} % of {:.1} a move", 100.0 * of.used as f64 / of.entries as f64, of.entries as f64 / came.moves.max(1) as f64)
+    format!(
+        "{:.0} % of {:.1} a move",
+        100.0 * of.used as f64 / of.entries as f64,
+        of.entries as f64 / came.moves.max(1) as f64
+    )
 }
 
 /// With a sign, and commas at the thousands.
