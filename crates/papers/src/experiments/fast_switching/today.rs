@@ -55,7 +55,16 @@ struct Case {
     sharing: Sharing,
 }
 
+/// Linux's PCIDs a CPU.
+const LINUX_PCIDS: u32 = 6;
+
 impl Case {
+    /// The case whose run is this one's, too: as many processes as there are PCIDs have one each.
+    fn run_as(self) -> Self {
+        let enough = self.pcids == Pcids::Any && self.processes <= LINUX_PCIDS;
+        Self { pcids: if enough { Pcids::Six } else { self.pcids }, ..self }
+    }
+
     fn way(&self) -> (Pcids, Sharing) {
         (self.pcids, self.sharing)
     }
@@ -93,8 +102,12 @@ pub(super) fn run(effort: Effort) -> Result<Today> {
         }
     }
     let machine = preset("golden-cove")?;
-    let costs = in_parallel(&cases, |case| one(&machine, *case, effort));
-    Ok(Today { costs: cases.into_iter().zip(costs).map(|(case, cost)| Ok((case, cost?))).collect::<Result<_>>()? })
+    let runs: Vec<Case> = cases.iter().copied().filter(|case| case.run_as() == *case).collect();
+    let ran = in_parallel(&runs, |case| one(&machine, *case, effort));
+    let ran: BTreeMap<Case, Cost> =
+        runs.into_iter().zip(ran).map(|(case, cost)| Ok((case, cost?))).collect::<Result<_>>()?;
+    let costs = cases.into_iter().filter_map(|case| Some((case, *ran.get(&case.run_as())?))).collect();
+    Ok(Today { costs })
 }
 
 /// All processes in turn on one hardware thread: all pages once, then at least four rounds, of which the last half counts.
@@ -150,7 +163,7 @@ fn machine_for(machine: &Machine, case: Case) -> Machine {
     machine.context_switch.address_spaces = None;
     match case.pcids {
         Pcids::None => machine.context_switch.action = SwitchAction::FlushTlb,
-        Pcids::Six => machine.context_switch.address_spaces = Some(6),
+        Pcids::Six => machine.context_switch.address_spaces = Some(LINUX_PCIDS),
         Pcids::Any => {}
     }
     if case.sharing == Sharing::Tables {
