@@ -40,7 +40,8 @@ impl System {
 
 /// Where programs have their segments below 32 MiB, and how many pages.
 const TEXT: (u32, u32) = (0x8000, 4);
-const DATA: (u32, u32) = (0x0010_0000, 64);
+/// Behind the text, from the next 32 KiB on, as ARM's linker puts it [recalled].
+const DATA: (u32, u32) = (0x0001_4000, 64);
 /// The library's data, where that is apart from its text (section 3.2).
 const LIBRARY_DATA: (u32, u32) = (0x0030_0000, 4);
 const STACK: (u32, u32) = (0x01ff_0000, 16);
@@ -181,6 +182,17 @@ impl World {
     /// Caches and TLBs are flushed.
     pub(super) fn flush(&mut self) {
         self.model.flush();
+    }
+
+    /// An area of the running process is unmapped.
+    pub(super) fn unmap(&mut self, pages: u32) {
+        // Which one does not matter: a kernel that flushes has done so before it unmaps the first, and what comes in then is code and kernel data.
+        self.model.unmap(TEXT.0, pages);
+    }
+
+    /// The running process has written to the page of a segment first after a fork.
+    pub(super) fn replace_page(&mut self, segment: Segment, executable: bool) {
+        self.model.replace_page(self.addr(segment, 0), executable);
     }
 
     /// The kernel's, in the first process's part: a fault's few lines are not what programs compete for.
