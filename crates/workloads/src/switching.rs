@@ -22,6 +22,9 @@ const SHARE: usize = 8;
 /// Kernel code lies anywhere in so much, in functions of so many lines on average.
 const KERNEL_CODE: u32 = 1 << 20;
 const FUNCTION_LINES: u32 = 8;
+/// Where a program has its jumps into the library, and the library its system calls: anywhere but where other lines are.
+const JUMPS: u32 = 2 * PAGE + 9 * LINE;
+const CALLS: u32 = 5 * PAGE + 11 * LINE;
 /// The kernel's static data follows; a structure has so many lines.
 const KERNEL_DATA: u32 = 128 << 10;
 const STRUCTURE_LINES: u32 = 2;
@@ -105,6 +108,20 @@ impl Path {
         for (segment, first, lines) in
             [(Segment::Stack, 13, stack), (Segment::Data, 3, 2), (Segment::LibraryData, 6, 2)]
         {
+            touches.extend(used(segment, LINE * first, lines));
+        }
+        Self { touches, cycles }
+    }
+
+    /// A path through a program that does little but make so many kinds of system calls: lines of its own code, and one of its table of jumps into the
+    /// library, which has constants between its instructions (Wiggins et al., section 3.2); a line of the library for each call, neighbours there
+    /// [recalled], which takes no constant and no data of the library's unless the call fails (glibc 2.2, `sysdeps/unix/sysv/linux/arm/sysdep.h`);
+    /// lines of data, the library's addresses among them, and of its stack.
+    pub fn system_calls(code: u32, calls: u32, data: u32, stack: u32, cycles: f64) -> Self {
+        let mut touches = function(Segment::Text, JUMPS, 1);
+        touches.extend(function(Segment::Text, 0, code));
+        touches.extend((0..calls).map(|n| (Kind::Fetch, Segment::Library, CALLS + LINE * n)));
+        for (segment, first, lines) in [(Segment::Stack, 13, stack), (Segment::Data, 3, data)] {
             touches.extend(used(segment, LINE * first, lines));
         }
         Self { touches, cycles }
@@ -249,10 +266,22 @@ mod tests {
         assert!(of(Kind::Load, Segment::OfProcess).all(|touch| touch.2 < 8192));
     }
 
+    #[test]
+    fn a_system_calls_stub_is_code_alone() {
+        let path = Path::system_calls(6, 2, 3, 4, 70.0);
+        let of = |kind, segment| path.touches.iter().filter(move |touch| touch.0 == kind && touch.1 == segment).count();
+        assert_eq!((of(Kind::Fetch, Segment::Text), of(Kind::Load, Segment::Text)), (7, 2), "two lines have constants");
+        assert_eq!((of(Kind::Fetch, Segment::Library), of(Kind::Load, Segment::Library)), (2, 0));
+        assert_eq!((of(Kind::Load, Segment::Data), of(Kind::Load, Segment::Stack)), (3, 4));
+        assert!(path.touches.iter().all(|touch| touch.1 != Segment::LibraryData));
+    }
+
     /// Whatever a path but a copy or zeros stores to, it has loaded.
     #[test]
     fn lines_are_loaded_before_they_are_stored_to() {
-        for path in [Path::kernel(3, 40, 11, 9, 0.0), Path::program(20, 13, 3, 5, 0.0)] {
+        for path in
+            [Path::kernel(3, 40, 11, 9, 0.0), Path::program(20, 13, 3, 5, 0.0), Path::system_calls(6, 2, 3, 3, 0.0)]
+        {
             let mut loaded = BTreeSet::new();
             for (kind, segment, offset) in &path.touches {
                 let line = (format!("{segment:?}"), offset / LINE);

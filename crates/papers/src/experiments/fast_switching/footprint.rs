@@ -28,7 +28,7 @@ const NEW_PAGES: u32 = 0x0040_0000;
 const PAGE_BYTES: u32 = 4096;
 
 /// Lines of kernel code of a pipe's `write` and `read`. Fitted on Table 1, pipe, original: 257 µs.
-const PIPE_CODE: u32 = 175;
+const PIPE_CODE: u32 = 168;
 /// Cycles of a pipe's `write` and `read`, and of the program around them. Fitted on Figure 2, 57 times at two processes.
 const PIPE_CYCLES: f64 = 1040.0;
 /// Cycles of a switch without misses. Fitted on Table 1, pipe, fast: 15.4 µs.
@@ -55,7 +55,7 @@ impl Linux {
             schedule: Path::kernel(1, 40, 10, 10, SCHEDULE_CYCLES),
             pipe: Path::kernel(2, PIPE_CODE, 14, 18, PIPE_CYCLES),
             small_call: Path::kernel(3, 12, 2, 4, 60.0),
-            program: Path::program(6, 6, 2, 3, 70.0),
+            program: Path::system_calls(6, 2, 3, 3, 70.0),
         }
     }
 }
@@ -79,10 +79,17 @@ pub(super) fn copy((of_program, of_kernel): (u32, u32), into_kernel: bool) -> Pa
     Path::copy(from, to, 1, false, f64::from(PAGE_BYTES))
 }
 
-/// Pages of data that a child writes to after a fork, each copied first: its stack, the program's and the library's data (assumed).
+/// Pages of data that a child writes to after a fork, each copied first: its stack, the program's and the library's data (assumed); and those of one
+/// that calls `exec` at once, where the other goes through the library's `exit` (lmbench 2, `lat_proc.c`): stack and data.
 const CHILD_COPIES: u32 = 8;
+pub(super) const COPIES_BEFORE_EXEC: usize = 2;
 /// Of these, the parent's own that it writes to again (assumed).
-const PARENT_FAULTS: usize = 4;
+pub(super) const PARENT_FAULTS: usize = 4;
+/// Of either, those that may hold code: the stack and the heap are executable (Linux 2.4, `VM_STACK_FLAGS`, `VM_DATA_DEFAULT_FLAGS`) [recalled].
+pub(super) const EXECUTABLE_COPIES: usize = 2;
+/// Areas that a dynamically linked program has, in pages: text, data and heap; the linker's text and data; the library's text, the hole behind it, its data, and what
+/// is zero; the stack (Linux 2.4's `binfmt_elf` and glibc's linker [recalled]; sizes assumed).
+pub(super) const AREAS: [u32; 10] = [8, 2, 4, 20, 1, 256, 8, 4, 3, 2];
 /// Entries of the page tables that a fork copies (assumed), each once for the processor and once for Linux.
 const ENTRIES: u32 = 96;
 const ENTRY_BYTES: u32 = 2 * 4;
@@ -94,13 +101,17 @@ const ZERO_FAULTS: u32 = 6;
 const DATA_FAULTS: u32 = 4;
 
 /// What `proc_create` does beside [`Linux`]. In lines of code a `fork`, an `exec` and an `exit` are each taken for a pipe's `write` and `read`, a fault
-/// for half, a `wait` for a quarter of these (assumed).
+/// and the unmapping of an area for half, a `wait` for a quarter of these (assumed).
 pub(super) struct Creation {
     /// `fork` up to the copy of the address space, and that and the rest.
     pub(super) fork: [Vec<Path>; 2],
-    /// What a child does before it exits, what a parent does when it goes on.
-    pub(super) child: Vec<Path>,
-    pub(super) parent: Vec<Path>,
+    /// What a child does for each page that it writes to before it exits.
+    pub(super) child: Vec<[Path; 2]>,
+    /// What a parent does when it goes on, and for each page that it writes to.
+    pub(super) parent: Path,
+    pub(super) fault: Path,
+    /// An area is unmapped.
+    pub(super) unmap: Path,
     /// `exec` up to the new address space; that and the rest, and what the program does in it.
     pub(super) exec: [Vec<Path>; 2],
     /// `exit` up to the end of the address space, and the rest.
@@ -125,13 +136,15 @@ impl Creation {
         let program = [faults(FILE_FAULTS, from_file), faults(ZERO_FAULTS, zeroed), faults(DATA_FAULTS, copied)];
         Self {
             fork: [vec![kernel(12, 1)], [&tables[..], &[kernel(13, 3)]].concat()],
-            child: faults(CHILD_COPIES, copied),
-            parent: [vec![kernel(14, 1)], vec![fault.clone(); PARENT_FAULTS]].concat(),
+            child: (0..CHILD_COPIES).map(|n| [fault.clone(), copied(n)]).collect(),
+            parent: kernel(14, 1),
+            unmap: kernel(19, 2),
             exec: [
                 vec![kernel(15, 2)],
                 [&[kernel(16, 2)], &program.concat()[..], &[Path::program(60, 120, 10, 8, 4000.0)]].concat(),
             ],
             exit: [vec![kernel(17, 1)], vec![kernel(18, 3)]],
+            fault,
         }
     }
 }
@@ -172,7 +185,7 @@ pub(super) fn assumptions() -> Vec<String> {
             .into(),
         format!(
             "footprints are assumed, in lines of 32 bytes: a switch 40 of kernel code, 10 of its data, 10 of the process's; a pipe's write and read {PIPE_CODE} (fitted on Table \
-             1, pipe, original), 14, 18; a call that does little 12, 2, 4; the program 6 of code, 6 of the library in 2 pages, 3 of stack, 4 of data. Each line of data is loaded, every other \
+             1, pipe, original), 14, 18; a call that does little 12, 2, 4; the program 6 of code and one of jumps into the library, there one for each of two system calls and no data (glibc 2.2), 3 of stack, 3 of data. Each line of data is loaded, every other \
              stored to; each function of 8 lines has one of constants, which is loaded as data (section 3.2). The kernel is mapped by sections"
         ),
         format!(
@@ -184,9 +197,11 @@ pub(super) fn assumptions() -> Vec<String> {
          from and to programs take four blocks of the write buffer a line (Linux 2.4.0, arch/arm/lib/uaccess.S: a page's first word moves by itself, so that stores of four words lie in two blocks each)"
             .into(),
         format!(
-            "creation of processes, all assumed: fork, exec and exit touch as many lines as a pipe's write and read each, a fault half of that, wait a quarter. A fork copies {ENTRIES} entries of page \
-             tables; {CHILD_COPIES} pages are copied when the child writes, {PARENT_FAULTS} faults are the parent's; an exec faults in {FILE_FAULTS} pages of files, {ZERO_FAULTS} of zeros, {DATA_FAULTS} copies. Both \
-             kernels flush on a fork; the original one also on each switch, on exec and on exit (Linux 2.4: dup_mmap, exit_mmap)"
+            "creation of processes, numbers assumed: fork, exec and exit touch as many lines as a pipe's write and read each, a fault and the unmapping of an area half of that, wait a quarter. A fork copies \
+             {ENTRIES} entries of page tables; {CHILD_COPIES} pages are copied when the child writes, {PARENT_FAULTS} faults are the parent's; an exec faults in {FILE_FAULTS} pages of files, {ZERO_FAULTS} of zeros, \
+             {DATA_FAULTS} copies. Both kernels flush on a fork, and drop a page's lines when it is copied, {EXECUTABLE_COPIES} times with all code. The original one also flushes on each switch, on exec and on exit, and on exit drops \
+             all code, above 32 KiB everything, with each of {} areas that it unmaps (Linux 2.4.18: dup_mmap, break_cow, exit_mmap, zap_page_range; arch/arm/mm/proc-sa110.S)",
+            AREAS.len()
         ),
         format!(
             "L4: an IPC one way touches {IPC_CODE} lines of kernel code (fitted on Figure 5, standard), 6 of its data, 8 of the thread's, and takes {IPC_CYCLES} cycles (fitted on Figure 5, fast, least); 12 \

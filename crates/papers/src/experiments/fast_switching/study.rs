@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use lookaside_techniques::domains::PAGE_BYTES;
-use lookaside_workloads::switching::{random_calls, ring, Path, Step};
+use lookaside_workloads::switching::{random_calls, ring, Path, Segment, Step};
 
 use super::super::in_parallel;
 use super::footprint::{
-    self, array_cycles, Linux, FCNTL_CALLS, PIPE_PAGES, SOCKET_CHUNK_PAGES, SOCKET_PAGES, SOCKET_TRIPS, TRANSFER_PAGES,
+    self, array_cycles, Linux, AREAS, COPIES_BEFORE_EXEC, EXECUTABLE_COPIES, FCNTL_CALLS, PARENT_FAULTS, PIPE_PAGES,
+    SOCKET_CHUNK_PAGES, SOCKET_PAGES, SOCKET_TRIPS, TRANSFER_PAGES,
 };
 use super::world::{Mapped, Result, System, World};
 use crate::Effort;
@@ -206,7 +207,11 @@ fn create(
     let mut child = world.spawn()?;
     world.step(Step::Switch(child));
     run(world, one(&linux.schedule));
-    run(world, &paths.child);
+    let copies = if exec { COPIES_BEFORE_EXEC } else { paths.child.len() };
+    for (n, of_page) in paths.child.iter().take(copies).enumerate() {
+        run(world, of_page);
+        world.replace_page(if n == 0 { Segment::Stack } else { Segment::Data }, n < EXECUTABLE_COPIES);
+    }
     run(world, one(&linux.program));
     if exec {
         run(world, &paths.exec[0]);
@@ -214,6 +219,8 @@ fn create(
         let next = world.spawn()?;
         world.step(Step::Switch(next));
         world.exit(child)?;
+        // The old areas are not the running address space's: nothing more is flushed.
+        AREAS.iter().for_each(|_| run(world, one(&paths.unmap)));
         child = next;
         run(world, &paths.exec[1]);
     }
@@ -222,10 +229,18 @@ fn create(
     }
     run(world, &paths.exit[0]);
     world.exit(child)?;
+    for pages in AREAS {
+        world.unmap(pages);
+        run(world, one(&paths.unmap));
+    }
     run(world, &paths.exit[1]);
     world.step(Step::Switch(parent));
     run(world, one(&linux.schedule));
-    run(world, &paths.parent);
+    run(world, one(&paths.parent));
+    for n in 0..PARENT_FAULTS {
+        run(world, one(&paths.fault));
+        world.replace_page(if n == 0 { Segment::Stack } else { Segment::Data }, n < EXECUTABLE_COPIES);
+    }
     run(world, one(&linux.program));
     Ok(())
 }

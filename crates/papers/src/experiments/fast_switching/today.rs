@@ -55,7 +55,16 @@ struct Case {
     sharing: Sharing,
 }
 
+/// Linux's PCIDs a CPU.
+const LINUX_PCIDS: u32 = 6;
+
 impl Case {
+    /// The case whose run is this one's, too: as many processes as there are PCIDs have one each.
+    fn run_as(self) -> Self {
+        let enough = self.pcids == Pcids::Any && self.processes <= LINUX_PCIDS;
+        Self { pcids: if enough { Pcids::Six } else { self.pcids }, ..self }
+    }
+
     fn way(&self) -> (Pcids, Sharing) {
         (self.pcids, self.sharing)
     }
@@ -93,15 +102,19 @@ pub(super) fn run(effort: Effort) -> Result<Today> {
         }
     }
     let machine = preset("golden-cove")?;
-    let costs = in_parallel(&cases, |case| one(&machine, *case, effort));
-    Ok(Today { costs: cases.into_iter().zip(costs).map(|(case, cost)| Ok((case, cost?))).collect::<Result<_>>()? })
+    let runs: Vec<Case> = cases.iter().copied().filter(|case| case.run_as() == *case).collect();
+    let ran = in_parallel(&runs, |case| one(&machine, *case, effort));
+    let ran: BTreeMap<Case, Cost> =
+        runs.into_iter().zip(ran).map(|(case, cost)| Ok((case, cost?))).collect::<Result<_>>()?;
+    let costs = cases.into_iter().filter_map(|case| Some((case, *ran.get(&case.run_as())?))).collect();
+    Ok(Today { costs })
 }
 
-/// All processes in turn on one hardware thread: all pages once, then at least four rounds, of which the last half counts.
+/// All processes in turn on one hardware thread: all pages once, then at least four rounds (two if it is to be quick), of which the last half counts.
 fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
-    let least = if effort == Effort::Quick { 20_000 } else { 400_000 };
+    let (least, rounds) = if effort == Effort::Quick { (20_000, 1) } else { (400_000, 2) };
     let round = case.processes as usize * case.quantum;
-    let half = (least / 2usize).div_ceil(round).max(2);
+    let half = (least / 2usize).div_ceil(round).max(rounds);
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..Setup::new(machine_for(machine, case)) })?;
     let mut random = Random::new(1);
     let (library, own) = (Zipf::new(case.library_pages, EXPONENT), Zipf::new(OWN_PAGES, EXPONENT));
@@ -150,7 +163,7 @@ fn machine_for(machine: &Machine, case: Case) -> Machine {
     machine.context_switch.address_spaces = None;
     match case.pcids {
         Pcids::None => machine.context_switch.action = SwitchAction::FlushTlb,
-        Pcids::Six => machine.context_switch.address_spaces = Some(6),
+        Pcids::Six => machine.context_switch.address_spaces = Some(LINUX_PCIDS),
         Pcids::Any => {}
     }
     if case.sharing == Sharing::Tables {

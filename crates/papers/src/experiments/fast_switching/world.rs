@@ -40,7 +40,8 @@ impl System {
 
 /// Where programs have their segments below 32 MiB, and how many pages.
 const TEXT: (u32, u32) = (0x8000, 4);
-const DATA: (u32, u32) = (0x0010_0000, 64);
+/// Behind the text, from the next 32 KiB on, as ARM's linker puts it [recalled].
+const DATA: (u32, u32) = (0x0001_4000, 64);
 /// The library's data, where that is apart from its text (section 3.2).
 const LIBRARY_DATA: (u32, u32) = (0x0030_0000, 4);
 const STACK: (u32, u32) = (0x01ff_0000, 16);
@@ -52,6 +53,18 @@ const OF_PROCESSES: u32 = 0xc080_0000;
 const OF_PROCESS_BYTES: u32 = 16 << 10;
 /// Of processes that come after so many others the data lie where an earlier one's did.
 const OF_PROCESSES_MOST: usize = 64;
+
+/// All segments, each at its number.
+const SEGMENTS: [Segment; 8] = [
+    Segment::Text,
+    Segment::Data,
+    Segment::Stack,
+    Segment::Library,
+    Segment::LibraryData,
+    Segment::Mapped,
+    Segment::Kernel,
+    Segment::OfProcess,
+];
 
 /// Where a process has what is not the same for all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,6 +95,8 @@ pub(super) struct World {
     shared_pages: Option<Region>,
     layouts: Vec<Layout>,
     running: usize,
+    /// Where the running process has its segments, by number.
+    starts: [u32; SEGMENTS.len()],
     /// Cycles at the end of each lap.
     laps: Vec<f64>,
     failed: Option<Box<dyn Error + Send + Sync>>,
@@ -101,6 +116,7 @@ impl World {
             shared_pages: None,
             layouts: Vec::new(),
             running: 0,
+            starts: [0; SEGMENTS.len()],
             laps: Vec::new(),
             failed: None,
         };
@@ -114,6 +130,7 @@ impl World {
         for _ in 0..processes {
             world.spawn()?;
         }
+        world.set_running(0);
         world.set_fault_path();
         Ok(world)
     }
@@ -167,6 +184,17 @@ impl World {
         self.model.flush();
     }
 
+    /// An area of the running process is unmapped.
+    pub(super) fn unmap(&mut self, pages: u32) {
+        // Which one does not matter: a kernel that flushes has done so before it unmaps the first, and what comes in then is code and kernel data.
+        self.model.unmap(TEXT.0, pages);
+    }
+
+    /// The running process has written to the page of a segment first after a fork.
+    pub(super) fn replace_page(&mut self, segment: Segment, executable: bool) {
+        self.model.replace_page(self.addr(segment, 0), executable);
+    }
+
     /// The kernel's, in the first process's part: a fault's few lines are not what programs compete for.
     fn set_fault_path(&mut self) {
         let (mut accesses, mut cycles) = (Vec::new(), 0.0);
@@ -178,9 +206,11 @@ impl World {
         self.model.set_fault_path(accesses, cycles);
     }
 
-    fn addr(&self, segment: Segment, offset: u32) -> u32 {
-        let layout = self.layouts.get(self.running).copied().unwrap_or_default();
-        let start = match segment {
+    /// This process runs from now on: where its segments are.
+    fn set_running(&mut self, process: usize) {
+        self.running = process;
+        let layout = self.layouts.get(process).copied().unwrap_or_default();
+        self.starts = SEGMENTS.map(|segment| match segment {
             Segment::Text => TEXT.0,
             Segment::Data => DATA.0,
             // The top page is in use.
@@ -189,19 +219,23 @@ impl World {
             Segment::LibraryData => layout.library_data,
             Segment::Mapped => layout.mapped,
             Segment::Kernel => KERNEL,
-            Segment::OfProcess => OF_PROCESSES + (self.running % OF_PROCESSES_MOST) as u32 * OF_PROCESS_BYTES,
-        };
-        start + offset
+            Segment::OfProcess => OF_PROCESSES + (process % OF_PROCESSES_MOST) as u32 * OF_PROCESS_BYTES,
+        });
+    }
+
+    fn addr(&self, segment: Segment, offset: u32) -> u32 {
+        self.starts[segment as usize] + offset
     }
 
     /// Does a step. After one that failed, nothing more is done.
+    #[inline]
     pub(super) fn step(&mut self, step: Step) {
         if self.failed.is_some() {
             return;
         }
         let done = match step {
             Step::Switch(to) => {
-                self.running = to;
+                self.set_running(to);
                 self.model.switch(self.layouts.get(to).map_or(usize::MAX, |layout| layout.program))
             }
             Step::Touch(kind, segment, offset) => self.model.access(kind, self.addr(segment, offset)),
@@ -214,7 +248,9 @@ impl World {
                 Ok(())
             }
         };
-        self.failed = done.err().map(Into::into);
+        if let Err(error) = done {
+            self.failed = Some(error.into());
+        }
     }
 
     /// Cycles of a lap in the mean, the first `warm` left out.

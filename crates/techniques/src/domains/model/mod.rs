@@ -190,6 +190,21 @@ impl Model {
         }
     }
 
+    /// A part of the running process's memory is unmapped. A kernel that flushes drops its lines, and all code (Linux 2.4.18, `zap_page_range`); the
+    /// other leaves both for later.
+    pub fn unmap(&mut self, addr: u32, pages: u32) {
+        if let Kernel::Flush { .. } = self.kernel {
+            self.core.flush_area(addr, pages, true);
+        }
+    }
+
+    /// The running process gets another page in the place of one, as on the first write after a fork. Either kernel drops the old one's lines, and all
+    /// code if the page may hold some (Linux 2.4.18, `break_cow`).
+    pub fn replace_page(&mut self, addr: u32, executable: bool) {
+        let addr = relocate(addr, self.core.slot());
+        self.core.flush_area(addr, 1, executable);
+    }
+
     /// Maps pages for a process, and says where. A kernel that flushes takes any place.
     ///
     /// # Errors

@@ -14,6 +14,8 @@ const FLUSH_MOST_CYCLES: f64 = 18_000.0;
 const BUFFERED_BLOCKS: f64 = 8.0;
 /// Blocks of a dirty line: each half is one (Furber, ARM System-on-Chip Architecture, StrongARM SA-110).
 const BLOCKS_A_LINE: f64 = 2.0;
+/// Pages from which on an area's lines are not dropped one by one, but with all others (Linux 2.4, `MAX_AREA_SIZE` of arch/arm/mm/proc-sa110.S).
+const AREA_PAGES: u32 = 9;
 /// Number of a section's TLB entry: above all pages' numbers.
 const OF_SECTION: u64 = 1 << 32;
 /// In an entry's word, above the domain.
@@ -229,6 +231,24 @@ impl Core {
     pub(super) fn work(&mut self, cycles: f64) {
         self.cycles += cycles;
         self.buffered_cycles = (self.buffered_cycles - cycles).max(0.0);
+    }
+
+    /// Lines and TLB entries of an area are dropped; code, if at all, as a whole, since the instruction cache and the instruction TLB know no other way.
+    pub(super) fn flush_area(&mut self, addr: u32, pages: u32, code: bool) {
+        if pages >= AREA_PAGES {
+            self.flush_all();
+            return;
+        }
+        let (start, end) = (u64::from(addr), u64::from(addr) + u64::from(pages * PAGE_BYTES));
+        let written = self.dcache.flush_range(start, end);
+        self.dtlb.invalidate(|number| (start >> PAGE_SHIFT..end >> PAGE_SHIFT).contains(&number));
+        if code {
+            self.icache.flush();
+            self.itlb.invalidate(|_| true);
+        }
+        self.counts.written += written;
+        let lines = pages * PAGE_BYTES / self.line_bytes;
+        self.cycles += self.costs.range_line_cycles * f64::from(lines) + self.costs.write_cycles * written as f64;
     }
 
     fn drop_entries(&mut self, picks: impl Fn(u64) -> bool) {

@@ -148,6 +148,46 @@ fn a_shared_regions_entry_serves_all() {
     assert!(matches!(elsewhere, Err(ModelError::Denied { addr: 0x8000, denied: Denied::Unmapped })));
 }
 
+/// What Linux does on the SA-1100: 128 lines a page one by one, from nine pages on everything; code as a whole.
+#[test]
+fn unmapping_costs_a_kernel_that_flushes_all_code() {
+    let (mut flushing, _) = running();
+    let mut lazy = model(Switching::Domains(Config::LINUX));
+    let program = lazy.create().unwrap();
+    for at in [0x8000, 0x9000] {
+        lazy.map(program, Place::Fixed(at), ONE).unwrap();
+    }
+    lazy.switch(program).unwrap();
+    let warm = |model: &mut Model| {
+        for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
+            model.access(kind, 0x8000).unwrap();
+        }
+        model.access(Kind::Load, 0x9000).unwrap();
+    };
+    let again = |model: &mut Model| {
+        [(Kind::Fetch, 0x8000), (Kind::Load, 0x8000), (Kind::Load, 0x9000)]
+            .map(|(kind, at)| takes(model, |m| m.access(kind, at).unwrap()))
+    };
+    warm(&mut flushing);
+    // A dirty line among 128 of a page: 1,000 cycles are 256 lines.
+    assert_eq!(takes(&mut flushing, |m| m.unmap(0x8000, 1)), 500.0 + 2.0 * BLOCK_CYCLES);
+    assert_eq!(again(&mut flushing), [115.0, 115.0, 0.0], "code elsewhere would be gone, too; other data stays");
+    assert_eq!(takes(&mut flushing, |m| m.unmap(0x8000, 8)), 4000.0);
+    assert_eq!(takes(&mut flushing, |m| m.unmap(0x8000, 9)), 1000.0);
+    assert_eq!(again(&mut flushing), [115.0; 3]);
+    warm(&mut lazy);
+    assert_eq!(takes(&mut lazy, |m| m.unmap(0x8000, 9)), 0.0);
+    assert_eq!(again(&mut lazy), [0.0; 3]);
+    // Pages are replaced in either kernel, at the address that the caches know.
+    for model in [&mut flushing, &mut lazy] {
+        warm(model);
+        model.replace_page(0x8000, false);
+        assert_eq!(again(model), [0.0, 115.0, 0.0]);
+        model.replace_page(0x9000, true);
+        assert_eq!(again(model), [115.0, 0.0, 115.0]);
+    }
+}
+
 #[test]
 fn other_machines_are_refused() {
     for name in ["golden-cove", "cortex-a9"] {
