@@ -216,6 +216,15 @@ struct moves_counts moves_count(struct mover *m)
 	return counts;
 }
 
+void mover_init(struct mover *m, struct task_struct *task, struct mm_struct *mm, u32 cap)
+{
+	raw_spin_lock_init(&m->lock);
+	m->task = task;
+	m->mm = mm;
+	m->cap = cap;
+	m->core = -1;
+}
+
 int moves_add(struct mover *m)
 {
 	int err;
@@ -230,8 +239,6 @@ int moves_add(struct mover *m)
 			return err;
 		}
 	}
-	m->core = -1;
-	raw_spin_lock_init(&m->lock);
 	hash_add_rcu(movers, &m->node, (unsigned long)m->task);
 	return 0;
 }

@@ -49,6 +49,8 @@ int moves_init(void (*reap)(void));
 /* When there are no threads any more. */
 void moves_exit(void);
 
+/* Before anybody may tell moves_forget() of it, which is before moves_add(). */
+void mover_init(struct mover *mover, struct task_struct *task, struct mm_struct *mm, u32 cap);
 /* From then on it takes its pages along. Sleeps. */
 int moves_add(struct mover *mover);
 /* Not any more: nobody uses it once an RCU grace period is over. Sleeps. */

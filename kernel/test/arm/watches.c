@@ -152,10 +152,46 @@ static void leaving_its_core(void)
 	munmap(page, PAGE);
 }
 
+/* Mappings beside each other: each is told of by itself, one right after the other. */
+#define MAPPINGS	200
+
+static volatile bool changes;
+
+static void *change(void *pages)
+{
+	pin(0, 1);
+	while (changes)
+		madvise(pages, MAPPINGS * PAGE, MADV_DONTNEED);
+	return NULL;
+}
+
+/* Changes are told from the moment that a thread is watched on, and before all of it is set up. */
+static void begins_amid_changes(void)
+{
+	char *pages = reserve(MAPPINGS * PAGE);
+	unsigned int round, i, wrong = 0;
+	pthread_t changer;
+
+	for (i = 0; i < MAPPINGS; i += 2)
+		mprotect(pages + i * PAGE, PAGE, PROT_READ);
+	changes = true;
+	if (!pin(0, 0) || pthread_create(&changer, NULL, change, pages)) {
+		ok(false, "a thread can be made");
+		return;
+	}
+	for (round = 0; round < 200; round++)
+		wrong += ON(-1, 0) || OFF(-1, 0);
+	changes = false;
+	pthread_join(changer, NULL);
+	same(wrong, 0, "a thread is watched 200 times while mappings change all the time");
+	munmap(pages, MAPPINGS * PAGE);
+}
+
 void watches(void)
 {
 	wrong_calls();
 	another_process();
+	begins_amid_changes();
 	executes();
 	ends_and_limit();
 	leaving_its_core();
