@@ -133,6 +133,9 @@ static int start(struct task_struct *task, struct mm_struct *mm, u32 cap)
 	watch->notifier.ops = &notifier_ops;
 	mover_init(&watch->mover, task, mm, cap);
 	err = mmu_notifier_register(&watch->notifier, mm);
+	/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
+	if (err == -EINTR)
+		err = -ERESTARTNOINTR;
 	if (err)
 		goto free;
 	err = moves_add(&watch->mover);

@@ -152,6 +152,25 @@ static void leaving_its_core(void)
 	munmap(page, PAGE);
 }
 
+/* Whether a call is ended by a signal is the kernel's business, and not the caller's. */
+static void begins_amid_signals(void)
+{
+	unsigned int round, wrong = 0;
+	struct sleeper sleeper;
+
+	start_sleeper(&sleeper);
+	/* So that probes stay: that is faster. */
+	same(ON(-1, sleeper.id), 0, "a thread is watched");
+	for (round = 0; round < 200; round++) {
+		/* Sooner or later in the call. */
+		signal_in(5 + 2 * round);
+		wrong += ON(-1, 0) || OFF(-1, 0);
+	}
+	same(wrong, 0, "and another, 200 times while a signal comes");
+	OFF(-1, sleeper.id);
+	end_sleeper(&sleeper);
+}
+
 /* Mappings beside each other: each is told of by itself, one right after the other. */
 #define MAPPINGS	200
 
@@ -191,6 +210,7 @@ void watches(void)
 {
 	wrong_calls();
 	another_process();
+	begins_amid_signals();
 	begins_amid_changes();
 	executes();
 	ends_and_limit();
