@@ -269,7 +269,7 @@ struct lookaside_migrate {
  *
  * EEXIST	the thread is watched
  * ENODEV	some core is no Cortex-A7, or not in the secure world, to which
- *		the registers are
+ *		the registers are; of LOOKASIDE_TLB, that core
  * ENOENT	the thread is not watched
  * ENOMEM	there is no memory
  * ENOSPC	LOOKASIDE_MIGRATING threads are watched

@@ -55,7 +55,7 @@ static struct mover *find(const struct task_struct *task)
 	return NULL;
 }
 
-/* On a core that has the thread's memory. */
+/* On a core that has the thread's memory. What it has stays if the core is one that cannot be read. */
 static void save(struct mover *m)
 {
 	u32 data[A7_REGISTERS];
@@ -63,6 +63,8 @@ static void save(struct mover *m)
 	unsigned long addr;
 	unsigned int i;
 
+	if (a7_ops->check())
+		return;
 	m->count = 0;
 	for (i = 0; i < A7_ENTRIES; i++) {
 		a7_ops->read(a7_operation(i), data);
