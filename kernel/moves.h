@@ -32,13 +32,13 @@ struct mover {
 
 	raw_spinlock_t lock;	/* all of the below */
 	struct moves_counts counts;
-	/* Moves since the jiffy @second, for a second. */
+	/* Moves since then, for a second. Times of 64 bits: a thread may sleep for longer than jiffies tell apart. */
 	unsigned int in_second;
-	unsigned long second;
+	u64 second_ns;
 	/* The core that it left last, or has its pages since; -1: none yet. */
 	int core;
 	bool fresh;		/* saved as it left */
-	unsigned long saved_at;	/* jiffy; if there ever was one */
+	u64 saved_at_ns;	/* if there ever was one */
 	u32 cap;
 	u32 count;
 	u32 pages[];		/* @cap addresses, @count of them saved */
