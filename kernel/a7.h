@@ -19,7 +19,7 @@ static_assert(A7_ENTRIES == LOOKASIDE_TLB_ENTRIES);
 
 /* Called on the core that is meant, interrupts off. */
 struct a7_ops {
-	/* 0, or the error why this core cannot. */
+	/* 0, or the error why this core cannot: @read then is an undefined instruction, perhaps. */
 	int (*check)(void);
 	/* Writes the TLB Data Read Operation Register, reads Data Register 0 to 2. */
 	void (*read)(u32 operation, u32 data[A7_REGISTERS]);
@@ -32,7 +32,7 @@ struct a7_ops {
 
 /* What is used, from a7_init() on; NULL: nothing can be. */
 extern const struct a7_ops *a7_ops;
-/* 0; -ENODEV: some core is none, or not in the secure world. */
+/* 0; -ENODEV: some core that is online is none, or not in the secure world. Others may come online later. */
 int a7_init(void);
 void a7_exit(void);
 

@@ -11,12 +11,21 @@
 #include "a7.h"
 #include "internal.h"
 
+struct wish {
+	struct lookaside_tlb *tlb;
+	int err;
+};
+
 /* All registers of one moment: nothing else runs on the core meanwhile. */
 static void dump_here(void *arg)
 {
-	struct lookaside_tlb *tlb = arg;
+	struct wish *wish = arg;
+	struct lookaside_tlb *tlb = wish->tlb;
 	unsigned int i;
 
+	wish->err = a7_ops->check();
+	if (wish->err)
+		return;
 	tlb->asid = ASID(current->active_mm);
 	for (i = 0; i < A7_ENTRIES; i++)
 		a7_ops->read(a7_operation(i), tlb->entries[i].data);
@@ -24,12 +33,13 @@ static void dump_here(void *arg)
 
 static int dump(struct lookaside_tlb *tlb)
 {
+	struct wish wish = { .tlb = tlb };
 	unsigned int i;
 	int err;
 
 	if (tlb->core >= nr_cpu_ids)
 		return -ENXIO;
-	err = smp_call_function_single(tlb->core, dump_here, tlb, 1);
+	err = smp_call_function_single(tlb->core, dump_here, &wish, 1) ?: wish.err;
 	if (err)
 		return err;
 	tlb->valid = 0;

@@ -131,8 +131,9 @@ static int lock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
 	slot->addr = arg->addr;
 	err = mmu_interval_notifier_insert(&slot->notifier, mm, slot->addr,
 					   PAGE_SIZE, &notifier_ops);
+	/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
 	if (err)
-		return err;
+		return err == -EINTR ? -ERESTARTNOINTR : err;
 	slot->used = true;
 	err = lock_in(slot, mm);
 	arg->entry = slot - slots;

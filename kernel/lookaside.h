@@ -233,7 +233,8 @@ struct lookaside_tlb {
  * @cap:	pages at most that are saved, 1 to LOOKASIDE_TLB_ENTRIES; 0 for
  *		LOOKASIDE_STAY and LOOKASIDE_MIGRATED, which fill it in
  * @stopped:	filled in: 1 if it was moved more than LOOKASIDE_MOVES_A_SECOND
- *		times in a second, and takes nothing along since
+ *		times in a second, which begins with a move, and takes nothing
+ *		along since
  * @moves:	filled in: times that it was moved to another core's run queue
  * @saves:	filled in: times that a TLB was read for it, and
  * @saved:	pages that were saved then, valid entries of its ASID and of
@@ -269,7 +270,7 @@ struct lookaside_migrate {
  *
  * EEXIST	the thread is watched
  * ENODEV	some core is no Cortex-A7, or not in the secure world, to which
- *		the registers are
+ *		the registers are; of LOOKASIDE_TLB, that core
  * ENOENT	the thread is not watched
  * ENOMEM	there is no memory
  * ENOSPC	LOOKASIDE_MIGRATING threads are watched

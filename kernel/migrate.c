@@ -131,10 +131,11 @@ static int start(struct task_struct *task, struct mm_struct *mm, u32 cap)
 	if (!watch)
 		return -ENOMEM;
 	watch->notifier.ops = &notifier_ops;
-	watch->mover.task = task;
-	watch->mover.mm = mm;
-	watch->mover.cap = cap;
+	mover_init(&watch->mover, task, mm, cap);
 	err = mmu_notifier_register(&watch->notifier, mm);
+	/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
+	if (err == -EINTR)
+		err = -ERESTARTNOINTR;
 	if (err)
 		goto free;
 	err = moves_add(&watch->mover);

@@ -8,7 +8,7 @@
  * Saving. sched_migrate_task is told on whichever core does the moving, and a
  * TLB can be read by its own core alone. So it is read in sched_switch, as the
  * thread leaves, its memory still loaded. That is often: what was saved in the
- * last SAVE_MS stays. sched_migrate_task then reads anew, if it is told on the
+ * last SAVE_NS stays. sched_migrate_task then reads anew, if it is told on the
  * core that the thread left, and that still has its memory: so it is for a
  * thread that ran and is moved by the stopper.
  *
@@ -19,11 +19,11 @@
  */
 #include <linux/hashtable.h>
 #include <linux/irq_work.h>
-#include <linux/jiffies.h>
 #include <linux/percpu.h>
 #include <linux/rculist.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <linux/timekeeping.h>
 #include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <trace/events/sched.h>
@@ -34,7 +34,7 @@
 #include "moves.h"
 
 /* 256 entries take some 5,000 cycles (Landsberg 2018, Tables A.3 and A.4): below 0.1 % of a core. */
-#define SAVE_MS		10
+#define SAVE_NS		(10 * NSEC_PER_MSEC)
 
 /* By task. Changed by those who sleep, one at a time; read under RCU. */
 static DEFINE_HASHTABLE(movers, 6);
@@ -55,7 +55,7 @@ static struct mover *find(const struct task_struct *task)
 	return NULL;
 }
 
-/* On a core that has the thread's memory. */
+/* On a core that has the thread's memory. What it has stays if the core is one that cannot be read. */
 static void save(struct mover *m)
 {
 	u32 data[A7_REGISTERS];
@@ -63,6 +63,8 @@ static void save(struct mover *m)
 	unsigned long addr;
 	unsigned int i;
 
+	if (a7_ops->check())
+		return;
 	m->count = 0;
 	for (i = 0; i < A7_ENTRIES; i++) {
 		a7_ops->read(a7_operation(i), data);
@@ -75,7 +77,7 @@ static void save(struct mover *m)
 	}
 	m->counts.saves++;
 	m->counts.saved += m->count;
-	m->saved_at = jiffies;
+	m->saved_at_ns = ktime_get_mono_fast_ns();
 }
 
 /* On a core that has the thread's memory. */
@@ -107,7 +109,7 @@ static void leave(struct mover *m)
 	raw_spin_lock_irqsave(&m->lock, flags);
 	if (!m->stopped) {
 		m->fresh = !m->counts.saves ||
-			   time_after_eq(jiffies, m->saved_at + msecs_to_jiffies(SAVE_MS));
+			   ktime_get_mono_fast_ns() - m->saved_at_ns >= SAVE_NS;
 		if (m->fresh)
 			save(m);
 		m->core = smp_processor_id();
@@ -124,8 +126,10 @@ static void arrive(struct mover *m)
 
 static bool is_too_often(struct mover *m)
 {
-	if (!m->in_second || time_after_eq(jiffies, m->second + HZ)) {
-		m->second = jiffies;
+	u64 now_ns = ktime_get_mono_fast_ns();
+
+	if (!m->in_second || now_ns - m->second_ns >= NSEC_PER_SEC) {
+		m->second_ns = now_ns;
 		m->in_second = 0;
 	}
 	return ++m->in_second > LOOKASIDE_MOVES_A_SECOND;
@@ -216,6 +220,15 @@ struct moves_counts moves_count(struct mover *m)
 	return counts;
 }
 
+void mover_init(struct mover *m, struct task_struct *task, struct mm_struct *mm, u32 cap)
+{
+	raw_spin_lock_init(&m->lock);
+	m->task = task;
+	m->mm = mm;
+	m->cap = cap;
+	m->core = -1;
+}
+
 int moves_add(struct mover *m)
 {
 	int err;
@@ -230,8 +243,6 @@ int moves_add(struct mover *m)
 			return err;
 		}
 	}
-	m->core = -1;
-	raw_spin_lock_init(&m->lock);
 	hash_add_rcu(movers, &m->node, (unsigned long)m->task);
 	return 0;
 }

@@ -32,13 +32,13 @@ struct mover {
 
 	raw_spinlock_t lock;	/* all of the below */
 	struct moves_counts counts;
-	/* Moves since the jiffy @second, for a second. */
+	/* Moves since then, for a second. Times of 64 bits: a thread may sleep for longer than jiffies tell apart. */
 	unsigned int in_second;
-	unsigned long second;
+	u64 second_ns;
 	/* The core that it left last, or has its pages since; -1: none yet. */
 	int core;
 	bool fresh;		/* saved as it left */
-	unsigned long saved_at;	/* jiffy; if there ever was one */
+	u64 saved_at_ns;	/* if there ever was one */
 	u32 cap;
 	u32 count;
 	u32 pages[];		/* @cap addresses, @count of them saved */
@@ -49,6 +49,8 @@ int moves_init(void (*reap)(void));
 /* When there are no threads any more. */
 void moves_exit(void);
 
+/* Before anybody may tell moves_forget() of it, which is before moves_add(). */
+void mover_init(struct mover *mover, struct task_struct *task, struct mm_struct *mm, u32 cap);
 /* From then on it takes its pages along. Sleeps. */
 int moves_add(struct mover *mover);
 /* Not any more: nobody uses it once an RCU grace period is over. Sleeps. */

@@ -3,7 +3,7 @@
 //!
 //! Nothing overlaps in the model. A core that runs ahead hides a part of what translation costs, and how large a part no
 //! count of accesses tells. So there is a range: its high end has nothing hidden (runtime is linear in walk cycles with slope
-//! 1: the model of Basu et al., Efficient Virtual Memory for Big Memory Servers, ISCA 2013, section 6.1 [recalled]), its low
+//! 1: the model of Basu et al., Efficient Virtual Memory for Big Memory Servers, ISCA 2013, section 6.1 \[recalled\]), its low
 //! end has walks overlap each other as far as any walker lets them, and hits of later TLB levels hidden wholly.
 
 use lookaside_engine::Outcome;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Remedy, RemedyKind};
 
 /// Walks that the low end lets run side by side: as many as a core has page-table walkers, and no core here has more. AMD's
-/// Zen 3 has six, Intel's Golden Cove four, Skylake two (their optimization guides [recalled]); ARM's in-order cores one. It is
+/// Zen 3 has six, Intel's Golden Cove four, Skylake two (their optimization guides \[recalled\]); ARM's in-order cores one. It is
 /// an assumption, no bound: other work than walks may hide more of them.
 pub const WALKS_AT_ONCE: f64 = 6.0;
 

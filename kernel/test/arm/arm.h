@@ -28,6 +28,9 @@ bool load_with(const char *parameters);
 /* Also while something is still watched or locked. */
 void unload(void);
 
+/* The calling process gets a signal after so long, of which it takes no notice. */
+void signal_in(unsigned int usecs);
+
 /* Calls: 0 or errno. @pagemap as of struct lookaside_lock. */
 int lock(int pagemap, const void *page, struct lookaside_lock *answer);
 int unlock(int pagemap, const void *page, struct lookaside_lock *answer);
@@ -56,6 +59,7 @@ void other_asid(void);
 void leaving_core(void);
 /* churn.c */
 void churn_locks(void);
+void amid_signals(void);
 
 /* The calling process, or a thread, runs on that core alone. */
 bool pin(pid_t thread, unsigned int core);

@@ -128,3 +128,26 @@ void churn_locks(void)
 	close(pagemap);
 	munmap(pages, PAGES * PAGE);
 }
+
+/* The first lock of a process takes all of its mappings' locks. Whether a signal ends that is the kernel's business, and not the caller's. */
+void amid_signals(void)
+{
+	char *page = small_pages(PAGE);
+	unsigned int i, wrong = 0;
+	int status;
+	pid_t pid;
+
+	for (i = 0; i < 100; i++) {
+		pid = fork();
+		if (!pid) {
+			*page = 1;
+			/* Sooner or later in the call. */
+			signal_in(5 + 5 * i);
+			_exit(lock(-1, page, NULL));
+		}
+		wrong += waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status);
+		replay();
+	}
+	same(wrong, 0, "a page is locked in each of 100 processes while a signal comes");
+	munmap(page, PAGE);
+}

@@ -142,6 +142,11 @@ void dump_refusals(unsigned int cores)
 	REFUSED(ENXIO, "core 4294967295", tlb.core = -1);
 	ok(ioctl(device, LOOKASIDE_TLB, NULL) && errno == EFAULT, "no structure");
 	same(as_user(1000), EPERM, "user 1000 is not told");
+	/* As one may be that comes online later. */
+	ok(write_to(PREFETCHES, "1 other"), "a core is no Cortex-A7");
+	same(dump(1, &tlb), ENODEV, "its TLB cannot be read");
+	same(dump(0, &tlb), 0, "another's can");
+	ok(write_to(PREFETCHES, "1 a7"), "it is one");
 	ok(write_to("/sys/devices/system/cpu/cpu1/online", "0"), "a core is switched off");
 	same(dump(1, &tlb), ENXIO, "its TLB cannot be read");
 	ok(write_to("/sys/devices/system/cpu/cpu1/online", "1"), "it is switched on again");

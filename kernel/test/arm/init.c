@@ -17,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,19 @@ bool write_to(const char *path, const char *text)
 
 	close(file);
 	return done;
+}
+
+static void nothing(int number)
+{
+	(void)number;
+}
+
+void signal_in(unsigned int usecs)
+{
+	const struct itimerval once = { .it_value.tv_usec = usecs };
+
+	signal(SIGALRM, nothing);
+	setitimer(ITIMER_REAL, &once, NULL);
 }
 
 static int call(unsigned long number, int pagemap, const void *page, struct lookaside_lock *answer)
@@ -199,6 +213,7 @@ static void cortex_a9(unsigned int cores)
 		ends(cores);
 		other_asid();
 		churn_locks();
+		amid_signals();
 		leaving_core();
 		unload();
 	}

@@ -152,10 +152,66 @@ static void leaving_its_core(void)
 	munmap(page, PAGE);
 }
 
+/* Whether a call is ended by a signal is the kernel's business, and not the caller's. */
+static void begins_amid_signals(void)
+{
+	unsigned int round, wrong = 0;
+	struct sleeper sleeper;
+
+	start_sleeper(&sleeper);
+	/* So that probes stay: that is faster. */
+	same(ON(-1, sleeper.id), 0, "a thread is watched");
+	for (round = 0; round < 200; round++) {
+		/* Sooner or later in the call. */
+		signal_in(5 + 2 * round);
+		wrong += ON(-1, 0) || OFF(-1, 0);
+	}
+	same(wrong, 0, "and another, 200 times while a signal comes");
+	OFF(-1, sleeper.id);
+	end_sleeper(&sleeper);
+}
+
+/* Mappings beside each other: each is told of by itself, one right after the other. */
+#define MAPPINGS	200
+
+static volatile bool changes;
+
+static void *change(void *pages)
+{
+	pin(0, 1);
+	while (changes)
+		madvise(pages, MAPPINGS * PAGE, MADV_DONTNEED);
+	return NULL;
+}
+
+/* Changes are told from the moment that a thread is watched on, and before all of it is set up. */
+static void begins_amid_changes(void)
+{
+	char *pages = reserve(MAPPINGS * PAGE);
+	unsigned int round, i, wrong = 0;
+	pthread_t changer;
+
+	for (i = 0; i < MAPPINGS; i += 2)
+		mprotect(pages + i * PAGE, PAGE, PROT_READ);
+	changes = true;
+	if (!pin(0, 0) || pthread_create(&changer, NULL, change, pages)) {
+		ok(false, "a thread can be made");
+		return;
+	}
+	for (round = 0; round < 200; round++)
+		wrong += ON(-1, 0) || OFF(-1, 0);
+	changes = false;
+	pthread_join(changer, NULL);
+	same(wrong, 0, "a thread is watched 200 times while mappings change all the time");
+	munmap(pages, MAPPINGS * PAGE);
+}
+
 void watches(void)
 {
 	wrong_calls();
 	another_process();
+	begins_amid_signals();
+	begins_amid_changes();
 	executes();
 	ends_and_limit();
 	leaving_its_core();

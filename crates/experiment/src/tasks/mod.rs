@@ -292,6 +292,12 @@ mod tests {
             ),
             (task("pages = 2\nprogram = \"fft\""), None, "task T: 8192 bytes: this workload has 12K to 1M"),
             (task("pages = 512\nprogram = \"fft\""), None, "task T: 2097152 bytes: this workload has 12K to 1M"),
+            // 2^52 and 3: in bytes 3 pages, of 64 bits.
+            (
+                task("pages = 4503599627370499\nprogram = \"fft\""),
+                None,
+                "task T: 18446744073709551615 bytes: this workload has 12K to 1M",
+            ),
             (task("trace = \"t.lkt\""), None, "task T: a recording does not run; write its pages"),
             (task("pages = 4"), Some("l3"), "the machine has no TLB l3; it has l1d-4k, stlb"),
             (

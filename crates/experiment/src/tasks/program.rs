@@ -53,7 +53,7 @@ impl std::fmt::Debug for Program {
 /// What is asked of the workloads: it never ends.
 fn spec(task: &Task, seed: u64) -> Spec {
     let data = task.pages.unwrap_or_default() / task.spread();
-    Spec { seed, rounds: u32::MAX.into(), ..Spec::new(data * PAGE_BYTES) }
+    Spec { seed, rounds: u32::MAX.into(), ..Spec::new(data.saturating_mul(PAGE_BYTES)) }
 }
 
 fn failed(task: &Task) -> impl Fn(lookaside_workloads::WorkloadError) -> TasksError + '_ {

@@ -23,6 +23,7 @@ const LEAST_BATCHES: u32 = 64;
 const COLD_PICOS: u64 = 60_000;
 /// Touches that take between these right after a round found a part of their entries: 14 to 28 ns with 16 MiB of tables on the second development
 /// machine (Zen 5), where rounds without a pause brought 10 % more than rounds with one of 2 ms, and 5 to 6 with tables that stay. Above, nearly all missed.
+/// On Zen 4 it may take tables that stay for such, where touches that find their entries take up to 20 ns (see [`COLD_PICOS`]): it then bakes without a pause.
 const PARTLY_PICOS: std::ops::RangeInclusive<u64> = 12_000..=30_000;
 /// Cold judgements in a row that make it hopeless.
 const MOST_COLD: u32 = 8;

@@ -26,7 +26,7 @@ pub struct Config {
 impl Config {
     /// ARM Linux: three domains (section 4.2); the kernel above 3 GiB, as ever on 32 bits.
     pub const LINUX: Self = Self { reserved_domains: 3, kernel_start: 0xc000_0000 };
-    /// L4: one domain (section 4.2); the kernel's addresses are Pistachio's on ARM [recalled].
+    /// L4: one domain (section 4.2); the kernel's addresses are Pistachio's on ARM \[recalled\].
     pub const L4: Self = Self { reserved_domains: 1, kernel_start: 0xf000_0000 };
 }
 

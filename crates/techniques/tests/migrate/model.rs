@@ -148,6 +148,10 @@ fn bad_input_is_told() {
     let task = linux.spawn(0).unwrap();
     assert_eq!(text(linux.move_to(task, 9).unwrap_err()), "core 9: there are 4, counted from 0");
     assert!(linux.is_running(task));
+    linux.exit(task).unwrap();
+    assert_eq!(linux.core_of(task), None);
+    assert_eq!(text(linux.move_to(task, 1).unwrap_err()), "no such task, or it is not running");
+    assert!(!linux.is_running(task) && linux.tasks_of(1) == 0, "who has ended does not come back");
     let error = linux.gem5().load(0, 0x1000).unwrap_err();
     assert_eq!(text(error), "address 0x1000: no page is mapped there");
     let error = linux.gem5().tables.map(KERNEL_OFFSET >> PAGE_SHIFT, 1, 3).unwrap_err();

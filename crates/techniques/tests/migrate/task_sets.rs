@@ -146,15 +146,18 @@ fn a_recording_is_its_data_accesses_and_the_instructions_between() {
         1,
         &[(Fetch, 0x8000, 4), (Load, 0x5010, 2), (Store, 0x6000, 0), (Fetch, 0x9000, 0), (Load, 0x5020, 0)],
     );
+    // Each before the access of its place.
+    first.events.push((2, Event::Repeats { addr: 0x5000, kind: Load, count: 20 }));
+    first.events.push((2, Event::Repeats { addr: 0x8000, kind: Fetch, count: 30 }));
     first.events.push((5, Event::Repeats { addr: 0x5000, kind: Load, count: 7 }));
     first.events.push((5, Event::Repeats { addr: 0x9000, kind: Fetch, count: 9 }));
     let second = recording(1, &[(Store, 0x7000, 0)]);
     let read = |most| Program::read(&mut Recording(info.clone(), vec![second.clone(), first.clone()]), most).unwrap();
     let step = |instructions, va, repeats, stores| Step { instructions, va, repeats, stores };
     let steps =
-        [step(5, 0x5010, 2, false), step(0, 0x6000, 0, true), step(1, 0x5020, 7, false), step(9, 0x7000, 0, true)];
+        [step(5, 0x5010, 22, false), step(30, 0x6000, 0, true), step(1, 0x5020, 7, false), step(9, 0x7000, 0, true)];
     assert_eq!(read(9).steps(), steps);
-    assert_eq!((read(9).accesses(), read(9).pages()), (13, vec![5, 6, 7]));
+    assert_eq!((read(9).accesses(), read(9).pages()), (33, vec![5, 6, 7]));
     assert_eq!(read(2).steps(), &steps[..2]);
 
     let refused = |info: &TraceInfo, blocks: &[Block]| {

@@ -9,7 +9,7 @@ use super::SECTIONS;
 /// Something that befalls a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interruption {
-    /// The micro TLBs are emptied: an ASID is set, or some core does a TLB maintenance operation (TRM, section 6.2.1 [recalled]).
+    /// The micro TLBs are emptied: an ASID is set, or some core does a TLB maintenance operation (TRM, section 6.2.1 \[recalled\]).
     Flush,
     /// The kernel runs, and touches these addresses.
     Kernel(&'static [(Kind, u64)]),

@@ -50,6 +50,7 @@ struct Task {
     core: usize,
     /// The entries that it takes along; none: nothing to restore.
     saved: Option<Saved>,
+    ended: bool,
 }
 
 /// One core's.
@@ -153,7 +154,7 @@ impl Linux {
         let task = TaskId(self.tasks.len());
         self.queue(core)?;
         self.processes.enter(process, &mut self.gem5)?;
-        self.tasks.push(Task { process, core, saved: None });
+        self.tasks.push(Task { process, core, saved: None, ended: false });
         self.enqueue(task, core)?;
         Ok(task)
     }
@@ -164,9 +165,9 @@ impl Linux {
         queue.is_some_and(|queue| queue.current == Some(task))
     }
 
-    /// The core it runs or waits on.
+    /// The core it runs or waits on; none of a task that has ended.
     pub fn core_of(&self, task: TaskId) -> Option<usize> {
-        self.tasks.get(task.0).map(|task| task.core)
+        self.tasks.get(task.0).filter(|task| !task.ended).map(|task| task.core)
     }
 
     /// What it takes along, if it was moved and did not run since.
@@ -301,6 +302,7 @@ impl Linux {
         let core = self.core_it_runs_on(task)?;
         self.enter_kernel(core)?;
         self.queue(core)?.current = None;
+        self.tasks[task.0].ended = true;
         self.schedule(core)
     }
 

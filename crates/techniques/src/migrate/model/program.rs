@@ -44,31 +44,35 @@ impl Program {
         if !source.info().has_fetches || source.info().window().is_some() || source.info().filter_log2_classes > 0 {
             return Err(bad("the model needs instruction fetches, and all accesses but direct repeats".into()));
         }
-        let (mut steps, mut block, mut thread, mut fetches) = (Vec::new(), Block::default(), None, 0);
+        let (mut steps, mut block, mut thread, mut fetches) = (Vec::<Step>::new(), Block::default(), None, 0u64);
         while steps.len() < most && source.next_block(&mut block).map_err(|error| bad(error.to_string()))? {
             if !block.is_empty()
                 && *thread.get_or_insert((block.process, block.thread)) != (block.process, block.thread)
             {
                 return Err(bad("has several threads: the model takes one".into()));
             }
-            for (i, (&kind, &addr)) in block.kind.iter().zip(&block.addr).enumerate() {
+            let mut events = block.events.iter().peekable();
+            for i in 0..=block.len() {
+                while let Some((_, event)) = events.next_if(|(at, _)| *at as usize <= i) {
+                    match (event, steps.last_mut()) {
+                        (Event::Repeats { kind: Kind::Fetch, count, .. }, _) => {
+                            fetches = fetches.saturating_add(*count)
+                        }
+                        (Event::Repeats { count, .. }, Some(last)) => {
+                            last.repeats = last.repeats.saturating_add(small(*count))
+                        }
+                        _ => {}
+                    }
+                }
+                let (Some(&kind), Some(&addr)) = (block.kind.get(i), block.addr.get(i)) else { break };
                 let repeats = block.repeat.get(i).copied().unwrap_or(0);
                 if kind == Kind::Fetch {
-                    fetches += 1 + u64::from(repeats);
+                    fetches = fetches.saturating_add(1 + u64::from(repeats));
                     continue;
                 }
                 let va = u32::try_from(addr).map_err(|_| bad(format!("address {addr:#x} has more than 32 bits")))?;
                 steps.push(Step { instructions: small(fetches), va, repeats, stores: kind == Kind::Store });
                 fetches = 0;
-            }
-            for (_, event) in &block.events {
-                match (event, steps.last_mut()) {
-                    (Event::Repeats { kind: Kind::Fetch, count, .. }, _) => fetches += count,
-                    (Event::Repeats { count, .. }, Some(last)) => {
-                        last.repeats = last.repeats.saturating_add(small(*count))
-                    }
-                    _ => {}
-                }
             }
         }
         steps.truncate(most);
