@@ -1,16 +1,20 @@
 //! The `compare` command: does it help?
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lookaside_capture::{CaptureError, ChildEnd, Control};
 use lookaside_report::{comparison, html, json};
 use lookaside_runtime::compare::{compare, CompareError, Comparison, Helped, Hooks, Inside, Metric, Plan, Variant};
+use lookaside_runtime::hugepages::Find;
 use regex::Regex;
 use rustix::process::{kill_process, Pid, Signal};
 
 use crate::args::compare::Compare;
 use crate::clock::Clock;
 use crate::exit::{Failure, NOT_CLEAN};
+use crate::huge_plan::PlanFile;
 use crate::interrupt::Interrupt;
 use crate::output::{check_writable, print, spinner, style, write_file};
 use crate::preload;
@@ -19,6 +23,7 @@ use crate::preload;
 pub fn run(args: &Compare) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     let variants = Variant::list(&args.variants)?;
+    let plans = plans(&variants)?;
     let metric = metric(&args.metric)?;
     let report = tempfile::NamedTempFile::new().map_err(|e| Failure::bad(format_args!("a temporary file: {e}")))?;
     let library = variants
@@ -45,6 +50,7 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         seed: args.seed,
         inside,
         look: Some(Arc::new(Clock)),
+        plans,
     };
     let interrupt = Interrupt::install()?;
     let found = in_turns(&plan, &interrupt, "comparing")?;
@@ -79,6 +85,15 @@ pub fn in_turns(plan: &Plan, interrupt: &Interrupt, doing: &str) -> Result<Compa
     );
     bar.finish_and_clear();
     found
+}
+
+/// The plans of huge pages that variants name.
+fn plans(variants: &[Variant]) -> Result<BTreeMap<PathBuf, Arc<dyn Find>>, Failure> {
+    let files = variants.iter().filter_map(|variant| match variant {
+        Variant::Planned(file) => Some(file),
+        _ => None,
+    });
+    files.map(|file| Ok((file.clone(), Arc::new(PlanFile::load(file)?) as Arc<dyn Find>))).collect()
 }
 
 /// What is to be compared.

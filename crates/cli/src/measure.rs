@@ -1,5 +1,7 @@
 //! `analyze --measure`: the program run plainly, with and without huge pages, by the runs of `compare`.
 
+use std::collections::BTreeMap;
+
 use lookaside_capture::{inspect, Isa};
 use lookaside_runtime::compare::pressure::Pressure;
 use lookaside_runtime::compare::statistics::median;
@@ -39,6 +41,7 @@ pub fn plan(args: &Analyze, rounds: u32) -> Result<Plan, Failure> {
         seed: args.machine.seed,
         inside: None,
         look: None,
+        plans: BTreeMap::new(),
     };
     check(&plan)?;
     Ok(plan)

@@ -139,10 +139,8 @@ impl Making {
 /// How huge pages are to be made, and from where; what stands in their way is found before the program starts.
 fn huge_settings(text: &str) -> Result<(Huge, Way), Failure> {
     let bad = |e: hugepages::HugeError| Failure::bad(format_args!("--hugepages: {e}"));
-    let path = Path::new(text);
-    // What has a name like a file is one; all else is meant as `auto:K`.
-    let huge = match path.extension().is_some() || path.exists() {
-        true => Huge::Plan(PlanFile::load(path)?),
+    let huge = match hugepages::names_plan(text) {
+        true => Huge::Plan(PlanFile::load(Path::new(text))?),
         false => Huge::Auto(text.parse().map_err(bad)?),
     };
     Ok((huge, hugepages::way().map_err(bad)?))

@@ -58,6 +58,10 @@ pub enum Kind {
     Base,
     /// Transparent huge pages
     Thp,
+    /// Neither asked for nor refused, as by most programs: for `compare`, `run --hugepages` and `hugepages --pid`
+    #[value(name = "asis")]
+    #[serde(rename = "asis")]
+    AsIs,
 }
 
 /// What came out.
@@ -135,6 +139,7 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
         pages: match args.pages {
             Kind::Base => Pages::Base,
             Kind::Thp => Pages::Thp,
+            Kind::AsIs => Pages::AsIs,
         },
     };
     let settings = args.bake.as_deref().map(str::parse::<Settings>).transpose()?;
@@ -273,11 +278,15 @@ fn text(outcome: &Outcome) -> String {
     let mut out = title(outcome.workload, &outcome.parameters);
     let regions = outcome.regions.iter().map(|r| format!("{} {}", r.name, bytes(r.bytes)));
     let pages = match outcome.pages {
-        Kind::Base => "base",
-        Kind::Thp => "huge",
+        Kind::Base => "base pages".to_string(),
+        Kind::Thp => "huge pages".to_string(),
+        Kind::AsIs => match outcome.huge_bytes {
+            Some(huge) => format!("pages as given, {} of huge ones", bytes(huge)),
+            None => "pages as given".to_string(),
+        },
     };
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "memory: {} ({pages} pages)", regions.collect::<Vec<_>>().join(", "));
+    let _ = writeln!(out, "memory: {} ({pages})", regions.collect::<Vec<_>>().join(", "));
     let _ = writeln!(out, "built in {}, seed {}", seconds(outcome.build_seconds), outcome.seed);
     let _ = writeln!(
         out,

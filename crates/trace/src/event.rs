@@ -35,6 +35,17 @@ impl MapSource {
         Self::File { path: format!("{NAMED}{name}]"), offset: 0 }
     }
 
+    /// Both are the same to who can't see names: zero-filled memory with any or none, as kernels may not keep them
+    /// (`CONFIG_ANON_VMA_NAME`), or else equal.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let is_anonymous = |source: &Self| match source {
+            Self::Anonymous => true,
+            Self::File { path, .. } => path.starts_with(NAMED),
+            _ => false,
+        };
+        self == other || is_anonymous(self) && is_anonymous(other)
+    }
+
     /// A file's contents, or a kernel's own page: no memory of the program's that began as zeros.
     pub fn is_file(&self) -> bool {
         matches!(self, Self::File { path, .. } if !path.starts_with(NAMED))

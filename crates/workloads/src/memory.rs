@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use lookaside_trace::{Block, Kind};
-use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
+use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use crate::chunked::{Chunked, Chunks};
 use crate::stream::{BASE, PAGE_BYTES};
@@ -22,6 +22,10 @@ pub enum Pages {
     Base,
     /// Transparent huge pages are switched on for the arrays.
     Thp,
+    /// As a program that knows nothing of huge pages: it neither asks for them nor refuses them. There are as many as the system gives,
+    /// or somebody makes from outside. Where glibc's `malloc` is told to ask for them (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`), it is
+    /// done for the arrays, too: such a program has its memory from there.
+    AsIs,
 }
 
 /// What part of a process an array of its stream lies in.
@@ -230,7 +234,7 @@ fn whole_pages<T>(len: u64) -> io::Result<u64> {
 pub(crate) struct Mapping {
     /// First byte, on a multiple of [`ALIGN_BYTES`].
     start: NonNull<u8>,
-    /// What was mapped, the start's alignment included.
+    /// What was mapped, with what lies before and behind.
     mapped: (NonNull<u8>, usize),
 }
 
@@ -243,30 +247,37 @@ impl Mapping {
         self.start
     }
 
+    /// Whole pages, all touched. What is before and behind can't be accessed, so that the kernel lists each array as a region of its
+    /// own: as long as it is in the stream, and found again there by a plan that was made of the stream.
     pub(crate) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
-        // To the end of its last huge page, and as much again to begin on a boundary.
-        let align = ALIGN_BYTES as usize;
-        let len = bytes.checked_next_multiple_of(align).and_then(|len| len.checked_add(align));
-        let len = len.ok_or(io::ErrorKind::OutOfMemory)?;
+        let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
+        // Where huge pages are asked for, to the end of the last one.
+        let used = if pages == Pages::Thp { bytes.checked_next_multiple_of(align) } else { Some(bytes) };
+        let used = used.ok_or(io::ErrorKind::OutOfMemory)?;
+        // A page, as much as it takes to the next boundary, what is used, and at least a page.
+        let len = used.checked_add(align + page).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: new memory, at a place that the system chooses.
-        let mapped = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
-        };
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::PRIVATE)? };
         let mapped = (NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?, len);
-        let skip = mapped.0.align_offset(align).min(align);
-        // SAFETY: `skip` and `bytes` more lie within the mapping.
+        let at = mapped.0.addr().get();
+        let skip = (at + page).next_multiple_of(align) - at;
+        // SAFETY: `skip`, at most `align`, and `used` more lie within the mapping.
         let mapping = Self { start: unsafe { mapped.0.add(skip) }, mapped };
+        let start = mapping.start.as_ptr().cast();
+        // SAFETY: the mapping's own memory, which nobody else knows yet.
+        unsafe { mprotect(start, used, MprotectFlags::READ | MprotectFlags::WRITE)? };
         let advice = match pages {
-            Pages::Base => Advice::LinuxNoHugepage,
-            Pages::Thp => Advice::LinuxHugepage,
+            Pages::Base => Some(Advice::LinuxNoHugepage),
+            Pages::Thp => Some(Advice::LinuxHugepage),
+            Pages::AsIs => {
+                malloc_asks(std::env::var("GLIBC_TUNABLES").as_deref().unwrap_or("")).then_some(Advice::LinuxHugepage)
+            }
         };
-        // SAFETY: the mapping's own memory; it says nothing of what it holds.
-        let advised = unsafe { madvise(mapped.0.as_ptr().cast(), len, advice) };
-        match (advised, pages) {
-            (Ok(()), _) => {}
+        if let Some(advice) = advice {
+            // SAFETY: the same memory; it says nothing of what it holds.
+            let advised = unsafe { madvise(start, used, advice) };
             // A kernel without huge pages gives base pages anyway.
-            (Err(_), Pages::Base) => {}
-            (Err(e), Pages::Thp) => return Err(e.into()),
+            advised.or_else(|e| if pages == Pages::Thp { Err(e) } else { Ok(()) })?;
         }
         for page in (0..bytes).step_by(PAGE_BYTES as usize) {
             // SAFETY: within the mapping, which nobody else knows yet.
@@ -274,6 +285,11 @@ impl Mapping {
         }
         Ok(mapping)
     }
+}
+
+/// Whether glibc's `malloc` asks for huge pages, by what its tunables are set to; the last setting counts.
+fn malloc_asks(tunables: &str) -> bool {
+    tunables.split(':').filter_map(|tunable| tunable.strip_prefix("glibc.malloc.hugetlb=")).next_back() == Some("1")
 }
 
 impl Drop for Mapping {
@@ -368,6 +384,51 @@ mod tests {
         assert_eq!(block.kind, [Kind::Store, Kind::Store, Kind::Load, Kind::Load]);
         assert_eq!((first.bytes, second.bytes), (8192, 4096));
         assert!(first.stream_start + first.bytes < second.stream_start);
+    }
+
+    #[test]
+    fn each_array_is_a_region_of_its_own_with_what_was_said_of_huge_pages() {
+        let flags = |smaps: &str, region: &Region| -> String {
+            let line = format!("{:x}-{:x} rw-p 00000000 00:00 0", region.start, region.start + region.bytes);
+            let (_, rest) = smaps.split_once(&line).unwrap_or_else(|| panic!("{line} is not in\n{smaps}"));
+            rest.lines().find_map(|line| line.strip_prefix("VmFlags:")).expect("flags").to_string()
+        };
+        let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+        for pages in [Pages::Base, Pages::Thp, Pages::AsIs] {
+            let mut room = Room::new(pages);
+            // With huge pages on, an array goes to the end of its last one.
+            let words = if pages == Pages::Thp { ALIGN_BYTES / 8 } else { 5000 };
+            let arrays = ["a", "b", "c"].map(|name| room.array::<u64>(name, words, false));
+            if pages == Pages::Thp && !has_huge_pages {
+                continue;
+            }
+            let arrays = arrays.map(|array| array.expect("memory"));
+            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("our own");
+            for region in room.regions() {
+                let flags = flags(&smaps, region);
+                let said = ["nh", "hg"].map(|flag| flags.split_whitespace().any(|word| word == flag));
+                match pages {
+                    Pages::Base => assert_eq!(said, [has_huge_pages, false], "{flags}"),
+                    Pages::Thp => assert_eq!(said, [false, true], "{flags}"),
+                    Pages::AsIs => assert_eq!(said, [false, false], "{flags}"),
+                }
+            }
+            assert!(arrays.iter().all(|array| array.len() as u64 == words));
+        }
+    }
+
+    #[test]
+    fn malloc_asks_where_it_is_told_to() {
+        for (tunables, asks) in [
+            ("", false),
+            ("glibc.malloc.hugetlb=1", true),
+            ("glibc.malloc.check=1:glibc.malloc.hugetlb=1", true),
+            ("glibc.malloc.hugetlb=1:glibc.malloc.hugetlb=0", false),
+            ("glibc.malloc.hugetlb=2", false), // of hugetlbfs, another kind
+            ("xglibc.malloc.hugetlb=1", false),
+        ] {
+            assert_eq!(malloc_asks(tunables), asks, "{tunables}");
+        }
     }
 
     #[test]

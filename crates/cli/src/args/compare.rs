@@ -10,7 +10,7 @@ use lookaside_runtime::compare::pressure::Pressure;
 #[derive(Args)]
 pub struct Compare {
     /// Ways to run the program, by commas: base (small pages), thp, nothp (base again: a control), asis (the system's settings),
-    /// hugepages:auto:K (chosen while it runs), bake:SETTINGS (as bake:scan,sleep=1ms)
+    /// hugepages:auto:K (chosen while it runs), hugepages:FILE (a plan's), bake:SETTINGS (as bake:scan,sleep=1ms)
     #[arg(long, value_name = "LIST", default_value = "base,thp,bake:scan")]
     pub variants: String,
     /// Rounds that count; each runs every variant once, in a new order

@@ -280,6 +280,61 @@ fn chosen_huge_pages_are_a_variant() {
     assert!(notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains("0 windows"))), "{notes:?}");
 }
 
+/// A plan of a workload's stream is one of its native run, where nothing is said of huge pages; and that run gets them by whoever gives
+/// or makes them.
+#[test]
+fn the_papers_programs_are_compared_by_plan() {
+    if !can_collapse() || !thp_is_given() {
+        return eprintln!("LEFT OUT: huge pages can't be had here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, plan) = (folder.path().join("t.lkt"), folder.path().join("plan.toml"));
+    let (trace, plan) = (trace.to_str().expect("text"), plan.to_str().expect("text"));
+    let program = assert_cmd::cargo::cargo_bin("lookaside").to_string_lossy().into_owned();
+    for arguments in [
+        &["workload", "gups", "--size", "64M", "--record", trace][..],
+        &["plan", "hugepages", "--budget", "4", "--machine", "skylake", "-o", plan, trace],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let variants = format!("base,thp,hugepages:{plan},hugepages:auto:4");
+    // Beyond the first look, whatever the machine.
+    let task = ["workload", "gups", "--size", "64M", "--rounds", "200", "--pages", "asis"];
+    let compare = ["compare", "--variants", &variants, "--runs", "1", "--warmup", "1", "--json", "--", &program];
+    let output = run(&[&compare[..], &task].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let [base, thp, planned, chosen] = [0, 1, 2, 3].map(|n| &found["variants"][n]);
+    assert_eq!(base["pages"]["huge_bytes"], 0, "{found}");
+    assert!(thp["pages"]["huge_bytes"].as_u64() >= Some(48 << 20), "{found}");
+    assert_eq!(planned["name"], format!("hugepages:{plan}"));
+    let made = &planned["runs"][0]["planned"];
+    assert_eq!(
+        (&made["found"], &made["changed"], &made["refused"]),
+        (&4.into(), &serde_json::json!({}), &serde_json::json!({}))
+    );
+    assert_eq!(
+        (&planned["runs"][0]["hugepages"], &chosen["runs"][0]["planned"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    let notes = found["notes"].as_array().expect("a list");
+    let note = format!("hugepages:{plan}: {} of 4 windows found of the plan made huge", made["collapsed"]);
+    assert!(notes.iter().any(|text| text.as_str().is_some_and(|text| text.starts_with(&note))), "{notes:?}");
+}
+
+/// Whether the system gives huge pages to who asks.
+fn thp_is_given() -> bool {
+    let word = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    word.is_ok_and(|text| !text.contains("[never]"))
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_no_variant() {
+    let output = run(&["compare", "--variants", "base,hugepages:/nonexistent/plan.toml", "--", "true"]);
+    assert_bad_input(&output, &["/nonexistent/plan.toml"]);
+}
+
 /// 32 MiB (40 with an argument) of which 8 are read; waits for the end of its input.
 const PLANNED: &str = r##"
 #include <stdint.h>

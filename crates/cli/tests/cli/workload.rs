@@ -118,6 +118,27 @@ fn huge_pages_are_had_or_missed_aloud() {
     }
 }
 
+/// What is neither asked for nor refused comes from whoever gives it: here what `malloc` is told.
+#[test]
+fn pages_are_as_they_are_given() {
+    let gups = |tunables: &str| {
+        let mut command = crate::common::lookaside();
+        command.args(["workload", "gups", "--size", "4M", "--pages", "asis", "--json"]);
+        let output = command.env("GLIBC_TUNABLES", tunables).output().expect("it starts");
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+        serde_json::from_str::<serde_json::Value>(&stdout(&output)).expect("JSON")
+    };
+    let (plain, asked) = (gups(""), gups("glibc.malloc.hugetlb=1"));
+    assert_eq!((&plain["pages"], &plain["checksum"]), (&"asis".into(), &asked["checksum"]));
+    let word = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if word.contains("[madvise]") {
+        assert_eq!(plain["huge_bytes"], 0);
+        assert!(asked["huge_bytes"].as_u64() >= Some(2 << 20), "{asked}");
+    }
+    let text = stdout(&run(&["workload", "gups", "--size", "1M", "--pages", "asis"]));
+    assert!(text.contains("(pages as given, "), "{text}");
+}
+
 /// All accesses of a trace, its memory map by name, and whether it is whole.
 fn read(path: &str) -> (Vec<(lookaside_trace::Kind, u64)>, Vec<String>, bool) {
     let mut source = lookaside_trace::open(path).expect("a trace");

@@ -153,24 +153,23 @@ fn colored_pages_never_miss_and_mallocs_do() {
 
 /// What does not depend on how large the inputs are, or how many the runs.
 #[test]
-fn locks_save_walks_in_every_program_and_no_lookup() {
+fn locks_save_walks_in_every_program_and_time_of_lookups_only_as_fitted() {
     let r = tlb_lockdown();
     assert_eq!(r.machine, "cortex-a9");
     for program in ["basicmath", "qsort", "susan"] {
         for cores in ["one core", "four cores"] {
             let of = |what: &str| value(row(r, &format!("{program}, {cores}: decrease of {what}")));
             assert!(of("main data") > 0.0, "{program}, {cores}");
-            // What walked before now hits: the model's gap to the paper.
-            assert!(of("micro data") < 0.0, "{program}, {cores}");
-            assert!(of("micro stall, did") > 0.0, "{program}, {cores}");
+            assert!(of("micro data") > 0.0, "{program}, {cores}");
         }
     }
     let fitted = r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count();
-    assert_eq!(fitted, 9, "three inputs' sizes, and six decreases by a fitted time");
-    let lookups = row(r, "each miss's lookup");
-    assert_eq!(lookups.verdict, Verdict::Beyond);
-    let Some(Ours::Claim { found, .. }) = &lookups.ours else { panic!("{lookups:?}") };
-    assert_eq!(found, "basicmath 0, qsort 0, susan 0; basicmath 0, qsort 0, susan 0");
+    assert_eq!(fitted, 4, "three inputs' sizes, and one decrease by which lockable entries answer sooner");
+    // Without that, what walked before now hits, and micro stall rises.
+    let hits = row(r, "only lookups that hit");
+    assert_eq!(hits.verdict, Verdict::Beyond);
+    let Some(Ours::Claim { found, .. }) = &hits.ours else { panic!("{hits:?}") };
+    assert_eq!(found.matches(" -").count(), 6, "{found}");
     let why = row(r, "why");
     assert_eq!(why.verdict, Verdict::Holds, "{why:?}");
     assert_eq!(&reproduce("tlb-lockdown", Effort::Quick, &mut |_| {}).unwrap(), r, "the same again, to the bit");

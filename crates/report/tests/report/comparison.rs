@@ -24,6 +24,7 @@ fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
             most_bytes: 1 << 30,
         }),
         hugepages: None,
+        planned: None,
     };
     let (above, below) = if is_time { (base, values) } else { (values, base) };
     Outcome {

@@ -12,6 +12,7 @@ mod variant;
 mod watch;
 mod within;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::bake::{Baker, Target};
-use crate::hugepages::{self, Followed, Look};
+use crate::hugepages::{self, Find, Followed, Look, Planned};
 use energy::Meter;
 use pressure::{Pressure, Stress};
 use statistics::Ratio;
@@ -103,6 +104,8 @@ pub struct Plan {
     pub inside: Option<Inside>,
     /// How programs are sampled; needed if huge pages are to be chosen.
     pub look: Option<Arc<dyn Look>>,
+    /// The plans of huge pages that variants name, by file.
+    pub plans: BTreeMap<PathBuf, Arc<dyn Find>>,
 }
 
 /// The library that bakes from inside, or makes huge pages there, and what it tells of baking.
@@ -159,6 +162,8 @@ pub struct Run {
     pub helped: Option<Helped>,
     /// Huge pages that were chosen and made while it ran.
     pub hugepages: Option<Followed>,
+    /// Huge pages of a plan that were made while it ran.
+    pub planned: Option<Planned>,
 }
 
 /// A variant's runs and what they say. All but `unfinished` is of complete rounds.
@@ -288,6 +293,12 @@ pub fn check(plan: &Plan) -> Result<(), CompareError> {
                 hugepages::way().map_err(|e| bad(e.to_string()))?;
                 if plan.look.is_none() {
                     return Err(bad("needs a sampler".into()));
+                }
+            }
+            Variant::Planned(file) => {
+                hugepages::way().map_err(|e| bad(e.to_string()))?;
+                if !plan.plans.contains_key(file) {
+                    return Err(bad("needs the plan".into()));
                 }
             }
             _ => {}

@@ -13,6 +13,7 @@ fn plan(variants: &str, script: &str) -> Plan {
         seed: 1,
         inside: None,
         look: None,
+        plans: BTreeMap::new(),
     }
 }
 

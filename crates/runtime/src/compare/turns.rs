@@ -1,6 +1,7 @@
 //! The runs of a comparison, in turns, and the sum of them.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -12,13 +13,28 @@ use super::statistics::{median, ratio, Rng, RESAMPLES};
 use super::variant::gives_to_all;
 use super::watch::Watch;
 use super::{CompareError, Comparison, Early, Hooks, Inside, Metric, Outcome, Pages, Plan, Run, Variant};
-use crate::hugepages::{self, Followed};
+use crate::hugepages::{self, Followed, Planned, Way};
 
 /// A variant's runs so far.
 #[derive(Default)]
 struct Taken {
     runs: Vec<Run>,
     pages: Option<Pages>,
+}
+
+/// Who makes huge pages beside a run, and what was made.
+enum Beside<A, B> {
+    Chosen(A),
+    Planned(B),
+}
+
+impl Beside<hugepages::Watch, hugepages::Apply> {
+    fn end(self) -> Beside<Followed, Planned> {
+        match self {
+            Self::Chosen(watch) => Beside::Chosen(watch.end()),
+            Self::Planned(apply) => Beside::Planned(apply.end()),
+        }
+    }
 }
 
 /// The runs, in turns.
@@ -92,18 +108,23 @@ impl<'a> Turns<'a> {
                 Some(watch.map_err(|e| CompareError::Bad(format!("a thread: {e}"))))
             }
         };
-        let following = match (variant, &plan.look) {
-            (Variant::Huge(settings), Some(look)) => {
-                let watch = hugepages::Watch::start(running.pid(), *settings, Arc::clone(look));
-                Some(watch.map_err(|e| CompareError::Bad(format!("a thread: {e}"))))
+        let pid = running.pid();
+        let beside = match variant {
+            Variant::Huge(settings) => plan
+                .look
+                .as_ref()
+                .map(|look| hugepages::Watch::start(pid, *settings, Arc::clone(look)).map(Beside::Chosen)),
+            Variant::Planned(file) => {
+                plan.plans.get(file).map(|found| hugepages::Apply::start(pid, Arc::clone(found)).map(Beside::Planned))
             }
             _ => None,
         };
-        let (following, followed) = (Cell::new(following.transpose()?), Cell::new(None));
+        let beside = beside.transpose().map_err(|e| CompareError::Bad(format!("a thread: {e}")))?;
+        let (beside, made) = (Cell::new(beside), Cell::new(None));
         let over = || {
             (self.hooks.ended)();
             // While the number is the program's.
-            followed.set(following.take().map(hugepages::Watch::end));
+            made.set(beside.take().map(Beside::end));
         };
         let ended = running.wait(&over, output, &plan.metric, self.meter.as_mut());
         let energy_joules = self.energy();
@@ -141,6 +162,11 @@ impl<'a> Turns<'a> {
             taken.pages = seen.pages.or(taken.pages);
             return Ok(None);
         };
+        let (hugepages, planned) = match made.take() {
+            Some(Beside::Chosen(chosen)) => (Some(chosen), None),
+            Some(Beside::Planned(planned)) => (None, Some(planned)),
+            None => (None, None),
+        };
         taken.runs.push(Run {
             round,
             position,
@@ -151,7 +177,8 @@ impl<'a> Turns<'a> {
             max_resident_bytes: ended.max_resident_bytes,
             energy_joules,
             helped,
-            hugepages: followed.take(),
+            hugepages,
+            planned,
         });
         Ok(None)
     }
@@ -243,8 +270,9 @@ impl<'a> Turns<'a> {
             }
             let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
             match variant {
-                Variant::Huge(_) => {
+                Variant::Huge(_) | Variant::Planned(_) => {
                     notes.extend(chosen_words(variant, &taken.runs));
+                    notes.extend(planned_words(variant, &taken.runs));
                     if gives_to_all() {
                         notes.push(format!("{variant}: the system gives huge pages to all (always), and this kernel can't keep them to those chosen (Linux 6.18 can): it had more; as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
                     }
@@ -273,17 +301,46 @@ fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
     if let Some(added) = middle(&|run| Some(run.bloat_bytes as f64)) {
         text += &format!(", {:.0} MiB more in memory", added / f64::from(1 << 20));
     }
-    let longest = all.iter().map(|run| run.longest_call_nanos).max().unwrap_or(0);
-    text += &format!("; the longest call took {:.1} ms", longest as f64 / 1e6);
-    if let Some(way) = all.iter().filter_map(|run| run.way).next_back() {
-        text += &format!("; made {}", way.words());
+    let longest = all.iter().map(|run| run.longest_call_nanos).max();
+    text += &how(longest, all.iter().filter_map(|run| run.way).next_back());
+    let told = all.iter().flat_map(|run| run.refused.keys().chain(&run.notes));
+    std::iter::once(text).chain(each_once(variant, told.cloned())).collect()
+}
+
+/// What a plan's huge pages came to, over all runs.
+fn planned_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
+    let all: Vec<&Planned> = runs.iter().filter_map(|run| run.planned.as_ref()).collect();
+    let middle = |of: &dyn Fn(&Planned) -> u64| median(&all.iter().map(|run| of(run) as f64).collect::<Vec<_>>());
+    let (Some(made), Some(found), Some(added)) =
+        (middle(&|run| run.collapsed as u64), middle(&|run| run.found as u64), middle(&|run| run.bloat_bytes))
+    else {
+        return Vec::new();
+    };
+    let mut text = format!(
+        "{variant}: {made} of {found} windows found of the plan made huge in a run (medians), {:.0} MiB more in memory",
+        added / f64::from(1 << 20)
+    );
+    let longest = all.iter().map(|run| run.longest_call_nanos).max();
+    text += &how(longest, all.iter().filter_map(|run| run.way).next_back());
+    let changed = all.iter().flat_map(|run| &run.changed);
+    let changed = changed.map(|(region, why)| format!("not as planned: {region}: {why}"));
+    let told = changed.chain(all.iter().flat_map(|run| run.refused.keys().cloned()));
+    std::iter::once(text).chain(each_once(variant, told)).collect()
+}
+
+/// The longest call, and from where the calls were made.
+fn how(longest_call_nanos: Option<u64>, way: Option<Way>) -> String {
+    let text = format!("; the longest call took {:.1} ms", longest_call_nanos.unwrap_or(0) as f64 / 1e6);
+    match way {
+        Some(way) => format!("{text}; made {}", way.words()),
+        None => text,
     }
-    let mut words = vec![text];
-    let mut told: Vec<&String> = all.iter().flat_map(|run| run.refused.keys().chain(&run.notes)).collect();
-    told.sort_unstable();
-    told.dedup();
-    words.extend(told.into_iter().map(|why| format!("{variant}: {why}")));
-    words
+}
+
+/// What was told of a variant, each thing once.
+fn each_once(variant: &Variant, told: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let told: BTreeSet<String> = told.map(|what| format!("{variant}: {what}")).collect();
+    told.into_iter()
 }
 
 /// What it means that stressors, the program and a helper, if some variant has one, are more than there are CPUs.

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::path::PathBuf;
 
 use super::{CompareError, Inside};
 use crate::bake::{Backend, Settings};
@@ -24,6 +25,8 @@ pub enum Variant {
     Thp,
     /// Small pages but for what is asked for, and the windows that it is seen in most made huge.
     Huge(hugepages::Settings),
+    /// Small pages but for what is asked for, and the windows of the plan in this file made huge.
+    Planned(PathBuf),
     /// As base, and its page tables are read by the kernel, from outside.
     Scan(Settings),
     /// As base, with the baker in it, by the preloaded library: what `LOOKASIDE_BAKE` is set to.
@@ -74,6 +77,7 @@ impl fmt::Display for Variant {
             Self::AsIs => out.write_str("asis"),
             Self::Thp => out.write_str("thp"),
             Self::Huge(settings) => write!(out, "hugepages:{settings}"),
+            Self::Planned(file) => write!(out, "hugepages:{}", file.display()),
             Self::Scan(settings) => write!(out, "bake:{settings}"),
             Self::Inside(settings) => write!(out, "bake:{settings}"),
         }
@@ -120,11 +124,14 @@ impl Variant {
             _ => {
                 if let Some(settings) = name.strip_prefix("hugepages:") {
                     let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
-                    return Ok(Self::Huge(settings.parse().map_err(bad)?));
+                    return Ok(match hugepages::names_plan(settings) {
+                        true => Self::Planned(settings.into()),
+                        false => Self::Huge(settings.parse().map_err(bad)?),
+                    });
                 }
                 let Some(text) = name.strip_prefix("bake:") else {
                     return Err(CompareError::Bad(format!(
-                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
+                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, hugepages:PLAN.toml, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
                     )));
                 };
                 let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
@@ -151,6 +158,7 @@ impl Variant {
             Self::AsIs => "as the system's settings have it",
             Self::Thp => "huge pages on, asked for by malloc",
             Self::Huge(_) => "small pages, but for K windows that it is seen in most, chosen while it runs",
+            Self::Planned(_) => "small pages, but for the windows of a plan, found in it while it runs",
             Self::Scan(_) => "as base; page tables read by the kernel, from outside",
             Self::Inside(_) => "as base; baked by the preloaded library",
         }
@@ -161,7 +169,7 @@ impl Variant {
         match self {
             Self::Base | Self::NoThp | Self::Scan(_) | Self::Inside(_) => Some(Thp::Off),
             Self::Thp => Some(Thp::On),
-            Self::Huge(_) => Some(Thp::Asked),
+            Self::Huge(_) | Self::Planned(_) => Some(Thp::Asked),
             Self::AsIs => None,
         }
     }
@@ -178,7 +186,7 @@ impl Variant {
                 ("LOOKASIDE_BAKE", settings.into()),
                 ("LOOKASIDE_BAKE_STATS", inside.report.clone().into_os_string()),
             ],
-            (Self::Huge(_), Some(inside)) => vec![
+            (Self::Huge(_) | Self::Planned(_), Some(inside)) => vec![
                 ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
                 (orders::VARIABLE, orders::VALUE.into()),
             ],
@@ -191,7 +199,7 @@ impl Variant {
     pub fn needs_preload(&self) -> bool {
         match self {
             Self::Inside(_) => true,
-            Self::Huge(_) => hugepages::way() == Ok(Way::Inside),
+            Self::Huge(_) | Self::Planned(_) => hugepages::way() == Ok(Way::Inside),
             _ => false,
         }
     }
@@ -246,7 +254,7 @@ mod tests {
     #[test]
     fn settings_stay_with_their_baker() {
         assert_eq!(
-            names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,hugepages:auto:64,bake:auto,share=0.2"),
+            names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,hugepages:auto:64,hugepages:plan.toml,bake:auto,share=0.2"),
             [
                 "base",
                 "thp",
@@ -254,6 +262,7 @@ mod tests {
                 "bake:scan,share=0.5",
                 "nothp",
                 "hugepages:auto:64",
+                "hugepages:plan.toml",
                 "bake:auto,share=0.2"
             ]
         );
@@ -280,6 +289,7 @@ mod tests {
             ("hugepages:auto", "auto:K"),
             ("hugepages:auto:0", "auto:K"),
             ("hugepages:auto:4,hugepages:auto:4", "twice"),
+            ("hugepages:a.toml,hugepages:a.toml", "twice"),
             ("bake:load", "bake:prefetch"),
             ("thp,stride=4", "`stride=4`"),
         ] {

@@ -16,6 +16,7 @@ mod see;
 mod watch;
 mod windows;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -52,6 +53,12 @@ pub enum By {
     Sample,
     /// The referenced bits of pages, of which the system tells a sum for each mapping.
     Referenced,
+}
+
+/// Whether this is meant as a plan's file, and not as `auto:K`: it has a name like a file's, or is one.
+pub fn names_plan(text: &str) -> bool {
+    let path = Path::new(text);
+    path.extension().is_some() || path.exists()
 }
 
 /// Sees which data addresses a process waits for. The sampler is another room's: whoever starts this brings it.

@@ -79,13 +79,13 @@ pub fn planned_range(window: &PlannedWindow, actual: Range<u64>) -> Option<Range
 
 /// The region of another run that is a plan's, out of that run's `/proc/PID/maps` ([`lookaside_trace::parse_maps`]): the heap, the
 /// stack, or memory of its size and protection, and of several the one made in the same place of the order. The kernel puts what is
-/// made later lower.
+/// made later lower. Names of memory are not told apart: few kernels keep them.
 ///
 /// # Errors
 /// There is none, or more or fewer of them; one line.
 pub fn find_region<'a>(planned: &WindowRegion, listed: &'a [Region]) -> Result<&'a Region, String> {
     let (mapping, name) = (&planned.mapping, &planned.name);
-    let same_kind = |region: &&Region| region.source == mapping.source;
+    let same_kind = |region: &&Region| region.source.is_like(&mapping.source);
     if matches!(mapping.source, MapSource::Heap | MapSource::Stack) {
         return listed.iter().find(same_kind).ok_or_else(|| format!("{name}: the program has none"));
     }

@@ -139,6 +139,8 @@ fn regions_are_found_by_kind_size_and_order() {
     assert_eq!(found(wanted(MapSource::Anonymous, 4 << 20, 3, 0, 2)), Ok(0x7fff_2000_0000));
     assert_eq!(found(wanted(MapSource::Anonymous, 4 << 20, 3, 1, 2)), Ok(0x7fff_0000_0000));
     assert_eq!(found(wanted(MapSource::Anonymous, 4 << 20, 1, 0, 1)), Ok(0x7fff_1000_0000));
+    // The recording knows memory's names, the kernel may not.
+    assert_eq!(found(wanted(MapSource::named("table"), 4 << 20, 3, 1, 2)), Ok(0x7fff_0000_0000));
     let refused = found(wanted(MapSource::Anonymous, 4 << 20, 3, 0, 1)).expect_err("there are two");
     assert_eq!(refused, "x of 4096 KiB: the program has 2 regions of that size and protection, planned for were 1");
     assert!(found(wanted(MapSource::Anonymous, 4 << 20, 3, 2, 2)).is_err());

@@ -224,7 +224,7 @@ impl Lab {
                  6.2.1, from memory). {maintenance} times in {million:.1} million cycles of a core: what is mapped, unmapped and protected over what was mapped, copies on write, \
                  fork, exec, exit. Not modelled: the other cores' walks, interrupts between cores (the Cortex-A9 needs none), coherence, waits for L2 and memory"
             ),
-            "micro stall: hits of the main TLB, 4 cycles each (assumed); main stall: walks. An access that stalls stalls everything".into(),
+            "micro stall: lookups in the main TLB, 4 cycles each (assumed), in its lockable entries less (fitted on one row); main stall: walks. An access that stalls stalls everything".into(),
         ]
     }
 }
