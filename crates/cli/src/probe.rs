@@ -45,7 +45,7 @@ pub fn run(args: &Probe) -> Result<u8, Failure> {
     }
     let (nearest, _) = nearest_preset(&CpuId::running());
     let base = preset(nearest)?;
-    let mut host = Host::new(args.memory << 20).map_err(Failure::bad)?;
+    let mut host = Host::on_calmest_cpu(args.memory << 20).map_err(Failure::bad)?;
     let (report, samples) = measure(&mut host, args, &options, &interrupt)?;
     drop(host); // back to all CPUs, and the memory to the system
 
@@ -98,7 +98,7 @@ fn measure(
 /// The description that the probe makes of this machine, for commands that are given none.
 pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     eprintln!("lookaside: no --machine: probing this machine first");
-    let mut host = Host::new(PROBE_BYTES).map_err(Failure::bad)?;
+    let mut host = Host::on_calmest_cpu(PROBE_BYTES).map_err(Failure::bad)?;
     let options = Options { only: None, quick: false, seed, time: Some(PROBE_TIME) };
     let attempts = Attempts { most: ATTEMPTS, time: None };
     let report = attempted(&options, attempts, interrupt, |options, halt, progress| {

@@ -40,7 +40,7 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
     lookaside_papers::check_metal(&args.paper).map_err(Failure::bad)?;
     let interrupt = Interrupt::install()?;
     let end = Instant::now() + Duration::from_secs(args.time);
-    let mut host = Host::new(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
+    let mut host = Host::on_calmest_cpu(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
     let setting = Setting::of_cpu(host.cpu(), args.seed);
     let halt = || match (interrupt.asked(), Instant::now() > end) {
         (true, _) => Some(Halt::Interrupted),

@@ -136,7 +136,7 @@ fn described(
     halt: &dyn Fn() -> Option<Halt>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Machine, String> {
-    let mut host = Host::new(memory_bytes).map_err(|error| error.to_string())?;
+    let mut host = Host::on_calmest_cpu(memory_bytes).map_err(|error| error.to_string())?;
     let options = Probing { only: Some(Step::L2), seed, ..Probing::default() };
     let report = probe(&mut host, &options, halt, progress);
     if let Some((what, why)) = report.missing().into_iter().find(|(what, _)| what.starts_with("geometry")) {

@@ -92,7 +92,7 @@ pub struct Tasks {
     /// TLB of the description whose misses are counted [default: the first with more than one set]
     #[arg(long, value_name = "NAME")]
     pub level: Option<String>,
-    /// CPU that the tasks run on [default: the last one allowed]
+    /// CPU that the tasks run on [default: of those allowed the one with most of its core to itself]
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
     /// Seed of the order of a task's pages, and of the probe

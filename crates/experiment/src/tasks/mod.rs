@@ -19,6 +19,7 @@ mod witness;
 
 use lookaside_machine::{ColorLevel, Machine, PageSize};
 use lookaside_probe::counter::{Known, Timer};
+use lookaside_probe::Host;
 use lookaside_techniques::color::plan::{plan, Plan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
@@ -37,7 +38,7 @@ pub use two_tasks::two_tasks;
 pub struct Options {
     /// Hyperperiods of the set.
     pub hyperperiods: u64,
-    /// The CPU of the tasks; `None`: the last that this thread may run on.
+    /// The CPU of the tasks; `None`: the one that has most of its core to itself, of those that this thread may run on.
     pub cpu: Option<usize>,
     /// Name of the TLB array whose misses are counted; `None`: the first with more than one set.
     pub level: Option<String>,
@@ -143,7 +144,8 @@ pub fn run(
     let elements = set.tasks.iter().map(|task| program::elements_a_job(task, options.seed, timer));
     let elements = elements.collect::<Result<Vec<_>, TasksError>>()?;
     let here = crate::cpus::allowed();
-    let cpu = options.cpu.or(here.last().copied()).unwrap_or_default();
+    let calmest = || Host::calmest_cpu().map_err(|error| TasksError(error.to_string()));
+    let cpu = options.cpu.map_or_else(calmest, Ok)?;
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
     let levels = &levels[..];

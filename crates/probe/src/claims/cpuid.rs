@@ -1,7 +1,7 @@
 //! What CPUID says of data TLBs and data caches.
 //!
 //! Intel: leaves 2, 4 and 18H (Software Developer's Manual, volume 2A, CPUID, tables 3-8 and 3-12). AMD: 8000_0005,
-//! 8000_0006, 8000_0019 and 8000_001D (Architecture Programmer's Manual, volume 3, appendix E.4).
+//! 8000_0006, 8000_0019, 8000_001D and 8000_0021 (Architecture Programmer's Manual, volume 3, appendix E.4).
 
 use lookaside_machine::PageSize;
 
@@ -149,16 +149,20 @@ fn amd(read: &dyn Fn(u32, u32) -> Leaf, list: &mut Vec<Stated>) {
             }
         }
     }
+    // 8000_0021, EAX bit 14, "L2TlbSizeX32": second levels are counted in 32s, since 4096 entries (Zen 5) do not fit 12 bits. A
+    // hypervisor may hide it, and let the rest through.
+    let in_32s = most >= 0x8000_0021 && read(0x8000_0021, 0)[0] >> 14 & 1 == 1;
+    let unit = |level: u32| if in_32s && level == 2 { 32 } else { 1 };
     if most >= 0x8000_0006 {
         let leaf = read(0x8000_0006, 0);
         for (word, page_size) in [(leaf[1], K4), (leaf[0], M2)] {
-            amd_tlb(word, 2, page_size, "CPUID 0x80000006", list);
+            amd_tlb((word, unit(2)), 2, page_size, "CPUID 0x80000006", list);
         }
     }
     if most >= 0x8000_0019 {
         let leaf = read(0x8000_0019, 0);
         for (word, level) in [(leaf[0], 1), (leaf[1], 2)] {
-            amd_tlb(word, level, G1, "CPUID 0x80000019", list);
+            amd_tlb((word, unit(level)), level, G1, "CPUID 0x80000019", list);
         }
     }
     // "Topology extensions": 8000_001D is there.
@@ -167,9 +171,9 @@ fn amd(read: &dyn Fn(u32, u32) -> Leaf, list: &mut Vec<Stated>) {
     }
 }
 
-/// A data TLB in the upper half of a register: 4 bits of associativity, 12 of entries.
-fn amd_tlb(word: u32, level: u32, page_size: PageSize, source: &str, list: &mut Vec<Stated>) {
-    let entries = word >> 16 & 0xfff;
+/// A data TLB in the upper half of a register: 4 bits of associativity, 12 of entries, in units of so many.
+fn amd_tlb((word, unit): (u32, u32), level: u32, page_size: PageSize, source: &str, list: &mut Vec<Stated>) {
+    let entries = (word >> 16 & 0xfff) * unit;
     // Table "L2/L3 cache and TLB associativity field encoding".
     let ways = match word >> 28 {
         0 => return, // there is none

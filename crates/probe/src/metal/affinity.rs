@@ -25,6 +25,13 @@ impl Pinned {
         Ok(Self { cpu, before })
     }
 
+    /// Goes to another CPU, to stay there.
+    pub(crate) fn move_to(&mut self, cpu: usize) -> Result<(), MetalError> {
+        bind(cpu)?;
+        self.cpu = cpu;
+        Ok(())
+    }
+
     /// The other CPUs that the thread may run on.
     pub(crate) fn others(&self) -> Vec<usize> {
         // SAFETY: numbers below the set's length.

@@ -209,6 +209,26 @@ pub(crate) fn adds(count: u64) -> u64 {
     now().saturating_sub(start)
 }
 
+/// Ticks that this many additions (a multiple of 12) take, six of which need nothing of each other.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn adds_abreast(count: u64) -> u64 {
+    let start = now();
+    // SAFETY: counts in registers.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "add {a}, 1", "add {b}, 1", "add {c}, 1", "add {d}, 1", "add {e}, 1", "add {f}, 1",
+            "add {a}, 1", "add {b}, 1", "add {c}, 1", "add {d}, 1", "add {e}, 1", "add {f}, 1",
+            "sub {n}, 12",
+            "ja 2b",
+            a = inout(reg) 0u64 => _, b = inout(reg) 0u64 => _, c = inout(reg) 0u64 => _, d = inout(reg) 0u64 => _,
+            e = inout(reg) 0u64 => _, f = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            options(nomem, nostack)
+        );
+    }
+    now().saturating_sub(start)
+}
+
 /// Walks `before` links (at least 1) of a chain, then times `timed` more (at least 1); gives the ticks. Touches no memory but the chain's.
 ///
 /// # Safety
@@ -341,6 +361,26 @@ pub(crate) fn adds(count: u64) -> u64 {
             "subs {n}, {n}, 8",
             "b.ne 2b",
             x = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            options(nomem, nostack)
+        );
+    }
+    now().saturating_sub(start)
+}
+
+/// Ticks that this many additions (a multiple of 12) take, six of which need nothing of each other.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn adds_abreast(count: u64) -> u64 {
+    let start = now();
+    // SAFETY: counts in registers.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "add {a}, {a}, 1", "add {b}, {b}, 1", "add {c}, {c}, 1", "add {d}, {d}, 1", "add {e}, {e}, 1", "add {f}, {f}, 1",
+            "add {a}, {a}, 1", "add {b}, {b}, 1", "add {c}, {c}, 1", "add {d}, {d}, 1", "add {e}, {e}, 1", "add {f}, {f}, 1",
+            "subs {n}, {n}, 12",
+            "b.hi 2b",
+            a = inout(reg) 0u64 => _, b = inout(reg) 0u64 => _, c = inout(reg) 0u64 => _, d = inout(reg) 0u64 => _,
+            e = inout(reg) 0u64 => _, f = inout(reg) 0u64 => _, n = inout(reg) count => _,
             options(nomem, nostack)
         );
     }

@@ -13,6 +13,7 @@ mod here {
     use crate::metal::aliases::{Aliases, PAGE_BITS};
     use crate::metal::areas::{circle, Areas};
     use crate::metal::available::available_bytes;
+    use crate::metal::calm;
     use crate::metal::emulator::emulator;
     use crate::metal::memory::Memory;
     use crate::metal::neighbour::{relation, Neighbour};
@@ -68,8 +69,34 @@ mod here {
         /// # Errors
         /// No timer that serves, no address space, or no CPU to stay on.
         pub fn new(max_bytes: u64) -> Result<Self, MetalError> {
+            Self::on(Pinned::here()?, max_bytes)
+        }
+
+        /// The same on the CPU, of those that the thread may use, that has most of its core to itself: in a virtual machine the core's other thread
+        /// may be somebody else's, and takes entries of its TLBs. Takes some tenths of a second.
+        ///
+        /// # Errors
+        /// As for [`Host::new`].
+        pub fn on_calmest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
+            clock::check()?;
+            let mut pinned = Pinned::here()?;
+            calm::settle(&mut pinned)?;
+            Self::on(pinned, max_bytes)
+        }
+
+        /// The CPU that [`Host::on_calmest_cpu`] would take now.
+        ///
+        /// # Errors
+        /// There is no timer that serves, or no CPU to stay on.
+        pub fn calmest_cpu() -> Result<usize, MetalError> {
+            clock::check()?;
+            let mut pinned = Pinned::here()?;
+            calm::settle(&mut pinned)?;
+            Ok(pinned.cpu())
+        }
+
+        fn on(pinned: Pinned, max_bytes: u64) -> Result<Self, MetalError> {
             let mut remarks: Vec<String> = clock::check()?.into_iter().collect();
-            let pinned = Pinned::here()?;
             // Pages far apart each want a page of page tables too, and not all that is there is ours.
             let available = available_bytes().unwrap_or(u64::MAX);
             let arena_bytes = max_bytes.min(available / ARENA_PART.1 * ARENA_PART.0);
@@ -364,6 +391,22 @@ mod nowhere {
         /// # Errors
         /// Always.
         pub fn new(_: u64) -> Result<Self, MetalError> {
+            Err(MetalError::Unsupported(format!("not supported on {}", std::env::consts::ARCH)))
+        }
+
+        /// Always an error here.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn on_calmest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
+            Self::new(max_bytes)
+        }
+
+        /// Always an error here.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn calmest_cpu() -> Result<usize, MetalError> {
             Err(MetalError::Unsupported(format!("not supported on {}", std::env::consts::ARCH)))
         }
 

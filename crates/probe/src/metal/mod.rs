@@ -12,6 +12,8 @@ mod area;
 mod areas;
 mod available;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod calm;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod clock;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod emulator;

@@ -123,6 +123,32 @@ fn zen_4_by_amds_own_leaves() {
     assert_eq!(cache(&stated, 3), Some(Shape::new(32 << 20, 16)));
 }
 
+/// EPYC (family 26, model 2: Zen 5) in a virtual machine, whose hypervisor hides the bit that says how its second level is
+/// counted; and the same with it.
+#[test]
+fn zen_5_counts_its_second_level_in_32s() {
+    let with = |bits: u32| {
+        stated(&[
+            leaf0(0x10, AMD),
+            (0x8000_0000, 0, [0x8000_0021, 0, 0, 0]),
+            (0x8000_0005, 0, [0xff60_ff40, 0xff60_ff40, 0x300c_0140, 0x2008_0140]),
+            (0x8000_0006, 0, [0x4080_2040, 0x6080_4040, 0x0400_8140, 0x0c00_9140]),
+            (0x8000_0019, 0, [0xf060_f040, 0xf040_f000, 0, 0]),
+            (0x8000_0021, 0, [bits, 0, 0, 0]),
+        ])
+    };
+    let range = |amount, low, high| Shape { amount, most: amount, ways: Some((low, high)) };
+    for (bits, unit) in [(0x204, 1u32), (0x4204, 32)] {
+        let stated = with(bits);
+        assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x80000005", Shape::new(96, 96))));
+        assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x80000006", range(128 * u64::from(unit), 8, 15))));
+        assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 0x80000006", range(128 * u64::from(unit), 4, 5))));
+        assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", Shape::new(96, 96))));
+        let (entries, ways) = (64 * u64::from(unit), 64 * unit);
+        assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 0x80000019", Shape::new(entries, ways))));
+    }
+}
+
 /// Ryzen of family 23, model 113 (Matisse, Zen 2), as the tests of raw-cpuid have it.
 #[test]
 fn zen_2_has_no_second_level_for_huge_pages() {
