@@ -48,6 +48,11 @@ struct puppet puppet(uid_t user);
 /* 't' reads the page, 'f' forks, 'e' executes another program; returns when it has. */
 bool tell(const struct puppet *puppet, char order);
 void dismiss(struct puppet *puppet);
+/*
+ * What that user gets for a wish: errno. The wish is given his pagemap of the
+ * puppet, if there is one; without the right to that, it is not asked.
+ */
+int as_user(uid_t user, int (*wish)(int pagemap, const struct puppet *puppet), const struct puppet *puppet);
 
 /* sequence.c */
 void sequence(unsigned int cores);

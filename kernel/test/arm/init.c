@@ -157,6 +157,20 @@ void dismiss(struct puppet *puppet)
 	close(puppet->pagemap);
 }
 
+int as_user(uid_t user, int (*wish)(int pagemap, const struct puppet *puppet), const struct puppet *puppet)
+{
+	int status, pagemap = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		become(user, true);
+		if (puppet)
+			pagemap = open_pagemap(puppet->pid);
+		_exit(puppet && pagemap < 0 ? errno : wish(pagemap, puppet));
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 97;
+}
+
 bool load_with(const char *parameters)
 {
 	if (!ok(!load(parameters), "the module can be loaded%s%s", *parameters ? " with " : "", parameters)) {
