@@ -8,7 +8,8 @@
 //! A slot among 8192 is drawn, what it holds is freed, 8 B to 256 KiB (log-uniform) are allocated: 10 million pairs unless
 //! given. The same sequence is replayed five times from an empty heap, and each pair counts with the least of its times: what
 //! interrupts and neighbours add differs from replay to replay, what the allocator does is the same. Memory is prefaulted. Times
-//! are by the time-stamp counter, less what reading it takes (the median of empty pairs). Then staged worst cases.
+//! are by the time-stamp counter, less what reading it takes (the median of empty pairs). Then staged worst cases. *Headers alone* is what loading the
+//! header of what is freed and storing that of what is allocated take here.
 
 use std::process::ExitCode;
 
@@ -33,6 +34,45 @@ impl Malloc for ColoredHeap {
     fn free(&mut self, at: *mut u8) {
         // SAFETY: from the heap, and not used any more.
         let _ = unsafe { ColoredHeap::free(self, at) };
+    }
+}
+
+/// Writes down where the heap's allocations lie.
+struct Recording<'a>(&'a mut ColoredHeap, Vec<*mut u8>);
+
+impl Malloc for Recording<'_> {
+    fn malloc(&mut self, bytes: usize) -> *mut u8 {
+        let at = Malloc::malloc(self.0, bytes);
+        self.1.push(at);
+        at
+    }
+
+    fn free(&mut self, at: *mut u8) {
+        Malloc::free(self.0, at);
+    }
+}
+
+/// No allocator: what cannot be left out where headers lie before the blocks. Allocations lie where another's did; a free reads the header,
+/// a malloc writes one, and no free block is looked for, joined or divided.
+struct HeadersAlone {
+    addresses: Vec<*mut u8>,
+    next: usize,
+}
+
+impl Malloc for HeadersAlone {
+    fn malloc(&mut self, bytes: usize) -> *mut u8 {
+        let at = self.addresses[self.next % self.addresses.len()];
+        self.next += 1;
+        if !at.is_null() {
+            // SAFETY: a block of a heap that nobody else uses, and that is not used as a heap any more.
+            unsafe { at.cast::<u64>().sub(1).write_volatile(bytes as u64) };
+        }
+        at
+    }
+
+    fn free(&mut self, at: *mut u8) {
+        // SAFETY: as above.
+        std::hint::black_box(unsafe { at.cast::<u64>().sub(1).read_volatile() });
     }
 }
 
@@ -142,24 +182,29 @@ fn sequence(pairs: usize) -> Vec<(u16, u32)> {
 /// The least ticks of each pair over all replays; how many allocations were refused.
 fn replay(heap: &mut dyn Malloc, pairs: &[(u16, u32)]) -> (Vec<u32>, u64) {
     let mut least = vec![u32::MAX; pairs.len()];
-    let mut refused = 0;
-    for _ in 0..REPLAYS {
-        let mut slots: Vec<*mut u8> = vec![std::ptr::null_mut(); SLOTS];
-        for (pair, (slot, bytes)) in pairs.iter().enumerate() {
-            let slot = &mut slots[*slot as usize];
-            let before = ticks();
-            if !slot.is_null() {
-                heap.free(*slot);
-            }
-            let at = heap.malloc(*bytes as usize);
-            let after = ticks();
-            *slot = at;
-            refused += u64::from(at.is_null());
-            least[pair] = least[pair].min((after - before) as u32);
-        }
-        slots.into_iter().filter(|slot| !slot.is_null()).for_each(|slot| heap.free(slot));
-    }
+    let refused =
+        (0..REPLAYS).map(|_| once(heap, pairs, &mut |pair, ticks| least[pair] = least[pair].min(ticks))).sum();
     (least, refused)
+}
+
+/// All pairs from an empty heap, which is empty again at the end; gives each one's ticks. How many allocations were refused.
+fn once(heap: &mut dyn Malloc, pairs: &[(u16, u32)], took: &mut dyn FnMut(usize, u32)) -> u64 {
+    let mut refused = 0;
+    let mut slots: Vec<*mut u8> = vec![std::ptr::null_mut(); SLOTS];
+    for (pair, (slot, bytes)) in pairs.iter().enumerate() {
+        let slot = &mut slots[*slot as usize];
+        let before = ticks();
+        if !slot.is_null() {
+            heap.free(*slot);
+        }
+        let at = heap.malloc(*bytes as usize);
+        let after = ticks();
+        *slot = at;
+        refused += u64::from(at.is_null());
+        took(pair, (after - before) as u32);
+    }
+    slots.into_iter().filter(|slot| !slot.is_null()).for_each(|slot| heap.free(slot));
+    refused
 }
 
 /// Takes what the caches hold out of them.
@@ -244,6 +289,19 @@ fn main() -> ExitCode {
                 eprintln!("alloc_latency: {error}");
                 return ExitCode::from(1);
             }
+        }
+    }
+    match heap(PageSize::K4, false) {
+        Ok(mut heap) => {
+            let mut recording = Recording(&mut heap, Vec::with_capacity(pairs.len()));
+            once(&mut recording, &pairs, &mut |_, _| {});
+            let addresses = recording.1;
+            let (times, refused) = replay(&mut HeadersAlone { addresses, next: 0 }, &pairs);
+            row("headers alone, 4K pages", times, refused, nanos, empty);
+        }
+        Err(error) => {
+            eprintln!("alloc_latency: {error}");
+            return ExitCode::from(1);
         }
     }
     let (times, refused) = replay(&mut Rlsf::prefaulted(), &pairs);
