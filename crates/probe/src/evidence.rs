@@ -4,6 +4,7 @@
 //! reached, is counted.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use lookaside_machine::PageSize;
 use serde::Serialize;
@@ -204,6 +205,10 @@ impl<W: Write> Metal for Recorder<'_, W> {
 
     fn emulator(&self) -> Option<String> {
         self.metal.emulator()
+    }
+
+    fn rest(&mut self, time: Duration) {
+        self.metal.rest(time);
     }
 
     fn note(&mut self, text: &str) {

@@ -43,6 +43,6 @@ pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};
 pub use tlb::{
-    first_level, first_level_of_stores, is_modelled_tree, policy, second_level, Above, FoundLevel, Geometry, Level,
-    Policy, Prediction, Role, Trial,
+    first_level, first_level_of_stores, is_modelled_tree, policy, second_level, Above, Core, FoundLevel, Geometry,
+    Level, Policy, Prediction, Role, Trial,
 };

@@ -78,10 +78,11 @@ impl Step {
     pub(crate) fn weight(self) -> u32 {
         match self {
             Self::L1 => 4,
+            // Beside a neighbour that takes its entries; else it needs a tenth of that.
+            Self::L2 => 16,
             Self::Policy | Self::Walks | Self::WalkCaches => 2,
             Self::Caches | Self::Effects | Self::Spread => 3,
             Self::Counters | Self::Covers | Self::Large => 1,
-            Self::L2 => 6,
         }
     }
 

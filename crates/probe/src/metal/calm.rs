@@ -14,10 +14,10 @@ const LOOK: Duration = Duration::from_millis(15);
 const LOOKS: usize = 8;
 /// CPUs that are looked at, that at hand among them.
 const MOST: usize = 8;
-/// Additions one after the other, and as many abreast as fill a core for about as long: half a microsecond.
-const ADDS: u64 = 1024;
+/// Additions one after the other, and as many abreast as fill a core for about as long: a microsecond.
+const ADDS: u64 = 2048;
 /// See [`ADDS`]; a multiple of 12.
-const ABREAST: u64 = 6144;
+const ABREAST: u64 = 12288;
 /// Another CPU is gone to if it has so many times the additions a cycle.
 const WORTH_WHILE: f64 = 1.02;
 
@@ -45,9 +45,14 @@ pub(crate) fn settle(pinned: &mut Pinned) -> Result<(), MetalError> {
 fn look(seen: &mut Vec<f64>) {
     let start = Instant::now();
     while start.elapsed() < LOOK {
-        let (row, abreast) = (clock::adds(ADDS), clock::adds_abreast(ABREAST));
-        seen.push(ABREAST as f64 * row.max(1) as f64 / (ADDS * abreast.max(1)) as f64);
+        seen.push(additions_a_cycle());
     }
+}
+
+/// Additions a cycle that this core has left for us now; a look of a microsecond, give or take the timer's grain.
+pub(crate) fn additions_a_cycle() -> f64 {
+    let (row, abreast) = (clock::adds(ADDS), clock::adds_abreast(ABREAST));
+    ABREAST as f64 * row.max(1) as f64 / (ADDS * abreast.max(1)) as f64
 }
 
 /// The mean of all but the highest and lowest hundredth, in which something came between.

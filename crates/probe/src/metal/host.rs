@@ -20,6 +20,7 @@ mod here {
     #[cfg(target_os = "linux")]
     use crate::metal::perf::Counter;
     use crate::metal::pool;
+    use crate::metal::quiet::Quiet;
     use crate::metal::replay::Arena;
     use crate::metal::shooter::Shooter;
     use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
@@ -48,6 +49,7 @@ mod here {
         ticks_per_second: f64,
         shooter: Shooter,
         areas: Areas,
+        quiet: Quiet,
         pinned: Pinned,
         remarks: Vec<String>,
     }
@@ -129,6 +131,7 @@ mod here {
                 ticks_per_second,
                 shooter,
                 areas,
+                quiet: Quiet::here(),
                 neighbour: None,
                 pinned,
                 remarks,
@@ -235,7 +238,7 @@ mod here {
             let mut ticks = Vec::with_capacity(samples);
             for _ in 0..samples {
                 // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-                let spent = unsafe { clock::walk(&mut at, warm, round * u64::from(rounds)) };
+                let spent = self.quiet.sample(|| unsafe { clock::walk(&mut at, warm, round * u64::from(rounds)) });
                 ticks.push(spent as f64 / f64::from(rounds));
             }
             Ok(ticks)

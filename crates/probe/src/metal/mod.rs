@@ -29,6 +29,8 @@ mod perf;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod pool;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod quiet;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod replay;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod shooter;
@@ -43,6 +45,8 @@ pub use host::Host;
 pub use shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
 #[cfg(test)]
 pub(crate) use still::Still;
+
+use std::time::Duration;
 
 use lookaside_machine::PageSize;
 use serde::Serialize;
@@ -243,6 +247,11 @@ pub trait Metal {
     /// Who only pretends to be this machine; then no time here says anything about a TLB.
     fn emulator(&self) -> Option<String> {
         None
+    }
+
+    /// Waits; one that is made up need not.
+    fn rest(&mut self, time: Duration) {
+        std::thread::sleep(time);
     }
 
     /// Says what the next measurements are for; whoever keeps evidence writes it down.

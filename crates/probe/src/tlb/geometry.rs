@@ -8,6 +8,7 @@ use crate::gf2;
 use crate::tlb::conflict::{choose, one_set, overloaded, ways};
 use crate::tlb::index::{masks, Halves, Room};
 use crate::tlb::level::{Above, Level};
+use crate::tlb::shared::{least, Core};
 use crate::tlb::validate::contradiction;
 
 /// log2 of the pages of the largest crowd: 32 Ki pages overload 8192 entries four times over.
@@ -15,8 +16,8 @@ const MOST_LOG2: usize = 15;
 /// log2 of the crowds tried in the second level. The first fits a first-level data cache; the last overload 8192 entries.
 const FAR_LOG2: [usize; 4] = [8, 10, 12, 14];
 /// From which of these on they are tried in each attempt: small ones disturb least, large ones tell more of the sets, out of
-/// which fillers then keep.
-const FAR_FROM: [usize; ATTEMPTS] = [0, 1, 0, 2];
+/// which fillers then keep. `None`: as if somebody else used the core too.
+const FAR_FROM: [Option<usize>; ATTEMPTS] = [Some(0), None, Some(1), None, Some(0), Some(2), None];
 /// log2 of the largest crowd of one set: 512 pages crowd 128 ways, and 256 nearly so.
 const ONE_SET_LOG2: usize = 9;
 /// Half of the pages that crowd their sets do so too where this share misses: more than random replacement misses in
@@ -26,6 +27,8 @@ const SURELY: f64 = 0.3;
 const MISSES: f64 = 0.4;
 /// Nearly all miss where twice the pages take no longer than this times as long.
 const FLAT: f64 = 1.25;
+/// Nearly all miss, where a neighbour makes full sets miss, if up to four times the pages in a set have at most 1 / this times the misses.
+const FULL: f64 = 0.75;
 /// Windows of page-number bits tried for crowds that do not fit the first-level data cache.
 const WINDOWS: usize = 4;
 /// A walk costs more than this many times what a miss of the first level does.
@@ -42,7 +45,7 @@ const SMALL: usize = 6;
 const TIMES_THE_FIRST: u32 = 8;
 
 /// Attempts at one level.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 7;
 
 /// Geometry of one TLB level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -128,7 +131,7 @@ fn first_once(bench: &mut Bench<'_>, hit_ticks: f64, clear: f64) -> Result<Found
         )));
     };
     let log2 = steps.iter().position(|&ticks| ticks > SURELY * miss_ticks).unwrap_or(steps.len() - 1);
-    let level = Level { hit_ticks, miss_ticks, above_ticks: 0.0, above: None, lanes: Vec::new() };
+    let level = Level { hit_ticks, miss_ticks, above_ticks: 0.0, above: None, core: Core::Own, lanes: Vec::new() };
     let crowd: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
     found(bench, level, &crowd)
 }
@@ -157,13 +160,25 @@ fn second_once(
     attempt: usize,
 ) -> Result<FoundLevel, Halt> {
     let bits = bench.bits();
-    let flood = if forgets_in_order(bench, first_level, first)? { FLOOD.0 } else { FLOOD.1 };
+    let core = if FAR_FROM[attempt].is_some() { Core::Own } else { Core::Shared };
+    let in_order = forgets_in_order(bench, first_level, first)?;
+    // With entries of a neighbour in it, who knows in which order it forgets.
+    let flood = if in_order && core == Core::Own { FLOOD.0 } else { FLOOD.1 };
     let mut above = Above::new(first.masks.clone(), first.ways, flood, bits);
     let calm = calmest(bench, above.calm_log2())?;
     above.calm(calm);
-    let mut level =
-        Level { above: Some(above), above_ticks: first_level.miss_ticks, lanes: Vec::new(), ..first_level.clone() };
-    let Some((crowd, ticks)) = second_crowd(bench, &level, FAR_FROM[attempt])? else {
+    let mut level = Level {
+        above: Some(above),
+        above_ticks: first_level.miss_ticks,
+        core,
+        lanes: Vec::new(),
+        ..first_level.clone()
+    };
+    let crowd = match FAR_FROM[attempt] {
+        Some(from) => second_crowd(bench, &level, from)?,
+        None => full_crowd(bench, &level)?,
+    };
+    let Some((crowd, ticks)) = crowd else {
         return Ok(FoundLevel::nothing("no pages were found that evict each other from it".to_string()));
     };
     level.miss_ticks = ticks;
@@ -215,6 +230,26 @@ fn second_crowd(bench: &mut Bench<'_>, level: &Level, from: usize) -> Result<Opt
                 Some(found) if crowded => return Ok(Some((basis, ticks.min(found.1)))),
                 _ if crowded => before = Some((basis, ticks)),
                 _ => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The same where a neighbour makes full sets miss: the nearest window that has nearly the misses of the next two, in which up to four times the pages meet
+/// in a set.
+fn full_crowd(bench: &mut Bench<'_>, level: &Level) -> Result<Option<(Vec<u64>, f64)>, Halt> {
+    let log2 = FAR_LOG2[0];
+    let mut seen: Vec<f64> = Vec::new();
+    for low in 0..(bench.bits() as usize).saturating_sub(log2) {
+        seen.push(least(bench, f64::NEG_INFINITY, |bench| {
+            let start = bench.page();
+            let pages: Vec<u64> = (0..1 << log2).map(|v| (v << low) ^ start).collect();
+            Ok(level.misses_of_crowd(bench, &pages)? * level.miss_ticks / pages.len() as f64)
+        })?);
+        if let Some(&[ticks, next, last]) = seen.last_chunk() {
+            if ticks > WALK * level.above_ticks && ticks >= FULL * next.max(last) {
+                return Ok(Some(((low - 2..low - 2 + log2).map(|bit| 1 << bit).collect(), ticks)));
             }
         }
     }

@@ -8,14 +8,27 @@ use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::conflict::choose;
 use crate::tlb::level::{Level, Look};
+use crate::tlb::shared::{clear_at_times, least, rest, Core};
 
 /// More index bits than any known array has.
 const MOST_BITS: usize = 10;
 /// Pages in one experiment: few enough for a first-level data cache.
 const PAGES: usize = 192;
 
+/// The same where a neighbour may take entries of any of their sets.
+const FEW_PAGES: usize = 64;
+
 /// Both halves are clearly not in one set where they have less than this share of the misses that they would have.
 const CLEAR: f64 = 0.4;
+
+/// Looks that have to say that both halves are in one set; and where a neighbour may say so too, at one vector.
+const YES: u32 = 3;
+/// See [`YES`].
+const SURELY: u32 = 24;
+/// Of these, looks that say neither.
+const DOUBTS: u32 = 4;
+/// Pauses between them do not grow beyond that of so many looks: some thirty bits have to be asked about.
+const SHORT: u32 = 2;
 
 /// Times that all sums are gone through before a bit is taken for independent of the others, which is rare.
 const SCANS: usize = 2;
@@ -75,21 +88,31 @@ impl Halves {
     fn measure(&mut self, bench: &mut Bench<'_>, level: &Level) -> Result<(), Halt> {
         // Either fits in a set with room for a foreign page or two, both together do not.
         let known = 1usize << self.kernel.len().min(16);
-        let most = (3 * self.ways as usize).div_ceil(4).max(self.ways as usize / 2 + 1);
+        let half = self.ways as usize / 2 + 1;
+        let most = match level.core {
+            Core::Own => (3 * self.ways as usize).div_ceil(4).max(half),
+            Core::Shared => half,
+        };
         // Where fillers may lie in the set that pages are moved to, they need room there too.
         let movable = if self.room == Room::Scarce { (self.ways as usize / 2).max(1) } else { most };
         let moved = movable.min(known / 2).max(1);
         let stay = most.min(known - moved);
         if (stay, moved) != (self.stay, self.moved) {
             (self.stay, self.moved) = (stay, moved);
-            let mut misses = Vec::new();
-            for _ in 0..5 {
-                misses.push(self.misses(bench, level, &[0])?);
-            }
-            misses.sort_by(f64::total_cmp);
+            let usual = match level.core {
+                Core::Own => {
+                    let mut misses = Vec::new();
+                    for _ in 0..5 {
+                        misses.push(self.misses(bench, level, &[0])?);
+                    }
+                    misses.sort_by(f64::total_cmp);
+                    misses[1]
+                }
+                Core::Shared => least(bench, f64::NEG_INFINITY, |bench| self.misses(bench, level, &[0]))?,
+            };
             // At least so many pages are always out, at most all. A walk may cost less here than where its cost was measured.
             let over = ((stay + moved) as f64 - f64::from(self.ways)).max(1.0);
-            self.threshold = (0.5 * misses[1]).clamp(over / 3.0, (stay + moved) as f64 / 2.0).max(0.5);
+            self.threshold = (0.5 * usual).clamp(over / 3.0, (stay + moved) as f64 / 2.0).max(0.5);
         }
         Ok(())
     }
@@ -97,7 +120,8 @@ impl Halves {
     /// Vectors that one experiment can take: its pages have to fit the level, whatever sets they come into.
     pub fn vectors_at_once(&self, level: &Level) -> usize {
         let room = if level.above.is_some() { (self.ways as usize) << level.lanes.len() >> 2 } else { PAGES };
-        (room.min(PAGES) / self.moved).saturating_sub(1).max(1)
+        let most = if level.core == Core::Own { PAGES } else { FEW_PAGES };
+        (room.min(most) / self.moved).saturating_sub(1).max(1)
     }
 
     fn misses(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<f64, Halt> {
@@ -117,6 +141,10 @@ impl Halves {
 
     /// Whether it is clear that all of these vectors change the set: what they miss is next to nothing.
     pub fn surely_apart(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<bool, Halt> {
+        if level.core == Core::Shared {
+            let clear = CLEAR * self.threshold;
+            return clear_at_times(bench, clear, |bench| self.misses(bench, level, vectors));
+        }
         let mut seen = [0.0; 5];
         for misses in &mut seen {
             let look = self.look(bench, level, vectors)?;
@@ -135,6 +163,9 @@ impl Halves {
     /// Pages that do meet always miss; others do where something disturbs or a foreign page comes in by chance. So
     /// one clear "no" is believed, and a "yes" has to be repeated.
     pub fn meets(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<bool, Halt> {
+        if level.core == Core::Shared {
+            return self.meets_always(bench, level, vectors);
+        }
         let (mut yes, mut no) = (0, 0);
         loop {
             let misses = self.misses(bench, level, vectors)?;
@@ -144,10 +175,30 @@ impl Halves {
                 let clear = misses.abs() < CLEAR * self.threshold;
                 no += if clear { 2 } else { 1 };
             }
-            if yes == 3 || no >= 2 {
+            if yes == YES || no >= 2 {
                 return Ok(no < 2);
             }
         }
+    }
+
+    /// The same where a neighbour makes pages miss that do not meet: one clear "no" is believed, and a "yes" about one vector has to stand for long, since
+    /// who took one for another cannot go back.
+    fn meets_always(&self, bench: &mut Bench<'_>, level: &Level, vectors: &[u64]) -> Result<bool, Halt> {
+        let enough = if vectors.len() == 1 { SURELY } else { YES };
+        let (mut yes, mut doubts) = (0, 0);
+        while yes < enough {
+            let misses = self.misses(bench, level, vectors)?;
+            if misses.abs() < CLEAR * self.threshold || doubts == DOUBTS {
+                return Ok(false);
+            }
+            if misses > self.threshold {
+                yes += 1;
+                rest(bench, yes.min(SHORT))?;
+            } else {
+                doubts += 1;
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bench::{Bench, Halt};
 use crate::gf2;
+use crate::tlb::shared::Core;
 
 /// Dimension of the space that fillers are taken from: near enough that their upper page-table entries, which some cores
 /// keep in the second-level TLB (Zen), are few.
@@ -24,6 +25,8 @@ const ORDERS: usize = 3;
 const AT_RANDOM: usize = 256;
 /// Choices of other pages that a look is compared with.
 const BASES: usize = 2;
+/// The same where a neighbour makes them miss.
+const MORE_BASES: usize = 4;
 /// Steps of such a walk at most: through few pages, and through many.
 const MOST_RANDOM: (usize, usize) = (1 << 13, 1 << 16);
 /// Such walks, one after the other.
@@ -206,6 +209,8 @@ pub struct Level {
     pub above_ticks: f64,
     /// The level above, for the second level.
     pub above: Option<Above>,
+    /// Whose the core is taken to be.
+    pub core: Core,
     /// Vectors that lead into different sets here, and their sums too; as far as they are known.
     pub lanes: Vec<u64>,
 }
@@ -237,15 +242,20 @@ impl Level {
     /// Pages and their copies in other sets, so many that they put each other out of the level above; at most in half of the
     /// sets, the other half is for comparison. With them, the number of copies.
     pub fn copied(&self, bench: &mut Bench<'_>, pages: &[u64]) -> (Vec<u64>, usize) {
-        let copies = self.copies(bench, pages);
+        self.copied_to(bench, pages, MOST_PAGES)
+    }
+
+    /// The same with so many copies at most: what they leave of the level above, fillers flood.
+    pub fn copied_to(&self, bench: &mut Bench<'_>, pages: &[u64], most: usize) -> (Vec<u64>, usize) {
+        let copies = self.copies(bench, pages, most);
         (copies.iter().flat_map(|copy| pages.iter().map(move |page| page ^ copy)).collect(), copies.len())
     }
 
-    fn copies(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Vec<u64> {
+    fn copies(&self, bench: &mut Bench<'_>, pages: &[u64], most: usize) -> Vec<u64> {
         let mut copies = vec![0];
         let Some(above) = &self.above else { return copies };
         let mut all = gf2::span(&self.lanes[..self.lanes.len().min(COPIES_LOG2)]);
-        let most = (all.len() / 2).min(MOST_PAGES / pages.len().max(1));
+        let most = most.min(all.len() / 2).min(MOST_PAGES / pages.len().max(1));
         all.remove(0);
         bench.rng.shuffle(&mut all);
         // Those that stay in the same set above go first: they need fewest.
@@ -312,7 +322,7 @@ impl Level {
             // Some of those others may meet by chance: the lowest of several.
             Some(above) => {
                 let mut least = f64::MAX;
-                for _ in 0..BASES {
+                for _ in 0..if self.core == Core::Own { BASES } else { MORE_BASES } {
                     let apart = above.apart(pages, &fillers, bench);
                     let like: Vec<u64> = rounds.iter().map(|page| *apart.get(page).unwrap_or(page)).collect();
                     least = least.min(bench.sequence(&like)?);
@@ -344,6 +354,11 @@ impl Look {
             bench.walk(&steps)?;
         }
         Ok(())
+    }
+
+    /// What so many misses a round add to the time of all the same steps without any, as a share of it.
+    pub fn share(&self, misses: f64) -> f64 {
+        misses / (self.misses_a_tick * self.base)
     }
 
     /// Misses a round.

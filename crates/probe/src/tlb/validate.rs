@@ -28,10 +28,10 @@ pub fn contradiction(
     let kernel = gf2::null_space(masks, bench.bits());
     let (mut misfits, mut fitting, mut clear) = (0, 0, 0);
     for _ in 0..WAYS_AGAIN {
-        let fits = fit(bench, level, &kernel, u64::from(ways))?;
+        let fits = fit(bench, level, &kernel, u64::from(ways), true)?;
         misfits += u32::from(fits == Fit::No);
         clear += u32::from(fits == Fit::Clear);
-        fitting += u32::from(fit(bench, level, &kernel, u64::from(ways) + 1)? != Fit::No);
+        fitting += u32::from(fit(bench, level, &kernel, u64::from(ways) + 1, false)? != Fit::No);
         if misfits > WAYS_SPOILT.0 {
             return Ok(Some(format!("{ways} pages of one set do not always fit")));
         }
@@ -80,7 +80,7 @@ pub fn outgrown(bench: &mut Bench<'_>, level: &Level, geometry: &Geometry) -> Re
     let kernel = gf2::null_space(&geometry.masks, bench.bits());
     let mut fitting = 0;
     for _ in 0..LAST_LOOKS {
-        fitting += u32::from(fit(bench, level, &kernel, u64::from(geometry.ways) + 1)? == Fit::Clear);
+        fitting += u32::from(fit(bench, level, &kernel, u64::from(geometry.ways) + 1, false)? == Fit::Clear);
     }
     Ok(2 * fitting > LAST_LOOKS)
 }

@@ -3,7 +3,7 @@
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{
-    counters, usable, Above, Bench, Chain, Counted, Counts, Event, Finding, Geometry, Level, Metal, MetalError,
+    counters, usable, Above, Bench, Chain, Core, Counted, Counts, Event, Finding, Geometry, Level, Metal, MetalError,
 };
 
 /// What the made-up PMU does with an event, by its code.
@@ -75,8 +75,14 @@ fn tried(code: u64, levels: bool) -> Vec<Counted> {
     let mut metal = WithPmu(Sim::new(&[array(&first), array(&second)], BITS, costs, noise, 3));
     let mut bench = Bench::new(&mut metal, PageSize::K4, 1, &|| None);
     let above = Above::new(first.masks.clone(), first.ways, 2.0, BITS);
-    let level =
-        Level { hit_ticks: costs.hit, miss_ticks: costs.second, above_ticks: 0.0, above: None, lanes: Vec::new() };
+    let level = Level {
+        hit_ticks: costs.hit,
+        miss_ticks: costs.second,
+        above_ticks: 0.0,
+        above: None,
+        core: Core::Own,
+        lanes: Vec::new(),
+    };
     let mut below = Level { miss_ticks: costs.walk, above_ticks: costs.second, above: Some(above), ..level.clone() };
     below.know_masks(&second.masks);
     let events = [Counts::FirstMisses, Counts::SecondHits, Counts::Walks].map(|counts| Event {

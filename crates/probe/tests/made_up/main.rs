@@ -14,6 +14,7 @@ mod neighbour;
 mod odd;
 mod policy;
 mod recover;
+mod shared_core;
 mod sharing;
 #[path = "../sim/mod.rs"]
 mod sim;

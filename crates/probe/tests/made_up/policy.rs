@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use crate::odd::{self, Odd, Rule};
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
-use lookaside_probe::{gf2, is_modelled_tree, policy, Above, Bench, Finding, Geometry, Level, Policy, Rng, Trial};
+use lookaside_probe::{
+    gf2, is_modelled_tree, policy, Above, Bench, Core, Finding, Geometry, Level, Policy, Rng, Trial,
+};
 
 /// Machines in CI, under each kind of noise.
 const MACHINES: u64 = 24;
@@ -116,6 +118,7 @@ fn level(rng: &mut Rng, arrays: &[Array], at: usize, costs: Costs, bits: u32) ->
         miss_ticks: about(if at + 1 == arrays.len() { costs.walk } else { costs.second }),
         above_ticks: if at > 0 { about(costs.second) } else { 0.0 },
         above,
+        core: Core::Own,
         lanes: Vec::new(),
     }
 }
@@ -204,7 +207,14 @@ fn odd(rule: Rule, sets_log2: u32, ways: usize, seed: u64) -> (Finding<Policy>, 
     let masks: Vec<u64> = (0..sets_log2).map(|bit| 1 << bit).collect();
     let mut metal = Odd::new(rule, sets_log2, ways, seed);
     let geometry = Geometry { entries: (ways as u32) << sets_log2, ways: ways as u32, sets: 1 << sets_log2, masks };
-    let level = Level { hit_ticks: odd::HIT, miss_ticks: odd::MISS, above_ticks: 0.0, above: None, lanes: Vec::new() };
+    let level = Level {
+        hit_ticks: odd::HIT,
+        miss_ticks: odd::MISS,
+        above_ticks: 0.0,
+        above: None,
+        core: Core::Own,
+        lanes: Vec::new(),
+    };
     let mut bench = Bench::new(&mut metal, PageSize::K4, seed, &|| None);
     policy(&mut bench, &level, &geometry).expect("nothing halts it")
 }

@@ -256,6 +256,8 @@ impl Sim {
 }
 
 impl Metal for Sim {
+    fn rest(&mut self, _: std::time::Duration) {}
+
     fn page_bits(&self, _: PageSize) -> u32 {
         0
     }

@@ -127,6 +127,29 @@ impl Sim {
         misses
     }
 
+    /// So many rounds through these pages, while a neighbour on the same core brings in entries of its own; gives their misses of the first level and
+    /// of all.
+    fn shared(&mut self, pages: &[u64], rounds: usize) -> (u64, u64) {
+        let before = self.tlbs.misses();
+        if self.habits.taken_a_kilo_step == 0.0 {
+            self.tlbs.walk(pages, rounds);
+            let after = self.tlbs.misses();
+            return (after.0 - before.0, after.1 - before.1);
+        }
+        let taken = 2.0 * self.uniform() * self.habits.taken_a_kilo_step * pages.len() as f64 / 1000.0;
+        let mut misses = (0, 0);
+        for _ in 0..rounds {
+            let before = self.tlbs.misses();
+            self.run(pages.iter().copied());
+            let after = self.tlbs.misses();
+            misses = (misses.0 + after.0 - before.0, misses.1 + after.1 - before.1);
+            let count = taken as usize + usize::from(self.uniform() < taken.fract());
+            let foreign: Vec<u64> = (0..count).map(|_| 1 << 40 | self.rng.draw() >> 40).collect();
+            self.tlbs.walk_below(&foreign);
+        }
+        misses
+    }
+
     /// So many loads of the thread on the other CPU.
     fn other(&mut self, loads: u64) {
         let Some(walk) = self.walk else { return };
@@ -187,6 +210,8 @@ impl Sim {
 }
 
 impl Metal for Sim {
+    fn rest(&mut self, _: std::time::Duration) {}
+
     fn page_bits(&self, size: PageSize) -> u32 {
         if size == PageSize::K4 {
             self.bits
@@ -219,12 +244,10 @@ impl Metal for Sim {
         }
         // Samples differ by noise; one is really run.
         let timed = 512usize.div_ceil(pages.len()).min(rounds as usize);
-        let before = self.tlbs.misses();
-        self.tlbs.walk(pages, timed);
-        let after = self.tlbs.misses();
+        let (first, walks) = self.shared(pages, timed);
         let ticks = (pages.len() * timed) as f64 * self.costs.hit
-            + (after.0 - before.0) as f64 * self.costs.second
-            + (after.1 - before.1) as f64 * self.costs.walk;
+            + first as f64 * self.costs.second
+            + walks as f64 * self.costs.walk;
         let mean = ticks / timed as f64;
         // The same chain is always off by the same.
         let place = pages.iter().fold(1u64, |sum, page| sum.rotate_left(5) ^ page);

@@ -66,6 +66,20 @@ impl Tlbs {
         }
     }
 
+    /// Loads these pages past the first level, as a neighbour on the same core does that has one of its own.
+    pub fn walk_below(&mut self, pages: &[u64]) {
+        self.take(pages);
+        let Self { levels, chain, .. } = self;
+        for &number in &chain.numbers {
+            for level in levels.iter_mut().skip(1) {
+                if level.hits(number) {
+                    break;
+                }
+                level.fill(number, &chain.distinct);
+            }
+        }
+    }
+
     /// From now on pages are these.
     fn take(&mut self, pages: &[u64]) {
         self.levels.iter_mut().for_each(Level::release);

@@ -1,0 +1,49 @@
+//! A second level of 512 sets of 8 ways, such as Zen 5's, while a neighbour on the same core brings in entries of its own: full sets seldom stay
+//! full, and spaces of pages fill them to the last way. It is found, or not determined; never taken for another.
+
+use crate::sim::{Array, Costs, Noise, Sim};
+use lookaside_machine::{PageSize, Replacement};
+use lookaside_probe::{first_level, second_level, Bench, FoundLevel};
+
+/// Bits of a page number, as the host has.
+const BITS: u32 = 33;
+/// The lowest bits and bit 9 choose the set, as was measured on a Zen 5.
+const MASKS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 512];
+
+fn second(taken_a_kilo_step: f64, seed: u64) -> FoundLevel {
+    let arrays = [
+        Array { sets: 1, ways: 96, masks: Vec::new(), replacement: Replacement::Random },
+        Array { sets: 512, ways: 8, masks: MASKS.to_vec(), replacement: Replacement::Random },
+    ];
+    let costs = Costs { hit: 2.5, second: 4.5, walk: 34.0 };
+    let noise = Noise { sigma: 0.004, bias: 0.002, outliers: 0.02, interrupts: 0.02, grain: 26.0 };
+    let mut sim = Sim::new(&arrays, BITS, costs, noise, seed);
+    sim.habits.taken_a_kilo_step = taken_a_kilo_step;
+    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let first = first_level(&mut bench).expect("nothing halts it");
+    let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else {
+        return FoundLevel { geometry: first.geometry, ..first };
+    };
+    assert_eq!((geometry.sets, geometry.ways), (1, 96));
+    second_level(&mut bench, &geometry.clone(), &level.clone()).expect("nothing halts it")
+}
+
+#[test]
+fn a_full_set_is_told_from_one_with_a_page_too_many() {
+    for (taken, least) in [(0.0, 4), (8.0, 3), (32.0, 1)] {
+        let mut right = 0;
+        for seed in 0..4 {
+            let found = second(taken, seed);
+            match found.geometry.value() {
+                Some(geometry) => {
+                    assert_eq!((geometry.sets, geometry.ways), (512, 8), "{taken} taken, seed {seed}");
+                    assert_eq!(geometry.masks, MASKS, "{taken} taken, seed {seed}");
+                    right += 1;
+                }
+                None => println!("{taken} taken, seed {seed}: {:?}", found.geometry),
+            }
+        }
+        println!("{taken} entries taken in a thousand steps: {right} of 4");
+        assert!(right >= least, "{taken} entries taken in a thousand steps: {right} of 4");
+    }
+}
