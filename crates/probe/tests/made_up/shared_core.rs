@@ -28,11 +28,12 @@ fn second(taken_a_kilo_step: f64, seed: u64) -> FoundLevel {
     second_level(&mut bench, &geometry.clone(), &level.clone()).expect("nothing halts it")
 }
 
+/// Without the attempts that think of a neighbour, two of six are found with 64 taken, and none with 128.
 #[test]
 fn a_full_set_is_told_from_one_with_a_page_too_many() {
-    for (taken, least) in [(0.0, 4), (8.0, 3), (32.0, 1)] {
+    for (taken, least) in [(0.0, 6), (64.0, 4), (128.0, 3)] {
         let mut right = 0;
-        for seed in 0..4 {
+        for seed in 0..6 {
             let found = second(taken, seed);
             match found.geometry.value() {
                 Some(geometry) => {
@@ -43,7 +44,7 @@ fn a_full_set_is_told_from_one_with_a_page_too_many() {
                 None => println!("{taken} taken, seed {seed}: {:?}", found.geometry),
             }
         }
-        println!("{taken} entries taken in a thousand steps: {right} of 4");
-        assert!(right >= least, "{taken} entries taken in a thousand steps: {right} of 4");
+        println!("{taken} entries taken in a thousand steps: {right} of 6");
+        assert!(right >= least, "{taken} entries taken in a thousand steps: {right} of 6");
     }
 }
