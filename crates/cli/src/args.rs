@@ -354,9 +354,6 @@ pub struct Reproduce {
     /// Measure this machine, in place of the model
     #[arg(long)]
     pub metal: bool,
-    /// Preset name or description file of this machine, for the task sets of tlb-coloring [default: probe it]
-    #[arg(long, short, value_name = "NAME|FILE", requires = "metal")]
-    pub machine: Option<String>,
     /// Seed of the measurements: chooses pages and orders
     #[arg(long, default_value_t = 1, requires = "metal")]
     pub seed: u64,

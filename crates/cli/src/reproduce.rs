@@ -11,7 +11,6 @@ use lookaside_report::{html, json, reproduction, Paint};
 use crate::args::Reproduce;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
-use crate::machines;
 use crate::output::{check_writable, print, spinner, style, write_file};
 use crate::sweeps;
 
@@ -39,11 +38,6 @@ pub fn run(args: &Reproduce) -> Result<u8, Failure> {
 /// The same on this machine. What is known when it is interrupted, or its time is up, is shown.
 fn metal(args: &Reproduce) -> Result<u8, Failure> {
     lookaside_papers::check_metal(&args.paper).map_err(Failure::bad)?;
-    let machine = args.machine.as_deref().map(machines::find).transpose()?;
-    if machine.is_some() && args.paper != task_sets::PAPER {
-        let paper = task_sets::PAPER;
-        return Err(Failure::bad(format_args!("--machine: only the task sets of {paper} --metal take a description")));
-    }
     let interrupt = Interrupt::install()?;
     let end = Instant::now() + Duration::from_secs(args.time);
     let mut host = Host::on_calmest_cpu(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
@@ -66,8 +60,7 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
     }
     if args.paper == task_sets::PAPER {
         let progress = &mut |step: &str| bar.set_message(step.to_string());
-        let memory_bytes = args.memory.unwrap_or(USUAL_MIB) << 20;
-        crate::task_sets::add(&mut found, machine, memory_bytes, args.seed, &halt, progress);
+        crate::task_sets::add(&mut found, args.memory.unwrap_or(USUAL_MIB) << 20, args.seed, &halt, progress);
     }
     bar.finish_and_clear();
     if interrupt.asked() {

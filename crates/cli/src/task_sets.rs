@@ -14,23 +14,12 @@ const HYPERPERIODS: u64 = 3000;
 /// Why measuring ends, once it does.
 type Halted<'a> = &'a (dyn Fn() -> Option<Halt> + Sync);
 
-/// Runs them on the machine described, or else as it is probed, and adds what comes of it. What was run when measuring ends counts; `found`
-/// then says that it ended.
-pub fn add(
-    found: &mut Reproduction,
-    machine: Option<Machine>,
-    memory_bytes: u64,
-    seed: u64,
-    halt: Halted<'_>,
-    progress: &mut dyn FnMut(&str),
-) {
+/// Runs them, and adds what comes of it. What was run when measuring ends counts; `found` then says that it ended.
+pub fn add(found: &mut Reproduction, memory_bytes: u64, seed: u64, halt: Halted<'_>, progress: &mut dyn FnMut(&str)) {
     let why = found.halted.clone().or_else(|| halt().map(|halt| halt.to_string()));
     let here = match why {
         Some(why) => Err(format!("not reached: {why}")),
-        None => {
-            let machine = machine.map_or_else(|| described(memory_bytes, seed, halt, progress), Ok);
-            machine.and_then(|machine| Here::new(machine, seed, halt))
-        }
+        None => Here::new(memory_bytes, seed, halt, progress),
     };
     let tasks = here.as_ref().map_err(String::clone).and_then(|here| here.two(progress));
     task_sets::add(found, tasks.as_ref().map_err(String::as_str));
@@ -66,7 +55,8 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    fn new(machine: Machine, seed: u64, halt: Halted<'a>) -> Result<Self, String> {
+    fn new(memory_bytes: u64, seed: u64, halt: Halted<'a>, progress: &mut dyn FnMut(&str)) -> Result<Self, String> {
+        let machine = described(memory_bytes, seed, halt, progress)?;
         let levels = machine.color_levels(PageSize::K4);
         let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?.clone();
         let before = levels.iter().take_while(|before| before.name != level.name);

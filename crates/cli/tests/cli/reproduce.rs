@@ -8,7 +8,7 @@ fn bad_arguments() {
     assert_bad_input(&run(&["reproduce", "tlb-lockdown", "--metal"]), &["tlb-lockdown", "pt-baker and tlb-coloring"]);
     assert_bad_input(&run(&["reproduce", "pt-maker", "--metal"]), &["pt-maker", "no paper has this name"]);
     // Options of measuring do nothing in the model: they are refused.
-    for option in [["--time", "5"], ["--memory", "64"], ["--seed", "2"], ["--machine", "skylake"]] {
+    for option in [["--time", "5"], ["--memory", "64"], ["--seed", "2"]] {
         let output = run(&["reproduce", "pt-baker", option[0], option[1]]);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("--metal"), "{}", stderr(&output));
@@ -17,10 +17,6 @@ fn bad_arguments() {
         let output = run(&["reproduce", "pt-baker", "--metal", option[0], option[1]]);
         assert_eq!(output.status.code(), Some(2));
     }
-    // A description is of use to task sets only, and has to be one.
-    let described = |paper: &str, machine: &str| run(&["reproduce", paper, "--metal", "--machine", machine]);
-    assert_bad_input(&described("pt-baker", "skylake"), &["--machine", "tlb-coloring"]);
-    assert_bad_input(&described("tlb-coloring", "skyfall"), &["skyfall"]);
 }
 
 #[test]
