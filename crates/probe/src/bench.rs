@@ -24,6 +24,9 @@ const SETTLED: f64 = 0.97;
 /// See [`SETTLED`].
 const SETTLE: u32 = 8;
 
+/// Counts of walks of which the lower quartile is taken.
+const COUNTED: usize = 6;
+
 /// Longest sleep without asking whether to go on.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -163,6 +166,30 @@ impl<'m> Bench<'m> {
         for _ in 0..SETTLE {
             let next = self.steady(&chain, rounds)?;
             let settled = next > SETTLED * last;
+            last = last.min(next);
+            if settled {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Whether walks are counted, exactly.
+    pub(crate) fn counts_walks(&self) -> bool {
+        self.metal.counts_walks()
+    }
+
+    /// Pages that are walked for in so many steps of this sequence, once it has settled: the lower quartile, since whatever disturbs makes them more.
+    pub(crate) fn walks(&mut self, pages: &[u64], steps: usize) -> Result<f64, Halt> {
+        self.measurements += 1;
+        let chain = Chain { size: self.size, touch: self.touch, pages };
+        let mut last = f64::INFINITY;
+        for _ in 0..=SETTLE {
+            self.check()?;
+            let mut walks = self.metal.walks(&chain, steps, COUNTED)?;
+            walks.sort_by(f64::total_cmp);
+            let next = walks[(walks.len() - 1) / 4];
+            let settled = next == 0.0 || next > SETTLED * last;
             last = last.min(next);
             if settled {
                 break;

@@ -54,6 +54,7 @@ pub struct End {
 enum Line<'a> {
     Start { format: u32, seed: u64, cycles_per_tick: f64, ticks_per_second: Option<f64>, sizes: Vec<Size> },
     Note { text: &'a str },
+    Walks { page_size: PageSize, count: usize, pages: Pages<'a>, steps: usize, walks: &'a [f64] },
     Chase { page_size: PageSize, touch: Touch, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
     Shot { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, ticks: &'a [f64] },
     Windows { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, loads: usize, ticks: &'a [Paired] },
@@ -69,7 +70,7 @@ enum Line<'a> {
 impl Line<'_> {
     fn lacks_pages(&self) -> bool {
         match self {
-            Self::Chase { pages, .. } => pages.is_left_out(),
+            Self::Chase { pages, .. } | Self::Walks { pages, .. } => pages.is_left_out(),
             Self::Shot { timed, .. } | Self::Windows { timed, .. } => timed.is_left_out(),
             _ => false,
         }
@@ -230,6 +231,21 @@ impl<W: Write> Metal for Recorder<'_, W> {
             self.chain.extend(chain.pages);
         }
         Ok(ticks)
+    }
+
+    fn counts_walks(&self) -> bool {
+        self.metal.counts_walks()
+    }
+
+    fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let result = self.metal.walks(chain, steps, samples);
+        let walks = self.measured(result)?;
+        self.record(|with_pages| {
+            let (count, pages) = (chain.pages.len(), Pages::new(chain.pages, with_pages));
+            Line::Walks { page_size: chain.size, count, pages, steps, walks: &walks }
+        });
+        self.chain.clear();
+        Ok(walks)
     }
 
     fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {

@@ -21,6 +21,8 @@ mod metal;
 mod passes;
 mod pick;
 mod pmu;
+#[cfg(target_os = "linux")]
+mod referenced;
 mod rng;
 mod run;
 mod sizes;
@@ -39,6 +41,8 @@ pub use metal::{
 pub use passes::twice;
 pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};
+#[cfg(target_os = "linux")]
+pub use referenced::{put_out, Referenced};
 pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};

@@ -200,7 +200,7 @@ impl Meter {
 
 impl Ticks {
     /// What the first words took longer: translations that were lost.
-    fn extra(self) -> f64 {
+    pub fn extra(self) -> f64 {
         self.shot as f64 - self.control as f64
     }
 

@@ -26,6 +26,8 @@ mod here {
     use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
     #[cfg(target_os = "linux")]
     use crate::pmu::Event;
+    #[cfg(target_os = "linux")]
+    use crate::referenced::{put_out, Referenced};
 
     /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
     /// LRU set a round of misses, and a sample ends with a few of them.
@@ -50,9 +52,19 @@ mod here {
         shooter: Shooter,
         areas: Areas,
         quiet: Quiet,
+        /// Counts walks, where the system tells of them.
+        #[cfg(target_os = "linux")]
+        walked: Option<Referenced>,
         pinned: Pinned,
         remarks: Vec<String>,
     }
+
+    /// Pages whose walks are known, and times that they are counted.
+    #[cfg(target_os = "linux")]
+    const KNOWN_PAGES: u64 = 64;
+    /// See [`KNOWN_PAGES`].
+    #[cfg(target_os = "linux")]
+    const KNOWN: usize = 4;
 
     /// At most this part of the memory that is to be had is taken.
     const MEMORY_PART: u64 = 3;
@@ -120,7 +132,7 @@ mod here {
             let ticks_per_second = clock::ticks_per_second();
             let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
             let areas = Areas::new(max_bytes / AREA_PART);
-            Ok(Self {
+            let mut host = Self {
                 small,
                 huge,
                 gigantic: None,
@@ -132,10 +144,17 @@ mod here {
                 shooter,
                 areas,
                 quiet: Quiet::here(),
+                #[cfg(target_os = "linux")]
+                walked: None,
                 neighbour: None,
                 pinned,
                 remarks,
-            })
+            };
+            #[cfg(target_os = "linux")]
+            {
+                host.walked = host.walked();
+            }
+            Ok(host)
         }
 
         /// The CPU measured.
@@ -195,6 +214,55 @@ mod here {
                 Some(aliases) => Ok(aliases),
                 none => Ok(none.insert(Aliases::gigantic()?)),
             }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Host {
+        /// What is walked for, where this system's bits say what is: of pages whose translations were put out all are.
+        fn walked(&mut self) -> Option<Referenced> {
+            let mut bits = Referenced::here().ok()?;
+            let pages: Vec<u64> = (0..KNOWN_PAGES).map(|page| 3 * page).collect();
+            let mut at = self.small.link(&pages).ok()?;
+            for _ in 0..KNOWN {
+                put_out().ok()?;
+                bits.clear().ok()?;
+                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+                unsafe { clock::walk(&mut at, 1, KNOWN_PAGES - 1) };
+                if self.small.referenced(&mut bits).ok()? != KNOWN_PAGES {
+                    return None;
+                }
+            }
+            Some(bits)
+        }
+
+        fn walks_by(
+            &mut self,
+            bits: &mut Referenced,
+            chain: &Chain<'_>,
+            steps: usize,
+            samples: usize,
+        ) -> Result<Vec<f64>, MetalError> {
+            let round = chain.pages.len() as u64;
+            let memory = self.memory(chain.size)?.0;
+            memory.keep_only(chain.pages)?;
+            let mut at = memory.link(chain.pages)?;
+            // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+            let mut walk = |steps: u64| unsafe { clock::walk(&mut at, 1, steps.max(2) - 1) };
+            walk(round * WARM_STEPS.div_ceil(round.max(1)));
+            let memory = match chain.size {
+                PageSize::M2 => self.huge.as_ref(),
+                _ => Some(&self.small),
+            };
+            let mut sample = || {
+                walk(round);
+                bits.clear()?;
+                walk(steps as u64);
+                Ok(memory.map_or(Ok(0), |memory| memory.referenced(bits))? as f64)
+            };
+            let beside = self.neighbour.is_some();
+            let quiet = &mut self.quiet;
+            (0..samples).map(|_| if beside { sample() } else { quiet.sample(&mut sample) }).collect()
         }
     }
 
@@ -263,6 +331,21 @@ mod here {
         unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
             // SAFETY: the caller's.
             Ok(unsafe { Shooter::rounds(round, rounds) })
+        }
+
+        #[cfg(target_os = "linux")]
+        fn counts_walks(&self) -> bool {
+            self.walked.is_some()
+        }
+
+        #[cfg(target_os = "linux")]
+        fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+            let Some(mut bits) = self.walked.take() else {
+                return Err(MetalError::Cannot("walks are not counted here".into()));
+            };
+            let walks = self.walks_by(&mut bits, chain, steps, samples);
+            self.walked = Some(bits);
+            walks
         }
 
         #[cfg(target_os = "linux")]

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use lookaside_machine::PageSize;
 
 use super::MetalError;
+#[cfg(target_os = "linux")]
+use crate::referenced::Referenced;
 
 /// log2 of the address space reserved, least what suffices for a few thousand pages, last what is wanted. Half of the 47
 /// bits that a program has on x86-64 stays free for the rest of it.
@@ -178,6 +180,27 @@ impl Memory {
             self.drop_all()?;
         }
         Ok(())
+    }
+
+    /// Gives all pages back if there are others than these. To look at the bits of pages the system touches their tables, each of which may take an entry of the TLBs: where the host backs
+    /// them with small pages, whatever the guest maps them with. (Seen on Zen 5: beside 1000 others, 50 of 300 pages were put out.)
+    #[cfg(target_os = "linux")]
+    pub(crate) fn keep_only(&mut self, pages: &[u64]) -> Result<(), MetalError> {
+        let mask = (1 << self.page_bits()) - 1;
+        let pages: HashSet<u64> = pages.iter().map(|page| page & mask).collect();
+        match self.touched.is_subset(&pages) {
+            true => Ok(()),
+            false => self.drop_all(),
+        }
+    }
+
+    /// Pages whose bit is set.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn referenced(&self, bits: &mut Referenced) -> Result<u64, MetalError> {
+        let ours = self.base..self.base + self.bytes();
+        let seen = bits.look(ours.end)?.iter();
+        let bytes = seen.filter(|(at, _)| ours.start <= at.start && at.end <= ours.end).map(|(_, bytes)| bytes);
+        Ok(bytes.sum::<u64>() / self.size.bytes())
     }
 
     /// The address of a word (modulo a line's) in a line (modulo a page's) of a page. In a huge page `order` chooses

@@ -207,6 +207,20 @@ pub trait Metal {
         Err(MetalError::Cannot("no hardware counters here".into()))
     }
 
+    /// Whether [`Metal::walks`] counts here.
+    fn counts_walks(&self) -> bool {
+        false
+    }
+
+    /// Walks the chain until it has settled, then so many samples of `steps` steps each, one after the other: pages in each that the tables were walked for. A page that comes
+    /// twice in one, and is lost between, counts once.
+    ///
+    /// # Errors
+    /// Pages cannot be had, or walks not counted.
+    fn walks(&mut self, _chain: &Chain<'_>, _steps: usize, _samples: usize) -> Result<Vec<f64>, MetalError> {
+        Err(MetalError::Cannot("walks are not counted here".into()))
+    }
+
     /// Page faults of this thread so far; `None` = not counted here.
     fn page_faults(&mut self) -> Option<u64> {
         None

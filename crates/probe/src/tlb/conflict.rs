@@ -9,7 +9,7 @@
 use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::level::Level;
-use crate::tlb::shared::{fit_at_times, least, Core};
+use crate::tlb::shared::{fit_at_times, least, rest, Core};
 
 /// Most pages of a crowd: they overload 8192 entries four times over.
 const MOST_PAGES: usize = 1 << 15;
@@ -31,6 +31,15 @@ const SETTLING: f64 = 4.0;
 const SETTLED: usize = 4;
 /// Spaces of up to this dimension have all their hyperplanes tried.
 const ALL: usize = 8;
+
+/// log2 of the pages that are looked for in one set by [`lowest_one_set`].
+const ONE_SET_LOG2: std::ops::RangeInclusive<u32> = 2..=7;
+/// Windows of bits running whose pages have to be too many: from the first on no bit chooses the set.
+const WINDOWS_RUNNING: u32 = 3;
+/// Looks that all have to show that they are too many, and the share of them that is out in each: of twice as many as fit in one set half is at least.
+const ONE_SET_LOOKS: usize = 24;
+/// See [`ONE_SET_LOOKS`].
+const CROWDED_SHARE: f64 = 0.4;
 
 /// Fewest misses an access that crowds: a page more than fits, of 33, under random replacement, which misses least,
 /// is 0.06.
@@ -71,6 +80,40 @@ pub fn one_set(bench: &mut Bench<'_>, level: &mut Level, crowd: &[u64]) -> Resul
     }
     level.know_within(window, &basis, bits);
     Ok((basis, window))
+}
+
+/// Bits in a row, as few and as low as can be, whose pages all meet in one set and are too many for it, where walks are counted: indexes known take some of the lower bits
+/// only. Beside a neighbour who takes entries there is no space of pages that fills several sets and does not miss; of one set's pages there is at some time.
+pub fn lowest_one_set(bench: &mut Bench<'_>, level: &Level) -> Result<Option<Vec<u64>>, Halt> {
+    for log2 in ONE_SET_LOG2 {
+        let mut running = 0;
+        for low in 0..=bench.bits().saturating_sub(log2) {
+            let basis: Vec<u64> = (low..low + log2).map(|bit| 1 << bit).collect();
+            running = if always_overloads(bench, level, &basis)? { running + 1 } else { 0 };
+            if running < WINDOWS_RUNNING {
+                continue;
+            }
+            let basis: Vec<u64> = basis.iter().map(|bit| bit >> (WINDOWS_RUNNING - 1)).collect();
+            if ways(bench, level, &basis)?.is_some() {
+                return Ok(Some(basis));
+            }
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Whether of these pages a good part is out in each of many looks.
+fn always_overloads(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<bool, Halt> {
+    for _ in 0..ONE_SET_LOOKS {
+        let start = bench.page();
+        let pages: Vec<u64> = gf2::span(basis).into_iter().map(|v| v ^ start).collect();
+        if level.misses_of_crowd(bench, &pages)? <= CROWDED_SHARE * pages.len() as f64 {
+            return Ok(false);
+        }
+        rest(bench, 0)?;
+    }
+    Ok(true)
 }
 
 /// As few pages as crowd all sets that are reached; their share of misses.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::bench::{Bench, Halt};
 use crate::finding::Finding;
 use crate::gf2;
-use crate::tlb::conflict::{choose, one_set, overloaded, ways};
+use crate::tlb::conflict::{choose, lowest_one_set, one_set, overloaded, ways};
 use crate::tlb::index::{masks, Halves, Room};
 use crate::tlb::level::{Above, Level};
 use crate::tlb::shared::{least, Core};
@@ -16,7 +16,8 @@ const MOST_LOG2: usize = 15;
 /// log2 of the crowds tried in the second level. The first fits a first-level data cache; the last overload 8192 entries.
 const FAR_LOG2: [usize; 4] = [8, 10, 12, 14];
 /// From which of these on they are tried in each attempt: small ones disturb least, large ones tell more of the sets, out of
-/// which fillers then keep. `None`: as if somebody else used the core too.
+/// which fillers then keep. `None`: as if somebody else used the core too,
+/// by walks where these are counted.
 const FAR_FROM: [Option<usize>; ATTEMPTS] = [Some(0), None, Some(1), None, Some(0), Some(2), None];
 /// log2 of the largest crowd of one set: 512 pages crowd 128 ways, and 256 nearly so.
 const ONE_SET_LOG2: usize = 9;
@@ -174,6 +175,18 @@ fn second_once(
         lanes: Vec::new(),
         ..first_level.clone()
     };
+    if level.counts_walks(bench) {
+        let Some(kernel) = lowest_one_set(bench, &level)? else {
+            return Ok(FoundLevel::nothing("no bits in a row have pages that evict each other from it".to_string()));
+        };
+        let start = bench.page();
+        let pages: Vec<u64> = gf2::span(&kernel).into_iter().map(|v| v ^ start).collect();
+        level.miss_ticks = level.ticks_of_crowd(bench, &pages)?.max(level.above_ticks);
+        let window = kernel.iter().fold(0, |all, bit| all | bit);
+        level.know_within(window, &kernel, bits);
+        let geometry = of_one_set(bench, level.clone(), kernel, window, "counts of walks")?;
+        return Ok(known(level, geometry));
+    }
     let crowd = match FAR_FROM[attempt] {
         Some(from) => second_crowd(bench, &level, from)?,
         None => full_crowd(bench, &level)?,
@@ -283,12 +296,16 @@ fn attempts(mut attempt: impl FnMut(usize) -> Result<FoundLevel, Halt>) -> Resul
 }
 
 /// What a crowd leads to.
-fn found(bench: &mut Bench<'_>, mut level: Level, crowd: &[u64]) -> Result<FoundLevel, Halt> {
+fn found(bench: &mut Bench<'_>, level: Level, crowd: &[u64]) -> Result<FoundLevel, Halt> {
     let geometry = geometry(bench, &level, crowd)?;
+    Ok(known(level, geometry))
+}
+
+fn known(mut level: Level, geometry: Finding<Geometry>) -> FoundLevel {
     if let Some(geometry) = geometry.value() {
         level.know_masks(&geometry.masks);
     }
-    Ok(FoundLevel { geometry, miss_ticks: level.miss_ticks, level: Some(level) })
+    FoundLevel { geometry, miss_ticks: level.miss_ticks, level: Some(level) }
 }
 
 /// From a crowd to a confirmed geometry.
@@ -301,11 +318,24 @@ fn geometry(bench: &mut Bench<'_>, level: &Level, crowd: &[u64]) -> Result<Findi
             1u64 << crowd.len()
         )));
     }
+    of_one_set(bench, level, kernel, window, &format!("{} crowded pages", 1u64 << crowd.len()))
+}
+
+/// From pages of one set, more than fit, to a confirmed geometry; `from`: where they come from.
+fn of_one_set(
+    bench: &mut Bench<'_>,
+    mut level: Level,
+    kernel: Vec<u64>,
+    window: u64,
+    from: &str,
+) -> Result<Finding<Geometry>, Halt> {
     let Some(some) = ways(bench, &level, &kernel)? else {
         return Ok(Finding::not_determined(format!("{} pages that crowd their sets fit in one", 1u64 << kernel.len())));
     };
     let mut room = Room::Ample;
-    if let Some(above) = &mut level.above {
+    // Where walks are counted nothing is known yet of how many sets there are.
+    let by_walks = level.counts_walks(bench);
+    if let Some(above) = level.above.as_mut().filter(|_| !by_walks) {
         if (some as usize) << level.lanes.len() < SMALL * above.entries() {
             above.sparing();
             room = Room::Scarce;
@@ -328,8 +358,7 @@ fn geometry(bench: &mut Bench<'_>, level: &Level, crowd: &[u64]) -> Result<Findi
     }
     let sets = 1u32 << masks.len();
     let evidence = vec![format!(
-        "from {} crowded pages to one set of {} pages; {} bits looked at; {} measurements",
-        1u64 << crowd.len(),
+        "from {from} to one set of {} pages; {} bits looked at; {} measurements",
         1u64 << kernel.len(),
         bench.bits(),
         bench.measurements()

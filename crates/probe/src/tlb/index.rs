@@ -17,6 +17,8 @@ const PAGES: usize = 192;
 
 /// The same where a neighbour may take entries of any of their sets.
 const FEW_PAGES: usize = 64;
+/// The same where walks are counted: a look tells of few pages as well as of many, and is clear the sooner.
+const FEW_PAGES_OF_WALKS: usize = 24;
 
 /// Both halves are clearly not in one set where they have less than this share of the misses that they would have.
 const CLEAR: f64 = 0.4;
@@ -118,9 +120,13 @@ impl Halves {
     }
 
     /// Vectors that one experiment can take: its pages have to fit the level, whatever sets they come into.
-    pub fn vectors_at_once(&self, level: &Level) -> usize {
+    pub fn vectors_at_once(&self, bench: &Bench<'_>, level: &Level) -> usize {
         let room = if level.above.is_some() { (self.ways as usize) << level.lanes.len() >> 2 } else { PAGES };
-        let most = if level.core == Core::Own { PAGES } else { FEW_PAGES };
+        let most = match (level.core, level.counts_walks(bench)) {
+            (Core::Own, _) => PAGES,
+            (Core::Shared, false) => FEW_PAGES,
+            (Core::Shared, true) => FEW_PAGES_OF_WALKS,
+        };
         (room.min(most) / self.moved).saturating_sub(1).max(1)
     }
 
@@ -262,7 +268,7 @@ fn same_effect(
     // The commonest by far alone: no effect.
     let (none, others) = sums.split_at(1);
     for _ in 0..SCANS {
-        for group in std::iter::once(none).chain(others.chunks(halves.vectors_at_once(level))) {
+        for group in std::iter::once(none).chain(others.chunks(halves.vectors_at_once(bench, level))) {
             let moved: Vec<u64> = group.iter().map(|sum| sum ^ flip).collect();
             if let Some(found) = search(bench, level, halves, &moved)? {
                 return Ok(Some(found ^ flip));

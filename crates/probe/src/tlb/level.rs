@@ -23,6 +23,8 @@ const COPIES_LOG2: usize = 9;
 const ORDERS: usize = 3;
 /// Times that each page comes in a walk at random, in the mean: a page has 512 words, and none may come more often.
 const AT_RANDOM: usize = 256;
+/// The same where walks are counted: a look takes no longer itself, and there are many of them.
+const AT_RANDOM_OF_WALKS: usize = 8;
 /// Choices of other pages that a look is compared with.
 const BASES: usize = 2;
 /// The same where a neighbour makes them miss.
@@ -304,40 +306,80 @@ impl Level {
     }
 
     fn look_in(&self, bench: &mut Bench<'_>, pages: &[u64], orders: (usize, usize), crowd: bool) -> Result<Look, Halt> {
+        let by = if self.counts_walks(bench) { By::Walks } else { By::Time };
+        self.look_by(bench, pages, orders, crowd, by)
+    }
+
+    /// Whether its misses are told by walks, not by time: those of the last level, on a core whose other thread makes times too unsteady.
+    pub(crate) fn counts_walks(&self, bench: &Bench<'_>) -> bool {
+        self.core == Core::Shared && self.above.is_some() && bench.counts_walks()
+    }
+
+    /// Ticks that a round through pages that may be far too many takes longer than one through pages that fit, a page.
+    pub fn ticks_of_crowd(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Result<f64, Halt> {
+        let misses = self.look_by(bench, pages, (1, 1), true, By::Time)?.misses(bench)?;
+        Ok(misses * self.miss_ticks / pages.len() as f64)
+    }
+
+    fn look_by(
+        &self,
+        bench: &mut Bench<'_>,
+        pages: &[u64],
+        orders: (usize, usize),
+        crowd: bool,
+        by: By,
+    ) -> Result<Look, Halt> {
         let fillers = self.above.as_ref().map_or_else(Vec::new, |above| above.fillers(pages, bench));
         let rounds = in_orders(bench, pages, &fillers, orders);
-        let count = rounds.len() as f64 / (pages.len() + fillers.len()) as f64;
+        let round = pages.len() + fillers.len();
+        let count = rounds.len() as f64 / round as f64;
         let misses_a_tick = 1.0 / (count * self.miss_ticks);
+        let mut look = Look { rounds, round, by, base: 0.0, misses_a_tick };
         // The same steps, but that none misses here: what is left is this level's, whatever the clock does meanwhile.
-        let base = match &self.above {
+        look.base = match &self.above {
             None => {
-                let few: Vec<u64> = (0..rounds.len()).map(|i| pages[i % pages.len().min(FEW)]).collect();
+                let few: Vec<u64> = (0..look.rounds.len()).map(|i| pages[i % pages.len().min(FEW)]).collect();
                 bench.sequence(&few)?
             }
+            // Of so many pages at random hardly one is walked for.
+            Some(_) if by == By::Walks => 0.0,
             Some(above) if fillers.is_empty() && (crowd || above.is_flooded(pages)) => {
                 let start = bench.page();
                 let hits: Vec<u64> = gf2::span(&above.calm).into_iter().map(|page| page ^ start).collect();
-                bench.pages(&hits)? * rounds.len() as f64 / hits.len() as f64
+                bench.pages(&hits)? * look.rounds.len() as f64 / hits.len() as f64
             }
             // Some of those others may meet by chance: the lowest of several.
             Some(above) => {
                 let mut least = f64::MAX;
                 for _ in 0..if self.core == Core::Own { BASES } else { MORE_BASES } {
                     let apart = above.apart(pages, &fillers, bench);
-                    let like: Vec<u64> = rounds.iter().map(|page| *apart.get(page).unwrap_or(page)).collect();
+                    let like: Vec<u64> = look.rounds.iter().map(|page| *apart.get(page).unwrap_or(page)).collect();
                     least = least.min(bench.sequence(&like)?);
                 }
                 least
             }
         };
-        Ok(Look { rounds, base, misses_a_tick })
+        Ok(look)
     }
+}
+
+/// What misses are told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Of the last level: walks, counted.
+    Walks,
+    /// The time that they take.
+    Time,
 }
 
 /// Rounds whose misses can be counted.
 #[derive(Debug)]
 pub struct Look {
     rounds: Vec<u64>,
+    /// Steps of one of them.
+    round: usize,
+    by: By,
+    /// What rounds without misses cost: walks of one, or ticks of all.
     base: f64,
     misses_a_tick: f64,
 }
@@ -348,7 +390,8 @@ impl Look {
     pub fn settle(&self, bench: &mut Bench<'_>) -> Result<(), Halt> {
         let distinct = self.rounds.iter().collect::<BTreeSet<_>>().len();
         let most = if distinct > MANY { MOST_RANDOM.1 } else { MOST_RANDOM.0 };
-        let steps = most.min(AT_RANDOM * distinct).min(bench.max_pages());
+        let times = if self.by == By::Walks { AT_RANDOM_OF_WALKS } else { AT_RANDOM };
+        let steps = most.min(times * distinct).min(bench.max_pages());
         for _ in 0..WALKS {
             let steps: Vec<u64> = (0..steps).map(|_| self.rounds[bench.rng.below(self.rounds.len())]).collect();
             bench.walk(&steps)?;
@@ -356,14 +399,23 @@ impl Look {
         Ok(())
     }
 
-    /// What so many misses a round add to the time of all the same steps without any, as a share of it.
-    pub fn share(&self, misses: f64) -> f64 {
-        misses / (self.misses_a_tick * self.base)
+    /// Whether so many misses a round stand out: by this share of the time of all the same steps without any, where time tells.
+    pub fn tells(&self, misses: f64, share: f64) -> bool {
+        self.by == By::Walks || misses / (self.misses_a_tick * self.base) >= share
     }
 
     /// Misses a round.
     pub fn misses(&self, bench: &mut Bench<'_>) -> Result<f64, Halt> {
-        Ok((bench.sequence(&self.rounds)? - self.base) * self.misses_a_tick)
+        let more = self.cost(bench, &self.rounds)? - self.base;
+        Ok(if self.by == By::Walks { more } else { more * self.misses_a_tick })
+    }
+
+    /// Walks of a round of such rounds, or ticks of all.
+    fn cost(&self, bench: &mut Bench<'_>, rounds: &[u64]) -> Result<f64, Halt> {
+        match self.by {
+            By::Walks => bench.walks(rounds, self.round),
+            By::Time => bench.sequence(rounds),
+        }
     }
 }
 

@@ -71,7 +71,7 @@ pub fn fit_at_times(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64
         let pages: Vec<u64> = vectors.iter().map(|v| v ^ start).collect();
         let (pages, copies) = level.copied_to(bench, &pages, FEW_SETS);
         let look = level.look(bench, &pages)?;
-        if look.share(FITS * copies as f64) < TELLS {
+        if !look.tells(FITS * copies as f64, TELLS) {
             return Ok(false);
         }
         look.settle(bench)?;

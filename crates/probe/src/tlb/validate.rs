@@ -56,7 +56,7 @@ pub fn contradiction(
     let reach = pivots(masks);
     let mut others: Vec<u64> = gf2::span(&reach).into_iter().skip(1).collect();
     bench.rng.shuffle(&mut others);
-    for group in others.chunks(halves.vectors_at_once(level)) {
+    for group in others.chunks(halves.vectors_at_once(bench, level)) {
         let vectors: Vec<u64> = group.iter().map(|v| v ^ gf2::combine(&kernel, bench.rng.draw())).collect();
         if let Some(vector) = search(bench, level, &halves, &vectors)? {
             return Ok(Some(format!("{vector:#x} should change the set, and does not")));

@@ -299,6 +299,24 @@ impl Metal for Sim {
         })
     }
 
+    fn counts_walks(&self) -> bool {
+        self.habits.counts_walks
+    }
+
+    fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.last.clear();
+        self.tlbs.walk(chain.pages, 256usize.div_ceil(chain.pages.len()));
+        let mut at = chain.pages.iter().copied().cycle();
+        let mut sample = || {
+            if self.uniform() < self.noise.interrupts {
+                self.interrupt();
+            }
+            let pages: Vec<u64> = at.by_ref().take(steps).collect();
+            self.shared(&pages, 1).1 as f64
+        };
+        Ok((0..samples).map(|_| sample()).collect())
+    }
+
     fn page_faults(&mut self) -> Option<u64> {
         Some(self.faults)
     }

@@ -77,6 +77,8 @@ pub struct Habits {
     /// Entries of its own that a neighbour on the same core brings into the second level while a chain is walked, in a thousand steps; in the mean of
     /// chains: now none, now twice as many.
     pub taken_a_kilo_step: f64,
+    /// Whether walks are counted.
+    pub counts_walks: bool,
     /// Other CPUs, and what a thread there does to entries here.
     pub cpus: Vec<(Cpu, Other)>,
     /// Page faults of a prefetch of a page that no load has touched.
@@ -100,6 +102,7 @@ impl Default for Habits {
             prefetch_fills: true,
             stores: None,
             taken_a_kilo_step: 0.0,
+            counts_walks: false,
             system_call: Vec::new(),
             switch: Vec::new(),
             switch_flushes: false,
