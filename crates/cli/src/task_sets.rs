@@ -1,6 +1,8 @@
 //! The task sets of `reproduce tlb-coloring --metal`: run by the experiment, on this machine's geometry.
 
-use lookaside_experiment::tasks::{run, two_tasks, HitBy, JobRun, Options, Placement, Report, Run, TURNS};
+use lookaside_experiment::tasks::{
+    counted_by, run, two_tasks, CountedBy, HitBy, JobRun, Options, Placement, Report, Run, TURNS,
+};
 use lookaside_machine::{nearest_preset, preset, ColorLevel, CpuId, Machine, PageSize};
 use lookaside_papers::task_sets::{self, CalmJob, TaskJobs, Tasks};
 use lookaside_papers::versus::{self, Case, Pair, Versus};
@@ -8,8 +10,10 @@ use lookaside_papers::Reproduction;
 use lookaside_probe::{probe, Halt, Host, Options as Probing, Step};
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 
-/// Hyperperiods of each run of the two tasks: some ten thousand jobs of T1, a few seconds.
-const HYPERPERIODS: u64 = 3000;
+/// Hyperperiods of each run of the two tasks, some ten thousand jobs of T1 and a few seconds: where their misses are timed, and where walks are counted.
+const HYPERPERIODS: [u64; 2] = [3000, 1000];
+/// The paper's millisecond is at least as long here where walks are counted: that takes 0.2 to 0.6 ms at each job's end.
+const COUNTED_MS_NS: u64 = 1_000_000;
 
 /// Why measuring ends, once it does.
 type Halted<'a> = &'a (dyn Fn() -> Option<Halt> + Sync);
@@ -23,7 +27,10 @@ pub fn add(found: &mut Reproduction, memory_bytes: u64, seed: u64, halt: Halted<
     };
     let tasks = here.as_ref().map_err(String::clone).and_then(|here| here.two(progress));
     task_sets::add(found, tasks.as_ref().map_err(String::as_str));
-    let cases = here.as_ref().map_err(String::clone).and_then(|here| versus::cases(&here.level, here.before));
+    let cases = here
+        .as_ref()
+        .map_err(String::clone)
+        .and_then(|here| versus::cases(&here.level, here.before, here.least_ms_ns()));
     match (&here, cases) {
         (Ok(here), Ok(cases)) => {
             let all: Vec<_> = cases.iter().map(|case| here.versus(case, progress)).collect();
@@ -46,6 +53,8 @@ struct Here<'a> {
     machine: Machine,
     /// The level whose misses are counted.
     level: ColorLevel,
+    /// How they are counted.
+    by: CountedBy,
     /// Entries of the levels before it.
     before: u64,
     seed: u64,
@@ -61,13 +70,22 @@ impl<'a> Here<'a> {
         let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?.clone();
         let before = levels.iter().take_while(|before| before.name != level.name);
         let before = before.map(|level| u64::from(level.sets) * u64::from(level.ways)).sum();
-        Ok(Self { machine, level, before, seed, halt, cut: None.into() })
+        let by = counted_by(&level, &levels);
+        Ok(Self { machine, level, by, before, seed, halt, cut: None.into() })
+    }
+
+    /// What the paper's millisecond has to be at least, for counting to have room.
+    fn least_ms_ns(&self) -> u64 {
+        match self.by {
+            CountedBy::Walks => COUNTED_MS_NS,
+            CountedBy::Timing => 0,
+        }
     }
 
     /// Section 6.0.8's two tasks in the same set and in different ones.
     fn two(&self, progress: &mut dyn FnMut(&str)) -> Result<Tasks, String> {
         let options = Options {
-            hyperperiods: HYPERPERIODS,
+            hyperperiods: HYPERPERIODS[usize::from(self.by == CountedBy::Walks)],
             cpu: None,
             level: Some(self.level.name.clone()),
             placements: vec![Placement::Alone, Placement::Planned, Placement::SameSets],
@@ -76,7 +94,7 @@ impl<'a> Here<'a> {
             pool: None,
             seed: self.seed,
         };
-        let set = two_tasks(&self.level, self.before == 0);
+        let set = two_tasks(&self.level, self.before == 0, self.by);
         let report = self.run(&set, &options, progress)?;
         Ok(tasks(&set, &report, self.ended(&report, &options)))
     }
@@ -153,11 +171,16 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
     let miss_cycles = run(Placement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
     let pages = set.tasks.first().and_then(|task| task.pages).unwrap_or_default();
     let mut how = vec![format!(
-        "task sets: {} (phase, period, execution), {pages} pages each, {HYPERPERIODS} hyperperiods of each placement in turns, on CPU {}; misses of {} by \
-         timing; jobs that interrupts or others hit and the first of each turn counted apart{}",
+        "task sets: {} (phase, period, execution), {pages} pages each, {} hyperperiods of each placement in turns, on CPU {}; misses of {} by \
+         {}; jobs that interrupts or others hit and the first of each turn counted apart{}",
         set.tasks.iter().map(times).collect::<Vec<_>>().join(" and "),
+        report.hyperperiods,
         report.cpu,
         report.level,
+        match report.counted_by {
+            CountedBy::Walks => "walks",
+            CountedBy::Timing => "timing",
+        },
         ended.map(|why| format!("; {why}: not all were run")).unwrap_or_default()
     )];
     how.extend(report.remarks());
@@ -226,7 +249,7 @@ fn calm_job(job: &JobRun, pages: usize, places: u64) -> CalmJob {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_experiment::tasks::{Scheduling, TaskRun};
+    use lookaside_experiment::tasks::{CountedBy, Scheduling, TaskRun};
     use lookaside_probe::counter::Known;
     use lookaside_techniques::color::plan::plan;
 
@@ -263,7 +286,7 @@ mod tests {
 
     fn case() -> Case {
         let machine = preset("xeon-e5-2650").expect("a preset");
-        let first = versus::cases(&machine.color_levels(PageSize::K4)[0], 0).expect("cases").swap_remove(0);
+        let first = versus::cases(&machine.color_levels(PageSize::K4)[0], 0, 0).expect("cases").swap_remove(0);
         Case { runs: 3, hyperperiods: 2, ..first }
     }
 
@@ -272,6 +295,7 @@ mod tests {
         Report {
             machine: "made up".into(),
             level: "stlb".into(),
+            counted_by: CountedBy::Timing,
             cpu: 1,
             scheduling: Scheduling::Fifo,
             timer_remark: None,
@@ -332,6 +356,7 @@ mod tests {
         let here = || Here {
             machine: machine.clone(),
             level: level.clone(),
+            by: CountedBy::Timing,
             before: 0,
             seed: 1,
             halt: &halt,

@@ -1,6 +1,6 @@
 //! Experiments on the metal for a terminal: the tasks' jobs, what hit them, and their misses beside the model's.
 
-use lookaside_experiment::tasks::{HitBy, Report, Run, Scheduling, Summary, TaskRun};
+use lookaside_experiment::tasks::{CountedBy, HitBy, Report, Run, Scheduling, Summary, TaskRun};
 
 use crate::line::{Paint, Style};
 use crate::num;
@@ -17,7 +17,11 @@ pub fn tasks(report: &Report, style: &Style) -> String {
         Scheduling::Nice => "nice",
     };
     let (machine, level, cpu, hyperperiods) = (&report.machine, &report.level, report.cpu, report.hyperperiods);
-    let mut text = format!("{machine}: misses of {level}; CPU {cpu}, {turns}, {hyperperiods} hyperperiods\n\n");
+    let by = match report.counted_by {
+        CountedBy::Walks => "walks",
+        CountedBy::Timing => "timing",
+    };
+    let mut text = format!("{machine}: misses of {level} by {by}; CPU {cpu}, {turns}, {hyperperiods} hyperperiods\n\n");
     text += &jobs(report).render(style);
     for run in &report.runs {
         text += &places(run);
@@ -25,7 +29,7 @@ pub fn tasks(report: &Report, style: &Style) -> String {
     text.push('\n');
     for run in &report.runs {
         for task in &run.tasks {
-            text += &meter(run, task);
+            text += &known(run, task, report.counted_by);
             text += &program(run, task);
         }
     }
@@ -132,11 +136,16 @@ fn program(run: &Run, task: &TaskRun) -> String {
     )
 }
 
-fn meter(run: &Run, task: &TaskRun) -> String {
+/// How passes were counted whose misses are known.
+fn known(run: &Run, task: &TaskRun, by: CountedBy) -> String {
     let known = &task.known;
     let of = known.pages;
+    let [kept, missed] = match by {
+        CountedBy::Walks => [format!("of {of} pages loaded twice running"), "with all translations put out".into()],
+        CountedBy::Timing => [format!("where none of {of} pages misses"), "where all do".into()],
+    };
     format!(
-        "{}, {}: a miss takes {:.1} cycles; where none of {of} pages misses {:.1} are counted, where all do {:.1}\n",
+        "{}, {}: a miss takes {:.1} cycles; {kept} {:.1} are counted, {missed} {:.1}\n",
         run.placement.name(),
         text::clean(&task.name),
         task.miss_cycles,

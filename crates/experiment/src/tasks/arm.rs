@@ -1,18 +1,20 @@
 //! A placement, ready to run: its pages linked, its tasks' meters calibrated anew before each turn.
 
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use lookaside_probe::counter::{Meter, TimedChain};
+use lookaside_probe::counter::{Known, Meter, TimedChain};
+use lookaside_probe::put_out;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
 use super::foreign::Foreign;
-use super::job::Body;
+use super::job::{Body, Counted};
 use super::judge::JobRun;
 use super::lab::Lab;
 use super::place::{Placed, Placement};
 use super::program::{Program, ProgramRun};
 use super::real_time::Partner;
+use super::walked::Walked;
 use super::witness::Witnesses;
 use super::{TasksError, INTERRUPT_NS};
 
@@ -28,9 +30,30 @@ const ROUNDS: usize = 64;
 /// Rounds in the shortest execution time of a task that are modelled; preemption leaves few slices shorter than a twentieth of that.
 const ROUNDS_MODELLED: f64 = 20.0;
 
+/// Known passes of each kind in a turn, where walks are counted.
+const KNOWN_PASSES: usize = 16;
+
 /// How a meter for a chain over these words comes about; the last switches to another thread and back.
 pub(super) type Calibrate =
     fn(&Foreign<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<Meter, TasksError>;
+
+/// How misses are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Counting {
+    /// By what was walked for.
+    Walks,
+    /// By time, with meters that come about so.
+    Timing(Calibrate),
+}
+
+/// Passes over a task's pages whose misses are known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownPasses {
+    /// What a miss adds to them.
+    pub miss_ticks: f64,
+    /// How they were counted.
+    pub known: Known,
+}
 
 /// A placement of which these tasks' pages count; the others touch none.
 pub(super) struct Arm<'a> {
@@ -42,9 +65,12 @@ pub(super) struct Arm<'a> {
     /// What they saw so far, by task.
     pub jobs: Vec<Vec<JobRun>>,
     pub gaps_lost: Vec<u64>,
-    /// Their meters so far.
-    pub meters: Vec<Vec<Meter>>,
-    foreign: Foreign<'a>,
+    /// What a miss took and how known passes were counted so far, by task.
+    pub known: Vec<Vec<KnownPasses>>,
+    /// To make passes whose misses are known, for meters.
+    foreign: Option<Foreign<'a>>,
+    /// Counts what is walked for, in place of meters.
+    pub walked: Option<Arc<Walked>>,
     /// Two words a page that each goes through, and its witness's.
     words: Vec<Vec<[*mut u64; 2]>>,
     witness: Vec<Option<Vec<[*mut u64; 2]>>>,
@@ -78,6 +104,11 @@ impl<'a> Arm<'a> {
         let witness: Vec<Option<Vec<[*mut u64; 2]>>> = (0..tasks)
             .map(|task| witnesses.words.as_ref().filter(|_| counts(task)).map(|words| words[task].clone()))
             .collect();
+        // Owners of pages: the tasks, and behind them their witnesses.
+        let walked = match lab.counting {
+            Counting::Walks => Some(Arc::new(walked(&words, &witness, &counts)?)),
+            Counting::Timing(_) => None,
+        };
         let mut bodies = Vec::new();
         for (task, of) in lab.set.tasks.iter().enumerate() {
             // It does not count, but its preemptions are known all the same.
@@ -110,11 +141,14 @@ impl<'a> Arm<'a> {
                 unsafe { Program::new(of, name, (data, groups), elements, seed) }
             });
             let program = program.transpose()?.map(Mutex::new);
+            let owners = std::iter::once(task).chain(witness.is_some().then_some(tasks + task)).collect();
+            let walks = walked.clone().filter(|_| counts(task)).map(|walked| Counted { walked, owners });
             let look_ticks = (LOOK_NS / lab.timer.ns(1)) as u64;
             bodies.push(Body {
                 chain,
                 meter,
                 witness,
+                walks,
                 scratch,
                 few,
                 round_ns,
@@ -135,8 +169,11 @@ impl<'a> Arm<'a> {
             bodies,
             jobs: vec![Vec::new(); tasks],
             gaps_lost: vec![0; tasks],
-            meters: vec![Vec::new(); tasks],
-            foreign: Foreign::new(lab.level, lab.before())?,
+            known: vec![Vec::new(); tasks],
+            foreign: matches!(lab.counting, Counting::Timing(_))
+                .then(|| Foreign::new(lab.level, lab.before()))
+                .transpose()?,
+            walked,
             words,
             witness,
             _placed: placed,
@@ -145,22 +182,40 @@ impl<'a> Arm<'a> {
         })
     }
 
-    /// Meters for the tasks that count and their witnesses, by what misses take now.
+    /// Looks at passes whose misses are known, of the tasks that count; where time counts, makes meters of these, for them and their witnesses.
     pub(super) fn calibrate(&mut self, lab: &Lab<'_>) -> Result<(), TasksError> {
-        let mut partner = Partner::on(lab.cpu)?;
-        let mut meter = |chain: &TimedChain, words: &[[*mut u64; 2]], who: String| {
-            let meter = (lab.calibrate)(&self.foreign, chain, words, &mut || partner.switch());
-            meter.map_err(|error| TasksError(format!("task {who}: {error}")))
-        };
-        for task in &self.counted {
-            let (body, name) = (&mut self.bodies[*task], &lab.set.tasks[*task].name);
-            body.meter = meter(&body.chain, &self.words[*task], name.clone())?;
-            self.meters[*task].push(body.meter.clone());
-            if let (Some((chain, known)), Some(words)) = (&mut body.witness, &self.witness[*task]) {
-                *known = meter(chain, words, format!("{name}, witness"))?;
+        let named = |task: usize, error: TasksError| TasksError(format!("task {}: {error}", lab.set.tasks[task].name));
+        match (lab.counting, &self.foreign) {
+            (Counting::Timing(calibrate), Some(foreign)) => {
+                let mut partner = Partner::on(lab.cpu)?;
+                let mut meter = |chain: &TimedChain, words: &[[*mut u64; 2]]| {
+                    calibrate(foreign, chain, words, &mut || partner.switch())
+                };
+                for &task in &self.counted {
+                    let body = &mut self.bodies[task];
+                    body.meter = meter(&body.chain, &self.words[task]).map_err(|error| named(task, error))?;
+                    let Meter { miss_ticks, known, .. } = body.meter;
+                    self.known[task].push(KnownPasses { miss_ticks, known });
+                    if let (Some((chain, known)), Some(words)) = (&mut body.witness, &self.witness[task]) {
+                        *known = meter(chain, words)
+                            .map_err(|error| named(task, TasksError(format!("witness: {error}"))))?;
+                    }
+                }
+            }
+            _ => {
+                for &task in &self.counted {
+                    let passes = self.walked.iter().map(|walked| known_passes(walked, task, &self.bodies[task].chain));
+                    let passes = passes.collect::<Result<Vec<_>, TasksError>>();
+                    self.known[task].extend(passes.map_err(|error| named(task, error))?);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Why what the last turn counted is nothing, if so.
+    pub(super) fn check(&self) -> Result<(), TasksError> {
+        self.walked.as_ref().map_or(Ok(()), |walked| walked.check())
     }
 
     /// What came of a task's program, if it runs one.
@@ -169,12 +224,63 @@ impl<'a> Arm<'a> {
         Some(program.lock().unwrap_or_else(PoisonError::into_inner).ran())
     }
 
-    /// Ticks that a miss of a task adds: the median of its meters.
+    /// Ticks that a miss of a task adds: the median of all turns.
     pub(super) fn miss_ticks(&self, task: usize) -> f64 {
-        let mut ticks: Vec<f64> = self.meters[task].iter().map(|meter| meter.miss_ticks).collect();
-        ticks.sort_by(f64::total_cmp);
-        ticks.get(ticks.len() / 2).copied().unwrap_or_default()
+        median(self.known[task].iter().map(|passes| passes.miss_ticks).collect())
     }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+/// Counts what is walked for of the pages of the tasks that count, and of their witnesses'.
+fn walked(
+    words: &[Vec<[*mut u64; 2]>],
+    witness: &[Option<Vec<[*mut u64; 2]>>],
+    counts: &dyn Fn(usize) -> bool,
+) -> Result<Walked, TasksError> {
+    let pages = |words: &Vec<[*mut u64; 2]>| words.iter().map(|words| words[0] as u64).collect::<Vec<u64>>();
+    let own = words.iter().enumerate().map(|(task, words)| if counts(task) { pages(words) } else { Vec::new() });
+    Walked::new(&own.chain(witness.iter().map(|words| words.as_ref().map_or_else(Vec::new, pages))).collect::<Vec<_>>())
+}
+
+/// Passes over all pages of an owner, right after another pass and with all translations put out; these have to be counted for what they are.
+fn known_passes(walked: &Walked, owner: usize, chain: &TimedChain) -> Result<KnownPasses, TasksError> {
+    let pages = walked.pages(owner);
+    let (mut extra, mut walks) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for pass in 0..2 * KNOWN_PASSES {
+        let kind = pass % 2;
+        chain.pass();
+        if kind == 1 {
+            put_out()?;
+        }
+        let mut ticks = 0.0;
+        walks[kind].push(walked.of(owner, || ticks = chain.pass().iter().map(|ticks| ticks.extra()).sum())? as f64);
+        extra[kind].push(ticks);
+    }
+    let [kept, missed] = walks;
+    let right = |all: &[f64], is: &dyn Fn(f64) -> bool| [all.len(), all.iter().filter(|count| is(**count)).count()];
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
+    let all = right(&missed, &|count| count == pages as f64);
+    if 10 * all[1] < 9 * all[0] {
+        return Err(TasksError(format!(
+            "of {pages} pages whose translations were put out {:.1} are counted as walked for: the referenced bits of this system do not say what is",
+            mean(&missed)
+        )));
+    }
+    let [kept_ticks, missed_ticks] = extra.map(median);
+    Ok(KnownPasses {
+        miss_ticks: (missed_ticks - kept_ticks) / pages.max(1) as f64,
+        known: Known {
+            pages: pages as u32,
+            kept: right(&kept, &|count| 2.0 * count < pages as f64),
+            kept_misses: mean(&kept),
+            missed: all,
+            missed_misses: mean(&missed),
+        },
+    })
 }
 
 /// The group of the page that each address is on: the place of its words.

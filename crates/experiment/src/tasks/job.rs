@@ -1,11 +1,12 @@
 //! A task as a thread: its releases (Panchamukhi 2014, Algorithm 4), its jobs, and what each saw.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lookaside_probe::counter::{Judged, Meter, Ticks, TimedChain};
 
 use super::program::Program;
 use super::real_time::{now_ns, sleep_until};
+use super::walked::Walked;
 
 /// Gaps that are written down for each job, on average; more are counted.
 const GAPS_A_JOB: usize = 32;
@@ -28,6 +29,8 @@ pub(super) struct Body {
     pub meter: Meter,
     /// Over pages in sets that no task uses, where there are some: what is lost of these, no task took.
     pub witness: Option<(TimedChain, Meter)>,
+    /// Counts its misses and its witness's, in place of the meters, which then tell only what else ran.
+    pub walks: Option<Counted>,
     /// Over a page that does not matter: see [`Body::settle`].
     pub scratch: TimedChain,
     /// Misses in a round up to which all pages are back: more than a warm round is counted to have by mistake.
@@ -44,11 +47,21 @@ pub(super) struct Body {
     pub period_ns: u64,
 }
 
+/// A task among those whose walks are counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub walked: Arc<Walked>,
+    /// Who owns its pages there, and its witness's, if it has one.
+    pub owners: Vec<usize>,
+}
+
 /// What a job saw. Times are ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Seen {
     pub start: u64,
     pub end: u64,
+    /// Of the ticks from start to end, those that counting took.
+    pub counting: u64,
     /// It ended after the release of the next.
     pub late: bool,
     /// Misses in the first round and in each round after a gap, and in those after these until few are found.
@@ -73,6 +86,18 @@ pub(super) struct Log {
     pub gaps: Vec<[u64; 2]>,
     /// Gaps that there was no room for.
     pub gaps_lost: u64,
+}
+
+impl Seen {
+    /// Takes what was walked for in place of what was timed; nothing of that is unseen.
+    fn count(&mut self, Counted { walked, owners }: &Counted) {
+        let walks = walked.ends(owners);
+        (self.misses, self.unseen) = (walks.first().map_or(0, |walks| walks.pages) as f64, 0);
+        if let (Some(witness), Some(walks)) = (owners.get(1), walks.get(1)) {
+            self.witness_lost = walks.pages as f64 / walked.pages(*witness) as f64;
+            self.outside = walks.many;
+        }
+    }
 }
 
 impl Log {
@@ -113,7 +138,11 @@ impl Body {
     fn job(&self, log: &mut Log, program: Option<&mut Program>) -> Seen {
         let groups = self.chain.groups().len();
         let start = self.chain.timer().now();
-        let seen = Seen { start, ..Seen::default() };
+        if let Some(Counted { walked, .. }) = &self.walks {
+            walked.begins();
+        }
+        let begun = self.chain.timer().now();
+        let seen = Seen { start, counting: begun.wrapping_sub(start), ..Seen::default() };
         let mut job = Job { body: self, log, seen, last: self.settle(), fresh: groups, found: 0.0 };
         job.look_at_witness(true);
         match program {
@@ -125,7 +154,14 @@ impl Body {
         }
         job.seen.misses += job.found;
         job.seen.end = job.last;
-        job.seen
+        let mut seen = job.seen;
+        if let Some(counted) = &self.walks {
+            seen.count(counted);
+            let end = self.chain.timer().now();
+            seen.counting += end.wrapping_sub(seen.end);
+            seen.end = end;
+        }
+        seen
     }
 
     /// Brings back the code that times and judges, so that what it lost meanwhile is not taken for the pages'. Gives the tick after.
@@ -250,6 +286,7 @@ mod tests {
             meter,
             scratch,
             witness: None,
+            walks: None,
             few: 1.0,
             round_ns: 1.0,
             rounds: 3,

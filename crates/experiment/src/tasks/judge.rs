@@ -18,7 +18,7 @@ pub struct JobRun {
     pub job: u64,
     /// It is the first of its task in a turn: more is cold then than its pages.
     pub begins_turn: bool,
-    /// From its begin to its end, in core cycles, without the time that others ran.
+    /// From its begin to its end, in core cycles, without the time that others ran, and that counting took.
     pub cycles: f64,
     /// Misses counted, of the level that is counted: in the first round and in those after others ran, and after these until few are found.
     pub misses: u64,
@@ -123,9 +123,8 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
     for (task, (log, gaps)) in logs.iter().zip(&timeline.gaps).enumerate() {
         let mut runs = Vec::new();
         let mut gaps = gaps.iter().peekable();
-        let mut last_end = base;
         for (number, job) in (1..).zip(&log.jobs) {
-            let (mut from, mut gone, mut preemptions, mut times) = (job.start, 0, 0, 1u32);
+            let (mut from, mut gone, mut preemptions, mut times) = (job.start, job.counting, 0, 1u32);
             let mut slice = |from: u64, to: u64, first, end| {
                 let length_ns = ns(to) - ns(from);
                 schedule.slices.push(Slice { task, job: number, start_ns: ns(from), length_ns, first, end });
@@ -139,12 +138,11 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
                 }
             }
             slice(from, job.end, preemptions == 0, End::Completed);
-            let [interrupts, others] = timeline.disturbed(last_end, job.end);
-            last_end = job.end;
+            let [interrupts, others] = timeline.disturbed(job.start, job.end);
             runs.push(JobRun {
                 job: number,
                 begins_turn: number == 1,
-                cycles: (job.end - job.start - gone) as f64 * scale.cycles_a_tick,
+                cycles: (job.end - job.start).saturating_sub(gone) as f64 * scale.cycles_a_tick,
                 misses: job.misses.round() as u64,
                 unseen_pages: job.unseen,
                 stray_misses: job.stray.round() as u64,

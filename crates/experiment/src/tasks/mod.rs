@@ -15,16 +15,17 @@ mod real_time;
 mod summary;
 mod timeline;
 mod two_tasks;
+mod walked;
 mod witness;
 
 use lookaside_machine::{ColorLevel, Machine, PageSize};
 use lookaside_probe::counter::{Known, Timer};
-use lookaside_probe::Host;
+use lookaside_probe::{Host, Referenced};
 use lookaside_techniques::color::plan::{plan, Plan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
-use arm::Calibrate;
+use arm::Counting;
 pub use judge::JobRun;
 use lab::Lab;
 pub use place::Placement;
@@ -57,6 +58,24 @@ pub struct Options {
 /// Turns of a placement where nobody asks for another number: what changes meanwhile, the neighbours above all, meets all placements alike.
 pub const TURNS: u64 = 10;
 
+/// How misses are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedBy {
+    /// Exactly, by the bits that a walk sets in the page tables: misses of the last level, where the system counts such bits.
+    Walks,
+    /// By the time that loads take.
+    Timing,
+}
+
+/// How the misses of a level of these are counted here.
+pub fn counted_by(level: &ColorLevel, levels: &[ColorLevel]) -> CountedBy {
+    match levels.last().is_some_and(|last| last.name == level.name) && Referenced::here().is_ok() {
+        true => CountedBy::Walks,
+        false => CountedBy::Timing,
+    }
+}
+
 /// Why there is no experiment; one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -69,6 +88,8 @@ pub struct Report {
     pub machine: String,
     /// The TLB array whose misses are counted.
     pub level: String,
+    /// How they are counted.
+    pub counted_by: CountedBy,
     /// The CPU of the tasks.
     pub cpu: usize,
     /// How they take turns.
@@ -149,14 +170,19 @@ pub fn run(
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
     let levels = &levels[..];
-    let calibrate: Calibrate = |foreign, chain, words, switch| foreign.calibrate(chain, words, switch);
-    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, calibrate, elements };
+    let counted_by = counted_by(level, levels);
+    let counting = match counted_by {
+        CountedBy::Walks => Counting::Walks,
+        CountedBy::Timing => Counting::Timing(|foreign, chain, words, switch| foreign.calibrate(chain, words, switch)),
+    };
+    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, counting, elements };
     let runs = lab.run(options, &plan, stop, progress);
     real_time::bind(&here)?;
     let (runs, failed) = runs?;
     Ok(Report {
         machine: machine.name.clone(),
         level: level.name.clone(),
+        counted_by,
         cpu,
         scheduling,
         timer_remark,

@@ -255,6 +255,7 @@ pub(super) mod tests {
             meter: Meter::blind(&vec![1; used], f64::INFINITY),
             chain,
             witness: None,
+            walks: None,
             scratch,
             few: 1.0,
             round_ns: 1.0,

@@ -77,13 +77,13 @@ impl Witnesses {
     }
 }
 
-/// Dealt out to the tasks, each in an order of its own.
+/// Dealt out to the tasks, neighbours to one, each in an order of its own.
 fn words(pages: Vec<usize>, tasks: usize, seed: u64) -> Vec<Vec<[*mut u64; 2]>> {
     let mut random = Random::new(seed);
     let mut all = vec![Vec::new(); tasks];
     for (i, page) in pages.into_iter().enumerate() {
-        let word = |kind: usize| (page + (2 * (i / tasks) + kind) % LINES * LINE_BYTES) as *mut u64;
-        all[i % tasks].push([word(0), word(1)]);
+        let word = |kind: usize| (page + (2 * (i % PAGES) + kind) % LINES * LINE_BYTES) as *mut u64;
+        all[i / PAGES].push([word(0), word(1)]);
     }
     all.iter_mut().for_each(|words| random.shuffle(words));
     all

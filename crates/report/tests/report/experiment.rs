@@ -1,6 +1,6 @@
 //! What is said of a hand-made experiment with tasks.
 
-use lookaside_experiment::tasks::{JobRun, Placement, ProgramRun, Report, Run, Scheduling, TaskRun};
+use lookaside_experiment::tasks::{CountedBy, JobRun, Placement, ProgramRun, Report, Run, Scheduling, TaskRun};
 use lookaside_machine::{preset, PageSize};
 use lookaside_probe::counter::Known;
 use lookaside_report::{experiment, Style};
@@ -45,6 +45,7 @@ fn report(scheduling: Scheduling, misses: u64) -> Report {
     Report {
         machine: "made up".into(),
         level: "stlb".into(),
+        counted_by: CountedBy::Timing,
         cpu: 5,
         scheduling,
         timer_remark: Some("the timer is slow".into()),
@@ -78,7 +79,7 @@ fn a_program_stands_below_with_the_pages_that_its_jobs_touch() {
 fn each_row_has_the_figures_of_its_jobs() {
     let report = report(Scheduling::Fifo, 1);
     let text = experiment::tasks(&report, &Style { width: 200, ..Style::default() });
-    assert!(text.starts_with("made up: misses of stlb; CPU 5, SCHED_FIFO, 2 hyperperiods\n"), "{text}");
+    assert!(text.starts_with("made up: misses of stlb by timing; CPU 5, SCHED_FIFO, 2 hyperperiods\n"), "{text}");
     let expected = [
         [
             "same sets",

@@ -45,20 +45,20 @@ pub struct Case {
     pub hyperperiods: u64,
 }
 
-/// All of them, for a level of a machine behind others of so many entries.
+/// All of them, for a level of a machine behind others of so many entries. The paper's millisecond is to be so many nanoseconds at least.
 ///
 /// # Errors
 /// A time of the paper's is none; a test holds that they are.
-pub fn cases(level: &ColorLevel, entries_before: u64) -> Result<Vec<Case>, String> {
+pub fn cases(level: &ColorLevel, entries_before: u64, least_ms_ns: u64) -> Result<Vec<Case>, String> {
     let entries = u64::from(level.sets) * u64::from(level.ways);
     let loading = std::iter::once(Vec::from(FOURTEEN_PAGES)).chain(table_6_1().map(times));
     let mut sets = Vec::new();
     for (number, tasks) in loading.enumerate() {
         let pool = if number == 0 { POOL } else { PAPERS_ENTRIES.div_ceil(tasks.len() as u64) };
-        sets.push((fitted(&tasks, entries)?, share(pool, entries), RUNS[number.min(1)], false));
+        sets.push((fitted(&tasks, entries, least_ms_ns)?, share(pool, entries), RUNS[number.min(1)], false));
     }
     for tasks in figures_6_13_and_14() {
-        let (set, spread) = programs(tasks, entries_before)?;
+        let (set, spread) = programs(tasks, entries_before, least_ms_ns)?;
         sets.push((set, PAPERS_ENTRIES.div_ceil(tasks.len() as u64) * spread, RUNS[1], true));
     }
     let case = |(rows, (set, pool, runs, in_same_sets)): (&super::Rows, (TaskSet, u64, u64, bool))| {
@@ -79,7 +79,7 @@ fn share(pages: u64, entries: u64) -> u64 {
 }
 
 /// Tasks (phase, period, execution, pages) for a level of so many entries. The factor of all times is the least with which each job holds [`ROUNDS`].
-fn fitted(tasks: &[(&str, &str, &str, usize)], entries: u64) -> Result<TaskSet, String> {
+fn fitted(tasks: &[(&str, &str, &str, usize)], entries: u64, least_ms_ns: u64) -> Result<TaskSet, String> {
     let mut set = task_set(tasks).map_err(|error| error.to_string())?;
     for task in &mut set.tasks {
         task.pages = task.pages.map(|pages| share(pages, entries));
@@ -89,14 +89,14 @@ fn fitted(tasks: &[(&str, &str, &str, usize)], entries: u64) -> Result<TaskSet, 
         let rounds_ns = ROUNDS * task.pages.unwrap_or_default() * PAGE_NS;
         (rounds_ns * 1_000_000).div_ceil(task.execution.nanos.max(1))
     };
-    let ms_ns = set.tasks.iter().map(needed_ns).fold(LEAST_MS_NS, u64::max).next_multiple_of(GRAIN_NS);
+    let ms_ns = set.tasks.iter().map(needed_ns).fold(LEAST_MS_NS.max(least_ms_ns), u64::max).next_multiple_of(GRAIN_NS);
     scale(&mut set, ms_ns);
     Ok(set)
 }
 
 /// Tasks that run programs, and what their data are spread by: the least power of two at which all their pages together are half as many again as the levels before
 /// have entries. There the task that runs puts the other's out, and what the counted level lost shows.
-fn programs(tasks: &[Program], entries_before: u64) -> Result<(TaskSet, u64), String> {
+fn programs(tasks: &[Program], entries_before: u64, least_ms_ns: u64) -> Result<(TaskSet, u64), String> {
     let mut set = task_set(&times(tasks)).map_err(|error| error.to_string())?;
     let pages: u64 = tasks.iter().map(|task| task.4 as u64).sum();
     let mut spread = 1;
@@ -108,7 +108,7 @@ fn programs(tasks: &[Program], entries_before: u64) -> Result<(TaskSet, u64), St
         task.data_pages = task.pages;
         task.pages = task.pages.map(|pages| pages * spread);
     }
-    scale(&mut set, PROGRAM_MS_NS);
+    scale(&mut set, PROGRAM_MS_NS.max(least_ms_ns));
     Ok((set, spread))
 }
 

@@ -12,7 +12,7 @@ use crate::Verdict;
 fn on_the_papers_machine_pages_are_the_papers() {
     let machine = preset("xeon-e5-2650").expect("a preset");
     let levels = machine.color_levels(PageSize::K4);
-    let cases = cases(&levels[0], 0).expect("cases");
+    let cases = cases(&levels[0], 0, 0).expect("cases");
     let told: Vec<(&str, Vec<u64>, u64, u64)> = cases
         .iter()
         .map(|case| {
@@ -42,7 +42,7 @@ fn programs_are_the_papers_and_their_data_spread_where_another_level_is_before()
     // 64 entries, or 96, before the level: 20 pages are spread over 160, 12 over 96 or 192.
     for (before, spread) in [(0, [1, 1]), (64, [8, 8]), (96, [8, 16]), (100_000, [64, 64])] {
         let machine = preset("ryzen-5900x").expect("a preset");
-        let cases = cases(&machine.color_levels(PageSize::K4)[1], before).expect("cases");
+        let cases = cases(&machine.color_levels(PageSize::K4)[1], before, 0).expect("cases");
         for ((case, programs), spread) in cases[4..].iter().zip([["fft", "adpcm"], ["fir", "adpcm"]]).zip(spread) {
             let names: Vec<Option<&str>> = case.set.tasks.iter().map(|task| task.program.as_deref()).collect();
             assert_eq!(names, programs.map(Some), "{}", case.what);
@@ -64,7 +64,7 @@ fn on_a_larger_level_shares_are_kept_and_each_job_has_its_rounds() {
     let machine = preset("ryzen-5900x").expect("a preset");
     let level = machine.color_levels(PageSize::K4).swap_remove(1);
     let entries = u64::from(level.sets * level.ways);
-    for case in cases(&level, 64).expect("cases") {
+    for case in cases(&level, 64, 0).expect("cases") {
         let pages: u64 = case.set.tasks.iter().filter_map(|task| task.pages).sum();
         assert!(2 * pages <= entries, "{}: {pages} pages of {entries}", case.what);
         let first = &case.set.tasks[0];
