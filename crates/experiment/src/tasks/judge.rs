@@ -31,9 +31,9 @@ pub struct JobRun {
     pub touched_pages: Option<u64>,
     /// Times that another task ran within.
     pub preemptions: u64,
-    /// Interrupts within, and since the task's last job ended.
+    /// Interrupts from its begin to its end.
     pub interrupts: u64,
-    /// Times within and since then that something else ran for longer: another program, the host.
+    /// Times within that something else ran for longer: another program, the host.
     pub others: u64,
     /// Times that it began or went on, and more than an eighth of its witness's pages were lost: pages in sets that no task uses.
     pub outside: u64,

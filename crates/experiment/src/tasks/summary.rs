@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{JobRun, TaskRun};
 
-/// What hit a job, within and since the task's last one.
+/// What hit a job, from its begin to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HitBy {

@@ -15,8 +15,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::TasksError;
 
-/// Left free behind each mapping: the C library's heap grows there. No room for a task's pages, of which a heap takes 64 MiB at least.
-const LEFT_BYTES: u64 = 1 << 20;
+/// Left free behind each mapping, where the C library's heap grows, and before each, where a stack does (to 8 MiB mostly). No room for tasks' pages: a heap
+/// takes 64 MiB at least.
+const LEFT_BYTES: [u64; 2] = [1 << 20, 16 << 20];
 /// What tells a row from the one before it.
 const ADVICE: [Advice; 2] = [Advice::Random, Advice::Sequential];
 
@@ -159,7 +160,9 @@ impl FirstInText {
         let all = bits.as_mut().and_then(|bits| bits.look(u64::MAX).ok()).unwrap_or_default();
         // The system's own are in the upper half.
         let all: Vec<&Range<u64>> = all.iter().map(|(at, _)| at).filter(|at| at.end >> 63 == 0).collect();
-        let gaps = all.windows(2).map(|two| two[0].end + LEFT_BYTES..two[1].start).filter(|gap| gap.start < gap.end);
+        let [behind, before] = LEFT_BYTES;
+        let gap = |two: &[&Range<u64>]| two[0].end.saturating_add(behind)..two[1].start.saturating_sub(before);
+        let gaps = all.windows(2).map(gap).filter(|gap| gap.start < gap.end);
         Self(gaps.filter(take).collect())
     }
 }
