@@ -175,7 +175,7 @@ impl<'m> Bench<'m> {
     }
 
     /// Whether walks are counted, exactly.
-    pub(crate) fn counts_walks(&self) -> bool {
+    pub(crate) fn counts_walks(&mut self) -> bool {
         self.metal.counts_walks()
     }
 

@@ -233,7 +233,7 @@ impl<W: Write> Metal for Recorder<'_, W> {
         Ok(ticks)
     }
 
-    fn counts_walks(&self) -> bool {
+    fn counts_walks(&mut self) -> bool {
         self.metal.counts_walks()
     }
 

@@ -52,9 +52,9 @@ mod here {
         shooter: Shooter,
         areas: Areas,
         quiet: Quiet,
-        /// Counts walks, where the system tells of them.
+        /// Counts walks, where the system tells of them; whether it does is tried when somebody asks.
         #[cfg(target_os = "linux")]
-        walked: Option<Referenced>,
+        walked: Option<Option<Referenced>>,
         pinned: Pinned,
         remarks: Vec<String>,
     }
@@ -132,7 +132,7 @@ mod here {
             let ticks_per_second = clock::ticks_per_second();
             let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
             let areas = Areas::new(max_bytes / AREA_PART);
-            let mut host = Self {
+            Ok(Self {
                 small,
                 huge,
                 gigantic: None,
@@ -149,12 +149,7 @@ mod here {
                 neighbour: None,
                 pinned,
                 remarks,
-            };
-            #[cfg(target_os = "linux")]
-            {
-                host.walked = host.walked();
-            }
-            Ok(host)
+            })
         }
 
         /// The CPU measured.
@@ -334,17 +329,22 @@ mod here {
         }
 
         #[cfg(target_os = "linux")]
-        fn counts_walks(&self) -> bool {
-            self.walked.is_some()
+        fn counts_walks(&mut self) -> bool {
+            if self.walked.is_none() {
+                self.walked = Some(self.walked());
+            }
+            matches!(self.walked, Some(Some(_)))
         }
 
         #[cfg(target_os = "linux")]
         fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
-            let Some(mut bits) = self.walked.take() else {
+            self.counts_walks();
+            let Some(Some(mut bits)) = self.walked.take() else {
+                self.walked = Some(None);
                 return Err(MetalError::Cannot("walks are not counted here".into()));
             };
             let walks = self.walks_by(&mut bits, chain, steps, samples);
-            self.walked = Some(bits);
+            self.walked = Some(Some(bits));
             walks
         }
 

@@ -207,8 +207,8 @@ pub trait Metal {
         Err(MetalError::Cannot("no hardware counters here".into()))
     }
 
-    /// Whether [`Metal::walks`] counts here.
-    fn counts_walks(&self) -> bool {
+    /// Whether [`Metal::walks`] counts here; asked first, it may take some milliseconds, and longer in a process with much memory.
+    fn counts_walks(&mut self) -> bool {
         false
     }
 

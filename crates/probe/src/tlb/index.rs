@@ -120,7 +120,7 @@ impl Halves {
     }
 
     /// Vectors that one experiment can take: its pages have to fit the level, whatever sets they come into.
-    pub fn vectors_at_once(&self, bench: &Bench<'_>, level: &Level) -> usize {
+    pub fn vectors_at_once(&self, bench: &mut Bench<'_>, level: &Level) -> usize {
         let room = if level.above.is_some() { (self.ways as usize) << level.lanes.len() >> 2 } else { PAGES };
         let most = match (level.core, level.counts_walks(bench)) {
             (Core::Own, _) => PAGES,

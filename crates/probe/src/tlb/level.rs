@@ -311,7 +311,7 @@ impl Level {
     }
 
     /// Whether its misses are told by walks, not by time: those of the last level, on a core whose other thread makes times too unsteady.
-    pub(crate) fn counts_walks(&self, bench: &Bench<'_>) -> bool {
+    pub(crate) fn counts_walks(&self, bench: &mut Bench<'_>) -> bool {
         self.core == Core::Shared && self.above.is_some() && bench.counts_walks()
     }
 

@@ -299,7 +299,7 @@ impl Metal for Sim {
         })
     }
 
-    fn counts_walks(&self) -> bool {
+    fn counts_walks(&mut self) -> bool {
         self.habits.counts_walks
     }
 
