@@ -369,7 +369,7 @@ mod tests {
         assert!((1..10).any(|turn| of(turn) != of(0)), "their order changes");
     }
 
-    /// Every pass whose translations were put out is counted whole, of each task of each placement in each turn; and no job misses more than it loads.
+    /// Every pass whose translations were put out is counted whole, of each task of each placement in each turn; and no job misses more than it loads, each time that it goes on.
     #[test]
     fn walks_are_counted_where_the_system_can() {
         if Referenced::here().is_err() {
@@ -383,13 +383,10 @@ mod tests {
             let (known, pages) = (&task.known, task.pages as u64);
             assert_eq!((known.pages, task.jobs.len() as u64), (8, 12 * task.jobs_a_hyperperiod));
             assert!(known.missed[0] >= 10 && known.missed[1] >= known.missed[0] * 9 / 10, "{known:?}");
-            assert!(known.missed_misses > 7.0 && known.kept_misses < known.missed_misses, "{known:?}");
-            assert!(task
-                .jobs
-                .iter()
-                .all(|job| job.misses <= pages * (1 + job.preemptions + job.others + job.interrupts)));
+            assert!(known.missed_misses > 7.0 && known.kept_misses <= known.missed_misses, "{known:?}");
+            // T2's is interrupted by no more than three of T1's.
+            assert!(task.jobs.iter().all(|job| job.misses <= 4 * pages), "{}", task.name);
             assert!(task.jobs.iter().all(|job| job.unseen_pages == 0 && job.taken_pages.is_finite()));
-            assert!(task.jobs.iter().any(|job| job.misses > 0), "{}", task.name);
         }
     }
 
