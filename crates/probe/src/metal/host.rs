@@ -1,526 +1,401 @@
 //! The machine that this program runs on.
 
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub use here::Host;
-#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub use nowhere::Host;
+use lookaside_machine::PageSize;
 
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod here {
-    use lookaside_machine::PageSize;
+use crate::metal::affinity::Pinned;
+use crate::metal::aliases::{Aliases, PAGE_BITS};
+use crate::metal::areas::{circle, Areas};
+use crate::metal::available::available_bytes;
+use crate::metal::calm;
+use crate::metal::emulator::emulator;
+use crate::metal::memory::Memory;
+use crate::metal::neighbour::{relation, Neighbour};
+#[cfg(target_os = "linux")]
+use crate::metal::perf::Counter;
+use crate::metal::pool;
+use crate::metal::quiet::Quiet;
+use crate::metal::replay::Arena;
+use crate::metal::shooter::Shooter;
+#[cfg(target_os = "linux")]
+use crate::metal::walks::Walks;
+use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
+#[cfg(target_os = "linux")]
+use crate::pmu::Event;
 
-    use crate::metal::affinity::Pinned;
-    use crate::metal::aliases::{Aliases, PAGE_BITS};
-    use crate::metal::areas::{circle, Areas};
-    use crate::metal::available::available_bytes;
-    use crate::metal::calm;
-    use crate::metal::emulator::emulator;
-    use crate::metal::memory::Memory;
-    use crate::metal::neighbour::{relation, Neighbour};
+/// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
+/// LRU set a round of misses, and a sample ends with a few of them.
+pub(super) const WARM_STEPS: u64 = 1024;
+
+/// The machine that this program runs on, the calling thread bound to one CPU while it lives.
+#[derive(Debug)]
+pub struct Host {
+    /// First, and so gone before the memory that it may be reading.
+    neighbour: Option<Neighbour>,
+    small: Memory,
+    huge: Option<Memory>,
+    /// Made when a chain wants it: one page of the pool, which goes back with the rest.
+    gigantic: Option<Aliases>,
+    /// Why there is none.
+    lacks_gigantic: Option<String>,
+    /// Made when a sequence wants it; one page size at a time.
+    arena: Option<Arena>,
+    arena_bytes: u64,
+    cycles_per_tick: f64,
+    ticks_per_second: f64,
+    shooter: Shooter,
+    areas: Areas,
+    quiet: Quiet,
     #[cfg(target_os = "linux")]
-    use crate::metal::perf::Counter;
-    use crate::metal::pool;
-    use crate::metal::quiet::Quiet;
-    use crate::metal::replay::Arena;
-    use crate::metal::shooter::Shooter;
-    use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
-    #[cfg(target_os = "linux")]
-    use crate::pmu::Event;
-    #[cfg(target_os = "linux")]
-    use crate::referenced::{put_out, Referenced};
+    walks: Walks,
+    pinned: Pinned,
+    remarks: Vec<String>,
+}
 
-    /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
-    /// LRU set a round of misses, and a sample ends with a few of them.
-    const WARM_STEPS: u64 = 1024;
+/// At most this part of the memory that is to be had is taken.
+const MEMORY_PART: u64 = 3;
+/// Sequences may have this part of it: their pages lie side by side, and take a 512th of tables.
+const ARENA_PART: (u64, u64) = (3, 4);
+/// Bits of a page number that no index known reaches beyond (Skylake's 14 and Zen 4's 10 are the most): fewer are remarked on.
+const WANTED_PAGE_BITS: u32 = 19;
 
-    /// The machine that this program runs on, the calling thread bound to one CPU while it lives.
-    #[derive(Debug)]
-    pub struct Host {
-        /// First, and so gone before the memory that it may be reading.
-        neighbour: Option<Neighbour>,
-        small: Memory,
-        huge: Option<Memory>,
-        /// Made when a chain wants it: one page of the pool, which goes back with the rest.
-        gigantic: Option<Aliases>,
-        /// Why there is none.
-        lacks_gigantic: Option<String>,
-        /// Made when a sequence wants it; one page size at a time.
-        arena: Option<Arena>,
-        arena_bytes: u64,
-        cycles_per_tick: f64,
-        ticks_per_second: f64,
-        shooter: Shooter,
-        areas: Areas,
-        quiet: Quiet,
-        /// Counts walks, where the system tells of them; whether it does is tried when somebody asks.
-        #[cfg(target_os = "linux")]
-        walked: Option<Option<Referenced>>,
-        pinned: Pinned,
-        remarks: Vec<String>,
+/// An area takes at most this part of the memory that may be used: the rest is for lists of steps.
+const AREA_PART: u64 = 2;
+
+impl Host {
+    /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the memory in use at
+    /// any time.
+    ///
+    /// # Errors
+    /// No timer that serves, no address space, or no CPU to stay on.
+    pub fn new(max_bytes: u64) -> Result<Self, MetalError> {
+        Self::on(Pinned::here()?, max_bytes)
     }
 
-    /// Pages whose walks are known, and times that they are counted.
-    #[cfg(target_os = "linux")]
-    const KNOWN_PAGES: u64 = 64;
-    /// See [`KNOWN_PAGES`].
-    #[cfg(target_os = "linux")]
-    const KNOWN: usize = 4;
-
-    /// At most this part of the memory that is to be had is taken.
-    const MEMORY_PART: u64 = 3;
-    /// Sequences may have this part of it: their pages lie side by side, and take a 512th of tables.
-    const ARENA_PART: (u64, u64) = (3, 4);
-    /// Bits of a page number that no index known reaches beyond (Skylake's 14 and Zen 4's 10 are the most): fewer are remarked on.
-    const WANTED_PAGE_BITS: u32 = 19;
-
-    /// An area takes at most this part of the memory that may be used: the rest is for lists of steps.
-    const AREA_PART: u64 = 2;
-
-    impl Host {
-        /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the memory in use at
-        /// any time.
-        ///
-        /// # Errors
-        /// No timer that serves, no address space, or no CPU to stay on.
-        pub fn new(max_bytes: u64) -> Result<Self, MetalError> {
-            Self::on(Pinned::here()?, max_bytes)
-        }
-
-        /// The same on the CPU, of those that the thread may use, that has most of its core to itself: in a virtual machine the core's other thread
-        /// may be somebody else's, and takes entries of its TLBs. Takes some tenths of a second.
-        ///
-        /// # Errors
-        /// As for [`Host::new`].
-        pub fn on_calmest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
-            clock::check()?;
-            let mut pinned = Pinned::here()?;
-            calm::settle(&mut pinned)?;
-            Self::on(pinned, max_bytes)
-        }
-
-        /// The CPU that [`Host::on_calmest_cpu`] would take now.
-        ///
-        /// # Errors
-        /// There is no timer that serves, or no CPU to stay on.
-        pub fn calmest_cpu() -> Result<usize, MetalError> {
-            clock::check()?;
-            let mut pinned = Pinned::here()?;
-            calm::settle(&mut pinned)?;
-            Ok(pinned.cpu())
-        }
-
-        fn on(pinned: Pinned, max_bytes: u64) -> Result<Self, MetalError> {
-            let mut remarks: Vec<String> = clock::check()?.into_iter().collect();
-            // Pages far apart each want a page of page tables too, and not all that is there is ours.
-            let available = available_bytes().unwrap_or(u64::MAX);
-            let arena_bytes = max_bytes.min(available / ARENA_PART.1 * ARENA_PART.0);
-            let most = available / MEMORY_PART;
-            if most < max_bytes {
-                let (most, asked) = (most >> 20, max_bytes >> 20);
-                remarks
-                    .push(format!("only {most} MiB of memory are used, not {asked}: the system has no more to spare"));
-            }
-            let max_bytes = max_bytes.min(most);
-            let small = Memory::new(PageSize::K4, max_bytes)?;
-            if small.page_bits() < WANTED_PAGE_BITS {
-                let bits = small.page_bits();
-                remarks.push(format!(
-                    "addresses are short: only the lowest {bits} bits of a page number are seen; sets that higher bits tell apart would be missing"
-                ));
-            }
-            let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
-            let ticks_per_second = clock::ticks_per_second();
-            let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
-            let areas = Areas::new(max_bytes / AREA_PART);
-            Ok(Self {
-                small,
-                huge,
-                gigantic: None,
-                lacks_gigantic: pool::lacks(PageSize::G1),
-                arena: None,
-                arena_bytes,
-                cycles_per_tick,
-                ticks_per_second,
-                shooter,
-                areas,
-                quiet: Quiet::here(),
-                #[cfg(target_os = "linux")]
-                walked: None,
-                neighbour: None,
-                pinned,
-                remarks,
-            })
-        }
-
-        /// The CPU measured.
-        pub fn cpu(&self) -> usize {
-            self.pinned.cpu()
-        }
-
-        /// The pages of a size, and who shoots at them.
-        fn memory(&mut self, size: PageSize) -> Result<(&mut Memory, &mut Shooter), MetalError> {
-            self.areas.give_back();
-            let refused = || MetalError::Unsupported(format!("no pages of {size} can be had"));
-            let memory = match size {
-                PageSize::K4 => &mut self.small,
-                PageSize::M2 => self.huge.as_mut().ok_or_else(refused)?,
-                _ => return Err(refused()),
-            };
-            Ok((memory, &mut self.shooter))
-        }
+    /// The same on the CPU, of those that the thread may use, that has most of its core to itself: in a virtual machine the core's other thread
+    /// may be somebody else's, and takes entries of its TLBs. Takes some tenths of a second.
+    ///
+    /// # Errors
+    /// As for [`Host::new`].
+    pub fn on_calmest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
+        clock::check()?;
+        let mut pinned = Pinned::here()?;
+        calm::settle(&mut pinned)?;
+        Self::on(pinned, max_bytes)
     }
 
-    impl Host {
-        /// Memory for sequences at this page size. That of another size goes back first.
-        fn arena(&mut self, size: PageSize) -> Result<&mut Arena, MetalError> {
-            self.areas.give_back();
-            if self.arena.as_ref().is_some_and(|arena| arena.page_size() != size) {
-                self.arena = None;
-            }
-            match &mut self.arena {
-                Some(arena) => Ok(arena),
-                none => Ok(none.insert(Arena::new(size, self.arena_bytes)?)),
-            }
-        }
+    /// The CPU that [`Host::on_calmest_cpu`] would take now.
+    ///
+    /// # Errors
+    /// There is no timer that serves, or no CPU to stay on.
+    pub fn calmest_cpu() -> Result<usize, MetalError> {
+        clock::check()?;
+        let mut pinned = Pinned::here()?;
+        calm::settle(&mut pinned)?;
+        Ok(pinned.cpu())
     }
 
-    impl Host {
-        /// The times of a chain of updates.
-        fn updates(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-            let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
-            let round = chain.pages.len() as u64;
-            let mut ticks = Vec::with_capacity(samples);
-            for _ in 0..samples {
-                // SAFETY: `link` gave a circular chain through our own memory that nobody unmaps meanwhile.
-                let spent = unsafe {
-                    clock::update_run(&mut at, round * WARM_STEPS.div_ceil(round.max(1)));
-                    let start = clock::fenced_now();
-                    clock::update_run(&mut at, round * u64::from(rounds));
-                    clock::fenced_now().saturating_sub(start)
-                };
-                ticks.push(spent as f64 / f64::from(rounds));
-            }
-            Ok(ticks)
+    fn on(pinned: Pinned, max_bytes: u64) -> Result<Self, MetalError> {
+        let mut remarks: Vec<String> = clock::check()?.into_iter().collect();
+        // Pages far apart each want a page of page tables too, and not all that is there is ours.
+        let available = available_bytes().unwrap_or(u64::MAX);
+        let arena_bytes = max_bytes.min(available / ARENA_PART.1 * ARENA_PART.0);
+        let most = available / MEMORY_PART;
+        if most < max_bytes {
+            let (most, asked) = (most >> 20, max_bytes >> 20);
+            remarks.push(format!("only {most} MiB of memory are used, not {asked}: the system has no more to spare"));
         }
-
-        fn gigantic(&mut self) -> Result<&mut Aliases, MetalError> {
-            self.areas.give_back();
-            match &mut self.gigantic {
-                Some(aliases) => Ok(aliases),
-                none => Ok(none.insert(Aliases::gigantic()?)),
-            }
+        let max_bytes = max_bytes.min(most);
+        let small = Memory::new(PageSize::K4, max_bytes)?;
+        if small.page_bits() < WANTED_PAGE_BITS {
+            let bits = small.page_bits();
+            remarks.push(format!(
+                "addresses are short: only the lowest {bits} bits of a page number are seen; sets that higher bits tell apart would be missing"
+            ));
         }
+        let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
+        let ticks_per_second = clock::ticks_per_second();
+        let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
+        let areas = Areas::new(max_bytes / AREA_PART);
+        Ok(Self {
+            small,
+            huge,
+            gigantic: None,
+            lacks_gigantic: pool::lacks(PageSize::G1),
+            arena: None,
+            arena_bytes,
+            cycles_per_tick,
+            ticks_per_second,
+            shooter,
+            areas,
+            quiet: Quiet::here(),
+            #[cfg(target_os = "linux")]
+            walks: Walks::default(),
+            neighbour: None,
+            pinned,
+            remarks,
+        })
     }
 
-    #[cfg(target_os = "linux")]
-    impl Host {
-        /// What is walked for, where this system's bits say what is: of pages whose translations were put out all are.
-        fn walked(&mut self) -> Option<Referenced> {
-            let mut bits = Referenced::here().ok()?;
-            let pages: Vec<u64> = (0..KNOWN_PAGES).map(|page| 3 * page).collect();
-            let mut at = self.small.link(&pages).ok()?;
-            for _ in 0..KNOWN {
-                put_out().ok()?;
-                bits.clear().ok()?;
-                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-                unsafe { clock::walk(&mut at, 1, KNOWN_PAGES - 1) };
-                if self.small.referenced(&mut bits).ok()? != KNOWN_PAGES {
-                    return None;
-                }
-            }
-            Some(bits)
-        }
-
-        fn walks_by(
-            &mut self,
-            bits: &mut Referenced,
-            chain: &Chain<'_>,
-            steps: usize,
-            samples: usize,
-        ) -> Result<Vec<f64>, MetalError> {
-            let round = chain.pages.len() as u64;
-            let memory = self.memory(chain.size)?.0;
-            memory.keep_only(chain.pages)?;
-            let mut at = memory.link(chain.pages)?;
-            // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-            let mut walk = |steps: u64| unsafe { clock::walk(&mut at, 1, steps.max(2) - 1) };
-            walk(round * WARM_STEPS.div_ceil(round.max(1)));
-            let memory = match chain.size {
-                PageSize::M2 => self.huge.as_ref(),
-                _ => Some(&self.small),
-            };
-            let mut sample = || {
-                walk(round);
-                bits.clear()?;
-                walk(steps as u64);
-                Ok(memory.map_or(Ok(0), |memory| memory.referenced(bits))? as f64)
-            };
-            let beside = self.neighbour.is_some();
-            let quiet = &mut self.quiet;
-            (0..samples).map(|_| if beside { sample() } else { quiet.sample(&mut sample) }).collect()
-        }
+    /// The CPU measured.
+    pub fn cpu(&self) -> usize {
+        self.pinned.cpu()
     }
 
-    impl Metal for Host {
-        fn page_bits(&self, size: PageSize) -> u32 {
-            match size {
-                PageSize::K4 => self.small.page_bits(),
-                PageSize::M2 => self.huge.as_ref().map_or(0, Memory::page_bits),
-                PageSize::G1 if self.lacks_gigantic.is_none() => PAGE_BITS,
-                _ => 0,
-            }
-        }
+    /// The pages of a size, and who shoots at them.
+    fn memory(&mut self, size: PageSize) -> Result<(&mut Memory, &mut Shooter), MetalError> {
+        self.areas.give_back();
+        Ok((pages(&mut self.small, &mut self.huge, size)?, &mut self.shooter))
+    }
+}
 
-        fn lacks(&self, size: PageSize) -> Option<String> {
-            match size {
-                PageSize::G1 => self.lacks_gigantic.clone(),
-                _ if self.page_bits(size) > 0 => None,
-                _ => Some(format!("no {size} pages can be had (see /sys/kernel/mm/transparent_hugepage/enabled)")),
-            }
-        }
+/// That of the two which has this size.
+fn pages<'a>(
+    small: &'a mut Memory,
+    huge: &'a mut Option<Memory>,
+    size: PageSize,
+) -> Result<&'a mut Memory, MetalError> {
+    let huge = match size {
+        PageSize::K4 => return Ok(small),
+        PageSize::M2 => huge.as_mut(),
+        _ => None,
+    };
+    huge.ok_or_else(|| MetalError::Unsupported(format!("no pages of {size} can be had")))
+}
 
-        fn max_pages(&self, size: PageSize) -> usize {
-            match size {
-                PageSize::K4 => self.small.max_pages(),
-                PageSize::M2 => self.huge.as_ref().map_or(0, Memory::max_pages),
-                PageSize::G1 if self.lacks_gigantic.is_none() => 1 << PAGE_BITS,
-                _ => 0,
-            }
-        }
-
-        fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-            if chain.touch == Touch::Update {
-                return self.updates(chain, rounds, samples);
-            }
-            let mut at = match chain.size {
-                PageSize::G1 => self.gigantic()?.link(chain.pages)?,
-                size => self.memory(size)?.0.link(chain.pages)?,
-            };
-            let round = chain.pages.len() as u64;
-            let warm = round * WARM_STEPS.div_ceil(round.max(1));
-            let mut ticks = Vec::with_capacity(samples);
-            for _ in 0..samples {
-                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-                let mut walk = || unsafe { clock::walk(&mut at, warm, round * u64::from(rounds)) };
-                // Beside a thread that was put on another CPU to disturb, quiet is not what is wanted.
-                let spent = if self.neighbour.is_some() { walk() } else { self.quiet.sample(walk) };
-                ticks.push(spent as f64 / f64::from(rounds));
-            }
-            Ok(ticks)
-        }
-
-        fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
-            let (memory, shooter) = self.memory(shot.size)?;
-            shooter.shoot(memory, shot, samples)
-        }
-
-        fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
-            let (memory, shooter) = self.memory(shot.size)?;
-            shooter.windows(memory, shot, loads, samples)
-        }
-
-        fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {
-            self.memory(size)?.0.present(page)
-        }
-
-        unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
-            // SAFETY: the caller's.
-            Ok(unsafe { Shooter::rounds(round, rounds) })
-        }
-
-        #[cfg(target_os = "linux")]
-        fn counts_walks(&mut self) -> bool {
-            if self.walked.is_none() {
-                self.walked = Some(self.walked());
-            }
-            matches!(self.walked, Some(Some(_)))
-        }
-
-        #[cfg(target_os = "linux")]
-        fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
-            self.counts_walks();
-            let Some(Some(mut bits)) = self.walked.take() else {
-                self.walked = Some(None);
-                return Err(MetalError::Cannot("walks are not counted here".into()));
-            };
-            let walks = self.walks_by(&mut bits, chain, steps, samples);
-            self.walked = Some(Some(bits));
-            walks
-        }
-
-        #[cfg(target_os = "linux")]
-        fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
-            let counter = Counter::open(event.code).map_err(MetalError::Cannot)?;
-            let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
-            let round = chain.pages.len() as u64;
-            let mut walk = |rounds: u64| {
-                // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-                unsafe { clock::walk(&mut at, 1, round * rounds) };
-            };
-            walk(WARM_STEPS.div_ceil(round));
-            counter.around(|| walk(rounds.into())).map_err(MetalError::Cannot)
-        }
-
-        fn cpu(&self) -> Option<usize> {
-            Some(self.pinned.cpu())
-        }
-
-        fn remarks(&self) -> Vec<String> {
-            self.remarks.clone()
-        }
-
-        fn emulator(&self) -> Option<String> {
-            emulator()
-        }
-
-        fn page_faults(&mut self) -> Option<u64> {
-            // SAFETY: a plain structure of numbers, all zero.
-            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-            // SAFETY: the structure is ours.
-            let got = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
-            (got == 0).then_some((usage.ru_minflt + usage.ru_majflt) as u64)
-        }
-
-        fn cpus(&mut self) -> Vec<Cpu> {
-            let here = self.pinned.cpu();
-            self.pinned.others().into_iter().map(|cpu| relation(cpu, here)).collect()
-        }
-
-        fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
-            let Some(walk) = walk else {
-                self.neighbour = None;
-                return Ok(());
-            };
-            if self.neighbour.as_ref().is_none_or(|neighbour| neighbour.cpu() != walk.cpu) {
-                self.neighbour = None;
-                self.neighbour = Some(Neighbour::new(walk.cpu, walk.most_pages)?);
-            }
-            let row = walk.first.map(|first| self.memory(PageSize::K4)?.0.row(first, walk.pages)).transpose()?;
-            match (&self.neighbour, row) {
-                // SAFETY: `Memory` never unmaps its reservation before it is dropped itself, only maps it anew over itself
-                // (and then whoever reads gets zeros); the thread is dropped before that.
-                (Some(neighbour), Some(base)) => unsafe { neighbour.walk_at(base, walk.pages) },
-                (Some(neighbour), None) => neighbour.walk(walk.pages),
-                (None, _) => {}
-            }
-            Ok(())
-        }
-
-        fn neighbour_loads(&mut self) -> u64 {
-            self.neighbour.as_ref().map_or(0, Neighbour::loads)
-        }
-
-        fn cycles_per_tick(&self) -> f64 {
-            self.cycles_per_tick
-        }
-
-        fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-            self.arena(sequence.size)?.replay(sequence, rounds, samples)
-        }
-
-        fn frame_run_pages(&mut self, size: PageSize) -> Result<u64, MetalError> {
-            Ok(if self.arena(size)?.is_split() { PageSize::M2.bytes() / size.bytes() } else { 1 })
-        }
-
-        fn cycles_per_tick_now(&mut self) -> f64 {
-            clock::cycles_per_tick()
-        }
-
-        fn ticks_per_second(&self) -> Option<f64> {
-            Some(self.ticks_per_second)
-        }
-
-        fn is_guest(&self) -> Option<bool> {
-            #[cfg(target_arch = "x86_64")]
-            {
-                // Leaf 1, ECX bit 31: no processor sets it, hypervisors do (AMD64 Architecture Programmer's Manual 3, E.3.2).
-                Some(std::arch::x86_64::__cpuid(1).ecx >> 31 == 1)
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            None
-        }
-
-        fn area_bytes(&mut self, area: Area) -> u64 {
-            if area == Area::Gigantic {
-                return (self.max_pages(PageSize::G1) as u64) << PageSize::G1.shift();
-            }
-            self.areas.bytes(area)
-        }
-
-        fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
-            if steps.area == Area::Gigantic {
-                let at = self.gigantic()?.link_at(steps.offsets)?;
-                // SAFETY: `link_at` gave a circular chain through mapped memory that nobody unmaps meanwhile.
-                return Ok(unsafe { circle(at, steps, samples) });
-            }
+impl Host {
+    /// Memory for sequences at this page size. That of another size goes back first.
+    fn arena(&mut self, size: PageSize) -> Result<&mut Arena, MetalError> {
+        self.areas.give_back();
+        if self.arena.as_ref().is_some_and(|arena| arena.page_size() != size) {
             self.arena = None;
-            self.small.drop_all()?;
-            if let Some(huge) = &mut self.huge {
-                huge.drop_all()?;
-            }
-            self.areas.walk(steps, samples)
+        }
+        match &mut self.arena {
+            Some(arena) => Ok(arena),
+            none => Ok(none.insert(Arena::new(size, self.arena_bytes)?)),
         }
     }
 }
 
-#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
-mod nowhere {
-    use lookaside_machine::PageSize;
-
-    use crate::metal::{Chain, Metal, MetalError};
-
-    /// No machine: this instruction set has no timer and barriers written for it yet.
-    #[derive(Debug)]
-    pub enum Host {}
-
-    impl Host {
-        /// Always an error here.
-        ///
-        /// # Errors
-        /// Always.
-        pub fn new(_: u64) -> Result<Self, MetalError> {
-            Err(MetalError::Unsupported(format!("not supported on {}", std::env::consts::ARCH)))
+impl Host {
+    /// The times of a chain of updates.
+    fn updates(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
+        let round = chain.pages.len() as u64;
+        let mut ticks = Vec::with_capacity(samples);
+        for _ in 0..samples {
+            // SAFETY: `link` gave a circular chain through our own memory that nobody unmaps meanwhile.
+            let spent = unsafe {
+                clock::update_run(&mut at, round * WARM_STEPS.div_ceil(round.max(1)));
+                let start = clock::fenced_now();
+                clock::update_run(&mut at, round * u64::from(rounds));
+                clock::fenced_now().saturating_sub(start)
+            };
+            ticks.push(spent as f64 / f64::from(rounds));
         }
+        Ok(ticks)
+    }
 
-        /// Always an error here.
-        ///
-        /// # Errors
-        /// Always.
-        pub fn on_calmest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
-            Self::new(max_bytes)
+    fn gigantic(&mut self) -> Result<&mut Aliases, MetalError> {
+        self.areas.give_back();
+        match &mut self.gigantic {
+            Some(aliases) => Ok(aliases),
+            none => Ok(none.insert(Aliases::gigantic()?)),
         }
+    }
+}
 
-        /// Always an error here.
-        ///
-        /// # Errors
-        /// Always.
-        pub fn calmest_cpu() -> Result<usize, MetalError> {
-            Err(MetalError::Unsupported(format!("not supported on {}", std::env::consts::ARCH)))
-        }
-
-        /// The CPU measured.
-        pub fn cpu(&self) -> usize {
-            match *self {}
-        }
-
-        /// Ticks of the timer in a second.
-        pub fn ticks_per_second(&self) -> f64 {
-            match *self {}
+impl Metal for Host {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        match size {
+            PageSize::K4 => self.small.page_bits(),
+            PageSize::M2 => self.huge.as_ref().map_or(0, Memory::page_bits),
+            PageSize::G1 if self.lacks_gigantic.is_none() => PAGE_BITS,
+            _ => 0,
         }
     }
 
-    impl Metal for Host {
-        fn page_bits(&self, _: PageSize) -> u32 {
-            match *self {}
+    fn lacks(&self, size: PageSize) -> Option<String> {
+        match size {
+            PageSize::G1 => self.lacks_gigantic.clone(),
+            _ if self.page_bits(size) > 0 => None,
+            _ => Some(format!("no {size} pages can be had (see /sys/kernel/mm/transparent_hugepage/enabled)")),
         }
-        fn max_pages(&self, _: PageSize) -> usize {
-            match *self {}
+    }
+
+    fn max_pages(&self, size: PageSize) -> usize {
+        match size {
+            PageSize::K4 => self.small.max_pages(),
+            PageSize::M2 => self.huge.as_ref().map_or(0, Memory::max_pages),
+            PageSize::G1 if self.lacks_gigantic.is_none() => 1 << PAGE_BITS,
+            _ => 0,
         }
-        fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
-            match *self {}
+    }
+
+    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if chain.touch == Touch::Update {
+            return self.updates(chain, rounds, samples);
         }
-        fn cycles_per_tick(&self) -> f64 {
-            match *self {}
+        let mut at = match chain.size {
+            PageSize::G1 => self.gigantic()?.link(chain.pages)?,
+            size => self.memory(size)?.0.link(chain.pages)?,
+        };
+        let round = chain.pages.len() as u64;
+        let warm = round * WARM_STEPS.div_ceil(round.max(1));
+        let mut ticks = Vec::with_capacity(samples);
+        for _ in 0..samples {
+            // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+            let mut walk = || unsafe { clock::walk(&mut at, warm, round * u64::from(rounds)) };
+            // Beside a thread that was put on another CPU to disturb, quiet is not what is wanted.
+            let spent = if self.neighbour.is_some() { walk() } else { self.quiet.sample(walk) };
+            ticks.push(spent as f64 / f64::from(rounds));
         }
+        Ok(ticks)
+    }
+
+    fn shot(&mut self, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let (memory, shooter) = self.memory(shot.size)?;
+        shooter.shoot(memory, shot, samples)
+    }
+
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+        let (memory, shooter) = self.memory(shot.size)?;
+        shooter.windows(memory, shot, loads, samples)
+    }
+
+    fn address(&mut self, size: PageSize, page: u64) -> Result<u64, MetalError> {
+        self.memory(size)?.0.present(page)
+    }
+
+    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
+        // SAFETY: the caller's.
+        Ok(unsafe { Shooter::rounds(round, rounds) })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn counts_walks(&mut self) -> bool {
+        self.walks.are_counted(&mut self.small)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.counts_walks();
+        self.areas.give_back();
+        let memory = pages(&mut self.small, &mut self.huge, chain.size)?;
+        // Beside a thread that was put on another CPU to disturb, quiet is not what is wanted.
+        let quiet = self.neighbour.is_none().then_some(&mut self.quiet);
+        self.walks.of(memory, quiet, chain, steps, samples)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+        let counter = Counter::open(event.code).map_err(MetalError::Cannot)?;
+        let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
+        let round = chain.pages.len() as u64;
+        let mut walk = |rounds: u64| {
+            // SAFETY: `link` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+            unsafe { clock::walk(&mut at, 1, round * rounds) };
+        };
+        walk(WARM_STEPS.div_ceil(round));
+        counter.around(|| walk(rounds.into())).map_err(MetalError::Cannot)
+    }
+
+    fn cpu(&self) -> Option<usize> {
+        Some(self.pinned.cpu())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.remarks.clone()
+    }
+
+    fn emulator(&self) -> Option<String> {
+        emulator()
+    }
+
+    fn page_faults(&mut self) -> Option<u64> {
+        // SAFETY: a plain structure of numbers, all zero.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the structure is ours.
+        let got = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+        (got == 0).then_some((usage.ru_minflt + usage.ru_majflt) as u64)
+    }
+
+    fn cpus(&mut self) -> Vec<Cpu> {
+        let here = self.pinned.cpu();
+        self.pinned.others().into_iter().map(|cpu| relation(cpu, here)).collect()
+    }
+
+    fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+        let Some(walk) = walk else {
+            self.neighbour = None;
+            return Ok(());
+        };
+        if self.neighbour.as_ref().is_none_or(|neighbour| neighbour.cpu() != walk.cpu) {
+            self.neighbour = None;
+            self.neighbour = Some(Neighbour::new(walk.cpu, walk.most_pages)?);
+        }
+        let row = walk.first.map(|first| self.memory(PageSize::K4)?.0.row(first, walk.pages)).transpose()?;
+        match (&self.neighbour, row) {
+            // SAFETY: `Memory` never unmaps its reservation before it is dropped itself, only maps it anew over itself
+            // (and then whoever reads gets zeros); the thread is dropped before that.
+            (Some(neighbour), Some(base)) => unsafe { neighbour.walk_at(base, walk.pages) },
+            (Some(neighbour), None) => neighbour.walk(walk.pages),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn neighbour_loads(&mut self) -> u64 {
+        self.neighbour.as_ref().map_or(0, Neighbour::loads)
+    }
+
+    fn cycles_per_tick(&self) -> f64 {
+        self.cycles_per_tick
+    }
+
+    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.arena(sequence.size)?.replay(sequence, rounds, samples)
+    }
+
+    fn frame_run_pages(&mut self, size: PageSize) -> Result<u64, MetalError> {
+        Ok(if self.arena(size)?.is_split() { PageSize::M2.bytes() / size.bytes() } else { 1 })
+    }
+
+    fn cycles_per_tick_now(&mut self) -> f64 {
+        clock::cycles_per_tick()
+    }
+
+    fn ticks_per_second(&self) -> Option<f64> {
+        Some(self.ticks_per_second)
+    }
+
+    fn is_guest(&self) -> Option<bool> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // Leaf 1, ECX bit 31: no processor sets it, hypervisors do (AMD64 Architecture Programmer's Manual 3, E.3.2).
+            Some(std::arch::x86_64::__cpuid(1).ecx >> 31 == 1)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+
+    fn area_bytes(&mut self, area: Area) -> u64 {
+        if area == Area::Gigantic {
+            return (self.max_pages(PageSize::G1) as u64) << PageSize::G1.shift();
+        }
+        self.areas.bytes(area)
+    }
+
+    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if steps.area == Area::Gigantic {
+            let at = self.gigantic()?.link_at(steps.offsets)?;
+            // SAFETY: `link_at` gave a circular chain through mapped memory that nobody unmaps meanwhile.
+            return Ok(unsafe { circle(at, steps, samples) });
+        }
+        self.arena = None;
+        self.small.drop_all()?;
+        if let Some(huge) = &mut self.huge {
+            huge.drop_all()?;
+        }
+        self.areas.walk(steps, samples)
     }
 }

@@ -17,11 +17,14 @@ mod calm;
 pub(crate) mod clock;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod emulator;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod memory;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod neighbour;
+#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod nowhere;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod peer;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -39,9 +42,14 @@ mod shot;
 mod steps;
 #[cfg(test)]
 mod still;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod walks;
 
 pub use available::available_bytes;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use host::Host;
+#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub use nowhere::Host;
 pub use shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
 #[cfg(test)]
 pub(crate) use still::Still;
