@@ -188,16 +188,18 @@ mod tests {
         Log { jobs: jobs.iter().map(seen).collect(), gaps: gaps.iter().map(|gap| us(*gap)).collect(), gaps_lost: 0 }
     }
 
-    /// T1 runs three times: within T2, after it, and once more after nobody. Four pages each, of one set of four ways or of two.
+    /// T1 runs three times: within T2, after it, and once more after nobody. Four pages each, of one set of four ways or of two. Something interrupts it once, and once when
+    /// none runs, which hits nobody; counting takes 10 us of a job.
     #[test]
     fn what_is_modelled_follows_who_ran() {
-        let logs =
+        let mut logs =
             [log(&[[1000, 1400], [3000, 3400], [5000, 5400]], &[[3100, 3102]]), log(&[[0, 2400]], &[[990, 1410]])];
+        logs[0].jobs[1].counting = 20_000;
         let machine = preset("xeon-e5-2650").expect("a preset");
         for (other, expected) in [(0, [vec![4, 4, 0], vec![4]]), (1, [vec![0, 0, 0], vec![0]])] {
             let pages = |task: u64, set: u64| (0..4).map(|k| (16 * (4 * task + k) + set) << 12).collect::<Vec<u64>>();
             let rounds = [(pages(0, 0), 1000), (pages(1, other), 1000)];
-            let watched = [us([2990, 3410]), us([4990, 5410])];
+            let watched = [us([2990, 3410]), us([4000, 4010]), us([4990, 5410])];
             let found = judge(&logs, &watched, &rounds, &machine, SCALE).expect("a model");
             let modelled: Vec<Vec<u64>> =
                 found.iter().map(|runs| runs.iter().map(|run| run.modelled_misses).collect()).collect();
@@ -208,8 +210,8 @@ mod tests {
                 .collect();
             assert_eq!(told, [(1, true, 0, 0, 0), (2, false, 0, 1, 0), (3, false, 0, 0, 0)]);
             assert_eq!((found[1][0].preemptions, found[1][0].interrupts), (1, 0));
-            // Ticks without the gaps', times cycles a tick; a quarter of four pages.
-            assert_eq!((found[0][1].cycles, found[1][0].cycles), (398.0 * 3000.0, 1980.0 * 3000.0));
+            // Ticks without the gaps' and counting's, times cycles a tick; a quarter of four pages.
+            assert_eq!((found[0][1].cycles, found[1][0].cycles), (388.0 * 3000.0, 1980.0 * 3000.0));
             assert_eq!((found[0][0].misses, found[0][0].taken_pages), (7, 1.0));
         }
     }

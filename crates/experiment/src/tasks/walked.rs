@@ -347,11 +347,11 @@ pub(super) mod tests {
         let first = FirstInText::take();
         let all = pages(20_000);
         let code = what_is_mapped_meanwhile_comes_before_the_program as fn() as usize as u64;
-        if first.0.is_empty() {
-            eprintln!("LEFT OUT: no addresses to be had");
+        if Referenced::here().is_err() {
+            eprintln!("LEFT OUT: this system does not list its mappings");
             return;
         }
-        assert!(all[0] < code, "{:x}", all[0]);
+        assert!(!first.0.is_empty() && all[0] < code, "{:x} behind {code:x}", all[0]);
         let taken = first.0.clone();
         drop(first);
         let mut bits = Referenced::here().expect("mappings");
