@@ -62,7 +62,7 @@ pub enum Command {
     /// Run a paper's experiments and put our values beside the published ones
     #[command(after_help = "Example: lookaside reproduce pt-baker --metal")]
     Reproduce(Reproduce),
-    /// Measure this machine's TLBs by timing alone
+    /// Measure this machine's TLBs, without a PMU
     #[command(after_help = "Example: lookaside probe -o machine.toml")]
     Probe(probe::Probe),
     /// Hold a machine description against this machine: the same patterns on the metal and in the model
@@ -357,6 +357,9 @@ pub struct Reproduce {
     /// Seed of the measurements: chooses pages and orders
     #[arg(long, default_value_t = 1, requires = "metal")]
     pub seed: u64,
+    /// This machine's TLBs: a preset, or a file as `probe -o` writes it. Else they are looked for, half of the time at most
+    #[arg(long, value_name = "NAME|FILE", requires = "metal")]
+    pub machine: Option<String>,
     /// Most seconds that measuring may take
     #[arg(long, default_value_t = 240, value_name = "SECONDS", requires = "metal", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub time: u64,

@@ -11,11 +11,14 @@ use lookaside_report::{html, json, reproduction, Paint};
 use crate::args::Reproduce;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
+use crate::machines;
 use crate::output::{check_writable, print, spinner, style, write_file};
 use crate::sweeps;
 
 /// Most memory of the microbenchmarks, if nothing else is asked for.
 const USUAL_MIB: u64 = 256;
+/// TLBs are looked for in this part of the time at most: what needs none of them known is measured in any case.
+const SEARCH_PART: u32 = 2;
 /// Headers of the rows.
 const HEADERS: [&str; 5] = ["place", "what", "published", "ours", "verdict"];
 
@@ -38,10 +41,12 @@ pub fn run(args: &Reproduce) -> Result<u8, Failure> {
 /// The same on this machine. What is known when it is interrupted, or its time is up, is shown.
 fn metal(args: &Reproduce) -> Result<u8, Failure> {
     lookaside_papers::check_metal(&args.paper).map_err(Failure::bad)?;
+    let given = args.machine.as_deref().map(machines::find).transpose()?;
     let interrupt = Interrupt::install()?;
-    let end = Instant::now() + Duration::from_secs(args.time);
+    let time = Duration::from_secs(args.time);
+    let end = Instant::now() + time;
     let mut host = Host::on_calmest_cpu(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
-    let setting = Setting::of_cpu(host.cpu(), args.seed);
+    let setting = Setting { given, search: time / SEARCH_PART, ..Setting::of_cpu(host.cpu(), args.seed) };
     let halt = || match (interrupt.asked(), Instant::now() > end) {
         (true, _) => Some(Halt::Interrupted),
         (_, true) => Some(Halt::TimeUp),
@@ -52,7 +57,7 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
         bar.set_message(step.to_string());
     });
     drop(host); // back to all CPUs, and the memory to the system
-    let mut found = found.map_err(Failure::bad)?;
+    let (mut found, levels) = found.map_err(Failure::bad)?;
     if args.paper == PAPER {
         let halt = || halt().map(|halt| halt.to_string());
         let progress = &mut |step: &str| bar.set_message(step.to_string());
@@ -60,7 +65,8 @@ fn metal(args: &Reproduce) -> Result<u8, Failure> {
     }
     if args.paper == task_sets::PAPER {
         let progress = &mut |step: &str| bar.set_message(step.to_string());
-        crate::task_sets::add(&mut found, args.memory.unwrap_or(USUAL_MIB) << 20, args.seed, &halt, progress);
+        let machine = setting.given.map_or_else(|| crate::task_sets::described(levels, args.seed), Ok);
+        crate::task_sets::add(&mut found, machine, args.seed, &halt, progress);
     }
     bar.finish_and_clear();
     if interrupt.asked() {

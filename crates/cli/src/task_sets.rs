@@ -7,7 +7,7 @@ use lookaside_machine::{nearest_preset, preset, ColorLevel, CpuId, Machine, Page
 use lookaside_papers::task_sets::{self, CalmJob, TaskJobs, Tasks};
 use lookaside_papers::versus::{self, Case, Pair, Versus};
 use lookaside_papers::Reproduction;
-use lookaside_probe::{probe, Halt, Host, Options as Probing, Step};
+use lookaside_probe::{Halt, LevelReport, Report as Probed};
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 
 /// Hyperperiods of each run of the two tasks, some ten thousand jobs of T1 and a few seconds: where their misses are timed, and where walks are counted.
@@ -18,12 +18,18 @@ const COUNTED_MS_NS: u64 = 1_000_000;
 /// Why measuring ends, once it does.
 type Halted<'a> = &'a (dyn Fn() -> Option<Halt> + Sync);
 
-/// Runs them, and adds what comes of it. What was run when measuring ends counts; `found` then says that it ended.
-pub fn add(found: &mut Reproduction, memory_bytes: u64, seed: u64, halt: Halted<'_>, progress: &mut dyn FnMut(&str)) {
+/// Runs them on the TLBs of this machine, if they are known, and adds what comes of it. What was run when measuring ends counts; `found` then says that it ended.
+pub fn add(
+    found: &mut Reproduction,
+    machine: Result<Machine, String>,
+    seed: u64,
+    halt: Halted<'_>,
+    progress: &mut dyn FnMut(&str),
+) {
     let why = found.halted.clone().or_else(|| halt().map(|halt| halt.to_string()));
     let here = match why {
         Some(why) => Err(format!("not reached: {why}")),
-        None => Here::new(memory_bytes, seed, halt, progress),
+        None => machine.and_then(|machine| Here::new(machine, seed, halt)),
     };
     let tasks = here.as_ref().map_err(String::clone).and_then(|here| here.two(progress));
     task_sets::add(found, tasks.as_ref().map_err(String::as_str));
@@ -64,8 +70,7 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    fn new(memory_bytes: u64, seed: u64, halt: Halted<'a>, progress: &mut dyn FnMut(&str)) -> Result<Self, String> {
-        let machine = described(memory_bytes, seed, halt, progress)?;
+    fn new(machine: Machine, seed: u64, halt: Halted<'a>) -> Result<Self, String> {
         let levels = machine.color_levels(PageSize::K4);
         let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?.clone();
         let before = levels.iter().take_while(|before| before.name != level.name);
@@ -147,16 +152,12 @@ fn is_whole(run: &Run, hyperperiods: u64) -> bool {
     run.tasks.iter().all(|task| task.jobs.len() as u64 == task.jobs_a_hyperperiod * hyperperiods)
 }
 
-/// The levels of this machine, as the probe finds them.
-fn described(
-    memory_bytes: u64,
-    seed: u64,
-    halt: &dyn Fn() -> Option<Halt>,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Machine, String> {
-    let mut host = Host::on_calmest_cpu(memory_bytes).map_err(|error| error.to_string())?;
-    let options = Probing { only: Some(Step::L2), seed, ..Probing::default() };
-    let report = probe(&mut host, &options, halt, progress);
+/// This machine with the TLB levels that the paper's microbenchmarks were found to have; they all have to be known.
+pub fn described(levels: Vec<LevelReport>, seed: u64) -> Result<Machine, String> {
+    if levels.is_empty() {
+        return Err("its TLBs were not looked for".into());
+    }
+    let report = Probed { seed, levels, ..Probed::default() };
     if let Some((what, why)) = report.missing().into_iter().find(|(what, _)| what.starts_with("geometry")) {
         return Err(format!("{what}: {why}"));
     }
@@ -251,6 +252,7 @@ fn calm_job(job: &JobRun, pages: usize, places: u64) -> CalmJob {
 mod tests {
     use lookaside_experiment::tasks::{CountedBy, Scheduling, TaskRun};
     use lookaside_probe::counter::Known;
+    use lookaside_probe::{Finding, Geometry};
     use lookaside_techniques::color::plan::plan;
 
     use super::*;
@@ -282,6 +284,34 @@ mod tests {
             jobs_a_hyperperiod: 2,
             jobs: vec![job(1, 0, 0), job(2, 0, 0), job(3, 1, 0), job(4, 0, 1)],
         }
+    }
+
+    /// Without the levels there is no machine to speak of, and the preset is none.
+    #[test]
+    fn tasks_run_on_levels_that_were_found() {
+        let found = |masks: &[u64], ways: u32| Geometry {
+            entries: ways << masks.len(),
+            ways,
+            sets: 1 << masks.len(),
+            masks: masks.to_vec(),
+        };
+        let level = |level: u32, geometry: Finding<Geometry>| LevelReport {
+            level,
+            page_size: PageSize::K4,
+            geometry,
+            miss_cycles: Finding::not_asked(),
+            policy: Finding::not_asked(),
+            trials: Vec::new(),
+        };
+        let first = || level(1, Finding::confirmed(found(&[], 96), Vec::new()));
+        let second = Finding::confirmed(found(&[1, 2, 4, 512], 7), Vec::new());
+        let machine = described(vec![first(), level(2, second)], 1).expect("a machine");
+        let here = Here::new(machine, 1, &|| None).expect("sets");
+        assert_eq!((here.before, here.level.sets, here.level.ways), (96, 16, 7));
+        assert_eq!(here.level.set_of(512 + 2), here.level.set_of(1024 + 512 + 2));
+        let unknown = level(2, Finding::not_determined("noise"));
+        assert_eq!(described(vec![first(), unknown], 1), Err("geometry of level 2: noise".into()));
+        assert!(described(Vec::new(), 1).is_err());
     }
 
     fn case() -> Case {

@@ -1,6 +1,6 @@
-//! Measures a real machine's translation hardware by timing alone.
+//! Measures a real machine's translation hardware without a PMU: by timing, and by the bits that walks set in page tables.
 //!
-//! The measuring is behind one trait, [`Metal`]; everything else infers from its times, and is tested on machines that
+//! The measuring is behind one trait, [`Metal`]; everything else infers from its times and counts, and is tested on machines that
 //! are made up ([`Metal`] over the engine, with noise).
 
 mod again;
@@ -47,6 +47,6 @@ pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};
 pub use tlb::{
-    first_level, first_level_of_stores, is_modelled_tree, policy, second_level, Above, Core, FoundLevel, Geometry,
-    Level, Policy, Prediction, Role, Trial,
+    first_level, first_level_of_stores, given_first_level, given_second_level, is_modelled_tree, policy, second_level,
+    Above, Core, FoundLevel, Geometry, Level, Policy, Prediction, Role, Trial,
 };

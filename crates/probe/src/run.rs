@@ -399,7 +399,8 @@ impl LevelReport {
         }
     }
 
-    pub(crate) fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
+    /// A level as [`crate::twice`] found it, 1 or 2, with the ticks of a miss in each pass that agreed; of its policy nothing is known.
+    pub fn new(level: u32, bench: &Bench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
         let cycles: Vec<f64> = ticks.iter().map(|ticks| ticks * bench.cycles_per_tick()).collect();
         let evidence = vec![format!("{cycles:.1?} cycles by pass")];
         let miss_cycles = match (alike(&cycles, SAME_MISS), cycles.is_empty()) {

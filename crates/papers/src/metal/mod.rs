@@ -1,4 +1,4 @@
-//! The papers' microbenchmarks on this machine, by timing alone: one module a paper, and what they share.
+//! The papers' microbenchmarks on this machine, without a PMU: one module a paper, and what they share.
 //!
 //! What a figure of the paper's own machine is worth here is nothing; what its text concludes from the figure can hold
 //! or not. So figures are shown beside ours and not judged, and the conclusions are rows of their own.
@@ -19,8 +19,12 @@ pub mod versus;
 
 pub use setting::Setting;
 
+use std::cell::Cell;
+use std::time::Instant;
+
+use known::Known;
 use lookaside_machine::PageSize;
-use lookaside_probe::{Bench, Halt, Metal};
+use lookaside_probe::{Bench, Halt, LevelReport, Metal};
 
 use crate::values::{papers as all_papers, rows, Value};
 use crate::{Finding, Ours, PaperError, Reproduction, Row, Series};
@@ -33,8 +37,8 @@ struct Experiment {
     run: Run,
 }
 
-/// Measures; tells what comes next; puts what it finds into the last.
-type Run = fn(&mut Bench<'_>, &Setting, &mut dyn FnMut(&str), &mut Ran) -> Result<(), Halt>;
+/// Measures, where the levels are known or why not; tells what comes next; puts what it finds into the last.
+type Run = fn(&mut Bench<'_>, &Setting, &Known, &mut dyn FnMut(&str), &mut Ran) -> Result<(), Halt>;
 
 const EXPERIMENTS: &[Experiment] = &[
     Experiment { paper: "pt-baker", values: include_str!("../../values/pt-baker-metal.toml"), run: pt_baker::run },
@@ -52,6 +56,8 @@ struct Ran {
     /// By the id of a row: a finding, or why there is none.
     findings: Vec<(&'static str, Result<Finding, String>)>,
     series: Vec<Series>,
+    /// What they took as given: the levels as the probe found them.
+    levels: Vec<LevelReport>,
 }
 
 impl Ran {
@@ -97,7 +103,8 @@ fn too_few(needed: usize, bench: &Bench<'_>) -> String {
 }
 
 /// Runs a paper's microbenchmarks on a machine and sets its rows side by side. `halt` is asked before all samples: what
-/// is known by then is given. `progress` is told what comes next.
+/// is known by then is given, and with it the levels of the TLB as the probe found them for it, the first level first; none where they are given. `progress` is told
+/// what comes next.
 ///
 /// # Errors
 /// The name is none of the papers', or it has no experiments on the metal: the error lists those that have.
@@ -107,10 +114,16 @@ pub fn reproduce_metal(
     setting: &Setting,
     halt: &dyn Fn() -> Option<Halt>,
     progress: &mut dyn FnMut(&str),
-) -> Result<Reproduction, PaperError> {
+) -> Result<(Reproduction, Vec<LevelReport>), PaperError> {
     let (paper, experiment) = find(name)?;
     let emulator = metal.emulator();
-    let halt = || emulator.clone().map(Halt::Emulated).or_else(halt);
+    let began = Instant::now();
+    let searching = Cell::new(setting.given.is_none());
+    let too_long = || searching.get() && began.elapsed() > setting.search;
+    let halt = || {
+        let halt = emulator.clone().map(Halt::Emulated).or_else(halt);
+        halt.or_else(|| too_long().then_some(Halt::ShareUp(setting.search)))
+    };
     let mut ran = Ran { assumptions: metal.remarks(), ..Ran::default() };
     let mut bench = Bench::new(metal, PageSize::K4, setting.seed, &halt);
     ran.assumptions.push(format!(
@@ -118,10 +131,20 @@ pub fn reproduce_metal(
         bench.cycles_per_tick(),
         setting.seed
     ));
-    let halted = (experiment.run)(&mut bench, setting, progress, &mut ran).err().map(|halt| halt.to_string());
+    let known = match &setting.given {
+        Some(machine) => {
+            ran.assumptions
+                .push(format!("its TLBs are taken to be as {} describes them: they were not looked for", machine.name));
+            known::given(&mut bench, machine, progress)
+        }
+        None => known::find(&mut bench, progress, &mut ran.levels),
+    };
+    searching.set(false);
+    let ended = known.and_then(|known| (experiment.run)(&mut bench, setting, &known, progress, &mut ran));
+    let halted = ended.err().map(|halt| halt.to_string());
     let not_reached = halted.as_deref().map_or("not measured".to_string(), |halt| format!("not reached: {halt}"));
     let rows = ran.rows(experiment.values, name, &not_reached);
-    Ok(Reproduction {
+    let found = Reproduction {
         paper: name.into(),
         cite: paper.cite.clone(),
         machine: setting.machine.clone(),
@@ -130,7 +153,8 @@ pub fn reproduce_metal(
         rows,
         series: ran.series,
         halted,
-    })
+    };
+    Ok((found, ran.levels))
 }
 
 /// Checks that a paper has experiments on the metal, before a machine is measured.

@@ -3,7 +3,7 @@
 use lookaside_probe::{Bench, Halt};
 
 use super::estimate::Estimate;
-use super::known::{self, Array};
+use super::known::{Array, Known};
 use super::prefetch::Parts;
 use super::thrash::{curve, few, knee, predicted, sizes, Order, Point};
 use super::{sharing, too_few, Ran, Setting};
@@ -23,6 +23,7 @@ const RIGHT: [&str; 5] =
 pub(super) fn run(
     bench: &mut Bench<'_>,
     setting: &Setting,
+    known: &Known,
     progress: &mut dyn FnMut(&str),
     ran: &mut Ran,
 ) -> Result<(), Halt> {
@@ -31,7 +32,6 @@ pub(super) fn run(
          in full; each page is read at another line, so that the first-level data cache is spared"
             .into(),
     );
-    let known = known::find(bench, progress)?;
     progress("Figure 4.2, left");
     match &known.first {
         Ok(first) => left(bench, first, ran)?,

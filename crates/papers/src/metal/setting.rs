@@ -1,6 +1,8 @@
 //! The machine that is measured, in words.
 
-use lookaside_machine::CpuId;
+use std::time::Duration;
+
+use lookaside_machine::{CpuId, Machine};
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
@@ -11,17 +13,21 @@ pub struct Setting {
     pub siblings: Vec<usize>,
     /// Chooses pages and orders.
     pub seed: u64,
+    /// What its TLBs are; none: they are looked for.
+    pub given: Option<Machine>,
+    /// The longest that they are looked for.
+    pub search: Duration,
 }
 
 impl Setting {
-    /// This machine, measured on this CPU.
+    /// This machine, measured on this CPU. Its TLBs are looked for as long as it takes.
     pub fn of_cpu(cpu: usize, seed: u64) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let kernel = read("/proc/sys/kernel/osrelease");
         let machine = format!("{}; Linux {}; CPU {cpu}", processor(&read("/proc/cpuinfo")), kernel.trim());
         let list = read(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"));
         let siblings = cpus(&list).into_iter().filter(|&other| other != cpu).collect();
-        Self { machine, siblings, seed }
+        Self { machine, siblings, seed, given: None, search: Duration::MAX }
     }
 }
 

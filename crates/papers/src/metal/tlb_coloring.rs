@@ -4,7 +4,7 @@ use lookaside_probe::{Bench, Halt};
 
 use super::conflict;
 use super::estimate::estimate;
-use super::known::{self, Array};
+use super::known::{Array, Known};
 use super::penalty::{self, mean, scaled, Penalty};
 use super::{too_few, Ran, Setting};
 
@@ -16,6 +16,7 @@ const SEVERAL: f64 = 3.0;
 pub(super) fn run(
     bench: &mut Bench<'_>,
     _: &Setting,
+    known: &Known,
     progress: &mut dyn FnMut(&str),
     ran: &mut Ran,
 ) -> Result<(), Halt> {
@@ -24,7 +25,6 @@ pub(super) fn run(
          counted misses"
             .into(),
     );
-    let known = known::find(bench, progress)?;
     match &known.first {
         Ok(first) => {
             low_bits(first, known.second.as_ref().ok(), ran);

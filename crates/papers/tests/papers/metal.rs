@@ -1,9 +1,10 @@
 //! The papers' microbenchmarks against machines that are made up: rows say what those machines are, or why not.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use crate::sim::{Array, Costs, Noise, Other, Sim};
-use lookaside_machine::Replacement;
+use lookaside_machine::{preset, Replacement};
 use lookaside_papers::*;
 use lookaside_probe::{Cpu, Halt, Metal};
 
@@ -14,9 +15,16 @@ fn sim(arrays: &[Array]) -> Sim {
     Sim::new(arrays, 28, costs, noise, 5)
 }
 
+/// Nothing is given, and there is time.
+fn setting() -> Setting {
+    Setting { machine: "made up".into(), siblings: Vec::new(), seed: 3, given: None, search: Duration::MAX }
+}
+
 fn measure(paper: &str, metal: &mut dyn Metal) -> Reproduction {
-    let setting = Setting { machine: "made up".into(), siblings: Vec::new(), seed: 3 };
-    let found = reproduce_metal(paper, metal, &setting, &|| None, &mut |_| ()).unwrap();
+    let setting = setting();
+    let (found, levels) = reproduce_metal(paper, metal, &setting, &|| None, &mut |_| ()).unwrap();
+    // What the experiments rest on is given with them.
+    assert_eq!(levels.iter().map(|level| level.level).collect::<Vec<_>>(), [1, 2]);
     for row in &found.rows {
         assert_eq!(row.ours.is_none(), row.verdict == Verdict::NotReproduced);
         assert!(row.verdict != Verdict::NotReproduced || !row.note.is_empty(), "{row:?}");
@@ -84,8 +92,8 @@ fn figure_4_6(cpus: &[(usize, Option<bool>, Other)], siblings: &[usize]) -> [Row
     let mut metal = sim(&[Array::linear(3, 4, Replacement::Lru), Array::linear(5, 8, Replacement::Lru)]);
     let cpu = |&(number, sibling, other)| (Cpu { number, sibling }, other);
     metal.habits.cpus = cpus.iter().map(cpu).collect();
-    let setting = Setting { machine: "made up".into(), siblings: siblings.into(), seed: 3 };
-    let found = reproduce_metal("pt-baker", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
+    let setting = Setting { siblings: siblings.into(), ..setting() };
+    let (found, _) = reproduce_metal("pt-baker", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
     assert_eq!(found.halted, None);
     ["two hardware threads", "control"].map(|what| row(&found, "4.", what).clone())
 }
@@ -153,6 +161,63 @@ fn coloring_where_all_is_as_in_the_paper() {
     assert_eq!([first, second, low].map(|row| row.verdict), [Verdict::Holds; 3]);
 }
 
+/// With the levels given nothing is looked for, and what is measured is the same.
+#[test]
+fn a_description_stands_in_for_looking() {
+    let setting = Setting { given: Some(preset("xeon-e5-2650").unwrap()), ..setting() };
+    let mut metal = sim(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]);
+    let looked_for = measure("tlb-coloring", &mut metal);
+    for counts_walks in [false, true] {
+        metal.habits.counts_walks = counts_walks;
+        let mut steps = Vec::new();
+        let progress = &mut |step: &str| steps.push(step.to_string());
+        let (found, levels) = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, progress).unwrap();
+        assert!(levels.is_empty() && !steps.iter().any(|step| step.contains("geometry")), "{steps:?}");
+        assert!(found.assumptions.iter().any(|said| said.contains("as xeon-e5-2650 describes them")));
+        for (given, row) in found.rows.iter().zip(&looked_for.rows) {
+            assert_eq!((&given.what, given.verdict), (&row.what, row.verdict), "{given:?}");
+        }
+        let second = row(&found, "Algorithm 3", "L2 TLB");
+        assert_eq!(claim(second), "5 pages conflict, page-number bits 0 1 2 3 4 5 6 in common");
+    }
+}
+
+#[test]
+fn a_description_of_another_machine_is_told() {
+    let setting = Setting { given: Some(preset("xeon-e5-2650").unwrap()), ..setting() };
+    let measured = |arrays: &[Array]| {
+        let (found, _) = reproduce_metal("tlb-coloring", &mut sim(arrays), &setting, &|| None, &mut |_| ()).unwrap();
+        assert_eq!(found.halted, None);
+        found
+    };
+    // Sixteen pages of a set of four fit 64 entries in one.
+    let found = measured(&[Array::linear(0, 64, Replacement::Lru), Array::linear(7, 16, Replacement::Lru)]);
+    for row in &found.rows {
+        assert!(row.ours.is_none() && row.note.contains("the L1 DTLB is not seen as xeon-e5-2650 describes it: an access"), "{row:?}");
+    }
+    // The first level is as described, the second is not: there are 16 ways.
+    let found = measured(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 16, Replacement::Lru)]);
+    assert_eq!(row(&found, "Algorithm 3", "L1 DTLB").verdict, Verdict::Holds);
+    let second = row(&found, "Algorithm 3", "L2 TLB");
+    assert!(second.note.contains("the L2 TLB is not seen as xeon-e5-2650 describes it: an access"), "{second:?}");
+    // The ways are, the index is not: pages that should meet do not all.
+    let folded = (0..7).map(|bit| 1 << bit | 1 << (bit + 7)).collect();
+    let folded = Array { masks: folded, ..Array::linear(7, 4, Replacement::Lru) };
+    let found = measured(&[Array::linear(4, 4, Replacement::Lru), folded]);
+    let second = row(&found, "Algorithm 3", "L2 TLB");
+    assert_ne!(second.verdict, Verdict::Holds, "{second:?}");
+}
+
+/// What has been looked for in vain leaves time for what needs it not.
+#[test]
+fn looking_ends_and_leaves_the_rest_its_time() {
+    let mut metal = sim(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]);
+    let setting = Setting { search: Duration::ZERO, ..setting() };
+    let (found, levels) = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
+    assert_eq!((found.halted, levels.len()), (None, 1));
+    assert!(found.rows.iter().all(|row| row.note.contains("its share of the time, 0.0 s, is used up")));
+}
+
 #[test]
 fn bits_in_common_are_not_taken_for_an_index_that_they_are_not() {
     // Bit i of the index is bit i of the page number plus bit i + 4: pages 0x04, 0x15, 0x26, 0x37 and 0x40 conflict.
@@ -192,19 +257,19 @@ fn what_a_machine_cannot_do_leaves_the_rest() {
 
 #[test]
 fn nothing_is_said_of_an_emulator() {
-    let setting = Setting { machine: "made up".into(), siblings: Vec::new(), seed: 3 };
+    let setting = setting();
     let mut metal = zen_3();
     metal.habits.emulator = Some("somebody".into());
     metal.habits.remarks = vec!["little memory".into()];
-    let found = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
+    let (found, levels) = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, &mut |_| ()).unwrap();
     assert!(found.halted.as_ref().is_some_and(|why| why.contains("somebody")), "{:?}", found.halted);
     assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced && row.note.contains("emulator")));
-    assert_eq!(found.assumptions[0], "little memory");
+    assert_eq!((&found.assumptions[0][..], levels.len()), ("little memory", 0));
 }
 
 #[test]
 fn a_run_that_is_stopped_gives_what_it_knows() {
-    let setting = Setting { machine: "made up".into(), siblings: vec![1], seed: 3 };
+    let setting = Setting { siblings: vec![1], ..setting() };
     let small = || sim(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]);
     let asked = Cell::new(0);
     let run = |allowed: u64| {
@@ -213,7 +278,7 @@ fn a_run_that_is_stopped_gives_what_it_knows() {
             asked.set(asked.get() + 1);
             (asked.get() > allowed).then_some(Halt::Interrupted)
         };
-        reproduce_metal("pt-baker", &mut small(), &setting, &halt, &mut |_| ()).unwrap()
+        reproduce_metal("pt-baker", &mut small(), &setting, &halt, &mut |_| ()).unwrap().0
     };
     let all = run(u64::MAX);
     assert_eq!(all.halted, None);

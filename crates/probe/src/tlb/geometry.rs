@@ -25,7 +25,7 @@ const ONE_SET_LOG2: usize = 9;
 /// sets that are just full, before it has settled.
 const SURELY: f64 = 0.3;
 /// Accesses miss where they take longer than hits by this share of a load's hit.
-const MISSES: f64 = 0.4;
+pub(super) const MISSES: f64 = 0.4;
 /// Nearly all miss where twice the pages take no longer than this times as long.
 const FLAT: f64 = 1.25;
 /// Nearly all miss, where a neighbour makes full sets miss, if up to four times the pages in a set have at most 1 / this times the misses.
@@ -33,11 +33,11 @@ const FULL: f64 = 0.75;
 /// Windows of page-number bits tried for crowds that do not fit the first-level data cache.
 const WINDOWS: usize = 4;
 /// A walk costs more than this many times what a miss of the first level does.
-const WALK: f64 = 1.0;
+pub(super) const WALK: f64 = 1.0;
 
 /// Pages for each way of the first level that are walked through between two uses of a page: for policies that forget in
 /// order, and for others, under which some stay.
-const FLOOD: (f64, f64) = (2.0, 3.0);
+pub(super) const FLOOD: (f64, f64) = (2.0, 3.0);
 /// Where the second level has less than so many times the entries of the first, fillers take up much of it.
 const SMALL: usize = 6;
 
@@ -79,13 +79,14 @@ impl FoundLevel {
         self.geometry.value().zip(self.level.as_ref())
     }
 
-    pub(crate) fn nothing(reason: impl Into<String>) -> Self {
+    /// None, and why.
+    pub fn nothing(reason: impl Into<String>) -> Self {
         Self { geometry: Finding::not_determined(reason), miss_ticks: 0.0, level: None }
     }
 }
 
 /// Ticks of a step that hits everything: a chain of two pages.
-fn hit_ticks(bench: &mut Bench<'_>) -> Result<f64, Halt> {
+pub(super) fn hit_ticks(bench: &mut Bench<'_>) -> Result<f64, Halt> {
     let start = bench.page();
     Ok(bench.pages(&[start, start ^ 1])? / 2.0)
 }
@@ -132,7 +133,7 @@ fn first_once(bench: &mut Bench<'_>, hit_ticks: f64, clear: f64) -> Result<Found
         )));
     };
     let log2 = steps.iter().position(|&ticks| ticks > SURELY * miss_ticks).unwrap_or(steps.len() - 1);
-    let level = Level { hit_ticks, miss_ticks, above_ticks: 0.0, above: None, core: Core::Own, lanes: Vec::new() };
+    let level = Level { hit_ticks, miss_ticks, ..Level::default() };
     let crowd: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
     found(bench, level, &crowd)
 }
@@ -160,21 +161,11 @@ fn second_once(
     first_level: &Level,
     attempt: usize,
 ) -> Result<FoundLevel, Halt> {
-    let bits = bench.bits();
     let core = if FAR_FROM[attempt].is_some() { Core::Own } else { Core::Shared };
     let in_order = forgets_in_order(bench, first_level, first)?;
     // With entries of a neighbour in it, who knows in which order it forgets.
     let flood = if in_order && core == Core::Own { FLOOD.0 } else { FLOOD.1 };
-    let mut above = Above::new(first.masks.clone(), first.ways, flood, bits);
-    let calm = calmest(bench, above.calm_log2())?;
-    above.calm(calm);
-    let mut level = Level {
-        above: Some(above),
-        above_ticks: first_level.miss_ticks,
-        core,
-        lanes: Vec::new(),
-        ..first_level.clone()
-    };
+    let mut level = behind(bench, first, first_level, flood, core)?;
     if level.counts_walks(bench) {
         let Some(kernel) = lowest_one_set(bench, &level)? else {
             return Ok(FoundLevel::nothing("no bits in a row have pages that evict each other from it".to_string()));
@@ -183,7 +174,7 @@ fn second_once(
         let pages: Vec<u64> = gf2::span(&kernel).into_iter().map(|v| v ^ start).collect();
         level.miss_ticks = level.ticks_of_crowd(bench, &pages)?.max(level.above_ticks);
         let window = kernel.iter().fold(0, |all, bit| all | bit);
-        level.know_within(window, &kernel, bits);
+        level.know_within(window, &kernel, bench.bits());
         let geometry = of_one_set(bench, level.clone(), kernel, window, "counts of walks")?;
         return Ok(known(level, geometry));
     }
@@ -196,6 +187,21 @@ fn second_once(
     };
     level.miss_ticks = ticks;
     found(bench, level, &crowd)
+}
+
+/// A level behind the first, of whose sets and misses nothing is known yet.
+pub(super) fn behind(
+    bench: &mut Bench<'_>,
+    first: &Geometry,
+    first_level: &Level,
+    flood: f64,
+    core: Core,
+) -> Result<Level, Halt> {
+    let mut above = Above::new(first.masks.clone(), first.ways, flood, bench.bits());
+    let calm = calmest(bench, above.calm_log2())?;
+    above.calm(calm);
+    let above_ticks = first_level.miss_ticks;
+    Ok(Level { above: Some(above), above_ticks, core, lanes: Vec::new(), ..first_level.clone() })
 }
 
 /// The window of so many bits whose pages take least.
@@ -301,7 +307,7 @@ fn found(bench: &mut Bench<'_>, level: Level, crowd: &[u64]) -> Result<FoundLeve
     Ok(known(level, geometry))
 }
 
-fn known(mut level: Level, geometry: Finding<Geometry>) -> FoundLevel {
+pub(super) fn known(mut level: Level, geometry: Finding<Geometry>) -> FoundLevel {
     if let Some(geometry) = geometry.value() {
         level.know_masks(&geometry.masks);
     }

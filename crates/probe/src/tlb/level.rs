@@ -201,7 +201,7 @@ struct Used {
 }
 
 /// What turns times into misses of one level.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Level {
     /// Ticks of a step that hits the first level.
     pub hit_ticks: f64,

@@ -10,9 +10,10 @@ use crate::tlb::conflict::{choose, CLEAR, FITS};
 use crate::tlb::level::Level;
 
 /// Whose the core is taken to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Core {
     /// Ours: pages that miss are too many.
+    #[default]
     Own,
     /// Somebody else's too, who takes entries: pages that fit miss as well, for a while.
     Shared,
