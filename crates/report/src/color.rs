@@ -1,8 +1,10 @@
 //! A colouring plan for a terminal: the levels, each task's sets and bounds, whether all are isolated, who shares.
 
+use std::collections::HashSet;
+
 use lookaside_machine::{Replacement, Share};
 use lookaside_techniques::color::bound::RestsOn;
-use lookaside_techniques::color::plan::{Plan, TaskPlan, Verdict};
+use lookaside_techniques::color::plan::{LevelPlan, Plan, TaskPlan, Verdict};
 
 use crate::line::{Paint, Style};
 use crate::num;
@@ -20,6 +22,7 @@ pub fn render(plan: &Plan, style: &Style) -> String {
     text += &tasks(plan).render(style);
     text.push('\n');
     text += &verdict(plan);
+    text += &apart(plan);
     text += &shared(plan);
     for remark in &plan.remarks {
         text += &format!("remark: {}\n", text::clean(remark));
@@ -163,6 +166,21 @@ fn verdict(plan: &Plan) -> String {
     }
 }
 
+/// Levels of several sets none of which is two tasks', where there are two.
+fn apart(plan: &Plan) -> String {
+    let is_apart = |level: &&LevelPlan| {
+        let of = |task: &TaskPlan| plan.partitions.partition(&task.name).map_or(&[][..], |partition| &partition.shares);
+        let shares = plan.tasks.iter().flat_map(of).filter(|share| share.level == level.name);
+        let mut seen = HashSet::new();
+        level.sets > 1 && shares.flat_map(|share| &share.sets).all(|set| seen.insert(*set))
+    };
+    let names: Vec<&str> = plan.levels.iter().filter(is_apart).map(|level| level.name.as_str()).collect();
+    match names.is_empty() || plan.tasks.len() < 2 {
+        true => String::new(),
+        false => format!("no set of {} is two tasks'\n", text::clean(&names.join(", "))),
+    }
+}
+
 /// Who shares.
 fn shared(plan: &Plan) -> String {
     let mut text = String::new();
@@ -203,6 +221,7 @@ mod tests {
         let text = rendered([4, 4]);
         assert!(text.starts_with("xeon-e5-2650, pages of 4K\n\nlevel "), "{text}");
         assert!(text.contains("isolated: no set is asked for more"), "{text}");
+        assert!(text.contains("no set of l1d-4k, stlb is two tasks'\n"), "{text}");
         assert!(text.contains("room for all"), "{text}");
         assert!(!text.contains("shared:"), "{text}");
     }
@@ -214,7 +233,7 @@ mod tests {
             text.contains("proved impossible:\n  l1d-4k: 70 pages are needed, 64 entries are there: 6 short\n"),
             "{text}"
         );
-        assert!(text.contains("shared: l1d-4k set "), "{text}");
+        assert!(text.contains("shared: l1d-4k set ") && text.contains("no set of stlb is two tasks'\n"), "{text}");
     }
 
     #[test]

@@ -61,12 +61,40 @@ impl Lab<'_> {
         Ok((runs, None))
     }
 
-    /// One of the times that pages are placed anew: the placements in turns.
+    /// One of the times that pages are placed anew: the placements in turns. With one turn each placement's pages are gone before the next's come, since counting walks
+    /// goes through all that are there.
     fn repeat(
         &self,
         repeat: u64,
         options: &Options,
         plan: &Plan,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Run>, TasksError> {
+        let seed = options.seed.wrapping_add(repeat - 1);
+        let mut random = Random::new(seed);
+        let mut placements = options.placements.clone();
+        let mut together = placements.len();
+        if options.hyperperiods.min(options.turns) == 1 {
+            random.shuffle(&mut placements);
+            together = 1;
+        }
+        let mut runs = Vec::new();
+        for placements in placements.chunks(together.max(1)) {
+            let options = Options { placements: placements.to_vec(), ..options.clone() };
+            runs.extend(self.in_turns(repeat, &options, plan, &mut random, stop, progress)?);
+        }
+        runs.sort_by_key(|run| options.placements.iter().position(|placement| *placement == run.placement));
+        Ok(runs)
+    }
+
+    /// Placements whose pages are all there until the last turn ends.
+    fn in_turns(
+        &self,
+        repeat: u64,
+        options: &Options,
+        plan: &Plan,
+        random: &mut Random,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
     ) -> Result<Vec<Run>, TasksError> {
@@ -79,7 +107,6 @@ impl Lab<'_> {
         }
         drop(first);
         let (turns, hyperperiods) = (options.hyperperiods.min(options.turns), options.hyperperiods);
-        let mut random = Random::new(seed);
         for turn in 0..turns {
             let hyperperiods = hyperperiods / turns + u64::from(turn < hyperperiods % turns);
             let mut order: Vec<usize> = (0..arms.len()).collect();

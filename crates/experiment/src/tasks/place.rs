@@ -1,6 +1,6 @@
 //! Where each task's pages lie: in sets of its own, in the sets of another, or where the system's `malloc` puts them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 
 use lookaside_machine::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING};
@@ -58,22 +58,51 @@ pub(super) struct Placed {
     pub data: Vec<Option<Data>>,
     /// Keep them.
     _heap: Option<SharedHeap>,
-    _chunks: Chunks,
+    chunks: Chunks,
 }
+
+/// From so many free bytes at an arena's end on they go back to the system: the C library's default (mallopt(3), `M_TRIM_THRESHOLD`).
+#[cfg(target_env = "gnu")]
+const TRIM_THRESHOLD_BYTES: libc::c_int = 128 << 10;
 
 /// What the C library gave, until it is dropped.
 #[derive(Default)]
 struct Chunks(Vec<usize>);
 
-impl Drop for Chunks {
-    fn drop(&mut self) {
-        // SAFETY: from `malloc`; who has words of these has them beside.
-        self.0.iter().for_each(|chunk| unsafe { libc::free(*chunk as *mut libc::c_void) });
+impl Chunks {
+    /// Frees those without any of these words, and gives the system what it can of their pages: counting walks goes through all pages that are there, and so
+    /// brings in entries of its own.
+    fn keep(&mut self, words: &[Vec<[*mut u64; 2]>]) {
+        let words: BTreeSet<usize> = words.iter().flatten().flatten().map(|word| word.addr()).collect();
+        let mut end = usize::MAX;
+        self.0.sort_unstable();
+        let chunks = self.0.iter().rev().map(|&chunk| chunk..std::mem::replace(&mut end, chunk));
+        let (kept, rest): (Vec<_>, Vec<_>) = chunks.partition(|chunk| words.range(chunk.clone()).next().is_some());
+        self.0 = kept.into_iter().map(|chunk| chunk.start).collect();
+        drop(Self(rest.into_iter().map(|chunk| chunk.start).collect()));
     }
 }
 
-/// Places a set's pages, each task's in an order by the seed. With a `pool` a task that has its pages of the C library asks for so many, and takes those
-/// that come first in that order.
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        // The C library raises this by itself whenever a large block is freed, and then keeps what comes free at an arena's end.
+        // SAFETY: of the C library alone, which takes its own default again.
+        #[cfg(target_env = "gnu")]
+        unsafe {
+            libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)
+        };
+        // SAFETY: from `malloc`; who has words of these has them beside.
+        self.0.iter().for_each(|chunk| unsafe { libc::free(*chunk as *mut libc::c_void) });
+        // SAFETY: changes nothing that is allocated.
+        #[cfg(target_env = "gnu")]
+        unsafe {
+            libc::malloc_trim(0)
+        };
+    }
+}
+
+/// Places a set's pages, each task's in an order by the seed. With a `pool` a task that has its pages of the C library asks for so many, takes those
+/// that come first in that order, and frees the others.
 pub(super) fn place(
     placement: Placement,
     set: &TaskSet,
@@ -102,6 +131,7 @@ pub(super) fn place(
         random.shuffle(words);
         placed.data.push(Some(data));
     }
+    placed.chunks.keep(&placed.words);
     Ok(placed)
 }
 
@@ -170,7 +200,7 @@ fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError>
             blocks.iter().take(pages).enumerate().map(|(i, (page, blocks))| self::words(*page, blocks, i)).collect(),
         );
     }
-    Ok(Placed { words, data: Vec::new(), _heap: Some(heap), _chunks: Chunks::default() })
+    Ok(Placed { words, data: Vec::new(), _heap: Some(heap), chunks: Chunks::default() })
 }
 
 fn too_few(task: &Task, has: usize) -> TasksError {
@@ -250,7 +280,7 @@ fn malloced(set: &TaskSet, least: u64) -> Placed {
     });
     let chunks = Chunks(tasks.iter().flatten().map(|(chunk, _)| *chunk).collect());
     let words = tasks.into_iter().map(|task| task.into_iter().map(|(_, words)| words.map(|word| word as *mut u64)));
-    Placed { words: words.map(Iterator::collect).collect(), data: Vec::new(), _heap: None, _chunks: chunks }
+    Placed { words: words.map(Iterator::collect).collect(), data: Vec::new(), _heap: None, chunks }
 }
 
 /// The line of a turn: they differ, so that they meet in few sets of the data cache.
@@ -260,8 +290,6 @@ fn line(page: usize, turn: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use lookaside_machine::{preset, PageSize};
     use lookaside_techniques::color::plan::plan;
 
@@ -378,13 +406,38 @@ mod tests {
             let mut pages: Vec<usize> = placed.words[0].iter().map(|words| words[0] as usize / PAGE).collect();
             pages.sort_unstable();
             assert_eq!(pages.len(), 14);
-            let first = placed._chunks.0.iter().min().expect("chunks") / PAGE;
-            (placed._chunks.0.len(), pages.into_iter().map(|page| page - first).collect::<Vec<_>>())
+            assert_eq!(placed.chunks.0.len(), 14, "the others are freed");
+            pages.iter().map(|page| page - pages[0]).collect::<Vec<_>>()
         };
-        assert_eq!(drawn(None, 1).0, 14);
-        let (chunks, some) = drawn(Some(32), 1);
-        assert_eq!(chunks, 32);
+        assert!(drawn(None, 1).last() <= Some(&14));
+        let some = drawn(Some(32), 1);
         assert!(some.last() > Some(&14), "{some:?}");
-        assert_ne!(drawn(Some(32), 2).1, some);
+        assert_ne!(drawn(Some(32), 2), some);
+    }
+
+    /// Of the pages of chunks that are freed, all but those that chunks which stay begin or end in.
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn pages_that_nobody_drew_are_given_back() {
+        // SAFETY: asks for memory.
+        let chunks: Vec<usize> = (0..400).map(|_| unsafe { libc::malloc(PAGE) } as usize).collect();
+        for chunk in &chunks {
+            // SAFETY: of this size, and ours.
+            unsafe { std::ptr::write_bytes(*chunk as *mut u8, 1, PAGE) };
+        }
+        let word = |at: usize| [(chunks[at] + 64) as *mut u64; 2];
+        let mut all = Chunks(chunks.clone());
+        all.keep(&[vec![word(100)], vec![word(300), word(301)]]);
+        assert_eq!(all.0.iter().copied().collect::<BTreeSet<_>>(), [100, 300, 301].map(|at| chunks[at]).into());
+        let is_there = |page: usize| {
+            let mut there = 0;
+            // SAFETY: writes one byte; an address without memory is an error.
+            let done = unsafe { libc::mincore((page * PAGE) as *mut libc::c_void, PAGE, &mut there) };
+            done == 0 && there & 1 == 1
+        };
+        // Each of them begins on a page of its own: 199 chunks lie between the first two.
+        let between = (chunks[101] / PAGE + 1..chunks[299] / PAGE).filter(|page| is_there(*page)).count();
+        assert!(between <= 20, "{between} pages of 199 are there");
+        assert!([100, 300, 301].iter().all(|at| is_there(chunks[*at] / PAGE)));
     }
 }

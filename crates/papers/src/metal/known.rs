@@ -67,7 +67,9 @@ pub(super) fn given(bench: &mut Bench<'_>, machine: &Machine, progress: &mut dyn
         Err(reason) => Err(reason),
     };
     let second = match (&first, &second) {
-        (Ok(first), Ok(second)) => array(&unseen(SECOND), given_second_level(bench, second, &first.geometry, &first.level)?),
+        (Ok(first), Ok(second)) => {
+            array(&unseen(SECOND), given_second_level(bench, second, &first.geometry, &first.level)?)
+        }
         (Err(reason), _) | (_, Err(reason)) => Err(reason.clone()),
     };
     Ok(Known { first, second })

@@ -193,7 +193,10 @@ fn a_description_of_another_machine_is_told() {
     // Sixteen pages of a set of four fit 64 entries in one.
     let found = measured(&[Array::linear(0, 64, Replacement::Lru), Array::linear(7, 16, Replacement::Lru)]);
     for row in &found.rows {
-        assert!(row.ours.is_none() && row.note.contains("the L1 DTLB is not seen as xeon-e5-2650 describes it: an access"), "{row:?}");
+        assert!(
+            row.ours.is_none() && row.note.contains("the L1 DTLB is not seen as xeon-e5-2650 describes it: an access"),
+            "{row:?}"
+        );
     }
     // The first level is as described, the second is not: there are 16 ways.
     let found = measured(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 16, Replacement::Lru)]);

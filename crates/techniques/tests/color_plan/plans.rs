@@ -382,3 +382,26 @@ fn a_plan_says_where_directory_entries_lie_beside_pages() {
     machine.tlbs.iter_mut().filter(|tlb| tlb.level == 2).for_each(|tlb| tlb.directory_entries = true);
     assert!(says(&machine));
 }
+
+/// Where a level has sets for each task alone they get them: of the first level if it can be, of a later one else, also where another level is asked for
+/// more than it holds.
+#[test]
+fn tasks_get_sets_of_their_own() {
+    let apart = |machine: &str, pages: &[usize], run: usize| {
+        let drawn: Vec<DrawnTask> = pages.iter().map(|&pages| (60, 1, pages, run, None)).collect();
+        let found = plan(&tasks(&drawn), &preset(machine).expect("a preset"), PageSize::K4).expect("a plan");
+        let is_apart = |level: &ColorLevel| {
+            let shares = found.partitions.partitions.iter().flat_map(|partition| &partition.shares);
+            let mut seen = BTreeSet::new();
+            let sets = shares.filter(|share| share.level == level.name).flat_map(|share| &share.sets);
+            sets.into_iter().all(|set| seen.insert(*set))
+        };
+        (found.is_isolated(), found.partitions.levels.iter().map(is_apart).collect::<Vec<_>>())
+    };
+    assert_eq!(apart("xeon-e5-2650", &[12, 20, 28], 1), (true, vec![true, true]));
+    // Four, five and eight of the sixteen sets are one too many; of 128 each has its own.
+    assert_eq!(apart("xeon-e5-2650", &[13, 20, 29], 1), (true, vec![false, true]));
+    assert_eq!(apart("xeon-e5-2650", &[12, 20, 28], 12), (true, vec![false, true]));
+    // The first level has one set, of 64 ways; the second 2048 entries.
+    assert_eq!(apart("ryzen-5900x", &[400, 500], 1), (false, vec![false, true]));
+}

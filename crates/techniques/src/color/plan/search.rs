@@ -1,11 +1,12 @@
 //! The search for pages that isolate: no set holds more than it has room for.
 //!
-//! Runs of contiguous pages are laid end to end, the longest first, each where it fits, beginning where the one before ended: with a linear index that goes
+//! Sets that are one task's are looked for first, of the first level that has several, then of the next ([`apart`]). Where there are none tasks share sets by ways. Runs of contiguous pages are laid end to end, the longest first, each where it fits, beginning where the one before ended: with a linear index that goes
 //! round the sets and fills them evenly. Single pages go on from there. Where that fails the last run is laid elsewhere, and so on
 //! back to the first.
 
 use std::collections::HashSet;
 
+use super::apart::apart;
 use super::grid::{Counts, Grid, Need, Placement, Room};
 
 /// Most places of runs that are tried. Without noisy sets the first ones isolate wherever the pages' number allows it (linear indexes).
@@ -13,6 +14,11 @@ const MAX_TRIED: u64 = 2_000;
 
 /// Pages that isolate, if they were found; and how many places of runs were tried.
 pub(super) fn isolate(grid: &Grid, room: &Counts, needs: &[Need]) -> (Option<Placement>, u64) {
+    let several = (0..room.len()).filter(|&level| room[level].len() > 1);
+    let mut apart = several.filter_map(|level| apart(grid, room, needs, level));
+    if let Some(pages) = apart.find(|pages| found_again(grid, pages, needs)) {
+        return (Some(pages), 0);
+    }
     let mut runs: Vec<usize> = (0..needs.len()).filter(|&task| needs[task].run > 1).collect();
     // Stable: equal ones stay in the tasks' order.
     runs.sort_by_key(|&task| std::cmp::Reverse(needs[task].run));
@@ -108,13 +114,20 @@ mod tests {
 
     #[test]
     fn runs_end_to_end_fill_all_sets() {
-        let grid = Grid::new(&[level("l1", 16, 4), level("l2", 128, 4)]).expect("an area");
-        let room = vec![vec![4; 16], vec![4; 128]];
+        let levels = [level("l1", 16, 4), level("l2", 128, 4)];
+        let room = [vec![4; 16], vec![4; 128]];
         let needs = [(20, 20), (7, 1), (13, 5), (24, 11)].map(|(pages, run)| Need { pages, run });
-        let (found, tried) = isolate(&grid, &room, &needs);
-        let pages = found.expect("64 of 64").concat();
-        assert_eq!(tried, 3);
-        assert_eq!(grid.counts(&pages)[0], [4; 16]);
+        // Of the second level each has sets of its own.
+        for (count, all_tried) in [(1, 3), (2, 0)] {
+            let grid = Grid::new(&levels[..count]).expect("an area");
+            let (found, tried) = isolate(&grid, &room[..count].to_vec(), &needs);
+            let pages = found.expect("64 of 64");
+            assert_eq!((grid.counts(&pages.concat())[0].clone(), tried), (vec![4; 16], all_tried));
+            if count == 2 {
+                let sets = |pages: &[usize]| grid.counts(pages)[1].iter().filter(|pages| **pages > 0).count();
+                assert_eq!(sets(&pages.concat()), pages.iter().map(|pages| sets(pages)).sum::<usize>());
+            }
+        }
     }
 
     #[test]

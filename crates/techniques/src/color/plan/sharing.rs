@@ -1,16 +1,17 @@
 //! Who shares with whom, where not all can be isolated: pages for which the bounds of all misses, jobs counted, come to least.
 //!
-//! Two beginnings are made: pages laid round the sets as if there were room, and each page, those of the costliest
-//! tasks first, where it adds least. From each, single pages and runs are moved, and single pages exchanged, as long as that
-//! makes the sum smaller. What comes out is the better of the two; that nothing is better is not proved.
+//! Up to four beginnings are made: where a level has sets for each task alone ([`apart`]), those; pages laid round the sets as if there were room; and each page, those
+//! of the costliest tasks first, where it adds least. From each, single pages and runs are moved, and single pages exchanged, as long as that
+//! makes the sum smaller. What comes out is the best of them, of equals the one in which fewest sets are several tasks'; that nothing is better is not proved.
 
 use std::cmp::Reverse;
 
 use super::super::bound::{in_set, InSet, Level, Sum, Tenants};
 use super::super::response::Responses;
+use super::apart::apart;
 use super::grid::{Counts, Grid, Need, Placement, Room};
 
-/// Most work (pairs of tasks in a set that is looked at, and tasks) to begin, and again to improve on it: a few seconds in all at most.
+/// Most work (pairs of tasks in a set that is looked at, and tasks) to make a beginning, and again to improve on it: a few seconds in all at most.
 const MAX_WORK: u64 = 100_000_000;
 
 /// Most places of a run that are weighed at a time.
@@ -57,19 +58,30 @@ struct Unit {
 /// The least sharing that was found, and how many places were weighed.
 pub(super) fn least(problem: &Problem<'_>) -> (Placement, u64) {
     let mut weighed = 0;
-    let found = [false, true].map(|costliest_first| {
-        let mut state = State::new(problem);
-        if costliest_first {
-            state.costliest_first();
-        } else {
-            state.round();
-        }
+    let found = beginnings(problem).map(|mut state| {
         state.improve();
         weighed += state.weighed;
-        (state.cost(), state.placement())
+        ((state.cost(), state.mixed()), state.placement())
     });
-    let best = found.into_iter().min_by_key(|(cost, _)| *cost).map(|(_, placement)| placement);
+    let best = found.min_by_key(|(cost, _)| *cost).map(|(_, placement)| placement);
     (best.unwrap_or_default(), weighed)
+}
+
+fn beginnings<'a>(problem: &'a Problem<'a>) -> impl Iterator<Item = State<'a>> {
+    let several = (0..problem.levels.len()).filter(|&level| problem.levels[level].room.len() > 1);
+    let apart = several.filter_map(|level| {
+        // The other levels' room cannot be kept to: not all of it at least.
+        let mut room: Counts = problem.levels.iter().map(|level| vec![u32::MAX; level.room.len()]).collect();
+        room[level].clone_from(&problem.levels[level].room);
+        apart(problem.grid, &room, problem.needs, level)
+    });
+    let apart = apart.map(|pages| State::at_pages(problem, &pages));
+    let laid = [State::round as fn(&mut State<'a>), State::costliest_first].into_iter().map(|lay| {
+        let mut state = State::new(problem);
+        lay(&mut state);
+        state
+    });
+    apart.chain(laid)
 }
 
 struct State<'a> {
@@ -112,6 +124,19 @@ impl<'a> State<'a> {
         let hopeless = problem.levels.iter().map(hopeless).collect();
         let (units, changed) = (Vec::new(), Vec::new());
         Self { problem, units, sets, changed, sums, hopeless, gathered: 0, weighed: 0, work: 0, limit: MAX_WORK }
+    }
+
+    /// These pages of each task, its run first.
+    fn at_pages(problem: &'a Problem<'a>, pages: &Placement) -> Self {
+        let mut state = Self::new(problem);
+        for (task, (pages, need)) in pages.iter().zip(problem.needs).enumerate() {
+            state.units.push(Unit { task, start: pages[0], pages: need.run });
+            state.units.extend(pages[need.run..].iter().map(|&start| Unit { task, start, pages: 1 }));
+        }
+        for unit in state.units.clone() {
+            state.put(unit);
+        }
+        state
     }
 
     /// Pages laid round the sets, those of the tasks with the longest runs first: where there is room, else right behind those before.
@@ -286,6 +311,11 @@ impl<'a> State<'a> {
             }
         }
         cost
+    }
+
+    /// Sets that hold pages of more than one task.
+    fn mixed(&self) -> usize {
+        self.sets.iter().flatten().filter(|set| set.tenants.len() > 1).count()
     }
 
     /// Brings the sums up to date.
