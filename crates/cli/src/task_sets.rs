@@ -173,7 +173,7 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
     let pages = set.tasks.first().and_then(|task| task.pages).unwrap_or_default();
     let mut how = vec![format!(
         "task sets: {} (phase, period, execution), {pages} pages each, {} hyperperiods of each placement in turns, on CPU {}; misses of {} by \
-         {}; jobs that interrupts or others hit and the first of each turn counted apart{}",
+         {}; jobs that interrupts or others hit and the first of each turn counted apart{}{}",
         set.tasks.iter().map(times).collect::<Vec<_>>().join(" and "),
         report.hyperperiods,
         report.cpu,
@@ -182,6 +182,7 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
             CountedBy::Walks => "walks",
             CountedBy::Timing => "timing",
         },
+        kept(report, &[("", Placement::Planned)]),
         ended.map(|why| format!("; {why}: not all were run")).unwrap_or_default()
     )];
     how.extend(report.remarks());
@@ -192,6 +193,21 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
         alone: jobs(Placement::Alone),
         apart: jobs(Placement::Planned),
         same: jobs(Placement::SameSets),
+    }
+}
+
+/// How many of the first task's pages are counted as missed that were loaded right before: what counting itself puts out, and the core's other users meanwhile.
+fn kept(report: &Report, placements: &[(&str, Placement)]) -> String {
+    let of = |(what, placement): &(&str, Placement)| {
+        let tasks = report.runs.iter().filter(|run| run.placement == *placement).filter_map(|run| run.tasks.first());
+        let known: Vec<_> = tasks.map(|task| (task, task.known.kept_misses)).collect();
+        let mean = known.iter().map(|(_, misses)| misses).sum::<f64>() / known.len() as f64;
+        known.first().map(|(task, _)| format!("{mean:.1} of {}'s {}{what}", task.name, task.known.pages))
+    };
+    let said: Vec<String> = placements.iter().filter_map(of).collect();
+    match said.is_empty() {
+        true => String::new(),
+        false => format!("; of pages loaded right before are counted as missed: {}", said.join(", ")),
     }
 }
 
@@ -217,12 +233,13 @@ fn pairs(case: &Case, report: &Report, ended: Option<String>) -> Versus {
         }
     };
     let mut how = vec![format!(
-        "{}: {}; {} runs of {} hyperperiods with each kind of pages; with malloc drawn anew among {} each{}",
+        "{}: {}; {} runs of {} hyperperiods with each kind of pages; with malloc drawn anew among {} each{}{}",
         case.what,
         case.set.tasks.iter().map(with_pages).collect::<Vec<_>>().join("; "),
         runs.len(),
         case.hyperperiods,
         case.pool,
+        kept(report, &[(" coloured", Placement::Planned), (" with malloc", Placement::Malloc)]),
         ended.map(|why| format!("; {why}: {} were to be run", case.runs)).unwrap_or_default()
     )];
     how.extend(report.remarks());
@@ -278,7 +295,7 @@ mod tests {
             rounds: 2,
             program: None,
             miss_cycles: 30.0,
-            known: Known::default(),
+            known: Known { pages: 32, kept_misses: misses as f64 / 2.0, ..Known::default() },
             gaps_lost: 0,
             summaries: Vec::new(),
             jobs_a_hyperperiod: 2,
@@ -351,7 +368,7 @@ mod tests {
         ];
         let versus = pairs(&case(), &report(runs), Some("interrupted".into()));
         assert!(versus.how[0].starts_with("Figures 6.4 to 6.8: T1 ("), "{:?}", versus.how);
-        assert!(versus.how[0].ends_with("; 2 runs of 2 hyperperiods with each kind of pages; with malloc drawn anew among 32 each; interrupted: 3 were to be run"));
+        assert!(versus.how[0].ends_with("; 2 runs of 2 hyperperiods with each kind of pages; with malloc drawn anew among 32 each; of pages loaded right before are counted as missed: 5.0 of T's 32 coloured, 30.0 of T's 32 with malloc; interrupted: 3 were to be run"));
         let [first, second] = &versus.runs[..] else { panic!("{:?}", versus.runs) };
         let calm = |place, misses: f64| CalmJob {
             place,

@@ -8,7 +8,7 @@ use super::experiment_migrate::Migrate;
 
 #[derive(Subcommand)]
 pub enum ExperimentCommand {
-    /// Real-time tasks on one CPU, each with pages of chosen TLB sets: misses of their jobs, by timing, beside the model
+    /// Real-time tasks on one CPU, each with pages of chosen TLB sets: misses of their jobs, by counted walks or by timing, beside the model
     #[command(after_help = "Examples: lookaside experiment tasks tasks.toml --machine machine.toml\n          \
         lookaside experiment tasks tasks.toml --pages planned,same-sets --hyperperiods 500 --json\n\n\
         Exit codes: 0 at least 99 % of the jobs that nothing else hit missed as modelled; 1 not, or there are none; 2 bad input; 128 + signal interrupted")]

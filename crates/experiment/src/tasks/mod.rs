@@ -1,7 +1,8 @@
 //! Sets of real-time tasks on the metal (Panchamukhi 2014, Algorithm 4): periodic threads of one CPU, each with pages of chosen sets, whose
-//! jobs count their own TLB misses by timing; and the same slices in the engine.
+//! jobs count their own TLB misses; and the same slices in the engine.
 //!
-//! A job loads its pages round after round, for as long as its task's execution time says. Rounds are timed in groups; the first round, and
+//! A job loads its pages round after round, for as long as its task's execution time says. Misses of the last level are counted by the walks that page tables show
+//! (`walked`), where the system tells of them. Else rounds are timed in groups; the first round, and
 //! the one after something else ran, tell what was lost ([`lookaside_probe::counter::Meter`]).
 
 mod arm;

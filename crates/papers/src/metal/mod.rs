@@ -133,8 +133,10 @@ pub fn reproduce_metal(
     ));
     let known = match &setting.given {
         Some(machine) => {
-            ran.assumptions
-                .push(format!("its TLBs are taken to be as {} describes them: they were not looked for", machine.name));
+            ran.assumptions.push(format!(
+                "its TLBs are as the description \"{}\" has them; they were not looked for",
+                machine.name
+            ));
             known::given(&mut bench, machine, progress)
         }
         None => known::find(&mut bench, progress, &mut ran.levels),

@@ -173,7 +173,7 @@ fn a_description_stands_in_for_looking() {
         let progress = &mut |step: &str| steps.push(step.to_string());
         let (found, levels) = reproduce_metal("tlb-coloring", &mut metal, &setting, &|| None, progress).unwrap();
         assert!(levels.is_empty() && !steps.iter().any(|step| step.contains("geometry")), "{steps:?}");
-        assert!(found.assumptions.iter().any(|said| said.contains("as xeon-e5-2650 describes them")));
+        assert!(found.assumptions.iter().any(|said| said.contains("as the description \"xeon-e5-2650\" has them")));
         for (given, row) in found.rows.iter().zip(&looked_for.rows) {
             assert_eq!((&given.what, given.verdict), (&row.what, row.verdict), "{given:?}");
         }
