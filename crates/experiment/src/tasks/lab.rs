@@ -479,6 +479,9 @@ mod tests {
         assert_eq!(all, expected.collect::<Vec<_>>());
         assert!(runs.iter().flat_map(|run| &run.tasks).all(|task| task.pages == 8));
         assert!(told.iter().any(|step| step == "run 3 of 3, turn 1 of 1: malloc"), "{told:?}");
+        // A placement's pages come when the one before had its turn.
+        let lays: Vec<bool> = told.iter().map(|step| step.ends_with(": pages")).collect();
+        assert_eq!(lays, [true, false].repeat(6), "{told:?}");
     }
 
     /// Two tasks, and too few sets for witnesses: two meters a run.
