@@ -141,7 +141,7 @@ fn known(run: &Run, task: &TaskRun, by: CountedBy) -> String {
     let known = &task.known;
     let of = known.pages;
     let [kept, missed] = match by {
-        CountedBy::Walks => [format!("of {of} pages loaded twice running"), "with all translations put out".into()],
+        CountedBy::Walks => [format!("of {of} pages loaded over and over"), "with all translations put out".into()],
         CountedBy::Timing => [format!("where none of {of} pages misses"), "where all do".into()],
     };
     format!(

@@ -32,6 +32,8 @@ const ROUNDS_MODELLED: f64 = 20.0;
 
 /// Known passes of each kind in a turn, where walks are counted.
 const KNOWN_PASSES: usize = 16;
+/// Passes before one that should miss nothing: under random replacement pages put each other out until all are in.
+const SETTLING_PASSES: usize = 8;
 
 /// How a meter for a chain over these words comes about; the last switches to another thread and back.
 pub(super) type Calibrate =
@@ -246,15 +248,15 @@ fn walked(
     Walked::new(&own.chain(witness.iter().map(|words| words.as_ref().map_or_else(Vec::new, pages))).collect::<Vec<_>>())
 }
 
-/// Passes over all pages of an owner, right after another pass and with all translations put out; these have to be counted for what they are.
+/// Passes over all pages of an owner, right after some others and with all translations put out; these have to be counted for what they are.
 fn known_passes(walked: &Walked, owner: usize, chain: &TimedChain) -> Result<KnownPasses, TasksError> {
     let pages = walked.pages(owner);
     let (mut extra, mut walks) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for pass in 0..2 * KNOWN_PASSES {
         let kind = pass % 2;
-        chain.pass();
-        if kind == 1 {
-            put_out()?;
+        match kind {
+            0 => (0..SETTLING_PASSES).for_each(|_| drop(chain.pass())),
+            _ => put_out()?,
         }
         let mut ticks = 0.0;
         walks[kind].push(walked.of(owner, || ticks = chain.pass().iter().map(|ticks| ticks.extra()).sum())? as f64);
