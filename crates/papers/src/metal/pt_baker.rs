@@ -116,7 +116,7 @@ fn left(bench: &mut Bench<'_>, array: &Array, ran: &mut Ran) -> Result<(), Halt>
     ran.claim(
         "fig-4.2-l1-claim",
         knee.begins.abs_diff(entries) * AT <= entries,
-        format!("set in at {} pages, complete at {}; the probe has {}", knee.begins, knee.complete, array.words()),
+        format!("set in at {} pages, complete at {}; the level has {}", knee.begins, knee.complete, array.words()),
         "",
     );
     Ok(())
@@ -146,7 +146,7 @@ fn right(bench: &mut Bench<'_>, array: &Array, ran: &mut Ran) -> Result<(), Halt
     ran.claim(
         "fig-4.2-l2-begin-claim",
         knee.begins.abs_diff(entries) * AT <= entries,
-        format!("begins at {} pages; the probe has {}", knee.begins, array.words()),
+        format!("begins at {} pages; the level has {}", knee.begins, array.words()),
         "",
     );
     ran.claim(
@@ -156,9 +156,8 @@ fn right(bench: &mut Bench<'_>, array: &Array, ran: &mut Ran) -> Result<(), Halt
         "",
     );
     let (begins, complete) = predicted(&array.geometry);
-    let alone = format!(
-        "the probed index alone, with LRU and without coalescing, begins at {begins} and is complete at {complete}"
-    );
+    let alone =
+        format!("its index alone, with LRU and without coalescing, begins at {begins} and is complete at {complete}");
     let explains = |ours: u64, alone: u64| ours.abs_diff(alone) * BEYOND <= alone;
     if explains(knee.begins, begins) && explains(knee.complete, complete) {
         ran.claim("coalescing", false, alone, "that is what was measured: coalescing is not needed to explain it");

@@ -82,7 +82,7 @@ fn algorithm_3(bench: &mut Bench<'_>, id: &'static str, array: &Array, ran: &mut
         1 => "; there are no sets to choose among".to_string(),
         _ => format!(", {}", array.index_words()),
     };
-    ran.claim(id, is_index, found, format!("the probe, over GF(2): {}{note}", array.words()));
+    ran.claim(id, is_index, found, format!("the level has {}{note}", array.words()));
     Ok(())
 }
 
@@ -120,7 +120,7 @@ fn second_penalty(bench: &mut Bench<'_>, array: &Array, first: Option<&Penalty>,
     let [one, two] = [&first.one_more, &ticks].map(|ticks| estimate(ticks.clone()));
     let found = format!("{:.1} times as much", two.median / one.median);
     let note = format!(
-        "with tables as cold as {} other pages left them; warm, by the probe, {:.0} cycles. Data caches hold the same in \
+        "with tables as cold as {} other pages left them; with warm tables {:.0} cycles. Data caches hold the same in \
          both loops; in the paper's first access all else that is cold may be in the figure",
         penalty::others(array),
         array.level.miss_ticks * bench.cycles_per_tick()
