@@ -17,7 +17,7 @@ use crate::sweeps;
 
 /// Most memory of the microbenchmarks, if nothing else is asked for.
 const USUAL_MIB: u64 = 256;
-/// TLBs are looked for in this part of the time at most: what needs none of them known is measured in any case.
+/// TLBs are looked for in this part of the time at most: what needs the first level alone is measured in any case.
 const SEARCH_PART: u32 = 2;
 /// Headers of the rows.
 const HEADERS: [&str; 5] = ["place", "what", "published", "ours", "verdict"];

@@ -8,11 +8,13 @@ fn bad_arguments() {
     assert_bad_input(&run(&["reproduce", "tlb-lockdown", "--metal"]), &["tlb-lockdown", "pt-baker and tlb-coloring"]);
     assert_bad_input(&run(&["reproduce", "pt-maker", "--metal"]), &["pt-maker", "no paper has this name"]);
     // Options of measuring do nothing in the model: they are refused.
-    for option in [["--time", "5"], ["--memory", "64"], ["--seed", "2"]] {
+    for option in [["--time", "5"], ["--memory", "64"], ["--seed", "2"], ["--machine", "xeon-e5-2650"]] {
         let output = run(&["reproduce", "pt-baker", option[0], option[1]]);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("--metal"), "{}", stderr(&output));
     }
+    assert_bad_input(&run(&["reproduce", "pt-baker", "--metal", "--machine", "no/such.toml"]), &["no/such.toml"]);
+    assert_bad_input(&run(&["reproduce", "tlb-coloring", "--metal", "--machine", "xeon"]), &["xeon"]);
     for option in [["--time", "0"], ["--memory", "1"]] {
         let output = run(&["reproduce", "pt-baker", "--metal", option[0], option[1]]);
         assert_eq!(output.status.code(), Some(2));
@@ -55,4 +57,19 @@ fn every_row_of_the_metal_has_a_value_or_a_reason() {
             assert!(!missing || row["note"].as_str().is_some_and(|note| !note.is_empty()), "{row}");
         }
     }
+}
+
+/// What a description says is not looked for, whatever machine this is; where it is another's, rows say that.
+#[test]
+fn a_description_is_taken_for_the_machines_tlbs() {
+    let output = run(&["reproduce", "tlb-coloring", "--metal", "--json", "--time", "4", "--machine", "xeon-e5-2650"]);
+    if output.status.code() == Some(2) {
+        return assert_bad_input(&output, &[]); // no timer or no memory here: one line that says so
+    }
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let said = found["assumptions"].as_array().expect("a list").iter().filter_map(|line| line.as_str());
+    let given = "its TLBs are as the description \"xeon-e5-2650\" has them; they were not looked for";
+    assert_eq!(said.filter(|line| *line == given).count(), 1, "{found}");
+    let notes = found["rows"].as_array().expect("a list").iter().filter_map(|row| row["note"].as_str());
+    assert!(notes.into_iter().all(|note| !note.contains("not determined")), "{found}");
 }

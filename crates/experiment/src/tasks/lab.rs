@@ -411,9 +411,9 @@ mod tests {
             assert_eq!((known.pages, task.jobs.len() as u64), (8, 12 * task.jobs_a_hyperperiod));
             assert!(known.missed[0] >= 10 && known.missed[1] >= known.missed[0] * 9 / 10, "{known:?}");
             assert!(known.missed_misses > 7.0 && known.kept_misses <= known.missed_misses, "{known:?}");
-            // Each time that it begins or goes on; a preemption that came as the job began may be none of its own.
+            // Once each time that it begins or goes on, and where priorities are nice values a job of T1's that had begun before may end within, and be counted then.
             let most = |job: &JobRun| (2 + job.preemptions) * pages;
-            assert!(task.gaps_lost > 0 || task.jobs.iter().all(|job| job.misses <= most(job)), "{:?}", task.jobs);
+            assert!(task.jobs.iter().all(|job| job.misses <= most(job)), "{:?}", task.jobs);
             assert!(task.jobs.iter().all(|job| job.unseen_pages == 0 && job.taken_pages.is_finite()));
         }
     }

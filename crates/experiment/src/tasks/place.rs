@@ -85,6 +85,9 @@ impl Chunks {
 
 impl Drop for Chunks {
     fn drop(&mut self) {
+        if self.0.is_empty() {
+            return;
+        }
         // The C library raises this by itself whenever a large block is freed, and then keeps what comes free at an arena's end.
         // SAFETY: of the C library alone, which takes its own default again.
         #[cfg(target_env = "gnu")]
