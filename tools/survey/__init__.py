@@ -1,0 +1,1 @@
+"""What `tools/house` measures, a module a question."""
