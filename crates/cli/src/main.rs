@@ -1,5 +1,8 @@
 //! The `lookaside` command: argument parsing, progress, exit codes.
 
+// The docs of arguments are the help texts, in which brackets are no links.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 mod analyze;
 mod args;
 mod bake;
