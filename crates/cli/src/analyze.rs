@@ -1,25 +1,29 @@
 //! `lookaside analyze`: record or read, model, name, report.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
-use lookaside_capture::{Backend, ChildEnd, Control, Request, Symbols, Target};
+use lookaside_capture::{ChildEnd, Control, Request, Target};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
 use lookaside_report::{html, json, terminal};
 use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
-use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Namer, Profile, Seeing};
-use lookaside_trace::{Block, Event, Granularity, Source, TraceInfo};
+use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, Seeing};
+use lookaside_trace::{Block, Granularity, Source, TraceInfo};
 
-use crate::args::{Analyze, BackendArg, GranularityArg};
+use crate::args::analyze::AnalyzeArgs;
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{self, print, short_count, spinner, write_file};
-use crate::{install, machines, measure};
+use crate::recording::backend;
+use crate::setups;
+use crate::symbol_names::SymbolNames;
+
+mod measure;
 
 /// Runs the command; the exit code is the program's own.
-pub fn run(args: &Analyze) -> Result<u8, Failure> {
-    let mut setups = machines::setups(&args.machine)?;
+pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
+    let mut setups = setups::setups(&args.machine)?;
     if setups.len() > 1 {
         return Err(Failure::bad("--machine: analyze models one machine; simulate takes several"));
     }
@@ -36,7 +40,7 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
     let names = SymbolNames::new();
     let info = input.source.info().clone();
     let mut notes = input.notes;
-    if args.machine.machine.is_empty() && setup.machine.page_table.host.is_none() && machines::is_virtual() {
+    if args.machine.machine.is_empty() && setup.machine.page_table.host.is_none() && setups::is_virtual() {
         notes.push(
             "this is a virtual machine, where a walk has two stages; the preset has one. \
              --set page_table.host.format=x86-64-4level --set page_table.host.page_size=2M models both"
@@ -106,14 +110,14 @@ pub fn run(args: &Analyze) -> Result<u8, Failure> {
 }
 
 /// Where the blocks come from.
-struct Input {
+struct AnalyzeInput {
     source: Box<dyn Source + Send>,
     control: Option<Arc<dyn Control>>,
     command: Vec<String>,
     notes: Vec<String>,
 }
 
-fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
+fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
     if let Some(path) = &args.trace {
         let source = lookaside_trace::open(&path.to_string_lossy())?;
         let mut notes = Vec::new();
@@ -121,18 +125,18 @@ fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
             notes.push(why);
         }
         let command = vec![path.display().to_string()];
-        return Ok(Input { source, control: None, command, notes });
+        return Ok(AnalyzeInput { source, control: None, command, notes });
     }
     let target = match args.pid {
         Some(pid) => Target::Pid(pid),
         None => Target::Command(args.command.clone()),
     };
-    let backend = install::backend(&target, args.backend, args.exact, args.yes)?;
+    let backend = backend::choose(&target, args.backend.map(Into::into), args.exact, args.yes)?;
     let filter = remedies::filter(setup);
     let request = Request {
         target,
         backend,
-        granularity: granularity(args.granularity),
+        granularity: args.granularity.into(),
         filter_log2_classes: filter.log2_classes,
         filter_window: filter.window,
         filter_stores_apart: filter.stores_apart,
@@ -148,26 +152,12 @@ fn open(args: &Analyze, setup: &Setup) -> Result<Input, Failure> {
         Target::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
         Target::Pid(pid) => vec![format!("process {pid}")],
     };
-    Ok(Input { source: recording.source, control: Some(Arc::from(recording.control)), command, notes: recording.notes })
-}
-
-impl From<BackendArg> for Backend {
-    fn from(arg: BackendArg) -> Self {
-        match arg {
-            BackendArg::Valgrind => Self::Valgrind,
-            BackendArg::Qemu => Self::Qemu,
-            BackendArg::Sample => Self::Sample,
-        }
-    }
-}
-
-/// The granularity that the argument names.
-pub fn granularity(arg: GranularityArg) -> Granularity {
-    match arg {
-        GranularityArg::Page => Granularity::Page,
-        GranularityArg::Line => Granularity::Line,
-        GranularityArg::Byte => Granularity::Byte,
-    }
+    Ok(AnalyzeInput {
+        source: recording.source,
+        control: Some(Arc::from(recording.control)),
+        command,
+        notes: recording.notes,
+    })
 }
 
 /// Models every access. Tells whether the source broke off.
@@ -274,7 +264,7 @@ fn child_code(control: &dyn Control, analysis: &mut Analysis) -> Result<u8, Fail
 }
 
 /// The text comes first: a file that can't be written any more must not cost the analysis.
-fn report(args: &Analyze, analysis: &Analysis) -> Result<(), Failure> {
+fn report(args: &AnalyzeArgs, analysis: &Analysis) -> Result<(), Failure> {
     let json_to_stdout = args.json.as_deref().is_some_and(|p| p.as_os_str() == "-");
     if json_to_stdout {
         print(&json::render(analysis))?;
@@ -287,46 +277,4 @@ fn report(args: &Analyze, analysis: &Analysis) -> Result<(), Failure> {
         eprintln!("lookaside: report: {}", path.display());
     }
     json.unwrap_or(Ok(()))
-}
-
-fn last_part(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Names by symbols and debug information of the mapped files.
-pub struct SymbolNames(RefCell<Symbols>);
-
-impl SymbolNames {
-    /// Knows no mapping yet.
-    pub fn new() -> Self {
-        Self(RefCell::new(Symbols::new()))
-    }
-
-    /// Learns the mappings of a block.
-    pub fn observe(&self, block: &Block) {
-        for (_, event) in &block.events {
-            if matches!(
-                event,
-                Event::Map { .. } | Event::Unmap { .. } | Event::Remap { .. } | Event::Fork { .. } | Event::Exec { .. }
-            ) {
-                self.0.borrow_mut().observe(block.process, event);
-            }
-        }
-    }
-}
-
-impl Namer for SymbolNames {
-    fn function(&self, process: u32, ip: u64) -> String {
-        // The line is left out: all of a function's instructions are one row.
-        let code = self.0.borrow_mut().resolve(process, ip);
-        match (&code.function, &code.file) {
-            (Some(function), Some(file)) => format!("{function} ({})", last_part(file)),
-            (Some(function), None) => format!("{function} ({})", last_part(&code.module)),
-            (None, _) => code.place(),
-        }
-    }
-
-    fn site(&self, process: u32, frames: &[u64]) -> String {
-        self.0.borrow_mut().name_site(process, frames)
-    }
 }

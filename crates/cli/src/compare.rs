@@ -4,37 +4,36 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lookaside_capture::{CaptureError, ChildEnd, Control};
 use lookaside_report::{comparison, html, json};
-use lookaside_runtime::compare::{compare, CompareError, Comparison, Helped, Hooks, Inside, Metric, Plan, Variant};
+use lookaside_runtime::compare::{Helped, Inside, Metric, Plan, Variant};
 use lookaside_runtime::hugepages::Find;
 use regex::Regex;
-use rustix::process::{kill_process, Pid, Signal};
 
-use crate::args::compare::Compare;
-use crate::clock::Clock;
+use crate::args::compare::CompareArgs;
+use crate::clock_sampler::ClockSampler;
 use crate::exit::{Failure, NOT_CLEAN};
-use crate::huge_plan::PlanFile;
 use crate::interrupt::Interrupt;
-use crate::output::{check_writable, print, spinner, style, write_file};
-use crate::preload;
+use crate::output::{check_writable, print, style, write_file};
+use crate::plan::file::PlanFile;
+use crate::preload::baker_exit::BakerExit;
+use crate::preload::library::{self, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD};
+
+pub mod in_turns;
+
+use in_turns::in_turns;
 
 /// Runs, prints, writes. Exit code 1 where a program failed; 128 + the signal where it was interrupted.
-pub fn run(args: &Compare) -> Result<u8, Failure> {
+pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     let variants = Variant::list(&args.variants)?;
     let plans = plans(&variants)?;
     let metric = metric(&args.metric)?;
     let report = tempfile::NamedTempFile::new().map_err(|e| Failure::bad(format_args!("a temporary file: {e}")))?;
-    let library = variants
-        .iter()
-        .find(|variant| variant.needs_preload())
-        .map(|_| preload::library(&preload::BAKER))
-        .transpose()?;
+    let library = variants.iter().find(|variant| variant.needs_preload()).map(|_| library::find(&BAKER)).transpose()?;
     if library.is_some() {
         let bakes = variants.iter().any(|variant| matches!(variant, Variant::Inside(_)));
-        let instead = if bakes { preload::BAKE_INSTEAD } else { preload::HUGEPAGES_INSTEAD };
-        preload::check_loadable(&args.command, instead)?;
+        let instead = if bakes { BAKE_INSTEAD } else { HUGEPAGES_INSTEAD };
+        library::check_loadable(&args.command, instead)?;
     }
     let inside = library.map(|file| Inside { file, report: report.path().into(), read: read_report });
     if let Some(path) = &args.html {
@@ -49,7 +48,7 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         pressure: args.pressure,
         seed: args.seed,
         inside,
-        look: Some(Arc::new(Clock)),
+        look: Some(Arc::new(ClockSampler)),
         plans,
     };
     let interrupt = Interrupt::install()?;
@@ -69,22 +68,6 @@ pub fn run(args: &Compare) -> Result<u8, Failure> {
         Some(early) => Err(Failure { line: early.to_string(), code: NOT_CLEAN }),
         None => Ok(0),
     }
-}
-
-/// Runs a plan's variants, with a spinner that says what is done; a signal ends the program that runs.
-pub fn in_turns(plan: &Plan, interrupt: &Interrupt, doing: &str) -> Result<Comparison, CompareError> {
-    let bar = spinner(doing);
-    let found = compare(
-        plan,
-        &Hooks {
-            halt: &|| interrupt.asked(),
-            started: &|pid| interrupt.watch(Arc::new(Program(pid)), true),
-            ended: &|| interrupt.unwatch(),
-            progress: &|what| bar.set_message(what.to_string()),
-        },
-    );
-    bar.finish_and_clear();
-    found
 }
 
 /// The plans of huge pages that variants name.
@@ -125,7 +108,7 @@ fn number(pattern: &Regex, line: &str) -> Result<Option<f64>, String> {
 
 /// All processes of a run together; `None` if there is none.
 fn read_report(text: &str) -> Option<Helped> {
-    preload::told(text).into_iter().fold(None, |sum: Option<Helped>, line| {
+    BakerExit::read_lines(text).into_iter().fold(None, |sum: Option<Helped>, line| {
         let sum = sum.unwrap_or_default();
         Some(Helped {
             rounds: sum.rounds.saturating_add(line.rounds),
@@ -134,34 +117,6 @@ fn read_report(text: &str) -> Option<Helped> {
             most_bytes: sum.most_bytes.max(line.most_small_bytes),
         })
     })
-}
-
-/// A program that runs, for signals. It is unwatched before its number can be given to another.
-struct Program(u32);
-
-impl Control for Program {
-    fn pid(&self) -> u32 {
-        self.0
-    }
-
-    fn stop(&self) {
-        if let Some(pid) = i32::try_from(self.0).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::KILL); // gone already: nothing to end
-        }
-    }
-
-    fn wait(&self) -> Result<ChildEnd, CaptureError> {
-        Ok(ChildEnd::Detached)
-    }
-}
-
-impl From<CompareError> for Failure {
-    fn from(e: CompareError) -> Self {
-        match &e {
-            CompareError::Bad(_) => Self::bad(e),
-            CompareError::Start { code, .. } => Self { line: e.to_string(), code: *code },
-        }
-    }
 }
 
 #[cfg(test)]

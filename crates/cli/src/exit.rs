@@ -42,6 +42,21 @@ impl From<lookaside_capture::CaptureError> for Failure {
     }
 }
 
+impl From<lookaside_runtime::compare::CompareError> for Failure {
+    fn from(e: lookaside_runtime::compare::CompareError) -> Self {
+        match &e {
+            lookaside_runtime::compare::CompareError::Bad(_) => Self::bad(e),
+            lookaside_runtime::compare::CompareError::Start { code, .. } => Self { line: e.to_string(), code: *code },
+        }
+    }
+}
+
+impl From<lookaside_runtime::bake::BakeError> for Failure {
+    fn from(e: lookaside_runtime::bake::BakeError) -> Self {
+        Self::bad(format_args!("--bake: {e}"))
+    }
+}
+
 macro_rules! bad_input_from {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Failure {
@@ -63,5 +78,7 @@ bad_input_from!(
     lookaside_experiment::tasks::TasksError,
     lookaside_techniques::color::plan::PlanError,
     lookaside_techniques::lock::LockError,
+    lookaside_runtime::hugepages::HugeError,
+    lookaside_workloads::WorkloadError,
     std::io::Error,
 );

@@ -8,7 +8,7 @@ use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::machines;
 use crate::output::{print, print_json, spinner, style};
-use crate::probe::probed;
+use crate::probing::probed;
 use crate::switch;
 
 /// Runs the command.

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use lookaside_report::{hugepages_live, json};
-use lookaside_runtime::hugepages::{once, By, HugeError, Order};
+use lookaside_runtime::hugepages::{once, Order};
 
-use crate::args::hugepages::{ByArg, Hugepages};
-use crate::clock::Clock;
+use crate::args::hugepages::HugepagesArgs;
+use crate::clock_sampler::ClockSampler;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::output::{print, spinner, style};
 
-/// Looks, chooses, collapses. Exit code 1 where a chosen window could not be made huge; 128 + the signal where it was interrupted.
-pub fn run(args: &Hugepages) -> Result<u8, Failure> {
+/// Looks, chooses, collapses. Exit code 1 where a chosen window could not be made huge; 128 + the signal where it was
+/// interrupted.
+pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     if args.pid == std::process::id() {
         return Err(Failure::bad("--pid: names this command itself"));
     }
@@ -22,12 +23,9 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
         pid: args.pid,
         budget: args.budget as usize,
         time: Duration::from_secs(args.seconds),
-        by: args.by.map(|by| match by {
-            ByArg::Sample => By::Sample,
-            ByArg::Referenced => By::Referenced,
-        }),
+        by: args.by.map(Into::into),
         dry: args.dry_run,
-        look: &Clock,
+        look: &ClockSampler,
         stop: &|| interrupt.asked(),
     });
     bar.finish_and_clear();
@@ -41,10 +39,4 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
         return Ok(interrupt.code());
     }
     Ok(if !applied.dry_run && applied.failed() > 0 { NOT_CLEAN } else { 0 })
-}
-
-impl From<HugeError> for Failure {
-    fn from(e: HugeError) -> Self {
-        Self::bad(e)
-    }
 }

@@ -6,40 +6,35 @@
 mod analyze;
 mod args;
 mod bake;
-mod clock;
-mod colored;
+mod bake_status;
+mod clock_sampler;
 mod compare;
-mod evidence;
 mod exit;
 mod experiment;
 mod experiment_migrate;
-mod huge_plan;
 mod hugepages;
-mod install;
 mod interrupt;
+mod machine;
 mod machines;
-mod measure;
 mod memory;
 mod output;
-mod plain_run;
 mod plan;
-mod plan_huge;
-mod plan_input;
-mod plan_lock;
 mod preload;
 mod probe;
+mod probing;
 mod record;
+mod recording;
 mod reproduce;
 mod run;
+mod setups;
 mod simulate;
-mod status;
 mod sweeps;
 mod switch;
+mod symbol_names;
 mod task_sets;
 mod top;
-mod traces;
+mod trace;
 mod validate;
-mod within;
 mod workload;
 
 use std::process::ExitCode;
@@ -64,8 +59,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Simulate(args) => simulate::run(&args),
-        Command::Machine(command) => machines::run(command),
-        Command::Trace(command) => traces::run(command),
+        Command::Machine(command) => machine::run(command),
+        Command::Trace(command) => trace::run(command),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Validate(args) => validate::run(&args),

@@ -1,31 +1,30 @@
 //! `lookaside record`: a program's accesses into a trace file.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use lookaside_capture::{ChildEnd, Request, Target};
-use lookaside_trace::{Block, Event, FilterWindow, TraceError, TraceWriter};
+use lookaside_trace::{Block, FilterWindow};
 
-use crate::analyze::granularity;
-use crate::args::Record;
+use crate::args::record::RecordArgs;
 use crate::exit::{Failure, BROKE_OFF};
-use crate::install;
 use crate::interrupt::Interrupt;
-use crate::output::{check_writable, short_count, spinner};
+use crate::output::check_writable;
+use crate::recording::backend;
+use crate::recording::trace_file::copy;
 
 /// Runs the command; the exit code is the program's own.
-pub fn run(args: &Record) -> Result<u8, Failure> {
+pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let target = match args.pid {
         Some(pid) => Target::Pid(pid),
         None => Target::Command(args.command.clone()),
     };
     check_writable(&args.output)?;
-    let backend = install::backend(&target, args.backend, false, args.yes)?;
+    let backend = backend::choose(&target, args.backend.map(Into::into), false, args.yes)?;
     let interrupt = Interrupt::install()?;
     let recording = lookaside_capture::start(&Request {
         target,
         backend,
-        granularity: granularity(args.granularity),
+        granularity: args.granularity.into(),
         filter_log2_classes: args.filter_log2_classes,
         filter_window: FilterWindow::default(),
         filter_stores_apart: args.filter_stores_apart,
@@ -58,56 +57,4 @@ pub fn run(args: &Record) -> Result<u8, Failure> {
         ChildEnd::Signal(signal) => (128 + (signal & 0x7f)) as u8,
         ChildEnd::Detached => 0,
     })
-}
-
-/// Accesses left out of pages that earlier blocks recorded.
-fn late_repeats(block: &Block) -> u64 {
-    let late = block.events.iter().map(|(_, event)| match event {
-        Event::Repeats { count, .. } => *count,
-        _ => 0,
-    });
-    late.fold(0, u64::saturating_add)
-}
-
-/// Writes all blocks; `false` when the recording broke off (said on standard error). What was
-/// recorded is in the file in any case.
-pub fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, TraceError> {
-    let mut writer = TraceWriter::create(output, source.info())?;
-    let bar = spinner("recording");
-    let mut block = Block::default();
-    let (mut accesses, mut recorded) = (0u64, 0u64);
-    let mut whole = true;
-    loop {
-        match source.next_block(&mut block) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(e) => {
-                eprintln!("lookaside: the recording broke off: {e}");
-                whole = false;
-                break;
-            }
-        }
-        accesses += block.accesses() + late_repeats(&block);
-        recorded += block.len() as u64;
-        writer.write(&block)?;
-        bar.set_message(format!("{} accesses", short_count(accesses)));
-    }
-    for damage in source.damage() {
-        match damage.len {
-            0 => eprintln!("lookaside: {}", damage.reason),
-            len => eprintln!("lookaside: {len} bytes of the stream were left out: {}", damage.reason),
-        }
-        whole = false;
-    }
-    let bytes = writer.bytes();
-    writer.finish()?;
-    bar.finish_and_clear();
-    eprintln!(
-        "lookaside: {}: {} rows for {} accesses, {} bytes",
-        output.display(),
-        short_count(recorded),
-        short_count(accesses),
-        short_count(bytes)
-    );
-    Ok(whole)
 }

@@ -8,7 +8,7 @@ use lookaside_papers::{Effort, Reproduction, Row, Series, Setting, Verdict};
 use lookaside_probe::{Halt, Host};
 use lookaside_report::{html, json, reproduction, Paint};
 
-use crate::args::Reproduce;
+use crate::args::reproduce::ReproduceArgs;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::machines;
@@ -23,7 +23,7 @@ const SEARCH_PART: u32 = 2;
 const HEADERS: [&str; 5] = ["place", "what", "published", "ours", "verdict"];
 
 /// Runs a paper's experiments. Exit code 1 when a row that counts does not hold.
-pub fn run(args: &Reproduce) -> Result<u8, Failure> {
+pub fn run(args: &ReproduceArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
@@ -39,7 +39,7 @@ pub fn run(args: &Reproduce) -> Result<u8, Failure> {
 }
 
 /// The same on this machine. What is known when it is interrupted, or its time is up, is shown.
-fn metal(args: &Reproduce) -> Result<u8, Failure> {
+fn metal(args: &ReproduceArgs) -> Result<u8, Failure> {
     lookaside_papers::check_metal(&args.paper).map_err(Failure::bad)?;
     let given = args.machine.as_deref().map(machines::find).transpose()?;
     let interrupt = Interrupt::install()?;
@@ -84,7 +84,7 @@ fn code(found: &Reproduction) -> u8 {
     }
 }
 
-fn show(args: &Reproduce, found: &Reproduction) -> Result<(), Failure> {
+fn show(args: &ReproduceArgs, found: &Reproduction) -> Result<(), Failure> {
     if let Some(path) = &args.html {
         write_file(path, &page(found))?;
     }

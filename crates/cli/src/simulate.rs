@@ -2,21 +2,23 @@
 
 use std::ops::ControlFlow;
 
-use lookaside_engine::{run_many, Detail, End, Filter, Setup, WalkModel};
-use lookaside_trace::Source;
+use lookaside_engine::{run_many, Detail, Setup, WalkModel};
 
-use crate::args::Simulate;
-use crate::exit::{Failure, NOT_CLEAN};
+use crate::args::simulate::SimulateArgs;
+use crate::exit::Failure;
 use crate::interrupt::Interrupt;
-use crate::machines;
 use crate::output::{print, print_json, short_count, spinner, style};
+use crate::setups;
 
 mod bake;
+mod input;
+
+use input::{ended, open};
 
 /// Runs the command. Exit code 1 when a part of the trace could not be read.
-pub fn run(args: &Simulate) -> Result<u8, Failure> {
+pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let helper = bake::asked(args)?;
-    let chosen = machines::setups(&args.machine)?;
+    let chosen = setups::setups(&args.machine)?;
     if args.machine.machine.is_empty() {
         for (setup, reason) in &chosen {
             eprintln!("lookaside: machine {}: {reason}", setup.machine.name);
@@ -53,46 +55,4 @@ pub fn run(args: &Simulate) -> Result<u8, Failure> {
         print(&lookaside_report::simulate::render(&outcomes, &style(None)))?;
     }
     ended(args, &*source, ran.end, &interrupt)
-}
-
-/// Opens the trace; says where it is not exact for one of the machines.
-fn open(args: &Simulate, setups: &[Setup]) -> Result<Box<dyn Source + Send>, Failure> {
-    let source = lookaside_trace::open(&args.trace.to_string_lossy())?;
-    if source.info().sample_period_ns > 0 {
-        return Err(Failure::bad(format_args!(
-            "{}: holds samples, not every access; analyze --trace shows where the time went",
-            args.trace.display()
-        )));
-    }
-    for setup in setups {
-        if let Err(why) = Filter::check(source.info(), setup) {
-            eprintln!("lookaside: {}: {why}", args.trace.display());
-        }
-    }
-    Ok(source)
-}
-
-/// Says how much of the trace was seen; the exit code.
-fn ended(args: &Simulate, source: &dyn Source, end: End, interrupt: &Interrupt) -> Result<u8, Failure> {
-    for damage in source.damage() {
-        eprintln!(
-            "lookaside: {}: bytes {}–{} left out: {}",
-            args.trace.display(),
-            damage.offset,
-            damage.offset + damage.len,
-            damage.reason
-        );
-    }
-    match end {
-        End::Complete if source.damage().is_empty() => Ok(0),
-        End::Complete => Ok(NOT_CLEAN),
-        End::Stopped => {
-            eprintln!("lookaside: interrupted: the counts cover the trace up to there");
-            Ok(interrupt.code())
-        }
-        End::Unreadable(e) => {
-            eprintln!("lookaside: the counts cover the trace up to here: {e}");
-            Ok(NOT_CLEAN)
-        }
-    }
 }

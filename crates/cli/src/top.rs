@@ -14,96 +14,101 @@ use ratatui::widgets::{Row, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
 use serde::Serialize;
 
-use crate::args::top::Top;
+use crate::args::top::TopArgs;
+use crate::bake_status::command_files;
+use crate::bake_status::helper_files::HelperFiles;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json, style};
-use crate::status;
-use crate::within::Helpers;
 
 /// How soon an interruption is heeded.
 const STEP: Duration = Duration::from_millis(50);
 
-/// A process, and what its baker tells of it, of all the time since that began.
+/// A process and, where it is baked, what its baker did since it began.
 #[derive(Serialize)]
-struct Shown {
+struct TopRow {
     #[serde(flatten)]
     process: Surveyed,
     baked: Option<Baked>,
 }
 
 /// Shows them until `q`, Ctrl-C or a signal; or once.
-pub fn run(args: &Top) -> Result<u8, Failure> {
-    let mut look = Look { survey: Survey::new(), helpers: Helpers::new() };
+pub fn run(args: &TopArgs) -> Result<u8, Failure> {
+    let mut observer = Observer { survey: Survey::new(), helpers: HelperFiles::new() };
     let interval = Duration::from_secs(args.interval);
-    let first = look.again()?;
+    let first = observer.snapshot()?;
     if args.once || args.json || !std::io::stdout().is_terminal() {
         let interrupt = Interrupt::install()?;
         let end = Instant::now() + interval;
         while Instant::now() < end && !interrupt.asked() {
             std::thread::sleep(STEP);
         }
-        let mut seen = look.again()?;
+        let mut seen = observer.snapshot()?;
         if args.json {
-            let shown = |process: Surveyed| Shown { baked: seen.told.remove(&process.pid), process };
-            print_json(&seen.processes.into_iter().map(shown).collect::<Vec<_>>())?;
+            let row = |process: Surveyed| TopRow { baked: seen.baked.remove(&process.pid), process };
+            print_json(&seen.processes.into_iter().map(row).collect::<Vec<_>>())?;
         } else {
             print(&render(&seen.processes, &seen.since(&first), &style(None)))?;
         }
         return Ok(if interrupt.asked() { interrupt.code() } else { 0 });
     }
     let mut terminal = ratatui::try_init().map_err(|e| Failure::bad(format_args!("terminal: {e}")))?;
-    let ended = live(&mut terminal, &mut look, first, interval);
+    let ended = live(&mut terminal, &mut observer, first, interval);
     ratatui::restore();
     ended
 }
 
-/// Looks at all processes and at what their bakers tell.
-struct Look {
+/// Takes snapshots of all processes and of what their bakers do.
+struct Observer {
     survey: Survey,
-    helpers: Option<Helpers>,
+    helpers: Option<HelperFiles>,
 }
 
-/// What a look saw.
-struct Seen {
+/// All processes at one moment.
+struct Snapshot {
     processes: Vec<Surveyed>,
     /// By process.
-    told: BTreeMap<u32, Baked>,
+    baked: BTreeMap<u32, Baked>,
 }
 
-impl Look {
-    fn again(&mut self) -> Result<Seen, Failure> {
+impl Observer {
+    fn snapshot(&mut self) -> Result<Snapshot, Failure> {
         let processes = self.survey.look().map_err(Failure::bad)?;
-        let mut told = status::told();
+        let mut baked_by_pid = command_files::running();
         for process in &processes {
             let itself = process.helpers.iter().any(|&(by, _)| by == process.pid);
             let helpers = self.helpers.as_ref().filter(|_| itself);
-            if let Some(baked) = helpers.and_then(|helpers| helpers.told(process.pid, &process.comm)) {
-                told.insert(process.pid, baked);
+            if let Some(baked) = helpers.and_then(|helpers| helpers.baked(process.pid, &process.comm)) {
+                baked_by_pid.insert(process.pid, baked);
             }
         }
-        Ok(Seen { processes, told })
+        Ok(Snapshot { processes, baked: baked_by_pid })
     }
 }
 
-impl Seen {
-    /// What is told of the time since that look; of all the time where nothing was told at it.
+impl Snapshot {
+    /// What bakers did since an earlier snapshot; since they began, for those that it does not have.
     fn since(&self, before: &Self) -> BTreeMap<u32, Baked> {
         let recent = |(pid, baked): (&u32, &Baked)| {
-            let stats = before.told.get(pid).map_or(baked.stats, |before| baked.stats.since(&before.stats));
+            let stats = before.baked.get(pid).map_or(baked.stats, |before| baked.stats.since(&before.stats));
             (*pid, Baked { stats, ..baked.clone() })
         };
-        self.told.iter().map(recent).collect()
+        self.baked.iter().map(recent).collect()
     }
 }
 
-fn live(terminal: &mut DefaultTerminal, look: &mut Look, mut seen: Seen, interval: Duration) -> Result<u8, Failure> {
+fn live(
+    terminal: &mut DefaultTerminal,
+    observer: &mut Observer,
+    mut seen: Snapshot,
+    interval: Duration,
+) -> Result<u8, Failure> {
     let failed = |e: std::io::Error| Failure::bad(format_args!("terminal: {e}"));
     let interrupt = Interrupt::install()?;
     let mut state = TableState::default();
-    let (mut told, mut next) = (seen.told.clone(), Instant::now() + interval);
+    let (mut recent, mut next) = (seen.baked.clone(), Instant::now() + interval);
     loop {
-        terminal.draw(|frame| draw(frame, &mut state, &seen.processes, &told)).map_err(failed)?;
+        terminal.draw(|frame| draw(frame, &mut state, &seen.processes, &recent)).map_err(failed)?;
         while Instant::now() < next {
             if interrupt.asked() {
                 return Ok(interrupt.code());
@@ -123,10 +128,10 @@ fn live(terminal: &mut DefaultTerminal, look: &mut Look, mut seen: Seen, interva
                 _ => {}
             }
             *state.offset_mut() = state.offset().min(seen.processes.len().saturating_sub(1));
-            terminal.draw(|frame| draw(frame, &mut state, &seen.processes, &told)).map_err(failed)?;
+            terminal.draw(|frame| draw(frame, &mut state, &seen.processes, &recent)).map_err(failed)?;
         }
-        let now = look.again()?;
-        (told, next) = (now.since(&seen), Instant::now() + interval);
+        let now = observer.snapshot()?;
+        (recent, next) = (now.since(&seen), Instant::now() + interval);
         seen = now;
     }
 }
@@ -139,10 +144,10 @@ fn side(column: usize) -> Alignment {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], told: &BTreeMap<u32, Baked>) {
+fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], baked: &BTreeMap<u32, Baked>) {
     let rows = processes.iter().map(|process| {
         let cell = |(column, text): (usize, String)| Text::from(text).alignment(side(column));
-        let row = Row::new(cells(process, told).into_iter().enumerate().map(cell));
+        let row = Row::new(cells(process, baked).into_iter().enumerate().map(cell));
         if process.helpers.is_empty() {
             row
         } else {
@@ -151,7 +156,7 @@ fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], t
     });
     let widths = HEADS.iter().enumerate().map(|(column, head)| match column {
         0 => Constraint::Min(16),
-        // The longest that a helper within tells: `itself, off-too-large`.
+        // The longest state of a helper within: `itself, off-too-large`.
         8 => Constraint::Length(21),
         _ => Constraint::Length(head.len() as u16),
     });
@@ -169,8 +174,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_of_the_time_since_the_look_before() {
-        let seen = |told: &[(u32, u64)]| {
+    fn a_snapshot_has_what_was_done_since_the_one_before() {
+        let snapshot = |rounds_by_pid: &[(u32, u64)]| {
             let baked = |&(pid, rounds): &(u32, u64)| Baked {
                 pid,
                 comm: "db".into(),
@@ -183,10 +188,10 @@ mod tests {
                 within: None,
                 rank: None,
             };
-            Seen { processes: Vec::new(), told: told.iter().map(|told| (told.0, baked(told))).collect() }
+            Snapshot { processes: Vec::new(), baked: rounds_by_pid.iter().map(|row| (row.0, baked(row))).collect() }
         };
         // The second is new, the third began anew.
-        let recent = seen(&[(1, 150), (2, 7), (3, 4)]).since(&seen(&[(1, 100), (3, 90), (4, 1)]));
+        let recent = snapshot(&[(1, 150), (2, 7), (3, 4)]).since(&snapshot(&[(1, 100), (3, 90), (4, 1)]));
         let rounds: Vec<_> =
             recent.values().map(|baked| (baked.pid, baked.stats.rounds, baked.stats.elapsed_nanos)).collect();
         assert_eq!(rounds, [(1, 50, 100), (2, 7, 14), (3, 4, 8)]);

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 use lookaside_probe::{Halt, Host};
 use lookaside_twin::{patterns, validate, Options};
 
-use crate::args::probe::Validate;
+use crate::args::validate::ValidateArgs;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 use crate::machines;
 use crate::memory::available_bytes;
 use crate::output::{check_writable, print, print_json, spinner, style, write_file};
-use crate::probe::probed;
+use crate::probing::probed;
 
 /// Runs of each pattern, and with `--quick`: the least whose lower quartile is not the fastest.
 const RUNS: (usize, usize) = (9, 5);
 
 /// Measures, models, prints. Exit code 1 where the errors are not within the bounds.
-pub fn run(args: &Validate) -> Result<u8, Failure> {
+pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     let described = args.machine.as_deref().map(machines::find).transpose()?;
     if let Some(path) = &args.output {

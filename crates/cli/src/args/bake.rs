@@ -1,11 +1,11 @@
-//! Arguments of `bake`.
+//! The arguments of `bake`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
 #[derive(Args)]
-pub struct Bake {
+pub struct BakeArgs {
     /// A process by number (repeatable)
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,

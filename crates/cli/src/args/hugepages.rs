@@ -1,9 +1,10 @@
 //! Arguments of `hugepages`.
 
 use clap::{Args, ValueEnum};
+use lookaside_runtime::hugepages::By;
 
 #[derive(Args)]
-pub struct Hugepages {
+pub struct HugepagesArgs {
     /// The process, by number
     #[arg(long, value_name = "PID")]
     pub pid: u32,
@@ -30,4 +31,13 @@ pub enum ByArg {
     Sample,
     /// Referenced bits of its pages, of which the system tells a sum for each mapping
     Referenced,
+}
+
+impl From<ByArg> for By {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::Sample => Self::Sample,
+            ByArg::Referenced => Self::Referenced,
+        }
+    }
 }

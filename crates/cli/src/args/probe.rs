@@ -1,8 +1,37 @@
-//! Arguments of `probe` and `validate`.
+//! The arguments of `probe`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use lookaside_probe::Step;
+
+#[derive(Args)]
+pub struct ProbeArgs {
+    /// Write a machine description; what is not measured is the nearest preset's
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// One step only, with what it needs
+    #[arg(long, value_enum, value_name = "STEP")]
+    pub only: Option<StepArg>,
+    /// Leave out what takes long
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the experiments
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Most seconds it may take
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub time: u64,
+    /// Most memory it may use, in MiB
+    #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
+    pub memory: u64,
+    /// Write what every finding rests on into a folder
+    #[arg(long, value_name = "DIR")]
+    pub evidence: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// A part of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,55 +60,20 @@ pub enum StepArg {
     Large,
 }
 
-#[derive(Args)]
-pub struct Probe {
-    /// Write a machine description; what is not measured is the nearest preset's
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// One step only, with what it needs
-    #[arg(long, value_enum, value_name = "STEP")]
-    pub only: Option<StepArg>,
-    /// Leave out what takes long
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of the experiments
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Most seconds it may take
-    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub time: u64,
-    /// Most memory it may use, in MiB
-    #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
-    pub memory: u64,
-    /// Write what every finding rests on into a folder
-    #[arg(long, value_name = "DIR")]
-    pub evidence: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-pub struct Validate {
-    /// Preset name or description file [default: probe this machine first]
-    #[arg(long, short, value_name = "NAME|FILE")]
-    pub machine: Option<String>,
-    /// Fewer patterns and runs
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of the patterns, of the model, and of the probe
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Largest pattern, in MiB [default: half of the memory that is free]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=32768))]
-    pub memory: Option<u64>,
-    /// Most seconds it may take, the probe apart
-    #[arg(long, default_value_t = 900, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub time: u64,
-    /// Write the report as one HTML file
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+impl From<StepArg> for Step {
+    fn from(arg: StepArg) -> Self {
+        match arg {
+            StepArg::L1 => Self::L1,
+            StepArg::L2 => Self::L2,
+            StepArg::Policy => Self::Policy,
+            StepArg::Effects => Self::Effects,
+            StepArg::Counters => Self::Counters,
+            StepArg::Caches => Self::Caches,
+            StepArg::Walks => Self::Walks,
+            StepArg::WalkCaches => Self::WalkCaches,
+            StepArg::Covers => Self::Covers,
+            StepArg::Spread => Self::Spread,
+            StepArg::Large => Self::Large,
+        }
+    }
 }

@@ -1,9 +1,9 @@
-//! Arguments of `top`.
+//! The arguments of `top`.
 
 use clap::Args;
 
 #[derive(Args)]
-pub struct Top {
+pub struct TopArgs {
     /// Seconds from one look to the next
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub interval: u64,

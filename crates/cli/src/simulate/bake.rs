@@ -9,20 +9,22 @@ use lookaside_report::bake_model::{render, Modelled};
 use lookaside_runtime::bake::{self as metal, Backend, BakeError, Hint, Settings};
 use lookaside_techniques::bake::{beside, find, Baker, Found, Placement, Program, Way};
 
-use super::{ended, open};
-use crate::args::{PagesArg, Simulate};
+use super::input::{ended, open};
+use crate::args::model::PagePolicyArg;
+use crate::args::simulate::SimulateArgs;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json, short_count, spinner, style};
 
-/// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access on.
+/// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access
+/// on.
 const PROGRAM: Program = Program { warm_accesses: 0, in_flight: 1.0 };
 
 /// What is asked for, if anything: read before anything is said of machines.
-pub fn asked(args: &Simulate) -> Result<Option<Helper>, Failure> {
+pub fn asked(args: &SimulateArgs) -> Result<Option<ModelledHelper>, Failure> {
     let Some(text) = &args.bake else { return Ok(None) };
-    let helper = Helper::read(text).map_err(refused)?;
-    if args.machine.pages != PagesArg::Base {
+    let helper = ModelledHelper::read(text).map_err(refused)?;
+    if args.machine.pages != PagePolicyArg::Base {
         return Err(refused("huge pages are not baked; leave out --pages thp"));
     }
     if args.trace.as_os_str() == "-" {
@@ -32,7 +34,7 @@ pub fn asked(args: &Simulate) -> Result<Option<Helper>, Failure> {
 }
 
 /// Finds what to bake, runs each machine over the trace without the helper and with it, prints both.
-pub fn run(args: &Simulate, helper: &Helper, setups: Vec<Setup>) -> Result<u8, Failure> {
+pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> Result<u8, Failure> {
     let trace = args.trace.to_string_lossy();
     let mut source = open(args, &setups)?;
     if source.info().window().is_some() {
@@ -96,7 +98,7 @@ fn refused(why: impl Display) -> Failure {
 
 /// What the settings mean in the model.
 #[derive(Debug)]
-pub struct Helper {
+pub struct ModelledHelper {
     settings: String,
     way: Way,
     stride_pages: u64,
@@ -105,7 +107,7 @@ pub struct Helper {
     placement: Placement,
 }
 
-impl Helper {
+impl ModelledHelper {
     /// Reads them as `run --bake` and `workload --bake` do; what the model does not have is refused.
     fn read(text: &str) -> Result<Self, String> {
         if text.split(',').next() == Some("auto") {
@@ -166,7 +168,8 @@ mod tests {
 
     #[test]
     fn words_mean_what_they_mean_on_the_metal() {
-        let read = |text: &str| Helper::read(text).map(|h| (h.way, h.stride_pages, h.nops, h.sleep, h.placement));
+        let read =
+            |text: &str| ModelledHelper::read(text).map(|h| (h.way, h.stride_pages, h.nops, h.sleep, h.placement));
         let micros = Duration::from_micros;
         assert_eq!(read("prefetch"), Ok((Way::Prefetch, 8, 0, micros(0), Placement::OtherCore)));
         assert_eq!(read("load,stride=2,nops=7"), Ok((Way::Load, 2, 7, micros(0), Placement::OtherCore)));
@@ -191,7 +194,7 @@ mod tests {
     fn sleep_is_in_the_machines_cycles() {
         let setup = Setup::new(lookaside_machine::preset("ryzen-5900x").expect("a preset"));
         let found = Found { process: 7, regions: Vec::new(), processes: 1, threads: 1 };
-        let baker = Helper::read("module,sleep=100us").expect("settings").baker(&found, &setup);
+        let baker = ModelledHelper::read("module,sleep=100us").expect("settings").baker(&found, &setup);
         assert_eq!((baker.sleep_cycles, baker.process), (100.0 * setup.machine.clock_mhz, 7));
     }
 }

@@ -17,12 +17,12 @@ const REPORT: &str = "report.json";
 const ZSTD_LEVEL: i32 = 3;
 
 /// Writes what is measured into a folder.
-pub struct Evidence<'m> {
+pub struct EvidenceFolder<'m> {
     folder: PathBuf,
     recorder: Recorder<'m, zstd::Encoder<'static, File>>,
 }
 
-impl<'m> Evidence<'m> {
+impl<'m> EvidenceFolder<'m> {
     /// Makes the folder and begins the samples, before anything is measured.
     pub fn begin(folder: &Path, metal: &'m mut dyn Metal, seed: u64) -> Result<Self, Failure> {
         std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
@@ -38,7 +38,7 @@ impl<'m> Evidence<'m> {
     }
 
     /// Ends the samples that gave this report; the machine is free again.
-    pub fn end(self, report: &Report) -> Samples {
+    pub fn end(self, report: &Report) -> EvidenceSamples {
         let written = self.recorder.finish().and_then(|(out, end)| {
             let file = out.finish()?;
             file.sync_all().or_else(|e| match e.kind() {
@@ -47,18 +47,18 @@ impl<'m> Evidence<'m> {
             })?;
             Ok(end)
         });
-        Samples { folder: self.folder, written, report: serde_json::to_string_pretty(report) }
+        EvidenceSamples { folder: self.folder, written, report: serde_json::to_string_pretty(report) }
     }
 }
 
 /// Samples that were written, or could not be.
-pub struct Samples {
+pub struct EvidenceSamples {
     folder: PathBuf,
     written: io::Result<End>,
     report: serde_json::Result<String>,
 }
 
-impl Samples {
+impl EvidenceSamples {
     /// Adds the report; says on standard error what the samples leave out.
     pub fn add(self) -> Result<(), Failure> {
         write_file(&self.folder.join(REPORT), &self.report.map_err(Failure::bad)?)?;

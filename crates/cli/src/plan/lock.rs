@@ -4,18 +4,19 @@ use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::place::Place;
 use lookaside_techniques::lock::plan::{plan, Request};
 use lookaside_techniques::lock::profile::LockProfile;
-use lookaside_techniques::lock::select::{Search, Selector};
+use lookaside_techniques::lock::select::Search;
 use lookaside_techniques::lock::LockError;
 
-use crate::args::plan::{Lock, SelectArg};
+use crate::args::plan::lock::PlanLockArgs;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::machines;
 use crate::output::{check_writable, print, print_json, style, write_file};
-use crate::plan_input::{self, Seen, Watch};
-use crate::{machines, plain_run};
+use crate::plan::input::{self, InputEnd, InputWatch};
+use crate::plan::native_run;
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
-pub fn run(args: &Lock) -> Result<u8, Failure> {
+pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let setup = Setup::new(machines::find(&args.machine)?);
     let place = Place::find(&setup.machine, args.tlb.as_deref(), args.entries)?;
     if let Some(path) = &args.output {
@@ -23,20 +24,20 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
     }
     let interrupt = Interrupt::install()?;
     // What cannot run plainly is known before it is recorded.
-    let plain = args.native.then(|| plain_run::run(&args.command, &interrupt)).transpose()?;
+    let plain = args.native.then(|| native_run::run(&args.command, &interrupt)).transpose()?;
     if interrupt.asked() {
         eprintln!("lookaside: interrupted: nothing was recorded");
         return Ok(interrupt.code());
     }
     let filter = Filter::exact_for(std::slice::from_ref(&setup));
-    let mut input = plan_input::open(args.trace.as_deref(), &args.command, &setup, filter, &interrupt)?;
-    let mut watch = Watch::new(&input, args.native);
+    let mut input = input::open(args.trace.as_deref(), &args.command, &setup, filter, &interrupt)?;
+    let mut watch = InputWatch::new(&input, args.native);
     let mut profile = LockProfile::record(&mut *input.source, &setup, &place.tlb, &mut |block| watch.see(block))?;
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
-    let whole = Seen { damage: &profile.damage, error: profile.error.as_ref(), end };
-    let mut code = plan_input::clean(&whole, &mut profile.remarks);
+    let ended = InputEnd { damage: &profile.damage, error: profile.error.as_ref(), end };
+    let mut code = input::clean(&ended, &mut profile.remarks);
     let bar = watch.choosing();
     let selector = args.select.into();
     let request = Request { place, selector, search: Search::default(), command: input.command };
@@ -50,8 +51,8 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         other => other?,
     };
     if let (Some(profiled), Some(maps)) = (&watch.layout, plain) {
-        let (ended, mapping) = plain_run::mapping(profiled, maps, &mut found.remarks);
-        code = code.max(ended);
+        let (native_code, mapping) = native_run::mapping(profiled, maps, &mut found.remarks);
+        code = code.max(native_code);
         if let Some((process, mapping)) = mapping {
             found.find_natively(process, &mapping);
         }
@@ -66,15 +67,4 @@ pub fn run(args: &Lock) -> Result<u8, Failure> {
         print(&lookaside_report::lock::render(&found, &style(None)))?;
     }
     Ok(code)
-}
-
-impl From<SelectArg> for Selector {
-    fn from(arg: SelectArg) -> Self {
-        match arg {
-            SelectArg::Accesses => Self::Accesses,
-            SelectArg::Misses => Self::Misses,
-            SelectArg::Gain => Self::Gain,
-            SelectArg::Worst => Self::Worst,
-        }
-    }
 }

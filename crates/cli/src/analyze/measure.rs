@@ -9,8 +9,8 @@ use lookaside_runtime::compare::{check, Comparison, Early, Metric, Outcome, Plan
 use lookaside_techniques::huge_gain::{Measured, TimeRatio};
 use rustix::fs::FileType;
 
-use crate::args::Analyze;
-use crate::compare::in_turns;
+use crate::args::analyze::AnalyzeArgs;
+use crate::compare::in_turns::in_turns;
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 
@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
 const WARMUPS: u32 = 1;
 
 /// What is to be run. What can't be is found here, before anything takes time.
-pub fn plan(args: &Analyze, rounds: u32) -> Result<Plan, Failure> {
+pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<Plan, Failure> {
     let other = match inspect(&args.command)?.isa {
         Isa::Native => None,
         Isa::Foreign(isa) => Some(format!("for {isa}")),
@@ -47,7 +47,8 @@ pub fn plan(args: &Analyze, rounds: u32) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Runs it. What was found, if a round was complete; and what went wrong, for when the analysis is told: it is in the notes too.
+/// Runs it. What was found, if a round was complete; and what went wrong, for when the analysis is told: it is in the
+/// notes too.
 pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Option<Measured>, Option<Failure>) {
     let found = match in_turns(plan, interrupt, "measuring") {
         Ok(found) => found,
@@ -102,7 +103,8 @@ fn time(found: &Comparison, seconds: fn(&Run) -> f64) -> Option<TimeRatio> {
     })
 }
 
-/// Something may come from standard input: a pipe, a socket, a file that is not empty. A terminal's user knows what was typed.
+/// Something may come from standard input: a pipe, a socket, a file that is not empty. A terminal's user knows what was
+/// typed.
 fn has_input() -> bool {
     rustix::fs::fstat(std::io::stdin()).is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => stat.st_size > 0,

@@ -1,5 +1,5 @@
-//! What the helpers in programs that bake themselves tell, preloaded or started by the program: a line in a memory file each, found through
-//! `/proc` for `lookaside top`. Any program may have such a file, with anything in it.
+//! The status files of helpers inside programs, preloaded or started by the program itself: a line in a memory file
+//! each, found through `/proc` for `lookaside top`. Any program may have such a file, with anything in it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -22,9 +22,9 @@ const MOST: u64 = 1 << 53;
 /// Reads of a line until two are the same: it is written anew five times a second.
 const MOST_READS: usize = 4;
 
-/// What is told, as far as it is shown (`crates/runtime/src/bake/counters.rs` has all).
+/// The fields that are shown (`crates/runtime/src/bake/status_file.rs` writes them all).
 #[derive(Deserialize)]
-struct Line {
+struct HelperLine {
     bake: String,
     backend: String,
     state: String,
@@ -42,20 +42,20 @@ struct Line {
 }
 
 /// Reads them.
-pub struct Helpers {
+pub struct HelperFiles {
     /// What the kernel keeps all memory files in.
     mount: String,
 }
 
-impl Helpers {
-    /// `None` where the system does not tell where its memory files are: then nothing is told.
+impl HelperFiles {
+    /// `None` where the system does not say where its memory files are: then none is read.
     pub fn new() -> Option<Self> {
         let ours = memfd_create(HELPER, MemfdFlags::CLOEXEC).ok()?;
         Some(Self { mount: mount(ours.as_fd())? })
     }
 
-    /// What the helper in this process tells; `None` where there is none, or the kernel does not let us read it.
-    pub fn told(&self, pid: u32, comm: &str) -> Option<Baked> {
+    /// What the helper in this process writes; `None` where there is none, or the kernel does not let us read it.
+    pub fn baked(&self, pid: u32, comm: &str) -> Option<Baked> {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
         let is_helper = |folder: &Path| {
             std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(HELPER.to_bytes()))
@@ -96,7 +96,7 @@ impl Helpers {
     }
 
     /// The line in another process's file, if it is a memory file of that name.
-    fn read(&self, link: &Path) -> Option<Line> {
+    fn read(&self, link: &Path) -> Option<HelperLine> {
         let name = std::fs::read_link(link).ok()?;
         if name.to_str()? != format!("/memfd:{} (deleted)", HELPER.to_str().ok()?) {
             return None;
@@ -118,7 +118,8 @@ impl Helpers {
         None
     }
 
-    /// Opens it if it is a memory file, and only then: what has the name of one could be a pipe, or be on a file system that never answers.
+    /// Opens it if it is a memory file, and only then: what has the name of one could be a pipe, or be on a file system
+    /// that never answers.
     fn memory_file(&self, link: &Path) -> Option<File> {
         let there = open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         if mount(there.as_fd())? != self.mount {
@@ -135,8 +136,8 @@ fn mount(file: BorrowedFd<'_>) -> Option<String> {
 }
 
 /// A line, if it is one: words that a terminal takes as such, and numbers that can be.
-fn parse(line: &[u8]) -> Option<Line> {
-    let line: Line = serde_json::from_slice(line).ok()?;
+fn parse(line: &[u8]) -> Option<HelperLine> {
+    let line: HelperLine = serde_json::from_slice(line).ok()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:,.=".contains(&byte);
     let is_word = |text: &String| text.len() <= MOST_TEXT && text.bytes().all(plain);
     let numbers = [
@@ -211,7 +212,7 @@ mod tests {
         if std::env::var_os(ALONE).is_some() {
             return alone();
         }
-        let name = "within::tests::only_memory_files_of_a_helpers_thread_are_read";
+        let name = "bake_status::helper_files::tests::only_memory_files_of_a_helpers_thread_are_read";
         let mut command = std::process::Command::new(std::env::current_exe().expect("a path of this program"));
         let output = command.args(["--exact", name]).env(ALONE, "1").output().expect("it can be started");
         let said = String::from_utf8_lossy(&output.stdout);
@@ -220,10 +221,10 @@ mod tests {
 
     /// The test's process with a thread of that name, and its files.
     fn alone() {
-        let helpers = Helpers::new().expect("memory files");
+        let helpers = HelperFiles::new().expect("memory files");
         let folder = tempfile::tempdir().expect("a folder");
         let pid = std::process::id();
-        let told = || helpers.told(pid, "test").map(|baked| (baked.stats.rounds, baked.within.expect("told").state));
+        let told = || helpers.baked(pid, "test").map(|baked| (baked.stats.rounds, baked.within.expect("told").state));
         let (done, ready) = (std::sync::mpsc::channel::<()>(), std::sync::mpsc::channel::<()>());
         let file = File::from(memfd_create(HELPER, MemfdFlags::CLOEXEC).expect("a memory file"));
         file.write_all_at(text("off-hopeless", 9).as_bytes(), 0).expect("written");

@@ -13,9 +13,9 @@ pub const SAMPLE_HZ: u32 = 1000;
 const STEP: Duration = Duration::from_millis(20);
 
 /// Attaches the clock sampler.
-pub struct Clock;
+pub struct ClockSampler;
 
-impl Look for Clock {
+impl Look for ClockSampler {
     fn look(&self, pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
         let request = Request {
             target: Target::Pid(pid),

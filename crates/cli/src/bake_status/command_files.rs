@@ -1,4 +1,4 @@
-//! What running bakers of other processes tell: a file each, for `lookaside top`.
+//! The status files of running `lookaside bake` commands: written by each, read by `lookaside top`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,21 +8,21 @@ use lookaside_runtime::bake::{Baked, Identity};
 use crate::exit::Failure;
 use crate::output::write_file;
 
-/// Where root's bakers tell.
+/// Where root's bakers write.
 const SYSTEM: &str = "/run/lookaside";
 
-/// Where a user's do.
+/// Where a user's bakers write.
 fn of_user() -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty())?;
     Some(PathBuf::from(folder).join("lookaside"))
 }
 
 /// The file of this process, removed when this is dropped.
-pub struct Status {
+pub struct StatusFile {
     file: PathBuf,
 }
 
-impl Status {
+impl StatusFile {
     /// Where it can be written; else `None`: then `top` shows the helpers' CPU time alone.
     pub fn open() -> Option<Self> {
         let folders = [of_user(), rustix::process::geteuid().is_root().then(|| SYSTEM.into())];
@@ -37,20 +37,20 @@ impl Status {
     }
 }
 
-impl Drop for Status {
+impl Drop for StatusFile {
     fn drop(&mut self) {
         // Gone or not: a file whose process is gone is not read.
         let _ = std::fs::remove_file(&self.file);
     }
 }
 
-/// What all bakers that still run tell, by process.
-pub fn told() -> BTreeMap<u32, Baked> {
+/// The processes that bakers which still run bake now, by number.
+pub fn running() -> BTreeMap<u32, Baked> {
     let folders = [Some(PathBuf::from(SYSTEM)), of_user()];
-    folders.into_iter().flatten().flat_map(|folder| told_in(&folder)).collect()
+    folders.into_iter().flatten().flat_map(|folder| baked_in(&folder)).collect()
 }
 
-fn told_in(folder: &Path) -> BTreeMap<u32, Baked> {
+fn baked_in(folder: &Path) -> BTreeMap<u32, Baked> {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let read = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.strip_prefix("bake-")?.strip_suffix(".json")?.parse().ok()?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_running_bakers_tell_is_read_and_nothing_else() {
+    fn status_files_of_running_bakers_are_read_and_no_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let baked = |pid: u32, running: bool| Baked {
             pid,
@@ -82,7 +82,7 @@ mod tests {
             within: None,
             rank: None,
         };
-        let status = |writer: u32| Status { file: folder.path().join(format!("bake-{writer}.json")) };
+        let status = |writer: u32| StatusFile { file: folder.path().join(format!("bake-{writer}.json")) };
         let ours = status(std::process::id());
         ours.write(&[baked(1, true), baked(2, false)]).expect("a file");
         // Of a process that is gone, and no such file.
@@ -90,10 +90,10 @@ mod tests {
         gone.write(&[baked(5, true)]).expect("a file");
         std::fs::write(folder.path().join("bake-1.json"), "[{").expect("a file");
         std::fs::write(folder.path().join("other.json"), "[]").expect("a file");
-        let told = told_in(folder.path());
-        assert_eq!(told.values().map(|baked| (baked.pid, baked.stats.rounds)).collect::<Vec<_>>(), [(1, 3)]);
+        let baked = baked_in(folder.path());
+        assert_eq!(baked.values().map(|baked| (baked.pid, baked.stats.rounds)).collect::<Vec<_>>(), [(1, 3)]);
         drop(ours);
-        assert!(told_in(folder.path()).is_empty());
-        assert!(told_in(Path::new("/nonexistent")).is_empty());
+        assert!(baked_in(folder.path()).is_empty());
+        assert!(baked_in(Path::new("/nonexistent")).is_empty());
     }
 }

@@ -14,14 +14,14 @@ use crate::interrupt::Interrupt;
 /// Runs it to its end, or until a signal ends it.
 pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<NativeMaps, Failure> {
     let run = Arc::new(NativeRun::start(command, Placement::Fixed, |_| ())?);
-    interrupt.watch(Arc::new(Hold(Arc::clone(&run))), true);
+    interrupt.watch(Arc::new(NativeControl(Arc::clone(&run))), true);
     let maps = run.wait();
     interrupt.unwatch();
     Ok(maps?)
 }
 
-/// How its memory goes with that of the recorded run, and which process that was; the exit code by its end. What is to be said of it
-/// goes to the remarks.
+/// How its memory goes with that of the recorded run, and which process that was; the exit code by its end. What is to
+/// be said of it goes to the remarks.
 pub fn mapping(recorded: &Recorded, maps: NativeMaps, remarks: &mut Vec<String>) -> (u8, Option<(u32, Mapping)>) {
     let (code, remark) = ended(maps.end);
     remarks.extend(maps.notes.into_iter().chain(remark));
@@ -39,9 +39,9 @@ fn ended(end: ChildEnd) -> (u8, Option<String>) {
     }
 }
 
-struct Hold(Arc<NativeRun>);
+struct NativeControl(Arc<NativeRun>);
 
-impl Control for Hold {
+impl Control for NativeControl {
     fn pid(&self) -> u32 {
         self.0.pid()
     }

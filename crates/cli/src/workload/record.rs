@@ -1,4 +1,4 @@
-//! A workload's accesses as a trace.
+//! `workload --record`: a workload's accesses as a trace.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,22 +8,24 @@ use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 use lookaside_workloads::{Workload, WorkloadStream};
 use serde::Serialize;
 
-use super::{parameters, title, Parameter, WorkloadArgs};
+use super::outcome::{parameters, title, WorkloadParameter};
+use super::size::read_bytes;
+use crate::args::workload::WorkloadArgs;
 use crate::exit::{Failure, BROKE_OFF};
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
-use crate::record::copy;
+use crate::recording::trace_file::copy;
 
 /// What was written.
 #[derive(Serialize)]
-struct Written {
+struct WorkloadRecording {
     workload: &'static str,
     trace: String,
     asked_bytes: u64,
     seed: u64,
     rounds: u64,
-    arrays: Vec<Array>,
-    parameters: Vec<Parameter>,
+    arrays: Vec<RecordedArray>,
+    parameters: Vec<WorkloadParameter>,
     accesses: u64,
     operation: &'static str,
     operations: u64,
@@ -35,7 +37,7 @@ struct Written {
 
 /// An array's mapping in the trace.
 #[derive(Serialize)]
-struct Array {
+struct RecordedArray {
     name: &'static str,
     start: u64,
     bytes: u64,
@@ -43,8 +45,8 @@ struct Array {
     main: bool,
 }
 
-/// Does the main task and writes its accesses on the way: of the trace, a chunk is in memory at a time. At a signal the trace
-/// ends where it is.
+/// Does the main task and writes its accesses on the way: of the trace, a chunk is in memory at a time. At a signal the
+/// trace ends where it is.
 pub fn write(
     args: &WorkloadArgs,
     path: &Path,
@@ -54,16 +56,16 @@ pub fn write(
     let asked = ["lookaside", "workload", &args.name, "--size", &args.size].map(String::from).to_vec();
     let numbers = ["--seed".into(), args.seed.to_string(), "--rounds".into(), args.rounds.to_string()];
     let stream = WorkloadStream::new(workload).asked_by([asked, numbers.to_vec()].concat());
-    let mut source = Until { stream, interrupt, accesses: 0, stopped: false };
+    let mut source = InterruptibleStream { stream, interrupt, accesses: 0, stopped: false };
     copy(&mut source, path)
         .map_err(|e| Failure { line: format!("{e}; what was written until then can be read"), code: BROKE_OFF })?;
     let workload = source.stream.workload();
     let arrays = workload.regions().iter();
-    let arrays = arrays.map(|r| Array { name: r.name, start: r.stream_start, bytes: r.bytes, main: r.main });
-    let written = Written {
+    let arrays = arrays.map(|r| RecordedArray { name: r.name, start: r.stream_start, bytes: r.bytes, main: r.main });
+    let written = WorkloadRecording {
         workload: workload.name(),
         trace: path.display().to_string(),
-        asked_bytes: super::read_bytes(&args.size)?,
+        asked_bytes: read_bytes(&args.size)?,
         seed: args.seed,
         rounds: args.rounds,
         arrays: arrays.collect(),
@@ -86,13 +88,13 @@ pub fn write(
     Ok(0)
 }
 
-fn text(written: &Written) -> String {
+fn text(written: &WorkloadRecording) -> String {
     let mut out = title(written.workload, &written.parameters);
     for array in &written.arrays {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "  {} of {} at {:#x}", array.name, bytes(array.bytes), array.start);
     }
-    let Written { trace, accesses, operation, operations, rounds, seed, checksum, .. } = written;
+    let WorkloadRecording { trace, accesses, operation, operations, rounds, seed, checksum, .. } = written;
     let (accesses, operations) = (grouped(*accesses), grouped(*operations));
     let _ = writeln!(
         out,
@@ -103,14 +105,14 @@ fn text(written: &Written) -> String {
 }
 
 /// A stream that ends at a signal.
-struct Until {
+struct InterruptibleStream {
     stream: WorkloadStream,
     interrupt: Interrupt,
     accesses: u64,
     stopped: bool,
 }
 
-impl Source for Until {
+impl Source for InterruptibleStream {
     fn info(&self) -> &TraceInfo {
         self.stream.info()
     }

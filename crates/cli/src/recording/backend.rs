@@ -1,11 +1,10 @@
-//! Offering to install what exact recording needs.
+//! Which recorder is used; offers to install what exact recording needs.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
 use lookaside_capture::{exact_backend, Backend, Target};
 
-use crate::args::BackendArg;
 use crate::exit::Failure;
 
 /// The line that installs it.
@@ -13,8 +12,7 @@ const INSTALL: &str = "apt-get install -y valgrind gcc libc6-dev";
 
 /// The backend to ask for; `None` leaves it to the capture. Offers to install Valgrind where it would see the program.
 /// With `exact` it is one that sees every access.
-pub fn backend(target: &Target, named: Option<BackendArg>, exact: bool, yes: bool) -> Result<Option<Backend>, Failure> {
-    let named = named.map(Backend::from);
+pub fn choose(target: &Target, named: Option<Backend>, exact: bool, yes: bool) -> Result<Option<Backend>, Failure> {
     let Target::Command(command) = target else { return Ok(named) };
     let fitting = match named {
         Some(backend) => Ok(backend),

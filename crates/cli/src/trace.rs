@@ -5,10 +5,10 @@ use std::path::Path;
 
 use lookaside_report::{num, Cell, Column, Paint, Table};
 use lookaside_trace::{
-    cat, check, convert, summary, ChampSimLosses, Damage, Format, Granularity, Summary, TraceError, TraceInfo,
+    cat, check, convert, summary, ChampSimLosses, Damage, Granularity, Summary, TraceError, TraceInfo,
 };
 
-use crate::args::{ExportFormat, TraceCommand};
+use crate::args::trace::{ExportFormat, TraceCommand};
 use crate::exit::{Failure, NOT_CLEAN};
 use crate::output::{print, print_json, style};
 
@@ -83,16 +83,6 @@ fn by_ending(to: &Path) -> Result<ExportFormat, Failure> {
             "{}: the ending says no format; end it in .lkt, .champsim or .txt, or give --format",
             to.display()
         ))),
-    }
-}
-
-impl From<ExportFormat> for Format {
-    fn from(format: ExportFormat) -> Self {
-        match format {
-            ExportFormat::Lkt => Self::Native,
-            ExportFormat::Champsim => Self::ChampSim,
-            ExportFormat::Text => Self::Text,
-        }
     }
 }
 

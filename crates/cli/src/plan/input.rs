@@ -1,4 +1,4 @@
-//! What `plan lock` and `plan hugepages` look at: a trace, or a program that is recorded now.
+//! What `plan lock` and `plan hugepages` read: a trace, or a program that is recorded now.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,14 +10,14 @@ use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::layout::{Recorded, Runner};
 use lookaside_trace::{Block, Damage, Granularity, Source, TraceError};
 
-use crate::analyze::SymbolNames;
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
-use crate::install;
 use crate::interrupt::Interrupt;
 use crate::output::{short_count, spinner};
+use crate::recording::backend;
+use crate::symbol_names::SymbolNames;
 
 /// Where the blocks come from.
-pub struct Input {
+pub struct PlanInput {
     pub source: Box<dyn Source + Send>,
     pub control: Option<Arc<dyn Control>>,
     pub command: Vec<String>,
@@ -33,14 +33,20 @@ pub fn open(
     setup: &Setup,
     filter: Filter,
     interrupt: &Interrupt,
-) -> Result<Input, Failure> {
+) -> Result<PlanInput, Failure> {
     if let Some(path) = trace {
         let source = lookaside_trace::open(&path.to_string_lossy())?;
         let remarks = Filter::check(source.info(), setup).err().into_iter().collect();
-        return Ok(Input { source, control: None, command: vec![path.display().to_string()], runner: None, remarks });
+        return Ok(PlanInput {
+            source,
+            control: None,
+            command: vec![path.display().to_string()],
+            runner: None,
+            remarks,
+        });
     }
     let target = Target::Command(command.to_vec());
-    let backend = install::backend(&target, None, true, false)?;
+    let backend = backend::choose(&target, None, true, false)?;
     let runner = match backend {
         Some(Backend::Qemu) => Runner::Qemu,
         _ => Runner::Valgrind,
@@ -59,7 +65,7 @@ pub fn open(
     let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let control: Arc<dyn Control> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), true);
-    Ok(Input {
+    Ok(PlanInput {
         source: recording.source,
         control: Some(control),
         command,
@@ -68,8 +74,8 @@ pub fn open(
     })
 }
 
-/// Who looks on while the input is read.
-pub struct Watch {
+/// Learns names and the layout of memory while the input is read, and shows progress.
+pub struct InputWatch {
     /// Names of what lies at an address.
     pub names: SymbolNames,
     /// Where the memory of a recorded program lies, if a plain run is to be held against it.
@@ -78,8 +84,8 @@ pub struct Watch {
     accesses: u64,
 }
 
-impl Watch {
-    pub fn new(input: &Input, native: bool) -> Self {
+impl InputWatch {
+    pub fn new(input: &PlanInput, native: bool) -> Self {
         let layout = input.runner.filter(|_| native).map(|runner| Recorded::new(runner, Granularity::Page));
         Self { names: SymbolNames::new(), layout, bar: spinner("modelling"), accesses: 0 }
     }
@@ -103,7 +109,7 @@ impl Watch {
 }
 
 /// How much of the input was seen, and how its program ended.
-pub struct Seen<'a> {
+pub struct InputEnd<'a> {
     pub damage: &'a [Damage],
     /// The source ended with this error.
     pub error: Option<&'a TraceError>,
@@ -112,14 +118,14 @@ pub struct Seen<'a> {
 }
 
 /// Says what was not as it should be; the exit code.
-pub fn clean(seen: &Seen, remarks: &mut Vec<String>) -> u8 {
+pub fn clean(ended: &InputEnd, remarks: &mut Vec<String>) -> u8 {
     let mut code = 0;
-    for damage in seen.damage {
+    for damage in ended.damage {
         let to = damage.offset + damage.len;
         remarks.push(format!("bytes {}–{to} were left out: {}", damage.offset, damage.reason));
         code = NOT_CLEAN;
     }
-    match seen.end {
+    match ended.end {
         Some(ChildEnd::Code(status)) if status != 0 => {
             remarks.push(format!("the program ended with exit code {status}"));
             code = NOT_CLEAN;
@@ -130,9 +136,9 @@ pub fn clean(seen: &Seen, remarks: &mut Vec<String>) -> u8 {
         }
         _ => {}
     }
-    if let Some(e) = seen.error {
+    if let Some(e) = ended.error {
         remarks.push(format!("covers the part before this only: {e}"));
-        code = if seen.end.is_some() { BROKE_OFF } else { NOT_CLEAN };
+        code = if ended.end.is_some() { BROKE_OFF } else { NOT_CLEAN };
     }
     code
 }

@@ -9,15 +9,16 @@ use lookaside_techniques::hugepages::profile::HugeProfile;
 use lookaside_techniques::hugepages::{check, HugeError};
 use lookaside_techniques::remedies;
 
-use crate::args::plan::Hugepages;
+use crate::args::plan::hugepages::PlanHugepagesArgs;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::machines;
 use crate::output::{check_writable, print, print_json, style, write_file};
-use crate::plan_input::{self, Seen, Watch};
-use crate::{machines, plain_run};
+use crate::plan::input::{self, InputEnd, InputWatch, PlanInput};
+use crate::plan::native_run;
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
-pub fn run(args: &Hugepages) -> Result<u8, Failure> {
+pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
     let setup = Setup::new(machines::find_or_nearest(args.machine.as_deref())?);
     check(&setup.machine)?;
     if let Some(path) = &args.output {
@@ -25,19 +26,19 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
     }
     let interrupt = Interrupt::install()?;
     // What cannot run plainly is known before it is recorded.
-    let plain = args.native.then(|| plain_run::run(&args.command, &interrupt)).transpose()?;
+    let plain = args.native.then(|| native_run::run(&args.command, &interrupt)).transpose()?;
     if interrupt.asked() {
         eprintln!("lookaside: interrupted: nothing was recorded");
         return Ok(interrupt.code());
     }
     let mut input = open(args.trace.as_deref(), &args.command, &setup, &interrupt)?;
-    let mut watch = Watch::new(&input, args.native);
+    let mut watch = InputWatch::new(&input, args.native);
     let mut profile = HugeProfile::record(&mut *input.source, &setup, &mut |block| watch.see(block))?;
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
-    let whole = Seen { damage: &profile.damage, error: profile.error.as_ref(), end };
-    let mut code = plan_input::clean(&whole, &mut profile.remarks);
+    let ended = InputEnd { damage: &profile.damage, error: profile.error.as_ref(), end };
+    let mut code = input::clean(&ended, &mut profile.remarks);
     let bar = watch.choosing();
     let mut found = match plan(&setup, &profile, args.budget, input.command, &watch.names, interrupt.flag()) {
         Err(HugeError::Stopped) => {
@@ -49,8 +50,8 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
         other => other?,
     };
     if let (Some(profiled), Some(maps)) = (&watch.layout, plain) {
-        let (ended, mapping) = plain_run::mapping(profiled, maps, &mut found.remarks);
-        code = code.max(ended);
+        let (native_code, mapping) = native_run::mapping(profiled, maps, &mut found.remarks);
+        code = code.max(native_code);
         if let Some((process, mapping)) = mapping {
             found.find_natively(process, &mapping);
         }
@@ -67,15 +68,15 @@ pub fn run(args: &Hugepages) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Opens the trace or starts the program, with what the recorder may leave out for base pages; where huge pages would have told
-/// such accesses apart, a remark says so.
+/// Opens the trace or starts the program, with what the recorder may leave out for base pages; where huge pages would
+/// have told such accesses apart, a remark says so.
 fn open(
     trace: Option<&Path>,
     command: &[OsString],
     setup: &Setup,
     interrupt: &Interrupt,
-) -> Result<plan_input::Input, Failure> {
-    let mut input = plan_input::open(trace, command, setup, remedies::filter(setup), interrupt)?;
+) -> Result<PlanInput, Failure> {
+    let mut input = input::open(trace, command, setup, remedies::filter(setup), interrupt)?;
     let mut huge = setup.clone();
     huge.os.pages = PagePolicy::Thp;
     let exact = |setup: &Setup| Filter::check(input.source.info(), setup).is_ok();

@@ -1,4 +1,4 @@
-//! `lookaside run --color`: which partition, and what the preloaded malloc tells at the end.
+//! `lookaside run --color`: which partition, and what the preloaded malloc writes at the exit of each process.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use crate::exit::Failure;
 
-/// What the library tells of a process that exits, a line of JSON each.
+/// What was allocated in one process, as its library writes it at the exit: a line of JSON.
 #[derive(Default, Deserialize)]
-struct Told {
+struct MallocExit {
     capacity_bytes: u64,
     peak_bytes: u64,
     outside_allocations: u64,
@@ -45,16 +45,16 @@ pub fn partition(text: &str) -> Result<String, Failure> {
 
 /// A line for each process that allocated something.
 pub fn summary(lines: &str) -> String {
-    let told: Vec<Told> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let mut text = format!("lookaside: {} processes that exited allocated in the partition\n", told.len());
-    for told in told {
+    let exits: Vec<MallocExit> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut text = format!("lookaside: {} processes that exited allocated in the partition\n", exits.len());
+    for exit in exits {
         text += &format!(
             "lookaside:   {} of its pages, at most {} in use; {} allocations ({}) that no run of its pages could hold lie outside; {} refused\n",
-            bytes(told.capacity_bytes),
-            bytes(told.peak_bytes),
-            told.outside_allocations,
-            bytes(told.outside_bytes),
-            told.refused
+            bytes(exit.capacity_bytes),
+            bytes(exit.peak_bytes),
+            exit.outside_allocations,
+            bytes(exit.outside_bytes),
+            exit.refused
         );
     }
     text

@@ -1,0 +1,53 @@
+//! The machine and the operating system that are modelled: the arguments that `analyze` and `simulate` share.
+
+use clap::{Args, ValueEnum};
+use lookaside_engine::{FrameLayout, PagePolicy};
+
+#[derive(Args)]
+pub struct ModelArgs {
+    /// Preset name or description file; may be given several times to `simulate`
+    /// [default: the preset nearest to the running CPU]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Vec<String>,
+    /// Change one value of the machine, as tlb.stlb.ways=24 (repeatable)
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Page sizes that the modelled OS uses
+    #[arg(long, value_enum, default_value = "base")]
+    pub pages: PagePolicyArg,
+    /// Where the modelled OS puts frames: contiguous, random, or fragmented:N (runs of N pages)
+    #[arg(long, default_value = "contiguous", value_parser = parse_frames)]
+    pub frames: FrameLayout,
+    /// Seed of random replacement and frame placement
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PagePolicyArg {
+    /// Base pages only
+    Base,
+    /// Transparent huge pages wherever a mapping holds one
+    Thp,
+}
+
+impl From<PagePolicyArg> for PagePolicy {
+    fn from(arg: PagePolicyArg) -> Self {
+        match arg {
+            PagePolicyArg::Base => Self::Base,
+            PagePolicyArg::Thp => Self::Thp,
+        }
+    }
+}
+
+fn parse_frames(text: &str) -> Result<FrameLayout, String> {
+    match text.split_once(':') {
+        None if text == "contiguous" => Ok(FrameLayout::Contiguous),
+        None if text == "random" => Ok(FrameLayout::Random),
+        Some(("fragmented", n)) => match n.parse::<u64>() {
+            Ok(run_pages) if run_pages.is_power_of_two() => Ok(FrameLayout::Fragmented { run_pages }),
+            _ => Err(format!("{n:?} is not a power of two")),
+        },
+        _ => Err("write contiguous, random or fragmented:N".into()),
+    }
+}

@@ -1,0 +1,24 @@
+//! The arguments of `plan color`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lookaside_machine::PageSize;
+
+#[derive(Args)]
+pub struct PlanColorArgs {
+    /// The tasks: [[task]] with name, period, execution, pages (or trace), …
+    pub tasks: PathBuf,
+    /// Preset name or description file [default: the preset nearest to the running CPU]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Size of the pages that are coloured
+    #[arg(long, default_value_t = PageSize::K4, value_name = "SIZE")]
+    pub page_size: PageSize,
+    /// Write the partitions, which a coloured heap reads
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

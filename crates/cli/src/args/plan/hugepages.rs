@@ -1,0 +1,31 @@
+//! The arguments of `plan hugepages`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args)]
+pub struct PlanHugepagesArgs {
+    /// Huge pages to plan for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub budget: u32,
+    /// Preset name or description file [default: the preset nearest to the running CPU]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Run the program plainly first, with fixed addresses, and say where each window lies there
+    #[arg(long, conflicts_with = "trace")]
+    pub native: bool,
+    /// Write the plan
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// A recorded trace in place of a program
+    #[arg(value_name = "TRACE", conflicts_with = "command")]
+    pub trace: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "trace")]
+    pub command: Vec<OsString>,
+}

@@ -1,0 +1,30 @@
+//! The arguments of `validate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args)]
+pub struct ValidateArgs {
+    /// Preset name or description file [default: probe this machine first]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Fewer patterns and runs
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the patterns, of the model, and of the probe
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Largest pattern, in MiB [default: half of the memory that is free]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=32768))]
+    pub memory: Option<u64>,
+    /// Most seconds it may take, the probe apart
+    #[arg(long, default_value_t = 900, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub time: u64,
+    /// Write the report as one HTML file
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

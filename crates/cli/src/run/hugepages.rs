@@ -1,0 +1,53 @@
+//! `lookaside run --hugepages`: chosen while the program runs, or by a plan; made by a thread of this process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lookaside_report::hugepages_live;
+use lookaside_runtime::hugepages::{self, Way};
+
+use crate::clock_sampler::ClockSampler;
+use crate::exit::Failure;
+use crate::plan::file::PlanFile;
+
+/// How huge pages are to be made, and from where; what stands in their way is found before the program starts.
+pub fn settings(text: &str) -> Result<(HugeSettings, Way), Failure> {
+    let bad = |e: hugepages::HugeError| Failure::bad(format_args!("--hugepages: {e}"));
+    let settings = match hugepages::names_plan(text) {
+        true => HugeSettings::Plan(PlanFile::load(Path::new(text))?),
+        false => HugeSettings::Auto(text.parse().map_err(bad)?),
+    };
+    Ok((settings, hugepages::way().map_err(bad)?))
+}
+
+/// How huge pages are to be made.
+pub enum HugeSettings {
+    Auto(hugepages::Settings),
+    Plan(PlanFile),
+}
+
+impl HugeSettings {
+    /// Starts it for the program with this number.
+    pub fn start(self, pid: u32) -> std::io::Result<HugeWorker> {
+        Ok(match self {
+            Self::Auto(settings) => HugeWorker::Auto(hugepages::Watch::start(pid, settings, Arc::new(ClockSampler))?),
+            Self::Plan(plan) => HugeWorker::Plan(hugepages::Apply::start(pid, Arc::new(plan))?),
+        })
+    }
+}
+
+/// The thread that makes them.
+pub enum HugeWorker {
+    Auto(hugepages::Watch),
+    Plan(hugepages::Apply),
+}
+
+impl HugeWorker {
+    /// Ends it; what was done, in lines.
+    pub fn end(self) -> String {
+        match self {
+            Self::Auto(watch) => hugepages_live::summary(&watch.end()),
+            Self::Plan(apply) => hugepages_live::planned(&apply.end()),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The trace that `simulate` reads, and what is said when it ends.
+
+use lookaside_engine::{End, Filter, Setup};
+use lookaside_trace::Source;
+
+use crate::args::simulate::SimulateArgs;
+use crate::exit::{Failure, NOT_CLEAN};
+use crate::interrupt::Interrupt;
+
+/// Opens the trace; says where it is not exact for one of the machines.
+pub fn open(args: &SimulateArgs, setups: &[Setup]) -> Result<Box<dyn Source + Send>, Failure> {
+    let source = lookaside_trace::open(&args.trace.to_string_lossy())?;
+    if source.info().sample_period_ns > 0 {
+        return Err(Failure::bad(format_args!(
+            "{}: holds samples, not every access; analyze --trace shows where the time went",
+            args.trace.display()
+        )));
+    }
+    for setup in setups {
+        if let Err(why) = Filter::check(source.info(), setup) {
+            eprintln!("lookaside: {}: {why}", args.trace.display());
+        }
+    }
+    Ok(source)
+}
+
+/// Says how much of the trace was seen; the exit code.
+pub fn ended(args: &SimulateArgs, source: &dyn Source, end: End, interrupt: &Interrupt) -> Result<u8, Failure> {
+    for damage in source.damage() {
+        eprintln!(
+            "lookaside: {}: bytes {}–{} left out: {}",
+            args.trace.display(),
+            damage.offset,
+            damage.offset + damage.len,
+            damage.reason
+        );
+    }
+    match end {
+        End::Complete if source.damage().is_empty() => Ok(0),
+        End::Complete => Ok(NOT_CLEAN),
+        End::Stopped => {
+            eprintln!("lookaside: interrupted: the counts cover the trace up to there");
+            Ok(interrupt.code())
+        }
+        End::Unreadable(e) => {
+            eprintln!("lookaside: the counts cover the trace up to here: {e}");
+            Ok(NOT_CLEAN)
+        }
+    }
+}
