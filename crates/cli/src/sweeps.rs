@@ -8,7 +8,8 @@ use lookaside_papers::sweeps::{self, Came, Judged, Level, Place, Swept, Way};
 use lookaside_papers::Reproduction;
 use lookaside_report::num::bytes;
 use lookaside_runtime::bake::{beside, Backend, Baker, Hint, Placement, Region, Settings};
-use lookaside_runtime::compare::{in_turns, statistics};
+use lookaside_runtime::compare::in_turns;
+use lookaside_stats::{ratio, RESAMPLES};
 use lookaside_workloads::{workload, Pages, Spec, Workload};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
@@ -85,7 +86,7 @@ pub fn sweep(
                  whole rounds, each by itself: of twenty settings without effect one may look significant",
                 WARM.as_millis(),
                 WINDOW.as_millis(),
-                statistics::RESAMPLES
+                RESAMPLES
             ),
         ],
         base,
@@ -112,13 +113,13 @@ pub fn add(
         }
     };
     let swept = native.map(|mut native| sweep(&mut native, seed, halt, progress));
-    put(found, swept.as_ref().map_err(String::as_str), seed, statistics::RESAMPLES);
+    put(found, swept.as_ref().map_err(String::as_str), seed, RESAMPLES);
 }
 
 /// The rows, judged as `compare` judges.
 fn put(found: &mut Reproduction, swept: Result<&Swept, &str>, seed: u64, resamples: usize) {
     sweeps::add(found, swept, &|above, below| {
-        let ratio = statistics::ratio(above, below, seed, resamples)?;
+        let ratio = ratio(above, below, seed, resamples)?;
         Some(Judged { value: ratio.value, low: ratio.low, high: ratio.high, significant: ratio.significant })
     });
 }

@@ -3,7 +3,7 @@
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use lookaside_engine::curve::CurveBuilder;
-use lookaside_engine::os::SplitMix64;
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind};
 
 const ACCESSES: u64 = 4_000_000;

@@ -3,9 +3,9 @@
 #![allow(missing_docs)] // criterion_group! makes a public function without docs.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
-use lookaside_engine::os::SplitMix64;
 use lookaside_engine::{Detail, Engine, Setup, WalkModel};
 use lookaside_machine::{parse, Machine};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind};
 
 /// Accesses a pass: enough that the structures are warm for nearly all of them.

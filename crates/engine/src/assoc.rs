@@ -2,10 +2,10 @@
 //! data caches have in common.
 
 use lookaside_machine::Replacement;
+use lookaside_stats::SplitMix64;
 
 use crate::fasthash::spread;
 use crate::lru::Access;
-use crate::os::SplitMix64;
 use crate::replacement::Policy;
 
 /// The key of an invalid entry; no caller makes it.

@@ -6,7 +6,7 @@ use lookaside_machine::{SharedBy, Stage};
 
 use crate::fasthash::{FastMap, FastSet};
 use crate::lru::Access;
-use crate::os::{SplitMix64, Structure, PHYSICAL_BITS};
+use crate::os::{generator, Structure, PHYSICAL_BITS};
 use crate::plan::Plan;
 use crate::slots::Slots;
 use crate::store::Store;
@@ -120,7 +120,7 @@ impl Parts {
             let instance = plan.instance_of(tlb.shared_by, hw);
             let slot = self.made_or_next(Structure::Tlb, number, instance, self.tlbs.len());
             if slot == self.tlbs.len() {
-                let rng = SplitMix64::of_instance(self.seed, Structure::Tlb, number, instance);
+                let rng = generator(self.seed, Structure::Tlb, number, instance);
                 self.tlbs.push(TlbInstance::new(plan, number, rng));
             }
             tlbs.push(slot);
@@ -130,7 +130,7 @@ impl Parts {
             let instance = plan.instance_of(cache.shared_by, hw);
             let slot = self.made_or_next(Structure::WalkCache, number, instance, self.walk_caches.len());
             if slot == self.walk_caches.len() {
-                let rng = SplitMix64::of_instance(self.seed, Structure::WalkCache, number, instance);
+                let rng = generator(self.seed, Structure::WalkCache, number, instance);
                 // Host-physical page numbers have more bits than a tag.
                 let key_bits = if cache.stage == Stage::Guest { 32 } else { 64 };
                 let store = Store::new(cache.shape, key_bits, rng);
@@ -143,7 +143,7 @@ impl Parts {
             let instance = plan.instance_of(cache.shared_by, hw);
             let slot = self.made_or_next(Structure::Cache, number, instance, self.caches.len());
             if slot == self.caches.len() {
-                let rng = SplitMix64::of_instance(self.seed, Structure::Cache, number, instance);
+                let rng = generator(self.seed, Structure::Cache, number, instance);
                 let set_bits = cache.shape.sets.trailing_zeros();
                 // One more: no key is all ones.
                 let store = Store::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);

@@ -152,8 +152,8 @@ impl TreeSets {
 mod tests {
     use super::*;
     use crate::assoc::{Assoc, Shape};
-    use crate::os::SplitMix64;
     use lookaside_machine::Replacement;
+    use lookaside_stats::SplitMix64;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Which way of a set goes: LRU, FIFO, tree-PLRU, random (`SEMANTICS.md` §9).
 
 use lookaside_machine::Replacement;
+use lookaside_stats::SplitMix64;
 
 use crate::assoc::prefetch;
-use crate::os::SplitMix64;
 use crate::uneven::UnevenTree;
 
 /// Replacement state of all sets of one array.
@@ -108,7 +108,7 @@ impl Policy {
                 *bits = tree.touched(*bits, way);
                 way
             }
-            State::Random(rng) => invalid().unwrap_or_else(|| rng.next_way(ways)),
+            State::Random(rng) => invalid().unwrap_or_else(|| rng.below_u32(ways)),
         }
     }
 
@@ -356,7 +356,7 @@ mod tests {
         let mut rng = SplitMix64::new(7);
         let mut ways: Vec<char> = "ABCD".chars().collect();
         for letter in "EFGH".chars() {
-            ways[rng.next_way(4) as usize] = letter;
+            ways[rng.below_u32(4) as usize] = letter;
         }
         assert_eq!(play(Replacement::Random, 4, "ABCDEFGH"), ways.into_iter().collect::<String>());
     }
@@ -369,8 +369,8 @@ mod tests {
             let mut valid = vec![false; ways as usize];
             let mut rng = SplitMix64::new(u64::from(ways));
             for _ in 0..2000 {
-                let way = rng.next_way(ways);
-                match rng.next_way(4) {
+                let way = rng.below_u32(ways);
+                match rng.below_u32(4) {
                     0 if valid[way as usize] => {
                         valid[way as usize] = false;
                         nibbles.invalidated(0, way, |w| valid[w as usize]);

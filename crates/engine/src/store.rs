@@ -2,11 +2,11 @@
 //! common. Picks the form that suits the policy.
 
 use lookaside_machine::Replacement;
+use lookaside_stats::SplitMix64;
 
 use crate::ask::{one_by_one, Asked, Isa, Keys};
 use crate::assoc::{Assoc, Shape, EMPTY};
 use crate::lru::{Access, LruSets, MAX_WAYS};
-use crate::os::SplitMix64;
 use crate::plru::{self, TreeSets};
 
 /// Keys ahead whose set is fetched.

@@ -1,11 +1,11 @@
 //! One TLB array at work: what its entries are called, lookups and fills, coalesced blocks of pages.
 
 use lookaside_machine::Replacement;
+use lookaside_stats::SplitMix64;
 
 use crate::ask::{Asked, Isa, Keys};
 use crate::assoc::{Assoc, EMPTY};
 use crate::lru::{Access, LruSets, MAX_WAYS};
-use crate::os::SplitMix64;
 use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT, HUGE};
 use crate::store::Store;
 use crate::tags::{place_in_chunk, Tags, MAX_HOLDER, PLACE_BITS};

@@ -14,7 +14,8 @@
 use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{gf2, probe, Chain, Host, Metal, Options, Rng, Touch};
+use lookaside_probe::{gf2, probe, Chain, Host, Metal, Options, Touch};
+use lookaside_stats::{median, quantile, SplitMix64};
 
 /// Steps of a sample, at least; as in the probe.
 const STEPS: usize = 4096;
@@ -37,7 +38,7 @@ const INTERRUPTIONS: usize = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut host = Host::new(256 << 20)?;
-    let mut rng = Rng::new(1);
+    let mut rng = SplitMix64::new(1);
     let report = probe(&mut host, &Options { quick: true, seed: 1, ..Options::default() }, &|| None, &mut |_| ());
     let second =
         report.levels.get(1).and_then(|level| level.geometry.value()).ok_or("the second level is not known")?;
@@ -71,8 +72,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 times[chain].push(ticks);
             }
         }
-        let calm: Vec<f64> = times.iter().map(|visits| quantile(visits.concat(), 0.25)).collect();
-        let middle = quantile(calm.clone(), 0.5);
+        let calm: Vec<f64> = times.iter().map(|visits| quantile(visits.concat(), 0.25).expect("visits")).collect();
+        let middle = median(&calm).expect("chains");
         steps.push(middle / pages as f64 / ticks_per_second * 1e9);
         print_list(&format!("chains {name}"), calm.iter().map(|calm| share(*calm, middle)));
         // In the order of time.
@@ -90,7 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Interruptions of a chain, and the walks more in the round after each, at `walk_ns` each.
-fn interruptions(rng: &mut Rng, walk_ns: f64) -> (usize, Vec<i64>) {
+fn interruptions(rng: &mut SplitMix64, walk_ns: f64) -> (usize, Vec<i64>) {
     // One word in each page, each at another line; a number there names the next.
     let at = |page: usize| page * 512 + page % 64 * 8;
     let mut order: Vec<usize> = (0..WATCHED).collect();
@@ -113,7 +114,7 @@ fn interruptions(rng: &mut Rng, walk_ns: f64) -> (usize, Vec<i64>) {
     while start.elapsed() < WATCH {
         times.push(round());
     }
-    let calm = quantile(times.clone(), 0.5);
+    let calm = median(&times).expect("rounds");
     let long = times.windows(2).filter(|two| two[0] > 1.5 * calm);
     let walks: Vec<i64> = long.map(|two| ((two[1] - calm) / walk_ns).round().max(0.0) as i64).collect();
     (walks.len(), walks)
@@ -121,11 +122,6 @@ fn interruptions(rng: &mut Rng, walk_ns: f64) -> (usize, Vec<i64>) {
 
 fn share(ticks: f64, of: f64) -> i64 {
     ((ticks / of - 1.0) * 1e4).round() as i64
-}
-
-fn quantile(mut list: Vec<f64>, at: f64) -> f64 {
-    list.sort_by(f64::total_cmp);
-    list[((list.len() - 1) as f64 * at) as usize]
 }
 
 /// The greatest common divisor.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lookaside_machine::PageSize;
+use lookaside_stats::{quantile_sample, SplitMix64};
 
 use crate::metal::{Act, Chain, Cpu, Metal, MetalError, Paired, Shot, Touch};
 use crate::pmu::Event;
-use crate::rng::Rng;
 
 /// Steps a sample has at least: so many that neither the timer's own cost nor its grain (26 ticks on Zen) shows.
 const STEPS_A_SAMPLE: usize = 4096;
@@ -14,8 +14,9 @@ const STEPS_A_SAMPLE: usize = 4096;
 const SAMPLES: usize = 4;
 /// See [`SAMPLES`].
 const MOST_SAMPLES: usize = 40;
-/// Samples agree where the lower quartile lies within this share of the median, and within root two of it more for each doubling of
-/// their number: a quartile of more samples is surer. Whatever disturbs makes them longer, so the lower quartile is taken.
+/// Samples agree where the one at the lower quartile lies within this share of the one at the median, and within root two
+/// of it more for each doubling of their number: a quartile of more samples is surer. Whatever disturbs makes them
+/// longer, so the lower quartile is taken.
 const AGREE: f64 = 0.01;
 
 /// A chain is walked again as long as it gets faster than this share of the last time, so many times at most: under
@@ -57,14 +58,14 @@ pub struct Bench<'m> {
     touch: Touch,
     halt: &'m dyn Fn() -> Option<Halt>,
     /// Chooses pages and orders.
-    pub rng: Rng,
+    pub rng: SplitMix64,
     measurements: u64,
 }
 
 impl<'m> Bench<'m> {
     /// A bench. `halt` is asked before all samples.
     pub fn new(metal: &'m mut dyn Metal, size: PageSize, seed: u64, halt: &'m dyn Fn() -> Option<Halt>) -> Self {
-        Self { metal, size, touch: Touch::Load, halt, rng: Rng::new(seed), measurements: 0 }
+        Self { metal, size, touch: Touch::Load, halt, rng: SplitMix64::new(seed), measurements: 0 }
     }
 
     /// Bits of a page number that may be chosen.
@@ -94,7 +95,7 @@ impl<'m> Bench<'m> {
 
     /// A random page number.
     pub fn page(&mut self) -> u64 {
-        self.rng.draw() & ((1 << self.bits()) - 1)
+        self.rng.next_u64() & ((1 << self.bits()) - 1)
     }
 
     /// Other CPUs that a thread could be put on.
@@ -186,9 +187,7 @@ impl<'m> Bench<'m> {
         let mut last = f64::INFINITY;
         for _ in 0..=SETTLE {
             self.check()?;
-            let mut walks = self.metal.walks(&chain, steps, COUNTED)?;
-            walks.sort_by(f64::total_cmp);
-            let next = walks[(walks.len() - 1) / 4];
+            let next = quantile_sample(self.metal.walks(&chain, steps, COUNTED)?, 0.25).unwrap_or_default();
             let settled = next == 0.0 || next > SETTLED * last;
             last = last.min(next);
             if settled {
@@ -228,8 +227,7 @@ impl<'m> Bench<'m> {
         loop {
             self.check()?;
             ticks.extend(self.metal.chase(chain, rounds, SAMPLES.max(ticks.len()))?);
-            ticks.sort_by(f64::total_cmp);
-            let [low, middle] = [1, 2].map(|quarter| ticks[(ticks.len() - 1) * quarter / 4]);
+            let [low, middle] = [0.25, 0.5].map(|share| quantile_sample(&ticks, share).unwrap_or_default());
             let surer = (ticks.len() as f64 / SAMPLES as f64).sqrt();
             if middle - low <= AGREE * surer * middle || ticks.len() >= MOST_SAMPLES {
                 return Ok(low);

@@ -23,7 +23,6 @@ mod pick;
 mod pmu;
 #[cfg(target_os = "linux")]
 mod referenced;
-mod rng;
 mod run;
 mod sizes;
 mod tlb;
@@ -43,7 +42,6 @@ pub use pick::Levels;
 pub use pmu::{counters, usable, Counted, Counts, Event, Known, Proof, SetCount, EVENTS};
 #[cfg(target_os = "linux")]
 pub use referenced::{put_out, Referenced};
-pub use rng::Rng;
 pub use run::{probe, LevelReport, Options, Report, Seen, Step};
 pub use sizes::{gigantic_levels, GiganticPages, LargePages};
 pub use tlb::{

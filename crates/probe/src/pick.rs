@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lookaside_machine::{IndexFn, Machine, PageSize, Serves};
+use lookaside_stats::SplitMix64;
 
 use crate::gf2;
-use crate::rng::Rng;
 use crate::tlb::Geometry;
 
 /// Bits of a window of page numbers that pages come from: near enough that their upper page-table entries, which some
@@ -61,25 +61,25 @@ impl Levels {
 pub(crate) struct Picker<'a> {
     pub levels: &'a Levels,
     bits: u32,
-    pub rng: Rng,
+    pub rng: SplitMix64,
     /// The window that pages come from at present.
     start: u64,
 }
 
 impl<'a> Picker<'a> {
     pub(crate) fn new(levels: &'a Levels, bits: u32, seed: u64) -> Self {
-        let mut picker = Self { levels, bits, rng: Rng::new(seed), start: 0 };
+        let mut picker = Self { levels, bits, rng: SplitMix64::new(seed), start: 0 };
         picker.elsewhere();
         picker
     }
 
     /// From now on pages of another window.
     pub(crate) fn elsewhere(&mut self) {
-        self.start = self.rng.draw() & mask(self.bits);
+        self.start = self.rng.next_u64() & mask(self.bits);
     }
 
     fn page(&mut self) -> u64 {
-        self.start ^ (self.rng.draw() & mask(self.bits.min(WINDOW_BITS)))
+        self.start ^ (self.rng.next_u64() & mask(self.bits.min(WINDOW_BITS)))
     }
 
     /// The set of a page in the last level.

@@ -1,7 +1,7 @@
 //! Runs in turns, for a terminal: each variant's median, its ratio to base with the interval, and what is significant of it.
 
-use lookaside_runtime::compare::statistics::{median, Ratio, LEAST_ROUNDS};
 use lookaside_runtime::compare::{Comparison, Outcome, Run};
+use lookaside_stats::{median, Ratio, LEAST_ROUNDS};
 
 use crate::line::{Line, Paint, Style};
 use crate::table::{Cell, Column, Table};
@@ -141,7 +141,7 @@ pub(crate) fn paint(comparison: &Comparison, ratio: &Ratio) -> Paint {
 
 /// Median over the runs of something that they all have.
 pub(crate) fn middle(variant: &Outcome, of: impl Fn(&Run) -> f64) -> f64 {
-    median(&variant.runs.iter().map(of).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+    median(variant.runs.iter().map(of)).unwrap_or(f64::NAN)
 }
 
 /// Share of the resident memory that was in huge pages.

@@ -1,6 +1,6 @@
 //! "Will huge pages help?": what is predicted and what was measured, in words that the text and the page share.
 
-use lookaside_runtime::compare::statistics::LEAST_ROUNDS;
+use lookaside_stats::LEAST_ROUNDS;
 use lookaside_techniques::huge_gain::{Denominator, HugeGain, Measured, Place, Predicted, TimeRatio, WALKS_AT_ONCE};
 use lookaside_techniques::{Analysis, RemedyKind};
 

@@ -1,7 +1,7 @@
 //! A thread's moves to another CPU, for a terminal: what its first accesses cost there, and what prefetching translations gains or loses.
 
 use lookaside_experiment::migrate::{Cell as Measured, Overall, Pays, Report, Told, Way};
-use lookaside_runtime::compare::statistics::Figure;
+use lookaside_stats::Figure;
 
 use crate::line::{Line, Paint, Style};
 use crate::table::{Cell, Column, Table};

@@ -1,7 +1,7 @@
 //! What a switch takes, for a terminal: processes beside threads in each ring, what has to be known, the verdict.
 
 use lookaside_experiment::switch::{Benchmark, Contrast, Frames, KeyUse, Pages, Point, Report, Who};
-use lookaside_runtime::compare::statistics::{Figure, LEAST_ROUNDS};
+use lookaside_stats::{Figure, LEAST_ROUNDS};
 
 use crate::line::{Line, Paint, Style};
 use crate::table::{Cell, Column, Table};

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use lookaside_machine::{PageSize, Partition};
 use lookaside_runtime::color::{ColoredHeap, HeapOptions};
+use lookaside_stats::{median, quantiles};
 
 const SLOTS: usize = 8192;
 const REPLAYS: usize = 5;
@@ -153,13 +154,12 @@ fn ticks() -> u64 {
 }
 
 /// Nanoseconds of a tick, and ticks of an empty pair.
-fn calibrate() -> (f64, u32) {
+fn calibrate() -> (f64, f64) {
     let (start, first) = (std::time::Instant::now(), ticks());
     while start.elapsed().as_millis() < 100 {}
     let nanos = start.elapsed().as_nanos() as f64 / (ticks() - first) as f64;
-    let mut empty: Vec<u32> = (0..10_000).map(|_| ticks()).map(|before| (ticks() - before) as u32).collect();
-    empty.sort_unstable();
-    (nanos, empty[empty.len() / 2])
+    let empty = (0..10_000).map(|_| ticks()).map(|before| ticks() - before);
+    (nanos, median(empty).unwrap_or_default())
 }
 
 fn random(state: &mut u64) -> u64 {
@@ -250,10 +250,9 @@ fn heap(page_size: PageSize, checked: bool) -> Result<ColoredHeap, lookaside_run
     })
 }
 
-fn row(name: &str, mut times: Vec<u32>, refused: u64, nanos: f64, empty: u32) {
-    times.sort_unstable();
-    let at = |part: f64| f64::from(times[((times.len() - 1) as f64 * part) as usize].saturating_sub(empty)) * nanos;
-    let [p50, p999, most] = [0.5, 0.999, 1.0].map(at);
+fn row(name: &str, times: Vec<u32>, refused: u64, nanos: f64, empty: f64) {
+    let all = quantiles(times, [0.5, 0.999, 1.0]).unwrap_or_default();
+    let [p50, p999, most] = all.map(|ticks| (ticks - empty).max(0.0) * nanos);
     println!("{name:<44} {p50:>8.0} {p999:>8.0} {most:>8.0}   {refused}");
 }
 
@@ -267,7 +266,7 @@ fn main() -> ExitCode {
     };
     let (nanos, empty) = calibrate();
     println!("{} pairs of free and malloc, 8 B to 256 KiB, {SLOTS} slots; least of {REPLAYS} replays; ns", pairs.len());
-    println!("(less {:.1} ns that reading the clock takes)", f64::from(empty) * nanos);
+    println!("(less {:.1} ns that reading the clock takes)", empty * nanos);
     println!("{:<44} {:>8} {:>8} {:>8}   refused", "", "p50", "p99.9", "max");
     let mut buffer = vec![0; 64 << 20];
     for (page_size, checked) in [(PageSize::K4, false), (PageSize::K4, true), (PageSize::M2, false)] {

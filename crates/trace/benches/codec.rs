@@ -2,31 +2,11 @@
 //! (printed once a pattern). One core. Set `LOOKASIDE_BENCH_TRACE` to a `.lkt` file to have that measured too.
 
 use criterion::{Criterion, Throughput};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind, NativeReader, Source, TraceInfo, TraceWriter};
 
 /// Accesses of a made pattern: 64 chunks.
 const ACCESSES: usize = 1 << 22;
-
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// Zipf ranks from 0 by Gray's method ("Quickly generating billion-record synthetic databases", 1994).
 struct Zipf {
@@ -44,7 +24,7 @@ impl Zipf {
         Zipf { n: n as f64, theta, zeta_n, eta }
     }
 
-    fn draw(&self, rng: &mut Rng) -> u64 {
+    fn draw(&self, rng: &mut SplitMix64) -> u64 {
         let u = rng.unit();
         let uz = u * self.zeta_n;
         if uz < 1.0 {
@@ -57,8 +37,8 @@ impl Zipf {
     }
 }
 
-fn block(mut access: impl FnMut(usize, &mut Rng) -> u64) -> Block {
-    let mut rng = Rng(1);
+fn block(mut access: impl FnMut(usize, &mut SplitMix64) -> u64) -> Block {
+    let mut rng = SplitMix64::new(1);
     let mut b = Block { process: 1, thread: 1, ..Block::default() };
     for i in 0..ACCESSES {
         let a = access(i, &mut rng);
@@ -70,7 +50,7 @@ fn block(mut access: impl FnMut(usize, &mut Rng) -> u64) -> Block {
 /// Like a program with a stack, a hash table, an array that is streamed over and a list that is
 /// followed in a fixed order, with instruction addresses, sizes and left-out repeats.
 fn mixed() -> Block {
-    let mut rng = Rng(2);
+    let mut rng = SplitMix64::new(2);
     let mut b = Block { process: 1, thread: 1, ..Block::default() };
     let list: Vec<u64> = (0..5000).map(|_| 0x5555_0000_0000 + rng.below(1 << 22) * 16).collect();
     let (mut stream, mut at) = (0u64, 0);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
+use lookaside_stats::finalise;
 use serde::{Deserialize, Serialize};
 
 use crate::export::{write_champsim, write_text, ChampSimLosses};
@@ -233,11 +234,8 @@ struct PageCounter {
 
 impl PageCounter {
     fn add(&mut self, process: u32, page: u64) {
-        // SplitMix64's finaliser: a bijection, so that distinct pages of a process have distinct hashes.
-        let mut h = page ^ u64::from(process).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        h = (h ^ (h >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        h ^= h >> 31;
+        // A bijection, so that distinct pages of a process have distinct hashes.
+        let h = finalise(page ^ u64::from(process).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         if std::mem::replace(&mut self.last, h) == h && !self.hashes.is_empty() {
             return;
         }

@@ -4,7 +4,8 @@
 //! machine 3 to 12 of 32 MiB were left, within minutes.
 
 use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Ways};
-use lookaside_probe::{Metal, MetalError, Rng, Sequence};
+use lookaside_probe::{Metal, MetalError, Sequence};
+use lookaside_stats::SplitMix64;
 
 use crate::pattern::WORD;
 
@@ -108,7 +109,7 @@ impl LastCache {
 
     /// All lines of a footprint, window by window.
     fn words(&self, bytes: u64) -> Vec<u32> {
-        let mut rng = Rng::new(bytes);
+        let mut rng = SplitMix64::new(bytes);
         let mut pages: Vec<u64> = (0..bytes.div_ceil(PAGE)).collect();
         rng.shuffle(&mut pages);
         let mut words = Vec::with_capacity((bytes / self.line) as usize);

@@ -2,8 +2,9 @@
 
 use lookaside_engine::SetupError;
 use lookaside_machine::{Machine, PageSize};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::Block;
-use lookaside_workloads::{Gups, Pattern as Steps, PointerChase, Random, Strided, ZipfPages, PAGE_BYTES};
+use lookaside_workloads::{Gups, Pattern as Steps, PointerChase, Strided, ZipfPages, PAGE_BYTES};
 use serde::Serialize;
 
 use crate::model::{model, Modelled};
@@ -136,7 +137,7 @@ impl Pattern {
         // and pages. In a huge page a 4 KiB part is drawn.
         let in_page = |number: u64, turn: u64| {
             const LINES: u64 = PAGE_BYTES / LINE;
-            let part = Random::new(seed ^ number).next_u64() % (self.page_size.bytes() / PAGE_BYTES).max(1);
+            let part = SplitMix64::new(seed ^ number).next_u64() % (self.page_size.bytes() / PAGE_BYTES).max(1);
             let line = (turn + turn / LINES + turn / (LINES * LINES)) % LINES;
             (number << shift) + part * PAGE_BYTES + line * LINE
         };

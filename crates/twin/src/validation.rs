@@ -1,5 +1,6 @@
 //! What a comparison comes to: rows, their sum, and what was left out.
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 use crate::model::Modelled;
@@ -129,10 +130,9 @@ impl Summary {
             rows.iter().map(|row| (error_percent(row).abs(), row.name.as_str())).collect();
         errors.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (worst, name) = *errors.last()?;
-        let (low, high) = (errors[(errors.len() - 1) / 2].0, errors[errors.len() / 2].0);
         Some(Self {
             rows: errors.len(),
-            median_error_percent: (low + high) / 2.0,
+            median_error_percent: median(errors.iter().map(|error| error.0))?,
             worst_error_percent: worst,
             worst: name.to_string(),
         })

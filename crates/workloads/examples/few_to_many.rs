@@ -12,7 +12,7 @@
 
 use std::time::Instant;
 
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 
 /// A row of the table of few; key 0 is a free slot.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ fn main() {
         eprintln!("few_to_many: 1 MiB to 1 TiB, not {mib} MiB");
         std::process::exit(2);
     }
-    let mut random = Random::new(1);
+    let mut random = SplitMix64::new(1);
     let slots = few(mib, &mut random);
     let keys = slots.len() as u64 / 2;
     let rows = (mib << 20) * 9 / 10 / size_of::<Row>();
@@ -51,7 +51,7 @@ fn main() {
 }
 
 /// The hash table: a tenth of the memory, half of its slots in use.
-fn few(mib: usize, random: &mut Random) -> Vec<Slot> {
+fn few(mib: usize, random: &mut SplitMix64) -> Vec<Slot> {
     let len = (mib << 20) / 10 / size_of::<Slot>();
     // Written, not left zero, so that all of it is in memory.
     let mut slots = vec![Slot { key: 0, payload: 1 }; len];

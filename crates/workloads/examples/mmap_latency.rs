@@ -11,6 +11,7 @@
 
 use std::time::{Duration, Instant};
 
+use lookaside_stats::quantile;
 use rustix::io::Errno;
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
@@ -35,11 +36,10 @@ fn main() {
         pair();
         nanos.push(u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX));
     }
-    nanos.sort_unstable();
     if nanos.is_empty() {
         return println!("no pair");
     }
-    let quantile = |share: f64| f64::from(nanos[((nanos.len() - 1) as f64 * share) as usize]) / 1e3;
+    let quantile = |share: f64| quantile(&nanos, share).unwrap_or_default() / 1e3;
     println!(
         "{} pairs of mmap and munmap: microseconds: p50 {:.2}, p99 {:.2}, p99.9 {:.2}, most {:.2}",
         nanos.len(),

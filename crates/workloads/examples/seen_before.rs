@@ -20,7 +20,7 @@
 
 use std::time::Instant;
 
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 
 /// Where a tree ends.
 const NONE: u32 = u32::MAX;
@@ -91,7 +91,7 @@ fn side(node: &Node, digest: &[u64; 4]) -> usize {
 
 /// A digest of a message: as evenly spread as a cryptographic one, and cheaper.
 fn digest(number: u64) -> [u64; 4] {
-    let mut random = Random::new(number);
+    let mut random = SplitMix64::new(number);
     std::array::from_fn(|_| random.next_u64())
 }
 
@@ -107,7 +107,7 @@ fn main() {
     }
     let messages = (mib << 20) / (size_of::<Node>() + size_of::<Answer>());
     let store = Store::filled(messages);
-    let (mut random, mut new) = (Random::new(1), messages as u64);
+    let (mut random, mut new) = (SplitMix64::new(1), messages as u64);
     for round in 1..=rounds {
         let start = Instant::now();
         let (mut repeats, mut found, mut sum) = (0u64, 0u64, 0u64);

@@ -1,8 +1,9 @@
 //! Synthetic patterns for tests and benches.
 
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind};
 
-use crate::random::{Random, Shuffle};
+use crate::shuffle::Shuffle;
 use crate::stream::{load, Pattern, MOST_PAGES, PAGE_BYTES};
 use crate::Zipf;
 
@@ -10,13 +11,13 @@ use crate::Zipf;
 #[derive(Clone, Debug)]
 pub struct UniformPages {
     pages: u64,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl UniformPages {
     /// Over this many pages (1 to 2^40; what is beyond counts as the nearest).
     pub fn new(pages: u64, seed: u64) -> Self {
-        Self { pages: pages.clamp(1, MOST_PAGES), random: Random::new(seed) }
+        Self { pages: pages.clamp(1, MOST_PAGES), random: SplitMix64::new(seed) }
     }
 }
 
@@ -40,7 +41,7 @@ impl Pattern for UniformPages {
 pub struct ZipfPages {
     zipf: Zipf,
     place: Shuffle,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl ZipfPages {
@@ -48,7 +49,7 @@ impl ZipfPages {
     /// negative or not a number counts as 0 (even).
     pub fn new(pages: u64, exponent: f64, seed: u64) -> Self {
         let zipf = Zipf::new(pages.min(MOST_PAGES), exponent);
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let place = Shuffle::new(zipf.len(), random.next_u64());
         Self { zipf, place, random }
     }
@@ -119,7 +120,7 @@ impl PointerChase {
     pub fn new(pages: u64, seed: u64) -> Self {
         let n = pages.clamp(1, u64::from(u32::MAX)) as u32;
         let mut next: Vec<u32> = (0..n).collect();
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         for i in (1..n as usize).rev() {
             next.swap(i, random.below(i as u64) as usize);
         }
@@ -139,7 +140,7 @@ impl Pattern for PointerChase {
     #[inline]
     fn step(&mut self, base: u64, block: &mut Block) {
         let page = u64::from(self.at);
-        let line = Random::new(page ^ self.lines).next_u64() % (PAGE_BYTES / 64);
+        let line = SplitMix64::new(page ^ self.lines).next_u64() % (PAGE_BYTES / 64);
         load(block, base + page * PAGE_BYTES + line * 64);
         self.at = self.next[self.at as usize];
     }
@@ -182,7 +183,7 @@ impl Pattern for Gups {
 /// Where a seed begins in HPCC's sequence.
 pub(crate) fn hpcc_start(seed: u64) -> u64 {
     // 0 is the one state that the sequence never leaves.
-    Random::new(seed).next_u64() | 1
+    SplitMix64::new(seed).next_u64() | 1
 }
 
 /// The next of HPCC's sequence: x^63 + x^2 + x + 1 shifted once.

@@ -1,6 +1,8 @@
 //! Power-law graphs by R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with Graph500's parameters.
 
-use crate::random::{Random, Shuffle};
+use lookaside_stats::SplitMix64;
+
+use crate::shuffle::Shuffle;
 
 /// Graph500's probabilities of the four quadrants of the adjacency matrix, summed up, in 2^-16: A = 0.57, B = C = 0.19.
 const QUADRANTS: [u64; 3] = [37_356, 49_807, 62_259];
@@ -16,12 +18,12 @@ pub(crate) struct Rmat {
     scale: u32,
     /// Hides which vertices have the most edges, as Graph500 does.
     place: Shuffle,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl Rmat {
     pub(crate) fn new(scale: u32, seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         Self { scale, place: Shuffle::new(1 << scale, random.next_u64()), random }
     }
 

@@ -7,9 +7,8 @@
 //! ARM code has its constants between its functions and loads them relative to the program counter (Wiggins et al., section 3.2): code takes lines of
 //! the data cache, too, and entries of the data TLB.
 
+use lookaside_stats::SplitMix64;
 use lookaside_trace::Kind;
-
-use crate::Random;
 
 /// Bytes of a cache line.
 const LINE: u32 = 32;
@@ -75,7 +74,7 @@ impl Path {
     /// A path through the kernel, in lines: of code, of static data, of the process's own data. Every other line of data is stored to, after it
     /// was loaded; each function has a line of constants, its last. Where they lie is drawn from the seed.
     pub fn kernel(seed: u64, code: u32, data: u32, of_process: u32, cycles: f64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let mut touches = Vec::new();
         // First offsets of functions or structures, and how many lines each has.
         let mut scattered = |lines: u32, start: u32, bytes: u32, in_a_row: u32| {
@@ -207,7 +206,7 @@ pub fn ring(processes: usize, rounds: usize, paths: &[&Path], step: &mut impl Fn
 
 /// A server (process 0) and clients: it calls one at random, which answers at once (section 4.1, L4). A lap a round trip.
 pub fn random_calls(clients: usize, calls: usize, seed: u64, paths: &[&Path], step: &mut impl FnMut(Step)) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     for _ in 0..calls {
         for process in [1 + random.below(clients as u64) as usize, 0] {
             step(Step::Switch(process));

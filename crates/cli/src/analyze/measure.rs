@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lookaside_capture::{inspect, Isa};
 use lookaside_runtime::compare::pressure::Pressure;
-use lookaside_runtime::compare::statistics::median;
 use lookaside_runtime::compare::{check, Comparison, Early, Metric, Outcome, Plan, Run, Variant};
+use lookaside_stats::median;
 use lookaside_techniques::huge_gain::{Measured, TimeRatio};
 use rustix::fs::FileType;
 
@@ -92,7 +92,7 @@ fn summary(found: &Comparison) -> Measured {
 fn time(found: &Comparison, seconds: fn(&Run) -> f64) -> Option<TimeRatio> {
     let [base, huge] = &found.variants[..] else { return None };
     let ratio = found.time_ratio(huge, seconds)?;
-    let middle = |of: &Outcome| median(&of.runs.iter().map(seconds).collect::<Vec<_>>());
+    let middle = |of: &Outcome| median(of.runs.iter().map(seconds));
     Some(TimeRatio {
         base_seconds: middle(base)?,
         huge_seconds: middle(huge)?,

@@ -127,7 +127,7 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::SplitMix64;
+    use lookaside_stats::SplitMix64;
 
     /// The portable form; `wide` tests its own, and the whole curve is tested against brute force.
     #[test]

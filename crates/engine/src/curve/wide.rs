@@ -44,7 +44,7 @@ pub unsafe fn to_front(stack: &mut [u32; MAX_WAYS], page: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::SplitMix64;
+    use lookaside_stats::SplitMix64;
 
     #[test]
     fn a_stack_is_a_list() {

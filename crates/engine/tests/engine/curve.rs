@@ -2,7 +2,7 @@
 
 use crate::recorder;
 use lookaside_engine::curve::{estimate_from_samples, CurveBuilder, MAX_SETS, MAX_WAYS};
-use lookaside_engine::os::SplitMix64;
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
 use proptest::prelude::*;
 

@@ -1,8 +1,9 @@
 //! Answers known by hand or by a closed form.
 
-use lookaside_engine::os::{PhysicalMemory, SplitMix64, KERNEL_SPACE};
+use lookaside_engine::os::{PhysicalMemory, KERNEL_SPACE};
 use lookaside_engine::{AccessResult, Engine, FrameLayout, Outcome, Setup, WalkModel};
 use lookaside_machine::{parse, Machine, Stage, TableFormat};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind};
 
 /// A machine of one fully associative TLB; `rest` goes below.
@@ -127,7 +128,7 @@ fn uniform_random_pages_hit_entries_over_pages() {
     let mut rng = SplitMix64::new(5);
     let setup = Setup { walks: WalkModel::CountOnly, ..Setup::new(machine("x86-64-4level", entries, "")) };
     let mut engine = Engine::new(setup).expect("a good setup");
-    engine.run(&block((0..accesses).map(|_| u64::from(rng.next_way(pages)) << 12)));
+    engine.run(&block((0..accesses).map(|_| u64::from(rng.below_u32(pages)) << 12)));
     let outcome = engine.outcome();
     let hits = f64::from(accesses) - outcome.data.cost.walks as f64;
     let expected = f64::from(accesses) * f64::from(entries) / f64::from(pages);

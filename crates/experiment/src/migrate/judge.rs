@@ -1,6 +1,6 @@
 //! What the measurements say: medians over rounds, and what a restore gains or costs overall.
 
-use lookaside_runtime::compare::statistics::{figure, median, Figure, LEAST_ROUNDS};
+use lookaside_stats::{figure, median, Figure, LEAST_ROUNDS};
 use serde::Serialize;
 
 use super::plan::Case;

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use super::plan::{used, HUGE_BYTES, LINE_BYTES, PAGE_BYTES};
@@ -43,7 +43,7 @@ impl Area {
     pub(super) fn small(bytes: usize, most: u64, seed: u64) -> Result<Self, MigrateError> {
         let area = Self::new(bytes, false)?;
         let mut pages = used(most);
-        Random::new(seed).shuffle(&mut pages);
+        SplitMix64::new(seed).shuffle(&mut pages);
         pages.iter().for_each(|page| area.touch(page * PAGE_BYTES));
         Ok(area)
     }

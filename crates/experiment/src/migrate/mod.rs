@@ -202,7 +202,7 @@ pub fn run(
         rounds,
         seed: options.seed,
         thrash_bytes: here.thrash_bytes,
-        move_ns: lookaside_runtime::compare::statistics::median(&moves).unwrap_or(f64::NAN),
+        move_ns: lookaside_stats::median(&moves).unwrap_or(f64::NAN),
         cells,
         remarks,
         halted,

@@ -1,6 +1,6 @@
 //! Which pages, which lines of them, and what a restore prefetches.
 
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
 use super::{Caches, Pattern, Way};
@@ -79,7 +79,7 @@ impl Case {
     /// The pages' turns in a chase.
     pub fn order(&self, seed: u64) -> Vec<u64> {
         let mut order: Vec<u64> = (0..self.pages).collect();
-        Random::new(seed).shuffle(&mut order);
+        SplitMix64::new(seed).shuffle(&mut order);
         order
     }
 

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lookaside_runtime::domains::{self, Access, Compartment, DomainsError, PAGE_BYTES};
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, Advice};
 
 use super::memory::fill;
@@ -136,7 +136,7 @@ impl Rooms {
         cpus::bind(&[cpu]).map_err(|error| format!("CPU {cpu} cannot be had: {error}"))?;
         let layout = |benchmark| Layout::of(options, benchmark, Pages::Base);
         let (of_lat_ctx, of_extreme) = (layout(Benchmark::LatCtx), layout(Benchmark::Extreme));
-        let mut random = Random::new(options.seed ^ u64::from(round).rotate_left(32) ^ 0x5eed);
+        let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32) ^ 0x5eed);
         let area = of_lat_ctx.bytes_each;
         let mut rooms = Self { lat_ctx: Vec::new(), own: Vec::new(), common: Vec::new(), area, made: Vec::new() };
         let counts = &options.page_counts;
@@ -162,7 +162,7 @@ impl Rooms {
     }
 
     /// A compartment of so many bytes, at least a page, in base pages, all of them touched.
-    fn room(&mut self, bytes: u64, counts: &[u64], random: &mut Random) -> Result<Room, DomainsError> {
+    fn room(&mut self, bytes: u64, counts: &[u64], random: &mut SplitMix64) -> Result<Room, DomainsError> {
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).max(PAGE_BYTES);
         let compartment = domains::create(wanted)?;
         self.made.push(compartment);

@@ -1,6 +1,6 @@
 //! What the rounds say: steps, what they take alone, and the switches between; processes against threads.
 
-use lookaside_runtime::compare::statistics::{figure, median, ratio, Figure, Ratio, LEAST_ROUNDS, RESAMPLES};
+use lookaside_stats::{figure, median, ratio, Figure, Ratio, LEAST_ROUNDS, RESAMPLES};
 use serde::Serialize;
 
 use super::plan::{Benchmark, Case, Frames, Ring, Who};
@@ -125,7 +125,7 @@ impl<'a> Net<'a> {
             switch_ns: one(&self.switch_ns)?,
             extra_switches_per_kilo_step: median(&extra)?,
             most_extra_switches_per_kilo_step: extra.iter().copied().fold(0.0, f64::max),
-            involuntary_per_kilo_step: median(&each(|sample| sample.involuntary_per_kilo_step))?,
+            involuntary_per_kilo_step: median(each(|sample| sample.involuntary_per_kilo_step))?,
             keys: self.keys(),
             rounds: self.ring.iter().zip(self.alone).map(round).collect(),
         })
@@ -135,7 +135,7 @@ impl<'a> Net<'a> {
 impl Net<'_> {
     fn keys(&self) -> Option<KeyUse> {
         let all: Vec<KeyUse> = self.ring.iter().filter_map(|sample| sample.keys).collect();
-        let each = |of: fn(&KeyUse) -> f64| median(&all.iter().map(of).collect::<Vec<f64>>());
+        let each = |of: fn(&KeyUse) -> f64| median(all.iter().map(of));
         Some(KeyUse {
             recycled_per_kilo_step: each(|keys| keys.recycled_per_kilo_step)?,
             protect_calls_per_kilo_step: each(|keys| keys.protect_calls_per_kilo_step)?,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::ptr::NonNull;
 
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use super::plan::{Layout, Pages, HUGE_PAGE, PAGE};
@@ -27,7 +27,7 @@ pub(super) struct Areas {
 
 impl Areas {
     /// Every page of them is touched. With `counts`, each area has circular chains through so many of its first pages.
-    pub(super) fn new(layout: Layout, pages: Pages, counts: &[u64], random: &mut Random) -> Result<Self, String> {
+    pub(super) fn new(layout: Layout, pages: Pages, counts: &[u64], random: &mut SplitMix64) -> Result<Self, String> {
         let stride = layout.bytes_each;
         let bytes = usize::try_from(layout.bytes()).map_err(|_| "more memory than there are addresses")?;
         // What is mapped need not begin on a huge page. Never empty.
@@ -84,7 +84,7 @@ impl Drop for Areas {
 }
 
 /// Touches every page of an area of so many bytes, and writes its chains: words at distances from its begin.
-pub(super) fn fill(bytes: u64, counts: &[u64], random: &mut Random, write: &mut impl FnMut(u64, u32)) {
+pub(super) fn fill(bytes: u64, counts: &[u64], random: &mut SplitMix64, write: &mut impl FnMut(u64, u32)) {
     for page in 0..bytes / PAGE {
         write(page * PAGE, 0);
     }
@@ -100,7 +100,7 @@ pub(super) fn fill(bytes: u64, counts: &[u64], random: &mut Random, write: &mut 
 }
 
 /// So many pages in a circle of random order that begins with page 0: each with the next.
-fn circle(count: u64, random: &mut Random) -> Vec<(u64, u64)> {
+fn circle(count: u64, random: &mut SplitMix64) -> Vec<(u64, u64)> {
     let mut order: Vec<u64> = (0..count).collect();
     if let Some((_, rest)) = order.split_first_mut() {
         random.shuffle(rest);
@@ -150,7 +150,7 @@ mod tests {
         let counts = [1, 2, 7, 300];
         for pages in [Pages::Base, Pages::Huge] {
             let layout = Layout { areas: 3, bytes_each: HUGE_PAGE };
-            let areas = Areas::new(layout, pages, &counts, &mut Random::new(5)).expect("memory");
+            let areas = Areas::new(layout, pages, &counts, &mut SplitMix64::new(5)).expect("memory");
             assert!(areas.huge_bytes() <= areas.bytes());
             if pages == Pages::Base {
                 assert_eq!(areas.huge_bytes(), 0);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn nothing_to_read_is_no_memory() {
         let layout = Layout { areas: 64, bytes_each: 0 };
-        let areas = Areas::new(layout, Pages::Base, &[], &mut Random::new(1)).expect("memory");
+        let areas = Areas::new(layout, Pages::Base, &[], &mut SplitMix64::new(1)).expect("memory");
         assert_eq!((areas.bytes(), areas.huge_bytes()), (0, 0));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lookaside_workloads::Random;
+use lookaside_stats::SplitMix64;
 
 use super::compartments::{Compartments, Turns, Whose};
 use super::memory::Areas;
@@ -39,7 +39,7 @@ impl Stage {
     /// New memory, and new participants on this CPU, compartments among them if they are to be. Everything that does not depend on the system is
     /// the same for a seed and a round.
     pub(super) fn set(options: &Options, cpu: usize, round: u32, compartments: bool) -> Result<Self, String> {
-        let mut random = Random::new(options.seed ^ u64::from(round).rotate_left(32));
+        let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32));
         let mut areas = |benchmark, counts: &[u64]| -> Result<[Areas; 2], String> {
             let mut of = |pages| Areas::new(Layout::of(options, benchmark, pages), pages, counts, &mut random);
             Ok([of(Pages::Base)?, of(Pages::Huge)?])

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lookaside_probe::counter::{Known, Meter, TimedChain};
 use lookaside_probe::put_out;
+use lookaside_stats::median;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
 use super::foreign::Foreign;
@@ -228,13 +229,8 @@ impl<'a> Arm<'a> {
 
     /// Ticks that a miss of a task adds: the median of all turns.
     pub(super) fn miss_ticks(&self, task: usize) -> f64 {
-        median(self.known[task].iter().map(|passes| passes.miss_ticks).collect())
+        median(self.known[task].iter().map(|passes| passes.miss_ticks)).unwrap_or_default()
     }
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
 /// Counts what is walked for of the pages of the tasks that count, and of their witnesses'.
@@ -272,7 +268,7 @@ fn known_passes(walked: &Walked, owner: usize, chain: &TimedChain) -> Result<Kno
             mean(&missed)
         )));
     }
-    let [kept_ticks, missed_ticks] = extra.map(median);
+    let [kept_ticks, missed_ticks] = extra.map(|ticks| median(ticks).unwrap_or_default());
     Ok(KnownPasses {
         miss_ticks: (missed_ticks - kept_ticks) / pages.max(1) as f64,
         known: Known {

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use lookaside_machine::{ColorLevel, Machine};
 use lookaside_probe::counter::{Known, Timer};
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::plan::Plan;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::PAGE_BYTES;
-use lookaside_workloads::Random;
 
 use super::arm::{Arm, Counting};
 use super::job::{Body, Log};
@@ -72,7 +72,7 @@ impl Lab<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Vec<Run>, TasksError> {
         let seed = options.seed.wrapping_add(repeat - 1);
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let mut placements = options.placements.clone();
         let mut together = placements.len();
         if options.hyperperiods.min(options.turns) == 1 {
@@ -94,7 +94,7 @@ impl Lab<'_> {
         repeat: u64,
         options: &Options,
         plan: &Plan,
-        random: &mut Random,
+        random: &mut SplitMix64,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
     ) -> Result<Vec<Run>, TasksError> {

@@ -5,10 +5,11 @@ use std::sync::Barrier;
 
 use lookaside_machine::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING};
 use lookaside_runtime::color::{HeapOptions, SharedHeap};
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::plan::Plan;
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 use lookaside_techniques::color::work::PAGE_BYTES;
-use lookaside_workloads::{Chunks as Data, Random};
+use lookaside_workloads::Chunks as Data;
 use serde::Serialize;
 
 use super::program::spread;
@@ -120,7 +121,7 @@ pub(super) fn place(
         Placement::Malloc => malloced(set, pool.unwrap_or_default()),
     };
     // Rows of pages would be walked ahead by a prefetcher.
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     for (words, task) in placed.words.iter_mut().zip(&set.tasks) {
         random.shuffle(words);
         words.truncate(task.pages.unwrap_or_default() as usize);

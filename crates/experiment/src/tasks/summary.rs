@@ -1,5 +1,6 @@
 //! Jobs summed up, by what hit them.
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 use super::{JobRun, TaskRun};
@@ -73,8 +74,6 @@ impl TaskRun {
         let mean =
             |figure: fn(&JobRun) -> f64| jobs.iter().map(|job| figure(job)).sum::<f64>() / jobs.len().max(1) as f64;
         let misses = || jobs.iter().map(|job| job.misses);
-        let mut cycles: Vec<f64> = jobs.iter().map(|job| job.cycles).collect();
-        cycles.sort_by(f64::total_cmp);
         Some(Summary {
             hit_by,
             jobs: jobs.len(),
@@ -89,7 +88,7 @@ impl TaskRun {
                 .then(|| mean(|job| job.touched_pages.unwrap_or_default() as f64)),
             taken_pages: mean(|job| job.taken_pages),
             unseen_pages: mean(|job| job.unseen_pages as f64),
-            cycles: *cycles.get(cycles.len() / 2)?,
+            cycles: median(jobs.iter().map(|job| job.cycles))?,
         })
     }
 
@@ -100,12 +99,8 @@ impl TaskRun {
         let of = |place: usize| {
             let there = self.jobs.iter().filter(|job| (job.job as usize - 1) % places == place);
             let jobs: Vec<&JobRun> = there.filter(|job| !job.begins_turn && job.hit_by() != HitBy::Others).collect();
-            let median = |figure: fn(&JobRun) -> u64| {
-                let mut all: Vec<u64> = jobs.iter().map(|job| figure(job)).collect();
-                all.sort_unstable();
-                all.get(all.len() / 2).map(|figure| *figure as f64)
-            };
-            Some([median(|job| job.misses)?, median(|job| job.modelled_misses)?])
+            let [counted, modelled] = [|job: &JobRun| job.misses, |job: &JobRun| job.modelled_misses];
+            Some([median(jobs.iter().map(|job| counted(job)))?, median(jobs.iter().map(|job| modelled(job)))?])
         };
         (0..places).map(of).collect()
     }

@@ -1,5 +1,7 @@
 //! Who ran when on the tasks' CPU, by what each thread there saw of its own time: gaps between its stamps in which others ran.
 
+use lookaside_stats::median;
+
 use super::job::Log;
 
 /// Time in a gap beside the tasks' own and what switching takes, up to which it is an interrupt: beyond, another program ran, or the host took the CPU. On
@@ -38,7 +40,7 @@ impl Timeline {
         let watched = within(None, watched);
         // What switching to a job and back takes is told by most of those in which nothing else happened.
         let switches = gaps.iter().flatten().chain(&watched).filter(|gap| gap.jobs == 1).map(|gap| gap.rest);
-        let switch_ticks = median(switches.collect());
+        let switch_ticks = median(switches).unwrap_or_default();
         let interrupt_ticks = ticks_a_ns * INTERRUPT_NS;
         let judge = |gap: &Within| gap.judged(switch_ticks, interrupt_ticks);
         let gaps: Vec<Vec<Gap>> = gaps.iter().map(|gaps| gaps.iter().map(judge).collect()).collect();
@@ -101,15 +103,10 @@ struct Within {
 }
 
 impl Within {
-    fn judged(&self, switch_ticks: u64, interrupt_ticks: f64) -> Gap {
-        let usual = f64::from(self.jobs) * switch_ticks as f64 + interrupt_ticks;
+    fn judged(&self, switch_ticks: f64, interrupt_ticks: f64) -> Gap {
+        let usual = f64::from(self.jobs) * switch_ticks + interrupt_ticks;
         Gap { start: self.start, end: self.end, preempted: self.jobs > 0, others: self.rest as f64 > usual }
     }
-}
-
-fn median(mut ticks: Vec<u64>) -> u64 {
-    ticks.sort_unstable();
-    ticks.get(ticks.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 use std::ptr::NonNull;
 
 use lookaside_machine::ColorLevel;
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::PAGE_BYTES;
-use lookaside_workloads::Random;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::foreign::held;
@@ -79,7 +79,7 @@ impl Witnesses {
 
 /// Dealt out to the tasks, neighbours to one, each in an order of its own.
 fn words(pages: Vec<usize>, tasks: usize, seed: u64) -> Vec<Vec<[*mut u64; 2]>> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut all = vec![Vec::new(); tasks];
     for (i, page) in pages.into_iter().enumerate() {
         let word = |kind: usize| (page + (2 * (i % PAGES) + kind) % LINES * LINE_BYTES) as *mut u64;

@@ -1,6 +1,7 @@
 //! Medians of repetitions, with an interval.
 
 use lookaside_probe::Halt;
+use lookaside_stats::median;
 
 /// Repetitions of a measurement, all points interleaved, so that a disturbance of some milliseconds does not fall on all
 /// repetitions of one point.
@@ -22,7 +23,7 @@ pub(super) fn estimate(mut values: Vec<f64>) -> Estimate {
         return Estimate { median: f64::NAN, low: f64::NAN, high: f64::NAN };
     };
     let cut = last / 10;
-    Estimate { median: (values[last / 2] + values[last.div_ceil(2)]) / 2.0, low: values[cut], high: values[last - cut] }
+    Estimate { median: median(&values).unwrap_or(f64::NAN), low: values[cut], high: values[last - cut] }
 }
 
 /// Measures each of `points` [`REPETITIONS`] times, all of them once before any again.

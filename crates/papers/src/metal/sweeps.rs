@@ -2,6 +2,8 @@
 //! measured, and what it says of the paper's figures. Who runs the helper, and who judges ratios, is the caller: this room knows
 //! no helper that runs.
 
+use lookaside_stats::median;
+
 mod claims;
 #[cfg(test)]
 mod tests;
@@ -304,11 +306,9 @@ fn series(swept: &Swept, judge: Judge<'_>) -> Vec<Series> {
 
 /// What the helper takes of its CPU, over sleep.
 fn cost(swept: &Swept, level: Level) -> Option<Series> {
-    let shares = by_sleep(level).into_iter().filter_map(|(x, way)| {
-        let mut shares = swept.came(&way).ok()?.helper_cpu_share.clone();
-        shares.sort_unstable_by(f64::total_cmp);
-        Some((x, 100.0 * shares.get(shares.len() / 2)?))
-    });
+    let shares = by_sleep(level)
+        .into_iter()
+        .filter_map(|(x, way)| Some((x, 100.0 * median(&swept.came(&way).ok()?.helper_cpu_share)?)));
     let points: Vec<_> = shares.collect();
     (!points.is_empty()).then(|| Series {
         name: format!("what it costs, by sleep after a round: {}", called(level)),

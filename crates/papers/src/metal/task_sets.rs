@@ -1,7 +1,6 @@
 //! The coloring paper's task sets (Panchamukhi 2014, section 6.0.8) on this machine: what their jobs say of its conclusions. Who runs the tasks is the
 //! caller: this room knows no threads.
 
-use super::estimate::estimate;
 use super::Ran;
 use crate::Reproduction;
 
@@ -93,7 +92,7 @@ fn judge(tasks: &Tasks, ran: &mut Ran) {
     }
     let few = |jobs: &[&TaskJobs]| jobs.iter().map(|jobs| jobs.calm.len()).min().filter(|jobs| *jobs < LEAST_JOBS);
     let too_few = |jobs: usize| format!("nothing else hit only {jobs} jobs, {LEAST_JOBS} are needed");
-    let misses = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.misses[0]).collect());
+    let misses = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.misses[0]));
     let [alone, apart] = [&tasks.alone, &tasks.apart];
     match few(&[&alone[0], &alone[1], &apart[0], &apart[1]]) {
         Some(jobs) => ran.nothing(&["between"], &too_few(jobs)),
@@ -101,7 +100,7 @@ fn judge(tasks: &Tasks, ran: &mut Ran) {
             let medians = [0, 1].map(|task| [misses(&apart[task]), misses(&alone[task])]);
             let text = |[apart, alone]: [f64; 2]| format!("{apart:.0} ({alone:.0} alone)");
             let found = format!("T1 {}, T2 {} of {} pages", text(medians[0]), text(medians[1]), tasks.pages);
-            let parts = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.parts as f64).collect());
+            let parts = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.parts as f64));
             let within =
                 |(task, [apart_misses, alone]): (usize, &[f64; 2])| apart_misses - alone <= none * parts(&apart[task]);
             let holds = medians.iter().enumerate().all(within);
@@ -117,7 +116,7 @@ fn judge(tasks: &Tasks, ran: &mut Ran) {
     match few(&[&same, &apart[0]]) {
         Some(jobs) => ran.nothing(&["cycles"], &too_few(jobs)),
         None => {
-            let cycles = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.cycles).collect());
+            let cycles = |jobs: &TaskJobs| median(jobs.calm.iter().map(|job| job.cycles));
             let longer = cycles(&same) - cycles(&apart[0]);
             let penalties = longer / tasks.miss_cycles / tasks.pages as f64;
             let found =
@@ -143,7 +142,7 @@ fn share(
     }
     let share =
         |holds: &dyn Fn(&CalmJob) -> bool| jobs.iter().filter(|job| holds(job)).count() as f64 / jobs.len() as f64;
-    let [counted, modelled] = [0, 1].map(|which| median(jobs.iter().map(|job| job.misses[which]).collect()));
+    let [counted, modelled] = [0, 1].map(|which| median(jobs.iter().map(|job| job.misses[which])));
     let all = share(&holds);
     let mut found = format!("{} of {} jobs", percent(all), jobs.len());
     if let Some(strict) = strict {
@@ -159,8 +158,9 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", (1000.0 * share + 1e-9).floor() / 10.0)
 }
 
-pub(super) fn median(figures: Vec<f64>) -> f64 {
-    estimate(figures).median
+/// The median of figures; not a number where there are none.
+pub(super) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    lookaside_stats::median(figures).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

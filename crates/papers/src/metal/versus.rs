@@ -247,7 +247,7 @@ fn none(versus: &Versus, task: usize) -> Found {
     let share =
         |spared: &dyn Fn(&CalmJob) -> bool| jobs.iter().filter(|job| spared(job)).count() as f64 / jobs.len() as f64;
     let [all, strict] = [share(&|job| counted(job) <= most(job) + job.taken), share(&|job| counted(job) <= most(job))];
-    let median = median(jobs.iter().map(counted).collect());
+    let median = median(jobs.iter().map(counted));
     let (all_words, strict_words) = (percent(all), percent(strict));
     let found =
         format!("{all_words} of {} jobs ({strict_words} whoever took their pages), median {median:.0}", jobs.len());

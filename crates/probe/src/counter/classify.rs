@@ -1,5 +1,6 @@
 //! From the times of one load, with and without its translation at hand, to a verdict.
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 /// Samples beyond this many times their median are left out: interrupted. Walks whose tables are in memory are as long, but
@@ -46,8 +47,7 @@ pub(crate) struct Times {
 impl Times {
     /// Of these samples, without those that something long fell into.
     pub(crate) fn of(mut samples: Vec<f64>) -> Self {
-        samples.sort_by(f64::total_cmp);
-        let Some(&median) = samples.get(samples.len() / 2) else {
+        let Some(median) = median(&samples) else {
             return Self { mean: 0.0, variance: 0.0, left_out: 0.0 };
         };
         let all = samples.len() as f64;

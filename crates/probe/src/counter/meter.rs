@@ -4,6 +4,7 @@
 //! miss takes, and the other half how often such a pass is counted wrongly. A group's count is signed and not whole: the timer's grain goes both
 //! ways, and rounding each group up from none would add up to misses that were not there.
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 use super::pass::Ticks;
@@ -108,7 +109,7 @@ impl Meter {
             passes.iter().map(|pass| figure(pass[group])).collect()
         };
         let medians = |passes: &[Vec<Ticks>]| -> Vec<f64> {
-            (0..pages.len()).map(|group| median(of(passes, group, Ticks::extra))).collect()
+            (0..pages.len()).map(|group| median(of(passes, group, Ticks::extra)).unwrap_or_default()).collect()
         };
         let (base, all) = (medians(&half[0]), medians(&other[0]));
         let sum: usize = pages.iter().sum();
@@ -136,7 +137,7 @@ impl Meter {
                 extra_ticks,
                 kept_ticks,
                 misses_a_tick: pages as f64 / (missed_ticks - kept_ticks),
-                interrupted_ticks: median(of(&half[0], group, Ticks::whole))
+                interrupted_ticks: median(of(&half[0], group, Ticks::whole)).unwrap_or_default()
                     + interrupt_ticks.max(INTERRUPTED * all_ticks),
             });
         }
@@ -210,11 +211,6 @@ impl Ticks {
     }
 }
 
-fn median(mut ticks: Vec<f64>) -> f64 {
-    ticks.sort_by(f64::total_cmp);
-    ticks.get(ticks.len() / 2).copied().unwrap_or_default()
-}
-
 /// Mean of the middle half: robust as a median is, and finer than the grain.
 fn midmean(mut ticks: Vec<f64>) -> f64 {
     ticks.sort_by(f64::total_cmp);
@@ -228,12 +224,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{Judged, Known, Meter, Ticks};
-    use crate::rng::Rng;
+    use lookaside_stats::SplitMix64;
 
     /// Ticks of passes as a machine would take them: a base, so much a miss, now and then lines that the caches lost (of both words alike),
     /// read in grains.
     fn passes(
-        rng: &mut Rng,
+        rng: &mut SplitMix64,
         pages: &[usize],
         miss: f64,
         grain: u64,
@@ -241,8 +237,8 @@ mod tests {
     ) -> Vec<Vec<Ticks>> {
         let mut one = || {
             let group = |pages: &usize| {
-                let lines = 300.0 * (rng.below(8) / 7) as f64;
-                let mut read = |ticks: f64| (ticks as u64 + rng.below(grain as usize) as u64) / grain * grain;
+                let lines = 300.0 * (rng.index(8) / 7) as f64;
+                let mut read = |ticks: f64| (ticks as u64 + rng.below(grain)) / grain * grain;
                 let control = 40.0 + 4.0 * *pages as f64 + lines;
                 Ticks { shot: read(control + miss * misses(*pages) as f64), control: read(control), before: read(9.0) }
             };
@@ -262,7 +258,7 @@ mod tests {
             share in 0..=8usize,
         ) {
             let pages = vec![8; groups];
-            let mut rng = Rng::new(seed);
+            let mut rng = SplitMix64::new(seed);
             let kept = passes(&mut rng, &pages, miss, grain, |_| 0);
             let missed = passes(&mut rng, &pages, miss, grain, |pages| pages);
             let meter = Meter::calibrate(&pages, &kept, &missed, 0.0).expect("told apart");
@@ -284,12 +280,12 @@ mod tests {
     /// Grains as large as two thirds of a miss, pages in twos: rounding each group up from none would count some eight misses of 64 that were not there.
     #[test]
     fn a_coarse_timer_adds_up_to_no_misses() {
-        let mut rng = Rng::new(3);
+        let mut rng = SplitMix64::new(3);
         let pages = vec![2; 32];
         let kept = passes(&mut rng, &pages, 40.0, 26, |_| 0);
         let missed = passes(&mut rng, &pages, 40.0, 26, |pages| pages);
         let meter = Meter::calibrate(&pages, &kept, &missed, 0.0).expect("told apart");
-        let mean = |misses: usize, rng: &mut Rng| {
+        let mean = |misses: usize, rng: &mut SplitMix64| {
             let all = passes(rng, &pages, 40.0, 26, |_| misses);
             all.iter().map(|pass| meter.pass(pass).expect("not interrupted")).sum::<f64>() / all.len() as f64
         };
@@ -344,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_takes_the_same_is_no_meter() {
-        let mut rng = Rng::new(1);
+        let mut rng = SplitMix64::new(1);
         let all = passes(&mut rng, &[8], 0.0, 1, |_| 0);
         let error = Meter::calibrate(&[8], &all, &all, 0.0).expect_err("the same").to_string();
         assert!(error.starts_with("passes with and without misses cannot be told apart here"), "{error}");

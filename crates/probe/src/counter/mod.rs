@@ -16,11 +16,11 @@ pub use pass::{prefetch, Ticks, TimedChain, Timer};
 use std::collections::BTreeSet;
 
 use lookaside_machine::PageSize;
+use lookaside_stats::{median, SplitMix64};
 use serde::Serialize;
 
 use crate::metal::{Metal, MetalError, Round};
 use crate::pick::{Levels, Picker};
-use crate::rng::Rng;
 use classify::Times;
 
 /// Rounds of each kind where nobody asks for another number: a grain of 26 ticks then spreads the mean of a difference by
@@ -53,7 +53,7 @@ pub struct Counter<M: Metal> {
     confusion: Confusion,
     rounds: usize,
     /// Orders of timed loads.
-    rng: Rng,
+    rng: SplitMix64,
 }
 
 /// Order of timed loads.
@@ -139,7 +139,7 @@ impl<M: Metal> Counter<M> {
     pub fn calibrate(metal: M, levels: Levels, rounds: usize, seed: u64) -> Result<Self, CounterError> {
         let marks = Marks { l1_miss_ticks: 0.0, walk_ticks: None };
         let rounds = rounds.max(2 * TURNS).next_multiple_of(TURNS);
-        let (grain, confusion, rng) = (f64::INFINITY, Confusion::default(), Rng::new(seed));
+        let (grain, confusion, rng) = (f64::INFINITY, Confusion::default(), SplitMix64::new(seed));
         let mut counter = Self { metal, levels, marks, grain, confusion, rounds, rng };
         let mut last = Ok(());
         for attempt in 0..ATTEMPTS {
@@ -285,10 +285,7 @@ impl<M: Metal> Counter<M> {
                 extra.extend(known.iter().map(|(shot, control)| shot.mean - control.mean));
             }
         }
-        let [hit, l1, all] = extra.map(|mut extra| {
-            extra.sort_by(f64::total_cmp);
-            extra.get(extra.len() / 2).copied().unwrap_or_default()
-        });
+        let [hit, l1, all] = extra.map(|extra| median(extra).unwrap_or_default());
         let walk = levels.second.is_some().then_some(all - l1);
         if l1 - hit < LEAST_TICKS {
             let seen = format!("{l1:.1} and {hit:.1} ticks beyond a control");

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 use super::lab::Lab;
@@ -119,11 +120,11 @@ fn twice(
 
 /// What two looks say together.
 fn agree(a: &[f64], b: &[f64], scale: f64) -> Finding<SetEvictions> {
-    let middles = [median(a), median(b)];
+    let middles = [a, b].map(|look| median(look).unwrap_or_default());
     let pairs: Vec<(f64, f64)> = a.iter().zip(b).map(|(a, b)| (a - middles[0], b - middles[1])).collect();
     // A normal spread's median distance from 0 is 0.6745 of its deviation; a difference has that of two looks.
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| (a - b).abs()).collect();
-    let deviation = median(&differences) / 0.6745 / std::f64::consts::SQRT_2;
+    let deviation = median(&differences).unwrap_or_default() / 0.6745 / std::f64::consts::SQRT_2;
     let least = (CLEARLY * deviation).max(LEAST);
     let very = (VERY * deviation).max(2.0 * LEAST);
     let once = deviation.max(LEAST / 2.0);
@@ -148,12 +149,6 @@ fn agree(a: &[f64], b: &[f64], scale: f64) -> Finding<SetEvictions> {
     let by_set = pairs.iter().map(value).collect();
     let median_set = (middles[0] + middles[1]) / 2.0 * scale;
     Finding::confirmed(SetEvictions { by_set, least: least * scale, median_set }, seen)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Evictions of each set by an act: the mean over some groups of pages.

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use lookaside_stats::median;
+
 use crate::bench::{Bench, Halt};
 use crate::metal::Act;
 use crate::pick::{Levels, Picker};
@@ -46,7 +48,7 @@ pub(crate) struct Losses {
 impl<'b, 'm, 'l> Lab<'b, 'm, 'l> {
     /// Finds out what misses cost. `Ok(Err)` is why nothing can be seen here.
     pub(crate) fn new(bench: &'b mut Bench<'m>, levels: &'l Levels) -> Result<Result<Self, String>, Halt> {
-        let seed = bench.rng.draw();
+        let seed = bench.rng.next_u64();
         let picker = Picker::new(levels, bench.bits(), seed);
         let mut lab = Self { bench, picker, l1_ticks: 0.0, walk_ticks: 0.0 };
         let pages = lab.pages(KNOWN_PAGES);
@@ -152,12 +154,8 @@ impl<'b, 'm, 'l> Lab<'b, 'm, 'l> {
 /// The mean difference, without samples that were interrupted.
 fn difference(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
     let mut pairs: Vec<(f64, f64)> = pairs.collect();
-    let median = |mut ticks: Vec<f64>| {
-        ticks.sort_by(f64::total_cmp);
-        ticks.get(ticks.len() / 2).copied().unwrap_or_default()
-    };
-    let shot = median(pairs.iter().map(|pair| pair.0).collect());
-    let control = median(pairs.iter().map(|pair| pair.1).collect());
+    let shot = median(pairs.iter().map(|pair| pair.0)).unwrap_or_default();
+    let control = median(pairs.iter().map(|pair| pair.1)).unwrap_or_default();
     pairs.retain(|pair| pair.0 <= LONG * shot && pair.1 <= LONG * control);
     pairs.iter().map(|pair| pair.0 - pair.1).sum::<f64>() / pairs.len().max(1) as f64
 }

@@ -6,6 +6,7 @@
 //! data caches, make no misses. The paper's two runs, alone and with the same pages, do not tell entries that threads compete
 //! for from entries that are shared out, nor shared ones from none that the other thread could reach: the other two do.
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 use super::lab::Lab;
@@ -204,7 +205,7 @@ impl Misses {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let (last, cut) = (values.len() - 1, (values.len() - 1) / 10);
-        Self { median: values[last / 2], low: values[cut], high: values[last - cut] }
+        Self { median: median(&values).unwrap_or_default(), low: values[cut], high: values[last - cut] }
     }
 
     /// Whether there are more misses than there; `None` = cannot be told.

@@ -152,7 +152,7 @@ fn added(field: &mut Field<'_>, split: bool, entries: u32, pages: u32, line: u64
     // Lines at random: of contiguous frames, lines in step with pages would meet in few sets of a cache.
     let mut many: Vec<u64> = Vec::new();
     for page in 0..count {
-        many.push(page * PAGE + field.rng.below(lines as usize) as u64 * line);
+        many.push(page * PAGE + field.rng.below(lines) * line);
     }
     let mut like: Vec<u64> = Vec::new();
     for page in 0..few {
@@ -178,7 +178,7 @@ fn second_stage(field: &mut Field<'_>, entries: u32, line: u64) -> Result<Findin
     for _ in 0..PASSES {
         let mut offsets: Vec<u64> = (0..bytes / PAGE).map(|page| page * PAGE).collect();
         for offset in &mut offsets {
-            *offset += field.rng.below((PAGE / line) as usize) as u64 * line;
+            *offset += field.rng.below(PAGE / line) * line;
         }
         field.rng.shuffle(&mut offsets);
         let huge = field.cycles(Area::Contiguous { bytes, split: false }, &offsets)?;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use lookaside_stats::SplitMix64;
+
 use super::walks::KnownLevels;
 use crate::gf2;
 use crate::metal::SPARSE_STEP;
-use crate::rng::Rng;
 
 /// Bytes of a page-table entry, and entries of a table, on every port.
 pub(super) const ENTRY: u64 = 8;
@@ -137,7 +138,7 @@ impl Crowd {
 
     /// Offsets in a sparse area that go round these regions (numbers of leaf tables) in order, by a plan for regions of their
     /// kind. `None` = these regions have no such pages.
-    pub(super) fn circle(&self, regions: &[u64], plan: &Plan, rng: &mut Rng) -> Option<Vec<u64>> {
+    pub(super) fn circle(&self, regions: &[u64], plan: &Plan, rng: &mut SplitMix64) -> Option<Vec<u64>> {
         let classes = self.classes(regions);
         let pages: u64 = plan.0.values().map(|share| share.pages).sum();
         if pages > self.cache.0 * self.cache.1 / PART {
@@ -236,7 +237,7 @@ mod tests {
         let ways = 12;
         for (masks, always) in [(zen, true), (linear, true), (sums, false)] {
             let crowd = crowd(masks.clone(), ways).expect("a crowd");
-            let mut rng = Rng::new(1);
+            let mut rng = SplitMix64::new(1);
             for (count, apart) in [(12, 0), (40, 0), (100, 0), (200, 0), (7, 13), (30, 13), (5, 17)] {
                 let base = 3 * TABLE * TABLE;
                 let regions: Vec<u64> = (0..count).map(|i| base + (i << apart)).collect();
@@ -270,8 +271,8 @@ mod tests {
         let crowd = crowd((0..7).map(|bit| 1 << bit).collect(), 12).expect("a crowd");
         let regions: Vec<u64> = (0..250).collect();
         let plan = crowd.plan(&regions[..1]);
-        assert!(crowd.circle(&crowd.fewest(&plan, 0), &plan, &mut Rng::new(1)).is_some());
-        assert_eq!(crowd.circle(&regions, &plan, &mut Rng::new(1)), None);
+        assert!(crowd.circle(&crowd.fewest(&plan, 0), &plan, &mut SplitMix64::new(1)).is_some());
+        assert_eq!(crowd.circle(&regions, &plan, &mut SplitMix64::new(1)), None);
     }
 
     #[test]

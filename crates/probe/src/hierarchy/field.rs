@@ -1,9 +1,10 @@
 //! Steady times of steps through an area, in core cycles.
 
+use lookaside_stats::{quantile_sample, SplitMix64};
+
 use crate::bench::Halt;
 use crate::budget::Note;
 use crate::metal::{Area, Metal, Steps};
-use crate::rng::Rng;
 
 /// Steps of a sample, and that a chain is warmed with at least: the timer's own cost and grain do not show, and with
 /// memory at 1000 cycles a step it takes a millisecond, less than a time slice: most samples are whole though others want
@@ -14,7 +15,7 @@ const STEPS: u64 = 4096;
 const MOST_WARM: u64 = 1 << 19;
 /// Samples of a measurement: at first, and at most where they do not agree.
 const SAMPLES: (usize, usize) = (8, 40);
-/// Samples agree where the lower quartile lies within this share of the median.
+/// Samples agree where the one at the lower quartile lies within this share of the one at the median.
 const AGREE: f64 = 0.02;
 
 impl Note for Field<'_> {
@@ -28,14 +29,14 @@ pub struct Field<'m> {
     metal: &'m mut dyn Metal,
     halt: &'m dyn Fn() -> Option<Halt>,
     /// Chooses orders.
-    pub rng: Rng,
+    pub rng: SplitMix64,
     measurements: u64,
 }
 
 impl<'m> Field<'m> {
     /// A field. `halt` is asked before all samples.
     pub fn new(metal: &'m mut dyn Metal, seed: u64, halt: &'m dyn Fn() -> Option<Halt>) -> Self {
-        Self { metal, halt, rng: Rng::new(seed), measurements: 0 }
+        Self { metal, halt, rng: SplitMix64::new(seed), measurements: 0 }
     }
 
     /// The machine.
@@ -72,8 +73,7 @@ impl<'m> Field<'m> {
         loop {
             self.check()?;
             cycles.extend(self.metal.steps(&steps, SAMPLES.0)?);
-            cycles.sort_by(f64::total_cmp);
-            let [low, middle] = [1, 2].map(|quarter| cycles[(cycles.len() - 1) * quarter / 4]);
+            let [low, middle] = [0.25, 0.5].map(|share| quantile_sample(&cycles, share).unwrap_or_default());
             if middle - low <= AGREE * middle || cycles.len() >= SAMPLES.1 {
                 return Ok(low);
             }

@@ -134,7 +134,7 @@ fn most_that_fit(field: &mut Field<'_>, line: u64, bits: u32, distance: u32, hit
 fn fits(field: &mut Field<'_>, line: u64, bits: u32, distance: u32, count: u64, hit: f64) -> Result<bool, Halt> {
     let area = Area::Own { bytes: line << bits, huge: true };
     for _ in 0..LOOKS {
-        let (start, shift) = (field.rng.draw(), field.rng.below(1 << distance) as u64);
+        let (start, shift) = (field.rng.next_u64(), field.rng.index(1 << distance) as u64);
         let place = |i: u64| (((start.wrapping_add(i) << distance) + shift) & ((1 << bits) - 1)) * line;
         let mut offsets: Vec<u64> = (0..count.max(1)).map(place).collect();
         field.rng.shuffle(&mut offsets);

@@ -6,6 +6,7 @@
 //! in the same number of next larger parts, but side by side in each: what this misses is for want of entries for those.
 
 use lookaside_machine::PageSize;
+use lookaside_stats::SplitMix64;
 
 use super::contiguous::{hit_and_walk, or_refused, BEYOND, HITS, PASSES};
 use super::field::Field;
@@ -13,7 +14,6 @@ use super::walks::Walks;
 use crate::bench::Halt;
 use crate::finding::Finding;
 use crate::metal::Area;
-use crate::rng::Rng;
 
 /// Parts that entries may cover (16 small pages, as many as are ever coalesced; 2 MiB), those around them, and how many places
 /// are walked for each entry that there is for small pages: of 2 MiB there might be more (none is known that has).
@@ -122,7 +122,7 @@ impl Places {
 
     /// The numbers in an order that goes round the pages, so that each is out of the level above when it comes again; at random
     /// otherwise.
-    fn order(&self, rng: &mut Rng) -> Vec<u64> {
+    fn order(&self, rng: &mut SplitMix64) -> Vec<u64> {
         let mut pages: Vec<Vec<u64>> = Vec::new();
         for page in 0..self.pages {
             let mut of_page: Vec<u64> = (0..self.a_page()).map(|i| page * self.a_page() + i).collect();
@@ -170,7 +170,7 @@ mod tests {
             for (small, pages) in [(64, 1), (72, 1), (1536, 1), (3072, 1), (4096, 8), (3072, 144), (1024, 200)] {
                 let places = Places::new(part, around, times, Entries { level: 2, small, pages });
                 let places = places.expect("room");
-                let mut order = places.order(&mut Rng::new(1));
+                let mut order = places.order(&mut SplitMix64::new(1));
                 assert!(order
                     .iter()
                     .zip(&order[places.pages as usize..])

@@ -63,7 +63,7 @@ fn pairs(field: &mut Field<'_>, distance: u64) -> Result<f64, Halt> {
     let mut offsets = Vec::with_capacity(2 * order.len());
     for at in order {
         // Anywhere in the block, so that all sets are used alike, whatever the distance.
-        let base = at * block + field.rng.below((block / (2 * distance)) as usize) as u64 * 2 * distance;
+        let base = at * block + field.rng.below(block / (2 * distance)) * 2 * distance;
         offsets.extend([base + distance, base]);
     }
     field.cycles(Area::Own { bytes: BLOCKS * block, huge: true }, &offsets)

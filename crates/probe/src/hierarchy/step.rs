@@ -1,5 +1,6 @@
 //! Where costs rise over a growing number of things: how many fit, and how many do not.
 
+use lookaside_stats::median;
 use serde::Serialize;
 
 use crate::bench::Halt;
@@ -52,18 +53,15 @@ pub(super) fn grid(least: u32, most: u32) -> Vec<u32> {
 
 /// What a step has at least, with these costs.
 fn least(costs: &[Cost]) -> f64 {
-    let mut spreads: Vec<f64> = costs.iter().map(|cost| cost.spread).collect();
-    spreads.sort_by(f64::total_cmp);
-    LEAST_CYCLES.max(LEAST_NOISE * spreads.get(spreads.len() / 2).copied().unwrap_or(0.0))
+    let spread = median(costs.iter().map(|cost| cost.spread)).unwrap_or_default();
+    LEAST_CYCLES.max(LEAST_NOISE * spread)
 }
 
 /// The step in these costs (in ascending order of numbers), if there is a clear one: from one number on all do not fit, up to
 /// another all do.
 pub(super) fn rise(costs: &[Cost]) -> Option<Rise> {
-    let mut last: Vec<f64> =
-        costs[costs.len() - (costs.len() / 4).max(3).min(costs.len())..].iter().map(|c| c.cycles).collect();
-    last.sort_by(f64::total_cmp);
-    let cycles = *last.get(last.len() / 2)?;
+    let last = &costs[costs.len() - (costs.len() / 4).max(3).min(costs.len())..];
+    let cycles = median(last.iter().map(|cost| cost.cycles))?;
     if cycles < least(costs) {
         return None;
     }

@@ -3,6 +3,7 @@
 //! Pages that miss the second-level TLB lie in a growing number of regions of a leaf table each; the lines of all table
 //! entries fit the first-level data cache side by side ([`super::crowd`]), so that nothing else changes with it.
 
+use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
 use super::caches::{alike, SAME_CYCLES};
@@ -14,7 +15,6 @@ use super::walks::KnownLevels;
 use crate::bench::Halt;
 use crate::finding::Finding;
 use crate::metal::Area;
-use crate::rng::Rng;
 use crate::run::{lacks, Seen};
 
 /// Passes at most; two have to agree.
@@ -219,14 +219,14 @@ fn at_least(rise: &Rise, costs: &[Cost]) -> u32 {
 
 impl Pass {
     fn make(field: &mut Field<'_>, crowd: &Crowd, room: u64) -> Result<Self, Halt> {
-        let base = field.rng.below(((room - FAR) / ALIGNED) as usize) as u64 * ALIGNED;
+        let base = field.rng.below((room - FAR) / ALIGNED) * ALIGNED;
         let near = Rows { crowd, base };
         let plan = crowd.plan(&[base]);
         let fewest = crowd.fewest(&plan, base).len() as u32;
         let run = search(fewest, MOST, |count| near.cost(field, PAIRS, count, |rng| row(base, count, 0, rng)))?;
         let mut rows = Vec::new();
         for apart in APART {
-            let set = |count, rng: &mut Rng| row(base + rng.below(TABLE as usize) as u64, count, apart, rng);
+            let set = |count, rng: &mut SplitMix64| row(base + rng.below(TABLE), count, apart, rng);
             let cost = |count| near.cost(field, PAIRS_OF_A_SET, count, |rng| set(count, rng));
             rows.push(search(fewest, MOST_WAYS, cost)?);
         }
@@ -325,7 +325,7 @@ impl Pass {
             return no(format!("needs {all} regions to make entries that point to leaf tables miss: too many"));
         }
         let lines = near.crowd.lines_by_set();
-        let regions = |tables: u32, rng: &mut Rng| {
+        let regions = |tables: u32, rng: &mut SplitMix64| {
             let mut order: Vec<u64> = (0..u64::from(tables)).collect();
             rng.shuffle(&mut order);
             let spread = (TABLE / u64::from(all)).max(1);
@@ -350,7 +350,7 @@ impl Pass {
 }
 
 /// `count` regions, `1 << apart` from one to the next, in random order.
-fn row(first: u64, count: u32, apart: u32, rng: &mut Rng) -> Vec<u64> {
+fn row(first: u64, count: u32, apart: u32, rng: &mut SplitMix64) -> Vec<u64> {
     let mut regions: Vec<u64> = (0..u64::from(count)).map(|i| first + (i << apart)).collect();
     rng.shuffle(&mut regions);
     regions
@@ -369,9 +369,9 @@ impl Rows<'_> {
         field: &mut Field<'_>,
         pairs: (usize, usize),
         count: u32,
-        regions: impl Fn(&mut Rng) -> Vec<u64>,
+        regions: impl Fn(&mut SplitMix64) -> Vec<u64>,
     ) -> Result<Option<Cost>, Halt> {
-        let fewest = |plan: &Plan, _: &mut Rng| self.crowd.fewest(plan, self.base);
+        let fewest = |plan: &Plan, _: &mut SplitMix64| self.crowd.fewest(plan, self.base);
         cost(field, pairs, self.crowd, count, regions, fewest)
     }
 }
@@ -382,8 +382,8 @@ fn cost(
     (pairs, taken): (usize, usize),
     crowd: &Crowd,
     count: u32,
-    regions: impl Fn(&mut Rng) -> Vec<u64>,
-    others: impl Fn(&Plan, &mut Rng) -> Vec<u64>,
+    regions: impl Fn(&mut SplitMix64) -> Vec<u64>,
+    others: impl Fn(&Plan, &mut SplitMix64) -> Vec<u64>,
 ) -> Result<Option<Cost>, Halt> {
     let mut cycles = Vec::new();
     for _ in 0..pairs {
@@ -402,8 +402,8 @@ fn cost(
 /// Whether entries that differ in a bit are of different sets: twice as many regions as fit one, every other with that bit
 /// besides.
 fn told(field: &mut Field<'_>, near: &Rows<'_>, ways: u32, rise: Rise, bit: u32) -> Result<Option<bool>, Halt> {
-    let regions = |rng: &mut Rng| {
-        let first = near.base + (rng.below(TABLE as usize) as u64 & !(1 << bit));
+    let regions = |rng: &mut SplitMix64| {
+        let first = near.base + (rng.below(TABLE) & !(1 << bit));
         let region = |i: u64| first + (i << APART[0]) + ((i & 1) << bit);
         let mut regions: Vec<u64> = (0..2 * u64::from(ways)).map(region).collect();
         rng.shuffle(&mut regions);

@@ -224,7 +224,7 @@ fn passes(field: &mut Field<'_>, pass: impl Fn(&mut Field<'_>) -> Result<f64, Ha
 /// A page number at the start of a table.
 fn start(field: &mut Field<'_>) -> u64 {
     let tables = (field.metal().area_bytes(Area::Shared) >> PAGE_SHIFT) / TABLE;
-    field.rng.below(tables as usize) as u64 * TABLE
+    field.rng.below(tables) * TABLE
 }
 
 /// Cycles that a load takes longer in a walk through so many pages with frames of their own than in one through a few.
@@ -235,7 +235,7 @@ fn second_level(field: &mut Field<'_>, count: u64, line: u64, masks: &[u64]) -> 
     let mut load: BTreeMap<u64, u32> = BTreeMap::new();
     for i in 0..count {
         // Not so many in one set that some would miss.
-        let draws = [(); CHOICE].map(|()| i * APART + field.rng.below(APART as usize) as u64);
+        let draws = [(); CHOICE].map(|()| i * APART + field.rng.below(APART));
         let set = |page: u64| gf2::apply(masks, page);
         let page = draws.into_iter().min_by_key(|&page| load.get(&set(page)).copied().unwrap_or(0)).unwrap_or(draws[0]);
         *load.entry(set(page)).or_default() += 1;
@@ -314,7 +314,7 @@ fn crowded(field: &mut Field<'_>, known: KnownLevels<'_>, ways: u64) -> Result<F
     let (line, second) = (line(known), known.second);
     added(field, |field| {
         let kernel = gf2::near_first(&gf2::null_space(&second.masks, bits));
-        let start = field.rng.draw() & ((1 << bits) - 1) & !(BESIDE - 1);
+        let start = field.rng.next_u64() & ((1 << bits) - 1) & !(BESIDE - 1);
         // Lines of entries, spread over the lines of their tables: each next one where fewest are.
         let mut load = vec![0u32; (TABLE * ENTRY / line) as usize];
         let at = |v: u64| ((v ^ start) * ENTRY / line) as usize % (TABLE * ENTRY / line) as usize;

@@ -7,6 +7,8 @@
 //! group testing: Vila, Köpf, Morales, "Theory and Practice of Finding Eviction Sets", 2019); what crowds in place of one of
 //! those is of their colour.
 
+use lookaside_stats::median;
+
 use super::caches::{CacheReport, UNEVEN};
 use super::curve::{PAGE, WINDOW};
 use super::field::Field;
@@ -282,8 +284,8 @@ impl Crowd<'_, '_> {
         draws.retain(|(cycles, _)| *cycles < HIT * self.cache.hit);
         draws.sort_by(|a, b| a.0.total_cmp(&b.0));
         // Not the least, which may be so by chance; most draws crowd nothing.
-        let Some((base, _)) = draws.get(draws.len() / 2) else { return Ok(None) };
-        self.base = *base;
+        let Some(base) = median(draws.iter().map(|draw| draw.0)) else { return Ok(None) };
+        self.base = base;
         self.control.clear();
         for (_, filler) in draws {
             if !self.crowds(&[], &filler)? {

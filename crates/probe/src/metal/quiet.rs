@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use lookaside_stats::quantile;
+
 use super::calm::additions_a_cycle;
 
 /// Of the most additions a cycle, what a core to itself has at least: a busy neighbour leaves 0.7 to 0.9 of them on Zen 5, and a look is off by up
@@ -43,10 +45,9 @@ impl Quiet {
         Self::seen(looks.take_while(|_| since.elapsed() < FIRST).collect())
     }
 
-    fn seen(mut looks: Vec<f64>) -> Self {
-        looks.sort_by(f64::total_cmp);
+    fn seen(looks: Vec<f64>) -> Self {
         // What something came between is beyond all others.
-        let most = looks.get(looks.len() * 9 / 10).copied().unwrap_or_default();
+        let most = quantile(looks, 0.9).unwrap_or_default();
         Self { most, more: (0, f64::INFINITY), since: Instant::now(), waited: Duration::ZERO, patience: WAIT[1] }
     }
 

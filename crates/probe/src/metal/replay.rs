@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::clock;
 use super::memory::Memory;
 use super::{MetalError, Sequence};
-use crate::rng::Rng;
 use lookaside_machine::PageSize;
+use lookaside_stats::{median, SplitMix64};
 
 /// Bytes of a word.
 const WORD: u64 = 8;
@@ -87,7 +87,7 @@ impl Arena {
             self.backed.extend(fresh);
             return Ok(());
         }
-        Rng::new(fresh.len() as u64).shuffle(&mut fresh);
+        SplitMix64::new(fresh.len() as u64).shuffle(&mut fresh);
         for page in fresh {
             self.memory.zero(page)?;
             self.backed.insert(page);
@@ -120,7 +120,7 @@ impl Arena {
                 (0..warm).for_each(|_| self.accesses(words, 1, sequence.update, &mut last));
                 slices.clear();
                 self.timed(sequence, rounds.max(1), &mut last, &mut slices);
-                undisturbed(&mut slices) / f64::from(rounds.max(1))
+                undisturbed(&slices) / f64::from(rounds.max(1))
             })
             .collect())
     }
@@ -153,10 +153,9 @@ impl Arena {
 }
 
 /// Ticks of all slices, those that something else took time from put back to the median of an access.
-fn undisturbed(slices: &mut [(f64, usize)]) -> f64 {
+fn undisturbed(slices: &[(f64, usize)]) -> f64 {
     let an_access = |slice: &(f64, usize)| slice.0 / slice.1.max(1) as f64;
-    slices.sort_by(|a, b| an_access(a).total_cmp(&an_access(b)));
-    let Some(middle) = slices.get(slices.len() / 2).map(an_access) else { return 0.0 };
+    let Some(middle) = median(slices.iter().map(an_access)) else { return 0.0 };
     let ticks = |slice: &(f64, usize)| {
         if an_access(slice) > DISTURBED * middle {
             middle * slice.1 as f64
@@ -173,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_slice_that_waited_for_its_cpu_counts_as_the_others() {
-        let mut slices = vec![(400.0, 100), (420.0, 100), (100_000.0, 100), (390.0, 100), (210.0, 50)];
-        assert_eq!(undisturbed(&mut slices), 400.0 + 420.0 + 420.0 + 390.0 + 210.0);
-        assert_eq!(undisturbed(&mut []), 0.0);
+        let slices = vec![(400.0, 100), (420.0, 100), (100_000.0, 100), (390.0, 100), (210.0, 50)];
+        assert_eq!(undisturbed(&slices), 400.0 + 420.0 + 420.0 + 390.0 + 210.0);
+        assert_eq!(undisturbed(&[]), 0.0);
     }
 }

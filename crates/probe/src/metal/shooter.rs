@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 
+use lookaside_stats::SplitMix64;
+
 use super::acts::{self, Entry};
 use super::clock;
 use super::memory::Memory;
 use super::peer::Peer;
 use super::shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
 use super::MetalError;
-use crate::rng::Rng;
 
 /// Words of a line that hold links; the last one takes stores.
 const LINKS: u64 = 7;
@@ -54,13 +55,13 @@ impl Shooter {
     ) -> Result<Vec<f64>, MetalError> {
         let (steps, words) = self.lay(memory, shot)?;
         let (timed, count) = (words[0], words.len() as u64);
-        let mut rng = Rng::new(samples as u64);
+        let mut rng = SplitMix64::new(samples as u64);
         let mut ticks = Vec::with_capacity(samples);
         while ticks.len() < samples {
             let mut chunk = [0u64; CHUNK];
             let wanted = CHUNK.min(samples - ticks.len());
             for spent in &mut chunk[..wanted] {
-                let delay = rng.below(DELAYS) as u64;
+                let delay = rng.index(DELAYS) as u64;
                 for step in &steps {
                     // SAFETY: `lay` made chains and lists of mapped, aligned words of our own, which nobody unmaps
                     // meanwhile.
@@ -84,7 +85,7 @@ impl Shooter {
     ) -> Result<Vec<Paired>, MetalError> {
         let (steps, words) = self.lay(memory, shot)?;
         let mut sheet = Sheet::new(&words);
-        let mut rng = Rng::new(samples as u64);
+        let mut rng = SplitMix64::new(samples as u64);
         let mut one = |touched: bool| -> Result<Vec<f64>, MetalError> {
             for step in &steps {
                 // SAFETY: as for `shoot`.
@@ -104,7 +105,7 @@ impl Shooter {
     pub(crate) unsafe fn rounds(round: &mut Round<'_>, rounds: usize) -> Vec<Paired> {
         let prime = Sheet::new(round.prime);
         let mut sheet = Sheet::new(round.timed);
-        let mut rng = Rng::new(rounds as u64);
+        let mut rng = SplitMix64::new(rounds as u64);
         let mut one = |touched: bool| {
             // SAFETY: the caller's.
             unsafe { acts::load_each(prime.list(), 0) };
@@ -285,9 +286,9 @@ impl Sheet {
     /// # Safety
     /// The addresses' pages are readable.
     #[inline(always)]
-    unsafe fn time(&mut self, loads: usize, touched: bool, rng: &mut Rng) {
+    unsafe fn time(&mut self, loads: usize, touched: bool, rng: &mut SplitMix64) {
         for window in self.entries[self.start..self.start + self.count].chunks_mut(loads.max(1)) {
-            let delay = rng.below(DELAYS) as u64;
+            let delay = rng.index(DELAYS) as u64;
             // SAFETY: the caller's; a window is not empty.
             let ticks = unsafe {
                 if touched {

@@ -6,6 +6,8 @@
 //! its sets as much exactly if the index loses a rank on it. From one such hyperplane to the next the space shrinks
 //! to one on which the index is constant: its pages all meet in one set.
 
+use lookaside_stats::median;
+
 use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::level::Level;
@@ -132,7 +134,7 @@ fn fewest_missing(bench: &mut Bench<'_>, level: &Level, basis: &mut Vec<u64>) ->
         let least = (SPARE_SHARE * share).max(CROWDED);
         let mut crowded = 0;
         for _ in 0..SPARE_LOOKS.0 {
-            let half = gf2::hyperplane(basis, 1 + bench.rng.below((1 << basis.len()) - 1) as u64);
+            let half = gf2::hyperplane(basis, 1 + bench.rng.index((1 << basis.len()) - 1) as u64);
             crowded += usize::from(share_of_misses(bench, level, &half)? > least);
         }
         if crowded < SPARE_LOOKS.1 {
@@ -215,8 +217,7 @@ fn usual_share(bench: &mut Bench<'_>, level: &Level, basis: &[u64]) -> Result<f6
     for share in &mut shares {
         *share = share_of_misses(bench, level, basis)?;
     }
-    shares.sort_by(f64::total_cmp);
-    Ok(shares[SURELY / 2])
+    Ok(median(shares).unwrap_or_default())
 }
 
 /// Misses a page and round; of several cosets where there is a level above to be flooded: each is in sets of its own.
@@ -240,7 +241,7 @@ fn candidates(bench: &mut Bench<'_>, dimension: usize) -> Vec<u64> {
     if dimension <= ALL {
         list.extend((1..1u64 << dimension).filter(|f| f.count_ones() > 2));
     } else {
-        list.extend((0..TRIES).map(|_| 1 + bench.rng.below((1 << dimension) - 1) as u64));
+        list.extend((0..TRIES).map(|_| 1 + bench.rng.index((1 << dimension) - 1) as u64));
     }
     list
 }
@@ -322,10 +323,9 @@ fn misses(bench: &mut Bench<'_>, level: &Level, kernel: &[u64], n: u64) -> Resul
         seen.push(misses);
         look.settle(bench)?;
         if seen.len() >= 2 * SETTLED {
-            let mut last = seen[seen.len() - SETTLED..].to_vec();
-            last.sort_by(f64::total_cmp);
-            if last[SETTLED / 2] >= FITS || seen.len() == SETTLE {
-                return Ok(last[SETTLED / 2]);
+            let usual = median(&seen[seen.len() - SETTLED..]).unwrap_or_default();
+            if usual >= FITS || seen.len() == SETTLE {
+                return Ok(usual);
             }
         }
     }

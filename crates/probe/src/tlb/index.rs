@@ -4,6 +4,8 @@
 //! not change the set. Going through the bits, each is either independent of those before (a new index bit), or has
 //! the same effect as one sum of them, which is looked for among all sums, many in one experiment.
 
+use lookaside_stats::median;
+
 use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::conflict::choose;
@@ -160,8 +162,7 @@ impl Halves {
                 *misses = misses.min(look.misses(bench)?);
             }
         }
-        seen.sort_by(f64::total_cmp);
-        Ok(seen[2] < 0.5 * self.threshold)
+        Ok(median(seen).is_some_and(|misses| misses < 0.5 * self.threshold))
     }
 
     /// Whether one of these vectors does not change the set. No two of them may lead to one set, but for that.

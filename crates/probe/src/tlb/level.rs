@@ -136,7 +136,7 @@ impl Above {
     fn least(&self, page: u64, vectors: &[u64], used: &mut Used, bench: &mut Bench<'_>) -> u64 {
         let mut least = (u32::MAX, page);
         for _ in 0..CHOICE {
-            let other = page ^ gf2::combine(vectors, bench.rng.draw());
+            let other = page ^ gf2::combine(vectors, bench.rng.next_u64());
             let load = used.load.get(&self.below(other)).copied().unwrap_or(0);
             let load = load + if used.pages.contains(&other) { 2 * TESTED } else { 0 };
             if load < least.0 {
@@ -393,7 +393,7 @@ impl Look {
         let times = if self.by == By::Walks { AT_RANDOM_OF_WALKS } else { AT_RANDOM };
         let steps = most.min(times * distinct).min(bench.max_pages());
         for _ in 0..WALKS {
-            let steps: Vec<u64> = (0..steps).map(|_| self.rounds[bench.rng.below(self.rounds.len())]).collect();
+            let steps: Vec<u64> = (0..steps).map(|_| self.rounds[bench.rng.index(self.rounds.len())]).collect();
             bench.walk(&steps)?;
         }
         Ok(())

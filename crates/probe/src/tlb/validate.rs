@@ -46,7 +46,7 @@ pub fn contradiction(
     let halves = Halves::new(bench, level, kernel.clone(), ways, room)?;
     // What should not change the set does not: a basis, each with a random sum of others added.
     for (i, vector) in kernel.iter().enumerate() {
-        let others = bench.rng.draw() & !(1 << i);
+        let others = bench.rng.next_u64() & !(1 << i);
         let sum = vector ^ gf2::combine(&kernel, others);
         if !halves.meets(bench, level, &[sum])? {
             return Ok(Some(format!("{sum:#x} should not change the set, and does")));
@@ -57,7 +57,7 @@ pub fn contradiction(
     let mut others: Vec<u64> = gf2::span(&reach).into_iter().skip(1).collect();
     bench.rng.shuffle(&mut others);
     for group in others.chunks(halves.vectors_at_once(bench, level)) {
-        let vectors: Vec<u64> = group.iter().map(|v| v ^ gf2::combine(&kernel, bench.rng.draw())).collect();
+        let vectors: Vec<u64> = group.iter().map(|v| v ^ gf2::combine(&kernel, bench.rng.next_u64())).collect();
         if let Some(vector) = search(bench, level, &halves, &vectors)? {
             return Ok(Some(format!("{vector:#x} should change the set, and does not")));
         }
@@ -66,7 +66,7 @@ pub fn contradiction(
             return Ok(Some(format!("one of {count} vectors that should change the set seems not to")));
         }
         // That nothing was seen says something only where something can be: with one that does not change it.
-        let control = gf2::combine(&kernel, bench.rng.draw());
+        let control = gf2::combine(&kernel, bench.rng.next_u64());
         if !halves.meets(bench, level, &[&vectors[1..], &[control]].concat())? {
             return Ok(Some(format!("{control:#x} does not change the set, but that is not seen beside others")));
         }

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
 use lookaside_machine::{preset, PageSize, Replacement, Serves, SwitchAction};
 use lookaside_probe::effects::{effects, Effects, Entries, Fill, Stores};
-use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report, Rng};
+use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report};
+use lookaside_stats::SplitMix64;
 
 const BITS: u32 = 26;
 
@@ -41,9 +42,9 @@ fn found(arrays: &[Array; 2], habits: Habits, seed: u64) -> Effects {
 }
 
 /// Pages of the system, all bits at random but those of the set of the second level.
-fn system_pages(second: &Array, sets: &[u64], rng: &mut Rng) -> Vec<u64> {
-    let page = |set: u64, rng: &mut Rng| loop {
-        let page = rng.draw() & ((1 << BITS) - 1);
+fn system_pages(second: &Array, sets: &[u64], rng: &mut SplitMix64) -> Vec<u64> {
+    let page = |set: u64, rng: &mut SplitMix64| loop {
+        let page = rng.next_u64() & ((1 << BITS) - 1);
         if gf2::apply(&gf2::reduce(&second.masks), page) == set {
             return page;
         }
@@ -109,10 +110,10 @@ fn what_fills_and_empties_the_levels_is_told() {
 
 #[test]
 fn disturbed_sets_are_named() {
-    let mut rng = Rng::new(4);
+    let mut rng = SplitMix64::new(4);
     let (called, switched, interrupted) = ([3, 17], [5, 6, 40], [63; 4]);
     for (i, arrays) in machines().iter().enumerate() {
-        let pages = |sets: &[u64], rng: &mut Rng| system_pages(&arrays[1], sets, rng);
+        let pages = |sets: &[u64], rng: &mut SplitMix64| system_pages(&arrays[1], sets, rng);
         let habits = Habits {
             system_call: pages(&called, &mut rng),
             switch: pages(&switched, &mut rng),

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use crate::sim::{Array, Costs, Noise, Other, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{probe, Chain, Cpu, Metal, MetalError, Options, Paired, Recorder, Report, Shot, Step, Walk};
+use lookaside_stats::quantile_sample;
 use serde_json::Value;
 
 fn sim() -> Sim {
@@ -196,9 +197,7 @@ fn passes(lines: &[Value]) -> Vec<Vec<(u64, f64)>> {
             Some("note") if line["text"].as_str().is_some_and(|text| text.starts_with("pass")) => passes.push(vec![]),
             Some("chase") => {
                 let Some(pass) = passes.last_mut() else { continue };
-                let mut ticks = numbers(&line["ticks_a_round"]);
-                ticks.sort_by(f64::total_cmp);
-                let low = ticks[(ticks.len() - 1) / 4];
+                let low = quantile_sample(numbers(&line["ticks_a_round"]), 0.25).expect("samples");
                 match (line["pages"].as_str(), pass.last_mut()) {
                     (Some("same"), Some(last)) => last.1 = last.1.min(low),
                     _ => pass.push((line["count"].as_u64().expect("a number"), low)),

@@ -3,16 +3,17 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level, gf2, second_level, Bench, Finding, Geometry, Rng};
+use lookaside_probe::{first_level, gf2, second_level, Bench, Finding, Geometry};
+use lookaside_stats::SplitMix64;
 
-fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
+fn array(rng: &mut SplitMix64, sets_log2: u32, ways: u32, bits: u32) -> Array {
     let masks = loop {
-        let rows: Vec<u64> = (0..sets_log2).map(|_| rng.draw() & ((1 << bits) - 1)).collect();
+        let rows: Vec<u64> = (0..sets_log2).map(|_| rng.next_u64() & ((1 << bits) - 1)).collect();
         if gf2::reduce(&rows).len() == sets_log2 as usize {
             break rows;
         }
     };
-    let replacement = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.below(3)];
+    let replacement = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.index(3)];
     Array { sets: 1 << sets_log2, ways, masks, replacement }
 }
 
@@ -29,8 +30,8 @@ fn nothing_wrong_is_confirmed() {
     let noise = Noise { sigma: 0.005, bias: 0.002, outliers: 0.03, interrupts: 0.01, grain: 26.0 };
     let (mut right, mut all) = (0, 0);
     for seed in 0..5 {
-        let mut rng = Rng::new(seed);
-        let bits = 14 + rng.below(3) as u32;
+        let mut rng = SplitMix64::new(seed);
+        let bits = 14 + rng.index(3) as u32;
         let arrays = [array(&mut rng, 4, 4, bits), array(&mut rng, 6 + seed as u32 % 3, 12, bits)];
         let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
         let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);

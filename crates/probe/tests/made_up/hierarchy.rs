@@ -2,13 +2,14 @@
 
 use crate::sim_hierarchy::{Shape, Sim};
 use lookaside_probe::{
-    caches, covers, walks, Caches, Covers, Field, Finding, Geometry, KnownLevels, Place, Rng, Seen, Walks,
+    caches, covers, walks, Caches, Covers, Field, Finding, Geometry, KnownLevels, Place, Seen, Walks,
 };
+use lookaside_stats::SplitMix64;
 
 /// A machine of the kind that there is.
 fn machine(seed: u64) -> Shape {
-    let mut rng = Rng::new(seed);
-    let mut pick = |list: &[u64]| list[rng.below(list.len())];
+    let mut rng = SplitMix64::new(seed);
+    let mut pick = |list: &[u64]| list[rng.index(list.len())];
     let line = pick(&[64, 64, 64, 128]);
     let ways = pick(&[4, 8, 12]);
     let first = (4096 / line * pick(&[1, 1, 2]), ways as usize, pick(&[3, 4, 5]) as f64);

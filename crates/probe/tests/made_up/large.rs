@@ -2,7 +2,8 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level, second_level, twice, Bench, Chain, Finding, Geometry, Metal, MetalError, Rng};
+use lookaside_probe::{first_level, second_level, twice, Bench, Chain, Finding, Geometry, Metal, MetalError};
+use lookaside_stats::SplitMix64;
 
 /// A machine whose pages are of 2 MiB, and so few.
 struct Large {
@@ -50,10 +51,10 @@ fn found(pages: usize) -> (usize, usize) {
     let noise = Noise { sigma: 0.005, bias: 0.002, outliers: 0.03, interrupts: 0.01, grain: 26.0 };
     let (mut right, mut all) = (0, 0);
     for seed in 0..6 {
-        let mut rng = Rng::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let bits = 24;
         let (sets, ways) = [(0, 32), (3, 4), (0, 16), (4, 4), (2, 8), (0, 64)][seed as usize];
-        let policy = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.below(3)];
+        let policy = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.index(3)];
         let arrays = [Array::linear(sets, ways, policy), Array::linear(7, 8 + 4 * (seed as u32 % 2), policy)];
         let mut metal = Large { sim: Sim::new(&arrays, bits, costs, noise, seed), bits, pages };
         let mut bench = Bench::new(&mut metal, PageSize::M2, seed, &|| None);

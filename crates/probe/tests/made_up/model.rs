@@ -3,8 +3,9 @@
 use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_probe::{
-    CacheReport, CacheShape, Caches, Finding, Geometry, LevelReport, Report, Rng, Seen, WalkReport, Walks,
+    CacheReport, CacheShape, Caches, Finding, Geometry, LevelReport, Report, Seen, WalkReport, Walks,
 };
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind};
 
 fn seen(cycles: f64) -> Finding<Seen> {
@@ -74,7 +75,7 @@ fn engine() -> Engine {
 fn costs(pages: u64) -> (f64, f64, f64) {
     let mut engine = engine();
     let mut order: Vec<u64> = (0..pages).collect();
-    Rng::new(1).shuffle(&mut order);
+    SplitMix64::new(1).shuffle(&mut order);
     let mut block = Block { process: 1, thread: 1, ..Block::default() };
     for page in order {
         block.push(Kind::Load, (page << 15) | ((page % 64) << 6));

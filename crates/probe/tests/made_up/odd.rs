@@ -1,7 +1,8 @@
 //! A made-up level of one kind of entry whose rule the engine does not have.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Chain, Metal, MetalError, Rng};
+use lookaside_probe::{Chain, Metal, MetalError};
+use lookaside_stats::SplitMix64;
 
 /// Ticks of a hit.
 pub const HIT: f64 = 4.0;
@@ -35,13 +36,13 @@ pub struct Odd {
     sets_log2: u32,
     sets: Vec<Set>,
     time: u64,
-    rng: Rng,
+    rng: SplitMix64,
 }
 
 impl Odd {
     pub fn new(rule: Rule, sets_log2: u32, ways: usize, seed: u64) -> Self {
         let set = Set { pages: vec![None; ways], state: vec![0; 2 * ways.next_power_of_two()] };
-        Self { rule, sets_log2, sets: vec![set; 1 << sets_log2], time: 0, rng: Rng::new(seed) }
+        Self { rule, sets_log2, sets: vec![set; 1 << sets_log2], time: 0, rng: SplitMix64::new(seed) }
     }
 
     /// Whether it hits.
@@ -57,7 +58,7 @@ impl Odd {
         let way = hit.or(empty).unwrap_or_else(|| match rule {
             Rule::NotRecentlyUsed => {
                 let clear: Vec<usize> = (0..ways).filter(|&way| state[way] == 0).collect();
-                clear[rng.below(clear.len())]
+                clear[rng.index(clear.len())]
             }
             Rule::Intervals => loop {
                 if let Some(way) = (0..ways).find(|&way| state[way] == 3) {
@@ -88,7 +89,7 @@ impl Odd {
             }
             Rule::Intervals => state[way] = if hit.is_some() { 0 } else { 2 },
             Rule::LeastRecentInsertion if hit.is_none() && empty.is_none() => {}
-            Rule::RarelyUsed(percent) if hit.is_some() && rng.below(100) >= *percent => {}
+            Rule::RarelyUsed(percent) if hit.is_some() && rng.index(100) >= *percent => {}
             Rule::LeastRecentInsertion | Rule::RarelyUsed(_) => state[way] = *time,
             Rule::UnequalTree => {
                 let mut node = way + ways.next_power_of_two();
@@ -103,7 +104,7 @@ impl Odd {
 
     /// Between 0 and 1.
     fn uniform(&mut self) -> f64 {
-        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
+        self.rng.unit()
     }
 }
 

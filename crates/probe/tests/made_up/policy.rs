@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use crate::odd::{self, Odd, Rule};
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
-use lookaside_probe::{
-    gf2, is_modelled_tree, policy, Above, Bench, Core, Finding, Geometry, Level, Policy, Rng, Trial,
-};
+use lookaside_probe::{gf2, is_modelled_tree, policy, Above, Bench, Core, Finding, Geometry, Level, Policy, Trial};
+use lookaside_stats::SplitMix64;
 
 /// Machines in CI, under each kind of noise.
 const MACHINES: u64 = 24;
@@ -23,17 +22,17 @@ const RECORDED_FLOOR_PERCENT: usize = 40;
 
 const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
 
-fn between(rng: &mut Rng, low: u32, high: u32) -> u32 {
-    low + rng.below((high - low + 1) as usize) as u32
+fn between(rng: &mut SplitMix64, low: u32, high: u32) -> u32 {
+    low + rng.index((high - low + 1) as usize) as u32
 }
 
 /// Linear, folded or any index.
-fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
-    match rng.below(3) {
+fn masks(rng: &mut SplitMix64, rank: u32, bits: u32) -> Vec<u64> {
+    match rng.index(3) {
         0 => (0..rank).map(|bit| 1 << bit).collect(),
         1 => (0..rank).map(|bit| 1 << bit | 1 << (bit + rank)).collect(),
         _ => loop {
-            let rows: Vec<u64> = (0..rank).map(|_| rng.draw() & ((1 << bits) - 1)).collect();
+            let rows: Vec<u64> = (0..rank).map(|_| rng.next_u64() & ((1 << bits) - 1)).collect();
             if gf2::reduce(&rows).len() == rank as usize {
                 return rows;
             }
@@ -41,29 +40,29 @@ fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
     }
 }
 
-fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
-    let replacement = match POLICIES[rng.below(4)] {
-        Replacement::TreePlru if ways > MAX_UNEVEN_TREE_WAYS && !ways.is_power_of_two() => POLICIES[rng.below(3)],
+fn array(rng: &mut SplitMix64, sets_log2: u32, ways: u32, bits: u32) -> Array {
+    let replacement = match POLICIES[rng.index(4)] {
+        Replacement::TreePlru if ways > MAX_UNEVEN_TREE_WAYS && !ways.is_power_of_two() => POLICIES[rng.index(3)],
         policy => policy,
     };
     Array { sets: 1 << sets_log2, ways, masks: masks(rng, sets_log2, bits), replacement }
 }
 
 /// Ways, half of the time a power of two: where trees have one shape.
-fn ways(rng: &mut Rng, low: u32, high: u32) -> u32 {
-    match rng.below(2) {
+fn ways(rng: &mut SplitMix64, low: u32, high: u32) -> u32 {
+    match rng.index(2) {
         0 => between(rng, low, high),
         _ => 1 << between(rng, low.ilog2(), high.ilog2()),
     }
 }
 
 /// One level, or two.
-fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
-    let first = match rng.below(3) {
+fn arrays(rng: &mut SplitMix64, bits: u32) -> Vec<Array> {
+    let first = match rng.index(3) {
         0 => (0, ways(rng, 8, 128)),
         _ => (between(rng, 2, 4), ways(rng, 2, 8)),
     };
-    match rng.below(3) {
+    match rng.index(3) {
         0 => {
             let (sets, ways) = (between(rng, 2, 8), ways(rng, 2, 32));
             vec![array(rng, sets, ways, bits)]
@@ -79,8 +78,8 @@ fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
 }
 
 /// Assumed: nothing here was fitted to a real machine's times.
-fn noise(rng: &mut Rng) -> Noise {
-    let mut up_to = |most: f64| most * rng.below(1000) as f64 / 1000.0;
+fn noise(rng: &mut SplitMix64) -> Noise {
+    let mut up_to = |most: f64| most * rng.index(1000) as f64 / 1000.0;
     Noise {
         sigma: up_to(0.01),
         bias: up_to(0.003),
@@ -107,8 +106,8 @@ fn called(array: &Array) -> Policy {
 }
 
 /// A level as an instrument, whose costs are known to within a tenth.
-fn level(rng: &mut Rng, arrays: &[Array], at: usize, costs: Costs, bits: u32) -> Level {
-    let mut about = |ticks: f64| ticks * (0.9 + 0.2 * rng.below(1000) as f64 / 1000.0);
+fn level(rng: &mut SplitMix64, arrays: &[Array], at: usize, costs: Costs, bits: u32) -> Level {
+    let mut about = |ticks: f64| ticks * (0.9 + 0.2 * rng.index(1000) as f64 / 1000.0);
     let above = (at > 0).then(|| {
         let flood = if matches!(arrays[0].replacement, Replacement::Lru | Replacement::Fifo) { 1.25 } else { 4.0 };
         Above::new(gf2::reduce(&arrays[0].masks), arrays[0].ways, flood, bits)
@@ -125,7 +124,7 @@ fn level(rng: &mut Rng, arrays: &[Array], at: usize, costs: Costs, bits: u32) ->
 
 /// What became of the levels of the machine that this seed makes: level, array, what was found, and whether it is a tree as the model has it.
 fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>, bool)> {
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let bits = between(&mut rng, 20, 33);
     let arrays = arrays(&mut rng, bits);
     let costs = Costs {

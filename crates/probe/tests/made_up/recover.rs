@@ -20,7 +20,8 @@ use std::cell::Cell;
 
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
-use lookaside_probe::{first_level, gf2, probe, second_level, Bench, Finding, Geometry, Halt, Options, Rng};
+use lookaside_probe::{first_level, gf2, probe, second_level, Bench, Finding, Geometry, Halt, Options};
+use lookaside_stats::SplitMix64;
 
 /// Machines in CI.
 const MACHINES: u64 = 512;
@@ -35,8 +36,8 @@ const TIMES_THE_FIRST: u32 = 12;
 const POLICIES: [Replacement; 4] = [Replacement::Lru, Replacement::Fifo, Replacement::Random, Replacement::TreePlru];
 
 /// Every set and way count, index and policy that is possible.
-fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
-    let replacement = match POLICIES[rng.below(4)] {
+fn array(rng: &mut SplitMix64, sets_log2: u32, ways: u32, bits: u32) -> Array {
+    let replacement = match POLICIES[rng.index(4)] {
         Replacement::TreePlru if !ways.is_power_of_two() && ways > MAX_UNEVEN_TREE_WAYS => Replacement::Lru,
         policy => policy,
     };
@@ -44,15 +45,15 @@ fn array(rng: &mut Rng, sets_log2: u32, ways: u32, bits: u32) -> Array {
 }
 
 /// Linear, folded, or any full-rank matrix over the low bits or over all.
-fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
-    let width = match rng.below(4) {
+fn masks(rng: &mut SplitMix64, rank: u32, bits: u32) -> Vec<u64> {
+    let width = match rng.index(4) {
         0 => return (0..rank).map(|bit| 1 << bit).collect(),
         1 => return (0..rank).map(|bit| 1 << bit | 1 << (bit + rank)).collect(),
-        2 => (rank + 1 + rng.below(12) as u32).min(bits),
+        2 => (rank + 1 + rng.index(12) as u32).min(bits),
         _ => bits,
     };
     loop {
-        let rows: Vec<u64> = (0..rank).map(|_| rng.draw() & ((1 << width) - 1)).collect();
+        let rows: Vec<u64> = (0..rank).map(|_| rng.next_u64() & ((1 << width) - 1)).collect();
         if gf2::reduce(&rows).len() == rank as usize {
             return rows;
         }
@@ -60,26 +61,26 @@ fn masks(rng: &mut Rng, rank: u32, bits: u32) -> Vec<u64> {
 }
 
 /// A number from `low` to `high`.
-fn between(rng: &mut Rng, low: u32, high: u32) -> u32 {
-    low + rng.below((high - low + 1) as usize) as u32
+fn between(rng: &mut SplitMix64, low: u32, high: u32) -> u32 {
+    low + rng.index((high - low + 1) as usize) as u32
 }
 
 /// One level of any kind, or two, the second of them [`TIMES_THE_FIRST`] as large or more.
-fn arrays(rng: &mut Rng, bits: u32) -> Vec<Array> {
-    if rng.below(2) == 0 {
-        let (sets, ways) = match rng.below(5) {
+fn arrays(rng: &mut SplitMix64, bits: u32) -> Vec<Array> {
+    if rng.index(2) == 0 {
+        let (sets, ways) = match rng.index(5) {
             0 => (0, between(rng, 2, 128)),
             _ => (between(rng, 2, 8), between(rng, 2, 32)),
         };
         return vec![array(rng, sets, ways, bits)];
     }
-    let (sets, ways) = match rng.below(3) {
+    let (sets, ways) = match rng.index(3) {
         0 => (0, between(rng, 4, 128)),
         _ => (between(rng, 2, 4), between(rng, 2, 8)),
     };
     let first = array(rng, sets, ways, bits);
     loop {
-        let (sets, ways) = match rng.below(8) {
+        let (sets, ways) = match rng.index(8) {
             0 => (0, between(rng, 16, 128)),
             _ => (between(rng, 2, 8), between(rng, 2, 32)),
         };
@@ -108,7 +109,7 @@ enum Outcome {
 
 /// Probes the machine that this seed makes.
 fn recover(seed: u64) -> Outcome {
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix64::new(seed);
     let bits = between(&mut rng, 19, 33);
     let arrays = arrays(&mut rng, bits);
     let costs = Costs {

@@ -2,7 +2,8 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level_of_stores, gf2, twice, Bench, Rng};
+use lookaside_probe::{first_level_of_stores, gf2, twice, Bench};
+use lookaside_stats::SplitMix64;
 
 /// Machines tried.
 const MACHINES: u64 = 40;
@@ -13,9 +14,9 @@ fn entries_of_stores_are_found() {
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.01, grain: 26.0 };
     let mut right = 0;
     for seed in 0..MACHINES {
-        let mut rng = Rng::new(seed);
-        let policy = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.below(3)];
-        let (sets, ways) = if rng.below(2) == 0 { (0, 8 + rng.below(40) as u32) } else { (2 + rng.below(3) as u32, 4) };
+        let mut rng = SplitMix64::new(seed);
+        let policy = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.index(3)];
+        let (sets, ways) = if rng.index(2) == 0 { (0, 8 + rng.index(40) as u32) } else { (2 + rng.index(3) as u32, 4) };
         let stores = Array::linear(sets, ways, policy);
         // Loads have more, as on the cores that have both.
         let loads = Array::linear(4, 6, Replacement::Lru);

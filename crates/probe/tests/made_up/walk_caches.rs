@@ -2,16 +2,17 @@
 
 use crate::sim_hierarchy::{Shape, Sim, Upper};
 use lookaside_probe::{
-    walk_caches, CacheReport, CacheShape, Caches, Field, Finding, Geometry, Held, KnownLevels, Rng, Seen, WalkCaches,
+    walk_caches, CacheReport, CacheShape, Caches, Field, Finding, Geometry, Held, KnownLevels, Seen, WalkCaches,
 };
+use lookaside_stats::SplitMix64;
 
 fn seen(at: f64) -> Finding<Seen> {
     Finding::confirmed(Seen { low: at, high: at, passes: 2 }, Vec::new())
 }
 
 /// A machine of the kind that there is, with such entries above the leaf's.
-fn machine(rng: &mut Rng, upper: Option<Upper>) -> Shape {
-    let mut pick = |list: &[u64]| list[rng.below(list.len())];
+fn machine(rng: &mut SplitMix64, upper: Option<Upper>) -> Shape {
+    let mut pick = |list: &[u64]| list[rng.index(list.len())];
     let (second_ways, base) = (pick(&[8, 12]) as usize, pick(&[12, 20, 34]) as f64);
     Shape {
         line: 64,
@@ -78,8 +79,8 @@ fn right(finding: &Finding<Held>, (sets, ways): (u64, usize), what: &str) -> boo
 fn made_up_walk_caches_are_found_right_or_not_at_all() {
     let (mut found, mut all, mut said) = ([0, 0], 0, Vec::new());
     for seed in 0..6 {
-        let mut rng = Rng::new(seed);
-        let mut pick = |list: &[(u64, usize)]| list[rng.below(list.len())];
+        let mut rng = SplitMix64::new(seed);
+        let mut pick = |list: &[(u64, usize)]| list[rng.index(list.len())];
         let low = pick(&[(1, 16), (1, 32), (8, 4), (16, 4), (512, 6), (1, 64)]);
         let middle = pick(&[(1, 4), (1, 16), (1, 32)]);
         let high = pick(&[(1, 2), (1, 16)]);
@@ -100,7 +101,7 @@ fn made_up_walk_caches_are_found_right_or_not_at_all() {
 #[test]
 fn where_there_are_none_none_are_found() {
     for seed in 10..13 {
-        let mut rng = Rng::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let stage = 10.0 * (seed % 3) as f64;
         // All are read each time; or all are always at hand.
         let upper = (seed != 12).then(|| Upper { caches: vec![(1, 0), (1, 0), (1, 0)], stage });

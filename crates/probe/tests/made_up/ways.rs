@@ -1,12 +1,13 @@
 //! Ways of made-up second-level caches: found right, or not determined.
 
 use crate::sim_hierarchy::{Policy, Shape, Sim};
-use lookaside_probe::{caches, Caches, Field, Rng};
+use lookaside_probe::{caches, Caches, Field};
+use lookaside_stats::SplitMix64;
 
 /// A machine of the kind that there is. `LOOKASIDE_WAYS_MACHINES` tries so many, from seed `LOOKASIDE_WAYS_FROM` on.
 fn machine(seed: u64) -> Shape {
-    let mut rng = Rng::new(seed);
-    let mut pick = |list: &[u64]| list[rng.below(list.len())];
+    let mut rng = SplitMix64::new(seed);
+    let mut pick = |list: &[u64]| list[rng.index(list.len())];
     let first = (64, pick(&[4, 8, 8, 12]) as usize, pick(&[3, 4, 5]) as f64);
     let policy = [Policy::Lru, Policy::Fifo, Policy::Random, Policy::TreePlru][pick(&[0, 1, 2, 3]) as usize];
     let ways = match policy {

@@ -1,7 +1,8 @@
 //! A made-up memory hierarchy: caches, TLBs and a walker, timed with noise.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Area, Chain, Metal, MetalError, Rng, Steps};
+use lookaside_probe::{Area, Chain, Metal, MetalError, Steps};
+use lookaside_stats::SplitMix64;
 
 /// What the machine is.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl Sets {
     }
 
     /// Whether it hits; it is there afterwards.
-    fn access(&mut self, key: u64, rng: &mut Rng) -> bool {
+    fn access(&mut self, key: u64, rng: &mut SplitMix64) -> bool {
         let fold = if self.fold > 0 { key >> self.fold } else { 0 };
         let number = ((key ^ fold) & self.mask) as usize;
         let set = &mut self.sets[number];
@@ -104,7 +105,7 @@ impl Sets {
                     self.ways - 1
                 }
                 Policy::Random => {
-                    let way = rng.below(self.ways);
+                    let way = rng.index(self.ways);
                     set[way] = key;
                     way
                 }
@@ -134,7 +135,7 @@ impl Sets {
 
 pub struct Sim {
     shape: Shape,
-    rng: Rng,
+    rng: SplitMix64,
     caches: Vec<Sets>,
     first: Sets,
     second: Sets,
@@ -153,7 +154,7 @@ const HUGE: u64 = 512;
 
 /// Where an entry of this level lies: tables have frames anywhere.
 fn table(level: u64, entry: u64) -> u64 {
-    let frame = Rng::new((entry / HUGE) << 8 | level).draw() >> 24;
+    let frame = SplitMix64::new((entry / HUGE) << 8 | level).next_u64() >> 24;
     TABLES + (frame << 12) + entry % HUGE * 8
 }
 
@@ -169,7 +170,7 @@ impl Sim {
         let upper = walk.map(|&(sets, ways)| Sets::new(sets, ways, shape.lru)).collect();
         let large = shape.gigantic.iter().flat_map(|gigantic| gigantic.entries);
         let gigantic = large.map(|entries| Sets::new(1, entries, shape.lru)).collect();
-        Self { shape, rng: Rng::new(seed), caches, first, second, upper, gigantic }
+        Self { shape, rng: SplitMix64::new(seed), caches, first, second, upper, gigantic }
     }
 
     /// Cycles of reading a line of physical memory, through the caches from one level on.
@@ -225,7 +226,7 @@ impl Sim {
         let frame = match area {
             Area::Shared | Area::Sparse => 0,
             Area::Contiguous { .. } => page,
-            Area::Own { .. } | Area::Gigantic => Rng::new(page).draw() >> 24,
+            Area::Own { .. } | Area::Gigantic => SplitMix64::new(page).next_u64() >> 24,
         };
         cycles + self.read(frame << 12 | address & 0xfff, 0)
     }
@@ -234,7 +235,7 @@ impl Sim {
     fn gigantic_step(&mut self, address: u64) -> f64 {
         let page = address >> 12;
         let Gigantic { covers, entries } = self.shape.gigantic.clone().expect("there are such pages");
-        let mut hits = |level: usize, small: &mut Sets, rng: &mut Rng| match (covers[level], entries[level]) {
+        let mut hits = |level: usize, small: &mut Sets, rng: &mut SplitMix64| match (covers[level], entries[level]) {
             (1, _) => small.access(page, rng),
             (_, 0) => false,
             (covers, _) => self.gigantic[level].access(page / covers, rng),
@@ -251,7 +252,7 @@ impl Sim {
     }
 
     fn uniform(&mut self) -> f64 {
-        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
+        self.rng.unit()
     }
 }
 
@@ -305,7 +306,7 @@ impl Metal for Sim {
             let offset = ring.next().expect("a chain");
             cycles += self.step(offset, steps.area);
             if self.shape.neighbour > 0 && i % self.shape.neighbour == 0 {
-                let foreign = self.rng.draw();
+                let foreign = self.rng.next_u64();
                 self.caches.last_mut().expect("a cache").access(foreign, &mut self.rng.clone());
             }
         }

@@ -9,7 +9,8 @@ pub use shots::{Habits, Other};
 pub use tlbs::Tlbs;
 
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Rng, Round, Shot, Touch, Walk};
+use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Round, Shot, Touch, Walk};
+use lookaside_stats::SplitMix64;
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
 /// has what a real machine had.
@@ -70,7 +71,7 @@ pub struct Sim {
     /// Noise of chains in place of that which is assumed.
     pub recorded: Option<Recorded>,
     costs: Costs,
-    rng: Rng,
+    rng: SplitMix64,
     bits: u32,
     /// What a thread on another CPU does, the loads that it has done, and page faults.
     walk: Option<Walk>,
@@ -95,7 +96,7 @@ impl Sim {
             noise,
             recorded: None,
             costs,
-            rng: Rng::new(seed),
+            rng: SplitMix64::new(seed),
             bits,
             walk: None,
             walked: 0,
@@ -144,7 +145,7 @@ impl Sim {
             let after = self.tlbs.misses();
             misses = (misses.0 + after.0 - before.0, misses.1 + after.1 - before.1);
             let count = taken as usize + usize::from(self.uniform() < taken.fract());
-            let foreign: Vec<u64> = (0..count).map(|_| 1 << 40 | self.rng.draw() >> 40).collect();
+            let foreign: Vec<u64> = (0..count).map(|_| 1 << 40 | self.rng.next_u64() >> 40).collect();
             self.tlbs.walk_below(&foreign);
         }
         misses
@@ -190,11 +191,11 @@ impl Sim {
     }
 
     fn uniform(&mut self) -> f64 {
-        (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
+        self.rng.unit()
     }
 
     fn interrupt(&mut self) {
-        let pages: Vec<u64> = (0..1 + self.rng.below(24)).map(|_| self.rng.draw() & 0xffff_ffff).collect();
+        let pages: Vec<u64> = (0..1 + self.rng.index(24)).map(|_| self.rng.next_u64() & 0xffff_ffff).collect();
         self.run(pages.into_iter());
     }
 
@@ -251,7 +252,7 @@ impl Metal for Sim {
         let mean = ticks / timed as f64;
         // The same chain is always off by the same.
         let place = pages.iter().fold(1u64, |sum, page| sum.rotate_left(5) ^ page);
-        let bias = self.noise.bias * (2.0 * (Rng::new(place).draw() >> 11) as f64 / (1u64 << 53) as f64 - 1.0);
+        let bias = self.noise.bias * (2.0 * SplitMix64::new(place).unit() - 1.0);
         let grain = self.noise.grain;
         Ok((0..samples)
             .map(|_| {

@@ -1,6 +1,6 @@
 //! Noise as it was recorded on a real machine (`tests/noise`, made by the example `record_noise`).
 
-use lookaside_probe::Rng;
+use lookaside_stats::SplitMix64;
 
 use super::Sim;
 
@@ -54,9 +54,9 @@ pub struct Recorded {
 impl Recorded {
     /// One of the recordings, from some place on.
     #[allow(dead_code)] // not every test that makes up machines asks for it
-    pub fn draw(rng: &mut Rng) -> Self {
-        let mut noise = Self::read(RECORDINGS[rng.below(RECORDINGS.len())]);
-        noise.at = rng.below(1 << 20);
+    pub fn draw(rng: &mut SplitMix64) -> Self {
+        let mut noise = Self::read(RECORDINGS[rng.index(RECORDINGS.len())]);
+        noise.at = rng.index(1 << 20);
         noise
     }
 
@@ -83,7 +83,7 @@ impl Recorded {
         let step = sim.costs.hit + sim.costs.second;
         let ticks = (samples * (pages.len() * rounds as usize + WARM_STEPS)) as f64 * step;
         let lost = self.lost(ticks, &mut sim.rng).min(MOST_LOST);
-        let foreign: Vec<u64> = (0..lost).map(|_| FOREIGN | sim.rng.draw() & 0x3fff).collect();
+        let foreign: Vec<u64> = (0..lost).map(|_| FOREIGN | sim.rng.next_u64() & 0x3fff).collect();
         sim.run(foreign.into_iter());
         sim.tlbs.walk(pages, WARM_STEPS.div_ceil(pages.len()));
         let timed = TIMED_STEPS.div_ceil(pages.len()).min(rounds as usize);
@@ -110,7 +110,7 @@ impl Recorded {
     fn chain(&self, kind: Kind, pages: &[u64]) -> f64 {
         let place = pages.iter().fold(1u64, |sum, page| sum.rotate_left(5) ^ page);
         let list = &self.chains[kind as usize];
-        list[Rng::new(place).below(list.len())]
+        list[SplitMix64::new(place).index(list.len())]
     }
 
     /// What the next sample is off by: samples that follow each other here did so when they were recorded.
@@ -121,10 +121,10 @@ impl Recorded {
     }
 
     /// Entries that are lost in so many ticks.
-    fn lost(&self, ticks: f64, rng: &mut Rng) -> usize {
-        let chance = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
+    fn lost(&self, ticks: f64, rng: &mut SplitMix64) -> usize {
+        let chance = rng.unit();
         if chance < self.interruptions * ticks {
-            self.lost[rng.below(self.lost.len())] as usize
+            self.lost[rng.index(self.lost.len())] as usize
         } else {
             0
         }

@@ -1,9 +1,10 @@
 //! TLBs under loads of small pages: what the engine does with them, to the access (`tests/made_up/engine.rs` holds the two against each
 //! other), many times as fast on chains that are walked again and again, which is all that the inference asks for.
 
-use lookaside_engine::os::{SplitMix64, Structure};
+use lookaside_engine::os::{generator, Structure};
 use lookaside_machine::{tree_left_ways, Replacement};
 use lookaside_probe::gf2;
+use lookaside_stats::SplitMix64;
 
 use super::Array;
 
@@ -163,7 +164,7 @@ impl Level {
                 Rule::Lru(ring.repeat(sets))
             }
             Replacement::Fifo => Rule::Fifo(vec![0; sets]),
-            Replacement::Random => Rule::Random(SplitMix64::of_instance(seed, Structure::Tlb, number, 0)),
+            Replacement::Random => Rule::Random(generator(seed, Structure::Tlb, number, 0)),
             Replacement::TreePlru => {
                 assert!(ways <= 128, "no tree of {ways} ways");
                 let mut shape = Shape::default();
@@ -272,7 +273,7 @@ impl Level {
                 *next = (way + 1) % self.ways;
                 way
             }
-            Rule::Random(rng) => rng.next_way(self.ways),
+            Rule::Random(rng) => rng.below_u32(self.ways),
             Rule::Tree { bits, shape } => {
                 let bits = bits[set as usize];
                 let mut at = if shape.sides.is_empty() { WAY } else { 0 };

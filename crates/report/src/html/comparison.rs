@@ -1,7 +1,7 @@
 //! Runs in turns as a page: the verdict, ratios with their intervals, every run.
 
-use lookaside_runtime::compare::statistics::{LEAST_ROUNDS, RESAMPLES};
 use lookaside_runtime::compare::{Comparison, Outcome};
+use lookaside_stats::{LEAST_ROUNDS, RESAMPLES};
 
 use super::parts::{Cell, Esc, Table};
 use crate::comparison::{

@@ -1,6 +1,6 @@
 //! A chart of several lines over the same sizes, with intervals.
 
-use lookaside_runtime::compare::statistics::Figure;
+use lookaside_stats::Figure;
 
 use super::comparison::Axis;
 use super::parts::{swatch, Esc};

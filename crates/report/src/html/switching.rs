@@ -1,7 +1,7 @@
 //! What a switch takes as a page: the verdict, a chart for each size or ring, every figure.
 
 use lookaside_experiment::switch::{Benchmark, Frames, Pages, Point, Report, Who};
-use lookaside_runtime::compare::statistics::{Figure, LEAST_ROUNDS, RESAMPLES};
+use lookaside_stats::{Figure, LEAST_ROUNDS, RESAMPLES};
 
 use super::lines::{figure, legend, Chart, Line};
 use super::parts::{Cell, Esc, Table};

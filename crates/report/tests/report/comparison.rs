@@ -1,8 +1,8 @@
 //! What text and page say of hand-made comparisons.
 
 use lookaside_report::{comparison, html, json, Style};
-use lookaside_runtime::compare::statistics::{median, ratio};
 use lookaside_runtime::compare::{Comparison, Early, Helped, Outcome, Pages, Run};
+use lookaside_stats::{median, ratio};
 use proptest::prelude::*;
 
 use crate::common::words;

@@ -3,7 +3,7 @@
 use lookaside_experiment::migrate::plan::Case;
 use lookaside_experiment::migrate::{Cell, Overall, Pays, Relation, Report, Told, Way};
 use lookaside_report::{html, json, migration, num, Style};
-use lookaside_runtime::compare::statistics::Figure;
+use lookaside_stats::Figure;
 
 fn around(value: f64) -> Figure {
     Figure { value, low: value - 100.0, high: value + 150.0 }

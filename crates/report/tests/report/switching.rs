@@ -4,7 +4,7 @@ use lookaside_experiment::switch::{
     Benchmark, Contrast, Early, Facts, Frames, KeyUse, Keys, Pages, Point, Report, Ring, Round, Who,
 };
 use lookaside_report::{html, json, switching, Style};
-use lookaside_runtime::compare::statistics::{Figure, Ratio};
+use lookaside_stats::{Figure, Ratio};
 use proptest::prelude::*;
 
 use crate::common::words;

@@ -1,12 +1,11 @@
 //! Does it help? The same program run in several ways, in turns, and what is significant of the difference.
 //!
 //! Each round runs every variant once, in an order drawn anew, so that what drifts (clocks, other guests, caches) falls on all
-//! alike. Medians are compared by rounds: [`statistics::ratio`].
+//! alike. Medians are compared by rounds: [`lookaside_stats::ratio`].
 
 mod child;
 mod energy;
 pub mod pressure;
-pub mod statistics;
 mod turns;
 mod variant;
 mod watch;
@@ -17,13 +16,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lookaside_stats::{ratio, Ratio, RESAMPLES};
 use serde::Serialize;
 
 use crate::bake::{Baker, Target};
 use crate::hugepages::{self, Find, Followed, Look, Planned};
 use energy::Meter;
 use pressure::{Pressure, Stress};
-use statistics::Ratio;
 use turns::Turns;
 pub use variant::Variant;
 pub use watch::{Helped, Pages};
@@ -253,7 +252,7 @@ impl Comparison {
     /// the variant's own ratio. `None` if there is no round, or a time that is not above 0.
     pub fn time_ratio(&self, variant: &Outcome, seconds: impl Fn(&Run) -> f64) -> Option<Ratio> {
         let times = |outcome: &Outcome| outcome.runs.iter().map(&seconds).collect::<Vec<f64>>();
-        statistics::ratio(&times(self.variants.first()?), &times(variant), self.seed, statistics::RESAMPLES)
+        ratio(&times(self.variants.first()?), &times(variant), self.seed, RESAMPLES)
     }
 }
 

@@ -6,10 +6,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+use lookaside_stats::{median, ratio, SplitMix64, RESAMPLES};
+
 use super::child::Running;
 use super::energy::Meter;
 use super::pressure::Stress;
-use super::statistics::{median, ratio, Rng, RESAMPLES};
 use super::variant::gives_to_all;
 use super::watch::Watch;
 use super::{CompareError, Comparison, Early, Hooks, Inside, Metric, Outcome, Pages, Plan, Run, Variant};
@@ -62,10 +63,12 @@ impl<'a> Turns<'a> {
 
     /// All rounds; why not all.
     pub(super) fn all(&mut self) -> Result<Option<Early>, CompareError> {
-        let mut rng = Rng(self.plan.seed);
+        let mut rng = SplitMix64::new(self.plan.seed);
         for round in 0..u64::from(self.plan.warmups) + u64::from(self.plan.runs) {
             let counted = round.checked_sub(u64::from(self.plan.warmups)).map(|round| round as u32 + 1);
-            for (position, which) in rng.order(self.plan.variants.len()).into_iter().enumerate() {
+            let mut order: Vec<usize> = (0..self.plan.variants.len()).collect();
+            rng.shuffle(&mut order);
+            for (position, which) in order.into_iter().enumerate() {
                 if (self.hooks.halt)() {
                     return Ok(Some(Early::Interrupted));
                 }
@@ -291,8 +294,7 @@ impl<'a> Turns<'a> {
 /// What the chosen huge pages came to, over all runs.
 fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
     let all: Vec<&Followed> = runs.iter().filter_map(|run| run.hugepages.as_ref()).collect();
-    let middle =
-        |of: &dyn Fn(&Followed) -> Option<f64>| median(&all.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
+    let middle = |of: &dyn Fn(&Followed) -> Option<f64>| median(all.iter().filter_map(|run| of(run)));
     let Some(made) = middle(&|run| Some(run.collapsed as f64)) else { return Vec::new() };
     let mut text = format!("{variant}: {made} windows of 2 MiB made huge in a run (median)");
     if let Some(covered) = middle(&|run| run.covered) {
@@ -310,7 +312,7 @@ fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
 /// What a plan's huge pages came to, over all runs.
 fn planned_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
     let all: Vec<&Planned> = runs.iter().filter_map(|run| run.planned.as_ref()).collect();
-    let middle = |of: &dyn Fn(&Planned) -> u64| median(&all.iter().map(|run| of(run) as f64).collect::<Vec<_>>());
+    let middle = |of: &dyn Fn(&Planned) -> u64| median(all.iter().map(|run| of(run)));
     let (Some(made), Some(found), Some(added)) =
         (middle(&|run| run.collapsed as u64), middle(&|run| run.found as u64), middle(&|run| run.bloat_bytes))
     else {

@@ -1,20 +1,22 @@
 //! Ways that are measured within this process, in turns: what is costly to build is built once for all of them.
 
-use super::statistics::Rng;
+use lookaside_stats::SplitMix64;
 
 /// Measures every way once a round, in an order drawn anew; `measure` is told the round, from 0, and the way. Gives what each
-/// way came to by round, of complete rounds only, and the error that ended it before its end. Their ratios: [`super::statistics::ratio`].
+/// way came to by round, of complete rounds only, and the error that ended it before its end. Their ratios: [`lookaside_stats::ratio`].
 pub fn in_turns<T, E>(
     ways: usize,
     rounds: u32,
     seed: u64,
     measure: &mut dyn FnMut(u32, usize) -> Result<T, E>,
 ) -> (Vec<Vec<T>>, Option<E>) {
-    let mut rng = Rng(seed);
+    let mut rng = SplitMix64::new(seed);
     let mut taken: Vec<Vec<T>> = (0..ways).map(|_| Vec::new()).collect();
     for round in 0..rounds {
         let mut came: Vec<Option<T>> = (0..ways).map(|_| None).collect();
-        for which in rng.order(ways) {
+        let mut order: Vec<usize> = (0..ways).collect();
+        rng.shuffle(&mut order);
+        for which in order {
             match measure(round, which) {
                 Ok(value) => came[which] = Some(value),
                 Err(error) => return (taken, Some(error)),

@@ -1,8 +1,8 @@
 //! Neighbours that press on the shared caches.
 
-use lookaside_engine::os::SplitMix64;
 use lookaside_engine::{Apart, Engine};
 use lookaside_machine::Machine;
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
 
 use super::{BakeError, Pace, Stressor, Way};

@@ -1,9 +1,10 @@
 //! The model once more, as plainly as it can be said: lists in the order of use, and time by time. Only where frames and
 //! tables lie is the engine's.
 
-use lookaside_engine::os::{entry_prefix, PhysicalMemory, SplitMix64, HOST_SPACE};
+use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
 use lookaside_engine::FrameLayout;
 use lookaside_machine::{Machine, TableFormat, TableLevel};
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::bake::{Baked, Baker, Placement, Program, Stressor, Way};
 use lookaside_trace::Block;
 

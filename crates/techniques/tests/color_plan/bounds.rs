@@ -1,13 +1,14 @@
 //! No job misses more often than its bound says, whatever the policy, the phases and the order of accesses.
 
 use lookaside_machine::Replacement::{self, Fifo, Lru, Random, TreePlru};
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::bound::{bounds, Bound, Level, RestsOn, Tenants};
 use lookaside_techniques::color::response::Responses;
 use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::twin::{simulate, Array, Job, Numbers, Order, Running};
+use crate::twin::{simulate, Array, Job, Order, Running};
 
 /// Some tasks, levels, and where pages lie.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Case {
     fn jobs(&self) -> Vec<Job> {
         let array = |level: &Level| Array::new(level.room.len(), level.ways as usize, level.replacement);
         let mut arrays: Vec<Array> = self.levels.iter().map(array).collect();
-        simulate(&self.running, &mut arrays, TICKS, &self.system, &mut Numbers(self.seed))
+        simulate(&self.running, &mut arrays, TICKS, &self.system, &mut SplitMix64::new(self.seed))
     }
 }
 
@@ -152,7 +153,7 @@ proptest! {
 /// How near jobs come to their bounds, over fixed random cases; some reach them.
 #[test]
 fn bounds_of_lru_are_reached() {
-    let mut numbers = Numbers(1);
+    let mut numbers = SplitMix64::new(1);
     let mut ratios: Vec<f64> = Vec::new();
     while ratios.len() < 1000 {
         let mut pick = |from: &[u64]| from[numbers.below(from.len() as u64) as usize];

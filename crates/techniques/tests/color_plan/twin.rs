@@ -3,19 +3,7 @@
 use std::collections::BTreeSet;
 
 use lookaside_machine::Replacement;
-
-/// Numbers that look random (SplitMix64).
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
+use lookaside_stats::SplitMix64;
 
 /// One set: page in each way, ways in the order of their last use and of their filling (last = newest), the tree's nodes, as first way and
 /// end, whose victim is on the right.
@@ -39,7 +27,7 @@ impl Array {
     }
 
     /// Whether a page was there; it is now.
-    pub fn touch(&mut self, set: usize, page: u64, numbers: &mut Numbers) -> bool {
+    pub fn touch(&mut self, set: usize, page: u64, numbers: &mut SplitMix64) -> bool {
         let set = &mut self.sets[set];
         let count = set.ways.len();
         let there = set.ways.iter().position(|way| *way == Some(page));
@@ -140,7 +128,7 @@ pub fn simulate(
     arrays: &mut [Array],
     ticks: u64,
     system: &[(u64, Vec<usize>)],
-    numbers: &mut Numbers,
+    numbers: &mut SplitMix64,
 ) -> Vec<Job> {
     let mut ranked: Vec<usize> = (0..tasks.len()).collect();
     ranked.sort_by_key(|&task| tasks[task].rank);
@@ -186,7 +174,7 @@ pub fn simulate(
 }
 
 /// Asks level after level until one has the page; the others have it then too.
-fn touch(arrays: &mut [Array], page: u64, sets: &[usize], misses: &mut [u64], numbers: &mut Numbers) {
+fn touch(arrays: &mut [Array], page: u64, sets: &[usize], misses: &mut [u64], numbers: &mut SplitMix64) {
     for ((array, &set), misses) in arrays.iter_mut().zip(sets).zip(misses) {
         if array.touch(set, page, numbers) {
             break;

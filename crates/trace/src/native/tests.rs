@@ -1,5 +1,6 @@
 //! Every way of packing comes back, and every one is chosen where it should be.
 
+use lookaside_stats::SplitMix64;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -12,17 +13,9 @@ use super::varint::Cursor;
 use super::CHUNK_ACCESSES;
 use crate::{Block, Kind};
 
-/// SplitMix64.
-fn draw(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
 fn noise(n: usize, bits: u32) -> Vec<u64> {
-    let mut state = u64::from(bits) + 1;
-    (0..n).map(|_| draw(&mut state) >> (64 - bits)).collect()
+    let mut rng = SplitMix64::new(u64::from(bits) + 1);
+    (0..n).map(|_| rng.next_u64() >> (64 - bits)).collect()
 }
 
 /// Packs and unpacks a plane; returns how it was packed.
@@ -127,11 +120,11 @@ proptest! {
 }
 
 /// Accesses with the columns that `flags` names: 1 size, 2 instruction, 4 repeats.
-fn block(n: usize, flags: u8, mut access: impl FnMut(usize, &mut u64) -> (u64, u64, u32)) -> Block {
-    let mut state = 5;
+fn block(n: usize, flags: u8, mut access: impl FnMut(usize, &mut SplitMix64) -> (u64, u64, u32)) -> Block {
+    let mut rng = SplitMix64::new(5);
     let mut b = Block { process: 1, thread: 2, ..Block::default() };
     for i in 0..n {
-        let (ip, addr, repeat) = access(i, &mut state);
+        let (ip, addr, repeat) = access(i, &mut rng);
         b.push([Kind::Load, Kind::Store, Kind::Fetch][(ip % 3) as usize], addr);
         if flags & 1 != 0 {
             b.size.push((ip % 9) as u8);
@@ -174,23 +167,23 @@ fn each_way_of_writing_is_chosen() {
     let strides = block(n, 7, |i, _| (i as u64 % 8, ((i as u64 % 8) << 33) + (i as u64 / 8) * 8, i as u32 % 8));
     assert_eq!(way(&strides), Way { mode: mode::ENTRY, split: Split::Site, table_repeats: true });
     // The same, the repeats noise.
-    let noisy = block(n, 7, |i, s| (i as u64 % 8, ((i as u64 % 8) << 33) + (i as u64 / 8) * 8, draw(s) as u32));
+    let noisy = block(n, 7, |i, s| (i as u64 % 8, ((i as u64 % 8) << 33) + (i as u64 / 8) * 8, s.next_u64() as u32));
     assert_eq!(way(&noisy), Way { mode: mode::ENTRY, split: Split::Site, table_repeats: false });
     // One instruction with a stream in each of many far pages, taken in turn at random.
     let mut at = [0u64; 64];
     let pages = block(n, 2, |_, s| {
-        let page = draw(s) as usize % 64;
+        let page = s.next_u64() as usize % 64;
         at[page] = (at[page] + 8) % 4096;
         (3, (page as u64 * page as u64) << 40 | at[page], 0)
     });
     assert_eq!(way(&pages).split, Split::Page);
     // A few addresses at random, many of them in one page.
     let far: Vec<u64> = noise(200, 12).iter().enumerate().map(|(i, v)| (i as u64 % 20) << 40 | v).collect();
-    let few = block(n, 2, |_, s| (3, far[draw(s) as usize % far.len()], 0));
+    let few = block(n, 2, |_, s| (3, far[s.next_u64() as usize % far.len()], 0));
     assert_eq!(way(&few).split, Split::Address);
     // Anywhere in a small range, and one stream by instructions at random.
-    assert_eq!(way(&block(n, 0, |_, s| (0, 1 << 40 | draw(s) >> 48, 0))).mode, mode::BASE);
-    assert_eq!(way(&block(n, 2, |i, s| (draw(s) % 50, i as u64 * 64, 0))).mode, mode::DELTA);
+    assert_eq!(way(&block(n, 0, |_, s| (0, 1 << 40 | s.next_u64() >> 48, 0))).mode, mode::BASE);
+    assert_eq!(way(&block(n, 2, |i, s| (s.next_u64() % 50, i as u64 * 64, 0))).mode, mode::DELTA);
 }
 
 #[test]
@@ -205,8 +198,8 @@ fn each_way_writes_anything() {
                     for n in [1, 3, 40_001] {
                         // Wild but not too many entries; now and then far off.
                         let b = block(n, flags, |_, s| {
-                            let far = if draw(s).is_multiple_of(90) { (draw(s) % 40) << 50 } else { 0 };
-                            (draw(s) % 30 * 7, far | (draw(s) % 50 * 2048), draw(s) as u32 % 3)
+                            let far = if s.next_u64().is_multiple_of(90) { (s.next_u64() % 40) << 50 } else { 0 };
+                            (s.next_u64() % 30 * 7, far | (s.next_u64() % 50 * 2048), s.next_u64() as u32 % 3)
                         });
                         let way = Way { mode, split, table_repeats };
                         encoder.stay(way);

@@ -1,6 +1,7 @@
 //! The native format gives back what was written, whatever it is and however it is read.
 
-use crate::common::{self, block, drain, items, Rng};
+use crate::common::{self, block, drain, items};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Granularity, Kind, NativeFile, NativeReader, Source, TraceInfo, TraceWriter};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -53,7 +54,7 @@ proptest! {
 
 /// A block with all columns and some events.
 fn sample(n: usize) -> Block {
-    let mut rng = Rng(n as u64);
+    let mut rng = SplitMix64::new(n as u64);
     let mut b = Block { process: 10, thread: 11, ..Block::default() };
     for i in 0..n {
         let ip = 0x40_0000 + rng.below(30) * 4;
@@ -65,15 +66,15 @@ fn sample(n: usize) -> Block {
         b.ip.push(ip);
         b.repeat.push(rng.below(300) as u32);
         if i % 40 == 0 {
-            b.push_event(Event::Alloc { addr: rng.next() >> 16, len: rng.below(1 << 20), site: 3 });
+            b.push_event(Event::Alloc { addr: rng.next_u64() >> 16, len: rng.below(1 << 20), site: 3 });
         }
     }
     b
 }
 
 /// Long enough for several chunks, in every way of writing addresses.
-fn long(seed: u64, n: usize, addr: impl Fn(&mut Rng, usize) -> u64) -> Block {
-    let mut rng = Rng(seed);
+fn long(seed: u64, n: usize, addr: impl Fn(&mut SplitMix64, usize) -> u64) -> Block {
+    let mut rng = SplitMix64::new(seed);
     let mut b = Block { process: 1, thread: 1, ..Block::default() };
     for i in 0..n {
         let a = addr(&mut rng, i);
@@ -89,7 +90,7 @@ fn long_blocks_of_every_pattern_come_back() {
         long(1, n, |r, _| 0x1000_0000 + r.below(65536) * 4096),
         long(2, n, |_, i| 0x7f00_0000_0000 + i as u64 * 64),
         long(3, n, |r, i| if i % 2 == 0 { r.below(1 << 40) << 6 } else { 0x7ffc_0000_0000 + r.below(512) }),
-        long(4, n, |r, _| r.next()),
+        long(4, n, |r, _| r.next_u64()),
         long(5, n, |_, i| (i as u64 % 7) << 30 | (i as u64 / 7) << 3),
     ];
     for b in &patterns {

@@ -1,14 +1,15 @@
 //! The twin's twin: where the metal is the engine, a true description is off by the noise, and a wrong one by far more.
 
 use lookaside_machine::{Machine, PageSize};
-use lookaside_probe::{Chain, Halt, Metal, MetalError, Rng, Sequence};
+use lookaside_probe::{Chain, Halt, Metal, MetalError, Sequence};
+use lookaside_stats::SplitMix64;
 use lookaside_twin::{model, patterns, validate, Options, PairedRun, Pattern, Row, Validation};
 
 /// The engine in place of the metal, with noise on each sample.
 struct Made {
     machine: Machine,
     noise: f64,
-    rng: Rng,
+    rng: SplitMix64,
 }
 
 impl Metal for Made {
@@ -37,7 +38,7 @@ impl Metal for Made {
         let made =
             model(&self.machine, sequence.size, sequence.words, sequence.update, 512, 77).expect("a possible machine");
         let ticks = made.expect("pages of this size").cycles * sequence.words.len() as f64 / 2.0;
-        let mut noisy = || 1.0 + self.noise * (2.0 * (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64 - 1.0);
+        let mut noisy = || 1.0 + self.noise * (2.0 * self.rng.unit() - 1.0);
         Ok((0..samples).map(|_| ticks * noisy()).collect())
     }
 }
@@ -53,7 +54,7 @@ fn options(patterns: Vec<Pattern>) -> Options {
 }
 
 fn compare(real: &Machine, described: &Machine, noise: f64) -> Validation {
-    let mut metal = Made { machine: real.clone(), noise, rng: Rng::new(9) };
+    let mut metal = Made { machine: real.clone(), noise, rng: SplitMix64::new(9) };
     validate(&mut metal, described, &options(small()), &|| None, &mut |_, _| {}).expect("a possible machine")
 }
 
@@ -136,7 +137,7 @@ struct Restless {
 
 impl Restless {
     fn new(last_caches: [&str; 2], by_pass: bool) -> Self {
-        let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: Rng::new(9) };
+        let made = |bytes| Made { machine: with_last_cache(bytes), noise: 0.0, rng: SplitMix64::new(9) };
         Self { states: last_caches.map(made), at: 0, by_pass }
     }
 }
@@ -209,7 +210,7 @@ fn the_same_seed_gives_the_same_model() {
 
 #[test]
 fn what_does_not_fit_is_left_out_and_named() {
-    let mut metal = Made { machine: preset(), noise: 0.0, rng: Rng::new(9) };
+    let mut metal = Made { machine: preset(), noise: 0.0, rng: SplitMix64::new(9) };
     let mut options = options(small());
     options.max_bytes = 1 << 20;
     let validation = validate(&mut metal, &preset(), &options, &|| None, &mut |_, _| {}).expect("a possible machine");
@@ -228,7 +229,7 @@ fn what_does_not_fit_is_left_out_and_named() {
 
 #[test]
 fn an_interruption_gives_what_is_known() {
-    let mut metal = Made { machine: preset(), noise: 0.0, rng: Rng::new(9) };
+    let mut metal = Made { machine: preset(), noise: 0.0, rng: SplitMix64::new(9) };
     let asked = std::cell::Cell::new(0);
     let patterns = small();
     // After all models and the first run of half of the patterns.

@@ -3,10 +3,11 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::fold;
 use crate::at_once::at_once;
 use crate::memory::{Array, Observer, Room};
-use crate::random::Random;
 use crate::rmat::Rmat;
 use crate::workload::{Kernel, Spec};
 
@@ -36,7 +37,7 @@ pub(super) struct Bc {
     dependencies: Array<f64>,
     /// Sums of these over all sources.
     scores: Array<f64>,
-    random: Random,
+    random: SplitMix64,
     /// Sources that are left.
     rounds: u64,
     at: At,
@@ -82,7 +83,7 @@ impl Bc {
             dependencies: room.array("dependencies", vertices, false)?,
             scores: room.array("scores", vertices, false)?,
             room,
-            random: Random::new(!spec.seed),
+            random: SplitMix64::new(!spec.seed),
             rounds: spec.rounds,
             at: At::Clear(0),
             looked: 0,

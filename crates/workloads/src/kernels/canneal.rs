@@ -3,10 +3,12 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::fold;
 use crate::at_once::at_once;
 use crate::memory::{Array, Observer, Plain, Room};
-use crate::random::{Random, Shuffle};
+use crate::shuffle::Shuffle;
 use crate::workload::{Kernel, Spec};
 
 /// Exchanges a step.
@@ -60,7 +62,7 @@ pub(super) struct Canneal {
     elements: Array<Element>,
     links: Array<u32>,
     locations: Array<Location>,
-    random: Random,
+    random: SplitMix64,
     temperature: f64,
     /// The element that was drawn last: the next exchange is with it.
     last: u64,
@@ -85,7 +87,7 @@ impl Canneal {
             links: room.array("links", elements * 2 * NETS, false)?,
             locations: room.array("locations", elements, false)?,
             room,
-            random: Random::new(!spec.seed),
+            random: SplitMix64::new(!spec.seed),
             temperature: FIRST_TEMPERATURE,
             last: 0,
             done: 0,
@@ -95,7 +97,7 @@ impl Canneal {
             sum: 0,
         };
         let side = (elements - 1).isqrt() + 1;
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         let nets: [Shuffle; NETS as usize] = std::array::from_fn(|_| Shuffle::new(elements, random.next_u64()));
         let places = Shuffle::new(elements, random.next_u64());
         let linked = 2 * NETS as usize;

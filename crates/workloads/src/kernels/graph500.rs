@@ -3,10 +3,11 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::fold;
 use crate::at_once::at_once;
 use crate::memory::{Array, Observer, Room};
-use crate::random::Random;
 use crate::rmat::Rmat;
 use crate::workload::{Kernel, Spec};
 
@@ -33,7 +34,7 @@ pub(super) struct Graph500 {
     tree: Array<u64>,
     /// Vertices in the order in which they were seen.
     queue: Array<u64>,
-    random: Random,
+    random: SplitMix64,
     /// Searches that are left.
     rounds: u64,
     at: At,
@@ -65,7 +66,7 @@ impl Graph500 {
             tree: room.array("tree", vertices, false)?,
             queue: room.array("queue", vertices, false)?,
             room,
-            random: Random::new(!spec.seed),
+            random: SplitMix64::new(!spec.seed),
             rounds: spec.rounds,
             at: At::Clear(0),
             followed: 0,

@@ -3,9 +3,10 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::fold;
 use crate::memory::{Array, Observer, Plain, Room};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Outer rows a step.
@@ -61,7 +62,7 @@ impl HashJoin {
             matches: 0,
             sum: 0,
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         for i in 0..inner as usize {
             let (key, payload) = (random.below(inner), random.next_u64());
             let bucket = bucket(key, buckets) as usize;

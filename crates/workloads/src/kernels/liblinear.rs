@@ -3,9 +3,10 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::fold;
 use crate::memory::{Array, Observer, Plain, Room};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Coordinates a step.
@@ -48,7 +49,7 @@ pub(super) struct LibLinear {
     /// The rows in this round's order.
     order: Array<u32>,
     weights: Array<f64>,
-    random: Random,
+    random: SplitMix64,
     /// Coordinates so far, and how many there are to be.
     done: u64,
     coordinates: u64,
@@ -70,11 +71,11 @@ impl LibLinear {
             order: room.array("order", rows, false)?,
             weights: room.array("weights", FEATURES, false)?,
             room,
-            random: Random::new(!spec.seed),
+            random: SplitMix64::new(!spec.seed),
             done: 0,
             coordinates: rows.saturating_mul(spec.rounds),
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         let hidden: Vec<f64> = (0..FEATURES).map(|_| random.unit() - 0.5).collect();
         let (mut at, mut features) = (0, 0);
         for i in 0..rows as usize {

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use crate::memory::{Array, Observer, Room};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Reads a step.
@@ -23,7 +24,7 @@ impl Reads {
         let words = spec.bytes / 8;
         let mut room = Room::new(spec.pages);
         let mut table: Array<u64> = room.array("table", words, true)?;
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         table.as_mut().fill_with(|| random.next_u64());
         Ok(Self { room, table, state: random.next_u64(), done: 0, reads: spec.rounds.saturating_mul(words / 16) })
     }
@@ -55,7 +56,7 @@ impl Kernel for Reads {
         let reads = STEP.min(self.reads - self.done);
         for _ in 0..reads {
             // The word alone would lead into a short circle of words soon; the state has all 64 bits.
-            let mut random = Random::new(state);
+            let mut random = SplitMix64::new(state);
             let place = random.below(words);
             state = state.rotate_left(23) ^ self.table.load(place, observer);
         }

@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 use std::io;
 
+use lookaside_stats::SplitMix64;
 use lookaside_trace::Event;
 
 use super::libm::Mathematics;
@@ -11,7 +12,6 @@ use super::printf::{Argument, Printer};
 use super::process::{Frames, Function, Process};
 use super::{Input, ProgramSpec};
 use crate::memory::{Array, Observer, Room};
-use crate::random::Random;
 use crate::workload::Kernel;
 
 /// What is printed, as in MiBench's: a line an operation.
@@ -136,7 +136,7 @@ impl BasicMath {
             rounds_left: spec.rounds,
             done: 0,
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         for range in &mut math.ranges.cubics {
             range.first += random.unit() / 100.0;
         }

@@ -6,9 +6,10 @@
 use std::io;
 use std::ops::Range;
 
+use lookaside_stats::SplitMix64;
+
 use super::process::{Frames, Function, Object, Process, LIBC, LIBM, LOADER, PROGRAM};
 use crate::memory::{Array, Observer};
-use crate::random::Random;
 
 /// Words of a symbol, and of a relocation.
 const SYMBOL_WORDS: u64 = 4;
@@ -173,7 +174,7 @@ pub(super) struct Loader {
 impl Loader {
     /// Of a program that calls this part of its libraries' functions by number. Names do not depend on any seed.
     pub fn new(process: &mut Process) -> io::Result<(Self, Calls)> {
-        let mut random = Random::new(0x10ad);
+        let mut random = SplitMix64::new(0x10ad);
         let all: io::Result<Vec<Loaded>> =
             (0..).zip(&TABLES).map(|(number, tables)| Loaded::new(process, tables, number, &mut random)).collect();
         let of = |tables: &Tables| tables.object.at(tables.looked_up_at);
@@ -236,7 +237,7 @@ impl Loader {
 }
 
 impl Loaded {
-    fn new(process: &mut Process, tables: &'static Tables, number: u64, random: &mut Random) -> io::Result<Self> {
+    fn new(process: &mut Process, tables: &'static Tables, number: u64, random: &mut SplitMix64) -> io::Result<Self> {
         let at = |offset| tables.object.at(offset);
         let hashed = tables.symbol_count - tables.first_hashed;
         let hash_words = HASH_HEADER_WORDS + tables.filter_words + tables.buckets + hashed;
@@ -258,7 +259,7 @@ impl Loaded {
     }
 
     /// Makes up names, puts symbols in the order of their buckets, and lists what is to be relocated.
-    fn fill(&mut self, random: &mut Random) {
+    fn fill(&mut self, random: &mut SplitMix64) {
         let tables = self.tables;
         let mean = tables.name_bytes / tables.symbol_count;
         let mut names = Vec::new();

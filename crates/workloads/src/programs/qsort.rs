@@ -6,6 +6,7 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
 use lookaside_trace::Event;
 
 use super::loader::{Calls, Loader};
@@ -14,7 +15,6 @@ use super::process::{Frames, Function, Process, LIBC};
 use super::stdio::{Input, TWO_WORDS, WORD};
 use super::ProgramSpec;
 use crate::memory::{Array, Observer, Room};
-use crate::random::Random;
 use crate::workload::Kernel;
 
 /// Words of MiBench's small input, and as many as its large one has points.
@@ -327,7 +327,7 @@ fn text(seed: u64, count: u64) -> Vec<u8> {
     const BEGINNINGS: [&str; 16] = ["b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "st", "t", "th", "w"];
     const VOWELS: [&str; 6] = ["a", "e", "i", "o", "u", "ea"];
     const ENDINGS: [&str; 5] = ["", "n", "r", "s", "ed"];
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     // The lesser of two draws: some parts are more frequent than others, as in a language.
     let mut lesser = |most: usize| random.below(most as u64).min(random.below(most as u64)) as usize;
     let mut text = String::new();

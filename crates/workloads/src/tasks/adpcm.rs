@@ -3,11 +3,12 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::{elements, pages};
 use crate::chunked::Chunked;
 use crate::kernels::fold;
 use crate::memory::{Observer, Room, Unseen};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Pairs of samples a step.
@@ -99,7 +100,7 @@ impl Adpcm {
             done: 0,
             sum: 0,
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         let wave = |i: i32, period: i32, height: i32| (2 * (i % period) - period).abs() * height / period;
         for i in 0..len as i32 {
             let noise = random.below(512) as i32;
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_index_and_samples_stay_in_range() {
-        let mut random = Random::new(1);
+        let mut random = SplitMix64::new(1);
         let mut predictor = Predictor::default();
         for _ in 0..10_000 {
             let sample = if random.below(2) == 0 { i16::MAX } else { i16::MIN };

@@ -3,11 +3,12 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::{elements, pages};
 use crate::chunked::Chunked;
 use crate::kernels::fold;
 use crate::memory::{Observer, Room, Unseen};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Butterflies (or places in the permutation) a step.
@@ -47,7 +48,7 @@ impl Fft {
             rounds_left: spec.rounds,
             done: 0,
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         fft.re.fill_with(|| random.unit() - 0.5, &mut Unseen);
         fft.im.fill_with(|| random.unit() - 0.5, &mut Unseen);
         for k in 0..len / 2 {

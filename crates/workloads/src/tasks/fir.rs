@@ -2,11 +2,12 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::{elements, pages};
 use crate::chunked::Chunked;
 use crate::kernels::fold;
 use crate::memory::{Observer, Room, Unseen};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Taps, a page of them at most; Mälardalen's fir has 35.
@@ -41,7 +42,7 @@ impl Fir {
             done: 0,
             sum: 0,
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         // 16-bit numbers on both sides: no sum of 32 products leaves 64 bits.
         fir.coefficients.fill_with(|| (random.next_u64() as i16 >> 4).into(), &mut Unseen);
         fir.input.fill_with(|| (random.next_u64() as i16).into(), &mut Unseen);

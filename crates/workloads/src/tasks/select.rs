@@ -2,18 +2,19 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::{elements, pages};
 use crate::chunked::Chunked;
 use crate::kernels::fold;
 use crate::memory::{Observer, Room, Unseen};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Finds a random rank, counted from the largest, which is 0. A step is one partition.
 pub(super) struct NthLargest {
     room: Room,
     numbers: Chunked<u32>,
-    random: Random,
+    random: SplitMix64,
     rank: u64,
     /// Where the number of this rank is: first and last place.
     first: u64,
@@ -29,7 +30,7 @@ impl NthLargest {
         let mut select = Self {
             room,
             numbers,
-            random: Random::new(spec.seed),
+            random: SplitMix64::new(spec.seed),
             rank: 0,
             first: 0,
             last: 0,

@@ -2,11 +2,12 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::{elements, pages};
 use crate::chunked::Chunked;
 use crate::kernels::fold;
 use crate::memory::{Observer, Room, Unseen};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Comparisons a step of bubble sort.
@@ -16,7 +17,7 @@ const STEP: u64 = 128;
 struct Sorting {
     room: Room,
     numbers: Chunked<u32>,
-    random: Random,
+    random: SplitMix64,
     rounds_left: u64,
     sum: u64,
 }
@@ -24,7 +25,7 @@ struct Sorting {
 impl Sorting {
     fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
         let numbers = room.chunked("numbers", elements::<u32>(pages(spec)), true)?;
-        let mut sorting = Self { room, numbers, random: Random::new(spec.seed), rounds_left: spec.rounds, sum: 0 };
+        let mut sorting = Self { room, numbers, random: SplitMix64::new(spec.seed), rounds_left: spec.rounds, sum: 0 };
         sorting.refill(&mut Unseen);
         Ok(sorting)
     }

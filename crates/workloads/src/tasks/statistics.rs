@@ -2,11 +2,12 @@
 
 use std::io;
 
+use lookaside_stats::SplitMix64;
+
 use super::{elements, pages};
 use crate::chunked::Chunked;
 use crate::kernels::fold;
 use crate::memory::{Observer, Room, Unseen};
-use crate::random::Random;
 use crate::workload::{Kernel, Spec};
 
 /// Elements a step.
@@ -35,7 +36,7 @@ impl Statistics {
         let (a, b) = (room.chunked("a", len, true)?, room.chunked("b", len, false)?);
         let mut statistics =
             Self { room, a, b, walk: 0, at: 0, sums: [0.0; WALKS], rounds_left: spec.rounds, done: 0, sum: 0 };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         for i in 0..len {
             let a = random.unit();
             statistics.a.set(i, a, &mut Unseen);

@@ -58,7 +58,7 @@ fn seeds_and_rounds_change_the_result() {
 #[test]
 fn sorts_do_what_the_textbook_does() {
     let spec = Spec { seed: 9, ..Spec::new(PAGE_BYTES) };
-    let mut random = crate::Random::new(9);
+    let mut random = lookaside_stats::SplitMix64::new(9);
     let numbers: Vec<u32> = (0..1024).map(|_| random.next_u64() as u32).collect();
     let mut sorted = numbers.clone();
     sorted.sort_unstable();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lookaside_engine::os::SplitMix64;
 use lookaside_machine::{Replacement, Ways};
+use lookaside_stats::SplitMix64;
 
 /// Sets of ways of any kind of entry.
 pub struct Array<E> {
@@ -72,7 +72,7 @@ impl<E> Array<E> {
                 way
             }
             Replacement::TreePlru => walk(count, |node, _| set.victim_right.contains(&node)).0,
-            Replacement::Random => self.generator.next_way(count as u32) as usize,
+            Replacement::Random => self.generator.below_u32(count as u32) as usize,
         });
         set.ways[way] = Some(entry);
         set.use_way(way);

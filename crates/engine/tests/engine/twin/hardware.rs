@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use lookaside_engine::os::{self, PhysicalMemory, SplitMix64, Structure, HOST_SPACE, KERNEL_SPACE};
+use lookaside_engine::os::{self, PhysicalMemory, Structure, HOST_SPACE, KERNEL_SPACE};
 use lookaside_engine::{CacheCounts, LockedPage, Setup, TlbCounts, WalkModel};
 use lookaside_machine::{Machine, PageSize, Serves, SharedBy, Stage, Tag};
 
@@ -91,7 +91,7 @@ impl Hardware {
     pub fn new(setup: &Setup) -> Self {
         let m = &setup.machine;
         let instances = |shared| (0..total_threads(m)).map(|h| instance(m, shared, h)).max().unwrap_or(0) + 1;
-        let seeded = |kind, number, i| SplitMix64::of_instance(setup.seed, kind, number, i);
+        let seeded = |kind, number, i| os::generator(setup.seed, kind, number, i);
         let tlbs = m.tlbs.iter().enumerate().map(|(n, t)| {
             let new = |i| TlbInstance {
                 array: Array::new(u64::from(t.entries), t.ways, t.replacement, seeded(Structure::Tlb, n, i)),

@@ -7,7 +7,7 @@ use super::*;
 
 fn areas(count: usize) -> Areas {
     let layout = Layout { areas: count, bytes_each: 64 << 10 };
-    Areas::new(layout, Pages::Base, &[1, 16], &mut lookaside_workloads::Random::new(3)).expect("memory")
+    Areas::new(layout, Pages::Base, &[1, 16], &mut lookaside_stats::SplitMix64::new(3)).expect("memory")
 }
 
 fn job(participants: usize, areas: &Areas, work: Work) -> Job {

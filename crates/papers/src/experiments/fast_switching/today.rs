@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_machine::{preset, Machine, SwitchAction, Tag};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
-use lookaside_workloads::{Random, Zipf};
+use lookaside_workloads::Zipf;
 
 use super::super::in_parallel;
 use super::world::Result;
@@ -116,7 +117,7 @@ fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
     let round = case.processes as usize * case.quantum;
     let half = (least / 2usize).div_ceil(round).max(rounds);
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..Setup::new(machine_for(machine, case)) })?;
-    let mut random = Random::new(1);
+    let mut random = SplitMix64::new(1);
     let (library, own) = (Zipf::new(case.library_pages, EXPONENT), Zipf::new(OWN_PAGES, EXPONENT));
     let base = if case.sharing == Sharing::Nothing { LIBRARY } else { SHARED };
     let turn = |process| {

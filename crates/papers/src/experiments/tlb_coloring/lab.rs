@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 
 use lookaside_engine::{Setup, WalkModel};
 use lookaside_machine::{preset, ColorLevel, PageSize};
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::model::{model, Job};
 use lookaside_techniques::color::schedule::schedule;
 use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
-use lookaside_workloads::Random;
 
 use super::super::in_parallel;
 use super::sets;
@@ -67,7 +67,7 @@ impl Lab {
         let misses_only = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
         let mut lab = Self { setup: Setup::new(machine), misses_only, level, layouts: Vec::new() };
         let layouts = in_parallel(&(0..runs).collect::<Vec<_>>(), |run| -> Result<_> {
-            let noise = system_pages(&mut Random::new(*run), SYSTEM_PAGES);
+            let noise = system_pages(&mut SplitMix64::new(*run), SYSTEM_PAGES);
             let free = sets::free_ways(&lab, &noise)?;
             Ok(Layout { noise, free })
         });
@@ -168,7 +168,7 @@ pub(crate) fn task_set(tasks: &[(&str, &str, &str, usize)]) -> Result<TaskSet> {
 }
 
 /// Pages that `malloc` gives a task, one at a time: the one in which each chunk begins.
-pub(super) fn malloc(random: &mut Random, task: usize, pages: usize) -> Vec<u64> {
+pub(super) fn malloc(random: &mut SplitMix64, task: usize, pages: usize) -> Vec<u64> {
     // In the first half of the arena, so that all chunks lie in it.
     let first = random.below(ARENA_BYTES / 2 / CHUNK_ALIGN) * CHUNK_ALIGN;
     let first = ARENAS + task as u64 * ARENA_BYTES + first;
@@ -176,7 +176,7 @@ pub(super) fn malloc(random: &mut Random, task: usize, pages: usize) -> Vec<u64>
 }
 
 /// So many of these, at random.
-pub(super) fn choose(random: &mut Random, mut pages: Vec<u64>, number: usize) -> Vec<u64> {
+pub(super) fn choose(random: &mut SplitMix64, mut pages: Vec<u64>, number: usize) -> Vec<u64> {
     let number = number.min(pages.len());
     for i in 0..number {
         let other = i + random.below((pages.len() - i) as u64) as usize;
@@ -187,7 +187,7 @@ pub(super) fn choose(random: &mut Random, mut pages: Vec<u64>, number: usize) ->
 }
 
 /// Random pages of the system, all different.
-pub(super) fn system_pages(random: &mut Random, number: usize) -> Vec<u64> {
+pub(super) fn system_pages(random: &mut SplitMix64, number: usize) -> Vec<u64> {
     // Of 4096: libraries, stacks and the kernel's tables lie far apart.
     let all = (0..4096).map(|page| SYSTEM + page * PAGE_BYTES).collect();
     choose(random, all, number)
@@ -246,7 +246,7 @@ mod tests {
     fn chunks_are_glibcs_and_choices_are_different_pages() {
         let mut skipped = 0;
         for seed in 0..2000 {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let pages = malloc(&mut random, 1, POOL);
             assert!(pages.windows(2).all(|w| [1, 2].contains(&((w[1] - w[0]) / PAGE_BYTES))));
             skipped += u32::from(pages[31] - pages[0] > 31 * PAGE_BYTES);

@@ -1,7 +1,7 @@
 //! Sections 6.0.5 to 6.0.7: mappings a set, noisy sets, penalties.
 
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
-use lookaside_workloads::Random;
 
 use super::super::Ran;
 use super::lab::{claim, malloc, system_pages, task_set, value, Lab, Result, POOL, STORES_PER_MS};
@@ -31,7 +31,7 @@ fn utilization(lab: &Lab, ran: &mut Ran) {
     let colored = count(&(0..lab.level.sets).flat_map(|color| lab.pages_of(color, 0, each)).collect::<Vec<_>>());
     let runs: Vec<Vec<u32>> = (1..=RUNS)
         .map(|seed| {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             count(&[0, 1].map(|task| malloc(&mut random, task, POOL)).concat())
         })
         .collect();
@@ -89,7 +89,7 @@ pub(super) fn free_ways(lab: &Lab, noise: &[u64]) -> Result<Vec<u32>> {
 fn noisy(lab: &Lab, ran: &mut Ran) -> Result<()> {
     let (mut right, mut all, mut noisy) = (0, 0, 0);
     for (seed, pages) in (100..).zip(TRIED) {
-        let noise = system_pages(&mut Random::new(seed), pages);
+        let noise = system_pages(&mut SplitMix64::new(seed), pages);
         for (color, found) in (0..).zip(free_ways(lab, &noise)?) {
             let there = noise.iter().filter(|page| lab.level.set_of(*page / PAGE_BYTES) == color).count() as u32;
             all += 1;

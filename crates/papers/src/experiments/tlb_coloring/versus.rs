@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::model::Job;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::{on_own_lines, Work};
-use lookaside_workloads::Random;
 
 use super::super::{in_parallel, Ran};
 use super::lab::{
@@ -61,7 +61,7 @@ impl Case<'_> {
     /// A run with the pages of each allocator.
     fn pair(&self, lab: &Lab, seed: u64, layout: &Layout) -> Result<(Vec<Job>, Vec<Job>)> {
         let needs: Vec<usize> = self.set.tasks.iter().map(|task| task.pages.unwrap_or(0) as usize).collect();
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let pools: Vec<_> = (0..needs.len()).map(|task| malloc(&mut random, task, self.pool)).collect();
         let chosen: Vec<_> =
             pools.into_iter().zip(&needs).map(|(pool, need)| choose(&mut random, pool, *need)).collect();

@@ -44,7 +44,7 @@ fn one(machine: &Machine, job: Job, repetitions: u64) -> Result<Vec<(String, f64
             let runs = (0..repetitions).map(|seed| A7Benchmark::new(machine, pages, STRIDE_4K, seed)?.preload());
             let runs = runs.collect::<std::result::Result<Vec<_>, _>>()?;
             let of = |column: &str, value: &dyn Fn(usize) -> u64| {
-                (format!("a2-{column}-{pages:03}"), median((0..runs.len()).map(|run| value(run) as f64).collect()))
+                (format!("a2-{column}-{pages:03}"), median((0..runs.len()).map(|run| value(run) as f64)))
             };
             Ok(vec![
                 of("pld", &|run| runs[run].cycles),
@@ -55,7 +55,7 @@ fn one(machine: &Machine, job: Job, repetitions: u64) -> Result<Vec<(String, f64
         Job::Steps(table, column, stride, restore, pages) => {
             let runs = (0..repetitions).map(|seed| A7Benchmark::new(machine, pages, stride, seed)?.six_steps(restore));
             let runs = runs.collect::<std::result::Result<Vec<_>, _>>()?;
-            let of = |value: fn(&Steps) -> u64| median(runs.iter().map(|steps| value(steps) as f64).collect());
+            let of = |value: fn(&Steps) -> u64| median(runs.iter().map(|steps| value(steps) as f64));
             let [clean, save, restore, migrated] = [
                 of(|steps| steps.clean_cycles),
                 of(|steps| steps.save_cycles),

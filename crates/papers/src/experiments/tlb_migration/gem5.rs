@@ -1,7 +1,7 @@
 //! Tables A.11 to A.15.
 
-use lookaside_engine::os::SplitMix64;
 use lookaside_machine::Machine;
+use lookaside_stats::SplitMix64;
 use lookaside_techniques::migrate::model::{Gem5Benchmark, COUNTER_HZ, STRIDE_68K};
 use lookaside_techniques::migrate::Version;
 
@@ -27,7 +27,7 @@ impl Clock {
             let since_tick = self.random.next_u64() as f64 / u64::MAX as f64;
             (since_tick + ns / tick_ns).floor() * tick_ns
         });
-        (median(readings.collect()) * 10.0).round() / 10.0
+        (median(readings) * 10.0).round() / 10.0
     }
 }
 

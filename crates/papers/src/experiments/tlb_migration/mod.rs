@@ -68,15 +68,9 @@ fn id_of(id: &str) -> Result<&'static str> {
     Ok(found)
 }
 
-/// The middle of the values, which the paper takes for what is measured.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let (upper, even) = (values.len() / 2, values.len().is_multiple_of(2));
-    match values.get(upper) {
-        Some(value) if even => (value + values[upper - 1]) / 2.0,
-        Some(value) => *value,
-        None => f64::NAN,
-    }
+/// The median, which the paper takes for what is measured; not a number where there are no values.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    lookaside_stats::median(values).unwrap_or(f64::NAN)
 }
 
 /// The paper's figures, from the rows.

@@ -3,12 +3,7 @@ use crate::{Ours, Row, Verdict};
 
 /// Medians' ratio, with an interval of half a percent to each side.
 fn judge(above: &[f64], below: &[f64]) -> Option<Judged> {
-    let middle = |values: &[f64]| {
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied()
-    };
-    let value = middle(above)? / middle(below)?;
+    let value = median(above)? / median(below)?;
     let (low, high) = (value - 0.005, value + 0.005);
     Some(Judged { value, low, high, significant: above.len() >= 5 && (low > 1.0 || high < 1.0) })
 }

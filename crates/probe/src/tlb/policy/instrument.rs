@@ -1,5 +1,7 @@
 //! Misses of a sequence, measured: in many sets at once, so that they add up, and behind a flooded first level.
 
+use lookaside_stats::{median, quantiles};
+
 use crate::bench::{Bench, Halt};
 use crate::gf2;
 use crate::tlb::geometry::Geometry;
@@ -103,9 +105,9 @@ impl<'a> Instrument<'a> {
             some.push(bench.sequence(&pages.chain(&sequence.chain()))? - base);
             all.push(bench.sequence(&pages.chain(&sequence.all_missing()))? - base);
         }
-        let [_, base, _] = quartiles(&mut none);
-        let [low, middle, high] = quartiles(&mut some);
-        let [_, miss, _] = quartiles(&mut all).map(|ticks| ticks / sequence.looks as f64);
+        let base = median(none).unwrap_or_default();
+        let [low, middle, high] = quantiles(some, [0.25, 0.5, 0.75]).unwrap_or_default();
+        let miss = median(all).unwrap_or_default() / sequence.looks as f64;
         Ok(Measured {
             misses: middle / miss,
             spread: (high - low) / miss,
@@ -153,11 +155,6 @@ impl Pages {
         }
         chain
     }
-}
-
-fn quartiles(list: &mut [f64]) -> [f64; 3] {
-    list.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| list[(list.len() - 1) * quarter / 4])
 }
 
 /// One vector for each mask (in reduced form) that it alone sees.

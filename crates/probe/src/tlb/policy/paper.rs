@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::rng::Rng;
+use lookaside_stats::SplitMix64;
+
 use crate::tlb::policy::tree::Tree;
 
 /// A rule that a set may follow. The first four kinds are answers; the others are only there so that sequences are
@@ -55,7 +56,7 @@ impl Rule {
             let mut set = Set::new(self, ways, pages, state);
             for _ in 0..8 * ways {
                 // Filled in any order with pages that never come again.
-                let page = pages + set.rng.below(2 * ways);
+                let page = pages + set.rng.index(2 * ways);
                 set.access(page);
             }
             for &page in chain.iter().cycle().take(play.before * chain.len()) {
@@ -82,7 +83,7 @@ struct Set<'a> {
     /// LRU: ways by the time of their last use.
     used: BTreeMap<usize, usize>,
     time: usize,
-    rng: Rng,
+    rng: SplitMix64,
 }
 
 impl<'a> Set<'a> {
@@ -94,7 +95,7 @@ impl<'a> Set<'a> {
             state: vec![0; ways],
             used: BTreeMap::new(),
             time: 0,
-            rng: Rng::new(seed),
+            rng: SplitMix64::new(seed),
         }
     }
 
@@ -142,7 +143,7 @@ impl<'a> Set<'a> {
                 self.state[0] = (way + 1) % ways;
                 way
             }
-            Rule::Random => self.rng.below(ways),
+            Rule::Random => self.rng.index(ways),
             Rule::Tree(tree) => tree.victim(&self.state),
             Rule::Bits => self.state.iter().position(|&bit| bit == 0).unwrap_or(0),
             Rule::Distances => {

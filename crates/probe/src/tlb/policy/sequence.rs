@@ -1,8 +1,8 @@
 //! Sequences of accesses to the pages of one set that tell policies apart.
 
+use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
-use crate::rng::Rng;
 use crate::tlb::policy::paper::Rule;
 
 /// Pages that fill a set again and again before each sequence: so many times its ways, and so many more. Twice: what
@@ -73,12 +73,12 @@ impl Sequence {
     }
 
     /// Any sequence for a set of so many ways: blocks of new pages, of pages used again, and of pairs of the two.
-    pub fn random(rng: &mut Rng, ways: usize) -> Self {
+    pub fn random(rng: &mut SplitMix64, ways: usize) -> Self {
         let reset = RESET.0 * ways + RESET.1;
         let (mut pages, mut new) = (Vec::new(), reset);
-        let blocks = 1 + rng.below(BLOCKS);
+        let blocks = 1 + rng.index(BLOCKS);
         for _ in 0..blocks {
-            match rng.below(6) {
+            match rng.index(6) {
                 0 => pages.extend(run(rng, reset, ways)),
                 1 if new > reset => {
                     let used = new - reset;
@@ -86,33 +86,33 @@ impl Sequence {
                 }
                 1 => pages.extend(run(rng, reset, ways)),
                 2 | 3 => {
-                    let count = 1 + rng.below(ways);
+                    let count = 1 + rng.index(ways);
                     pages.extend(new..new + count);
                     new += count;
                 }
                 4 => {
                     // The oldest used again, some pushed out, the oldest looked for: there where use counts.
                     let old = reset - ways;
-                    let mut again: Vec<usize> = (old..old + 1 + rng.below(ways)).step_by(1 + rng.below(2)).collect();
+                    let mut again: Vec<usize> = (old..old + 1 + rng.index(ways)).step_by(1 + rng.index(2)).collect();
                     pages.extend(&again);
-                    let count = 1 + rng.below(ways);
+                    let count = 1 + rng.index(ways);
                     pages.extend(new..new + count);
                     new += count;
-                    if rng.below(2) == 0 {
+                    if rng.index(2) == 0 {
                         again.reverse();
                     }
                     pages.extend(again);
                 }
                 _ => {
-                    let again = reset - 1 - rng.below(ways);
-                    let count = 1 + rng.below(ways);
+                    let again = reset - 1 - rng.index(ways);
+                    let count = 1 + rng.index(ways);
                     pages.extend((new..new + count).flat_map(|page| [again, page]));
                     new += count;
                 }
             }
         }
         // Looked for: pages of the reset, new ones, or those that were used last.
-        let mut looked = match rng.below(4) {
+        let mut looked = match rng.index(4) {
             0 if new > reset => run(rng, new, new - reset),
             1 if !pages.is_empty() => {
                 let used = pages.len();
@@ -154,12 +154,12 @@ fn longest(ways: usize) -> usize {
 }
 
 /// Some of the last `ages` pages below `end`, in order, forwards or backwards.
-fn run(rng: &mut Rng, end: usize, ages: usize) -> Vec<usize> {
-    let first = end - ages + rng.below(ages);
-    let step = 1 + rng.below(3);
-    let count = 1 + rng.below(ages);
+fn run(rng: &mut SplitMix64, end: usize, ages: usize) -> Vec<usize> {
+    let first = end - ages + rng.index(ages);
+    let step = 1 + rng.index(3);
+    let count = 1 + rng.index(ages);
     let mut pages: Vec<usize> = (first..end).step_by(step).take(count).collect();
-    if rng.below(2) == 0 {
+    if rng.index(2) == 0 {
         pages.reverse();
     }
     pages
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn random_sequences_are_of_pages_that_a_set_can_have() {
-        let mut rng = Rng::new(1);
+        let mut rng = SplitMix64::new(1);
         for ways in 2..130 {
             for _ in 0..20 {
                 let sequence = Sequence::random(&mut rng, ways);

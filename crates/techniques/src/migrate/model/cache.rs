@@ -1,7 +1,7 @@
 //! A cache by physical addresses, whose lines may still be on their way.
 
-use lookaside_engine::os::SplitMix64;
 use lookaside_machine::{Cache as Shape, Replacement};
+use lookaside_stats::SplitMix64;
 
 use super::ModelError;
 
@@ -67,7 +67,7 @@ impl Cache {
         let (line, epoch, uses, ways) = (addr >> self.line_shift, self.epoch, self.uses, self.ways as u32);
         let free = self.set(line).iter().position(|slot| slot.epoch != epoch);
         let way = free.unwrap_or_else(|| match &mut self.random {
-            Some(random) => random.next_way(ways) as usize,
+            Some(random) => random.below_u32(ways) as usize,
             None => self.set(line).iter().enumerate().min_by_key(|(_, slot)| slot.used).map_or(0, |(way, _)| way),
         });
         self.set(line)[way] = Slot { line, ready, epoch, used: uses, dirty: false };

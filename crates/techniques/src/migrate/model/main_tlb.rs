@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lookaside_engine::os::SplitMix64;
+use lookaside_stats::SplitMix64;
 
 use super::paging::Leaf;
 use crate::migrate::{Descriptor, InterfaceError, PageSize, ReadOperation, A7_SETS, A7_WAYS};
@@ -109,7 +109,7 @@ impl MainTlb {
         let ways = Self::ways(key);
         let at = match ways.into_iter().find(|at| !self.slots[*at].valid()) {
             Some(at) => at,
-            None => ways[self.random.next_way(A7_WAYS.into()) as usize],
+            None => ways[self.random.below_u32(A7_WAYS.into()) as usize],
         };
         self.slots[at] = Slot { key, registers: descriptor.encode()? };
         Ok(())

@@ -1,7 +1,7 @@
 //! Beyond the paper: a periodic task of high priority that is moved in some of its jobs, and how its response times scatter.
 
-use lookaside_engine::os::SplitMix64;
 use lookaside_machine::Machine;
+use lookaside_stats::SplitMix64;
 
 use super::data_tlb::Restored;
 use super::processes::ProcessId;

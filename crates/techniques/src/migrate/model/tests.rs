@@ -1,7 +1,7 @@
 //! Parts of the model worked out by hand, or beside the plainest form of them.
 
-use lookaside_engine::os::SplitMix64;
 use lookaside_machine::{preset, Machine};
+use lookaside_stats::SplitMix64;
 
 use super::cache::Cache;
 use super::dram::Dram;

@@ -9,7 +9,7 @@ use crate::memory::Unseen;
 fn sparse(seed: u64, rounds: u64, edges_per_vertex: u64) -> Bc {
     let mut bc = Bc::new(&Spec { seed, rounds, ..Spec::new(104 * 64 + 100) }).expect("memory");
     assert_eq!(bc.depths.len(), 64);
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut end = 0;
     for vertex in 0..64 {
         for _ in 0..random.below(2 * edges_per_vertex + 1) {

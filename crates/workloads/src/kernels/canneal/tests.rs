@@ -141,7 +141,7 @@ fn the_netlist_does_not_depend_on_its_parts() {
     let anneal = Canneal::new(&spec).expect("memory");
     let elements = anneal.elements.len() as u64;
     assert!(elements > 2 * PART as u64, "{elements} elements");
-    let mut random = Random::new(spec.seed);
+    let mut random = SplitMix64::new(spec.seed);
     let nets: [Shuffle; NETS as usize] = std::array::from_fn(|_| Shuffle::new(elements, random.next_u64()));
     let places = Shuffle::new(elements, random.next_u64());
     let side = (elements - 1).isqrt() + 1;

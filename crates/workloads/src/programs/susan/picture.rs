@@ -1,7 +1,8 @@
 //! Grey pictures of MiBench's sizes: shapes of different greys on a slope, with noise.
 
+use lookaside_stats::SplitMix64;
+
 use super::super::{Input, ProgramSpec};
-use crate::random::Random;
 
 /// Shapes: about what can be told apart on the small picture.
 const SHAPES: u64 = 14;
@@ -46,7 +47,7 @@ impl Picture {
             Input::Small => (76, 95),
             Input::Large | Input::Paper => (384, 288),
         };
-        let mut random = Random::new(spec.seed);
+        let mut random = SplitMix64::new(spec.seed);
         let shapes: Vec<Shape> = (0..SHAPES)
             .map(|_| {
                 let (w, h) = (8 + random.below(width / 3), 8 + random.below(height / 3));

@@ -1,6 +1,7 @@
 //! A periodic task that is moved in every fourth job: how its response times scatter.
 
 use lookaside_machine::Machine;
+use lookaside_stats::quantiles;
 use lookaside_techniques::migrate::model::{Along, Jobs, Periodic, Program, STRIDE_4K, STRIDE_68K, USER_LOOP};
 
 use super::super::super::in_parallel;
@@ -57,12 +58,7 @@ pub(super) fn run(machine: &Machine, programs: &[Program], effort: Effort) -> Re
 }
 
 fn spread(jobs: &Jobs) -> String {
-    let mut cycles = jobs.response_cycles.clone();
-    cycles.sort_unstable();
-    let at = |part: f64| {
-        let rank = (part * cycles.len() as f64).ceil() as usize;
-        cycles.get(rank.clamp(1, cycles.len().max(1)) - 1).copied().unwrap_or(0)
-    };
-    let digits = |value: u64| grouped(&value.to_string());
-    format!("{}; {}; {}", digits(at(0.5)), digits(at(1.0) - at(0.5)), digits(at(0.999) - at(0.5)))
+    let [median, most, nearly_all] = quantiles(&jobs.response_cycles, [0.5, 1.0, 0.999]).unwrap_or_default();
+    let digits = |value: f64| grouped(&format!("{value:.0}"));
+    format!("{}; {}; {}", digits(median), digits(most - median), digits(nearly_all - median))
 }

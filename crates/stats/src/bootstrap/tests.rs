@@ -1,15 +1,7 @@
 use proptest::prelude::*;
 
-use super::{figure, median, ratio, Figure, Rng, RESAMPLES};
-
-#[test]
-fn medians_by_definition() {
-    assert_eq!(median(&[]), None);
-    assert_eq!(median(&[3.0]), Some(3.0));
-    assert_eq!(median(&[4.0, 1.0]), Some(2.5));
-    assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
-    assert_eq!(median(&[9.0, 1.0, 5.0, 6.0]), Some(5.5));
-}
+use super::{figure, ratio, Figure, RESAMPLES};
+use crate::{median, SplitMix64};
 
 #[test]
 fn what_has_no_ratio() {
@@ -74,13 +66,34 @@ fn what_has_no_figure() {
     assert_eq!(figure(&[&[1.0]], |m| m[0], 1, 0), None);
 }
 
+/// The interval by its definition: draw rounds, take the medians of what was drawn, and leave out 2.5 % at each end.
+fn naive_figure(lists: [&[f64]; 2], of: fn(f64, f64) -> f64, seed: u64, resamples: usize) -> Figure {
+    let mut rng = SplitMix64::new(seed);
+    let medians =
+        |rounds: &[usize]| lists.map(|list| median(rounds.iter().map(|&round| list[round])).expect("a median"));
+    let mut resampled: Vec<f64> = Vec::new();
+    for _ in 0..resamples {
+        let rounds: Vec<usize> = lists[0].iter().map(|_| rng.index(lists[0].len())).collect();
+        let [above, below] = medians(&rounds);
+        resampled.push(of(above, below));
+    }
+    resampled.sort_by(f64::total_cmp);
+    for _ in 0..resamples / 40 {
+        resampled.remove(0);
+        resampled.pop();
+    }
+    let [above, below] = medians(&(0..lists[0].len()).collect::<Vec<_>>());
+    let (low, high) = (resampled[0], resampled[resampled.len() - 1]);
+    Figure { value: of(above, below), low, high }
+}
+
 /// A number in 0..1.
-fn unit(rng: &mut Rng) -> f64 {
-    ((rng.draw() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+fn unit(rng: &mut SplitMix64) -> f64 {
+    ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
 /// Deviation of a run from its median, in units of its spread; all three have median 0.
-fn deviation(rng: &mut Rng, shape: u8) -> f64 {
+fn deviation(rng: &mut SplitMix64, shape: u8) -> f64 {
     match shape {
         // Normal (Box and Muller).
         0 => (-2.0 * unit(rng).ln()).sqrt() * (std::f64::consts::TAU * unit(rng)).cos(),
@@ -109,7 +122,7 @@ proptest! {
         rounds in 5usize..25, shape in 0u8..3, spread in 0.001f64..0.1, true_ratio in 0.5f64..2.0, seed in any::<u64>(),
     ) {
         const COMPARISONS: usize = 200;
-        let mut rng = Rng(seed);
+        let mut rng = SplitMix64::new(seed);
         let mut held = 0;
         for comparison in 0..COMPARISONS {
             let mut runs = |median: f64| -> Vec<f64> {
@@ -138,19 +151,13 @@ proptest! {
         let ((a, b), (c, d)) = (spread(&above), spread(&below));
         prop_assert!(a / d <= found.low && found.high <= b / c);
     }
-
     #[test]
-    fn medians_part_the_values(values in proptest::collection::vec(-1e9f64..1e9, 1..60)) {
-        let middle = median(&values).expect("a median");
-        let below = values.iter().filter(|&&v| v < middle).count();
-        let above = values.iter().filter(|&&v| v > middle).count();
-        prop_assert!(2 * below <= values.len() && 2 * above <= values.len());
-    }
-
-    #[test]
-    fn orders_hold_each_index_once(n in 0usize..40, seed in any::<u64>()) {
-        let mut order = Rng(seed).order(n);
-        order.sort_unstable();
-        prop_assert_eq!(order, (0..n).collect::<Vec<_>>());
+    fn a_figure_is_the_naive_one(
+        pairs in proptest::collection::vec((0.01f64..100.0, 0.01f64..100.0), 1..20), seed in any::<u64>(),
+        resamples in 1usize..200,
+    ) {
+        let (above, below): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let found = figure(&[&above, &below], |m| m[0] - m[1], seed, resamples);
+        prop_assert_eq!(found, Some(naive_figure([&above, &below], |a, b| a - b, seed, resamples)));
     }
 }
