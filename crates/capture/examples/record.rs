@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use lookaside_capture::{start, ChildEnd, Request, Target};
+use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget};
 use lookaside_trace::{Block, Event, FilterWindow, Granularity};
 
 fn main() {
-    let mut request = Request {
-        target: Target::Command(vec![]),
+    let mut request = RecordRequest {
+        target: RecordTarget::Command(vec![]),
         backend: None,
         granularity: Granularity::Page,
         filter_log2_classes: 0,
@@ -37,7 +37,7 @@ fn main() {
             }
         }
     }
-    request.target = Target::Command(words.collect());
+    request.target = RecordTarget::Command(words.collect());
     let begin = Instant::now();
     let mut recording = start(&request).unwrap_or_else(|error| {
         eprintln!("{error}");

@@ -1,4 +1,4 @@
-//! Starting a recorder with its pipe, and the hold on it: shared by the exact backends.
+//! Starts the program under a recorder that writes into a pipe; stops it and waits for it. Valgrind and QEMU use it.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,22 +12,24 @@ use std::time::Duration;
 use rustix::pipe::PipeFlags;
 use tempfile::TempDir;
 
-use crate::program::{self, Program};
-use crate::wire::{Processes, Shared, MAX_LOG2_CLASSES, MAX_WINDOW};
-use crate::{CaptureError, ChildEnd, Control, Request, Target};
+use crate::error::CaptureError;
+use crate::program::{inspect_program, ProgramFile};
+use crate::recording::{ChildEnd, ProgramControl};
+use crate::request::{RecordRequest, RecordTarget};
+use crate::wire::{LiveProcesses, SharedSlots, MAX_LOG2_CLASSES, MAX_WINDOW};
 
-/// Time between SIGTERM and SIGKILL in [`Control::stop`].
+/// Time between SIGTERM and SIGKILL in [`ProgramControl::stop`].
 const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of the pipe: the most that ordinary users get.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// The command that `request` asks an exact backend to start, and what its program is; refused where no exact backend could.
-pub(crate) fn inspect<'a>(
-    request: &'a Request,
+/// The command that `request` asks an exact backend to start, and its program's file; an error where no exact backend can.
+pub(crate) fn check<'a>(
+    request: &'a RecordRequest,
     backend: &'static str,
-) -> Result<(&'a [OsString], Program), CaptureError> {
+) -> Result<(&'a [OsString], ProgramFile), CaptureError> {
     let refused = |reason: String| Err(CaptureError::Backend { backend, reason });
-    let Target::Command(command) = &request.target else {
+    let RecordTarget::Command(command) = &request.target else {
         return refused("can't watch a process that runs already; use --backend sample".into());
     };
     let window = request.filter_window;
@@ -42,31 +44,31 @@ pub(crate) fn inspect<'a>(
         let of_class = window.class_pages;
         return refused(format!("{of_class} pages of a class in a filter window, it can be 1 to {MAX_WINDOW}"));
     }
-    Ok((command, program::inspect(command)?))
+    Ok((command, inspect_program(command)?))
 }
 
-/// The pipe of a recording.
-pub(crate) struct Pipe {
+/// The pipe that a recorder writes into.
+pub(crate) struct RecorderPipe {
     /// Ours.
     pub(crate) reader: OwnedFd,
     /// The recorder's; inherited under the same number.
     pub(crate) writer: OwnedFd,
 }
 
-impl Pipe {
-    pub(crate) fn new() -> Result<Pipe, CaptureError> {
+impl RecorderPipe {
+    pub(crate) fn new() -> Result<RecorderPipe, CaptureError> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
             .map_err(|error| CaptureError::Io { what: "making a pipe".into(), source: error.into() })?;
         // A smaller pipe is slower and no less right.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
-        Ok(Pipe { reader, writer })
+        Ok(RecorderPipe { reader, writer })
     }
 
     /// Starts the recorder, which inherits the pipe and `shared`; gives our end of the pipe.
     pub(crate) fn spawn(
         self,
         mut recorder: Command,
-        shared: Option<&Shared>,
+        shared: Option<&SharedSlots>,
     ) -> Result<(OwnedFd, Child), CaptureError> {
         let inherited = [Some(self.writer.as_raw_fd()), shared.map(|shared| shared.file().as_raw_fd())];
         // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; the files are open until after the spawn.
@@ -88,38 +90,38 @@ impl Pipe {
     }
 }
 
-/// Hold on a program that runs under a recorder.
-pub(crate) struct Launched {
+/// A program that runs under a recorder.
+pub(crate) struct LaunchedProgram {
     pid: u32,
-    state: Arc<Mutex<State>>,
-    processes: Processes,
+    state: Arc<Mutex<RecorderProcess>>,
+    processes: LiveProcesses,
     /// What its processes run: the tool or the emulator. Nothing else is ever killed.
     executables: Vec<PathBuf>,
     /// Folders that the recorder needs; removed after the recording.
     _folders: Vec<TempDir>,
 }
 
-struct State {
+struct RecorderProcess {
     child: Child,
     end: Option<ChildEnd>,
     stopping: bool,
 }
 
-impl Launched {
+impl LaunchedProgram {
     /// `processes`: those of the reader of its pipe; `executables`: what they run under the recorder.
     pub(crate) fn new(
         child: Child,
-        processes: Processes,
+        processes: LiveProcesses,
         executables: Vec<PathBuf>,
         folders: Vec<TempDir>,
-    ) -> Launched {
-        let state = Arc::new(Mutex::new(State { child, end: None, stopping: false }));
+    ) -> LaunchedProgram {
+        let state = Arc::new(Mutex::new(RecorderProcess { child, end: None, stopping: false }));
         let pid = lock(&state).child.id();
-        Launched { pid, state, processes, executables, _folders: folders }
+        LaunchedProgram { pid, state, processes, executables, _folders: folders }
     }
 }
 
-impl Control for Launched {
+impl ProgramControl for LaunchedProgram {
     fn pid(&self) -> u32 {
         self.pid
     }
@@ -180,7 +182,7 @@ impl Control for Launched {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<RecorderProcess>) -> MutexGuard<'_, RecorderProcess> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

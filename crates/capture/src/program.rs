@@ -1,4 +1,4 @@
-//! What kind of program a command names, found before it is started, so that an error is one clear line.
+//! The kind of program that a command names, known before it is started, so that an error is one clear line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -7,17 +7,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::CaptureError;
+use crate::error::CaptureError;
 
 /// A program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramFile {
     /// The ELF file that runs: the program itself, or the interpreter of a script.
     pub elf: PathBuf,
     /// The program is a script: `elf` runs it.
     pub is_script: bool,
     /// What its code is for.
-    pub isa: Isa,
+    pub isa: ProgramIsa,
     /// No dynamic linker: nothing can be preloaded.
     pub is_static: bool,
     /// It runs with rights of its own (setuid or setgid).
@@ -26,7 +26,7 @@ pub struct Program {
 
 /// Instruction set of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
+pub enum ProgramIsa {
     /// That of this machine.
     Native,
     /// Another: QEMU's name of it (`arm`, `i386`, …).
@@ -42,13 +42,13 @@ const MAX_SCRIPTS: usize = 4;
 ///
 /// # Errors
 /// There is none, or it can't be executed or read, with the exit code of the shell's custom (127, 126).
-pub fn inspect(command: &[OsString]) -> Result<Program, CaptureError> {
+pub fn inspect_program(command: &[OsString]) -> Result<ProgramFile, CaptureError> {
     let Some(name) = command.first() else {
         return Err(error(OsStr::new(""), "no program given", 127));
     };
     let path = find(name)?;
     let program = inspect_file(name, &path, MAX_SCRIPTS)?;
-    Ok(Program { is_script: program.elf != path, ..program })
+    Ok(ProgramFile { is_script: program.elf != path, ..program })
 }
 
 fn error(program: &OsStr, reason: impl Into<String>, code: i32) -> CaptureError {
@@ -62,9 +62,9 @@ fn find(name: &OsStr) -> Result<PathBuf, CaptureError> {
     }
     if name.as_bytes().contains(&b'/') {
         return match executable(Path::new(name)) {
-            Found::Yes => Ok(name.into()),
-            Found::No(reason) => Err(error(name, reason, 126)),
-            Found::Missing => Err(not_found()),
+            FileAccess::Executable => Ok(name.into()),
+            FileAccess::Refused(reason) => Err(error(name, reason, 126)),
+            FileAccess::Missing => Err(not_found()),
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
@@ -72,33 +72,34 @@ fn find(name: &OsStr) -> Result<PathBuf, CaptureError> {
     for folder in std::env::split_paths(&path) {
         let candidate = folder.join(name);
         match executable(&candidate) {
-            Found::Yes => return Ok(candidate),
-            Found::No(reason) => refused = Some(format!("{}: {reason}", candidate.display())),
-            Found::Missing => {}
+            FileAccess::Executable => return Ok(candidate),
+            FileAccess::Refused(reason) => refused = Some(format!("{}: {reason}", candidate.display())),
+            FileAccess::Missing => {}
         }
     }
     Err(refused.map_or_else(not_found, |reason| error(name, reason, 126)))
 }
 
-enum Found {
-    Yes,
-    No(&'static str),
+/// Whether a file can be executed.
+enum FileAccess {
+    Executable,
+    Refused(&'static str),
     Missing,
 }
 
-fn executable(path: &Path) -> Found {
+fn executable(path: &Path) -> FileAccess {
     match std::fs::metadata(path) {
-        Ok(data) if data.is_dir() => Found::No("is a directory"),
+        Ok(data) if data.is_dir() => FileAccess::Refused("is a directory"),
         Ok(_) if rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_err() => {
-            Found::No("is not executable (chmod +x?)")
+            FileAccess::Refused("is not executable (chmod +x?)")
         }
-        Ok(_) => Found::Yes,
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Found::No("permission denied"),
-        Err(_) => Found::Missing,
+        Ok(_) => FileAccess::Executable,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => FileAccess::Refused("permission denied"),
+        Err(_) => FileAccess::Missing,
     }
 }
 
-fn inspect_file(name: &OsStr, path: &Path, scripts_left: usize) -> Result<Program, CaptureError> {
+fn inspect_file(name: &OsStr, path: &Path, scripts_left: usize) -> Result<ProgramFile, CaptureError> {
     let cannot_read = |error: std::io::Error| {
         self::error(name, format!("{}: {error} (a recorder has to read the program)", path.display()), 126)
     };
@@ -111,19 +112,19 @@ fn inspect_file(name: &OsStr, path: &Path, scripts_left: usize) -> Result<Progra
         let interpreter = line.split(|byte| b" \t".contains(byte)).find(|word| !word.is_empty()).unwrap_or_default();
         let interpreter = PathBuf::from(OsString::from_vec(interpreter.to_vec()));
         return match (executable(&interpreter), scripts_left) {
-            (Found::Yes, 1..) => inspect_file(name, &interpreter, scripts_left - 1),
-            (Found::Yes, 0) => Err(error(name, "scripts that run scripts, too deep", 126)),
+            (FileAccess::Executable, 1..) => inspect_file(name, &interpreter, scripts_left - 1),
+            (FileAccess::Executable, 0) => Err(error(name, "scripts that run scripts, too deep", 126)),
             _ => Err(error(name, format!("its interpreter {} can't be run", interpreter.display()), 126)),
         };
     }
     let privileged = mode & 0o6000 != 0;
     parse_elf(&file, &head)
-        .map(|(isa, is_static)| Program { elf: path.into(), is_script: false, isa, is_static, privileged })
+        .map(|(isa, is_static)| ProgramFile { elf: path.into(), is_script: false, isa, is_static, privileged })
         .ok_or_else(|| error(name, format!("{} is neither an ELF program nor a script with `#!`", path.display()), 126))
 }
 
 /// Instruction set, and whether there is no interpreter segment.
-fn parse_elf(file: &File, head: &[u8]) -> Option<(Isa, bool)> {
+fn parse_elf(file: &File, head: &[u8]) -> Option<(ProgramIsa, bool)> {
     if head.len() < 52 || !head.starts_with(b"\x7fELF") {
         return None;
     }
@@ -139,22 +140,22 @@ fn parse_elf(file: &File, head: &[u8]) -> Option<(Isa, bool)> {
     let machine = number(&head[18..20]) as u16;
     let native_machine = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
     let isa = match (machine, wide, little) {
-        (m, true, true) if m == native_machine => Isa::Native,
-        (62, true, true) => Isa::Foreign("x86_64"),
-        (3, false, true) => Isa::Foreign("i386"),
-        (40, false, true) => Isa::Foreign("arm"),
-        (40, false, false) => Isa::Foreign("armeb"),
-        (183, true, true) => Isa::Foreign("aarch64"),
-        (183, true, false) => Isa::Foreign("aarch64_be"),
-        (243, true, true) => Isa::Foreign("riscv64"),
-        (243, false, true) => Isa::Foreign("riscv32"),
-        (8, false, false) => Isa::Foreign("mips"),
-        (8, false, true) => Isa::Foreign("mipsel"),
-        (8, true, true) => Isa::Foreign("mips64el"),
-        (20, false, false) => Isa::Foreign("ppc"),
-        (21, true, true) => Isa::Foreign("ppc64le"),
-        (22, true, false) => Isa::Foreign("s390x"),
-        _ => Isa::Unknown(machine),
+        (m, true, true) if m == native_machine => ProgramIsa::Native,
+        (62, true, true) => ProgramIsa::Foreign("x86_64"),
+        (3, false, true) => ProgramIsa::Foreign("i386"),
+        (40, false, true) => ProgramIsa::Foreign("arm"),
+        (40, false, false) => ProgramIsa::Foreign("armeb"),
+        (183, true, true) => ProgramIsa::Foreign("aarch64"),
+        (183, true, false) => ProgramIsa::Foreign("aarch64_be"),
+        (243, true, true) => ProgramIsa::Foreign("riscv64"),
+        (243, false, true) => ProgramIsa::Foreign("riscv32"),
+        (8, false, false) => ProgramIsa::Foreign("mips"),
+        (8, false, true) => ProgramIsa::Foreign("mipsel"),
+        (8, true, true) => ProgramIsa::Foreign("mips64el"),
+        (20, false, false) => ProgramIsa::Foreign("ppc"),
+        (21, true, true) => ProgramIsa::Foreign("ppc64le"),
+        (22, true, false) => ProgramIsa::Foreign("s390x"),
+        _ => ProgramIsa::Unknown(machine),
     };
     let (offset, entry, count) = if wide {
         (number(head.get(32..40)?), number(head.get(54..56)?), number(head.get(56..58)?))
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     fn code(command: &str) -> i32 {
-        match inspect(&[command.into()]) {
+        match inspect_program(&[command.into()]) {
             Err(CaptureError::Program { code, .. }) => code,
             other => panic!("{other:?}"),
         }
@@ -192,19 +193,19 @@ mod tests {
         assert_eq!(code("/"), 126);
         assert_eq!(code("/etc/passwd"), 126);
         assert_eq!(code(""), 127);
-        assert!(inspect(&[]).is_err());
+        assert!(inspect_program(&[]).is_err());
     }
 
     #[test]
     fn knows_programs_and_scripts() {
-        let shell = inspect(&["sh".into()]).unwrap();
-        assert_eq!((shell.isa, shell.is_static, shell.privileged), (Isa::Native, false, false));
+        let shell = inspect_program(&["sh".into()]).unwrap();
+        assert_eq!((shell.isa, shell.is_static, shell.privileged), (ProgramIsa::Native, false, false));
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
         std::fs::write(&script, "#! /bin/sh -e\nexit 3\n").unwrap();
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let found = inspect(&[script.clone().into()]).unwrap();
-        assert_eq!((found.elf.as_path(), found.is_script, shell.is_script), (Path::new("/bin/sh"), true, false));
+        let program = inspect_program(&[script.clone().into()]).unwrap();
+        assert_eq!((program.elf.as_path(), program.is_script, shell.is_script), (Path::new("/bin/sh"), true, false));
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         assert_eq!(code(&script.to_string_lossy()), 126);
         std::fs::write(&script, "neither\n").unwrap();
@@ -223,10 +224,10 @@ mod tests {
         elf[52] = 1; // PT_LOAD
         std::fs::write(&path, &elf).unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let found = inspect(&[path.clone().into()]).unwrap();
-        assert_eq!((found.isa, found.is_static), (Isa::Foreign("arm"), true));
+        let program = inspect_program(&[path.clone().into()]).unwrap();
+        assert_eq!((program.isa, program.is_static), (ProgramIsa::Foreign("arm"), true));
         elf[52] = 3; // PT_INTERP
         std::fs::write(&path, &elf).unwrap();
-        assert!(!inspect(&[path.into()]).unwrap().is_static);
+        assert!(!inspect_program(&[path.into()]).unwrap().is_static);
     }
 }

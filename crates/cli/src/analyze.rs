@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use lookaside_capture::{ChildEnd, Control, Request, Target};
+use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
 use lookaside_report::{html, json, terminal};
 use lookaside_techniques::huge_gain::HugeGain;
@@ -112,7 +112,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
 /// Where the blocks come from.
 struct AnalyzeInput {
     source: Box<dyn Source + Send>,
-    control: Option<Arc<dyn Control>>,
+    control: Option<Arc<dyn ProgramControl>>,
     command: Vec<String>,
     notes: Vec<String>,
 }
@@ -128,12 +128,12 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         return Ok(AnalyzeInput { source, control: None, command, notes });
     }
     let target = match args.pid {
-        Some(pid) => Target::Pid(pid),
-        None => Target::Command(args.command.clone()),
+        Some(pid) => RecordTarget::Pid(pid),
+        None => RecordTarget::Command(args.command.clone()),
     };
     let backend = backend::choose(&target, args.backend.map(Into::into), args.exact, args.yes)?;
     let filter = remedies::filter(setup);
-    let request = Request {
+    let request = RecordRequest {
         target,
         backend,
         granularity: args.granularity.into(),
@@ -149,8 +149,8 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         eprintln!("lookaside: {note}");
     }
     let command = match &request.target {
-        Target::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
-        Target::Pid(pid) => vec![format!("process {pid}")],
+        RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+        RecordTarget::Pid(pid) => vec![format!("process {pid}")],
     };
     Ok(AnalyzeInput {
         source: recording.source,
@@ -249,7 +249,7 @@ fn sampled(source: &mut dyn Source, info: &TraceInfo, names: &SymbolNames, analy
     error.is_some()
 }
 
-fn child_code(control: &dyn Control, analysis: &mut Analysis) -> Result<u8, Failure> {
+fn child_code(control: &dyn ProgramControl, analysis: &mut Analysis) -> Result<u8, Failure> {
     Ok(match control.wait()? {
         ChildEnd::Code(code) => {
             analysis.child_exit = Some(ChildExit::Code(code));

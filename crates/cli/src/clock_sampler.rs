@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lookaside_capture::{Backend, Control, Recording, Request, Target};
+use lookaside_capture::{ProgramControl, RecordRequest, RecordTarget, RecorderBackend, Recording};
 use lookaside_runtime::hugepages::Look;
 use lookaside_trace::{Block, FilterWindow, Granularity};
 
@@ -17,9 +17,9 @@ pub struct ClockSampler;
 
 impl Look for ClockSampler {
     fn look(&self, pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
-        let request = Request {
-            target: Target::Pid(pid),
-            backend: Some(Backend::Sample),
+        let request = RecordRequest {
+            target: RecordTarget::Pid(pid),
+            backend: Some(RecorderBackend::Sample),
             granularity: Granularity::Byte,
             filter_log2_classes: 0,
             filter_window: FilterWindow::default(),
@@ -30,7 +30,7 @@ impl Look for ClockSampler {
         };
         let end = Instant::now() + time;
         let Recording { source, control, .. } = lookaside_capture::start(&request).map_err(|e| e.to_string())?;
-        let control: Arc<dyn Control> = Arc::from(control);
+        let control: Arc<dyn ProgramControl> = Arc::from(control);
         let reader = std::thread::spawn(move || read(source, pid));
         while Instant::now() < end && !stop() && !reader.is_finished() {
             std::thread::sleep(STEP);

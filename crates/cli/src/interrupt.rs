@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lookaside_capture::Control;
+use lookaside_capture::ProgramControl;
 use rustix::process::{kill_process, Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
@@ -28,7 +28,7 @@ pub struct Interrupt {
 /// The program, and whether it is ours to end (attached ones are let go).
 #[derive(Clone)]
 struct Child {
-    control: Arc<dyn Control>,
+    control: Arc<dyn ProgramControl>,
     ours: bool,
 }
 
@@ -50,7 +50,7 @@ impl Interrupt {
     }
 
     /// From now on a signal ends this program.
-    pub fn watch(&self, control: Arc<dyn Control>, ours: bool) {
+    pub fn watch(&self, control: Arc<dyn ProgramControl>, ours: bool) {
         let child = Child { control, ours };
         *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(child.clone());
         if self.asked() {

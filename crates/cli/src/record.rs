@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lookaside_capture::{ChildEnd, Request, Target};
+use lookaside_capture::{ChildEnd, RecordRequest, RecordTarget};
 use lookaside_trace::{Block, FilterWindow};
 
 use crate::args::record::RecordArgs;
@@ -15,13 +15,13 @@ use crate::recording::trace_file::copy;
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let target = match args.pid {
-        Some(pid) => Target::Pid(pid),
-        None => Target::Command(args.command.clone()),
+        Some(pid) => RecordTarget::Pid(pid),
+        None => RecordTarget::Command(args.command.clone()),
     };
     check_writable(&args.output)?;
     let backend = backend::choose(&target, args.backend.map(Into::into), false, args.yes)?;
     let interrupt = Interrupt::install()?;
-    let recording = lookaside_capture::start(&Request {
+    let recording = lookaside_capture::start(&RecordRequest {
         target,
         backend,
         granularity: args.granularity.into(),
@@ -35,7 +35,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     for note in &recording.notes {
         eprintln!("lookaside: {note}");
     }
-    let control: Arc<dyn lookaside_capture::Control> = Arc::from(recording.control);
+    let control: Arc<dyn lookaside_capture::ProgramControl> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), args.pid.is_none());
     let mut source = recording.source;
     let written = copy(&mut *source, &args.output);

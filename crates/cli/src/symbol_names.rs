@@ -35,7 +35,7 @@ impl Namer for SymbolNames {
         match (&code.function, &code.file) {
             (Some(function), Some(file)) => format!("{function} ({})", last_part(file)),
             (Some(function), None) => format!("{function} ({})", last_part(&code.module)),
-            (None, _) => code.place(),
+            (None, _) => code.module_offset(),
         }
     }
 

@@ -13,7 +13,7 @@ use object::{Object, ObjectSection, ReadCache};
 use super::table::SymbolTable;
 
 type Reader = EndianArcSlice<RunTimeEndian>;
-pub(super) type Lines = addr2line::Context<Reader>;
+pub(super) type DebugLines = addr2line::Context<Reader>;
 
 /// The debug information of `file`, read from `path`, with a separate debug file's symbols added to `symbols`.
 pub(super) fn load<'data>(
@@ -21,7 +21,7 @@ pub(super) fn load<'data>(
     path: &Path,
     debug_root: &Path,
     symbols: &mut SymbolTable,
-) -> Option<Lines> {
+) -> Option<DebugLines> {
     if file.section_by_name(".debug_info").is_some() || file.section_by_name(".zdebug_info").is_some() {
         return lines(file, path, debug_root);
     }
@@ -71,7 +71,7 @@ fn belongs<'a, 'b>(file: &impl Object<'a>, debug: &impl Object<'b>, debug_path: 
     }
 }
 
-fn lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Option<Lines> {
+fn lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Option<DebugLines> {
     let mut dwarf = sections(file)?;
     if let Ok(Some((name, id))) = file.gnu_debugaltlink() {
         // Relative to the folder that the debug file is really in.
@@ -89,7 +89,7 @@ fn lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Op
             }
         }
     }
-    Lines::from_dwarf(dwarf).ok()
+    DebugLines::from_dwarf(dwarf).ok()
 }
 
 fn sections<'data>(file: &impl Object<'data>) -> Option<Dwarf<Reader>> {

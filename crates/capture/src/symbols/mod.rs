@@ -4,10 +4,11 @@
 //! addresses up in the mapped ELF files of any architecture: debug information first (the file's
 //! own, or a separate debug file), then symbol tables, else `module+0xoffset`.
 
+mod call_site;
+mod code_name;
 mod debug_file;
-mod maps;
 mod module;
-mod site;
+mod process_map;
 mod table;
 
 use std::collections::HashMap;
@@ -15,52 +16,12 @@ use std::path::{Path, PathBuf};
 
 use lookaside_trace::{Event, MapSource};
 
-pub(crate) use maps::Mapping;
-use maps::ProcessMap;
-pub(crate) use module::Module;
+pub use code_name::CodeName;
+use module::MappedModule;
+use process_map::{ModuleMapping, ProcessMap};
 
 /// Where systems keep separate debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
-
-/// What is known of a code address. Its `Display` is the short form for tables.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CodeName {
-    /// Demangled name of the innermost function, inlined ones included; `None` = not known.
-    pub function: Option<String>,
-    /// The compiled function that the innermost one was inlined into, where it was.
-    pub inlined_into: Option<String>,
-    /// Source file as the debug information has it.
-    pub file: Option<String>,
-    /// Line in `file`, from 1.
-    pub line: Option<u32>,
-    /// Path of the mapped file, or the kernel's name as `[vdso]`; empty = nothing known is mapped there.
-    pub module: String,
-    /// Address in the module as its own tables and `objdump` have it, in bytes; offset in the file
-    /// where the file is no readable ELF; the plain address where `module` is empty.
-    pub offset: u64,
-}
-
-impl CodeName {
-    /// `module+0xoffset`, the module without its folders.
-    pub fn place(&self) -> String {
-        match self.module.as_str() {
-            "" => format!("{:#x}", self.offset),
-            module => format!("{}+{:#x}", base_name(module), self.offset),
-        }
-    }
-}
-
-impl std::fmt::Display for CodeName {
-    /// `function (file:line)`, `function (module+0x…)`, or `module+0x…`.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (&self.function, &self.file, self.line) {
-            (Some(function), Some(file), Some(line)) => write!(f, "{function} ({}:{line})", base_name(file)),
-            (Some(function), ..) => write!(f, "{function} ({})", self.place()),
-            (None, Some(file), Some(line)) => write!(f, "{}:{line}", base_name(file)),
-            (None, ..) => f.write_str(&self.place()),
-        }
-    }
-}
 
 /// The memory maps of a trace's processes, and the names of what is mapped.
 ///
@@ -69,7 +30,7 @@ impl std::fmt::Display for CodeName {
 /// here: what can't be read has no names.
 pub struct Symbols {
     processes: HashMap<u32, ProcessMap>,
-    modules: Vec<Module>,
+    modules: Vec<MappedModule>,
     module_of_path: HashMap<String, usize>,
     debug_root: PathBuf,
 }
@@ -99,7 +60,7 @@ impl Symbols {
                 let mapping = match source {
                     MapSource::File { path, offset } => {
                         let executable = prot & 4 != 0;
-                        Some(Mapping { module: self.module(path, executable), file_offset: *offset })
+                        Some(ModuleMapping { module: self.module(path, executable), file_offset: *offset })
                     }
                     _ => None,
                 };
@@ -129,7 +90,7 @@ impl Symbols {
     }
 
     /// As [`Symbols::resolve`], all functions inlined at `ip`, innermost first; at least one.
-    pub fn resolve_inlined(&mut self, process: u32, ip: u64) -> Vec<CodeName> {
+    pub(crate) fn resolve_inlined(&mut self, process: u32, ip: u64) -> Vec<CodeName> {
         let Some((module, file_offset)) = self.locate(process, ip) else {
             return vec![CodeName { offset: ip, ..CodeName::default() }];
         };
@@ -144,7 +105,7 @@ impl Symbols {
         let mut last = None;
         for &frame in frames {
             for name in self.resolve_inlined(process, frame.saturating_sub(1)) {
-                if !site::is_plumbing(&name) {
+                if !call_site::is_plumbing(&name) {
                     return name.to_string();
                 }
                 last = Some(name);
@@ -160,13 +121,13 @@ impl Symbols {
     }
 
     /// A module by the number that [`Symbols::locate`] gave, and where separate debug files are.
-    pub(crate) fn module_at(&mut self, module: usize) -> (&mut Module, &Path) {
+    pub(crate) fn module_at(&mut self, module: usize) -> (&mut MappedModule, &Path) {
         (&mut self.modules[module], &self.debug_root)
     }
 
     fn module(&mut self, path: &str, executable: bool) -> usize {
         let index = *self.module_of_path.entry(path.to_owned()).or_insert_with(|| {
-            self.modules.push(Module::new(path));
+            self.modules.push(MappedModule::new(path));
             self.modules.len() - 1
         });
         if executable {
@@ -174,11 +135,6 @@ impl Symbols {
         }
         index
     }
-}
-
-/// The last part of a path.
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]

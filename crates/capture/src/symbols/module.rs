@@ -11,41 +11,41 @@ use std::path::Path;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
-use super::debug_file::{self, Lines};
+use super::code_name::CodeName;
+use super::debug_file::{self, DebugLines};
 use super::table::SymbolTable;
-use super::CodeName;
 
 /// No function has more code than this; a bound on what a damaged file can make us read.
 const MAX_CODE_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct LoadSegment {
     addr: u64,
     file_offset: u64,
     file_size: u64,
 }
 
-/// What was found in a readable ELF file.
+/// The parts of a readable ELF file that names come from.
 #[derive(Default)]
-struct Contents {
-    segments: Vec<Segment>,
+struct ElfContents {
+    segments: Vec<LoadSegment>,
     symbols: SymbolTable,
-    lines: Option<Lines>,
+    lines: Option<DebugLines>,
     /// Function bounds from the unwind tables, sorted, made on first use.
     unwind: Option<Vec<Range<u64>>>,
 }
 
 /// A mapped file, opened when it is first mapped with execute permission, parsed on first lookup.
-pub(crate) struct Module {
+pub(crate) struct MappedModule {
     path: String,
     file: Option<File>,
     /// Outer `None` = not parsed yet; inner `None` = no readable ELF.
-    contents: Option<Option<Contents>>,
+    contents: Option<Option<ElfContents>>,
 }
 
-impl Module {
+impl MappedModule {
     pub fn new(path: &str) -> Self {
-        Module { path: path.to_owned(), file: None, contents: None }
+        MappedModule { path: path.to_owned(), file: None, contents: None }
     }
 
     /// Opens the file, if that has not been done.
@@ -59,7 +59,7 @@ impl Module {
     pub fn names(&mut self, file_offset: u64, debug_root: &Path) -> Vec<CodeName> {
         let module = self.path.clone();
         let Some((contents, addr)) =
-            self.parsed(debug_root).and_then(|c| c.place(file_offset).map(|(_, addr)| (c, addr)))
+            self.parsed(debug_root).and_then(|c| c.locate(file_offset).map(|(_, addr)| (c, addr)))
         else {
             return vec![CodeName { module, offset: file_offset, ..CodeName::default() }];
         };
@@ -80,7 +80,7 @@ impl Module {
         self.parsed(debug_root)?;
         let file = self.file.as_ref();
         let contents = self.contents.as_mut()?.as_mut()?;
-        let (segment, addr) = contents.place(file_offset)?;
+        let (segment, addr) = contents.locate(file_offset)?;
         let unwind =
             contents.unwind.get_or_insert_with(|| with_elf(&path, file, |elf| unwind_ranges(elf)).unwrap_or_default());
         let at = unwind.partition_point(|range| range.start <= addr);
@@ -110,33 +110,33 @@ impl Module {
         bytes
     }
 
-    fn parsed(&mut self, debug_root: &Path) -> Option<&mut Contents> {
+    fn parsed(&mut self, debug_root: &Path) -> Option<&mut ElfContents> {
         if self.contents.is_none() {
             self.open();
             let path = Path::new(&self.path);
-            let contents = with_elf(&self.path, self.file.as_ref(), |elf| Contents::new(elf, path, debug_root));
+            let contents = with_elf(&self.path, self.file.as_ref(), |elf| ElfContents::new(elf, path, debug_root));
             self.contents = Some(contents);
         }
         self.contents.as_mut()?.as_mut()
     }
 }
 
-impl Contents {
+impl ElfContents {
     fn new<'data>(elf: &impl Object<'data>, path: &Path, debug_root: &Path) -> Self {
         let segments = elf.segments().map(|segment| {
             let (file_offset, file_size) = segment.file_range();
-            Segment { addr: segment.address(), file_offset, file_size }
+            LoadSegment { addr: segment.address(), file_offset, file_size }
         });
         let segments = segments.collect();
         let mut symbols = SymbolTable::default();
         symbols.add(elf);
         let lines = debug_file::load(elf, path, debug_root, &mut symbols);
         symbols.sort();
-        Contents { segments, symbols, lines, unwind: None }
+        ElfContents { segments, symbols, lines, unwind: None }
     }
 
     /// The segment of an offset in the file, and its address as the file's own tables have it.
-    fn place(&self, file_offset: u64) -> Option<(Segment, u64)> {
+    fn locate(&self, file_offset: u64) -> Option<(LoadSegment, u64)> {
         let segment = self.segments.iter().find(|s| file_offset.wrapping_sub(s.file_offset) < s.file_size)?;
         Some((*segment, segment.addr.wrapping_add(file_offset - segment.file_offset)))
     }

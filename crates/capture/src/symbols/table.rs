@@ -7,9 +7,9 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, Sym
 const LOOK_BACK: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
-struct Symbol {
+struct FunctionSymbol {
     addr: u64,
-    /// 0 = not told.
+    /// 0 = not known.
     size: u64,
     /// End of the section that it is in.
     section_end: u64,
@@ -20,7 +20,7 @@ struct Symbol {
 /// The functions that a file's `.symtab` and `.dynsym` name.
 #[derive(Debug, Default)]
 pub(crate) struct SymbolTable {
-    symbols: Vec<Symbol>,
+    symbols: Vec<FunctionSymbol>,
     names: String,
 }
 
@@ -51,7 +51,7 @@ impl SymbolTable {
             // Bit 0 says Thumb.
             let addr = if arm { symbol.address() & !1 } else { symbol.address() };
             let section_end = section.address().saturating_add(section.size());
-            self.symbols.push(Symbol { addr, size: symbol.size(), section_end, name: (from, len) });
+            self.symbols.push(FunctionSymbol { addr, size: symbol.size(), section_end, name: (from, len) });
         }
     }
 
@@ -86,7 +86,7 @@ impl SymbolTable {
     }
 }
 
-fn text<'a>(names: &'a str, symbol: &Symbol) -> &'a str {
+fn text<'a>(names: &'a str, symbol: &FunctionSymbol) -> &'a str {
     let (from, len) = (symbol.name.0 as usize, symbol.name.1 as usize);
     &names[from..from + len]
 }
@@ -100,7 +100,7 @@ mod tests {
         for &(addr, size, name) in symbols {
             let from = table.names.len() as u32;
             table.names.push_str(name);
-            table.symbols.push(Symbol { addr, size, section_end: 0x2000, name: (from, name.len() as u32) });
+            table.symbols.push(FunctionSymbol { addr, size, section_end: 0x2000, name: (from, name.len() as u32) });
         }
         table.sort();
         table

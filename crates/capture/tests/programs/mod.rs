@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lookaside_capture::{start, Backend, ChildEnd, Recording, Request, Target};
+use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget, RecorderBackend, Recording};
 use lookaside_trace::{Block, Damage, Event, FilterWindow, Granularity, Kind, MapSource};
 
 /// One access and its repeats.
@@ -77,11 +77,11 @@ pub fn command(program: &Path, arguments: &[&str]) -> Vec<OsString> {
 }
 
 /// Everything by pages, under Valgrind.
-pub fn request(command: Vec<OsString>) -> Request {
+pub fn request(command: Vec<OsString>) -> RecordRequest {
     no_input();
-    Request {
-        target: Target::Command(command),
-        backend: Some(Backend::Valgrind),
+    RecordRequest {
+        target: RecordTarget::Command(command),
+        backend: Some(RecorderBackend::Valgrind),
         granularity: Granularity::Page,
         filter_log2_classes: 0,
         filter_window: FilterWindow::default(),
@@ -102,12 +102,12 @@ pub fn no_input() {
     });
 }
 
-pub fn record(request: &Request) -> Recorded {
+pub fn record(request: &RecordRequest) -> Recorded {
     record_until(request, |_| false)
 }
 
 /// Records; stops the program once `enough` of the number of rows.
-pub fn record_until(request: &Request, enough: impl Fn(usize) -> bool) -> Recorded {
+pub fn record_until(request: &RecordRequest, enough: impl Fn(usize) -> bool) -> Recorded {
     collect(start(request).unwrap(), enough)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-use lookaside_capture::native::{NativeRun, Placement};
+use lookaside_capture::plain_run::{Aslr, PlainRun};
 use lookaside_capture::ChildEnd;
 use lookaside_trace::{Event, MapSource};
 
@@ -114,7 +114,7 @@ pub fn check_threads_and_forks(program: &Path) {
 pub fn check_plain_runs(program: &Path) {
     let run = |argument: &str| {
         let command: Vec<OsString> = vec![program.into(), argument.into()];
-        NativeRun::start(&command, Placement::Fixed, |_| {}).unwrap().wait().unwrap()
+        PlainRun::start(&command, Aslr::Off, |_| {}).unwrap().wait().unwrap()
     };
     for (argument, end) in [
         ("", ChildEnd::Code(7)),

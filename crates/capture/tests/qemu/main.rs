@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lookaside_capture::{start, Backend, CaptureError, ChildEnd, Request, Target};
+use lookaside_capture::{start, CaptureError, ChildEnd, RecordRequest, RecordTarget, RecorderBackend};
 use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind};
 
 /// Everything that a recording gave.
@@ -45,7 +45,7 @@ impl Seen {
     }
 }
 
-fn request(program: &Path, argument: &str) -> Request {
+fn request(program: &Path, argument: &str) -> RecordRequest {
     // Recorded programs have our standard input: none, so that no test depends on where it was started.
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -54,9 +54,9 @@ fn request(program: &Path, argument: &str) -> Request {
         assert_eq!(unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), 0) }, 0);
     });
     let command: Vec<OsString> = vec![program.into(), argument.into()];
-    Request {
-        target: Target::Command(command),
-        backend: Some(Backend::Qemu),
+    RecordRequest {
+        target: RecordTarget::Command(command),
+        backend: Some(RecorderBackend::Qemu),
         granularity: Granularity::Page,
         filter_log2_classes: 4,
         filter_window: FilterWindow::default(),
@@ -67,7 +67,7 @@ fn request(program: &Path, argument: &str) -> Request {
     }
 }
 
-fn record(request: &Request) -> Seen {
+fn record(request: &RecordRequest) -> Seen {
     let mut recording = start(request).unwrap_or_else(|error| panic!("{error}"));
     let (mut seen, mut block) = (Seen::default(), Block::default());
     while recording.source.next_block(&mut block).unwrap() {
@@ -157,7 +157,7 @@ fn counts_of_a_bare_program_are_those_counted_by_hand_and_by_lackey() {
 }
 
 /// Rows that the filter as the wire describes it lets through, with the repeats that belong to each.
-fn filter(byte: &Seen, request: &Request) -> Vec<(Kind, u64, u64)> {
+fn filter(byte: &Seen, request: &RecordRequest) -> Vec<(Kind, u64, u64)> {
     let unit = if request.granularity == Granularity::Line { 6 } else { 12 };
     let table = |kind: Kind| match (kind, request.filter_unified, request.filter_stores_apart) {
         (_, true, _) | (Kind::Load, ..) | (Kind::Store, _, false) => 0,
@@ -222,7 +222,7 @@ fn the_filter_leaves_out_what_a_naive_one_does() {
     }
     let folder = tempfile::tempdir().unwrap();
     let bare = build(folder.path(), "gcc", "bare.c", BARE);
-    let byte = Request { granularity: Granularity::Byte, ..request(&bare, "") };
+    let byte = RecordRequest { granularity: Granularity::Byte, ..request(&bare, "") };
     let everything = record(&byte);
     assert!(everything.blocks.iter().all(|block| block.repeat.is_empty()));
     assert_eq!(everything.counts, everything.total()[..3]);
@@ -234,7 +234,7 @@ fn the_filter_leaves_out_what_a_naive_one_does() {
 
     for granularity in [Granularity::Page, Granularity::Line] {
         for (classes, apart, unified) in [(0, false, false), (4, false, false), (4, true, false), (2, false, true)] {
-            let filtered = Request {
+            let filtered = RecordRequest {
                 granularity,
                 filter_log2_classes: classes,
                 filter_window: FilterWindow::default(),
@@ -283,8 +283,8 @@ fn arm_programs() {
     libc_programs::check_threads_and_forks(&many);
     libc_programs::check_plain_runs(&many);
     // Without being asked, by what the program is.
-    let by_itself = start(&Request { backend: None, ..request(&many, "") }).unwrap();
-    assert_eq!(by_itself.backend, Backend::Qemu);
+    let by_itself = start(&RecordRequest { backend: None, ..request(&many, "") }).unwrap();
+    assert_eq!(by_itself.backend, RecorderBackend::Qemu);
     assert!(by_itself.notes[0].contains("qemu-arm"), "{:?}", by_itself.notes);
 }
 
@@ -295,7 +295,7 @@ fn a_program_that_never_ends_is_stopped() {
     }
     let folder = tempfile::tempdir().unwrap();
     let many = build(folder.path(), "gcc", "many.c", STATIC);
-    let mut recording = start(&Request { granularity: Granularity::Byte, ..request(&many, "spin") }).unwrap();
+    let mut recording = start(&RecordRequest { granularity: Granularity::Byte, ..request(&many, "spin") }).unwrap();
     let (mut block, mut blocks) = (Block::default(), 0);
     while recording.source.next_block(&mut block).unwrap() {
         blocks += 1;
@@ -317,21 +317,23 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
     let script = folder.path().join("script");
     std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let refused = |request: Request| match start(&request) {
+    let refused = |request: RecordRequest| match start(&request) {
         Err(error @ CaptureError::Backend { .. }) => error.to_string(),
         other => panic!("{:?}", other.map(|r| r.notes)),
     };
     assert!(refused(request(&script, "")).contains("is a script"));
-    assert!(refused(Request { target: Target::Pid(1), ..request(&script, "") }).contains("--backend sample"));
-    assert!(refused(Request { filter_log2_classes: 13, ..request(&script, "") }).contains("2^12"));
+    assert!(
+        refused(RecordRequest { target: RecordTarget::Pid(1), ..request(&script, "") }).contains("--backend sample")
+    );
+    assert!(refused(RecordRequest { filter_log2_classes: 13, ..request(&script, "") }).contains("2^12"));
     assert!(matches!(start(&request(Path::new("/no/such"), "")), Err(CaptureError::Program { code: 127, .. })));
 }
 
 #[test]
 fn records_a_foreign_program_for_another_test() {
     if let Some(program) = std::env::var_os("LOOKASIDE_TEST_FOREIGN") {
-        for backend in [None, Some(Backend::Qemu)] {
-            let error = start(&Request { backend, ..request(Path::new(&program), "") }).err();
+        for backend in [None, Some(RecorderBackend::Qemu)] {
+            let error = start(&RecordRequest { backend, ..request(Path::new(&program), "") }).err();
             println!("refused: {}", error.expect("there is no QEMU"));
         }
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
 use filter::totals;
-use lookaside_capture::{Backend, CaptureError, ChildEnd, Symbols};
+use lookaside_capture::{CaptureError, ChildEnd, RecorderBackend, Symbols};
 use lookaside_trace::{Event, Kind, MapSource};
 use programs::{command, compile, compile_cpp, record, request, Recorded};
 
@@ -363,7 +363,7 @@ fn the_best_backend_is_picked_and_named() {
     let mut request = request(vec!["true".into()]);
     request.backend = None;
     let recording = lookaside_capture::start(&request).unwrap();
-    assert_eq!(recording.backend, Backend::Valgrind);
+    assert_eq!(recording.backend, RecorderBackend::Valgrind);
     assert!(recording.notes[0].contains("by valgrind"), "{:?}", recording.notes);
     programs::drain(recording);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_capture::{inspect, Isa};
+use lookaside_capture::{inspect_program, ProgramIsa};
 use lookaside_runtime::compare::pressure::Pressure;
 use lookaside_runtime::compare::{check, Comparison, Early, Metric, Outcome, Plan, Run, Variant};
 use lookaside_stats::median;
@@ -19,10 +19,10 @@ const WARMUPS: u32 = 1;
 
 /// What is to be run. What can't be is found here, before anything takes time.
 pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<Plan, Failure> {
-    let other = match inspect(&args.command)?.isa {
-        Isa::Native => None,
-        Isa::Foreign(isa) => Some(format!("for {isa}")),
-        Isa::Unknown(machine) => Some(format!("for ELF machine {machine}")),
+    let other = match inspect_program(&args.command)?.isa {
+        ProgramIsa::Native => None,
+        ProgramIsa::Foreign(isa) => Some(format!("for {isa}")),
+        ProgramIsa::Unknown(machine) => Some(format!("for ELF machine {machine}")),
     };
     if let Some(other) = other {
         let name = args.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();

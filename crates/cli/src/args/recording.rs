@@ -1,7 +1,7 @@
 //! How a program is recorded: the arguments that `analyze` and `record` share.
 
 use clap::ValueEnum;
-use lookaside_capture::Backend;
+use lookaside_capture::RecorderBackend;
 use lookaside_trace::Granularity;
 
 /// How programs are recorded.
@@ -25,7 +25,7 @@ pub enum GranularityArg {
     Byte,
 }
 
-impl From<BackendArg> for Backend {
+impl From<BackendArg> for RecorderBackend {
     fn from(arg: BackendArg) -> Self {
         match arg {
             BackendArg::Valgrind => Self::Valgrind,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lookaside_capture::{CaptureError, ChildEnd, Control};
+use lookaside_capture::{CaptureError, ChildEnd, ProgramControl};
 use lookaside_runtime::compare::{compare, CompareError, Comparison, Hooks, Plan};
 use rustix::process::{kill_process, Pid, Signal};
 
@@ -28,7 +28,7 @@ pub fn in_turns(plan: &Plan, interrupt: &Interrupt, doing: &str) -> Result<Compa
 /// A program that runs, for signals. It is unwatched before its number can be given to another.
 struct RunningProgram(u32);
 
-impl Control for RunningProgram {
+impl ProgramControl for RunningProgram {
     fn pid(&self) -> u32 {
         self.0
     }

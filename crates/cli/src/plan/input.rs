@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use lookaside_capture::{Backend, ChildEnd, Control, Request as Capture, Target};
+use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget, RecorderBackend};
 use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::layout::{Recorded, Runner};
 use lookaside_trace::{Block, Damage, Granularity, Source, TraceError};
@@ -19,7 +19,7 @@ use crate::symbol_names::SymbolNames;
 /// Where the blocks come from.
 pub struct PlanInput {
     pub source: Box<dyn Source + Send>,
-    pub control: Option<Arc<dyn Control>>,
+    pub control: Option<Arc<dyn ProgramControl>>,
     pub command: Vec<String>,
     /// Who runs the program, if one is run.
     pub runner: Option<Runner>,
@@ -45,13 +45,13 @@ pub fn open(
             remarks,
         });
     }
-    let target = Target::Command(command.to_vec());
+    let target = RecordTarget::Command(command.to_vec());
     let backend = backend::choose(&target, None, true, false)?;
     let runner = match backend {
-        Some(Backend::Qemu) => Runner::Qemu,
+        Some(RecorderBackend::Qemu) => Runner::Qemu,
         _ => Runner::Valgrind,
     };
-    let recording = lookaside_capture::start(&Capture {
+    let recording = lookaside_capture::start(&RecordRequest {
         target,
         backend,
         granularity: Granularity::Page,
@@ -63,7 +63,7 @@ pub fn open(
         sample_hz: 0,
     })?;
     let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let control: Arc<dyn Control> = Arc::from(recording.control);
+    let control: Arc<dyn ProgramControl> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), true);
     Ok(PlanInput {
         source: recording.source,

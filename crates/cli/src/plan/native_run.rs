@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use lookaside_capture::native::{NativeMaps, NativeRun, Placement};
-use lookaside_capture::{CaptureError, ChildEnd, Control};
+use lookaside_capture::plain_run::{Aslr, PlainRun, PlainRunMaps};
+use lookaside_capture::{CaptureError, ChildEnd, ProgramControl};
 use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
 use lookaside_techniques::lock::regions::Mapping;
 
@@ -12,8 +12,8 @@ use crate::exit::{Failure, NOT_CLEAN};
 use crate::interrupt::Interrupt;
 
 /// Runs it to its end, or until a signal ends it.
-pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<NativeMaps, Failure> {
-    let run = Arc::new(NativeRun::start(command, Placement::Fixed, |_| ())?);
+pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<PlainRunMaps, Failure> {
+    let run = Arc::new(PlainRun::start(command, Aslr::Off, |_| ())?);
     interrupt.watch(Arc::new(NativeControl(Arc::clone(&run))), true);
     let maps = run.wait();
     interrupt.unwatch();
@@ -22,7 +22,7 @@ pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<NativeMaps, Fa
 
 /// How its memory goes with that of the recorded run, and which process that was; the exit code by its end. What is to
 /// be said of it goes to the remarks.
-pub fn mapping(recorded: &Recorded, maps: NativeMaps, remarks: &mut Vec<String>) -> (u8, Option<(u32, Mapping)>) {
+pub fn mapping(recorded: &Recorded, maps: PlainRunMaps, remarks: &mut Vec<String>) -> (u8, Option<(u32, Mapping)>) {
     let (code, remark) = ended(maps.end);
     remarks.extend(maps.notes.into_iter().chain(remark));
     let runner = if maps.emulated { Runner::Qemu } else { Runner::Native };
@@ -39,9 +39,9 @@ fn ended(end: ChildEnd) -> (u8, Option<String>) {
     }
 }
 
-struct NativeControl(Arc<NativeRun>);
+struct NativeControl(Arc<PlainRun>);
 
-impl Control for NativeControl {
+impl ProgramControl for NativeControl {
     fn pid(&self) -> u32 {
         self.0.pid()
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lookaside_capture::{inspect, Isa};
+use lookaside_capture::{inspect_program, ProgramIsa};
 
 use crate::exit::Failure;
 
@@ -61,8 +61,8 @@ pub const HUGEPAGES_INSTEAD: &str =
 
 /// Finds out whether a library can be preloaded into this command's program; else what to do instead is said.
 pub fn check_loadable(command: &[OsString], instead: &str) -> Result<(), Failure> {
-    let program = inspect(command)?;
-    let refused = if program.isa != Isa::Native {
+    let program = inspect_program(command)?;
+    let refused = if program.isa != ProgramIsa::Native {
         "is for another instruction set: the library can't be loaded into it"
     } else if program.is_static {
         "is linked statically: nothing can be loaded into it"

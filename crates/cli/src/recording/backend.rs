@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-use lookaside_capture::{exact_backend, Backend, Target};
+use lookaside_capture::{exact_backend, RecordTarget, RecorderBackend};
 
 use crate::exit::Failure;
 
@@ -12,13 +12,18 @@ const INSTALL: &str = "apt-get install -y valgrind gcc libc6-dev";
 
 /// The backend to ask for; `None` leaves it to the capture. Offers to install Valgrind where it would see the program.
 /// With `exact` it is one that sees every access.
-pub fn choose(target: &Target, named: Option<Backend>, exact: bool, yes: bool) -> Result<Option<Backend>, Failure> {
-    let Target::Command(command) = target else { return Ok(named) };
+pub fn choose(
+    target: &RecordTarget,
+    named: Option<RecorderBackend>,
+    exact: bool,
+    yes: bool,
+) -> Result<Option<RecorderBackend>, Failure> {
+    let RecordTarget::Command(command) = target else { return Ok(named) };
     let fitting = match named {
         Some(backend) => Ok(backend),
         None => exact_backend(command),
     };
-    if let Ok(Backend::Valgrind) = fitting {
+    if let Ok(RecorderBackend::Valgrind) = fitting {
         offer_valgrind(yes);
     }
     match fitting {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
 
-use lookaside_capture::native::{Moment, NativeRun, Placement};
-use lookaside_capture::{start, Backend, ChildEnd, Request, Target};
+use lookaside_capture::plain_run::{Aslr, PlainRun, StopPoint};
+use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget, RecorderBackend};
 use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
 use lookaside_techniques::lock::regions::{Confidence, Mapped, Mapping, Reason, Unmapped};
 use lookaside_trace::{Block, FilterWindow, Granularity};
@@ -67,9 +67,9 @@ impl Program {
     }
 
     /// Records a run: where everything lay at its end, and its tags.
-    fn record(&self, backend: Backend, more: &[&str]) -> (Layout, BTreeMap<Tag, u64>) {
-        let request = Request {
-            target: Target::Command(self.command("profiled", more)),
+    fn record(&self, backend: RecorderBackend, more: &[&str]) -> (Layout, BTreeMap<Tag, u64>) {
+        let request = RecordRequest {
+            target: RecordTarget::Command(self.command("profiled", more)),
             backend: Some(backend),
             granularity: Granularity::Page,
             filter_log2_classes: 0,
@@ -80,7 +80,7 @@ impl Program {
             sample_hz: 0,
         };
         let mut recording = start(&request).unwrap_or_else(|error| panic!("{error}"));
-        let runner = if backend == Backend::Qemu { Runner::Qemu } else { Runner::Valgrind };
+        let runner = if backend == RecorderBackend::Qemu { Runner::Qemu } else { Runner::Valgrind };
         let mut recorded = Recorded::new(runner, recording.source.info().granularity);
         let mut block = Block::default();
         while recording.source.next_block(&mut block).unwrap() {
@@ -95,7 +95,7 @@ impl Program {
         &self,
         profiled: &Layout,
         wanted: &BTreeMap<Tag, u64>,
-        placement: Placement,
+        placement: Aslr,
         environment: Option<&str>,
         more: &[&str],
     ) -> BTreeMap<Tag, Result<(Mapped, bool), Unmapped>> {
@@ -105,8 +105,8 @@ impl Program {
         }
         let (sender, found) = channel();
         let (profiled, wanted) = (profiled.clone(), wanted.clone());
-        let run = NativeRun::start(&command, placement, move |stopped| {
-            if stopped.moment == Moment::Exit {
+        let run = PlainRun::start(&command, placement, move |stopped| {
+            if stopped.point == StopPoint::Exit {
                 let native = Layout::new(stopped.regions.to_vec(), Runner::Native, stopped.entry_stack);
                 let mapping = Mapping::new(&profiled, &native);
                 let found = wanted.iter().map(|(tag, address)| {
@@ -171,15 +171,15 @@ fn pages_recorded_under_valgrind_hold_the_same_objects_in_a_plain_run() {
     }
     for flags in [&["-O1"][..], &["-O1", "-static"], &["-O1", "-no-pie"]] {
         let program = Program::new("gcc", flags);
-        let (profiled, wanted) = program.record(Backend::Valgrind, &[]);
-        all_hold(&program.check(&profiled, &wanted, Placement::Fixed, None, &[]));
+        let (profiled, wanted) = program.record(RecorderBackend::Valgrind, &[]);
+        all_hold(&program.check(&profiled, &wanted, Aslr::Off, None, &[]));
         // The environment moves the stack, by no whole number of pages.
         let longer = format!("LONGER={}", "x".repeat(9000));
-        let found = program.check(&profiled, &wanted, Placement::Fixed, Some(&longer), &[]);
+        let found = program.check(&profiled, &wanted, Aslr::Off, Some(&longer), &[]);
         all_hold(&found);
         let shifted = |reason: &Reason| matches!(reason, Reason::StackShifted { .. });
         assert!(found[&(STACK, 0)].as_ref().unwrap().0.reasons.iter().any(shifted));
-        all_hold(&program.check(&profiled, &wanted, Placement::System, None, &[]));
+        all_hold(&program.check(&profiled, &wanted, Aslr::System, None, &[]));
     }
 }
 
@@ -190,8 +190,8 @@ fn blocks_past_valgrinds_heap_are_guesses() {
     }
     let program = Program::new("gcc", &["-O1"]);
     let bytes = (12 << 20).to_string();
-    let (profiled, wanted) = program.record(Backend::Valgrind, &[&bytes]);
-    let found = program.check(&profiled, &wanted, Placement::Fixed, None, &[&bytes]);
+    let (profiled, wanted) = program.record(RecorderBackend::Valgrind, &[&bytes]);
+    let found = program.check(&profiled, &wanted, Aslr::Off, None, &[&bytes]);
     let (there, _) = tags(&program.file("native00"));
     let (mut sure, mut guessed) = (0, 0);
     for (tag, result) in found.iter().filter(|(tag, _)| tag.0 == BLOCKS) {
@@ -260,8 +260,8 @@ fn pages_of_a_static_arm_program_hold_the_same_objects_in_a_plain_run_under_qemu
     let program = Program::new("arm-linux-gnueabihf-gcc", &["-O1", "-static"]);
     // Without and with a heap that grows in many steps.
     for more in [&[][..], &["3145728"]] {
-        let (profiled, wanted) = program.record(Backend::Qemu, more);
-        for placement in [Placement::Fixed, Placement::System] {
+        let (profiled, wanted) = program.record(RecorderBackend::Qemu, more);
+        for placement in [Aslr::Off, Aslr::System] {
             let found = program.check(&profiled, &wanted, placement, None, more);
             all_hold(&found);
             assert_eq!(found.keys().any(|tag| tag.0 == BLOCKS), !more.is_empty());
@@ -275,7 +275,7 @@ fn pages_of_a_static_arm_program_are_found_in_another_listing() {
         return;
     }
     let program = Program::new("arm-linux-gnueabihf-gcc", &["-O1", "-static"]);
-    let (profiled, wanted) = program.record(Backend::Qemu, &[]);
+    let (profiled, wanted) = program.record(RecorderBackend::Qemu, &[]);
     let mut plain = Command::new("qemu-arm");
     plain.args(["-s", "4194304"]).env("LONGER", "x".repeat(9000)).arg(&program.path);
     let plain = plain.arg(program.file("native00")).args(["0", "maps"]).status().unwrap();

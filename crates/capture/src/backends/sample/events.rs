@@ -1,0 +1,176 @@
+//! The open clock events of a recording and their rings, one for each CPU.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+
+use super::perf::{self, Begin};
+use super::perf_record::{self, PerfRecord};
+use super::ring::RingBuffer;
+
+/// The perf events that are open for a recording, with their ring buffers.
+pub struct Events {
+    /// CPU, its first event (which owns the ring), its ring.
+    rings: Vec<(u32, File, RingBuffer)>,
+    /// Events that write to another's ring.
+    others: Vec<File>,
+    /// Which of `rings` and then `others` have not ended.
+    alive: Vec<bool>,
+}
+
+impl Events {
+    /// Opens the event for one process that has a single thread, from its next exec on.
+    pub fn on_exec(process: u32, period_ns: u64) -> io::Result<Events> {
+        let mut events = Events::none();
+        events.add_thread(process, period_ns, Begin::OnExec)?;
+        events.opened()
+    }
+
+    /// Opens the event for all threads of a running process.
+    pub fn attached(process: u32, period_ns: u64) -> io::Result<Events> {
+        let mut events = Events::none();
+        let mut known = HashSet::new();
+        loop {
+            let mut new: Vec<u32> = threads_of(process)?.into_iter().filter(|thread| !known.contains(thread)).collect();
+            if !known.is_empty() && !new.is_empty() {
+                // Threads that began meanwhile have the event already if one that we had begun them.
+                std::thread::sleep(Duration::from_millis(2));
+                events.drain(|_, record| {
+                    if let PerfRecord::Fork { thread, .. } = record {
+                        known.insert(thread);
+                    }
+                });
+                new.retain(|thread| !known.contains(thread));
+            }
+            if new.is_empty() {
+                return events.opened();
+            }
+            for thread in new {
+                known.insert(thread);
+                match events.add_thread(thread, period_ns, Begin::Now) {
+                    // It ended before we came to it.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) && thread != process => {}
+                    result => result?,
+                }
+            }
+        }
+    }
+
+    /// Hands over all records that have arrived, with their times; not in order.
+    pub fn drain(&mut self, mut take: impl FnMut(u64, PerfRecord)) {
+        for (_, _, ring) in &mut self.rings {
+            ring.drain(|bytes| {
+                if let Some((time, record)) = perf_record::parse(bytes) {
+                    take(time, record);
+                }
+            });
+        }
+    }
+
+    /// Waits until a ring fills, a process ends or `timeout` passes; `false` when all that was watched has ended.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        let files = self.rings.iter().map(|(_, event, _)| event).chain(&self.others);
+        let watched: Vec<(usize, &File)> = files.enumerate().filter(|(i, _)| self.alive[*i]).collect();
+        if watched.is_empty() {
+            return false;
+        }
+        let mut polled: Vec<PollFd<'_>> = watched.iter().map(|(_, event)| PollFd::new(event, PollFlags::IN)).collect();
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        // An interruption by a signal is as good as a timeout.
+        let _ = poll(&mut polled, Some(&timeout));
+        let ended: Vec<usize> = polled
+            .iter()
+            .zip(&watched)
+            .filter(|(fd, _)| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
+            .map(|(_, (index, _))| *index)
+            .collect();
+        ended.into_iter().for_each(|index| self.alive[index] = false);
+        self.alive.contains(&true)
+    }
+
+    fn none() -> Events {
+        Events { rings: Vec::new(), others: Vec::new(), alive: Vec::new() }
+    }
+
+    fn opened(mut self) -> io::Result<Events> {
+        if self.rings.is_empty() {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        self.alive = vec![true; self.rings.len() + self.others.len()];
+        Ok(self)
+    }
+
+    fn add_thread(&mut self, thread: u32, period_ns: u64, begin: Begin) -> io::Result<()> {
+        for cpu in online_cpus() {
+            let event = match perf::open(thread, cpu, period_ns, RingBuffer::watermark_bytes(), begin) {
+                // The CPU went offline.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
+                event => event?,
+            };
+            match self.rings.iter().find(|(of, ..)| *of == cpu) {
+                Some((_, leader, _)) => {
+                    perf::redirect(&event, leader)?;
+                    self.others.push(event);
+                }
+                None => {
+                    let ring = RingBuffer::map(&event)?;
+                    self.rings.push((cpu, event, ring));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The threads of a process.
+fn threads_of(process: u32) -> io::Result<Vec<u32>> {
+    let listing = std::fs::read_dir(format!("/proc/{process}/task"));
+    let listing = listing.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::ESRCH),
+        _ => error,
+    })?;
+    Ok(listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// CPUs that are online; where the system does not tell, as many as it says it has.
+fn online_cpus() -> Vec<u32> {
+    let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = parse_cpu_list(listed.trim());
+    if !cpus.is_empty() {
+        return cpus;
+    }
+    (0..std::thread::available_parallelism().map_or(1, |n| n.get() as u32)).collect()
+}
+
+/// Reads a list as `0-3,8,10-11`.
+fn parse_cpu_list(text: &str) -> Vec<u32> {
+    /// The kernel's own limit (`CONFIG_NR_CPUS`) is lower.
+    const MAX_CPU: u32 = 1 << 16;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse::<u32>().ok()?.min(MAX_CPU))
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_cpu_lists() {
+        assert_eq!(parse_cpu_list("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list("0"), [0]);
+        assert!(parse_cpu_list("x,-,3-1").is_empty());
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error() {
+        // Above the largest pid that Linux gives (2^22).
+        let error = Events::attached(5_000_000, 500_000).err().unwrap();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+}

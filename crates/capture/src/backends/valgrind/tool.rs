@@ -1,0 +1,163 @@
+//! Building our Valgrind tool, once a Valgrind version, into the user's cache.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::build_cache::{self, in_path, BuildRecipe, CachedBuild};
+
+macro_rules! source {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../../../valgrind/", $name)))
+    };
+}
+
+/// The tool's source: the installed `lookaside` needs no source tree.
+const SOURCES: [(&str, &str); 10] = [
+    source!("lookaside.h"),
+    source!("log.h"),
+    source!("requests.h"),
+    source!("main.c"),
+    source!("filter.c"),
+    source!("window.c"),
+    source!("wire.c"),
+    source!("events.c"),
+    source!("instrument.c"),
+    source!("preload.c"),
+];
+/// As Valgrind itself is built: no libc beneath it.
+const FLAGS: &str = "-O2 -std=gnu99 -fno-stack-protector -fno-strict-aliasing -fno-builtin -fomit-frame-pointer \
+    -DVGA_amd64=1 -DVGO_linux=1 -DVGP_amd64_linux=1 -DVGPV_amd64_linux_vanilla=1";
+/// Valgrind's own load address, out of the program's way.
+const TOOL_FLAGS: &str = "-fno-pie -no-pie -static -nodefaultlibs -nostartfiles -u _start -Wl,--build-id=none \
+    -Wl,-Ttext-segment=0x58000000 -Wl,--wrap=vgPlain_kill_self -Wl,--wrap=vgModuleLocal_read_debuginfo_dwarf3 \
+    main.c filter.c window.c wire.c events.c instrument.c";
+const PRELOAD_FLAGS: &str = "-fPIC -shared -nodefaultlibs -nostartfiles -Wl,-z,interpose,-z,initfirst preload.c";
+const EXECUTABLE: &str = "lookaside-amd64-linux";
+const PRELOAD: &str = "vgpreload_lookaside-amd64-linux.so";
+const CORE_PRELOAD: &str = "vgpreload_core-amd64-linux.so";
+const ARCHIVES: [&str; 3] = ["libcoregrind-amd64-linux.a", "libvex-amd64-linux.a", "libgcc-sup-amd64-linux.a"];
+
+/// Where distributions put Valgrind's archives and its preloaded libraries.
+const FOLDERS: [&str; 6] = [
+    "/usr/lib/x86_64-linux-gnu/valgrind",
+    "/usr/libexec/valgrind",
+    "/usr/lib/valgrind",
+    "/usr/lib64/valgrind",
+    "/usr/local/libexec/valgrind",
+    "/usr/local/lib/valgrind",
+];
+const INCLUDES: [&str; 2] = ["/usr/include/valgrind", "/usr/local/include/valgrind"];
+
+/// A tool that can be run.
+pub(super) struct ValgrindTool {
+    pub(super) valgrind: PathBuf,
+    /// For `VALGRIND_LIB`.
+    pub(super) folder: PathBuf,
+    /// What recorded processes run.
+    pub(super) executable: PathBuf,
+    /// Where no cache can be written, the tool lives as long as this.
+    pub(super) temporary: Option<TempDir>,
+}
+
+/// An installed Valgrind.
+pub(super) struct ValgrindInstall {
+    valgrind: PathBuf,
+    /// As `valgrind-3.19.0`.
+    version: String,
+    core_preload: PathBuf,
+    /// Folder of the archives and of the headers, and the compiler; needed only where the tool isn't built yet.
+    build: Result<(PathBuf, PathBuf, PathBuf), String>,
+}
+
+/// Looks for Valgrind and what builds a tool for it; else says what is missing and how to install it.
+pub(super) fn find() -> Result<ValgrindInstall, String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err("our Valgrind tool is for x86-64 only".into());
+    }
+    let valgrind = in_path("valgrind").ok_or("valgrind is not installed: apt-get install valgrind gcc")?;
+    let version = Command::new(&valgrind)
+        .arg("--command-line-only=yes")
+        .arg("--version")
+        .output()
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .map(|text| text.trim().to_owned())
+        .filter(|text| {
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte))
+        })
+        .ok_or_else(|| {
+            format!("{} --version says nothing: apt-get install --reinstall valgrind", valgrind.display())
+        })?;
+    let core_preload = holder(&FOLDERS, CORE_PRELOAD).ok_or_else(|| {
+        format!("{CORE_PRELOAD} of valgrind is not where it is looked for: apt-get install --reinstall valgrind")
+    })?;
+    let build = || {
+        let archives =
+            holder(&FOLDERS, ARCHIVES[0]).ok_or("valgrind's archives are missing: apt-get install valgrind")?;
+        let headers =
+            holder(&INCLUDES, "pub_tool_basics.h").ok_or("valgrind's headers are missing: apt-get install valgrind")?;
+        let gcc = in_path("gcc")
+            .or_else(|| in_path("cc"))
+            .ok_or("no C compiler to build the Valgrind tool: apt-get install gcc")?;
+        Ok((archives, headers, gcc))
+    };
+    let install = ValgrindInstall { core_preload: core_preload.join(CORE_PRELOAD), valgrind, version, build: build() };
+    match &install.build {
+        Err(reason) if !build_cache::is_built(&install) => Err(reason.clone()),
+        _ => Ok(install),
+    }
+}
+
+impl ValgrindInstall {
+    /// The built tool, built now if need be.
+    pub(super) fn build(&self) -> Result<ValgrindTool, String> {
+        let CachedBuild { folder, temporary } = build_cache::build(self)?;
+        Ok(ValgrindTool { valgrind: self.valgrind.clone(), executable: folder.join(EXECUTABLE), folder, temporary })
+    }
+}
+
+impl BuildRecipe for ValgrindInstall {
+    fn name(&self) -> &str {
+        "valgrind"
+    }
+
+    fn key(&self) -> String {
+        let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]).chain([FLAGS, TOOL_FLAGS, PRELOAD_FLAGS]);
+        format!("{}-{:016x}", self.version, build_cache::hash(texts))
+    }
+
+    fn is_complete(&self, folder: &Path) -> bool {
+        // The link is made last.
+        [EXECUTABLE, PRELOAD, CORE_PRELOAD].iter().all(|name| folder.join(name).is_file())
+    }
+
+    fn compile(&self, folder: &Path) -> Result<(), String> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: io::Error| format!("{what}: {error}")
+        };
+        let (archives, headers, gcc) = self.build.as_ref().map_err(String::clone)?;
+        for (name, text) in SOURCES {
+            fs::write(folder.join(name), text).map_err(failed(name))?;
+        }
+        let archives = ARCHIVES.map(|name| archives.join(name).into_os_string());
+        let run = |flags: &str, output: &str, archives: &[std::ffi::OsString]| {
+            let mut command = Command::new(gcc);
+            command.args(FLAGS.split_whitespace()).arg("-I").arg(headers);
+            command.args(["-o", output]).args(flags.split_whitespace()).args(archives).arg("-lgcc");
+            build_cache::compile(&mut command, folder, &format!("the tool does not build for {}", self.version))
+        };
+        run(TOOL_FLAGS, EXECUTABLE, &archives)?;
+        run(PRELOAD_FLAGS, PRELOAD, &[])?;
+        symlink(&self.core_preload, folder.join(CORE_PRELOAD)).map_err(failed(CORE_PRELOAD))
+    }
+}
+
+fn holder(folders: &[&str], file: &str) -> Option<PathBuf> {
+    folders.iter().map(PathBuf::from).find(|folder| folder.join(file).is_file())
+}

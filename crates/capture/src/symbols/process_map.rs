@@ -1,0 +1,131 @@
+//! One process's map from addresses to modules, kept up to date by the events of a trace.
+
+use std::collections::BTreeMap;
+
+/// A module's file mapped at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModuleMapping {
+    /// Number of the module.
+    pub module: usize,
+    /// Offset in the module's file of the first mapped byte.
+    pub file_offset: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MappedRange {
+    /// First byte after it.
+    end: u64,
+    mapping: ModuleMapping,
+    /// No longer mapped; kept so that addresses seen before can still be named.
+    gone: bool,
+}
+
+/// Ranges that do not overlap, by first byte.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProcessMap {
+    ranges: BTreeMap<u64, MappedRange>,
+}
+
+impl ProcessMap {
+    /// Maps `len` bytes at `addr`. `None` = nothing with code that could be named: what was there stays known as gone.
+    pub fn map(&mut self, addr: u64, len: u64, mapping: Option<ModuleMapping>) {
+        let end = addr.saturating_add(len);
+        if end <= addr {
+            return;
+        }
+        let cut = self.cut_out(addr, end);
+        match mapping {
+            Some(mapping) => {
+                self.ranges.insert(addr, MappedRange { end, mapping, gone: false });
+            }
+            None => {
+                self.ranges.extend(cut.into_iter().map(|(start, range)| (start, MappedRange { gone: true, ..range })))
+            }
+        }
+    }
+
+    /// Moves what is mapped at `old_addr`; a longer new range goes on in the same file.
+    pub fn remap(&mut self, old_addr: u64, old_len: u64, new_addr: u64, new_len: u64) {
+        let Some((start, mapping)) = self.find(old_addr) else {
+            return self.map(new_addr, new_len, None);
+        };
+        let moved = ModuleMapping { file_offset: mapping.file_offset.wrapping_add(old_addr - start), ..mapping };
+        self.map(old_addr, old_len, None);
+        self.map(new_addr, new_len, Some(moved));
+    }
+
+    /// Everything is gone.
+    pub fn clear(&mut self) {
+        for range in self.ranges.values_mut() {
+            range.gone = true;
+        }
+    }
+
+    /// The mapping that holds `ip`, with its first byte.
+    pub fn find(&self, ip: u64) -> Option<(u64, ModuleMapping)> {
+        let (&start, range) = self.ranges.range(..=ip).next_back()?;
+        (ip < range.end).then_some((start, range.mapping))
+    }
+
+    /// Takes out all of `start..end`, cutting ranges at its borders.
+    fn cut_out(&mut self, start: u64, end: u64) -> Vec<(u64, MappedRange)> {
+        for border in [start, end] {
+            if let Some((first, mapping)) = self.find(border).filter(|&(first, _)| first < border) {
+                let left = self.ranges[&first];
+                let file_offset = mapping.file_offset.wrapping_add(border - first);
+                self.ranges.insert(border, MappedRange { mapping: ModuleMapping { file_offset, ..mapping }, ..left });
+                self.ranges.insert(first, MappedRange { end: border, ..left });
+            }
+        }
+        let starts: Vec<u64> = self.ranges.range(start..end).map(|(&start, _)| start).collect();
+        starts.into_iter().filter_map(|start| self.ranges.remove_entry(&start)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a map with one entry for each byte.
+        #[test]
+        fn agrees_with_a_byte_map(ops in prop::collection::vec((0u64..60, 1u64..20, prop::option::of(0usize..4), 0u64..100), 1..30)) {
+            let mut map = ProcessMap::default();
+            let mut naive: Vec<Option<(usize, u64)>> = vec![None; 100];
+            for (addr, len, module, file_offset) in ops {
+                map.map(addr, len, module.map(|module| ModuleMapping { module, file_offset }));
+                if let Some(module) = module {
+                    for i in 0..len {
+                        naive[(addr + i) as usize] = Some((module, file_offset + i));
+                    }
+                }
+            }
+            for ip in 0..100 {
+                let found = map.find(ip).map(|(start, m)| (m.module, m.file_offset + (ip - start)));
+                prop_assert_eq!(found, naive[ip as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_moved_mapping_keeps_its_file_offset() {
+        let mut map = ProcessMap::default();
+        map.map(0x1000, 0x3000, Some(ModuleMapping { module: 7, file_offset: 0x100 }));
+        map.remap(0x2000, 0x1000, 0x9000, 0x2000);
+        assert_eq!(map.find(0x9010), Some((0x9000, ModuleMapping { module: 7, file_offset: 0x1100 })));
+        assert_eq!(map.find(0x1010), Some((0x1000, ModuleMapping { module: 7, file_offset: 0x100 })));
+        assert_eq!(map.find(0x3010), Some((0x3000, ModuleMapping { module: 7, file_offset: 0x2100 })));
+        assert_eq!(map.find(0xb000), None);
+    }
+
+    #[test]
+    fn lengths_past_the_end_of_memory_are_cut() {
+        let mut map = ProcessMap::default();
+        map.map(u64::MAX - 10, 1000, Some(ModuleMapping { module: 1, file_offset: 0 }));
+        map.map(5, 0, Some(ModuleMapping { module: 2, file_offset: 0 }));
+        assert!(map.find(u64::MAX - 5).is_some());
+        assert_eq!(map.find(5), None);
+    }
+}
