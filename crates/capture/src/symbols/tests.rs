@@ -2,7 +2,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lookaside_trace::{Event, MapSource};
-use object::{Object, ObjectSegment, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use proptest::prelude::*;
 
 use super::*;
@@ -126,6 +126,55 @@ fn separate_debug_files_by_link_and_by_build_id() {
             assert_eq!(resolve().function, None);
         }
     }
+}
+
+#[test]
+fn hand_written_code_has_the_name_of_its_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let source =
+        "asm(\".text; .globl hand; .type hand,@function; hand: nop; within: nop; nop; ret; .size hand,.-hand\");\n\
+                  #include <stdlib.h>\nint main(void) { return atoi(\"0\"); }\n";
+    let path = build_from(folder.path(), "hand", "gcc", source, &["-O2"]);
+    let mut symbols = Symbols::new();
+    map_at(&mut symbols, &path, 0);
+    let hand = address_of(&path, "hand");
+    for ip in hand..hand + 4 {
+        assert_eq!(symbols.resolve(1, ip).function.as_deref(), Some("hand"), "{ip:#x}");
+    }
+    // The linker's stubs have no symbols: the one before them, `_init` without a size, ends with its section.
+    let bytes = std::fs::read(&path).unwrap();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let stubs = elf.section_by_name(".plt").or_else(|| elf.section_by_name(".plt.got")).expect("stubs");
+    assert_eq!(symbols.resolve(1, stubs.address()).function, None);
+}
+
+#[test]
+fn thumb_functions_are_not_named_by_the_marks_within_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = build_from(folder.path(), "thumb", "arm-linux-gnueabihf-gcc", SOURCE, &["-O2", "-mthumb", "-static"]);
+    let mut symbols = Symbols::new();
+    map_at(&mut symbols, &path, 0);
+    for function in ["outer", "main"] {
+        // Bit 0 says Thumb.
+        let start = address_of(&path, function) & !1;
+        assert_eq!(symbols.resolve(1, start).function.as_deref(), Some(function));
+        assert_eq!(symbols.resolve(1, start + 2).function.as_deref(), Some(function));
+    }
+}
+
+#[test]
+fn a_debug_file_that_does_not_belong_costs_no_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = build(folder.path(), "program", &["-O2", "-Wl,--build-id=none"]);
+    let debug = build(folder.path(), "program.debug", &["-O0", "-g", "-Wl,--build-id=none"]);
+    let link = format!("--add-gnu-debuglink={debug}");
+    assert!(Command::new("objcopy").args([&link, &path]).status().unwrap().success());
+    // Other bytes than those that the link has the checksum of.
+    std::fs::copy(&path, &debug).unwrap();
+    let mut symbols = Symbols::new();
+    map_at(&mut symbols, &path, 0);
+    let name = symbols.resolve(1, address_of(&path, "outer"));
+    assert_eq!((name.function.as_deref(), name.line), (Some("outer"), None));
 }
 
 #[test]
