@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
-use lookaside_report::{html, json, terminal};
 use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
 use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, Seeing};
 use lookaside_trace::{Block, Granularity, Source, TraceInfo};
+use lookaside_views::{analysis_text as terminal, json, pages as html};
 
 use crate::args::analyze::AnalyzeArgs;
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};

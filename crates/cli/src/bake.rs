@@ -62,8 +62,8 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&report)?;
     } else {
-        print(&lookaside_report::baked::render(&report, &style(None)))?;
-        print(&ranking.as_ref().map(lookaside_report::baked::ranked).unwrap_or_default())?;
+        print(&lookaside_views::baked::render(&report, &style(None)))?;
+        print(&ranking.as_ref().map(lookaside_views::baked::ranked).unwrap_or_default())?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lookaside_report::{comparison, html, json};
 use lookaside_runtime::compare::{Helped, Inside, Metric, Plan, Variant};
 use lookaside_runtime::hugepages::Find;
+use lookaside_views::{comparison, json, pages as html};
 use regex::Regex;
 
 use crate::args::compare::CompareArgs;
@@ -57,7 +57,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
         write_file(path, &html::comparison::render(&found))?;
     }
     if args.json {
-        print(&json::document(json::COMPARISON_SCHEMA, &found))?;
+        print(&lookaside_report::json::document(json::COMPARISON_SCHEMA, &found))?;
     } else if found.rounds > 0 || interrupt.asked() {
         print(&comparison::render(&found, &style(None)))?;
     }

@@ -48,7 +48,7 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
     if args.json {
         print_json(&report)?;
     } else {
-        print(&lookaside_report::experiment::tasks(&report, &style(None)))?;
+        print(&lookaside_views::experiment::tasks(&report, &style(None)))?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());

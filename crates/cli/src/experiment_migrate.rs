@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookaside_experiment::migrate::{run as run_migrate, Options, System};
-use lookaside_report::{html, json, migration};
+use lookaside_views::{json, migration, pages as html};
 
 use crate::args::experiment_migrate::Migrate;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -46,7 +46,8 @@ pub fn run(args: &Migrate) -> Result<u8, Failure> {
     if let Some(path) = &args.html {
         write_file(path, &html::migration::render(&report))?;
     }
-    let document = args.json.as_ref().map(|path| (path, json::document(json::MIGRATION_SCHEMA, &report)));
+    let document =
+        args.json.as_ref().map(|path| (path, lookaside_report::json::document(json::MIGRATION_SCHEMA, &report)));
     match &document {
         Some((path, text)) if path.as_os_str() == "-" => print(text)?,
         _ => print(&migration::render(&report, &style(None)))?,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lookaside_report::{hugepages_live, json};
 use lookaside_runtime::hugepages::{once, Order};
+use lookaside_views::{hugepages_live, json};
 
 use crate::args::hugepages::HugepagesArgs;
 use crate::clock_sampler::ClockSampler;
@@ -31,7 +31,7 @@ pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let applied = applied?;
     if args.json {
-        print(&json::document(json::HUGEPAGES_SCHEMA, &applied))?;
+        print(&lookaside_report::json::document(json::HUGEPAGES_SCHEMA, &applied))?;
     } else {
         print(&hugepages_live::render(&applied, &style(None)))?;
     }

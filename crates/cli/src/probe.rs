@@ -36,7 +36,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&report)?;
     } else {
-        print(&lookaside_report::probe::render(&report, &style(None)))?;
+        print(&lookaside_views::probe::render(&report, &style(None)))?;
     }
     if let Some(path) = &args.output {
         let machine = report.machine(&base);

@@ -6,7 +6,8 @@ use lookaside_papers::sweeps::PAPER;
 use lookaside_papers::task_sets;
 use lookaside_papers::{Effort, Reproduction, Row, Series, Setting, Verdict};
 use lookaside_probe::{Halt, Host};
-use lookaside_report::{html, json, reproduction, Paint};
+use lookaside_report::Paint;
+use lookaside_views::{pages as html, reproduction};
 
 use crate::args::reproduce::ReproduceArgs;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -89,7 +90,7 @@ fn show(args: &ReproduceArgs, found: &Reproduction) -> Result<(), Failure> {
         write_file(path, &page(found))?;
     }
     if args.json {
-        return print(&json::document("lookaside-reproduction/1", found));
+        return print(&lookaside_report::json::document("lookaside-reproduction/1", found));
     }
     let (machine, assumed) = labels(found);
     let mut text = format!("{}\n{machine}: {}\n", found.cite, found.machine);

@@ -52,7 +52,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&outcomes)?;
     } else {
-        print(&lookaside_report::simulate::render(&outcomes, &style(None)))?;
+        print(&lookaside_views::simulate::render(&outcomes, &style(None)))?;
     }
     ended(args, &*source, ran.end, &interrupt)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookaside_experiment::switch::{self, Early, Options};
-use lookaside_report::{html, json, switching};
+use lookaside_views::{json, pages as html, switching};
 
 use crate::args::experiment::Switch;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -27,13 +27,13 @@ pub fn run(args: &Switch) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let report = report?;
     if to_stdout {
-        print(&json::document(json::SWITCH_SCHEMA, &report))?;
+        print(&lookaside_report::json::document(json::SWITCH_SCHEMA, &report))?;
     } else {
         print(&switching::render(&report, &style(None)))?;
     }
     let page = args.html.as_ref().map(|path| write_file(path, &html::switching::render(&report)));
     if let Some(path) = json_file {
-        write_file(path, &json::document(json::SWITCH_SCHEMA, &report))?;
+        write_file(path, &lookaside_report::json::document(json::SWITCH_SCHEMA, &report))?;
     }
     page.unwrap_or(Ok(()))?;
     match &report.early {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use lookaside_report::top::{cells, render, HEADS};
 use lookaside_runtime::bake::{Baked, Survey, Surveyed};
+use lookaside_views::top::{cells, render, HEADS};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Alignment, Constraint};
 use ratatui::style::Stylize;

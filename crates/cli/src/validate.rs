@@ -53,12 +53,12 @@ pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
     drop(host);
     let validation = validation?;
     if let Some(path) = &args.output {
-        write_file(path, &lookaside_report::html::validation::render(&validation))?;
+        write_file(path, &lookaside_views::pages::validation::render(&validation))?;
     }
     if args.json {
         print_json(&validation)?;
     } else {
-        print(&lookaside_report::validation::render(&validation, &style(None)))?;
+        print(&lookaside_views::validation::render(&validation, &style(None)))?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());

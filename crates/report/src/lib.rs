@@ -1,39 +1,37 @@
-//! Tables, plots, HTML, JSON: what the other rooms found out, for people and for programs.
+//! One report, three renderers: terminal text, an HTML page, JSON.
 //!
-//! [`terminal::render`] and [`html::render`] draw an [`lookaside_techniques::Analysis`], [`json::render`]
-//! writes it as it is; [`simulate::render`] sets runs side by side, [`reproduction::render`] published
-//! figures and ours, [`probe::render`] says what a machine is, [`comparison::render`] which way of running a program is faster,
-//! [`switching::render`] what a switch takes,
-//! [`baked::render`] what a baker did, [`bake_model::render`] what one would do, [`hugepages_live::render`] which huge pages were made, [`color::render`] whose pages may lie where,
-//! [`migration::render`] what a thread's moves cost,
-//! [`lock::render`] which pages to pin, [`hugepages::render`] which to make huge; [`Table`] is for whatever else the command line has to list.
+//! A [`Document`] is plain data: a title, an answer in a sentence or two, facts, notes, and sections of tables and charts. What
+//! a result means is said once, by the view that builds its document; [`terminal::render`] and [`html::render`] draw any
+//! document, [`json::document`] writes the result itself. This crate knows no result: it depends on no other room.
+//!
+//! ```
+//! use lookaside_report::{html, terminal, Cell, Column, Document, Section, Style, Table};
+//!
+//! let mut table = Table::new([Column::left("object").cut(44), Column::right("walks")]);
+//! table.row(["build_table (join.c:88)".into(), Cell::count(1_234_567)]);
+//! let mut document = Document::new("Translation cost", "./join big.csv");
+//! document.answer("Translation costs 27.9 % of the modelled cycles.");
+//! document.section(Section::new("Objects").with(table));
+//!
+//! let text = terminal::render(&document, &Style::default());
+//! assert!(text.starts_with("Translation cost: ./join big.csv\nTranslation costs 27.9 %"));
+//! assert!(text.contains("build_table (join.c:88)  1,234,567"));
+//! assert!(html::render(&document).starts_with("<!DOCTYPE html>"));
+//! ```
 
-pub mod bake_model;
-pub mod baked;
-pub mod color;
-pub mod comparison;
-pub mod experiment;
-mod facts;
-mod gain;
+pub mod chart;
+pub mod document;
 pub mod html;
-pub mod hugepages;
-pub mod hugepages_live;
 pub mod json;
 mod line;
-pub mod lock;
-pub mod migration;
 pub mod num;
-pub mod openmetrics;
-mod placed;
-pub mod probe;
-pub mod reproduction;
-pub mod simulate;
-pub mod switching;
+mod rich_text;
 mod table;
 pub mod terminal;
 pub mod text;
-pub mod top;
-pub mod validation;
 
+pub use chart::Chart;
+pub use document::{Block, Card, CardItem, Document, Fact, Medium, Part, Section};
 pub use line::{render as render_lines, Line, Paint, Style};
-pub use table::{Cell, Column, Table};
+pub use rich_text::RichText;
+pub use table::{Bar, Cell, Column, Table};

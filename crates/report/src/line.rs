@@ -26,7 +26,7 @@ impl Default for Style {
 
 impl Style {
     /// The width that is written for.
-    pub(crate) fn columns(&self) -> usize {
+    pub fn columns(&self) -> usize {
         self.width.clamp(60, 240)
     }
 }
@@ -49,13 +49,15 @@ pub enum Paint {
     Bad,
     /// Bars and curves.
     Mark,
+    /// Something to type.
+    Code,
 }
 
 impl Paint {
     /// ANSI "select graphic rendition" parameters after a reset (ECMA-48 §8.3.117), of the colours that a user's theme sets.
     fn sgr(self) -> &'static str {
         match self {
-            Self::Plain => "",
+            Self::Plain | Self::Code => "",
             Self::Strong => ";1",
             Self::Dim => ";2",
             Self::Good => ";32",

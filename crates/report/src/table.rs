@@ -1,38 +1,55 @@
-//! Aligned text tables that fit a width.
-//!
-//! Columns that are too wide together give way in this order: optional columns are left out (highest
-//! rank first), then flexible columns are narrowed (their text cut or wrapped), then lines are cut.
+//! Tables as data: columns, rows of cells, groups, remarks, and how much of them is shown where.
 
-use crate::line::{self, Line, Paint, Style};
-use crate::text;
+use crate::line::Paint;
+use crate::{num, text};
 
-/// Narrowest that a flexible column gets before lines are cut.
-const FLEXIBLE_MIN: usize = 12;
-
-/// Columns that a remark stands in from its row.
-const REMARK_INDENT: usize = 2;
-
-/// Spaces between columns.
-const GAP: usize = 2;
+/// Rows that a page shows at most; the JSON has them all.
+const PAGE_ROWS: usize = 1000;
 
 /// A table: columns, then rows of as many cells.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    columns: Vec<Column>,
-    rows: Vec<Row>,
+    pub(crate) caption: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) shown: Option<Shown>,
+    pub(crate) page_rows: usize,
+    pub(crate) rest: Option<Rest>,
+    pub(crate) split: bool,
+}
+
+/// Rows that a terminal shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// Where there is room.
+    pub most: usize,
+    /// Where the screen is full.
+    pub least: usize,
+}
+
+/// What the rows that are not shown are called.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rest {
+    pub singular: String,
+    pub plural: String,
+    /// The column of shares whose rest is said, and what remains when all rows are shown.
+    pub share: Option<(usize, String)>,
 }
 
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    header: String,
-    right: bool,
-    fit: Fit,
-    optional: Option<u32>,
+    pub(crate) header: String,
+    pub(crate) right: bool,
+    pub(crate) fit: Fit,
+    pub(crate) optional: Option<u32>,
+    pub(crate) last: bool,
+    pub(crate) remark: bool,
 }
 
+/// What becomes of a column's text where it has not enough room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fit {
+pub(crate) enum Fit {
     Whole,
     /// Wants so many columns before any optional column gets room.
     CutMiddle(usize),
@@ -42,7 +59,8 @@ enum Fit {
 impl Column {
     /// For text.
     pub fn left(header: impl Into<String>) -> Self {
-        Self { header: text::clean(&header.into()), right: false, fit: Fit::Whole, optional: None }
+        let header = text::clean(&header.into());
+        Self { header, right: false, fit: Fit::Whole, optional: None, last: false, remark: false }
     }
 
     /// For numbers.
@@ -63,24 +81,100 @@ impl Column {
         Self { fit: Fit::Wrap, ..self }
     }
 
-    /// May be left out where room lacks; the highest rank goes first.
+    /// May be left out where a terminal's room lacks; the highest rank goes first.
     #[must_use]
     pub fn optional(self, rank: u32) -> Self {
         Self { optional: Some(rank), ..self }
     }
+
+    /// Stands last on a terminal, wherever it stands on the page: a long name that is cut.
+    #[must_use]
+    pub fn last(self) -> Self {
+        Self { last: true, ..self }
+    }
+
+    /// On a terminal, its text stands below its row, wrapped.
+    #[must_use]
+    pub fn remark(self) -> Self {
+        Self { remark: true, ..self }
+    }
 }
 
 /// One cell; text from anywhere, made harmless here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    text: String,
-    paint: Paint,
+    pub(crate) text: String,
+    pub(crate) paint: Paint,
+    pub(crate) value: Option<f64>,
+    pub(crate) bar: Option<Bar>,
 }
 
 impl Cell {
     /// A cell in this paint.
     pub fn painted(paint: Paint, text: impl AsRef<str>) -> Self {
-        Self { text: text::clean(text.as_ref()), paint }
+        Self { text: text::clean(text.as_ref()), paint, ..Self::default() }
+    }
+
+    /// A number: what it is sorted by, how it is written.
+    pub fn number(value: f64, text: impl AsRef<str>) -> Self {
+        Self { value: Some(value), ..Self::from(text) }
+    }
+
+    /// A count with all its digits.
+    pub fn count(n: u64) -> Self {
+        Self::number(n as f64, num::grouped(n))
+    }
+
+    /// A count or an amount of cycles in three digits.
+    pub fn short(x: f64) -> Self {
+        Self::number(x, num::short(x))
+    }
+
+    /// A rate in three digits.
+    pub fn rate(x: f64) -> Self {
+        Self::number(x, num::rate(x))
+    }
+
+    /// A share, 1 = all, in percent.
+    pub fn share(x: f64) -> Self {
+        Self::number(x, num::percent(x))
+    }
+
+    /// A time in seconds.
+    pub fn seconds(s: f64) -> Self {
+        Self::number(s, num::seconds(s))
+    }
+
+    /// A time in nanoseconds.
+    pub fn nanoseconds(ns: f64) -> Self {
+        Self::number(ns, num::seconds(ns / 1e9))
+    }
+
+    /// A size in bytes.
+    pub fn bytes(n: u64) -> Self {
+        Self::number(n as f64, num::bytes(n))
+    }
+
+    /// Something that may not be there: a dash, sorted below all numbers.
+    pub fn none() -> Self {
+        Self::number(f64::NAN, num::NONE)
+    }
+
+    /// `cell` of it, or a dash.
+    pub fn optional<T>(what: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
+        what.map_or_else(Self::none, cell)
+    }
+
+    /// In this paint.
+    #[must_use]
+    pub fn paint(self, paint: Paint) -> Self {
+        Self { paint, ..self }
+    }
+
+    /// With a bar beside it.
+    #[must_use]
+    pub fn bar(self, bar: Bar) -> Self {
+        Self { bar: Some(bar), ..self }
     }
 }
 
@@ -90,11 +184,48 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Row {
+/// A bar of one or two parts, each a share of its length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    pub(crate) parts: Vec<(f64, Fill)>,
+}
+
+/// What a part of a bar means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    First,
+    Second,
+    Worse,
+}
+
+impl Bar {
+    /// A share of the whole.
+    pub fn of(share: f64) -> Self {
+        Self { parts: vec![(share, Fill::First)] }
+    }
+
+    /// Two shares one after the other, the second paler.
+    pub fn of_two(first: f64, second: f64) -> Self {
+        Self { parts: vec![(first, Fill::First), (second, Fill::Second)] }
+    }
+
+    /// A saving; what it costs is in the colour of a warning.
+    pub fn saving(saved: f64) -> Self {
+        Self { parts: vec![(saved.abs(), if saved < 0.0 { Fill::Worse } else { Fill::First })] }
+    }
+
+    /// All parts together.
+    pub(crate) fn total(&self) -> f64 {
+        self.parts.iter().map(|(share, _)| *share).sum()
+    }
+}
+
+/// A row, or what stands between rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Row {
     Cells(Vec<Cell>),
-    /// Begins a section: an empty line (unless it is the first row), then these cells.
-    Section(Vec<Cell>),
+    /// Begins a group: an empty line (unless it is the first row), then these cells.
+    Group(Vec<Cell>),
     /// Goes below its row, wrapped.
     Below(Paint, String),
 }
@@ -102,7 +233,48 @@ enum Row {
 impl Table {
     /// An empty table.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
-        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+        let columns = columns.into_iter().collect();
+        Self {
+            caption: String::new(),
+            columns,
+            rows: Vec::new(),
+            shown: None,
+            page_rows: PAGE_ROWS,
+            rest: None,
+            split: false,
+        }
+    }
+
+    /// What it shows: above it on the page, and read out by screen readers.
+    #[must_use]
+    pub fn caption(self, caption: impl AsRef<str>) -> Self {
+        Self { caption: text::clean(caption.as_ref()), ..self }
+    }
+
+    /// A terminal shows `most` rows, and at least `least` where a screen is full; `most` gives way to the rows that were asked for.
+    #[must_use]
+    pub fn shown(self, most: usize, least: usize) -> Self {
+        Self { shown: Some(Shown { most, least }), ..self }
+    }
+
+    /// What rows are called (one, several) where some are left out.
+    #[must_use]
+    pub fn of(self, singular: impl Into<String>, plural: impl Into<String>) -> Self {
+        Self { rest: Some(Rest { singular: singular.into(), plural: plural.into(), share: None }), ..self }
+    }
+
+    /// What rows are called (one, several) where some are left out; a line says the rest of the shares in a column, and what that
+    /// rest is called when all rows are shown.
+    #[must_use]
+    pub fn of_shares(self, rows: [&str; 2], column: usize, remainder: impl Into<String>) -> Self {
+        let [singular, plural] = rows.map(Into::into);
+        Self { rest: Some(Rest { singular, plural, share: Some((column, remainder.into())) }), ..self }
+    }
+
+    /// Columns that do not fit beside each other go below, the first repeated.
+    #[must_use]
+    pub fn split(self) -> Self {
+        Self { split: true, ..self }
     }
 
     /// Adds a row; missing cells are empty, those too many are dropped.
@@ -111,10 +283,10 @@ impl Table {
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Begins a section, set off by an empty line, whose columns are headed by these cells.
-    pub fn section(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    /// Begins a group, set off by an empty line, whose columns are headed by these cells.
+    pub fn group(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells = self.complete(cells);
-        self.rows.push(Row::Section(cells));
+        self.rows.push(Row::Group(cells));
     }
 
     fn complete(&self, cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
@@ -133,179 +305,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// No text has to be cut, nor a column left out, at this width (a wrapped column may wrap).
-    pub fn fits(&self, width: usize) -> bool {
-        let widths = (0..self.columns.len()).map(|c| match self.columns[c].fit {
-            Fit::Wrap => self.natural_width(c).min(2 * FLEXIBLE_MIN),
-            _ => self.natural_width(c),
-        });
-        widths.sum::<usize>() + GAP * self.columns.len().saturating_sub(1) <= width
-    }
-
-    /// The table as text.
-    pub fn render(&self, style: &Style) -> String {
-        line::render(&self.lines(style.columns()), style)
-    }
-
-    /// The table in lines of at most `width` columns, header first (none if all headers are empty).
-    pub fn lines(&self, width: usize) -> Vec<Line> {
-        let shown = self.shown_columns(width);
-        let widths = self.fitted_widths(&shown, width);
-        let mut lines = Vec::new();
-        if shown.iter().any(|&c| !self.columns[c].header.is_empty()) {
-            let header: Vec<Cell> =
-                self.columns.iter().map(|column| Cell { text: column.header.clone(), paint: Paint::Dim }).collect();
-            self.push_row(&mut lines, &header, &shown, &widths);
-        }
-        for row in &self.rows {
-            match row {
-                Row::Cells(cells) => self.push_row(&mut lines, cells, &shown, &widths),
-                Row::Section(cells) => {
-                    if !lines.is_empty() {
-                        lines.push(Line::new());
-                    }
-                    self.push_row(&mut lines, cells, &shown, &widths);
-                }
-                Row::Below(paint, remark) => {
-                    for part in text::wrap(remark, width.saturating_sub(REMARK_INDENT)) {
-                        lines.push(Line::of(Paint::Plain, " ".repeat(REMARK_INDENT)).with(*paint, part));
-                    }
-                }
-            }
-        }
-        for line in &mut lines {
-            line.cut_to(width);
-        }
-        lines
-    }
-
-    fn shown_columns(&self, width: usize) -> Vec<usize> {
-        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
-        let least = |shown: &[usize]| -> usize {
-            let widths = shown.iter().map(|&c| match self.columns[c].fit {
-                Fit::Whole => self.natural_width(c),
-                Fit::CutMiddle(wanted) => self.natural_width(c).min(wanted),
-                Fit::Wrap => self.natural_width(c).min(2 * FLEXIBLE_MIN),
-            });
-            widths.sum::<usize>() + GAP * shown.len().saturating_sub(1)
-        };
-        while least(&shown) > width {
-            let optional = shown.iter().filter_map(|&c| self.columns[c].optional.map(|rank| (rank, c))).max();
-            let Some((_, column)) = optional else { break };
-            shown.retain(|&c| c != column);
-        }
-        shown
-    }
-
-    fn natural_width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) | Row::Section(cells) => Some(text::width(&cells[column].text)),
-            Row::Below(..) => None,
-        });
-        cells.max().unwrap_or(0).max(text::width(&self.columns[column].header))
-    }
-
-    /// Narrows the widest flexible column, column by column, until all fit.
-    fn fitted_widths(&self, shown: &[usize], width: usize) -> Vec<usize> {
-        let mut widths: Vec<usize> = shown.iter().map(|&c| self.natural_width(c)).collect();
-        let gaps = GAP * shown.len().saturating_sub(1);
-        loop {
-            let total = widths.iter().sum::<usize>() + gaps;
-            if total <= width {
-                return widths;
-            }
-            let flexible = (0..shown.len())
-                .filter(|&i| self.columns[shown[i]].fit != Fit::Whole && widths[i] > FLEXIBLE_MIN)
-                .max_by_key(|&i| widths[i]);
-            let Some(widest) = flexible else { return widths };
-            let second = (0..shown.len())
-                .filter(|&i| i != widest && self.columns[shown[i]].fit != Fit::Whole)
-                .map(|i| widths[i])
-                .max()
-                .unwrap_or(0);
-            let step = (widths[widest] - second.max(FLEXIBLE_MIN).min(widths[widest] - 1)).min(total - width);
-            widths[widest] -= step;
-        }
-    }
-
-    fn push_row(&self, lines: &mut Vec<Line>, cells: &[Cell], shown: &[usize], widths: &[usize]) {
-        let parts: Vec<Vec<String>> = shown
-            .iter()
-            .zip(widths)
-            .map(|(&c, &width)| match self.columns[c].fit {
-                Fit::Wrap => text::wrap(&cells[c].text, width),
-                _ => vec![text::cut_middle(&cells[c].text, width)],
-            })
-            .collect();
-        let height = parts.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        for i in 0..height {
-            let mut line = Line::new();
-            let mut start = 0;
-            for ((&c, &width), parts) in shown.iter().zip(widths).zip(&parts) {
-                let part = parts.get(i).map_or("", String::as_str);
-                let indent = if self.columns[c].right { width.saturating_sub(text::width(part)) } else { 0 };
-                line.pad_to(start + indent);
-                line.push(cells[c].paint, part);
-                start += width + GAP;
-            }
-            lines.push(line);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample() -> Table {
-        let mut table = Table::new([
-            Column::right("misses"),
-            Column::right("share").optional(1),
-            Column::left("where").cut(16),
-            Column::left("note").wrap(),
-        ]);
-        table.row([
-            "12".into(),
-            "5.0 %".into(),
-            "/a/very/long/path/to/a/library/libsomething.so".into(),
-            Cell::painted(Paint::Good, "short"),
-        ]);
-        table.row(["3,456".into(), "95.0 %".into(), "[heap]".into(), "a note of several words goes on below".into()]);
-        table.below(Paint::Dim, "remark");
-        table
-    }
-
-    #[test]
-    fn wide_enough_nothing_is_lost() {
-        let text = sample().render(&Style { width: 120, ..Style::default() });
-        let expected = "\
-misses   share  where                                           note
-    12   5.0 %  /a/very/long/path/to/a/library/libsomething.so  short
- 3,456  95.0 %  [heap]                                          a note of several words goes on below
-  remark
-";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn narrow_columns_cut_and_wrap() {
-        let text = sample().render(&Style { width: 60, ..Style::default() });
-        let expected = "\
-misses   share  where                  note
-    12   5.0 %  /a/very/…something.so  short
- 3,456  95.0 %  [heap]                 a note of several
-                                       words goes on below
-  remark
-";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn no_width_breaks_it() {
-        for width in 0..200 {
-            for line in sample().lines(width) {
-                assert!(line.width() <= width, "{line:?} at {width}");
-            }
-        }
+    /// Rows of cells.
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows.iter().filter(|row| matches!(row, Row::Cells(_))).count()
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lookaside_report::openmetrics;
 use lookaside_runtime::bake::{Baked, Ranking};
+use lookaside_views::openmetrics;
 
 use crate::args::bake::BakeArgs;
 use crate::bake_status::command_files::StatusFile;

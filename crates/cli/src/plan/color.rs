@@ -22,7 +22,7 @@ pub fn run(args: &PlanColorArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&plan)?;
     } else {
-        print(&lookaside_report::color::render(&plan, &style(None)))?;
+        print(&lookaside_views::color::render(&plan, &style(None)))?;
     }
     Ok(if plan.is_isolated() { 0 } else { NOT_CLEAN })
 }

@@ -44,7 +44,7 @@ pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
         Err(HugeError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: interrupted: no windows were chosen; these have most walks of what was seen");
-            print(&lookaside_report::hugepages::render_counts(&profile.windows, &style(None)))?;
+            print(&lookaside_views::hugepages::render_counts(&profile.windows, &style(None)))?;
             return Ok(interrupt.code());
         }
         other => other?,
@@ -63,7 +63,7 @@ pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&found)?;
     } else {
-        print(&lookaside_report::hugepages::render(&found, &style(None)))?;
+        print(&lookaside_views::hugepages::render(&found, &style(None)))?;
     }
     Ok(code)
 }

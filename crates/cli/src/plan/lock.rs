@@ -45,7 +45,7 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
         Err(LockError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: {}; these have most misses of what was seen", LockError::Stopped);
-            print(&lookaside_report::lock::render_counts(&profile.counts, &style(None)))?;
+            print(&lookaside_views::lock::render_counts(&profile.counts, &style(None)))?;
             return Ok(interrupt.code());
         }
         other => other?,
@@ -64,7 +64,7 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&found)?;
     } else {
-        print(&lookaside_report::lock::render(&found, &style(None)))?;
+        print(&lookaside_views::lock::render(&found, &style(None)))?;
     }
     Ok(code)
 }

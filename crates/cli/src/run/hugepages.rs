@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lookaside_report::hugepages_live;
 use lookaside_runtime::hugepages::{self, Way};
+use lookaside_views::hugepages_live;
 
 use crate::clock_sampler::ClockSampler;
 use crate::exit::Failure;

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use lookaside_engine::Setup;
-use lookaside_report::bake_model::{render, Modelled};
 use lookaside_runtime::bake::{self as metal, Backend, BakeError, Hint, Settings};
 use lookaside_techniques::bake::{beside, find, Baker, Found, Placement, Program, Way};
+use lookaside_views::bake_model::{render, Modelled};
 
 use super::input::{ended, open};
 use crate::args::model::PagePolicyArg;

@@ -1,43 +1,41 @@
-//! The analysis as one self-contained page: no network, no script needed, light and dark, narrow and wide.
+//! A document as one self-contained page: no network, no script needed, light and dark, narrow and wide.
+//!
+//! The page is well-formed XML too. Same document, same text. All text in it is escaped, and its content policy lets nothing be
+//! loaded from anywhere.
 
-mod causes;
-pub mod comparison;
-mod curve;
-mod gain;
-mod heat;
-mod lines;
-mod method;
-pub mod migration;
-mod parts;
-pub mod reproduction;
-mod stretched;
-mod summary;
-pub mod switching;
-pub mod validation;
-mod walks;
+mod cards;
+mod escape;
+mod table;
 
-use lookaside_techniques::Analysis;
+use std::collections::HashSet;
 
-use crate::facts;
-use parts::Esc;
+use crate::chart::{self, Chart};
+use crate::document::{Block, Document, Fact, Medium, Part, Section};
+use crate::line::Paint;
+use crate::rich_text::RichText;
 
-/// Draws the whole analysis as an HTML page that is well-formed XML too. Same analysis, same text.
-/// All names in it are escaped, and its content policy lets nothing be loaded from anywhere.
-pub fn render(analysis: &Analysis) -> String {
-    let mut page = head(&format!("Translation cost: {}", facts::command(analysis)));
-    page += &summary::header(analysis);
-    page += "<main>\n";
-    page += &summary::cards(analysis);
-    page += &gain::section(analysis);
-    page += &causes::remedies(analysis);
-    page += &pair(&curve::section(analysis), &walks::section(analysis));
-    page += &heat::section(analysis);
-    page += &causes::attributed(analysis);
-    if !facts::is_sampled(analysis) {
-        page += &causes::rows(analysis);
+pub(crate) use escape::Esc;
+
+/// Draws the document.
+pub fn render(document: &Document) -> String {
+    let mut page = Page { ids: HashSet::new() };
+    let mut out = head(&document.full_title());
+    out += &header(document);
+    out += "<main>\n";
+    for part in &document.parts {
+        out += &match part {
+            Part::Section(section) => page.section(section),
+            Part::Pair(left, right) => match (page.section(left), page.section(right)) {
+                (left, right) if left.is_empty() || right.is_empty() => left + &right,
+                (left, right) => format!("<div class=\"pair\">{left}{right}</div>\n"),
+            },
+        };
     }
-    page += &method::section(analysis);
-    page + "</main>\n" + &foot(&analysis.version)
+    if !document.notes.is_empty() {
+        let notes = Section::new("Notes").with(Block::List(document.notes.clone()));
+        out += &page.section(&notes);
+    }
+    out + "</main>\n" + &foot(&document.version)
 }
 
 /// The page up to its body.
@@ -66,10 +64,118 @@ fn foot(version: &str) -> String {
     )
 }
 
-/// Two sections beside each other where there is room, or the one that there is.
-fn pair(left: &str, right: &str) -> String {
-    if left.is_empty() || right.is_empty() {
-        return format!("{left}{right}");
+fn header(document: &Document) -> String {
+    let subtitle = match document.subtitle.is_empty() {
+        true => String::new(),
+        false => format!(r#" <span class="mono">{}</span>"#, Esc(&document.subtitle)),
+    };
+    let mut out = format!("<header><h1>{}{subtitle}</h1>", Esc(&document.title));
+    if !document.answer.is_empty() {
+        let sentences: Vec<String> = document.answer.iter().map(rich).collect();
+        out += &format!(r#"<p class="answer">{}</p>"#, sentences.join(" "));
     }
-    format!("<div class=\"pair\">{left}{right}</div>\n")
+    for banner in &document.banners {
+        out += &format!(r#"<p class="banner">{}</p>"#, rich(banner));
+    }
+    if !document.facts.is_empty() {
+        out += &facts(&document.facts);
+    }
+    out + "</header>\n"
+}
+
+/// Painted words.
+pub(crate) fn rich(text: &RichText) -> String {
+    let piece = |(paint, words): &(Paint, String)| match paint {
+        Paint::Plain | Paint::Mark => Esc(words).to_string(),
+        Paint::Strong => format!("<strong>{}</strong>", Esc(words)),
+        Paint::Code => format!("<code>{}</code>", Esc(words)),
+        paint => format!(r#"<span class="{}">{}</span>"#, class(*paint), Esc(words)),
+    };
+    text.pieces().iter().map(piece).collect()
+}
+
+/// The class of a paint.
+pub(crate) fn class(paint: Paint) -> &'static str {
+    match paint {
+        Paint::Plain | Paint::Mark => "",
+        Paint::Strong => "strong",
+        Paint::Dim => "muted",
+        Paint::Good => "good",
+        Paint::Warn => "warn",
+        Paint::Bad => "bad",
+        Paint::Code => "mono",
+    }
+}
+
+fn facts(facts: &[Fact]) -> String {
+    let fact = |fact: &Fact| format!("<dt>{}</dt><dd>{}</dd>", Esc(&fact.label), rich(&fact.words));
+    format!("<dl>{}</dl>", facts.iter().map(fact).collect::<String>())
+}
+
+/// What has to be known of the page so far.
+struct Page {
+    ids: HashSet<String>,
+}
+
+impl Page {
+    fn section(&mut self, section: &Section) -> String {
+        if section.is_empty() || section.medium == Medium::Terminal {
+            return String::new();
+        }
+        if let [Block::Cards(cards)] = section.blocks.as_slice() {
+            return cards::render(cards);
+        }
+        let id = self.id(&section.heading);
+        // A page may break inside what has long tables.
+        let long = section.blocks.iter().any(|block| matches!(block, Block::Table(_) | Block::Details(..)));
+        let class = if long { r#" class="long""# } else { "" };
+        let mut out = format!(r#"<section{class} aria-labelledby="{id}"><h2 id="{id}">{}</h2>"#, Esc(&section.heading));
+        if !section.lead.is_empty() {
+            out += &format!(r#"<p class="lead">{}</p>"#, rich(&section.lead));
+        }
+        out += &section.blocks.iter().map(block).collect::<String>();
+        out + "</section>\n"
+    }
+
+    /// A name from the heading that nothing on the page has yet.
+    fn id(&mut self, heading: &str) -> String {
+        let words = heading.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let base = format!("s-{}", words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-"));
+        let numbered = (2..).map(|n| format!("{base}-{n}"));
+        let free = std::iter::once(base.clone()).chain(numbered).find(|id| !self.ids.contains(id)).unwrap_or(base);
+        self.ids.insert(free.clone());
+        free
+    }
+}
+
+fn block(block: &Block) -> String {
+    match block {
+        Block::Heading(words) => format!("<h3>{}</h3>", Esc(words)),
+        Block::Text(text) => format!("<p>{}</p>", rich(text)),
+        Block::List(items) => {
+            let items: String = items.iter().map(|item| format!("<li>{}</li>", rich(item))).collect();
+            format!("<ul>{items}</ul>")
+        }
+        Block::Facts(list) => facts(list),
+        Block::Cards(cards) => cards::render(cards),
+        Block::Table(table) => table::render(table),
+        Block::Chart(chart) => chart::legend(chart) + &figure(chart),
+        Block::Charts(charts) => grid(charts),
+        Block::Details(summary, blocks) => {
+            let inner: String = blocks.iter().map(self::block).collect();
+            format!("<details><summary>{}</summary>{inner}</details>", Esc(summary))
+        }
+    }
+}
+
+fn figure(chart: &Chart) -> String {
+    format!("<figure><figcaption>{}</figcaption>{}</figure>", Esc(&chart.title), chart::svg(chart))
+}
+
+/// Charts beside each other, below the legend of the one that has most to explain.
+fn grid(charts: &[Chart]) -> String {
+    let legend = charts.iter().map(chart::legend).max_by_key(String::len).unwrap_or_default();
+    let mini = charts.iter().all(Chart::is_mini);
+    let class = if mini { "multiples" } else { "charts" };
+    format!("{legend}<div class=\"{class}\">{}</div>", charts.iter().map(figure).collect::<String>())
 }

@@ -1,140 +1,55 @@
-//! The analysis on one terminal screen: what translation costs, who causes it, what would help.
+//! A document as text for a terminal, a file or a pipe.
 
-mod causes;
-mod curve;
-mod gain;
-mod head;
-mod remedies;
+mod fit;
+mod grid;
+mod plot;
 
-use lookaside_techniques::Analysis;
-
-use crate::facts;
+use crate::chart::{Chart, Plot};
+use crate::document::{Block, Card, Document, Fact, Medium, Part, Section};
 use crate::line::{self, Line, Paint, Style};
+use crate::table::{Cell, Column, Table};
 use crate::text;
 
-/// Lines of one screen, at 100 columns and more.
-const SCREEN_LINES: usize = 45;
+use fit::Sizes;
 
-/// Narrowest screen on which plot and regions stand side by side, and columns of the plot there.
+/// Narrowest terminal on which two sections stand side by side, and columns of the left one there.
 const TWO_COLUMNS: usize = 96;
-const PLOT_COLUMNS: usize = 48;
+const LEFT_COLUMNS: usize = 48;
 
-/// Draws the analysis: on one screen (45 lines at 100 columns and more) unless `style.top` asks for
-/// so many rows of each table. Same analysis and style, same text. Any name in it is made harmless.
-pub fn render(analysis: &Analysis, style: &Style) -> String {
-    let mut sizes = Sizes::wanted(analysis, style);
-    if style.top.is_none() {
-        sizes.fit(|sizes| compose(analysis, style, sizes).len() <= SCREEN_LINES);
-    }
-    line::render(&compose(analysis, style, &sizes), style)
-}
+/// Columns between two sections side by side.
+const BETWEEN: usize = 3;
 
-/// A part's size.
-type Part = fn(&mut Sizes) -> &mut usize;
+/// Widest chart.
+const CHART_COLUMNS: usize = 80;
 
-const NOTES: Part = |sizes| &mut sizes.notes;
-const PLOT: Part = |sizes| &mut sizes.plot;
-const REGIONS: Part = |sizes| &mut sizes.regions;
-const FUNCTIONS: Part = |sizes| &mut sizes.functions;
-const OBJECTS: Part = |sizes| &mut sizes.objects;
-const REMEDIES: Part = |sizes| &mut sizes.remedies;
-
-/// How much of each part is shown.
-#[derive(Clone, Copy)]
-struct Sizes {
-    objects: usize,
-    functions: usize,
-    regions: usize,
-    remedies: usize,
-    notes: usize,
-    plot: usize,
-}
-
-impl Sizes {
-    fn wanted(analysis: &Analysis, style: &Style) -> Self {
-        match style.top {
-            Some(top) => Self {
-                objects: top,
-                functions: top,
-                regions: top,
-                remedies: analysis.remedies.len(),
-                notes: usize::MAX,
-                plot: 8,
-            },
-            None => Self {
-                objects: analysis.objects.len().min(8),
-                functions: analysis.functions.len().min(8),
-                regions: analysis.regions.len().min(8),
-                remedies: analysis.remedies.len().min(6),
-                notes: 8,
-                plot: 8,
-            },
-        }
-    }
-
-    /// Shrinks part by part until all fits, then gives back what is left over, to what matters most first.
-    fn fit(&mut self, fits: impl Fn(&Self) -> bool) {
-        let wanted = *self;
-        while !fits(self) {
-            if !self.shrink() {
-                return;
-            }
-        }
-        for part in [REMEDIES, OBJECTS, FUNCTIONS, NOTES, REGIONS] {
-            while *part(self) < *part(&mut wanted.clone()) {
-                *part(self) += 1;
-                if !fits(self) {
-                    *part(self) -= 1;
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Takes one line or row from what can best spare it; `false` when nothing can.
-    fn shrink(&mut self) -> bool {
-        const ORDER: [(Part, usize); 15] = [
-            (NOTES, 4),
-            (PLOT, 6),
-            (REGIONS, 4),
-            (FUNCTIONS, 5),
-            (OBJECTS, 5),
-            (REMEDIES, 4),
-            (FUNCTIONS, 3),
-            (OBJECTS, 3),
-            (REGIONS, 2),
-            (REMEDIES, 3),
-            (PLOT, 4),
-            (REGIONS, 0),
-            (NOTES, 2),
-            (REMEDIES, 2),
-            (PLOT, 0),
-        ];
-        for (part, least) in ORDER {
-            let size = part(self);
-            if *size > least {
-                *size -= 1;
-                return true;
-            }
-        }
-        false
-    }
+/// Draws the document: title, answer, facts, sections, notes. Same document and style, same text; no line is longer than the
+/// style's width. A document of [`Document::one_screen`] fits on one screen (45 lines at 100 columns and more) unless `style.top`
+/// asks for so many rows of each table.
+pub fn render(document: &Document, style: &Style) -> String {
+    let draw = |sizes: &mut Sizes| compose(document, style, sizes);
+    let lines = match document.one_screen && style.top.is_none() {
+        true => fit::on_one_screen(draw),
+        false => draw(&mut Sizes::as_wanted(style.top)),
+    };
+    line::render(&lines, style)
 }
 
 /// All parts below each other, an empty line between them.
-fn compose(analysis: &Analysis, style: &Style, sizes: &Sizes) -> Vec<Line> {
+fn compose(document: &Document, style: &Style, sizes: &mut Sizes) -> Vec<Line> {
     let width = style.columns();
-    let kinds =
-        [(causes::Kind::objects(analysis), sizes.objects), (causes::Kind::functions(analysis), sizes.functions)];
-    let parts = [
-        head::lines(analysis, width),
-        head::cost(analysis, width),
-        causes::lines(analysis, &kinds, width),
-        curve_and_regions(analysis, style, sizes),
-        remedies::lines(analysis, sizes.remedies, width),
-        gain::lines(analysis, width),
-        notes(analysis, sizes.notes, width),
-    ];
+    let mut parts: Vec<Vec<Line>> = vec![head(document, width)];
+    for part in &document.parts {
+        parts.push(match part {
+            Part::Section(of) => section(of, style, width, sizes),
+            Part::Pair(left, right) => pair(left, right, style, sizes),
+        });
+    }
+    parts.push(notes(document, width, sizes));
+    joined(parts)
+}
+
+/// Parts below each other, an empty line between them.
+fn joined(parts: impl IntoIterator<Item = Vec<Line>>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for part in parts.into_iter().filter(|part| !part.is_empty()) {
         if !lines.is_empty() {
@@ -145,65 +60,154 @@ fn compose(analysis: &Analysis, style: &Style, sizes: &Sizes) -> Vec<Line> {
     lines
 }
 
-fn curve_and_regions(analysis: &Analysis, style: &Style, sizes: &Sizes) -> Vec<Line> {
-    let width = style.columns();
-    let levels = facts::tlb_levels(&analysis.machine);
-    let regions = |top, width| causes::lines(analysis, &[(causes::Kind::regions(analysis), top)], width);
-    let plot = |width| match &analysis.curve {
-        Some(curve) if style.plots => curve::plot(curve, &levels, width, sizes.plot),
-        _ => Vec::new(),
-    };
-    if width >= TWO_COLUMNS {
-        let left = plot(PLOT_COLUMNS);
-        if !left.is_empty() {
-            // Beside the plot, rows cost no line: as many as fill its height below a heading and above a rest.
-            let rows = style.top.unwrap_or(left.len().saturating_sub(2));
-            return side_by_side(left, PLOT_COLUMNS + 3, regions(rows, width - PLOT_COLUMNS - 3));
+fn head(document: &Document, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if document.titled {
+        let title = text::cut_middle(&text::clean(&document.full_title()), width);
+        lines.push(Line::of(Paint::Strong, title));
+    }
+    for paragraph in document.banners.iter().chain(&document.answer) {
+        lines.extend(paragraph.wrap(width));
+    }
+    lines.extend(facts(&document.facts, width));
+    lines
+}
+
+/// Labels before what they mean.
+fn facts(facts: &[Fact], width: usize) -> Vec<Line> {
+    let labels = facts.iter().map(|fact| text::clean(&fact.label));
+    let room = labels.clone().map(|label| text::width(&label)).max().unwrap_or(0) + 2;
+    let mut lines = Vec::new();
+    for (fact, label) in facts.iter().zip(labels) {
+        for (i, part) in fact.words.wrap(width.saturating_sub(room)).into_iter().enumerate() {
+            let mut line = Line::of(Paint::Dim, if i == 0 { label.clone() } else { String::new() });
+            line.pad_to(room);
+            line.append(part);
+            lines.push(line);
         }
     }
-    let mut lines = plot(width.min(80));
-    if lines.is_empty() {
-        let words = analysis.curve.as_ref().and_then(|curve| curve::in_words(curve, &levels));
-        lines = words.iter().flat_map(|words| text::wrap(words, width)).map(|l| Line::of(Paint::Plain, l)).collect();
-    }
-    let regions = regions(sizes.regions, width);
-    if !lines.is_empty() && !regions.is_empty() {
-        lines.push(Line::new());
-    }
-    lines.extend(regions);
     lines
+}
+
+fn section(section: &Section, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {
+    if section.medium == Medium::Page {
+        return Vec::new();
+    }
+    let blocks = section.blocks.iter().map(|of| block(of, style, width, sizes));
+    let mut lines = joined(blocks);
+    if section.headed && !lines.is_empty() && !section.heading.is_empty() {
+        let heading = text::cut_end(&text::clean(&section.heading), width);
+        lines.insert(0, Line::of(Paint::Strong, heading));
+    }
+    lines
+}
+
+fn block(block: &Block, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {
+    match block {
+        Block::Heading(words) => vec![Line::of(Paint::Strong, text::cut_end(&text::clean(words), width))],
+        Block::Text(text) => text.wrap(width),
+        Block::List(items) => items.iter().flat_map(|item| bullet(item.wrap(width - 2))).collect(),
+        Block::Facts(list) => facts(list, width),
+        Block::Cards(list) => joined(list.iter().map(|of| card(of, width))),
+        Block::Table(table) => {
+            let rows = sizes.rows(table);
+            match rows {
+                0 => Vec::new(),
+                rows => table.lines_of(width, rows),
+            }
+        }
+        Block::Chart(of) => chart(of, style, width, sizes),
+        Block::Charts(charts) => joined(charts.iter().map(|of| chart(of, style, width, sizes))),
+        Block::Details(..) => Vec::new(),
+    }
+}
+
+fn bullet(lines: Vec<Line>) -> impl Iterator<Item = Line> {
+    lines.into_iter().enumerate().map(|(i, part)| {
+        let mut line = Line::of(Paint::Dim, if i == 0 { "· " } else { "  " });
+        line.append(part);
+        line
+    })
+}
+
+fn card(card: &Card, width: usize) -> Vec<Line> {
+    let mut title = Line::of(Paint::Strong, text::clean(&card.title));
+    if let Some((paint, figure)) = &card.figure {
+        title = title.with(Paint::Plain, "  ").with(*paint, text::clean(figure));
+    }
+    title.cut_to(width);
+    let mut lines = vec![title];
+    lines.extend(card.text.iter().flat_map(|text| text.wrap(width)));
+    for (heading, items) in &card.lists {
+        let mut table = Table::new([Column::left(heading).cut(24), Column::right(""), Column::left("").remark()]);
+        for item in items {
+            let value = Cell { bar: item.bar.clone(), ..Cell::from(&item.value) };
+            table.row([Cell::from(&item.label), value, Cell::from(&item.detail)]);
+        }
+        lines.extend(table.lines(width));
+    }
+    lines
+}
+
+/// A chart as text: a plot where plots are wanted and the chart is one of sizes, else its words, else its points with bars.
+fn chart(chart: &Chart, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {
+    if style.plots {
+        let height = sizes.plot(chart);
+        let lines = plot::braille(chart, width.min(CHART_COLUMNS), height);
+        if !lines.is_empty() {
+            return lines;
+        }
+    }
+    if !chart.words.is_empty() && !matches!(chart.plot, Plot::Points(_)) {
+        return crate::RichText::from(&chart.words).wrap(width);
+    }
+    plot::points(chart, width)
+}
+
+/// Two sections side by side where there is room; rows of the right one fill the height of the left one.
+fn pair(left: &Section, right: &Section, style: &Style, sizes: &mut Sizes) -> Vec<Line> {
+    let width = style.columns();
+    if width >= TWO_COLUMNS && style.plots {
+        let lines = section(left, style, LEFT_COLUMNS, sizes);
+        // Below a heading and above a rest.
+        let rows = lines.len().saturating_sub(2);
+        let beside =
+            section(right, style, width - LEFT_COLUMNS - BETWEEN, &mut Sizes::of_rows(style.top.unwrap_or(rows)));
+        if !lines.is_empty() {
+            return side_by_side(lines, LEFT_COLUMNS + BETWEEN, beside);
+        }
+    }
+    joined([section(left, style, width, sizes), section(right, style, width, sizes)])
 }
 
 fn side_by_side(left: Vec<Line>, left_width: usize, right: Vec<Line>) -> Vec<Line> {
     let height = left.len().max(right.len());
-    let mut right = right.into_iter();
-    let mut left = left.into_iter();
-    (0..height)
-        .map(|_| {
-            let mut line = left.next().unwrap_or_default();
-            if let Some(right) = right.next() {
-                line.pad_to(left_width);
-                line.append(right);
-            }
-            line
-        })
-        .collect()
+    let (mut left, mut right) = (left.into_iter(), right.into_iter());
+    let line = |_| {
+        let mut line = left.next().unwrap_or_default();
+        if let Some(right) = right.next() {
+            line.pad_to(left_width);
+            line.append(right);
+        }
+        line
+    };
+    (0..height).map(line).collect()
 }
 
-/// The notes, in at most `most` lines.
-fn notes(analysis: &Analysis, most: usize, width: usize) -> Vec<Line> {
-    let mut lines = Vec::new();
-    for (i, note) in analysis.notes.iter().enumerate() {
-        let wrapped = text::wrap(&text::clean(note), width - 2);
-        let left = analysis.notes.len() - i;
+/// The notes, in as many lines as there is room for.
+fn notes(document: &Document, width: usize, sizes: &mut Sizes) -> Vec<Line> {
+    let most = sizes.notes();
+    let mut lines: Vec<Line> = Vec::new();
+    for (i, note) in document.notes.iter().enumerate() {
+        let wrapped = note.wrap(width - 2);
+        let left = document.notes.len() - i;
         let room = most.saturating_sub(lines.len() + usize::from(left > 1));
         if wrapped.len() > room {
-            lines.push(Line::of(Paint::Warn, format!("{left} more notes with --top, --html or --json")));
+            let notes = if left == 1 { "note" } else { "notes" };
+            lines.push(Line::of(Paint::Warn, format!("{left} more {notes} with --top, --html or --json")));
             break;
         }
-        for (j, part) in wrapped.into_iter().enumerate() {
-            lines.push(Line::of(Paint::Dim, if j == 0 { "· " } else { "  " }).with(Paint::Plain, part));
-        }
+        lines.extend(bullet(wrapped));
     }
     lines
 }

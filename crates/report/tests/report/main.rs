@@ -1,13 +1,3 @@
-//! Reports of hand-made analyses, comparisons and reproductions, as text, page and data.
+//! Documents, drawn.
 
-mod any;
-mod common;
-mod comparison;
-mod docs;
-mod experiment;
-mod html;
-mod hugepages_live;
-mod migration;
-mod reproduction;
-mod switching;
-mod terminal;
+mod document;

@@ -1,0 +1,381 @@
+//! A lock plan for a terminal: the pages, the ways to choose, what more entries would add.
+
+use lookaside_techniques::lock::histogram::PageCounts;
+use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
+use lookaside_techniques::lock::select::Selector;
+
+use crate::placed::{self, Place};
+use lookaside_report::num;
+use lookaside_report::text;
+use lookaside_report::{Cell, Column, Table};
+use lookaside_report::{Line, Paint, Style};
+
+/// Pages shown where there is no plan.
+const COUNTS_SHOWN: usize = 12;
+
+/// The plan as text.
+pub fn render(plan: &LockPlan, style: &Style) -> String {
+    let seeds = plan.seeds.len();
+    let mut text = format!(
+        "{}: {} of {} lockable entries of {}, chosen by {}; {} accesses, stall cycles over {seeds} seeds\n\n",
+        text::clean(&plan.machine),
+        plan.pages.len(),
+        plan.entries,
+        text::clean(&plan.tlb),
+        name(plan.selector),
+        num::grouped(plan.accesses),
+    );
+    if plan.pages.is_empty() {
+        text += "no page saves anything\n";
+    } else {
+        text += &pages(plan).render(style);
+    }
+    if plan.pages.iter().any(|page| page.native.is_some() || page.not_native.is_some()) {
+        text += "\nin a plain run, addresses fixed:\n";
+        text += &natively(plan).render(style);
+    }
+    text.push('\n');
+    text += &choices(plan).render(style);
+    text += &lines(&winners(plan), style);
+    text += &lines(&optimum(plan), style);
+    text.push('\n');
+    text += &curve(plan).render(style);
+    for remark in &plan.remarks {
+        text += &format!("remark: {}\n", text::clean(remark));
+    }
+    text
+}
+
+/// What is known where choosing was interrupted: the pages with most misses.
+pub fn render_counts(counts: &[PageCounts], style: &Style) -> String {
+    let mut table = Table::new([
+        Column::right("process"),
+        Column::right("page"),
+        Column::right("data accesses"),
+        Column::right("fetches"),
+        Column::right("misses"),
+    ]);
+    let mut most: Vec<&PageCounts> = counts.iter().collect();
+    most.sort_by_key(|of| (std::cmp::Reverse(of.misses()), of.page));
+    for of in most.into_iter().take(COUNTS_SHOWN) {
+        table.row([
+            of.page.process.to_string().into(),
+            format!("{:#x}", of.page.vpn).into(),
+            num::grouped(of.data_accesses).into(),
+            num::grouped(of.fetch_accesses).into(),
+            num::grouped(of.misses()).into(),
+        ]);
+    }
+    table.render(style)
+}
+
+/// A sentence, wrapped; none where there is none.
+fn lines(sentence: &str, style: &Style) -> String {
+    let parts = if sentence.is_empty() { Vec::new() } else { text::wrap(sentence, style.columns()) };
+    parts.into_iter().map(|part| Line::of(Paint::Plain, part).render(style) + "\n").collect()
+}
+
+/// The word of the command line.
+fn name(selector: Selector) -> &'static str {
+    match selector {
+        Selector::Accesses => "accesses",
+        Selector::Misses => "misses",
+        Selector::Gain => "gain",
+        Selector::Worst => "worst",
+    }
+}
+
+fn pages(plan: &LockPlan) -> Table {
+    let mut table = Table::new([
+        Column::right("process").optional(2),
+        Column::right("page"),
+        Column::left("region").cut(24),
+        Column::left("symbol").cut(16),
+        Column::right("data accesses").optional(1),
+        Column::right("fetches").optional(1),
+        Column::right("misses"),
+        Column::right("saved cycles"),
+        Column::right("of all"),
+    ]);
+    let all = plan.base.mean.cycles();
+    for page in &plan.pages {
+        table.row([
+            page.process.to_string().into(),
+            format!("{:#x}", page.vpn).into(),
+            region(page).into(),
+            page.symbol.as_str().into(),
+            num::grouped(page.data_accesses).into(),
+            num::grouped(page.fetch_accesses).into(),
+            num::grouped(page.data_misses + page.fetch_misses).into(),
+            num::short(page.saving_cycles).into(),
+            saved(page.saving_cycles, all),
+        ]);
+    }
+    table
+}
+
+/// Where pages lie in a plain run.
+fn natively(plan: &LockPlan) -> Table {
+    let mut table = placed::places("page");
+    for page in &plan.pages {
+        let place = page.native.as_ref().map(|native| Place {
+            there: native.vpn,
+            region: (&native.region, native.offset_bytes),
+            confidence: native.confidence,
+            rests_on: &native.rests_on,
+        });
+        placed::add(&mut table, page.vpn, place, page.not_native.as_deref());
+    }
+    table
+}
+
+/// `libc.so.6+0x1c000`.
+fn region(page: &PlannedPage) -> String {
+    page.region.as_ref().map_or(num::NONE.into(), |region| format!("{}+{:#x}", region.name, region.offset_bytes))
+}
+
+/// A share that is saved; what costs is no saving.
+fn saved(cycles: f64, all: f64) -> Cell {
+    let paint = if cycles > 0.0 { Paint::Good } else { Paint::Warn };
+    Cell::painted(paint, num::percent(num::share(cycles, all)))
+}
+
+fn choices(plan: &LockPlan) -> Table {
+    let mut table = Table::new([
+        Column::left("chosen by"),
+        Column::right("stall cycles"),
+        Column::right("saved"),
+        Column::right("data micro").optional(1),
+        Column::right("data main").optional(1),
+        Column::right("fetch micro").optional(2),
+        Column::right("fetch main").optional(2),
+        Column::right("worst seed"),
+        Column::right("saved"),
+    ]);
+    let mut row = |name: &str, of: &Stalls| {
+        let (base, mean) = (&plan.base, &of.mean);
+        let is_base = of == base;
+        let share = |part: f64, all: f64| if is_base { Cell::from(num::NONE) } else { saved(all - part, all) };
+        table.row([
+            name.into(),
+            num::short(mean.cycles()).into(),
+            share(mean.cycles(), base.mean.cycles()),
+            num::short(mean.data.micro_cycles).into(),
+            num::short(mean.data.main_cycles).into(),
+            num::short(mean.fetch.micro_cycles).into(),
+            num::short(mean.fetch.main_cycles).into(),
+            num::short(of.worst_cycles).into(),
+            share(of.worst_cycles, base.worst_cycles),
+        ]);
+    };
+    row("nothing locked", &plan.base);
+    for choice in &plan.choices {
+        let mark = if choice.selector == plan.selector { " *" } else { "" };
+        row(&format!("{}{mark}", name(choice.selector)), &choice.stalls);
+    }
+    table
+}
+
+/// Who wins by the mean and by the worst seed, and by how much over the second.
+fn winners(plan: &LockPlan) -> String {
+    let by = |of: fn(&Stalls) -> f64| {
+        let mut order: Vec<(f64, &str)> = plan.choices.iter().map(|c| (of(&c.stalls), name(c.selector))).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (best, rest) = order.split_first()?;
+        let second = rest.first()?;
+        Some(match num::share(second.0 - best.0, second.0) {
+            share if share > 0.0 => format!("{}, by {} before {}", best.1, num::percent(share), second.1),
+            _ => {
+                let equal = order.iter().filter(|other| other.0 == best.0).map(|other| other.1);
+                format!("{} alike", equal.collect::<Vec<_>>().join(", "))
+            }
+        })
+    };
+    match (by(|stalls| stalls.mean.cycles()), by(|stalls| stalls.worst_cycles)) {
+        (Some(mean), Some(worst)) => format!("best by the mean: {mean}; by the worst seed: {worst}"),
+        _ => String::new(),
+    }
+}
+
+fn optimum(plan: &LockPlan) -> String {
+    let Some(optimum) = &plan.optimum else { return String::new() };
+    let (found, best) = (plan.locked.mean.cycles(), optimum.mean_cycles);
+    let distance = match num::share(found - best, best) {
+        over if over > 0.0 => format!("the plan is {} above", num::percent(over)),
+        under if under < 0.0 => format!("the plan is {} below", num::percent(-under)),
+        _ => "so is the plan".into(),
+    };
+    format!(
+        "best of all sets of {} of the {} pages with most misses: {} stall cycles; {distance}",
+        optimum.entries,
+        optimum.of_pages,
+        num::short(best)
+    )
+}
+
+fn curve(plan: &LockPlan) -> Table {
+    let mut table = Table::new([
+        Column::right("entries"),
+        Column::right("stall cycles"),
+        Column::right("saved"),
+        Column::right("by the last"),
+        Column::right("worst seed"),
+    ]);
+    let all = plan.base.mean.cycles();
+    let mut before = all;
+    for point in &plan.curve {
+        let paint = if point.entries == plan.entries { Paint::Strong } else { Paint::Plain };
+        table.row([
+            Cell::painted(paint, point.entries.to_string()),
+            num::short(point.mean_cycles).into(),
+            num::percent(num::share(all - point.mean_cycles, all)).into(),
+            num::short(before - point.mean_cycles).into(),
+            num::short(point.worst_cycles).into(),
+        ]);
+        before = point.mean_cycles;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_techniques::lock::histogram::Page;
+    use lookaside_techniques::lock::maps::Mapping;
+    use lookaside_techniques::lock::native::NativePage;
+    use lookaside_techniques::lock::plan::{Choice, CurvePoint, Optimum, Region};
+    use lookaside_techniques::lock::stall::{SideStall, StallCycles};
+    use lookaside_trace::MapSource;
+
+    use lookaside_techniques::lock::regions::Confidence;
+
+    use super::*;
+
+    fn stalls(main_cycles: f64, worst_cycles: f64) -> Stalls {
+        let data = SideStall { micro_cycles: 40.0, main_cycles };
+        Stalls { worst_cycles, mean: StallCycles { data, fetch: SideStall { micro_cycles: 0.0, main_cycles: 10.0 } } }
+    }
+
+    fn sample() -> LockPlan {
+        let mapping = Mapping { start: 0x8000, end: 0x9000, prot: 3, source: MapSource::Heap, site: 0 };
+        let page = PlannedPage {
+            process: 7,
+            vpn: 0x8,
+            symbol: "table (a.c:3)".into(),
+            data_accesses: 123_456,
+            fetch_accesses: 0,
+            data_misses: 1200,
+            fetch_misses: 0,
+            saving_cycles: 500.0,
+            region: Some(Region { name: "[heap]".into(), offset_bytes: 0, mapping }),
+            native: None,
+            not_native: None,
+        };
+        let choice = |selector, main, worst| Choice {
+            selector,
+            stalls: stalls(main, worst),
+            pages: vec![Page { process: 7, vpn: 8 }],
+        };
+        LockPlan {
+            machine: "cortex-a9".into(),
+            tlb: "main".into(),
+            entries: 1,
+            page_bytes: 4096,
+            selector: Selector::Gain,
+            command: vec!["x".into()],
+            accesses: 200_000,
+            tried_share: 1.0,
+            seeds: vec![1, 2],
+            model_runs: 20,
+            remarks: vec!["one".into()],
+            base: stalls(950.0, 1100.0),
+            locked: stalls(450.0, 600.0),
+            optimum: Some(Optimum { of_pages: 3, entries: 1, mean_cycles: 400.0, worst_cycles: 500.0 }),
+            pages: vec![page],
+            choices: vec![
+                choice(Selector::Accesses, 750.0, 900.0),
+                choice(Selector::Misses, 550.0, 600.0),
+                choice(Selector::Gain, 450.0, 600.0),
+                choice(Selector::Worst, 460.0, 600.0),
+            ],
+            curve: (0..3u32)
+                .map(|entries| CurvePoint {
+                    entries,
+                    mean_cycles: 1000.0 - 500.0 * f64::from(entries.min(1)),
+                    worst_cycles: 1100.0,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn pages_of_a_plain_run_are_said_with_what_they_rest_on() {
+        let mut plan = sample();
+        assert!(!render(&plan, &Style::default()).contains("plain run"));
+        plan.pages[0].native = Some(NativePage {
+            vpn: 0x55,
+            region: "heap rw-".into(),
+            offset_bytes: 0x1000,
+            confidence: Confidence::Likely,
+            rests_on: vec!["offset in the heap".into(), "one more".into()],
+        });
+        let lost = PlannedPage { vpn: 9, native: None, not_native: Some("no partner".into()), ..plan.pages[0].clone() };
+        plan.pages.push(lost);
+        let expected = "
+in a plain run, addresses fixed:
+page  there  region            sure    rests on
+ 0x8   0x55  heap rw- +0x1000  likely  offset in the heap; one more
+ 0x9      –  –                 no      no partner
+";
+        let text = render(&plan, &Style { width: 120, ..Style::default() });
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn a_plan_reads_well() {
+        let expected = "\
+cortex-a9: 1 of 1 lockable entries of main, chosen by gain; 200,000 accesses, stall cycles over 2 seeds
+
+process  page  region      symbol         data accesses  fetches  misses  saved cycles  of all
+      7   0x8  [heap]+0x0  table (a.c:3)        123,456        0   1,200           500  50.0 %
+
+chosen by       stall cycles   saved  data micro  data main  fetch micro  fetch main  worst seed   saved
+nothing locked         1,000       –          40        950            0          10       1,100       –
+";
+        let text = render(&sample(), &Style { width: 120, ..Style::default() });
+        assert!(text.starts_with(expected), "{text}");
+        let best = "best by the mean: gain, by 2.0 % before worst; by the worst seed: misses, gain, worst alike\n\
+            best of all sets of 1 of the 3 pages with most misses: 400 stall cycles; the plan is 25.0 % above\n";
+        assert!(text.contains(best), "{text}");
+        assert!(text.ends_with("      2           500  50.0 %            0       1,100\nremark: one\n"), "{text}");
+        for width in [60, 80, 100] {
+            let text = render(&sample(), &Style { width, ..Style::default() });
+            let table = text.lines().take_while(|line| !line.starts_with("best")).skip(1);
+            assert!(table.into_iter().all(|line| line.chars().count() <= width), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_by_misses() {
+        let counts = [(1, 9), (2, 30), (3, 9)].map(|(vpn, data_misses)| PageCounts {
+            page: Page { process: 7, vpn },
+            data_accesses: 1000,
+            fetch_accesses: 2,
+            data_misses,
+            fetch_misses: 1,
+        });
+        let expected = "\
+process  page  data accesses  fetches  misses
+      7   0x2          1,000        2      31
+      7   0x1          1,000        2      10
+      7   0x3          1,000        2      10
+";
+        assert_eq!(render_counts(&counts, &Style::default()), expected);
+    }
+
+    #[test]
+    fn nothing_to_lock_is_said() {
+        let none = LockPlan { pages: Vec::new(), optimum: None, choices: Vec::new(), ..sample() };
+        let text = render(&none, &Style::default());
+        assert!(text.contains("\nno page saves anything\n") && !text.contains("best"), "{text}");
+    }
+}

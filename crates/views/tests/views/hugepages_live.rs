@@ -1,0 +1,169 @@
+use lookaside_report::Style;
+use lookaside_runtime::hugepages::{
+    Applied, By, Chosen, Fell, Followed, Planned, Row, Tried, Unfit, Way, Window, WINDOW_BYTES,
+};
+use lookaside_views::hugepages_live::{planned, render, summary};
+
+fn row(n: u64, weight: u64, tried: Option<Tried>) -> Row {
+    let window = Window {
+        start: 0x7000_0000_0000 + n * WINDOW_BYTES,
+        area: 0,
+        small_pages: 384,
+        huge_pages: 0,
+        swapped_pages: 0,
+    };
+    let chosen = Chosen { pid: 7, window, region: "[heap]".into(), weight, bloat_bytes: window.bloat_bytes() };
+    let huge_at_end = tried.as_ref().map(Tried::is_collapsed);
+    Row { chosen, tried, huge_at_end }
+}
+
+fn collapsed(nanos: u64) -> Option<Tried> {
+    Some(Tried::Collapsed { nanos })
+}
+
+fn applied(rows: Vec<Row>) -> Applied {
+    Applied {
+        pid: 7,
+        comm: "join\u{1b}[31m".into(),
+        by: By::Sample,
+        no_samples: None,
+        seconds: 5.0,
+        budget: 4,
+        dry_run: false,
+        way: Way::Outside,
+        fell: Some(Fell {
+            samples: 1000,
+            unknown: 100,
+            small: 800,
+            huge: 0,
+            edges: 0,
+            unfit: [(Unfit::File, 60), (Unfit::Locked, 40)].into(),
+            unmapped: 0,
+        }),
+        longest_clearing_nanos: None,
+        intervals: None,
+        candidates: 256,
+        candidates_weight: 800,
+        huge_before: 3,
+        weight: 1000,
+        chosen_weight: rows.iter().map(|row| row.chosen.weight).sum(),
+        held_out: Some(0.5),
+        rows,
+        stopped: false,
+    }
+}
+
+/// One line, single blanks: lines are broken by the width.
+fn flat(applied: &Applied) -> String {
+    let text = render(applied, &Style::default());
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!text.contains('\u{1b}'), "a program's name is no terminal command");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn windows_their_samples_and_outcomes_are_told() {
+    let why = "no 2 MiB of memory in a row are free".to_string();
+    let refused = Some(Tried::Refused { nanos: 9_000_000, errno: 12, why });
+    let gone = Row { huge_at_end: Some(false), ..row(5, 50, collapsed(800_000)) };
+    let text = flat(&applied(vec![row(1, 400, collapsed(1_500_000)), row(3, 200, refused), gone]));
+    for part in [
+        "(7), looked at for 5.0 s by samples of data addresses (1,000 taken)",
+        "Of its samples 80.0 % in private anonymous memory in small pages, 6.0 % in files, 4.0 % in locked memory, 10.0 % without an address.",
+        "Chosen: 3 of 256 windows (6 MiB), budget 4: 65.0 % of all samples",
+        // Half of the 80 % that could be chosen.
+        "chosen by half of them, it has 40.0 % of the other half); in no other was it seen.",
+        "0x700000200000 [heap] 400 40.0 % 512 1.50 huge",
+        "refused (ENOMEM): no 2 MiB",
+        "split or gone again",
+        "Made 2 of 3 chosen windows huge (45.0 % of all samples) from outside; 1 MiB more in memory. The longest call took 9.00 ms",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn what_was_only_tried_out_or_seen_nowhere_is_said_so() {
+    let many = (0..25).map(|n| row(n, 10, None)).collect();
+    let text = flat(&Applied { dry_run: true, budget: 25, ..applied(many) });
+    assert!(text.contains("not tried") && text.contains("… and 5 more (--json has all)"), "{text}");
+    assert!(
+        text.contains("Dry run: nothing was changed. It would add up to 12.5 MiB") && !text.contains("in no other")
+    );
+    let idle = Applied { fell: Some(Fell::default()), weight: 0, held_out: None, ..applied(Vec::new()) };
+    let text = flat(&idle);
+    assert!(text.contains("It used no CPU in user code") && text.contains("Nothing was done."), "{text}");
+    assert!(!text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn referenced_bits_are_told_as_what_they_are() {
+    let by_bits = Applied {
+        by: By::Referenced,
+        no_samples: Some("perf_event_open is refused".into()),
+        fell: None,
+        intervals: Some(4),
+        longest_clearing_nanos: Some(42_000_000),
+        held_out: None,
+        weight: 1 << 30,
+        ..applied(vec![row(0, 1 << 20, collapsed(1_000_000))])
+    };
+    let text = flat(&by_bits);
+    for part in [
+        "by referenced bits (4 intervals; the longest clearing, for which page faults of the program wait, took 42.0 ms)",
+        "windows of one mapping differ only by how much of them is in memory; not by samples: perf_event_open is refused",
+        "0.1 % of all referenced bytes",
+        "1,024 0.1 %",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
+    let followed = Followed {
+        budget: 64,
+        by: Some(By::Sample),
+        way: Some(Way::Inside),
+        choices: 3,
+        weight: 5812,
+        collapsed: 60,
+        in_use: 58,
+        bloat_bytes: 3 << 20,
+        covered: Some(0.74),
+        calls_nanos: 90_000_000,
+        longest_call_nanos: 2_100_000,
+        refused: [("fragmented".to_string(), 2)].into(),
+        notes: vec!["process 9: switched off".into()],
+    };
+    let text = summary(&followed).replace('\u{a0}', " ");
+    assert_eq!(
+        text,
+        "lookaside: huge pages: 60 made, 58 in use at the last look, budget 64; 3 choices by 5,812 samples, 74.0 % of the last of them in \
+         huge pages; 3 MiB more in memory; longest call 2.10 ms; from inside (no right to do it from outside)\n\
+         lookaside:   2 refused: fragmented\n\
+         lookaside:   process 9: switched off\n"
+    );
+    assert!(summary(&Followed::default()).contains("nothing was looked at closer"));
+}
+
+#[test]
+fn regions_that_are_not_as_planned_are_named() {
+    let done = Planned {
+        way: Some(Way::Outside),
+        found: 5,
+        collapsed: 3,
+        bloat_bytes: 1 << 20,
+        longest_call_nanos: 1_500_000,
+        refused: [("fragmented".to_string(), 1)].into(),
+        changed: [("table at 0x4000".to_string(), "the program has 0 regions".to_string())].into(),
+        empty: 1,
+    };
+    assert_eq!(
+        planned(&done).replace('\u{a0}', " "),
+        "lookaside: huge pages: 3 of 5 windows found of the plan made; 1 MiB more in memory; longest call 1.50 ms; from outside\n\
+         lookaside:   not as planned: table at 0x4000: the program has 0 regions\n\
+         lookaside:   1 refused: fragmented\n\
+         lookaside:   1 had nothing in memory, or were still being filled\n"
+    );
+}
