@@ -3,8 +3,6 @@
 pub mod analyze;
 pub mod bake;
 pub mod compare;
-pub mod experiment;
-pub mod experiment_migrate;
 pub mod hugepages;
 pub mod machine;
 pub mod model;
@@ -12,7 +10,6 @@ pub mod plan;
 pub mod probe;
 pub mod record;
 pub mod recording;
-pub mod reproduce;
 pub mod run;
 pub mod simulate;
 pub mod top;
@@ -20,6 +17,7 @@ pub mod trace;
 pub mod validate;
 pub mod workload;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -32,8 +30,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but not clean (damage found in a trace, a published row not \
-    reproduced); 2 bad input, one line says what and where; 125 the recording broke off; 126 program not executable; \
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 done, but not clean (damage found in a trace); 2 bad input, one line says what and where; 125 the recording broke off; 126 program not executable; \
     127 program not found. analyze and record pass on the program's own exit code (128 + signal if it was killed).";
 
 #[derive(Subcommand)]
@@ -67,9 +64,6 @@ pub enum Command {
     /// Look at, convert or check traces
     #[command(subcommand, after_help = "Example: lookaside trace info sort.lkt")]
     Trace(trace::TraceCommand),
-    /// Run a paper's experiments and put our values beside the published ones
-    #[command(after_help = "Example: lookaside reproduce pt-baker --metal")]
-    Reproduce(reproduce::ReproduceArgs),
     /// Measure this machine's TLBs, without a PMU
     #[command(after_help = "Example: lookaside probe -o machine.toml")]
     Probe(probe::ProbeArgs),
@@ -89,9 +83,13 @@ pub enum Command {
     /// Plan what to do about translation
     #[command(subcommand, after_help = "Example: lookaside plan color tasks.toml --machine xeon-e5-2650")]
     Plan(plan::PlanCommand),
-    /// Experiments of the papers on this machine, beside the model
-    #[command(subcommand, after_help = "Example: lookaside experiment tasks tasks.toml --machine machine.toml")]
-    Experiment(experiment::ExperimentCommand),
+    /// The papers: their published values beside ours, and their experiments on this machine (by lookaside-lab)
+    #[command(disable_help_flag = true, after_help = "Example: lookaside lab reproduce pt-baker")]
+    Lab {
+        /// What lookaside-lab is given
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        args: Vec<OsString>,
+    },
     /// Keep the page-table entries of running processes warm, from outside
     #[command(
         after_help = "Examples: lookaside bake --pid 4711\n          lookaside bake --comm redis-server --settings scan,share=0.2\n          \

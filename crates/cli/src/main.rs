@@ -9,29 +9,18 @@ mod bake;
 mod bake_status;
 mod clock_sampler;
 mod compare;
-mod exit;
-mod experiment;
-mod experiment_migrate;
 mod hugepages;
-mod interrupt;
+mod lab;
 mod machine;
-mod machines;
-mod memory;
-mod output;
 mod plan;
 mod preload;
 mod probe;
-mod probing;
 mod record;
 mod recording;
-mod reproduce;
 mod run;
 mod setups;
 mod simulate;
-mod sweeps;
-mod switch;
 mod symbol_names;
-mod task_sets;
 mod top;
 mod trace;
 mod validate;
@@ -40,6 +29,7 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use lookaside_cli::{exit, interrupt, machines, memory, output, probing};
 
 use args::{Cli, Command};
 use exit::Failure;
@@ -61,12 +51,11 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Machine(command) => machine::run(command),
         Command::Trace(command) => trace::run(command),
-        Command::Reproduce(args) => reproduce::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Workload(args) => workload::run(&args),
         Command::Plan(command) => plan::run(&command),
-        Command::Experiment(command) => experiment::run(&command),
+        Command::Lab { args } => lab::run(&args),
         Command::Bake(args) => bake::run(&args),
         Command::Hugepages(args) => hugepages::run(&args),
         Command::Top(args) => top::run(&args),

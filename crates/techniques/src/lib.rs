@@ -2,18 +2,16 @@
 //!
 //! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help;
 //! [`huge_gain`] turns that into run time for huge pages; [`names`] turns addresses into the tables of an [`Analysis`]. [`bake`] is PT-Baker
-//! beside a program, [`color`] TLB coloring of real-time tasks, [`domains`] switches of address spaces without flushes, [`lock`] TLB
-//! lockdown, [`hugepages`] its heir: huge pages where a profile says. [`migrate`] has the interfaces by which a thread's translations move.
+//! beside a program, [`color`] TLB coloring of real-time tasks, [`lock`] TLB lockdown, [`hugepages`] its heir: huge pages where a
+//! profile says.
 
 mod analysis;
 pub mod bake;
 pub mod color;
-pub mod domains;
 pub mod heat;
 pub mod huge_gain;
 pub mod hugepages;
 pub mod lock;
-pub mod migrate;
 pub mod names;
 pub mod profile;
 pub mod remedies;

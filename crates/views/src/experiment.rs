@@ -1,6 +1,6 @@
 //! Experiments on the metal for a terminal: the tasks' jobs, what hit them, and their misses beside the model's.
 
-use lookaside_experiment::tasks::{CountedBy, HitBy, Report, Run, Scheduling, Summary, TaskRun};
+use lookaside_tlb_coloring::tasks::{CountedBy, HitBy, Report, Run, Scheduling, Summary, TaskRun};
 
 use lookaside_report::num;
 use lookaside_report::text;

@@ -1,7 +1,7 @@
 //! A thread's moves to another CPU, for a terminal: what its first accesses cost there, and what prefetching translations gains or loses.
 
-use lookaside_experiment::migrate::{Cell as Measured, Overall, Pays, Report, Told, Way};
 use lookaside_stats::Figure;
+use lookaside_tlb_migration::metal::{Cell as Measured, Overall, Pays, Report, Told, Way};
 
 use lookaside_report::{num, text};
 use lookaside_report::{Cell, Column, Table};

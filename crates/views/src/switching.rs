@@ -1,6 +1,6 @@
 //! What a switch takes, for a terminal: processes beside threads in each ring, what has to be known, the verdict.
 
-use lookaside_experiment::switch::{Benchmark, Contrast, Frames, KeyUse, Pages, Point, Report, Who};
+use lookaside_fast_address_space_switching::metal::{Benchmark, Contrast, Frames, KeyUse, Pages, Point, Report, Who};
 use lookaside_stats::{Figure, LEAST_ROUNDS};
 
 use lookaside_report::{num, text};
@@ -343,7 +343,7 @@ fn extreme(report: &Report) -> Table {
     );
     for same in report.contrasts.iter().filter(|contrast| contrast.ring.frames == Frames::Shared) {
         let is_own = |other: &&Contrast| {
-            other.ring == lookaside_experiment::switch::Ring { frames: Frames::Private, ..same.ring }
+            other.ring == lookaside_fast_address_space_switching::metal::Ring { frames: Frames::Private, ..same.ring }
         };
         let Some(own) = report.contrasts.iter().find(is_own) else { continue };
         let switch = |contrast: &Contrast, who: Who| {

@@ -9,7 +9,7 @@ use lookaside_trace::Kind;
 use crate::memory::{Mapping, Observer, Pages, Plain};
 use crate::stream::PAGE_BYTES;
 
-/// Memory for the arrays of a task ([`crate::task_in`]): chunks, each of which is in one page.
+/// Memory for the arrays of a task ([`Room::in_chunks`](crate::kernel::Room::in_chunks)): chunks, each of which is in one page.
 #[derive(Clone, Debug)]
 pub struct Chunks {
     /// Bytes of each: a power of two, from 64 (a line) to 4096 (a page).
@@ -25,8 +25,8 @@ unsafe impl Send for Chunks {}
 const LEAST_BYTES: usize = 64;
 
 impl Chunks {
-    /// They are what they are to be.
-    pub(crate) fn are_possible(&self) -> bool {
+    /// They are of a size and on addresses as said.
+    pub fn are_possible(&self) -> bool {
         let aligned = |at: &NonNull<u8>| at.addr().get().is_multiple_of(LEAST_BYTES);
         let bytes = self.bytes;
         bytes.is_power_of_two() && (LEAST_BYTES..=PAGE_BYTES as usize).contains(&bytes) && self.at.iter().all(aligned)
@@ -35,7 +35,7 @@ impl Chunks {
 
 /// An array in chunks whose accesses can be seen.
 #[derive(Debug)]
-pub(crate) struct Chunked<T> {
+pub struct Chunked<T> {
     /// Each chunk's first element.
     chunks: Box<[NonNull<T>]>,
     /// The number of the first among those of the workload.
@@ -94,47 +94,57 @@ impl<T: Plain> Chunked<T> {
         self.chunks.first().map_or(0, |chunk| chunk.as_ptr() as u64)
     }
 
-    /// Elements.
-    pub(crate) fn len(&self) -> usize {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
         self.len as usize
+    }
+
+    /// Whether it has no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Element `i`, as one load.
     #[inline(always)]
-    pub(crate) fn load(&self, i: u64, observer: &mut impl Observer) -> T {
+    pub fn load(&self, i: u64, observer: &mut impl Observer) -> T {
         observer.access(Kind::Load, self.addr(i));
         self.get(i, observer)
     }
 
     /// Element `i`; no access of the stream.
     #[inline(always)]
-    pub(crate) fn get(&self, i: u64, observer: &mut impl Observer) -> T {
+    pub fn get(&self, i: u64, observer: &mut impl Observer) -> T {
         // SAFETY: an element, of zeros or of what was stored since.
         unsafe { self.place(i, observer).read() }
     }
 
     /// Sets element `i`, as one store.
     #[inline(always)]
-    pub(crate) fn store(&mut self, i: u64, value: T, observer: &mut impl Observer) {
+    pub fn store(&mut self, i: u64, value: T, observer: &mut impl Observer) {
         observer.access(Kind::Store, self.addr(i));
         self.set(i, value, observer);
     }
 
     /// Sets element `i`; no access of the stream.
     #[inline(always)]
-    pub(crate) fn set(&mut self, i: u64, value: T, observer: &mut impl Observer) {
+    pub fn set(&mut self, i: u64, value: T, observer: &mut impl Observer) {
         // SAFETY: an element; borrowed with `self`.
         unsafe { self.place(i, observer).write(value) };
     }
 
     /// Sets all; no accesses of the stream.
-    pub(crate) fn fill_with(&mut self, mut value: impl FnMut() -> T, observer: &mut impl Observer) {
+    pub fn fill_with(&mut self, mut value: impl FnMut() -> T, observer: &mut impl Observer) {
         (0..self.len).for_each(|i| self.set(i, value(), observer));
     }
 
     /// All of them in order; no accesses of the stream.
-    pub(crate) fn values<'a>(&'a self, observer: &'a mut impl Observer) -> impl Iterator<Item = T> + 'a {
+    pub fn values<'a>(&'a self, observer: &'a mut impl Observer) -> impl Iterator<Item = T> + 'a {
         (0..self.len).map(move |i| self.get(i, observer))
+    }
+
+    /// A copy of all of them; no accesses of the stream.
+    pub fn to_vec(&self) -> Vec<T> {
+        self.values(&mut crate::memory::Unseen).collect()
     }
 
     #[inline(always)]
@@ -152,13 +162,5 @@ impl<T: Plain> Chunked<T> {
     #[inline(always)]
     fn addr(&self, i: u64) -> u64 {
         self.at + i * size_of::<T>() as u64
-    }
-}
-
-#[cfg(test)]
-impl<T: Plain> Chunked<T> {
-    /// All of them.
-    pub(crate) fn to_vec(&self) -> Vec<T> {
-        self.values(&mut crate::memory::Unseen).collect()
     }
 }

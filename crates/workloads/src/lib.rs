@@ -17,8 +17,7 @@
 //! ```
 //!
 //! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their own, or
-//! as a [`WorkloadStream`] of the same accesses. Small ones for real-time tasks, of a few pages, are [`task`]s,
-//! and whole processes of embedded systems, with their stack and code, [`program`]s. Benchmarks of several processes are in [`switching`].
+//! as a [`WorkloadStream`] of the same accesses. [`kernel`] is what a workload of one's own is written with.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -32,27 +31,23 @@
 mod at_once;
 mod chunked;
 mod follow;
+pub mod kernel;
 mod kernels;
 mod memory;
 mod patterns;
-mod programs;
 mod rmat;
 mod shuffle;
 mod stream;
-pub mod switching;
-mod tasks;
 mod tlb_thrash;
 mod workload;
 mod zipf;
 
 pub use chunked::Chunks;
-pub use follow::{Followed, Follower, Next, Touched};
+pub use follow::{Followed, Follower, Next, Touched, LOOK};
 pub use kernels::{names, workload, Kind as WorkloadKind, ALL as WORKLOADS};
 pub use memory::{Pages, Region, Section};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
-pub use programs::{program, Input, ProgramKind, ProgramSpec, PROGRAMS};
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
-pub use tasks::{task, task_in, TaskKind, MOST_TASK_PAGES, TASKS};
 pub use tlb_thrash::{NativeRun, TlbThrash};
 pub use workload::{Spec, Workload, WorkloadError, WorkloadStream, LEAST_BYTES, MOST_BYTES};
 pub use zipf::Zipf;

@@ -59,8 +59,16 @@ pub struct Region {
     pub main: bool,
 }
 
+/// Keeps [`Observer`] to this crate: [`Chunked`] relies on what the observers give back.
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Unseen {}
+    impl Sealed for super::Block {}
+    impl Sealed for crate::follow::Followed<'_> {}
+}
+
 /// Sees the accesses of a workload. The native run's sees nothing and compiles to nothing.
-pub trait Observer {
+pub trait Observer: sealed::Sealed {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
 
@@ -346,9 +354,11 @@ impl<T: Plain> Array<T> {
     fn addr(&self, i: u64) -> u64 {
         self.at + i * size_of::<T>() as u64
     }
+}
 
+impl<T: Plain> AsMut<[T]> for Array<T> {
     /// The elements, to be written unseen.
-    pub fn as_mut(&mut self) -> &mut [T] {
+    fn as_mut(&mut self) -> &mut [T] {
         // SAFETY: `len` elements of zeros or of what was stored since, on the mapping's aligned start; borrowed with `self`.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.start.cast().as_ptr(), self.len) }
     }

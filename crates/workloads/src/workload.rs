@@ -18,7 +18,7 @@ const BLOCK_ACCESSES: usize = 16 * 1024;
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Bytes that all arrays together take at most, [`LEAST_BYTES`] to [`MOST_BYTES`]; of a [`crate::task`] pages.
+    /// Bytes that all arrays together take at most, [`LEAST_BYTES`] to [`MOST_BYTES`].
     pub bytes: u64,
     /// Seed of the input and of what the task draws.
     pub seed: u64,
@@ -112,7 +112,7 @@ pub trait Workload: Send {
     /// Does the next part of the main task and appends its accesses. `false` = there is nothing left.
     fn fill(&mut self, block: &mut Block) -> bool;
 
-    /// Chunks that its arrays lie in: of a [`crate::task`] pages, or what [`crate::task_in`] was given; none of others.
+    /// Chunks that its arrays lie in: pages, or the chunks that its [`Room`] was given; none where it has no [`Chunked`](crate::kernel::Chunked) arrays.
     fn chunks(&self) -> usize;
 
     /// Does the next part of the main task, natively, and tells who follows it of its chunks. `false` = there is nothing left.
@@ -120,12 +120,17 @@ pub trait Workload: Send {
 }
 
 /// What a workload has to write: one algorithm, seen or not.
-pub(crate) trait Kernel: Send {
+pub trait Kernel: Send {
+    /// See [`Workload::name`].
     const NAME: &'static str;
+    /// See [`Workload::operation`].
     const OPERATION: &'static str;
+    /// See [`Workload::has_fetches`].
     const FETCHES: bool = false;
 
+    /// See [`Workload::parameters`].
     fn parameters(&self) -> Vec<(&'static str, u64)>;
+    /// Its arrays.
     fn room(&self) -> &Room;
 
     /// One for each array, by its name, where it has its own.
@@ -137,7 +142,9 @@ pub(crate) trait Kernel: Send {
         self.room().regions().iter().map(map).collect()
     }
 
+    /// See [`Workload::operations`].
     fn operations(&self) -> u64;
+    /// See [`Workload::checksum`].
     fn checksum(&self) -> u64;
 
     /// The next few hundred accesses of the main task; `false` = it is done.

@@ -51,7 +51,6 @@ fn traces_that_are_none() {
     assert_bad_input(&run(&["simulate", path, "--machine", "skylake"]), &["noise"]);
     assert_bad_input(&run(&["trace", "info", "/no/such.lkt"]), &["/no/such.lkt"]);
     assert_bad_input(&run(&["analyze", "--trace", "/no/such.lkt"]), &["/no/such.lkt"]);
-    assert_bad_input(&run(&["reproduce", "pt-maker"]), &["pt-maker", "pt-baker"]);
 }
 
 #[test]

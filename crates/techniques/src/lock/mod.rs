@@ -19,7 +19,6 @@ pub mod profile;
 pub mod regions;
 pub mod select;
 pub mod stall;
-pub mod task;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! A thread's moves to another CPU as a page: the verdicts, plots over the number of pages, every case.
 
-use lookaside_experiment::migrate::{Cell as Measured, Pays, Report, Told, Way, RESAMPLES};
 use lookaside_stats::{Figure, LEAST_ROUNDS};
+use lookaside_tlb_migration::metal::{Cell as Measured, Pays, Report, Told, Way, RESAMPLES};
 
 use super::lines::{figure, legend, Chart, Line};
 use super::parts::{Cell, Esc, Table};

@@ -1,6 +1,6 @@
 //! What a switch takes as a page: the verdict, a chart for each size or ring, every figure.
 
-use lookaside_experiment::switch::{Benchmark, Frames, Pages, Point, Report, Who};
+use lookaside_fast_address_space_switching::metal::{Benchmark, Frames, Pages, Point, Report, Who};
 use lookaside_stats::{Figure, LEAST_ROUNDS, RESAMPLES};
 
 use super::lines::{figure, legend, Chart, Line};

@@ -1,11 +1,11 @@
 //! What is said of a hand-made experiment with tasks.
 
-use lookaside_experiment::tasks::{CountedBy, JobRun, Placement, ProgramRun, Report, Run, Scheduling, TaskRun};
 use lookaside_machine::{preset, PageSize};
 use lookaside_probe::counter::Known;
 use lookaside_report::Style;
 use lookaside_techniques::color::plan::plan;
 use lookaside_techniques::color::tasks::TaskSet;
+use lookaside_tlb_coloring::tasks::{CountedBy, JobRun, Placement, ProgramRun, Report, Run, Scheduling, TaskRun};
 use lookaside_views::experiment;
 
 /// Four jobs, two a hyperperiod: the first of a turn, one that nothing hit, one that an interrupt hit, and one that the host did.

@@ -1,9 +1,9 @@
 //! What text, page and data say of hand-made moves of a thread.
 
-use lookaside_experiment::migrate::plan::Case;
-use lookaside_experiment::migrate::{Cell, Overall, Pays, Relation, Report, Told, Way};
 use lookaside_report::{num, Style};
 use lookaside_stats::Figure;
+use lookaside_tlb_migration::metal::plan::Case;
+use lookaside_tlb_migration::metal::{Cell, Overall, Pays, Relation, Report, Told, Way};
 use lookaside_views::{json, migration, pages as html};
 
 fn around(value: f64) -> Figure {

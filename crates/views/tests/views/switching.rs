@@ -1,6 +1,6 @@
 //! What text and page say of hand-made measurements of switches.
 
-use lookaside_experiment::switch::{
+use lookaside_fast_address_space_switching::metal::{
     Benchmark, Contrast, Early, Facts, Frames, KeyUse, Keys, Pages, Point, Report, Ring, Round, Who,
 };
 use lookaside_report::Style;

@@ -1,0 +1,42 @@
+//! What the system allows.
+
+use std::fs;
+
+use lookaside_harness::cpus;
+use rustix::process::{getrlimit, Resource};
+
+use super::compartments;
+
+/// What there is room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// CPUs that the calling thread may run on.
+    pub cpus: Vec<usize>,
+    /// Files that this process may have open.
+    pub open_files: u64,
+    /// Processes and threads that there may be, and by whose word; `None` where nobody limits them.
+    pub tasks: Option<(u64, String)>,
+    /// Memory that programs may still have.
+    pub available_bytes: u64,
+    /// Why there are no compartments by protection keys; `None`: there are.
+    pub no_compartments: Option<String>,
+}
+
+impl Limits {
+    pub(super) fn here(available_bytes: u64) -> Self {
+        let tasks = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/sys/fs/cgroup/pids.max"];
+        let of_file = |path: &str| {
+            let text = fs::read_to_string(path).ok()?;
+            // A group without a limit says "max".
+            Some((text.trim().parse::<u64>().ok()?, path.to_string()))
+        };
+        let of_user = getrlimit(Resource::Nproc).current.map(|most| (most, "ulimit -u".to_string()));
+        Self {
+            cpus: cpus::allowed(),
+            open_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
+            tasks: tasks.into_iter().filter_map(of_file).chain(of_user).min_by_key(|(most, _)| *most),
+            available_bytes,
+            no_compartments: compartments::refusal(),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What the tests of the command share.
+
+#[path = "../../../../crates/cli/tests/cli/command.rs"]
+mod command;
+
+use std::process::{Command, Output};
+
+pub use command::{assert_bad_input, stderr, stdout};
+
+/// The command under test.
+pub fn lab() -> Command {
+    command::command("lookaside-lab")
+}
+
+/// Runs it with these arguments.
+pub fn run(arguments: &[&str]) -> Output {
+    lab().args(arguments).output().expect("the command can be started")
+}

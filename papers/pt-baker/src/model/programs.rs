@@ -1,0 +1,174 @@
+//! The six programs of section 5.2, and the machine, shrunk by one factor.
+
+use std::error::Error;
+use std::ops::Range;
+
+use lookaside_engine::{FrameLayout, OsModel, PagePolicy, Setup};
+use lookaside_harness::Effort;
+use lookaside_machine::{
+    preset, HostTable, Machine, PageSize, Replacement, SharedBy, Stage, TableFormat, WalkCache, Ways,
+};
+use lookaside_techniques::bake::Stressor;
+use lookaside_trace::{Block, Source};
+use lookaside_workloads::{workload, Gups, Spec, Stream, WorkloadStream, BASE};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// One program as the paper runs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// Table 5.2.
+    gigabytes: f64,
+    /// How far its waits overlap, by what its accesses need of each other; at most the six walkers of a Zen 3 core.
+    pub(super) in_flight: f64,
+    /// Accesses before those that are run, at 1/16: what comes first is not like the rest.
+    skipped: u64,
+    /// Accesses that are run, at 1/16.
+    run: u64,
+}
+
+/// In the order of Table 5.2, but for GUPS, which uses no memory.
+pub(super) const PROGRAMS: [Program; 6] = [
+    // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first levels
+    // of the search are small.
+    Program { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
+    Program { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
+    Program { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },
+    Program { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 500_000 },
+    Program { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 500_000 },
+    Program { name: "bc", gigabytes: 14.0, in_flight: 6.0, skipped: 20_000_000, run: 500_000 },
+];
+
+/// A program's accesses, and what is baked of its memory.
+pub(super) struct Recorded {
+    pub(super) blocks: Vec<Block>,
+    pub(super) accesses: u64,
+    pub(super) baked: Range<u64>,
+    /// log2 of the bytes of all its memory, rounded up.
+    pub(super) log2_bytes: u32,
+}
+
+/// By how much programs and machine are smaller than the paper's.
+pub(super) fn divisor(effort: Effort) -> u64 {
+    match effort {
+        Effort::Usual => 16,
+        Effort::Quick => 512,
+    }
+}
+
+/// Builds a program and records the accesses that are run.
+pub(super) fn record(program: &Program, effort: Effort) -> Result<Recorded> {
+    let divisor = divisor(effort);
+    // Table 5.2 does not say which gigabytes; the list-based Graph500 of scale 24 fits the binary ones.
+    let bytes = (program.gigabytes * (1u64 << 30) as f64) as u64 / divisor;
+    let [skipped, run] = [program.skipped, program.run].map(|accesses| accesses * 16 / divisor);
+    let (mut source, baked): (Box<dyn Source>, _) = if program.name == "gups" {
+        (Box::new(Stream::new(Gups::new(bytes, 1), run)), BASE..BASE + bytes)
+    } else {
+        let workload = workload(program.name, &Spec { rounds: 64, ..Spec::new(bytes) })?;
+        let main = workload.regions().iter().find(|region| region.main).ok_or("a workload has lost its main array")?;
+        let baked = main.stream_start..main.stream_start + main.bytes;
+        (Box::new(WorkloadStream::new(workload)), baked)
+    };
+    let (mut blocks, mut seen, mut accesses) = (Vec::new(), 0, 0);
+    let mut block = Block::default();
+    while accesses < run && source.next_block(&mut block)? {
+        seen += block.len() as u64;
+        // The first tells what is mapped.
+        if seen > skipped || blocks.is_empty() {
+            accesses += block.len() as u64;
+            blocks.push(std::mem::take(&mut block));
+        }
+    }
+    if accesses < run {
+        return Err(format!("{}: ends after {accesses} accesses, {run} are to be run", program.name).into());
+    }
+    Ok(Recorded { blocks, accesses, baked, log2_bytes: bytes.next_power_of_two().trailing_zeros() })
+}
+
+/// The system that a program runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum System {
+    /// Base pages.
+    Native,
+    /// In a virtual machine whose memory the host backs with base pages; what the guest gives the program is scattered.
+    Nested,
+    /// The same, where what the guest gives is contiguous: eight entries of the host a line are used, too.
+    NestedRuns,
+    /// Transparent huge pages everywhere.
+    Huge,
+    /// Base pages, beside one `cache` stressor of stress-ng (section 5.1).
+    Cache,
+    /// Beside two `stream` stressors.
+    Streams,
+    /// [`System::Nested`], with two `stream` stressors in the same virtual machine.
+    NestedStreams,
+    /// The same, where what the guest gives is contiguous.
+    NestedRunsStreams,
+}
+
+impl System {
+    /// In a virtual machine.
+    fn is_nested(self) -> bool {
+        matches!(self, Self::Nested | Self::NestedRuns | Self::NestedStreams | Self::NestedRunsStreams)
+    }
+}
+
+/// What runs beside program and helper, on cores of the same last-level cache.
+pub(super) fn stressors(system: System, effort: Effort) -> Vec<Stressor> {
+    let last_level = (32 << 20) / divisor(effort);
+    match system {
+        System::Native | System::Nested | System::NestedRuns | System::Huge => Vec::new(),
+        // Random reads all over a buffer of its size.
+        System::Cache => vec![Stressor::Random { bytes: last_level }],
+        // Arrays beyond its size, from end to end.
+        System::Streams | System::NestedStreams | System::NestedRunsStreams => {
+            vec![Stressor::Walk { bytes: 4 * last_level }; 2]
+        }
+    }
+}
+
+/// What a program of so many bytes runs on.
+pub(super) fn setup(system: System, effort: Effort, log2_bytes: u32) -> Result<Setup> {
+    let divisor = divisor(effort);
+    let mut machine = preset("ryzen-5900x")?.with_overrides(&[
+        format!("cache.l3.size={}K", (32 << 10) / divisor),
+        format!("cache.l2.size={}K", 512 / divisor),
+        // A set is the least.
+        format!("tlb.l2d.entries={}", (2048 / divisor).max(16)),
+        format!("walk_cache.pde.entries={}", (64 / divisor).max(1)),
+        // Scattered frames: nothing is coalesced.
+        "tlb.l2d.coalesce_pages=1".into(),
+    ])?;
+    if system.is_nested() {
+        nest(&mut machine, log2_bytes);
+    }
+    let pages = if system == System::Huge { PagePolicy::Thp } else { PagePolicy::Base };
+    let frames = match system {
+        System::NestedRuns | System::NestedRunsStreams => FrameLayout::Contiguous,
+        _ => FrameLayout::Random,
+    };
+    Ok(Setup { os: OsModel { frames, pages, huge_page: None }, ..Setup::new(machine) })
+}
+
+/// Puts the machine's programs into a guest.
+fn nest(machine: &mut Machine, log2_bytes: u32) {
+    // As much memory again as the program has; a description holds at least the largest page of 1 GiB.
+    let memory_bits = Some((log2_bytes + 1).max(30));
+    machine.page_table.host = Some(HostTable { format: TableFormat::X86_64L4, page_size: PageSize::K4, memory_bits });
+    let guest = machine.walk_caches.clone();
+    for cache in guest {
+        machine.walk_caches.push(WalkCache { name: format!("host-{}", cache.name), stage: Stage::Host, ..cache });
+    }
+    machine.walk_caches.push(WalkCache {
+        name: "nested-tlb".into(),
+        table_level: 1,
+        entries: 16,
+        ways: Ways::Count(16),
+        replacement: Replacement::Lru,
+        hit_cycles: 0.0,
+        stage: Stage::Host,
+        shared_by: SharedBy::Core,
+    });
+}

@@ -1,0 +1,181 @@
+//! Jobs summed up, by what hit them.
+
+use lookaside_stats::median;
+use serde::Serialize;
+
+use super::{JobRun, TaskRun};
+
+/// What hit a job, from its begin to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HitBy {
+    /// Nothing but the tasks ran, and pages in sets that no task uses were kept.
+    Nothing,
+    /// Nothing that was seen; but more than an eighth of the pages in sets that no task uses was lost.
+    Unseen,
+    /// Interrupts, of up to 20 us each.
+    Interrupts,
+    /// Another program or the host, for longer.
+    Others,
+}
+
+impl HitBy {
+    /// All, the least first.
+    pub const ALL: [Self; 4] = [Self::Nothing, Self::Unseen, Self::Interrupts, Self::Others];
+}
+
+/// Jobs of a task that the same hit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// What hit them.
+    pub hit_by: HitBy,
+    /// How many.
+    pub jobs: usize,
+    /// Of these, the ones whose misses are as modelled: [`JobRun::agrees`].
+    pub agree: usize,
+    /// Of these, the ones that missed next to nothing, whoever took it: [`JobRun::is_spared`].
+    pub spared: usize,
+    /// Of these, the ones that ended late.
+    pub late: usize,
+    /// Misses counted in a job: the mean, the least, the most.
+    pub misses: [f64; 3],
+    /// Modelled, the mean.
+    pub modelled_misses: f64,
+    /// Pages that a job touched, each time added up, the mean; `None`: it loads pages, all of them each time.
+    pub touched_pages: Option<f64>,
+    /// Pages of a job that no task took, by its witness, the mean.
+    pub taken_pages: f64,
+    /// Pages of a job loaded while others ran, the mean.
+    pub unseen_pages: f64,
+    /// Core cycles of a job, the median.
+    pub cycles: f64,
+}
+
+impl JobRun {
+    /// What hit it.
+    pub fn hit_by(&self) -> HitBy {
+        match (self.outside, self.interrupts, self.others) {
+            (0, 0, 0) => HitBy::Nothing,
+            (_, 0, 0) => HitBy::Unseen,
+            (_, _, 0) => HitBy::Interrupts,
+            _ => HitBy::Others,
+        }
+    }
+}
+
+impl TaskRun {
+    /// Its jobs by what hit them; none for a kind that there are no jobs of. The first job of each turn is in none: what is cold then is not the pages only.
+    pub fn summaries(&self) -> Vec<Summary> {
+        HitBy::ALL.into_iter().filter_map(|hit_by| self.summary(hit_by)).collect()
+    }
+
+    fn summary(&self, hit_by: HitBy) -> Option<Summary> {
+        let jobs: Vec<&JobRun> = self.jobs.iter().filter(|job| !job.begins_turn && job.hit_by() == hit_by).collect();
+        let mean =
+            |figure: fn(&JobRun) -> f64| jobs.iter().map(|job| figure(job)).sum::<f64>() / jobs.len().max(1) as f64;
+        let misses = || jobs.iter().map(|job| job.misses);
+        Some(Summary {
+            hit_by,
+            jobs: jobs.len(),
+            agree: jobs.iter().filter(|job| job.agrees(self.pages)).count(),
+            spared: jobs.iter().filter(|job| job.is_spared(self.pages)).count(),
+            late: jobs.iter().filter(|job| job.late).count(),
+            misses: [mean(|job| job.misses as f64), misses().min()? as f64, misses().max()? as f64],
+            modelled_misses: mean(|job| job.modelled_misses as f64),
+            touched_pages: jobs
+                .iter()
+                .all(|job| job.touched_pages.is_some())
+                .then(|| mean(|job| job.touched_pages.unwrap_or_default() as f64)),
+            taken_pages: mean(|job| job.taken_pages),
+            unseen_pages: mean(|job| job.unseen_pages as f64),
+            cycles: median(jobs.iter().map(|job| job.cycles))?,
+        })
+    }
+
+    /// Medians of the misses counted and modelled in each job of a hyperperiod, of jobs that others did not hit and that begin no turn; `None` where there is
+    /// no such job (Panchamukhi 2014, Figure 6.2).
+    pub fn by_place(&self) -> Vec<Option<[f64; 2]>> {
+        let places = self.jobs_a_hyperperiod as usize;
+        let of = |place: usize| {
+            let there = self.jobs.iter().filter(|job| (job.job as usize - 1) % places == place);
+            let jobs: Vec<&JobRun> = there.filter(|job| !job.begins_turn && job.hit_by() != HitBy::Others).collect();
+            let [counted, modelled] = [|job: &JobRun| job.misses, |job: &JobRun| job.modelled_misses];
+            Some([median(jobs.iter().map(|job| counted(job)))?, median(jobs.iter().map(|job| modelled(job)))?])
+        };
+        (0..places).map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metal::tasks::tests::task_run;
+
+    #[test]
+    fn jobs_are_counted_by_what_hit_them_and_none_is_dropped() {
+        let job = |job, misses, interrupts, others| JobRun {
+            job,
+            begins_turn: job == 1,
+            misses,
+            interrupts,
+            others,
+            cycles: job as f64,
+            modelled_misses: 8,
+            ..JobRun::default()
+        };
+        let jobs = vec![
+            job(1, 99, 0, 0),
+            job(2, 8, 0, 0),
+            job(3, 9, 0, 0),
+            job(4, 0, 3, 0),
+            job(5, 8, 0, 0),
+            job(6, 99, 1, 1),
+            job(7, 99, 0, 2),
+            JobRun { outside: 1, ..job(8, 30, 0, 0) },
+        ];
+        let run = task_run(8, 2, jobs);
+        let told: Vec<_> =
+            run.summaries().iter().map(|s| (s.hit_by, s.jobs, s.agree, s.spared, s.misses, s.cycles)).collect();
+        let expected = [
+            (HitBy::Nothing, 3, 3, 0, [25.0 / 3.0, 8.0, 9.0], 3.0),
+            (HitBy::Unseen, 1, 0, 0, [30.0, 30.0, 30.0], 8.0),
+            (HitBy::Interrupts, 1, 0, 1, [0.0, 0.0, 0.0], 4.0),
+            (HitBy::Others, 2, 0, 0, [99.0, 99.0, 99.0], 7.0),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(told.iter().map(|told| told.1).sum::<usize>(), run.jobs.len() - 1);
+        // Places of jobs 2 to 8, but for what others hit: 3 and 5, then 2, 4 and 8.
+        assert_eq!(run.by_place(), [Some([9.0, 8.0]), Some([8.0, 8.0])]);
+    }
+
+    #[test]
+    fn a_job_agrees_within_an_eighth_of_its_pages_each_time_it_goes_on() {
+        let job = |misses, unseen_pages, preemptions| JobRun {
+            misses,
+            unseen_pages,
+            preemptions,
+            modelled_misses: 48,
+            ..JobRun::default()
+        };
+        for (misses, unseen, preemptions, agrees) in [
+            (48, 0, 0, true),
+            (50, 0, 0, true),
+            (51, 0, 0, false),
+            (45, 0, 0, false),
+            (45, 1, 0, true),
+            (51, 9, 0, false),
+            (51, 0, 1, true),
+        ] {
+            assert_eq!(job(misses, unseen, preemptions).agrees(16), agrees, "{misses} {unseen} {preemptions}");
+        }
+        // What no task took is nobody's fault.
+        assert!(JobRun { taken_pages: 1.0, ..job(51, 0, 0) }.agrees(16));
+        // Of a program's pages: an eighth of those that it touched; and what it did not touch cannot miss.
+        let program = |touched_pages, misses| JobRun { touched_pages: Some(touched_pages), ..job(misses, 0, 1) };
+        assert!(program(48, 50).agrees(24) && program(16, 16).agrees(24) && !program(16, 13).agrees(24));
+        assert!(program(48, 54).agrees(24) && !program(48, 55).agrees(24) && !program(16, 51).agrees(24));
+        // Of few pages, one.
+        let few = JobRun { misses: 1, ..JobRun::default() };
+        assert!(few.agrees(4) && !JobRun { misses: 2, ..few }.agrees(4));
+    }
+}

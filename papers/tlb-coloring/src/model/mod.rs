@@ -1,0 +1,39 @@
+//! TLB coloring (Panchamukhi 2014) on preset `xeon-e5-2650`: real-time tasks with coloured pages and with `malloc`'s.
+
+mod kernels;
+mod lab;
+mod same_set;
+mod sets;
+mod versus;
+
+use lookaside_harness::{Effort, ModelFindings, RunModel};
+
+pub(crate) use kernels::{figures_6_13_and_14, table_6_1, Program};
+pub(crate) use lab::task_set;
+use lab::Lab;
+pub(crate) use versus::FOURTEEN_PAGES;
+
+/// All of them, in the paper's order.
+pub(crate) const RUN: RunModel = |effort, progress| {
+    // Runs, and hyperperiods of programs: the paper's, or the fewest that say anything.
+    let (runs, hyperperiods) = match effort {
+        Effort::Usual => (10, 5),
+        Effort::Quick => (2, 2),
+    };
+    progress("free ways beside the system's pages");
+    let lab = Lab::new(runs)?;
+    let mut ran = ModelFindings {
+        machine: lab.machine().to_string(),
+        assumptions: lab.assumptions(),
+        findings: Vec::new(),
+        series: Vec::new(),
+    };
+    progress("sets and penalties");
+    sets::run(&lab, &mut ran)?;
+    progress("same set and different sets");
+    same_set::run(&lab, &mut ran)?;
+    progress("malloc against tlb_malloc");
+    versus::run(&lab, &mut ran)?;
+    kernels::run(&lab, hyperperiods, &mut ran, progress)?;
+    Ok(ran)
+};
