@@ -5,11 +5,12 @@ use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
 
 use crate::fasthash::spread;
-use crate::lru::Access;
-use crate::replacement::Policy;
+use crate::lookup::LookupResult;
+use crate::prefetch::prefetch;
+use crate::replacement::ReplacementPolicy;
 
 /// The key of an invalid entry; no caller makes it.
-pub(crate) const EMPTY: u64 = u64::MAX;
+pub(crate) const EMPTY_KEY: u64 = u64::MAX;
 
 /// Keys in sets of ways. A *slot* is `set * ways + way`.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct Assoc {
     hints: Vec<u64>,
     /// Words of hints in a set; 0 where there is an index.
     hint_words: usize,
-    policy: Policy,
+    policy: ReplacementPolicy,
     /// Where the slots of keys are, for arrays of many ways.
     index: Option<SlotIndex>,
 }
@@ -32,7 +33,7 @@ const BYTES: u64 = 0x0101_0101_0101_0101;
 
 /// Geometry and policy of an [`Assoc`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ArrayShape {
     pub(crate) sets: usize,
     pub(crate) ways: usize,
     pub(crate) replacement: Replacement,
@@ -41,16 +42,16 @@ pub(crate) struct Shape {
 }
 
 impl Assoc {
-    pub(crate) fn new(shape: Shape, rng: SplitMix64) -> Self {
+    pub(crate) fn new(shape: ArrayShape, rng: SplitMix64) -> Self {
         let slots = shape.sets * shape.ways;
         let hashed = shape.ways > SCANNED_WAYS && !shape.repeated_keys;
         let hint_words = if hashed { 0 } else { shape.ways.div_ceil(8) };
         Self {
             ways: shape.ways,
-            keys: vec![EMPTY; slots],
-            hints: vec![hint_of(EMPTY) * BYTES; shape.sets * hint_words],
+            keys: vec![EMPTY_KEY; slots],
+            hints: vec![hint_of(EMPTY_KEY) * BYTES; shape.sets * hint_words],
             hint_words,
-            policy: Policy::new(shape.replacement, shape.sets, shape.ways as u32, rng),
+            policy: ReplacementPolicy::new(shape.replacement, shape.sets, shape.ways as u32, rng),
             index: hashed.then(|| SlotIndex::new(slots)),
         }
     }
@@ -86,7 +87,7 @@ impl Assoc {
         None
     }
 
-    /// All slots' keys, [`EMPTY`] ones too.
+    /// All slots' keys, [`EMPTY_KEY`] ones too.
     pub(crate) fn keys(&self) -> &[u64] {
         &self.keys
     }
@@ -121,27 +122,27 @@ impl Assoc {
 
     /// Finds the key and touches it, or fills it.
     #[inline(always)]
-    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> Access {
+    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> LookupResult {
         if self.access(set, key) {
-            Access::Hit
-        } else if self.fill(set, key).1 == EMPTY {
-            Access::New
+            LookupResult::Hit
+        } else if self.fill(set, key).1 == EMPTY_KEY {
+            LookupResult::New
         } else {
-            Access::Evicted
+            LookupResult::Evicted
         }
     }
 
-    /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY`] = none).
+    /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY_KEY`] = none).
     #[inline(always)]
     pub(crate) fn fill(&mut self, set: usize, key: u64) -> (usize, u64) {
         let first = set * self.ways;
         let row = &self.keys[first..first + self.ways];
-        let way = self.policy.replace(set, || row.iter().position(|&k| k == EMPTY).map(|way| way as u32));
+        let way = self.policy.replace(set, || row.iter().position(|&k| k == EMPTY_KEY).map(|way| way as u32));
         let slot = first + way as usize;
         let old = std::mem::replace(&mut self.keys[slot], key);
         match &mut self.index {
             Some(index) => {
-                if old != EMPTY {
+                if old != EMPTY_KEY {
                     index.remove(old);
                 }
                 index.insert(key, slot);
@@ -162,7 +163,7 @@ impl Assoc {
     pub(crate) fn rename(&mut self, mut name: impl FnMut(u64) -> u64) {
         for slot in 0..self.keys.len() {
             let old = self.keys[slot];
-            if old == EMPTY {
+            if old == EMPTY_KEY {
                 continue;
             }
             self.keys[slot] = name(old);
@@ -172,7 +173,7 @@ impl Assoc {
         }
         if let Some(index) = &mut self.index {
             *index = SlotIndex::new(self.keys.len());
-            let valid = self.keys.iter().enumerate().filter(|(_, &key)| key != EMPTY);
+            let valid = self.keys.iter().enumerate().filter(|(_, &key)| key != EMPTY_KEY);
             valid.for_each(|(slot, &key)| index.insert(key, slot));
         }
     }
@@ -182,7 +183,7 @@ impl Assoc {
         let mut count = 0;
         for slot in 0..self.keys.len() {
             let key = self.keys[slot];
-            if key != EMPTY && picks(slot, key) {
+            if key != EMPTY_KEY && picks(slot, key) {
                 self.invalidate_slot(slot);
                 count += 1;
             }
@@ -193,27 +194,14 @@ impl Assoc {
     fn invalidate_slot(&mut self, slot: usize) {
         let set = slot / self.ways;
         let first = set * self.ways;
-        let old = std::mem::replace(&mut self.keys[slot], EMPTY);
+        let old = std::mem::replace(&mut self.keys[slot], EMPTY_KEY);
         match &mut self.index {
             Some(index) => index.remove(old),
-            None => self.set_hint(set, slot - first, EMPTY),
+            None => self.set_hint(set, slot - first, EMPTY_KEY),
         }
         let keys = &self.keys;
-        self.policy.invalidated(set, (slot - first) as u32, |way| keys[first + way as usize] != EMPTY);
+        self.policy.invalidated(set, (slot - first) as u32, |way| keys[first + way as usize] != EMPTY_KEY);
     }
-}
-
-/// Brings an element nearer to the processor, where there is an instruction for that.
-#[inline(always)]
-pub(crate) fn prefetch<T>(of: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(element) = of.get(at) {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: SSE is part of x86-64, and a prefetch of a valid reference's address changes no state of the program.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (of, at);
 }
 
 /// Byte of a key's hash.
@@ -235,7 +223,7 @@ struct SlotIndex {
 impl SlotIndex {
     fn new(slots: usize) -> Self {
         let len = (4 * slots).next_power_of_two();
-        Self { table: vec![0; len], keys: vec![EMPTY; len], shift: 64 - len.trailing_zeros() }
+        Self { table: vec![0; len], keys: vec![EMPTY_KEY; len], shift: 64 - len.trailing_zeros() }
     }
 
     #[inline]
@@ -252,7 +240,7 @@ impl SlotIndex {
             if k == key {
                 return Some(self.table[at] as usize);
             }
-            if k == EMPTY {
+            if k == EMPTY_KEY {
                 return None;
             }
             at = (at + 1) & mask;
@@ -263,7 +251,7 @@ impl SlotIndex {
     fn insert(&mut self, key: u64, slot: usize) {
         let mask = self.table.len() - 1;
         let mut at = self.home(key);
-        while self.keys[at] != EMPTY {
+        while self.keys[at] != EMPTY_KEY {
             at = (at + 1) & mask;
         }
         self.keys[at] = key;
@@ -275,7 +263,7 @@ impl SlotIndex {
         let mask = self.table.len() - 1;
         let mut at = self.home(key);
         while self.keys[at] != key {
-            if self.keys[at] == EMPTY {
+            if self.keys[at] == EMPTY_KEY {
                 return;
             }
             at = (at + 1) & mask;
@@ -285,7 +273,7 @@ impl SlotIndex {
         loop {
             at = (at + 1) & mask;
             let k = self.keys[at];
-            if k == EMPTY {
+            if k == EMPTY_KEY {
                 break;
             }
             let home = self.home(k);
@@ -295,6 +283,6 @@ impl SlotIndex {
                 gap = at;
             }
         }
-        self.keys[gap] = EMPTY;
+        self.keys[gap] = EMPTY_KEY;
     }
 }

@@ -1,4 +1,5 @@
-//! The loops of `ask.rs` in AVX-512: a set of up to 16 ways is one vector, and no branch depends on what is found.
+//! The loops of `list_lookup.rs` in AVX-512: a set of up to 16 ways is one vector, and no branch depends on what is
+//! found.
 //!
 //! Compare all ways with the tag; the lowest bit found, or the last way's, ends the range of lanes that move back by
 //! one; the tag comes in at the front.
@@ -6,19 +7,9 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use crate::ask::{Asked, Keys};
-use crate::lru::{LruSets, Shape, EMPTY};
+use crate::lookup::{LookupCounts, LookupKeys, EMPTY_TAG};
+use crate::lru::{LruSets, LruShape};
 use crate::plru::TreeSets;
-
-/// Has this processor what the loops need?
-pub(crate) fn is_here() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("popcnt")
-}
 
 /// Keys ahead whose set is fetched, where sets take long to come.
 const AHEAD: usize = 12;
@@ -27,7 +18,7 @@ const AHEAD: usize = 12;
 const FAR_WORDS: usize = 4 << 10;
 
 /// The words of sets, to be had by number of set.
-struct Sets {
+struct SetWords {
     words: *mut u32,
     /// Words from set to set, and from a set's tags to its second words.
     stride: usize,
@@ -35,8 +26,8 @@ struct Sets {
     last_way: u32,
 }
 
-/// [`LruSets::ask`], where there is a loop for such sets. Only where [`is_here`].
-pub(crate) fn ask(sets: &mut LruSets, keys: Keys<'_>, missed: &mut [u16]) -> Option<Asked> {
+/// [`LruSets::look_up_list`], where there is a loop for such sets. Only where the processor has [`SimdLevel::Avx512`].
+pub(crate) fn look_up(sets: &mut LruSets, keys: LookupKeys<'_>, missed: &mut [u16]) -> Option<LookupCounts> {
     let (lanes, number, shape) = sets.parts();
     let is_far = lanes.len() * 4 > FAR_WORDS;
     let of = checked(lanes.as_mut_ptr().cast(), lanes.len() * 4, number, shape, keys, missed);
@@ -62,8 +53,14 @@ pub(crate) fn ask(sets: &mut LruSets, keys: Keys<'_>, missed: &mut [u16]) -> Opt
     })
 }
 
-/// [`LruSets::ask_masked`], where there is a loop for such sets. Only where [`is_here`].
-pub(crate) fn ask_masked(sets: &mut LruSets, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Option<Asked> {
+/// [`LruSets::look_up_masked_list`], where there is a loop for such sets. Only where the processor has
+/// [`SimdLevel::Avx512`].
+pub(crate) fn look_up_masked(
+    sets: &mut LruSets,
+    keys: LookupKeys<'_>,
+    bits: &[u32],
+    missed: &mut [u16],
+) -> Option<LookupCounts> {
     let (lanes, number, shape) = sets.parts();
     let of = checked(lanes.as_mut_ptr().cast(), lanes.len() * 4, number, shape, keys, missed);
     assert!(shape.planes == 2 && keys.seconds.len() == keys.sets.len() && bits.len() == keys.sets.len());
@@ -78,17 +75,17 @@ pub(crate) fn ask_masked(sets: &mut LruSets, keys: Keys<'_>, bits: &[u32], misse
     })
 }
 
-/// [`TreeSets::ask`]. Only where [`is_here`].
-pub(crate) fn ask_trees(sets: &mut TreeSets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+/// [`TreeSets::look_up_list`]. Only where the processor has [`SimdLevel::Avx512`].
+pub(crate) fn look_up_trees(sets: &mut TreeSets, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
     assert!(missed.len() >= keys.sets.len(), "room for each key");
     // SAFETY: the caller has seen that the processor has the instructions.
     unsafe { trees(sets, keys, missed) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-fn trees(sets: &mut TreeSets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+fn trees(sets: &mut TreeSets, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
     let TreeSets { tags, bits, tree } = sets;
-    let empty = _mm256_set1_epi32(EMPTY as i32);
+    let empty = _mm256_set1_epi32(EMPTY_TAG as i32);
     let (mut n, mut new) = (0, 0);
     for (k, (&set, &word)) in keys.sets.iter().zip(keys.words).enumerate() {
         let (tags, bits) = (&mut tags[set as usize], &mut bits[set as usize]);
@@ -104,24 +101,31 @@ fn trees(sets: &mut TreeSets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
         // SAFETY: as above.
         unsafe { _mm256_storeu_si256(tags.as_mut_ptr().cast(), y::whole(_mm256_mask_mov_epi32(old, at as u8, front))) };
         *bits = tree.touched(*bits, at.trailing_zeros() as usize);
-        // SAFETY: `ask_trees`: there is room for each key, and there are no more misses than keys.
+        // SAFETY: `look_up_trees`: there is room for each key, and there are no more misses than keys.
         unsafe { *missed.get_unchecked_mut(n) = k as u16 };
         n += usize::from(found == 0);
         new += usize::from((found == 0) & (invalid != 0));
     }
-    Asked { missed: n, evicted: n - new, merged: 0 }
+    LookupCounts { missed: n, evicted: n - new, merged: 0 }
 }
 
 /// Checks what the loops rely on: every key's set lies within the words, a set's vectors too, and there is room for all
 /// misses.
-fn checked(words: *mut u32, len: usize, number: usize, shape: Shape, keys: Keys<'_>, missed: &[u16]) -> Sets {
+fn checked(
+    words: *mut u32,
+    len: usize,
+    number: usize,
+    shape: LruShape,
+    keys: LookupKeys<'_>,
+    missed: &[u16],
+) -> SetWords {
     let seconds = 4 * shape.stride;
     let stride = seconds * shape.planes;
     assert!(number * stride <= len && (shape.last_way as usize) < seconds, "sets lie within their words");
     assert!(keys.words.len() == keys.sets.len() && missed.len() >= keys.sets.len(), "a word and room for each key");
     let greatest = keys.sets.iter().copied().max().unwrap_or(0);
     assert!((greatest as usize) < number, "each key's set is there");
-    Sets { words, stride, seconds, last_way: shape.last_way }
+    SetWords { words, stride, seconds, last_way: shape.last_way }
 }
 
 /// The loops for sets of one vector.
@@ -146,9 +150,9 @@ macro_rules! of_one_vector {
             /// One word a key.
             ///
             /// # Safety
-            /// [`is_here`]; [`checked`] sets of vectors of this width.
+            /// The processor has [`SimdLevel::Avx512`]; [`checked`] sets of vectors of this width.
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-            pub(super) unsafe fn narrow<const FAR: bool>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+            pub(super) unsafe fn narrow<const FAR: bool>(of: &SetWords, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
                 assert!(of.seconds == LANES && of.stride == LANES, "a set is one vector");
                 let end = 1u32 << of.last_way;
                 let (mut n, mut new) = (0, 0);
@@ -171,10 +175,10 @@ macro_rules! of_one_vector {
                         $store(set.cast(), whole($push::<$last>(old, up_to(found | end) as $mask, old, front)));
                         *missed.get_unchecked_mut(n) = k as u16;
                         n += usize::from(found == 0);
-                        new += usize::from((found == 0) & (last == EMPTY));
+                        new += usize::from((found == 0) & (last == EMPTY_TAG));
                     }
                 }
-                Asked { missed: n, evicted: n - new, merged: 0 }
+                LookupCounts { missed: n, evicted: n - new, merged: 0 }
             }
 
             /// Two words a key.
@@ -182,7 +186,7 @@ macro_rules! of_one_vector {
             /// # Safety
             /// As above; there are second words.
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-            pub(super) unsafe fn wide<const FAR: bool>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+            pub(super) unsafe fn wide<const FAR: bool>(of: &SetWords, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
                 assert!(of.seconds == LANES && of.stride == 2 * LANES, "a set is two vectors");
                 let end = 1u32 << of.last_way;
                 let (mut n, mut new) = (0, 0);
@@ -200,10 +204,10 @@ macro_rules! of_one_vector {
                         $store(behind.cast(), whole($push::<$last>(old[1], moved, old[1], front[1])));
                         *missed.get_unchecked_mut(n) = k as u16;
                         n += usize::from(found == 0);
-                        new += usize::from((found == 0) & (last == EMPTY));
+                        new += usize::from((found == 0) & (last == EMPTY_TAG));
                     }
                 }
-                Asked { missed: n, evicted: n - new, merged: 0 }
+                LookupCounts { missed: n, evicted: n - new, merged: 0 }
             }
 
             /// One word a key, and bits beside it.
@@ -211,7 +215,7 @@ macro_rules! of_one_vector {
             /// # Safety
             /// As above; there are bits to each key.
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-            pub(super) unsafe fn masked(of: &Sets, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Asked {
+            pub(super) unsafe fn masked(of: &SetWords, keys: LookupKeys<'_>, bits: &[u32], missed: &mut [u16]) -> LookupCounts {
                 assert!(of.seconds == LANES && of.stride == 2 * LANES, "a set is two vectors");
                 let end = 1u32 << of.last_way;
                 let (mut n, mut new, mut merged) = (0, 0, 0);
@@ -235,10 +239,10 @@ macro_rules! of_one_vector {
                         *missed.get_unchecked_mut(n) = k as u16;
                         n += usize::from(!is_hit);
                         merged += usize::from(!is_hit & (found != 0));
-                        new += usize::from((found == 0) & (last == EMPTY));
+                        new += usize::from((found == 0) & (last == EMPTY_TAG));
                     }
                 }
-                Asked { missed: n, evicted: n - new - merged, merged }
+                LookupCounts { missed: n, evicted: n - new - merged, merged }
             }
         }
     };
@@ -291,7 +295,7 @@ fn up_to(bits: u32) -> u32 {
 /// Brings a set nearer.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn fetch(of: &Sets, set: u32) {
+fn fetch(of: &SetWords, set: u32) {
     _mm_prefetch::<_MM_HINT_T0>(of.words.wrapping_add(set as usize * of.stride).cast());
 }
 
@@ -302,10 +306,10 @@ const TOGETHER: usize = 4;
 /// The one set of at most `16 * V` lanes, which stays in registers.
 ///
 /// # Safety
-/// [`is_here`]; [`checked`] sets, one, of so many lanes, all but the last vector whole.
+/// The processor has [`SimdLevel::Avx512`]; [`checked`] sets, one, of so many lanes, all but the last vector whole.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-unsafe fn one_set<const V: usize>(of: &Sets, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
-    let empty = _mm512_set1_epi32(EMPTY as i32);
+unsafe fn one_set<const V: usize>(of: &SetWords, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
+    let empty = _mm512_set1_epi32(EMPTY_TAG as i32);
     // Of a set of less than one vector.
     let all: __mmask16 = if of.seconds < 16 { (1 << of.seconds) - 1 } else { !0 };
     // SAFETY: `checked`: there are so many words.
@@ -334,7 +338,7 @@ unsafe fn one_set<const V: usize>(of: &Sets, keys: Keys<'_>, missed: &mut [u16])
         unsafe { _mm512_mask_storeu_epi32(of.words.add(16 * i).cast(), all, lane) };
     }
     // Invalid ways are filled first.
-    Asked { missed: n, evicted: n.saturating_sub(room), merged: 0 }
+    LookupCounts { missed: n, evicted: n.saturating_sub(room), merged: 0 }
 }
 
 /// Asks the lanes of a set for some words, one after the other: which were there?

@@ -1,11 +1,12 @@
-//! Looking through rows and bytes in AVX-512. Only where `avx512::is_here`.
+//! Looking through rows and bytes in AVX-512. Only where the processor has
+//! [`SimdLevel::Avx512`](crate::lookup::SimdLevel).
 
 use std::arch::x86_64::*;
 
 use lookaside_trace::Kind;
 
-/// `group::group`, over all but the last few rows: how many groups began, and the row to go on from.
-pub(crate) fn group(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> (usize, usize) {
+/// `row_groups::group_rows`, over all but the last few rows: how many groups began, and the row to go on from.
+pub(crate) fn group_rows(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> (usize, usize) {
     assert!(addrs.len() == kinds.len() && starts.len() >= addrs.len());
     // SAFETY: the caller has seen that the processor has the instructions.
     unsafe { group_wide(addrs, kinds, shift, starts) }
@@ -38,7 +39,7 @@ fn group_wide(addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut [u16]) -> 
     (n, row)
 }
 
-/// `ask::collect`.
+/// `list_lookup::collect`.
 pub(crate) fn collect(bytes: &[u8], wanted: u8, list: &mut [u16]) -> usize {
     assert!(list.len() >= bytes.len());
     // SAFETY: the caller has seen that the processor has the instructions.

@@ -1,66 +1,57 @@
-//! Accesses on the short path, gathered: what the stages need of each, in arrays beside each other.
+//! A batch of accesses as a structure of arrays: what each stage of the batch path (`batch_path.rs`) needs of them.
 
 use std::ops::Range;
 
 use lookaside_trace::{Block, Kind};
 
-use crate::ask::Isa;
-use crate::engine::Engine;
-use crate::group::{Starts, MOST_ROWS};
-use crate::ladder::ROUTES;
-use crate::plan::{BASE, CLASSES};
-use crate::slots::tlb_route;
-use crate::tally::Tally;
-use crate::walk_stages::{Requests, Walks};
-use crate::window::Left;
-
-/// Most items of a batch: what is known of them stays in a first-level cache, and their fields in a [`crate::ladder`]
-/// word.
-pub(crate) const MOST: usize = 256;
-
-/// In `next`: the item before is to the same page by the same route, so that the first stage has it, and is not changed
-/// by it.
-pub(crate) const AGAIN: u8 = 0x80;
+use crate::batch_tally::BatchTally;
+use crate::classes::{BASE, CLASSES};
+use crate::context::WalkCost;
+use crate::lookup::SimdLevel;
+use crate::routing::tlb_route;
+use crate::row_groups::{GroupStarts, MAX_ROWS};
+use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
+use crate::window::LeavingPage;
 
 /// Accesses, each standing for others that are alike: of one kind, to one page (and line, where data caches are asked),
 /// one after the other.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    pub(crate) isa: Isa,
-    /// Items that make it full.
+    pub(crate) simd: SimdLevel,
+    /// Most items of any batch.
     pub(crate) most: usize,
-    /// Items that make this one full.
+    /// Most items of this batch.
     pub(crate) limit: usize,
     /// Items among which the next one looks for pages that leave windows.
     pub(crate) reach: usize,
     pub(crate) len: usize,
     /// The groups of alike ones, from the first row looked at; the group of the first item, whom the others follow.
-    pub(crate) starts: Starts,
+    pub(crate) starts: GroupStarts,
     pub(crate) first_row: usize,
     pub(crate) first_group: usize,
-    pub(crate) addr: [u64; MOST],
-    /// Where in `Places` its chunk is, and what that says of its tags.
-    pub(crate) at: [u16; MOST],
-    pub(crate) tags: [[u32; 4]; MOST],
-    /// Physical address of the chunk, or [`crate::places::SCATTERED`].
-    pub(crate) frame: [u64; MOST],
+    pub(crate) addr: [u64; MAX_ITEMS],
+    /// Where in `KnownChunks` its chunk is, and what that says of its tags.
+    pub(crate) at: [u16; MAX_ITEMS],
+    pub(crate) tags: [[u32; 4]; MAX_ITEMS],
+    /// Physical address of the chunk, or [`crate::chunks::SCATTERED`].
+    pub(crate) frame: [u64; MAX_ITEMS],
     /// All routes, ORed; and the top bit if some chunk is scattered.
     pub(crate) flags: u8,
-    /// Route through the TLBs, and the stage it is at; with [`AGAIN`].
-    pub(crate) route: [u8; MOST],
-    pub(crate) next: [u8; MOST],
+    /// Route through the TLBs, and the stage it is at; with [`SAME_PAGE`].
+    pub(crate) route: [u8; MAX_ITEMS],
+    pub(crate) next: [u8; MAX_ITEMS],
     /// Its page's row.
-    pub(crate) row: [u32; MOST],
+    pub(crate) row: [u32; MAX_ITEMS],
     /// Touched pages around it, where they matter.
-    pub(crate) marks: [u64; MOST],
+    pub(crate) marks: [u64; MAX_ITEMS],
     /// Cost of its hit, where that is not the stage's.
-    pub(crate) hit_units: [u64; MOST],
+    pub(crate) hit_units: [u64; MAX_ITEMS],
     /// Pages that leave a window before some item.
-    pub(crate) leaves: Vec<Left>,
-    pub(crate) lists: Lists,
-    pub(crate) walks: Walks,
-    pub(crate) requests: Requests,
-    pub(crate) tally: Tally,
+    pub(crate) leaves: Vec<LeavingPage>,
+    pub(crate) lists: KeyLists,
+    pub(crate) walks: BatchWalks,
+    pub(crate) requests: CacheRequests,
+    pub(crate) tally: BatchTally,
 }
 
 impl Batch {
@@ -105,7 +96,7 @@ impl Batch {
     pub(crate) fn count(&mut self, block: &Block) {
         if self.has_huge() {
             for item in 0..self.len {
-                let route = usize::from(self.route[item]) % ROUTES;
+                let route = usize::from(self.route[item]) % MAX_ROUTES;
                 self.tally.items[route] += 1;
                 self.tally.accesses[route] += self.count_of(item);
                 self.tally.repeats[route] += self.repeats_of(item, block);
@@ -126,70 +117,101 @@ impl Batch {
     }
 }
 
-impl Engine {
-    /// For tests: work in batches of so many items at most; `plainly`: in instructions that every processor of the
-    /// architecture has. Nothing comes out different.
-    #[doc(hidden)]
-    pub fn in_batches_of(&mut self, items: usize, plainly: bool) {
-        let isa = if plainly { Isa::Baseline } else { Isa::here() };
-        self.batch = Some(Box::new(Batch { most: items.clamp(1, MOST), isa, ..Batch::default() }));
-    }
-}
-
 /// How many bytes are such, in steps that a byte can count.
 fn count_bytes<T>(bytes: &[T], is_such: impl Fn(&&T) -> bool) -> u64 {
     let count = |few: &[T]| few.iter().fold(0u8, |n, byte| n + u8::from(is_such(&byte)));
     bytes.chunks(255).map(|few| u64::from(count(few))).sum()
 }
 
-/// A stage's list of keys, and what came of it.
+/// The keys that a stage looks up, and the positions of those that it missed.
 #[derive(Debug)]
-pub(crate) struct Lists {
+pub(crate) struct KeyLists {
     /// The items.
-    pub(crate) items: [u16; MOST_KEYS],
-    pub(crate) sets: [u32; MOST_KEYS],
-    pub(crate) words: [u32; MOST_KEYS],
-    pub(crate) seconds: [u32; MOST_KEYS],
-    pub(crate) bits: [u32; MOST],
-    pub(crate) missed: [u16; MOST_KEYS],
+    pub(crate) items: [u16; MAX_KEYS],
+    pub(crate) sets: [u32; MAX_KEYS],
+    pub(crate) words: [u32; MAX_KEYS],
+    pub(crate) seconds: [u32; MAX_KEYS],
+    pub(crate) bits: [u32; MAX_ITEMS],
+    pub(crate) missed: [u16; MAX_KEYS],
+}
+
+/// A batch's walks.
+#[derive(Debug)]
+pub(crate) struct BatchWalks {
+    pub(crate) len: usize,
+    pub(crate) items: [u16; MAX_ITEMS],
+    /// Route through the walk caches, and the one that it is at.
+    pub(crate) route: [u8; MAX_ITEMS],
+    pub(crate) next: [u8; MAX_ITEMS],
+    /// Position that its reading ends before, and its request that is made next.
+    pub(crate) to: [u8; MAX_ITEMS],
+    pub(crate) request: [u16; MAX_ITEMS],
+    pub(crate) costs: [WalkCost; MAX_ITEMS],
+}
+
+impl Default for BatchWalks {
+    fn default() -> Self {
+        Self {
+            len: 0,
+            items: [0; MAX_ITEMS],
+            route: [0; MAX_ITEMS],
+            next: [0; MAX_ITEMS],
+            to: [0; MAX_ITEMS],
+            request: [0; MAX_ITEMS],
+            costs: [WalkCost::default(); MAX_ITEMS],
+        }
+    }
+}
+
+/// A batch's requests to the data caches, in order.
+#[derive(Debug)]
+pub(crate) struct CacheRequests {
+    pub(crate) len: usize,
+    pub(crate) physical: [u64; MAX_KEYS],
+    /// Route through the data caches, and the one that it is at.
+    pub(crate) route: [u8; MAX_KEYS],
+    pub(crate) next: [u8; MAX_KEYS],
+}
+
+impl Default for CacheRequests {
+    fn default() -> Self {
+        Self { len: 0, physical: [0; MAX_KEYS], route: [0; MAX_KEYS], next: [0; MAX_KEYS] }
+    }
 }
 
 impl Default for Batch {
     fn default() -> Self {
         Self {
-            isa: Isa::here(),
-            most: MOST,
-            limit: MOST,
-            reach: MOST,
+            simd: SimdLevel::detect(),
+            most: MAX_ITEMS,
+            limit: MAX_ITEMS,
+            reach: MAX_ITEMS,
             len: 0,
-            starts: [0; MOST_ROWS + 1],
+            starts: [0; MAX_ROWS + 1],
             first_row: 0,
             first_group: 0,
-            addr: [0; MOST],
-            at: [0; MOST],
-            tags: [[0; 4]; MOST],
-            frame: [0; MOST],
+            addr: [0; MAX_ITEMS],
+            at: [0; MAX_ITEMS],
+            tags: [[0; 4]; MAX_ITEMS],
+            frame: [0; MAX_ITEMS],
             flags: 0,
-            route: [0; MOST],
-            next: [0; MOST],
-            row: [0; MOST],
-            marks: [0; MOST],
-            hit_units: [0; MOST],
+            route: [0; MAX_ITEMS],
+            next: [0; MAX_ITEMS],
+            row: [0; MAX_ITEMS],
+            marks: [0; MAX_ITEMS],
+            hit_units: [0; MAX_ITEMS],
             leaves: Vec::new(),
-            lists: Lists {
-                items: [0; MOST_KEYS],
-                sets: [0; MOST_KEYS],
-                words: [0; MOST_KEYS],
-                seconds: [0; MOST_KEYS],
-                bits: [0; MOST],
-                missed: [0; MOST_KEYS],
+            lists: KeyLists {
+                items: [0; MAX_KEYS],
+                sets: [0; MAX_KEYS],
+                words: [0; MAX_KEYS],
+                seconds: [0; MAX_KEYS],
+                bits: [0; MAX_ITEMS],
+                missed: [0; MAX_KEYS],
             },
-            walks: Walks::default(),
-            requests: Requests::default(),
-            tally: Tally::default(),
+            walks: BatchWalks::default(),
+            requests: CacheRequests::default(),
+            tally: BatchTally::default(),
         }
     }
 }
-
-/// Room for a list of keys: a batch's references to page tables, and its own lines.
-pub(crate) const MOST_KEYS: usize = (MOST * (crate::places::MOST + 1)).next_power_of_two();

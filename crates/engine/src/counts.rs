@@ -1,20 +1,16 @@
 //! Integer counts of a run, from which the outcome's totals are worked out at its end.
 
-use crate::plan::{Plan, CLASSES, KINDS};
-
-/// Sides of the machine: data, fetch.
-pub(crate) const SIDES: usize = 2;
-
-/// Side of a kind of access.
-pub(crate) const SIDE_OF: [usize; KINDS] = [0, 0, 1];
+use crate::classes::{CLASSES, KINDS, SIDES};
+use crate::lookup::LookupResult;
+use crate::plan::EnginePlan;
 
 /// All counts.
 #[derive(Clone, Debug)]
-pub(crate) struct Counts {
+pub(crate) struct EngineCounts {
     /// By kind and class: accesses that came to each level of the route; the last are the walks.
     pub(crate) reached: [[Vec<u64>; CLASSES]; KINDS],
     /// By array.
-    pub(crate) tlbs: Vec<TlbTally>,
+    pub(crate) tlbs: Vec<ArrayCounts>,
     /// By walk cache and side: lookups and hits; then those of directory entries in TLB arrays.
     pub(crate) walk_caches: Vec<[(u64, u64); SIDES]>,
     /// By kind: data accesses served by each cache of the route; the last is memory.
@@ -37,7 +33,7 @@ pub(crate) struct Counts {
 
 /// Counts of one array.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TlbTally {
+pub(crate) struct ArrayCounts {
     /// By kind and class, repeats included.
     pub(crate) hits: [[u64; CLASSES]; KINDS],
     pub(crate) locked_hits: u64,
@@ -47,14 +43,23 @@ pub(crate) struct TlbTally {
     pub(crate) evictions: u64,
 }
 
-impl Counts {
-    pub(crate) fn new(plan: &Plan) -> Self {
+impl ArrayCounts {
+    /// Counts a fill, and what it evicted; nothing where the page was added to an entry of its block.
+    #[inline(always)]
+    pub(crate) fn add_fill(&mut self, filled: LookupResult) {
+        self.fills += u64::from(filled != LookupResult::Hit);
+        self.evictions += u64::from(filled == LookupResult::Evicted);
+    }
+}
+
+impl EngineCounts {
+    pub(crate) fn new(plan: &EnginePlan) -> Self {
         let tables = plan.guest_levels.len() + plan.host.as_ref().map_or(0, |host| host.levels.len());
         Self {
             reached: std::array::from_fn(|kind| {
                 std::array::from_fn(|class| vec![0; plan.routes[kind][class].levels.len() + 1])
             }),
-            tlbs: vec![TlbTally::default(); plan.tlbs.len()],
+            tlbs: vec![ArrayCounts::default(); plan.tlbs.len()],
             walk_caches: vec![Default::default(); plan.walk_caches.len() + plan.directories.arrays.len()],
             data_served: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),
             data_streamed: std::array::from_fn(|kind| vec![0; plan.data_route[kind].len() + 1]),

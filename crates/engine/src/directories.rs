@@ -1,14 +1,9 @@
-//! TLB arrays that hold entries of page directories too: a walk that finds one there begins below it (`SEMANTICS.md` §6).
+//! Which TLB arrays hold entries of page directories too: a walk that finds one there begins below it (`SEMANTICS.md`
+//! §6).
 
 use lookaside_machine::{Machine, TableLevel};
 
-use crate::levels::held_under;
-use crate::lru::Access as Filled;
-use crate::parts::KERNEL_ID;
-use crate::plan::{Plan, BASE, CLASSES, HUGE};
-use crate::tlb::Wanted;
-use crate::trace_hook::Tracer;
-use crate::walker::{WalkFor, Walker};
+use crate::classes::{BASE, CLASSES, HUGE};
 
 /// The table level whose entries point to leaf tables.
 const DIRECTORY_LEVEL: u32 = 2;
@@ -53,49 +48,5 @@ impl Directories {
     /// Some array holds such entries.
     pub(crate) fn are_held(&self) -> bool {
         !self.arrays.is_empty()
-    }
-}
-
-impl<T: Tracer> Walker<'_, T> {
-    /// Asks the arrays in turn for the directory's entry.
-    pub(crate) fn ask_directories(&mut self) -> bool {
-        let directories = &self.plan.directories;
-        if !directories.lead_to[self.of.class] {
-            return false;
-        }
-        for (place, &array) in directories.arrays.iter().enumerate() {
-            let wanted = self.wanted_directory(array);
-            let hit = self.parts.tlbs[self.of.slots.tlbs[array]].access(&wanted);
-            let (lookups, hits) = &mut self.counts.walk_caches[self.plan.walk_caches.len() + place][self.of.side];
-            *lookups += 1;
-            if hit {
-                *hits += 1;
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Fills the entry of this position if it is a directory's: it was just read.
-    pub(crate) fn fill_directories(&mut self, position: usize) {
-        let directories = &self.plan.directories;
-        if position != directories.position || !directories.lead_to[self.of.class] {
-            return;
-        }
-        for &array in &self.plan.directories.arrays {
-            let wanted = self.wanted_directory(array);
-            let filled = self.parts.tlbs[self.of.slots.tlbs[array]].fill(&wanted, wanted.bit, 0);
-            let tally = &mut self.counts.tlbs[array];
-            tally.fills += u64::from(filled != Filled::Hit);
-            tally.evictions += u64::from(filled == Filled::Evicted);
-        }
-    }
-
-    fn wanted_directory(&mut self, array: usize) -> Wanted {
-        let plan: &Plan = self.plan;
-        let WalkFor { id, run_id, hw, va, .. } = self.of;
-        let tlb = &plan.tlbs[array];
-        let holder = tlb.holder(plan, held_under(tlb, id == KERNEL_ID, run_id), hw);
-        tlb.wanted_directory(plan, &mut self.parts.tags, holder, va)
     }
 }

@@ -40,9 +40,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The coarsest filter that is exact for all of these runs, on machines where each kind of access that the TLBs serve has
-    /// a first-level array for base pages, and where first-level arrays serve loads and stores together or apart, not some so
-    /// and some so.
+    /// The coarsest filter that is exact for all of these runs, on machines where each kind of access that the TLBs
+    /// serve has a first-level array for base pages, and where first-level arrays serve loads and stores together or
+    /// apart, not some so and some so.
     ///
     /// ```
     /// # use lookaside_engine::{Filter, Setup};
@@ -65,8 +65,8 @@ impl Filter {
             let classes = of_base.iter().map(|tlb| if only_base { classes_of(tlb, &setup.machine) } else { 0 });
             filter.log2_classes = classes.fold(filter.log2_classes, u32::min);
         }
-        let limits = setups.iter().map(Limits::of).reduce(Limits::both);
-        filter.window = limits.map(Limits::coarsest).unwrap_or_default();
+        let limits = setups.iter().map(FilterLimits::of).reduce(FilterLimits::both);
+        filter.window = limits.map(FilterLimits::coarsest).unwrap_or_default();
         if setups.len() > 1 {
             // A window is of one array, for all of the runs.
             let tables = |one: &Self| (one.stores_apart, one.unified);
@@ -91,7 +91,7 @@ impl Filter {
                 info.filter_log2_classes, setup.machine.name, exact.log2_classes
             ));
         }
-        if let Some(window) = info.window().filter(|window| !Limits::of(setup).allow(window)) {
+        if let Some(window) = info.window().filter(|window| !FilterLimits::of(setup).allow(window)) {
             return Err(format!(
                 "the trace leaves out repeats of the {} pages used last ({} of each of 2^{} classes); the first TLB \
                  level of machine {} does not keep them all: counts are approximate",
@@ -124,14 +124,14 @@ const MOST_WINDOW: u32 = 64;
 
 /// What windows may hold that a first level keeps.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct FilterLimits {
     /// In all; 0 = no windows.
     pages: u32,
     /// Where arrays have sets: log2 of the classes, and of one class.
     sets: Option<(u32, u32)>,
 }
 
-impl Limits {
+impl FilterLimits {
     fn of(setup: &Setup) -> Self {
         let machine = &setup.machine;
         let first = match setup.os.pages {

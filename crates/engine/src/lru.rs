@@ -3,13 +3,10 @@
 //! Which way a page stands in makes no difference under LRU, so there are no way numbers and no state of a policy
 //! beside the tags: a hit moves the lanes before it back by one, a fill moves all of them.
 
-use crate::ask::{one_by_one, Asked, Keys};
-use crate::assoc::prefetch;
 use crate::lanes::{Lanes, LANES};
-use crate::order::{few, few_wide, first, many, up_to, Ends};
-
-/// Tag of an invalid way; no caller makes it (with second words: none whose second word is all ones too).
-pub(crate) const EMPTY: u32 = u32::MAX;
+use crate::lookup::{one_by_one, LookupCounts, LookupKeys, LookupResult, EMPTY_TAG};
+use crate::lru_set::{few, few_wide, first, many, up_to, Ends};
+use crate::prefetch::prefetch;
 
 /// Most ways of a set: beyond, moving them costs more than a list would.
 pub(crate) const MAX_WAYS: usize = 64;
@@ -17,22 +14,22 @@ pub(crate) const MAX_WAYS: usize = 64;
 /// Sets of at most [`MAX_WAYS`] ways.
 #[derive(Clone, Debug)]
 pub(crate) struct LruSets {
-    lines: Vec<Line>,
+    lines: Vec<LruLine>,
     sets: usize,
-    shape: Shape,
+    shape: LruShape,
 }
 
 /// As much as a cache line and the widest vectors hold; sets never lie across two without need.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Line([Lanes; LINE]);
+struct LruLine([Lanes; LINE]);
 
-/// Vectors in a [`Line`].
+/// Vectors in a [`LruLine`].
 const LINE: usize = 4;
 
 /// What all sets have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct LruShape {
     /// Vectors that hold the tags of a set, and vectors from the first of them to what lies behind them.
     vectors: usize,
     pub(crate) stride: usize,
@@ -43,17 +40,6 @@ pub(crate) struct Shape {
     beyond: Lanes,
 }
 
-/// What asking and filling at once came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// It was there.
-    Hit,
-    /// It is now, in an invalid way.
-    New,
-    /// It is now, in place of another.
-    Evicted,
-}
-
 impl LruSets {
     /// Empty sets; `second_words` beside the tags or not.
     pub(crate) fn new(sets: usize, ways: usize, second_words: bool) -> Self {
@@ -62,8 +48,8 @@ impl LruSets {
         let planes = 1 + usize::from(second_words);
         let ways_of_last = (ways - 1) % LANES + 1;
         let beyond = Lanes::new(std::array::from_fn(|lane| if lane < ways_of_last { 0 } else { u32::MAX }));
-        let lines = vec![Line([Lanes::splat(EMPTY); LINE]); (sets * planes * stride).div_ceil(LINE)];
-        Self { lines, sets, shape: Shape { vectors, stride, planes, last_way: (ways - 1) as u32, beyond } }
+        let lines = vec![LruLine([Lanes::splat(EMPTY_TAG); LINE]); (sets * planes * stride).div_ceil(LINE)];
+        Self { lines, sets, shape: LruShape { vectors, stride, planes, last_way: (ways - 1) as u32, beyond } }
     }
 
     fn lanes(&self) -> &[Lanes] {
@@ -77,17 +63,17 @@ impl LruSets {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * LINE) }
     }
 
-    /// All sets' words, their number and shape: for what goes through lists of keys (`ask.rs`).
+    /// All sets' words, their number and shape: for lookups of lists of keys (`list_lookup.rs`).
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn parts(&mut self) -> (&mut [Lanes], usize, Shape) {
+    pub(crate) fn parts(&mut self) -> (&mut [Lanes], usize, LruShape) {
         let (sets, shape) = (self.sets, self.shape);
         (self.lanes_mut(), sets, shape)
     }
 
     /// Asks a set for a tag, and fills it if it is not there. For sets without second words.
     #[inline(always)]
-    pub(crate) fn access_or_fill(&mut self, set: usize, tag: u32) -> Access {
-        let Shape { vectors, stride, .. } = self.shape;
+    pub(crate) fn access_or_fill(&mut self, set: usize, tag: u32) -> LookupResult {
+        let LruShape { vectors, stride, .. } = self.shape;
         let ends = self.ends();
         let set = &mut self.lanes_mut()[set * stride..][..vectors];
         match vectors {
@@ -100,8 +86,8 @@ impl LruSets {
     }
 
     /// [`Self::access_or_fill`] (or [`Self::access_or_fill_wide`], if there are second words) of each key of a list.
-    pub(crate) fn ask_plainly(&mut self, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
-        let Shape { vectors, stride, planes, .. } = self.shape;
+    pub(crate) fn look_up_list_portably(&mut self, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
+        let LruShape { vectors, stride, planes, .. } = self.shape;
         let ends = self.ends();
         if planes == 2 {
             return one_by_one(keys, missed, |set, tag, second| self.access_or_fill_wide(set, tag, second));
@@ -118,8 +104,8 @@ impl LruSets {
 
     /// As [`Self::access_or_fill`], by tag and second word together. For sets with second words.
     #[inline(always)]
-    pub(crate) fn access_or_fill_wide(&mut self, set: usize, tag: u32, second: u32) -> Access {
-        let Shape { vectors, stride, .. } = self.shape;
+    pub(crate) fn access_or_fill_wide(&mut self, set: usize, tag: u32, second: u32) -> LookupResult {
+        let LruShape { vectors, stride, .. } = self.shape;
         let words = [tag, second];
         if vectors > LINE {
             return self.access_or_fill_many_wide(set, tag, second);
@@ -135,17 +121,17 @@ impl LruSets {
     }
 
     #[inline(never)]
-    fn access_or_fill_many_wide(&mut self, set: usize, tag: u32, second: u32) -> Access {
+    fn access_or_fill_many_wide(&mut self, set: usize, tag: u32, second: u32) -> LookupResult {
         if self.access_wide(set, tag, second) {
-            return Access::Hit;
+            return LookupResult::Hit;
         }
         let last_way = self.shape.last_way;
         let last = [0, 1].map(|plane| self.word(plane, set, last_way));
         self.put(set, last_way, [tag, second]);
-        if last == [EMPTY; 2] {
-            Access::New
+        if last == [EMPTY_TAG; 2] {
+            LookupResult::New
         } else {
-            Access::Evicted
+            LookupResult::Evicted
         }
     }
 
@@ -182,11 +168,13 @@ impl LruSets {
 
     /// Adds bits to the second word of a tag that is there, and moves it to the front: `Hit`; or fills it.
     #[inline]
-    pub(crate) fn fill_masked(&mut self, set: usize, tag: u32, bits: u32) -> Access {
+    pub(crate) fn fill_masked(&mut self, set: usize, tag: u32, bits: u32) -> LookupResult {
         let (position, bits, result) = match self.position(set, tag, |_, _| true) {
-            Some(position) => (position, bits | self.word(1, set, position), Access::Hit),
-            None if self.word(0, set, self.shape.last_way) == EMPTY => (self.shape.last_way, bits, Access::New),
-            None => (self.shape.last_way, bits, Access::Evicted),
+            Some(position) => (position, bits | self.word(1, set, position), LookupResult::Hit),
+            None if self.word(0, set, self.shape.last_way) == EMPTY_TAG => {
+                (self.shape.last_way, bits, LookupResult::New)
+            }
+            None => (self.shape.last_way, bits, LookupResult::Evicted),
         };
         self.put(set, position, [tag, bits]);
         result
@@ -230,13 +218,13 @@ impl LruSets {
     /// The tags (0) or second words (1) of a set.
     #[inline(always)]
     fn plane(&self, plane: usize, set: usize) -> &[Lanes] {
-        let Shape { vectors, stride, planes, .. } = self.shape;
+        let LruShape { vectors, stride, planes, .. } = self.shape;
         &self.lanes()[(planes * set + plane) * stride..][..vectors]
     }
 
     #[inline(always)]
     fn plane_mut(&mut self, plane: usize, set: usize) -> &mut [Lanes] {
-        let Shape { vectors, stride, planes, .. } = self.shape;
+        let LruShape { vectors, stride, planes, .. } = self.shape;
         &mut self.lanes_mut()[(planes * set + plane) * stride..][..vectors]
     }
 
@@ -249,7 +237,7 @@ impl LruSets {
     pub(crate) fn set_back(&mut self, set: usize, tag: u32, depth: usize) {
         let Some(from) = self.position(set, tag, |_, _| true) else { return };
         let (from, mut to) = (from as usize, depth.min(self.shape.last_way as usize));
-        while to > from && self.word(0, set, to as u32) == EMPTY {
+        while to > from && self.word(0, set, to as u32) == EMPTY_TAG {
             to -= 1;
         }
         for plane in 0..if from < to { self.shape.planes } else { 0 } {
@@ -266,8 +254,8 @@ impl LruSets {
         }
     }
 
-    /// Calls `keep` with tag and second word (0 in sets without) of each valid way, set by set and the most recent first,
-    /// and puts in its place the tag that it answers; `None` = invalid from now on. How many became so.
+    /// Calls `keep` with tag and second word (0 in sets without) of each valid way, set by set and the most recent
+    /// first, and puts in its place the tag that it answers; `None` = invalid from now on. How many became so.
     pub(crate) fn update(&mut self, mut keep: impl FnMut(u32, u32) -> Option<u32>) -> u64 {
         let mut gone = 0;
         let mut kept: [Vec<u32>; 2] = Default::default();
@@ -282,7 +270,8 @@ impl LruSets {
             });
             for (plane, words) in kept.iter().enumerate().take(self.shape.planes) {
                 for (i, lanes) in self.plane_mut(plane, set).iter_mut().enumerate() {
-                    *lanes = Lanes::new(std::array::from_fn(|j| words.get(LANES * i + j).copied().unwrap_or(EMPTY)));
+                    *lanes =
+                        Lanes::new(std::array::from_fn(|j| words.get(LANES * i + j).copied().unwrap_or(EMPTY_TAG)));
                 }
             }
         }
@@ -301,7 +290,7 @@ impl LruSets {
         for way in 0..=self.shape.last_way {
             let tag = self.word(0, set, way);
             let second = if is_wide { self.word(1, set, way) } else { 0 };
-            if tag != EMPTY || is_wide && second != EMPTY {
+            if tag != EMPTY_TAG || is_wide && second != EMPTY_TAG {
                 f(tag, second);
             }
         }
@@ -316,10 +305,10 @@ const AHEAD: usize = 12;
 fn list(
     lanes: &mut [Lanes],
     stride: usize,
-    keys: Keys<'_>,
+    keys: LookupKeys<'_>,
     missed: &mut [u16],
-    ask: impl Fn(&mut [Lanes], u32) -> Access,
-) -> Asked {
+    ask: impl Fn(&mut [Lanes], u32) -> LookupResult,
+) -> LookupCounts {
     let mut ahead = keys.sets.iter().skip(AHEAD);
     one_by_one(keys, missed, |set, tag, _| {
         if let Some(&set) = ahead.next() {

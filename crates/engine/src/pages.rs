@@ -1,8 +1,8 @@
 //! What is known of the pages of one space: touched or not, huge or not, and their rows.
 
-use crate::assoc::prefetch;
+use crate::classes::{BASE, BASE_SHIFT, HUGE};
 use crate::fasthash::FastMap;
-use crate::plan::{BASE, BASE_SHIFT, HUGE};
+use crate::prefetch::prefetch;
 
 /// No row, region or object.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -16,20 +16,20 @@ const MEMO_LEN: usize = 1 << 11;
 
 /// Pages of one space.
 #[derive(Debug)]
-pub(crate) struct Pages {
-    chunks: Vec<Chunk>,
+pub(crate) struct PageStates {
+    chunks: Vec<ChunkPages>,
     chunk_of: FastMap<u64, u32>,
     /// Chunks asked for lately, by the low bits of their numbers.
     memo: Vec<(u64, u32)>,
     huge_shift: u32,
-    ranges: FastMap<u64, Range>,
+    ranges: FastMap<u64, HugeRange>,
     /// Distinct pages ever touched, by class.
     pub(crate) ever: [u64; 2],
 }
 
 /// State of 512 base pages.
 #[derive(Clone, Debug)]
-struct Chunk {
+struct ChunkPages {
     number: u64,
     touched: [u64; CHUNK_PAGES / 64],
     ever: [u64; CHUNK_PAGES / 64],
@@ -40,7 +40,7 @@ struct Chunk {
 
 /// State of one aligned huge-page range.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct HugeRange {
     /// [`BASE`] or [`HUGE`]; `None` = not decided.
     class: Option<usize>,
     touched: bool,
@@ -49,7 +49,7 @@ struct Range {
     row: u32,
 }
 
-const UNKNOWN: Range = Range { class: None, touched: false, ever: false, live: false, row: NONE };
+const UNKNOWN: HugeRange = HugeRange { class: None, touched: false, ever: false, live: false, row: NONE };
 
 /// The row slot of a page: its latest row, and whether that is of its present life.
 pub(crate) struct RowSlot<'a> {
@@ -58,28 +58,28 @@ pub(crate) struct RowSlot<'a> {
 }
 
 enum LiveBit<'a> {
-    Chunk(&'a mut u64, u64),
-    Range(&'a mut bool),
+    ChunkPages(&'a mut u64, u64),
+    HugeRange(&'a mut bool),
 }
 
 impl RowSlot<'_> {
     #[inline]
     pub(crate) fn is_live(&self) -> bool {
         match &self.live {
-            LiveBit::Chunk(word, bit) => **word & bit != 0,
-            LiveBit::Range(live) => **live,
+            LiveBit::ChunkPages(word, bit) => **word & bit != 0,
+            LiveBit::HugeRange(live) => **live,
         }
     }
 
     pub(crate) fn make_live(self) {
         match self.live {
-            LiveBit::Chunk(word, bit) => *word |= bit,
-            LiveBit::Range(live) => *live = true,
+            LiveBit::ChunkPages(word, bit) => *word |= bit,
+            LiveBit::HugeRange(live) => *live = true,
         }
     }
 }
 
-impl Pages {
+impl PageStates {
     pub(crate) fn new(huge_shift: u32) -> Self {
         Self {
             chunks: Vec::new(),
@@ -189,10 +189,10 @@ impl Pages {
             let rows = chunk.rows.get_or_insert_with(|| Box::new([NONE; CHUNK_PAGES]));
             let (word, bit) = bit_of(va);
             let page = (va >> BASE_SHIFT) as usize % CHUNK_PAGES;
-            RowSlot { row: &mut rows[page], live: LiveBit::Chunk(&mut chunk.live[word], bit) }
+            RowSlot { row: &mut rows[page], live: LiveBit::ChunkPages(&mut chunk.live[word], bit) }
         } else {
             let range = self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN);
-            RowSlot { row: &mut range.row, live: LiveBit::Range(&mut range.live) }
+            RowSlot { row: &mut range.row, live: LiveBit::HugeRange(&mut range.live) }
         }
     }
 
@@ -200,9 +200,9 @@ impl Pages {
     #[inline]
     pub(crate) fn chunk_at(&mut self, va: u64) -> usize {
         let number = va >> CHUNK_SHIFT;
-        let place = self.memo[number as usize % MEMO_LEN];
-        if place.0 == number {
-            return place.1 as usize;
+        let memo = self.memo[number as usize % MEMO_LEN];
+        if memo.0 == number {
+            return memo.1 as usize;
         }
         self.find_chunk(number)
     }
@@ -212,7 +212,7 @@ impl Pages {
         let next = self.chunks.len() as u32;
         let chunk = *self.chunk_of.entry(number).or_insert(next);
         if chunk == next {
-            self.chunks.push(Chunk {
+            self.chunks.push(ChunkPages {
                 number,
                 touched: [0; CHUNK_PAGES / 64],
                 ever: [0; CHUNK_PAGES / 64],
@@ -251,9 +251,9 @@ impl Pages {
             let (first, last) = (number << self.huge_shift, (number + 1) << self.huge_shift);
             any |= range.touched;
             if start <= first && last <= end {
-                *range = Range { ever: range.ever, row: range.row, ..UNKNOWN };
+                *range = HugeRange { ever: range.ever, row: range.row, ..UNKNOWN };
             } else if range.class == Some(HUGE) {
-                *range = Range { ever: range.ever, row: range.row, class: Some(BASE), ..UNKNOWN };
+                *range = HugeRange { ever: range.ever, row: range.row, class: Some(BASE), ..UNKNOWN };
             }
         }
         any
@@ -275,7 +275,7 @@ impl Pages {
             chunk.live = [0; CHUNK_PAGES / 64];
         }
         for range in self.ranges.values_mut() {
-            *range = Range { ever: range.ever, row: range.row, ..UNKNOWN };
+            *range = HugeRange { ever: range.ever, row: range.row, ..UNKNOWN };
         }
     }
 
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_cut_huge_page_becomes_base_and_untouched() {
-        let mut pages = Pages::new(21);
+        let mut pages = PageStates::new(21);
         pages.decide(0x20_0000, HUGE);
         pages.touch(0x20_0000, HUGE);
         assert_eq!(pages.widened(0x20_1000, 0x20_2000), (0x20_0000, 0x40_0000));
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn forgetting_ends_at_the_range() {
-        let mut pages = Pages::new(21);
+        let mut pages = PageStates::new(21);
         for page in 60..70 {
             pages.touch(page << 12, BASE);
         }

@@ -1,26 +1,9 @@
-//! What a setup asks for beside the machine: checked, and worked out.
+//! Checks the parts of a setup beside the machine: huge page, frames, walk model, locks.
 
 use lookaside_machine::PageSize;
-use thiserror::Error;
 
-use crate::plan::{Lock, TlbPlan, WalkPlan};
-use crate::{FrameLayout, Setup, WalkModel};
-
-/// Why a setup cannot be run.
-#[derive(Debug, Error)]
-pub enum SetupError {
-    /// The machine is impossible.
-    #[error(transparent)]
-    Machine(#[from] lookaside_machine::MachineError),
-    /// A part of the setup beside the machine is.
-    #[error("{at}: {reason}")]
-    Setup {
-        /// Which part, as `locks[3]`.
-        at: String,
-        /// What is wrong, and what would be right.
-        reason: String,
-    },
-}
+use crate::plan::{LockedEntry, TlbPlan, WalkPlan};
+use crate::{FrameLayout, Setup, SetupError, WalkModel};
 
 fn error(at: impl Into<String>, reason: impl Into<String>) -> SetupError {
     SetupError::Setup { at: at.into(), reason: reason.into() }
@@ -85,7 +68,7 @@ pub(crate) fn locks(setup: &Setup, tlbs: &mut [TlbPlan]) -> Result<(), SetupErro
         if tlbs[number].locks.len() >= most as usize {
             return Err(error(at, format!("TLB {:?} has {most} lockable entries, which are taken already", lock.tlb)));
         }
-        tlbs[number].locks.push(Lock {
+        tlbs[number].locks.push(LockedEntry {
             process: lock.process,
             global: crate::os::is_global(format, lock.addr),
             va: crate::os::translated(format, lock.addr),

@@ -1,25 +1,25 @@
-//! Which way of a set goes: LRU, FIFO, tree-PLRU, random (`SEMANTICS.md` §9).
+//! Replacement policies: which way of a set is the victim. LRU, FIFO, tree-PLRU, random (`SEMANTICS.md` §9).
 
 use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
 
-use crate::assoc::prefetch;
-use crate::uneven::UnevenTree;
+use crate::plru_tree::UnevenTree;
+use crate::prefetch::prefetch;
 
 /// Replacement state of all sets of one array.
 #[derive(Clone, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct ReplacementPolicy {
     ways: u32,
-    state: State,
+    state: PolicyState,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum PolicyState {
     /// LRU of at most 16 ways: one word a set, nibble 0 = the most recent way. Invalid ways are at the
     /// old end, the lowest-numbered last, so that the victim is always the last nibble.
     Nibbles(Vec<u64>),
     /// LRU of more ways: a ring a set through a sentinel slot, in the same order.
-    Ring(Ring),
+    Ring(LruRing),
     /// The next victim of each set.
     Fifo(Vec<u32>),
     /// `words` words a set: bit n is tree node n in heap order, the root being 1.
@@ -35,20 +35,20 @@ const NIBBLE_WAYS: u32 = 16;
 /// 1 in every nibble.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-impl Policy {
+impl ReplacementPolicy {
     pub(crate) fn new(replacement: Replacement, sets: usize, ways: u32, rng: SplitMix64) -> Self {
         let state = match replacement {
-            Replacement::Lru if ways <= NIBBLE_WAYS => State::Nibbles(vec![first_order(ways); sets]),
-            Replacement::Lru => State::Ring(Ring::new(sets, ways)),
-            Replacement::Fifo => State::Fifo(vec![0; sets]),
+            Replacement::Lru if ways <= NIBBLE_WAYS => PolicyState::Nibbles(vec![first_order(ways); sets]),
+            Replacement::Lru => PolicyState::Ring(LruRing::new(sets, ways)),
+            Replacement::Fifo => PolicyState::Fifo(vec![0; sets]),
             Replacement::TreePlru if !ways.is_power_of_two() => {
-                State::Uneven { bits: vec![0; sets], tree: UnevenTree::new(ways) }
+                PolicyState::Uneven { bits: vec![0; sets], tree: UnevenTree::new(ways) }
             }
             Replacement::TreePlru => {
                 let words = (ways as usize).div_ceil(64);
-                State::Tree { bits: vec![0; sets * words], words }
+                PolicyState::Tree { bits: vec![0; sets * words], words }
             }
-            Replacement::Random => State::Random(rng),
+            Replacement::Random => PolicyState::Random(rng),
         };
         Self { ways, state }
     }
@@ -56,7 +56,7 @@ impl Policy {
     /// Brings a set's state nearer to the processor, where it is one word in a long list.
     #[inline(always)]
     pub(crate) fn prefetch(&self, set: usize) {
-        if let State::Nibbles(order) = &self.state {
+        if let PolicyState::Nibbles(order) = &self.state {
             prefetch(order, set);
         }
     }
@@ -65,11 +65,13 @@ impl Policy {
     #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, way: u32) {
         match &mut self.state {
-            State::Nibbles(order) => order[set] = to_front(order[set], way),
-            State::Ring(ring) => ring.move_to_front(set, way),
-            State::Tree { bits, words } => point_away(&mut bits[set * *words..(set + 1) * *words], self.ways, way),
-            State::Uneven { bits, tree } => bits[set] = tree.touched(bits[set], way),
-            State::Fifo(_) | State::Random(_) => {}
+            PolicyState::Nibbles(order) => order[set] = to_front(order[set], way),
+            PolicyState::Ring(ring) => ring.move_to_front(set, way),
+            PolicyState::Tree { bits, words } => {
+                point_away(&mut bits[set * *words..(set + 1) * *words], self.ways, way)
+            }
+            PolicyState::Uneven { bits, tree } => bits[set] = tree.touched(bits[set], way),
+            PolicyState::Fifo(_) | PolicyState::Random(_) => {}
         }
     }
 
@@ -78,7 +80,7 @@ impl Policy {
     pub(crate) fn replace(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
         let ways = self.ways;
         match &mut self.state {
-            State::Nibbles(order) => {
+            PolicyState::Nibbles(order) => {
                 let order = &mut order[set];
                 let way = *order >> (4 * (ways - 1)) & 15;
                 // All nibbles of ways move up by one, the last goes to the front.
@@ -86,36 +88,36 @@ impl Policy {
                 *order = *order & !all | *order << 4 & all | way;
                 way as u32
             }
-            State::Ring(ring) => {
+            PolicyState::Ring(ring) => {
                 let way = ring.last(set);
                 ring.move_to_front(set, way);
                 way
             }
-            State::Fifo(next) => invalid().unwrap_or_else(|| {
+            PolicyState::Fifo(next) => invalid().unwrap_or_else(|| {
                 let way = next[set];
                 next[set] = if way + 1 == ways { 0 } else { way + 1 };
                 way
             }),
-            State::Tree { bits, words } => {
+            PolicyState::Tree { bits, words } => {
                 let bits = &mut bits[set * *words..(set + 1) * *words];
                 let way = invalid().unwrap_or_else(|| pointed_at(bits, ways));
                 point_away(bits, ways, way);
                 way
             }
-            State::Uneven { bits, tree } => {
+            PolicyState::Uneven { bits, tree } => {
                 let bits = &mut bits[set];
                 let way = invalid().unwrap_or_else(|| tree.victim(*bits));
                 *bits = tree.touched(*bits, way);
                 way
             }
-            State::Random(rng) => invalid().unwrap_or_else(|| rng.below_u32(ways)),
+            PolicyState::Random(rng) => invalid().unwrap_or_else(|| rng.below_u32(ways)),
         }
     }
 
     /// This way is invalid now; `is_valid` tells of the others.
     pub(crate) fn invalidated(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
         match &mut self.state {
-            State::Nibbles(order) => {
+            PolicyState::Nibbles(order) => {
                 let mut position = position_of(order[set], way);
                 while position + 1 < self.ways {
                     let next = (order[set] >> (4 * (position + 1)) & 15) as u32;
@@ -126,8 +128,8 @@ impl Policy {
                     position += 1;
                 }
             }
-            State::Ring(ring) => ring.move_to_back(set, way, is_valid),
-            State::Fifo(_) | State::Tree { .. } | State::Uneven { .. } | State::Random(_) => {}
+            PolicyState::Ring(ring) => ring.move_to_back(set, way, is_valid),
+            PolicyState::Fifo(_) | PolicyState::Tree { .. } | PolicyState::Uneven { .. } | PolicyState::Random(_) => {}
         }
     }
 }
@@ -182,14 +184,14 @@ fn pointed_at(bits: &[u64], ways: u32) -> u32 {
 
 /// Doubly linked recency lists, one a set, each closed through a sentinel at index `ways`.
 #[derive(Clone, Debug)]
-struct Ring {
+struct LruRing {
     /// (newer, older) of each way and of the sentinel, whose `older` is the newest and `newer` the oldest.
     links: Vec<(u32, u32)>,
     stride: usize,
     sentinel: u32,
 }
 
-impl Ring {
+impl LruRing {
     fn new(sets: usize, ways: u32) -> Self {
         let mut one = Vec::with_capacity(ways as usize + 1);
         // Newest = the highest-numbered way: sentinel, ways-1, …, 0, sentinel.
@@ -243,13 +245,13 @@ fn insert_after(links: &mut [(u32, u32)], newer: u32, way: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assoc::{Assoc, Shape};
+    use crate::assoc::{ArrayShape, Assoc};
     use lookaside_machine::tree_least_depth;
     use proptest::prelude::*;
 
     /// One set; each letter is an access. Gives the ways' letters after the last, `.` = invalid.
     fn play(replacement: Replacement, ways: usize, accesses: &str) -> String {
-        let shape = Shape { sets: 1, ways, replacement, repeated_keys: false };
+        let shape = ArrayShape { sets: 1, ways, replacement, repeated_keys: false };
         let mut assoc = Assoc::new(shape, SplitMix64::new(7));
         for letter in accesses.bytes().map(u64::from) {
             if letter == u64::from(b'!') {
@@ -258,7 +260,7 @@ mod tests {
                 assoc.fill(0, letter);
             }
         }
-        assoc.keys().iter().map(|&key| if key == crate::assoc::EMPTY { '.' } else { key as u8 as char }).collect()
+        assoc.keys().iter().map(|&key| if key == crate::assoc::EMPTY_KEY { '.' } else { key as u8 as char }).collect()
     }
 
     #[test]
@@ -297,23 +299,25 @@ mod tests {
         // A hit of A turns root and left node away from it: C goes, though A and B are older. LRU would take B.
         assert_eq!(play(Replacement::TreePlru, 4, "ABCDAE"), "ABED");
         assert_eq!(play(Replacement::TreePlru, 2, "ABAC"), "AC");
-        // Three ways are two and one. After C all point left: A's way goes, then (root right) C's, then (root left, its node right) B's.
+        // Three ways are two and one. After C all point left: A's way goes, then (root right) C's, then (root left, its
+        // node right) B's.
         assert_eq!(play(Replacement::TreePlru, 3, "ABCD"), "DBC");
         assert_eq!(play(Replacement::TreePlru, 3, "ABCDE"), "DBE");
         assert_eq!(play(Replacement::TreePlru, 3, "ABCDEF"), "DFE");
-        // Twelve are six and six, each of these four and two: M and N take way 0 and 6, of the fours; then it is the twos' turn (4 and 10), then the
-        // fours' other halves' (2 and 8).
+        // Twelve are six and six, each of these four and two: M and N take way 0 and 6, of the fours; then it is the
+        // twos' turn (4 and 10), then the fours' other halves' (2 and 8).
         assert_eq!(play(Replacement::TreePlru, 12, "ABCDEFGHIJKLMNOPQR"), "MBQDOFNHRJPL");
     }
 
     proptest! {
-        /// As `filter.rs` says: of the pages used last a tree keeps one more than its shallowest way has nodes above it, whatever goes in between.
+        /// As `filter.rs` says: of the pages used last a tree keeps one more than its shallowest way has nodes above
+        /// it, whatever goes in between.
         #[test]
         fn a_tree_keeps_the_pages_used_last(
             ways in prop_oneof![1..=16usize, 1..=64usize],
             steps in proptest::collection::vec((any::<u16>(), 0..40u8), 0..600),
         ) {
-            let shape = Shape { sets: 1, ways, replacement: Replacement::TreePlru, repeated_keys: false };
+            let shape = ArrayShape { sets: 1, ways, replacement: Replacement::TreePlru, repeated_keys: false };
             let keeps = tree_least_depth(ways as u32) as usize + 1;
             let mut assoc = Assoc::new(shape, SplitMix64::new(0));
             // Keys, and whether they are valid.
@@ -340,7 +344,7 @@ mod tests {
     fn a_tree_need_not_keep_more() {
         for log2_ways in 0..=6 {
             let ways = 1 << log2_ways;
-            let shape = Shape { sets: 1, ways, replacement: Replacement::TreePlru, repeated_keys: false };
+            let shape = ArrayShape { sets: 1, ways, replacement: Replacement::TreePlru, repeated_keys: false };
             let mut assoc = Assoc::new(shape, SplitMix64::new(0));
             // A key in each way; then way 0, its neighbour, and one of each subtree beside it.
             let others = (0..log2_ways).map(|level| 1 << level);
@@ -364,8 +368,8 @@ mod tests {
     #[test]
     fn nibbles_and_ring_agree() {
         for ways in [1u32, 2, 3, 8, 12, 16] {
-            let mut nibbles = Policy::new(Replacement::Lru, 1, ways, SplitMix64::new(0));
-            let mut ring = Policy { ways, state: State::Ring(Ring::new(1, ways)) };
+            let mut nibbles = ReplacementPolicy::new(Replacement::Lru, 1, ways, SplitMix64::new(0));
+            let mut ring = ReplacementPolicy { ways, state: PolicyState::Ring(LruRing::new(1, ways)) };
             let mut valid = vec![false; ways as usize];
             let mut rng = SplitMix64::new(u64::from(ways));
             for _ in 0..2000 {

@@ -5,7 +5,7 @@ use lookaside_trace::MapSource;
 use crate::fasthash::FastMap;
 use crate::os::to_cycles;
 use crate::pages::NONE;
-use crate::space::Space;
+use crate::space::AddressSpace;
 use crate::Cost;
 
 /// Allocations below this many bytes are no objects.
@@ -55,7 +55,7 @@ impl RowCost {
 /// One page row: what every miss changes in the first cache line, the rest in the second.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Page {
+pub(crate) struct PageTotals {
     pub(crate) accesses: u64,
     pub(crate) cost: RowCost,
     pub(crate) region: u32,
@@ -73,7 +73,7 @@ pub(crate) struct Page {
 
 /// One region.
 #[derive(Clone, Debug)]
-pub(crate) struct Region {
+pub(crate) struct RegionTotals {
     pub(crate) process: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Region {
 
 /// One allocation site's objects.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Object {
+pub(crate) struct ObjectTotals {
     pub(crate) process: u32,
     pub(crate) site: Vec<u64>,
     pub(crate) allocations: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Object {
 
 /// One thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadTotals {
     pub(crate) process: u32,
     pub(crate) thread: u32,
     /// Its hardware thread.
@@ -107,11 +107,11 @@ pub(crate) struct Thread {
 
 /// All rows but the threads', which the engine needs whatever the detail.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) pages: Vec<Page>,
-    pub(crate) regions: Vec<Region>,
+pub(crate) struct Attribution {
+    pub(crate) pages: Vec<PageTotals>,
+    pub(crate) regions: Vec<RegionTotals>,
     merged_regions: FastMap<(u32, Option<String>), u32>,
-    pub(crate) objects: Vec<Object>,
+    pub(crate) objects: Vec<ObjectTotals>,
     object_of: FastMap<(u32, Vec<u64>), u32>,
     pub(crate) ips: Vec<(u32, u64, RowCost)>,
     ip_of: FastMap<(u32, u64), u32>,
@@ -122,7 +122,7 @@ pub(crate) struct Rows {
 /// Instructions remembered, in 16 KiB.
 const RECENT_IPS: usize = 1 << 10;
 
-impl Rows {
+impl Attribution {
     /// The region row for a new mapping.
     pub(crate) fn region(&mut self, process: u32, start: u64, end: u64, source: &MapSource, site: &[u64]) -> u32 {
         let next = self.regions.len() as u32;
@@ -134,7 +134,7 @@ impl Rows {
         let number = key.map_or(next, |key| *self.merged_regions.entry(key).or_insert(next));
         if number == next {
             let site = if *source == MapSource::Anonymous { site.to_vec() } else { Vec::new() };
-            self.regions.push(Region { process, start, end, source: source.clone(), site });
+            self.regions.push(RegionTotals { process, start, end, source: source.clone(), site });
         } else {
             self.widen_region(number, start, end);
         }
@@ -150,7 +150,14 @@ impl Rows {
 
     /// The row of the page of `space` at `va`, made or found again at its first access in this life.
     #[inline]
-    pub(crate) fn page(&mut self, spaces: &mut [Space], space: usize, va: u64, class: usize, leaf_shift: u32) -> usize {
+    pub(crate) fn page(
+        &mut self,
+        spaces: &mut [AddressSpace],
+        space: usize,
+        va: u64,
+        class: usize,
+        leaf_shift: u32,
+    ) -> usize {
         let owner = &mut spaces[space];
         let slot = owner.pages.row_slot(va, class);
         if slot.is_live() {
@@ -162,7 +169,15 @@ impl Rows {
     }
 
     /// Counts left-out repeats to the row that the page has or would have now.
-    pub(crate) fn add_repeats(&mut self, owner: &mut Space, space: u32, va: u64, class: usize, shift: u32, count: u64) {
+    pub(crate) fn add_repeats(
+        &mut self,
+        owner: &mut AddressSpace,
+        space: u32,
+        va: u64,
+        class: usize,
+        shift: u32,
+        count: u64,
+    ) {
         let slot = owner.pages.row_slot(va, class);
         let live = slot.is_live().then_some(*slot.row as usize);
         let row = live.unwrap_or_else(|| self.present_row(owner, space, va, class, shift));
@@ -171,7 +186,7 @@ impl Rows {
 
     /// The row of a page whose region is what now holds the address.
     #[cold]
-    fn present_row(&mut self, owner: &mut Space, space: u32, va: u64, class: usize, leaf_shift: u32) -> usize {
+    fn present_row(&mut self, owner: &mut AddressSpace, space: u32, va: u64, class: usize, leaf_shift: u32) -> usize {
         let start = va >> leaf_shift << leaf_shift;
         let region = owner.region_at(va);
         let object = owner.object_over(start, start + (1 << leaf_shift));
@@ -179,7 +194,7 @@ impl Rows {
         let head = *slot.row;
         let row = self.find_or_make(
             head,
-            Page {
+            PageTotals {
                 space,
                 class: class as u8,
                 va: start,
@@ -196,15 +211,16 @@ impl Rows {
         row as usize
     }
 
-    /// Finds the row of the new page's region in the list from `head` on, moved to its front, or adds the new page there.
-    fn find_or_make(&mut self, head: u32, new: Page) -> u32 {
+    /// Finds the row of the new page's region in the list from `head` on, moved to its front, or adds the new page
+    /// there.
+    fn find_or_make(&mut self, head: u32, new: PageTotals) -> u32 {
         let (mut newer, mut at) = (NONE, head);
         while at != NONE && self.pages[at as usize].region != new.region {
             newer = at;
             at = self.pages[at as usize].older;
         }
         if at == NONE {
-            self.pages.push(Page { older: head, ..new });
+            self.pages.push(PageTotals { older: head, ..new });
             return (self.pages.len() - 1) as u32;
         }
         if newer != NONE {
@@ -238,13 +254,13 @@ impl Rows {
     }
 
     /// A new allocation of a process that has these call frames.
-    pub(crate) fn allocate(&mut self, space: &mut Space, addr: u64, len: u64, site: Vec<u64>) {
+    pub(crate) fn allocate(&mut self, space: &mut AddressSpace, addr: u64, len: u64, site: Vec<u64>) {
         let key = (space.process, site);
         let next = self.objects.len() as u32;
         let number = match self.object_of.get(&key) {
             Some(&number) => number,
             None => {
-                self.objects.push(Object { process: key.0, site: key.1.clone(), ..Object::default() });
+                self.objects.push(ObjectTotals { process: key.0, site: key.1.clone(), ..ObjectTotals::default() });
                 self.object_of.insert(key, next);
                 next
             }
@@ -261,7 +277,7 @@ impl Rows {
     }
 
     /// Live allocations that overlap a new one end.
-    pub(crate) fn end_overlapped(&mut self, space: &mut Space, addr: u64, len: u64) {
+    pub(crate) fn end_overlapped(&mut self, space: &mut AddressSpace, addr: u64, len: u64) {
         let overlapping: Vec<u64> = space
             .allocations
             .range(..addr + len)
@@ -275,7 +291,7 @@ impl Rows {
     }
 
     /// The allocation that starts here ends.
-    pub(crate) fn free(&mut self, space: &mut Space, addr: u64) {
+    pub(crate) fn free(&mut self, space: &mut AddressSpace, addr: u64) {
         if let Some((len, object)) = space.allocations.remove(&addr) {
             self.objects[object as usize].live_bytes -= len;
             space.pages.live_rows_within(addr, addr + len, |row| self.set_object(row, NONE));
@@ -283,7 +299,7 @@ impl Rows {
     }
 
     /// All allocations of a space end.
-    pub(crate) fn free_all(&mut self, space: &mut Space) {
+    pub(crate) fn free_all(&mut self, space: &mut AddressSpace) {
         let all: Vec<u64> = space.allocations.keys().copied().collect();
         for addr in all {
             self.free(space, addr);
@@ -312,7 +328,7 @@ impl Rows {
 
     /// Charges it to the object at its address, if any.
     #[inline]
-    pub(crate) fn charge_object(&mut self, space: &Space, va: u64, cost: &RowCost) {
+    pub(crate) fn charge_object(&mut self, space: &AddressSpace, va: u64, cost: &RowCost) {
         if space.allocations.is_empty() {
             return;
         }

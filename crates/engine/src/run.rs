@@ -10,18 +10,18 @@ use crate::{Engine, Outcome, Setup, SetupError};
 
 /// What a run over a source came to.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunResult {
     /// One for each setup, in order. All saw the same accesses.
     pub outcomes: Vec<Outcome>,
     /// Accesses that the models saw, left-out repeats counted (`Event::Repeats` not).
     pub accesses: u64,
     /// Why it ended.
-    pub end: End,
+    pub end: RunEnd,
 }
 
 /// Why a run ended.
 #[derive(Debug)]
-pub enum End {
+pub enum RunEnd {
     /// The source has no more.
     Complete,
     /// The progress callback asked for it.
@@ -38,12 +38,12 @@ const QUEUED_BLOCKS: usize = 4;
 /// `progress` is called after each block with the accesses so far, and may stop the run.
 ///
 /// # Errors
-/// The setup is impossible. A source that fails is in [`Ran::end`], with the outcome so far.
+/// The setup is impossible. A source that fails is in [`RunResult::end`], with the outcome so far.
 pub fn run_source(
     setup: Setup,
     source: &mut dyn Source,
     progress: impl FnMut(u64) -> ControlFlow<()>,
-) -> Result<Ran, SetupError> {
+) -> Result<RunResult, SetupError> {
     run_many(vec![setup], source, progress)
 }
 
@@ -67,12 +67,12 @@ pub fn run_source(
 /// ```
 ///
 /// # Errors
-/// A setup is impossible. A source that fails is in [`Ran::end`], with the outcomes so far.
+/// A setup is impossible. A source that fails is in [`RunResult::end`], with the outcomes so far.
 pub fn run_many(
     setups: Vec<Setup>,
     source: &mut dyn Source,
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
-) -> Result<Ran, SetupError> {
+) -> Result<RunResult, SetupError> {
     let engines = setups.into_iter().map(Engine::new).collect::<Result<Vec<_>, _>>()?;
     let ran = std::thread::scope(|scope| {
         let (senders, models): (Vec<_>, Vec<_>) = engines
@@ -89,8 +89,8 @@ pub fn run_many(
             let Some(filled) = Arc::get_mut(&mut block) else { continue };
             match source.next_block(filled) {
                 Ok(true) => {}
-                Ok(false) => break End::Complete,
-                Err(error) => break End::Unreadable(error),
+                Ok(false) => break RunEnd::Complete,
+                Err(error) => break RunEnd::Unreadable(error),
             }
             accesses += filled.accesses();
             for sender in &senders {
@@ -99,7 +99,7 @@ pub fn run_many(
             }
             pool.push(block);
             if progress(accesses).is_break() {
-                break End::Stopped;
+                break RunEnd::Stopped;
             }
         };
         drop(senders);
@@ -107,7 +107,7 @@ pub fn run_many(
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        Ran { outcomes: outcomes.collect(), accesses, end }
+        RunResult { outcomes: outcomes.collect(), accesses, end }
     });
     Ok(ran)
 }

@@ -6,24 +6,25 @@ use std::sync::Arc;
 use lookaside_machine::TableFormat;
 use lookaside_trace::{Event, MapSource, SiteId};
 
+use crate::classes::{BASE, BASE_SHIFT, HUGE};
 use crate::fasthash::FastMap;
-use crate::os::KERNEL_SPACE;
-use crate::pages::{Pages, NONE};
-use crate::plan::{Plan, BASE, BASE_SHIFT, HUGE};
+use crate::os::{HOST_SPACE, KERNEL_SPACE};
+use crate::pages::{PageStates, NONE};
+use crate::plan::EnginePlan;
 use crate::{AddressRange, PagePolicy};
 
 /// One address space.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct AddressSpace {
     /// Process id; 0 for the kernel.
     pub(crate) process: u32,
     /// Space number as `os.rs` takes it.
     pub(crate) number: u64,
     /// Of its contiguous frames from their addresses.
     pub(crate) offset: u64,
-    pub(crate) pages: Pages,
+    pub(crate) pages: PageStates,
     /// By first byte.
-    pub(crate) mappings: BTreeMap<u64, Mapping>,
+    pub(crate) mappings: BTreeMap<u64, MappedRange>,
     /// First byte and end of the heap, as `Brk` said last.
     pub(crate) heap: Option<(u64, u64)>,
     pub(crate) sites: FastMap<SiteId, Vec<u64>>,
@@ -37,7 +38,7 @@ pub(crate) struct Space {
 
 /// A mapping or the part of one that is left.
 #[derive(Clone, Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct MappedRange {
     pub(crate) end: u64,
     /// Index in the list of regions.
     pub(crate) region: u32,
@@ -46,28 +47,28 @@ pub(crate) struct Mapping {
     pub(crate) site: Arc<Vec<u64>>,
 }
 
-impl Mapping {
+impl MappedRange {
     /// May the OS back it with huge pages unasked?
     fn may_be_huge(&self) -> bool {
         !self.source.is_file() && *self.source != MapSource::Stack
     }
 }
 
-impl Space {
-    pub(crate) fn process(process: u32, plan: &Plan) -> Self {
+impl AddressSpace {
+    pub(crate) fn process(process: u32, plan: &EnginePlan) -> Self {
         Self::new(process, u64::from(process), plan)
     }
 
-    pub(crate) fn kernel(plan: &Plan) -> Self {
+    pub(crate) fn kernel(plan: &EnginePlan) -> Self {
         Self::new(0, KERNEL_SPACE, plan)
     }
 
-    fn new(process: u32, number: u64, plan: &Plan) -> Self {
+    fn new(process: u32, number: u64, plan: &EnginePlan) -> Self {
         Self {
             process,
             number,
             offset: plan.guest_memory.offset(number),
-            pages: Pages::new(plan.leaf_shift[HUGE]),
+            pages: PageStates::new(plan.leaf_shift[HUGE]),
             mappings: BTreeMap::new(),
             heap: None,
             sites: FastMap::default(),
@@ -87,7 +88,7 @@ impl Space {
     }
 
     /// The mapping that holds this address.
-    pub(crate) fn mapping_at(&self, va: u64) -> Option<&Mapping> {
+    pub(crate) fn mapping_at(&self, va: u64) -> Option<&MappedRange> {
         let (_, mapping) = self.mappings.range(..=va).next_back()?;
         (va < mapping.end).then_some(mapping)
     }
@@ -157,7 +158,7 @@ impl Space {
 
     /// Cuts the range out of the mappings.
     pub(crate) fn cut_mappings(&mut self, start: u64, end: u64) {
-        let overlapping: Vec<(u64, Mapping)> = self
+        let overlapping: Vec<(u64, MappedRange)> = self
             .mappings
             .range(..end)
             .rev()
@@ -167,7 +168,7 @@ impl Space {
         for (first, mapping) in overlapping {
             self.mappings.remove(&first);
             if first < start {
-                self.mappings.insert(first, Mapping { end: start, ..mapping.clone() });
+                self.mappings.insert(first, MappedRange { end: start, ..mapping.clone() });
             }
             if end < mapping.end {
                 self.mappings.insert(end, mapping);
@@ -191,6 +192,15 @@ impl Space {
         if let Event::Totals { loads, stores, instructions, .. } = *event {
             self.totals = Some([loads, stores, instructions]);
         }
+    }
+}
+
+/// Physical address of a byte.
+pub(crate) fn physical(plan: &EnginePlan, space: &AddressSpace, va: u64, class: usize) -> u64 {
+    let guest = plan.guest_memory.data_address_at(space.number, space.offset, va, plan.leaf_shift[class]);
+    match &plan.host {
+        None => guest,
+        Some(host) => host.memory.data_address(HOST_SPACE, guest, host.page_shift),
     }
 }
 

@@ -4,9 +4,9 @@
 use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
 
-use crate::ask::{one_by_one, Asked, Isa, Keys};
-use crate::assoc::{Assoc, Shape, EMPTY};
-use crate::lru::{Access, LruSets, MAX_WAYS};
+use crate::assoc::{ArrayShape, Assoc, EMPTY_KEY};
+use crate::lookup::{one_by_one, LookupCounts, LookupKeys, LookupResult, SimdLevel};
+use crate::lru::{LruSets, MAX_WAYS};
 use crate::plru::{self, TreeSets};
 
 /// Keys ahead whose set is fetched.
@@ -14,7 +14,7 @@ const AHEAD: usize = 8;
 
 /// Keys in sets of ways. A key is at most as wide as the store was made for, and never all ones.
 #[derive(Clone, Debug)]
-pub(crate) enum Store {
+pub(crate) enum KeyStore {
     /// LRU, keys of 32 bits.
     Narrow(LruSets),
     /// LRU, keys of 64 bits.
@@ -25,9 +25,9 @@ pub(crate) enum Store {
     Any(Assoc),
 }
 
-impl Store {
+impl KeyStore {
     /// An empty store of keys of so many bits.
-    pub(crate) fn new(shape: Shape, key_bits: u32, rng: SplitMix64) -> Self {
+    pub(crate) fn new(shape: ArrayShape, key_bits: u32, rng: SplitMix64) -> Self {
         let is_few = shape.ways <= plru::MAX_WAYS && shape.ways.is_power_of_two();
         if shape.replacement == Replacement::TreePlru && is_few && key_bits <= 32 {
             Self::Tree(TreeSets::new(shape.sets, shape.ways))
@@ -53,7 +53,7 @@ impl Store {
 
     /// Is this key there? Touches it if so, else fills it.
     #[inline(always)]
-    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> Access {
+    pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> LookupResult {
         match self {
             Self::Narrow(sets) => sets.access_or_fill(set, key as u32),
             Self::Wide(sets) => sets.access_or_fill_wide(set, key as u32, (key >> 32) as u32),
@@ -63,11 +63,11 @@ impl Store {
     }
 
     /// [`Self::access_or_fill`] of each key of a list.
-    pub(crate) fn ask(&mut self, isa: Isa, keys: Keys<'_>, missed: &mut [u16]) -> Asked {
+    pub(crate) fn look_up_list(&mut self, simd: SimdLevel, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
         match self {
-            Self::Narrow(sets) => sets.ask(isa, Keys { seconds: &[], ..keys }, missed),
-            Self::Wide(sets) => sets.ask(isa, keys, missed),
-            Self::Tree(sets) => sets.ask(isa, keys, missed),
+            Self::Narrow(sets) => sets.look_up_list(simd, LookupKeys { seconds: &[], ..keys }, missed),
+            Self::Wide(sets) => sets.look_up_list(simd, keys, missed),
+            Self::Tree(sets) => sets.look_up_list(simd, keys, missed),
             Self::Any(assoc) => {
                 let mut k = 0;
                 one_by_one(keys, missed, |set, low, high| {
@@ -97,7 +97,7 @@ impl Store {
             Self::Narrow(sets) => sets.for_each(|tag, _| f(tag.into())),
             Self::Wide(sets) => sets.for_each(|low, high| f(wide(low, high))),
             Self::Tree(sets) => sets.for_each(|tag| f(tag.into())),
-            Self::Any(assoc) => assoc.keys().iter().filter(|&&key| key != EMPTY).for_each(|&key| f(key)),
+            Self::Any(assoc) => assoc.keys().iter().filter(|&&key| key != EMPTY_KEY).for_each(|&key| f(key)),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use lookaside_machine::PageSize;
 
-use crate::counts::{SIDES, SIDE_OF};
-use crate::engine::{Engine, KERNEL};
+use crate::classes::{CLASSES, KINDS, SIDES, SIDE_OF};
+use crate::context::KERNEL;
+use crate::engine::Engine;
 use crate::os::to_cycles;
 use crate::pages::NONE;
-use crate::plan::{WalkPlan, CLASSES, KINDS};
+use crate::plan::WalkPlan;
 use crate::rows::RowCost;
 use crate::{CacheCounts, Cost, Detail, IpRow, ObjectRow, Outcome, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 
@@ -221,9 +222,9 @@ impl Engine {
         let mut order: Vec<usize> = (0..sums.len()).filter(|&region| sums[region].0 > 0).collect();
         let regions = &self.rows.regions;
         order.sort_by_key(|&i| (regions[i].process, regions[i].start, regions[i].end, i));
-        let mut place = vec![NONE; sums.len()];
+        let mut row_of = vec![NONE; sums.len()];
         for (new, &old) in order.iter().enumerate() {
-            place[old] = new as u32;
+            row_of[old] = new as u32;
             let (region, (pages, accesses, cost)) = (&regions[old], &sums[old]);
             outcome.regions.push(RegionRow {
                 process: region.process,
@@ -237,8 +238,8 @@ impl Engine {
             });
         }
         let mut pages: Vec<_> = self.rows.pages.iter().collect();
-        let process = |page: &crate::rows::Page| self.spaces[page.space as usize].process;
-        let region = |page: &crate::rows::Page| place.get(page.region as usize).copied();
+        let process = |page: &crate::rows::PageTotals| self.spaces[page.space as usize].process;
+        let region = |page: &crate::rows::PageTotals| row_of.get(page.region as usize).copied();
         pages.sort_by_cached_key(|page| {
             let hottest_first = std::cmp::Reverse(page.cost.units());
             (hottest_first, self.address(page), process(page), page.class, region(page))
@@ -254,7 +255,7 @@ impl Engine {
     }
 
     /// A page's address, the kernel's with all upper bits set.
-    fn address(&self, page: &crate::rows::Page) -> u64 {
+    fn address(&self, page: &crate::rows::PageTotals) -> u64 {
         let upper_bits = !self.plan.address_mask;
         if page.space as usize == KERNEL && self.plan.format.address_bits() > 32 {
             page.va | upper_bits
@@ -296,7 +297,7 @@ impl Engine {
     fn thread_rows(&self) -> Vec<ThreadRow> {
         let mut threads: Vec<_> = self.threads.iter().filter(|thread| thread.accesses > 0).collect();
         threads.sort_by_key(|thread| (thread.process, thread.thread));
-        let row = |thread: &crate::rows::Thread| ThreadRow {
+        let row = |thread: &crate::rows::ThreadTotals| ThreadRow {
             process: thread.process,
             thread: thread.thread,
             accesses: thread.accesses,

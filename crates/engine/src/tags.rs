@@ -6,8 +6,11 @@
 
 use crate::fasthash::{spread, FastMap};
 
+/// Id of the kernel's space in keys. Processes have ids from 1.
+pub(crate) const KERNEL_ID: u64 = 0;
+
 /// Bits of a tag below the chunk's number: which page of the chunk.
-pub(crate) const PLACE_BITS: u32 = 11;
+pub(crate) const PAGE_BITS: u32 = 11;
 
 /// Bits of a chunk's place in the address space: 57-bit addresses above 20 bits.
 const CHUNK_BITS: u32 = 37;
@@ -16,7 +19,7 @@ const CHUNK_BITS: u32 = 37;
 pub(crate) const MAX_HOLDER: u64 = (1 << (64 - CHUNK_BITS)) - 2;
 
 /// Chunk numbers that there are; the tag of all ones is no chunk's.
-const NUMBERS: u32 = (1 << (32 - PLACE_BITS)) - 1;
+const NUMBERS: u32 = (1 << (32 - PAGE_BITS)) - 1;
 
 /// Chunks remembered.
 const RECENT: usize = 64;
@@ -44,8 +47,8 @@ impl Tags {
     #[inline]
     pub(crate) fn of_chunk(&mut self, holder: u64, chunk: u64) -> u32 {
         let key = holder << CHUNK_BITS | chunk;
-        let place = (spread(key) >> 58) as usize;
-        let (recent, tag) = self.recent[place];
+        let slot = (spread(key) >> 58) as usize;
+        let (recent, tag) = self.recent[slot];
         if recent == key {
             return tag;
         }
@@ -54,13 +57,13 @@ impl Tags {
         if number == next {
             self.chunks.push(key);
         }
-        self.recent[place] = (key, number << PLACE_BITS);
-        number << PLACE_BITS
+        self.recent[slot] = (key, number << PAGE_BITS);
+        number << PAGE_BITS
     }
 
     /// Holder and chunk of a tag.
     pub(crate) fn of(&self, tag: u32) -> (u64, u64) {
-        let key = self.chunks[(tag >> PLACE_BITS) as usize];
+        let key = self.chunks[(tag >> PAGE_BITS) as usize];
         (key >> CHUNK_BITS, key & ((1 << CHUNK_BITS) - 1))
     }
 
@@ -81,8 +84,8 @@ impl Tags {
 }
 
 /// The part of a tag below its chunk's number.
-pub(crate) fn place_in_chunk(tag: u32) -> u32 {
-    tag & ((1 << PLACE_BITS) - 1)
+pub(crate) fn page_in_chunk(tag: u32) -> u32 {
+    tag & ((1 << PAGE_BITS) - 1)
 }
 
 #[cfg(test)]
@@ -133,14 +136,14 @@ cycles = 100.0
         let mut machine = lookaside_machine::parse(SMALL, "small").expect("a good machine");
         machine.tlbs[1].directory_entries = directories;
         let mut engine = Engine::new(Setup::new(machine)).expect("a good setup");
-        engine.parts.tags.limit(most);
+        engine.hardware.tags.limit(most);
         engine
     }
 
     fn blocks(chunks: &[u64]) -> impl Iterator<Item = Block> + '_ {
         chunks.chunks(10).map(|chunks| {
             let mut block = Block { process: 1, thread: 1, ..Block::default() };
-            // Now and then a kernel page, by all the rules.
+            // Now and then a kernel page, by the scalar path.
             let high = |chunk: u64| if chunk.is_multiple_of(11) { 0xffff_8000_0000_0000 } else { 0 };
             chunks.iter().for_each(|&chunk| block.push(Kind::Load, high(chunk) | chunk << 21 | (chunk % 7) << 12));
             block
@@ -159,7 +162,7 @@ cycles = 100.0
             for block in blocks(&chunks) {
                 rare.run(&block);
                 plenty.run(&block);
-                prop_assert!(rare.parts.tags.chunks.len() <= most as usize);
+                prop_assert!(rare.hardware.tags.chunks.len() <= most as usize);
             }
             prop_assert_eq!(rare.outcome(), plenty.outcome());
         }

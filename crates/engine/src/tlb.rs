@@ -3,33 +3,34 @@
 use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
 
-use crate::ask::{Asked, Isa, Keys};
-use crate::assoc::{Assoc, EMPTY};
-use crate::lru::{Access, LruSets, MAX_WAYS};
-use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT, HUGE};
-use crate::store::Store;
-use crate::tags::{place_in_chunk, Tags, MAX_HOLDER, PLACE_BITS};
+use crate::assoc::{Assoc, EMPTY_KEY};
+use crate::classes::{BASE, BASE_SHIFT, HUGE};
+use crate::lookup::{LookupCounts, LookupKeys, LookupResult, SimdLevel};
+use crate::lru::{LruSets, MAX_WAYS};
+use crate::plan::{EnginePlan, TlbPlan};
+use crate::store::KeyStore;
+use crate::tags::{page_in_chunk, Tags, KERNEL_ID, MAX_HOLDER, PAGE_BITS};
 
 /// The bit of a tag that tells pages of the array's other size from base pages.
-const OTHER_SIZE: u32 = 1 << (PLACE_BITS - 1);
+const OTHER_SIZE: u32 = 1 << (PAGE_BITS - 1);
 
-/// The bit of a tag that tells the entry of a directory from pages: none of a chunk's base pages has it, of which there are no
-/// more than `2^(21 - 12)`.
-const DIRECTORY: u32 = 1 << (PLACE_BITS - 2);
+/// The bit of a tag that tells the entry of a directory from pages: none of a chunk's base pages has it, of which there
+/// are no more than `2^(21 - 12)`.
+const DIRECTORY: u32 = 1 << (PAGE_BITS - 2);
 
 /// One TLB array instance.
 #[derive(Debug)]
 pub(crate) struct TlbInstance {
     pub(crate) number: usize,
-    entries: Entries,
+    entries: TlbEntries,
     /// Fills shared out to the arrays beside this one.
     pub(crate) rotation: u64,
 }
 
 #[derive(Debug)]
-enum Entries {
+enum TlbEntries {
     /// One page each.
-    Pages(Store),
+    Pages(KeyStore),
     /// LRU, a block of pages each that have one distance to their frames: the pages covered beside each tag.
     Blocks(LruSets),
     /// Blocks under any policy, or of pages that keep no common distance: covered pages and distance, by slot.
@@ -38,7 +39,7 @@ enum Entries {
 
 /// What an access looks for in one array.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct TlbKey {
     pub(crate) set: usize,
     pub(crate) tag: u32,
     /// The page's bit in its block; 1 where the array does not coalesce it.
@@ -47,11 +48,11 @@ pub(crate) struct Wanted {
 
 impl TlbPlan {
     /// Largest space id that an entry can be held under.
-    pub(crate) fn max_id(&self, plan: &Plan) -> u64 {
+    pub(crate) fn max_id(&self, plan: &EnginePlan) -> u64 {
         MAX_HOLDER / self.hw_factor(plan) - 1
     }
 
-    fn hw_factor(&self, plan: &Plan) -> u64 {
+    fn hw_factor(&self, plan: &EnginePlan) -> u64 {
         if self.hw_tag {
             plan.hw_threads as u64
         } else {
@@ -61,7 +62,7 @@ impl TlbPlan {
 
     /// Who holds an entry: the space, or the space on a hardware thread.
     #[inline]
-    pub(crate) fn holder(&self, plan: &Plan, id: u64, hw: usize) -> u64 {
+    pub(crate) fn holder(&self, plan: &EnginePlan, id: u64, hw: usize) -> u64 {
         if self.hw_tag {
             id * plan.hw_threads as u64 + hw as u64
         } else {
@@ -70,14 +71,21 @@ impl TlbPlan {
     }
 
     /// Id of the space that an entry is held under.
-    pub(crate) fn id_of(&self, plan: &Plan, tags: &Tags, tag: u32) -> u64 {
+    pub(crate) fn id_of(&self, plan: &EnginePlan, tags: &Tags, tag: u32) -> u64 {
         tags.of(tag).0 / self.hw_factor(plan)
     }
 
     /// Does what an entry covers overlap these bytes? An entry of a directory always does, as those of walk caches do.
-    pub(crate) fn overlaps(&self, plan: &Plan, tags: &Tags, tag: u32, mask: u64, (start, end): (u64, u64)) -> bool {
+    pub(crate) fn overlaps(
+        &self,
+        plan: &EnginePlan,
+        tags: &Tags,
+        tag: u32,
+        mask: u64,
+        (start, end): (u64, u64),
+    ) -> bool {
         let (_, chunk) = tags.of(tag);
-        let place = place_in_chunk(tag);
+        let place = page_in_chunk(tag);
         if place & DIRECTORY != 0 {
             return true;
         }
@@ -126,10 +134,10 @@ impl TlbPlan {
     }
 
     /// How a page's tag comes from its address, for pages of `2^shift` bytes.
-    pub(crate) fn naming(&self, plan: &Plan, shift: u32) -> Naming {
+    pub(crate) fn layout(&self, plan: &EnginePlan, shift: u32) -> TagLayout {
         let entry_shift = shift + self.block_shift(shift);
         let other = if self.entry_shift[BASE] == Some(shift) { 0 } else { OTHER_SIZE };
-        Naming {
+        TagLayout {
             set_shift: shift + self.coalesce_shift,
             shift: entry_shift,
             within: if entry_shift > plan.chunk_shift { 0 } else { (1 << (plan.chunk_shift - entry_shift)) - 1 },
@@ -141,24 +149,34 @@ impl TlbPlan {
 
     /// What to look for: the page of `2^shift` bytes at `va`, held by `holder`.
     #[inline]
-    pub(crate) fn wanted(&self, plan: &Plan, tags: &mut Tags, holder: u64, va: u64, shift: u32) -> Wanted {
-        let naming = self.naming(plan, shift);
-        let chunk = tags.of_chunk(holder, naming.chunk(plan, va));
-        Wanted { set: self.index.set_of(va >> naming.set_shift), tag: naming.tag(chunk, va), bit: naming.bit(va) }
+    pub(crate) fn key(&self, plan: &EnginePlan, tags: &mut Tags, holder: u64, va: u64, shift: u32) -> TlbKey {
+        let layout = self.layout(plan, shift);
+        let chunk = tags.of_chunk(holder, layout.chunk(plan, va));
+        TlbKey { set: self.index.set_of(va >> layout.set_shift), tag: layout.tag(chunk, va), bit: layout.bit(va) }
     }
 
-    /// What to look for: the entry that points to the leaf table of `va`, held by `holder`. Its set is that of a page as large
-    /// as what it covers.
-    pub(crate) fn wanted_directory(&self, plan: &Plan, tags: &mut Tags, holder: u64, va: u64) -> Wanted {
+    /// What to look for: the entry that points to the leaf table of `va`, held by `holder`. Its set is that of a page
+    /// as large as what it covers.
+    pub(crate) fn directory_key(&self, plan: &EnginePlan, tags: &mut Tags, holder: u64, va: u64) -> TlbKey {
         let low_bit = plan.directories.low_bit;
         let chunk = tags.of_chunk(holder, va >> low_bit << low_bit >> plan.chunk_shift);
-        Wanted { set: self.index.set_of(va >> (low_bit + self.coalesce_shift)), tag: chunk | DIRECTORY, bit: 1 }
+        TlbKey { set: self.index.set_of(va >> (low_bit + self.coalesce_shift)), tag: chunk | DIRECTORY, bit: 1 }
+    }
+}
+
+/// The id that an array holds a page under.
+#[inline]
+pub(crate) fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
+    if global && tlb.global {
+        KERNEL_ID
+    } else {
+        id
     }
 }
 
 /// How the tag of a page comes from its address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Naming {
+pub(crate) struct TagLayout {
     /// Shift that gives the number which the set index is applied to.
     pub(crate) set_shift: u32,
     shift: u32,
@@ -170,9 +188,9 @@ pub(crate) struct Naming {
     block: u64,
 }
 
-impl Naming {
+impl TagLayout {
     /// The chunk that the page is named by: that of its first byte.
-    pub(crate) fn chunk(&self, plan: &Plan, va: u64) -> u64 {
+    pub(crate) fn chunk(&self, plan: &EnginePlan, va: u64) -> u64 {
         va >> self.shift << self.shift >> plan.chunk_shift
     }
 
@@ -183,7 +201,7 @@ impl Naming {
     }
 
     /// A page larger than a chunk is named by its first.
-    pub(crate) fn is_beyond_chunks(&self, plan: &Plan) -> bool {
+    pub(crate) fn is_beyond_chunks(&self, plan: &EnginePlan) -> bool {
         self.shift > plan.chunk_shift
     }
 
@@ -202,111 +220,112 @@ impl Naming {
 
 impl TlbInstance {
     /// An empty instance of the array of this number.
-    pub(crate) fn new(plan: &Plan, number: usize, rng: SplitMix64) -> Self {
+    pub(crate) fn new(plan: &EnginePlan, number: usize, rng: SplitMix64) -> Self {
         let tlb = &plan.tlbs[number];
         let shape = tlb.shape;
         let entries = if tlb.coalesce_shift == 0 {
-            Entries::Pages(Store::new(shape, 32, rng))
+            TlbEntries::Pages(KeyStore::new(shape, 32, rng))
         } else if shape.replacement == Replacement::Lru && shape.ways <= MAX_WAYS && plan.blocks_keep_distance(tlb) {
-            Entries::Blocks(LruSets::new(shape.sets, shape.ways, true))
+            TlbEntries::Blocks(LruSets::new(shape.sets, shape.ways, true))
         } else {
-            Entries::Scattered(Assoc::new(shape, rng), vec![(0, 0); shape.sets * shape.ways])
+            TlbEntries::Scattered(Assoc::new(shape, rng), vec![(0, 0); shape.sets * shape.ways])
         };
         Self { number, entries, rotation: 0 }
     }
 
-    /// Its entries are pages, without more ado.
-    pub(crate) fn holds_pages(&self) -> bool {
-        matches!(self.entries, Entries::Pages(_))
-    }
-
     /// Is the page there? Touches its entry if so.
     #[inline(always)]
-    pub(crate) fn access(&mut self, wanted: &Wanted) -> bool {
+    pub(crate) fn access(&mut self, key: &TlbKey) -> bool {
         match &mut self.entries {
-            Entries::Pages(store) => store.access(wanted.set, wanted.tag.into()),
-            Entries::Blocks(sets) => sets.access_masked(wanted.set, wanted.tag, wanted.bit as u32),
-            Entries::Scattered(assoc, blocks) => {
-                let slot = assoc.find_that(wanted.set, wanted.tag.into(), |slot| blocks[slot].0 & wanted.bit != 0);
-                slot.inspect(|&slot| assoc.touch(wanted.set, slot)).is_some()
+            TlbEntries::Pages(store) => store.access(key.set, key.tag.into()),
+            TlbEntries::Blocks(sets) => sets.access_masked(key.set, key.tag, key.bit as u32),
+            TlbEntries::Scattered(assoc, blocks) => {
+                let slot = assoc.find_that(key.set, key.tag.into(), |slot| blocks[slot].0 & key.bit != 0);
+                slot.inspect(|&slot| assoc.touch(key.set, slot)).is_some()
             }
         }
     }
 
     /// Asks for a list of pages, each filled where it is not there. In instances that do not [hold
-    /// pages](Self::holds_pages) the tags' second words are what to fill: the pages of the block that have been touched;
-    /// `bits`: the page's own.
-    pub(crate) fn ask(&mut self, isa: Isa, keys: Keys<'_>, bits: &[u32], missed: &mut [u16]) -> Asked {
+    /// pages](Self::holds_pages) the tags' second words are what to fill: the pages of the block that have been
+    /// touched; `bits`: the page's own.
+    pub(crate) fn look_up_list(
+        &mut self,
+        simd: SimdLevel,
+        keys: LookupKeys<'_>,
+        bits: &[u32],
+        missed: &mut [u16],
+    ) -> LookupCounts {
         match &mut self.entries {
-            Entries::Pages(store) => store.ask(isa, Keys { seconds: &[], ..keys }, missed),
-            Entries::Blocks(sets) => sets.ask_masked(isa, keys, bits, missed),
-            Entries::Scattered(..) => {
-                let mut asked = Asked::default();
+            TlbEntries::Pages(store) => store.look_up_list(simd, LookupKeys { seconds: &[], ..keys }, missed),
+            TlbEntries::Blocks(sets) => sets.look_up_masked_list(simd, keys, bits, missed),
+            TlbEntries::Scattered(..) => {
+                let mut lookups = LookupCounts::default();
                 for (k, ((&set, &tag), (&mask, &bit))) in
                     keys.sets.iter().zip(keys.words).zip(keys.seconds.iter().zip(bits)).enumerate()
                 {
-                    let wanted = Wanted { set: set as usize, tag, bit: bit.into() };
-                    if !self.access(&wanted) {
-                        asked.add_miss(k, self.fill(&wanted, mask.into(), 0), missed);
+                    let key = TlbKey { set: set as usize, tag, bit: bit.into() };
+                    if !self.access(&key) {
+                        lookups.add_miss(k, self.fill(&key, mask.into(), 0), missed);
                     }
                 }
-                asked
+                lookups
             }
         }
     }
 
     /// Fills the page, which is not there; `mask`: the pages of its block that have its distance to their frames, this
-    /// one included. [`Access::Hit`]: they were added to an entry of the block.
+    /// one included. [`LookupResult::Hit`]: they were added to an entry of the block.
     #[inline]
-    pub(crate) fn fill(&mut self, wanted: &Wanted, mask: u64, distance: u64) -> Access {
+    pub(crate) fn fill(&mut self, key: &TlbKey, mask: u64, distance: u64) -> LookupResult {
         match &mut self.entries {
-            Entries::Pages(store) => store.access_or_fill(wanted.set, wanted.tag.into()),
-            Entries::Blocks(sets) => sets.fill_masked(wanted.set, wanted.tag, mask as u32),
-            Entries::Scattered(assoc, blocks) => {
-                let tag = wanted.tag.into();
-                if let Some(slot) = assoc.find_that(wanted.set, tag, |slot| blocks[slot].1 == distance) {
+            TlbEntries::Pages(store) => store.access_or_fill(key.set, key.tag.into()),
+            TlbEntries::Blocks(sets) => sets.fill_masked(key.set, key.tag, mask as u32),
+            TlbEntries::Scattered(assoc, blocks) => {
+                let tag = key.tag.into();
+                if let Some(slot) = assoc.find_that(key.set, tag, |slot| blocks[slot].1 == distance) {
                     blocks[slot].0 |= mask;
-                    assoc.touch(wanted.set, slot);
-                    return Access::Hit;
+                    assoc.touch(key.set, slot);
+                    return LookupResult::Hit;
                 }
-                let (slot, old) = assoc.fill(wanted.set, tag);
+                let (slot, old) = assoc.fill(key.set, tag);
                 blocks[slot] = (mask, distance);
-                if old == EMPTY {
-                    Access::New
+                if old == EMPTY_KEY {
+                    LookupResult::New
                 } else {
-                    Access::Evicted
+                    LookupResult::Evicted
                 }
             }
         }
     }
 
-    /// Puts an entry in its place behind `depth` others of its set that were used later, if it stands before that. Where
-    /// there is another order than that of use, nothing happens.
-    pub(crate) fn set_back(&mut self, wanted: &Wanted, depth: usize) {
+    /// Puts an entry in its place behind `depth` others of its set that were used later, if it stands before that.
+    /// Where there is another order than that of use, nothing happens.
+    pub(crate) fn set_back(&mut self, key: &TlbKey, depth: usize) {
         match &mut self.entries {
-            Entries::Pages(Store::Narrow(sets)) | Entries::Blocks(sets) => {
-                sets.set_back(wanted.set, wanted.tag, depth);
+            TlbEntries::Pages(KeyStore::Narrow(sets)) | TlbEntries::Blocks(sets) => {
+                sets.set_back(key.set, key.tag, depth);
             }
-            Entries::Pages(_) | Entries::Scattered(..) => {}
+            TlbEntries::Pages(_) | TlbEntries::Scattered(..) => {}
         }
     }
 
     /// Invalidates the entries whose tag and covered pages the predicate picks: how many.
     pub(crate) fn invalidate(&mut self, mut picks: impl FnMut(u32, u64) -> bool) -> u64 {
         match &mut self.entries {
-            Entries::Pages(store) => store.invalidate(|tag| picks(tag as u32, 1)),
-            Entries::Blocks(sets) => sets.update(|tag, mask| (!picks(tag, mask.into())).then_some(tag)),
-            Entries::Scattered(assoc, blocks) => assoc.invalidate(|slot, tag| picks(tag as u32, blocks[slot].0)),
+            TlbEntries::Pages(store) => store.invalidate(|tag| picks(tag as u32, 1)),
+            TlbEntries::Blocks(sets) => sets.update(|tag, mask| (!picks(tag, mask.into())).then_some(tag)),
+            TlbEntries::Scattered(assoc, blocks) => assoc.invalidate(|slot, tag| picks(tag as u32, blocks[slot].0)),
         }
     }
 
     /// Calls `f` with the tag of each entry.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
         match &self.entries {
-            Entries::Pages(store) => store.for_each(|tag| f(tag as u32)),
-            Entries::Blocks(sets) => sets.for_each(|tag, _| f(tag)),
-            Entries::Scattered(assoc, _) => {
-                assoc.keys().iter().filter(|&&key| key != EMPTY).for_each(|&tag| f(tag as u32));
+            TlbEntries::Pages(store) => store.for_each(|tag| f(tag as u32)),
+            TlbEntries::Blocks(sets) => sets.for_each(|tag, _| f(tag)),
+            TlbEntries::Scattered(assoc, _) => {
+                assoc.keys().iter().filter(|&&key| key != EMPTY_KEY).for_each(|&tag| f(tag as u32));
             }
         }
     }
@@ -314,11 +333,11 @@ impl TlbInstance {
     /// Puts other tags in the place of those that are there.
     pub(crate) fn rename(&mut self, mut name: impl FnMut(u32) -> u32) {
         match &mut self.entries {
-            Entries::Pages(store) => store.rename(name),
-            Entries::Blocks(sets) => {
+            TlbEntries::Pages(store) => store.rename(name),
+            TlbEntries::Blocks(sets) => {
                 sets.update(|tag, _| Some(name(tag)));
             }
-            Entries::Scattered(assoc, _) => assoc.rename(|tag| name(tag as u32).into()),
+            TlbEntries::Scattered(assoc, _) => assoc.rename(|tag| name(tag as u32).into()),
         }
     }
 }

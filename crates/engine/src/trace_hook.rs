@@ -1,4 +1,4 @@
-//! A look at each access as it goes through the model.
+//! Shows a caller what each access did in the model.
 
 use lookaside_machine::Stage;
 
@@ -32,8 +32,8 @@ pub struct Reference {
     pub server: Option<usize>,
 }
 
-/// Sees what accesses do; [`Blind`] costs nothing.
-pub(crate) trait Tracer {
+/// Sees what accesses do; [`NoTracer`] costs nothing.
+pub(crate) trait AccessTracer {
     /// Whether it sees anything.
     const ENABLED: bool;
     /// A walk reference of the access under way.
@@ -43,27 +43,27 @@ pub(crate) trait Tracer {
 }
 
 /// Sees nothing.
-pub(crate) struct Blind;
+pub(crate) struct NoTracer;
 
-impl Tracer for Blind {
+impl AccessTracer for NoTracer {
     const ENABLED: bool = false;
     fn reference(&mut self, _: Reference) {}
     fn access(&mut self, _: AccessResult) {}
 }
 
 /// Hands each access to a function.
-pub(crate) struct Shown<'a, F> {
+pub(crate) struct CallbackTracer<'a, F> {
     see: &'a mut F,
     references: Vec<Reference>,
 }
 
-impl<'a, F: FnMut(AccessResult)> Shown<'a, F> {
+impl<'a, F: FnMut(AccessResult)> CallbackTracer<'a, F> {
     pub(crate) fn new(see: &'a mut F) -> Self {
         Self { see, references: Vec::new() }
     }
 }
 
-impl<F: FnMut(AccessResult)> Tracer for Shown<'_, F> {
+impl<F: FnMut(AccessResult)> AccessTracer for CallbackTracer<'_, F> {
     const ENABLED: bool = true;
 
     fn reference(&mut self, reference: Reference) {

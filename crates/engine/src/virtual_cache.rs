@@ -3,7 +3,7 @@
 
 use lookaside_machine::{Cache, Replacement};
 
-use crate::assoc::{Assoc, Shape, EMPTY};
+use crate::assoc::{ArrayShape, Assoc, EMPTY_KEY};
 use crate::os::{generator, Structure};
 
 /// What became of an access.
@@ -21,7 +21,8 @@ pub enum LineUse {
 
 /// A virtually indexed, virtually tagged write-back cache: a line belongs to an address, whoever uses that.
 ///
-/// Loads fill, and stores do where the cache's description says so. Nothing but a flush, or another line, puts a line out.
+/// Loads fill, and stores do where the cache's description says so. Nothing but a flush, or another line, puts a line
+/// out.
 ///
 /// ```
 /// use lookaside_engine::{LineUse, VirtualCache};
@@ -49,7 +50,10 @@ impl VirtualCache {
         let sets = cache.sets().max(1);
         let ways = cache.ways.count(cache.lines()).max(1);
         Self {
-            lines: Assoc::new(shape(sets, ways, cache.replacement), generator(seed, Structure::Cache, 0, 0)),
+            lines: Assoc::new(
+                shape(sets, ways, cache.replacement),
+                generator(seed, Structure::Cache, 0, 0),
+            ),
             dirty: vec![false; (sets * ways) as usize],
             write_allocate: cache.write_allocate,
             line_shift: cache.line_bytes.trailing_zeros(),
@@ -72,7 +76,7 @@ impl VirtualCache {
             None => {
                 let (slot, old) = self.lines.fill(set, line);
                 let was_dirty = std::mem::replace(&mut self.dirty[slot], store);
-                if old != EMPTY && was_dirty {
+                if old != EMPTY_KEY && was_dirty {
                     LineUse::FilledOverDirty
                 } else {
                     LineUse::Filled
@@ -103,23 +107,26 @@ impl VirtualCache {
 ///
 /// Numbers are the user's too: pages of several sizes may stand in it under numbers that say their size.
 #[derive(Clone, Debug)]
-pub struct LoneTlb {
+pub struct StandaloneTlb {
     entries: Assoc,
     words: Vec<u32>,
     set_mask: u64,
-    /// Number and word of the entry that was found last, if nothing was filled or dropped since: to use the most recent entry once more changes
-    /// no policy's state.
+    /// Number and word of the entry that was found last, if nothing was filled or dropped since: to use the most recent
+    /// entry once more changes no policy's state.
     last: Option<(u64, u32)>,
 }
 
-impl LoneTlb {
-    /// Empty, with the array's entries, ways and policy, and the low bits of a number as its index. `seed` is what random
-    /// replacement draws from.
+impl StandaloneTlb {
+    /// Empty, with the array's entries, ways and policy, and the low bits of a number as its index. `seed` is what
+    /// random replacement draws from.
     pub fn new(tlb: &lookaside_machine::Tlb, seed: u64) -> Self {
         let sets = tlb.sets().max(1);
         let ways = tlb.ways.count(tlb.entries).max(1);
         Self {
-            entries: Assoc::new(shape(sets, ways, tlb.replacement), generator(seed, Structure::Tlb, 0, 0)),
+            entries: Assoc::new(
+                shape(sets, ways, tlb.replacement),
+                generator(seed, Structure::Tlb, 0, 0),
+            ),
             words: vec![0; (sets * ways) as usize],
             set_mask: u64::from(sets - 1),
             last: None,
@@ -156,12 +163,12 @@ impl LoneTlb {
 
     #[cfg(test)]
     fn valid(&self) -> usize {
-        self.entries.keys().iter().filter(|key| **key != EMPTY).count()
+        self.entries.keys().iter().filter(|key| **key != EMPTY_KEY).count()
     }
 }
 
-fn shape(sets: u32, ways: u32, replacement: Replacement) -> Shape {
-    Shape { sets: sets as usize, ways: ways as usize, replacement, repeated_keys: false }
+fn shape(sets: u32, ways: u32, replacement: Replacement) -> ArrayShape {
+    ArrayShape { sets: sets as usize, ways: ways as usize, replacement, repeated_keys: false }
 }
 
 #[cfg(test)]
@@ -179,7 +186,8 @@ mod tests {
         let page = |n: u64| n << 12;
         assert!((0..32).all(|n| cache.access(page(n), false) == LineUse::Filled));
         assert!((0..32).all(|n| cache.access(page(n), n == 0) == LineUse::Hit));
-        // A store to another line changes nothing: round robin puts page 0 out then as before, used or not, then page 1.
+        // A store to another line changes nothing: round robin puts page 0 out then as before, used or not, then page
+        // 1.
         assert_eq!(cache.access(page(32), true), LineUse::Passed);
         assert_eq!(cache.access(page(32), false), LineUse::FilledOverDirty);
         assert_eq!(cache.access(page(32), true), LineUse::Hit);
@@ -288,7 +296,7 @@ mod tests {
             tlb.entries = ways << sets;
             tlb.ways = Ways::Count(ways);
             tlb.replacement = if lru { Replacement::Lru } else { Replacement::Fifo };
-            let mut fast = LoneTlb::new(&tlb, 1);
+            let mut fast = StandaloneTlb::new(&tlb, 1);
             let mut slow: Vec<Vec<(u64, u32)>> = vec![Vec::new(); 1 << sets];
             let mut next = vec![0; 1 << sets];
             for (n, (number, kind)) in steps.into_iter().enumerate() {
@@ -328,7 +336,7 @@ mod tests {
     #[test]
     fn entries_keep_their_words_until_they_are_dropped() {
         let machine = preset("sa1100").unwrap();
-        let mut tlb = LoneTlb::new(&machine.tlbs[0], 1);
+        let mut tlb = StandaloneTlb::new(&machine.tlbs[0], 1);
         (0..33).for_each(|number| tlb.fill(number, 2 * number as u32));
         assert_eq!((tlb.find(0), tlb.find(32), tlb.valid()), (None, Some(64), 32));
         assert_eq!(tlb.find(31), Some(62));

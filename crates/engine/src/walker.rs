@@ -1,98 +1,76 @@
 //! The page walk: which entries are read, what serves each, what it costs (`SEMANTICS.md` §6).
 
-use lookaside_machine::{Stage, TableLevel};
+use lookaside_machine::Stage;
 use lookaside_trace::Kind;
 
-use crate::counts::Counts;
-use crate::fasthash::{spread, FastSet};
-use crate::os::{entry_prefix, table_prefix, PhysicalMemory, HOST_SPACE};
-use crate::parts::{Cache, Parts};
-use crate::plan::{HostPlan, Plan, WalkPlan};
-use crate::slots::Slots;
-use crate::trace_hook::{Reference, Tracer};
-
-/// What one walk came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Walk {
-    pub(crate) references: u64,
-    pub(crate) references_memory: u64,
-    pub(crate) units: u64,
-}
-
-/// Who walks, for what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WalkFor<'a> {
-    pub(crate) slots: &'a Slots,
-    pub(crate) side: usize,
-    /// The tables' space: number for `os.rs`, id in keys.
-    pub(crate) space: u64,
-    pub(crate) id: u64,
-    /// Id of the running process's space, and the hardware thread: what TLB entries may be held under.
-    pub(crate) run_id: u64,
-    pub(crate) hw: usize,
-    pub(crate) va: u64,
-    pub(crate) class: usize,
-}
+use crate::context::{WalkCost, WalkRequest};
+use crate::counts::EngineCounts;
+use crate::directory_walk::{fill_directory, look_up_directory};
+use crate::hardware::{serve, Hardware};
+use crate::os::{entry_prefix, HOST_SPACE};
+use crate::plan::{EnginePlan, HostPlan, WalkPlan};
+use crate::table_memo::TableMemo;
+use crate::trace_hook::{AccessTracer, Reference};
 
 /// One walk under way.
-pub(crate) struct Walker<'a, T> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) parts: &'a mut Parts,
-    tables: &'a mut Tables,
-    pub(crate) counts: &'a mut Counts,
+pub(crate) struct PageWalker<'a, T> {
+    plan: &'a EnginePlan,
+    hardware: &'a mut Hardware,
+    tables: &'a mut TableMemo,
+    counts: &'a mut EngineCounts,
     tracer: &'a mut T,
-    pub(crate) of: WalkFor<'a>,
-    walk: Walk,
+    request: WalkRequest<'a>,
+    walk: WalkCost,
 }
 
 /// Walks for one access that missed every TLB level.
-pub(crate) fn walk<T: Tracer>(
-    plan: &Plan,
-    parts: &mut Parts,
-    tables: &mut Tables,
-    counts: &mut Counts,
+pub(crate) fn walk<T: AccessTracer>(
+    plan: &EnginePlan,
+    hardware: &mut Hardware,
+    tables: &mut TableMemo,
+    counts: &mut EngineCounts,
     tracer: &mut T,
-    of: WalkFor<'_>,
-) -> Walk {
+    request: WalkRequest<'_>,
+) -> WalkCost {
     if plan.walks == WalkPlan::CountOnly {
-        return Walk::default();
+        return WalkCost::default();
     }
-    let walk = Walk { units: plan.base_units, ..Walk::default() };
-    let mut walker = Walker { plan, parts, tables, counts, tracer, of, walk };
+    let walk = WalkCost { units: plan.base_units, ..WalkCost::default() };
+    let mut walker = PageWalker { plan, hardware, tables, counts, tracer, request, walk };
     walker.guest();
     walker.walk
 }
 
-/// Translates a guest-physical address for someone who reads it by no page of the guest: where it lies, and the units that
-/// the host's walk takes.
-pub(crate) fn translate_guest<T: Tracer>(
-    plan: &Plan,
-    parts: &mut Parts,
-    tables: &mut Tables,
-    counts: &mut Counts,
+/// Translates a guest-physical address for someone who reads it by no page of the guest: where it lies, and the units
+/// that the host's walk takes.
+pub(crate) fn translate_guest<T: AccessTracer>(
+    plan: &EnginePlan,
+    hardware: &mut Hardware,
+    tables: &mut TableMemo,
+    counts: &mut EngineCounts,
     tracer: &mut T,
-    of: WalkFor<'_>,
+    request: WalkRequest<'_>,
     guest: u64,
 ) -> (u64, u64) {
     let Some(host) = &plan.host else { return (guest, 0) };
-    let mut walker = Walker { plan, parts, tables, counts, tracer, of, walk: Walk::default() };
+    let mut walker = PageWalker { plan, hardware, tables, counts, tracer, request, walk: WalkCost::default() };
     let physical = walker.host(host, guest);
     (physical, walker.walk.units)
 }
 
-impl<T: Tracer> Walker<'_, T> {
+impl<T: AccessTracer> PageWalker<'_, T> {
     fn guest(&mut self) {
         let plan = self.plan;
-        let WalkFor { va, id, space, class, .. } = self.of;
+        let WalkRequest { va, id, space, class, .. } = self.request;
         let mut at = plan.guest_levels.len();
-        if self.ask_directories() {
+        if look_up_directory(plan, self.hardware, self.counts, &self.request) {
             at = plan.directories.position;
         } else {
             for &number in &plan.guest_walk_caches[class] {
                 let cache = &plan.walk_caches[number];
                 let prefix = va >> cache.low_bit;
-                let tag = self.parts.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
-                if self.ask(number, prefix, tag.into()) {
+                let tag = self.hardware.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
+                if self.look_up_walk_cache(number, prefix, tag.into()) {
                     at = cache.above;
                     break;
                 }
@@ -101,7 +79,7 @@ impl<T: Tracer> Walker<'_, T> {
         for position in (plan.leaf_at[class]..at).rev() {
             let level = &plan.guest_levels[position];
             let entry = self.tables.entry(&plan.guest_memory, space, level, va, Stage::Guest, self.counts);
-            self.counts.tables[self.of.side][position] += 1;
+            self.counts.tables[self.request.side][position] += 1;
             match &plan.host {
                 None => self.reference(entry, level.level, Stage::Guest),
                 Some(host) => {
@@ -109,14 +87,14 @@ impl<T: Tracer> Walker<'_, T> {
                     self.reference(physical, level.level, Stage::Guest);
                 }
             }
-            self.fill_directories(position);
+            fill_directory(plan, self.hardware, self.counts, &self.request, position);
             if position > plan.leaf_at[class] {
                 for &number in &plan.guest_fills[position] {
                     let prefix = entry_prefix(level, va);
                     let chunk = prefix << plan.walk_caches[number].low_bit >> plan.chunk_shift;
-                    let tag = self.parts.tags.of_chunk(id, chunk);
-                    let slot = self.of.slots.walk_caches[number];
-                    self.parts.walk_caches[slot].fill(prefix, tag.into());
+                    let tag = self.hardware.tags.of_chunk(id, chunk);
+                    let slot = self.request.routing.walk_caches[number];
+                    self.hardware.walk_caches[slot].fill(prefix, tag.into());
                 }
             }
         }
@@ -132,7 +110,7 @@ impl<T: Tracer> Walker<'_, T> {
         for &number in &host.walk_caches {
             let cache = &self.plan.walk_caches[number];
             let prefix = guest >> cache.low_bit;
-            if self.ask(number, prefix, prefix) {
+            if self.look_up_walk_cache(number, prefix, prefix) {
                 if cache.table_level == 1 {
                     return physical;
                 }
@@ -143,28 +121,28 @@ impl<T: Tracer> Walker<'_, T> {
         for position in (host.leaf_at..at).rev() {
             let level = &host.levels[position];
             let entry = self.tables.entry(&host.memory, HOST_SPACE, level, guest, Stage::Host, self.counts);
-            self.counts.tables[self.of.side][self.plan.guest_levels.len() + position] += 1;
+            self.counts.tables[self.request.side][self.plan.guest_levels.len() + position] += 1;
             self.reference(entry, level.level, Stage::Host);
             if position > host.leaf_at {
                 for &number in &host.fills[position] {
-                    let slot = self.of.slots.walk_caches[number];
+                    let slot = self.request.routing.walk_caches[number];
                     let prefix = entry_prefix(level, guest);
-                    self.parts.walk_caches[slot].fill(prefix, prefix);
+                    self.hardware.walk_caches[slot].fill(prefix, prefix);
                 }
             }
         }
         for &number in &host.translation_fills {
-            let slot = self.of.slots.walk_caches[number];
-            self.parts.walk_caches[slot].fill(guest >> host.page_shift, guest >> host.page_shift);
+            let slot = self.request.routing.walk_caches[number];
+            self.hardware.walk_caches[slot].fill(guest >> host.page_shift, guest >> host.page_shift);
         }
         physical
     }
 
-    /// Asks one walk cache.
-    fn ask(&mut self, number: usize, prefix: u64, key: u64) -> bool {
-        let slot = self.of.slots.walk_caches[number];
-        let hit = self.parts.walk_caches[slot].access(prefix, key);
-        let (lookups, hits) = &mut self.counts.walk_caches[number][self.of.side];
+    /// Looks up one walk cache.
+    fn look_up_walk_cache(&mut self, number: usize, prefix: u64, key: u64) -> bool {
+        let slot = self.request.routing.walk_caches[number];
+        let hit = self.hardware.walk_caches[slot].access(prefix, key);
+        let (lookups, hits) = &mut self.counts.walk_caches[number][self.request.side];
         *lookups += 1;
         if hit {
             *hits += 1;
@@ -183,8 +161,9 @@ impl<T: Tracer> Walker<'_, T> {
                 Some(number)
             }
             _ => {
-                let position = serve(&mut self.parts.caches, &self.of.slots.walk_route, Kind::Load as usize, physical);
-                self.counts.walk_served[self.of.side][position] += 1;
+                let position =
+                    serve(&mut self.hardware.caches, &self.request.routing.walk_route, Kind::Load as usize, physical);
+                self.counts.walk_served[self.request.side][position] += 1;
                 let server = plan.walk_route.get(position).copied();
                 self.walk.units += server.map_or(plan.walk_memory_units, |number| plan.caches[number].hit_units);
                 self.walk.references_memory += u64::from(server.is_none());
@@ -194,73 +173,5 @@ impl<T: Tracer> Walker<'_, T> {
         if T::ENABLED {
             self.tracer.reference(Reference { address: physical, level, stage, server });
         }
-    }
-}
-
-/// Asks the data caches of a route in turn for a byte's line, for an access of this kind; fills those that had it not and are filled by
-/// such. The server's position in the route; its length = memory.
-#[inline(always)]
-pub(crate) fn serve(caches: &mut [Cache], route: &[usize], kind: usize, physical: u64) -> usize {
-    for (position, &slot) in route.iter().enumerate() {
-        if caches[slot].access(physical, kind == Kind::Store as usize) {
-            return position;
-        }
-    }
-    route.len()
-}
-
-/// Remembers where tables lie, and which guest tables were ever read.
-#[derive(Debug)]
-pub(crate) struct Tables {
-    /// Key and base of the table seen last at each place.
-    memo: Vec<(TableKey, u64)>,
-    read: FastSet<TableKey>,
-}
-
-/// Space, level and stage, prefix.
-type TableKey = (u64, u32, u64);
-
-/// Tables remembered: enough for 16 GiB of leaf tables, in 256 KiB.
-const MEMO_LEN: usize = 1 << 13;
-
-impl Tables {
-    pub(crate) fn new() -> Self {
-        Self { memo: vec![((u64::MAX, 0, 0), 0); MEMO_LEN], read: FastSet::default() }
-    }
-
-    /// Address of the guest's entry for `va` at a level.
-    pub(crate) fn guest_entry(
-        &mut self,
-        memory: &PhysicalMemory,
-        space: u64,
-        level: &TableLevel,
-        va: u64,
-        counts: &mut Counts,
-    ) -> u64 {
-        self.entry(memory, space, level, va, Stage::Guest, counts)
-    }
-
-    /// Address of the entry for `va` at a level.
-    #[inline]
-    fn entry(
-        &mut self,
-        memory: &PhysicalMemory,
-        space: u64,
-        level: &TableLevel,
-        va: u64,
-        stage: Stage,
-        counts: &mut Counts,
-    ) -> u64 {
-        let key = (space, level.level << 1 | stage as u32, table_prefix(level, va));
-        let hash = spread(key.0 ^ u64::from(key.1) << 56 ^ key.2.rotate_left(20));
-        let place = &mut self.memo[(hash >> (64 - MEMO_LEN.trailing_zeros())) as usize];
-        if place.0 != key {
-            *place = (key, memory.table_base(space, level, va));
-            if stage == Stage::Guest && self.read.insert(key) {
-                counts.table_bytes += u64::from(level.entry_bytes) << level.index_bits;
-            }
-        }
-        let index = va >> level.index_low_bit & ((1 << level.index_bits) - 1);
-        place.1 + index * u64::from(level.entry_bytes)
     }
 }

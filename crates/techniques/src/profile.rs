@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
-use lookaside_engine::{curve::CurveBuilder, run_many, End, Engine, Outcome, Setup};
+use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RunEnd, Setup};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
@@ -157,9 +157,13 @@ impl Profile {
             }
         })?;
         match &ran.end {
-            End::Complete => {}
-            End::Stopped => notes.push("\"what would help\" was cut short: it covers the first part of the run".into()),
-            End::Unreadable(e) => notes.push(format!("\"what would help\" covers the first part of the run only: {e}")),
+            RunEnd::Complete => {}
+            RunEnd::Stopped => {
+                notes.push("\"what would help\" was cut short: it covers the first part of the run".into())
+            }
+            RunEnd::Unreadable(e) => {
+                notes.push(format!("\"what would help\" covers the first part of the run only: {e}"))
+            }
         }
         Ok(side_by_side(&tried, &ran.outcomes, &self.outcome, source.info()))
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use lookaside_engine::{run_source, Detail, End, Outcome, Setup};
+use lookaside_engine::{run_source, Detail, RunEnd, Outcome, Setup};
 use lookaside_harness::{Sample, BACKGROUND};
 use lookaside_tlb_lockdown::programs::{program, Input, ProgramSpec};
 use lookaside_trace::{Block, Event, Kind, Source};
@@ -79,7 +79,7 @@ fn on_the_model(source: &mut dyn Source) -> Outcome {
     let machine = lookaside_machine::preset("cortex-a9").expect("a preset");
     let setup = Setup { detail: Detail::Totals, ..Setup::new(machine) };
     let ran = run_source(setup, source, |_| ControlFlow::Continue(())).expect("a good setup");
-    assert!(matches!(ran.end, End::Complete), "{:?}", ran.end);
+    assert!(matches!(ran.end, RunEnd::Complete), "{:?}", ran.end);
     ran.outcomes.into_iter().next().expect("an outcome")
 }
 

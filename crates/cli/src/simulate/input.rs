@@ -1,6 +1,6 @@
 //! The trace that `simulate` reads, and what is said when it ends.
 
-use lookaside_engine::{End, Filter, Setup};
+use lookaside_engine::{RunEnd, Filter, Setup};
 use lookaside_trace::Source;
 
 use crate::args::simulate::SimulateArgs;
@@ -25,7 +25,7 @@ pub fn open(args: &SimulateArgs, setups: &[Setup]) -> Result<Box<dyn Source + Se
 }
 
 /// Says how much of the trace was seen; the exit code.
-pub fn ended(args: &SimulateArgs, source: &dyn Source, end: End, interrupt: &Interrupt) -> Result<u8, Failure> {
+pub fn ended(args: &SimulateArgs, source: &dyn Source, end: RunEnd, interrupt: &Interrupt) -> Result<u8, Failure> {
     for damage in source.damage() {
         eprintln!(
             "lookaside: {}: bytes {}–{} left out: {}",
@@ -36,13 +36,13 @@ pub fn ended(args: &SimulateArgs, source: &dyn Source, end: End, interrupt: &Int
         );
     }
     match end {
-        End::Complete if source.damage().is_empty() => Ok(0),
-        End::Complete => Ok(NOT_CLEAN),
-        End::Stopped => {
+        RunEnd::Complete if source.damage().is_empty() => Ok(0),
+        RunEnd::Complete => Ok(NOT_CLEAN),
+        RunEnd::Stopped => {
             eprintln!("lookaside: interrupted: the counts cover the trace up to there");
             Ok(interrupt.code())
         }
-        End::Unreadable(e) => {
+        RunEnd::Unreadable(e) => {
             eprintln!("lookaside: the counts cover the trace up to here: {e}");
             Ok(NOT_CLEAN)
         }

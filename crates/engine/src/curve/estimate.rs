@@ -1,14 +1,14 @@
 //! A miss curve from samples.
 
-use super::{listed_sizes, MissCurve};
+use super::miss_curve::{listed_sizes, MissCurve};
 
 /// Estimates the fully associative curve of a stream in which each access goes to a page with a fixed probability,
 /// whatever came before (independent-reference model), from how often each page was sampled.
 ///
-/// Che's approximation (Che, Tung and Wang 2002): a page is still in a TLB of `n` entries if it was accessed
-/// within the last `t` accesses, where `t` is such that `n` distinct pages are expected in `t` accesses. Real programs reuse
-/// pages sooner than that, so their misses are mostly fewer. `accesses` = the sum of the weights; there
-/// are no cold misses, and nothing is said of sets.
+/// Che's approximation (Che, Tung and Wang 2002): a page is still in a TLB of `n` entries if it was accessed within the
+/// last `t` accesses, where `t` is such that `n` distinct pages are expected in `t` accesses. Real programs reuse pages
+/// sooner than that, so their misses are mostly fewer. `accesses` = the sum of the weights; there are no cold misses,
+/// and nothing is said of sets.
 pub fn estimate_from_samples(weights: impl IntoIterator<Item = u64>) -> MissCurve {
     let weights: Vec<u64> = weights.into_iter().filter(|&w| w > 0).collect();
     let accesses: u64 = weights.iter().sum();

@@ -10,6 +10,7 @@
 //! depend on the TLB's size, so that no single pass would be exact.)
 
 mod estimate;
+mod miss_curve;
 mod pages;
 mod recency;
 mod sets;
@@ -18,48 +19,15 @@ mod wide;
 mod window;
 
 use lookaside_trace::{Block, Event, Kind};
-use serde::{Deserialize, Serialize};
 
 pub use estimate::estimate_from_samples;
-use pages::Pages;
+use miss_curve::listed_sizes;
+pub use miss_curve::{MissCurve, SetCurve, MAX_WAYS};
+use pages::PageNumbers;
 use recency::Recency;
-use sets::Sets;
-pub use sets::{MAX_SETS, MAX_WAYS};
-use window::Window;
-
-/// Misses as a function of TLB geometry, LRU, 4 KiB pages, from one pass.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MissCurve {
-    /// Accesses behind the curve: its denominator.
-    pub accesses: u64,
-    /// First touches: misses at any size.
-    pub cold_misses: u64,
-    /// Fully associative: (entries, misses), ascending; a step function, exact at each listed size. Sizes within a
-    /// recorder's window are not listed.
-    pub fully_associative: Vec<(u64, u64)>,
-    /// For each number of sets (linear index), misses by ways 1, 2, 3, …; none behind a recorder's window.
-    pub set_associative: Vec<SetCurve>,
-    /// `true`: from samples under the independent-reference assumption, an estimate.
-    pub estimate: bool,
-}
-
-/// Misses of all associativities at one number of sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetCurve {
-    /// Sets, a power of two.
-    pub sets: u32,
-    /// `misses_by_ways[w - 1]` = misses with `w` ways.
-    pub misses_by_ways: Vec<u64>,
-}
-
-/// A page that is not the last one again, on its way through the stages.
-#[derive(Clone, Copy, Default)]
-struct Visit {
-    /// Dense number of the page.
-    page: u32,
-    /// Low bits of its page number, at least log2 of [`MAX_SETS`].
-    index: u32,
-}
+pub use sets::MAX_SETS;
+use sets::{SetStacks, Visit};
+use window::CurveWindow;
 
 /// Visits that go through a stage together: enough to keep a stage's code and tables close, few enough for the
 /// visits themselves to stay in the first-level cache.
@@ -89,10 +57,10 @@ const PAGE_SHIFT: u32 = 12;
 /// ```
 #[derive(Default)]
 pub struct CurveBuilder {
-    pages: Pages,
+    pages: PageNumbers,
     recency: Recency,
-    window: Window,
-    sets: Sets,
+    window: CurveWindow,
+    sets: SetStacks,
     batch: Vec<Visit>,
     /// Page of the last access.
     last: Option<u32>,
@@ -110,9 +78,10 @@ impl CurveBuilder {
     }
 
     /// An empty curve of a trace whose recorder left out the repeats of so many pages, those used last
-    /// ([`lookaside_trace::TraceInfo::filter_window`]; 0 = it did not): it begins at this size, and is of no sets but one.
+    /// ([`lookaside_trace::TraceInfo::filter_window`]; 0 = it did not): it begins at this size, and is of no sets but
+    /// one.
     pub fn beyond(window: u32) -> Self {
-        Self { window: Window::of(window), ..Self::default() }
+        Self { window: CurveWindow::of(window), ..Self::default() }
     }
 
     /// Adds a block's data accesses. Left-out repeats hit at every size of the curve.
@@ -266,8 +235,8 @@ impl CurveBuilder {
 #[derive(Default)]
 struct Distances {
     counts: Vec<u64>,
-    /// Not yet counted; nothing between blocks. What is known at the end of a long way through tables is put here, so that the next access need
-    /// not wait until its count, somewhere in a table as long as there are pages, has come.
+    /// Not yet counted; nothing between blocks. What is known at the end of a long way through tables is put here, so
+    /// that the next access need not wait until its count, somewhere in a table as long as there are pages, has come.
     pending: Vec<u32>,
 }
 
@@ -287,17 +256,4 @@ impl Distances {
         }
         self.pending.drain(..).for_each(|distance| self.counts[distance as usize] += 1);
     }
-}
-
-/// Sizes at which a curve is listed: each up to 64, then 32 an octave (so that 1.5 · 2^k is among them), and the first
-/// at which nothing but cold misses is left.
-fn listed_sizes(last: u64) -> Vec<u64> {
-    let mut sizes: Vec<u64> = (1..64).collect();
-    let octaves = (6..63).flat_map(|octave| (0..32).map(move |step| (32 + step) << (octave - 5)));
-    sizes.extend(octaves.take_while(|&size| size < last));
-    sizes.retain(|&size| size < last);
-    if last > 0 {
-        sizes.push(last);
-    }
-    sizes
 }

@@ -8,18 +8,18 @@ const CLUSTER_SHIFT: u32 = 8;
 
 /// Numbers the pages of each process.
 #[derive(Default)]
-pub struct Pages {
+pub struct PageNumbers {
     processes: HashMap<u32, usize>,
-    tables: Vec<Table>,
+    tables: Vec<ClusterTable>,
     current: usize,
     clusters: u32,
 }
 
-impl Pages {
+impl PageNumbers {
     /// Page numbers are this process's from here on.
     pub fn enter(&mut self, process: u32) {
         self.current = *self.processes.entry(process).or_insert_with(|| {
-            self.tables.push(Table::default());
+            self.tables.push(ClusterTable::default());
             self.tables.len() - 1
         });
     }
@@ -34,14 +34,14 @@ impl Pages {
 
 /// Open addressing with linear probing; at most half full.
 #[derive(Default)]
-struct Table {
+struct ClusterTable {
     /// Cluster's page-number part + 1 (0 = free), and its dense number.
     slots: Vec<(u64, u32)>,
     used: usize,
     last: (u64, u32),
 }
 
-impl Table {
+impl ClusterTable {
     #[inline]
     fn find(&mut self, key: u64, next: &mut u32) -> u32 {
         if self.last.0 == key + 1 {

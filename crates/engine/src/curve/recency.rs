@@ -7,7 +7,7 @@
 //! a line, clearing a mark adds to whole vectors, and setting the latest one changes no count at all: a
 //! group's count is set when the timeline reaches it. A full timeline is compacted.
 
-use crate::assoc::prefetch;
+use crate::prefetch::prefetch;
 
 /// log2 of the slots of a bit word.
 const WORD_SHIFT: u32 = 6;
@@ -27,7 +27,7 @@ const SLOTS_PER_PAGE: usize = 4;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line<T, const N: usize>([T; N]);
+struct CountLine<T, const N: usize>([T; N]);
 
 /// Last-visit order of pages.
 #[derive(Default)]
@@ -39,9 +39,9 @@ pub struct Recency {
     /// Is the slot its page's last visit?
     marks: Vec<u64>,
     /// Marks in earlier words of the same line, by word; not yet said where the timeline has not been.
-    near: Vec<Line<u16, 32>>,
+    near: Vec<CountLine<u16, 32>>,
     /// Marks in earlier lines below the same line, by line below; level by level until one line covers everything.
-    far: Vec<Vec<Line<u32, 16>>>,
+    far: Vec<Vec<CountLine<u32, 16>>>,
     /// The next slot.
     now: usize,
     /// Pages visited.
@@ -171,12 +171,12 @@ impl Recency {
         }
         let slots = (SLOTS_PER_PAGE * live.len()).next_power_of_two().max(FIRST_SLOTS);
         self.marks = vec![0; slots >> WORD_SHIFT];
-        self.near = vec![Line([0; 32]); slots >> NEAR_LINE_SHIFT];
+        self.near = vec![CountLine([0; 32]); slots >> NEAR_LINE_SHIFT];
         self.far.clear();
         let mut lines = slots >> NEAR_LINE_SHIFT;
         while lines > 1 {
             lines = lines.div_ceil(1 << FAR_SHIFT);
-            self.far.push(vec![Line([0; 16]); lines]);
+            self.far.push(vec![CountLine([0; 16]); lines]);
         }
         self.page.resize(slots, 0);
         for (slot, &page) in live.iter().enumerate() {

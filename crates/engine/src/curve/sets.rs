@@ -4,10 +4,7 @@
 //! found is its distance; it then moves to the front. A set among 2S is a part of one among S, so a page that
 //! is the latest of its set stays so for more sets: such visits leave the batch.
 
-use super::{SetCurve, Visit};
-
-/// Most ways that are told apart: four vectors of eight.
-pub const MAX_WAYS: usize = 16;
+use super::miss_curve::{SetCurve, MAX_WAYS};
 
 /// Most sets.
 pub const MAX_SETS: u32 = 1 << SHIFTS.1;
@@ -21,31 +18,41 @@ const TOGETHER: usize = 4;
 /// No page.
 const FREE: u32 = u32::MAX;
 
+/// A page that is not the last one again, on its way through the stages.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Visit {
+    /// Dense number of the page.
+    pub(super) page: u32,
+    /// Low bits of its page number, at least log2 of [`MAX_SETS`].
+    pub(super) index: u32,
+}
+
 /// Pages of one set, latest first.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Stack([u32; MAX_WAYS]);
+struct LruStack([u32; MAX_WAYS]);
 
 /// All sets of one number of sets.
-struct Level {
-    stacks: Vec<Stack>,
+struct SetCount {
+    stacks: Vec<LruStack>,
     /// Visits by position; the last: not found.
     found: [u64; MAX_WAYS + 1],
 }
 
 /// Stacks for each number of sets from 2 to [`MAX_SETS`].
-pub struct Sets {
-    levels: Vec<Level>,
+pub struct SetStacks {
+    levels: Vec<SetCount>,
 }
 
-impl Default for Sets {
+impl Default for SetStacks {
     fn default() -> Self {
-        let level = |shift: u32| Level { stacks: vec![Stack([FREE; MAX_WAYS]); 1 << shift], found: [0; MAX_WAYS + 1] };
+        let level =
+            |shift: u32| SetCount { stacks: vec![LruStack([FREE; MAX_WAYS]); 1 << shift], found: [0; MAX_WAYS + 1] };
         Self { levels: (SHIFTS.0..=SHIFTS.1).map(level).collect() }
     }
 }
 
-impl Sets {
+impl SetStacks {
     /// Notes visits in their order. None may be of the page of the one before. Uses the list up.
     ///
     /// `WIDE`: by the functions of `wide`, which must be available.
@@ -77,7 +84,7 @@ impl Sets {
 ///
 /// One after the other at a level, visits to the same few sets wait for each other; those of another level do not wait.
 #[inline(always)]
-fn visit_some<const WIDE: bool>(levels: &mut [Level], visits: &mut Vec<Visit>) {
+fn visit_some<const WIDE: bool>(levels: &mut [SetCount], visits: &mut Vec<Visit>) {
     let mut stay = 0;
     for i in 0..visits.len() {
         let visit = visits[i];
@@ -91,7 +98,7 @@ fn visit_some<const WIDE: bool>(levels: &mut [Level], visits: &mut Vec<Visit>) {
     visits.truncate(stay);
 }
 
-impl Level {
+impl SetCount {
     #[inline(always)]
     fn visit<const WIDE: bool>(&mut self, visit: Visit) -> usize {
         let mask = self.stacks.len() - 1;
@@ -101,7 +108,7 @@ impl Level {
     }
 }
 
-impl Stack {
+impl LruStack {
     /// Moves a page to the front; where it was found, `MAX_WAYS` = nowhere.
     #[inline(always)]
     fn touch<const WIDE: bool>(&mut self, page: u32) -> usize {
@@ -133,7 +140,7 @@ mod tests {
     #[test]
     fn a_stack_is_a_list() {
         let mut rng = SplitMix64::new(6);
-        let mut stack = Stack([FREE; MAX_WAYS]);
+        let mut stack = LruStack([FREE; MAX_WAYS]);
         let mut list = stack.0.to_vec();
         for _ in 0..10_000 {
             let page = (rng.next_u64() % 24) as u32;

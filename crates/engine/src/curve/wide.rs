@@ -1,8 +1,8 @@
-//! The inner step of the set stacks with AVX2; its portable form is `Stack::touch`.
+//! The inner step of the set stacks with AVX2; its portable form is `LruStack::touch`.
 
 use std::arch::x86_64::*;
 
-use super::sets::MAX_WAYS;
+use super::miss_curve::MAX_WAYS;
 
 /// Whether this processor has what the functions here are compiled for.
 pub fn available() -> bool {

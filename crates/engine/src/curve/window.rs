@@ -1,4 +1,5 @@
-//! Pages that are in a recorder's window while a curve is built: used later than all others, in an order that is not known.
+//! Pages that are in a recorder's window while a curve is built: used later than all others, in an order that is not
+//! known.
 
 use lookaside_trace::{Block, Event, Kind};
 
@@ -6,14 +7,14 @@ use super::recency::Recency;
 
 /// The pages, by their dense numbers, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Window {
+pub(super) struct CurveWindow {
     /// Most pages that the recorder's window holds; 0 = it has none.
     pub(super) most: u32,
     of: (u32, u32),
     held: Vec<u32>,
 }
 
-impl Window {
+impl CurveWindow {
     /// An empty window of at most so many pages.
     pub(super) fn of(most: u32) -> Self {
         Self { most, ..Self::default() }
@@ -30,7 +31,7 @@ impl Window {
 
     /// A page comes in: the distinct others used since its last use, `None` if it never was used.
     pub(super) fn enter(&mut self, page: u32, recency: &mut Recency) -> Option<u32> {
-        if self.place_of(page).is_some() {
+        if self.position_of(page).is_some() {
             return Some(0); // loads and stores have windows of their own
         }
         let distance = recency.take(page).map(|distance| distance + self.held.len() as u32);
@@ -40,7 +41,7 @@ impl Window {
 
     /// A page leaves, `others` stay: from here on it is the last used of those that are not in the window.
     pub(super) fn leave(&mut self, page: u32, others: u8, recency: &mut Recency) {
-        if let Some(place) = self.place_of(page) {
+        if let Some(place) = self.position_of(page) {
             self.held.remove(place);
         }
         // What is here and does not stay came from a part of the trace whose end is missing.
@@ -49,7 +50,7 @@ impl Window {
     }
 
     /// Many at a time: a page is sought twice for each time that it is in the window.
-    fn place_of(&self, page: u32) -> Option<usize> {
+    fn position_of(&self, page: u32) -> Option<usize> {
         let (groups, rest) = self.held.as_chunks::<16>();
         // No early end within a group: these are vectors.
         let has = |group: &&[u32; 16]| group.iter().fold(false, |found, &held| found | (held == page));

@@ -4,6 +4,9 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::lookup::LookupResult;
+use crate::lru::LruSets;
+
 /// One set as a list, the most recent first.
 #[derive(Default)]
 struct Slow(Vec<(u32, u32)>);
@@ -18,18 +21,18 @@ impl Slow {
         at.is_some()
     }
 
-    fn fill(&mut self, key: (u32, u32), ways: usize) -> Access {
+    fn fill(&mut self, key: (u32, u32), ways: usize) -> LookupResult {
         self.0.insert(0, key);
         if self.0.len() > ways {
             self.0.pop();
-            return Access::Evicted;
+            return LookupResult::Evicted;
         }
-        Access::New
+        LookupResult::New
     }
 
-    fn access_or_fill(&mut self, key: (u32, u32), ways: usize) -> Access {
+    fn access_or_fill(&mut self, key: (u32, u32), ways: usize) -> LookupResult {
         if self.access(key) {
-            Access::Hit
+            LookupResult::Hit
         } else {
             self.fill(key, ways)
         }
@@ -81,9 +84,9 @@ proptest! {
             let at = slow.iter().position(|(t, _)| *t == tag);
             if fill {
                 let (mask, expected) = match at {
-                    Some(at) => (slow.remove(at).1, Access::Hit),
-                    None if slow.len() < ways => (0, Access::New),
-                    None => { slow.pop(); (0, Access::Evicted) }
+                    Some(at) => (slow.remove(at).1, LookupResult::Hit),
+                    None if slow.len() < ways => (0, LookupResult::New),
+                    None => { slow.pop(); (0, LookupResult::Evicted) }
                 };
                 slow.insert(0, (tag, mask | 1 << bit));
                 prop_assert_eq!(fast.fill_masked(0, tag, 1 << bit), expected);

@@ -116,7 +116,7 @@ proptest! {
                 block.push(access, page(kind, word) << 12);
             }
             full.run(&block);
-            let mut rest = recorder::recorded(&block, recorder::How::pages(pages as usize));
+            let mut rest = recorder::recorded(&block, recorder::RecorderOptions::pages(pages as usize));
             while rest.len() > part {
                 let (first, after) = recorder::cut(rest, part);
                 windowed.run(&first);

@@ -4,13 +4,13 @@ use lookaside_trace::{Block, Event, FilterWindow, Kind};
 
 /// How to record.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How {
+pub struct RecorderOptions {
     pub window: FilterWindow,
     pub stores_apart: bool,
     pub unified: bool,
 }
 
-impl How {
+impl RecorderOptions {
     /// One class.
     pub fn pages(pages: usize) -> Self {
         let pages = pages as u32;
@@ -31,7 +31,7 @@ impl How {
 }
 
 /// A page in a window, the least recent first.
-struct Held {
+struct WindowedPage {
     page: u64,
     row: usize,
     /// By left-out accesses, since it was recorded or touched.
@@ -39,8 +39,8 @@ struct Held {
 }
 
 /// What is recorded of a block.
-pub fn recorded(full: &Block, how: How) -> Block {
-    let mut windows: [Vec<Held>; 3] = Default::default();
+pub fn recorded(full: &Block, how: RecorderOptions) -> Block {
+    let mut windows: [Vec<WindowedPage>; 3] = Default::default();
     let mut block = Block { process: full.process, thread: full.thread, ..Block::default() };
     let mut events = full.events.iter().peekable();
     for i in 0..=full.len() {
@@ -55,18 +55,18 @@ pub fn recorded(full: &Block, how: How) -> Block {
             Some(place) => {
                 let held = window.remove(place);
                 block.repeat[held.row] += 1;
-                window.push(Held { used: true, ..held });
+                window.push(WindowedPage { used: true, ..held });
             }
             None => {
                 let class = how.class_of(addr >> 12);
-                let of_class = |window: &[Held]| window.iter().filter(|held| how.class_of(held.page) == class).count();
+                let of_class = |window: &[WindowedPage]| window.iter().filter(|held| how.class_of(held.page) == class).count();
                 while window.len() == how.window.pages as usize || of_class(window) == how.window.class_pages as usize {
                     leave(window, how, table, &mut block);
                 }
                 for held in window.iter_mut().filter(|held| how.class_of(held.page) == class) {
                     touch(held, how, table, &mut block);
                 }
-                window.push(Held { page: addr >> 12, row: block.len(), used: false });
+                window.push(WindowedPage { page: addr >> 12, row: block.len(), used: false });
                 block.push(kind, addr);
                 block.repeat.push(0);
                 block.ip.extend(full.ip.get(i));
@@ -79,20 +79,20 @@ pub fn recorded(full: &Block, how: How) -> Block {
 
 const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
 
-fn touch(held: &mut Held, how: How, table: usize, block: &mut Block) {
+fn touch(held: &mut WindowedPage, how: RecorderOptions, table: usize, block: &mut Block) {
     if std::mem::take(&mut held.used) && how.window.log2_classes > 0 {
         block.push_event(Event::Touch { addr: held.page << 12, kind: KINDS[table] });
     }
 }
 
-fn leave(window: &mut Vec<Held>, how: How, table: usize, block: &mut Block) {
+fn leave(window: &mut Vec<WindowedPage>, how: RecorderOptions, table: usize, block: &mut Block) {
     let mut held = window.remove(0);
     touch(&mut held, how, table, block);
     let (addr, others) = (held.page << 12, window.len() as u8);
     block.push_event(Event::Leave { addr, kind: KINDS[table], others, lines: 0 });
 }
 
-fn empty(windows: &mut [Vec<Held>; 3], how: How, block: &mut Block) {
+fn empty(windows: &mut [Vec<WindowedPage>; 3], how: RecorderOptions, block: &mut Block) {
     for (table, window) in windows.iter_mut().enumerate() {
         while !window.is_empty() {
             leave(window, how, table, block);
@@ -129,7 +129,7 @@ pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block 
 }
 
 /// As [`recorded`], but that lines of the pages are said to have been touched: any, by their numbers.
-pub fn with_lines(full: &Block, how: How, seed: u64) -> Block {
+pub fn with_lines(full: &Block, how: RecorderOptions, seed: u64) -> Block {
     let mut block = recorded(full, how);
     for (_, event) in &mut block.events {
         if let Event::Leave { addr, lines, .. } = event {

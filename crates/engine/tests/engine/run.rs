@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use lookaside_engine::{run_many, run_source, Detail, End, Engine, Setup, WalkModel};
 use lookaside_stats::SplitMix64;
+use lookaside_engine::{run_many, run_source, Detail, Engine, RunEnd, Setup, WalkModel};
 use lookaside_trace::{Block, Kind, Source, TraceError, TraceInfo};
 
 /// Blocks of accesses of one seed; a source that can't be read after `bad` of them.
@@ -69,7 +69,7 @@ fn alone(blocks: usize) -> Vec<lookaside_engine::Outcome> {
 #[test]
 fn side_by_side_is_one_by_one() {
     let ran = run_many(setups(), &mut Blocks::new(None), |_| ControlFlow::Continue(())).expect("good setups");
-    assert!(matches!(ran.end, End::Complete));
+    assert!(matches!(ran.end, RunEnd::Complete));
     assert_eq!(ran.accesses, 100_000);
     assert_eq!(ran.outcomes, alone(20));
     let first = run_source(setups().remove(0), &mut Blocks::new(None), |_| ControlFlow::Continue(()));
@@ -80,7 +80,7 @@ fn side_by_side_is_one_by_one() {
 fn a_stopped_run_gives_all_models_the_same_part() {
     let stop = |accesses| if accesses < 35_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     let ran = run_many(setups(), &mut Blocks::new(None), stop).expect("good setups");
-    assert!(matches!(ran.end, End::Stopped));
+    assert!(matches!(ran.end, RunEnd::Stopped));
     assert_eq!(ran.accesses, 35_000);
     assert_eq!(ran.outcomes, alone(7));
 }
@@ -88,7 +88,7 @@ fn a_stopped_run_gives_all_models_the_same_part() {
 #[test]
 fn what_came_before_a_failure_counts() {
     let ran = run_many(setups(), &mut Blocks::new(Some(4)), |_| ControlFlow::Continue(())).expect("good setups");
-    assert!(matches!(&ran.end, End::Unreadable(error) if error.to_string().contains("gone")), "{:?}", ran.end);
+    assert!(matches!(&ran.end, RunEnd::Unreadable(error) if error.to_string().contains("gone")), "{:?}", ran.end);
     assert_eq!(ran.outcomes, alone(4));
 }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 
-use lookaside_engine::{End, Setup};
+use lookaside_engine::{RunEnd, Setup};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
 use super::{model, BakeError, Baked, Baker, Program};
@@ -27,7 +27,7 @@ pub struct Beside {
     /// One for each setup, in order. All saw the same accesses.
     pub pairs: Vec<Pair>,
     /// Why it ended.
-    pub end: End,
+    pub end: RunEnd,
 }
 
 /// Runs each setup without its helper and with it. The source is read once, each model has a thread of its own, and the results are
@@ -58,17 +58,17 @@ pub fn beside(
             let mut block = Block::default();
             match source.next_block(&mut block) {
                 Ok(true) => {}
-                Ok(false) => break End::Complete,
-                Err(error) => break End::Unreadable(error),
+                Ok(false) => break RunEnd::Complete,
+                Err(error) => break RunEnd::Unreadable(error),
             }
             accesses += block.accesses();
             let block = Arc::new(block);
             // One that takes no more has an error, which the join below gives.
             if senders.iter().any(|sender| sender.send(Arc::clone(&block)).is_err()) {
-                break End::Stopped;
+                break RunEnd::Stopped;
             }
             if progress(accesses).is_break() {
-                break End::Stopped;
+                break RunEnd::Stopped;
             }
         };
         drop(senders);

@@ -1,6 +1,6 @@
 //! The helper under way.
 
-use lookaside_engine::{Apart, Clock, Engine};
+use lookaside_engine::{BackgroundCounts, Engine, ModelClock};
 use lookaside_machine::{Machine, Serves, SharedBy, TableFormat};
 use lookaside_trace::{Block, Event, Kind};
 
@@ -23,10 +23,10 @@ pub(super) struct Running<'a> {
     table: Option<(u64, u32)>,
     /// Its next access.
     block: Block,
-    warm: Apart,
-    counted: Apart,
+    warm: BackgroundCounts,
+    counted: BackgroundCounts,
     /// By the counts, those of the warm-up second.
-    clocks: [Clock; 2],
+    clocks: [ModelClock; 2],
     touches: u64,
     rounds: u64,
 }
@@ -46,8 +46,8 @@ impl<'a> Running<'a> {
         }
         let mut block = Block { process: baker.process, thread: THREAD, ..Block::default() };
         block.push_event(Event::Migrate { cpu: hardware_thread(machine, baker.placement)? });
-        let mut warm = engine.apart();
-        engine.run_apart(&block, &mut warm);
+        let mut warm = engine.background_counts();
+        engine.run_background(&block, &mut warm);
         block.events.clear();
         block.push(Kind::Load, 0);
         Ok(Self {
@@ -61,7 +61,7 @@ impl<'a> Running<'a> {
             table: None,
             block,
             warm,
-            counted: engine.apart(),
+            counted: engine.background_counts(),
             clocks: Default::default(),
             touches: 0,
             rounds: 0,
@@ -99,8 +99,8 @@ impl<'a> Running<'a> {
             return cycles + engine.read_entry((process, THREAD), self.next, leaf, counts);
         }
         self.block.addr[0] = self.next;
-        engine.run_apart(&self.block, counts);
-        let after = engine.clock_apart(counts);
+        engine.run_background(&self.block, counts);
+        let after = engine.background_clock(counts);
         let before = std::mem::replace(&mut self.clocks[usize::from(is_warm)], after);
         let translation = after.translation_cycles - before.translation_cycles;
         match self.baker.way {
@@ -134,7 +134,7 @@ impl<'a> Running<'a> {
     }
 
     pub(super) fn end(mut self, engine: &mut Engine) -> Helped {
-        Helped { outcome: engine.outcome_apart(&mut self.counted), touches: self.touches, rounds: self.rounds }
+        Helped { outcome: engine.background_outcome(&mut self.counted), touches: self.touches, rounds: self.rounds }
     }
 }
 

@@ -31,7 +31,7 @@ mod stressor;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use lookaside_engine::{Clock, Detail, Engine, Outcome, Setup, SetupError};
+use lookaside_engine::{Detail, Engine, ModelClock, Outcome, Setup, SetupError};
 use lookaside_trace::{Block, Event, Source, TraceError};
 use thiserror::Error;
 
@@ -236,7 +236,7 @@ pub fn model(
     at_least("program.in_flight", program.in_flight, 1.0)?;
     let machine = setup.machine.clone();
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;
-    let (mut warm, mut counted) = (engine.apart(), engine.apart());
+    let (mut warm, mut counted) = (engine.background_counts(), engine.background_counts());
     let (mut block, mut step) = (Block::default(), Block::default());
     let mut helper: Option<Running<'_>> = None;
     let mut pressing: Vec<Pressing> = Vec::new();
@@ -247,7 +247,7 @@ pub fn model(
             // Each new thread gets the next hardware thread, whoever else there is: the first gets the first.
             let place = Event::Migrate { cpu: (threads.len() - 1) as u32 };
             let (process, thread) = (block.process, block.thread);
-            engine.run_apart(&Block { process, thread, events: vec![(0, place)], ..Block::default() }, &mut warm);
+            engine.run_background(&Block { process, thread, events: vec![(0, place)], ..Block::default() }, &mut warm);
         }
         if !begun {
             begun = true;
@@ -263,9 +263,9 @@ pub fn model(
             slice::cut(&block, from..to, &mut step);
             let is_warm = seen < program.warm_accesses;
             let counts = if is_warm { &mut warm } else { &mut counted };
-            engine.run_apart(&step, counts);
+            engine.run_background(&step, counts);
             seen += (to - from) as u64;
-            let cycles = cycles(engine.clock_apart(counts), program.in_flight);
+            let cycles = cycles(engine.background_clock(counts), program.in_flight);
             if is_warm {
                 warm_cycles = cycles;
             }
@@ -274,8 +274,8 @@ pub fn model(
         }
     }
     Ok(Baked {
-        program_cycles: cycles(engine.clock_apart(&mut counted), program.in_flight),
-        program: engine.outcome_apart(&mut counted),
+        program_cycles: cycles(engine.background_clock(&mut counted), program.in_flight),
+        program: engine.background_outcome(&mut counted),
         helper: helper.map(|helper| helper.end(&mut engine)),
     })
 }
@@ -299,7 +299,7 @@ fn catch_up(
     }
 }
 
-fn cycles(clock: Clock, in_flight: f64) -> f64 {
+fn cycles(clock: ModelClock, in_flight: f64) -> f64 {
     clock.accesses as f64 + clock.waiting_cycles() / in_flight
 }
 

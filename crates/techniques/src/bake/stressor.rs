@@ -1,8 +1,8 @@
 //! Neighbours that press on the shared caches.
 
-use lookaside_engine::{Apart, Engine};
-use lookaside_machine::Machine;
 use lookaside_stats::SplitMix64;
+use lookaside_engine::{BackgroundCounts, Engine};
+use lookaside_machine::Machine;
 use lookaside_trace::{Block, Event, Kind};
 
 use super::{BakeError, Pace, Stressor, Way};
@@ -25,7 +25,7 @@ pub(super) struct Pressing {
     waited: f64,
     pace: Pace,
     block: Block,
-    counts: Apart,
+    counts: BackgroundCounts,
 }
 
 impl Pressing {
@@ -47,8 +47,8 @@ impl Pressing {
         // No program has such a process: Linux's pids end at 2^22.
         let mut block = Block { process: u32::MAX - number, thread: 1, ..Block::default() };
         block.push_event(Event::Migrate { cpu: core * machine.topology.threads_per_core });
-        let mut counts = engine.apart();
-        engine.run_apart(&block, &mut counts);
+        let mut counts = engine.background_counts();
+        engine.run_background(&block, &mut counts);
         Ok(Self {
             stressor,
             lines: (stressor.bytes() / LINE_BYTES).max(1),
@@ -78,8 +78,8 @@ impl Pressing {
             self.next = (self.next + 1) % self.lines;
             self.block.push(Kind::Load, BASE + line * LINE_BYTES);
         }
-        engine.run_apart(&self.block, &mut self.counts);
-        let waited = engine.clock_apart(&mut self.counts).waiting_cycles();
+        engine.run_background(&self.block, &mut self.counts);
+        let waited = engine.background_clock(&mut self.counts).waiting_cycles();
         // A loop of a load each, as many under way as a core has room for.
         let latency = waited - std::mem::replace(&mut self.waited, waited);
         self.now += (STEP as f64).max(latency / self.pace.in_flight);

@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use lookaside_engine::{Apart, Detail, Engine, Setup, SetupError};
+use lookaside_engine::{BackgroundCounts, Detail, Engine, Setup, SetupError};
 use lookaside_trace::{Block, Kind};
 
 use super::schedule::{End, Schedule, Slice};
@@ -81,7 +81,7 @@ pub enum ModelError {
 /// The setup is impossible, or a task has no work.
 pub fn model(setup: Setup, schedule: &Schedule, works: &[Work], noise: &[u64]) -> Result<Vec<Job>, ModelError> {
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;
-    let mut system = engine.apart();
+    let mut system = engine.background_counts();
     let mut at_switch = empty();
     noise.iter().for_each(|addr| at_switch.push(Kind::Load, *addr));
     let warm_ups: Vec<Work> = works.iter().map(Work::warm_up).collect();
@@ -90,7 +90,7 @@ pub fn model(setup: Setup, schedule: &Schedule, works: &[Work], noise: &[u64]) -
     for slice in &schedule.slices {
         let no_work = || ModelError::Works { task: slice.task, works: works.len() };
         let place = running.get_mut(slice.task).ok_or_else(no_work)?;
-        engine.run_apart(&at_switch, &mut system);
+        engine.run_background(&at_switch, &mut system);
         let job = place.get_or_insert_with(|| Running::new(&engine, slice));
         if slice.job == 0 {
             let warm_up = &warm_ups[slice.task];
@@ -120,7 +120,7 @@ fn empty() -> Block {
 struct Running {
     task: usize,
     job: u64,
-    counts: Apart,
+    counts: BackgroundCounts,
     slices: u64,
     short_slices: u64,
     /// How long it has run, and the accesses made.
@@ -133,7 +133,7 @@ struct Running {
 
 impl Running {
     fn new(engine: &Engine, first: &Slice) -> Self {
-        let (task, job, counts) = (first.task, first.job, engine.apart());
+        let (task, job, counts) = (first.task, first.job, engine.background_counts());
         Self { task, job, counts, slices: 0, short_slices: 0, run_ns: 0, accesses: 0, touch: 0, times: 0 }
     }
 
@@ -164,12 +164,12 @@ impl Running {
                     self.touch = (self.touch + 1) % work.round.len();
                 }
             }
-            engine.run_apart(block, &mut self.counts);
+            engine.run_background(block, &mut self.counts);
         }
     }
 
     fn end(mut self, engine: &mut Engine, is_complete: bool) -> Job {
-        let outcome = engine.outcome_apart(&mut self.counts);
+        let outcome = engine.background_outcome(&mut self.counts);
         Job {
             task: self.task,
             job: self.job,

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use lookaside_engine::{run_source, Detail, End, Outcome, Setup};
+use lookaside_engine::{run_source, Detail, Outcome, RunEnd, Setup};
 use lookaside_techniques::bake::*;
 use lookaside_trace::{Block, Event, Kind, MapSource};
 use proptest::prelude::*;
@@ -93,7 +93,7 @@ proptest! {
             ControlFlow::Continue(())
         });
         let both = both.map_err(|e| TestCaseError::fail(e.to_string()))?;
-        prop_assert!(matches!(both.end, End::Complete));
+        prop_assert!(matches!(both.end, RunEnd::Complete));
         let alone = |baker| model(setup(small()), &mut blocks.clone(), &program, baker, &[]).expect("it runs");
         prop_assert_eq!(&both.pairs, &vec![Pair { base: alone(None), baked: alone(Some(&baker)) }]);
     }

@@ -1,7 +1,7 @@
 //! Runs of a task's stream: on a core where others ran before it, alone or beside cores where others run all the time.
 
 use lookaside_engine::{
-    AccessResult, AddressRange, Apart, Detail, Engine, LockedPage, OsModel, PagePolicy, Setup, SetupError,
+    AccessResult, AddressRange, BackgroundCounts, Detail, Engine, LockedPage, OsModel, PagePolicy, Setup, SetupError,
 };
 use lookaside_machine::{Machine, PageSize};
 use lookaside_trace::{Block, Event, Kind};
@@ -80,7 +80,7 @@ struct Cursor<'a> {
 
 impl Cursor<'_> {
     /// Touches the lines up to a time.
-    fn go_on(&mut self, until: f64, engine: &mut Engine, apart: &mut Apart) {
+    fn go_on(&mut self, until: f64, engine: &mut Engine, apart: &mut BackgroundCounts) {
         loop {
             let Some(&(at, program, kind, addr)) = self.round.lines.get(self.next) else {
                 if self.round.lines.is_empty() {
@@ -165,7 +165,7 @@ impl Scene {
     /// The setup can't be run, or more pages are locked than may be.
     pub fn run(&self, task: &[Item], locks: &[LockedPage], seed: u64, begins: &[f64]) -> Result<Came, SetupError> {
         let mut engine = Engine::new(Setup { locks: locks.to_vec(), seed, ..self.setup.clone() })?;
-        let mut apart = engine.apart();
+        let mut apart = engine.background_counts();
         let core = self.cores - 1;
         let mut cursors = Vec::new();
         for ((number, round), begin) in (0..).zip(&self.others).zip(begins) {
@@ -204,7 +204,7 @@ fn to_core(process: u32, cpu: u32) -> Block {
 /// A process on the task's core.
 struct On<'a, 'b> {
     engine: &'a mut Engine,
-    apart: &'a mut Apart,
+    apart: &'a mut BackgroundCounts,
     cursors: &'a mut Vec<Cursor<'b>>,
     process: u32,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_engine::{Clock, Detail, Engine, Setup};
+use lookaside_engine::{Detail, Engine, ModelClock, Setup};
 use lookaside_trace::{Block, Event, Kind, Source, TraceError};
 
 use lookaside_techniques::lock::histogram::{Page, PageCounts};
@@ -128,7 +128,7 @@ pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, LockE
             }
             row += 1;
         });
-        let Clock { accesses, other_cycles, .. } = engine.clock();
+        let ModelClock { accesses, other_cycles, .. } = engine.clock();
         recording.clock.push((row, accesses as f64 + other_cycles));
     }
     recording.counts = seen.counts.into_values().collect();

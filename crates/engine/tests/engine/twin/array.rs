@@ -6,30 +6,30 @@ use lookaside_machine::{Replacement, Ways};
 use lookaside_stats::SplitMix64;
 
 /// Sets of ways of any kind of entry.
-pub struct Array<E> {
-    sets: Vec<Set<E>>,
+pub struct TwinArray<E> {
+    sets: Vec<TwinSet<E>>,
     policy: Replacement,
     generator: SplitMix64,
 }
 
-struct Set<E> {
+struct TwinSet<E> {
     ways: Vec<Option<E>>,
     /// LRU: all ways, least recent first.
     oldest_first: Vec<usize>,
     /// FIFO.
     pointer: usize,
     /// Tree-PLRU: the nodes, as first way and end, whose victim is on the right.
-    victim_right: BTreeSet<Node>,
+    victim_right: BTreeSet<WaySpan>,
 }
 
-impl<E> Array<E> {
+impl<E> TwinArray<E> {
     pub fn new(entries: u64, ways: Ways, policy: Replacement, generator: SplitMix64) -> Self {
         let ways = match ways {
             Ways::Count(n) => n as usize,
             Ways::Full(_) => entries as usize,
         };
         let sets = (0..entries as usize / ways)
-            .map(|_| Set {
+            .map(|_| TwinSet {
                 ways: (0..ways).map(|_| None).collect(),
                 oldest_first: (0..ways).collect(),
                 pointer: 0,
@@ -92,7 +92,7 @@ impl<E> Array<E> {
     }
 }
 
-impl<E> Set<E> {
+impl<E> TwinSet<E> {
     /// Hit and fill alike: the most recent way, and every tree node points away from it.
     fn use_way(&mut self, way: usize) {
         self.oldest_first.retain(|&w| w != way);
@@ -108,11 +108,12 @@ impl<E> Set<E> {
 }
 
 /// A node: the first way that it is over, and the end.
-type Node = (usize, usize);
+type WaySpan = (usize, usize);
 
-/// The nodes of a tree over so many ways from the root to a way, as the ways that they are over, and whether it is on their right; `right` says where to go.
-/// Sides: halves of a power of two; else at the root halves, the odd one on the left, and below as many as the greatest power of two that leaves some.
-fn walk(count: usize, mut right: impl FnMut(Node, usize) -> bool) -> (usize, Vec<(Node, bool)>) {
+/// The nodes of a tree over so many ways from the root to a way, as the ways that they are over, and whether it is on
+/// their right; `right` says where to go. Sides: halves of a power of two; else at the root halves, the odd one on the
+/// left, and below as many as the greatest power of two that leaves some.
+fn walk(count: usize, mut right: impl FnMut(WaySpan, usize) -> bool) -> (usize, Vec<(WaySpan, bool)>) {
     let (mut from, mut to) = (0, count);
     let mut path = Vec::new();
     while to - from > 1 {

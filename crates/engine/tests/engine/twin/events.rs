@@ -7,7 +7,7 @@ use lookaside_trace::{Block, Event, FrameList, MapSource, SiteId};
 
 use super::hardware::total_threads;
 use super::model::Twin;
-use super::space::{overlap, Live, Mapping, Mark, Space};
+use super::space::{overlap, LiveAllocation, TwinMapping, PageMark, TwinSpace};
 
 /// Allocations from this size on have objects.
 const OBJECT_BYTES: u64 = 64 << 10;
@@ -79,7 +79,7 @@ impl Twin {
         }
     }
 
-    fn space(&mut self, process: u32) -> &mut Space {
+    fn space(&mut self, process: u32) -> &mut TwinSpace {
         self.spaces.entry(process).or_default()
     }
 
@@ -114,7 +114,7 @@ impl Twin {
         let huge = self.huge;
         let space = self.space(process);
         space.undecide_base(&range, huge);
-        space.mappings.push(Mapping { range, source: source.clone(), site, region });
+        space.mappings.push(TwinMapping { range, source: source.clone(), site, region });
     }
 
     fn unmap(&mut self, process: u32, range: &Range<u64>) {
@@ -160,7 +160,7 @@ impl Twin {
                     self.map(process, old.end..new.end, &MapSource::Heap, FrameList::new());
                     let space = self.space(process);
                     let mut grown = space.mappings.pop().expect("just mapped");
-                    let joins = |m: &Mapping| m.source == MapSource::Heap && m.range.end == old.end;
+                    let joins = |m: &TwinMapping| m.source == MapSource::Heap && m.range.end == old.end;
                     if let Some(i) = space.mappings.iter().position(joins) {
                         grown.range.start = space.mappings.remove(i).range.start;
                     }
@@ -180,14 +180,14 @@ impl Twin {
         if range.end - range.start >= OBJECT_BYTES {
             let site = self.frames(process, site);
             self.rows.allocated(process, &range, &site);
-            self.space(process).live.push(Live { range, site });
+            self.space(process).live.push(LiveAllocation { range, site });
         }
     }
 
-    fn free(&mut self, process: u32, meant: impl Fn(&Live) -> bool) {
+    fn free(&mut self, process: u32, meant: impl Fn(&LiveAllocation) -> bool) {
         let (gone, stay) = self.space(process).live.drain(..).partition(|live| meant(live));
         self.space(process).live = stay;
-        let gone: Vec<Live> = gone;
+        let gone: Vec<LiveAllocation> = gone;
         for live in gone {
             self.rows.freed(process, &live.range, &live.site);
         }
@@ -197,7 +197,7 @@ impl Twin {
     fn clear(&mut self, process: u32) {
         self.free(process, |_| true);
         let sites = std::mem::take(&mut self.space(process).sites);
-        self.spaces.insert(process, Space { sites, ..Space::default() });
+        self.spaces.insert(process, TwinSpace { sites, ..TwinSpace::default() });
     }
 
     fn fork(&mut self, parent: u32, child: u32) {
@@ -209,7 +209,7 @@ impl Twin {
         self.hardware.shoot_down(child, &[ALL]);
         self.hardware.tlb_counts = counted;
         let mut copy = self.space(parent).clone();
-        copy.touched.values_mut().for_each(|mark| *mark = Mark::Copied);
+        copy.touched.values_mut().for_each(|mark| *mark = PageMark::Copied);
         copy.mappings.sort_by_key(|m| m.range.start);
         copy.live.sort_by_key(|live| live.range.start);
         let mut rows = std::collections::BTreeMap::new();

@@ -293,27 +293,27 @@ fn address(word: u16) -> u64 {
 
 /// What a trace has beside addresses and kinds.
 #[derive(Clone, Copy, Debug)]
-pub struct Columns {
+pub struct BlockColumns {
     pub ip: bool,
     pub repeat: bool,
 }
 
 /// One access or event of one thread.
 #[derive(Clone, Debug)]
-pub struct Op {
+pub struct ThreadItem {
     pub process: u32,
     pub thread: u32,
-    pub what: What,
+    pub what: TraceItem,
 }
 
 /// An access or an event.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum TraceItem {
     Access { kind: Kind, addr: u64, ip: u64, repeat: u32 },
     Event(Event),
 }
 
-pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
+pub fn ops(most: usize) -> impl Strategy<Value = Vec<ThreadItem>> {
     let words = prop::collection::vec(any::<(u8, u16, u16, u16)>(), 0..most);
     // One event in 370, 6 or 23 accesses; one thread, now and then another, always another; all addresses or few, so
     // that pages are accessed again at once.
@@ -327,7 +327,7 @@ pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
         let over_ends = |i: usize| 0x4000_0000 + ((i as u64 / 20) << 12) + 0xe00 + i as u64 % 20 * 0x20;
         let one = |(i, (who, what, a, b))| {
             let mut op = op(if who & who_mask == 0 { who } else { 0 }, what, a & address_mask | line(i), b, among);
-            if let (What::Access { addr, .. }, 5) = (&mut op.what, addresses) {
+            if let (TraceItem::Access { addr, .. }, 5) = (&mut op.what, addresses) {
                 *addr = over_ends(i);
             }
             op
@@ -337,7 +337,7 @@ pub fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
 }
 
 /// One event in 370 or more accesses, one thread.
-pub fn calm_ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
+pub fn calm_ops(most: usize) -> impl Strategy<Value = Vec<ThreadItem>> {
     let words = prop::collection::vec(any::<(u16, u16, u16)>(), 0..most);
     (0..4usize, words).prop_map(|(addresses, words)| {
         let address_mask = [0xffff, 0xf0cf, 0xf00e, 0xffc4][addresses];
@@ -345,11 +345,11 @@ pub fn calm_ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-pub fn columns() -> impl Strategy<Value = Columns> {
-    any::<(bool, bool)>().prop_map(|(ip, repeat)| Columns { ip, repeat })
+pub fn columns() -> impl Strategy<Value = BlockColumns> {
+    any::<(bool, bool)>().prop_map(|(ip, repeat)| BlockColumns { ip, repeat })
 }
 
-fn op(who: u8, what: u16, a: u16, b: u16, among: u16) -> Op {
+fn op(who: u8, what: u16, a: u16, b: u16, among: u16) -> ThreadItem {
     let process = [0, 0, 0, 0, 0, 1, 1, 2][who as usize & 7];
     let thread = [0, 0, 0, 1][(who as usize >> 3) & 3];
     let addr = address(a);
@@ -401,14 +401,14 @@ fn op(who: u8, what: u16, a: u16, b: u16, among: u16) -> Op {
         _ => {
             // Sparse instruction addresses, so that rows gather.
             let (ip, repeat) = (u64::from(b & 7) << 2, u32::from((b >> 3) & 3) * u32::from((b >> 5) & 1));
-            return Op { process, thread, what: What::Access { kind, addr, ip, repeat } };
+            return ThreadItem { process, thread, what: TraceItem::Access { kind, addr, ip, repeat } };
         }
     };
-    Op { process, thread, what: What::Event(event) }
+    ThreadItem { process, thread, what: TraceItem::Event(event) }
 }
 
 /// Blocks of the operations; a new one where the thread changes, and before each operation that `cut` names.
-pub fn blocks(ops: &[Op], columns: Columns, cut: impl Fn(usize) -> bool) -> Vec<Block> {
+pub fn blocks(ops: &[ThreadItem], columns: BlockColumns, cut: impl Fn(usize) -> bool) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (i, op) in ops.iter().enumerate() {
         if cut(i) || blocks.last().is_none_or(|b| (b.process, b.thread) != (op.process, op.thread)) {
@@ -416,7 +416,7 @@ pub fn blocks(ops: &[Op], columns: Columns, cut: impl Fn(usize) -> bool) -> Vec<
         }
         let Some(block) = blocks.last_mut() else { continue };
         match &op.what {
-            What::Access { kind, addr, ip, repeat } => {
+            TraceItem::Access { kind, addr, ip, repeat } => {
                 block.push(*kind, *addr);
                 if columns.ip {
                     block.ip.push(*ip);
@@ -425,7 +425,7 @@ pub fn blocks(ops: &[Op], columns: Columns, cut: impl Fn(usize) -> bool) -> Vec<
                     block.repeat.push(*repeat);
                 }
             }
-            What::Event(event) => block.push_event(event.clone()),
+            TraceItem::Event(event) => block.push_event(event.clone()),
         }
     }
     blocks

@@ -7,10 +7,10 @@ use lookaside_engine::os::{self, PhysicalMemory, Structure, HOST_SPACE, KERNEL_S
 use lookaside_engine::{CacheCounts, LockedPage, Setup, TlbCounts, WalkModel};
 use lookaside_machine::{Machine, PageSize, Serves, SharedBy, Stage, Tag};
 
-use super::array::Array;
-use super::model::Step;
-use super::rows::Counts;
-use super::space::{overlap, page_range, Space};
+use super::array::TwinArray;
+use super::model::TwinStep;
+use super::rows::CostCounts;
+use super::space::{overlap, page_range, TwinSpace};
 
 pub struct TlbEntry {
     space: u64,
@@ -33,23 +33,23 @@ impl TlbEntry {
     }
 }
 
-pub struct TlbInstance {
-    array: Array<TlbEntry>,
+pub struct TwinTlb {
+    array: TwinArray<TlbEntry>,
     /// Of fills at its level where it is the first of several.
     choices: u64,
 }
 
-pub struct Hardware {
+pub struct TwinHardware {
     pub machine: Machine,
     pub walks: WalkModel,
     pub locks: Vec<LockedPage>,
     pub guest: PhysicalMemory,
     pub host: Option<PhysicalMemory>,
-    pub tlbs: Vec<Vec<TlbInstance>>,
+    pub tlbs: Vec<Vec<TwinTlb>>,
     /// Keyed by (space, prefix).
-    pub walk_caches: Vec<Vec<Array<(u64, u64)>>>,
+    pub walk_caches: Vec<Vec<TwinArray<(u64, u64)>>>,
     /// Line numbers.
-    pub caches: Vec<Vec<Array<u64>>>,
+    pub caches: Vec<Vec<TwinArray<u64>>>,
     /// Ascending walks by hardware thread: last line, lines so far; the least recently used first.
     pub streams: BTreeMap<usize, Vec<(u64, u64)>>,
     pub tlb_counts: Vec<TlbCounts>,
@@ -61,7 +61,7 @@ pub struct Hardware {
 
 /// One access as the hardware sees it.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct TranslationRequest {
     pub hardware_thread: usize,
     pub process: u32,
     pub global: bool,
@@ -70,7 +70,7 @@ pub struct Request {
     pub leaf: PageSize,
 }
 
-impl Request {
+impl TranslationRequest {
     /// Whose tables and frames.
     pub fn space(&self) -> u64 {
         if self.global {
@@ -82,30 +82,30 @@ impl Request {
 }
 
 /// Where the page now lies at its first level.
-pub struct Held {
+pub struct TlbHit {
     pub tlb: usize,
     pub locked: bool,
 }
 
-impl Hardware {
+impl TwinHardware {
     pub fn new(setup: &Setup) -> Self {
         let m = &setup.machine;
         let instances = |shared| (0..total_threads(m)).map(|h| instance(m, shared, h)).max().unwrap_or(0) + 1;
         let seeded = |kind, number, i| os::generator(setup.seed, kind, number, i);
         let tlbs = m.tlbs.iter().enumerate().map(|(n, t)| {
-            let new = |i| TlbInstance {
-                array: Array::new(u64::from(t.entries), t.ways, t.replacement, seeded(Structure::Tlb, n, i)),
+            let new = |i| TwinTlb {
+                array: TwinArray::new(u64::from(t.entries), t.ways, t.replacement, seeded(Structure::Tlb, n, i)),
                 choices: 0,
             };
             (0..instances(t.shared_by)).map(new).collect()
         });
         let walk_caches = m.walk_caches.iter().enumerate().map(|(n, w)| {
-            let new = |i| Array::new(u64::from(w.entries), w.ways, w.replacement, seeded(Structure::WalkCache, n, i));
+            let new = |i| TwinArray::new(u64::from(w.entries), w.ways, w.replacement, seeded(Structure::WalkCache, n, i));
             (0..instances(w.shared_by)).map(new).collect()
         });
         let caches = m.caches.iter().enumerate().map(|(n, c)| {
             let lines = c.size / u64::from(c.line_bytes);
-            let new = |i| Array::new(lines, c.ways, c.replacement, seeded(Structure::Cache, n, i));
+            let new = |i| TwinArray::new(lines, c.ways, c.replacement, seeded(Structure::Cache, n, i));
             (0..instances(c.shared_by)).map(new).collect()
         });
         let counts = |name: &String| CacheCounts { name: name.clone(), ..CacheCounts::default() };
@@ -133,7 +133,7 @@ impl Hardware {
     }
 
     /// Translates, with all its effects; `owner` is the space of the access.
-    pub fn translate(&mut self, r: &Request, owner: &Space, step: &mut Step, counts: &mut Counts) -> Option<Held> {
+    pub fn translate(&mut self, r: &TranslationRequest, owner: &TwinSpace, step: &mut TwinStep, counts: &mut CostCounts) -> Option<TlbHit> {
         let levels = self.levels(r);
         let mut hit_level = None;
         for (i, arrays) in levels.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Hardware {
             }
         }
         let hit = step.hit.filter(|_| hit_level == Some(0));
-        let mut held = hit.map(|(tlb, locked)| Held { tlb, locked });
+        let mut held = hit.map(|(tlb, locked)| TlbHit { tlb, locked });
         for (i, arrays) in levels.iter().enumerate().take(hit_level.unwrap_or(levels.len())) {
             let mut choice = 0;
             if arrays.len() > 1 {
@@ -162,14 +162,14 @@ impl Hardware {
             let (tlb, size) = arrays[choice];
             self.fill(r, owner, tlb, size);
             if i == 0 {
-                held = Some(Held { tlb, locked: false });
+                held = Some(TlbHit { tlb, locked: false });
             }
         }
         held
     }
 
     /// By level, ascending, the arrays that take part, in file order, with their size for this access.
-    pub fn levels(&self, r: &Request) -> Vec<Vec<(usize, PageSize)>> {
+    pub fn levels(&self, r: &TranslationRequest) -> Vec<Vec<(usize, PageSize)>> {
         let host_size = self.machine.page_table.host.as_ref().map_or(r.leaf, |host| host.page_size);
         let effective = r.leaf.min(host_size);
         let mut levels = BTreeMap::<u32, Vec<(usize, PageSize)>>::new();
@@ -196,7 +196,7 @@ impl Hardware {
         os::to_units(self.machine.tlbs[tlb].hit_cycles) * repeats
     }
 
-    fn look_up(&mut self, r: &Request, arrays: &[(usize, PageSize)], step: &mut Step, counts: &mut Counts) -> bool {
+    fn look_up(&mut self, r: &TranslationRequest, arrays: &[(usize, PageSize)], step: &mut TwinStep, counts: &mut CostCounts) -> bool {
         for &(tlb, _) in arrays {
             self.tlb_counts[tlb].lookups += 1;
         }
@@ -214,7 +214,7 @@ impl Hardware {
         false
     }
 
-    fn is_locked(&self, r: &Request, tlb: usize, size: PageSize) -> bool {
+    fn is_locked(&self, r: &TranslationRequest, tlb: usize, size: PageSize) -> bool {
         let format = self.machine.page_table.format;
         self.locks.iter().any(|lock| {
             lock.tlb == self.machine.tlbs[tlb].name
@@ -224,7 +224,7 @@ impl Hardware {
         })
     }
 
-    fn hit_entry(&mut self, r: &Request, tlb: usize, size: PageSize) -> bool {
+    fn hit_entry(&mut self, r: &TranslationRequest, tlb: usize, size: PageSize) -> bool {
         let (space, thread) = self.held_under(r, tlb);
         let page = r.va >> size.shift();
         let set = self.tlb_set(tlb, page);
@@ -238,7 +238,7 @@ impl Hardware {
         way.is_some()
     }
 
-    fn fill(&mut self, r: &Request, owner: &Space, tlb: usize, size: PageSize) {
+    fn fill(&mut self, r: &TranslationRequest, owner: &TwinSpace, tlb: usize, size: PageSize) {
         let (space, thread) = self.held_under(r, tlb);
         let page = r.va >> size.shift();
         let set = self.tlb_set(tlb, page);
@@ -284,7 +284,7 @@ impl Hardware {
     }
 
     /// Is a directory's entry, of this number, in the array?
-    pub fn hit_directory(&mut self, r: &Request, tlb: usize, number: u64) -> bool {
+    pub fn hit_directory(&mut self, r: &TranslationRequest, tlb: usize, number: u64) -> bool {
         let (space, thread) = self.held_under(r, tlb);
         let set = self.tlb_set(tlb, number);
         let array = &mut self.tlb_at(tlb, r.hardware_thread).array;
@@ -296,7 +296,7 @@ impl Hardware {
     }
 
     /// A directory's entry was read.
-    pub fn fill_directory(&mut self, r: &Request, tlb: usize, number: u64) {
+    pub fn fill_directory(&mut self, r: &TranslationRequest, tlb: usize, number: u64) {
         if self.hit_directory(r, tlb, number) {
             return;
         }
@@ -317,11 +317,11 @@ impl Hardware {
     }
 
     /// Frame minus page number of a page in the leaf size of this access.
-    fn distance(&self, r: &Request, size: PageSize, page: u64) -> u64 {
+    fn distance(&self, r: &TranslationRequest, size: PageSize, page: u64) -> u64 {
         (self.physical(r.space(), page << size.shift(), r.leaf) >> size.shift()).wrapping_sub(page)
     }
 
-    fn held_under(&self, r: &Request, tlb: usize) -> (u64, Option<usize>) {
+    fn held_under(&self, r: &TranslationRequest, tlb: usize) -> (u64, Option<usize>) {
         let tags = &self.machine.tlbs[tlb].tags;
         let space = if r.global && tags.contains(&Tag::Global) { KERNEL_SPACE } else { u64::from(r.process) };
         (space, tags.contains(&Tag::HwThread).then_some(r.hardware_thread))
@@ -332,7 +332,7 @@ impl Hardware {
         u64::from(t.index.set_of(page / u64::from(t.coalesce_pages), t.sets()))
     }
 
-    fn tlb_at(&mut self, tlb: usize, hardware_thread: usize) -> &mut TlbInstance {
+    fn tlb_at(&mut self, tlb: usize, hardware_thread: usize) -> &mut TwinTlb {
         let i = instance(&self.machine, self.machine.tlbs[tlb].shared_by, hardware_thread);
         &mut self.tlbs[tlb][i]
     }

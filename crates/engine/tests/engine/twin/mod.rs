@@ -1,6 +1,6 @@
 //! The fast engine against its slow twin, on random machines and random traces.
 
-mod apart;
+mod background;
 mod array;
 mod events;
 mod generate;
@@ -12,7 +12,7 @@ mod walk;
 mod window;
 
 use crate::recorder;
-use generate::{blocks, calm_ops, columns, ops, setups, Columns, What};
+use generate::{blocks, calm_ops, columns, ops, setups, BlockColumns, TraceItem};
 use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup, WalkModel};
 use lookaside_machine::{PageSize, Serves, Stage, Tlb};
 use lookaside_trace::{Block, Granularity, TraceInfo};
@@ -84,7 +84,8 @@ proptest! {
         prop_assert_eq!(outcome, twin, "the engine's is left");
     }
 
-    /// What a recorder may leave out of the pages used last changes nothing but which kind of access a repeat counts as.
+    /// What a recorder may leave out of the pages used last changes nothing but which kind of access a repeat counts
+    /// as.
     #[test]
     fn a_window_changes_nothing(
         setup in setups(),
@@ -97,13 +98,13 @@ proptest! {
         prop_assert_eq!(Filter::exact_for(std::slice::from_ref(&setup)).window, window::of(entries));
         let mut ops = ops;
         for op in &mut ops {
-            if let What::Access { addr, .. } = &mut op.what {
+            if let TraceItem::Access { addr, .. } = &mut op.what {
                 *addr &= 0x3f_ffff_ffff; // what a program can access
             }
         }
         let pages = pages.min(entries);
-        let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
-        let mut recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, recorder::How::pages(pages as usize))).collect();
+        let full = blocks(&ops, BlockColumns { ip, repeat: false }, |_| false);
+        let mut recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, recorder::RecorderOptions::pages(pages as usize))).collect();
         let (_, expected) = run_engine(&setup, &full)?;
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
         for block in &mut recorded {
@@ -146,11 +147,11 @@ proptest! {
         prop_assert_eq!(Filter::check(&info, &setup), Ok(()));
         let mut ops = ops;
         for op in &mut ops {
-            if let What::Access { addr, .. } = &mut op.what {
+            if let TraceItem::Access { addr, .. } = &mut op.what {
                 *addr &= 0x3f_ffff_ffff; // what a program can access
             }
         }
-        let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
+        let full = blocks(&ops, BlockColumns { ip, repeat: false }, |_| false);
         let recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, how)).collect();
         let (_, expected) = run_engine(&setup, &full)?;
         let (_, seen) = run_engine(&setup, &recorded)?;
@@ -189,7 +190,7 @@ proptest! {
         if is_mixed || filter.unified || ![Serves::Load, Serves::Store, Serves::Fetch].into_iter().all(holds) {
             return Ok(());
         }
-        let full = blocks(&ops, Columns { ip, repeat: false }, |_| false);
+        let full = blocks(&ops, BlockColumns { ip, repeat: false }, |_| false);
         let by = |block: &Block| recorder::by_classes(block, filter.log2_classes, filter.stores_apart);
         let recorded: Vec<Block> = full.iter().map(by).collect();
         let (_, expected) = run_engine(&setup, &full)?;
@@ -205,11 +206,11 @@ proptest! {
     fn a_window_is_the_same_in_batches(
         setup in setups(), ops in ops(600), pages in 1..9usize, classes in 0..3u32, of_class in 1..5u32, lines in any::<u64>()
     ) {
-        let mut how = recorder::How::pages(pages);
+        let mut how = recorder::RecorderOptions::pages(pages);
         if classes > 0 {
             (how.window.log2_classes, how.window.class_pages) = (classes, of_class);
         }
-        let full = blocks(&ops, Columns { ip: false, repeat: false }, |_| false);
+        let full = blocks(&ops, BlockColumns { ip: false, repeat: false }, |_| false);
         let recorded: Vec<Block> = full.iter().map(|block| recorder::with_lines(block, how, lines)).collect();
         let (_, seen) = run_engine(&setup, &recorded)?;
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -220,7 +221,7 @@ proptest! {
     /// What others do beside the program is done to the same hardware, and counted apart.
     #[test]
     fn others_are_counted_apart(setup in setups(), ops in ops(400), columns in columns(), dice in any::<u64>()) {
-        apart::check(&setup, &blocks(&ops, columns, |i| dice >> (i % 64) & 1 == 1), dice)?;
+        background::check(&setup, &blocks(&ops, columns, |i| dice >> (i % 64) & 1 == 1), dice)?;
     }
 
     /// Where blocks end makes no difference, nor whether anyone looks on.

@@ -8,13 +8,13 @@ use lookaside_engine::{AccessResult, Detail, Outcome, Reference, Setup, Side};
 use lookaside_machine::{Machine, PageSize, Serves, Stage, SwitchAction, TableFormat};
 use lookaside_trace::{Block, Kind};
 
-use super::hardware::{total_threads, Hardware, Request};
-use super::rows::{Counts, Rows};
-use super::space::{inside, page_range, Mark, Space};
+use super::hardware::{total_threads, TwinHardware, TranslationRequest};
+use super::rows::{CostCounts, TwinRows};
+use super::space::{inside, page_range, PageMark, TwinSpace};
 
 /// What one access did.
 #[derive(Default)]
-pub struct Step {
+pub struct TwinStep {
     /// TLB array that hit, and whether by a lock.
     pub hit: Option<(usize, bool)>,
     /// The walk, reference by reference; a server one past the last cache = memory.
@@ -27,7 +27,7 @@ pub struct Step {
     pub streamed: bool,
 }
 
-impl Step {
+impl TwinStep {
     /// In the engine's words.
     pub fn result(&self, machine: &Machine) -> AccessResult {
         let cache = |server: usize| Some(server).filter(|&i| i < machine.caches.len());
@@ -47,7 +47,7 @@ impl Step {
 #[derive(Default)]
 pub struct SideCounts {
     accesses: u64,
-    pub counts: Counts,
+    pub counts: CostCounts,
     walks_by_size: BTreeMap<PageSize, u64>,
     pub by_server: BTreeMap<usize, u64>,
     pub by_table: BTreeMap<(bool, u32), u64>,
@@ -60,10 +60,10 @@ pub struct Twin {
     pub format: TableFormat,
     pub base: PageSize,
     pub huge: PageSize,
-    pub hardware: Hardware,
-    pub kernel: Space,
-    pub spaces: BTreeMap<u32, Space>,
-    pub rows: Rows,
+    pub hardware: TwinHardware,
+    pub kernel: TwinSpace,
+    pub spaces: BTreeMap<u32, TwinSpace>,
+    pub rows: TwinRows,
     pub sides: [SideCounts; 2],
     /// Hardware thread of each (process, thread).
     pub threads: BTreeMap<(u32, u32), usize>,
@@ -78,7 +78,7 @@ pub struct Twin {
     /// Loads, stores, instructions by process.
     pub totals: BTreeMap<u32, [u64; 3]>,
     /// What each access did, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TwinStep>,
 }
 
 impl Twin {
@@ -90,10 +90,10 @@ impl Twin {
             format,
             base: sizes[0],
             huge: setup.os.huge_page.unwrap_or_else(first_huge),
-            hardware: Hardware::new(setup),
-            kernel: Space::default(),
+            hardware: TwinHardware::new(setup),
+            kernel: TwinSpace::default(),
             spaces: BTreeMap::new(),
-            rows: Rows::default(),
+            rows: TwinRows::default(),
             sides: Default::default(),
             threads: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -129,7 +129,7 @@ impl Twin {
         let hardware_thread = self.threads[&thread];
         self.switch_to(hardware_thread, block.process);
 
-        let mut r = Request {
+        let mut r = TranslationRequest {
             hardware_thread,
             process: block.process,
             global: os::is_global(self.format, addr),
@@ -142,13 +142,13 @@ impl Twin {
         r.leaf = owner.leaf(process, &self.setup.os.pages, r.va, self.base, self.huge);
         let page = page_range(r.va, r.leaf);
         let region = match owner.touched.get(&(page.start, r.leaf)) {
-            Some(Mark::Row(region)) => *region,
+            Some(PageMark::Row(region)) => *region,
             _ => owner.mapping_at(r.va).map(|m| m.region),
         };
-        owner.touched.insert((page.start, r.leaf), Mark::Row(region));
+        owner.touched.insert((page.start, r.leaf), PageMark::Row(region));
 
-        let mut step = Step::default();
-        let mut counts = Counts::default();
+        let mut step = TwinStep::default();
+        let mut counts = CostCounts::default();
         let held = self.hardware.translate(&r, owner, &mut step, &mut counts);
         let mut repeat_units = 0;
         if let Some(held) = held {
@@ -201,10 +201,10 @@ impl Twin {
         let leaf = owner.decided_leaf(va, self.base, self.huge);
         let page = page_range(va, leaf);
         let region = match owner.touched.get(&(page.start, leaf)) {
-            Some(Mark::Row(region)) => *region,
+            Some(PageMark::Row(region)) => *region,
             _ => owner.mapping_at(va).map(|m| m.region),
         };
-        let r = Request { hardware_thread: 0, process: block.process, global, kind: serves(kind), va, leaf };
+        let r = TranslationRequest { hardware_thread: 0, process: block.process, global, kind: serves(kind), va, leaf };
         let side = &mut self.sides[usize::from(kind == Kind::Fetch)];
         if let Some(first) = self.hardware.levels(&r).first() {
             let (tlb, size) = first[0];

@@ -10,7 +10,7 @@ use lookaside_trace::{FrameList, MapSource};
 
 /// A `Cost` in whole units.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub struct CostCounts {
     pub l1_misses: u64,
     pub walks: u64,
     pub walk_references: u64,
@@ -19,7 +19,7 @@ pub struct Counts {
     pub walk_units: u64,
 }
 
-impl Counts {
+impl CostCounts {
     pub fn add(&mut self, other: &Self) {
         self.l1_misses += other.l1_misses;
         self.walks += other.walks;
@@ -46,7 +46,7 @@ impl Counts {
     }
 }
 
-struct Region {
+struct TwinRegion {
     process: u32,
     range: Range<u64>,
     source: MapSource,
@@ -54,28 +54,28 @@ struct Region {
 }
 
 #[derive(Default)]
-struct Object {
+struct TwinObject {
     allocations: u64,
     live_bytes: u64,
     peak_bytes: u64,
     largest: (u64, u64),
     accesses: u64,
-    counts: Counts,
+    counts: CostCounts,
 }
 
 /// A page row: space, first byte, size, region.
 pub type PageKey = (u64, u64, PageSize, Option<usize>);
 
 #[derive(Default)]
-pub struct Rows {
-    pages: BTreeMap<PageKey, (u64, Counts)>,
-    regions: Vec<Region>,
-    objects: BTreeMap<(u32, FrameList), Object>,
-    instructions: BTreeMap<(u32, u64), Counts>,
-    threads: BTreeMap<(u32, u32), (u64, Counts)>,
+pub struct TwinRows {
+    pages: BTreeMap<PageKey, (u64, CostCounts)>,
+    regions: Vec<TwinRegion>,
+    objects: BTreeMap<(u32, FrameList), TwinObject>,
+    instructions: BTreeMap<(u32, u64), CostCounts>,
+    threads: BTreeMap<(u32, u32), (u64, CostCounts)>,
 }
 
-impl Rows {
+impl TwinRows {
     /// The row of a mapping that now begins.
     pub fn map(&mut self, process: u32, range: &Range<u64>, source: &MapSource, site: FrameList) -> usize {
         let known = self.regions.iter().position(|r| {
@@ -90,7 +90,7 @@ impl Rows {
             return known;
         }
         let site = if *source == MapSource::Anonymous { site } else { FrameList::new() };
-        self.regions.push(Region { process, range: range.clone(), source: source.clone(), site });
+        self.regions.push(TwinRegion { process, range: range.clone(), source: source.clone(), site });
         self.regions.len() - 1
     }
 
@@ -124,7 +124,7 @@ impl Rows {
         self.objects.get_mut(&(process, site.clone())).expect("accessed while live").accesses += count;
     }
 
-    pub fn charge(&mut self, page: PageKey, thread: (u32, u32), ip: u64, site: Option<&FrameList>, counts: &Counts) {
+    pub fn charge(&mut self, page: PageKey, thread: (u32, u32), ip: u64, site: Option<&FrameList>, counts: &CostCounts) {
         self.pages.get_mut(&page).expect("counted before").1.add(counts);
         self.threads.get_mut(&thread).expect("counted before").1.add(counts);
         self.instructions.entry((thread.0, ip)).or_default().add(counts);
@@ -152,7 +152,7 @@ impl Rows {
         });
         for &i in &order {
             let of_region = || self.pages.iter().filter(|(key, _)| key.3 == Some(i));
-            let mut counts = Counts::default();
+            let mut counts = CostCounts::default();
             of_region().for_each(|(_, row)| counts.add(&row.1));
             let r = &self.regions[i];
             outcome.regions.push(RegionRow {

@@ -9,7 +9,7 @@ use lookaside_trace::{FrameList, MapSource, SiteId};
 
 /// A part of a mapping.
 #[derive(Clone)]
-pub struct Mapping {
+pub struct TwinMapping {
     pub range: Range<u64>,
     pub source: MapSource,
     pub site: FrameList,
@@ -19,7 +19,7 @@ pub struct Mapping {
 
 /// What a touched page knows.
 #[derive(Clone, Copy)]
-pub enum Mark {
+pub enum PageMark {
     /// Accessed since; the region of its row.
     Row(Option<usize>),
     /// Copied by a fork, not accessed since.
@@ -28,22 +28,22 @@ pub enum Mark {
 
 /// A live allocation of at least 64 KiB.
 #[derive(Clone)]
-pub struct Live {
+pub struct LiveAllocation {
     pub range: Range<u64>,
     pub site: FrameList,
 }
 
 #[derive(Clone, Default)]
-pub struct Space {
+pub struct TwinSpace {
     /// Disjoint.
-    pub mappings: Vec<Mapping>,
+    pub mappings: Vec<TwinMapping>,
     /// By first byte and size.
-    pub touched: BTreeMap<(u64, PageSize), Mark>,
+    pub touched: BTreeMap<(u64, PageSize), PageMark>,
     /// Is the huge range that starts here huge?
     pub decisions: BTreeMap<u64, bool>,
     pub heap: Option<Range<u64>>,
     pub sites: BTreeMap<SiteId, FrameList>,
-    pub live: Vec<Live>,
+    pub live: Vec<LiveAllocation>,
 }
 
 pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
@@ -63,12 +63,12 @@ pub fn page_range(addr: u64, size: PageSize) -> Range<u64> {
     start..start + size.bytes()
 }
 
-impl Space {
-    pub fn mapping_at(&self, va: u64) -> Option<&Mapping> {
+impl TwinSpace {
+    pub fn mapping_at(&self, va: u64) -> Option<&TwinMapping> {
         self.mappings.iter().find(|m| m.range.contains(&va))
     }
 
-    pub fn live_at(&self, va: u64) -> Option<&Live> {
+    pub fn live_at(&self, va: u64) -> Option<&LiveAllocation> {
         self.live.iter().find(|live| live.range.contains(&va))
     }
 
@@ -145,7 +145,7 @@ impl Space {
             if overlap(&m.range, range) {
                 for part in [m.range.start..range.start.max(m.range.start), range.end.min(m.range.end)..m.range.end] {
                     if !part.is_empty() {
-                        parts.push(Mapping { range: part, ..m.clone() });
+                        parts.push(TwinMapping { range: part, ..m.clone() });
                     }
                 }
             } else {

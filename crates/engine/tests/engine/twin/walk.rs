@@ -4,12 +4,12 @@ use lookaside_engine::os::{self, HOST_SPACE};
 use lookaside_engine::WalkModel;
 use lookaside_machine::{PageSize, Serves, Stage, TableFormat, TableLevel};
 
-use super::hardware::{instance, Hardware, Request};
-use super::model::Step;
-use super::rows::Counts;
+use super::hardware::{instance, TwinHardware, TranslationRequest};
+use super::model::TwinStep;
+use super::rows::CostCounts;
 
-impl Hardware {
-    pub fn walk(&mut self, r: &Request, step: &mut Step, counts: &mut Counts) {
+impl TwinHardware {
+    pub fn walk(&mut self, r: &TranslationRequest, step: &mut TwinStep, counts: &mut CostCounts) {
         counts.walk_units += os::to_units(self.machine.walker.base_cycles);
         let levels = self.machine.page_table.format.levels();
         let leaf_level = leaf_level(self.machine.page_table.format, r.leaf);
@@ -39,13 +39,13 @@ impl Hardware {
     }
 
     /// The leaf is below level 2, or there and held by the host in smaller pages.
-    fn leads_through_directory(&self, r: &Request, leaf_level: u32) -> bool {
+    fn leads_through_directory(&self, r: &TranslationRequest, leaf_level: u32) -> bool {
         let host = &self.machine.page_table.host;
         leaf_level < 2 || leaf_level == 2 && host.as_ref().is_some_and(|host| host.page_size < r.leaf)
     }
 
     /// Asks the TLB arrays that hold entries of directories.
-    fn ask_directories(&mut self, r: &Request, leaf_level: u32) -> Option<u32> {
+    fn ask_directories(&mut self, r: &TranslationRequest, leaf_level: u32) -> Option<u32> {
         let level = *self.machine.page_table.format.levels().iter().find(|l| l.level == 2)?;
         if !self.leads_through_directory(r, leaf_level) {
             return None;
@@ -68,8 +68,8 @@ impl Hardware {
         space: u64,
         va: u64,
         level: u32,
-        step: &mut Step,
-        counts: &mut Counts,
+        step: &mut TwinStep,
+        counts: &mut CostCounts,
     ) -> u64 {
         let Some(level) = self.machine.page_table.format.levels().iter().find(|l| l.level == level) else { return 0 };
         let mut address = self.guest.entry_address(space, level, va);
@@ -88,7 +88,7 @@ impl Hardware {
     }
 
     /// The host stage: guest-physical to host-physical. Does nothing when not nested.
-    fn host_translate(&mut self, thread: usize, address: u64, step: &mut Step, counts: &mut Counts) -> u64 {
+    fn host_translate(&mut self, thread: usize, address: u64, step: &mut TwinStep, counts: &mut CostCounts) -> u64 {
         let (Some(memory), Some(host)) = (self.host, self.machine.page_table.host.clone()) else { return address };
         let leaf_level = leaf_level(host.format, host.page_size);
         let page = address >> host.page_size.shift();
@@ -117,7 +117,7 @@ impl Hardware {
         thread: usize,
         stage: Stage,
         leaf_level: u32,
-        counts: &mut Counts,
+        counts: &mut CostCounts,
         key: impl Fn(&TableLevel) -> (u64, u64),
     ) -> Option<u32> {
         let format = match (stage, &self.machine.page_table.host) {
@@ -139,7 +139,7 @@ impl Hardware {
         stage: Stage,
         level: u32,
         key: (u64, u64),
-        counts: &mut Counts,
+        counts: &mut CostCounts,
     ) -> bool {
         for (i, w) in self.machine.walk_caches.iter().enumerate() {
             if w.stage != stage || w.table_level != level {
@@ -169,7 +169,7 @@ impl Hardware {
     }
 
     /// One reference of a walk, at its address in the machine's memory.
-    fn refer(&mut self, thread: usize, stage: Stage, level: u32, address: u64, step: &mut Step, counts: &mut Counts) {
+    fn refer(&mut self, thread: usize, stage: Stage, level: u32, address: u64, step: &mut TwinStep, counts: &mut CostCounts) {
         let server = match &self.walks {
             WalkModel::AlwaysAt(name) => {
                 self.machine.caches.iter().position(|c| c.name == *name).expect("a cache of the machine")
@@ -188,7 +188,7 @@ impl Hardware {
     }
 
     /// The data access after translation; stall units.
-    pub fn data_access(&mut self, r: &Request, step: &mut Step) -> u64 {
+    pub fn data_access(&mut self, r: &TranslationRequest, step: &mut TwinStep) -> u64 {
         let address = self.physical(r.space(), r.va, r.leaf);
         let Some(&first) = self.asked(r.kind, 1).first() else { return 0 };
         let server = self.ask_caches(r.hardware_thread, r.kind, address, 1, false);
@@ -209,7 +209,7 @@ impl Hardware {
     }
 
     /// A line is touched (SEMANTICS.md §12); stall units.
-    pub fn touch_line(&mut self, r: &Request) -> u64 {
+    pub fn touch_line(&mut self, r: &TranslationRequest) -> u64 {
         let address = self.physical(r.space(), r.va, r.leaf);
         let Some(&first) = self.asked(r.kind, 1).first() else { return 0 };
         let server = self.ask_caches(r.hardware_thread, r.kind, address, 1, false);
@@ -217,7 +217,7 @@ impl Hardware {
     }
 
     /// A walk for an access that goes on with an ascending walk costs no more than the machine says.
-    pub fn walk_ahead(&mut self, r: &Request, counts: &mut Counts) {
+    pub fn walk_ahead(&mut self, r: &TranslationRequest, counts: &mut CostCounts) {
         let most = self.machine.stream.and_then(|stream| stream.walk_cycles);
         let (Some(most), false, false) = (most, r.kind == Serves::Fetch, self.asked(r.kind, 1).is_empty()) else {
             return;
@@ -239,7 +239,7 @@ impl Hardware {
     }
 
     /// Whether the access goes on with an ascending walk of its hardware thread over the machine's smallest lines.
-    fn goes_on(&mut self, r: &Request) -> bool {
+    fn goes_on(&mut self, r: &TranslationRequest) -> bool {
         let bytes = self.machine.caches.iter().map(|c| c.line_bytes).min().expect("a cache").min(4096);
         let line = r.va / u64::from(bytes);
         let walks = self.streams.entry(r.hardware_thread).or_default();
@@ -266,8 +266,8 @@ impl Hardware {
         asked
     }
 
-    /// Looks an address up and fills what was asked in vain, but for caches that stores don't fill; the number of the server, memory being
-    /// one past the last.
+    /// Looks an address up and fills what was asked in vain, but for caches that stores don't fill; the number of the
+    /// server, memory being one past the last.
     fn ask_caches(&mut self, thread: usize, kind: Serves, address: u64, first_level: u32, walk: bool) -> usize {
         let mut server = self.machine.caches.len();
         for i in self.asked(kind, first_level) {

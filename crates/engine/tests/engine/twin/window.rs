@@ -5,12 +5,12 @@ use lookaside_machine::{Full, IndexFn, PageSize, Replacement, Serves, Tlb, Ways}
 use lookaside_trace::FilterWindow;
 use proptest::prelude::*;
 
-use crate::recorder::How;
+use crate::recorder::RecorderOptions;
 
 /// Lets the machine's first level be what windows are exact for: a small LRU array for data and one for fetches. There
 /// are no data caches, which see every access.
 pub fn suited(setup: Setup, entries: u32) -> Setup {
-    let array = Array { entries, ways: Ways::Full(Full::Full), index: IndexFn::Linear, replacement: Replacement::Lru };
+    let array = LevelArray { entries, ways: Ways::Full(Full::Full), index: IndexFn::Linear, replacement: Replacement::Lru };
     with_arrays(setup, &[vec![Serves::Load, Serves::Store], vec![Serves::Fetch]], &[array.clone(), array])
 }
 
@@ -21,7 +21,7 @@ pub fn of(pages: u32) -> FilterWindow {
 
 /// An array of the first level.
 #[derive(Clone, Debug)]
-struct Array {
+struct LevelArray {
     entries: u32,
     ways: Ways,
     index: IndexFn,
@@ -30,13 +30,13 @@ struct Array {
 
 /// Arrays of the first level, and which accesses each serves.
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct FirstLevel {
     serves: Vec<Vec<Serves>>,
-    arrays: Vec<Array>,
+    arrays: Vec<LevelArray>,
 }
 
 /// Any first level of sets, or now and then of none.
-pub fn level() -> impl Strategy<Value = Level> {
+pub fn level() -> impl Strategy<Value = FirstLevel> {
     let (load, store, fetch) = (Serves::Load, Serves::Store, Serves::Fetch);
     let serves = prop_oneof![
         3 => Just(vec![vec![load, store], vec![fetch]]),
@@ -46,13 +46,13 @@ pub fn level() -> impl Strategy<Value = Level> {
     (serves, proptest::collection::vec(array(), 3))
         .prop_map(|(serves, mut arrays)| {
             arrays.truncate(serves.len());
-            Level { serves, arrays }
+            FirstLevel { serves, arrays }
         })
         .prop_filter("sets", |level| level.arrays.iter().any(|array| array.ways.sets(array.entries) > 1))
 }
 
-fn array() -> impl Strategy<Value = Array> {
-    let full = (2..12u32).prop_map(|entries| Array {
+fn array() -> impl Strategy<Value = LevelArray> {
+    let full = (2..12u32).prop_map(|entries| LevelArray {
         entries,
         ways: Ways::Full(Full::Full),
         index: IndexFn::Linear,
@@ -61,7 +61,7 @@ fn array() -> impl Strategy<Value = Array> {
     let of_sets = (any::<bool>(), 1..13u32, 1..7u32, 1..=5u32, 1..=5u32, any::<u64>()).prop_map(
         |(is_tree, tree_ways, ways, log2_sets, plain, word)| {
             let ways = if is_tree { tree_ways } else { ways };
-            Array {
+            LevelArray {
                 entries: ways << log2_sets,
                 ways: Ways::Count(ways),
                 index: IndexFn::Masks(masks(log2_sets, plain.min(log2_sets), word)),
@@ -87,12 +87,12 @@ fn masks(log2_sets: u32, plain: u32, word: u64) -> Vec<u64> {
 }
 
 /// Lets the machine's first level be of these arrays.
-pub fn with_sets(mut setup: Setup, level: &Level) -> Setup {
+pub fn with_sets(mut setup: Setup, level: &FirstLevel) -> Setup {
     setup.os.pages = PagePolicy::Base;
     with_arrays(setup, &level.serves, &level.arrays)
 }
 
-fn with_arrays(mut setup: Setup, serves: &[Vec<Serves>], arrays: &[Array]) -> Setup {
+fn with_arrays(mut setup: Setup, serves: &[Vec<Serves>], arrays: &[LevelArray]) -> Setup {
     let machine = &mut setup.machine;
     let mut model = machine.tlbs[0].clone();
     if !model.page_sizes.contains(&PageSize::K4) {
@@ -120,7 +120,7 @@ fn with_arrays(mut setup: Setup, serves: &[Vec<Serves>], arrays: &[Array]) -> Se
 }
 
 /// The filter's window, or a smaller one.
-pub fn at_most(filter: &Filter, (pages, classes, of_class): (u32, u32, u32)) -> How {
+pub fn at_most(filter: &Filter, (pages, classes, of_class): (u32, u32, u32)) -> RecorderOptions {
     let most = filter.window;
     let some = |words: u32, most: u32| if words.is_multiple_of(3) { 1 + words / 3 % most } else { most };
     let window = FilterWindow {
@@ -128,7 +128,7 @@ pub fn at_most(filter: &Filter, (pages, classes, of_class): (u32, u32, u32)) -> 
         log2_classes: some(classes, most.log2_classes),
         class_pages: some(of_class, most.class_pages),
     };
-    How { window, stores_apart: filter.stores_apart, unified: filter.unified }
+    RecorderOptions { window, stores_apart: filter.stores_apart, unified: filter.unified }
 }
 
 /// Repeats count as the kind of the access that brought their page in.

@@ -1,6 +1,6 @@
 //! The processor: two TLBs, two virtual caches, a write buffer, and what misses and flushes cost.
 
-use lookaside_engine::{LineUse, LoneTlb, VirtualCache};
+use lookaside_engine::{LineUse, StandaloneTlb, VirtualCache};
 use lookaside_machine::{Cache, Machine, Serves, SwitchAction, Tlb};
 use lookaside_trace::Kind;
 
@@ -60,8 +60,8 @@ struct Costs {
 /// The processor.
 #[derive(Clone, Debug)]
 pub(super) struct Core {
-    dtlb: LoneTlb,
-    itlb: LoneTlb,
+    dtlb: StandaloneTlb,
+    itlb: StandaloneTlb,
     dcache: VirtualCache,
     icache: VirtualCache,
     line_bytes: u32,
@@ -107,8 +107,8 @@ impl Core {
         let (lines, flush_cycles) = (f64::from(dcache.lines()), machine.context_switch.cycles);
         let write_cycles = (FLUSH_MOST_CYCLES - flush_cycles).max(0.0) / lines;
         Ok(Self {
-            dtlb: LoneTlb::new(tlb(Serves::Load)?, SEED),
-            itlb: LoneTlb::new(tlb(Serves::Fetch)?, SEED),
+            dtlb: StandaloneTlb::new(tlb(Serves::Load)?, SEED),
+            itlb: StandaloneTlb::new(tlb(Serves::Fetch)?, SEED),
             dcache: VirtualCache::new(dcache, SEED),
             icache: VirtualCache::new(icache, SEED),
             line_bytes: dcache.line_bytes,
@@ -175,7 +175,7 @@ impl Core {
         self.cycles += f64::from(levels) * self.costs.walk_level_cycles;
     }
 
-    fn tlb(&mut self, kind: Kind) -> &mut LoneTlb {
+    fn tlb(&mut self, kind: Kind) -> &mut StandaloneTlb {
         match kind {
             Kind::Fetch => &mut self.itlb,
             Kind::Load | Kind::Store => &mut self.dtlb,

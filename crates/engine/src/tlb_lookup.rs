@@ -1,11 +1,11 @@
-//! One access's way through the TLB arrays: which level has its page, and what is filled after.
+//! The scalar path through the TLB arrays: which level has an access's page, and which levels are filled.
 
-use crate::engine::{Engine, Run, KERNEL};
-use crate::lru::Access as Filled;
-use crate::os::HOST_SPACE;
-use crate::parts::KERNEL_ID;
-use crate::plan::{Plan, TlbPlan, BASE, BASE_SHIFT};
-use crate::space::Space;
+use crate::classes::{BASE, BASE_SHIFT};
+use crate::context::{AccessContext, KERNEL};
+use crate::engine::Engine;
+use crate::plan::EnginePlan;
+use crate::space::{physical, AddressSpace};
+use crate::tlb::held_under;
 
 /// A hit: position of the level in the route, array.
 #[derive(Clone, Copy, Debug)]
@@ -18,19 +18,26 @@ pub(crate) struct Hit {
 impl Engine {
     /// Asks the levels in turn.
     #[inline]
-    pub(crate) fn look_up(&mut self, run: &Run, kind: usize, global: bool, va: u64, class: usize) -> Option<Hit> {
-        let plan = &*run.plan;
+    pub(crate) fn look_up(
+        &mut self,
+        context: &AccessContext,
+        kind: usize,
+        global: bool,
+        va: u64,
+        class: usize,
+    ) -> Option<Hit> {
+        let plan = &*context.plan;
         let reached = &mut self.counts.reached[kind][class];
         let levels = &plan.routes[kind][class].levels;
         for (at, level) in levels.iter().enumerate() {
             reached[at] += 1;
             for &array in &level.arrays {
                 let tlb = &plan.tlbs[array];
-                let locked = tlb.is_locked(run.process, global, va, level.shift);
+                let locked = tlb.is_locked(context.process, global, va, level.shift);
                 let hit = locked || {
-                    let holder = tlb.holder(plan, held_under(tlb, global, run.id), run.hw);
-                    let wanted = tlb.wanted(plan, &mut self.parts.tags, holder, va, level.shift);
-                    self.parts.tlbs[run.slots.tlbs[array]].access(&wanted)
+                    let holder = tlb.holder(plan, held_under(tlb, global, context.id), context.hw);
+                    let key = tlb.key(plan, &mut self.hardware.tags, holder, va, level.shift);
+                    self.hardware.tlbs[context.routing.tlbs[array]].access(&key)
                 };
                 if hit {
                     let tally = &mut self.counts.tlbs[array];
@@ -48,19 +55,19 @@ impl Engine {
     #[inline]
     pub(crate) fn fill(
         &mut self,
-        run: &Run,
+        context: &AccessContext,
         kind: usize,
         global: bool,
         va: u64,
         class: usize,
         upto: usize,
     ) -> Option<usize> {
-        let plan = &*run.plan;
+        let plan = &*context.plan;
         let mut first = None;
         for (at, level) in plan.routes[kind][class].levels[..upto].iter().enumerate() {
             let mut array = level.arrays[0];
             if level.arrays.len() > 1 {
-                let rotation = &mut self.parts.tlbs[run.slots.tlbs[array]].rotation;
+                let rotation = &mut self.hardware.tlbs[context.routing.tlbs[array]].rotation;
                 array = level.arrays[(*rotation % level.arrays.len() as u64) as usize];
                 *rotation += 1;
             }
@@ -68,19 +75,17 @@ impl Engine {
                 first = Some(array);
             }
             let tlb = &plan.tlbs[array];
-            let holder = tlb.holder(plan, held_under(tlb, global, run.id), run.hw);
-            let wanted = tlb.wanted(plan, &mut self.parts.tags, holder, va, level.shift);
+            let holder = tlb.holder(plan, held_under(tlb, global, context.id), context.hw);
+            let key = tlb.key(plan, &mut self.hardware.tags, holder, va, level.shift);
             let (mask, distance) = if tlb.coalesces(level.shift) {
-                let space = &self.spaces[if global { KERNEL } else { run.space }];
+                let space = &self.spaces[if global { KERNEL } else { context.space }];
                 let (mask, distance) = block_of(plan, space, va, class, tlb.coalesce_shift);
                 (mask, if plan.blocks_keep_distance(tlb) { 0 } else { distance })
             } else {
-                (wanted.bit, 0)
+                (key.bit, 0)
             };
-            let filled = self.parts.tlbs[run.slots.tlbs[array]].fill(&wanted, mask, distance);
-            let tally = &mut self.counts.tlbs[array];
-            tally.fills += u64::from(filled != Filled::Hit);
-            tally.evictions += u64::from(filled == Filled::Evicted);
+            let filled = self.hardware.tlbs[context.routing.tlbs[array]].fill(&key, mask, distance);
+            self.counts.tlbs[array].add_fill(filled);
         }
         first
     }
@@ -97,27 +102,8 @@ impl Engine {
     }
 }
 
-/// The id that an array holds a page under.
-#[inline]
-pub(crate) fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
-    if global && tlb.global {
-        KERNEL_ID
-    } else {
-        id
-    }
-}
-
-/// Physical address of a byte.
-pub(crate) fn physical(plan: &Plan, space: &Space, va: u64, class: usize) -> u64 {
-    let guest = plan.guest_memory.data_address_at(space.number, space.offset, va, plan.leaf_shift[class]);
-    match &plan.host {
-        None => guest,
-        Some(host) => host.memory.data_address(HOST_SPACE, guest, host.page_shift),
-    }
-}
-
 /// Pages of the block of `va` that one entry can cover, and their common distance to the frames.
-fn block_of(plan: &Plan, space: &Space, va: u64, class: usize, block_shift: u32) -> (u64, u64) {
+fn block_of(plan: &EnginePlan, space: &AddressSpace, va: u64, class: usize, block_shift: u32) -> (u64, u64) {
     let distance = |va: u64| (physical(plan, space, va, class) >> BASE_SHIFT).wrapping_sub(va >> BASE_SHIFT);
     let own = distance(va);
     let first = va >> (BASE_SHIFT + block_shift) << block_shift;

@@ -1,35 +1,46 @@
-//! Stages that items go through until one has what they ask for: TLB levels, walk caches, data caches.
+//! Stages that items go through until one has what they look for: TLB levels, walk caches, data caches.
 //!
-//! What a stage holds depends on nothing but what came to it, in its order. So a batch of items can go through the first
-//! stage as a whole, what it had not through the next, and so on.
+//! What a stage holds depends on nothing but what came to it before, in order. So a batch of items can go through the
+//! first stage as a whole; the items that it missed go through the next, and so on.
 
-use crate::ask::{collect, Isa};
-use crate::batch::MOST_KEYS as LIST;
+use crate::list_lookup::collect;
+use crate::lookup::SimdLevel;
 
-/// Room for the routes of a ladder. The most are a TLB's six, one for each kind and class.
-pub(crate) const ROUTES: usize = 8;
+/// Most items of a batch: what is known of them stays in a first-level cache, and their fields in a [`StageOrder`]
+/// word.
+pub(crate) const MAX_ITEMS: usize = 256;
+
+/// In `next`: the item before is to the same page by the same route, so that the first stage has it, and is not changed
+/// by it.
+pub(crate) const SAME_PAGE: u8 = 0x80;
+
+/// Room for a list of keys: a batch's references to page tables, and its own lines.
+pub(crate) const MAX_KEYS: usize = (MAX_ITEMS * (crate::plan::MAX_WALK_STEPS + 1)).next_power_of_two();
+
+/// Room for the routes through some stages. The most are a TLB's six, one for each kind and class.
+pub(crate) const MAX_ROUTES: usize = 8;
 
 /// The stages, numbered in an order that every route keeps to.
 #[derive(Clone, Debug)]
-pub(crate) struct Ladder {
+pub(crate) struct StageOrder {
     /// By stage: the stage after it, by route. The number of stages is the end.
-    after: Vec<[u8; ROUTES]>,
-    pub(crate) first: [u8; ROUTES],
+    after: Vec<[u8; MAX_ROUTES]>,
+    pub(crate) first: [u8; MAX_ROUTES],
     /// One item of each route, as counted in a field of a word.
-    one: [u64; ROUTES],
+    one: [u64; MAX_ROUTES],
     field: u32,
     routes: usize,
 }
 
 /// How many items came to each stage, by route; the last is the end.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Came(Vec<[u64; ROUTES]>);
+pub(crate) struct StageArrivals(Vec<[u64; MAX_ROUTES]>);
 
-impl Came {
-    /// Nothing came.
-    pub(crate) fn clear(&mut self, ladder: &Ladder) {
+impl StageArrivals {
+    /// Sets all counts to zero.
+    pub(crate) fn clear(&mut self, order: &StageOrder) {
         self.0.clear();
-        self.0.resize(ladder.after.len() + 1, [0; ROUTES]);
+        self.0.resize(order.after.len() + 1, [0; MAX_ROUTES]);
     }
 
     /// Items of a route that came to a stage.
@@ -38,17 +49,17 @@ impl Came {
     }
 
     /// Items of a route begin.
-    pub(crate) fn begin(&mut self, ladder: &Ladder, route: usize, items: u64) {
-        self.0[usize::from(ladder.first[route])][route] += items;
+    pub(crate) fn begin(&mut self, order: &StageOrder, route: usize, items: u64) {
+        self.0[usize::from(order.first[route])][route] += items;
     }
 }
 
-impl Ladder {
+impl StageOrder {
     /// Routes through stages numbered below `stages`, each ascending.
     pub(crate) fn new(routes: &[Vec<usize>], stages: usize) -> Self {
         let end = stages as u8;
-        let mut after = vec![[end; ROUTES]; stages];
-        let mut first = [end; ROUTES];
+        let mut after = vec![[end; MAX_ROUTES]; stages];
+        let mut first = [end; MAX_ROUTES];
         for (route, its) in routes.iter().enumerate() {
             first[route] = its.first().map_or(end, |&stage| stage as u8);
             for pair in its.windows(2) {
@@ -78,19 +89,19 @@ impl Ladder {
     /// Sends the items that a stage missed on to the next of their routes. `list`: the items that came to it; `missed`:
     /// places in that list. There are fewer items than a field of 10 bits (12, of five routes) counts.
     #[inline]
-    pub(crate) fn go_on<const N: usize>(
+    pub(crate) fn advance<const N: usize>(
         &self,
         stage: u8,
-        (list, missed): (&[u16; LIST], &[u16]),
+        (list, missed): (&[u16; MAX_KEYS], &[u16]),
         routes: &[u8; N],
         next: &mut [u8; N],
-        came: &mut Came,
+        arrivals: &mut StageArrivals,
     ) {
         let after = &self.after[usize::from(stage)];
         let mut counts = 0u64;
         for &k in missed {
-            let item = usize::from(list[usize::from(k) % LIST]) % N;
-            let route = usize::from(routes[item]) % ROUTES;
+            let item = usize::from(list[usize::from(k) % MAX_KEYS]) % N;
+            let route = usize::from(routes[item]) % MAX_ROUTES;
             next[item] = after[route];
             counts += self.one[route];
         }
@@ -99,13 +110,13 @@ impl Ladder {
         }
         for (route, &after) in after.iter().enumerate().take(self.routes) {
             let count = counts >> (self.field * route as u32) & (u64::MAX >> (64 - self.field));
-            came.0[usize::from(after)][route] += count;
+            arrivals.0[usize::from(after)][route] += count;
         }
     }
 
     /// The items that are at a stage, in order: how many.
     #[inline]
-    pub(crate) fn items_at(&self, isa: Isa, stage: u8, next: &[u8], list: &mut [u16]) -> usize {
-        collect(isa, next, stage, list)
+    pub(crate) fn items_at(&self, simd: SimdLevel, stage: u8, next: &[u8], list: &mut [u16]) -> usize {
+        collect(simd, next, stage, list)
     }
 }

@@ -1,15 +1,16 @@
-//! What events do to the model (`SEMANTICS.md` §10).
+//! What the trace's events do to the model: map, unmap, fork, exec … (`SEMANTICS.md` §10).
 
 use std::sync::Arc;
 
 use lookaside_trace::{Event, MapSource, SiteId};
 
+use crate::classes::BASE;
+use crate::context::KERNEL;
 use crate::engine::Engine;
 use crate::fasthash::FastMap;
 use crate::os::{is_global, translated};
-use crate::plan::BASE;
 use crate::rows::OBJECT_BYTES;
-use crate::space::{page_range, Mapping, Space};
+use crate::space::{page_range, AddressSpace, MappedRange};
 use crate::Detail;
 
 /// `MADV_DONTNEED` and `MADV_FREE` of Linux: the pages' contents go.
@@ -17,7 +18,7 @@ const DROPPING_ADVICE: [i32; 2] = [4, 8];
 
 impl Engine {
     /// An event in a block of this space and thread.
-    pub(crate) fn happen(&mut self, event: &Event, space: usize, thread: usize) {
+    pub(crate) fn apply_event(&mut self, event: &Event, space: usize, thread: usize) {
         let format = self.plan.format;
         match event {
             Event::Site { .. }
@@ -30,7 +31,7 @@ impl Engine {
             | Event::Leave { .. }
             | Event::Touch { .. } => {}
             Event::Alloc { .. } | Event::Free { .. } if self.setup.detail == Detail::Totals => {}
-            _ => self.places.forget(),
+            _ => self.chunks.forget(),
         }
         match *event {
             Event::Map { addr, len, ref source, site, .. } => {
@@ -94,7 +95,7 @@ impl Engine {
         }
         let owner = &mut self.spaces[space];
         let region = self.rows.region(owner.process, start, end, &source, &site);
-        owner.mappings.insert(start, Mapping { end, region, source, site });
+        owner.mappings.insert(start, MappedRange { end, region, source, site });
         owner.pages.undecide_base(start, end);
     }
 
@@ -122,8 +123,8 @@ impl Engine {
     }
 
     fn invalidate(&mut self, space: usize, range: Option<(u64, u64)>) {
-        if let Some(id) = self.id_if_any(space) {
-            self.parts.shoot_down(&self.plan, id, range, &mut self.counts.invalidated);
+        if let Some(id) = self.ids.of(space) {
+            self.hardware.shoot_down(&self.plan, id, range, &mut self.counts.invalidated);
         }
     }
 
@@ -198,7 +199,7 @@ impl Engine {
                     self.rows.region(child.process, start, mapping.end, &mapping.source, &mapping.site)
                 });
                 self.rows.widen_region(region, start, mapping.end);
-                child.mappings.insert(start, Mapping { region, ..mapping.clone() });
+                child.mappings.insert(start, MappedRange { region, ..mapping.clone() });
             }
             for (&addr, &(len, object)) in &parent.allocations {
                 let site = self.rows.objects[object as usize].site.clone();
@@ -226,7 +227,7 @@ impl Engine {
             return;
         }
         let va = translated(self.plan.format, addr);
-        let owner = if is_global(self.plan.format, addr) { crate::engine::KERNEL } else { space };
+        let owner = if is_global(self.plan.format, addr) { KERNEL } else { space };
         let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
         let first = self.plan.routes[kind][class].levels.first().map(|level| (level.arrays[0], false));
         self.count_repeats(kind, class, count, first);
@@ -241,7 +242,7 @@ impl Engine {
 }
 
 /// Two different spaces at once.
-fn pair(spaces: &mut [Space], a: usize, b: usize) -> Option<(&Space, &mut Space)> {
+fn pair(spaces: &mut [AddressSpace], a: usize, b: usize) -> Option<(&AddressSpace, &mut AddressSpace)> {
     if a < b {
         let (low, high) = spaces.split_at_mut(b);
         Some((low.get(a)?, high.first_mut()?))

@@ -1,14 +1,15 @@
-//! What is known of the chunks of memory that were used lately: how the pages there are called, and where they lie.
+//! A cache of what is known of each 2 MiB chunk of addresses: its tags (`tags.rs`), its frame, its walk.
 
-use crate::engine::{physical, Run};
+use crate::classes::{BASE, CLASSES, HUGE};
+use crate::context::AccessContext;
+use crate::hardware::Hardware;
 use crate::pages::NONE;
-use crate::parts::Parts;
-use crate::plan::{BASE, CLASSES, HUGE};
-use crate::space::Space;
+use crate::plan::MAX_WALK_STEPS;
+use crate::space::{physical, AddressSpace};
 use crate::{Detail, Setup};
 
 /// Chunks remembered: 8 GiB of addresses, in 256 KiB (and as much for walks).
-const PLACES: usize = 1 << 12;
+const REMEMBERED: usize = 1 << 12;
 
 /// Bits of a chunk number: 57-bit addresses above 20 bits.
 const CHUNK_BITS: u32 = 37;
@@ -16,13 +17,10 @@ const CHUNK_BITS: u32 = 37;
 /// No common distance to the frames.
 pub(crate) const SCATTERED: u64 = u64::MAX;
 
-/// Most walk caches and levels that a [`WalkPlace`] is for.
-pub(crate) const MOST: usize = 6;
-
 /// One chunk of one space as one hardware thread sees it.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(crate) struct Place {
+pub(crate) struct KnownChunk {
     key: u64,
     /// Physical address of the first byte, if the others follow it; else [`SCATTERED`].
     pub(crate) frame: u64,
@@ -42,20 +40,20 @@ pub(crate) struct Place {
 
 /// What walks read for one chunk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WalkPlace {
+pub(crate) struct ChunkWalk {
     /// By guest level: where the table begins that the chunk's walks read.
-    pub(crate) tables: [u64; MOST],
+    pub(crate) tables: [u64; MAX_WALK_STEPS],
     /// By position in the order of asking: tags in the walk caches.
-    pub(crate) tags: [u32; MOST],
+    pub(crate) tags: [u32; MAX_WALK_STEPS],
     /// Levels, a bit each, whose `tables` are known.
     pub(crate) known: u32,
 }
 
 /// The chunks used lately.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
-    places: Box<[Place]>,
-    walks: Vec<WalkPlace>,
+pub(crate) struct KnownChunks {
+    chunks: Box<[KnownChunk]>,
+    walks: Vec<ChunkWalk>,
     /// The run's number, above the bits of a chunk.
     run: u64,
     /// Numbers of (space, hardware thread), as long as nothing changes what is remembered.
@@ -63,7 +61,7 @@ pub(crate) struct Places {
     next_run: u64,
 }
 
-impl Places {
+impl KnownChunks {
     /// What is remembered may have changed.
     pub(crate) fn forget(&mut self) {
         self.runs.clear();
@@ -71,8 +69,8 @@ impl Places {
 
     /// A run of a space on a hardware thread begins.
     pub(crate) fn begin(&mut self, space: usize, hw: usize) {
-        if self.places.is_empty() || self.next_run >> (64 - CHUNK_BITS) != 0 {
-            let nothing = Place {
+        if self.chunks.is_empty() || self.next_run >> (64 - CHUNK_BITS) != 0 {
+            let nothing = KnownChunk {
                 key: u64::MAX,
                 frame: 0,
                 tags: [0; 4],
@@ -82,8 +80,9 @@ impl Places {
                 code: 0,
                 has_objects: false,
             };
-            self.places = vec![nothing; PLACES].into();
-            self.walks = vec![WalkPlace { tables: [0; MOST], tags: [0; MOST], known: 0 }; PLACES];
+            self.chunks = vec![nothing; REMEMBERED].into();
+            self.walks =
+                vec![ChunkWalk { tables: [0; MAX_WALK_STEPS], tags: [0; MAX_WALK_STEPS], known: 0 }; REMEMBERED];
             self.runs.clear();
             self.next_run = 0;
         }
@@ -97,43 +96,51 @@ impl Places {
     #[inline(always)]
     pub(crate) fn find(&self, chunk: u64) -> (usize, bool) {
         // Spaces and hardware threads begin at different places.
-        let at = (chunk ^ self.run >> (CHUNK_BITS - 4)) as usize % PLACES;
+        let at = (chunk ^ self.run >> (CHUNK_BITS - 4)) as usize % REMEMBERED;
         // Chunks of other addresses than a run's own have more bits, and are never there.
-        (at, self.places[at].key ^ self.run == chunk)
+        (at, self.chunks[at].key ^ self.run == chunk)
     }
 
     /// Is another chunk of this run there?
     pub(crate) fn is_in_use(&self, at: usize) -> bool {
-        self.places[at].key >> CHUNK_BITS == self.run >> CHUNK_BITS
+        self.chunks[at].key >> CHUNK_BITS == self.run >> CHUNK_BITS
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, at: usize) -> &Place {
-        &self.places[at]
+    pub(crate) fn at(&self, at: usize) -> &KnownChunk {
+        &self.chunks[at]
     }
 
     #[inline(always)]
-    pub(crate) fn at_mut(&mut self, at: usize) -> &mut Place {
-        &mut self.places[at]
+    pub(crate) fn at_mut(&mut self, at: usize) -> &mut KnownChunk {
+        &mut self.chunks[at]
     }
 
     #[inline(always)]
-    pub(crate) fn walk_at(&mut self, at: usize) -> &mut WalkPlace {
+    pub(crate) fn walk_at(&mut self, at: usize) -> &mut ChunkWalk {
         &mut self.walks[at]
     }
 
     /// Works out a chunk. The caller sees to it that there is room for its tags.
     #[cold]
     #[inline(never)]
-    pub(crate) fn learn(&mut self, at: usize, setup: &Setup, parts: &mut Parts, space: &mut Space, run: &Run, va: u64) {
-        let plan = &*run.plan;
+    pub(crate) fn learn(
+        &mut self,
+        at: usize,
+        setup: &Setup,
+        hardware: &mut Hardware,
+        space: &mut AddressSpace,
+        context: &AccessContext,
+        va: u64,
+    ) {
+        let plan = &*context.plan;
         let class = space.class_at(va, &setup.os.pages, plan.leaf_shift[HUGE]);
         let chunk = va >> plan.chunk_shift;
         let large = va >> plan.leaf_shift[HUGE] << plan.leaf_shift[HUGE] >> plan.chunk_shift;
-        let hw_holder = run.id * plan.hw_threads as u64 + run.hw as u64;
+        let hw_holder = context.id * plan.hw_threads as u64 + context.hw as u64;
         let mut tag = |on_hw: bool, chunk: u64| match on_hw {
-            false => parts.tags.of_chunk(run.id, chunk),
-            true if plan.hw_tags => parts.tags.of_chunk(hw_holder, chunk),
+            false => hardware.tags.of_chunk(context.id, chunk),
+            true if plan.hw_tags => hardware.tags.of_chunk(hw_holder, chunk),
             true => 0,
         };
         let tags = [tag(false, chunk), tag(true, chunk), tag(false, large), tag(true, large)];
@@ -141,7 +148,7 @@ impl Places {
         let frame = if plan.chunk_is_contiguous(class) { physical(plan, space, start, class) } else { SCATTERED };
         let end = start + (1 << plan.chunk_shift);
         let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
-        self.places[at] = Place {
+        self.chunks[at] = KnownChunk {
             key: self.run | chunk,
             frame,
             tags,
@@ -155,14 +162,14 @@ impl Places {
             let tags = std::array::from_fn(|i| match plan.guest_walk_caches[class].get(i) {
                 Some(&number) => {
                     let low_bit = plan.walk_caches[number].low_bit;
-                    parts.tags.of_chunk(run.id, va >> low_bit << low_bit >> plan.chunk_shift)
+                    hardware.tags.of_chunk(context.id, va >> low_bit << low_bit >> plan.chunk_shift)
                 }
                 None => 0,
             });
-            self.walks[at] = WalkPlace { tables: [0; MOST], tags, known: 0 };
+            self.walks[at] = ChunkWalk { tables: [0; MAX_WALK_STEPS], tags, known: 0 };
         }
     }
 }
 
-/// Chunks that [`Places::learn`] may number.
-pub(crate) const NAMES_A_PLACE: u32 = 4 + MOST as u32;
+/// Chunks that [`KnownChunks::learn`] may number.
+pub(crate) const TAGS_PER_CHUNK: u32 = 4 + MAX_WALK_STEPS as u32;

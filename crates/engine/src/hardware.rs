@@ -3,60 +3,58 @@
 use std::sync::Arc;
 
 use lookaside_machine::{SharedBy, Stage};
+use lookaside_trace::Kind;
 
 use crate::fasthash::{FastMap, FastSet};
-use crate::lru::Access;
+use crate::lookup::LookupResult;
 use crate::os::{generator, Structure, PHYSICAL_BITS};
-use crate::plan::Plan;
-use crate::slots::Slots;
-use crate::store::Store;
+use crate::plan::EnginePlan;
+use crate::routing::Routing;
+use crate::store::KeyStore;
 use crate::tags::Tags;
 use crate::tlb::TlbInstance;
 
-/// Id of the kernel's space in keys. Processes have ids from 1.
-pub(crate) const KERNEL_ID: u64 = 0;
-
 /// All instances that exist.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct Hardware {
     seed: u64,
     pub(crate) tags: Tags,
     pub(crate) tlbs: Vec<TlbInstance>,
-    pub(crate) walk_caches: Vec<WalkCache>,
-    pub(crate) caches: Vec<Cache>,
+    pub(crate) walk_caches: Vec<WalkCacheInstance>,
+    pub(crate) caches: Vec<CacheInstance>,
     made: FastMap<(u64, usize, usize), u32>,
-    slots: Vec<Option<Arc<Slots>>>,
+    routing: Vec<Option<Arc<Routing>>>,
 }
 
 /// One walk cache instance. Guest ones hold tags, host ones the numbers themselves.
 #[derive(Debug)]
-pub(crate) struct WalkCache {
+pub(crate) struct WalkCacheInstance {
     /// Its number in the machine file.
     pub(crate) number: usize,
-    pub(crate) store: Store,
+    pub(crate) store: KeyStore,
     set_mask: u64,
 }
 
 /// One data cache instance.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct CacheInstance {
     /// Its number in the machine file.
     number: usize,
     write_allocate: bool,
-    pub(crate) store: Store,
-    pub(crate) naming: LineNaming,
+    pub(crate) store: KeyStore,
+    pub(crate) layout: LineLayout,
 }
 
 /// How set and key of a line come from an address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LineNaming {
+pub(crate) struct LineLayout {
     line_shift: u32,
     set_mask: u64,
     /// Bits of a line's number that its set says already.
     key_shift: u32,
 }
 
-impl LineNaming {
+impl LineLayout {
     /// The set and the key of the line of this address.
     #[inline(always)]
     pub(crate) fn key_of(self, physical: u64) -> (u32, u64) {
@@ -65,7 +63,7 @@ impl LineNaming {
     }
 }
 
-impl WalkCache {
+impl WalkCacheInstance {
     /// The set of an entry's prefix.
     #[inline(always)]
     pub(crate) fn set_of(&self, prefix: u64) -> usize {
@@ -85,20 +83,32 @@ impl WalkCache {
     }
 }
 
-impl Cache {
+impl CacheInstance {
     /// Is the line of this address there? Touches it if so, else fills it, if the cache does that on such an access.
     #[inline(always)]
     pub(crate) fn access(&mut self, physical: u64, is_store: bool) -> bool {
-        let (set, key) = self.naming.key_of(physical);
+        let (set, key) = self.layout.key_of(physical);
         if is_store && !self.write_allocate {
             return self.store.access(set as usize, key);
         }
-        self.store.access_or_fill(set as usize, key) == Access::Hit
+        self.store.access_or_fill(set as usize, key) == LookupResult::Hit
     }
 }
 
-impl Parts {
-    pub(crate) fn new(plan: &Plan, seed: u64) -> Self {
+/// Asks the data caches of a route in turn for a byte's line, for an access of this kind; fills those that had it not
+/// and are filled by such. The server's position in the route; its length = memory.
+#[inline(always)]
+pub(crate) fn serve(caches: &mut [CacheInstance], route: &[usize], kind: usize, physical: u64) -> usize {
+    for (position, &slot) in route.iter().enumerate() {
+        if caches[slot].access(physical, kind == Kind::Store as usize) {
+            return position;
+        }
+    }
+    route.len()
+}
+
+impl Hardware {
+    pub(crate) fn new(plan: &EnginePlan, seed: u64) -> Self {
         Self {
             seed,
             tags: Tags::new(),
@@ -106,14 +116,14 @@ impl Parts {
             walk_caches: Vec::new(),
             caches: Vec::new(),
             made: FastMap::default(),
-            slots: vec![None; plan.hw_threads],
+            routing: vec![None; plan.hw_threads],
         }
     }
 
     /// The instances that a hardware thread uses, made if they are not there.
-    pub(crate) fn slots(&mut self, plan: &Plan, hw: usize) -> Arc<Slots> {
-        if let Some(slots) = &self.slots[hw] {
-            return Arc::clone(slots);
+    pub(crate) fn routing(&mut self, plan: &EnginePlan, hw: usize) -> Arc<Routing> {
+        if let Some(routing) = &self.routing[hw] {
+            return Arc::clone(routing);
         }
         let mut tlbs = Vec::new();
         for (number, tlb) in plan.tlbs.iter().enumerate() {
@@ -133,8 +143,8 @@ impl Parts {
                 let rng = generator(self.seed, Structure::WalkCache, number, instance);
                 // Host-physical page numbers have more bits than a tag.
                 let key_bits = if cache.stage == Stage::Guest { 32 } else { 64 };
-                let store = Store::new(cache.shape, key_bits, rng);
-                self.walk_caches.push(WalkCache { number, store, set_mask: cache.shape.sets as u64 - 1 });
+                let store = KeyStore::new(cache.shape, key_bits, rng);
+                self.walk_caches.push(WalkCacheInstance { number, store, set_mask: cache.shape.sets as u64 - 1 });
             }
             walk_caches.push(slot);
         }
@@ -146,17 +156,17 @@ impl Parts {
                 let rng = generator(self.seed, Structure::Cache, number, instance);
                 let set_bits = cache.shape.sets.trailing_zeros();
                 // One more: no key is all ones.
-                let store = Store::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);
-                let key_shift = if matches!(store, Store::Any(_)) { 0 } else { set_bits };
+                let store = KeyStore::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);
+                let key_shift = if matches!(store, KeyStore::Any(_)) { 0 } else { set_bits };
                 let set_mask = cache.shape.sets as u64 - 1;
-                let naming = LineNaming { line_shift: cache.line_shift, set_mask, key_shift };
-                self.caches.push(Cache { number, write_allocate: cache.write_allocate, store, naming });
+                let layout = LineLayout { line_shift: cache.line_shift, set_mask, key_shift };
+                self.caches.push(CacheInstance { number, write_allocate: cache.write_allocate, store, layout });
             }
             caches.push(slot);
         }
-        let slots = Arc::new(Slots::new(plan, self, tlbs, walk_caches, caches));
-        self.slots[hw] = Some(Arc::clone(&slots));
-        slots
+        let routing = Arc::new(Routing::new(plan, tlbs, walk_caches, caches));
+        self.routing[hw] = Some(Arc::clone(&routing));
+        routing
     }
 
     fn made_or_next(&mut self, kind: Structure, number: usize, instance: usize, next: usize) -> usize {
@@ -165,7 +175,13 @@ impl Parts {
 
     /// Invalidates, in every TLB instance, the entries of a space that overlap the range (`None` = all):
     /// how many, added by array.
-    pub(crate) fn shoot_down(&mut self, plan: &Plan, id: u64, range: Option<(u64, u64)>, invalidated: &mut [u64]) {
+    pub(crate) fn shoot_down(
+        &mut self,
+        plan: &EnginePlan,
+        id: u64,
+        range: Option<(u64, u64)>,
+        invalidated: &mut [u64],
+    ) {
         let tags = &self.tags;
         for tlb in &mut self.tlbs {
             let of = &plan.tlbs[tlb.number];
@@ -176,28 +192,29 @@ impl Parts {
         self.invalidate_walk_caches(plan, |holder| holder == id);
     }
 
-    /// Throws out what a context switch does: TLB and guest walk-cache entries held under such ids, maybe the caches too.
+    /// Throws out what a context switch does: TLB and guest walk-cache entries held under such ids, maybe the caches
+    /// too.
     pub(crate) fn flush(
         &mut self,
-        plan: &Plan,
-        slots: &Slots,
+        plan: &EnginePlan,
+        routing: &Routing,
         picks: impl Fn(u64) -> bool,
         caches_too: bool,
         invalidated: &mut [u64],
     ) {
         let tags = &self.tags;
-        for &slot in &slots.tlbs {
+        for &slot in &routing.tlbs {
             let tlb = &mut self.tlbs[slot];
             let of = &plan.tlbs[tlb.number];
             invalidated[tlb.number] += tlb.invalidate(|tag, _| picks(of.id_of(plan, tags, tag)));
         }
-        for &slot in &slots.walk_caches {
+        for &slot in &routing.walk_caches {
             let cache = &mut self.walk_caches[slot];
             if plan.walk_caches[cache.number].stage == Stage::Guest {
                 cache.store.invalidate(|tag| picks(tags.of(tag as u32).0));
             }
         }
-        for &slot in slots.caches.iter().filter(|_| caches_too) {
+        for &slot in routing.caches.iter().filter(|_| caches_too) {
             let cache = &mut self.caches[slot];
             if plan.caches[cache.number].shared_by != SharedBy::Socket {
                 cache.store.invalidate(|_| true);
@@ -205,7 +222,7 @@ impl Parts {
         }
     }
 
-    fn invalidate_walk_caches(&mut self, plan: &Plan, picks: impl Fn(u64) -> bool) {
+    fn invalidate_walk_caches(&mut self, plan: &EnginePlan, picks: impl Fn(u64) -> bool) {
         let tags = &self.tags;
         for cache in &mut self.walk_caches {
             if plan.walk_caches[cache.number].stage == Stage::Guest {
@@ -215,7 +232,7 @@ impl Parts {
     }
 
     /// Ids that any entry is held under.
-    pub(crate) fn ids_held(&self, plan: &Plan) -> FastSet<u64> {
+    pub(crate) fn ids_held(&self, plan: &EnginePlan) -> FastSet<u64> {
         let mut ids = FastSet::default();
         for tlb in &self.tlbs {
             tlb.for_each(|tag| {
@@ -231,7 +248,7 @@ impl Parts {
     }
 
     /// Invalidates all entries of TLBs and guest walk caches, and gives out all tags anew.
-    pub(crate) fn empty_tlbs(&mut self, plan: &Plan, invalidated: &mut [u64]) {
+    pub(crate) fn empty_tlbs(&mut self, plan: &EnginePlan, invalidated: &mut [u64]) {
         for tlb in &mut self.tlbs {
             invalidated[tlb.number] += tlb.invalidate(|_, _| true);
         }
@@ -240,12 +257,12 @@ impl Parts {
     }
 
     /// Gives out the tags anew, to what entries bear.
-    pub(crate) fn renew_tags(&mut self, plan: &Plan) {
+    pub(crate) fn renew_tags(&mut self, plan: &EnginePlan) {
         let old = &self.tags;
         let mut new = old.emptied();
         let mut name = |tag: u32| {
             let (holder, chunk) = old.of(tag);
-            new.of_chunk(holder, chunk) | crate::tags::place_in_chunk(tag)
+            new.of_chunk(holder, chunk) | crate::tags::page_in_chunk(tag)
         };
         for tlb in &mut self.tlbs {
             tlb.rename(&mut name);

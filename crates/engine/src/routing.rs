@@ -1,35 +1,33 @@
-//! What a hardware thread's accesses go through, worked out once: its instances, and the short ways to them.
+//! Which TLB, walk-cache and data-cache instances a hardware thread's accesses go through, worked out once.
 
 use lookaside_trace::Kind;
 
-use crate::batch::AGAIN;
-use crate::counts::SIDES;
-use crate::ladder::{Ladder, ROUTES};
-use crate::parts::Parts;
-use crate::plan::{Plan, Route, RouteLevel, BASE, CLASSES, HUGE, KINDS};
+use crate::classes::{BASE, CLASSES, HUGE, KINDS, SIDES};
+use crate::plan::{EnginePlan, Route, RouteLevel};
 use crate::set_index::SetIndex;
-use crate::tlb::Naming;
+use crate::stages::{StageOrder, MAX_ROUTES, SAME_PAGE};
+use crate::tlb::TagLayout;
 
 /// Where a hardware thread's instance of each array and cache is, by number in the machine file; and the routes of its
 /// accesses through them.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct Routing {
     pub(crate) tlbs: Vec<usize>,
     pub(crate) walk_caches: Vec<usize>,
     pub(crate) caches: Vec<usize>,
-    /// The short path through the TLBs. Routes: [`tlb_route`].
+    /// The batch path through the TLBs. Routes: [`tlb_route`].
     pub(crate) tlb: TlbStages,
     /// Through the walk caches, where walks are short. Routes: [`walk_cache_route`].
-    pub(crate) walk_cache_ladder: Ladder,
-    /// Through the data caches, by their order in [`Plan::cache_order`]. Routes: kinds, then walks by side.
-    pub(crate) cache_ladder: Ladder,
+    pub(crate) walk_cache_stages: StageOrder,
+    /// Through the data caches, by their order in [`EnginePlan::cache_order`]. Routes: kinds, then walks by side.
+    pub(crate) data_cache_stages: StageOrder,
     /// By kind: instances of data caches, in order.
     pub(crate) data_route: [Vec<usize>; KINDS],
     /// Instances of data caches that a walk asks, in order.
     pub(crate) walk_route: Vec<usize>,
 }
 
-/// No short path.
+/// No route: accesses that take the scalar path.
 pub(crate) const OFF: u8 = u8::MAX;
 
 /// Added to a route without any level: accesses of one page after the other are not alike, since each of them walks.
@@ -38,14 +36,14 @@ pub(crate) const NO_LEVELS: u8 = 0x40;
 /// The TLB as stages.
 #[derive(Debug)]
 pub(crate) struct TlbStages {
-    pub(crate) ladder: Ladder,
+    pub(crate) order: StageOrder,
     pub(crate) stages: Vec<TlbStage>,
     /// By array: does some stage ask it?
     pub(crate) asks: Vec<bool>,
-    /// By kind and a place's `code`, in steps of four: the route, maybe with [`NO_LEVELS`], or [`OFF`].
+    /// By kind and a chunk's `code`, in steps of four: the route, maybe with [`NO_LEVELS`], or [`OFF`].
     pub(crate) route_of: [u8; 16],
-    /// By route: [`AGAIN`] where the first stage is one array, else 0.
-    pub(crate) again: [u8; ROUTES],
+    /// By route: [`SAME_PAGE`] where the first stage is one array, else 0.
+    pub(crate) again: [u8; MAX_ROUTES],
     /// The first stage that has entries of several pages; the number of stages if none has.
     pub(crate) first_coalescing: u8,
 }
@@ -54,7 +52,7 @@ pub(crate) struct TlbStages {
 #[derive(Debug)]
 pub(crate) struct TlbStage {
     /// By route: the arrays asked, in order.
-    pub(crate) arrays: [Vec<WayArray>; ROUTES],
+    pub(crate) arrays: [Vec<WayArray>; MAX_ROUTES],
     /// The one array that all its routes ask, if it is one: by class (both alike if only one comes here).
     pub(crate) only: Option<[WayArray; CLASSES]>,
 }
@@ -74,8 +72,8 @@ pub(crate) struct WayArray {
     /// Its instance.
     pub(crate) slot: usize,
     pub(crate) index: SetIndex,
-    pub(crate) naming: Naming,
-    /// Which of a place's tags it goes by: see `places.rs`.
+    pub(crate) layout: TagLayout,
+    /// Which of a chunk's tags it goes by: see [`crate::chunks::KnownChunk::tags`].
     pub(crate) name: usize,
     pub(crate) coalesces: bool,
     /// Its entries are pages, without more ado.
@@ -110,23 +108,17 @@ pub(crate) fn side_and_class(route: u8) -> (usize, usize) {
 /// Routes of walks through the data caches, by side, follow those of the kinds.
 pub(crate) const WALKS_THROUGH_CACHES: usize = KINDS;
 
-impl Slots {
-    pub(crate) fn new(
-        plan: &Plan,
-        parts: &Parts,
-        tlbs: Vec<usize>,
-        walk_caches: Vec<usize>,
-        caches: Vec<usize>,
-    ) -> Self {
+impl Routing {
+    pub(crate) fn new(plan: &EnginePlan, tlbs: Vec<usize>, walk_caches: Vec<usize>, caches: Vec<usize>) -> Self {
         let of = |route: &[usize]| route.iter().map(|&number| caches[number]).collect::<Vec<_>>();
         let stage_of = |number: &usize| plan.cache_order.iter().position(|other| other == number);
         let stages_of = |route: &Vec<usize>| route.iter().filter_map(stage_of).collect::<Vec<_>>();
         let mut routes: Vec<Vec<usize>> = plan.data_route.iter().map(stages_of).collect();
         routes.extend([(); SIDES].map(|()| stages_of(&plan.walk_route)));
         Self {
-            tlb: TlbStages::new(plan, parts, &tlbs),
-            walk_cache_ladder: walk_cache_ladder(plan),
-            cache_ladder: Ladder::new(&routes, caches.len()),
+            tlb: TlbStages::new(plan, &tlbs),
+            walk_cache_stages: walk_cache_stages(plan),
+            data_cache_stages: StageOrder::new(&routes, caches.len()),
             walk_route: of(&plan.walk_route),
             data_route: std::array::from_fn(|kind| of(&plan.data_route[kind])),
             tlbs,
@@ -137,22 +129,22 @@ impl Slots {
 }
 
 /// Both classes ask the walk caches in one order; that of huge pages begins later.
-fn walk_cache_ladder(plan: &Plan) -> Ladder {
+fn walk_cache_stages(plan: &EnginePlan) -> StageOrder {
     let all = plan.guest_walk_caches[BASE].len();
     let of_class = |class: usize| (all - plan.guest_walk_caches[class].len()..all).collect::<Vec<_>>();
     let routes: Vec<_> = (0..SIDES * CLASSES).map(|route| of_class(route % CLASSES)).collect();
-    Ladder::new(&routes, all)
+    StageOrder::new(&routes, all)
 }
 
 impl TlbStages {
-    fn new(plan: &Plan, parts: &Parts, tlbs: &[usize]) -> Self {
-        let is_short: [bool; ROUTES] = std::array::from_fn(|route| {
+    fn new(plan: &EnginePlan, tlbs: &[usize]) -> Self {
+        let is_short: [bool; MAX_ROUTES] = std::array::from_fn(|route| {
             let (kind, class) = kind_and_class(route);
             kind < KINDS && is_short(plan, kind, &plan.routes[kind][class])
         });
         let mut numbers: Vec<u32> = Vec::new();
         let mut members: Vec<(u32, usize, &RouteLevel)> = Vec::new();
-        for route in (0..ROUTES).filter(|&route| is_short[route]) {
+        for route in (0..MAX_ROUTES).filter(|&route| is_short[route]) {
             let (kind, class) = kind_and_class(route);
             for level in &plan.routes[kind][class].levels {
                 numbers.push(level.level);
@@ -169,16 +161,16 @@ impl TlbStages {
                 let overlaps = |stage: &Vec<(usize, &RouteLevel)>| {
                     stage.iter().any(|(_, other)| other.arrays.iter().any(|array| level.arrays.contains(array)))
                 };
-                let (joined, mut apart): (Vec<_>, Vec<_>) = of_level.into_iter().partition(overlaps);
+                let (joined, mut rest): (Vec<_>, Vec<_>) = of_level.into_iter().partition(overlaps);
                 let mut stage: Vec<_> = joined.into_iter().flatten().collect();
                 stage.push((route, level));
-                apart.push(stage);
-                of_level = apart;
+                rest.push(stage);
+                of_level = rest;
             }
             stages.extend(of_level);
         }
         let array = |level: &RouteLevel| {
-            level.arrays.iter().map(|&number| way_array(plan, parts, tlbs, number, level.shift)).collect::<Vec<_>>()
+            level.arrays.iter().map(|&number| way_array(plan, tlbs, number, level.shift)).collect::<Vec<_>>()
         };
         let mut routes = vec![Vec::new(); KINDS * CLASSES];
         for (number, stage) in stages.iter().enumerate() {
@@ -187,28 +179,28 @@ impl TlbStages {
         let stages: Vec<TlbStage> = stages
             .iter()
             .map(|stage| {
-                let mut arrays: [Vec<WayArray>; ROUTES] = Default::default();
+                let mut arrays: [Vec<WayArray>; MAX_ROUTES] = Default::default();
                 stage.iter().for_each(|&(route, level)| arrays[route] = array(level));
                 let is_one = arrays.iter().flatten().all(|array| array.slot == arrays[stage[0].0][0].slot)
                     && arrays.iter().all(|arrays| arrays.len() <= 1);
                 let of_class = |class: usize| {
-                    let mut of = (class..ROUTES).step_by(CLASSES).chain(0..ROUTES);
+                    let mut of = (class..MAX_ROUTES).step_by(CLASSES).chain(0..MAX_ROUTES);
                     of.find_map(|route| arrays[route].first().cloned())
                 };
                 let only = of_class(BASE).zip(of_class(HUGE)).filter(|_| is_one).map(|(base, huge)| [base, huge]);
                 TlbStage { arrays, only }
             })
             .collect();
-        let ladder = Ladder::new(&routes, stages.len());
-        let is_one = |route: usize| stages.get(usize::from(ladder.first[route])).is_some_and(|s| s.only.is_some());
+        let order = StageOrder::new(&routes, stages.len());
+        let is_one = |route: usize| stages.get(usize::from(order.first[route])).is_some_and(|s| s.only.is_some());
         let coalesces = |stage: &TlbStage| stage.arrays.iter().flatten().any(|array| array.coalesces);
         let mut asks = vec![false; plan.tlbs.len()];
         stages.iter().flat_map(|stage| stage.arrays.iter().flatten()).for_each(|array| asks[array.array] = true);
         Self {
             asks,
-            again: std::array::from_fn(|route| if is_one(route) { AGAIN } else { 0 }),
-            ladder,
-            // Codes beyond the classes are of places with locks.
+            again: std::array::from_fn(|route| if is_one(route) { SAME_PAGE } else { 0 }),
+            order,
+            // Codes beyond the classes are of chunks with locks.
             route_of: std::array::from_fn(|i| {
                 let route = tlb_route(i / 4, i % 4);
                 match is_short.get(route) {
@@ -225,8 +217,9 @@ impl TlbStages {
 
 /// Can accesses of a route be asked for in stages? Not if blocks keep no common distance to their frames, nor if a walk
 /// changes what the next access finds in the TLB.
-fn is_short(plan: &Plan, kind: usize, route: &Route) -> bool {
-    // Of stores to one line, one after the other, only the first is asked for: the others would miss a cache that it has not filled.
+fn is_short(plan: &EnginePlan, kind: usize, route: &Route) -> bool {
+    // Of stores to one line, one after the other, only the first is asked for: the others would miss a cache that it
+    // has not filled.
     if plan.directories.are_held() || kind == Kind::Store as usize && plan.stores_pass {
         return false;
     }
@@ -234,22 +227,22 @@ fn is_short(plan: &Plan, kind: usize, route: &Route) -> bool {
         let tlb = &plan.tlbs[array];
         tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb)
     };
-    // A place knows one page that is larger than a chunk.
+    // A known chunk names one page that is larger than a chunk.
     let named = |shift: u32| shift <= plan.chunk_shift || shift == plan.leaf_shift[HUGE];
     route.levels.iter().all(|l| named(l.shift) && l.arrays.iter().all(|&array| in_runs(array)))
 }
 
-fn way_array(plan: &Plan, parts: &Parts, tlbs: &[usize], number: usize, shift: u32) -> WayArray {
+fn way_array(plan: &EnginePlan, tlbs: &[usize], number: usize, shift: u32) -> WayArray {
     let tlb = &plan.tlbs[number];
-    let naming = tlb.naming(plan, shift);
+    let layout = tlb.layout(plan, shift);
     WayArray {
         array: number,
         slot: tlbs[number],
         index: tlb.index.clone(),
-        name: usize::from(tlb.hw_tag) + 2 * usize::from(naming.is_beyond_chunks(plan)),
-        naming,
+        name: usize::from(tlb.hw_tag) + 2 * usize::from(layout.is_beyond_chunks(plan)),
+        layout,
         coalesces: tlb.coalesces(shift),
-        holds_pages: parts.tlbs[tlbs[number]].holds_pages(),
+        holds_pages: tlb.coalesce_shift == 0,
         hit_units: tlb.hit_units,
     }
 }

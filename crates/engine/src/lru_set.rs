@@ -1,7 +1,7 @@
-//! One set in order of use as some vectors: what asking it and filling it do to them.
+//! One LRU set held in vectors: lookups and fills move its tags.
 
 use crate::lanes::{Lanes, LANES};
-use crate::lru::{Access, EMPTY};
+use crate::lookup::{LookupResult, EMPTY_TAG};
 
 /// Where a set ends.
 #[derive(Clone, Copy, Debug)]
@@ -60,46 +60,46 @@ pub(crate) fn push<const V: usize>(set: &mut [Lanes; V], front: Lanes, beyond: L
 
 /// [`LruSets::access_or_fill`] of a set of few vectors.
 #[inline(always)]
-pub(crate) fn few<const V: usize>(set: &mut [Lanes; V], tag: u32, ends: Ends) -> Access {
+pub(crate) fn few<const V: usize>(set: &mut [Lanes; V], tag: u32, ends: Ends) -> LookupResult {
     let front = Lanes::splat(tag);
     let found = bearing(set, front);
     if found == 0 {
-        let last = set[V - 1].equal(Lanes::splat(EMPTY)) >> (ends.last_way % LANES as u32) & 1;
+        let last = set[V - 1].equal(Lanes::splat(EMPTY_TAG)) >> (ends.last_way % LANES as u32) & 1;
         push(set, front, ends.beyond);
-        return if last == 1 { Access::New } else { Access::Evicted };
+        return if last == 1 { LookupResult::New } else { LookupResult::Evicted };
     }
     if found & 1 == 0 {
         move_to_front(set, front, found);
     }
-    Access::Hit
+    LookupResult::Hit
 }
 
 /// [`LruSets::access_or_fill_wide`] of a set of few vectors.
 #[inline(always)]
-pub(crate) fn few_wide<const V: usize>(set: [&mut [Lanes; V]; 2], words: [u32; 2], ends: Ends) -> Access {
+pub(crate) fn few_wide<const V: usize>(set: [&mut [Lanes; V]; 2], words: [u32; 2], ends: Ends) -> LookupResult {
     let [tags, seconds] = set;
     let fronts = words.map(Lanes::splat);
     let found = bearing(tags, fronts[0]) & bearing(seconds, fronts[1]);
     if found == 0 {
-        let empty = Lanes::splat(EMPTY);
+        let empty = Lanes::splat(EMPTY_TAG);
         let last = (tags[V - 1].equal(empty) & seconds[V - 1].equal(empty)) >> (ends.last_way % LANES as u32) & 1;
         push(tags, fronts[0], ends.beyond);
         push(seconds, fronts[1], ends.beyond);
-        return if last == 1 { Access::New } else { Access::Evicted };
+        return if last == 1 { LookupResult::New } else { LookupResult::Evicted };
     }
     if found & 1 == 0 {
         move_to_front(tags, fronts[0], found);
         move_to_front(seconds, fronts[1], found);
     }
-    Access::Hit
+    LookupResult::Hit
 }
 
 /// [`LruSets::access_or_fill`] of a set of many vectors: it is seldom far back, so one pass moves while it looks.
 #[inline(never)]
-pub(crate) fn many(set: &mut [Lanes], tag: u32, ends: Ends) -> Access {
+pub(crate) fn many(set: &mut [Lanes], tag: u32, ends: Ends) -> LookupResult {
     let front = Lanes::splat(tag);
     let end = set.len() - 1;
-    let last = set[end].equal(Lanes::splat(EMPTY)) >> (ends.last_way % LANES as u32) & 1;
+    let last = set[end].equal(Lanes::splat(EMPTY_TAG)) >> (ends.last_way % LANES as u32) & 1;
     let mut before = front;
     for (i, lanes) in set.iter_mut().enumerate() {
         let old = *lanes;
@@ -107,15 +107,15 @@ pub(crate) fn many(set: &mut [Lanes], tag: u32, ends: Ends) -> Access {
         let moved = old.moved_up(before);
         if found != 0 {
             *lanes = Lanes::select(up_to((LANES * i) as u32 + found.trailing_zeros(), i), moved, old);
-            return Access::Hit;
+            return LookupResult::Hit;
         }
         *lanes = moved;
         before = old;
     }
     set[end] = set[end].or(ends.beyond);
     if last == 1 {
-        Access::New
+        LookupResult::New
     } else {
-        Access::Evicted
+        LookupResult::Evicted
     }
 }

@@ -7,12 +7,12 @@ use lookaside_trace::{Block, Kind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-use super::hardware::{total_threads, Request};
-use super::model::{serves, SideCounts, Step, Twin};
-use super::rows::Counts;
+use super::hardware::{total_threads, TranslationRequest};
+use super::model::{serves, SideCounts, TwinStep, Twin};
+use super::rows::CostCounts;
 
 /// Counts that are not the program's.
-pub struct Apart {
+pub struct TwinBackground {
     sides: [SideCounts; 2],
     tlbs: Vec<TlbCounts>,
     hits_by_size: Vec<BTreeMap<PageSize, u64>>,
@@ -23,7 +23,7 @@ pub struct Apart {
 }
 
 /// What someone does.
-pub enum Deed<'a> {
+pub enum BackgroundStep<'a> {
     Run(&'a Block),
     /// The kernel reads the entry for the block's first address, at this level.
     Read(&'a Block, u32),
@@ -32,9 +32,9 @@ pub enum Deed<'a> {
 }
 
 impl Twin {
-    pub fn apart(&self) -> Apart {
+    pub fn apart(&self) -> TwinBackground {
         let fresh = Twin::new(&self.setup);
-        Apart {
+        TwinBackground {
             sides: fresh.sides,
             tlbs: fresh.hardware.tlb_counts,
             hits_by_size: fresh.hardware.hits_by_size,
@@ -45,7 +45,7 @@ impl Twin {
         }
     }
 
-    pub fn swap(&mut self, apart: &mut Apart) {
+    pub fn swap(&mut self, apart: &mut TwinBackground) {
         std::mem::swap(&mut self.sides, &mut apart.sides);
         std::mem::swap(&mut self.hardware.tlb_counts, &mut apart.tlbs);
         std::mem::swap(&mut self.hardware.hits_by_size, &mut apart.hits_by_size);
@@ -60,7 +60,7 @@ impl Twin {
         let seen = self.threads.len();
         let total = total_threads(&self.setup.machine);
         let hardware_thread = *self.threads.entry((process, thread)).or_insert(seen % total);
-        let (mut step, mut counts) = (Step::default(), Counts::default());
+        let (mut step, mut counts) = (TwinStep::default(), CostCounts::default());
         let va = os::translated(self.format, addr);
         let units = self.hardware.read_entry(hardware_thread, u64::from(process), va, level, &mut step, &mut counts);
         if let Some(server) = step.data_server {
@@ -86,14 +86,14 @@ impl Twin {
             let global = os::is_global(self.format, addr);
             let va = os::translated(self.format, addr);
             let leaf = self.decided_leaf(global, block.process, va);
-            let r = Request { hardware_thread, process: block.process, global, kind: serves(kind), va, leaf };
+            let r = TranslationRequest { hardware_thread, process: block.process, global, kind: serves(kind), va, leaf };
             self.sides[usize::from(kind == Kind::Fetch)].stall_units += self.hardware.touch_line(&r);
         }
     }
 }
 
 /// The twin's outcome by the program's counts or by the others', and what reads took.
-fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome, Vec<f64>) {
+fn twin(setup: &Setup, deeds: &[(BackgroundStep<'_>, bool)], of_others: bool) -> (Outcome, Vec<f64>) {
     let mut twin = Twin::new(setup);
     let mut apart = twin.apart();
     let mut took = Vec::new();
@@ -102,11 +102,11 @@ fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome,
             twin.swap(&mut apart);
         }
         match deed {
-            Deed::Run(block) => twin.run(block),
-            Deed::Read(block, level) => {
+            BackgroundStep::Run(block) => twin.run(block),
+            BackgroundStep::Read(block, level) => {
                 took.push(twin.read_entry(block.process, block.thread, block.addr[0], *level));
             }
-            Deed::Touch(block) => twin.touch_lines(block),
+            BackgroundStep::Touch(block) => twin.touch_lines(block),
         }
         if *is_apart {
             twin.swap(&mut apart);
@@ -120,31 +120,31 @@ fn twin(setup: &Setup, deeds: &[(Deed<'_>, bool)], of_others: bool) -> (Outcome,
 
 /// Every third or so of the blocks is not the program's, some are reads, or touched lines.
 pub fn check(setup: &Setup, blocks: &[Block], dice: u64) -> Result<(), TestCaseError> {
-    let deeds: Vec<(Deed<'_>, bool)> = blocks
+    let deeds: Vec<(BackgroundStep<'_>, bool)> = blocks
         .iter()
         .enumerate()
         .map(|(i, block)| {
             let die = os::mix(dice, i as u64, 0, 0);
             match die % 7 {
-                0 | 1 if !block.addr.is_empty() => (Deed::Read(block, (die >> 8) as u32 % 6), true),
-                2 => (Deed::Run(block), true),
-                3 if !block.addr.is_empty() => (Deed::Touch(block), true),
-                _ => (Deed::Run(block), false),
+                0 | 1 if !block.addr.is_empty() => (BackgroundStep::Read(block, (die >> 8) as u32 % 6), true),
+                2 => (BackgroundStep::Run(block), true),
+                3 if !block.addr.is_empty() => (BackgroundStep::Touch(block), true),
+                _ => (BackgroundStep::Run(block), false),
             }
         })
         .collect();
     let mut engine = Engine::new(setup.clone()).map_err(|e| TestCaseError::fail(e.to_string()))?;
-    let mut apart = engine.apart();
+    let mut apart = engine.background_counts();
     let mut took = Vec::new();
     for (deed, is_apart) in &deeds {
         match deed {
-            Deed::Run(block) if *is_apart => engine.run_apart(block, &mut apart),
-            Deed::Run(block) => engine.run(block),
-            Deed::Read(block, level) => {
+            BackgroundStep::Run(block) if *is_apart => engine.run_background(block, &mut apart),
+            BackgroundStep::Run(block) => engine.run(block),
+            BackgroundStep::Read(block, level) => {
                 let who = (block.process, block.thread);
                 took.push(engine.read_entry(who, block.addr[0], *level, &mut apart));
             }
-            Deed::Touch(block) => {
+            BackgroundStep::Touch(block) => {
                 for (&kind, &addr) in block.kind.iter().zip(&block.addr) {
                     engine.touch_line((block.process, block.thread), kind, addr, &mut apart);
                 }
@@ -154,10 +154,10 @@ pub fn check(setup: &Setup, blocks: &[Block], dice: u64) -> Result<(), TestCaseE
     let (mut own, reads) = twin(setup, &deeds, false);
     let (mut others, _) = twin(setup, &deeds, true);
     prop_assert_eq!(took, reads, "cycles of reads: the engine's are left");
-    let outcomes = [engine.outcome(), engine.outcome_apart(&mut apart)];
+    let outcomes = [engine.outcome(), engine.background_outcome(&mut apart)];
     prop_assert_eq!(outcomes[0].table_bytes + outcomes[1].table_bytes, own.table_bytes);
     (own.table_bytes, others.table_bytes) = (outcomes[0].table_bytes, outcomes[1].table_bytes);
-    for (outcome, clock) in outcomes.iter().zip([engine.clock(), engine.clock_apart(&mut apart)]) {
+    for (outcome, clock) in outcomes.iter().zip([engine.clock(), engine.background_clock(&mut apart)]) {
         let accesses = outcome.data.accesses + outcome.fetch.accesses;
         prop_assert_eq!(clock.accesses, accesses);
         prop_assert_eq!(clock.translation_cycles, outcome.translation_cycles());

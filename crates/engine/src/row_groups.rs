@@ -1,28 +1,36 @@
-//! Accesses that are alike: one after the other, of one kind, in one range.
+//! Groups consecutive accesses of one kind to one range of addresses: the batch path treats each group as one item.
 
 use lookaside_trace::Kind;
 
-use crate::ask::Isa;
+use crate::lookup::SimdLevel;
+
 #[cfg(target_arch = "x86_64")]
 use crate::avx512_rows;
 
 /// Rows that are looked through at once.
-pub(crate) const MOST_ROWS: usize = 1 << 12;
+pub(crate) const MAX_ROWS: usize = 1 << 12;
 
 /// First rows of groups, and where the last ends.
-pub(crate) type Starts = [u16; MOST_ROWS + 1];
+pub(crate) type GroupStarts = [u16; MAX_ROWS + 1];
 
-/// Where groups of accesses of one kind to one range of `2^shift` bytes begin, and where the last ends: how many groups.
-pub(crate) fn group(isa: Isa, addrs: &[u64], kinds: &[Kind], shift: u32, starts: &mut Starts) -> usize {
-    let len = addrs.len().min(kinds.len()).min(MOST_ROWS);
+/// Where groups of accesses of one kind to one range of `2^shift` bytes begin, and where the last ends: how many
+/// groups.
+pub(crate) fn group_rows(
+    simd: SimdLevel,
+    addrs: &[u64],
+    kinds: &[Kind],
+    shift: u32,
+    starts: &mut GroupStarts,
+) -> usize {
+    let len = addrs.len().min(kinds.len()).min(MAX_ROWS);
     let (addrs, kinds) = (&addrs[..len], &kinds[..len]);
     starts[0] = 0;
     let (mut n, mut row) = (len.min(1), 1);
     #[cfg(target_arch = "x86_64")]
-    if isa == Isa::Avx512 && len > 0 {
-        (n, row) = avx512_rows::group(addrs, kinds, shift, starts);
+    if simd == SimdLevel::Avx512 && len > 0 {
+        (n, row) = avx512_rows::group_rows(addrs, kinds, shift, starts);
     }
-    let _ = isa;
+    let _ = simd;
     // Rows looked at together: often all of them are alike.
     const STEP: usize = 8;
     let differs = |row: usize| (addrs[row] ^ addrs[row - 1]) >> shift | u64::from(kinds[row] != kinds[row - 1]);
@@ -56,9 +64,9 @@ mod tests {
                 .collect();
             let groups = expected.len();
             expected.push(rows.len() as u16);
-            for isa in [Isa::Baseline, Isa::here()] {
-                let mut starts = [0; MOST_ROWS + 1];
-                prop_assert_eq!(group(isa, &addrs, &kinds, shift, &mut starts), groups);
+            for simd in [SimdLevel::Baseline, SimdLevel::detect()] {
+                let mut starts = [0; MAX_ROWS + 1];
+                prop_assert_eq!(group_rows(simd, &addrs, &kinds, shift, &mut starts), groups);
                 prop_assert_eq!(&starts[..=groups], &expected[..]);
             }
         }

@@ -1,0 +1,39 @@
+//! What batches count as they go: few numbers for each, from which `batch_counts.rs` works out the rest at the end.
+
+use crate::classes::{CLASSES, KINDS, SIDES};
+use crate::routing::Routing;
+use crate::stages::{StageArrivals, MAX_ROUTES};
+
+/// What a run's batches came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BatchTally {
+    /// What came to the stages after their first.
+    pub(crate) tlb: StageArrivals,
+    pub(crate) walk_cache: StageArrivals,
+    pub(crate) cache: StageArrivals,
+    /// By TLB route: items, recorded accesses, left-out repeats.
+    pub(crate) items: [u64; MAX_ROUTES],
+    pub(crate) accesses: [u64; MAX_ROUTES],
+    pub(crate) repeats: [u64; MAX_ROUTES],
+    /// Hit costs after the first level, in levels of several arrays.
+    pub(crate) hit_units: u64,
+    /// By route through the walk caches: short walks.
+    pub(crate) walks: [u64; SIDES * CLASSES],
+    /// By side: what they read.
+    pub(crate) references: [u64; SIDES],
+    /// By kind: items that asked the data caches not in stages, and lines that asked them beside the items.
+    pub(crate) served: [u64; KINDS],
+    pub(crate) lines: [u64; KINDS],
+}
+
+impl BatchTally {
+    /// Nothing was counted.
+    pub(crate) fn clear(&mut self, routing: &Routing) {
+        self.tlb.clear(&routing.tlb.order);
+        self.walk_cache.clear(&routing.walk_cache_stages);
+        self.cache.clear(&routing.data_cache_stages);
+        let (tlb, walk_cache, cache) =
+            (std::mem::take(&mut self.tlb), std::mem::take(&mut self.walk_cache), std::mem::take(&mut self.cache));
+        *self = Self { tlb, walk_cache, cache, ..Self::default() };
+    }
+}

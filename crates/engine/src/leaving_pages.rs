@@ -1,0 +1,200 @@
+//! Pages that leave a recorder's window, or are touched there (`SEMANTICS.md` §5): what was left out of them comes down
+//! to their order.
+//!
+//! While a page is among the `w` last used, all its accesses are hits of a fully associative first level of at least
+//! `w` entries. Only when it leaves does it matter where it stands among the others: behind all that stay in the
+//! window, before all that left earlier. In an array of sets it matters when another page comes into its set; the
+//! recorder says before that which pages were used since, in order.
+
+use lookaside_trace::{Block, Event, Kind};
+
+use crate::batch::Batch;
+use crate::chunks::SCATTERED;
+use crate::classes::{BASE_SHIFT, CLASSES, HUGE};
+use crate::context::{AccessContext, KERNEL};
+use crate::engine::Engine;
+use crate::hardware::serve;
+use crate::routing::kind_and_class;
+use crate::space::physical;
+use crate::stages::MAX_KEYS;
+use crate::tlb::{held_under, TlbKey};
+use crate::window::{first_entry, LeavingPage, WindowPage, MAX_WINDOW_PAGES};
+use crate::PagePolicy;
+
+/// Bits of recorded addresses.
+const RECORDED_BITS: u32 = 48;
+
+/// Is it about pages in windows?
+pub(crate) fn is_of_windows(event: &Event) -> bool {
+    matches!(event, Event::Leave { .. } | Event::Touch { .. })
+}
+
+/// Most items of a batch in which pages leave windows, and most lines of these: with what the items' walks may read
+/// they find room among a batch's requests.
+const MAX_WINDOW_ITEMS: usize = 128;
+const MAX_WINDOW_LINES: u32 = (MAX_KEYS - MAX_WINDOW_ITEMS * (crate::plan::MAX_WALK_STEPS + 1)) as u32;
+
+impl Engine {
+    /// A block begins. Where pages leave windows each access brings one in.
+    pub(crate) fn watch_windows(&mut self, block: &Block) {
+        // In a format of shorter addresses two pages of a program may be one.
+        let entries_are_pages = self.setup.os.pages == PagePolicy::Base
+            && self.setup.locks.is_empty()
+            && self.plan.format.address_bits() >= RECORDED_BITS;
+        let leaves = || block.events.iter().any(|(_, event)| matches!(event, Event::Leave { .. }));
+        // In a short part of a block all pages may be those that stay.
+        let are_watched = !entries_are_pages && (block.len() <= MAX_WINDOW_PAGES || leaves());
+        self.windows.watch(are_watched, (block.process, block.thread));
+    }
+
+    /// An access was made: its page may have come into a window.
+    #[inline]
+    pub(crate) fn enter_window(&mut self, context: &AccessContext, addr: u64, kind: Kind) {
+        if self.windows.are_watched {
+            let page = WindowPage::new(&context.plan, context.space, addr);
+            let class = self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, context.plan.leaf_shift[HUGE]);
+            if let Some(entry) = first_entry(context, &page, class, kind as usize) {
+                self.windows.enter(entry);
+            }
+        }
+    }
+
+    /// Pages leave windows, or are touched there.
+    pub(crate) fn apply_leaves(&mut self, leaves: &[(u32, Event)], context: &AccessContext) {
+        if leaves.is_empty() {
+            return;
+        }
+        self.chunks.begin(context.space, context.hw);
+        for mut left in leaves.iter().filter_map(|(_, event)| LeavingPage::new(event, 0)) {
+            self.locate(&mut left, context);
+            if context.plan.has_data_caches {
+                self.serve_lines(context, left.kind, left.page, left.lines);
+            }
+            left.move_entry(&mut self.hardware);
+        }
+    }
+
+    /// A batch begins: pages leave before its first item, and those are noted that leave before others. The leaves that
+    /// are left.
+    pub(crate) fn begin_batch<'a>(
+        &mut self,
+        batch: &mut Batch,
+        groups: usize,
+        leaves: &'a [(u32, Event)],
+        context: &AccessContext,
+    ) -> &'a [(u32, Event)] {
+        batch.leaves.clear();
+        batch.limit = batch.most;
+        if leaves.is_empty() || batch.first_group == groups {
+            return leaves;
+        }
+        batch.limit = batch.most.min(batch.reach).min(MAX_WINDOW_ITEMS);
+        let row_of = |batch: &Batch, item: usize| batch.first_of(item) as u32;
+        let first = row_of(batch, 0);
+        let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 <= first));
+        self.apply_leaves(now, context);
+        let (mut item, mut lines) = (1, 0);
+        for (row, event) in leaves {
+            let end = batch.limit.min(groups - batch.first_group);
+            while item < end && row_of(batch, item) < *row {
+                item += 1;
+            }
+            let Some(left) = LeavingPage::new(event, item as u16).filter(|_| item < end) else { break };
+            lines += left.lines.count_ones();
+            if lines > MAX_WINDOW_LINES {
+                batch.limit = item;
+                break;
+            }
+            batch.leaves.push(left);
+        }
+        leaves
+    }
+
+    /// Works out what the pages do that leave while a batch runs.
+    pub(crate) fn locate_leaving_pages(&mut self, batch: &mut Batch, context: &AccessContext) {
+        let len = batch.len;
+        batch.leaves.truncate(batch.leaves.partition_point(|left| usize::from(left.item) < len));
+        if !self.windows.are_watched {
+            for left in &mut batch.leaves {
+                self.locate(left, context);
+            }
+            return;
+        }
+        let mut entered = 0;
+        for at in 0..=batch.leaves.len() {
+            let until = batch.leaves.get(at).map_or(len, |left| left.item.into());
+            for item in entered..until {
+                let (kind, class) = kind_and_class(usize::from(batch.route[item]));
+                let page = WindowPage { owner: context.space, va: batch.addr[item] };
+                if let Some(entry) = first_entry(context, &page, class, kind) {
+                    self.windows.enter(entry);
+                }
+            }
+            entered = until;
+            if let Some(left) = batch.leaves.get_mut(at) {
+                self.locate(left, context);
+            }
+        }
+    }
+
+    /// Finds the page's frame, and its entry in the first level with the position that it moves to.
+    fn locate(&mut self, left: &mut LeavingPage, context: &AccessContext) {
+        let plan = &*context.plan;
+        let page = WindowPage::new(plan, context.space, left.addr);
+        let (at, is_known) = self.chunks.find(page.va >> plan.chunk_shift);
+        let known = self.chunks.at(at);
+        let known = (is_known && page.owner == context.space && usize::from(known.code) < CLASSES).then_some(*known);
+        let class = match known {
+            Some(chunk) => chunk.code.into(),
+            None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),
+        };
+        if plan.has_data_caches && left.lines != 0 {
+            let va = page.va >> BASE_SHIFT << BASE_SHIFT;
+            left.page = match known.filter(|chunk| chunk.frame != SCATTERED) {
+                Some(chunk) => chunk.frame + (va & ((1 << plan.chunk_shift) - 1)),
+                None => physical(plan, &self.spaces[page.owner], va, class),
+            };
+        }
+        let Some(entry) = first_entry(context, &page, class, left.kind) else { return };
+        let tlb = &plan.tlbs[entry.array];
+        let has_sets = tlb.shape.sets > 1;
+        left.depth = match left.others {
+            Some(others) => match self.windows.leave(entry, others.into()) {
+                Some(depth) if !has_sets => Some(depth),
+                _ => return,
+            },
+            None if has_sets && tlb.coalesce_shift == 0 && entry.number.is_some() => None,
+            None => return,
+        };
+        let shift = plan.routes[left.kind][class].levels[0].shift;
+        let layout = tlb.layout(plan, shift);
+        left.key = match known.filter(|_| !layout.is_beyond_chunks(plan)) {
+            Some(chunk) => TlbKey {
+                set: tlb.index.set_of(page.va >> layout.set_shift),
+                tag: layout.tag(chunk.tags[usize::from(tlb.hw_tag)], page.va),
+                bit: layout.bit(page.va),
+            },
+            None => {
+                let holder = tlb.holder(plan, held_under(tlb, page.owner == KERNEL, context.id), context.hw);
+                tlb.key(plan, &mut self.hardware.tags, holder, page.va, shift)
+            }
+        };
+        left.slot = Some(context.routing.tlbs[entry.array]);
+        // What no stage asks is not changed by a batch's items.
+        if !context.routing.tlb.asks[entry.array] {
+            left.move_entry(&mut self.hardware);
+            left.slot = None;
+        }
+    }
+
+    /// Accesses to lines of a page, whose translation is known.
+    pub(crate) fn serve_lines(&mut self, context: &AccessContext, kind: usize, page: u64, lines: u64) {
+        let route = &context.routing.data_route[kind];
+        let mut rest = if route.is_empty() { 0 } else { lines };
+        while rest != 0 {
+            let position = serve(&mut self.hardware.caches, route, kind, page | u64::from(rest.trailing_zeros()) << 6);
+            self.counts.data_served[kind][position] += 1;
+            rest &= rest - 1;
+        }
+    }
+}

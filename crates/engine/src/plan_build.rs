@@ -1,0 +1,233 @@
+//! Makes an [`EnginePlan`] from a setup: checks it, and makes every choice that does not change during the run.
+
+use lookaside_machine::{Machine, PageSize, Serves, Stage, TableLevel, Tag};
+
+use crate::assoc::ArrayShape;
+use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE};
+use crate::directories::Directories;
+use crate::os::{to_units, PhysicalMemory};
+use crate::plan::{CachePlan, EnginePlan, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, MAX_WALK_STEPS};
+use crate::plan_check::{frames, huge_page, locks, walk_plan};
+use crate::set_index::SetIndex;
+use crate::{Setup, SetupError};
+
+impl EnginePlan {
+    /// # Errors
+    /// The machine or another part of the setup is impossible.
+    pub(crate) fn new(setup: &Setup) -> Result<Self, SetupError> {
+        let machine = &setup.machine;
+        machine.check()?;
+        let format = machine.page_table.format;
+        let base = format.page_sizes()[0];
+        let huge = huge_page(setup)?;
+        frames(setup.os.frames)?;
+        let mut guest_levels = format.levels().to_vec();
+        guest_levels.reverse();
+        let leaf_at = [base, huge].map(|size| position_of_leaf(&guest_levels, size));
+        let host = machine.page_table.host.as_ref().zip(PhysicalMemory::host(
+            &machine.page_table,
+            setup.os.frames,
+            setup.seed,
+        ));
+        let host = host.map(|(table, memory)| HostPlan::new(machine, table.page_size, memory));
+        let effective = [base, huge].map(|leaf| host.as_ref().map_or(leaf.shift(), |h| h.page_shift.min(leaf.shift())));
+
+        let in_parts = [base.shift() > effective[BASE], huge.shift() > effective[HUGE]];
+
+        let mut tlbs: Vec<TlbPlan> = machine.tlbs.iter().map(|tlb| TlbPlan::new(tlb, effective)).collect();
+        locks(setup, &mut tlbs)?;
+        let routes = [Serves::Load, Serves::Store, Serves::Fetch]
+            .map(|kind| [0, 1].map(|class| Route::new(machine, &tlbs, kind, class)));
+
+        let walk_caches: Vec<_> = machine.walk_caches.iter().map(|cache| WalkCachePlan::new(machine, cache)).collect();
+        let of_stage = |stage: Stage| {
+            let mut list: Vec<usize> = (0..walk_caches.len()).filter(|&i| walk_caches[i].stage == stage).collect();
+            list.sort_by_key(|&i| walk_caches[i].table_level);
+            list
+        };
+        let guest = of_stage(Stage::Guest);
+        let above = |at: usize| {
+            guest.iter().copied().filter(|&i| walk_caches[i].table_level > guest_levels[at].level).collect::<Vec<_>>()
+        };
+        let guest_fills = guest_levels
+            .iter()
+            .map(|level| guest.iter().copied().filter(|&i| walk_caches[i].table_level == level.level).collect())
+            .collect();
+
+        let caches: Vec<CachePlan> = machine.caches.iter().map(CachePlan::new).collect();
+        let mut ascending: Vec<usize> = (0..caches.len()).collect();
+        ascending.sort_by_key(|&i| machine.caches[i].level);
+        let serving =
+            |kind| ascending.iter().copied().filter(|&i| machine.caches[i].serves.contains(&kind)).collect::<Vec<_>>();
+        let mut walk_route = serving(Serves::Load);
+        walk_route.retain(|&i| machine.caches[i].level >= machine.walker.first_cache_level);
+
+        let narrow = format.address_bits() <= 32;
+        let leaf_table = guest_levels[leaf_at[BASE]];
+        let leaf_table_shift = leaf_table.index_low_bit + leaf_table.index_bits;
+        let chunk_shift = huge.shift().min(leaf_table_shift).min(MAX_CHUNK_SHIFT);
+        let walk_memory_units = to_units(machine.walk_memory_cycles());
+        let topology = machine.topology;
+        let threads_per_socket = (topology.threads_per_core * topology.cores_per_socket) as usize;
+        Ok(Self {
+            format,
+            address_mask: (1 << format.address_bits()) - 1,
+            kernel_bit: if narrow { 0 } else { 1 << (format.address_bits() - 1) },
+            leaf_shift: [base.shift(), huge.shift()],
+            leaf_at,
+            guest_walk_caches: leaf_at.map(above),
+            guest_fills,
+            guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
+            chunk_shift,
+            user_end: if narrow { crate::os::NARROW_KERNEL_START } else { 1 << (format.address_bits() - 1) },
+            marks_early: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty()),
+            alike_shift: caches.iter().fold(BASE_SHIFT, |shift, cache| shift.min(cache.line_shift)),
+            // Walks over lines are followed item by item.
+            walks_are_short: machine.stream.is_none()
+                && host.is_none()
+                && guest.len() <= MAX_WALK_STEPS
+                && guest_levels.len() <= MAX_WALK_STEPS
+                && guest.windows(2).all(|pair| walk_caches[pair[0]].table_level < walk_caches[pair[1]].table_level),
+            hw_tags: tlbs.iter().any(|tlb| tlb.hw_tag),
+            narrow,
+            directories: Directories::new(machine, &guest_levels, leaf_at, in_parts),
+            walk_caches,
+            has_data_caches: !caches.is_empty(),
+            stores_pass: serving(Serves::Store).iter().any(|&i| !caches[i].write_allocate),
+            cache_order: ascending.clone(),
+            data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
+            walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
+            walk_route,
+            stream_units: machine.stream.map(|stream| (to_units(stream.cache_cycles), to_units(stream.memory_cycles))),
+            stream_walk_units: machine.stream.and_then(|stream| stream.walk_cycles).map(to_units),
+            caches,
+            walks: walk_plan(setup)?,
+            memory_units: to_units(machine.memory.cycles),
+            walk_memory_units,
+            base_units: to_units(machine.walker.base_cycles),
+            switch_units: to_units(machine.context_switch.cycles),
+            threads_per_core: topology.threads_per_core as usize,
+            threads_per_socket,
+            hw_threads: threads_per_socket * topology.sockets as usize,
+            guest_levels,
+            host,
+            tlbs,
+            routes,
+        })
+    }
+}
+
+/// log2 of the largest chunk: a tag has room for its pages.
+const MAX_CHUNK_SHIFT: u32 = 21;
+
+impl HostPlan {
+    fn new(machine: &Machine, page_size: PageSize, memory: PhysicalMemory) -> Self {
+        let mut levels = memory.format().levels().to_vec();
+        levels.reverse();
+        let leaf_at = position_of_leaf(&levels, page_size);
+        let leaf_level = levels[leaf_at].level;
+        let mut host: Vec<usize> =
+            (0..machine.walk_caches.len()).filter(|&i| machine.walk_caches[i].stage == Stage::Host).collect();
+        host.sort_by_key(|&i| machine.walk_caches[i].table_level);
+        let level_of = |i: usize| machine.walk_caches[i].table_level;
+        let of_level = |level: u32| host.iter().copied().filter(|&i| level_of(i) == level).collect::<Vec<_>>();
+        Self {
+            page_shift: page_size.shift(),
+            leaf_at,
+            walk_caches: host.iter().copied().filter(|&i| level_of(i) == 1 || level_of(i) > leaf_level).collect(),
+            translation_fills: of_level(1),
+            fills: levels.iter().map(|l| if l.level == 1 { Vec::new() } else { of_level(l.level) }).collect(),
+            levels,
+            memory,
+        }
+    }
+}
+
+impl TlbPlan {
+    fn new(tlb: &lookaside_machine::Tlb, effective: [u32; CLASSES]) -> Self {
+        let entry_shift =
+            effective.map(|s| tlb.page_sizes.iter().map(|size| size.shift()).filter(|&shift| shift <= s).max());
+        Self {
+            shape: ArrayShape {
+                sets: tlb.sets() as usize,
+                ways: tlb.ways.count(tlb.entries) as usize,
+                replacement: tlb.replacement,
+                repeated_keys: tlb.coalesce_pages > 1,
+            },
+            index: SetIndex::new(&tlb.index, tlb.sets()),
+            hw_tag: tlb.tags.contains(&Tag::HwThread),
+            global: tlb.tags.contains(&Tag::Global),
+            coalesce_shift: tlb.coalesce_pages.trailing_zeros(),
+            hit_units: to_units(tlb.hit_cycles),
+            shared_by: tlb.shared_by,
+            entry_shift,
+            locks: Vec::new(),
+        }
+    }
+}
+
+impl Route {
+    fn new(machine: &Machine, tlbs: &[TlbPlan], kind: Serves, class: usize) -> Self {
+        let mut numbers: Vec<u32> = machine.tlbs.iter().map(|tlb| tlb.level).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let level = |level: u32| {
+            let takes_part = |i: &usize| machine.tlbs[*i].level == level && machine.tlbs[*i].serves.contains(&kind);
+            let shift = (0..tlbs.len()).filter(takes_part).filter_map(|i| tlbs[i].entry_shift[class]).max()?;
+            let arrays = (0..tlbs.len()).filter(takes_part).filter(|&i| tlbs[i].entry_shift[class] == Some(shift));
+            Some(RouteLevel { level, arrays: arrays.collect(), shift })
+        };
+        Self { levels: numbers.into_iter().filter_map(level).collect() }
+    }
+}
+
+impl WalkCachePlan {
+    fn new(machine: &Machine, cache: &lookaside_machine::WalkCache) -> Self {
+        let host = machine.page_table.host.as_ref();
+        let format = match (cache.stage, host) {
+            (Stage::Host, Some(host)) => host.format,
+            _ => machine.page_table.format,
+        };
+        let of_level = format.levels().iter().find(|l| l.level == cache.table_level).map_or(0, |l| l.index_low_bit);
+        let low_bit = match (cache.stage, cache.table_level, host) {
+            (Stage::Host, 1, Some(host)) => host.page_size.shift(),
+            _ => of_level,
+        };
+        Self {
+            shape: ArrayShape {
+                sets: cache.sets() as usize,
+                ways: cache.ways.count(cache.entries) as usize,
+                replacement: cache.replacement,
+                repeated_keys: false,
+            },
+            hit_units: to_units(cache.hit_cycles),
+            shared_by: cache.shared_by,
+            stage: cache.stage,
+            table_level: cache.table_level,
+            low_bit,
+            above: format.levels().iter().filter(|level| level.level < cache.table_level).count(),
+        }
+    }
+}
+
+impl CachePlan {
+    fn new(cache: &lookaside_machine::Cache) -> Self {
+        Self {
+            shape: ArrayShape {
+                sets: cache.sets() as usize,
+                ways: cache.ways.count(cache.lines()) as usize,
+                replacement: cache.replacement,
+                repeated_keys: false,
+            },
+            line_shift: cache.line_bytes.trailing_zeros(),
+            hit_units: to_units(cache.hit_cycles),
+            shared_by: cache.shared_by,
+            write_allocate: cache.write_allocate,
+        }
+    }
+}
+
+/// Position of the level that ends a walk for a leaf of this size.
+fn position_of_leaf(levels: &[TableLevel], size: PageSize) -> usize {
+    levels.iter().position(|level| level.leaf_sizes.contains(&size)).unwrap_or(0)
+}

@@ -1,0 +1,124 @@
+//! Puts a block of a trace through the model: its accesses in batches where possible, its events between them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lookaside_machine::SwitchAction;
+use lookaside_trace::{Block, Event};
+
+use crate::context::{Access, AccessContext};
+use crate::leaving_pages::is_of_windows;
+use crate::routing::Routing;
+use crate::tags::KERNEL_ID;
+use crate::trace_hook::{AccessTracer, CallbackTracer, NoTracer};
+use crate::{AccessResult, Detail, Engine};
+
+/// Accesses after which the engine checks whether tags run out.
+const ACCESSES_PER_TAG_CHECK: usize = 4096;
+
+impl Engine {
+    /// Runs a block.
+    pub fn run(&mut self, block: &Block) {
+        self.run_with(block, &mut NoTracer);
+    }
+
+    /// Runs a block and shows what each recorded access did.
+    pub fn run_traced(&mut self, block: &Block, see: &mut impl FnMut(AccessResult)) {
+        self.run_with(block, &mut CallbackTracer::new(see));
+    }
+
+    fn run_with<T: AccessTracer>(&mut self, block: &Block, tracer: &mut T) {
+        let space = self.space(block.process);
+        let thread = self.thread(block.process, block.thread);
+        let len = block.addr.len().min(block.kind.len());
+        self.watch_windows(block);
+        let mut from = 0;
+        let mut events = &block.events[..];
+        loop {
+            let leaves = events.iter().take_while(|(_, event)| is_of_windows(event)).count();
+            let (leaves, others) = events.split_at(leaves);
+            let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
+            self.accesses(block, from..to, leaves, (space, thread), tracer);
+            from = to;
+            let Some(((_, event), rest)) = others.split_first() else { break };
+            self.apply_event(event, space, thread);
+            events = rest;
+        }
+    }
+
+    /// Accesses, with the pages that leave a window in between.
+    fn accesses<T: AccessTracer>(
+        &mut self,
+        block: &Block,
+        range: Range<usize>,
+        mut leaves: &[(u32, Event)],
+        (space, thread): (usize, usize),
+        tracer: &mut T,
+    ) {
+        if range.is_empty() && leaves.is_empty() {
+            return;
+        }
+        let context = self.begin(space, thread);
+        for start in range.clone().step_by(ACCESSES_PER_TAG_CHECK) {
+            let part = start..range.end.min(start + ACCESSES_PER_TAG_CHECK);
+            let within;
+            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < part.end));
+            self.make_room_for_tags(part.len() + within.len());
+            match (T::ENABLED, self.setup.detail) {
+                (false, Detail::Totals) => self.accesses_in_batches::<false>(block, part, within, &context),
+                (false, Detail::Rows) => self.accesses_in_batches::<true>(block, part, within, &context),
+                (true, Detail::Totals) => self.accesses_one_by_one::<false, T>(block, part, within, &context, tracer),
+                (true, Detail::Rows) => self.accesses_one_by_one::<true, T>(block, part, within, &context, tracer),
+            }
+        }
+        self.make_room_for_tags(leaves.len());
+        self.apply_leaves(leaves, &context);
+    }
+
+    /// Accesses one after the other, each shown to the tracer.
+    fn accesses_one_by_one<const ROWS: bool, T: AccessTracer>(
+        &mut self,
+        block: &Block,
+        range: Range<usize>,
+        mut leaves: &[(u32, Event)],
+        context: &AccessContext,
+        tracer: &mut T,
+    ) {
+        for i in range {
+            let before;
+            (before, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 as usize <= i));
+            self.apply_leaves(before, context);
+            self.access::<ROWS, T>(context, Access::of(block, i), tracer);
+            self.enter_window(context, block.addr[i], block.kind[i]);
+        }
+    }
+
+    /// A run of accesses begins: maybe a context switch.
+    fn begin(&mut self, space: usize, thread: usize) -> AccessContext {
+        let hw = self.threads[thread].hw;
+        let process = self.spaces[space].process;
+        let routing = self.hardware.routing(&self.plan, hw);
+        let last = self.last_process[hw].replace(process);
+        if last != Some(process) {
+            self.switch(last.is_some(), process, hw, &routing);
+        }
+        AccessContext { space, process, id: self.space_id(space), hw, thread, plan: Arc::clone(&self.plan), routing }
+    }
+
+    /// Flushes what a context switch does. The first process of a hardware thread only takes a slot.
+    fn switch(&mut self, from_another: bool, process: u32, hw: usize, routing: &Routing) {
+        let (plan, counts) = (&self.plan, &mut self.counts);
+        if from_another {
+            counts.context_switches += 1;
+            let action = self.setup.machine.context_switch.action;
+            if action != SwitchAction::Nothing {
+                let caches_too = action == SwitchAction::FlushTlbAndCaches;
+                self.hardware.flush(plan, routing, |id| id != KERNEL_ID, caches_too, &mut counts.invalidated);
+            }
+        }
+        let replaced = self.asid_slots.as_mut().and_then(|slots| slots[hw].enter(process));
+        if let Some(id) = replaced.and_then(|process| self.ids.of(*self.space_of.get(&process)?)) {
+            self.hardware.flush(plan, routing, |held| held == id, false, &mut counts.invalidated);
+        }
+    }
+}
