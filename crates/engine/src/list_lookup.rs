@@ -90,8 +90,8 @@ pub(crate) fn collect(simd: SimdLevel, bytes: &[u8], wanted: u8, list: &mut [u16
 mod tests {
     use super::*;
     use crate::assoc::{ArrayShape, Assoc, EMPTY_KEY};
-    use lookaside_stats::SplitMix64;
     use lookaside_machine::Replacement;
+    use lookaside_stats::SplitMix64;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

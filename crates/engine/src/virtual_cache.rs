@@ -50,10 +50,7 @@ impl VirtualCache {
         let sets = cache.sets().max(1);
         let ways = cache.ways.count(cache.lines()).max(1);
         Self {
-            lines: Assoc::new(
-                shape(sets, ways, cache.replacement),
-                generator(seed, Structure::Cache, 0, 0),
-            ),
+            lines: Assoc::new(shape(sets, ways, cache.replacement), generator(seed, Structure::Cache, 0, 0)),
             dirty: vec![false; (sets * ways) as usize],
             write_allocate: cache.write_allocate,
             line_shift: cache.line_bytes.trailing_zeros(),
@@ -123,10 +120,7 @@ impl StandaloneTlb {
         let sets = tlb.sets().max(1);
         let ways = tlb.ways.count(tlb.entries).max(1);
         Self {
-            entries: Assoc::new(
-                shape(sets, ways, tlb.replacement),
-                generator(seed, Structure::Tlb, 0, 0),
-            ),
+            entries: Assoc::new(shape(sets, ways, tlb.replacement), generator(seed, Structure::Tlb, 0, 0)),
             words: vec![0; (sets * ways) as usize],
             set_mask: u64::from(sets - 1),
             last: None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::load::word;
+use crate::toml_word::word;
 use crate::tree::MAX_UNEVEN_TREE_WAYS;
 use crate::{
     Cache, IndexFn, Machine, PageSize, Replacement, Serves, SharedBy, Stage, SwitchAction, Tag, Tlb, WalkCache, Ways,
@@ -35,22 +35,22 @@ const MAX_COALESCE: u32 = 64;
 
 /// What cannot be: the key's path and the reason.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Violation {
     pub at: String,
     pub reason: String,
 }
 
-type Checked<T = ()> = Result<T, Fault>;
+type CheckResult<T = ()> = Result<T, Violation>;
 
 /// log2 of the largest memory of a guest: half of what x86-64 cores of today address.
 const MOST_MEMORY_BITS: u32 = 45;
 
-fn fault<T>(at: impl Into<String>, reason: impl Into<String>) -> Checked<T> {
-    Err(Fault { at: at.into(), reason: reason.into() })
+fn fault<T>(at: impl Into<String>, reason: impl Into<String>) -> CheckResult<T> {
+    Err(Violation { at: at.into(), reason: reason.into() })
 }
 
 /// Checks everything that the types do not already say.
-pub(crate) fn check(machine: &Machine) -> Checked {
+pub(crate) fn check(machine: &Machine) -> CheckResult {
     name("name", &machine.name)?;
     if machine.clock_mhz == 0.0 {
         return fault("clock_mhz", "must be more than 0");
@@ -90,7 +90,7 @@ pub(crate) fn check(machine: &Machine) -> Checked {
     total(machine)
 }
 
-fn topology(machine: &Machine) -> Checked {
+fn topology(machine: &Machine) -> CheckResult {
     let t = machine.topology;
     for (key, count) in
         [("sockets", t.sockets), ("cores_per_socket", t.cores_per_socket), ("threads_per_core", t.threads_per_core)]
@@ -110,7 +110,7 @@ fn hardware_threads(machine: &Machine) -> Option<u64> {
     u64::from(t.sockets).checked_mul(u64::from(t.cores_per_socket))?.checked_mul(u64::from(t.threads_per_core))
 }
 
-fn page_table(machine: &Machine) -> Checked {
+fn page_table(machine: &Machine) -> CheckResult {
     let Some(host) = &machine.page_table.host else { return Ok(()) };
     let largest = machine.page_table.format.page_sizes().iter().map(|size| size.shift()).max().unwrap_or(0);
     if let Some(bits) = host.memory_bits.filter(|bits| !(largest..=MOST_MEMORY_BITS).contains(bits)) {
@@ -129,7 +129,7 @@ fn page_table(machine: &Machine) -> Checked {
     )
 }
 
-fn lengths(machine: &Machine) -> Checked {
+fn lengths(machine: &Machine) -> CheckResult {
     for (key, len) in
         [("tlb", machine.tlbs.len()), ("walk_cache", machine.walk_caches.len()), ("cache", machine.caches.len())]
     {
@@ -140,7 +140,7 @@ fn lengths(machine: &Machine) -> Checked {
     Ok(())
 }
 
-fn unique_names(machine: &Machine) -> Checked {
+fn unique_names(machine: &Machine) -> CheckResult {
     let tlbs = machine.tlbs.iter().enumerate().map(|(i, t)| (format!("tlb[{i}].name"), &t.name));
     let walk_caches = machine.walk_caches.iter().enumerate().map(|(i, w)| (format!("walk_cache[{i}].name"), &w.name));
     let caches = machine.caches.iter().enumerate().map(|(i, c)| (format!("cache[{i}].name"), &c.name));
@@ -155,7 +155,7 @@ fn unique_names(machine: &Machine) -> Checked {
 }
 
 /// Names stand in `--set tlb.NAME.key=value` and in file names: letters, digits, `-` and `_`.
-fn name(at: &str, text: &str) -> Checked {
+fn name(at: &str, text: &str) -> CheckResult {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if text.is_empty() || text.len() > MAX_NAME || !text.chars().all(fits) {
         return fault(at, format!("{text:?} is no name: 1 to {MAX_NAME} letters, digits, - and _"));
@@ -163,7 +163,7 @@ fn name(at: &str, text: &str) -> Checked {
     Ok(())
 }
 
-fn tlb(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
+fn tlb(machine: &Machine, tlb: &Tlb, at: &str) -> CheckResult {
     serves(&tlb.serves, at)?;
     page_sizes(machine, tlb, at)?;
     let sets = geometry(tlb.entries, tlb.ways, tlb.replacement, at)?;
@@ -182,7 +182,7 @@ fn tlb(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
     cost(&format!("{at}.hit_cycles"), tlb.hit_cycles)
 }
 
-fn page_sizes(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
+fn page_sizes(machine: &Machine, tlb: &Tlb, at: &str) -> CheckResult {
     let at = format!("{at}.page_sizes");
     if tlb.page_sizes.is_empty() {
         return fault(at, "is empty; an array without a page size holds nothing");
@@ -206,7 +206,7 @@ fn leaf_sizes(machine: &Machine) -> Vec<PageSize> {
     sizes
 }
 
-fn coalesce(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
+fn coalesce(machine: &Machine, tlb: &Tlb, at: &str) -> CheckResult {
     let at = format!("{at}.coalesce_pages");
     let pages = tlb.coalesce_pages;
     if !pages.is_power_of_two() || pages > MAX_COALESCE {
@@ -219,7 +219,7 @@ fn coalesce(machine: &Machine, tlb: &Tlb, at: &str) -> Checked {
     Ok(())
 }
 
-fn index(machine: &Machine, tlb: &Tlb, sets: u32, at: &str) -> Checked {
+fn index(machine: &Machine, tlb: &Tlb, sets: u32, at: &str) -> CheckResult {
     let at = format!("{at}.index");
     let Some(smallest) = tlb.page_sizes.iter().min() else { return Ok(()) };
     let index_bits = sets.trailing_zeros();
@@ -254,7 +254,7 @@ fn index(machine: &Machine, tlb: &Tlb, sets: u32, at: &str) -> Checked {
     }
 }
 
-fn walk_cache(machine: &Machine, cache: &WalkCache, at: &str) -> Checked {
+fn walk_cache(machine: &Machine, cache: &WalkCache, at: &str) -> CheckResult {
     let (format, lowest) = match (cache.stage, &machine.page_table.host) {
         (Stage::Guest, _) => (machine.page_table.format, 2),
         (Stage::Host, Some(host)) => (host.format, 1),
@@ -271,7 +271,7 @@ fn walk_cache(machine: &Machine, cache: &WalkCache, at: &str) -> Checked {
     cost(&format!("{at}.hit_cycles"), cache.hit_cycles)
 }
 
-fn cache(cache: &Cache, at: &str) -> Checked {
+fn cache(cache: &Cache, at: &str) -> CheckResult {
     serves(&cache.serves, at)?;
     // 16 bytes hold two entries; 4 KiB is a page.
     if !cache.line_bytes.is_power_of_two() || !(16..=4096).contains(&cache.line_bytes) {
@@ -291,7 +291,7 @@ fn cache(cache: &Cache, at: &str) -> Checked {
     cost(&format!("{at}.hit_cycles"), cache.hit_cycles)
 }
 
-fn serves(kinds: &[Serves], at: &str) -> Checked {
+fn serves(kinds: &[Serves], at: &str) -> CheckResult {
     let at = format!("{at}.serves");
     if kinds.is_empty() {
         return fault(at, "is empty; name at least one of load, store, fetch");
@@ -300,14 +300,14 @@ fn serves(kinds: &[Serves], at: &str) -> Checked {
 }
 
 /// Checks entries, ways and replacement of a TLB or walk cache; gives the number of sets.
-fn geometry(entries: u32, ways: Ways, replacement: Replacement, at: &str) -> Checked<u32> {
+fn geometry(entries: u32, ways: Ways, replacement: Replacement, at: &str) -> CheckResult<u32> {
     if entries == 0 || entries > MAX_ENTRIES {
         return fault(format!("{at}.entries"), format!("{entries} is not possible; from 1 to {MAX_ENTRIES}"));
     }
     sets_of(entries, "entries", ways, replacement, at)
 }
 
-fn sets_of(entries: u32, what: &str, ways: Ways, replacement: Replacement, at: &str) -> Checked<u32> {
+fn sets_of(entries: u32, what: &str, ways: Ways, replacement: Replacement, at: &str) -> CheckResult<u32> {
     let at_ways = format!("{at}.ways");
     let count = ways.count(entries);
     if count == 0 {
@@ -331,7 +331,7 @@ fn sets_of(entries: u32, what: &str, ways: Ways, replacement: Replacement, at: &
 }
 
 /// Levels run from 1 without a gap.
-fn levels(key: &str, levels: impl Iterator<Item = u32> + Clone) -> Checked {
+fn levels(key: &str, levels: impl Iterator<Item = u32> + Clone) -> CheckResult {
     let present: BTreeSet<u32> = levels.clone().collect();
     for (i, level) in levels.enumerate() {
         if level == 0 {
@@ -344,7 +344,7 @@ fn levels(key: &str, levels: impl Iterator<Item = u32> + Clone) -> Checked {
     Ok(())
 }
 
-fn walker(machine: &Machine) -> Checked {
+fn walker(machine: &Machine) -> CheckResult {
     let last = machine.caches.iter().map(|c| c.level).max().unwrap_or(0);
     let first = machine.walker.first_cache_level;
     if first == 0 || first > last + 1 {
@@ -357,7 +357,7 @@ fn walker(machine: &Machine) -> Checked {
     cost("walker.base_cycles", machine.walker.base_cycles)
 }
 
-fn context_switch(machine: &Machine) -> Checked {
+fn context_switch(machine: &Machine) -> CheckResult {
     cost("context_switch.cycles", machine.context_switch.cycles)?;
     if let Some(n) = machine.context_switch.address_spaces.filter(|n| !(1..=MOST_ADDRESS_SPACES).contains(n)) {
         return fault("context_switch.address_spaces", format!("{n} is not possible; 1 to {MOST_ADDRESS_SPACES}"));
@@ -375,7 +375,7 @@ fn context_switch(machine: &Machine) -> Checked {
 }
 
 /// At most one for each TLB, with a figure for each of its sets.
-fn disturbances(machine: &Machine) -> Checked {
+fn disturbances(machine: &Machine) -> CheckResult {
     for (i, disturbance) in machine.disturbances.iter().enumerate() {
         let at = format!("disturbance[{i}]");
         let Some(tlb) = machine.tlbs.iter().find(|tlb| tlb.name == disturbance.tlb) else {
@@ -408,7 +408,7 @@ fn disturbances(machine: &Machine) -> Checked {
 }
 
 /// Bounds the memory that a model of the machine takes.
-fn total(machine: &Machine) -> Checked {
+fn total(machine: &Machine) -> CheckResult {
     let t = machine.topology;
     let instances = |shared| {
         u64::from(t.sockets)
@@ -433,14 +433,14 @@ fn total(machine: &Machine) -> Checked {
     Ok(())
 }
 
-fn cost(at: &str, cycles: f64) -> Checked {
+fn cost(at: &str, cycles: f64) -> CheckResult {
     if (0.0..=MAX_COST_CYCLES).contains(&cycles) {
         return Ok(());
     }
     fault(at, format!("{cycles} is not possible; a number from 0 to {MAX_COST_CYCLES:e}"))
 }
 
-fn no_repeats<T: PartialEq>(items: &[T], at: &str) -> Checked {
+fn no_repeats<T: PartialEq>(items: &[T], at: &str) -> CheckResult {
     match (1..items.len()).find(|&i| items[..i].contains(&items[i])) {
         None => Ok(()),
         Some(i) => fault(format!("{at}[{i}]"), "is there twice"),

@@ -91,7 +91,7 @@ pub fn nearest_preset(cpu: &CpuId) -> (&'static str, String) {
 
 /// A core that is known, and the preset nearest to it.
 #[derive(Clone, Copy)]
-struct Core {
+struct KnownCore {
     /// Empty = not known.
     name: &'static str,
     preset: &'static str,
@@ -99,12 +99,12 @@ struct Core {
     differs: &'static str,
 }
 
-const fn core(name: &'static str, preset: &'static str, differs: &'static str) -> Core {
-    Core { name, preset, differs }
+const fn core(name: &'static str, preset: &'static str, differs: &'static str) -> KnownCore {
+    KnownCore { name, preset, differs }
 }
 
-const SKYLAKE_GUESS: Core = core("", "skylake", "");
-const NEOVERSE_GUESS: Core = core("", "neoverse-n1", "");
+const SKYLAKE_GUESS: KnownCore = core("", "skylake", "");
+const NEOVERSE_GUESS: KnownCore = core("", "neoverse-n1", "");
 
 /// The preset with the name of its core.
 fn preset_words(preset: &'static str) -> String {
@@ -118,7 +118,7 @@ fn preset_words(preset: &'static str) -> String {
 
 // Family and model numbers as in Linux, arch/x86/kernel/cpu/amd.c and arch/x86/include/asm/intel-family.h; TLB sizes
 // from the vendors' optimization manuals.
-fn amd(family: u32, model: u32) -> Core {
+fn amd(family: u32, model: u32) -> KnownCore {
     match (family, model) {
         (23, 0..=0x2f) | (24, _) => core("Zen", "ryzen-5900x", "L2 DTLB 2048 entries in 16 ways instead of 1536 in 12"),
         (23, _) => core("Zen 2", "ryzen-5900x", "L2 DTLB 16 ways instead of 12"),
@@ -134,7 +134,7 @@ fn amd(family: u32, model: u32) -> Core {
     }
 }
 
-fn intel(family: u32, model: u32) -> Core {
+fn intel(family: u32, model: u32) -> KnownCore {
     if family != 6 {
         return match family {
             0..=15 => core("", "xeon-e5-2650", ", a newer core with larger TLBs"),
@@ -170,7 +170,7 @@ fn intel(family: u32, model: u32) -> Core {
 }
 
 /// Part numbers as in Linux, arch/arm64/include/asm/cputype.h; TLB sizes from Arm's technical reference manuals.
-fn arm(implementer: u32, part: u32) -> Core {
+fn arm(implementer: u32, part: u32) -> KnownCore {
     match (implementer, part) {
         (0x44, 0xa11) => core("SA-1100", "sa1100", ""),
         (0x69, 0xb11) => core("SA-1110", "sa1100", "whose TLBs are the same"),

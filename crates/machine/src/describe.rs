@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::load::word;
+use crate::toml_word::word;
 use crate::{preset, presets, Cache, IndexFn, Machine, Serves, SharedBy, Stage, Stream, SwitchAction, Tlb, WalkCache};
 
 /// The whole machine as compact tables, lines ending in newlines, without colours.
@@ -34,7 +34,7 @@ pub fn describe(machine: &Machine) -> String {
 
 /// One line a preset: name, data TLBs by level (entries x ways), description.
 pub fn list_presets() -> String {
-    let mut table = Table::new(&["Machine", "Data TLBs", "Description"]);
+    let mut table = TextTable::new(&["Machine", "Data TLBs", "Description"]);
     for p in presets() {
         if let Ok(machine) = preset(p.name) {
             table.row(vec![machine.name.clone(), data_tlbs(&machine), machine.description]);
@@ -82,8 +82,8 @@ fn count(n: u32, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-fn tlb_table(m: &Machine) -> Table {
-    let mut table = Table::new(&[
+fn tlb_table(m: &Machine) -> TextTable {
+    let mut table = TextTable::new(&[
         "TLB", "Level", "Serves", "Pages", "Entries", "Ways", "Sets", "Index", "Replaces", "Tags", "Cycles", "One per",
         "",
     ]);
@@ -127,8 +127,9 @@ fn index(out: &mut String, tlb: &Tlb) -> std::fmt::Result {
     writeln!(out, "  {} index masks (page-number bits): {}", tlb.name, masks.collect::<Vec<_>>().join(", "))
 }
 
-fn walk_cache_table(m: &Machine) -> Table {
-    let mut table = Table::new(&["Walk cache", "Holds", "Entries", "Ways", "Sets", "Replaces", "Cycles", "One per"]);
+fn walk_cache_table(m: &Machine) -> TextTable {
+    let mut table =
+        TextTable::new(&["Walk cache", "Holds", "Entries", "Ways", "Sets", "Replaces", "Cycles", "One per"]);
     for w in &m.walk_caches {
         let WalkCache { name, table_level, entries, ways, replacement, hit_cycles, stage, shared_by } = w;
         let holds = match (stage, table_level) {
@@ -150,9 +151,10 @@ fn walk_cache_table(m: &Machine) -> Table {
     table
 }
 
-fn cache_table(m: &Machine) -> Table {
-    let mut table =
-        Table::new(&["Cache", "Level", "Serves", "Size", "Ways", "Sets", "Line", "Replaces", "Cycles", "One per", ""]);
+fn cache_table(m: &Machine) -> TextTable {
+    let mut table = TextTable::new(&[
+        "Cache", "Level", "Serves", "Size", "Ways", "Sets", "Line", "Replaces", "Cycles", "One per", "",
+    ]);
     for c in &m.caches {
         let Cache { name, level, serves: kinds, size, ways, line_bytes, replacement, .. } = c;
         let Cache { write_allocate, hit_cycles, shared_by, .. } = c;
@@ -215,11 +217,11 @@ fn words<T: Display>(items: &[T]) -> String {
 }
 
 /// Left-aligned columns, two spaces apart.
-struct Table {
+struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(|h| (*h).to_string()).collect()] }
     }
@@ -229,7 +231,7 @@ impl Table {
     }
 }
 
-impl Display for Table {
+impl Display for TextTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |c: usize| self.rows.iter().filter_map(|row| row.get(c)).map(|s| s.chars().count()).max();

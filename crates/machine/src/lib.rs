@@ -20,6 +20,7 @@ mod overrides;
 mod partition;
 mod presets;
 mod schema;
+mod toml_word;
 mod tree;
 pub mod units;
 

@@ -80,11 +80,6 @@ pub(crate) fn from_table(table: toml::Table, file_name: &str) -> Result<Machine,
     Ok(machine)
 }
 
-/// The word that the TOML has for a value of an enumeration.
-pub(crate) fn word<T: serde::Serialize>(value: &T) -> String {
-    toml::Value::try_from(value).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
-}
-
 /// `line 3, column 7` of a byte offset, both from 1, the column in characters.
 fn line_and_column(text: &str, offset: usize) -> String {
     let before = text.get(..offset).unwrap_or(text);

@@ -7,6 +7,7 @@ use lookaside_trace::{Granularity, MapSource};
 use serde::{Deserialize, Serialize};
 
 use crate::huge_gain::HugeGain;
+use crate::remedy::Remedy;
 
 /// The whole finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,57 +103,6 @@ pub struct NamedCost {
     pub cost: Cost,
     /// Samples (sampled seeing), whatever they waited for: time, not translation alone.
     pub samples: u64,
-}
-
-/// What is changed in a row of "what would help".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RemedyKind {
-    /// Huge pages wherever a mapping holds one.
-    HugeEverywhere,
-    /// Huge pages in the regions that cost most.
-    HugeWhereHot,
-    /// Twice the entries of the last TLB level.
-    LargerTlb,
-    /// All walk references served by the last cache.
-    WalksHitLastCache,
-    /// The dearest pages locked in the TLB.
-    LockedPages,
-    /// One stage of translation: no virtual machine.
-    OneStage,
-}
-
-/// One row of "what would help": the model run again with one thing changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Remedy {
-    /// What kind of change.
-    pub kind: RemedyKind,
-    /// What, as `huge pages everywhere`, `twice the STLB (l2d: 2048 → 4096 entries)`.
-    pub what: String,
-    /// Translation cycles with it, over the accesses below.
-    pub translation_cycles: f64,
-    /// Translation cycles without it, over the same accesses.
-    pub base_translation_cycles: f64,
-    /// Of those with it, cycles of walks; the rest are hits beyond the first TLB level.
-    pub walk_cycles: f64,
-    /// Of those without it, cycles of walks.
-    pub base_walk_cycles: f64,
-    /// Walks with it, both sides.
-    pub walks: u64,
-    /// Walks without it.
-    pub base_walks: u64,
-    /// All modelled cycles without it: the denominator of a saving.
-    pub base_modelled_cycles: f64,
-    /// Accesses that the comparison ran over.
-    pub accesses: u64,
-    /// Of all recorded accesses, the share that it ran over (1 = all).
-    pub accesses_share: f64,
-    /// The recorder left out accesses that this run would have told apart: its numbers are near.
-    pub approximate: bool,
-    /// How to get it, as a command or a setting; empty = not to be had on this machine.
-    pub how: String,
-    /// What it does not say (hardware change, memory bloat not counted, …).
-    pub caveat: String,
 }
 
 /// Accesses over time (columns) and address (rows).

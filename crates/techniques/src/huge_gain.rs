@@ -9,7 +9,7 @@
 use lookaside_engine::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::{Remedy, RemedyKind};
+use crate::remedy::{Remedy, RemedyKind};
 
 /// Walks that the low end lets run side by side: as many as a core has page-table walkers, and no core here has more. AMD's
 /// Zen 3 has six, Intel's Golden Cove four, Skylake two (their optimization guides \[recalled\]); ARM's in-order cores one. It is
@@ -20,18 +20,18 @@ pub const WALKS_AT_ONCE: f64 = 6.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HugeGain {
     /// What the model foresees; `None` = nothing was modelled, or huge pages can change nothing.
-    pub predicted: Option<Predicted>,
+    pub predicted: Option<PredictedGain>,
     /// What runs took; `None` = they were not asked for, or could not be made (a note says why).
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredGain>,
     /// Where the measured ratio of user times lies to the predicted range, if there are both.
-    pub place: Option<Place>,
+    pub place: Option<GainPosition>,
 }
 
 impl HugeGain {
     /// Puts both side by side. What was measured gives the prediction its denominator: the program's own time.
-    pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, measured: Option<Measured>) -> Self {
+    pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, measured: Option<MeasuredGain>) -> Self {
         let user = measured.and_then(|measured| measured.user);
-        let predicted = Predicted::new(remedies, outcome, clock_mhz, user.map(|user| user.base_seconds));
+        let predicted = PredictedGain::new(remedies, outcome, clock_mhz, user.map(|user| user.base_seconds));
         let place = predicted.zip(user).map(|(predicted, user)| predicted.place(user.ratio));
         Self { predicted, measured, place }
     }
@@ -39,7 +39,7 @@ impl HugeGain {
 
 /// The range that the model foresees. Page faults, zeroing and memory bloat are in neither end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
+pub struct PredictedGain {
     /// Seconds of CPU saved if [`WALKS_AT_ONCE`] walks run side by side and other hits cost nothing; negative: they cost.
     pub least_saved_seconds: f64,
     /// The same if nothing overlaps.
@@ -54,7 +54,7 @@ pub struct Predicted {
     pub most_ratio: Option<f64>,
 }
 
-/// Which time a [`Predicted`] saving is a part of.
+/// Which time a [`PredictedGain`] saving is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Denominator {
@@ -67,7 +67,7 @@ pub enum Denominator {
 /// A measured ratio to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum GainPosition {
     /// Less is gained than at the low end.
     Below,
     /// Between both ends, or at one.
@@ -78,7 +78,7 @@ pub enum Place {
 
 /// What runs in turns took: small pages only against huge pages (the variants `base` and `thp` of `compare`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredGain {
     /// Complete rounds.
     pub rounds: u32,
     /// CPU time in user mode, of all threads: what the prediction is of. `None` = some run took none that could be counted.
@@ -106,7 +106,7 @@ pub struct TimeRatio {
     pub significant: bool,
 }
 
-impl Predicted {
+impl PredictedGain {
     /// From the row for huge pages everywhere, scaled to the whole run by what translation costs in its part and in all.
     /// `user_seconds`: the run's own, if they were measured. `None` where there is no such row, no cost, no clock.
     pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, user_seconds: Option<f64>) -> Option<Self> {
@@ -145,13 +145,13 @@ impl Predicted {
     }
 
     /// Where a measured ratio lies.
-    pub fn place(&self, ratio: f64) -> Place {
+    pub fn place(&self, ratio: f64) -> GainPosition {
         match (self.least_ratio, self.most_ratio) {
             // Even the low end saves all that there is.
-            (None, _) => Place::Below,
-            (Some(least), _) if ratio < least => Place::Below,
-            (_, Some(most)) if ratio > most => Place::Above,
-            _ => Place::Within,
+            (None, _) => GainPosition::Below,
+            (Some(least), _) if ratio < least => GainPosition::Below,
+            (_, Some(most)) if ratio > most => GainPosition::Above,
+            _ => GainPosition::Within,
         }
     }
 }

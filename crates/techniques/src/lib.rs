@@ -15,11 +15,13 @@ pub mod lock;
 pub mod names;
 pub mod profile;
 pub mod remedies;
+mod remedy;
 pub mod sampled;
+mod sampled_accesses;
 mod spool;
-mod tried;
 pub mod window;
 
 pub use analysis::*;
 pub use names::Namer;
 pub use profile::{Profile, ProfileError};
+pub use remedy::{Remedy, RemedyKind};

@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::heat::HeatBuilder;
 use crate::remedies::{compare, rank, variants, Variant};
 use crate::spool::Spool;
-use crate::window::Windows;
+use crate::window::SampledWindows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
 /// Recorded accesses that the "what would help" runs go over at the most; longer runs are looked at
@@ -143,7 +143,7 @@ impl Profile {
             Err(e) => return Err(ProfileError::Spool(e)),
         };
         let budget = if reader.info().filter_window > 0 { RERUN_MISSES } else { RERUN_BUDGET };
-        let mut source = Windows::new(reader, spooled, budget);
+        let mut source = SampledWindows::new(reader, spooled, budget);
         let mut setups = vec![base.clone()];
         setups.extend(tried.iter().map(|v| v.setup.clone()));
         for setup in &mut setups {

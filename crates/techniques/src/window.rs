@@ -2,12 +2,12 @@
 
 use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 
-/// Windows that a budget is spent on. Of eight million recorded accesses each has then half a million, which refill the
+/// SampledWindows that a budget is spent on. Of eight million recorded accesses each has then half a million, which refill the
 /// largest modelled TLB some 250 times over: what a window inherits from the gap before it is lost in its count.
 const WINDOWS: u64 = 16;
 
 /// Lets through one window in every `every`; events pass always, but for those that speak of left-out accesses.
-pub struct Windows<S> {
+pub struct SampledWindows<S> {
     inner: S,
     every: u64,
     /// Recorded accesses in a window.
@@ -15,14 +15,14 @@ pub struct Windows<S> {
     seen: u64,
 }
 
-impl<S: Source> Windows<S> {
+impl<S: Source> SampledWindows<S> {
     /// So many windows are left out that about `budget` of `total` recorded accesses pass.
     pub fn new(inner: S, total: u64, budget: u64) -> Self {
         Self { inner, every: total.div_ceil(budget.max(1)).max(1), length: (budget / WINDOWS).max(1), seen: 0 }
     }
 }
 
-impl<S: Source> Source for Windows<S> {
+impl<S: Source> Source for SampledWindows<S> {
     fn info(&self) -> &TraceInfo {
         self.inner.info()
     }

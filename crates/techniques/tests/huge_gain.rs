@@ -1,12 +1,14 @@
 //! The range of what huge pages gain in run time, against all overlaps that it is to cover.
 
 use lookaside_engine::{Cost, Outcome, Side};
-use lookaside_techniques::huge_gain::{Denominator, HugeGain, Measured, Place, Predicted, TimeRatio, WALKS_AT_ONCE};
+use lookaside_techniques::huge_gain::{
+    Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
+};
 use lookaside_techniques::{Remedy, RemedyKind};
 use proptest::prelude::*;
 
-fn of_parts(walks: f64, hits: f64, of: f64) -> Predicted {
-    Predicted::of_parts(walks, hits, of, Denominator::UserTime).expect("numbers")
+fn of_parts(walks: f64, hits: f64, of: f64) -> PredictedGain {
+    PredictedGain::of_parts(walks, hits, of, Denominator::UserTime).expect("numbers")
 }
 
 /// A ratio that is not there is that of no time left.
@@ -74,9 +76,9 @@ proptest! {
     fn a_ratio_lies_where_it_lies((walks, hits, of) in parts(), ratio in 0.01..20.0f64) {
         let found = of_parts(walks, hits, of);
         let wanted = match ratio {
-            ratio if ratio < or_endless(found.least_ratio) => Place::Below,
-            ratio if ratio > or_endless(found.most_ratio) => Place::Above,
-            _ => Place::Within,
+            ratio if ratio < or_endless(found.least_ratio) => GainPosition::Below,
+            ratio if ratio > or_endless(found.most_ratio) => GainPosition::Above,
+            _ => GainPosition::Within,
         };
         prop_assert_eq!(found.place(ratio), wanted);
     }
@@ -91,8 +93,8 @@ fn an_example_by_hand() {
     assert!((found.most_ratio.expect("one") - 10.0 / 3.0).abs() < 1e-12);
     // More than there is: no upper end, and nothing lies above it.
     let endless = of_parts(12.0, 0.0, 10.0);
-    assert_eq!((endless.most_ratio, endless.place(1e9)), (None, Place::Within));
-    assert_eq!(of_parts(90.0, 0.0, 10.0).place(5.0), Place::Below);
+    assert_eq!((endless.most_ratio, endless.place(1e9)), (None, GainPosition::Within));
+    assert_eq!(of_parts(90.0, 0.0, 10.0).place(5.0), GainPosition::Below);
     for (walks, hits, of) in [
         (f64::NAN, 0.0, 1.0),
         (0.0, f64::NAN, 1.0),
@@ -100,7 +102,7 @@ fn an_example_by_hand() {
         (1.0, 1.0, f64::INFINITY),
         (f64::MAX, f64::MAX, 1.0),
     ] {
-        assert_eq!(Predicted::of_parts(walks, hits, of, Denominator::UserTime), None);
+        assert_eq!(PredictedGain::of_parts(walks, hits, of, Denominator::UserTime), None);
     }
 }
 
@@ -133,14 +135,14 @@ fn huge(share: f64) -> Remedy {
 
 #[test]
 fn a_row_over_a_part_of_the_run_is_scaled_to_all_of_it() {
-    let whole = Predicted::new(&[huge(1.0)], &outcome(), 1000.0, None).expect("a prediction");
+    let whole = PredictedGain::new(&[huge(1.0)], &outcome(), 1000.0, None).expect("a prediction");
     // 540 M cycles of walks and 300 M of hits at 1 GHz, of a second.
     assert_eq!((whole.of, whole.of_seconds), (Denominator::ModelledTime, 1.0));
     assert!((whole.least_saved_seconds - 0.09).abs() < 1e-12 && (whole.most_saved_seconds - 0.84).abs() < 1e-12);
-    let part = Predicted::new(&[huge(0.25)], &outcome(), 1000.0, None).expect("a prediction");
+    let part = PredictedGain::new(&[huge(0.25)], &outcome(), 1000.0, None).expect("a prediction");
     assert!((part.most_saved_seconds - 0.84).abs() < 1e-12 && part.of_seconds == 1.0);
     // The run's own time is the denominator where it is known.
-    let timed = Predicted::new(&[huge(1.0)], &outcome(), 1000.0, Some(4.0)).expect("a prediction");
+    let timed = PredictedGain::new(&[huge(1.0)], &outcome(), 1000.0, Some(4.0)).expect("a prediction");
     assert_eq!(
         (timed.of, timed.of_seconds, timed.most_saved_seconds),
         (Denominator::UserTime, 4.0, whole.most_saved_seconds)
@@ -148,9 +150,9 @@ fn a_row_over_a_part_of_the_run_is_scaled_to_all_of_it() {
     assert!((timed.most_ratio.expect("one") - 4.0 / 3.16).abs() < 1e-12);
     // No row, no cost, no clock: no prediction.
     let other = Remedy { kind: RemedyKind::LargerTlb, ..huge(1.0) };
-    assert_eq!(Predicted::new(&[other], &outcome(), 1000.0, None), None);
-    assert_eq!(Predicted::new(&[huge(0.0)], &outcome(), 1000.0, None), None);
-    assert_eq!(Predicted::new(&[huge(1.0)], &outcome(), 0.0, None), None);
+    assert_eq!(PredictedGain::new(&[other], &outcome(), 1000.0, None), None);
+    assert_eq!(PredictedGain::new(&[huge(0.0)], &outcome(), 1000.0, None), None);
+    assert_eq!(PredictedGain::new(&[huge(1.0)], &outcome(), 0.0, None), None);
 }
 
 #[test]
@@ -163,11 +165,11 @@ fn what_was_measured_gives_denominator_and_place() {
         high: ratio,
         significant: true,
     };
-    let measured = |user| Measured { rounds: 5, user, wall: None, huge_share: None };
+    let measured = |user| MeasuredGain { rounds: 5, user, wall: None, huge_share: None };
     let gain = |user| HugeGain::new(&[huge(1.0)], &outcome(), 1000.0, Some(measured(user)));
     // 0.09 s to 0.84 s of 4 s: 1.023 to 1.266.
     let places = [1.0, 1.1, 1.3].map(|ratio| gain(Some(time(ratio))).place);
-    assert_eq!(places, [Some(Place::Below), Some(Place::Within), Some(Place::Above)]);
+    assert_eq!(places, [Some(GainPosition::Below), Some(GainPosition::Within), Some(GainPosition::Above)]);
     assert_eq!(gain(Some(time(1.1))).predicted.expect("one").of, Denominator::UserTime);
     // Without a time that could be counted the model's own stands in, and nothing is put beside it.
     let untimed = gain(None);

@@ -6,7 +6,7 @@ use lookaside_engine::curve::CurveBuilder;
 use lookaside_engine::{Engine, PagePolicy, Setup};
 use lookaside_machine::preset;
 use lookaside_techniques::names::Unnamed;
-use lookaside_techniques::window::Windows;
+use lookaside_techniques::window::SampledWindows;
 use lookaside_techniques::{remedies, Profile};
 use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, Source, TraceError, TraceInfo};
 
@@ -158,7 +158,7 @@ fn stopping_leaves_the_rows_over_what_ran() {
 #[test]
 fn windows_keep_events_and_the_budget() {
     let blocks = random_reads(1000); // 10 M accesses, windows of 2 Mi
-    let mut windows = Windows::new(source(&blocks), 10_000_000, 5_000_000);
+    let mut windows = SampledWindows::new(source(&blocks), 10_000_000, 5_000_000);
     let (mut block, mut accesses, mut events) = (Block::default(), 0, 0);
     while windows.next_block(&mut block).expect("memory") {
         accesses += block.len() as u64;

@@ -1,21 +1,6 @@
 //! The unit in which accesses travel: columns, one thread, events in between.
 
-use serde::{Deserialize, Serialize};
-
-use crate::Event;
-
-/// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum Kind {
-    /// Data load. A read-modify-write is a `Load` and then a `Store`.
-    Load = 0,
-    /// Data store.
-    Store = 1,
-    /// Instruction fetch.
-    Fetch = 2,
-}
+use crate::{Event, Kind};
 
 /// A run of accesses of **one thread of one process**, as columns of equal length, in program order.
 ///

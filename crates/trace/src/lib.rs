@@ -9,15 +9,17 @@ mod damage;
 mod event;
 mod export;
 mod import;
+mod kind;
 mod memory_map;
 mod native;
 mod source;
 mod tools;
 
-pub use block::{Block, Kind};
+pub use block::Block;
 pub use event::{Event, FrameList, MapSource, SiteId};
 pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
 pub use import::{open, open_as, open_reader, Format};
+pub use kind::Kind;
 pub use memory_map::{parse_maps, source_of, FileId, MemoryMap, Region};
 pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES, CHUNK_ACCESSES};
 

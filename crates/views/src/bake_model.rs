@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 
 use lookaside_engine::Side;
-use lookaside_techniques::bake::{Baked, Found, Pair};
+use lookaside_techniques::bake::{BakePair, BakeResult, BakeTargets};
 use serde::Serialize;
 
 use lookaside_report::num;
@@ -81,7 +81,7 @@ pub struct Helper {
 }
 
 impl Run {
-    fn of(baked: &Baked) -> Self {
+    fn of(baked: &BakeResult) -> Self {
         let sides = [&baked.program.data, &baked.program.fetch];
         let sum = |of: &dyn Fn(&Side) -> u64| sides.iter().map(|side| of(side)).sum();
         let servers = sides[0].walk_references_by_server.iter().map(|(name, _)| {
@@ -106,7 +106,7 @@ impl Run {
 
 impl Modelled {
     /// From a model's runs with these settings.
-    pub fn new(machine: &str, bake: &str, found: &Found, pair: &Pair) -> Self {
+    pub fn new(machine: &str, bake: &str, found: &BakeTargets, pair: &BakePair) -> Self {
         let regions = found.regions.iter().map(|region| {
             let (start, bytes) = (region.range.start, region.range.end - region.range.start);
             Region { name: region.name.clone(), start, bytes }

@@ -1,7 +1,9 @@
 //! "Will huge pages help?": what is predicted and what was measured, in words that the text and the page share.
 
 use lookaside_stats::LEAST_ROUNDS;
-use lookaside_techniques::huge_gain::{Denominator, HugeGain, Measured, Place, Predicted, TimeRatio, WALKS_AT_ONCE};
+use lookaside_techniques::huge_gain::{
+    Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
+};
 use lookaside_techniques::{Analysis, RemedyKind};
 
 use crate::analysis_facts as facts;
@@ -60,7 +62,7 @@ fn predicted(analysis: &Analysis) -> String {
     )
 }
 
-fn measured(gain: &HugeGain, found: &Measured) -> Vec<Said> {
+fn measured(gain: &HugeGain, found: &MeasuredGain) -> Vec<Said> {
     let rounds = format!("{} round{}", found.rounds, if found.rounds == 1 { "" } else { "s" });
     let user = found.user.map_or_else(
         || Said {
@@ -96,11 +98,11 @@ fn ratio(time: &TimeRatio, rounds: u32) -> String {
 }
 
 /// Where a ratio lies to the range, and whether its interval reaches into it.
-fn where_it_lies(place: Place, predicted: &Predicted, user: &TimeRatio) -> String {
+fn where_it_lies(place: GainPosition, predicted: &PredictedGain, user: &TimeRatio) -> String {
     let (words, nearest) = match place {
-        Place::Within => return "within the predicted range".into(),
-        Place::Below => ("below the predicted range", user.high),
-        Place::Above => ("above the predicted range", user.low),
+        GainPosition::Within => return "within the predicted range".into(),
+        GainPosition::Below => ("below the predicted range", user.high),
+        GainPosition::Above => ("above the predicted range", user.low),
     };
     match predicted.place(nearest) == place {
         true => words.into(),

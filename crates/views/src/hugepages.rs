@@ -298,8 +298,7 @@ fn curve(plan: &HugePlan) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_techniques::hugepages::native::NativeRange;
-    use lookaside_techniques::hugepages::plan::{Choice, WindowRegion};
+    use lookaside_techniques::hugepages::plan::{HugeChoice, NativeRange, WindowRegion};
     use lookaside_techniques::hugepages::Window;
     use lookaside_techniques::lock::maps::Mapping;
     use lookaside_trace::MapSource;
@@ -346,7 +345,7 @@ mod tests {
     }
 
     fn sample() -> HugePlan {
-        let choice = |selector, windows, saved| Choice { selector, effect: effect(windows, saved) };
+        let choice = |selector, windows, saved| HugeChoice { selector, effect: effect(windows, saved) };
         HugePlan {
             machine: "skylake".into(),
             clock_mhz: 3400.0,
@@ -425,7 +424,7 @@ mod tests {
     #[test]
     fn nothing_to_make_huge_is_said() {
         let nothing = effect(0, 0.0);
-        let choices = sample().choices.iter().map(|c| Choice { effect: nothing, ..c.clone() }).collect();
+        let choices = sample().choices.iter().map(|c| HugeChoice { effect: nothing, ..c.clone() }).collect();
         let none = HugePlan { windows: vec![], later: vec![], choices, planned: nothing, ..sample() };
         let all = text(&none, 100).replace('\n', " ");
         assert!(all.contains("4 of the budget not used") && all.contains("no way of choosing saves anything"), "{all}");

@@ -241,8 +241,8 @@ fn curve(plan: &LockPlan) -> Table {
 mod tests {
     use lookaside_techniques::lock::histogram::Page;
     use lookaside_techniques::lock::maps::Mapping;
-    use lookaside_techniques::lock::native::NativePage;
-    use lookaside_techniques::lock::plan::{Choice, CurvePoint, Optimum, Region};
+    use lookaside_techniques::lock::plan::NativePage;
+    use lookaside_techniques::lock::plan::{CurvePoint, LockChoice, Optimum, Region};
     use lookaside_techniques::lock::stall::{SideStall, StallCycles};
     use lookaside_trace::MapSource;
 
@@ -270,7 +270,7 @@ mod tests {
             native: None,
             not_native: None,
         };
-        let choice = |selector, main, worst| Choice {
+        let choice = |selector, main, worst| LockChoice {
             selector,
             stalls: stalls(main, worst),
             pages: vec![Page { process: 7, vpn: 8 }],

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use lookaside_engine::{run_source, Detail, RunEnd, Outcome, Setup};
+use lookaside_engine::{run_source, Detail, Outcome, RunEnd, Setup};
 use lookaside_harness::{Sample, BACKGROUND};
 use lookaside_tlb_lockdown::programs::{program, Input, ProgramSpec};
 use lookaside_trace::{Block, Event, Kind, Source};

@@ -6,7 +6,7 @@ use lookaside_capture::{inspect_program, ProgramIsa};
 use lookaside_runtime::compare::pressure::Pressure;
 use lookaside_runtime::compare::{check, Comparison, Early, Metric, Outcome, Plan, Run, Variant};
 use lookaside_stats::median;
-use lookaside_techniques::huge_gain::{Measured, TimeRatio};
+use lookaside_techniques::huge_gain::{MeasuredGain, TimeRatio};
 use rustix::fs::FileType;
 
 use crate::args::analyze::AnalyzeArgs;
@@ -49,7 +49,7 @@ pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<Plan, Failure> {
 
 /// Runs it. What was found, if a round was complete; and what went wrong, for when the analysis is told: it is in the
 /// notes too.
-pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Option<Measured>, Option<Failure>) {
+pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Option<MeasuredGain>, Option<Failure>) {
     let found = match in_turns(plan, interrupt, "measuring") {
         Ok(found) => found,
         Err(e) => {
@@ -78,9 +78,9 @@ pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Opti
 }
 
 /// The comparison as an analysis has it.
-fn summary(found: &Comparison) -> Measured {
+fn summary(found: &Comparison) -> MeasuredGain {
     let pages = found.variants.get(1).and_then(|huge| huge.pages).filter(|pages| pages.resident_bytes > 0);
-    Measured {
+    MeasuredGain {
         rounds: found.rounds,
         user: time(found, |run| run.user_seconds),
         wall: time(found, |run| run.wall_seconds),

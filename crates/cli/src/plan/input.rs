@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget, RecorderBackend};
 use lookaside_engine::{Filter, Setup};
-use lookaside_techniques::lock::layout::{Recorded, Runner};
+use lookaside_techniques::lock::layout::{RecordedLayout, Runner};
 use lookaside_trace::{Block, Damage, Granularity, Source, TraceError};
 
 use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
@@ -79,14 +79,14 @@ pub struct InputWatch {
     /// Names of what lies at an address.
     pub names: SymbolNames,
     /// Where the memory of a recorded program lies, if a plain run is to be held against it.
-    pub layout: Option<Recorded>,
+    pub layout: Option<RecordedLayout>,
     bar: ProgressBar,
     accesses: u64,
 }
 
 impl InputWatch {
     pub fn new(input: &PlanInput, native: bool) -> Self {
-        let layout = input.runner.filter(|_| native).map(|runner| Recorded::new(runner, Granularity::Page));
+        let layout = input.runner.filter(|_| native).map(|runner| RecordedLayout::new(runner, Granularity::Page));
         Self { names: SymbolNames::new(), layout, bar: spinner("modelling"), accesses: 0 }
     }
 

@@ -1,10 +1,10 @@
 //! `lookaside plan lock`: record or read, count, choose, report.
 
 use lookaside_engine::{Filter, Setup};
-use lookaside_techniques::lock::place::Place;
-use lookaside_techniques::lock::plan::{plan, Request};
+use lookaside_techniques::lock::plan::{plan, LockRequest};
 use lookaside_techniques::lock::profile::LockProfile;
 use lookaside_techniques::lock::select::Search;
+use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::lock::LockError;
 
 use crate::args::plan::lock::PlanLockArgs;
@@ -18,7 +18,7 @@ use crate::plan::native_run;
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
 pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let setup = Setup::new(machines::find(&args.machine)?);
-    let place = Place::find(&setup.machine, args.tlb.as_deref(), args.entries)?;
+    let target = LockTarget::find(&setup.machine, args.tlb.as_deref(), args.entries)?;
     if let Some(path) = &args.output {
         check_writable(path)?;
     }
@@ -32,7 +32,7 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let filter = Filter::exact_for(std::slice::from_ref(&setup));
     let mut input = input::open(args.trace.as_deref(), &args.command, &setup, filter, &interrupt)?;
     let mut watch = InputWatch::new(&input, args.native);
-    let mut profile = LockProfile::record(&mut *input.source, &setup, &place.tlb, &mut |block| watch.see(block))?;
+    let mut profile = LockProfile::record(&mut *input.source, &setup, &target.tlb, &mut |block| watch.see(block))?;
     let end = input.control.as_ref().map(|control| control.wait()).transpose()?;
     interrupt.unwatch();
     profile.remarks.append(&mut input.remarks);
@@ -40,7 +40,7 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let mut code = input::clean(&ended, &mut profile.remarks);
     let bar = watch.choosing();
     let selector = args.select.into();
-    let request = Request { place, selector, search: Search::default(), command: input.command };
+    let request = LockRequest { target, selector, search: Search::default(), command: input.command };
     let mut found = match plan(&setup, &profile, &request, &watch.names, interrupt.flag()) {
         Err(LockError::Stopped) => {
             bar.finish_and_clear();

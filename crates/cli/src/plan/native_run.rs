@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lookaside_capture::plain_run::{Aslr, PlainRun, PlainRunMaps};
 use lookaside_capture::{CaptureError, ChildEnd, ProgramControl};
-use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
+use lookaside_techniques::lock::layout::{Layout, RecordedLayout, Runner};
 use lookaside_techniques::lock::regions::Mapping;
 
 use crate::exit::{Failure, NOT_CLEAN};
@@ -22,7 +22,11 @@ pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<PlainRunMaps, 
 
 /// How its memory goes with that of the recorded run, and which process that was; the exit code by its end. What is to
 /// be said of it goes to the remarks.
-pub fn mapping(recorded: &Recorded, maps: PlainRunMaps, remarks: &mut Vec<String>) -> (u8, Option<(u32, Mapping)>) {
+pub fn mapping(
+    recorded: &RecordedLayout,
+    maps: PlainRunMaps,
+    remarks: &mut Vec<String>,
+) -> (u8, Option<(u32, Mapping)>) {
     let (code, remark) = ended(maps.end);
     remarks.extend(maps.notes.into_iter().chain(remark));
     let runner = if maps.emulated { Runner::Qemu } else { Runner::Native };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lookaside_engine::Setup;
 use lookaside_runtime::bake::{self as metal, Backend, BakeError, Hint, Settings};
-use lookaside_techniques::bake::{beside, find, Baker, Found, Placement, Program, Way};
+use lookaside_techniques::bake::{compare_baked, find_targets, BakeTargets, Baker, Placement, Program, TouchMethod};
 use lookaside_views::bake_model::{render, Modelled};
 
 use super::input::{ended, open};
@@ -44,7 +44,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
     }
     let interrupt = Interrupt::install()?;
     let bar = spinner("looking for what to bake");
-    let found = find(&mut *source, || !interrupt.asked());
+    let found = find_targets(&mut *source, || !interrupt.asked());
     bar.finish_and_clear();
     if interrupt.asked() {
         eprintln!("lookaside: interrupted before anything was run");
@@ -64,7 +64,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
         .collect();
     let mut source = lookaside_trace::open(&trace)?;
     let bar = spinner("simulating");
-    let ran = beside(&runs, &mut *source, &PROGRAM, |accesses| {
+    let ran = compare_baked(&runs, &mut *source, &PROGRAM, |accesses| {
         bar.set_message(format!("{} accesses", short_count(accesses)));
         if interrupt.asked() {
             ControlFlow::Break(())
@@ -100,7 +100,7 @@ fn refused(why: impl Display) -> Failure {
 #[derive(Debug)]
 pub struct ModelledHelper {
     settings: String,
-    way: Way,
+    way: TouchMethod,
     stride_pages: u64,
     nops: u64,
     sleep: Duration,
@@ -115,17 +115,17 @@ impl ModelledHelper {
         }
         let settings: Settings = text.parse().map_err(|e: BakeError| e.to_string())?;
         let (way, stride_pages) = match settings.backend {
-            Backend::Load => (Way::Load, settings.stride_pages),
-            Backend::Prefetch(Hint::T0) => (Way::Prefetch, settings.stride_pages),
+            Backend::Load => (TouchMethod::Load, settings.stride_pages),
+            Backend::Prefetch(Hint::T0) => (TouchMethod::Prefetch, settings.stride_pages),
             Backend::Prefetch(_) => {
                 return Err(format!(
                     "{}: the model's prefetches bring lines into all levels; take prefetch",
                     settings.backend
                 ));
             }
-            Backend::Module => (Way::Entries, settings.stride_pages),
+            Backend::Module => (TouchMethod::Entries, settings.stride_pages),
             // They read every entry.
-            Backend::Scan | Backend::Mincore => (Way::Entries, 1),
+            Backend::Scan | Backend::Mincore => (TouchMethod::Entries, 1),
         };
         let placement = match settings.placement {
             metal::Placement::Auto => Placement::OtherCore,
@@ -151,7 +151,7 @@ impl ModelledHelper {
     }
 
     /// Beside the process that was found, on this machine.
-    fn baker(&self, found: &Found, setup: &Setup) -> Baker {
+    fn baker(&self, found: &BakeTargets, setup: &Setup) -> Baker {
         Baker {
             stride_pages: self.stride_pages,
             nops: self.nops,
@@ -171,11 +171,11 @@ mod tests {
         let read =
             |text: &str| ModelledHelper::read(text).map(|h| (h.way, h.stride_pages, h.nops, h.sleep, h.placement));
         let micros = Duration::from_micros;
-        assert_eq!(read("prefetch"), Ok((Way::Prefetch, 8, 0, micros(0), Placement::OtherCore)));
-        assert_eq!(read("load,stride=2,nops=7"), Ok((Way::Load, 2, 7, micros(0), Placement::OtherCore)));
+        assert_eq!(read("prefetch"), Ok((TouchMethod::Prefetch, 8, 0, micros(0), Placement::OtherCore)));
+        assert_eq!(read("load,stride=2,nops=7"), Ok((TouchMethod::Load, 2, 7, micros(0), Placement::OtherCore)));
         let module = read("module,stride=16,sleep=500us,cpu=sibling");
-        assert_eq!(module, Ok((Way::Entries, 16, 0, micros(500), Placement::SmtSibling)));
-        assert_eq!(read("scan,sleep=1ms"), Ok((Way::Entries, 1, 0, micros(1000), Placement::OtherCore)));
+        assert_eq!(module, Ok((TouchMethod::Entries, 16, 0, micros(500), Placement::SmtSibling)));
+        assert_eq!(read("scan,sleep=1ms"), Ok((TouchMethod::Entries, 1, 0, micros(1000), Placement::OtherCore)));
         for (text, part) in [
             ("auto", "name a backend"),
             ("auto,share=0.5", "name a backend"),
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn sleep_is_in_the_machines_cycles() {
         let setup = Setup::new(lookaside_machine::preset("ryzen-5900x").expect("a preset"));
-        let found = Found { process: 7, regions: Vec::new(), processes: 1, threads: 1 };
+        let found = BakeTargets { process: 7, regions: Vec::new(), processes: 1, threads: 1 };
         let baker = ModelledHelper::read("module,sleep=100us").expect("settings").baker(&found, &setup);
         assert_eq!((baker.sleep_cycles, baker.process), (100.0 * setup.machine.clock_mhz, 7));
     }

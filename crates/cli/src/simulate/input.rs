@@ -1,6 +1,6 @@
 //! The trace that `simulate` reads, and what is said when it ends.
 
-use lookaside_engine::{RunEnd, Filter, Setup};
+use lookaside_engine::{Filter, RunEnd, Setup};
 use lookaside_trace::Source;
 
 use crate::args::simulate::SimulateArgs;

@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 
 use lookaside_capture::plain_run::{Aslr, PlainRun, StopPoint};
 use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget, RecorderBackend};
-use lookaside_techniques::lock::layout::{Layout, Recorded, Runner};
-use lookaside_techniques::lock::regions::{Confidence, Mapped, Mapping, Reason, Unmapped};
+use lookaside_techniques::lock::layout::{Layout, RecordedLayout, Runner};
+use lookaside_techniques::lock::regions::{Confidence, Mapping, MatchedPage, Reason, Unmapped};
 use lookaside_trace::{Block, FilterWindow, Granularity};
 
 /// Kind and number of a tag, as in `tagged.c`.
@@ -81,7 +81,7 @@ impl Program {
         };
         let mut recording = start(&request).unwrap_or_else(|error| panic!("{error}"));
         let runner = if backend == RecorderBackend::Qemu { Runner::Qemu } else { Runner::Valgrind };
-        let mut recorded = Recorded::new(runner, recording.source.info().granularity);
+        let mut recorded = RecordedLayout::new(runner, recording.source.info().granularity);
         let mut block = Block::default();
         while recording.source.next_block(&mut block).unwrap() {
             recorded.observe(&block);
@@ -98,7 +98,7 @@ impl Program {
         placement: Aslr,
         environment: Option<&str>,
         more: &[&str],
-    ) -> BTreeMap<Tag, Result<(Mapped, bool), Unmapped>> {
+    ) -> BTreeMap<Tag, Result<(MatchedPage, bool), Unmapped>> {
         let mut command = self.command("native00", more);
         if let Some(setting) = environment {
             command.splice(0..0, ["/usr/bin/env".into(), setting.into()]);
@@ -110,7 +110,7 @@ impl Program {
                 let native = Layout::new(stopped.regions.to_vec(), Runner::Native, stopped.entry_stack);
                 let mapping = Mapping::new(&profiled, &native);
                 let found = wanted.iter().map(|(tag, address)| {
-                    let look = |mapped: Mapped| {
+                    let look = |mapped: MatchedPage| {
                         let mut bytes = [0; 16];
                         let holds = stopped.read(mapped.address, &mut bytes) == 16 && bytes[..] == bytes_of(*tag);
                         (mapped, holds)
@@ -124,7 +124,7 @@ impl Program {
         let maps = run.wait().unwrap();
         assert_eq!((maps.end, &maps.notes[..]), (ChildEnd::Code(3), &[][..]));
         assert!(!maps.loaded.is_empty());
-        let mut found: BTreeMap<Tag, Result<(Mapped, bool), Unmapped>> = found.try_iter().last().unwrap();
+        let mut found: BTreeMap<Tag, Result<(MatchedPage, bool), Unmapped>> = found.try_iter().last().unwrap();
         // What is gone can't be read; where it was, the program said.
         let there = tags(&self.file("native00")).0;
         for (tag, result) in found.iter_mut().filter(|(tag, _)| tag.0 == GONE) {
@@ -145,7 +145,7 @@ fn has_valgrind() -> bool {
 }
 
 /// Every tag was found where it was said to be.
-fn all_hold(found: &BTreeMap<Tag, Result<(Mapped, bool), Unmapped>>) {
+fn all_hold(found: &BTreeMap<Tag, Result<(MatchedPage, bool), Unmapped>>) {
     for (tag, result) in found {
         let (mapped, holds) = result.as_ref().unwrap_or_else(|error| panic!("{tag:?}: {error}"));
         if mapped.reasons.contains(&Reason::HeapWithoutVdso) {

@@ -59,7 +59,8 @@ pub fn recorded(full: &Block, how: RecorderOptions) -> Block {
             }
             None => {
                 let class = how.class_of(addr >> 12);
-                let of_class = |window: &[WindowedPage]| window.iter().filter(|held| how.class_of(held.page) == class).count();
+                let of_class =
+                    |window: &[WindowedPage]| window.iter().filter(|held| how.class_of(held.page) == class).count();
                 while window.len() == how.window.pages as usize || of_class(window) == how.window.class_pages as usize {
                     leave(window, how, table, &mut block);
                 }

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use lookaside_stats::SplitMix64;
 use lookaside_engine::{run_many, run_source, Detail, Engine, RunEnd, Setup, WalkModel};
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind, Source, TraceError, TraceInfo};
 
 /// Blocks of accesses of one seed; a source that can't be read after `bad` of them.

@@ -4,12 +4,12 @@ use lookaside_engine::{BackgroundCounts, Engine, ModelClock};
 use lookaside_machine::{Machine, Serves, SharedBy, TableFormat};
 use lookaside_trace::{Block, Event, Kind};
 
-use super::{at_least, BakeError, Baker, Helped, Placement, Way};
+use super::baker::{at_least, BakeError, Baker, HelperResult, Placement, TouchMethod};
 
 /// The helper's thread: a number that Linux gives to none (its pids end at 2^22).
 const THREAD: u32 = u32::MAX;
 
-pub(super) struct Running<'a> {
+pub(super) struct RunningHelper<'a> {
     baker: &'a Baker,
     /// Bytes from one touch to the next, and of a base page.
     stride: u64,
@@ -31,7 +31,7 @@ pub(super) struct Running<'a> {
     rounds: u64,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningHelper<'a> {
     /// Puts it on its hardware thread, at time 0.
     pub(super) fn new(baker: &'a Baker, machine: &Machine, engine: &mut Engine) -> Result<Self, BakeError> {
         at_least("pace.touch_cycles", baker.pace.touch_cycles, 1.0)?;
@@ -90,7 +90,7 @@ impl<'a> Running<'a> {
         let leaf = engine.leaf_level(process, self.next);
         let table = self.table_of(leaf);
         let counts = if is_warm { &mut self.warm } else { &mut self.counted };
-        if self.baker.way == Way::Entries {
+        if self.baker.way == TouchMethod::Entries {
             // The entries above are read once a table (section 4.3): of them, the one that points to it can be far.
             let mut cycles = 0.0;
             if self.table.replace((table, leaf)) != Some((table, leaf)) {
@@ -105,7 +105,7 @@ impl<'a> Running<'a> {
         let translation = after.translation_cycles - before.translation_cycles;
         match self.baker.way {
             // Its line comes by itself.
-            Way::Prefetch => translation,
+            TouchMethod::Prefetch => translation,
             _ => translation + after.other_cycles - before.other_cycles,
         }
     }
@@ -133,8 +133,12 @@ impl<'a> Running<'a> {
         }
     }
 
-    pub(super) fn end(mut self, engine: &mut Engine) -> Helped {
-        Helped { outcome: engine.background_outcome(&mut self.counted), touches: self.touches, rounds: self.rounds }
+    pub(super) fn end(mut self, engine: &mut Engine) -> HelperResult {
+        HelperResult {
+            outcome: engine.background_outcome(&mut self.counted),
+            touches: self.touches,
+            rounds: self.rounds,
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Neighbours that press on the shared caches.
 
-use lookaside_stats::SplitMix64;
 use lookaside_engine::{BackgroundCounts, Engine};
 use lookaside_machine::Machine;
+use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
 
-use super::{BakeError, Pace, Stressor, Way};
+use super::baker::{BakeError, Pace, Stressor, TouchMethod};
 
 /// Where a stressor's memory begins: below the user half of every 64-bit format.
 const BASE: u64 = 1 << 36;
@@ -14,7 +14,7 @@ const LINE_BYTES: u64 = 64;
 const STEP: u64 = 16;
 
 /// A stressor under way.
-pub(super) struct Pressing {
+pub(super) struct RunningStressor {
     stressor: Stressor,
     lines: u64,
     /// Line that is accessed next, of a walk.
@@ -28,7 +28,7 @@ pub(super) struct Pressing {
     counts: BackgroundCounts,
 }
 
-impl Pressing {
+impl RunningStressor {
     /// The number-th stressor, in a process and on a core of its own, at time 0. `taken` cores are others'.
     pub(super) fn new(
         stressor: Stressor,
@@ -56,7 +56,7 @@ impl Pressing {
             random: SplitMix64::new(number.into()),
             now: 0.0,
             waited: 0.0,
-            pace: Pace::zen3(Way::Entries),
+            pace: Pace::zen3(TouchMethod::Entries),
             block,
             counts,
         })

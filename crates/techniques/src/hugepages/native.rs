@@ -1,27 +1,8 @@
 //! Where a plan's windows lie in a plain run of the program, by the mapping of [`crate::lock::regions`].
 
-use serde::{Deserialize, Serialize};
-
-use super::plan::{HugePlan, PlannedWindow};
+use super::plan::{HugePlan, NativeRange, PlannedWindow};
 use super::BASE_BYTES;
-use crate::lock::regions::{name, Confidence, Mapping};
-
-/// The bytes of a window in a plain run, where they need not be aligned: [`super::apply::aligned_windows`] says which windows of that run to
-/// make huge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NativeRange {
-    /// First byte there.
-    pub address: u64,
-    /// The region that holds it there, as [`name`] has it.
-    pub region: String,
-    /// Bytes from the region's start.
-    pub offset_bytes: u64,
-    /// How sure it is that it holds the same.
-    pub confidence: Confidence,
-    /// What that rests on, in words.
-    pub rests_on: Vec<String>,
-}
+use crate::lock::regions::{name, Mapping};
 
 impl HugePlan {
     /// Says of each window of this process where it lies in the plain run, or why that is not known.

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::Bench;
 use super::cost::{bloat_bytes, collapse_cycles, PAGES};
-use super::native::NativeRange;
 use super::profile::{HugeProfile, Reach, WindowCounts};
-use super::regions::Lies;
-use super::select::{candidates, gain, ranked, Chosen, Selector};
+use super::regions::WindowLocation;
+use super::select::{candidates, gain, ranked, ChosenWindow, Selector};
 use super::{HugeError, Window, BASE_BYTES, WINDOW_BYTES};
 use crate::lock::maps::Mapping;
 use crate::lock::plan::allocation;
+use crate::lock::reason::Confidence;
 use crate::names::{mapping_name, Namer};
 
 /// A plan. Cycles are of the model, over the whole recorded run.
@@ -64,7 +64,7 @@ pub struct HugePlan {
     pub later: Vec<PlannedWindow>,
     /// Each way to choose, with the whole budget spent.
     #[serde(default, rename = "choice")]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<HugeChoice>,
     /// What 0, 1, 2, 4, … huge pages do, and one for each touched window that can be huge.
     #[serde(default)]
     pub curve: Vec<Effect>,
@@ -130,6 +130,23 @@ pub struct PlannedWindow {
     pub native: Option<NativeRange>,
 }
 
+/// The bytes of a window in a plain run, where they need not be aligned: [`super::apply::aligned_windows`] says which windows of that run to
+/// make huge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NativeRange {
+    /// First byte there.
+    pub address: u64,
+    /// The region that holds it there, as [`crate::lock::regions::name`] has it.
+    pub region: String,
+    /// Bytes from the region's start.
+    pub offset_bytes: u64,
+    /// How sure it is that it holds the same.
+    pub confidence: Confidence,
+    /// What that rests on, in words.
+    pub rests_on: Vec<String>,
+}
+
 /// Where a window lies in the recorded run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,7 +166,7 @@ pub struct WindowRegion {
 /// What one way to choose comes to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct HugeChoice {
     /// The way.
     pub selector: Selector,
     /// With its windows huge.
@@ -194,15 +211,15 @@ pub fn plan(
     sizes.extend([0, paying, order.len()]);
     sizes.sort_unstable();
     sizes.dedup();
-    let mut effects = Effects { bench: &mut bench, profile, clock_mhz, base_cycles };
+    let mut effects = PlanEffects { bench: &mut bench, profile, clock_mhz, base_cycles };
     let choices = [(Selector::Accesses, &accesses), (Selector::Walks, &walks), (Selector::Gain, &order)];
-    let choices = choices.map(|(selector, windows)| Ok(Choice { selector, effect: effects.of(windows)? }));
+    let choices = choices.map(|(selector, windows)| Ok(HugeChoice { selector, effect: effects.of(windows)? }));
     let choices = choices.into_iter().collect::<Result<Vec<_>, HugeError>>()?;
     let planned = effects.of(&order[..paying])?;
     let mut curve = sizes.iter().map(|&n| effects.of(&order[..n])).collect::<Result<Vec<_>, _>>()?;
     // The last point is huge pages everywhere.
     curve.push(effects.of(&all)?);
-    let names = Names { profile, namer, clock_mhz };
+    let names = WindowNames { profile, namer, clock_mhz };
     let mut windows: Vec<PlannedWindow> = chosen.iter().map(|chosen| names.window(chosen)).collect();
     let later = windows.split_off(paying);
     let Reach { window_cycles, file_cycles, other_cycles } = profile.reach;
@@ -238,14 +255,14 @@ fn counts(profile: &HugeProfile, window: Window) -> Option<&WindowCounts> {
 }
 
 /// Whence effects are known.
-struct Effects<'a, 'b> {
+struct PlanEffects<'a, 'b> {
     bench: &'a mut Bench<'b>,
     profile: &'a HugeProfile,
     clock_mhz: f64,
     base_cycles: f64,
 }
 
-impl Effects<'_, '_> {
+impl PlanEffects<'_, '_> {
     fn of(&mut self, windows: &[Window]) -> Result<Effect, HugeError> {
         let translation_cycles = self.bench.cycles(windows)?;
         let touched = |window: &Window| counts(self.profile, *window).map_or(0, |counts| counts.touched_pages);
@@ -262,14 +279,14 @@ impl Effects<'_, '_> {
 }
 
 /// Whence windows get their names.
-struct Names<'a> {
+struct WindowNames<'a> {
     profile: &'a HugeProfile,
     namer: &'a dyn Namer,
     clock_mhz: f64,
 }
 
-impl Names<'_> {
-    fn window(&self, chosen: &Chosen) -> PlannedWindow {
+impl WindowNames<'_> {
+    fn window(&self, chosen: &ChosenWindow) -> PlannedWindow {
         let window = chosen.window;
         let (accesses, walks, touched) =
             counts(self.profile, window).map_or((0, 0, 0), |of| (of.accesses, of.walks, of.touched_pages.min(PAGES)));
@@ -295,7 +312,7 @@ impl Names<'_> {
 
     fn region(&self, window: Window) -> Option<WindowRegion> {
         let (process, maps) = (window.process, &self.profile.maps);
-        let Lies::In(region) = self.profile.regions.find(window) else { return None };
+        let WindowLocation::In(region) = self.profile.regions.find(window) else { return None };
         let (nth, equals) = self.profile.regions.among_equals(process, &region);
         let made = maps.find(process, window.addr);
         let name = mapping_name(process, &region.source, made.map_or(&[], |made| maps.site(process, made)), self.namer);

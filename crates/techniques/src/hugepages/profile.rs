@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use lookaside_engine::{Detail, Engine, Outcome, PagePolicy, Setup};
 use lookaside_trace::{Block, Damage, Event, MapSource, Source, TraceError};
 
-use super::regions::{Known, Lies, Regions};
+use super::regions::{KnownRegions, Regions, WindowLocation};
 use super::{HugeError, Window};
 use crate::lock::maps::Maps;
-use crate::tried::Tried;
+use crate::sampled_accesses::SampledAccesses;
 
 /// What a trace does to one window that can be huge, with base pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct HugeProfile {
     /// The model run that these counts are of: all of the trace, base pages; its rows name objects.
     pub outcome: Outcome,
     /// The memory maps: regions.
-    pub regions: Known,
+    pub regions: KnownRegions,
     /// The memory maps: call sites.
     pub maps: Maps,
     /// What huge pages are tried on: all accesses, or evenly spaced windows of them.
@@ -80,7 +80,7 @@ impl HugeProfile {
         }
         let mut engine = Engine::new(Setup { detail: Detail::Rows, ..base.clone() })?;
         let (mut regions, mut maps) = (Regions::default(), Maps::default());
-        let mut tried = Tried::pull(source, &mut |block| {
+        let mut tried = SampledAccesses::pull(source, &mut |block| {
             watch(block);
             regions.run(block);
             maps.run(block);
@@ -105,7 +105,7 @@ impl HugeProfile {
         }
         let tried_share = tried.share();
         let damage = source.damage().to_vec();
-        let Tried { blocks, error, .. } = tried;
+        let SampledAccesses { blocks, error, .. } = tried;
         Ok(Self { windows, reach, outcome, regions, maps, blocks, tried_share, remarks, damage, error })
     }
 }
@@ -120,8 +120,8 @@ fn stacks_are_memory(block: &mut Block) {
 }
 
 /// Windows that can be huge, what they are of all, and whether some lie in a process without a map.
-fn count(outcome: &Outcome, regions: &Known) -> (Vec<WindowCounts>, Reach, bool) {
-    let mut windows: BTreeMap<Window, (WindowCounts, Lies)> = BTreeMap::new();
+fn count(outcome: &Outcome, regions: &KnownRegions) -> (Vec<WindowCounts>, Reach, bool) {
+    let mut windows: BTreeMap<Window, (WindowCounts, WindowLocation)> = BTreeMap::new();
     let mut pages: Vec<_> = outcome.pages.iter().collect();
     pages.sort_by_key(|page| (page.process, page.addr));
     let mut last = None;
@@ -142,15 +142,17 @@ fn count(outcome: &Outcome, regions: &Known) -> (Vec<WindowCounts>, Reach, bool)
     windows.retain(|_, (counts, lies)| {
         let sum = match lies {
             // Kernel addresses are those of process 0.
-            Lies::Unknown if counts.window.process == 0 && counts.window.addr >> 63 != 0 => &mut reach.other_cycles,
-            Lies::In(_) | Lies::Unknown => &mut reach.window_cycles,
-            Lies::File => &mut reach.file_cycles,
-            Lies::Outside => &mut reach.other_cycles,
+            WindowLocation::Unknown if counts.window.process == 0 && counts.window.addr >> 63 != 0 => {
+                &mut reach.other_cycles
+            }
+            WindowLocation::In(_) | WindowLocation::Unknown => &mut reach.window_cycles,
+            WindowLocation::File => &mut reach.file_cycles,
+            WindowLocation::Outside => &mut reach.other_cycles,
         };
         *sum += counts.cycles;
         let is_user = counts.window.addr >> 63 == 0;
-        unknown |= *lies == Lies::Unknown && is_user;
-        is_user && matches!(lies, Lies::In(_) | Lies::Unknown)
+        unknown |= *lies == WindowLocation::Unknown && is_user;
+        is_user && matches!(lies, WindowLocation::In(_) | WindowLocation::Unknown)
     });
     (windows.into_values().map(|(counts, _)| counts).collect(), reach, unknown)
 }

@@ -14,7 +14,7 @@ pub struct Regions {
 
 /// Where a window lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lies {
+pub enum WindowLocation {
     /// Wholly in this region of memory: it can be huge.
     In(Region),
     /// The process's map is not known at all.
@@ -40,19 +40,19 @@ impl Regions {
     }
 
     /// The regions of each process at the end, and what was there before where nothing is now.
-    pub fn finish(self) -> Known {
+    pub fn finish(self) -> KnownRegions {
         let of = |(process, map): (u32, MemoryMap)| {
             let last = map.last_known();
             let mappings = joined(&last, |a, b| a.made == b.made);
             (process, Map { listed: joined(&last, |a, b| a.made == b.made || !a.gone), mappings })
         };
-        Known(self.maps.into_iter().map(of).collect())
+        KnownRegions(self.maps.into_iter().map(of).collect())
     }
 }
 
 /// Regions by process.
 #[derive(Clone, Debug, Default)]
-pub struct Known(BTreeMap<u32, Map>);
+pub struct KnownRegions(BTreeMap<u32, Map>);
 
 /// Regions of one process, in order of address.
 #[derive(Clone, Debug, Default)]
@@ -64,20 +64,22 @@ struct Map {
     listed: Vec<Region>,
 }
 
-impl Known {
+impl KnownRegions {
     /// Where a window lies: of one mapping if it holds all of it, else of several that the kernel has as one region.
-    pub fn find(&self, window: Window) -> Lies {
-        let Some(map) = self.0.get(&window.process).filter(|map| !map.listed.is_empty()) else { return Lies::Unknown };
+    pub fn find(&self, window: Window) -> WindowLocation {
+        let Some(map) = self.0.get(&window.process).filter(|map| !map.listed.is_empty()) else {
+            return WindowLocation::Unknown;
+        };
         let end = window.addr.saturating_add(WINDOW_BYTES);
         let holds = |region: &&Region| region.start <= window.addr && end <= region.end && can_be_huge(region);
         let holding = |regions: &[Region]| regions[behind(regions, window.addr)..].first().filter(holds).cloned();
         if let Some(region) = holding(&map.mappings).or_else(|| holding(&map.listed)) {
-            return Lies::In(region);
+            return WindowLocation::In(region);
         }
         let mut near = map.listed[behind(&map.listed, window.addr)..].iter().take_while(|region| region.start < end);
         match near.any(|region| region.source.is_file()) {
-            true => Lies::File,
-            false => Lies::Outside,
+            true => WindowLocation::File,
+            false => WindowLocation::Outside,
         }
     }
 
@@ -132,7 +134,7 @@ mod tests {
 
     const M: u64 = 1 << 20;
 
-    fn known(events: Vec<Event>) -> Known {
+    fn known(events: Vec<Event>) -> KnownRegions {
         let mut regions = Regions::default();
         for event in events {
             let mut block = Block { process: 1, ..Block::default() };
@@ -165,7 +167,7 @@ mod tests {
         ]);
         let at = |mib: u64| of.find(Window { process: 1, addr: mib * M });
         let inside = |mib: u64| match at(mib) {
-            Lies::In(region) => Some((region.start / M, region.end / M, region.gone)),
+            WindowLocation::In(region) => Some((region.start / M, region.end / M, region.gone)),
             _ => None,
         };
         assert_eq!(
@@ -173,13 +175,13 @@ mod tests {
             [Some((10, 13, false)), Some((10, 18, false)), Some((13, 18, false)), Some((13, 18, false))]
         );
         assert_eq!((inside(18), inside(20)), (Some((18, 22, false)), Some((18, 22, false))));
-        assert_eq!((at(22), at(28), at(30)), (Lies::File, Lies::Outside, Lies::Outside));
-        assert_eq!((inside(32), at(34)), (Some((31, 34, false)), Lies::Outside));
-        assert_eq!((at(40), inside(50)), (Lies::Outside, Some((50, 52, false))));
+        assert_eq!((at(22), at(28), at(30)), (WindowLocation::File, WindowLocation::Outside, WindowLocation::Outside));
+        assert_eq!((inside(32), at(34)), (Some((31, 34, false)), WindowLocation::Outside));
+        assert_eq!((at(40), inside(50)), (WindowLocation::Outside, Some((50, 52, false))));
         assert_eq!((inside(60), inside(62)), (Some((60, 62, false)), Some((62, 64, true))));
         assert_eq!(inside(70), Some((70, 72, false)));
-        assert_eq!(of.find(Window { process: 2, addr: 0 }), Lies::Unknown);
-        assert_eq!(of.find(Window { process: 1, addr: u64::MAX - WINDOW_BYTES + 1 }), Lies::Outside);
+        assert_eq!(of.find(Window { process: 2, addr: 0 }), WindowLocation::Unknown);
+        assert_eq!(of.find(Window { process: 1, addr: u64::MAX - WINDOW_BYTES + 1 }), WindowLocation::Outside);
     }
 
     #[test]
@@ -193,7 +195,7 @@ mod tests {
             map(60 * M, 4 * M, 3, MapSource::named("b")),
         ]);
         let equals = |mib: u64| match of.find(Window { process: 1, addr: mib * M }) {
-            Lies::In(region) => of.among_equals(1, &region),
+            WindowLocation::In(region) => of.among_equals(1, &region),
             lies => panic!("{lies:?}"),
         };
         assert_eq!((equals(10), equals(30), equals(20), equals(40)), ((1, 2), (0, 2), (0, 1), (0, 1)));

@@ -35,7 +35,7 @@ pub struct Candidate {
 
 /// A chosen window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Chosen {
+pub struct ChosenWindow {
     /// Which.
     pub window: Window,
     /// Translation cycles that it saves once those of the rounds before are huge.
@@ -77,8 +77,12 @@ pub fn ranked(windows: &[WindowCounts], of: impl Fn(&WindowCounts) -> u64, most:
 ///
 /// # Errors
 /// Of the bench.
-pub fn gain(bench: &mut Bench, candidates: &[Candidate], budget: usize) -> Result<(Vec<Chosen>, usize), HugeError> {
-    let tried = |candidate: &Candidate| Tried { candidate: *candidate, saved: candidate.cycles, fresh: false };
+pub fn gain(
+    bench: &mut Bench,
+    candidates: &[Candidate],
+    budget: usize,
+) -> Result<(Vec<ChosenWindow>, usize), HugeError> {
+    let tried = |candidate: &Candidate| ScoredWindow { candidate: *candidate, saved: candidate.cycles, fresh: false };
     let mut greedy = Greedy {
         bench,
         left: candidates.iter().map(tried).collect(),
@@ -92,7 +96,7 @@ pub fn gain(bench: &mut Bench, candidates: &[Candidate], budget: usize) -> Resul
 }
 
 /// A candidate, and what it saved when last tried.
-struct Tried {
+struct ScoredWindow {
     candidate: Candidate,
     saved: f64,
     fresh: bool,
@@ -100,15 +104,15 @@ struct Tried {
 
 struct Greedy<'a, 'b> {
     bench: &'a mut Bench<'b>,
-    left: Vec<Tried>,
-    chosen: Vec<Chosen>,
+    left: Vec<ScoredWindow>,
+    chosen: Vec<ChosenWindow>,
     /// Windows that a round takes.
     step: usize,
 }
 
 impl Greedy<'_, '_> {
     /// Goes on until `budget` windows are chosen or none is worth anything.
-    fn fill(&mut self, budget: usize, worth: impl Fn(&Tried) -> f64) -> Result<(), HugeError> {
+    fn fill(&mut self, budget: usize, worth: impl Fn(&ScoredWindow) -> f64) -> Result<(), HugeError> {
         while self.chosen.len() < budget && !self.left.is_empty() {
             self.try_leaders(&worth)?;
             let room = self.step.min(budget - self.chosen.len());
@@ -117,26 +121,27 @@ impl Greedy<'_, '_> {
                 break;
             }
             let taken = self.left.drain(..taken);
-            self.chosen.extend(taken.map(|t| Chosen { window: t.candidate.window, saved_cycles: t.saved }));
+            self.chosen.extend(taken.map(|t| ChosenWindow { window: t.candidate.window, saved_cycles: t.saved }));
             self.left.iter_mut().for_each(|tried| tried.fresh = false);
         }
         Ok(())
     }
 
     /// Sorts by worth, and tries until all in front are fresh.
-    fn try_leaders(&mut self, worth: &impl Fn(&Tried) -> f64) -> Result<(), HugeError> {
+    fn try_leaders(&mut self, worth: &impl Fn(&ScoredWindow) -> f64) -> Result<(), HugeError> {
         let before: Vec<Window> = self.chosen.iter().map(|chosen| chosen.window).collect();
         let now = self.bench.cycles(&before)?;
         loop {
-            let order =
-                |a: &Tried, b: &Tried| worth(b).total_cmp(&worth(a)).then(a.candidate.window.cmp(&b.candidate.window));
+            let order = |a: &ScoredWindow, b: &ScoredWindow| {
+                worth(b).total_cmp(&worth(a)).then(a.candidate.window.cmp(&b.candidate.window))
+            };
             self.left.sort_by(order);
             let leaders = self.left.iter_mut().take(ALWAYS_TRIED.max(self.step));
-            let stale: Vec<&mut Tried> = leaders.filter(|tried| !tried.fresh).collect();
+            let stale: Vec<&mut ScoredWindow> = leaders.filter(|tried| !tried.fresh).collect();
             if stale.is_empty() {
                 return Ok(());
             }
-            let with = |tried: &&mut Tried| [before.as_slice(), &[tried.candidate.window]].concat();
+            let with = |tried: &&mut ScoredWindow| [before.as_slice(), &[tried.candidate.window]].concat();
             let sets: Vec<Vec<Window>> = stale.iter().map(with).collect();
             self.bench.try_all(&sets)?;
             for (tried, set) in stale.into_iter().zip(&sets) {

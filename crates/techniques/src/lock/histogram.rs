@@ -85,7 +85,7 @@ impl Histogram {
     /// # Errors
     /// No such array; a setup that can't be run.
     pub fn new(setup: Setup, tlb: &str) -> Result<Self, LockError> {
-        let array = super::place::array(&setup.machine, tlb)?;
+        let array = super::target::array(&setup.machine, tlb)?;
         let (level, serves) = (array.level, KINDS.map(|(_, kind)| array.serves.contains(&kind)));
         let (shift, engine) = (page_shift(&setup.machine), Engine::new(setup)?);
         Ok(Self { shift, counts: BTreeMap::new(), engine, level, serves, accesses: 0 })

@@ -3,8 +3,6 @@
 use lookaside_trace::{parse_maps, Block, Event, Granularity, Kind, MapSource, MemoryMap, Region};
 use serde::{Deserialize, Serialize};
 
-use super::regions::{base_name, path};
-
 /// Who ran the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -196,9 +194,22 @@ fn role(region: &Region, before: Option<&Area>, runner: Runner, stack: Option<u6
     }
 }
 
+/// The last part of a path.
+pub(super) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Path of a mapped file; the kernel marks one that has been removed since.
+pub(super) fn path(region: &Region) -> Option<&str> {
+    match &region.source {
+        MapSource::File { path, .. } => Some(path.strip_suffix(" (deleted)").unwrap_or(path)),
+        _ => None,
+    }
+}
+
 /// Makes the layout of a recorded run while its blocks go by: one process, from its last exec on.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordedLayout {
     process: Option<u32>,
     map: MemoryMap,
     runner: Runner,
@@ -207,11 +218,11 @@ pub struct Recorded {
     entry_stack: Option<u64>,
 }
 
-impl Recorded {
+impl RecordedLayout {
     /// Of the first process that comes by. `runner` and `granularity` are the recording's.
-    pub fn new(runner: Runner, granularity: Granularity) -> Recorded {
+    pub fn new(runner: Runner, granularity: Granularity) -> RecordedLayout {
         let whole_addresses = granularity != Granularity::Line;
-        Recorded { process: None, map: MemoryMap::default(), runner, whole_addresses, entry_stack: None }
+        RecordedLayout { process: None, map: MemoryMap::default(), runner, whole_addresses, entry_stack: None }
     }
 
     /// The process, once a block of it has come by.

@@ -9,16 +9,17 @@ pub mod exhaustive;
 pub mod file;
 pub mod histogram;
 pub mod layout;
-pub mod lean;
 pub mod maps;
+pub mod miss_stream;
 pub mod native;
-mod pairs;
-pub mod place;
 pub mod plan;
 pub mod profile;
+pub mod reason;
+mod region_matching;
 pub mod regions;
 pub mod select;
 pub mod stall;
+pub mod target;
 #[cfg(test)]
 mod tests;
 

@@ -1,26 +1,8 @@
 //! Where a plan's pages lie in a plain run of the program (Song et al. 2022, Section IV and Figure 3): what is locked is a page of that run, not of the
 //! profiled one.
 
-use serde::{Deserialize, Serialize};
-
-use super::plan::LockPlan;
-use super::regions::{name, Confidence, Mapping};
-
-/// A page of the plan in a plain run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NativePage {
-    /// Page number there.
-    pub vpn: u64,
-    /// The region that holds it there, as [`name`] has it.
-    pub region: String,
-    /// Bytes from the region's start to the page.
-    pub offset_bytes: u64,
-    /// How sure it is that it holds the same.
-    pub confidence: Confidence,
-    /// What that rests on, in words.
-    pub rests_on: Vec<String>,
-}
+use super::plan::{LockPlan, NativePage};
+use super::regions::{name, Mapping};
 
 impl LockPlan {
     /// Says of each page of this process where it lies in the plain run, or why that is not known.

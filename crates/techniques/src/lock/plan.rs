@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::bench::Bench;
 use super::exhaustive::{self, MOST_ENTRIES, MOST_PAGES};
 use super::histogram::{page_shift, Page, PageCounts};
-use super::lean::Lean;
 use super::maps::Mapping;
-use super::native::NativePage;
-use super::place::Place;
+use super::miss_stream::MissStream;
 use super::profile::LockProfile;
+use super::reason::Confidence;
 use super::select::{candidates, select, worst_cycles, Objective, Search, Selector};
 use super::stall::StallCycles;
+use super::target::LockTarget;
 use super::LockError;
 use crate::names::{mapping_name, Namer};
 
@@ -70,7 +70,7 @@ pub struct LockPlan {
     pub pages: Vec<PlannedPage>,
     /// Each way to choose, the paper's first.
     #[serde(default, rename = "choice")]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<LockChoice>,
     /// What 0, 1, 2, … entries leave, up to two more than planned for, by the plan's way to choose.
     #[serde(default)]
     pub curve: Vec<CurvePoint>,
@@ -123,6 +123,22 @@ pub struct PlannedPage {
     pub native: Option<NativePage>,
 }
 
+/// A page of the plan in a plain run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NativePage {
+    /// Page number there.
+    pub vpn: u64,
+    /// The region that holds it there, as [`super::regions::name`] has it.
+    pub region: String,
+    /// Bytes from the region's start to the page.
+    pub offset_bytes: u64,
+    /// How sure it is that it holds the same.
+    pub confidence: Confidence,
+    /// What that rests on, in words.
+    pub rests_on: Vec<String>,
+}
+
 /// Where a page lies in the profiled run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,7 +154,7 @@ pub struct Region {
 /// What one way to choose comes to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct LockChoice {
     /// The way.
     pub selector: Selector,
     /// With its pages locked.
@@ -176,9 +192,9 @@ pub struct Optimum {
 
 /// What to plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct LockRequest {
     /// Where to lock, and how many pages.
-    pub place: Place,
+    pub target: LockTarget,
     /// How to choose.
     pub selector: Selector,
     /// How far to look.
@@ -194,15 +210,15 @@ pub struct Request {
 pub fn plan(
     base: &Setup,
     profile: &LockProfile,
-    request: &Request,
+    request: &LockRequest,
     namer: &dyn Namer,
     stop: &AtomicBool,
 ) -> Result<LockPlan, LockError> {
-    let Place { tlb, entries } = &request.place;
+    let LockTarget { tlb, entries } = &request.target;
     let most = entries + MORE_ENTRIES;
     let seeds: Vec<u64> = (0..SEEDS).map(|i| base.seed.wrapping_add(i)).collect();
     let mut bench = Bench::new(base, tlb, most, seeds.clone(), &profile.blocks, stop);
-    let lean = if bench.rows() > SEARCHED_WHOLE { Lean::of(base, tlb, &profile.blocks)? } else { None };
+    let lean = if bench.rows() > SEARCHED_WHOLE { MissStream::of(base, tlb, &profile.blocks)? } else { None };
     let (searched, blocks) = lean.as_ref().map_or((base, &profile.blocks), |lean| (&lean.setup, &lean.blocks));
     let mut search = Bench::new(searched, tlb, most, seeds.clone(), blocks, stop);
     let mut remarks = profile.remarks.clone();
@@ -218,7 +234,7 @@ pub fn plan(
     for selector in Selector::ALL {
         let chosen = select(selector, &profile.counts, &mut search, most as usize, request.search)?;
         let pages = chosen[..chosen.len().min(*entries as usize)].to_vec();
-        choices.push(Choice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
+        choices.push(LockChoice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
         if selector == request.selector {
             order = chosen;
         }
@@ -227,7 +243,7 @@ pub fn plan(
     order.truncate(*entries as usize);
     let (base_stalls, locked) = (Stalls::of(bench.stalls(&[])?), Stalls::of(bench.stalls(&order)?));
     let optimum = optimum(&mut search, &mut bench, &profile.counts, *entries)?;
-    let names = Names { profile, namer, shift: page_shift(&base.machine) };
+    let names = PageNames { profile, namer, shift: page_shift(&base.machine) };
     let saved = |i: usize| curve[i].mean_cycles - curve[i + 1].mean_cycles;
     let pages = order.iter().enumerate().map(|(i, page)| names.page(*page, saved(i))).collect();
     Ok(LockPlan {
@@ -287,14 +303,14 @@ fn optimum(
 }
 
 /// Whence pages get their names.
-struct Names<'a> {
+struct PageNames<'a> {
     profile: &'a LockProfile,
     namer: &'a dyn Namer,
     /// log2 of the bytes of a page.
     shift: u32,
 }
 
-impl Names<'_> {
+impl PageNames<'_> {
     fn page(&self, page: Page, saving_cycles: f64) -> PlannedPage {
         let addr = page.addr(self.shift);
         let counted = self.profile.counts.iter().find(|counts| counts.page == page);

@@ -6,7 +6,7 @@ use lookaside_trace::{Block, Damage, Source, TraceError};
 use super::histogram::{page_shift, Histogram, Page, PageCounts};
 use super::maps::Maps;
 use super::LockError;
-use crate::tried::Tried;
+use crate::sampled_accesses::SampledAccesses;
 
 /// What planning needs to know of a program.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl LockProfile {
         }
         let mut histogram = Histogram::new(base.clone(), tlb)?;
         let mut maps = Maps::default();
-        let tried = Tried::pull(source, &mut |block| {
+        let tried = SampledAccesses::pull(source, &mut |block| {
             watch(block);
             maps.run(block);
             histogram.run(block);
@@ -71,7 +71,7 @@ impl LockProfile {
         remarks.extend(too_wide(base, &counts));
         let tried_share = tried.share();
         let damage = source.damage().to_vec();
-        let Tried { blocks, error, .. } = tried;
+        let SampledAccesses { blocks, error, .. } = tried;
         Ok(Self { counts, outcome, maps, accesses, blocks, tried_share, remarks, damage, error })
     }
 }

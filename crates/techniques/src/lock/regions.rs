@@ -4,18 +4,18 @@
 //! The two runs differ: a profiler's own memory shifts everything, the environment moves the stack, Valgrind's heap ends at
 //! 8 MiB. Regions are found again by file, permission and order; each answer says what it rests on.
 
-use std::fmt;
-
 use lookaside_trace::{MapSource, Region};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layout::{Area, Layout, Role};
-use super::pairs::{self, Span};
+use super::layout::{base_name, path, Area, Layout, Role};
+use super::reason::grew;
+pub use super::reason::{Confidence, Reason};
+use super::region_matching::{self, MatchedSpan};
 
 /// Where the object of a profiled page lies in a native run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mapped {
+pub struct MatchedPage {
     /// Address in the native run.
     pub address: u64,
     /// The region that it lies in there.
@@ -26,121 +26,10 @@ pub struct Mapped {
     pub reasons: Vec<Reason>,
 }
 
-impl Mapped {
+impl MatchedPage {
     /// How sure it is: as its least sure reason.
     pub fn confidence(&self) -> Confidence {
         self.reasons.iter().map(Reason::confidence).max().unwrap_or(Confidence::Guess)
-    }
-}
-
-/// How sure an answer is; the surest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// It can't be another page, if the program is the same.
-    Exact,
-    /// It is, if both runs did the same.
-    Likely,
-    /// It may be another page.
-    Guess,
-}
-
-/// What an answer rests on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The same file, permission and offset in the file.
-    SameFile,
-    /// The same file by another name.
-    SameInode,
-    /// The name is the same; device or inode is not, as on another machine, or after a new build.
-    OtherInode,
-    /// Offset in the `.bss` of a file.
-    BssOffset,
-    /// Offset in the heap, which both runs fill in the same order.
-    HeapOffset,
-    /// Distance from the stack pointer at the program's first instruction.
-    StackDepth,
-    /// The environment moved the stack by so many bytes within a page: what shared a page can lie on two.
-    StackShifted {
-        /// Bytes, less than a page.
-        bytes: u64,
-    },
-    /// Distance from the stack's end, as the first stack pointer isn't known in both runs.
-    StackEndOnly,
-    /// Arguments and environment themselves, which each run has of its own.
-    StackStrings,
-    /// The only region of its size and permission in both runs.
-    SizeAlone,
-    /// One of so many regions of its size and permission, in the order of their making.
-    OrderAmongEquals {
-        /// How many.
-        count: usize,
-    },
-    /// Told from others of its size by what it lies next to.
-    Neighbours,
-    /// The kernel lists several regions as one; they were told apart by their sizes and order.
-    Merged,
-    /// The region has another size.
-    RegionGrew {
-        /// Bytes in the profiled run.
-        from_bytes: u64,
-        /// Bytes in the native run.
-        to_bytes: u64,
-    },
-    /// A static program's heap begins with a record of the vDSO, which emulators hide: blocks lie about a KiB apart.
-    HeapWithoutVdso,
-    /// Valgrind's heap ends at 8 MiB: what it mapped instead was taken for the heap's continuation.
-    HeapAfterBrkCap,
-    /// One of the runs unmapped it before its end.
-    Gone,
-    /// What an interpreter keeps in memory depends on names, paths and hash seeds: it may lie pages away.
-    InterpretersHeap,
-}
-
-impl Reason {
-    /// How sure an answer is that rests on it.
-    pub fn confidence(&self) -> Confidence {
-        match self {
-            Reason::SameFile | Reason::SameInode | Reason::BssOffset => Confidence::Exact,
-            Reason::HeapOffset | Reason::StackDepth | Reason::StackShifted { .. } | Reason::SizeAlone => {
-                Confidence::Likely
-            }
-            Reason::OrderAmongEquals { .. } | Reason::RegionGrew { .. } | Reason::Merged => Confidence::Likely,
-            Reason::OtherInode | Reason::StackEndOnly | Reason::StackStrings | Reason::Neighbours => Confidence::Guess,
-            Reason::HeapWithoutVdso | Reason::HeapAfterBrkCap | Reason::InterpretersHeap | Reason::Gone => {
-                Confidence::Guess
-            }
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::SameFile => f.write_str("same file, permission and offset"),
-            Reason::SameInode => f.write_str("same file by another name"),
-            Reason::OtherInode => f.write_str("same name, but another device or inode"),
-            Reason::BssOffset => f.write_str("offset in a file's .bss"),
-            Reason::HeapOffset => f.write_str("offset in the heap"),
-            Reason::StackDepth => f.write_str("depth below the first stack pointer"),
-            Reason::StackShifted { bytes } => write!(f, "stack moved by {bytes} bytes within its page"),
-            Reason::StackEndOnly => f.write_str("distance from the stack's end; its first pointer is not known"),
-            Reason::StackStrings => f.write_str("arguments and environment, which each run has of its own"),
-            Reason::SizeAlone => f.write_str("only region of its size"),
-            Reason::OrderAmongEquals { count } => write!(f, "order among {count} regions of its size"),
-            Reason::Neighbours => f.write_str("told by its neighbours alone"),
-            Reason::Merged => f.write_str("part of a region that the kernel merged"),
-            Reason::RegionGrew { from_bytes, to_bytes } => {
-                write!(f, "region has {} KiB, {} when profiled", to_bytes >> 10, from_bytes >> 10)
-            }
-            Reason::HeapWithoutVdso => {
-                f.write_str("static program: the vDSO's record, which emulators hide, shifts its heap")
-            }
-            Reason::HeapAfterBrkCap => f.write_str("past the 8 MiB of Valgrind's heap"),
-            Reason::Gone => f.write_str("unmapped before the end of the run"),
-            Reason::InterpretersHeap => f.write_str("an interpreter's memory, which may lie pages away"),
-        }
     }
 }
 
@@ -185,11 +74,6 @@ pub fn name(region: &Region) -> String {
     }
 }
 
-/// The last part of a path.
-pub(super) fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// The page, or any address, of a profiled run in a native one. For many of them make a [`Mapping`].
 ///
 /// ```
@@ -206,7 +90,7 @@ pub(super) fn base_name(path: &str) -> &str {
 ///
 /// # Errors
 /// See [`Unmapped`].
-pub fn map_page(profiled: &Layout, native: &Layout, address: u64) -> Result<Mapped, Unmapped> {
+pub fn map_page(profiled: &Layout, native: &Layout, address: u64) -> Result<MatchedPage, Unmapped> {
     Mapping::new(profiled, native).map_page(address)
 }
 
@@ -215,7 +99,7 @@ pub fn map_page(profiled: &Layout, native: &Layout, address: u64) -> Result<Mapp
 pub struct Mapping {
     profiled: Layout,
     native: Layout,
-    spans: Vec<Span>,
+    spans: Vec<MatchedSpan>,
     interpreted: bool,
 }
 
@@ -226,8 +110,9 @@ const INTERPRETERS: [&str; 12] =
 impl Mapping {
     /// Finds the partners of all regions.
     pub fn new(profiled: &Layout, native: &Layout) -> Mapping {
-        let (profiled, native) = (pairs::split_heap(profiled, native), pairs::split_heap(native, profiled));
-        let spans = pairs::pair(&profiled, &native);
+        let (profiled, native) =
+            (region_matching::split_heap(profiled, native), region_matching::split_heap(native, profiled));
+        let spans = region_matching::pair(&profiled, &native);
         let program = profiled.program().map(base_name).unwrap_or_default();
         let interpreted = INTERPRETERS.iter().any(|known| program.starts_with(known));
         Mapping { profiled, native, spans, interpreted }
@@ -238,7 +123,7 @@ impl Mapping {
     ///
     /// # Errors
     /// See [`Unmapped`].
-    pub fn map_page(&self, address: u64) -> Result<Mapped, Unmapped> {
+    pub fn map_page(&self, address: u64) -> Result<MatchedPage, Unmapped> {
         let area = self.profiled.find(address).ok_or(Unmapped::NotThere { address })?;
         let found = match &area.role {
             Role::Profiler => return Err(Unmapped::Profilers { address, region: area.region.clone() }),
@@ -256,7 +141,7 @@ impl Mapping {
         if self.interpreted && matches!(area.role, Role::Heap | Role::Anonymous) {
             reasons.push(Reason::InterpretersHeap);
         }
-        Ok(Mapped { address: at, offset: at - region.start, region: region.clone(), reasons })
+        Ok(MatchedPage { address: at, offset: at - region.start, region: region.clone(), reasons })
     }
 
     fn in_file(&self, area: &Area, address: u64) -> Result<(u64, Vec<Reason>), &'static str> {
@@ -317,7 +202,7 @@ impl Mapping {
         // A frame that the native run's stack has not grown to yet is where it will be: but there is no page now.
         let at = to.checked_sub(from - address).filter(|at| stack.region.holds(*at));
         let at = at.ok_or("the native run's stack does not reach so far")?;
-        let bytes = from.abs_diff(to) % pairs::PAGE_BYTES;
+        let bytes = from.abs_diff(to) % region_matching::PAGE_BYTES;
         if bytes > 0 {
             reasons.push(Reason::StackShifted { bytes });
         }
@@ -337,18 +222,10 @@ fn covering<'a>(layout: &'a Layout, part: &Region) -> Vec<&'a Area> {
     };
     let named = |area: &&Area| path(&area.region) == path(part);
     let same = |area: &&Area| area.region.file.is_some() && area.region.file == part.file;
-    let by_name: Vec<&Area> = pairs::by_age(layout).filter(candidate).filter(named).collect();
+    let by_name: Vec<&Area> = region_matching::by_age(layout).filter(candidate).filter(named).collect();
     match by_name.is_empty() {
-        true => pairs::by_age(layout).filter(candidate).filter(same).collect(),
+        true => region_matching::by_age(layout).filter(candidate).filter(same).collect(),
         false => by_name,
-    }
-}
-
-/// Path of a mapped file; the kernel marks one that has been removed since.
-pub(super) fn path(region: &Region) -> Option<&str> {
-    match &region.source {
-        MapSource::File { path, .. } => Some(path.strip_suffix(" (deleted)").unwrap_or(path)),
-        _ => None,
     }
 }
 
@@ -357,10 +234,4 @@ fn offset(region: &Region) -> Option<u64> {
         MapSource::File { offset, .. } => Some(*offset),
         _ => None,
     }
-}
-
-/// What to say of the sizes of two partners.
-pub(super) fn grew(from: &Region, to: &Region) -> Option<Reason> {
-    let (from_bytes, to_bytes) = (from.bytes(), to.bytes());
-    (from_bytes != to_bytes).then_some(Reason::RegionGrew { from_bytes, to_bytes })
 }

@@ -128,7 +128,7 @@ pub fn worst_cycles(stalls: &[StallCycles]) -> f64 {
 }
 
 /// A page, and what it gained when last tried.
-struct Tried {
+struct Candidate {
     page: Page,
     gain: Score,
     fresh: bool,
@@ -143,8 +143,8 @@ fn greedy(
 ) -> Result<Vec<Page>, LockError> {
     let mut chosen: Vec<Page> = Vec::new();
     let unknown = Score(f64::INFINITY, 0.0);
-    let mut left: Vec<Tried> =
-        candidates.iter().map(|page| Tried { page: *page, gain: unknown, fresh: false }).collect();
+    let mut left: Vec<Candidate> =
+        candidates.iter().map(|page| Candidate { page: *page, gain: unknown, fresh: false }).collect();
     while chosen.len() < most && !left.is_empty() {
         let now = objective.score(bench.stalls(&chosen)?);
         left.iter_mut().for_each(|tried| tried.fresh = false);

@@ -3,8 +3,8 @@
 use lookaside_trace::{Block, Event, FileId, Granularity, Kind, MapSource, Region};
 use proptest::prelude::*;
 
-use super::layout::{Layout, Recorded, Role, Runner};
-use super::regions::{map_page, name, Confidence, Mapped, Mapping, Reason, Unmapped};
+use super::layout::{Layout, RecordedLayout, Role, Runner};
+use super::regions::{map_page, name, Confidence, Mapping, MatchedPage, Reason, Unmapped};
 
 const PAGE: u64 = 4096;
 
@@ -66,7 +66,7 @@ fn valgrind() -> Layout {
     Layout::from_listing(VALGRIND, Runner::Valgrind, Some(0x1f_ff00_0d50))
 }
 
-fn mapped(profiled: &Layout, native: &Layout, address: u64) -> Mapped {
+fn mapped(profiled: &Layout, native: &Layout, address: u64) -> MatchedPage {
     map_page(profiled, native, address).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -261,7 +261,7 @@ fn a_recording_gives_its_layout_and_its_first_stack_pointer() {
     block.push_event(map(0x6000_0000, 0x8000, 3, MapSource::Stack));
     block.push_event(Event::Brk { start: 0x50_0000, end: 0x50_0000 });
     block.push_event(Event::Brk { start: 0x50_0000, end: 0x52_1000 });
-    let mut recorded = Recorded::new(Runner::Valgrind, Granularity::Page);
+    let mut recorded = RecordedLayout::new(Runner::Valgrind, Granularity::Page);
     recorded.observe(&block);
     let mut others = block.clone();
     others.process = 8;
@@ -275,7 +275,7 @@ fn a_recording_gives_its_layout_and_its_first_stack_pointer() {
     assert_eq!((role(0x50_0000), role(0x52_1000)), (Some(Role::Heap), None));
     assert_eq!(layout.program(), Some("/p"));
     // Lines have no low bits to tell it by.
-    let mut lines = Recorded::new(Runner::Valgrind, Granularity::Line);
+    let mut lines = RecordedLayout::new(Runner::Valgrind, Granularity::Line);
     lines.observe(&block);
     assert_eq!(lines.layout().entry_stack, None);
 }

@@ -89,13 +89,13 @@ proptest! {
     #[test]
     fn side_by_side_is_one_by_one(blocks in blocks(), baker in bakers()) {
         let program = Program { warm_accesses: 0, in_flight: 1.0 };
-        let both = beside(&[(setup(small()), baker.clone())], &mut blocks.clone(), &program, |_| {
+        let both = compare_baked(&[(setup(small()), baker.clone())], &mut blocks.clone(), &program, |_| {
             ControlFlow::Continue(())
         });
         let both = both.map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert!(matches!(both.end, RunEnd::Complete));
         let alone = |baker| model(setup(small()), &mut blocks.clone(), &program, baker, &[]).expect("it runs");
-        prop_assert_eq!(&both.pairs, &vec![Pair { base: alone(None), baked: alone(Some(&baker)) }]);
+        prop_assert_eq!(&both.pairs, &vec![BakePair { base: alone(None), baked: alone(Some(&baker)) }]);
     }
 
     /// Against granules of 128 KiB, one by one.
@@ -144,7 +144,7 @@ proptest! {
             }
             i = end + 1;
         }
-        let found = find(&mut blocks, || true);
+        let found = find_targets(&mut blocks, || true);
         let mut actual = [false; 240];
         for region in found.iter().flat_map(|found| &found.regions) {
             for at in (region.range.start - BASE) / GRANULE..(region.range.end - BASE) / GRANULE {
@@ -171,10 +171,10 @@ fn the_process_with_the_most_is_baked() {
         block.push(Kind::Load, u64::MAX - 4095);
         blocks.blocks.push_back(block);
     }
-    let region = FoundRegion { name: "[heap]".into(), range: BASE..BASE + (16 << 20) };
-    let found = Found { process: 4, regions: vec![region], processes: 3, threads: 3 };
-    assert_eq!(find(&mut blocks.clone(), || true), Some(found));
-    assert_eq!(find(&mut blocks.clone(), || false), None);
+    let region = TargetRegion { name: "[heap]".into(), range: BASE..BASE + (16 << 20) };
+    let found = BakeTargets { process: 4, regions: vec![region], processes: 3, threads: 3 };
+    assert_eq!(find_targets(&mut blocks.clone(), || true), Some(found));
+    assert_eq!(find_targets(&mut blocks.clone(), || false), None);
 }
 
 /// After exec nothing of the program before is left; a child begins with its parent's.
@@ -191,6 +191,6 @@ fn exec_begins_anew_and_fork_goes_on() {
     let mut child = Block { process: 2, thread: 2, ..Block::default() };
     child.push(Kind::Load, BASE);
     blocks.blocks.push_back(child);
-    let found = find(&mut blocks, || true).expect("the child's heap");
+    let found = find_targets(&mut blocks, || true).expect("the child's heap");
     assert_eq!((found.process, found.ranges()), (2, std::iter::once(BASE..BASE + (8 << 20)).collect()));
 }

@@ -59,7 +59,7 @@ fn setup(machine: Machine) -> Setup {
 }
 
 fn bakers() -> impl Strategy<Value = Baker> {
-    let ways = prop_oneof![Just(Way::Load), Just(Way::Prefetch), Just(Way::Entries)];
+    let ways = prop_oneof![Just(TouchMethod::Load), Just(TouchMethod::Prefetch), Just(TouchMethod::Entries)];
     let places = prop_oneof![Just(Placement::OtherCore), Just(Placement::SmtSibling)];
     let region = (0..3000u64, 1..2000u64, 0..4096u64);
     let regions = prop::collection::vec(region, 1..3);
@@ -135,7 +135,7 @@ fn sweep(pages: u64) -> Blocks {
 
 #[test]
 fn kernel_level_baking_keeps_tables_that_fit_and_touches_no_data() {
-    let baker = Baker::new(Way::Entries, 1, bytes(1000 * 4096));
+    let baker = Baker::new(TouchMethod::Entries, 1, bytes(1000 * 4096));
     let run = |baker| model(setup(small()), &mut sweep(1000), &program(), baker, &[]).expect("it runs");
     let (base, baked) = (run(None), run(Some(&baker)));
     // 1000 pages' leaf entries are 125 lines, of 256 in L3.
@@ -159,7 +159,7 @@ fn entries_of_huge_pages_are_in_the_directory() {
     block.push_event(Event::Map { addr: BASE, len, prot: 3, source: MapSource::Anonymous, site: 0 });
     (0..4000u64).for_each(|i| block.push(Kind::Load, BASE + i * 7919 % pages * 4096));
     source.blocks.push_back(block);
-    let baker = Baker { stride_pages: 512, ..Baker::new(Way::Entries, 1, bytes(len)) };
+    let baker = Baker { stride_pages: 512, ..Baker::new(TouchMethod::Entries, 1, bytes(len)) };
     let baked = model(setup, &mut source, &Program { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker), &[])
         .expect("it runs");
     let helper = baked.helper.expect("there is one");
@@ -173,7 +173,7 @@ fn entries_of_huge_pages_are_in_the_directory() {
 #[test]
 fn what_cannot_be_is_said() {
     let region = bytes(4096);
-    let baker = Baker::new(Way::Load, 1, region.clone());
+    let baker = Baker::new(TouchMethod::Load, 1, region.clone());
     let error = |machine: Machine, baker: &Baker, program: &Program| {
         model(setup(machine), &mut sweep(3), program, Some(baker), &[]).expect_err("impossible").to_string()
     };
@@ -204,7 +204,7 @@ fn what_cannot_be_is_said() {
 #[test]
 fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
     // A round is 38 lines; L3 holds 256, and is filled anew in some 1600 cycles.
-    let baker = Baker::new(Way::Entries, 1, bytes(300 * 4096));
+    let baker = Baker::new(TouchMethod::Entries, 1, bytes(300 * 4096));
     let stressors = [Stressor::Walk { bytes: 64 << 10 }; 2];
     let run = |baker, stressors: &[_]| {
         let baked = model(setup(small()), &mut sweep(300), &program(), baker, stressors).expect("it runs");
@@ -218,7 +218,7 @@ fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
 
 #[test]
 fn a_stride_beyond_all_addresses_ends_the_round() {
-    let baker = Baker { stride_pages: u64::MAX, ..Baker::new(Way::Prefetch, 1, bytes(1 << 30)) };
+    let baker = Baker { stride_pages: u64::MAX, ..Baker::new(TouchMethod::Prefetch, 1, bytes(1 << 30)) };
     let baked = model(setup(small()), &mut sweep(50), &program(), Some(&baker), &[]).expect("it runs");
     let helper = baked.helper.expect("there is one");
     assert_eq!(helper.touches, helper.rounds);
@@ -226,7 +226,7 @@ fn a_stride_beyond_all_addresses_ends_the_round() {
 
 #[test]
 fn nothing_to_run_is_nothing() {
-    let baker = Baker::new(Way::Load, 1, bytes(4096));
+    let baker = Baker::new(TouchMethod::Load, 1, bytes(4096));
     let baked = model(setup(small()), &mut Blocks::default(), &program(), Some(&baker), &[]).expect("it runs");
     assert_eq!((baked.program_cycles, baked.helper), (0.0, None));
 }

@@ -5,7 +5,7 @@ use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
 use lookaside_engine::FrameLayout;
 use lookaside_machine::{Machine, TableFormat, TableLevel};
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::bake::{Baked, Baker, Placement, Program, Stressor, Way};
+use lookaside_techniques::bake::{BakeResult, Baker, Placement, Program, Stressor, TouchMethod};
 use lookaside_trace::Block;
 
 /// Where all memory begins.
@@ -80,7 +80,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub fn of(baked: &Baked) -> Self {
+    pub fn of(baked: &BakeResult) -> Self {
         let tally = |outcome: &lookaside_engine::Outcome| {
             let by = |name: &str| {
                 let found = outcome.data.walk_references_by_server.iter().find(|of| of.0 == name);
@@ -334,15 +334,15 @@ pub fn twin<'a>(
                 let thread = if baker.placement == Placement::SmtSibling { 1 } else { 2 };
                 let (va, tally) = (all[all_touches % all.len()], &mut helper_tallies[phase]);
                 let latency = match baker.way {
-                    Way::Load | Way::Prefetch => {
+                    TouchMethod::Load | TouchMethod::Prefetch => {
                         let (translation, line) = world.access(thread, SPACE, va, tally);
-                        if baker.way == Way::Load {
+                        if baker.way == TouchMethod::Load {
                             translation + line
                         } else {
                             translation
                         }
                     }
-                    Way::Entries => {
+                    TouchMethod::Entries => {
                         let core = (thread / 2) as usize;
                         let mut cycles = 0.0;
                         if table != Some(va >> 21) {

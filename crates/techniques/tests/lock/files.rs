@@ -3,8 +3,8 @@
 use lookaside_techniques::lock::histogram::Page;
 use lookaside_techniques::lock::layout::{Layout, Runner};
 use lookaside_techniques::lock::maps::Mapping;
-use lookaside_techniques::lock::native::NativePage;
-use lookaside_techniques::lock::plan::{Choice, CurvePoint, LockPlan, Optimum, PlannedPage, Region, Stalls};
+use lookaside_techniques::lock::plan::NativePage;
+use lookaside_techniques::lock::plan::{CurvePoint, LockChoice, LockPlan, Optimum, PlannedPage, Region, Stalls};
 use lookaside_techniques::lock::regions::{self, Confidence};
 use lookaside_techniques::lock::select::Selector;
 use lookaside_techniques::lock::stall::{SideStall, StallCycles};
@@ -72,7 +72,7 @@ fn plans() -> impl Strategy<Value = LockPlan> {
     let chosen = prop::collection::vec((any::<u32>(), 0..1u64 << 52), 0..5);
     let choice = (0..4usize, stalls(), chosen).prop_map(|(i, stalls, pages)| {
         let pages = pages.into_iter().map(|(process, vpn)| Page { process, vpn }).collect();
-        Choice { selector: Selector::ALL[i], stalls, pages }
+        LockChoice { selector: Selector::ALL[i], stalls, pages }
     });
     let point = (any::<u32>(), cycles(), cycles()).prop_map(|(entries, mean_cycles, worst_cycles)| CurvePoint {
         entries,

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use lookaside_machine::preset;
 use lookaside_techniques::lock::histogram::Page;
-use lookaside_techniques::lock::place::Place;
-use lookaside_techniques::lock::plan::{plan, LockPlan, Request};
+use lookaside_techniques::lock::plan::{plan, LockPlan, LockRequest};
 use lookaside_techniques::lock::select::{Search, Selector};
+use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::names::Unnamed;
 use lookaside_trace::{Block, Kind, MapSource};
 use proptest::prelude::*;
@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use crate::twin;
 
 fn planned(setup: &lookaside_engine::Setup, blocks: &[Block], selector: Selector) -> LockPlan {
-    let place = Place::find(&setup.machine, None, None).expect("a place");
-    let request = Request { place, selector, search: Search::default(), command: vec!["x".into()] };
+    let target = LockTarget::find(&setup.machine, None, None).expect("a place");
+    let request = LockRequest { target, selector, search: Search::default(), command: vec!["x".into()] };
     plan(setup, &twin::profile(setup, blocks), &request, &Unnamed, &AtomicBool::new(false)).expect("a plan")
 }
 
@@ -96,18 +96,18 @@ fn long_programs_are_chosen_for_by_their_misses() {
 #[test]
 fn where_to_lock() {
     let a9 = preset("cortex-a9").expect("a preset");
-    let place = |tlb: Option<&str>, entries| Place::find(&a9, tlb, entries).map_err(|e| e.to_string());
-    assert_eq!(place(None, None), Ok(Place { tlb: "main".into(), entries: 4 }));
-    assert_eq!(place(Some("main"), Some(2)), Ok(Place { tlb: "main".into(), entries: 2 }));
-    let error = |tlb, entries| place(tlb, entries).expect_err("impossible");
+    let target = |tlb: Option<&str>, entries| LockTarget::find(&a9, tlb, entries).map_err(|e| e.to_string());
+    assert_eq!(target(None, None), Ok(LockTarget { tlb: "main".into(), entries: 4 }));
+    assert_eq!(target(Some("main"), Some(2)), Ok(LockTarget { tlb: "main".into(), entries: 2 }));
+    let error = |tlb, entries| target(tlb, entries).expect_err("impossible");
     assert!(error(None, Some(5)).contains("has 4 lockable entries, not 5"));
     assert!(error(None, Some(0)).contains("give at least 1"));
     assert!(error(Some("micro-d"), None).contains("\"micro-d\" has no lockable entries; these have: main"));
     assert!(error(Some("stlb"), None).contains("no TLB is named \"stlb\"; it has: micro-d, micro-i, main"));
-    let none = Place::find(&preset("skylake").expect("a preset"), None, None).expect_err("none").to_string();
+    let none = LockTarget::find(&preset("skylake").expect("a preset"), None, None).expect_err("none").to_string();
     assert_eq!(none, "skylake: no TLB array has lockable entries; choose a machine that has some, as cortex-a9");
     let two = a9.with_overrides(&["tlb.micro-d.lockable_entries=1".into()]).expect("a machine");
-    let several = Place::find(&two, None, None).expect_err("several").to_string();
+    let several = LockTarget::find(&two, None, None).expect_err("several").to_string();
     assert!(several.contains("name one of micro-d, main"), "{several}");
 }
 

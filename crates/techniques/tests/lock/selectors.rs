@@ -7,7 +7,7 @@ use lookaside_machine::Replacement;
 use lookaside_techniques::lock::bench::Bench;
 use lookaside_techniques::lock::exhaustive::{best, sets};
 use lookaside_techniques::lock::histogram::Page;
-use lookaside_techniques::lock::lean::Lean;
+use lookaside_techniques::lock::miss_stream::MissStream;
 use lookaside_techniques::lock::select::{candidates, select, Objective, Search, Selector};
 use lookaside_techniques::lock::LockError;
 use lookaside_trace::{Block, Kind};
@@ -92,7 +92,7 @@ proptest! {
         // Hits tell a true LRU something that misses alone do not.
         let first = if which < 3 { Replacement::Lru } else { Replacement::Fifo };
         setup.machine.tlbs[..2].iter_mut().for_each(|micro| micro.replacement = first);
-        let lean = Lean::of(&setup, "main", &blocks).expect("it runs").expect("a second level");
+        let lean = MissStream::of(&setup, "main", &blocks).expect("it runs").expect("a second level");
         let pages: Vec<Page> = twin::counted(&blocks).into_keys().collect();
         let locked: Vec<Page> = (0..pages.len()).filter(|i| bits >> (i % 16) & 1 == 1).map(|i| pages[i]).take(4).collect();
         for seed in [1, 2] {
@@ -102,7 +102,7 @@ proptest! {
             prop_assert_eq!(counts(&whole), counts(&alone));
             prop_assert_eq!(alone.data.accesses, whole.data.cost.l1_misses);
         }
-        prop_assert!(Lean::of(&setup, "micro-d", &blocks).expect("it runs").is_none());
+        prop_assert!(MissStream::of(&setup, "micro-d", &blocks).expect("it runs").is_none());
     }
 
     #[test]

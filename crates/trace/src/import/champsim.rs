@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::input::Input;
-use super::{Access, Columns, Item, Parser};
+use super::parser::{ImportedAccess, ImportedColumns, ParsedItem, Parser};
 use crate::damage::DamageLog;
 use crate::native::u64_at;
 use crate::{Kind, TraceError, TraceInfo, BLOCK_ACCESSES};
@@ -39,7 +39,7 @@ impl Parser for ChampSim {
     fn parse(
         &mut self,
         input: &mut Input,
-        items: &mut VecDeque<Item>,
+        items: &mut VecDeque<ParsedItem>,
         damage: &mut DamageLog,
     ) -> Result<bool, TraceError> {
         let enough = items.len() + BLOCK_ACCESSES;
@@ -65,7 +65,7 @@ impl Parser for ChampSim {
             let ip = u64_at(&record, 0);
             let mut put = |kind, addr| {
                 if addr != 0 {
-                    items.push_back(Item::Access(Access { kind, addr, size: 0, ip, repeat: 0 }));
+                    items.push_back(ParsedItem::Access(ImportedAccess { kind, addr, size: 0, ip, repeat: 0 }));
                 }
             };
             put(Kind::Fetch, ip);
@@ -75,8 +75,8 @@ impl Parser for ChampSim {
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
-        Columns { size: false, ip: true, repeat: false }
+    fn columns(&self) -> ImportedColumns {
+        ImportedColumns { size: false, ip: true, repeat: false }
     }
 
     fn describe(&self, info: &mut TraceInfo) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::lines::{kind, number, size, LineParser};
-use super::{Access, Columns, Item};
+use super::parser::{ImportedAccess, ImportedColumns, ParsedItem};
 use crate::{Kind, TraceInfo};
 
 /// A column's meaning.
@@ -65,7 +65,7 @@ impl LineParser for Csv {
     const EXPECTED: &'static str =
         "a first row naming the columns (addr, and any of kind, size, ip, pid, tid), then rows as `0x7ffc1000,load,8`";
 
-    fn line(&mut self, line: &[u8], items: &mut VecDeque<Item>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], items: &mut VecDeque<ParsedItem>) -> Result<bool, String> {
         if line.starts_with(b"#") {
             return Ok(false);
         }
@@ -73,7 +73,7 @@ impl LineParser for Csv {
             (self.columns, self.separator) = header(line).ok_or("no column is named addr")?;
             return Ok(false);
         }
-        let mut access = Access { kind: Kind::Load, addr: 0, size: 0, ip: 0, repeat: 0 };
+        let mut access = ImportedAccess { kind: Kind::Load, addr: 0, size: 0, ip: 0, repeat: 0 };
         let (mut process, mut thread) = (None, None);
         let mut fields = fields(line, self.separator);
         for &column in &self.columns {
@@ -96,14 +96,14 @@ impl LineParser for Csv {
         if process.is_some() || thread.is_some() {
             // One of them alone stands for both.
             let process = process.or(thread).unwrap_or(0);
-            items.push_back(Item::Thread(process, thread.unwrap_or(process)));
+            items.push_back(ParsedItem::Thread(process, thread.unwrap_or(process)));
         }
-        items.push_back(Item::Access(access));
+        items.push_back(ParsedItem::Access(access));
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
-        Columns { size: self.has(Column::Size), ip: self.has(Column::Ip), repeat: false }
+    fn columns(&self) -> ImportedColumns {
+        ImportedColumns { size: self.has(Column::Size), ip: self.has(Column::Ip), repeat: false }
     }
 
     fn describe(&self, info: &mut TraceInfo) {

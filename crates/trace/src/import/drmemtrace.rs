@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::input::Input;
-use super::{Access, Columns, Item, Parser};
+use super::parser::{ImportedAccess, ImportedColumns, ParsedItem, Parser};
 use crate::damage::DamageLog;
 use crate::native::u64_at;
 use crate::{Event, Kind, TraceError, TraceInfo, BLOCK_ACCESSES};
@@ -63,13 +63,25 @@ pub(crate) struct DrMemTrace {
 }
 
 impl DrMemTrace {
-    fn record(&mut self, kind: u16, size: u16, value: u64, items: &mut VecDeque<Item>) -> Result<(), &'static str> {
+    fn record(
+        &mut self,
+        kind: u16,
+        size: u16,
+        value: u64,
+        items: &mut VecDeque<ParsedItem>,
+    ) -> Result<(), &'static str> {
         let bytes = size.min(255) as u8;
         let id = || u32::try_from(value).map_err(|_| "a thread or process id of more than 32 bits");
         match kind {
             READ | WRITE => {
                 let kind = if kind == READ { Kind::Load } else { Kind::Store };
-                items.push_back(Item::Access(Access { kind, addr: value, size: bytes, ip: self.ip, repeat: 0 }));
+                items.push_back(ParsedItem::Access(ImportedAccess {
+                    kind,
+                    addr: value,
+                    size: bytes,
+                    ip: self.ip,
+                    repeat: 0,
+                }));
             }
             INSTR..=INSTR_RETURN | INSTR_MAYBE_FETCH | INSTR_SYSENTER | INSTR_TAKEN_JUMP | INSTR_UNTAKEN_JUMP => {
                 self.fetch(value, u64::from(size), items);
@@ -83,17 +95,17 @@ impl DrMemTrace {
             }
             THREAD => {
                 self.thread = id()?;
-                items.push_back(Item::Thread(self.process, self.thread));
+                items.push_back(ParsedItem::Thread(self.process, self.thread));
             }
             PID => {
                 self.process = id()?;
-                items.push_back(Item::Thread(self.process, self.thread));
+                items.push_back(ParsedItem::Thread(self.process, self.thread));
             }
-            THREAD_EXIT => items.push_back(Item::Event(Event::ThreadExit { thread: id()? })),
+            THREAD_EXIT => items.push_back(ParsedItem::Event(Event::ThreadExit { thread: id()? })),
             MARKER if size == MARKER_CPU_ID && value != u64::MAX => {
                 let cpu = (value & CPU_BITS) as u32;
                 if self.cpu.insert(self.thread, cpu) != Some(cpu) {
-                    items.push_back(Item::Event(Event::Migrate { cpu }));
+                    items.push_back(ParsedItem::Event(Event::Migrate { cpu }));
                 }
             }
             PREFETCH..=PREFETCH_INSTR | HARDWARE_PREFETCH | PREFETCH_READ_L1_NT..=PREFETCH_WRITE_L3_NT => {
@@ -105,10 +117,10 @@ impl DrMemTrace {
         Ok(())
     }
 
-    fn fetch(&mut self, ip: u64, length: u64, items: &mut VecDeque<Item>) {
+    fn fetch(&mut self, ip: u64, length: u64, items: &mut VecDeque<ParsedItem>) {
         (self.ip, self.length) = (ip, length);
         let size = length.min(255) as u8;
-        items.push_back(Item::Access(Access { kind: Kind::Fetch, addr: ip, size, ip, repeat: 0 }));
+        items.push_back(ParsedItem::Access(ImportedAccess { kind: Kind::Fetch, addr: ip, size, ip, repeat: 0 }));
     }
 }
 
@@ -116,7 +128,7 @@ impl Parser for DrMemTrace {
     fn parse(
         &mut self,
         input: &mut Input,
-        items: &mut VecDeque<Item>,
+        items: &mut VecDeque<ParsedItem>,
         damage: &mut DamageLog,
     ) -> Result<bool, TraceError> {
         let enough = items.len() + BLOCK_ACCESSES;
@@ -134,7 +146,7 @@ impl Parser for DrMemTrace {
                 input.note_fault(self.offset, damage);
                 if self.prefetches > 0 {
                     let text = format!("{} prefetches left out on import", std::mem::take(&mut self.prefetches));
-                    items.push_back(Item::Event(Event::Marker { text }));
+                    items.push_back(ParsedItem::Event(Event::Marker { text }));
                 }
                 return Ok(false);
             }
@@ -147,8 +159,8 @@ impl Parser for DrMemTrace {
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
-        Columns { size: true, ip: true, repeat: false }
+    fn columns(&self) -> ImportedColumns {
+        ImportedColumns { size: true, ip: true, repeat: false }
     }
 
     fn describe(&self, info: &mut TraceInfo) {

@@ -24,7 +24,7 @@ pub(crate) struct Input {
     /// Its name in errors.
     pub(crate) what: String,
     head: Vec<u8>,
-    fault: Fault,
+    fault: ReadFault,
 }
 
 impl Input {
@@ -49,7 +49,7 @@ impl Input {
     /// Unpacks `r`; `file` is the same once more, where it can be sought in.
     pub(crate) fn new(r: Box<dyn Read + Send>, file: Option<File>, what: &str) -> Result<Input, TraceError> {
         let io_error = |source| TraceError::Io { what: what.into(), source };
-        let fault = Fault::default();
+        let fault = ReadFault::default();
         let (mut r, mut file) = (r, file);
         for _ in 0..=LAYERS {
             let mut head = Vec::new();
@@ -118,9 +118,9 @@ impl Input {
 
 /// Why unpacking ended early, once it has.
 #[derive(Clone, Default)]
-struct Fault(Arc<Mutex<Option<String>>>);
+struct ReadFault(Arc<Mutex<Option<String>>>);
 
-impl Fault {
+impl ReadFault {
     fn set(&self, reason: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
@@ -136,7 +136,7 @@ enum Unpacked {
 }
 
 /// Unpacks by the magic that the input begins with. All ways stream: none takes memory in proportion to the output.
-fn unpack(head: &[u8], r: Box<dyn Read + Send>, file: Option<File>, fault: &Fault) -> io::Result<Unpacked> {
+fn unpack(head: &[u8], r: Box<dyn Read + Send>, file: Option<File>, fault: &ReadFault) -> io::Result<Unpacked> {
     let inner: Box<dyn Read + Send> = match head {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(r)),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
@@ -147,8 +147,8 @@ fn unpack(head: &[u8], r: Box<dyn Read + Send>, file: Option<File>, fault: &Faul
         // zstd refuses windows of more than 128 MiB by itself.
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(r)?),
         [b'P', b'K', 3, 4, ..] => match file {
-            Some(file) => Box::new(Pieces::new(move |out| unzip_file(file, out))),
-            None => Box::new(Pieces::new(move |out| unzip_stream(r, out))),
+            Some(file) => Box::new(InputPieces::new(move |out| unzip_file(file, out))),
+            None => Box::new(InputPieces::new(move |out| unzip_stream(r, out))),
         },
         _ => return Ok(Unpacked::Plain(r)),
     };
@@ -158,7 +158,7 @@ fn unpack(head: &[u8], r: Box<dyn Read + Send>, file: Option<File>, fault: &Faul
 /// Ends at the first error of an unpacker, and keeps the reason: what came before is worth having.
 struct UntilFault {
     inner: Box<dyn Read + Send>,
-    fault: Fault,
+    fault: ReadFault,
     ended: bool,
 }
 
@@ -196,13 +196,13 @@ fn unzip_stream(mut r: Box<dyn Read + Send>, out: &mut PieceSender) -> io::Resul
 }
 
 /// What a thread writes, as a reader. The thread ends when this is dropped.
-struct Pieces {
+struct InputPieces {
     from: Receiver<io::Result<Vec<u8>>>,
     piece: Cursor<Vec<u8>>,
 }
 
-impl Pieces {
-    fn new(work: impl FnOnce(&mut PieceSender) -> io::Result<()> + Send + 'static) -> Pieces {
+impl InputPieces {
+    fn new(work: impl FnOnce(&mut PieceSender) -> io::Result<()> + Send + 'static) -> InputPieces {
         let (to, from) = sync_channel(PIECES);
         std::thread::spawn(move || {
             let mut sender = PieceSender { to, piece: Vec::new() };
@@ -212,11 +212,11 @@ impl Pieces {
                 let _ = sender.to.send(Err(e));
             }
         });
-        Pieces { from, piece: Cursor::default() }
+        InputPieces { from, piece: Cursor::default() }
     }
 }
 
-impl Read for Pieces {
+impl Read for InputPieces {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.piece.read(buf)? {
@@ -230,7 +230,7 @@ impl Read for Pieces {
     }
 }
 
-/// The writing end of [`Pieces`].
+/// The writing end of [`InputPieces`].
 struct PieceSender {
     to: SyncSender<io::Result<Vec<u8>>>,
     piece: Vec<u8>,

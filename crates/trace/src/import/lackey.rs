@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::lines::{decimal, hex, size, LineParser};
-use super::{Access, Columns, Item};
+use super::parser::{ImportedAccess, ImportedColumns, ParsedItem};
 use crate::{Kind, TraceInfo};
 
 /// Lackey's lines. A modification (`M`) is a load and a store. Lackey says nothing of threads.
@@ -16,12 +16,12 @@ pub(crate) struct Lackey {
 
 impl Lackey {
     /// A line of Valgrind's own, `==pid== …` or `--pid-- …`.
-    fn own_line(&mut self, rest: &[u8], mark: &[u8], items: &mut VecDeque<Item>) -> Option<()> {
+    fn own_line(&mut self, rest: &[u8], mark: &[u8], items: &mut VecDeque<ParsedItem>) -> Option<()> {
         let end = rest.windows(2).position(|w| w == mark)?;
         let pid = u32::try_from(decimal(&rest[..end])?).ok()?;
         if self.pid.is_none() {
             self.pid = Some(pid);
-            items.push_back(Item::Thread(pid, pid));
+            items.push_back(ParsedItem::Thread(pid, pid));
         }
         if let Some(command) = rest[end + 2..].strip_prefix(b" Command: ") {
             self.command = String::from_utf8_lossy(command).split_whitespace().map(str::to_string).collect();
@@ -33,7 +33,7 @@ impl Lackey {
 impl LineParser for Lackey {
     const EXPECTED: &'static str = "lines of `valgrind --tool=lackey --trace-mem=yes` as ` L 1ffefff3a0,8`";
 
-    fn line(&mut self, line: &[u8], items: &mut VecDeque<Item>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], items: &mut VecDeque<ParsedItem>) -> Result<bool, String> {
         let (kind, rest) = match line {
             [b'I', b' ', b' ', rest @ ..] => (Kind::Fetch, rest),
             [b' ', b'L', b' ', rest @ ..] => (Kind::Load, rest),
@@ -52,16 +52,16 @@ impl LineParser for Lackey {
         if kind == Kind::Fetch {
             self.ip = addr;
         }
-        let access = Access { kind, addr, size, ip: self.ip, repeat: 0 };
-        items.push_back(Item::Access(access));
+        let access = ImportedAccess { kind, addr, size, ip: self.ip, repeat: 0 };
+        items.push_back(ParsedItem::Access(access));
         if line[1] == b'M' {
-            items.push_back(Item::Access(Access { kind: Kind::Store, ..access }));
+            items.push_back(ParsedItem::Access(ImportedAccess { kind: Kind::Store, ..access }));
         }
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
-        Columns { size: true, ip: true, repeat: false }
+    fn columns(&self) -> ImportedColumns {
+        ImportedColumns { size: true, ip: true, repeat: false }
     }
 
     fn describe(&self, info: &mut TraceInfo) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::input::Input;
-use super::{Columns, Item, Parser};
+use super::parser::{ImportedColumns, ParsedItem, Parser};
 use crate::damage::DamageLog;
 use crate::{Kind, TraceError, TraceInfo, BLOCK_ACCESSES};
 
@@ -20,10 +20,10 @@ pub(crate) trait LineParser: Send {
 
     /// Appends what the line says; `Ok(false)`: the line is known to say nothing of memory. The line is trimmed at its
     /// end and not empty.
-    fn line(&mut self, line: &[u8], items: &mut VecDeque<Item>) -> Result<bool, String>;
+    fn line(&mut self, line: &[u8], items: &mut VecDeque<ParsedItem>) -> Result<bool, String>;
 
     /// As [`Parser::columns`].
-    fn columns(&self) -> Columns;
+    fn columns(&self) -> ImportedColumns;
 
     /// As [`Parser::describe`].
     fn describe(&self, info: &mut TraceInfo);
@@ -91,7 +91,7 @@ impl<L: LineParser> Parser for Lines<L> {
     fn parse(
         &mut self,
         input: &mut Input,
-        items: &mut VecDeque<Item>,
+        items: &mut VecDeque<ParsedItem>,
         damage: &mut DamageLog,
     ) -> Result<bool, TraceError> {
         let enough = items.len() + BLOCK_ACCESSES;
@@ -121,7 +121,7 @@ impl<L: LineParser> Parser for Lines<L> {
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
+    fn columns(&self) -> ImportedColumns {
         self.parser.columns()
     }
 

@@ -6,12 +6,13 @@ use std::str::FromStr;
 use super::champsim::{self, ChampSim};
 use super::csv::{self, Csv};
 use super::drmemtrace::{self, DrMemTrace};
+use super::importer::Importer;
 use super::input::Input;
 use super::lackey::Lackey;
 use super::lines::{LineParser, Lines};
+use super::parser::Parser;
 use super::perf::{self, Perf};
 use super::text::Text;
-use super::{Importer, Parser};
 use crate::native::MAGIC;
 use crate::{NativeReader, Source, TraceError};
 

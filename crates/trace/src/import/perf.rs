@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::lines::{decimal, hex, words, LineParser};
-use super::{Access, Columns, Item};
+use super::parser::{ImportedAccess, ImportedColumns, ParsedItem};
 use crate::{Kind, TraceInfo};
 
 /// perf's lines. Each access is a sample.
@@ -60,7 +60,7 @@ impl LineParser for Perf {
     const EXPECTED: &'static str =
         "lines of `perf script -F comm,pid,tid,time,period,event,addr,ip,sym` (record with `perf mem record` or `perf record -d`)";
 
-    fn line(&mut self, line: &[u8], items: &mut VecDeque<Item>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], items: &mut VecDeque<ParsedItem>) -> Result<bool, String> {
         let words: Vec<&[u8]> = words(line).collect();
         if line.starts_with(b"#") {
             return Ok(false);
@@ -89,8 +89,8 @@ impl LineParser for Perf {
         self.samples += 1;
         self.first_ns.get_or_insert(ns);
         self.last_ns = self.last_ns.max(ns);
-        items.push_back(Item::Thread(process, thread));
-        items.push_back(Item::Access(Access {
+        items.push_back(ParsedItem::Thread(process, thread));
+        items.push_back(ParsedItem::Access(ImportedAccess {
             kind: if store { Kind::Store } else { Kind::Load },
             addr,
             size: 0,
@@ -100,8 +100,8 @@ impl LineParser for Perf {
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
-        Columns { size: false, ip: true, repeat: false }
+    fn columns(&self) -> ImportedColumns {
+        ImportedColumns { size: false, ip: true, repeat: false }
     }
 
     /// The period is that of the clock event, else the mean distance in time of the first samples.

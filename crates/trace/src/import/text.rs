@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::lines::{kind, number, size, words, LineParser};
-use super::{Access, Columns, Item};
+use super::parser::{ImportedAccess, ImportedColumns, ParsedItem};
 use crate::TraceInfo;
 
 /// Plain text's lines.
@@ -23,11 +23,11 @@ fn u32_of(word: &[u8]) -> Option<u32> {
 }
 
 impl Text {
-    fn access(&mut self, line: &[u8]) -> Result<Access, String> {
+    fn access(&mut self, line: &[u8]) -> Result<ImportedAccess, String> {
         let mut words = words(line);
         let kind = words.next().and_then(kind).ok_or("begins with none of R, W, I")?;
         let addr = words.next().and_then(number).ok_or("no address as 0x7ffc1000")?;
-        let mut access = Access { kind, addr, size: 0, ip: 0, repeat: 0 };
+        let mut access = ImportedAccess { kind, addr, size: 0, ip: 0, repeat: 0 };
         for word in words {
             let put = match word {
                 [b'i', b'p', b'=', ip @ ..] => number(ip).map(|v| access.ip = v),
@@ -43,33 +43,33 @@ impl Text {
 impl LineParser for Text {
     const EXPECTED: &'static str = "lines as `R 0x7ffc1000 8`, `W 0x5000`, `I 0x401000 4`";
 
-    fn line(&mut self, line: &[u8], items: &mut VecDeque<Item>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], items: &mut VecDeque<ParsedItem>) -> Result<bool, String> {
         match line {
             [b'#', ..] => return Ok(false),
             [b'P', b' ', rest @ ..] => {
                 let mut ids = words(rest).map(u32_of);
                 match (ids.next().flatten(), ids.next().flatten(), ids.next()) {
-                    (Some(process), Some(thread), None) => items.push_back(Item::Thread(process, thread)),
+                    (Some(process), Some(thread), None) => items.push_back(ParsedItem::Thread(process, thread)),
                     _ => return Err("not a process and a thread".into()),
                 }
             }
             [b'E', b' ', rest @ ..] => {
                 let event = serde_json::from_slice(rest).map_err(|e| format!("not an event: {e}"))?;
-                items.push_back(Item::Event(event));
+                items.push_back(ParsedItem::Event(event));
             }
             [b'T', b' ', rest @ ..] if !self.begun => {
                 self.info = Some(serde_json::from_slice(rest).map_err(|e| format!("not a description: {e}"))?);
             }
             _ => {
-                items.push_back(Item::Access(self.access(line)?));
+                items.push_back(ParsedItem::Access(self.access(line)?));
                 self.begun = true;
             }
         }
         Ok(true)
     }
 
-    fn columns(&self) -> Columns {
-        Columns { size: true, ip: true, repeat: true }
+    fn columns(&self) -> ImportedColumns {
+        ImportedColumns { size: true, ip: true, repeat: true }
     }
 
     fn describe(&self, info: &mut TraceInfo) {

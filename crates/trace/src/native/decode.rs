@@ -1,12 +1,12 @@
 //! A chunk's payload to blocks.
 
 use super::column::{Sign, Values};
-use super::encode::{mode, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
+use super::columns::{mode, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
 use super::events;
+use super::limits::{BLOCK_ACCESSES, CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use super::stream::Unpacker;
-use super::table::{Entry, Has, Meta, Table, ENTRIES};
+use super::table::{EntryTable, Has, Meta, TableEntry, ENTRIES};
 use super::varint::{Bad, Cursor};
-use super::{BLOCK_ACCESSES, CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use crate::{Block, Event, Kind};
 
 /// Unpacks a chunk, then hands out its blocks.
@@ -19,7 +19,7 @@ pub(crate) struct ChunkDecoder {
     mode: u8,
     shift: u32,
     base: u64,
-    table: Table,
+    table: EntryTable,
     index: Vec<u16>,
     values: Values,
     repeats: Values,
@@ -44,7 +44,7 @@ impl ChunkDecoder {
             mode: mode::BASE,
             shift: 0,
             base: 0,
-            table: Table::new(),
+            table: EntryTable::new(),
             index: Vec::new(),
             values: Values::new(),
             repeats: Values::new(),
@@ -269,7 +269,7 @@ impl Distance for () {
 
 /// Writes the columns of `block` from its access `at` on, as far as it has them.
 fn fill_rows<D: Distance>(
-    entries: &mut [Entry; ENTRIES],
+    entries: &mut [TableEntry; ENTRIES],
     index: &[u16],
     distances: &[D],
     shift: u32,
@@ -291,7 +291,7 @@ fn fill_rows<D: Distance>(
 
 /// All columns in one pass: each access's entry is looked up once.
 fn fill_columns<D: Distance, const SIZE: bool, const IP: bool, const REPEAT: bool>(
-    entries: &mut [Entry; ENTRIES],
+    entries: &mut [TableEntry; ENTRIES],
     index: &[u16],
     distances: &[D],
     shift: u32,

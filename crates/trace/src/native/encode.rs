@@ -1,31 +1,13 @@
 //! Accesses and events to a chunk's payload.
 
 use super::column::Sign;
+use super::columns::{mode, ChunkColumns, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
 use super::events::{EventEncoder, CLOSE_AT};
+use super::limits::{CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use super::stream::Packer;
 use super::table::{Has, Split, TableEncoder, ENTRIES};
 use super::varint::put;
-use super::{CHUNK_ACCESSES, CHUNK_SEGMENTS};
-use crate::{Block, Event, Kind};
-
-/// The chunk has sizes.
-pub(crate) const HAS_SIZE: u8 = 1;
-/// The chunk has instruction addresses.
-pub(crate) const HAS_IP: u8 = 2;
-/// The chunk has repeats.
-pub(crate) const HAS_REPEAT: u8 = 4;
-/// They stand in the table, not in a column of their own.
-pub(crate) const TABLE_REPEAT: u8 = 8;
-
-/// Ways to write addresses. Part of the format: never renumber.
-pub(crate) mod mode {
-    /// Distance from the chunk's lowest address.
-    pub(crate) const BASE: u8 = 0;
-    /// Distance from the access before.
-    pub(crate) const DELTA: u8 = 1;
-    /// Distance from the access before of the same entry of the table.
-    pub(crate) const ENTRY: u8 = 2;
-}
+use crate::{Block, Event};
 
 /// All ways of writing accesses are tried every so many chunks, and the best kept in between.
 const TRY_EVERY: u32 = 16;
@@ -35,7 +17,7 @@ const MIN_USES: usize = 4;
 
 /// A way of writing accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct AccessEncoding {
     pub(crate) mode: u8,
     pub(crate) split: Split,
     pub(crate) table_repeats: bool,
@@ -45,30 +27,11 @@ pub(crate) struct Way {
 const OTHERS: [(u8, Split); 4] =
     [(mode::ENTRY, Split::Page), (mode::ENTRY, Split::Address), (mode::BASE, Split::Site), (mode::DELTA, Split::Site)];
 
-/// The accesses of a chunk; a column that is not recorded is all zero.
-#[derive(Default)]
-pub(crate) struct Columns {
-    pub(crate) addr: Vec<u64>,
-    pub(crate) kind: Vec<Kind>,
-    pub(crate) size: Vec<u8>,
-    pub(crate) ip: Vec<u64>,
-    pub(crate) repeat: Vec<u32>,
-}
-
-/// A run of accesses of one thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub(crate) process: u32,
-    pub(crate) thread: u32,
-    pub(crate) accesses: u32,
-    pub(crate) events: u32,
-}
-
 /// Collects a chunk, then packs it.
 pub(crate) struct ChunkEncoder {
     packer: Packer,
     segments: Vec<Segment>,
-    columns: Columns,
+    columns: ChunkColumns,
     sites: SiteBound,
     events: EventEncoder,
     flags: u8,
@@ -78,7 +41,7 @@ pub(crate) struct ChunkEncoder {
     trial: Vec<u8>,
     best: Vec<u8>,
     chunks: u32,
-    way: Way,
+    way: AccessEncoding,
 }
 
 impl ChunkEncoder {
@@ -86,7 +49,7 @@ impl ChunkEncoder {
         Ok(ChunkEncoder {
             packer: Packer::new()?,
             segments: Vec::new(),
-            columns: Columns::default(),
+            columns: ChunkColumns::default(),
             sites: SiteBound::new(),
             events: EventEncoder::default(),
             flags: 0,
@@ -95,19 +58,19 @@ impl ChunkEncoder {
             trial: Vec::new(),
             best: Vec::new(),
             chunks: 0,
-            way: Way { mode: mode::ENTRY, split: Split::Site, table_repeats: true },
+            way: AccessEncoding { mode: mode::ENTRY, split: Split::Site, table_repeats: true },
         })
     }
 
     /// The way the last chunk was written.
     #[cfg(test)]
-    pub(crate) fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> AccessEncoding {
         self.way
     }
 
     /// Writes the next chunk this way if that can be.
     #[cfg(test)]
-    pub(crate) fn stay(&mut self, way: Way) {
+    pub(crate) fn stay(&mut self, way: AccessEncoding) {
         self.way = way;
         self.chunks = 1;
     }
@@ -207,14 +170,14 @@ impl ChunkEncoder {
         let mut best = std::mem::take(&mut self.best);
         best.clear();
         if self.chunks.is_multiple_of(TRY_EVERY) || !self.write_as(self.way, &mut best) {
-            let site = |table_repeats| Way { mode: mode::ENTRY, split: Split::Site, table_repeats };
+            let site = |table_repeats| AccessEncoding { mode: mode::ENTRY, split: Split::Site, table_repeats };
             self.keep_shorter(site(true), &mut best);
             if self.flags & HAS_REPEAT != 0 {
                 self.keep_shorter(site(false), &mut best);
             }
             let table_repeats = self.way.table_repeats;
             for (mode, split) in OTHERS {
-                self.keep_shorter(Way { mode, split, table_repeats }, &mut best);
+                self.keep_shorter(AccessEncoding { mode, split, table_repeats }, &mut best);
             }
         }
         out.extend_from_slice(&best);
@@ -222,7 +185,7 @@ impl ChunkEncoder {
     }
 
     /// Tries a way of writing, and takes it up if it is shorter than `best`.
-    fn keep_shorter(&mut self, way: Way, best: &mut Vec<u8>) {
+    fn keep_shorter(&mut self, way: AccessEncoding, best: &mut Vec<u8>) {
         let mut trial = std::mem::take(&mut self.trial);
         trial.clear();
         if self.write_as(way, &mut trial) && (best.is_empty() || trial.len() < best.len()) {
@@ -233,8 +196,8 @@ impl ChunkEncoder {
     }
 
     /// `false`, with nothing written: there would be too many entries.
-    fn write_as(&mut self, way: Way, out: &mut Vec<u8>) -> bool {
-        let Way { mode, split, table_repeats } = way;
+    fn write_as(&mut self, way: AccessEncoding, out: &mut Vec<u8>) -> bool {
+        let AccessEncoding { mode, split, table_repeats } = way;
         let table_repeats = table_repeats && self.flags & HAS_REPEAT != 0;
         let c = &self.columns;
         // One by site is always possible; others stop to pay long before this.

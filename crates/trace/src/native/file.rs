@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::decode::ChunkDecoder;
-use super::frame::{parse_trailer, FrameKind, Header, HEADER_LEN, MAX_PAYLOAD, TRAILER_LEN};
-use super::reader::{FrameReader, Order};
+use super::frame::{parse_trailer, FrameHeader, FrameKind, HEADER_LEN, MAX_PAYLOAD, TRAILER_LEN};
+use super::reader::{FrameOrder, FrameReader};
 use super::varint::{put, Bad, Cursor};
 use crate::damage::DamageLog;
 use crate::{Block, Damage, Source, TraceError, TraceInfo};
@@ -37,10 +37,10 @@ impl ChunkRef {
 /// An opened native trace file. Workers made from it read chunks independently of each other.
 #[derive(Clone)]
 pub struct NativeFile {
-    inner: Arc<Inner>,
+    inner: Arc<MappedTrace>,
 }
 
-struct Inner {
+struct MappedTrace {
     file: File,
     what: String,
     info: TraceInfo,
@@ -58,10 +58,10 @@ impl NativeFile {
         let io_error = |source| TraceError::Io { what: what.clone(), source };
         let mut file = File::open(path).map_err(io_error)?;
         let inner = match read_index(&file).map_err(io_error)? {
-            Some((info, chunks)) => Inner { file, what, info, chunks, damage: Vec::new() },
+            Some((info, chunks)) => MappedTrace { file, what, info, chunks, damage: Vec::new() },
             None => {
                 let scan = scan(Read::by_ref(&mut file), &what)?;
-                Inner { file, what, info: scan.info, chunks: scan.chunks, damage: scan.damage.list().to_vec() }
+                MappedTrace { file, what, info: scan.info, chunks: scan.chunks, damage: scan.damage.list().to_vec() }
             }
         };
         Ok(NativeFile { inner: Arc::new(inner) })
@@ -118,7 +118,7 @@ impl NativeFile {
     }
 }
 
-impl Inner {
+impl MappedTrace {
     fn io_error(&self, source: io::Error) -> TraceError {
         TraceError::Io { what: self.what.clone(), source }
     }
@@ -126,7 +126,7 @@ impl Inner {
 
 /// Reads a range of a file's chunks.
 pub struct NativeWorker {
-    inner: Arc<Inner>,
+    inner: Arc<MappedTrace>,
     chunks: Range<usize>,
     decoder: ChunkDecoder,
     frame: Vec<u8>,
@@ -143,7 +143,7 @@ impl NativeWorker {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Err("cut off in a frame")),
             read => read?,
         }
-        let header = match Header::parse(&self.frame) {
+        let header = match FrameHeader::parse(&self.frame) {
             Ok(header) => header,
             Err(bad) => return Ok(Err(bad)),
         };
@@ -261,7 +261,7 @@ fn read_index(file: &File) -> io::Result<Option<(TraceInfo, Vec<ChunkRef>)>> {
         return Ok(None);
     }
     file.read_exact_at(&mut head, offset)?;
-    let Ok(header) = Header::parse(&head) else { return Ok(None) };
+    let Ok(header) = FrameHeader::parse(&head) else { return Ok(None) };
     if header.kind != FrameKind::Index || offset + header.frame_len() as u64 != at {
         return Ok(None);
     }
@@ -287,7 +287,7 @@ pub(crate) struct Scan {
 /// Looks at every frame of `r`.
 pub(crate) fn scan(r: impl Read, what: &str) -> Result<Scan, TraceError> {
     let mut frames = FrameReader::new(r);
-    let mut order = Order::default();
+    let mut order = FrameOrder::default();
     let mut scan = Scan {
         info: TraceInfo::default(),
         chunks: vec![],

@@ -31,7 +31,7 @@ pub(crate) enum FrameKind {
 
 /// The fields of a frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     pub(crate) kind: FrameKind,
     /// Number of the frame in the file, from 0: shows frames that are missing.
     pub(crate) seq: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Header {
     pub(crate) accesses: u32,
 }
 
-impl Header {
+impl FrameHeader {
     /// The header's bytes.
     pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
         let mut b = [0; HEADER_LEN];
@@ -61,7 +61,7 @@ impl Header {
     }
 
     /// Reads a header from the front of `b`.
-    pub(crate) fn parse(b: &[u8]) -> Result<Header, Bad> {
+    pub(crate) fn parse(b: &[u8]) -> Result<FrameHeader, Bad> {
         if b.len() < HEADER_LEN {
             return Err("cut off in a frame's header");
         }
@@ -80,7 +80,7 @@ impl Header {
             3 => FrameKind::Index,
             _ => return Err("a frame of unknown kind"),
         };
-        let header = Header {
+        let header = FrameHeader {
             kind,
             seq: u32_at(b, 12),
             payload_len: u32_at(b, 16),

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::decode::ChunkDecoder;
-use super::frame::{parse_trailer, FrameKind, Header, HEADER_LEN, MAGIC, TRAILER_LEN};
+use super::frame::{parse_trailer, FrameHeader, FrameKind, HEADER_LEN, MAGIC, TRAILER_LEN};
 use crate::damage::DamageLog;
 use crate::{Block, Damage, Source, TraceError, TraceInfo};
 
@@ -15,7 +15,7 @@ pub struct NativeReader<R> {
     frames: FrameReader<R>,
     what: String,
     info: TraceInfo,
-    order: Order,
+    order: FrameOrder,
     decoder: ChunkDecoder,
     /// A chunk that was read while looking for the header.
     pending: Option<Frame>,
@@ -46,7 +46,7 @@ impl<R: Read> NativeReader<R> {
             frames: FrameReader::new(r),
             what: what.into(),
             info: TraceInfo::default(),
-            order: Order::default(),
+            order: FrameOrder::default(),
             decoder,
             pending: None,
             damage: DamageLog::default(),
@@ -161,16 +161,16 @@ impl<R: Read> Source for NativeReader<R> {
 
 /// Holds each frame against the numbers of those before it.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct FrameOrder {
     next_seq: u32,
     pub(crate) next_access: u64,
 }
 
-impl Order {
+impl FrameOrder {
     /// Notes what was lost before `frame`, or before the end at `offset`. `false`: the frame came before.
     pub(crate) fn step(
         &mut self,
-        lost: Option<Lost>,
+        lost: Option<LostBytes>,
         frame: Option<&Frame>,
         offset: u64,
         damage: &mut DamageLog,
@@ -215,7 +215,7 @@ impl Order {
 /// A frame with an intact header and payload.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
-    pub(crate) header: Header,
+    pub(crate) header: FrameHeader,
     /// First byte in the file.
     pub(crate) offset: u64,
 }
@@ -227,13 +227,13 @@ impl Frame {
 }
 
 /// Bytes before a frame, or before the end, that are no part of an intact one.
-pub(crate) struct Lost {
+pub(crate) struct LostBytes {
     pub(crate) offset: u64,
     reason: &'static str,
 }
 
 /// What follows the last frame.
-struct Rest {
+struct TrailingBytes {
     head: Vec<u8>,
     more: u64,
 }
@@ -288,16 +288,16 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// The next intact frame, and what had to be passed over before it.
-    pub(crate) fn next(&mut self) -> std::io::Result<(Option<Lost>, Option<Frame>)> {
+    pub(crate) fn next(&mut self) -> std::io::Result<(Option<LostBytes>, Option<Frame>)> {
         let mut lost = None;
         loop {
             let have = self.fill(HEADER_LEN)?;
             if have == 0 {
                 return Ok((lost, None));
             }
-            let reason = match Header::parse(&self.buf[self.start..]) {
+            let reason = match FrameHeader::parse(&self.buf[self.start..]) {
                 Err(bad) => {
-                    lost.get_or_insert(Lost { offset: self.offset(), reason: bad });
+                    lost.get_or_insert(LostBytes { offset: self.offset(), reason: bad });
                     self.skip_to_magic()?;
                     continue;
                 }
@@ -309,7 +309,7 @@ impl<R: Read> FrameReader<R> {
                     }
                 }
             };
-            lost.get_or_insert(Lost { offset: self.offset(), reason });
+            lost.get_or_insert(LostBytes { offset: self.offset(), reason });
             self.pass_damaged()?;
         }
     }
@@ -331,11 +331,11 @@ impl<R: Read> FrameReader<R> {
     /// Steps over a frame whose header is right and whose payload is not: to its end if a frame begins there, else
     /// (bytes are missing or too many) to the next that begins inside.
     fn pass_damaged(&mut self) -> std::io::Result<()> {
-        let Ok(header) = Header::parse(&self.buf[self.start..]) else { return self.skip_to_magic() };
+        let Ok(header) = FrameHeader::parse(&self.buf[self.start..]) else { return self.skip_to_magic() };
         let len = header.frame_len();
         let have = self.fill(len + HEADER_LEN)?;
         let end = self.offset() + len as u64;
-        let follows = have >= len && Header::parse(&self.buf[self.start + len..]).is_ok();
+        let follows = have >= len && FrameHeader::parse(&self.buf[self.start + len..]).is_ok();
         if follows || self.offset() < self.searched {
             self.start += len.min(have);
             return Ok(());
@@ -364,7 +364,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Steps to the end of the input: its first `n` bytes, and how many more there were.
-    fn rest(&mut self, n: usize) -> std::io::Result<Rest> {
+    fn rest(&mut self, n: usize) -> std::io::Result<TrailingBytes> {
         let have = self.fill(n)?.min(n);
         let head = self.buf[self.start..self.start + have].to_vec();
         self.start += have;
@@ -372,7 +372,7 @@ impl<R: Read> FrameReader<R> {
         loop {
             let have = self.fill(READ)?;
             if have == 0 {
-                return Ok(Rest { head, more });
+                return Ok(TrailingBytes { head, more });
             }
             more += have as u64;
             self.start += have;

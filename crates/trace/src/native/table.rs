@@ -1,7 +1,7 @@
 //! A chunk's table: what accesses of the chunk have in common, said once. Each access is then a number in the table and
 //! what its address adds to that.
 
-use super::encode::Columns;
+use super::columns::ChunkColumns;
 use super::stream::{Packer, Unpacker};
 use super::varint::{put, unzigzag, zigzag, Bad, Cursor};
 use crate::Kind;
@@ -66,7 +66,7 @@ pub(crate) struct TableEncoder {
 
 impl TableEncoder {
     /// Finds the entries of `c`; `false` if there are more than `most`.
-    pub(crate) fn number(&mut self, c: &Columns, split: Split, repeats: bool, most: usize) -> bool {
+    pub(crate) fn number(&mut self, c: &ChunkColumns, split: Split, repeats: bool, most: usize) -> bool {
         // Twice the number of keys that can come: probes stay short.
         const SLOTS: usize = 2 * ENTRIES;
         self.slots.clear();
@@ -170,7 +170,7 @@ fn after(ip: u64, size: u8) -> u64 {
 /// An entry that was read. Its size is a power of two, so that none lies across two cache lines.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     pub(crate) ip: u64,
     /// The address last used.
     pub(crate) last: u64,
@@ -231,24 +231,24 @@ impl Meta {
 }
 
 /// A table that was read.
-pub(crate) struct Table {
-    entries: Box<[Entry; ENTRIES]>,
+pub(crate) struct EntryTable {
+    entries: Box<[TableEntry; ENTRIES]>,
     temp: Vec<u8>,
     numbers: Vec<u64>,
 }
 
-impl Table {
+impl EntryTable {
     pub(crate) fn new() -> Self {
-        let entry = Entry { ip: 0, last: 0, meta: Meta::new(Kind::Load, 0, 0) };
+        let entry = TableEntry { ip: 0, last: 0, meta: Meta::new(Kind::Load, 0, 0) };
         // Not `Box::new`, which would make it on the stack first.
         let entries = match vec![entry; ENTRIES].into_boxed_slice().try_into() {
             Ok(array) => array,
             Err(_) => unreachable!("it was made with this length"),
         };
-        Table { entries, temp: Vec::new(), numbers: Vec::new() }
+        EntryTable { entries, temp: Vec::new(), numbers: Vec::new() }
     }
 
-    pub(crate) fn entries(&mut self) -> &mut [Entry; ENTRIES] {
+    pub(crate) fn entries(&mut self) -> &mut [TableEntry; ENTRIES] {
         &mut self.entries
     }
 
@@ -264,7 +264,7 @@ impl Table {
         let mut n = 0;
         for kind in [Kind::Load, Kind::Store, Kind::Fetch] {
             let of_kind = c.bounded((most.min(ENTRIES) - n) as u64)?;
-            self.entries[n..n + of_kind].fill(Entry { ip: 0, last: 0, meta: Meta::new(kind, 0, 0) });
+            self.entries[n..n + of_kind].fill(TableEntry { ip: 0, last: 0, meta: Meta::new(kind, 0, 0) });
             n += of_kind;
         }
         let entries = &mut self.entries[..n];

@@ -5,12 +5,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::column::{Sign, Values};
+use super::columns::mode;
 use super::decode::ChunkDecoder;
-use super::encode::{mode, ChunkEncoder, Way};
+use super::encode::{AccessEncoding, ChunkEncoder};
+use super::limits::CHUNK_ACCESSES;
 use super::stream::{packed, Packer, Unpacker, PAIRS};
 use super::table::{Meta, Split};
 use super::varint::Cursor;
-use super::CHUNK_ACCESSES;
 use crate::{Block, Kind};
 
 fn noise(n: usize, bits: u32) -> Vec<u64> {
@@ -140,7 +141,7 @@ fn block(n: usize, flags: u8, mut access: impl FnMut(usize, &mut SplitMix64) -> 
 }
 
 /// Packs `b` as one chunk, unpacks it, compares; returns the way it was written.
-fn chunk(encoder: &mut ChunkEncoder, b: &Block) -> Way {
+fn chunk(encoder: &mut ChunkEncoder, b: &Block) -> AccessEncoding {
     encoder.enter(b.process, b.thread);
     assert_eq!(encoder.accesses_of(b, 0, b.len()), b.len());
     let mut payload = Vec::new();
@@ -165,10 +166,10 @@ fn each_way_of_writing_is_chosen() {
     let way = |b: &Block| chunk(&mut ChunkEncoder::new().unwrap(), b);
     // Loops over a few instructions, each with its own stride.
     let strides = block(n, 7, |i, _| (i as u64 % 8, ((i as u64 % 8) << 33) + (i as u64 / 8) * 8, i as u32 % 8));
-    assert_eq!(way(&strides), Way { mode: mode::ENTRY, split: Split::Site, table_repeats: true });
+    assert_eq!(way(&strides), AccessEncoding { mode: mode::ENTRY, split: Split::Site, table_repeats: true });
     // The same, the repeats noise.
     let noisy = block(n, 7, |i, s| (i as u64 % 8, ((i as u64 % 8) << 33) + (i as u64 / 8) * 8, s.next_u64() as u32));
-    assert_eq!(way(&noisy), Way { mode: mode::ENTRY, split: Split::Site, table_repeats: false });
+    assert_eq!(way(&noisy), AccessEncoding { mode: mode::ENTRY, split: Split::Site, table_repeats: false });
     // One instruction with a stream in each of many far pages, taken in turn at random.
     let mut at = [0u64; 64];
     let pages = block(n, 2, |_, s| {
@@ -201,7 +202,7 @@ fn each_way_writes_anything() {
                             let far = if s.next_u64().is_multiple_of(90) { (s.next_u64() % 40) << 50 } else { 0 };
                             (s.next_u64() % 30 * 7, far | (s.next_u64() % 50 * 2048), s.next_u64() as u32 % 3)
                         });
-                        let way = Way { mode, split, table_repeats };
+                        let way = AccessEncoding { mode, split, table_repeats };
                         encoder.stay(way);
                         chunk(&mut encoder, &b);
                     }

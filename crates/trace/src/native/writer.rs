@@ -7,7 +7,7 @@ use std::path::Path;
 use super::encode::ChunkEncoder;
 use super::events::MAX_STREAM;
 use super::file::{self, ChunkRef};
-use super::frame::{trailer, FrameKind, Header, HEADER_LEN, MAX_PAYLOAD};
+use super::frame::{trailer, FrameHeader, FrameKind, HEADER_LEN, MAX_PAYLOAD};
 use crate::{Block, Event, MapSource, TraceError, TraceInfo};
 
 /// Writes a native trace. Whole chunks are written at once, so what a killed writer leaves is
@@ -43,13 +43,13 @@ pub struct TraceWriter<W: Write> {
     /// Recorded accesses in written chunks.
     accesses: u64,
     chunks: Vec<ChunkRef>,
-    state: State,
+    state: WriterState,
     /// Takes a torn frame off the end after a failed write; `None` for streams.
     cut: Option<fn(&mut W, u64) -> io::Result<()>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WriterState {
     Open,
     Failed,
     Finished,
@@ -126,7 +126,7 @@ impl<W: Write> TraceWriter<W> {
             seq: 0,
             accesses: 0,
             chunks: Vec::new(),
-            state: State::Open,
+            state: WriterState::Open,
             cut: None,
         })
     }
@@ -189,7 +189,7 @@ impl<W: Write> TraceWriter<W> {
         let accesses = self.encoder.accesses() as u32;
         self.encoder.finish(&mut self.payload);
         if self.payload.len() > MAX_PAYLOAD {
-            self.state = State::Failed;
+            self.state = WriterState::Failed;
             return Err(format_error(&self.what, "chunk", "is longer than 64 MiB: its events' texts are too long"));
         }
         let (offset, first_access) = (self.offset, self.accesses);
@@ -211,7 +211,7 @@ impl<W: Write> TraceWriter<W> {
         self.flush()?;
         self.payload = file::encode_index(&self.info_json, &self.chunks);
         if self.payload.len() > MAX_PAYLOAD {
-            self.state = State::Failed;
+            self.state = WriterState::Failed;
             return Err(format_error(
                 &self.what,
                 "index",
@@ -221,7 +221,7 @@ impl<W: Write> TraceWriter<W> {
         let index_offset = self.offset;
         self.write_frame(FrameKind::Index, 0)?;
         self.write_all(&trailer(index_offset))?;
-        self.state = State::Finished;
+        self.state = WriterState::Finished;
         self.out.flush().map_err(|e| io_error(&self.what, e))
     }
 
@@ -237,14 +237,14 @@ impl<W: Write> TraceWriter<W> {
 
     fn check_open(&self) -> Result<(), TraceError> {
         match self.state {
-            State::Open => Ok(()),
+            WriterState::Open => Ok(()),
             _ => Err(format_error(&self.what, "end", "writing failed before; what was written until then is readable")),
         }
     }
 
     /// Writes `self.payload` in a frame, at once.
     fn write_frame(&mut self, kind: FrameKind, accesses: u32) -> Result<(), TraceError> {
-        let header = Header {
+        let header = FrameHeader {
             kind,
             seq: self.seq,
             payload_len: self.payload.len() as u32,
@@ -272,7 +272,7 @@ impl<W: Write> TraceWriter<W> {
                 Ok(())
             }
             Err(e) => {
-                self.state = State::Failed;
+                self.state = WriterState::Failed;
                 if let Some(cut) = self.cut {
                     // The first error is the one to tell; a torn frame that stays is skipped by readers.
                     let _ = cut(&mut self.out, self.offset);
@@ -286,7 +286,7 @@ impl<W: Write> TraceWriter<W> {
 impl<W: Write> Drop for TraceWriter<W> {
     /// A writer dropped without [`TraceWriter::finish`] closes the file as well as it can.
     fn drop(&mut self) {
-        if self.state == State::Open && !std::thread::panicking() {
+        if self.state == WriterState::Open && !std::thread::panicking() {
             // Nobody is there to be told; `finish` is the way to know.
             let _ = self.close();
         }

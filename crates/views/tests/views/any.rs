@@ -4,7 +4,7 @@ use crate::common;
 use lookaside_engine::{CacheCounts, Cost, IpRow, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::PageSize;
 use lookaside_report::{text, Style};
-use lookaside_techniques::huge_gain::{Measured, TimeRatio};
+use lookaside_techniques::huge_gain::{MeasuredGain, TimeRatio};
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
 use lookaside_views::{analysis_text as terminal, json, pages as html, simulate};
@@ -110,10 +110,10 @@ fn time(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<TimeRatio>> {
     prop::option::of(time)
 }
 
-fn measured(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<Measured>> {
+fn measured(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<MeasuredGain>> {
     let share = prop::option::of(float.clone());
     let measured = (0..20u32, time(float.clone()), time(float), share)
-        .prop_map(|(rounds, user, wall, huge_share)| Measured { rounds, user, wall, huge_share });
+        .prop_map(|(rounds, user, wall, huge_share)| MeasuredGain { rounds, user, wall, huge_share });
     prop::option::of(measured)
 }
 

@@ -4,7 +4,7 @@
 
 use lookaside_engine::{CacheCounts, Cost, OsModel, Outcome, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::*;
-use lookaside_techniques::huge_gain::{HugeGain, Measured, TimeRatio};
+use lookaside_techniques::huge_gain::{HugeGain, MeasuredGain, TimeRatio};
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
 
@@ -308,7 +308,7 @@ pub fn exact() -> Analysis {
 }
 
 /// What huge pages gain, beside these times of it.
-pub fn gain(analysis: &Analysis, measured: Option<Measured>) -> HugeGain {
+pub fn gain(analysis: &Analysis, measured: Option<MeasuredGain>) -> HugeGain {
     HugeGain::new(&analysis.remedies, &analysis.outcome, analysis.machine.clock_mhz, measured)
 }
 
@@ -324,7 +324,7 @@ pub fn timed(ratio: f64, rounds: u32) -> Analysis {
         significant: rounds >= 5 && (ratio * 0.98 > 1.0 || ratio * 1.02 < 1.0),
     };
     let (user, wall) = (Some(time(11.2, ratio)), Some(time(12.9, ratio * 0.97)));
-    analysis.huge_gain = gain(&analysis, Some(Measured { rounds, user, wall, huge_share: Some(0.913) }));
+    analysis.huge_gain = gain(&analysis, Some(MeasuredGain { rounds, user, wall, huge_share: Some(0.913) }));
     analysis
 }
 

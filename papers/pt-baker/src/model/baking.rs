@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use lookaside_harness::{in_parallel, Effort};
-use lookaside_techniques::bake::{model, Baked, Baker, Placement, Program as Model, Way};
+use lookaside_techniques::bake::{model, BakeResult, Baker, Placement, Program as Model, TouchMethod};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
 use super::programs::{divisor, record, setup, stressors, Program, Recorded, System, PROGRAMS};
@@ -30,7 +30,7 @@ pub(super) struct How {
     pub(super) sibling: bool,
 }
 
-/// [`Way`], in an order.
+/// [`TouchMethod`], in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum By {
     User,
@@ -123,9 +123,9 @@ fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effo
     let cycles_a_microsecond = setup.machine.clock_mhz;
     let baker = how.map(|how| {
         let way = match how.way {
-            By::User => Way::Load,
-            By::Prefetch => Way::Prefetch,
-            By::Kernel => Way::Entries,
+            By::User => TouchMethod::Load,
+            By::Prefetch => TouchMethod::Prefetch,
+            By::Kernel => TouchMethod::Entries,
         };
         let (nops, sleep) = match how.throttle {
             Throttle::Nops(nops) => (nops, 0),
@@ -146,7 +146,7 @@ fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effo
 }
 
 impl Came {
-    fn of(baked: &Baked) -> Self {
+    fn of(baked: &BakeResult) -> Self {
         let by = |name: &str| {
             let of = baked.program.data.walk_references_by_server.iter().find(|(server, _)| server == name);
             of.map_or(0, |(_, count)| *count)

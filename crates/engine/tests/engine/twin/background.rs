@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 use super::hardware::{total_threads, TranslationRequest};
-use super::model::{serves, SideCounts, TwinStep, Twin};
+use super::model::{serves, SideCounts, Twin, TwinStep};
 use super::rows::CostCounts;
 
 /// Counts that are not the program's.
@@ -86,7 +86,8 @@ impl Twin {
             let global = os::is_global(self.format, addr);
             let va = os::translated(self.format, addr);
             let leaf = self.decided_leaf(global, block.process, va);
-            let r = TranslationRequest { hardware_thread, process: block.process, global, kind: serves(kind), va, leaf };
+            let r =
+                TranslationRequest { hardware_thread, process: block.process, global, kind: serves(kind), va, leaf };
             self.sides[usize::from(kind == Kind::Fetch)].stall_units += self.hardware.touch_line(&r);
         }
     }

@@ -7,7 +7,7 @@ use lookaside_trace::{Block, Event, FrameList, MapSource, SiteId};
 
 use super::hardware::total_threads;
 use super::model::Twin;
-use super::space::{overlap, LiveAllocation, TwinMapping, PageMark, TwinSpace};
+use super::space::{overlap, LiveAllocation, PageMark, TwinMapping, TwinSpace};
 
 /// Allocations from this size on have objects.
 const OBJECT_BYTES: u64 = 64 << 10;

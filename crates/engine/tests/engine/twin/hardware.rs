@@ -100,7 +100,8 @@ impl TwinHardware {
             (0..instances(t.shared_by)).map(new).collect()
         });
         let walk_caches = m.walk_caches.iter().enumerate().map(|(n, w)| {
-            let new = |i| TwinArray::new(u64::from(w.entries), w.ways, w.replacement, seeded(Structure::WalkCache, n, i));
+            let new =
+                |i| TwinArray::new(u64::from(w.entries), w.ways, w.replacement, seeded(Structure::WalkCache, n, i));
             (0..instances(w.shared_by)).map(new).collect()
         });
         let caches = m.caches.iter().enumerate().map(|(n, c)| {
@@ -133,7 +134,13 @@ impl TwinHardware {
     }
 
     /// Translates, with all its effects; `owner` is the space of the access.
-    pub fn translate(&mut self, r: &TranslationRequest, owner: &TwinSpace, step: &mut TwinStep, counts: &mut CostCounts) -> Option<TlbHit> {
+    pub fn translate(
+        &mut self,
+        r: &TranslationRequest,
+        owner: &TwinSpace,
+        step: &mut TwinStep,
+        counts: &mut CostCounts,
+    ) -> Option<TlbHit> {
         let levels = self.levels(r);
         let mut hit_level = None;
         for (i, arrays) in levels.iter().enumerate() {
@@ -196,7 +203,13 @@ impl TwinHardware {
         os::to_units(self.machine.tlbs[tlb].hit_cycles) * repeats
     }
 
-    fn look_up(&mut self, r: &TranslationRequest, arrays: &[(usize, PageSize)], step: &mut TwinStep, counts: &mut CostCounts) -> bool {
+    fn look_up(
+        &mut self,
+        r: &TranslationRequest,
+        arrays: &[(usize, PageSize)],
+        step: &mut TwinStep,
+        counts: &mut CostCounts,
+    ) -> bool {
         for &(tlb, _) in arrays {
             self.tlb_counts[tlb].lookups += 1;
         }

@@ -1,7 +1,7 @@
 //! The fast engine against its slow twin, on random machines and random traces.
 
-mod background;
 mod array;
+mod background;
 mod events;
 mod generate;
 mod hardware;

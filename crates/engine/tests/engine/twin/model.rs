@@ -8,7 +8,7 @@ use lookaside_engine::{AccessResult, Detail, Outcome, Reference, Setup, Side};
 use lookaside_machine::{Machine, PageSize, Serves, Stage, SwitchAction, TableFormat};
 use lookaside_trace::{Block, Kind};
 
-use super::hardware::{total_threads, TwinHardware, TranslationRequest};
+use super::hardware::{total_threads, TranslationRequest, TwinHardware};
 use super::rows::{CostCounts, TwinRows};
 use super::space::{inside, page_range, PageMark, TwinSpace};
 

@@ -124,7 +124,14 @@ impl TwinRows {
         self.objects.get_mut(&(process, site.clone())).expect("accessed while live").accesses += count;
     }
 
-    pub fn charge(&mut self, page: PageKey, thread: (u32, u32), ip: u64, site: Option<&FrameList>, counts: &CostCounts) {
+    pub fn charge(
+        &mut self,
+        page: PageKey,
+        thread: (u32, u32),
+        ip: u64,
+        site: Option<&FrameList>,
+        counts: &CostCounts,
+    ) {
         self.pages.get_mut(&page).expect("counted before").1.add(counts);
         self.threads.get_mut(&thread).expect("counted before").1.add(counts);
         self.instructions.entry((thread.0, ip)).or_default().add(counts);

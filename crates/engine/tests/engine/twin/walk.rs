@@ -4,7 +4,7 @@ use lookaside_engine::os::{self, HOST_SPACE};
 use lookaside_engine::WalkModel;
 use lookaside_machine::{PageSize, Serves, Stage, TableFormat, TableLevel};
 
-use super::hardware::{instance, TwinHardware, TranslationRequest};
+use super::hardware::{instance, TranslationRequest, TwinHardware};
 use super::model::TwinStep;
 use super::rows::CostCounts;
 
@@ -169,7 +169,15 @@ impl TwinHardware {
     }
 
     /// One reference of a walk, at its address in the machine's memory.
-    fn refer(&mut self, thread: usize, stage: Stage, level: u32, address: u64, step: &mut TwinStep, counts: &mut CostCounts) {
+    fn refer(
+        &mut self,
+        thread: usize,
+        stage: Stage,
+        level: u32,
+        address: u64,
+        step: &mut TwinStep,
+        counts: &mut CostCounts,
+    ) {
         let server = match &self.walks {
             WalkModel::AlwaysAt(name) => {
                 self.machine.caches.iter().position(|c| c.name == *name).expect("a cache of the machine")

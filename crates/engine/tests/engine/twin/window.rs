@@ -10,7 +10,8 @@ use crate::recorder::RecorderOptions;
 /// Lets the machine's first level be what windows are exact for: a small LRU array for data and one for fetches. There
 /// are no data caches, which see every access.
 pub fn suited(setup: Setup, entries: u32) -> Setup {
-    let array = LevelArray { entries, ways: Ways::Full(Full::Full), index: IndexFn::Linear, replacement: Replacement::Lru };
+    let array =
+        LevelArray { entries, ways: Ways::Full(Full::Full), index: IndexFn::Linear, replacement: Replacement::Lru };
     with_arrays(setup, &[vec![Serves::Load, Serves::Store], vec![Serves::Fetch]], &[array.clone(), array])
 }
 

@@ -2,8 +2,9 @@
 
 use lookaside_trace::{MapSource, Region};
 
+use super::layout::path;
 use super::layout::{Area, Layout, Role, Runner};
-use super::regions::{grew, path, Reason};
+use super::reason::{grew, Reason};
 
 /// Bytes of a page.
 pub(super) const PAGE_BYTES: u64 = 4096;
@@ -17,7 +18,7 @@ const MORECORE_BYTES: u64 = 1 << 20;
 
 /// A run of bytes of the profiled run, and where it lies in the native one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct MatchedSpan {
     pub(super) from: u64,
     pub(super) bytes: u64,
     pub(super) to: u64,
@@ -82,7 +83,7 @@ pub(super) fn split_heap(layout: &Layout, other: &Layout) -> Layout {
 }
 
 /// The partners of all memory without a file, but for heap and stack.
-pub(super) fn pair(profiled: &Layout, native: &Layout) -> Vec<Span> {
+pub(super) fn pair(profiled: &Layout, native: &Layout) -> Vec<MatchedSpan> {
     let mut pairing = Pairing {
         left: by_age(profiled).filter(|area| is_memory(area)).collect(),
         right: by_age(native).filter(|area| is_memory(area)).collect(),
@@ -111,7 +112,7 @@ struct Pairing<'a> {
     left: Vec<&'a Area>,
     /// Of the native run.
     right: Vec<&'a Area>,
-    spans: Vec<Span>,
+    spans: Vec<MatchedSpan>,
 }
 
 impl<'a> Pairing<'a> {
@@ -120,7 +121,7 @@ impl<'a> Pairing<'a> {
         self.left.retain(|area| !std::ptr::eq(*area, from));
         self.right.retain(|area| !std::ptr::eq(*area, to));
         let bytes = from.region.bytes().min(to.region.bytes());
-        self.spans.push(Span { from: from.region.start, bytes, to: to.region.start, reasons });
+        self.spans.push(MatchedSpan { from: from.region.start, bytes, to: to.region.start, reasons });
     }
 
     /// The `.bss` of each file that has one in both runs. A longer one has other memory behind it.
@@ -192,7 +193,7 @@ impl<'a> Pairing<'a> {
             let mut at = to.region.start;
             for from in in_address_order(run, downwards) {
                 let (bytes, reasons) = (from.region.bytes(), vec![Reason::Merged]);
-                self.spans.push(Span { from: from.region.start, bytes, to: at, reasons });
+                self.spans.push(MatchedSpan { from: from.region.start, bytes, to: at, reasons });
                 self.left.retain(|area| !std::ptr::eq(*area, from));
                 at += bytes;
             }
@@ -210,7 +211,7 @@ impl<'a> Pairing<'a> {
             let mut at = from.region.start;
             for to in in_address_order(run, downwards) {
                 let (bytes, reasons) = (to.region.bytes(), vec![Reason::Merged]);
-                self.spans.push(Span { from: at, bytes, to: to.region.start, reasons });
+                self.spans.push(MatchedSpan { from: at, bytes, to: to.region.start, reasons });
                 self.right.retain(|area| !std::ptr::eq(*area, to));
                 at += bytes;
             }
@@ -250,7 +251,7 @@ impl<'a> Pairing<'a> {
             if from.region.prot == heap.prot && continues && bytes > 0 {
                 behind = Some(from.region.end);
                 let reasons = vec![Reason::HeapAfterBrkCap];
-                self.spans.push(Span { from: from.region.start, bytes, to: at, reasons });
+                self.spans.push(MatchedSpan { from: from.region.start, bytes, to: at, reasons });
                 self.left.retain(|area| !std::ptr::eq(*area, from));
                 at += bytes;
             }

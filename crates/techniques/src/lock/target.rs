@@ -6,14 +6,14 @@ use super::LockError;
 
 /// A TLB array with lockable entries, and how many of them a plan may fill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LockTarget {
     /// The array's name.
     pub tlb: String,
     /// Entries.
     pub entries: u32,
 }
 
-impl Place {
+impl LockTarget {
     /// The array of this name, else the only one that has lockable entries; so many of them, else all.
     ///
     /// # Errors

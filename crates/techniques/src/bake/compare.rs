@@ -1,4 +1,4 @@
-//! A trace without a helper and with one, side by side.
+//! Compares a trace without a helper to the same with one.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{sync_channel, Receiver};
@@ -7,25 +7,26 @@ use std::sync::Arc;
 use lookaside_engine::{RunEnd, Setup};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
-use super::{model, BakeError, Baked, Baker, Program};
+use super::baker::{BakeError, BakeResult, Baker, Program};
+use super::model::model;
 
 /// Blocks that may wait for the slower of the models.
 const QUEUED_BLOCKS: usize = 4;
 
 /// One machine's runs over the same accesses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pair {
+pub struct BakePair {
     /// Without a helper.
-    pub base: Baked,
+    pub base: BakeResult,
     /// With it.
-    pub baked: Baked,
+    pub baked: BakeResult,
 }
 
 /// What running them came to.
 #[derive(Debug)]
-pub struct Beside {
+pub struct BakeComparison {
     /// One for each setup, in order. All saw the same accesses.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<BakePair>,
     /// Why it ended.
     pub end: RunEnd,
 }
@@ -36,13 +37,13 @@ pub struct Beside {
 /// `progress` is called after each block with the accesses so far, and may stop the run.
 ///
 /// # Errors
-/// As [`model`], of the first setup that has one. A source that fails is in [`Beside::end`], with what came before.
-pub fn beside(
+/// As [`model`], of the first setup that has one. A source that fails is in [`BakeComparison::end`], with what came before.
+pub fn compare_baked(
     runs: &[(Setup, Baker)],
     source: &mut dyn Source,
     program: &Program,
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
-) -> Result<Beside, BakeError> {
+) -> Result<BakeComparison, BakeError> {
     let info = source.info().clone();
     let both = runs.iter().flat_map(|(setup, baker)| [(setup, None), (setup, Some(baker))]);
     std::thread::scope(|scope| {
@@ -76,9 +77,9 @@ pub fn beside(
         let mut results = ended.into_iter().map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         let mut pairs = Vec::new();
         while let (Some(base), Some(baked)) = (results.next(), results.next()) {
-            pairs.push(Pair { base: base?, baked: baked? });
+            pairs.push(BakePair { base: base?, baked: baked? });
         }
-        Ok(Beside { pairs, end })
+        Ok(BakeComparison { pairs, end })
     })
 }
 

@@ -1,17 +1,17 @@
-//! One pass over a source, and accesses of it that are few enough to be kept in memory, for many runs.
+//! Reads a source once, and keeps a sample of its accesses in memory, for many model runs.
 
 use std::io;
 
 use lookaside_trace::{Block, Source, TraceError};
 
 use crate::spool::Spool;
-use crate::window::Windows;
+use crate::window::SampledWindows;
 
 /// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
 const TRIED_ACCESSES: u64 = 2 << 20;
 
-/// What changes are tried on.
-pub(crate) struct Tried {
+/// A sample of a source's accesses, on which locks or huge pages are tried.
+pub(crate) struct SampledAccesses {
     /// All accesses, or evenly spaced windows of them.
     pub(crate) blocks: Vec<Block>,
     /// Recorded accesses in them.
@@ -24,7 +24,7 @@ pub(crate) struct Tried {
     pub(crate) error: Option<TraceError>,
 }
 
-impl Tried {
+impl SampledAccesses {
     /// Pulls a source to its end; `each` sees every block.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Tried {
 
 /// What was spooled, as much as is tried.
 fn kept(spool: &mut Spool, spooled: u64) -> io::Result<Vec<Block>> {
-    let mut source = Windows::new(spool.open()?, spooled, TRIED_ACCESSES);
+    let mut source = SampledWindows::new(spool.open()?, spooled, TRIED_ACCESSES);
     let mut blocks = Vec::new();
     loop {
         let mut block = Block::default();

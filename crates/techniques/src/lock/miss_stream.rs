@@ -8,25 +8,25 @@ use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_machine::Tlb;
 use lookaside_trace::{Block, Event};
 
-use super::{place, LockError};
+use super::{target, LockError};
 
 /// Accesses that missed the first level, and a setup where base pages ask no first level.
 #[derive(Debug)]
-pub struct Lean {
+pub struct MissStream {
     /// The setup.
     pub setup: Setup,
     /// The accesses, with the events between them but for those of left-out accesses.
     pub blocks: Vec<Block>,
 }
 
-impl Lean {
+impl MissStream {
     /// Of a program on a machine, for locks in the array `tlb`; `None` where accesses may come to that array without having
     /// missed another.
     ///
     /// # Errors
     /// A setup that can't be run; no such array.
     pub fn of(base: &Setup, tlb: &str, blocks: &[Block]) -> Result<Option<Self>, LockError> {
-        let array = place::array(&base.machine, tlb)?;
+        let array = target::array(&base.machine, tlb)?;
         let smallest = base.machine.page_table.format.page_sizes().into_iter().min();
         let tlbs = &base.machine.tlbs;
         let Some(first) = tlbs.iter().map(|tlb| tlb.level).min() else { return Ok(None) };

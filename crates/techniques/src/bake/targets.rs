@@ -17,18 +17,18 @@ const WINDOW_SHIFT: u32 = 21;
 
 /// What is baked of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct BakeTargets {
     /// The process, of all the one with the most to bake; of equals that of the lowest number.
     pub process: u32,
     /// By address: parts of its mappings; where the trace tells of none, what it touches.
-    pub regions: Vec<FoundRegion>,
+    pub regions: Vec<TargetRegion>,
     /// Processes in the trace.
     pub processes: usize,
     /// Threads in the trace.
     pub threads: usize,
 }
 
-impl Found {
+impl BakeTargets {
     /// The addresses alone, as [`super::Baker`] takes them.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.regions.iter().map(|region| region.range.clone()).collect()
@@ -37,7 +37,7 @@ impl Found {
 
 /// A range that is baked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundRegion {
+pub struct TargetRegion {
     /// The mapping's, as reports name it; `touched` where none is known.
     pub name: String,
     /// Its addresses.
@@ -48,8 +48,8 @@ pub struct FoundRegion {
 /// was there, the windows of 2 MiB that are touched at some time; spans of less than 4 MiB are left out. `None`: nothing is left.
 ///
 /// `keep_on` is asked after each block; `false` ends the search, with what was seen until then.
-pub fn find(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Option<Found> {
-    let mut processes: BTreeMap<u32, Seen> = BTreeMap::new();
+pub fn find_targets(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Option<BakeTargets> {
+    let mut processes: BTreeMap<u32, TouchedMemory> = BTreeMap::new();
     let mut threads = BTreeSet::new();
     let mut block = Block::default();
     // What can't be read here can't be read by the run that follows either, which says so.
@@ -71,13 +71,13 @@ pub fn find(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Optio
         }
         processes.entry(block.process).or_default().touch(&block.addr[from..]);
     }
-    let mut best: Option<(u64, Found)> = None;
+    let mut best: Option<(u64, BakeTargets)> = None;
     for (&process, seen) in &processes {
         let regions = large(seen.pieces());
         let bytes = regions.iter().map(|region| region.range.end - region.range.start).sum();
         if bytes > best.as_ref().map_or(0, |best| best.0) {
             let count = threads.iter().map(|thread| thread.0).collect::<BTreeSet<_>>().len();
-            best = Some((bytes, Found { process, regions, processes: count, threads: threads.len() }));
+            best = Some((bytes, BakeTargets { process, regions, processes: count, threads: threads.len() }));
         }
     }
     best.map(|best| best.1)
@@ -85,14 +85,14 @@ pub fn find(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Optio
 
 /// What is known of a process.
 #[derive(Clone, Default)]
-struct Seen {
+struct TouchedMemory {
     map: MemoryMap,
     is_mapped: bool,
     windows: BTreeSet<u64>,
     last: Option<u64>,
 }
 
-impl Seen {
+impl TouchedMemory {
     fn follow(&mut self, event: &Event) {
         self.map.apply(event);
         match event {
@@ -114,7 +114,7 @@ impl Seen {
     }
 
     /// What is touched of each mapping, by address.
-    fn pieces(&self) -> Vec<FoundRegion> {
+    fn pieces(&self) -> Vec<TargetRegion> {
         let mut pieces = Vec::new();
         if !self.is_mapped {
             self.cut("touched", &(0..1 << 63), &mut pieces);
@@ -128,22 +128,22 @@ impl Seen {
     }
 
     /// Adds the touched windows in a range, cut at its borders.
-    fn cut(&self, name: &str, range: &Range<u64>, pieces: &mut Vec<FoundRegion>) {
+    fn cut(&self, name: &str, range: &Range<u64>, pieces: &mut Vec<TargetRegion>) {
         let last = range.end.saturating_sub(1) >> WINDOW_SHIFT;
         for window in self.windows.range(range.start >> WINDOW_SHIFT..=last) {
             let (start, end) = (window << WINDOW_SHIFT, (window + 1) << WINDOW_SHIFT);
             let part = start.max(range.start)..end.min(range.end);
             match pieces.last_mut().filter(|before| before.range.end == part.start && before.name == name) {
                 Some(before) => before.range.end = part.end,
-                None => pieces.push(FoundRegion { name: name.into(), range: part }),
+                None => pieces.push(TargetRegion { name: name.into(), range: part }),
             }
         }
     }
 }
 
 /// Those that with their neighbours make a large span.
-fn large(pieces: Vec<FoundRegion>) -> Vec<FoundRegion> {
-    let near = |a: &FoundRegion, b: &FoundRegion| b.range.start.saturating_sub(a.range.end) < NEAR_BYTES;
-    let bytes = |span: &[FoundRegion]| span.iter().map(|piece| piece.range.end - piece.range.start).sum::<u64>();
+fn large(pieces: Vec<TargetRegion>) -> Vec<TargetRegion> {
+    let near = |a: &TargetRegion, b: &TargetRegion| b.range.start.saturating_sub(a.range.end) < NEAR_BYTES;
+    let bytes = |span: &[TargetRegion]| span.iter().map(|piece| piece.range.end - piece.range.start).sum::<u64>();
     pieces.chunk_by(near).filter(|span| bytes(span) >= LEAST_BYTES).flatten().cloned().collect()
 }
