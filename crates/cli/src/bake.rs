@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::bake::{Outside, Settings, Wanted};
+use lookaside_runtime::bake::{ProcessBakers, ProcessSelection, Settings};
 use publish::Publisher;
 
 use crate::args::bake::BakeArgs;
@@ -25,16 +25,16 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
         check_writable(path)?;
     }
     let interrupt = Interrupt::install()?;
-    let wanted = Wanted {
+    let wanted = ProcessSelection {
         pids: args.pid.clone(),
         comms: args.comm.clone(),
         groups: args.cgroup.clone(),
         system: args.system,
-        ..Wanted::default()
+        ..ProcessSelection::default()
     };
     // Others may still come.
     let waits = args.system || !args.comm.is_empty() || !args.cgroup.is_empty();
-    let mut outside = Outside::start(&settings, wanted).map_err(Failure::bad)?;
+    let mut outside = ProcessBakers::start(&settings, wanted).map_err(Failure::bad)?;
     let ranking = outside.ranking();
     let publisher = Publisher::open(args, ranking.clone())?;
     publisher.publish(&outside.report())?;

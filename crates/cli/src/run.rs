@@ -6,8 +6,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command};
 
-use lookaside_runtime::bake::{BakeError, Unmodified};
-use lookaside_runtime::hugepages::{orders, Way};
+use lookaside_runtime::bake::{BakeError, PreloadSettings};
+use lookaside_runtime::hugepages::{remote_collapse, Way};
 use rustix::io::Errno;
 use rustix::process::{kill_process, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -26,7 +26,7 @@ mod hugepages;
 /// Runs the program. Without statistics and huge pages this process becomes the program.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let bad = |e: BakeError| Failure::bad(format_args!("--bake: {e}"));
-    let baker = args.bake.as_ref().map(|bake| bake.parse::<Unmodified>().map_err(bad)).transpose()?;
+    let baker = args.bake.as_ref().map(|bake| bake.parse::<PreloadSettings>().map_err(bad)).transpose()?;
     if let Some(baker) = &baker {
         baker.check().map_err(bad)?;
     }
@@ -50,10 +50,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     if baker.is_some() || from_inside {
         add(&mut preloads, &library::find(&BAKER)?);
         // The library does what it is told here, and nothing that an environment around this one tells it.
-        command.env_remove("LOOKASIDE_BAKE").env_remove("LOOKASIDE_BAKE_STATS").env_remove(orders::VARIABLE);
+        command.env_remove("LOOKASIDE_BAKE").env_remove("LOOKASIDE_BAKE_STATS").env_remove(remote_collapse::VARIABLE);
     }
     if from_inside {
-        command.env(orders::VARIABLE, orders::VALUE);
+        command.env(remote_collapse::VARIABLE, remote_collapse::VALUE);
     }
     if let Some(baker) = &baker {
         // Nothing is refused any more: an error would be one line, alone.

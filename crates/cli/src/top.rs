@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::bake::{Baked, Survey, Surveyed};
+use lookaside_runtime::bake::{ProcessReport, Survey, Surveyed};
 use lookaside_views::top::{cells, render, HEADS};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Alignment, Constraint};
@@ -29,7 +29,7 @@ const STEP: Duration = Duration::from_millis(50);
 struct TopRow {
     #[serde(flatten)]
     process: Surveyed,
-    baked: Option<Baked>,
+    baked: Option<ProcessReport>,
 }
 
 /// Shows them until `q`, Ctrl-C or a signal; or once.
@@ -68,7 +68,7 @@ struct Observer {
 struct Snapshot {
     processes: Vec<Surveyed>,
     /// By process.
-    baked: BTreeMap<u32, Baked>,
+    baked: BTreeMap<u32, ProcessReport>,
 }
 
 impl Observer {
@@ -88,10 +88,10 @@ impl Observer {
 
 impl Snapshot {
     /// What bakers did since an earlier snapshot; since they began, for those that it does not have.
-    fn since(&self, before: &Self) -> BTreeMap<u32, Baked> {
-        let recent = |(pid, baked): (&u32, &Baked)| {
+    fn since(&self, before: &Self) -> BTreeMap<u32, ProcessReport> {
+        let recent = |(pid, baked): (&u32, &ProcessReport)| {
             let stats = before.baked.get(pid).map_or(baked.stats, |before| baked.stats.since(&before.stats));
-            (*pid, Baked { stats, ..baked.clone() })
+            (*pid, ProcessReport { stats, ..baked.clone() })
         };
         self.baked.iter().map(recent).collect()
     }
@@ -144,7 +144,7 @@ fn side(column: usize) -> Alignment {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], baked: &BTreeMap<u32, Baked>) {
+fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], baked: &BTreeMap<u32, ProcessReport>) {
     let rows = processes.iter().map(|process| {
         let cell = |(column, text): (usize, String)| Text::from(text).alignment(side(column));
         let row = Row::new(cells(process, baked).into_iter().enumerate().map(cell));
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_snapshot_has_what_was_done_since_the_one_before() {
         let snapshot = |rounds_by_pid: &[(u32, u64)]| {
-            let baked = |&(pid, rounds): &(u32, u64)| Baked {
+            let baked = |&(pid, rounds): &(u32, u64)| ProcessReport {
                 pid,
                 comm: "db".into(),
                 running: true,

@@ -105,7 +105,7 @@ fn measure(
     let seconds = begin.elapsed().as_secs_f64();
     let baked = baker.zip(settings.as_ref()).map(|(baker, settings)| {
         // What it is doing while the program works: once stopped, it does nothing.
-        let within = baker.within();
+        let within = baker.status();
         WorkloadBake { settings: settings.to_string(), within, stats: baker.stop() }
     });
     Ok(WorkloadOutcome {

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use lookaside_runtime::bake::raw::Cpus;
+use lookaside_runtime::bake::freestanding::CpuCounts;
 use lookaside_runtime::bake::Placement;
 
 use crate::sys::{self, CpuMask};
@@ -18,14 +18,14 @@ pub(crate) enum NoCpu {
 
 /// Puts the helper where it is to be, and says how many CPUs there are. `auto` = any CPU under the last cache of the one that the program
 /// was started on.
-pub(crate) fn settle(placement: Placement, start_cpu: u32, text: &mut [u8]) -> Result<Cpus, NoCpu> {
+pub(crate) fn settle(placement: Placement, start_cpu: u32, text: &mut [u8]) -> Result<CpuCounts, NoCpu> {
     let allowed = sys::allowed_cpus().map_err(|_| NoCpu::Refused)?;
     let mut online: CpuMask = [0; 128];
     list(sys::read_file(libc::AT_FDCWD, c"/sys/devices/system/cpu/online", text).unwrap_or_default(), &mut online);
     let cpus = match (count(&allowed), count(&online)) {
         (0 | 1, _) => return Err(NoCpu::Single),
-        (allowed, 0) => Cpus { allowed, online: u32::MAX },
-        (allowed, online) => Cpus { allowed, online },
+        (allowed, 0) => CpuCounts { allowed, online: u32::MAX },
+        (allowed, online) => CpuCounts { allowed, online },
     };
     let mut wanted: CpuMask = [0; 128];
     match placement {

@@ -5,27 +5,27 @@
 //! the program's libraries: each has its own memory, makes its own system calls, and lives in a thread that the C library does not know.
 //! So they run whatever the program does to its allocator, its locks and its signals. They have no files in common with the program either.
 //!
-//! Variables: `LOOKASIDE_BAKE` what to do (`auto`, or a backend with its settings; see [`lookaside_runtime::bake::Unmodified`]);
+//! Variables: `LOOKASIDE_BAKE` what to do (`auto`, or a backend with its settings; see [`lookaside_runtime::bake::PreloadSettings`]);
 //! `LOOKASIDE_BAKE_STATS` a file that gets a line of JSON for each process that exits; `LOOKASIDE_HUGEPAGES=orders` for the other thread
-//! ([`lookaside_runtime::hugepages::orders`]).
+//! ([`lookaside_runtime::hugepages::remote_collapse`]).
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod area;
+mod baker;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cpus;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod helper;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod look;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod maker;
+mod helper_memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod maps;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod program;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod remote_collapse;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod small_pages;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod start;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod sys;
+mod status_file;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod tell;
+mod sys;

@@ -3,18 +3,19 @@
 use std::ffi::{c_char, CStr};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use lookaside_runtime::bake::raw::State;
-use lookaside_runtime::bake::Unmodified;
-use lookaside_runtime::hugepages::orders::VALUE;
+use lookaside_runtime::bake::freestanding::State;
+use lookaside_runtime::bake::PreloadSettings;
+use lookaside_runtime::hugepages::remote_collapse::VALUE;
 
-use crate::area::{self, Area, Plan};
+use crate::helper_memory::{self, BakerMemory, BakerPlan};
+use crate::remote_collapse::CollapserMemory;
 use crate::sys::Errno;
-use crate::{helper, maker, program, sys};
+use crate::{baker, program, remote_collapse, sys};
 
-/// The area of this process; null = nothing is baked.
-static AREA: AtomicPtr<Area> = AtomicPtr::new(std::ptr::null_mut());
+/// The memory of this process; null = nothing is baked.
+static BAKER: AtomicPtr<BakerMemory> = AtomicPtr::new(std::ptr::null_mut());
 /// What the thread that makes huge pages has; null = there is none.
-static MAKER: AtomicPtr<maker::Buffers> = AtomicPtr::new(std::ptr::null_mut());
+static COLLAPSER: AtomicPtr<CollapserMemory> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Called by the loader, before the program's `main`.
 #[used]
@@ -38,13 +39,13 @@ fn variable(name: &CStr) -> Option<&'static [u8]> {
 }
 
 extern "C" fn begin() {
-    let area = baker().and_then(Area::new);
-    let maker = is_maker().and_then(|()| area::map::<maker::Buffers>());
-    if area.is_none() && maker.is_none() {
+    let memory = baker_plan().and_then(BakerMemory::new);
+    let collapser = wants_collapser().and_then(|()| helper_memory::map::<CollapserMemory>());
+    if memory.is_none() && collapser.is_none() {
         return;
     }
-    AREA.store(area.unwrap_or(std::ptr::null_mut()), Ordering::Release);
-    MAKER.store(maker.unwrap_or(std::ptr::null_mut()), Ordering::Release);
+    BAKER.store(memory.unwrap_or(std::ptr::null_mut()), Ordering::Release);
+    COLLAPSER.store(collapser.unwrap_or(std::ptr::null_mut()), Ordering::Release);
     start();
     // SAFETY: registers a function that lives as long as the program: the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
@@ -66,9 +67,9 @@ fn read<T>(name: &CStr, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
 }
 
 /// What is to be baked, and how.
-fn baker() -> Option<Plan> {
-    let baker = read(c"LOOKASIDE_BAKE", |text| text.parse::<Unmodified>().map_err(|e| e.to_string()))?;
-    let mut plan = Plan { baker, baker_text: [0; 128], start_cpu: sys::current_cpu(), stats_path: [0; 4096] };
+fn baker_plan() -> Option<BakerPlan> {
+    let baker = read(c"LOOKASIDE_BAKE", |text| text.parse::<PreloadSettings>().map_err(|e| e.to_string()))?;
+    let mut plan = BakerPlan { baker, baker_text: [0; 128], start_cpu: sys::current_cpu(), stats_path: [0; 4096] };
     let text = plan.baker.to_string();
     plan.baker_text.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
     let path = variable(c"LOOKASIDE_BAKE_STATS").filter(|path| path.len() < plan.stats_path.len()).unwrap_or_default();
@@ -77,7 +78,7 @@ fn baker() -> Option<Plan> {
 }
 
 /// Whether there is to be a thread that makes huge pages.
-fn is_maker() -> Option<()> {
+fn wants_collapser() -> Option<()> {
     read(c"LOOKASIDE_HUGEPAGES", |text| match text {
         VALUE => Ok(()),
         other => Err(format!("`{other}`: want {VALUE}, for lookaside run --hugepages")),
@@ -86,19 +87,19 @@ fn is_maker() -> Option<()> {
 
 /// Starts the helpers; where the system refuses a thread, nothing is baked, or nobody takes orders.
 fn start() {
-    let (area, maker) = (AREA.load(Ordering::Acquire), MAKER.load(Ordering::Acquire));
-    if !area.is_null() {
-        // SAFETY: the area is never unmapped.
-        let counters = unsafe { &(*area).counters };
+    let (memory, collapser) = (BAKER.load(Ordering::Acquire), COLLAPSER.load(Ordering::Acquire));
+    if !memory.is_null() {
+        // SAFETY: the memory is never unmapped.
+        let counters = unsafe { &(*memory).counters };
         counters.reset(sys::now_nanos());
-        if let Err(errno) = spawn(area, helper::main) {
+        if let Err(errno) = spawn(memory, baker::main) {
             counters.errno.store(errno.into_raw(), Ordering::Relaxed);
             counters.set_state(State::Refused);
         }
     }
-    if !maker.is_null() {
+    if !collapser.is_null() {
         // Whoever has orders finds nobody, and says so.
-        let _ = spawn(maker, maker::main);
+        let _ = spawn(collapser, remote_collapse::main);
     }
 }
 
@@ -107,7 +108,7 @@ fn spawn<T>(own: *mut T, entry: extern "C" fn(*mut T) -> !) -> Result<(), Errno>
     program::one_more();
     let mask = sys::block_signals();
     // SAFETY: stack, block and buffers are this helper's alone: there is one of it a process, and a forked child's memory is its own.
-    let started = unsafe { sys::spawn(area::stack_end(own), area::block(own), entry, own) };
+    let started = unsafe { sys::spawn(helper_memory::stack_end(own), helper_memory::block(own), entry, own) };
     sys::set_signal_mask(mask);
     if started.is_err() {
         program::one_less();
@@ -122,12 +123,12 @@ extern "C" fn forked() {
 }
 
 extern "C" fn end() {
-    let area = AREA.load(Ordering::Acquire);
-    if area.is_null() {
+    let memory = BAKER.load(Ordering::Acquire);
+    if memory.is_null() {
         return;
     }
     // SAFETY: the plan never changes, the counters are atomic.
-    let (plan, counters) = unsafe { (&(*area).plan, &(*area).counters) };
+    let (plan, counters) = unsafe { (&(*memory).plan, &(*memory).counters) };
     let Ok(path) = CStr::from_bytes_until_nul(&plan.stats_path) else { return };
     if path.is_empty() {
         return;

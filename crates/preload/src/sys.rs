@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use lookaside_runtime::bake::raw::LET_IN;
+use lookaside_runtime::bake::freestanding::LET_IN;
 
 pub(crate) use syscalls::Errno;
 use syscalls::{syscall, Sysno};

@@ -167,7 +167,7 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
     let works = Box::new(|| (0..1000).for_each(|n| _ = std::hint::black_box(n)));
     let first = until(&[State::Baking, State::Warm, State::Crowded], works);
     until(&[State::Idle], Box::new(|| std::thread::sleep(Duration::from_millis(5))));
-    let within = baker.within();
+    let within = baker.status();
     let backend = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
     assert_eq!((within.bake.as_str(), within.backend.as_str()), ("auto,share=0.5", backend));
     assert!(within.pause_nanos <= 2_000_000, "{within:?}");

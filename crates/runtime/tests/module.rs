@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
-use lookaside_runtime::bake::raw::{Walk, DEVICE, VERSION, WALK};
+use lookaside_runtime::bake::freestanding::{Walk, DEVICE, VERSION, WALK};
 use lookaside_runtime::bake::Settings;
 
 const PROGRAM: &str = r#"

@@ -1,13 +1,13 @@
 //! What a baker of other processes did, for a terminal.
 
-use lookaside_runtime::bake::{Baked, Ranking};
+use lookaside_runtime::bake::{ProcessReport, Ranking};
 
 use lookaside_report::num;
 use lookaside_report::Style;
 use lookaside_report::{Column, Table};
 
 /// What became of a process, where it is not baked any more.
-fn state(baked: &Baked) -> &'static str {
+fn state(baked: &ProcessReport) -> &'static str {
     match (baked.running, baked.let_go) {
         (false, _) => ", ended",
         (true, true) => ", let go",
@@ -27,7 +27,7 @@ pub fn ranked(ranking: &Ranking) -> String {
 }
 
 /// A row a process; then those that could not be baked, and why.
-pub fn render(report: &[Baked], style: &Style) -> String {
+pub fn render(report: &[ProcessReport], style: &Style) -> String {
     if report.is_empty() {
         return "no process was there\n".into();
     }

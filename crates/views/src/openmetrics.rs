@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use lookaside_runtime::bake::{Baked, Ranking};
+use lookaside_runtime::bake::{ProcessReport, Ranking};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -24,7 +24,7 @@ type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
 /// All processes that are baked now, and by what they were chosen of the whole system, if they were; a counter of one begins anew when it is
 /// baked anew.
-pub fn render(report: &[Baked], ranking: Option<&Ranking>) -> String {
+pub fn render(report: &[ProcessReport], ranking: Option<&Ranking>) -> String {
     let (small, mappings, rounds, touches, failed) =
         (Gauges::default(), Gauges::default(), Counts::default(), Counts::default(), Counts::default());
     let (busy, cpu) = (Seconds::default(), Seconds::default());
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn processes_are_told_apart_and_odd_names_are_escaped() {
         let stats = Stats { rounds: 7, touches: 70, busy_nanos: 1_500_000_000, ..Stats::default() };
-        let baked = |pid, comm: &str| Baked {
+        let baked = |pid, comm: &str| ProcessReport {
             pid,
             comm: comm.into(),
             running: true,
@@ -84,7 +84,7 @@ mod tests {
             within: None,
             rank: None,
         };
-        let gone = Baked { running: false, ..baked(3, "gone") };
+        let gone = ProcessReport { running: false, ..baked(3, "gone") };
         let ranking = Ranking { by: "table-bytes".into(), event: None, no_pmu: Some("no PMU here".into()) };
         let text = render(&[baked(1, "a \"b\"\\\n"), baked(2, "c"), gone], Some(&ranking));
         assert!(!render(&[baked(2, "c")], None).contains("ranking"));

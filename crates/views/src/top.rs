@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_runtime::bake::{Baked, Surveyed};
+use lookaside_runtime::bake::{ProcessReport, Surveyed};
 
 use lookaside_report::num;
 use lookaside_report::Style;
@@ -13,7 +13,7 @@ pub const HEADS: [&str; 9] =
     ["process", "CPUs", "RAM, MiB", "huge", "tables, MiB", "rounds/s", "ns/entry", "helper", "baked by"];
 
 /// The cells of a process; `told`, by process, is what its bakers told of the time that is meant.
-pub fn cells(process: &Surveyed, told: &BTreeMap<u32, Baked>) -> [String; 9] {
+pub fn cells(process: &Surveyed, told: &BTreeMap<u32, ProcessReport>) -> [String; 9] {
     let none = || "–".to_string();
     let told = told.get(&process.pid).filter(|_| !process.helpers.is_empty());
     let state = told.and_then(|baked| baked.within.as_ref()).map(|within| format!(", {}", within.state));
@@ -41,7 +41,7 @@ pub fn cells(process: &Surveyed, told: &BTreeMap<u32, Baked>) -> [String; 9] {
 }
 
 /// A table of all of them, for a terminal or a file.
-pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, Baked>, style: &Style) -> String {
+pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, ProcessReport>, style: &Style) -> String {
     let column = |head: &&str| match *head {
         "process" => Column::left(*head).cut(16),
         "baked by" => Column::left(*head),
@@ -56,7 +56,7 @@ pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, Baked>, style: &Style
 
 #[cfg(test)]
 mod tests {
-    use lookaside_runtime::bake::{Stats, Within};
+    use lookaside_runtime::bake::{HelperStatus, Stats};
 
     use super::*;
 
@@ -74,7 +74,7 @@ mod tests {
         };
         let stats =
             Stats { rounds: 500, touches: 1000, busy_nanos: 5000, elapsed_nanos: 2_000_000_000, ..Stats::default() };
-        let baked = Baked {
+        let baked = ProcessReport {
             pid: 7,
             comm: "db".into(),
             running: true,
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(cells(&helped, &told)[5..], ["250", "5.00", "25 %", "9"].map(String::from));
         let itself = Surveyed { helpers: vec![(7, 0.25)], ..alone };
         assert_eq!(cells(&itself, &BTreeMap::new())[5..], ["–", "–", "25 %", "itself"].map(String::from));
-        let within = Within {
+        let within = HelperStatus {
             bake: "auto".into(),
             backend: "module".into(),
             state: "warm".into(),
@@ -105,7 +105,7 @@ mod tests {
         };
         // Whatever a program says of itself, it is shown.
         let stats = Stats { rounds: u64::MAX, touches: 1, busy_nanos: u64::MAX, elapsed_nanos: 1, ..stats };
-        let told = BTreeMap::from([(7, Baked { stats, within: Some(within), ..told[&7].clone() })]);
+        let told = BTreeMap::from([(7, ProcessReport { stats, within: Some(within), ..told[&7].clone() })]);
         assert_eq!(cells(&itself, &told)[8], "itself, warm");
     }
 }

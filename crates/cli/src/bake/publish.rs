@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lookaside_runtime::bake::{Baked, Ranking};
+use lookaside_runtime::bake::{ProcessReport, Ranking};
 use lookaside_views::openmetrics;
 
 use crate::args::bake::BakeArgs;
@@ -30,7 +30,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Writes the report of now to each of them, in place of the one before.
-    pub fn publish(&self, report: &[Baked]) -> Result<(), Failure> {
+    pub fn publish(&self, report: &[ProcessReport]) -> Result<(), Failure> {
         if let Some(status) = &self.status {
             status.write(report)?;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lookaside_runtime::bake::{Baked, Identity};
+use lookaside_runtime::bake::{Identity, ProcessReport};
 
 use crate::exit::Failure;
 use crate::output::write_file;
@@ -31,7 +31,7 @@ impl StatusFile {
     }
 
     /// What is known now, in place of what was.
-    pub fn write(&self, report: &[Baked]) -> Result<(), Failure> {
+    pub fn write(&self, report: &[ProcessReport]) -> Result<(), Failure> {
         let text = serde_json::to_string(report).map_err(|e| Failure::bad(format_args!("JSON: {e}")))?;
         write_file(&self.file, &text)
     }
@@ -45,17 +45,17 @@ impl Drop for StatusFile {
 }
 
 /// The processes that bakers which still run bake now, by number.
-pub fn running() -> BTreeMap<u32, Baked> {
+pub fn running() -> BTreeMap<u32, ProcessReport> {
     let folders = [Some(PathBuf::from(SYSTEM)), of_user()];
     folders.into_iter().flatten().flat_map(|folder| baked_in(&folder)).collect()
 }
 
-fn baked_in(folder: &Path) -> BTreeMap<u32, Baked> {
+fn baked_in(folder: &Path) -> BTreeMap<u32, ProcessReport> {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let read = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.strip_prefix("bake-")?.strip_suffix(".json")?.parse().ok()?;
         Identity::of(name).ok()?;
-        serde_json::from_str::<Vec<Baked>>(&std::fs::read_to_string(&path).ok()?).ok()
+        serde_json::from_str::<Vec<ProcessReport>>(&std::fs::read_to_string(&path).ok()?).ok()
     };
     let baked = files.filter_map(|file| read(file.path())).flatten();
     baked.filter(|baked| baked.running && !baked.let_go).map(|baked| (baked.pid, baked)).collect()
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn status_files_of_running_bakers_are_read_and_no_others() {
         let folder = tempfile::tempdir().expect("a folder");
-        let baked = |pid: u32, running: bool| Baked {
+        let baked = |pid: u32, running: bool| ProcessReport {
             pid,
             comm: "x".into(),
             running,

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use lookaside_runtime::bake::raw::HELPER;
-use lookaside_runtime::bake::{Baked, Stats, Within};
+use lookaside_runtime::bake::freestanding::HELPER;
+use lookaside_runtime::bake::{HelperStatus, ProcessReport, Stats};
 use rustix::fs::{memfd_create, open, MemfdFlags, Mode, OFlags};
 use serde::Deserialize;
 
@@ -55,7 +55,7 @@ impl HelperFiles {
     }
 
     /// What the helper in this process writes; `None` where there is none, or the kernel does not let us read it.
-    pub fn baked(&self, pid: u32, comm: &str) -> Option<Baked> {
+    pub fn baked(&self, pid: u32, comm: &str) -> Option<ProcessReport> {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
         let is_helper = |folder: &Path| {
             std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(HELPER.to_bytes()))
@@ -65,7 +65,7 @@ impl HelperFiles {
             files.flatten().take(MOST_FILES).find_map(|file| self.read(&file.path()))
         })?;
         let nanos = |picos: u64| (picos > 0).then_some(picos as f64 / 1e3);
-        Some(Baked {
+        Some(ProcessReport {
             pid,
             comm: comm.into(),
             running: true,
@@ -84,7 +84,7 @@ impl HelperFiles {
             },
             refused: None,
             rank: None,
-            within: Some(Within {
+            within: Some(HelperStatus {
                 after_pause_nanos: nanos(line.after_pause_picos),
                 right_after_nanos: nanos(line.right_after_picos),
                 pause_nanos: line.pause_nanos,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use lookaside_engine::Setup;
-use lookaside_runtime::bake::{self as metal, Backend, BakeError, Hint, Settings};
+use lookaside_runtime::bake::{self as metal, BakeBackend, BakeError, Hint, Settings};
 use lookaside_techniques::bake::{compare_baked, find_targets, BakeTargets, Baker, Placement, Program, TouchMethod};
 use lookaside_views::bake_model::{render, Modelled};
 
@@ -115,17 +115,17 @@ impl ModelledHelper {
         }
         let settings: Settings = text.parse().map_err(|e: BakeError| e.to_string())?;
         let (way, stride_pages) = match settings.backend {
-            Backend::Load => (TouchMethod::Load, settings.stride_pages),
-            Backend::Prefetch(Hint::T0) => (TouchMethod::Prefetch, settings.stride_pages),
-            Backend::Prefetch(_) => {
+            BakeBackend::Load => (TouchMethod::Load, settings.stride_pages),
+            BakeBackend::Prefetch(Hint::T0) => (TouchMethod::Prefetch, settings.stride_pages),
+            BakeBackend::Prefetch(_) => {
                 return Err(format!(
                     "{}: the model's prefetches bring lines into all levels; take prefetch",
                     settings.backend
                 ));
             }
-            Backend::Module => (TouchMethod::Entries, settings.stride_pages),
+            BakeBackend::Module => (TouchMethod::Entries, settings.stride_pages),
             // They read every entry.
-            Backend::Scan | Backend::Mincore => (TouchMethod::Entries, 1),
+            BakeBackend::Scan | BakeBackend::Mincore => (TouchMethod::Entries, 1),
         };
         let placement = match settings.placement {
             metal::Placement::Auto => Placement::OtherCore,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lookaside_report::num::{bytes, grouped, rate, seconds, short};
-use lookaside_runtime::bake::{Stats, Within};
+use lookaside_runtime::bake::{HelperStatus, Stats};
 use lookaside_workloads::Workload;
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub struct WorkloadBake {
     pub settings: String,
     pub stats: Stats,
     /// How it baked at the end of the main task.
-    pub within: Within,
+    pub within: HelperStatus,
 }
 
 impl WorkloadOutcome {
@@ -132,7 +132,7 @@ pub fn title(name: &str, parameters: &[WorkloadParameter]) -> String {
 }
 
 /// What `auto` chose and sensed.
-fn judged(within: &Within) -> String {
+fn judged(within: &HelperStatus) -> String {
     let sensed = match (within.after_pause_nanos, within.right_after_nanos) {
         (Some(after), Some(right_after)) => {
             format!("a touch took {} ns after a pause, {} ns right after that", rate(after), rate(right_after))

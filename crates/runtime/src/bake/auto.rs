@@ -2,16 +2,16 @@
 //! have this in common. Nothing here allocates, panics or asks the system.
 
 use super::counters::State;
-use super::others::{Around, Busy, Cpus, Crowd, Room, CROWDED_NANOS, IDLE_NANOS};
-use super::pace::{Pace, Step, Times};
-use super::PAGE_BYTES;
+use super::others::{Around, CpuCounts, CpuDemand, Crowd, Room, CROWDED_NANOS, IDLE_NANOS};
+use super::pace::{BatchTimes, Pace, Step};
+use super::region::PAGE_BYTES;
 
 /// Bytes of a page-table entry.
 const ENTRY_BYTES: u64 = 8;
 
-/// A moment by two clocks: one that goes forward in nanoseconds, and the counter ([`super::raw::ticks`]) that batches are timed by.
+/// A moment by two clocks: one that goes forward in nanoseconds, and the counter ([`super::freestanding::ticks`]) that batches are timed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClockReading {
     /// Nanoseconds.
     pub nanos: u64,
     /// The counter.
@@ -20,7 +20,7 @@ pub struct Moment {
 
 /// What a round took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct RoundTime {
     /// Nanoseconds spent touching, by the clock.
     pub wall_nanos: u64,
     /// Nanoseconds of CPU of the helper meanwhile.
@@ -50,9 +50,9 @@ impl Turn {
 pub struct Auto {
     cache_bytes: u64,
     /// When it began: how fast the counter goes.
-    started: Moment,
+    started: ClockReading,
     pace: Pace,
-    times: Times,
+    times: BatchTimes,
     off_until: u64,
     rest_until: u64,
     crowd: Crowd,
@@ -61,12 +61,12 @@ pub struct Auto {
 
 impl Auto {
     /// Begins now, for a program whose last cache has so many bytes (`u64::MAX`: not known), and so many CPUs.
-    pub const fn new(now: Moment, cache_bytes: u64, cpus: Cpus) -> Self {
+    pub const fn new(now: ClockReading, cache_bytes: u64, cpus: CpuCounts) -> Self {
         Self {
             cache_bytes,
             started: now,
             pace: Pace::new(),
-            times: Times::new(),
+            times: BatchTimes::new(),
             off_until: 0,
             rest_until: 0,
             crowd: Crowd::new(),
@@ -75,7 +75,7 @@ impl Auto {
     }
 
     /// What to do now, with so many bytes in small pages to bake. `busy` is asked at times only.
-    pub fn turn(&mut self, now_nanos: u64, small_bytes: u64, busy: impl FnOnce() -> Busy) -> Turn {
+    pub fn turn(&mut self, now_nanos: u64, small_bytes: u64, busy: impl FnOnce() -> CpuDemand) -> Turn {
         if small_bytes / PAGE_BYTES * ENTRY_BYTES > self.cache_bytes {
             Turn::Rest(State::TooLarge, u64::MAX)
         } else if now_nanos < self.off_until {
@@ -92,12 +92,12 @@ impl Auto {
     }
 
     /// Where the times of a round's batches go.
-    pub fn times(&mut self) -> &mut Times {
+    pub fn times(&mut self) -> &mut BatchTimes {
         &mut self.times
     }
 
     /// After a round; gives the nanoseconds to pause before the next turn.
-    pub fn after_round(&mut self, now: Moment, took: Took) -> u64 {
+    pub fn after_round(&mut self, now: ClockReading, took: RoundTime) -> u64 {
         let rest = self.crowd.after_round(took.wall_nanos, took.cpu_nanos);
         if rest > 0 {
             self.rest_until = now.nanos.saturating_add(rest);
@@ -134,15 +134,15 @@ mod tests {
     const RATE: u64 = 1_000;
     /// Bytes whose entries the cache holds, and the cache.
     const SMALL: (u64, u64) = (1 << 30, 32 << 20);
-    const CPUS: Cpus = Cpus { allowed: 2, online: 2 };
+    const CPUS: CpuCounts = CpuCounts { allowed: 2, online: 2 };
 
     /// A program that used so much, alone.
-    fn alone(program_nanos: u64) -> Busy {
-        Busy { program_nanos, runnable: Some(1) }
+    fn alone(program_nanos: u64) -> CpuDemand {
+        CpuDemand { program_nanos, runnable: Some(1) }
     }
 
     /// A machine made up: a helper's clock, and what it was told.
-    struct Made {
+    struct SimulatedClock {
         auto: Auto,
         nanos: u64,
         /// Nanoseconds of each state.
@@ -152,16 +152,17 @@ mod tests {
         runnable: u32,
     }
 
-    impl Made {
+    impl SimulatedClock {
         fn new() -> Self {
-            let auto = Auto::new(Moment::default(), SMALL.1, CPUS);
+            let auto = Auto::new(ClockReading::default(), SMALL.1, CPUS);
             Self { auto, nanos: 0, spent: Vec::new(), pauses: Vec::new(), runnable: 1 }
         }
 
         /// A turn: a round of 64 batches, each of whose touches takes so long; or a rest.
         fn turn(&mut self, touch_picos: u64, crowd: u64, program_nanos: u64) {
             let begin = self.nanos;
-            let turn = self.auto.turn(self.nanos, SMALL.0, || Busy { program_nanos, runnable: Some(self.runnable) });
+            let turn =
+                self.auto.turn(self.nanos, SMALL.0, || CpuDemand { program_nanos, runnable: Some(self.runnable) });
             match turn {
                 Turn::Rest(_, until) => {
                     assert!(until > self.nanos, "{turn:?} at {}", self.nanos);
@@ -173,8 +174,8 @@ mod tests {
                     let cpu_nanos = 64 * BATCH_TOUCHES * touch_picos / 1_000;
                     let wall_nanos = cpu_nanos * crowd;
                     self.nanos += wall_nanos.max(1);
-                    let now = Moment { nanos: self.nanos, ticks: self.nanos * RATE / 1_000 };
-                    let pause = self.auto.after_round(now, Took { wall_nanos, cpu_nanos });
+                    let now = ClockReading { nanos: self.nanos, ticks: self.nanos * RATE / 1_000 };
+                    let pause = self.auto.after_round(now, RoundTime { wall_nanos, cpu_nanos });
                     self.pauses.push(pause);
                     self.nanos += pause;
                 }
@@ -189,17 +190,17 @@ mod tests {
 
     #[test]
     fn tables_larger_than_the_cache_are_left_alone() {
-        let mut auto = Auto::new(Moment::default(), SMALL.1, CPUS);
+        let mut auto = Auto::new(ClockReading::default(), SMALL.1, CPUS);
         let largest = SMALL.1 / ENTRY_BYTES * PAGE_BYTES;
         assert_eq!(auto.turn(1, largest, || alone(1)), Turn::Round(State::Baking));
         assert_eq!(auto.turn(1, largest + PAGE_BYTES, || alone(1)), Turn::Rest(State::TooLarge, u64::MAX));
-        let mut unknown = Auto::new(Moment::default(), u64::MAX, CPUS);
+        let mut unknown = Auto::new(ClockReading::default(), u64::MAX, CPUS);
         assert_eq!(unknown.turn(1, u64::MAX, || alone(1)), Turn::Round(State::Baking));
     }
 
     #[test]
     fn what_is_hopeless_is_left_alone_for_nearly_all_the_time() {
-        let mut made = Made::new();
+        let mut made = SimulatedClock::new();
         while made.nanos < 600_000_000_000 {
             // The program is busy: it uses a CPU as long as the clock goes.
             let nanos = made.nanos;
@@ -214,7 +215,7 @@ mod tests {
     /// Two stressors beside a program on two CPUs: a helper that never waits itself would have the scheduler put one of them on the program's.
     #[test]
     fn where_more_threads_than_cpus_want_to_run_no_round_is_made() {
-        let mut made = Made { runnable: 3, ..Made::new() };
+        let mut made = SimulatedClock { runnable: 3, ..SimulatedClock::new() };
         while made.nanos < 10_000_000_000 {
             let nanos = made.nanos;
             made.turn(5_000, 1, nanos);
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_idle_program_and_a_crowded_cpu_are_left_alone() {
-        let (mut idle, mut crowded) = (Made::new(), Made::new());
+        let (mut idle, mut crowded) = (SimulatedClock::new(), SimulatedClock::new());
         for _ in 0..2_000 {
             idle.turn(5_000, 1, 0);
             let nanos = crowded.nanos;
@@ -250,7 +251,7 @@ mod tests {
         fn pauses_and_rests_stay_within_their_bounds(
             turns in prop::collection::vec((0..1_000_000u64, 1..5u64, 0..40_000_000u64), 1..400)
         ) {
-            let (mut made, mut program) = (Made::new(), 0u64);
+            let (mut made, mut program) = (SimulatedClock::new(), 0u64);
             for (touch_picos, crowd, used) in turns {
                 program += used;
                 made.turn(touch_picos, crowd, program);
@@ -271,7 +272,7 @@ mod tests {
         /// From anywhere: what has become warm is baked again, and at the slowest, within the longest time off and some rounds.
         #[test]
         fn hopeless_is_always_left(turns in prop::collection::vec((1_000..200_000u64, 1..4u64), 0..300)) {
-            let mut made = Made::new();
+            let mut made = SimulatedClock::new();
             for (touch_picos, crowd) in turns {
                 let nanos = made.nanos;
                 made.turn(touch_picos, crowd, nanos);

@@ -1,11 +1,9 @@
-//! What a helper within its program does, and the line of JSON about it: told while the program runs and, by the preloaded one, when it
-//! exits. Nothing here allocates or panics.
+//! What a helper does and did, in numbers that others may read while it runs. Nothing here allocates or panics.
 
 use std::ffi::CStr;
-use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use super::Backend;
+use super::settings::BakeBackend;
 
 /// What a helper is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +101,11 @@ impl Counters {
         [&self.pause_nanos, &self.ranges, &self.small_bytes, &self.most_small_bytes].into_iter().for_each(zero);
     }
 
+    /// Nanoseconds from the reset until now.
+    pub fn elapsed_nanos(&self, now_nanos: u64) -> u64 {
+        now_nanos.saturating_sub(self.started_nanos.load(Ordering::Relaxed))
+    }
+
     /// What it does from now on.
     pub fn set_state(&self, state: State) {
         self.state.store(state as u32, Ordering::Relaxed);
@@ -115,105 +118,29 @@ impl Counters {
     }
 
     /// How it touches, which `auto` may have chosen otherwise than was asked.
-    pub fn backend(&self, asked: Backend) -> Backend {
+    pub fn backend(&self, asked: BakeBackend) -> BakeBackend {
         if self.by_module.load(Ordering::Relaxed) {
-            Backend::Module
+            BakeBackend::Module
         } else {
             asked
         }
     }
 
     /// So many bytes in so many ranges are there to be baked.
-    pub fn found(&self, ranges: u64, small_bytes: u64) {
+    pub fn set_small_pages(&self, ranges: u64, small_bytes: u64) {
         self.ranges.store(ranges, Ordering::Relaxed);
         self.small_bytes.store(small_bytes, Ordering::Relaxed);
         self.most_small_bytes.fetch_max(small_bytes, Ordering::Relaxed);
     }
 }
 
-/// A line in a buffer of its own; one that does not fit is none.
-#[derive(Debug)]
-pub struct Line {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl Line {
-    /// With its line break.
-    pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
-    }
-}
-
-impl Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            *self.bytes.get_mut(self.length).ok_or(fmt::Error)? = byte;
-            self.length += 1;
-        }
-        Ok(())
-    }
-}
-
-/// The line of a process: its number, what was asked for as text and the backend of that.
-pub fn line(pid: i32, bake: &str, asked: Backend, counters: &Counters, now_nanos: u64) -> Option<Line> {
-    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let (state, backend) = (counters.state().name().to_str().unwrap_or_default(), counters.backend(asked));
-    let mut line = Line { bytes: [0; 1024], length: 0 };
-    writeln!(
-        line,
-        "{{\"pid\":{pid},\"bake\":\"{bake}\",\"backend\":\"{backend}\",\"state\":\"{state}\",\"errno\":{},\"elapsed_nanos\":{},\
-         \"busy_nanos\":{},\"cpu_nanos\":{},\"rounds\":{},\"touches\":{},\"after_pause_picos\":{},\"right_after_picos\":{},\
-         \"pause_nanos\":{},\"looks\":{},\"longest_look_nanos\":{},\"ranges\":{},\"small_bytes\":{},\"most_small_bytes\":{}}}",
-        counters.errno.load(Ordering::Relaxed),
-        now_nanos.saturating_sub(read(&counters.started_nanos)),
-        read(&counters.busy_nanos),
-        read(&counters.cpu_nanos),
-        read(&counters.rounds),
-        read(&counters.touches),
-        read(&counters.after_pause_picos),
-        read(&counters.right_after_picos),
-        read(&counters.pause_nanos),
-        read(&counters.looks),
-        read(&counters.longest_look_nanos),
-        read(&counters.ranges),
-        read(&counters.small_bytes),
-        read(&counters.most_small_bytes),
-    )
-    .ok()?;
-    Some(line)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::Hint;
     use super::*;
 
     #[test]
-    fn the_line_is_json_and_says_what_was_counted() {
+    fn states_have_their_numbers_and_names() {
         let counters = Counters::default();
-        counters.reset(0);
-        let most = |counter: &AtomicU64| counter.store(u64::MAX, Ordering::Relaxed);
-        [&counters.rounds, &counters.touches, &counters.looks, &counters.busy_nanos, &counters.cpu_nanos]
-            .into_iter()
-            .for_each(most);
-        [&counters.after_pause_picos, &counters.right_after_picos, &counters.pause_nanos, &counters.ranges]
-            .into_iter()
-            .for_each(most);
-        [&counters.longest_look_nanos, &counters.small_bytes, &counters.most_small_bytes].into_iter().for_each(most);
-        counters.errno.store(i32::MIN, Ordering::Relaxed);
-        counters.set_state(State::TooLarge);
-        let baker =
-            "prefetch:t1,stride=262144,nops=1048576,sleep=60000000000ns,cpu=4294967295,share=0.12345678901234567";
-        let backend: Backend = Backend::Prefetch(Hint::T1);
-        let line = line(i32::MAX, baker, backend, &counters, u64::MAX).expect("it fits");
-        assert_eq!(line.bytes().last(), Some(&b'\n'));
-        let read: serde_json::Value = serde_json::from_slice(line.bytes()).expect("JSON");
-        assert_eq!(read["touches"], u64::MAX);
-        assert_eq!(read["state"], "off-too-large");
-        assert_eq!((&read["bake"], &read["backend"]), (&baker.into(), &"prefetch:t1".into()));
-        counters.by_module.store(true, Ordering::Relaxed);
-        assert_eq!(counters.backend(backend), Backend::Module);
         for (at, (state, name)) in State::NAMES.iter().enumerate() {
             assert_eq!((*state as usize, state.name()), (at, *name));
             counters.set_state(*state);

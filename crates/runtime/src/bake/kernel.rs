@@ -3,75 +3,11 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::time::Duration;
 
-use super::small::{finding, Range};
-use super::{BakeError, Target, PAGE_BYTES};
-
-/// Bytes of addresses of one call: 4096 entries. The kernel holds `mmap_lock` for reading meanwhile, which keeps the program's mmap
-/// and munmap waiting: some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
-pub const CHUNK_BYTES: u64 = 16 << 20;
-
-/// Pause after a call that held `mmap_lock`: the next call, made at once, would take the lock again before a thread of the program
-/// that waits for it is awake, until the kernel hands it over after 4 ms (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
-pub const LET_IN: Duration = Duration::from_micros(50);
-
-/// `_IOWR('f', 16, struct pm_scan_arg)` (Linux, include/uapi/linux/fs.h).
-pub const PAGEMAP_SCAN: libc::c_ulong =
-    3 << 30 | (size_of::<PmScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
-/// A category of `PAGEMAP_SCAN` (the same file): pages that have a frame.
-pub const PAGE_IS_PRESENT: u64 = 1 << 3;
-/// Pages that are swapped out.
-const PAGE_IS_SWAPPED: u64 = 1 << 4;
-/// Parts of a page larger than a base page.
-pub const PAGE_IS_HUGE: u64 = 1 << 6;
-
-/// `struct pm_scan_arg` of Linux 6.7.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PmScanArg {
-    /// Bytes of this structure.
-    pub size: u64,
-    /// None are used here.
-    pub flags: u64,
-    /// First byte; a multiple of a page.
-    pub start: u64,
-    /// The byte after the last; a multiple of a page.
-    pub end: u64,
-    /// Filled in: where the walk ended.
-    pub walk_end: u64,
-    /// Address of the ranges that are filled in: first byte, byte after the last, categories, a u64 each.
-    pub vec: u64,
-    /// Ranges that there is room for.
-    pub vec_len: u64,
-    /// The walk ends after so many pages found; 0 = no bound.
-    pub max_pages: u64,
-    /// Categories that are meant the other way round.
-    pub category_inverted: u64,
-    /// Categories that a page must all have.
-    pub category_mask: u64,
-    /// Categories of which a page must have one, if any is named.
-    pub category_anyof_mask: u64,
-    /// Categories that are told.
-    pub return_mask: u64,
-}
-
-impl PmScanArg {
-    /// Has the kernel read all entries from `start` to `end` and tell nothing: no page is both present and swapped out, so that each is
-    /// looked at and none is found. `room` is for the one range that it may fill and never does.
-    pub fn reading(start: u64, end: u64, room: &mut [u64; 3]) -> Self {
-        Self {
-            size: size_of::<Self>() as u64,
-            start,
-            end,
-            vec: room.as_mut_ptr() as u64,
-            vec_len: 1,
-            category_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-            return_mask: PAGE_IS_PRESENT,
-            ..Self::default()
-        }
-    }
-}
+use super::address_range::AddressRange;
+use super::error::BakeError;
+use super::pm_scan::{PmScanArg, PAGEMAP_SCAN};
+use super::region::{Target, PAGE_BYTES};
 
 /// Reads page-table entries by `PAGEMAP_SCAN`.
 #[derive(Debug)]
@@ -94,8 +30,8 @@ impl Scanner {
     }
 
     /// Finds small pages that have frames: how many ranges of them it found, and where it ended.
-    pub(super) fn find(&self, range: Range, found: &mut [[u64; 3]]) -> Result<(usize, u64), i32> {
-        let mut arg = finding(range, found);
+    pub(super) fn find(&self, range: AddressRange, found: &mut [[u64; 3]]) -> Result<(usize, u64), i32> {
+        let mut arg = PmScanArg::small_pages(range, found);
         // SAFETY: the structure that the call takes; it fills at most the ranges that there is room for.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
         match result {
@@ -160,13 +96,8 @@ pub(super) fn errno() -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pm_scan::CHUNK_BYTES;
     use super::*;
-
-    #[test]
-    fn the_call_has_the_kernels_number() {
-        assert_eq!(size_of::<PmScanArg>(), 96);
-        assert_eq!(PAGEMAP_SCAN, 0xc060_6610);
-    }
 
     #[test]
     fn entries_are_read_and_nothing_is_faulted_in() {

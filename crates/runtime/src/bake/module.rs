@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 
+use super::error::BakeError;
 use super::kernel::{errno, open_pagemap};
-use super::{BakeError, Target, PAGE_BYTES};
+use super::region::{Target, PAGE_BYTES};
 
 /// The module's device.
 pub const DEVICE: &std::ffi::CStr = c"/dev/lookaside";

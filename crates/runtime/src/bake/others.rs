@@ -13,7 +13,7 @@ const REST_NANOS: (u64, u64) = (50_000_000, 1_600_000_000);
 
 /// How many CPUs there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cpus {
+pub struct CpuCounts {
     /// That the program and its helper may use.
     pub allowed: u32,
     /// That the system runs; `u32::MAX`: it does not say.
@@ -22,7 +22,7 @@ pub struct Cpus {
 
 /// What the system says of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy {
+pub struct CpuDemand {
     /// CPU time of the program since it began, without the helper, in nanoseconds.
     pub program_nanos: u64,
     /// Threads of all the system that run or wait for a CPU, without the helper, which is the one that asks; `None`: it does not say.
@@ -55,7 +55,7 @@ pub(super) enum Room {
 /// a thread that sleeps often gets its CPU at once, and the scheduler then moves others onto the program's.
 #[derive(Debug)]
 pub(super) struct Around {
-    cpus: Cpus,
+    cpus: CpuCounts,
     seen_at: u64,
     cpu_nanos: u64,
     /// Runnable threads of late, in sixteenths; `None` before the first look.
@@ -65,17 +65,17 @@ pub(super) struct Around {
 }
 
 impl Around {
-    pub(super) const fn new(now: u64, cpus: Cpus) -> Self {
+    pub(super) const fn new(now: u64, cpus: CpuCounts) -> Self {
         Self { cpus, seen_at: now, cpu_nanos: 0, runnable: None, looked: false, room: Room::Free }
     }
 
     /// Looks again if it is time to: at first, then each [`IDLE_NANOS`]. Only then `busy` is asked.
-    pub(super) fn room(&mut self, now: u64, busy: impl FnOnce() -> Busy) -> Room {
+    pub(super) fn room(&mut self, now: u64, busy: impl FnOnce() -> CpuDemand) -> Room {
         let passed = now.saturating_sub(self.seen_at);
         if self.looked && passed < IDLE_NANOS {
             return self.room;
         }
-        let Busy { program_nanos, runnable } = busy();
+        let CpuDemand { program_nanos, runnable } = busy();
         let used = program_nanos.saturating_sub(self.cpu_nanos);
         self.runnable = runnable.map(|threads| {
             let sixteenths = threads.saturating_mul(16);
@@ -135,7 +135,7 @@ impl Crowd {
 mod tests {
     use super::*;
 
-    const CPUS: Cpus = Cpus { allowed: 2, online: 4 };
+    const CPUS: CpuCounts = CpuCounts { allowed: 2, online: 4 };
 
     /// Looks `IDLE_NANOS` apart, each with what the program used since the one before, in hundredths of a CPU, and the threads that are runnable.
     fn rooms(looks: &[(u64, Option<u32>)]) -> Vec<Room> {
@@ -144,7 +144,7 @@ mod tests {
         let room = |(look, &(hundredths, runnable)): (usize, &(u64, Option<u32>))| {
             used += IDLE_NANOS / 100 * hundredths;
             let now = IDLE_NANOS * look as u64;
-            let room = around.room(now, || Busy { program_nanos: used, runnable });
+            let room = around.room(now, || CpuDemand { program_nanos: used, runnable });
             assert_eq!(around.room(now + IDLE_NANOS - 1, || panic!("it is not asked so soon")), room);
             room
         };

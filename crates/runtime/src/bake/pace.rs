@@ -34,14 +34,14 @@ const PLAIN_ROUNDS: u32 = 2;
 /// How long it is off at first; doubles each time.
 const OFF_NANOS: u64 = 5_000_000_000;
 
-/// Times of batches: eight buckets an octave, so that the middle is right within an eighth.
+/// BatchTimes of batches: eight buckets an octave, so that the middle is right within an eighth.
 #[derive(Debug)]
-pub struct Times {
+pub struct BatchTimes {
     buckets: [u32; 512],
     batches: u32,
 }
 
-impl Times {
+impl BatchTimes {
     pub(super) const fn new() -> Self {
         Self { buckets: [0; 512], batches: 0 }
     }
@@ -130,18 +130,18 @@ impl Pace {
     }
 
     /// Other memory: what was sensed of the one before says nothing.
-    pub(super) fn forget(&mut self, times: &mut Times) {
-        *times = Times::new();
+    pub(super) fn forget(&mut self, times: &mut BatchTimes) {
+        *times = BatchTimes::new();
         self.phase = Phase::Plain(1);
         self.cold = 0;
         self.sensed_picos = (0, 0);
     }
 
     /// After a round; `ticks_per_micro` is the counter's rate.
-    pub(super) fn after_round(&mut self, times: &mut Times, ticks_per_micro: u64) -> Step {
+    pub(super) fn after_round(&mut self, times: &mut BatchTimes, ticks_per_micro: u64) -> Step {
         match self.phase {
             Phase::Plain(left) => {
-                *times = Times::new();
+                *times = BatchTimes::new();
                 self.phase = left.checked_sub(1).map_or(Phase::After, Phase::Plain);
                 Step::Pause(self.pause_nanos)
             }
@@ -198,7 +198,7 @@ mod tests {
 
     /// Rounds on a machine on which a batch takes as long as `batch_ticks` says, by the pause before it.
     fn rounds(pace: &mut Pace, count: usize, mut batch_ticks: impl FnMut(u64) -> u64) -> Vec<Step> {
-        let (mut times, mut pause) = (Times::new(), FIRST_PAUSE_NANOS);
+        let (mut times, mut pause) = (BatchTimes::new(), FIRST_PAUSE_NANOS);
         (0..count)
             .map(|round| {
                 for batch in 0..100u64 {
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_middle_is_within_an_eighth() {
         for ticks in [8u64, 9, 100, 1_000, 12_345, 1 << 40] {
-            let mut times = Times::new();
+            let mut times = BatchTimes::new();
             (0..64).for_each(|_| times.add(ticks));
             let middle = times.take_middle().expect("enough of them");
             assert!(middle <= ticks && ticks - middle <= ticks / 8, "{ticks}: {middle}");
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn few_batches_are_no_judgement() {
         let mut pace = Pace::new();
-        let mut times = Times::new();
+        let mut times = BatchTimes::new();
         assert_eq!(pace.after_round(&mut times, RATE), Step::Pause(FIRST_PAUSE_NANOS));
         assert_eq!(pace.after_round(&mut times, RATE), Step::Pause(FIRST_PAUSE_NANOS));
         (0..LEAST_BATCHES - 1).for_each(|_| times.add(1 << 30));

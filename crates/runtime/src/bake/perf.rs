@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use super::rank::{Count, Pmu, READS};
-use super::PAGE_BYTES;
+use super::region::PAGE_BYTES;
 
 /// `struct perf_event_attr` in its first version, of 64 bytes, which every kernel takes.
 #[repr(C)]

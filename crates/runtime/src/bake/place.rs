@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, CpuSet};
 
-use super::others::Cpus;
-use super::{BakeError, Placement};
+use super::error::BakeError;
+use super::others::CpuCounts;
+use super::settings::Placement;
 
 /// Where the system describes CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -87,9 +88,9 @@ fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// How many CPUs the calling thread may use, and the system runs; `u32::MAX` each where it does not say.
-pub(super) fn cpus() -> Cpus {
+pub(super) fn cpus() -> CpuCounts {
     let online = list(&Path::new(CPUS).join("online")).len() as u32;
-    Cpus {
+    CpuCounts {
         allowed: sched_getaffinity(None).map_or(u32::MAX, |allowed| allowed.count()),
         online: if online == 0 { u32::MAX } else { online },
     }

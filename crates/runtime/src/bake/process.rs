@@ -4,7 +4,8 @@ use procfs::process::{MMapPath, Process};
 use procfs::ProcError;
 use serde::Serialize;
 
-use super::{BakeError, Region};
+use super::error::BakeError;
+use super::region::Region;
 
 /// A mapping with fewer bytes in small pages is left out: its page-table entries fit in a first-level cache, 8 bytes a page.
 const LEAST_BYTES: u64 = 4 << 20;

@@ -197,7 +197,7 @@ mod tests {
 
     /// A PMU made up.
     #[derive(Clone, Debug, Default)]
-    struct Made {
+    struct SimulatedClock {
         /// Cycles a read that it counts: of pages that are near, and of those that are far. None: refused.
         per_read: Option<(u64, u64)>,
         own: Arc<AtomicU64>,
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct ProcessCount(Made, u32);
+    struct ProcessCount(SimulatedClock, u32);
 
     impl Count for ProcessCount {
         fn count(&mut self) -> Option<u64> {
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    impl Pmu for Made {
+    impl Pmu for SimulatedClock {
         fn own(&self, _: u64) -> Result<Box<dyn Count>, String> {
             self.per_read.ok_or("no PMU here")?;
             Ok(Box::new(OwnCount(Arc::clone(&self.own))))
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    impl Made {
+    impl SimulatedClock {
         fn set(&self, pid: u32, count: Option<u64>) {
             self.processes.lock().expect("whole").insert(pid, count);
         }
@@ -264,8 +264,8 @@ mod tests {
         }
     }
 
-    fn rank(per_read: Option<(u64, u64)>) -> (Made, Rank) {
-        let made = Made { per_read, ..Made::default() };
+    fn rank(per_read: Option<(u64, u64)>) -> (SimulatedClock, Rank) {
+        let made = SimulatedClock { per_read, ..SimulatedClock::default() };
         (made.clone(), Rank::new(Box::new(made), &EVENTS))
     }
 
@@ -279,7 +279,11 @@ mod tests {
         // Cycles, and walks.
         assert!(no_pmu(Some((1, 40))).expect("else").contains("something else"));
         assert!(no_pmu(Some((0, 1))).expect("else").contains("something else"));
-        assert!(Rank::new(Box::new(Made::default()), &[]).ranking().no_pmu.expect("none").contains("no event"));
+        assert!(Rank::new(Box::new(SimulatedClock::default()), &[])
+            .ranking()
+            .no_pmu
+            .expect("none")
+            .contains("no event"));
     }
 
     #[test]

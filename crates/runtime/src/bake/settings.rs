@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{module, BakeError};
+use super::error::BakeError;
+use super::module;
 
 /// How page-table entries are touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Backend {
+pub enum BakeBackend {
     /// A load of each page's first byte (Algorithm 2). Its data come into the caches too, and a page that has no frame
     /// gets one.
     Load,
@@ -68,7 +69,7 @@ pub struct Settings {
     /// that is loaded, else by `backend`, a prefetch. For a program's own memory.
     pub auto: bool,
     /// How entries are touched.
-    pub backend: Backend,
+    pub backend: BakeBackend,
     /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The stock kernel's calls
     /// (scan, mincore) read every entry and have none.
     pub stride_pages: u32,
@@ -87,7 +88,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             auto: false,
-            backend: Backend::Prefetch(Hint::T0),
+            backend: BakeBackend::Prefetch(Hint::T0),
             stride_pages: 8,
             nops: 0,
             sleep: Duration::ZERO,
@@ -104,13 +105,13 @@ impl Settings {
     /// The first one that is out of range, with its range.
     pub fn check(&self) -> Result<(), BakeError> {
         let bad = |text: String| Err(BakeError::Setting(text));
-        if self.auto && !(matches!(self.backend, Backend::Prefetch(_)) && self.sleep.is_zero()) {
+        if self.auto && !(matches!(self.backend, BakeBackend::Prefetch(_)) && self.sleep.is_zero()) {
             return bad("auto: begins with a prefetch, and chooses the sleep itself".into());
         }
         if self.stride_pages == 0 || self.stride_pages > MOST_STRIDE_PAGES {
             return bad(format!("stride={}: 1 to {MOST_STRIDE_PAGES} pages are possible", self.stride_pages));
         }
-        let most_nops = if self.backend == Backend::Module { module::MOST_NOPS } else { MOST_NOPS };
+        let most_nops = if self.backend == BakeBackend::Module { module::MOST_NOPS } else { MOST_NOPS };
         if self.nops > most_nops {
             return bad(format!("nops={}: at most {most_nops} are possible", self.nops));
         }
@@ -126,7 +127,7 @@ impl Settings {
     /// They do not; which do.
     pub(crate) fn check_reach(&self) -> Result<(), BakeError> {
         let name = match (self.auto, self.backend) {
-            (false, Backend::Module | Backend::Scan) => return Ok(()),
+            (false, BakeBackend::Module | BakeBackend::Scan) => return Ok(()),
             (false, backend) => backend.to_string(),
             (true, _) => "auto".into(),
         };
@@ -156,7 +157,7 @@ impl FromStr for Settings {
             true => Self { auto, cpu_share: AUTO_SHARE, ..Self::default() },
             false => Self { backend: read_backend(backend)?, ..Self::default() },
         };
-        let kernel = matches!(settings.backend, Backend::Scan | Backend::Mincore);
+        let kernel = matches!(settings.backend, BakeBackend::Scan | BakeBackend::Mincore);
         let mut given: Vec<&str> = Vec::new();
         for part in parts {
             let (name, value) = part.split_once('=').ok_or_else(|| {
@@ -200,7 +201,7 @@ impl FromStr for Settings {
     }
 }
 
-impl fmt::Display for Backend {
+impl fmt::Display for BakeBackend {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Load => "load",
@@ -243,15 +244,15 @@ impl fmt::Display for Settings {
     }
 }
 
-fn read_backend(text: &str) -> Result<Backend, BakeError> {
+fn read_backend(text: &str) -> Result<BakeBackend, BakeError> {
     Ok(match text {
-        "load" => Backend::Load,
-        "prefetch" | "prefetch:t0" => Backend::Prefetch(Hint::T0),
-        "prefetch:t1" => Backend::Prefetch(Hint::T1),
-        "prefetch:t2" => Backend::Prefetch(Hint::T2),
-        "module" => Backend::Module,
-        "scan" => Backend::Scan,
-        "mincore" => Backend::Mincore,
+        "load" => BakeBackend::Load,
+        "prefetch" | "prefetch:t0" => BakeBackend::Prefetch(Hint::T0),
+        "prefetch:t1" => BakeBackend::Prefetch(Hint::T1),
+        "prefetch:t2" => BakeBackend::Prefetch(Hint::T2),
+        "module" => BakeBackend::Module,
+        "scan" => BakeBackend::Scan,
+        "mincore" => BakeBackend::Mincore,
         _ => {
             return Err(BakeError::Setting(format!(
             "`{text}`: no such backend; there are auto, load, prefetch (prefetch:t0, :t1, :t2), module, scan, mincore"
@@ -292,7 +293,7 @@ mod tests {
             "prefetch:t1,stride=512,nops=10,sleep=500us,cpu=3,share=0.25".parse().expect("settings");
         let expected = Settings {
             auto: false,
-            backend: Backend::Prefetch(Hint::T1),
+            backend: BakeBackend::Prefetch(Hint::T1),
             stride_pages: 512,
             nops: 10,
             sleep: Duration::from_micros(500),
@@ -322,7 +323,7 @@ mod tests {
         assert!(auto.check_reach().expect_err("its own only").to_string().starts_with("auto: reaches only"));
         assert!(read("mincore").check_reach().expect_err("its own only").to_string().starts_with("mincore: "));
         assert_eq!((read("scan").check_reach(), read("module").check_reach()), (Ok(()), Ok(())));
-        let scans = Settings { backend: Backend::Scan, ..auto };
+        let scans = Settings { backend: BakeBackend::Scan, ..auto };
         assert!(scans.check().expect_err("no times").to_string().contains("begins with a prefetch"));
     }
 

@@ -7,8 +7,9 @@ use procfs::process::{Process, Task};
 use procfs::Current;
 use serde::Serialize;
 
-use super::raw::HELPER;
-use super::{BakeError, PAGE_BYTES};
+use super::error::BakeError;
+use super::region::PAGE_BYTES;
+use super::status_line::HELPER;
 
 /// Name of a helper thread for its own process's memory.
 pub(crate) const HELPER_WITHIN: &str = match HELPER.to_str() {

@@ -2,20 +2,20 @@
 //!
 //! Written in assembly: the compiler must neither drop loads whose values nobody needs nor move or merge them.
 
-use super::settings::{Backend, Hint};
+use super::settings::{BakeBackend, Hint};
 
 /// Touches `count` addresses (at least 1) from `start` on, `stride` bytes apart, each followed by so many NOPs.
 ///
 /// # Safety
-/// For [`Backend::Load`] each of the addresses is mapped and readable all the while. Prefetches never fault.
-pub(crate) unsafe fn sweep(backend: Backend, start: u64, stride: u64, count: u64, nops: u32) {
+/// For [`BakeBackend::Load`] each of the addresses is mapped and readable all the while. Prefetches never fault.
+pub(crate) unsafe fn sweep(backend: BakeBackend, start: u64, stride: u64, count: u64, nops: u32) {
     match backend {
         // SAFETY: the caller's.
-        Backend::Load => unsafe { loads(start, stride, count.max(1), nops.into()) },
-        Backend::Prefetch(Hint::T0) => prefetches_t0(start, stride, count.max(1), nops.into()),
-        Backend::Prefetch(Hint::T1) => prefetches_t1(start, stride, count.max(1), nops.into()),
-        Backend::Prefetch(Hint::T2) => prefetches_t2(start, stride, count.max(1), nops.into()),
-        Backend::Module | Backend::Scan | Backend::Mincore => {}
+        BakeBackend::Load => unsafe { loads(start, stride, count.max(1), nops.into()) },
+        BakeBackend::Prefetch(Hint::T0) => prefetches_t0(start, stride, count.max(1), nops.into()),
+        BakeBackend::Prefetch(Hint::T1) => prefetches_t1(start, stride, count.max(1), nops.into()),
+        BakeBackend::Prefetch(Hint::T2) => prefetches_t2(start, stride, count.max(1), nops.into()),
+        BakeBackend::Module | BakeBackend::Scan | BakeBackend::Mincore => {}
     }
 }
 
@@ -154,13 +154,13 @@ mod tests {
         let at = area((8 * PAGES * 4096) as usize);
         let before = faults();
         // SAFETY: prefetches need no mapping.
-        unsafe { sweep(Backend::Prefetch(Hint::T0), at, 8 * 4096, PAGES, 3) };
+        unsafe { sweep(BakeBackend::Prefetch(Hint::T0), at, 8 * 4096, PAGES, 3) };
         assert_eq!(faults(), before);
         // SAFETY: all of it is mapped.
-        unsafe { sweep(Backend::Load, at, 8 * 4096, PAGES, 3) };
+        unsafe { sweep(BakeBackend::Load, at, 8 * 4096, PAGES, 3) };
         assert_eq!(faults() - before, PAGES as i64);
         // Nothing is mapped at these addresses.
         // SAFETY: prefetches need no mapping.
-        unsafe { sweep(Backend::Prefetch(Hint::T2), 0, 4096, 100, 0) };
+        unsafe { sweep(BakeBackend::Prefetch(Hint::T2), 0, 4096, 100, 0) };
     }
 }

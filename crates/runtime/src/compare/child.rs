@@ -12,7 +12,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use super::energy::Meter;
 use super::{CompareError, Inside, Metric, Variant};
-use crate::hugepages::orders;
+use crate::hugepages::remote_collapse;
 
 /// A line of output is looked through up to here.
 const LINE_BYTES: usize = 1 << 16;
@@ -59,7 +59,7 @@ impl Running {
                 start.stdout(Stdio::null()).stderr(Stdio::null());
             }
         }
-        start.env_remove("LOOKASIDE_BAKE").env_remove(orders::VARIABLE).envs(variant.environment(inside));
+        start.env_remove("LOOKASIDE_BAKE").env_remove(remote_collapse::VARIABLE).envs(variant.environment(inside));
         if let Some(thp) = variant.thp() {
             // SAFETY: a system call between fork and exec; what it sets outlives the exec and goes to children.
             unsafe {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::{CompareError, Inside};
-use crate::bake::{Backend, Settings};
-use crate::hugepages::{self, orders, Way};
+use crate::bake::{BakeBackend, Settings};
+use crate::hugepages::{self, remote_collapse, Way};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
 const THP: [&str; 2] =
@@ -138,13 +138,13 @@ impl Variant {
                 let settings: Settings = text.parse().map_err(bad)?;
                 match settings.backend {
                     _ if settings.auto => Self::Inside(text.to_string()),
-                    Backend::Module | Backend::Scan => Self::Scan(settings),
-                    Backend::Load => {
+                    BakeBackend::Module | BakeBackend::Scan => Self::Scan(settings),
+                    BakeBackend::Load => {
                         return Err(CompareError::Bad(format!(
                             "variants: {name}: loads fault pages in and are for programs that start the baker themselves; bake:prefetch never faults"
                         )))
                     }
-                    Backend::Prefetch(_) | Backend::Mincore => Self::Inside(settings.to_string()),
+                    BakeBackend::Prefetch(_) | BakeBackend::Mincore => Self::Inside(settings.to_string()),
                 }
             }
         })
@@ -188,7 +188,7 @@ impl Variant {
             ],
             (Self::Huge(_) | Self::Planned(_), Some(inside)) => vec![
                 ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
-                (orders::VARIABLE, orders::VALUE.into()),
+                (remote_collapse::VARIABLE, remote_collapse::VALUE.into()),
             ],
             _ => Vec::new(),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use procfs::process::Process;
 use serde::Serialize;
 
-use crate::bake::{family, Outside, Settings, Stats, Wanted};
+use crate::bake::{family, ProcessBakers, ProcessSelection, Settings, Stats};
 
 /// First look at the program, and each next one after twice as long, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -81,18 +81,18 @@ fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) 
         let Some(settings) = bake else { continue };
         let done = match &mut outside {
             None => {
-                let wanted = Wanted { families: vec![pid], ..Wanted::default() };
-                Outside::start(settings, wanted).map(|started| outside = Some(started))
+                let wanted = ProcessSelection { families: vec![pid], ..ProcessSelection::default() };
+                ProcessBakers::start(settings, wanted).map(|started| outside = Some(started))
             }
             Some(outside) => outside.refresh().map(|_| ()),
         };
         seen.refused = done.err().map(|e| e.to_string()).or(seen.refused);
         let bytes =
-            outside.iter().flat_map(Outside::report).filter(|baked| baked.running).map(|baked| baked.small_bytes);
+            outside.iter().flat_map(ProcessBakers::report).filter(|baked| baked.running).map(|baked| baked.small_bytes);
         most_bytes = bytes.sum::<u64>().max(most_bytes);
     }
     if bake.is_some() {
-        let report = outside.map(Outside::stop).unwrap_or_default();
+        let report = outside.map(ProcessBakers::stop).unwrap_or_default();
         let sum = |of: fn(&Stats) -> u64| report.iter().map(|baked| of(&baked.stats)).sum();
         seen.helped = Some(Helped {
             rounds: sum(|stats| stats.rounds),

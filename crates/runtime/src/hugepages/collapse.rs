@@ -10,7 +10,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::thread::{capabilities, CapabilitySet};
 use serde::Serialize;
 
-use super::orders::Orders;
+use super::remote_collapse::RemoteCollapser;
 use super::windows::WINDOW_BYTES;
 use super::{pages, HugeError};
 use crate::bake::Identity;
@@ -80,15 +80,15 @@ impl Tried {
 #[derive(Debug)]
 pub struct Handle {
     pid: u32,
-    maker: Maker,
+    maker: Collapser,
     identity: Identity,
 }
 
 /// Who makes the calls.
 #[derive(Debug)]
-enum Maker {
+enum Collapser {
     Outside(OwnedFd),
-    Inside(Orders),
+    Inside(RemoteCollapser),
 }
 
 impl Handle {
@@ -101,11 +101,11 @@ impl Handle {
         let identity = Identity::of(pid)?;
         check_built_in()?;
         let maker = match hold(pid) {
-            Ok(process) => Maker::Outside(process),
+            Ok(process) => Collapser::Outside(process),
             Err(errno) => {
-                let orders = if is_no_right(errno) { Orders::open(pid)? } else { None };
+                let orders = if is_no_right(errno) { RemoteCollapser::open(pid)? } else { None };
                 let refused = || HugeError::Bad(format!("process {pid}: {}", refusal(errno)));
-                Maker::Inside(orders.ok_or_else(refused)?)
+                Collapser::Inside(orders.ok_or_else(refused)?)
             }
         };
         if switched_off(pid) {
@@ -119,8 +119,8 @@ impl Handle {
     /// Who makes its huge pages.
     pub fn way(&self) -> Way {
         match self.maker {
-            Maker::Outside(_) => Way::Outside,
-            Maker::Inside(_) => Way::Inside,
+            Collapser::Outside(_) => Way::Outside,
+            Collapser::Inside(_) => Way::Inside,
         }
     }
 
@@ -147,14 +147,14 @@ impl Handle {
             return Tried::Refused { nanos: 0, errno: 0, why };
         }
         let (done, took) = match &self.maker {
-            Maker::Outside(process) => {
+            Collapser::Outside(process) => {
                 let began = Instant::now();
                 let done = collapse(process.as_fd(), Some(start));
                 let took = began.elapsed();
                 std::thread::sleep(took.max(LEAST_PAUSE));
                 (done, took)
             }
-            Maker::Inside(orders) => orders.make(start),
+            Collapser::Inside(orders) => orders.make(start),
         };
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         match done {

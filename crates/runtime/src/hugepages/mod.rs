@@ -1,18 +1,18 @@
 //! Selective huge pages for running programs: the windows in which a program is seen most become huge pages. All is seen and chosen from
 //! outside, and done from there by `process_madvise(MADV_COLLAPSE)`; where there is no right to, a thread of a preloaded library does
-//! that, and no more, in the program ([`orders`]).
+//! that, and no more, in the program ([`remote_collapse`]).
 //!
 //! [`Memory`] says what windows a process has, a [`Look`] where the program is seen, [`choose()`] takes the best, [`Handle::collapse`]
 //! makes huge pages of them. [`once`] does it all for a process, [`Watch`] again and again for a program and those that it starts, [`Apply`] makes a plan's windows huge.
 
 mod choose;
 mod collapse;
-mod once;
-pub mod orders;
 mod pages;
 mod planned;
+mod promote;
 mod referenced;
-mod see;
+pub mod remote_collapse;
+mod sampler;
 mod watch;
 mod windows;
 
@@ -24,9 +24,9 @@ use serde::Serialize;
 use crate::bake::{BakeError, PAGE_BYTES};
 pub use choose::{choose, spread, tally, Choice, Chosen, Fell, View, Weight, Weights};
 pub use collapse::{way, Handle, Tried, Way, LEAST_PAUSE};
-pub use once::{once, Applied, Order, Row};
 pub use pages::Memory;
 pub use planned::{Apply, Find, Place, Planned};
+pub use promote::{once, Applied, Order, Row};
 pub use referenced::{Referenced, INTERVAL};
 pub use watch::{Followed, Settings, Watch};
 pub use windows::{window_of, windows, Area, PageRange, PageState, Unfit, Window, WINDOW_BYTES, WINDOW_PAGES};

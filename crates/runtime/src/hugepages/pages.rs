@@ -8,7 +8,7 @@ use procfs::ProcError;
 
 use super::windows::{Area, PageRange, PageState, Unfit, Window, WINDOW_BYTES};
 use super::{windows, HugeError};
-use crate::bake::raw::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
+use crate::bake::freestanding::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
 
 /// Categories of `PAGEMAP_SCAN` (Linux, include/uapi/linux/fs.h): pages that are swapped out.
 const PAGE_IS_SWAPPED: u64 = 1 << 4;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::choose::{choose, View, Weight, Weights};
 use super::collapse::{Handle, Tried, Way};
-use super::see::{see, Seen};
+use super::sampler::{see, Seen};
 use super::{By, HugeError, Look, Memory, Window};
 use crate::bake::{family, Identity};
 

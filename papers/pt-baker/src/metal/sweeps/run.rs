@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lookaside_harness::Reproduction;
 use lookaside_probe::available_bytes;
 use lookaside_report::num::bytes;
-use lookaside_runtime::bake::{beside, Backend, Baker, Hint, Placement, Region, Settings};
+use lookaside_runtime::bake::{beside, BakeBackend, Baker, Hint, Placement, Region, Settings};
 use lookaside_runtime::compare::in_turns;
 use lookaside_stats::{ratio, RESAMPLES};
 use lookaside_workloads::{workload, Pages, Spec, Workload};
@@ -178,8 +178,8 @@ impl Native {
             Place::Same => Ok(self.cpu),
         };
         let backend = match way.level {
-            Level::User => Backend::Prefetch(Hint::T0),
-            Level::Kernel => Backend::Scan,
+            Level::User => BakeBackend::Prefetch(Hint::T0),
+            Level::Kernel => BakeBackend::Scan,
         };
         Ok(Settings {
             auto: false,

@@ -7,16 +7,21 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::baker::Baker;
+use super::error::BakeError;
+use super::helper_status::HelperStatus;
 use super::perf::Perf;
+use super::process::{family, mappings, members, named, Identity, Mapping};
 use super::rank::{Rank, Ranking, EVENTS};
+use super::region::{Region, Target};
+use super::settings::Settings;
+use super::stats::Stats;
+use super::survey::Survey;
 use super::survey::{worth, MOST};
-use super::{
-    family, mappings, members, named, BakeError, Baker, Identity, Mapping, Region, Settings, Stats, Survey, Target,
-};
 
 /// Which processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ProcessSelection {
     /// By number. These have to be there at the start.
     pub pids: Vec<u32>,
     /// By the program's name, as `ps -o comm` has it.
@@ -32,7 +37,7 @@ pub struct Wanted {
 
 /// What became of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Baked {
+pub struct ProcessReport {
     /// Its number.
     pub pid: u32,
     /// Its name.
@@ -51,15 +56,15 @@ pub struct Baked {
     pub refused: Option<String>,
     /// What its helper tells beside, where the program bakes itself.
     #[serde(default)]
-    pub within: Option<Within>,
+    pub within: Option<HelperStatus>,
     /// How it was ranked, where it was chosen of the whole system.
     #[serde(default)]
-    pub rank: Option<Ranked>,
+    pub rank: Option<ProcessRank>,
 }
 
 /// How a process was ranked among others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ranked {
+pub struct ProcessRank {
     /// By what.
     #[serde(flatten)]
     pub ranking: Ranking,
@@ -67,38 +72,21 @@ pub struct Ranked {
     pub walk_cycles_per_second: Option<f64>,
 }
 
-/// What a helper in its own program tells beside its statistics, preloaded or started by the program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Within {
-    /// What it was asked for, such as `auto,share=0.5`.
-    pub bake: String,
-    /// How it touches; `auto` chose it.
-    pub backend: String,
-    /// What it is doing, such as `warm` or `off-hopeless`.
-    pub state: String,
-    /// Nanoseconds of the pause after the last round.
-    pub pause_nanos: u64,
-    /// Nanoseconds a touch after the usual pause, as `auto` last sensed it.
-    pub after_pause_nanos: Option<f64>,
-    /// Nanoseconds a touch in the round right after that one: as warm as it can be.
-    pub right_after_nanos: Option<f64>,
-}
-
 /// Bakers of several processes.
 #[derive(Debug)]
-pub struct Outside {
+pub struct ProcessBakers {
     settings: Settings,
-    wanted: Wanted,
+    wanted: ProcessSelection,
     survey: Survey,
     /// Ranks the whole system's processes, if these are wanted.
     rank: Option<Rank>,
-    running: BTreeMap<u32, Kept>,
-    ended: Vec<Baked>,
+    running: BTreeMap<u32, BakedProcess>,
+    ended: Vec<ProcessReport>,
 }
 
 /// A process that is baked.
 #[derive(Debug)]
-struct Kept {
+struct BakedProcess {
     identity: Identity,
     /// Why there is none, or the baker.
     baker: Result<Baker, String>,
@@ -109,16 +97,16 @@ struct Kept {
 /// So many processes that have ended are remembered; of more the first are forgotten.
 const ENDED: usize = 1000;
 
-impl Outside {
+impl ProcessBakers {
     /// Looks for the processes and begins.
     ///
     /// # Errors
     /// Settings that cannot be or do not reach other processes; nobody wanted; a process by number that is not there or may not be
     /// looked at; a control group that is none; a kernel without the call.
-    pub fn start(settings: &Settings, wanted: Wanted) -> Result<Self, BakeError> {
+    pub fn start(settings: &Settings, wanted: ProcessSelection) -> Result<Self, BakeError> {
         settings.check()?;
         settings.check_reach()?;
-        if wanted == Wanted::default() {
+        if wanted == ProcessSelection::default() {
             return Err(BakeError::Setting("no process: name one by number, by program or by control group".into()));
         }
         for &pid in &wanted.pids {
@@ -160,12 +148,12 @@ impl Outside {
         pids.dedup();
         let now: BTreeMap<u32, Identity> =
             pids.into_iter().filter_map(|pid| Some((pid, Identity::of(pid).ok()?))).collect();
-        let gone = |(pid, kept): &(&u32, &Kept)| now.get(pid) != Some(&kept.identity);
+        let gone = |(pid, kept): &(&u32, &BakedProcess)| now.get(pid) != Some(&kept.identity);
         let gone: Vec<u32> = self.running.iter().filter(gone).map(|(pid, _)| *pid).collect();
         for pid in gone {
             if let Some(kept) = self.running.remove(&pid) {
                 let running = Identity::of(pid).is_ok_and(|identity| identity == kept.identity);
-                self.ended.push(Baked { running, let_go: running, ..kept.end(pid) });
+                self.ended.push(ProcessReport { running, let_go: running, ..kept.end(pid) });
             }
         }
         let excess = self.ended.len().saturating_sub(ENDED);
@@ -174,7 +162,7 @@ impl Outside {
             let settings = &self.settings;
             self.running.entry(pid).or_insert_with(|| {
                 let baker = Baker::start_for(Target::Process(pid), settings, &[]).map_err(|e| e.to_string());
-                Kept { identity, baker, regions: Vec::new(), small_bytes: 0 }
+                BakedProcess { identity, baker, regions: Vec::new(), small_bytes: 0 }
             });
         }
         for (pid, kept) in &mut self.running {
@@ -192,7 +180,7 @@ impl Outside {
     }
 
     /// What became of each process so far: those that ended first, then by number.
-    pub fn report(&self) -> Vec<Baked> {
+    pub fn report(&self) -> Vec<ProcessReport> {
         let running = self.running.iter().map(|(pid, kept)| kept.report(*pid, true));
         self.ended.iter().cloned().chain(running).map(|baked| self.ranked(baked)).collect()
     }
@@ -203,24 +191,24 @@ impl Outside {
     }
 
     /// With how it was ranked.
-    fn ranked(&self, baked: Baked) -> Baked {
-        let ranked = |rank: &Rank| Ranked {
+    fn ranked(&self, baked: ProcessReport) -> ProcessReport {
+        let ranked = |rank: &Rank| ProcessRank {
             ranking: rank.ranking(),
             walk_cycles_per_second: rank.cycles_per_second(baked.pid).filter(|_| baked.running),
         };
-        Baked { rank: self.rank.as_ref().map(ranked), ..baked }
+        ProcessReport { rank: self.rank.as_ref().map(ranked), ..baked }
     }
 
     /// Stops all; gives what became of each.
-    pub fn stop(mut self) -> Vec<Baked> {
+    pub fn stop(mut self) -> Vec<ProcessReport> {
         let running = std::mem::take(&mut self.running);
         let ended = std::mem::take(&mut self.ended);
-        let stopped = running.into_iter().map(|(pid, kept)| Baked { running: true, ..kept.end(pid) });
+        let stopped = running.into_iter().map(|(pid, kept)| ProcessReport { running: true, ..kept.end(pid) });
         ended.into_iter().chain(stopped).map(|baked| self.ranked(baked)).collect()
     }
 }
 
-impl Kept {
+impl BakedProcess {
     /// The process's mappings as they are now.
     fn refresh(&mut self, pid: u32) {
         let Ok(baker) = &self.baker else { return };
@@ -239,8 +227,8 @@ impl Kept {
         }
     }
 
-    fn report(&self, pid: u32, running: bool) -> Baked {
-        Baked {
+    fn report(&self, pid: u32, running: bool) -> ProcessReport {
+        ProcessReport {
             pid,
             comm: self.identity.comm.clone(),
             running,
@@ -254,10 +242,10 @@ impl Kept {
         }
     }
 
-    fn end(self, pid: u32) -> Baked {
+    fn end(self, pid: u32) -> ProcessReport {
         let report = self.report(pid, false);
         let stats = self.baker.map_or(report.stats, Baker::stop);
-        Baked { stats, ..report }
+        ProcessReport { stats, ..report }
     }
 }
 
@@ -299,7 +287,8 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut line).expect("it is ready");
         let pid = child.id();
         let mut outside =
-            Outside::start(&settings(), Wanted { pids: vec![pid], ..Wanted::default() }).expect("a process");
+            ProcessBakers::start(&settings(), ProcessSelection { pids: vec![pid], ..ProcessSelection::default() })
+                .expect("a process");
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             let report = outside.report();
@@ -323,19 +312,20 @@ mod tests {
 
     #[test]
     fn what_cannot_be_baked_is_said_at_once() {
-        let refused = |settings: &Settings, wanted| Outside::start(settings, wanted).expect_err("refused").to_string();
-        assert!(refused(&settings(), Wanted::default()).contains("no process"));
-        let nobody = Wanted { pids: vec![4_194_305], ..Wanted::default() };
+        let refused =
+            |settings: &Settings, wanted| ProcessBakers::start(settings, wanted).expect_err("refused").to_string();
+        assert!(refused(&settings(), ProcessSelection::default()).contains("no process"));
+        let nobody = ProcessSelection { pids: vec![4_194_305], ..ProcessSelection::default() };
         assert!(refused(&settings(), nobody.clone()).contains("there is none"));
         assert!(refused(&"prefetch".parse().expect("settings"), nobody).contains("scan"));
-        let group = Wanted { groups: vec!["/nonexistent".into()], ..Wanted::default() };
+        let group = ProcessSelection { groups: vec!["/nonexistent".into()], ..ProcessSelection::default() };
         assert!(refused(&settings(), group).contains("control group"));
     }
 
     #[test]
     fn nobody_of_that_name_is_waited_for() {
-        let wanted = Wanted { comms: vec!["no-such-program".into()], ..Wanted::default() };
-        let mut outside = Outside::start(&settings(), wanted).expect("nobody yet");
+        let wanted = ProcessSelection { comms: vec!["no-such-program".into()], ..ProcessSelection::default() };
+        let mut outside = ProcessBakers::start(&settings(), wanted).expect("nobody yet");
         assert_eq!(outside.refresh(), Ok(0));
         assert!(outside.stop().is_empty());
     }

@@ -3,18 +3,21 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::error::BakeError;
 use super::kernel::Scanner;
 use super::module::Module;
-use super::{place, Backend, BakeError, Settings, Target};
+use super::place;
+use super::region::Target;
+use super::settings::{BakeBackend, Settings};
 
 /// A baker of an unmodified program: it finds the regions itself, and never loads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unmodified {
+pub struct PreloadSettings {
     /// How it touches.
     pub settings: Settings,
 }
 
-impl Unmodified {
+impl PreloadSettings {
     /// Whether this system can do it, for a program that is started from here.
     ///
     /// # Errors
@@ -22,15 +25,15 @@ impl Unmodified {
     pub fn check(&self) -> Result<(), BakeError> {
         place::choose(self.settings.placement)?;
         match self.settings.backend {
-            Backend::Scan => drop(Scanner::open(Target::Own)?),
-            Backend::Module => drop(Module::open(Target::Own)?),
+            BakeBackend::Scan => drop(Scanner::open(Target::Own)?),
+            BakeBackend::Module => drop(Module::open(Target::Own)?),
             _ => {}
         }
         Ok(())
     }
 }
 
-impl FromStr for Unmodified {
+impl FromStr for PreloadSettings {
     type Err = BakeError;
 
     /// As [`Settings::from_str`] has it, without `load`.
@@ -41,7 +44,7 @@ impl FromStr for Unmodified {
             }
             _ => e,
         })?;
-        if settings.backend == Backend::Load {
+        if settings.backend == BakeBackend::Load {
             return Err(BakeError::Setting(
                 "load: would fault pages in and crash where the program unmaps them; prefetch reads as well".into(),
             ));
@@ -50,8 +53,8 @@ impl FromStr for Unmodified {
     }
 }
 
-/// As [`Unmodified::from_str`] reads it.
-impl fmt::Display for Unmodified {
+/// As [`PreloadSettings::from_str`] reads it.
+impl fmt::Display for PreloadSettings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.settings.fmt(out)
     }
@@ -62,13 +65,13 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        text.parse::<Unmodified>().expect_err(text).to_string()
+        text.parse::<PreloadSettings>().expect_err(text).to_string()
     }
 
     #[test]
     fn what_is_written_is_read_and_written_again() {
         for text in ["auto,cpu=1,share=0.25", "prefetch:t2,stride=16,sleep=1000000ns"] {
-            assert_eq!(text.parse::<Unmodified>().expect("a baker").to_string(), text);
+            assert_eq!(text.parse::<PreloadSettings>().expect("a baker").to_string(), text);
         }
     }
 

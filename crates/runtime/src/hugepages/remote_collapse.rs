@@ -22,7 +22,7 @@ pub const VARIABLE: &str = "LOOKASIDE_HUGEPAGES";
 /// … and what it is set to.
 pub const VALUE: &str = "orders";
 /// Name of the thread.
-pub const MAKER: &CStr = c"huge-pages";
+pub const COLLAPSER: &CStr = c"huge-pages";
 /// Both ends of the pipe that orders come by, in the thread's table of files; the first is read from.
 pub const ORDERS: [i32; 2] = [0, 1];
 /// The same of the pipe that answers go by.
@@ -36,7 +36,7 @@ const ANSWERED: Duration = Duration::from_secs(10);
 
 /// What became of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CollapseAnswer {
     /// First byte of the window.
     pub start: u64,
     /// The system's error number; 0 = it is one huge page.
@@ -46,16 +46,16 @@ pub struct Answer {
 }
 
 /// An answer as it is written.
-pub type AnswerBytes = [[u8; 8]; 3];
+pub type CollapseAnswerBytes = [[u8; 8]; 3];
 
-impl Answer {
+impl CollapseAnswer {
     /// As it is written.
-    pub fn to_bytes(self) -> AnswerBytes {
+    pub fn to_bytes(self) -> CollapseAnswerBytes {
         [self.start, u64::from(self.errno.unsigned_abs()), self.nanos].map(u64::to_ne_bytes)
     }
 
     /// As it is read. Whatever was written is an answer.
-    pub fn from_bytes(bytes: AnswerBytes) -> Self {
+    pub fn from_bytes(bytes: CollapseAnswerBytes) -> Self {
         let [start, errno, nanos] = bytes.map(u64::from_ne_bytes);
         Self { start, errno: i32::try_from(errno).unwrap_or(libc::EIO), nanos }
     }
@@ -63,12 +63,12 @@ impl Answer {
 
 /// The pipes to and from the thread in a process.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct RemoteCollapser {
     orders: File,
     answers: File,
 }
 
-impl Orders {
+impl RemoteCollapser {
     /// Finds them; `None` where there is no such thread, or the kernel does not let us.
     pub(super) fn open(pid: u32) -> Result<Option<Self>, HugeError> {
         for _ in 0..TRIES {
@@ -90,11 +90,11 @@ impl Orders {
     }
 
     fn find(pid: u32) -> Option<Self> {
-        let is_maker = |folder: &Path| {
-            std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(MAKER.to_bytes()))
+        let is_collapser = |folder: &Path| {
+            std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(COLLAPSER.to_bytes()))
         };
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        let mut folders = tasks.flatten().map(|task| task.path()).filter(|folder| is_maker(folder));
+        let mut folders = tasks.flatten().map(|task| task.path()).filter(|folder| is_collapser(folder));
         folders.find_map(|folder| Self::among(&folder.join("fd")))
     }
 
@@ -106,7 +106,7 @@ impl Orders {
         if ordered.name != orders.name || answers.name != answered.name || orders.name == answers.name {
             return None;
         }
-        // Orders can be read too: an order that nobody takes is taken back.
+        // RemoteCollapser can be read too: an order that nobody takes is taken back.
         Some(Self { orders: orders.open(OFlags::RDWR)?, answers: answers.open(OFlags::RDONLY)? })
     }
 
@@ -127,11 +127,11 @@ impl Orders {
             let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
             // Interrupted or not: what is there is looked for.
             let _ = poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&left));
-            let mut bytes = AnswerBytes::default();
+            let mut bytes = CollapseAnswerBytes::default();
             match (&self.answers).read(bytes.as_flattened_mut()) {
                 Ok(0) => return (Err(libc::ESRCH), Duration::ZERO),
                 Ok(_) => {
-                    let answer = Answer::from_bytes(bytes);
+                    let answer = CollapseAnswer::from_bytes(bytes);
                     if answer.start == start {
                         let took = Duration::from_nanos(answer.nanos).min(began.elapsed());
                         return (if answer.errno == 0 { Ok(()) } else { Err(answer.errno) }, took);
@@ -179,13 +179,13 @@ mod tests {
     proptest! {
         #[test]
         fn answers_are_read_as_they_are_written(start: u64, errno in 0..4096i32, nanos: u64) {
-            let answer = Answer { start, errno, nanos };
-            prop_assert_eq!(Answer::from_bytes(answer.to_bytes()), answer);
+            let answer = CollapseAnswer { start, errno, nanos };
+            prop_assert_eq!(CollapseAnswer::from_bytes(answer.to_bytes()), answer);
         }
 
         #[test]
-        fn whatever_was_written_is_an_answer(bytes: AnswerBytes) {
-            let answer = Answer::from_bytes(bytes);
+        fn whatever_was_written_is_an_answer(bytes: CollapseAnswerBytes) {
+            let answer = CollapseAnswer::from_bytes(bytes);
             prop_assert!(answer.errno >= 0);
             prop_assert_eq!(answer.start, u64::from_ne_bytes(bytes[0]));
         }
@@ -216,8 +216,8 @@ mod tests {
             std::os::unix::fs::symlink(file, link).expect("a link");
         }
 
-        fn found(&self) -> Option<Orders> {
-            Orders::among(self.folder.path())
+        fn found(&self) -> Option<RemoteCollapser> {
+            RemoteCollapser::among(self.folder.path())
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
     fn an_order_gets_its_own_answer_and_no_other() {
         let mut thread = Thread::new();
         let orders = thread.found().expect("the pipes");
-        let answer = |start, errno| Answer { start, errno, nanos: u64::MAX };
+        let answer = |start, errno| CollapseAnswer { start, errno, nanos: u64::MAX };
         for wrong in [answer(7 << 21, 0), answer(1 << 21, libc::ENOMEM)] {
             thread.answers.1.write_all(wrong.to_bytes().as_flattened()).expect("a pipe");
         }

@@ -1,5 +1,5 @@
-//! What the baker of a program that starts its own tells while it runs: the line of JSON that the preloaded helper has, in a memory file of
-//! the same name among the helper thread's own files. `lookaside top` reads it through `/proc`.
+//! The status file of a baker that a program started itself: the same line of JSON as the preloaded helper writes, in a memory file of the
+//! same name among the helper thread's own files. `lookaside top` reads it through `/proc`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,20 +7,21 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::io::Errno;
 
-use super::counters::{line, Counters};
-use super::raw::{HELPER, TELL_NANOS};
-use super::Backend;
+use super::counters::Counters;
+use super::settings::BakeBackend;
+use super::status_line::status_line;
+use super::status_line::{HELPER, STATUS_NANOS};
 
-/// Where it is told. Dropping it takes it back.
+/// A memory file. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct HelperStatusFile {
     file: File,
     next_nanos: u64,
 }
 
-impl Teller {
+impl HelperStatusFile {
     /// Leaves the program's table of files for one of the calling thread's own, so that the program may close, count and reuse all numbers, and
-    /// has no file more. `None` where the system refuses that or a memory file: then nothing is told.
+    /// has no file more. `None` where the system refuses that or a memory file: then there is none.
     ///
     /// The calling thread must have no file open, and use none of the program's from here on.
     pub(super) fn open() -> Option<Self> {
@@ -33,21 +34,21 @@ impl Teller {
         Some(Self { file: file.ok()?.into(), next_nanos: 0 })
     }
 
-    /// Tells if it is time to, or at once; false = it can't any more. What an earlier, longer line left behind the end of this one is no
+    /// Writes the line of now if it is time to, or at once; false = it can't any more. What an earlier, longer line left behind the end of this one is no
     /// part of it.
-    pub(super) fn tell(
+    pub(super) fn write(
         &mut self,
         at_once: bool,
         bake: &str,
-        asked: Backend,
+        asked: BakeBackend,
         counters: &Counters,
         now_nanos: u64,
     ) -> bool {
         if !at_once && now_nanos < self.next_nanos {
             return true;
         }
-        self.next_nanos = now_nanos.saturating_add(TELL_NANOS);
-        let line = line(std::process::id() as i32, bake, asked, counters, now_nanos);
+        self.next_nanos = now_nanos.saturating_add(STATUS_NANOS);
+        let line = status_line(std::process::id() as i32, bake, asked, counters, now_nanos);
         line.is_none_or(|line| self.file.write_all_at(line.bytes(), 0).is_ok())
     }
 }

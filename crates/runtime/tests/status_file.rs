@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::bake::raw::HELPER;
+use lookaside_runtime::bake::freestanding::HELPER;
 use lookaside_runtime::bake::{Baker, Region, Settings, State};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
@@ -69,7 +69,7 @@ fn it_tells_from_its_start_to_its_stop_and_the_programs_files_stay_as_they_are()
     // Without regions it has nothing to do, and says so before it sleeps.
     baker.set_regions(&[]).expect("none");
     wait("that there is nothing to bake", || line().filter(|line| line["state"] == "looking"));
-    assert_eq!((baker.state(), baker.within().state.as_str()), (State::Looking, "looking"));
+    assert_eq!((baker.state(), baker.status().state.as_str()), (State::Looking, "looking"));
     baker.stop();
     assert!(told().is_empty());
     drop(file);

@@ -1,10 +1,10 @@
 //! The thread that makes huge pages of the program's memory, one at a time, when it is ordered to from outside
-//! ([`lookaside_runtime::hugepages::orders`]). Which, it is told; it chooses nothing. Nothing here allocates, panics or unwinds.
+//! ([`lookaside_runtime::hugepages::remote_collapse`]). Which, it is told; it chooses nothing. Nothing here allocates, panics or unwinds.
 
-use lookaside_runtime::hugepages::orders::{Answer, ANSWERS, MAKER, ORDERS};
+use lookaside_runtime::hugepages::remote_collapse::{CollapseAnswer, ANSWERS, COLLAPSER, ORDERS};
 use lookaside_runtime::hugepages::{LEAST_PAUSE, WINDOW_BYTES};
 
-use crate::helper::SETTLE_NANOS;
+use crate::baker::SETTLE_NANOS;
 use crate::maps::{self, Span, TEXT_BYTES};
 use crate::program::{self, Program};
 use crate::sys::{self, Errno};
@@ -14,12 +14,12 @@ const LOOK_NANOS: u64 = 1_000_000_000;
 
 /// What the thread writes to. All zero at first.
 #[repr(C)]
-pub(crate) struct Buffers {
+pub(crate) struct CollapserMemory {
     text: [u8; TEXT_BYTES],
 }
 
 /// The thread's first and last function. Why it ends is seen from outside by its pipes, which end with it.
-pub(crate) extern "C" fn main(buffers: *mut Buffers) -> ! {
+pub(crate) extern "C" fn main(buffers: *mut CollapserMemory) -> ! {
     // SAFETY: the buffers are never unmapped, and this thread's alone.
     let _ = unsafe { take_orders(&mut (*buffers).text) };
     program::leave()
@@ -28,7 +28,7 @@ pub(crate) extern "C" fn main(buffers: *mut Buffers) -> ! {
 /// Until the program is over, or the system refuses a call.
 fn take_orders(text: &mut [u8]) -> Result<(), Errno> {
     sys::leave_files()?;
-    sys::lower(MAKER);
+    sys::lower(COLLAPSER);
     sys::sleep_nanos(SETTLE_NANOS);
     let ([orders, _], [_, answers]) = (sys::pipe()?, sys::pipe()?);
     if [orders, answers] != [ORDERS[0], ANSWERS[1]] {
@@ -55,14 +55,14 @@ fn take_orders(text: &mut [u8]) -> Result<(), Errno> {
 }
 
 /// Makes a window one huge page, if it is one.
-fn make(start: u64, program: &Program, text: &mut [u8]) -> Answer {
+fn make(start: u64, program: &Program, text: &mut [u8]) -> CollapseAnswer {
     let (mut errno, mut nanos) = (libc::EINVAL, 0);
     if is_window(start, program, text) == Ok(true) {
         let began = sys::now_nanos();
         errno = sys::collapse(start, WINDOW_BYTES).map_or_else(Errno::into_raw, |()| 0);
         nanos = sys::now_nanos().saturating_sub(began);
     }
-    Answer { start, errno, nanos }
+    CollapseAnswer { start, errno, nanos }
 }
 
 /// Whether it begins a window that lies whole in one mapping of private anonymous memory now.

@@ -1,38 +1,26 @@
 //! What there is to bake: ranges of addresses whose pages are small and have frames, found in the tables themselves, for the preloaded
 //! helper and for `auto`. Nothing here allocates, panics or asks the system.
 
-use super::kernel::{PmScanArg, CHUNK_BYTES, PAGE_IS_HUGE, PAGE_IS_PRESENT};
-use super::PAGE_BYTES;
+use super::address_range::AddressRange;
+use super::region::PAGE_BYTES;
 
-/// Ranges with a smaller gap between them are one: touching a gap's few entries costs less than a range more.
+/// AddressRanges with a smaller gap between them are one: touching a gap's few entries costs less than a range more.
 pub const GAP_BYTES: u64 = 64 * PAGE_BYTES;
-/// Ranges that are kept at most.
+/// AddressRanges that are kept at most.
 pub const MOST_RANGES: usize = 8192;
-/// Ranges that a call finds at most.
-pub const FOUND_RANGES: usize = 512;
+/// AddressRanges that a call finds at most.
+pub const SCAN_RANGES: usize = 512;
 /// Addresses of one call that finds small pages: bounds the time in which `mmap_lock` is held where tables are there but empty.
 const SCAN_BYTES: u64 = 256 << 20;
-/// Pages found by one call: bounds it where they are there, to some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
-const SCAN_PAGES: u64 = CHUNK_BYTES / PAGE_BYTES;
 /// Shortest and longest time between two looks at what there is; the longer, the longer nothing has changed.
 const LOOK_NANOS: (u64, u64) = (200_000_000, 1_600_000_000);
 /// A look takes at most one part in so many of a CPU, else looks are rarer.
 const LOOK_PART: u64 = 50;
 
-/// A range of addresses with small pages in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Range {
-    /// Its first byte.
-    pub start: u64,
-    /// The byte after its last.
-    pub end: u64,
-}
-
 /// What a look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Ranges in the buffer.
+pub struct SmallPages {
+    /// AddressRanges in the buffer.
     pub ranges: usize,
     /// Bytes in small pages that have frames.
     pub small_bytes: u64,
@@ -42,18 +30,18 @@ pub struct Found {
 
 /// The ranges as they are found, ascending.
 #[derive(Debug)]
-pub struct Ranges<'a> {
-    ranges: &'a mut [Range],
+pub struct AddressRanges<'a> {
+    ranges: &'a mut [AddressRange],
     length: usize,
     gap_bytes: u64,
     small_bytes: u64,
     /// More were found than there is room for.
-    pub full: bool,
+    full: bool,
 }
 
-impl<'a> Ranges<'a> {
+impl<'a> AddressRanges<'a> {
     /// None yet. Those with at most so many bytes between them will be one.
-    pub fn new(ranges: &'a mut [Range], gap_bytes: u64) -> Self {
+    pub fn new(ranges: &'a mut [AddressRange], gap_bytes: u64) -> Self {
         Self { ranges, length: 0, gap_bytes, small_bytes: 0, full: false }
     }
 
@@ -69,7 +57,7 @@ impl<'a> Ranges<'a> {
         }
         match self.ranges.get_mut(self.length) {
             Some(next) => {
-                *next = Range { start, end };
+                *next = AddressRange { start, end };
                 self.length = self.length.wrapping_add(1);
             }
             None => self.full = true,
@@ -93,48 +81,40 @@ impl<'a> Ranges<'a> {
         (self.length, self.small_bytes) = mark;
     }
 
+    /// Gap to use at the next look: a coarser one where there was no room for all ranges.
+    pub fn next_gap_bytes(&self, gap_bytes: u64) -> u64 {
+        match self.full {
+            true => gap_bytes.saturating_mul(4).min(1 << 40),
+            false => gap_bytes,
+        }
+    }
+
     /// What was found.
-    pub fn found(&self) -> Found {
+    pub fn found(&self) -> SmallPages {
         let mix = |digest: u64, number: u64| (digest ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         let ranges = self.ranges.iter().take(self.length);
         let digest = ranges.fold(0, |digest, range| mix(mix(digest, range.start), range.end));
-        Found { ranges: self.length, small_bytes: self.small_bytes, digest: mix(digest, self.small_bytes) }
+        SmallPages { ranges: self.length, small_bytes: self.small_bytes, digest: mix(digest, self.small_bytes) }
     }
 }
 
-/// A call that finds small pages with frames; `found` is filled with the first byte, the byte after the last, and categories of each range.
-pub fn finding(range: Range, found: &mut [[u64; 3]]) -> PmScanArg {
-    PmScanArg {
-        size: size_of::<PmScanArg>() as u64,
-        start: range.start,
-        end: range.end,
-        vec: found.as_mut_ptr() as u64,
-        vec_len: found.len() as u64,
-        max_pages: SCAN_PAGES,
-        category_inverted: PAGE_IS_HUGE,
-        category_mask: PAGE_IS_PRESENT | PAGE_IS_HUGE,
-        return_mask: PAGE_IS_PRESENT,
-        ..PmScanArg::default()
-    }
-}
-
-/// Adds the small pages of a span. `scan` makes the call ([`finding`]) and gives how many ranges it found and where it ended; after a call
+/// Adds the small pages of a span. `scan` makes the call ([`PmScanArg::small_pages`](super::pm_scan::PmScanArg::small_pages)) and gives how many ranges it found and where it ended; after a call
 /// that took some time `let_in` lets those in who wait for `mmap_lock`.
 ///
 /// # Errors
 /// The call's.
-pub fn add_small<E>(
-    span: Range,
+pub fn add_small_pages<E>(
+    span: AddressRange,
     found: &mut [[u64; 3]],
-    list: &mut Ranges<'_>,
-    mut scan: impl FnMut(Range, &mut [[u64; 3]]) -> Result<(usize, u64), E>,
+    list: &mut AddressRanges<'_>,
+    mut scan: impl FnMut(AddressRange, &mut [[u64; 3]]) -> Result<(usize, u64), E>,
     let_in: impl Fn(),
 ) -> Result<(), E> {
     let mut at = span.start;
     let mut calls = 0u32;
     while at < span.end {
         let end = at.saturating_add(SCAN_BYTES).min(span.end);
-        let (count, next) = scan(Range { start: at, end }, found)?;
+        let (count, next) = scan(AddressRange { start: at, end }, found)?;
         calls = calls.wrapping_add(1);
         // A call that finds nothing is over in a microsecond.
         if count > 0 || calls.is_multiple_of(64) {
@@ -151,13 +131,13 @@ pub fn add_small<E>(
 
 /// When to look.
 #[derive(Debug)]
-pub struct Looks {
+pub struct LookSchedule {
     /// When to look next, in nanoseconds of the clock.
     pub next_nanos: u64,
     nanos: u64,
 }
 
-impl Looks {
+impl LookSchedule {
     /// The first one: now.
     pub const fn new(now_nanos: u64) -> Self {
         Self { next_nanos: now_nanos, nanos: LOOK_NANOS.0 }
@@ -180,14 +160,14 @@ mod tests {
 
     #[test]
     fn scattered_pages_get_coarser_until_they_fit() {
-        let mut ranges = [Range::default(); 4];
-        let mut list = Ranges::new(&mut ranges, GAP_BYTES);
+        let mut ranges = [AddressRange::default(); 4];
+        let mut list = AddressRanges::new(&mut ranges, GAP_BYTES);
         for page in 0..5 {
             list.add(page << 30, (page << 30) + PAGE_BYTES);
         }
         assert!(list.full);
         assert_eq!((list.found().ranges, list.found().small_bytes), (4, 5 * PAGE_BYTES));
-        let mut list = Ranges::new(&mut ranges, 1 << 30);
+        let mut list = AddressRanges::new(&mut ranges, 1 << 30);
         for page in 0..5 {
             list.add(page << 30, (page << 30) + PAGE_BYTES);
         }
@@ -196,7 +176,7 @@ mod tests {
 
     #[test]
     fn looks_are_rarer_the_longer_nothing_changes_and_the_longer_they_take() {
-        let mut looks = Looks::new(7);
+        let mut looks = LookSchedule::new(7);
         assert_eq!(looks.next_nanos, 7);
         looks.after(0, 0, false);
         let mut gaps = vec![looks.next_nanos];
@@ -215,8 +195,8 @@ mod tests {
         fn all_small_pages_are_in_the_ranges(
             pages in prop::collection::btree_set(0..200_000u64, 0..200), begin in 0..100_000u64, most in 1..9usize
         ) {
-            let span = Range { start: begin * PAGE_BYTES, end: 150_000 * PAGE_BYTES };
-            let scan = |range: Range, found: &mut [[u64; 3]]| {
+            let span = AddressRange { start: begin * PAGE_BYTES, end: 150_000 * PAGE_BYTES };
+            let scan = |range: AddressRange, found: &mut [[u64; 3]]| {
                 assert!(range.end - range.start <= SCAN_BYTES);
                 let here = pages.range(range.start / PAGE_BYTES..range.end / PAGE_BYTES).take(most);
                 let mut count = 0;
@@ -227,9 +207,9 @@ mod tests {
                 let next = if count == most { found[count - 1][1] } else { range.end };
                 Ok::<_, ()>((count, next))
             };
-            let (mut ranges, mut found) = (vec![Range::default(); 256], [[0; 3]; 16]);
-            let mut list = Ranges::new(&mut ranges, GAP_BYTES);
-            add_small(span, &mut found, &mut list, scan, || ()).expect("never refused");
+            let (mut ranges, mut found) = (vec![AddressRange::default(); 256], [[0; 3]; 16]);
+            let mut list = AddressRanges::new(&mut ranges, GAP_BYTES);
+            add_small_pages(span, &mut found, &mut list, scan, || ()).expect("never refused");
             let here: BTreeSet<u64> = pages.range(begin..150_000.max(begin)).copied().collect();
             let told = list.found();
             prop_assert_eq!(told.small_bytes, here.len() as u64 * PAGE_BYTES);

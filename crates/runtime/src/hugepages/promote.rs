@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::choose::{choose, Chosen, Fell, View};
 use super::collapse::{Handle, Tried, Way};
-use super::see::see;
+use super::sampler::see;
 use super::{By, HugeError, Look, Memory};
 
 /// What to do.

@@ -2,8 +2,10 @@
 
 use std::ffi::CStr;
 
-use lookaside_runtime::bake::raw::{line, Counters, Line, Range, FOUND_RANGES, MOST_RANGES};
-use lookaside_runtime::bake::Unmodified;
+use lookaside_runtime::bake::freestanding::{
+    status_line, AddressRange, Counters, StatusLine, MOST_RANGES, SCAN_RANGES,
+};
+use lookaside_runtime::bake::PreloadSettings;
 
 use crate::maps::TEXT_BYTES;
 use crate::sys;
@@ -18,8 +20,8 @@ const BLOCK_BYTES: usize = 32 << 10;
 
 /// What to do, and what the statistics need, without the allocator.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) baker: Unmodified,
+pub(crate) struct BakerPlan {
+    pub(crate) baker: PreloadSettings,
     /// The same as text; zeros after it.
     pub(crate) baker_text: [u8; 128],
     /// CPU on which the program was started.
@@ -28,48 +30,48 @@ pub(crate) struct Plan {
     pub(crate) stats_path: [u8; 4096],
 }
 
-impl Plan {
+impl BakerPlan {
     /// The baker, as text.
     fn baker_text(&self) -> &str {
         CStr::from_bytes_until_nul(&self.baker_text).ok().and_then(|text| text.to_str().ok()).unwrap_or_default()
     }
 
     /// The line of this process.
-    pub(crate) fn line(&self, counters: &Counters, now_nanos: u64) -> Option<Line> {
-        line(sys::pid(), self.baker_text(), self.baker.settings.backend, counters, now_nanos)
+    pub(crate) fn line(&self, counters: &Counters, now_nanos: u64) -> Option<StatusLine> {
+        status_line(sys::pid(), self.baker_text(), self.baker.settings.backend, counters, now_nanos)
     }
 }
 
 /// What the helper writes to. All zero at first.
 #[repr(C)]
-pub(crate) struct Buffers {
-    pub(crate) ranges: [Range; MOST_RANGES],
+pub(crate) struct BakerBuffers {
+    pub(crate) ranges: [AddressRange; MOST_RANGES],
     /// Text of `/proc/self/maps`.
     pub(crate) text: [u8; TEXT_BYTES],
     /// What `PAGEMAP_SCAN` finds: first byte, byte after the last, categories.
-    pub(crate) found: [[u64; 3]; FOUND_RANGES],
+    pub(crate) found: [[u64; 3]; SCAN_RANGES],
     /// What `mincore` finds, a byte a page, a chunk of the baker's.
     pub(crate) resident: [u8; 4096],
 }
 
 /// All that the baker has.
 #[repr(C)]
-pub(crate) struct Area {
-    pub(crate) plan: Plan,
+pub(crate) struct BakerMemory {
+    pub(crate) plan: BakerPlan,
     pub(crate) counters: Counters,
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BakerBuffers,
 }
 
-impl Area {
+impl BakerMemory {
     /// Maps it; `None` where there is no memory.
-    pub(crate) fn new(plan: Plan) -> Option<*mut Self> {
-        let area = map::<Self>()?;
+    pub(crate) fn new(plan: BakerPlan) -> Option<*mut Self> {
+        let memory = map::<Self>()?;
         // SAFETY: nothing else knows of it yet. The buffers' zeros are values of theirs.
         unsafe {
-            (&raw mut (*area).plan).write(plan);
-            (&raw mut (*area).counters).write(Counters::default());
+            (&raw mut (*memory).plan).write(plan);
+            (&raw mut (*memory).counters).write(Counters::default());
         }
-        Some(area)
+        Some(memory)
     }
 }
 

@@ -6,27 +6,32 @@ use std::time::Instant;
 
 use super::clock::now_nanos;
 use super::counters::{Counters, State};
-use super::others::Cpus;
+use super::error::BakeError;
+use super::helper_status::HelperStatus;
+use super::kernel_tables::KernelTables;
+use super::others::CpuCounts;
+use super::place;
+use super::region::{Region, Target};
 use super::settings::check_share;
-use super::worker::Kernel;
-use super::{place, BakeError, Placement, Region, Settings, Stats, Target, Within};
+use super::settings::{Placement, Settings};
+use super::stats::Stats;
 
 /// What the helper and those who steer it share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct BakerControl {
     pub(super) target: Target,
     pub(super) settings: Settings,
     /// The settings as text.
     pub(super) bake: String,
     /// How many CPUs the program may use.
-    pub(super) cpu_counts: Cpus,
+    pub(super) cpu_counts: CpuCounts,
     /// Where the helper may run; anywhere if none is named.
     pub(super) cpus: Vec<u32>,
     /// Bits of the share of a CPU that may be used.
     cpu_share: AtomicU64,
     /// Sorted, disjoint, in whole pages: first byte and the byte after the last. Locked during each chunk of touches.
     regions: Mutex<Vec<(u64, u64)>>,
-    /// Told of a stop, and of regions where there were none.
+    /// Notified of a stop, and of regions where there were none.
     pub(super) changed: Condvar,
     pub(super) stop: AtomicBool,
     /// Whoever wants to change the regions goes first.
@@ -39,7 +44,7 @@ pub(super) struct Shared {
     pub(super) bound_to: AtomicI32,
 }
 
-impl Shared {
+impl BakerControl {
     /// Everything that can be wrong is found here, in the caller's thread.
     pub(super) fn new(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
         settings.check()?;
@@ -47,7 +52,7 @@ impl Shared {
             settings.check_reach()?;
         }
         // The helper opens its own: its files are not the program's.
-        drop(Kernel::open(settings.backend, target)?);
+        drop(KernelTables::open(settings.backend, target)?);
         let regions = normal(regions)?;
         let counters = Counters::default();
         counters.reset(now_nanos());
@@ -153,11 +158,11 @@ impl Shared {
         self.counters.state()
     }
 
-    pub(super) fn within(&self) -> Within {
+    pub(super) fn status(&self) -> HelperStatus {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let nanos = |picos: u64| (picos > 0).then_some(picos as f64 / 1e3);
         let counters = &self.counters;
-        Within {
+        HelperStatus {
             bake: self.bake.clone(),
             backend: counters.backend(self.settings.backend).to_string(),
             state: counters.state().name().to_string_lossy().into_owned(),
@@ -173,9 +178,9 @@ impl Shared {
     }
 }
 
-/// Tells how much there is to bake.
+/// Counts how much there is to bake.
 fn count(counters: &Counters, regions: &[(u64, u64)]) {
-    counters.found(regions.len() as u64, regions.iter().map(|(start, end)| end - start).sum());
+    counters.set_small_pages(regions.len() as u64, regions.iter().map(|(start, end)| end - start).sum());
 }
 
 /// Regions as the helper goes through them.

@@ -1,0 +1,14 @@
+//! The counter that batches of touches are timed by.
+
+/// The counter: one that all CPUs share.
+#[cfg(target_arch = "x86_64")]
+pub fn ticks() -> u64 {
+    // SAFETY: reads a counter.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// The clock in nanoseconds: no counter that a user may read is as fine everywhere.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn ticks() -> u64 {
+    super::clock::now_nanos()
+}
