@@ -1,13 +1,18 @@
-//! What works inside an unmodified program: the baker, `LD_PRELOAD=liblookaside_preload.so LOOKASIDE_BAKE=auto CMD`, and a thread that makes
-//! huge pages when it is ordered to from outside.
+//! What works inside an unmodified program: the baker, `LD_PRELOAD=liblookaside_preload.so LOOKASIDE_BAKE=auto CMD`,
+//! and a thread that makes huge pages when it is ordered to from outside.
 //!
-//! The library's constructor starts these helpers in the program. They never load from the program's memory and never call
-//! the program's libraries: each has its own memory, makes its own system calls, and lives in a thread that the C library does not know.
-//! So they run whatever the program does to its allocator, its locks and its signals. They have no files in common with the program either.
+//! The library's constructor starts these helpers in the program. They never load from the program's memory and never
+//! call the program's libraries: each has its own memory, makes its own system calls, and lives in a thread that the C
+//! library does not know. So they run whatever the program does to its allocator, its locks and its signals. They have
+//! no files in common with the program either.
 //!
-//! Variables: `LOOKASIDE_BAKE` what to do (`auto`, or a backend with its settings; see [`lookaside_runtime::bake::PreloadSettings`]);
-//! `LOOKASIDE_BAKE_STATS` a file that gets a line of JSON for each process that exits; `LOOKASIDE_HUGEPAGES=orders` for the other thread
+//! Variables: `LOOKASIDE_BAKE` what to do (`auto`, or a backend with its settings; see
+//! [`lookaside_runtime::bake::PreloadSettings`]); `LOOKASIDE_BAKE_STATS` a file that gets a line of JSON for each
+//! process that exits; `LOOKASIDE_HUGEPAGES=orders` for the other thread
 //! ([`lookaside_runtime::hugepages::remote_collapse`]).
+//!
+//! There is no Rust interface, and so no example here: the library acts by being loaded into a program, as its tests
+//! do. The baker's loop is [`lookaside_runtime::bake::freestanding::HelperLoop`].
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod baker;
