@@ -1,5 +1,5 @@
-//! Records a program and throws the accesses away: `record [--byte|--line|--page] [--classes N] [--data] [--apart] [--unified] PROGRAM…`.
-//! Prints what came and how fast; for measuring recorders.
+//! Records a program and throws the accesses away: `record [--byte|--line|--page] [--classes N] [--data] [--apart]
+//! [--unified] PROGRAM…`. Prints what came and how fast; for measuring recorders.
 
 use std::time::Instant;
 
@@ -83,7 +83,8 @@ fn main() {
     }
 }
 
-/// CPU time, user and system, of this process and of its children that have ended (proc(5): utime, stime, cutime, cstime).
+/// CPU time, user and system, of this process and of its children that have ended (proc(5): utime, stime, cutime,
+/// cstime).
 fn cpu_seconds() -> [f64; 2] {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

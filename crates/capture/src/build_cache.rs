@@ -20,13 +20,13 @@ pub(crate) trait BuildRecipe {
     /// Name of its folder in the cache, as `valgrind`.
     fn name(&self) -> &str;
 
-    /// Changes with everything that goes into it: file name of this build.
+    /// Names this build: it changes with everything that goes into it.
     fn key(&self) -> String;
 
     /// Whether a folder has all of it.
     fn is_complete(&self, folder: &Path) -> bool;
 
-    /// Builds it in an empty folder; the last file made makes it complete.
+    /// Builds it in an empty folder; with the last file it is complete.
     fn compile(&self, folder: &Path) -> Result<(), String>;
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn build(recipe: &dyn BuildRecipe) -> Result<CachedBuild, String> {
         return built(&folder, Some(temporary));
     };
     recipe.compile(fresh.path())?;
-    // Whoever builds the same at the same time gets there first or second; the second's is dropped.
+    // Of two processes that build the same at the same time, the second drops its build.
     match fs::rename(fresh.path(), &target) {
         Ok(()) => {
             let _ = fresh.keep();

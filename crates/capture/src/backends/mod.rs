@@ -16,8 +16,8 @@ use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 pub(crate) use qemu::plain_qemu_command;
 pub(crate) use sample::read_memory;
 
-/// Starts a recording. Without [`RecordRequest::backend`]: Valgrind for a program of this machine, QEMU for one of another,
-/// the sampler where they aren't installed or can't; the notes say which and why.
+/// Starts a recording. Without [`RecordRequest::backend`]: Valgrind for a program of this machine, QEMU for one of
+/// another, the sampler where they aren't installed or can't; the notes say which and why.
 ///
 /// # Errors
 /// The program can't be started, or the backend that was asked for isn't there or doesn't fit it.
@@ -37,8 +37,8 @@ pub fn start(request: &RecordRequest) -> Result<Recording, CaptureError> {
     Ok(recording)
 }
 
-/// The backend that sees every access of a command's program, whether it is installed or not: Valgrind for a program of this
-/// machine, QEMU for one of another. [`start`] says what it lacks.
+/// The backend that sees every access of a command's program, whether it is installed or not: Valgrind for a program of
+/// this machine, QEMU for one of another. [`start`] says what it lacks.
 ///
 /// # Errors
 /// The program can't be started, or no backend can see its every access.

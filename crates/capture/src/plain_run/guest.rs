@@ -1,9 +1,9 @@
-//! A program in QEMU's user mode: where its addresses lie in QEMU's process, and what the process's system calls mean for
-//! its map.
+//! A program in QEMU's user mode: where its addresses lie in QEMU's process, and what the process's system calls mean
+//! for its map.
 //!
-//! A 32-bit program has 4 GiB of the process for itself, kept free by a mapping without permission. QEMU says where they
-//! begin when it has loaded the program (`-d page`, linux-user/main.c), with the program's first stack pointer and its first
-//! break.
+//! A 32-bit program has 4 GiB of the process for itself, kept free by a mapping without permission. QEMU says where
+//! they begin when it has loaded the program (`-d page`, linux-user/main.c), with the program's first stack pointer and
+//! its first break.
 
 use std::io;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(crate) struct QemuGuest {
 }
 
 impl QemuGuest {
-    /// Of which nothing is known yet.
+    /// A program that QEMU has not loaded yet.
     ///
     /// # Errors
     /// The file for QEMU's words can't be made.
@@ -60,7 +60,7 @@ impl QemuGuest {
         self.layout
     }
 
-    /// Looks whether it is loaded now; true when that is found out.
+    /// Reads QEMU's log; true the first time that it says where the program is loaded.
     pub(super) fn appears(&mut self) -> bool {
         if self.layout.is_some() || self.gone {
             return false;
@@ -70,7 +70,7 @@ impl QemuGuest {
         self.layout.is_some()
     }
 
-    /// Another program has been executed: the process is QEMU no longer.
+    /// It executes another program: the process is QEMU no longer.
     pub(super) fn leave(&mut self) {
         (self.layout, self.gone) = (None, true);
     }
@@ -83,7 +83,8 @@ impl QemuGuest {
         }
     }
 
-    /// Its regions among those of the process, by its own addresses. What has no permission is left out: QEMU keeps room so.
+    /// Its regions among those of the process, by its own addresses. What has no permission is left out: QEMU keeps
+    /// room so.
     pub(super) fn listing(&self, process: &[Region]) -> Vec<Region> {
         let Some(layout) = self.layout else { return Vec::new() };
         let end = layout.base.saturating_add(GUEST_BYTES);
@@ -97,8 +98,8 @@ impl QemuGuest {
         shifted.collect()
     }
 
-    /// What a change of the process's map is for the program; `None` = QEMU's own. `known`: the program's map has something
-    /// at an address.
+    /// What a change of the process's map is for the program; `None` = QEMU's own. `known`: the program's map has
+    /// something at an address.
     pub(super) fn event(&mut self, event: Event, known: impl Fn(u64) -> bool) -> Option<Event> {
         let layout = self.layout?;
         // QEMU tells its whole map after each change: what has been read is thrown away.

@@ -28,7 +28,8 @@ pub enum StopPoint {
 pub struct StoppedProgram<'a> {
     /// The point at which it is stopped.
     pub point: StopPoint,
-    /// What is mapped, and what was ([`Region::gone`]), in order of address; [`Region::made`] numbers the calls that made it.
+    /// What is mapped, and what was ([`Region::gone`]), in order of address; [`Region::made`] numbers the calls that
+    /// made it.
     pub regions: &'a [Region],
     /// As in [`PlainRunMaps::entry_stack`].
     pub entry_stack: Option<u64>,

@@ -18,8 +18,8 @@ pub(super) enum ThreadChange {
     Stopped(c_int, c_int),
 }
 
-/// In the child, before it executes the program: we trace it, and its addresses are fixed where asked. Calls only what may be
-/// called between fork and exec.
+/// In the child, before it executes the program: we trace it, and its addresses are fixed where asked. Calls only what
+/// may be called between fork and exec.
 pub(super) fn trace_me(fixed: bool) -> io::Result<()> {
     if fixed {
         // A sandbox may refuse: seen after the exec, in /proc/PID/personality.

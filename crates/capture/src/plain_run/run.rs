@@ -28,12 +28,12 @@ pub struct PlainRun {
 }
 
 impl PlainRun {
-    /// Starts a command. `at_stop` is called at each [`StopPoint`], while the program is stopped; if it executes another
-    /// program, the points come again, and the last maps stand.
+    /// Starts a command. `at_stop` is called at each [stop point](super::StopPoint), while the program is stopped; if
+    /// it executes another program, the points come again, and the last maps stand.
     ///
     /// # Errors
-    /// The program can't be started, is for a processor that QEMU can't stand in for here, has rights of its own, or may not
-    /// be traced here.
+    /// The program can't be started, is for a processor that QEMU can't stand in for here, has rights of its own, or
+    /// may not be traced here.
     pub fn start(
         command: &[OsString],
         aslr: Aslr,

@@ -40,7 +40,7 @@ const FUNCTIONS: [&str; 12] = [
 ];
 
 /// The frame belongs to a runtime library or wraps an allocator.
-pub(super) fn is_plumbing(name: &CodeName) -> bool {
+pub(super) fn is_runtime_or_allocator(name: &CodeName) -> bool {
     let module = base_name(&name.module);
     let library = LIBRARIES.iter().any(|prefix| module.starts_with(prefix)) || module.starts_with("vgpreload_");
     library || module == "[vdso]" || name.function.as_deref().is_some_and(wraps_allocator)
@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn runtime_libraries_are_passed_over() {
-        let in_module = |module: &str| is_plumbing(&CodeName { module: module.into(), ..CodeName::default() });
+        let in_module =
+            |module: &str| is_runtime_or_allocator(&CodeName { module: module.into(), ..CodeName::default() });
         assert!(in_module("/lib/x86_64-linux-gnu/libc.so.6"));
         assert!(in_module("/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"));
         assert!(in_module("/lib64/ld-linux-x86-64.so.2"));

@@ -105,7 +105,7 @@ impl Symbols {
         let mut last = None;
         for &frame in frames {
             for name in self.resolve_inlined(process, frame.saturating_sub(1)) {
-                if !call_site::is_plumbing(&name) {
+                if !call_site::is_runtime_or_allocator(&name) {
                     return name.to_string();
                 }
                 last = Some(name);

@@ -118,7 +118,8 @@ impl FilterMirror {
             let addr = record.w0 & ADDR;
             let index = self.slot(self.table[record.code()], addr);
             let count = record.w1 >> 48;
-            // Without asking whether there is a count: the CPU can't predict that branch, but does the one on the block.
+            // Without asking whether there is a count: the CPU can't predict that branch, but does the one on the
+            // block.
             slots[index].credit(count, row, self.current, block);
             slots[index] = FilterSlot { addr, row: row as u32, kind: record.kind(), block: self.current.number };
         }

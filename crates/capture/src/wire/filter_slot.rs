@@ -2,8 +2,8 @@
 
 use lookaside_trace::{Block, Event, Kind};
 
-/// One slot of the filter: the page that was recorded last, by what kind of access, and its row if it is in the block of
-/// number `block`.
+/// One slot of the filter: the page that was recorded last, by what kind of access, and its row if it is in the block
+/// of number `block`.
 #[derive(Clone, Copy)]
 pub(super) struct FilterSlot {
     pub(super) addr: u64,

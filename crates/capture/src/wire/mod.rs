@@ -1,7 +1,8 @@
 //! The stream that the Valgrind tool and the QEMU plugin write from inside the program into a pipe, and its reader.
 //!
-//! Frames of at most 4096 bytes (`PIPE_BUF`: each write is atomic, whatever the number of processes that share the pipe): a
-//! header of 16 bytes (u16 magic, u16 kind, u32 bytes of payload, u32 process, u32 thread, little-endian), then the payload.
+//! Frames of at most 4096 bytes (`PIPE_BUF`: each write is atomic, whatever the number of processes that share the
+//! pipe): a header of 16 bytes (u16 magic, u16 kind, u32 bytes of payload, u32 process, u32 thread, little-endian),
+//! then the payload.
 //! `docs/record.md` describes payloads, the filter, and the memory that records come in where it is shared.
 
 mod filter_mirror;

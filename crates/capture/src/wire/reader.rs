@@ -54,7 +54,8 @@ impl<R: Read> WireReader<R> {
         }
     }
 
-    /// The recorder writes its own messages into files of this folder; the first line of each becomes a damage at the end.
+    /// The recorder writes its own messages into files of this folder; the first line of each becomes a damage at the
+    /// end.
     pub(crate) fn keep_messages(&mut self, folder: Arc<TempDir>) {
         self.messages = Some(folder);
     }

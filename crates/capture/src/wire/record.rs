@@ -13,7 +13,8 @@ pub(crate) const MAX_LOG2_CLASSES: u32 = 12;
 /// Most pages of a filter's window (the tool's tables are of this size).
 pub(crate) const MAX_WINDOW: u32 = 64;
 
-/// Two words of a record: bits 0–47 of `w0` the address, 48–49 the kind (3 = a count), 50–55 zero, 56–63 the size; bits 0–47 of
+/// Two words of a record: bits 0–47 of `w0` the address, 48–49 the kind (3 = a count), 50–55 zero, 56–63 the size; bits
+/// 0–47 of
 /// `w1` the instruction, 48–63 the count of accesses left out on the slot's previous page.
 #[derive(Clone, Copy)]
 pub(super) struct WireRecord {

@@ -1,7 +1,8 @@
 //! Memory that recorder and reader share, in slots: records pass through it without a copy by the kernel.
 //!
-//! A page with a word for each slot (not zero: taken) and one that counts how often a slot became free, then the slots. A process
-//! takes a slot, fills it, and names it in the pipe; the reader gives it back. Processes that die by SIGKILL keep theirs.
+//! A page with a word for each slot (not zero: taken) and one that counts how often a slot became free, then the slots.
+//! A process takes a slot, fills it, and names it in the pipe; the reader gives it back. Processes that die by SIGKILL
+//! keep theirs.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -48,8 +49,8 @@ impl SharedSlots {
         &self.file
     }
 
-    /// The first `bytes` of a slot that the recorder has named; the slot is given back when they are dropped. `None`: there is no
-    /// such slot, or it doesn't hold that much.
+    /// The first `bytes` of a slot that the recorder has named; the slot is given back when they are dropped. `None`:
+    /// there is no such slot, or it doesn't hold that much.
     pub(super) fn records(&mut self, slot: usize, bytes: usize) -> Option<SlotRecords<'_>> {
         (slot < SLOTS && bytes <= SLOT_BYTES && bytes.is_multiple_of(16)).then_some(SlotRecords {
             shared: self,
@@ -83,8 +84,8 @@ impl std::ops::Deref for SlotRecords<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: within the mapping, by the checks of `records`; the recorder has written it before it named the slot in the
-        // pipe, and writes no more until it is given back.
+        // SAFETY: within the mapping, by the checks of `records`; the recorder has written it before it named the slot
+        // in the pipe, and writes no more until it is given back.
         unsafe {
             let first = self.shared.base.add(FIRST + self.slot * SLOT_BYTES);
             std::slice::from_raw_parts(first.as_ptr(), self.bytes)

@@ -9,14 +9,14 @@ use super::record::{WireRecord, ADDR, PAGE_LOG2, TABLES};
 /// that are known of. The other bits are the table.
 const LEAVES: u64 = 0x80;
 const TOUCHED: u64 = 0x40;
-/// In such a record, bits of the address, which is a page's: the page's place in the window, and above that how many
+/// In such a record, bits of the address, which is a page's: the page's position in the window, and above that how many
 /// pages stay.
-const PLACE: u64 = (1 << OTHERS_SHIFT) - 1;
+const POSITION: u64 = (1 << OTHERS_SHIFT) - 1;
 const OTHERS_SHIFT: u32 = 6;
 const IN_PAGE: u64 = (1 << PAGE_LOG2) - 1;
 
-/// Places of all windows: as many as six bits tell, of three tables.
-const PLACES: usize = 3 << OTHERS_SHIFT;
+/// Positions in all windows: six bits in a record, for three tables.
+const POSITIONS: usize = 3 << OTHERS_SHIFT;
 
 /// Appends a frame of records, at whose begin and end the windows are empty; says what was wrong with it.
 pub(super) fn append(
@@ -26,8 +26,8 @@ pub(super) fn append(
     block: &mut Block,
 ) -> Option<String> {
     let mut fault = None;
-    // Of each place: its page's number and row.
-    let mut held = [(u64::MAX, 0); PLACES];
+    // Of each position: its page's number and row.
+    let mut held = [(u64::MAX, 0); POSITIONS];
     let records = payload.len() / 16;
     block.addr.reserve(records);
     for record in payload.chunks_exact(16).map(WireRecord::parse) {
@@ -36,8 +36,8 @@ pub(super) fn append(
             continue;
         }
         let addr = record.w0 & ADDR;
-        let place = tables[record.code()] << OTHERS_SHIFT | (record.w1 >> 48 & PLACE) as usize;
-        held[place] = (addr >> PAGE_LOG2, block.addr.len() as u32);
+        let position = tables[record.code()] << OTHERS_SHIFT | (record.w1 >> 48 & POSITION) as usize;
+        held[position] = (addr >> PAGE_LOG2, block.addr.len() as u32);
         block.addr.push(addr);
         block.kind.push(record.kind());
         block.size.push((record.w0 >> 56) as u8);
@@ -51,7 +51,7 @@ pub(super) fn append(
 #[inline]
 fn leave(
     record: WireRecord,
-    held: &[(u64, u32); PLACES],
+    held: &[(u64, u32); POSITIONS],
     current: BlockUnderConstruction,
     block: &mut Block,
 ) -> Option<String> {
@@ -72,7 +72,7 @@ fn leave(
     if how & (LEAVES | TOUCHED) != 0 {
         return None;
     }
-    let (page, of) = held[table << OTHERS_SHIFT | (within & PLACE) as usize];
+    let (page, of) = held[table << OTHERS_SHIFT | (within & POSITION) as usize];
     if page == addr >> PAGE_LOG2 {
         FilterSlot { addr, row: of, kind, block: current.number }.credit(record.w1, row, current, block);
         None

@@ -26,7 +26,8 @@ fn lackey(program: &std::path::Path) -> [u64; 3] {
     [count(" L ") + modifies, count(" S ") + modifies, count("I  ")]
 }
 
-/// No libc: the same instructions whatever the environment. Loops, string instructions, atomics, vectors, guarded accesses.
+/// No libc: the same instructions whatever the environment. Loops, string instructions, atomics, vectors, guarded
+/// accesses.
 const BARE: &str = r#"
 static long system_call(long n, long a) {
     long r;

@@ -34,11 +34,11 @@ enum Told {
     Touched,
 }
 
-/// Goes through the accesses of one table beside a recording with windows: each is recorded where its page is not in the
-/// window, each page leaves as the one whose last access lies furthest back, when the window or the class of a page that
-/// comes in is full, or all leave. When a page comes into a class, the order in which the pages of the class were used is
-/// told. (The recorder is ahead with the fetches from a page when a data access empties all windows; so a table at a
-/// time.) Gives the number of each recorded access, and how often all left.
+/// Goes through the accesses of one table beside a recording with windows: each is recorded where its page is not in
+/// the window, each page leaves as the one whose last access lies furthest back, when the window or the class of a page
+/// that comes in is full, or all leave. When a page comes into a class, the order in which the pages of the class were
+/// used is told. (The recorder is ahead with the fetches from a page when a data access empties all windows; so a table
+/// at a time.) Gives the number of each recorded access, and how often all left.
 fn follow_window(
     bytes: &Recorded,
     recorded: &Recorded,

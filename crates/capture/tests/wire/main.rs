@@ -20,8 +20,8 @@ fn info(setup: &Setup) -> TraceInfo {
     }
 }
 
-/// Reads all; events other than `Repeats` by the number of rows before them; repeats by row, those of events credited to
-/// the last row of that unit, kind and process.
+/// Reads all; events other than `Repeats` by the number of rows before them; repeats by row, those of events credited
+/// to the last row of that unit, kind and process.
 fn read(bytes: &[u8], setup: &Setup) -> (Vec<Row>, Vec<(usize, Event)>, Vec<Damage>) {
     let mut source = WireReader::new(bytes, info(setup), setup.unified);
     let (mut rows, mut events, mut block) = (Vec::<Row>::new(), vec![], Block::default());

@@ -1,5 +1,5 @@
-//! A recorder by the letter of the wire, one record at a time, a map for a filter; it remembers for each left-out access
-//! whose repeat it is.
+//! A recorder by the letter of the wire, one record at a time, a map for a filter; it remembers for each left-out
+//! access whose repeat it is.
 
 use lookaside_trace::{Event, Granularity, Kind};
 

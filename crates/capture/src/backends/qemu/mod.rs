@@ -40,7 +40,8 @@ const SOURCES: [(&str, &str); 6] = [
 const FLAGS: &str = "-shared -fPIC -O2 -std=gnu11 -fvisibility=hidden -pthread plugin.c wire.c calls.c maps.c";
 const PLUGIN: &str = "lookaside-qemu.so";
 
-/// QEMU's major versions with the plugin interface that the plugin is written for (7.2 is tested): since 9 it is another one.
+/// QEMU's major versions with the plugin interface that the plugin is written for (7.2 is tested): since 9 it is
+/// another one.
 const MAJORS: std::ops::RangeInclusive<u32> = 6..=8;
 
 /// Instruction sets whose system calls the plugin knows, with the folders that distributions put their libraries in.
@@ -54,7 +55,8 @@ const LIBRARIES: [(&str, &[&str]); 7] = [
     ("riscv32", &[]),
 ];
 
-/// Instruction sets of 32 bits among them, whose programs have a part of the process's addresses for themselves. ARM is tested.
+/// Instruction sets of 32 bits among them, whose programs have a part of the process's addresses for themselves. ARM is
+/// tested.
 const NARROW: [&str; 4] = ["arm", "armeb", "i386", "riscv32"];
 
 /// Starts the program under QEMU.
@@ -156,7 +158,8 @@ fn find(isa: &str) -> Result<PathBuf, String> {
     qemu.canonicalize().map_err(|error| format!("{}: {error}", qemu.display()))
 }
 
-/// Folder below which a dynamic program's linker and libraries are; `None` = `/`, or none needed, or the user has said it.
+/// Folder below which a dynamic program's linker and libraries are; `None` = `/`, or none needed, or the user has said
+/// it.
 fn libraries(program: &ProgramFile, isa: &str) -> Result<Option<PathBuf>, String> {
     if program.is_static || std::env::var_os("QEMU_LD_PREFIX").is_some() {
         return Ok(None);
@@ -230,8 +233,8 @@ fn recorder(
         recorder.env("LD_PRELOAD", plugin);
     }
     recorder.args(guest_words(command, &program, libraries));
-    // SAFETY: between fork and exec only personality(2) is called, which is async-signal-safe. Without it (a container may
-    // forbid it) QEMU's own mappings lie elsewhere in each run, and the program's may.
+    // SAFETY: between fork and exec only personality(2) is called, which is async-signal-safe. Without it (a container
+    // may forbid it) QEMU's own mappings lie elsewhere in each run, and the program's may.
     unsafe {
         recorder.pre_exec(|| {
             libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);

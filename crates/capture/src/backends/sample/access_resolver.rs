@@ -30,7 +30,8 @@ pub struct SampledAccess {
     pub ip: u64,
 }
 
-/// Finds the access of each sample. It remembers what it decoded, so that a sample at a known address costs a few look-ups.
+/// Finds the access of each sample. It remembers what it decoded, so that a sample at a known address costs a few
+/// look-ups.
 pub struct AccessResolver {
     symbols: Symbols,
     functions: HashMap<(usize, u64), Rc<DecodedCode>>,

@@ -1,8 +1,8 @@
 //! Backward evaluation: the address that an instruction accessed, from the registers after it ran.
 //!
-//! A sample has the registers as they are *after* the load that the program waited for. Where the load overwrote its own
-//! base register, the old value often follows from a copy, from the instruction that computed it, or from the memory that
-//! it was loaded from.
+//! A sample has the registers as they are *after* the load that the program waited for. Where the load overwrote its
+//! own base register, the old value often follows from a copy, from the instruction that computed it, or from the
+//! memory that it was loaded from.
 
 use iced_x86::{Mnemonic, OpKind, Register};
 

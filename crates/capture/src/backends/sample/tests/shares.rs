@@ -51,8 +51,9 @@ int main(int argc, char **argv) {
 "#;
 
 /// Every load of the loop depends on the one before, and each line of either array is loaded as often as any other, so
-/// that caches hold as much of each: waiting time divides as the numbers of loads do. Of 1,000 samples or more a share of 3/4 varies by 1.4 % (one
-/// standard deviation); the arrays' frames may differ in how well they cache. 8 % is allowed.
+/// that caches hold as much of each: waiting time divides as the numbers of loads do. Of 1,000 samples or more a share
+/// of 3/4 varies by 1.4 % (one standard deviation); the arrays' frames may differ in how well they cache. 8 % is
+/// allowed.
 #[test]
 fn random_reads_of_two_arrays_three_to_one() {
     if refused_here() {
@@ -66,7 +67,8 @@ fn random_reads_of_two_arrays_three_to_one() {
         assert!(run.share("a") + run.share("b") > 0.8, "{flags}: {:?}", run.counts);
         assert_eq!(run.mapped, run.resolved, "{flags}");
         assert_eq!(run.end, Some(ChildEnd::Code(0)));
-        // Each sample stands for its period of CPU time, as the program's own clock has it. The kernel's time is left out.
+        // Each sample stands for its period of CPU time, as the program's own clock has it. The kernel's time is left
+        // out.
         let share = of_cpu_time(&run).expect("the program prints its time");
         assert!((0.7..1.1).contains(&share), "{flags}: {share}");
     }

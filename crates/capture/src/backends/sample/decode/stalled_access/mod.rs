@@ -1,8 +1,8 @@
 //! Which access a sample at an address stalled on.
 //!
-//! A processor takes an interrupt between two instructions, after the oldest unfinished one has finished. A program that
-//! waits for memory is therefore interrupted right **after** the waiting instruction, with that instruction's results in
-//! the registers.
+//! A processor takes an interrupt between two instructions, after the oldest unfinished one has finished. A program
+//! that waits for memory is therefore interrupted right **after** the waiting instruction, with that instruction's
+//! results in the registers.
 
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use lookaside_trace::Kind;
@@ -23,7 +23,8 @@ pub struct StalledAccess {
     pub ip_offset: u64,
     /// Its address, from a sample's registers; `None` = not known.
     pub address: Option<Expression>,
-    /// The register that the access loaded and its bytes (8 or 4), where it is intact: the memory at a right address holds the same.
+    /// The register that the access loaded and its bytes (8 or 4), where it is intact: the memory at a right address
+    /// holds the same.
     pub loaded: Option<(u8, u8)>,
 }
 
