@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evidence_folder::{EvidenceFolder, EvidenceSamples};
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
-use lookaside_probe::{probe, stated_here, Attempts, Host, Options, Report};
+use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
 
 use crate::args::probe::ProbeArgs;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -17,7 +17,7 @@ mod evidence_folder;
 /// Measures, prints, writes. Exit code 1 if something was not determined.
 pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::install()?;
-    let options = Options {
+    let options = ProbeOptions {
         only: args.only.map(Into::into),
         quick: args.quick,
         seed: args.seed,
@@ -28,7 +28,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     }
     let (nearest, _) = nearest_preset(&CpuId::running());
     let base = preset(nearest)?;
-    let mut host = Host::on_calmest_cpu(args.memory << 20).map_err(Failure::bad)?;
+    let mut host = HostMachine::on_idlest_cpu(args.memory << 20).map_err(Failure::bad)?;
     let (report, samples) = measure(&mut host, args, &options, &interrupt)?;
     drop(host); // back to all CPUs, and the memory to the system
 
@@ -55,26 +55,26 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
 /// Probes, with samples if they are wanted: each attempt's, the first in the folder itself and later ones in folders of
 /// their own there.
 fn measure(
-    host: &mut Host,
+    host: &mut HostMachine,
     args: &ProbeArgs,
-    options: &Options,
+    options: &ProbeOptions,
     interrupt: &Interrupt,
-) -> Result<(Report, Vec<EvidenceSamples>), Failure> {
+) -> Result<(ProbeReport, Vec<EvidenceSamples>), Failure> {
     let mut samples = Vec::new();
-    let attempts = Attempts { most: ATTEMPTS, time: options.time };
+    let attempts = RetryLimits { most: ATTEMPTS, time: options.time };
     let mut report = attempted(options, attempts, interrupt, |options, halt, progress| {
         let Some(folder) = &args.evidence else { return Ok(probe(host, options, halt, progress)) };
         let folder = match samples.len() {
             0 => folder.clone(),
             earlier => folder.join(format!("again-{earlier}")),
         };
-        let stated = stated_here(host.cpu());
+        let stated = claims_of_cpu(host.cpu());
         let mut evidence = EvidenceFolder::begin(&folder, host, options.seed)?;
         let mut report = probe(evidence.metal(), options, halt, progress);
         report.compare(stated);
         samples.push(evidence.end(&report));
         Ok(report)
     })?;
-    report.compare(stated_here(host.cpu()));
+    report.compare(claims_of_cpu(host.cpu()));
     Ok((report, samples))
 }

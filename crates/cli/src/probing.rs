@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookaside_machine::{nearest_preset, preset, CpuId, Machine};
-use lookaside_probe::{probe, probe_again, Attempts, Halt, Host, Options, Report};
+use lookaside_probe::{probe, probe_with_retries, Halt, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
 
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
@@ -20,9 +20,9 @@ const PROBE_TIME: Duration = Duration::from_secs(60);
 /// The description that the probe makes of this machine, for commands that are given none.
 pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     eprintln!("lookaside: no --machine: probing this machine first");
-    let mut host = Host::on_calmest_cpu(PROBE_BYTES).map_err(Failure::bad)?;
-    let options = Options { only: None, quick: false, seed, time: Some(PROBE_TIME) };
-    let attempts = Attempts { most: ATTEMPTS, time: None };
+    let mut host = HostMachine::on_idlest_cpu(PROBE_BYTES).map_err(Failure::bad)?;
+    let options = ProbeOptions { only: None, quick: false, seed, time: Some(PROBE_TIME) };
+    let attempts = RetryLimits { most: ATTEMPTS, time: None };
     let report = attempted(&options, attempts, interrupt, |options, halt, progress| {
         Ok(probe(&mut host, options, halt, progress))
     })?;
@@ -38,20 +38,20 @@ pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
 
 /// Attempts at a probe, with progress, which says the number of each after the first.
 pub fn attempted(
-    options: &Options,
-    attempts: Attempts,
+    options: &ProbeOptions,
+    attempts: RetryLimits,
     interrupt: &Interrupt,
-    mut attempt: impl FnMut(&Options, &dyn Fn() -> Option<Halt>, &mut dyn FnMut(&str)) -> Result<Report, Failure>,
-) -> Result<Report, Failure> {
+    mut attempt: impl FnMut(&ProbeOptions, &dyn Fn() -> Option<Halt>, &mut dyn FnMut(&str)) -> Result<ProbeReport, Failure>,
+) -> Result<ProbeReport, Failure> {
     let bar = spinner("probing");
     let halt = || interrupt.asked().then_some(Halt::Interrupted);
     let mut made = 0;
-    let mut attempt = |options: &Options| {
+    let mut attempt = |options: &ProbeOptions| {
         made += 1;
         let number = if made > 1 { format!("attempt {made}: ") } else { String::new() };
         attempt(options, &halt, &mut |step| bar.set_message(format!("{number}{step}")))
     };
-    let report = probe_again(options, attempts, &|| interrupt.asked(), &mut attempt);
+    let report = probe_with_retries(options, attempts, &|| interrupt.asked(), &mut attempt);
     bar.finish_and_clear();
     report
 }

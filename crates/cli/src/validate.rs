@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_probe::{Halt, Host};
-use lookaside_twin::{patterns, validate, Options};
+use lookaside_probe::validate::{patterns, validate, ValidationOptions};
+use lookaside_probe::{Halt, HostMachine};
 
 use crate::args::validate::ValidateArgs;
 use crate::exit::{Failure, NOT_CLEAN};
@@ -32,14 +32,14 @@ pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
         Some(machine) => machine,
         None => probed(args.seed, &interrupt)?,
     };
-    let mut host = Host::on_calmest_cpu(max_bytes).map_err(Failure::bad)?;
+    let mut host = HostMachine::on_idlest_cpu(max_bytes).map_err(Failure::bad)?;
     let end = Instant::now() + Duration::from_secs(args.time);
     let halt = || match (interrupt.asked(), Instant::now() > end) {
         (true, _) => Some(Halt::Interrupted),
         (_, true) => Some(Halt::TimeUp),
         _ => None,
     };
-    let options = Options {
+    let options = ValidationOptions {
         patterns: patterns(args.quick),
         max_bytes,
         repeats: if args.quick { RUNS.1 } else { RUNS.0 },

@@ -14,7 +14,7 @@
 use std::time::{Duration, Instant};
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{gf2, probe, Chain, Host, Metal, Options, Touch};
+use lookaside_probe::{gf2, probe, ChainAccess, HostMachine, Metal, PageChain, ProbeOptions};
 use lookaside_stats::{median, quantile, SplitMix64};
 
 /// Steps of a sample, at least; as in the probe.
@@ -37,9 +37,10 @@ const WATCH: Duration = Duration::from_secs(2);
 const INTERRUPTIONS: usize = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut host = Host::new(256 << 20)?;
+    let mut host = HostMachine::new(256 << 20)?;
     let mut rng = SplitMix64::new(1);
-    let report = probe(&mut host, &Options { quick: true, seed: 1, ..Options::default() }, &|| None, &mut |_| ());
+    let report =
+        probe(&mut host, &ProbeOptions { quick: true, seed: 1, ..ProbeOptions::default() }, &|| None, &mut |_| ());
     let second =
         report.levels.get(1).and_then(|level| level.geometry.value()).ok_or("the second level is not known")?;
     let one_set = gf2::near_first(&gf2::null_space(&second.masks, host.page_bits(PageSize::K4)));
@@ -64,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut times: Vec<Vec<Vec<f64>>> = vec![Vec::new(); CHAINS];
         for _ in 0..VISITS {
             for (chain, pages) in chains.iter().enumerate() {
-                let chain_of = Chain { size: PageSize::K4, touch: Touch::Load, pages };
+                let chain_of = PageChain { size: PageSize::K4, touch: ChainAccess::Load, pages };
                 let ticks = host.chase(&chain_of, rounds, SAMPLES)?;
                 for ticks in &ticks {
                     grain = common(grain, (ticks * f64::from(rounds)).round() as u64);

@@ -1,12 +1,14 @@
-//! Times of chains, steady in spite of interrupts and neighbours.
+//! Times a round through a chain of pages: samples are repeated until they agree, in spite of interrupts and
+//! neighbours.
 
 use std::time::Duration;
 
 use lookaside_machine::PageSize;
 use lookaside_stats::{quantile_sample, SplitMix64};
 
-use crate::metal::{Act, Chain, Cpu, Metal, MetalError, Paired, Shot, Touch};
-use crate::pmu::Event;
+use crate::metal::single_shot::{Act, PairedTicks, Shot};
+use crate::metal::{ChainAccess, Metal, MetalError, OtherCpu, PageChain};
+use crate::pmu::events::PmuEvent;
 
 /// Steps a sample has at least: so many that neither the timer's own cost nor its grain (26 ticks on Zen) shows.
 const STEPS_A_SAMPLE: usize = 4096;
@@ -52,20 +54,20 @@ pub enum Halt {
 }
 
 /// A machine at one page size, with a generator of page numbers.
-pub struct Bench<'m> {
+pub struct ChainBench<'m> {
     metal: &'m mut dyn Metal,
     size: PageSize,
-    touch: Touch,
+    touch: ChainAccess,
     halt: &'m dyn Fn() -> Option<Halt>,
     /// Chooses pages and orders.
     pub rng: SplitMix64,
     measurements: u64,
 }
 
-impl<'m> Bench<'m> {
+impl<'m> ChainBench<'m> {
     /// A bench. `halt` is asked before all samples.
     pub fn new(metal: &'m mut dyn Metal, size: PageSize, seed: u64, halt: &'m dyn Fn() -> Option<Halt>) -> Self {
-        Self { metal, size, touch: Touch::Load, halt, rng: SplitMix64::new(seed), measurements: 0 }
+        Self { metal, size, touch: ChainAccess::Load, halt, rng: SplitMix64::new(seed), measurements: 0 }
     }
 
     /// Bits of a page number that may be chosen.
@@ -99,7 +101,7 @@ impl<'m> Bench<'m> {
     }
 
     /// Other CPUs that a thread could be put on.
-    pub fn cpus(&mut self) -> Vec<Cpu> {
+    pub fn cpus(&mut self) -> Vec<OtherCpu> {
         self.metal.cpus()
     }
 
@@ -127,9 +129,9 @@ impl<'m> Bench<'m> {
 
     /// Has chains update what they read meanwhile.
     pub(crate) fn updating<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.touch = Touch::Update;
+        self.touch = ChainAccess::Update;
         let done = work(self);
-        self.touch = Touch::Load;
+        self.touch = ChainAccess::Load;
         done
     }
 
@@ -145,7 +147,7 @@ impl<'m> Bench<'m> {
         timed: &[u64],
         loads: usize,
         samples: usize,
-    ) -> Result<Vec<Paired>, Halt> {
+    ) -> Result<Vec<PairedTicks>, Halt> {
         self.check()?;
         self.measurements += 1;
         Ok(self.metal.windows(&Shot { size: self.size, before, timed }, loads, samples)?)
@@ -161,7 +163,7 @@ impl<'m> Bench<'m> {
     /// Ticks of a round through this sequence as it is.
     pub fn sequence(&mut self, pages: &[u64]) -> Result<f64, Halt> {
         self.measurements += 1;
-        let chain = Chain { size: self.size, touch: self.touch, pages };
+        let chain = PageChain { size: self.size, touch: self.touch, pages };
         let rounds = STEPS_A_SAMPLE.div_ceil(pages.len()).max(1) as u32;
         let mut last = self.steady(&chain, rounds)?;
         for _ in 0..SETTLE {
@@ -183,7 +185,7 @@ impl<'m> Bench<'m> {
     /// Pages that are walked for in so many steps of this sequence, once it has settled: the lower quartile, since whatever disturbs makes them more.
     pub(crate) fn walks(&mut self, pages: &[u64], steps: usize) -> Result<f64, Halt> {
         self.measurements += 1;
-        let chain = Chain { size: self.size, touch: self.touch, pages };
+        let chain = PageChain { size: self.size, touch: self.touch, pages };
         let mut last = f64::INFINITY;
         for _ in 0..=SETTLE {
             self.check()?;
@@ -201,13 +203,13 @@ impl<'m> Bench<'m> {
     pub fn walk(&mut self, pages: &[u64]) -> Result<(), Halt> {
         self.check()?;
         self.measurements += 1;
-        let chain = Chain { size: self.size, touch: self.touch, pages };
+        let chain = PageChain { size: self.size, touch: self.touch, pages };
         Ok(self.metal.chase(&chain, 1, 1).map(drop)?)
     }
 
     /// Counts an event while a chain of these pages is walked so many rounds, once it is warm.
-    pub(crate) fn count(&mut self, event: &Event, pages: &[u64], rounds: u32) -> Result<u64, MetalError> {
-        let chain = Chain { size: self.size, touch: self.touch, pages };
+    pub(crate) fn count(&mut self, event: &PmuEvent, pages: &[u64], rounds: u32) -> Result<u64, MetalError> {
+        let chain = PageChain { size: self.size, touch: self.touch, pages };
         self.metal.count(&chain, rounds, event)
     }
 
@@ -222,7 +224,7 @@ impl<'m> Bench<'m> {
     }
 
     /// Ticks of a round, by samples that agree.
-    fn steady(&mut self, chain: &Chain<'_>, rounds: u32) -> Result<f64, Halt> {
+    fn steady(&mut self, chain: &PageChain<'_>, rounds: u32) -> Result<f64, Halt> {
         let mut ticks = Vec::new();
         loop {
             self.check()?;

@@ -1,23 +1,23 @@
-//! The time of a probe, shared out among its steps, so that one that does not settle leaves the others theirs.
+//! Shares the time of a probe out among its steps, so that a step that does not settle leaves the others their time.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Halt};
-use crate::run::{Options, Step};
+use crate::bench::{ChainBench, Halt};
+use crate::options::{ProbeOptions, ProbeStep};
 
 /// With less time than this nothing is tried again: a policy takes 2 s at least on the development machine.
 const LEAST_MORE: Duration = Duration::from_secs(2);
 
 /// What measures, and writes down for what.
-pub(crate) trait Note {
+pub(crate) trait NoteTaker {
     /// Says what the next measurements are for.
     fn note(&mut self, text: &str);
 }
 
-impl Note for Bench<'_> {
+impl NoteTaker for ChainBench<'_> {
     fn note(&mut self, text: &str) {
-        Bench::note(self, text);
+        ChainBench::note(self, text);
     }
 }
 
@@ -28,16 +28,20 @@ pub(crate) struct Budget<'a> {
     time: Option<Duration>,
     end: Option<Instant>,
     /// Parts still to be begun.
-    left: RefCell<Vec<Step>>,
+    left: RefCell<Vec<ProbeStep>>,
     parts: Cell<usize>,
     share: Cell<Option<(Instant, Duration)>>,
 }
 
 impl<'a> Budget<'a> {
     /// For the steps that are wanted, from now on.
-    pub(crate) fn new(options: &Options, halt: &'a dyn Fn() -> Option<Halt>, now: &'a dyn Fn() -> Instant) -> Self {
-        let wanted = Step::ALL.into_iter().filter(|&step| options.wants(step));
-        let left: Vec<Step> = wanted.flat_map(|step| vec![step; step.parts()]).collect();
+    pub(crate) fn new(
+        options: &ProbeOptions,
+        halt: &'a dyn Fn() -> Option<Halt>,
+        now: &'a dyn Fn() -> Instant,
+    ) -> Self {
+        let wanted = ProbeStep::ALL.into_iter().filter(|&step| options.wants(step));
+        let left: Vec<ProbeStep> = wanted.flat_map(|step| vec![step; step.parts()]).collect();
         let end = options.time.map(|time| now() + time);
         Self {
             halt,
@@ -70,7 +74,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Adds parts of a step that share what is left of the time; `false`: there are none, or too little is left for them.
-    pub(crate) fn more(&self, step: Step, parts: usize) -> bool {
+    pub(crate) fn more(&self, step: ProbeStep, parts: usize) -> bool {
         let Some(end) = self.end else { return false };
         if parts == 0 || end.saturating_duration_since((self.now)()) < LEAST_MORE {
             return false;
@@ -82,10 +86,10 @@ impl<'a> Budget<'a> {
 
     /// Does a part of a step in its share of the time that is left; what earlier ones did not need is in it. `Ok(Err)`
     /// is why this part ended early, `Err` why all has to end.
-    pub(crate) fn part<T, N: Note>(
+    pub(crate) fn part<T, N: NoteTaker>(
         &self,
         bench: &mut N,
-        step: Step,
+        step: ProbeStep,
         what: &str,
         progress: &mut dyn FnMut(&str),
         work: impl FnOnce(&mut N) -> Result<T, Halt>,
@@ -106,10 +110,10 @@ impl<'a> Budget<'a> {
     }
 
     /// Takes a part off the list; gives its time.
-    fn begin(&self, step: Step) -> Option<Duration> {
+    fn begin(&self, step: ProbeStep) -> Option<Duration> {
         let mut left = self.left.borrow_mut();
         // What is kept for those that cannot be done without this one is half of theirs: they are nothing if it fails.
-        let kept = |other: &Step| if other.needs().contains(&step) { other.weight() } else { 2 * other.weight() };
+        let kept = |other: &ProbeStep| if other.needs().contains(&step) { other.weight() } else { 2 * other.weight() };
         let all: u32 = left.iter().map(kept).sum();
         let at = left.iter().position(|&other| other == step);
         if let Some(at) = at {
@@ -126,7 +130,7 @@ mod tests {
     use lookaside_machine::PageSize;
 
     use super::*;
-    use crate::metal::Still;
+    use crate::metal::fake::FakeMetal;
 
     #[test]
     fn a_step_that_does_not_settle_leaves_the_others_their_time() {
@@ -134,10 +138,10 @@ mod tests {
         let clock = Cell::new(start);
         let now = || clock.get();
         let time = Duration::from_secs(60);
-        let options = Options { time: Some(time), ..Options::default() };
+        let options = ProbeOptions { time: Some(time), ..ProbeOptions::default() };
         let budget = Budget::new(&options, &|| None, &now);
-        let mut still = Still;
-        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
+        let mut still = FakeMetal;
+        let mut bench = ChainBench::new(&mut still, PageSize::K4, 1, &|| None);
         let mut said = Vec::new();
         let mut endless = |step| {
             let began = clock.get();
@@ -151,7 +155,7 @@ mod tests {
             (ended, clock.get() - began)
         };
         let mut shares = Vec::new();
-        for step in Step::ALL {
+        for step in ProbeStep::ALL {
             for _ in 0..step.parts() {
                 let (ended, took) = endless(step);
                 // The last one has all that is left.
@@ -175,13 +179,14 @@ mod tests {
     fn what_is_not_needed_goes_to_the_next() {
         let clock = Cell::new(Instant::now());
         let now = || clock.get();
-        let options = Options { time: Some(Duration::from_secs(60)), only: Some(Step::L2), ..Options::default() };
+        let options =
+            ProbeOptions { time: Some(Duration::from_secs(60)), only: Some(ProbeStep::L2), ..ProbeOptions::default() };
         let budget = Budget::new(&options, &|| None, &now);
-        let mut still = Still;
-        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
-        assert_eq!(budget.part(&mut bench, Step::L1, "", &mut |_| (), |_| Ok(5)), Ok(Ok(5)));
+        let mut still = FakeMetal;
+        let mut bench = ChainBench::new(&mut still, PageSize::K4, 1, &|| None);
+        assert_eq!(budget.part(&mut bench, ProbeStep::L1, "", &mut |_| (), |_| Ok(5)), Ok(Ok(5)));
         let mut said = String::new();
-        let second = budget.part(&mut bench, Step::L2, "l2", &mut |text| said = text.to_string(), |_| Ok(()));
+        let second = budget.part(&mut bench, ProbeStep::L2, "l2", &mut |text| said = text.to_string(), |_| Ok(()));
         assert_eq!((second, said.as_str()), (Ok(Ok(())), "2 of 2: l2, at most 60 s"));
     }
 
@@ -189,34 +194,37 @@ mod tests {
     fn what_is_left_in_the_end_is_shared_by_what_is_tried_again() {
         let clock = Cell::new(Instant::now());
         let now = || clock.get();
-        let options = Options { time: Some(Duration::from_secs(60)), only: Some(Step::L1), ..Options::default() };
+        let options =
+            ProbeOptions { time: Some(Duration::from_secs(60)), only: Some(ProbeStep::L1), ..ProbeOptions::default() };
         let budget = Budget::new(&options, &|| None, &now);
-        let mut still = Still;
-        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
-        assert_eq!(budget.part(&mut bench, Step::L1, "", &mut |_| (), |_| Ok(())), Ok(Ok(())));
+        let mut still = FakeMetal;
+        let mut bench = ChainBench::new(&mut still, PageSize::K4, 1, &|| None);
+        assert_eq!(budget.part(&mut bench, ProbeStep::L1, "", &mut |_| (), |_| Ok(())), Ok(Ok(())));
         clock.set(clock.get() + Duration::from_secs(40));
         assert_eq!(budget.left(), Some(1.0 / 3.0));
-        assert!(!budget.more(Step::Policy, 0));
-        assert!(budget.more(Step::Policy, 2));
+        assert!(!budget.more(ProbeStep::Policy, 0));
+        assert!(budget.more(ProbeStep::Policy, 2));
         let mut said = Vec::new();
         for _ in 0..2 {
-            let part = budget.part(&mut bench, Step::Policy, "it", &mut |text| said.push(text.to_string()), |_| Ok(()));
+            let part =
+                budget.part(&mut bench, ProbeStep::Policy, "it", &mut |text| said.push(text.to_string()), |_| Ok(()));
             assert_eq!(part, Ok(Ok(())));
         }
         assert_eq!(said, ["2 of 3: it, at most 10 s", "3 of 3: it, at most 20 s"]);
         clock.set(clock.get() + Duration::from_secs(19));
-        assert!(!budget.more(Step::Policy, 1), "a second is too little");
-        let endless = Budget::new(&Options::default(), &|| None, &now);
-        assert!(!endless.more(Step::Policy, 1), "each had all the time it wanted");
+        assert!(!budget.more(ProbeStep::Policy, 1), "a second is too little");
+        let endless = Budget::new(&ProbeOptions::default(), &|| None, &now);
+        assert!(!endless.more(ProbeStep::Policy, 1), "each had all the time it wanted");
     }
 
     #[test]
     fn whoever_halts_it_ends_all() {
-        let options = Options::default();
+        let options = ProbeOptions::default();
         let budget = Budget::new(&options, &|| Some(Halt::Interrupted), &Instant::now);
-        let mut still = Still;
-        let mut bench = Bench::new(&mut still, PageSize::K4, 1, &|| None);
-        let part = budget.part::<(), _>(&mut bench, Step::L1, "", &mut |_| (), |_| budget.check().map_or(Ok(()), Err));
+        let mut still = FakeMetal;
+        let mut bench = ChainBench::new(&mut still, PageSize::K4, 1, &|| None);
+        let part =
+            budget.part::<(), _>(&mut bench, ProbeStep::L1, "", &mut |_| (), |_| budget.check().map_or(Ok(()), Err));
         assert_eq!(part, Err(Halt::Interrupted));
     }
 }

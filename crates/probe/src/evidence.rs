@@ -1,4 +1,4 @@
-//! Raw evidence: every measurement written down, so that others can infer from it anew.
+//! Writes every measurement down as JSON lines, so that others can infer from it anew.
 //!
 //! JSON lines, one an object with a `kind`; `docs/probe.md` describes them. What is left out, because the bound is
 //! reached, is counted.
@@ -10,8 +10,11 @@ use lookaside_machine::PageSize;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::metal::{Act, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
-use crate::pmu::Event;
+use crate::metal::single_shot::{Act, PairedTicks, Shot, TimedRound};
+use crate::metal::{
+    ChainAccess, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain, WordSequence,
+};
+use crate::pmu::events::PmuEvent;
 
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -26,21 +29,21 @@ pub const SAMPLES_UP_TO_BYTES: u64 = 256 << 20;
 const LEFT_OUT: &str = "left out";
 
 /// A machine that writes down what is asked of it and what it answers. A failed write does not stop the measuring:
-/// [`Recorder::finish`] gives the error.
-pub struct Recorder<'m, W> {
+/// [`EvidenceRecorder::finish`] gives the error.
+pub struct EvidenceRecorder<'m, W> {
     metal: &'m mut dyn Metal,
     out: W,
     /// Bounds of pages and of samples, and bytes written.
     bounds: (u64, u64),
     bytes: u64,
     chain: Vec<u64>,
-    end: End,
+    end: EvidenceTotals,
     failed: Option<io::Error>,
 }
 
 /// Counts at the end of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct End {
+pub struct EvidenceTotals {
     /// Measurements.
     pub measurements: u64,
     /// Chains and shots whose page numbers were left out.
@@ -51,23 +54,82 @@ pub struct End {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-enum Line<'a> {
-    Start { format: u32, seed: u64, cycles_per_tick: f64, ticks_per_second: Option<f64>, sizes: Vec<Size> },
-    Note { text: &'a str },
-    Walks { page_size: PageSize, count: usize, pages: Pages<'a>, steps: usize, walks: &'a [f64] },
-    Chase { page_size: PageSize, touch: Touch, count: usize, pages: Pages<'a>, rounds: u32, ticks_a_round: &'a [f64] },
-    Shot { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, ticks: &'a [f64] },
-    Windows { page_size: PageSize, before: Option<&'a [Act<'a>]>, timed: Pages<'a>, loads: usize, ticks: &'a [Paired] },
-    Rounds { prime: usize, timed: usize, ticks: &'a [Paired] },
-    Count { page_size: PageSize, pages: usize, rounds: u32, event: &'a str, count: u64 },
-    Replay { page_size: PageSize, words: usize, update: bool, rounds: u32, ticks_a_round: &'a [f64] },
-    Steps { area: Area, count: usize, offsets: Pages<'a>, timed: u64, cycles_a_step: &'a [f64] },
-    Said { what: &'a str, said: Value },
-    Failed { why: String },
-    End(End),
+enum EvidenceLine<'a> {
+    Start {
+        format: u32,
+        seed: u64,
+        cycles_per_tick: f64,
+        ticks_per_second: Option<f64>,
+        sizes: Vec<PageSizeLimits>,
+    },
+    Note {
+        text: &'a str,
+    },
+    Walks {
+        page_size: PageSize,
+        count: usize,
+        pages: PageList<'a>,
+        steps: usize,
+        walks: &'a [f64],
+    },
+    Chase {
+        page_size: PageSize,
+        touch: ChainAccess,
+        count: usize,
+        pages: PageList<'a>,
+        rounds: u32,
+        ticks_a_round: &'a [f64],
+    },
+    Shot {
+        page_size: PageSize,
+        before: Option<&'a [Act<'a>]>,
+        timed: PageList<'a>,
+        ticks: &'a [f64],
+    },
+    Windows {
+        page_size: PageSize,
+        before: Option<&'a [Act<'a>]>,
+        timed: PageList<'a>,
+        loads: usize,
+        ticks: &'a [PairedTicks],
+    },
+    Rounds {
+        prime: usize,
+        timed: usize,
+        ticks: &'a [PairedTicks],
+    },
+    Count {
+        page_size: PageSize,
+        pages: usize,
+        rounds: u32,
+        event: &'a str,
+        count: u64,
+    },
+    Replay {
+        page_size: PageSize,
+        words: usize,
+        update: bool,
+        rounds: u32,
+        ticks_a_round: &'a [f64],
+    },
+    Steps {
+        area: MemoryArea,
+        count: usize,
+        offsets: PageList<'a>,
+        timed: u64,
+        cycles_a_step: &'a [f64],
+    },
+    Said {
+        what: &'a str,
+        said: Value,
+    },
+    Failed {
+        why: String,
+    },
+    End(EvidenceTotals),
 }
 
-impl Line<'_> {
+impl EvidenceLine<'_> {
     fn lacks_pages(&self) -> bool {
         match self {
             Self::Chase { pages, .. } | Self::Walks { pages, .. } => pages.is_left_out(),
@@ -78,7 +140,7 @@ impl Line<'_> {
 }
 
 #[derive(Serialize)]
-struct Size {
+struct PageSizeLimits {
     page_size: PageSize,
     page_bits: u32,
     max_pages: usize,
@@ -88,13 +150,13 @@ struct Size {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Pages<'a> {
+enum PageList<'a> {
     List(&'a [u64]),
     /// Why there is no list.
     Word(&'static str),
 }
 
-impl<'a> Pages<'a> {
+impl<'a> PageList<'a> {
     fn new(list: &'a [u64], with_pages: bool) -> Self {
         if with_pages {
             Self::List(list)
@@ -108,7 +170,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-impl<'m, W: Write> Recorder<'m, W> {
+impl<'m, W: Write> EvidenceRecorder<'m, W> {
     /// Records what is asked of this machine, for experiments of this seed.
     pub fn new(metal: &'m mut dyn Metal, out: W, seed: u64) -> Self {
         Self::bounded(metal, out, seed, (PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES))
@@ -116,15 +178,22 @@ impl<'m, W: Write> Recorder<'m, W> {
 
     /// The same with other bounds, of page numbers and of measurements: bytes of lines.
     pub fn bounded(metal: &'m mut dyn Metal, out: W, seed: u64, bounds: (u64, u64)) -> Self {
-        let sizes = [PageSize::K4, PageSize::M2, PageSize::G1].map(|page_size| Size {
+        let sizes = [PageSize::K4, PageSize::M2, PageSize::G1].map(|page_size| PageSizeLimits {
             page_size,
             page_bits: metal.page_bits(page_size),
             max_pages: metal.max_pages(page_size),
             lacks: metal.lacks(page_size),
         });
         let (cycles_per_tick, ticks_per_second) = (metal.cycles_per_tick(), metal.ticks_per_second());
-        let mut recorder = Self { metal, out, bounds, bytes: 0, chain: Vec::new(), end: End::default(), failed: None };
-        recorder.line(&Line::Start { format: FORMAT, seed, cycles_per_tick, ticks_per_second, sizes: sizes.into() });
+        let mut recorder =
+            Self { metal, out, bounds, bytes: 0, chain: Vec::new(), end: EvidenceTotals::default(), failed: None };
+        recorder.line(&EvidenceLine::Start {
+            format: FORMAT,
+            seed,
+            cycles_per_tick,
+            ticks_per_second,
+            sizes: sizes.into(),
+        });
         recorder
     }
 
@@ -132,15 +201,15 @@ impl<'m, W: Write> Recorder<'m, W> {
     ///
     /// # Errors
     /// Any write failed.
-    pub fn finish(mut self) -> io::Result<(W, End)> {
-        self.line(&Line::End(self.end));
+    pub fn finish(mut self) -> io::Result<(W, EvidenceTotals)> {
+        self.line(&EvidenceLine::End(self.end));
         match self.failed {
             Some(error) => Err(error),
             None => Ok((self.out, self.end)),
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) {
+    fn line(&mut self, line: &EvidenceLine<'_>) {
         if self.failed.is_some() {
             return;
         }
@@ -154,20 +223,20 @@ impl<'m, W: Write> Recorder<'m, W> {
 
     /// Writes why there is no measurement, if there is none.
     fn measured<T>(&mut self, result: Result<T, MetalError>) -> Result<T, MetalError> {
-        result.inspect_err(|error| self.line(&Line::Failed { why: error.to_string() }))
+        result.inspect_err(|error| self.line(&EvidenceLine::Failed { why: error.to_string() }))
     }
 
     /// Writes what the machine said to a question that is no measurement of times.
     fn said<T: Serialize>(&mut self, what: &str, said: T) -> T {
         match serde_json::to_value(&said) {
-            Ok(said) => self.line(&Line::Said { what, said }),
+            Ok(said) => self.line(&EvidenceLine::Said { what, said }),
             Err(error) => self.failed = self.failed.take().or(Some(error.into())),
         }
         said
     }
 
     /// Writes a measurement, `line(whether with its page numbers)`.
-    fn record<'a>(&mut self, line: impl FnOnce(bool) -> Line<'a>) {
+    fn record<'a>(&mut self, line: impl FnOnce(bool) -> EvidenceLine<'a>) {
         self.end.measurements += 1;
         if self.bytes > self.bounds.1 {
             self.end.measurements_left_out += 1;
@@ -179,7 +248,7 @@ impl<'m, W: Write> Recorder<'m, W> {
     }
 }
 
-impl<W: Write> Metal for Recorder<'_, W> {
+impl<W: Write> Metal for EvidenceRecorder<'_, W> {
     fn page_bits(&self, size: PageSize) -> u32 {
         self.metal.page_bits(size)
     }
@@ -213,18 +282,25 @@ impl<W: Write> Metal for Recorder<'_, W> {
     }
 
     fn note(&mut self, text: &str) {
-        self.line(&Line::Note { text });
+        self.line(&EvidenceLine::Note { text });
         self.metal.note(text);
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.chase(chain, rounds, samples);
         let ticks = self.measured(result)?;
         let same = self.chain == chain.pages;
         self.record(|with_pages| {
-            let pages = if same { Pages::Word("same") } else { Pages::new(chain.pages, with_pages) };
+            let pages = if same { PageList::Word("same") } else { PageList::new(chain.pages, with_pages) };
             let count = chain.pages.len();
-            Line::Chase { page_size: chain.size, touch: chain.touch, count, pages, rounds, ticks_a_round: &ticks }
+            EvidenceLine::Chase {
+                page_size: chain.size,
+                touch: chain.touch,
+                count,
+                pages,
+                rounds,
+                ticks_a_round: &ticks,
+            }
         });
         if !same {
             self.chain.clear();
@@ -237,12 +313,12 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.counts_walks()
     }
 
-    fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn walks(&mut self, chain: &PageChain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.walks(chain, steps, samples);
         let walks = self.measured(result)?;
         self.record(|with_pages| {
-            let (count, pages) = (chain.pages.len(), Pages::new(chain.pages, with_pages));
-            Line::Walks { page_size: chain.size, count, pages, steps, walks: &walks }
+            let (count, pages) = (chain.pages.len(), PageList::new(chain.pages, with_pages));
+            EvidenceLine::Walks { page_size: chain.size, count, pages, steps, walks: &walks }
         });
         self.chain.clear();
         Ok(walks)
@@ -252,27 +328,27 @@ impl<W: Write> Metal for Recorder<'_, W> {
         let result = self.metal.shot(shot, samples);
         let ticks = self.measured(result)?;
         self.record(|with_pages| {
-            let (before, timed) = (with_pages.then_some(shot.before), Pages::new(shot.timed, with_pages));
-            Line::Shot { page_size: shot.size, before, timed, ticks: &ticks }
+            let (before, timed) = (with_pages.then_some(shot.before), PageList::new(shot.timed, with_pages));
+            EvidenceLine::Shot { page_size: shot.size, before, timed, ticks: &ticks }
         });
         Ok(ticks)
     }
 
-    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<PairedTicks>, MetalError> {
         let result = self.metal.windows(shot, loads, samples);
         let ticks = self.measured(result)?;
         self.record(|with_pages| {
-            let (before, timed) = (with_pages.then_some(shot.before), Pages::new(shot.timed, with_pages));
-            Line::Windows { page_size: shot.size, before, timed, loads, ticks: &ticks }
+            let (before, timed) = (with_pages.then_some(shot.before), PageList::new(shot.timed, with_pages));
+            EvidenceLine::Windows { page_size: shot.size, before, timed, loads, ticks: &ticks }
         });
         Ok(ticks)
     }
 
-    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+    fn count(&mut self, chain: &PageChain<'_>, rounds: u32, event: &PmuEvent) -> Result<u64, MetalError> {
         let result = self.metal.count(chain, rounds, event);
         let count = self.measured(result)?;
         let pages = chain.pages.len();
-        self.record(|_| Line::Count { page_size: chain.size, pages, rounds, event: event.name, count });
+        self.record(|_| EvidenceLine::Count { page_size: chain.size, pages, rounds, event: event.name, count });
         Ok(count)
     }
 
@@ -280,11 +356,17 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.frame_run_pages(size)
     }
 
-    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn replay(&mut self, sequence: &WordSequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.replay(sequence, rounds, samples);
         let ticks = self.measured(result)?;
         let (page_size, words) = (sequence.size, sequence.words.len());
-        self.record(|_| Line::Replay { page_size, words, update: sequence.update, rounds, ticks_a_round: &ticks });
+        self.record(|_| EvidenceLine::Replay {
+            page_size,
+            words,
+            update: sequence.update,
+            rounds,
+            ticks_a_round: &ticks,
+        });
         Ok(ticks)
     }
 
@@ -297,12 +379,12 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.said("page-faults", faults)
     }
 
-    fn cpus(&mut self) -> Vec<Cpu> {
+    fn cpus(&mut self) -> Vec<OtherCpu> {
         let cpus = self.metal.cpus();
         self.said("cpus", cpus)
     }
 
-    fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+    fn neighbour(&mut self, walk: Option<NeighbourWalk>) -> Result<(), MetalError> {
         let result = self.metal.neighbour(walk);
         self.measured(result)?;
         self.said("neighbour", ());
@@ -318,12 +400,12 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.address(size, page)
     }
 
-    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
+    unsafe fn rounds(&mut self, round: &mut TimedRound<'_>, rounds: usize) -> Result<Vec<PairedTicks>, MetalError> {
         // SAFETY: the caller vouches for the addresses, which go on as they are.
         let result = unsafe { self.metal.rounds(round, rounds) };
         let ticks = self.measured(result)?;
         let (prime, timed) = (round.prime.len(), round.timed.len());
-        self.record(|_| Line::Rounds { prime, timed, ticks: &ticks });
+        self.record(|_| EvidenceLine::Rounds { prime, timed, ticks: &ticks });
         Ok(ticks)
     }
 
@@ -335,17 +417,17 @@ impl<W: Write> Metal for Recorder<'_, W> {
         self.metal.is_guest()
     }
 
-    fn area_bytes(&mut self, area: Area) -> u64 {
+    fn area_bytes(&mut self, area: MemoryArea) -> u64 {
         self.metal.area_bytes(area)
     }
 
-    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn steps(&mut self, steps: &LineChain<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
         let result = self.metal.steps(steps, samples);
         let cycles = self.measured(result)?;
         self.record(|with_pages| {
             let count = steps.offsets.len();
-            let offsets = Pages::new(steps.offsets, with_pages && count <= MOST_OFFSETS);
-            Line::Steps { area: steps.area, count, offsets, timed: steps.timed, cycles_a_step: &cycles }
+            let offsets = PageList::new(steps.offsets, with_pages && count <= MOST_OFFSETS);
+            EvidenceLine::Steps { area: steps.area, count, offsets, timed: steps.timed, cycles_a_step: &cycles }
         });
         Ok(cycles)
     }

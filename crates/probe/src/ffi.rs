@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::time::Duration;
 
-use crate::counter::{Counter, CounterError, Misses, Verdict, ROUNDS};
-use crate::metal::{Host, MetalError};
-use crate::pick::Levels;
-use crate::run::{probe, Options, Step};
+use crate::counter::error::CounterError;
+use crate::counter::miss_counter::{MissCounter, MissCounts, ROUNDS};
+use crate::counter::verdict::AccessVerdict;
+use crate::eviction_sets::TlbLevels;
+use crate::metal::{HostMachine, MetalError};
+use crate::options::{ProbeOptions, ProbeStep};
+use crate::run::probe;
 
 /// Memory for the pages of a calibration; it needs a few MiB, the probe more.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -22,7 +25,7 @@ thread_local! {
 #[allow(non_camel_case_types)]
 #[derive(Debug)]
 pub struct lookaside_counter {
-    counter: RefCell<Counter<Host>>,
+    counter: RefCell<MissCounter<HostMachine>>,
     /// Kept beside it: the counter is busy while an act runs.
     judged: [[usize; 4]; 3],
 }
@@ -43,10 +46,10 @@ pub struct lookaside_misses {
 }
 
 /// An error number and a sentence.
-type Failed = (c_int, String);
+type ErrnoMessage = (c_int, String);
 
 /// Sets both, gives what the caller returns.
-fn failed<T>((number, text): Failed, value: T) -> T {
+fn failed<T>((number, text): ErrnoMessage, value: T) -> T {
     // A sentence has no NUL but where a file name had one.
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     ERROR.with(|error| *error.borrow_mut() = text);
@@ -55,7 +58,7 @@ fn failed<T>((number, text): Failed, value: T) -> T {
     value
 }
 
-impl From<CounterError> for Failed {
+impl From<CounterError> for ErrnoMessage {
     fn from(error: CounterError) -> Self {
         let number = match &error {
             CounterError::Metal(MetalError::Memory { .. }) => libc::ENOMEM,
@@ -85,31 +88,31 @@ pub unsafe extern "C" fn lookaside_counter_open(
     }
 }
 
-fn open(path: Option<&CStr>, rounds: usize, seed: u64) -> Result<lookaside_counter, Failed> {
-    let refused = |error: MetalError| Failed::from(CounterError::Metal(error));
+fn open(path: Option<&CStr>, rounds: usize, seed: u64) -> Result<lookaside_counter, ErrnoMessage> {
+    let refused = |error: MetalError| ErrnoMessage::from(CounterError::Metal(error));
     let known = match path {
         None => None,
         Some(path) => {
             use std::os::unix::ffi::OsStrExt;
             let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
             let machine = lookaside_machine::load(path).map_err(|e| (libc::EINVAL, e.to_string()))?;
-            Some(Levels::of(&machine).map_err(|e| (libc::EINVAL, e))?)
+            Some(TlbLevels::of(&machine).map_err(|e| (libc::EINVAL, e))?)
         }
     };
-    let mut host = Host::new(MEMORY_BYTES).map_err(refused)?;
+    let mut host = HostMachine::new(MEMORY_BYTES).map_err(refused)?;
     let levels = match known {
         Some(levels) => levels,
         None => probed(&mut host, seed)?,
     };
     let rounds = if rounds == 0 { ROUNDS } else { rounds };
-    let counter = Counter::calibrate(host, levels, rounds, seed)?;
+    let counter = MissCounter::calibrate(host, levels, rounds, seed)?;
     let judged = counter.confusion().judged;
     Ok(lookaside_counter { counter: RefCell::new(counter), judged })
 }
 
 /// The levels of this machine by timing.
-fn probed(host: &mut Host, seed: u64) -> Result<Levels, Failed> {
-    let options = Options { only: Some(Step::L2), seed, time: Some(PROBE), ..Options::default() };
+fn probed(host: &mut HostMachine, seed: u64) -> Result<TlbLevels, ErrnoMessage> {
+    let options = ProbeOptions { only: Some(ProbeStep::L2), seed, time: Some(PROBE), ..ProbeOptions::default() };
     let report = probe(host, &options, &|| None, &mut |_| ());
     let known = |level: usize| match report.levels.get(level) {
         None => Err((libc::ENOTSUP, format!("level {}: not determined", level + 1))),
@@ -118,7 +121,7 @@ fn probed(host: &mut Host, seed: u64) -> Result<Levels, Failed> {
             (libc::ENOTSUP, format!("level {}: not determined: {reason}", level + 1))
         }),
     };
-    Ok(Levels { first: known(0)?, second: Some(known(1)?) })
+    Ok(TlbLevels { first: known(0)?, second: Some(known(1)?) })
 }
 
 /// Closes a counter; see the header.
@@ -156,7 +159,7 @@ pub unsafe extern "C" fn lookaside_counter_evicted(
             unsafe { act(context) };
         }
     };
-    let places = Places { misses, verdicts, extra_ticks };
+    let places = OutPointers { misses, verdicts, extra_ticks };
     // SAFETY: the caller's lists and places, and pages that can be read.
     unsafe {
         counted(counter, (prime, n_prime), (timed, n_timed), places, |counter, prime, timed| {
@@ -180,7 +183,7 @@ pub unsafe extern "C" fn lookaside_counter_count(
     verdicts: *mut u8,
     extra_ticks: *mut f64,
 ) -> c_int {
-    let places = Places { misses, verdicts, extra_ticks };
+    let places = OutPointers { misses, verdicts, extra_ticks };
     // SAFETY: the caller's lists and places, and pages that can be read.
     unsafe {
         counted(counter, (before, n_before), (sequence, n_sequence), places, |counter, before, sequence| {
@@ -190,7 +193,7 @@ pub unsafe extern "C" fn lookaside_counter_count(
 }
 
 /// Where results go.
-struct Places {
+struct OutPointers {
     misses: *mut lookaside_misses,
     verdicts: *mut u8,
     extra_ticks: *mut f64,
@@ -204,8 +207,8 @@ unsafe fn counted(
     counter: *mut lookaside_counter,
     (before, n_before): (*const *const c_void, usize),
     (timed, n_timed): (*const *const c_void, usize),
-    places: Places,
-    count: impl FnOnce(&mut Counter<Host>, &[*const u8], &[*const u8]) -> Result<Misses, CounterError>,
+    places: OutPointers,
+    count: impl FnOnce(&mut MissCounter<HostMachine>, &[*const u8], &[*const u8]) -> Result<MissCounts, CounterError>,
 ) -> c_int {
     let null = |what: &str| failed((libc::EINVAL, format!("{what} is NULL")), -1);
     // SAFETY: the caller's: NULL or open. Shared only, since an act might come here again.
@@ -253,12 +256,12 @@ unsafe fn counted(
 }
 
 /// The header's numbers.
-fn code(verdict: Verdict) -> u8 {
+fn code(verdict: AccessVerdict) -> u8 {
     match verdict {
-        Verdict::Hit => 0,
-        Verdict::L1Miss => 1,
-        Verdict::StlbMiss => 2,
-        Verdict::Mixed => 3,
+        AccessVerdict::Hit => 0,
+        AccessVerdict::L1Miss => 1,
+        AccessVerdict::StlbMiss => 2,
+        AccessVerdict::Mixed => 3,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is said about one thing: a value that two independent looks agree on, or why there is none.
+//! A value that two independent measurements agree on, or the reason why there is none.
 
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use lookaside_machine::Replacement;
-use lookaside_probe::counter::{Counter, CounterError, Verdict, MOST_TIMED};
-use lookaside_probe::{Geometry, Host, Levels};
+use lookaside_probe::counter::{AccessVerdict, CounterError, MissCounter, MOST_TIMED};
+use lookaside_probe::{Geometry, HostMachine, TlbLevels};
 use sim::{Array, Costs, Noise, Sim};
 
 const COSTS: Costs = Costs { hit: 4.0, second: 5.0, walk: 25.0 };
@@ -24,15 +24,15 @@ fn geometry(array: &Array) -> Geometry {
     Geometry { entries: array.sets * array.ways, ways: array.ways, sets: array.sets, masks: array.masks.clone() }
 }
 
-fn levels(arrays: &[Array]) -> Levels {
-    Levels { first: geometry(&arrays[0]), second: arrays.get(1).map(geometry) }
+fn levels(arrays: &[Array]) -> TlbLevels {
+    TlbLevels { first: geometry(&arrays[0]), second: arrays.get(1).map(geometry) }
 }
 
 /// A counter, and where acts say what they touch.
-fn counter(arrays: &[Array], seed: u64) -> (Counter<Sim>, Rc<RefCell<Vec<u64>>>) {
+fn counter(arrays: &[Array], seed: u64) -> (MissCounter<Sim>, Rc<RefCell<Vec<u64>>>) {
     let sim = Sim::new(arrays, 24, COSTS, NOISE, seed);
     let touched = Rc::clone(&sim.habits.touched);
-    (Counter::calibrate(sim, levels(arrays), 256, seed).expect("an easy machine"), touched)
+    (MissCounter::calibrate(sim, levels(arrays), 256, seed).expect("an easy machine"), touched)
 }
 
 fn pointers(pages: &[u64]) -> Vec<*const u8> {
@@ -81,7 +81,7 @@ fn which_pages_missed_is_said() {
     let mut sim = Sim::new(&arrays, 24, COSTS, NOISE, 5);
     let log = Rc::clone(&sim.habits.touched);
     sim.habits.sigma = 3.0;
-    let mut counter = Counter::calibrate(sim, levels(&arrays), 512, 5).expect("an easy machine");
+    let mut counter = MissCounter::calibrate(sim, levels(&arrays), 512, 5).expect("an easy machine");
     // Two pages of set 1, two of set 2; the act fills set 1 of the second level and does not flood the first...
     let mine = pointers(&[0x101, 0x201, 0x102, 0x202]);
     let act = || log.borrow_mut().extend((1..=6).map(|i| (0x1001 + 16 * i) << 12));
@@ -96,8 +96,12 @@ fn which_pages_missed_is_said() {
     };
     // SAFETY: as above.
     let misses = unsafe { counter.evicted(&mine, act, &mine) }.expect("a count");
-    let verdicts: Vec<Verdict> = misses.accesses.iter().map(|access| access.verdict).collect();
-    assert_eq!(verdicts, [Verdict::StlbMiss, Verdict::StlbMiss, Verdict::L1Miss, Verdict::L1Miss], "{misses:?}");
+    let verdicts: Vec<AccessVerdict> = misses.accesses.iter().map(|access| access.verdict).collect();
+    assert_eq!(
+        verdicts,
+        [AccessVerdict::StlbMiss, AccessVerdict::StlbMiss, AccessVerdict::L1Miss, AccessVerdict::L1Miss],
+        "{misses:?}"
+    );
     assert_eq!((misses.l1_misses, misses.stlb_misses), (4, 2));
     // A sequence, in its order: 30 pages of a 24-entry first level, of which the last 24 stay.
     let sequence = pointers(&(0..30).map(|i| 0x400 + i).collect::<Vec<u64>>());
@@ -135,11 +139,11 @@ fn what_cannot_be_counted_is_refused() {
     let other =
         [array(0, 24, &[], Replacement::Lru), array(4, 12, &[0x1000, 0x2000, 0x4000, 0x8000], Replacement::Lru)];
     let sim = Sim::new(&arrays, 24, COSTS, NOISE, 1);
-    let error = Counter::calibrate(sim, levels(&other), 64, 1).map(|_| ()).expect_err("another machine");
+    let error = MissCounter::calibrate(sim, levels(&other), 64, 1).map(|_| ()).expect_err("another machine");
     assert!(matches!(error, CounterError::Indistinct(..)), "{error}");
     // No miss can be seen where it costs nothing.
     let sim = Sim::new(&arrays, 24, Costs { second: 0.0, ..COSTS }, NOISE, 1);
-    let error = Counter::calibrate(sim, levels(&arrays), 64, 1).map(|_| ()).expect_err("no difference");
+    let error = MissCounter::calibrate(sim, levels(&arrays), 64, 1).map(|_| ()).expect_err("no difference");
     assert!(matches!(error, CounterError::Indistinct(..)), "{error}");
 }
 
@@ -147,8 +151,8 @@ fn what_cannot_be_counted_is_refused() {
 fn the_caller_s_own_memory_can_be_counted_here() {
     // A geometry that may not be this machine's: what is asserted is that nothing faults or hangs.
     let arrays = [array(0, 72, &[], Replacement::Lru), array(8, 12, &[], Replacement::Lru)];
-    let Ok(host) = Host::new(64 << 20).inspect_err(|e| eprintln!("LEFT OUT: {e}")) else { return };
-    match Counter::calibrate(host, levels(&arrays), 32, 1) {
+    let Ok(host) = HostMachine::new(64 << 20).inspect_err(|e| eprintln!("LEFT OUT: {e}")) else { return };
+    match MissCounter::calibrate(host, levels(&arrays), 32, 1) {
         Err(e) => assert!(matches!(e, CounterError::Indistinct(..)), "{e}"),
         Ok(mut counter) => {
             let memory = vec![1u8; 16 << 12];
@@ -158,7 +162,9 @@ fn the_caller_s_own_memory_can_be_counted_here() {
             let misses = unsafe { counter.evicted(&mine, || (), &mine) }.expect("a count");
             assert_eq!((misses.accesses.len(), misses.rounds), (15, 32));
             assert_eq!(
-                misses.mixed + misses.l1_misses + misses.accesses.iter().filter(|a| a.verdict == Verdict::Hit).count(),
+                misses.mixed
+                    + misses.l1_misses
+                    + misses.accesses.iter().filter(|a| a.verdict == AccessVerdict::Hit).count(),
                 15
             );
         }

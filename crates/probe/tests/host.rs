@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use lookaside_probe::{probe, Halt, Host, MetalError, Options};
+use lookaside_probe::{probe, Halt, HostMachine, MetalError, ProbeOptions};
 
 /// CPUs that the calling thread may run on.
 fn cpus() -> Vec<usize> {
@@ -24,7 +24,7 @@ fn kib(name: &str) -> u64 {
 #[test]
 fn cpus_and_addresses_are_given_back_when_it_is_stopped() {
     let (before, addresses) = (cpus(), kib("VmSize"));
-    let mut host = match Host::new(64 << 20) {
+    let mut host = match HostMachine::new(64 << 20) {
         Ok(host) => host,
         Err(MetalError::Unsupported(reason)) => {
             eprintln!("LEFT OUT: {reason}");
@@ -41,7 +41,7 @@ fn cpus_and_addresses_are_given_back_when_it_is_stopped() {
         asked.set(asked.get() + 1);
         (asked.get() > 200).then_some(Halt::Interrupted)
     };
-    let report = probe(&mut host, &Options::default(), &halt, &mut |_| ());
+    let report = probe(&mut host, &ProbeOptions::default(), &halt, &mut |_| ());
     assert!(report.halted.is_some());
     drop(host);
     assert_eq!(cpus(), before);

@@ -4,14 +4,14 @@
 mod sim;
 
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{Act, Hint, Host, Metal, MetalError, Shot, MOST_ACTS};
+use lookaside_probe::{Act, HostMachine, Metal, MetalError, PrefetchHint, Shot, MOST_ACTS};
 use sim::{Array, Costs, Habits, Noise, Sim};
 
 const SIZE: PageSize = PageSize::K4;
 
 /// This machine, or a word about why not.
-fn host() -> Option<Host> {
-    Host::new(64 << 20).inspect_err(|e| eprintln!("LEFT OUT: {e}")).ok()
+fn host() -> Option<HostMachine> {
+    HostMachine::new(64 << 20).inspect_err(|e| eprintln!("LEFT OUT: {e}")).ok()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn every_act_can_be_done_here() {
     let (a, b, untouched): (Vec<u64>, Vec<u64>, Vec<u64>) =
         ((0..70).collect(), (100..120).collect(), (5000..5010).collect());
     let mut acts = vec![Act::Load(&a), Act::Refill(&b), Act::Store(&b), Act::SystemCall, Act::Wait(100)];
-    acts.extend(Hint::ALL.map(|hint| Act::Prefetch(hint, &untouched)));
+    acts.extend(PrefetchHint::ALL.map(|hint| Act::Prefetch(hint, &untouched)));
     acts.extend([Act::SwitchProcess, Act::SwitchThread]);
     let shot = Shot { size: SIZE, before: &acts, timed: &a[..4] };
     for samples in [0, 1, 33] {
@@ -73,7 +73,7 @@ fn made_up_shots_show_what_was_evicted() {
         (&[][..], hits),
         (&[Act::Load(&near)][..], hits + 3.0 * costs.second),
         (&[Act::Load(&near), Act::Refill(&timed)][..], hits),
-        (&[Act::Load(&near), Act::Prefetch(Hint::T0, &timed)][..], hits),
+        (&[Act::Load(&near), Act::Prefetch(PrefetchHint::T0, &timed)][..], hits),
         // Nine pages of an eight-way set, least recently used first: each comes too late.
         (&[Act::Load(&near), Act::Load(&same_set)][..], hits + 3.0 * (costs.second + costs.walk)),
     ] {

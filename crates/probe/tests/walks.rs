@@ -1,20 +1,20 @@
 //! Walks as the machine that runs the tests counts them, where it does: to the page, and no time is asserted.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Chain, Host, Metal, MetalError, Touch};
+use lookaside_probe::{ChainAccess, HostMachine, Metal, MetalError, PageChain};
 
 /// More small pages than any TLB known has entries for (Zen 5: 4096; Golden Cove: 2048), four times over.
 const MANY: u64 = 1 << 14;
 
 #[test]
 fn of_a_few_pages_hardly_one_is_walked_for_and_of_far_too_many_most_are() {
-    let mut host = match Host::new(256 << 20) {
+    let mut host = match HostMachine::new(256 << 20) {
         Ok(host) => host,
         Err(MetalError::Unsupported(reason)) => return eprintln!("LEFT OUT: {reason}"),
         Err(error) => panic!("{error}"),
     };
-    let chain = |pages: &[u64], host: &mut Host| {
-        host.walks(&Chain { size: PageSize::K4, touch: Touch::Load, pages }, pages.len(), 20)
+    let chain = |pages: &[u64], host: &mut HostMachine| {
+        host.walks(&PageChain { size: PageSize::K4, touch: ChainAccess::Load, pages }, pages.len(), 20)
     };
     if !host.counts_walks() {
         assert!(matches!(chain(&[1, 2], &mut host), Err(MetalError::Cannot(_))));
@@ -28,6 +28,7 @@ fn of_a_few_pages_hardly_one_is_walked_for_and_of_far_too_many_most_are() {
     assert!(few <= 2.0, "of 8 pages {few} are always walked for");
     assert!(many.iter().all(|walks| (MANY as f64 / 2.0..=MANY as f64).contains(walks)), "of {MANY} pages {many:?}");
     // Half of a round at a time.
-    let half = host.walks(&Chain { size: PageSize::K4, touch: Touch::Load, pages: &pages }, pages.len() / 2, 2);
+    let half =
+        host.walks(&PageChain { size: PageSize::K4, touch: ChainAccess::Load, pages: &pages }, pages.len() / 2, 2);
     assert!(half.expect("walks of half").iter().all(|walks| *walks <= MANY as f64 / 2.0));
 }

@@ -1,6 +1,6 @@
 //! The digital twin for a terminal: each pattern's cycles on the metal and in the model, and how far they differ.
 
-use lookaside_twin::{Row, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
+use lookaside_probe::validate::{Validation, ValidationRow, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
 
 use lookaside_report::num;
 use lookaside_report::{Cell, Column, Table};
@@ -50,7 +50,7 @@ fn patterns(validation: &Validation) -> Table {
     table
 }
 
-fn cells(row: &Row) -> [Cell; 8] {
+fn cells(row: &ValidationRow) -> [Cell; 8] {
     [
         row.name.as_str().into(),
         num::rate(row.measured_cycles).into(),

@@ -8,7 +8,7 @@ use lookaside_cli::machines;
 use lookaside_cli::output::{check_writable, print, spinner, style, write_file};
 use lookaside_harness::metal::{LongerRun, Setting};
 use lookaside_harness::{Effort, Paper, Reproduction, Row, Series, Verdict};
-use lookaside_probe::{Halt, Host};
+use lookaside_probe::{Halt, HostMachine};
 use lookaside_report::Paint;
 use lookaside_views::{pages as html, reproduction};
 
@@ -46,7 +46,7 @@ fn metal(args: &ReproduceArgs, paper: &Paper) -> Result<u8, Failure> {
     let interrupt = Interrupt::install()?;
     let time = Duration::from_secs(args.time);
     let end = Instant::now() + time;
-    let mut host = Host::on_calmest_cpu(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
+    let mut host = HostMachine::on_idlest_cpu(args.memory.unwrap_or(USUAL_MIB) << 20).map_err(Failure::bad)?;
     let setting = Setting { given, search: time / SEARCH_PART, ..Setting::of_cpu(host.cpu(), args.seed) };
     let halt = || match (interrupt.asked(), Instant::now() > end) {
         (true, _) => Some(Halt::Interrupted),

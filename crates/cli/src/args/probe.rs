@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use lookaside_probe::Step;
+use lookaside_probe::ProbeStep;
 
 #[derive(Args)]
 pub struct ProbeArgs {
@@ -60,7 +60,7 @@ pub enum StepArg {
     Large,
 }
 
-impl From<StepArg> for Step {
+impl From<StepArg> for ProbeStep {
     fn from(arg: StepArg) -> Self {
         match arg {
             StepArg::L1 => Self::L1,

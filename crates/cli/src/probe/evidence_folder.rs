@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lookaside_probe::{End, Metal, Recorder, Report};
+use lookaside_probe::{EvidenceRecorder, EvidenceTotals, Metal, ProbeReport};
 
 use crate::exit::Failure;
 use crate::output::write_file;
@@ -19,7 +19,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Writes what is measured into a folder.
 pub struct EvidenceFolder<'m> {
     folder: PathBuf,
-    recorder: Recorder<'m, zstd::Encoder<'static, File>>,
+    recorder: EvidenceRecorder<'m, zstd::Encoder<'static, File>>,
 }
 
 impl<'m> EvidenceFolder<'m> {
@@ -29,7 +29,7 @@ impl<'m> EvidenceFolder<'m> {
         let path = folder.join(SAMPLES);
         let begun = File::create(&path).and_then(|file| zstd::Encoder::new(file, ZSTD_LEVEL));
         let out = begun.map_err(|e| cannot_write(&path, &e))?;
-        Ok(Self { folder: folder.into(), recorder: Recorder::new(metal, out, seed) })
+        Ok(Self { folder: folder.into(), recorder: EvidenceRecorder::new(metal, out, seed) })
     }
 
     /// The machine to measure.
@@ -38,7 +38,7 @@ impl<'m> EvidenceFolder<'m> {
     }
 
     /// Ends the samples that gave this report; the machine is free again.
-    pub fn end(self, report: &Report) -> EvidenceSamples {
+    pub fn end(self, report: &ProbeReport) -> EvidenceSamples {
         let written = self.recorder.finish().and_then(|(out, end)| {
             let file = out.finish()?;
             file.sync_all().or_else(|e| match e.kind() {
@@ -54,7 +54,7 @@ impl<'m> EvidenceFolder<'m> {
 /// Samples that were written, or could not be.
 pub struct EvidenceSamples {
     folder: PathBuf,
-    written: io::Result<End>,
+    written: io::Result<EvidenceTotals>,
     report: serde_json::Result<String>,
 }
 

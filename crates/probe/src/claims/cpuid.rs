@@ -2,17 +2,25 @@
 //!
 //! Intel: leaves 2, 4 and 18H (Software Developer's Manual, volume 2A, CPUID, tables 3-8 and 3-12). AMD: 8000_0005,
 //! 8000_0006, 8000_0019, 8000_001D and 8000_0021 (Architecture Programmer's Manual, volume 3, appendix E.4).
+//!
+//! The crate `raw-cpuid` decodes them but for three, which are decoded here. Of leaf 2 it (11.6) gives sentences and no numbers, skips a
+//! register's first byte, and ends at the first descriptor that it does not know. Of 8000_0019 it cuts 12 bits of entries to 8, and the
+//! associativity field of that and of 8000_0006 it takes for one number where it stands for a range. Of 8000_0021 it has no bit 14.
 
 use lookaside_machine::PageSize;
+use raw_cpuid::{Associativity, CacheType, CpuId, CpuIdReader, CpuIdResult, DatType};
 
-use super::{add, Part, Shape, Stated};
+use crate::claims::claim::{add, Claim, HardwarePart, PartSize};
 
 const K4: PageSize = PageSize::K4;
 const M2: PageSize = PageSize::M2;
 const G1: PageSize = PageSize::G1;
 
 /// EAX, EBX, ECX and EDX of a leaf.
-pub type Leaf = [u32; 4];
+pub type CpuidRegisters = [u32; 4];
+
+/// Most parts of a leaf that are asked for: no processor has more, and a wrong hypervisor does not hold us up.
+const MOST_SUBLEAVES: u32 = 64;
 
 /// Intel's descriptors of TLBs that translate loads (leaf 2, table 3-12): code, level, page sizes, entries, ways (0 =
 /// fully associative). Where a code names two arrays it is there twice. Left out: 4 MiB pages (4, 5, 56), and codes whose
@@ -43,11 +51,11 @@ const DESCRIPTORS: [(u8, u32, &[PageSize], u32, u32); 22] = [
 ];
 
 /// What this CPU says; nothing where there is no such instruction.
-pub(crate) fn here() -> Vec<Stated> {
+pub(crate) fn here() -> Vec<Claim> {
     #[cfg(target_arch = "x86_64")]
     {
-        stated(&|leaf, part| {
-            let result = std::arch::x86_64::__cpuid_count(leaf, part);
+        claims(&|leaf, subleaf| {
+            let result = std::arch::x86_64::__cpuid_count(leaf, subleaf);
             [result.eax, result.ebx, result.ecx, result.edx]
         })
     }
@@ -55,124 +63,144 @@ pub(crate) fn here() -> Vec<Stated> {
     Vec::new()
 }
 
-/// What the leaves say. `read` gives a leaf and its part (EAX and ECX of the instruction).
-pub fn stated(read: &dyn Fn(u32, u32) -> Leaf) -> Vec<Stated> {
-    let [most, b, c, d] = read(0, 0);
-    let vendor: Vec<u8> = [b, d, c].iter().flat_map(|word| word.to_le_bytes()).collect();
+/// What the leaves say. `read` gives a leaf and its subleaf (EAX and ECX of the instruction).
+pub fn claims(read: &dyn Fn(u32, u32) -> CpuidRegisters) -> Vec<Claim> {
+    let cpuid = CpuId::with_cpuid_reader(|leaf, subleaf| possible(leaf, subleaf, read(leaf, subleaf)));
+    let vendor = cpuid.get_vendor_info();
     let mut list = Vec::new();
-    match vendor.as_slice() {
-        b"GenuineIntel" => intel(read, most, &mut list),
-        b"AuthenticAMD" | b"HygonGenuine" => amd(read, &mut list),
+    match vendor.as_ref().map(|vendor| vendor.as_str()) {
+        Some("GenuineIntel") => intel(&cpuid, read, &mut list),
+        Some("AuthenticAMD") => amd(&cpuid, read, &mut list),
         _ => {} // no others are known to fill these leaves
     }
     list
 }
 
-fn intel(read: &dyn Fn(u32, u32) -> Leaf, most: u32, list: &mut Vec<Stated>) {
-    if most >= 2 {
+/// What a processor may say: a hypervisor may let anything through, and `raw-cpuid` takes it as it is.
+fn possible(leaf: u32, subleaf: u32, [eax, ebx, ecx, edx]: CpuidRegisters) -> CpuIdResult {
+    let mut result = CpuIdResult { eax, ebx, ecx, edx };
+    match (leaf, subleaf) {
+        // Hygon's processors are AMD's, and fill AMD's leaves.
+        (0, _) if text(&result) == *b"HygonGenuine" => {
+            let [b, d, c] = [*b"Auth", *b"enti", *b"cAMD"].map(u32::from_le_bytes);
+            (result.ebx, result.edx, result.ecx) = (b, d, c);
+        }
+        // Number of the last subleaf.
+        (0x18, 0) => result.eax = eax.min(MOST_SUBLEAVES),
+        // Sets less one, to which one is added.
+        (4 | 0x8000_001d, _) => result.ecx = ecx.min(u32::MAX - 1),
+        _ => {}
+    }
+    result
+}
+
+/// The vendor's name in leaf 0.
+fn text(leaf: &CpuIdResult) -> [u8; 12] {
+    let mut text = [0; 12];
+    for (at, word) in text.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
+        at.copy_from_slice(&word.to_le_bytes());
+    }
+    text
+}
+
+fn intel<R: CpuIdReader>(cpuid: &CpuId<R>, read: &dyn Fn(u32, u32) -> CpuidRegisters, list: &mut Vec<Claim>) {
+    // The iterator is only there where the leaf is.
+    if cpuid.get_cache_info().is_some() {
         descriptors(read(2, 0), list);
     }
-    if most >= 4 {
-        caches(read, 4, "CPUID 4", list);
-    }
-    if most >= 0x18 {
-        let last = read(0x18, 0)[0].min(64); // no processor has more; a wrong hypervisor does not hold us up
-        for part in 0..=last {
-            translation(read(0x18, part), list);
+    caches(cpuid, "CPUID 4", list);
+    for tlb in cpuid.get_deterministic_address_translation_info().into_iter().flatten() {
+        if !matches!(tlb.cache_type(), DatType::DataTLB | DatType::UnifiedTLB | DatType::LoadOnly) {
+            continue;
+        }
+        let entries = u64::from(tlb.ways()) * u64::from(tlb.sets());
+        let ways = match tlb.is_fully_associative() {
+            true => entries.min(u32::MAX.into()) as u32,
+            false => tlb.ways().into(),
+        };
+        let sizes = [(tlb.has_4k_entries(), K4), (tlb.has_2mb_entries(), M2), (tlb.has_1gb_entries(), G1)];
+        for (_, page_size) in sizes.into_iter().filter(|(has, _)| *has) {
+            let part = HardwarePart::DataTlb { level: tlb.cache_level().into(), page_size };
+            add(list, "CPUID 0x18", part, PartSize::new(entries, ways));
         }
     }
 }
 
 /// Leaf 2: a byte each a descriptor, but the lowest of EAX, and registers whose highest bit is set.
-fn descriptors(leaf: Leaf, list: &mut Vec<Stated>) {
+fn descriptors(leaf: CpuidRegisters, list: &mut Vec<Claim>) {
     let words = leaf.iter().enumerate().filter(|(_, word)| *word >> 31 == 0);
     let bytes = words.flat_map(|(i, word)| word.to_le_bytes().into_iter().skip(usize::from(i == 0)));
     for byte in bytes {
         for (_, level, sizes, entries, ways) in DESCRIPTORS.iter().filter(|(code, ..)| *code == byte) {
             let ways = if *ways == 0 { *entries } else { *ways };
             for &page_size in *sizes {
-                let part = Part::DataTlb { level: *level, page_size };
-                add(list, "CPUID 2", part, Shape::new((*entries).into(), ways));
+                let part = HardwarePart::DataTlb { level: *level, page_size };
+                add(list, "CPUID 2", part, PartSize::new((*entries).into(), ways));
             }
         }
     }
 }
 
-/// A part of leaf 18H, "deterministic address translation parameters".
-fn translation(leaf: Leaf, list: &mut Vec<Stated>) {
-    let [_, sizes, sets, kind] = leaf;
-    // 1 data, 3 unified, 4 loads only; 2 is instructions and 5 stores only.
-    if !matches!(kind & 0x1f, 1 | 3 | 4) {
-        return;
-    }
-    let level = kind >> 5 & 7;
-    let entries = u64::from(sizes >> 16) * u64::from(sets);
-    let full = kind >> 8 & 1 == 1;
-    let ways = if full { entries.min(u32::MAX.into()) as u32 } else { sizes >> 16 };
-    for (bit, page_size) in [(0, K4), (1, M2), (3, G1)] {
-        if sizes >> bit & 1 == 1 {
-            add(list, "CPUID 0x18", Part::DataTlb { level, page_size }, Shape::new(entries, ways));
+/// Leaf 4 and AMD's 8000_001D: one subleaf a cache.
+fn caches<R: CpuIdReader>(cpuid: &CpuId<R>, source: &str, list: &mut Vec<Claim>) {
+    for cache in cpuid.get_cache_parameters().into_iter().flatten().take(MOST_SUBLEAVES as usize) {
+        if cache.cache_type() == CacheType::Instruction {
+            continue;
         }
+        let line = cache.coherency_line_size() as u64;
+        let lines = [cache.physical_line_partitions(), cache.associativity()].map(|n| n as u64);
+        let bytes = (line * lines[0] * lines[1]).saturating_mul(cache.sets() as u64);
+        let ways = match cache.is_fully_associative() {
+            true => (bytes / line) as u32,
+            false => cache.associativity() as u32,
+        };
+        add(list, source, HardwarePart::DataCache { level: cache.level().into() }, PartSize::new(bytes, ways));
     }
 }
 
-/// Leaf 4 and AMD's 8000_001D: one part a cache, until one says that there are no more.
-fn caches(read: &dyn Fn(u32, u32) -> Leaf, leaf: u32, source: &str, list: &mut Vec<Stated>) {
-    for part in 0..16 {
-        let [kind, shape, sets, _] = read(leaf, part);
-        match kind & 0x1f {
-            0 => return,
-            1 | 3 => {}
-            _ => continue, // instructions
-        }
-        let (line, partitions, ways) = ((shape & 0xfff) + 1, (shape >> 12 & 0x3ff) + 1, (shape >> 22) + 1);
-        let sets = u64::from(sets) + 1;
-        // A hypervisor may let anything through.
-        let bytes =
-            [partitions, ways].iter().fold(u64::from(line), |bytes, &n| bytes * u64::from(n)).saturating_mul(sets);
-        let full = kind >> 9 & 1 == 1;
-        let ways = if full { (bytes / u64::from(line)) as u32 } else { ways };
-        add(list, source, Part::DataCache { level: kind >> 5 & 7 }, Shape::new(bytes, ways));
-    }
-}
-
-fn amd(read: &dyn Fn(u32, u32) -> Leaf, list: &mut Vec<Stated>) {
-    let most = read(0x8000_0000, 0)[0];
-    if most >= 0x8000_0005 {
-        let leaf = read(0x8000_0005, 0);
-        for (word, page_size) in [(leaf[1], K4), (leaf[0], M2)] {
-            let (ways, entries) = (word >> 24, word >> 16 & 0xff);
-            let ways = if ways == 0xff { entries } else { ways };
-            if entries > 0 && ways > 0 {
-                let part = Part::DataTlb { level: 1, page_size };
-                add(list, "CPUID 0x80000005", part, Shape::new(entries.into(), ways));
+fn amd<R: CpuIdReader>(cpuid: &CpuId<R>, read: &dyn Fn(u32, u32) -> CpuidRegisters, list: &mut Vec<Claim>) {
+    if let Some(tlbs) = cpuid.get_l1_cache_and_tlb_info() {
+        let of_4k = (tlbs.dtlb_4k_size(), tlbs.dtlb_4k_associativity(), K4);
+        let of_2m = (tlbs.dtlb_2m_4m_size(), tlbs.dtlb_2m_4m_associativity(), M2);
+        for (entries, associativity, page_size) in [of_4k, of_2m] {
+            let ways = match associativity {
+                Associativity::FullyAssociative => entries.into(),
+                Associativity::NWay(ways) => ways.into(),
+                Associativity::DirectMapped => 1,
+                Associativity::Disabled | Associativity::Unknown => continue,
+            };
+            if entries > 0 {
+                let part = HardwarePart::DataTlb { level: 1, page_size };
+                add(list, "CPUID 0x80000005", part, PartSize::new(entries.into(), ways));
             }
         }
     }
     // 8000_0021, EAX bit 14, "L2TlbSizeX32": second levels are counted in 32s, since 4096 entries (Zen 5) do not fit 12 bits. A
     // hypervisor may hide it, and let the rest through.
-    let in_32s = most >= 0x8000_0021 && read(0x8000_0021, 0)[0] >> 14 & 1 == 1;
+    let features = cpuid.get_extended_feature_identification_2();
+    let in_32s = features.is_some() && read(0x8000_0021, 0)[0] >> 14 & 1 == 1;
     let unit = |level: u32| if in_32s && level == 2 { 32 } else { 1 };
-    if most >= 0x8000_0006 {
+    if cpuid.get_l2_l3_cache_and_tlb_info().is_some() {
         let leaf = read(0x8000_0006, 0);
         for (word, page_size) in [(leaf[1], K4), (leaf[0], M2)] {
             amd_tlb((word, unit(2)), 2, page_size, "CPUID 0x80000006", list);
         }
     }
-    if most >= 0x8000_0019 {
+    if cpuid.get_tlb_1gb_page_info().is_some() {
         let leaf = read(0x8000_0019, 0);
         for (word, level) in [(leaf[0], 1), (leaf[1], 2)] {
             amd_tlb((word, unit(level)), level, G1, "CPUID 0x80000019", list);
         }
     }
     // "Topology extensions": 8000_001D is there.
-    if most >= 0x8000_001d && read(0x8000_0001, 0)[2] >> 22 & 1 == 1 {
-        caches(read, 0x8000_001d, "CPUID 0x8000001d", list);
+    let features = cpuid.get_extended_processor_and_feature_identifiers();
+    if features.is_some_and(|features| features.has_topology_extensions()) {
+        caches(cpuid, "CPUID 0x8000001d", list);
     }
 }
 
 /// A data TLB in the upper half of a register: 4 bits of associativity, 12 of entries, in units of so many.
-fn amd_tlb((word, unit): (u32, u32), level: u32, page_size: PageSize, source: &str, list: &mut Vec<Stated>) {
+fn amd_tlb((word, unit): (u32, u32), level: u32, page_size: PageSize, source: &str, list: &mut Vec<Claim>) {
     let entries = (word >> 16 & 0xfff) * unit;
     // Table "L2/L3 cache and TLB associativity field encoding".
     let ways = match word >> 28 {
@@ -191,7 +219,7 @@ fn amd_tlb((word, unit): (u32, u32), level: u32, page_size: PageSize, source: &s
         _ => None,
     };
     if entries > 0 {
-        let part = Part::DataTlb { level, page_size };
-        add(list, source, part, Shape { amount: entries.into(), most: entries.into(), ways });
+        let part = HardwarePart::DataTlb { level, page_size };
+        add(list, source, part, PartSize { amount: entries.into(), most: entries.into(), ways });
     }
 }

@@ -1,16 +1,18 @@
-//! Data caches and memory: what two passes agree on.
+//! Measures the data caches and memory: latencies and sizes that two passes agree on.
 
-use serde::Serialize;
-
-use super::curve::{curve, plateaus, Plateau, Point, LINE};
-use super::field::Field;
-use super::first::{first_cache, CacheShape};
-use super::line::line_bytes;
-use super::ways;
+use crate::agreed_range::agreed_range;
+use crate::agreed_range::MeasuredRange;
+use crate::agreed_range::SAME_CYCLES;
 use crate::bench::Halt;
 use crate::finding::Finding;
-use crate::metal::Area;
-use crate::run::{lacks, Seen};
+use crate::hierarchy::l1_cache::first_cache;
+use crate::hierarchy::latency_bench::LatencyBench;
+use crate::hierarchy::latency_curve::{curve, plateaus, Plateau, LINE};
+use crate::hierarchy::line_size::line_bytes;
+use crate::metal::MemoryArea;
+use crate::report::caches::CacheReport;
+use crate::report::caches::CacheReports;
+use crate::report::caches::UNEVEN;
 
 /// Largest footprint of the curve, where that much memory may be used: four times the largest share of a last level
 /// that a core commonly has to itself.
@@ -21,10 +23,6 @@ const LEAST_BYTES: u64 = 4 << 20;
 const PASSES: usize = 4;
 /// Lines that any first-level cache holds.
 const FEW: u64 = 16;
-/// Frames at random fill sets unevenly: half of the steps may miss with so much less than all that fits.
-pub(super) const UNEVEN: f64 = 1.1;
-/// Passes agree on a latency within this share and so many cycles.
-pub(super) const SAME_CYCLES: (f64, f64) = (0.12, 0.5);
 /// Passes agree on how much fits within this share: others take more or less of a shared cache, and the span is said.
 const SAME_BYTES: f64 = 1.0;
 /// From a level to the next it is at most so many times the footprint; else there may be one between that is too small, or
@@ -34,84 +32,25 @@ const LEAP: u64 = 4;
 /// that lmbench's `lat_mem_rd` is commonly reported for.
 const MEMORY_NS: f64 = 50.0;
 
-/// One level of data cache.
-#[derive(Clone, Debug, Serialize)]
-pub struct CacheReport {
-    /// 1 is the first.
-    pub level: u32,
-    /// Core cycles from load to use of a hit.
-    pub cycles: Finding<Seen>,
-    /// Bytes that fit: from the largest footprint that surely does to a tenth more than the one of whose steps half
-    /// miss. What
-    /// other programs (and other virtual machines) take of a shared cache is not in it.
-    pub bytes: Finding<Seen>,
-    /// Ways of a set; of the first and the second level.
-    pub ways: Finding<u32>,
-    /// Exact size, ways and sets.
-    pub shape: Finding<CacheShape>,
-}
-
-/// Data caches and memory.
-#[derive(Clone, Debug, Serialize)]
-pub struct Caches {
-    /// Bytes of a line of the first level.
-    pub line_bytes: Finding<u64>,
-    /// Levels, first level first.
-    pub levels: Vec<CacheReport>,
-    /// Core cycles from load to use where no cache has the line.
-    pub memory_cycles: Finding<Seen>,
-    /// Least footprint that memory served in every pass, in bytes.
-    pub memory_from: Option<u64>,
-    /// Latency by footprint, one curve a pass.
-    pub curves: Vec<Vec<Point>>,
-}
-
-impl Caches {
-    /// What of it was looked for in vain, and why.
-    pub(crate) fn missing(&self) -> Vec<(String, String)> {
-        let mut missing: Vec<_> = lacks("line size".into(), &self.line_bytes).into_iter().collect();
-        for level in &self.levels {
-            let name = |what: &str| format!("{what} of data cache {}", level.level);
-            missing.extend(lacks(name("latency"), &level.cycles));
-            missing.extend(lacks(name("size"), &level.bytes));
-            missing.extend(lacks(name("ways"), &level.ways));
-            missing.extend(lacks(name("shape"), &level.shape));
-        }
-        missing.extend(lacks("memory latency".into(), &self.memory_cycles));
-        missing
-    }
-
-    /// Nothing, and why.
-    pub fn nothing(reason: &str) -> Self {
-        Self {
-            line_bytes: Finding::not_determined(reason),
-            levels: Vec::new(),
-            memory_cycles: Finding::not_determined(reason),
-            memory_from: None,
-            curves: Vec::new(),
-        }
-    }
-}
-
 /// Measures them. `ns_a_cycle` is what a core cycle takes, where that is known.
-pub fn caches(field: &mut Field<'_>, ns_a_cycle: Option<f64>) -> Result<Caches, Halt> {
-    let most = field.metal().area_bytes(Area::Own { bytes: 0, huge: true }).min(MOST_BYTES);
+pub fn caches(bench: &mut LatencyBench<'_>, ns_a_cycle: Option<f64>) -> Result<CacheReports, Halt> {
+    let most = bench.metal().area_bytes(MemoryArea::Own { bytes: 0, huge: true }).min(MOST_BYTES);
     if most < LEAST_BYTES {
-        return Ok(Caches::nothing(&format!("needs an area of {} MiB at least", LEAST_BYTES >> 20)));
+        return Ok(CacheReports::nothing(&format!("needs an area of {} MiB at least", LEAST_BYTES >> 20)));
     }
-    let line_bytes = line_bytes(field)?;
+    let line_bytes = line_bytes(bench)?;
     let line = line_bytes.value().copied().unwrap_or(LINE);
     let few: Vec<u64> = (0..FEW).map(|number| number * line).collect();
-    let hit = field.cycles(Area::Own { bytes: FEW * line, huge: true }, &few)?;
+    let hit = bench.cycles(MemoryArea::Own { bytes: FEW * line, huge: true }, &few)?;
     let shape = match line_bytes.value() {
-        Some(_) => first_cache(field, line, hit)?,
+        Some(_) => first_cache(bench, line, hit)?,
         None => Finding::not_determined("the line size is not known"),
     };
     let memory = ns_a_cycle.map(|ns| MEMORY_NS / ns);
     let mut curves = Vec::new();
     let mut passes: Vec<Vec<Plateau>> = Vec::new();
     while passes.len() < 2 || passes.len() < PASSES && !settled(&passes, ns_a_cycle) {
-        match curve(field, most, line, memory) {
+        match curve(bench, most, line, memory) {
             // Two passes will do, if there are two.
             Err(Halt::ShareUp(_)) => break,
             points => curves.push(points?),
@@ -127,9 +66,9 @@ pub fn caches(field: &mut Field<'_>, ns_a_cycle: Option<f64>) -> Result<Caches, 
             Finding::NotDetermined { reason, .. } => Finding::not_determined(reason.as_str()),
         };
     }
-    ways::second(field, line, &mut levels, &memory_cycles)?;
+    crate::hierarchy::l2_cache::second(bench, line, &mut levels, &memory_cycles)?;
     let memory_from = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.from).max();
-    Ok(Caches { line_bytes, levels, memory_cycles, memory_from, curves })
+    Ok(CacheReports { line_bytes, levels, memory_cycles, memory_from, curves })
 }
 
 /// A shape that the curve does not bear out is none.
@@ -149,9 +88,9 @@ fn settled(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> bool {
 }
 
 /// What at least two passes agree on: levels, and memory.
-fn agreed(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> (Vec<CacheReport>, Finding<Seen>) {
+fn agreed(passes: &[Vec<Plateau>], ns_a_cycle: Option<f64>) -> (Vec<CacheReport>, Finding<MeasuredRange>) {
     let last: Vec<f64> = passes.iter().filter_map(|pass| pass.last()).map(|plateau| plateau.cycles).collect();
-    let memory = match (alike(&last, SAME_CYCLES), ns_a_cycle) {
+    let memory = match (agreed_range(&last, SAME_CYCLES), ns_a_cycle) {
         (None, _) => Finding::NotDetermined {
             reason: "no two passes agree on what the largest footprints take".into(),
             evidence: vec![format!("{last:.1?} cycles")],
@@ -175,12 +114,12 @@ fn level(passes: &[Vec<Plateau>], at: usize) -> Option<CacheReport> {
     let numbered = passes.iter().filter(|pass| at + 1 < pass.len() && !leaps(&pass[..=at]));
     let seen: Vec<&Plateau> = numbered.filter_map(|pass| pass.get(at)).collect();
     let cycles: Vec<f64> = seen.iter().map(|plateau| plateau.cycles).collect();
-    let took = alike(&cycles, SAME_CYCLES)?;
+    let took = agreed_range(&cycles, SAME_CYCLES)?;
     let beyond: Vec<f64> = seen.iter().filter_map(|plateau| plateau.beyond).map(|bytes| bytes as f64).collect();
-    let bytes = match alike(&beyond, (SAME_BYTES, 0.0)) {
+    let bytes = match agreed_range(&beyond, (SAME_BYTES, 0.0)) {
         Some(span) => {
             let low = seen.iter().map(|plateau| plateau.fits as f64).fold(f64::MAX, f64::min);
-            Finding::confirmed(Seen { low, high: UNEVEN * span.high, ..span }, Vec::new())
+            Finding::confirmed(MeasuredRange { low, high: UNEVEN * span.high, ..span }, Vec::new())
         }
         None => Finding::NotDetermined {
             reason: "no two passes agree on how much fits: others use it too, or it is not steady".into(),
@@ -205,21 +144,6 @@ fn leaps(plateaus: &[Plateau]) -> bool {
     plateaus.windows(2).any(|pair| pair[1].from > LEAP * pair[0].fits)
 }
 
-/// The span of the first two figures that agree, and of all others that agree with both.
-pub(crate) fn alike(figures: &[f64], (share, more): (f64, f64)) -> Option<Seen> {
-    let same = |a: f64, b: f64| (a - b).abs() <= share * a.min(b) + more;
-    for (i, &a) in figures.iter().enumerate() {
-        for &b in &figures[..i] {
-            if same(a, b) {
-                let all: Vec<f64> = figures.iter().copied().filter(|&c| same(a, c) && same(b, c)).collect();
-                let (low, high) = all.iter().fold((f64::MAX, 0.0f64), |(low, high), &c| (low.min(c), high.max(c)));
-                return Some(Seen { low, high, passes: all.len() });
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,10 +162,16 @@ mod tests {
         let one = pass(&[4.0, 14.0, 45.0, 380.0], &[40_000, 1_100_000, 9_000_000]);
         let two = pass(&[4.1, 14.2, 44.0, 400.0], &[41_000, 1_150_000, 15_000_000]);
         let (levels, memory) = agreed(&[one.clone(), two.clone()], Some(0.3));
-        assert_eq!(memory.value(), Some(&Seen { low: 380.0, high: 400.0, passes: 2 }));
+        assert_eq!(memory.value(), Some(&MeasuredRange { low: 380.0, high: 400.0, passes: 2 }));
         assert_eq!(levels.len(), 3);
-        assert_eq!(levels[1].bytes.value(), Some(&Seen { low: 550_000.0, high: UNEVEN * 1_150_000.0, passes: 2 }));
-        assert_eq!(levels[2].bytes.value(), Some(&Seen { low: 4_500_000.0, high: UNEVEN * 15_000_000.0, passes: 2 }));
+        assert_eq!(
+            levels[1].bytes.value(),
+            Some(&MeasuredRange { low: 550_000.0, high: UNEVEN * 1_150_000.0, passes: 2 })
+        );
+        assert_eq!(
+            levels[2].bytes.value(),
+            Some(&MeasuredRange { low: 4_500_000.0, high: UNEVEN * 15_000_000.0, passes: 2 })
+        );
         let three = pass(&[4.1, 14.2, 44.0, 400.0], &[41_000, 1_150_000, 19_000_000]);
         let third = &agreed(&[one.clone(), three], Some(0.3)).0[2];
         assert!(third.bytes.is_missing() && third.cycles.value().is_some());

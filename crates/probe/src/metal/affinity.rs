@@ -1,6 +1,6 @@
 //! Staying on one CPU, and going back to all of them afterwards.
 
-use super::MetalError;
+use crate::metal::MetalError;
 
 /// Binds the calling thread to the CPU it runs on; its former CPUs are given back on drop.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ffi::c_void;
 
-use super::memory::{huge_bytes_at, split};
-use super::{MetalError, SPARSE_SHIFT};
+use crate::metal::page_reservation::{huge_bytes_at, split};
+use crate::metal::{MetalError, SPARSE_SHIFT};
 
 /// Bytes of a huge page on every port; areas are aligned to it.
 const HUGE: u64 = 2 << 20;
@@ -146,9 +146,9 @@ pub(crate) struct Zeros<const SHIFT: u32> {
     touched: HashSet<u64>,
 }
 
-/// [`super::Area::Shared`].
+/// [`super::MemoryArea::Shared`].
 pub(crate) type Shared = Zeros<SHARED_SHIFT>;
-/// [`super::Area::Sparse`].
+/// [`super::MemoryArea::Sparse`].
 pub(crate) type Sparse = Zeros<SPARSE_SHIFT>;
 
 impl Shared {

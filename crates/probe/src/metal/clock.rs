@@ -1,9 +1,12 @@
-//! The timed walk of a chain, and what a tick is.
+//! The timer, core cycles in a tick, and the timed loops of loads.
 
 use std::time::{Duration, Instant};
 
-use super::MetalError;
+use crate::metal::MetalError;
 
+/// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
+/// LRU set a round of misses, and a sample ends with a few of them.
+pub(super) const WARM_STEPS: u64 = 1024;
 /// How long the timer is compared with the system's clock and with a chain of additions.
 const COMPARE: Duration = Duration::from_millis(20);
 /// Additions a comparison.
@@ -16,9 +19,9 @@ pub(crate) fn check() -> Result<Option<String>, MetalError> {
         readable()?;
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-        let extended = std::arch::x86_64::__cpuid(0x8000_0000).eax;
         // "Invariant TSC" (Intel SDM, volume 3, 19.17.1; AMD APM, volume 3, appendix E.4).
-        let invariant = extended >= 0x8000_0007 && std::arch::x86_64::__cpuid(0x8000_0007).edx >> 8 & 1 == 1;
+        let power = raw_cpuid::CpuId::new().get_advanced_power_mgmt_info();
+        let invariant = power.is_some_and(|power| power.has_invariant_tsc());
         promise(flags, invariant)
     };
     #[cfg(not(target_arch = "x86_64"))]
@@ -47,8 +50,8 @@ fn promise(flags: &str, invariant: bool) -> Option<String> {
 /// A process may have been forbidden to read the counter (`PR_SET_TSC`): reading it anyway would kill it.
 #[cfg(target_arch = "x86_64")]
 fn readable() -> Result<(), MetalError> {
-    // CPUID 1, EDX bit 4: there is one. (`lfence`, the only other instruction relied on, is part of x86-64.)
-    if std::arch::x86_64::__cpuid(1).edx >> 4 & 1 == 0 {
+    // (`lfence`, the only other instruction relied on, is part of x86-64.)
+    if !raw_cpuid::CpuId::new().get_feature_info().is_some_and(|features| features.has_tsc()) {
         return Err(MetalError::Unsupported("it has no time stamp counter".into()));
     }
     #[cfg(target_os = "linux")]

@@ -3,50 +3,49 @@
 use lookaside_machine::PageSize;
 
 use crate::metal::affinity::Pinned;
-use crate::metal::aliases::{Aliases, PAGE_BITS};
-use crate::metal::areas::{circle, Areas};
+use crate::metal::area_chains::{circle, HostAreas};
 use crate::metal::available::available_bytes;
-use crate::metal::calm;
+use crate::metal::clock::WARM_STEPS;
 use crate::metal::emulator::emulator;
-use crate::metal::memory::Memory;
-use crate::metal::neighbour::{relation, Neighbour};
+use crate::metal::frame_aliases::{FrameAliases, PAGE_BITS};
+use crate::metal::idle_core::IdleCore;
+use crate::metal::neighbour::{relation, NeighbourThread};
+use crate::metal::page_reservation::PageReservation;
 #[cfg(target_os = "linux")]
 use crate::metal::perf::Counter;
-use crate::metal::pool;
-use crate::metal::quiet::Quiet;
-use crate::metal::replay::Arena;
-use crate::metal::shooter::Shooter;
+use crate::metal::single_shot::runner::ShotRunner;
+use crate::metal::single_shot::{PairedTicks, Shot, TimedRound};
 #[cfg(target_os = "linux")]
-use crate::metal::walks::Walks;
-use crate::metal::{clock, Area, Chain, Cpu, Metal, MetalError, Paired, Round, Sequence, Shot, Steps, Touch, Walk};
+use crate::metal::walk_counter::WalkCounter;
+use crate::metal::word_sequence::WordArena;
+use crate::metal::{
+    clock, hugetlb_pool, idle_core, ChainAccess, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu,
+    PageChain, WordSequence,
+};
 #[cfg(target_os = "linux")]
-use crate::pmu::Event;
-
-/// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
-/// LRU set a round of misses, and a sample ends with a few of them.
-pub(super) const WARM_STEPS: u64 = 1024;
+use crate::pmu::events::PmuEvent;
 
 /// The machine that this program runs on, the calling thread bound to one CPU while it lives.
 #[derive(Debug)]
-pub struct Host {
+pub struct HostMachine {
     /// First, and so gone before the memory that it may be reading.
-    neighbour: Option<Neighbour>,
-    small: Memory,
-    huge: Option<Memory>,
+    neighbour: Option<NeighbourThread>,
+    small: PageReservation,
+    huge: Option<PageReservation>,
     /// Made when a chain wants it: one page of the pool, which goes back with the rest.
-    gigantic: Option<Aliases>,
+    gigantic: Option<FrameAliases>,
     /// Why there is none.
     lacks_gigantic: Option<String>,
     /// Made when a sequence wants it; one page size at a time.
-    arena: Option<Arena>,
+    arena: Option<WordArena>,
     arena_bytes: u64,
     cycles_per_tick: f64,
     ticks_per_second: f64,
-    shooter: Shooter,
-    areas: Areas,
-    quiet: Quiet,
+    shooter: ShotRunner,
+    areas: HostAreas,
+    quiet: IdleCore,
     #[cfg(target_os = "linux")]
-    walks: Walks,
+    walks: WalkCounter,
     pinned: Pinned,
     remarks: Vec<String>,
 }
@@ -61,7 +60,7 @@ const WANTED_PAGE_BITS: u32 = 19;
 /// An area takes at most this part of the memory that may be used: the rest is for lists of steps.
 const AREA_PART: u64 = 2;
 
-impl Host {
+impl HostMachine {
     /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the memory in use at
     /// any time.
     ///
@@ -75,22 +74,22 @@ impl Host {
     /// may be somebody else's, and takes entries of its TLBs. Takes some tenths of a second.
     ///
     /// # Errors
-    /// As for [`Host::new`].
-    pub fn on_calmest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
+    /// As for [`HostMachine::new`].
+    pub fn on_idlest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
         clock::check()?;
         let mut pinned = Pinned::here()?;
-        calm::settle(&mut pinned)?;
+        idle_core::move_to_idlest(&mut pinned)?;
         Self::on(pinned, max_bytes)
     }
 
-    /// The CPU that [`Host::on_calmest_cpu`] would take now.
+    /// The CPU that [`HostMachine::on_idlest_cpu`] would take now.
     ///
     /// # Errors
     /// There is no timer that serves, or no CPU to stay on.
-    pub fn calmest_cpu() -> Result<usize, MetalError> {
+    pub fn idlest_cpu() -> Result<usize, MetalError> {
         clock::check()?;
         let mut pinned = Pinned::here()?;
-        calm::settle(&mut pinned)?;
+        idle_core::move_to_idlest(&mut pinned)?;
         Ok(pinned.cpu())
     }
 
@@ -105,31 +104,31 @@ impl Host {
             remarks.push(format!("only {most} MiB of memory are used, not {asked}: the system has no more to spare"));
         }
         let max_bytes = max_bytes.min(most);
-        let small = Memory::new(PageSize::K4, max_bytes)?;
+        let small = PageReservation::new(PageSize::K4, max_bytes)?;
         if small.page_bits() < WANTED_PAGE_BITS {
             let bits = small.page_bits();
             remarks.push(format!(
                 "addresses are short: only the lowest {bits} bits of a page number are seen; sets that higher bits tell apart would be missing"
             ));
         }
-        let huge = Memory::new(PageSize::M2, max_bytes).ok().filter(Memory::has_pages_of_its_size);
+        let huge = PageReservation::new(PageSize::M2, max_bytes).ok().filter(PageReservation::has_pages_of_its_size);
         let ticks_per_second = clock::ticks_per_second();
-        let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), Shooter::default());
-        let areas = Areas::new(max_bytes / AREA_PART);
+        let (cycles_per_tick, shooter) = (clock::cycles_per_tick(), ShotRunner::default());
+        let areas = HostAreas::new(max_bytes / AREA_PART);
         Ok(Self {
             small,
             huge,
             gigantic: None,
-            lacks_gigantic: pool::lacks(PageSize::G1),
+            lacks_gigantic: hugetlb_pool::lacks(PageSize::G1),
             arena: None,
             arena_bytes,
             cycles_per_tick,
             ticks_per_second,
             shooter,
             areas,
-            quiet: Quiet::here(),
+            quiet: IdleCore::here(),
             #[cfg(target_os = "linux")]
-            walks: Walks::default(),
+            walks: WalkCounter::default(),
             neighbour: None,
             pinned,
             remarks,
@@ -142,7 +141,7 @@ impl Host {
     }
 
     /// The pages of a size, and who shoots at them.
-    fn memory(&mut self, size: PageSize) -> Result<(&mut Memory, &mut Shooter), MetalError> {
+    fn memory(&mut self, size: PageSize) -> Result<(&mut PageReservation, &mut ShotRunner), MetalError> {
         self.areas.give_back();
         Ok((pages(&mut self.small, &mut self.huge, size)?, &mut self.shooter))
     }
@@ -150,10 +149,10 @@ impl Host {
 
 /// That of the two which has this size.
 fn pages<'a>(
-    small: &'a mut Memory,
-    huge: &'a mut Option<Memory>,
+    small: &'a mut PageReservation,
+    huge: &'a mut Option<PageReservation>,
     size: PageSize,
-) -> Result<&'a mut Memory, MetalError> {
+) -> Result<&'a mut PageReservation, MetalError> {
     let huge = match size {
         PageSize::K4 => return Ok(small),
         PageSize::M2 => huge.as_mut(),
@@ -162,23 +161,23 @@ fn pages<'a>(
     huge.ok_or_else(|| MetalError::Unsupported(format!("no pages of {size} can be had")))
 }
 
-impl Host {
+impl HostMachine {
     /// Memory for sequences at this page size. That of another size goes back first.
-    fn arena(&mut self, size: PageSize) -> Result<&mut Arena, MetalError> {
+    fn arena(&mut self, size: PageSize) -> Result<&mut WordArena, MetalError> {
         self.areas.give_back();
         if self.arena.as_ref().is_some_and(|arena| arena.page_size() != size) {
             self.arena = None;
         }
         match &mut self.arena {
             Some(arena) => Ok(arena),
-            none => Ok(none.insert(Arena::new(size, self.arena_bytes)?)),
+            none => Ok(none.insert(WordArena::new(size, self.arena_bytes)?)),
         }
     }
 }
 
-impl Host {
+impl HostMachine {
     /// The times of a chain of updates.
-    fn updates(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn updates(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
         let round = chain.pages.len() as u64;
         let mut ticks = Vec::with_capacity(samples);
@@ -195,20 +194,20 @@ impl Host {
         Ok(ticks)
     }
 
-    fn gigantic(&mut self) -> Result<&mut Aliases, MetalError> {
+    fn gigantic(&mut self) -> Result<&mut FrameAliases, MetalError> {
         self.areas.give_back();
         match &mut self.gigantic {
             Some(aliases) => Ok(aliases),
-            none => Ok(none.insert(Aliases::gigantic()?)),
+            none => Ok(none.insert(FrameAliases::gigantic()?)),
         }
     }
 }
 
-impl Metal for Host {
+impl Metal for HostMachine {
     fn page_bits(&self, size: PageSize) -> u32 {
         match size {
             PageSize::K4 => self.small.page_bits(),
-            PageSize::M2 => self.huge.as_ref().map_or(0, Memory::page_bits),
+            PageSize::M2 => self.huge.as_ref().map_or(0, PageReservation::page_bits),
             PageSize::G1 if self.lacks_gigantic.is_none() => PAGE_BITS,
             _ => 0,
         }
@@ -225,14 +224,14 @@ impl Metal for Host {
     fn max_pages(&self, size: PageSize) -> usize {
         match size {
             PageSize::K4 => self.small.max_pages(),
-            PageSize::M2 => self.huge.as_ref().map_or(0, Memory::max_pages),
+            PageSize::M2 => self.huge.as_ref().map_or(0, PageReservation::max_pages),
             PageSize::G1 if self.lacks_gigantic.is_none() => 1 << PAGE_BITS,
             _ => 0,
         }
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        if chain.touch == Touch::Update {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if chain.touch == ChainAccess::Update {
             return self.updates(chain, rounds, samples);
         }
         let mut at = match chain.size {
@@ -257,7 +256,7 @@ impl Metal for Host {
         shooter.shoot(memory, shot, samples)
     }
 
-    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<PairedTicks>, MetalError> {
         let (memory, shooter) = self.memory(shot.size)?;
         shooter.windows(memory, shot, loads, samples)
     }
@@ -266,9 +265,9 @@ impl Metal for Host {
         self.memory(size)?.0.present(page)
     }
 
-    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
+    unsafe fn rounds(&mut self, round: &mut TimedRound<'_>, rounds: usize) -> Result<Vec<PairedTicks>, MetalError> {
         // SAFETY: the caller's.
-        Ok(unsafe { Shooter::rounds(round, rounds) })
+        Ok(unsafe { ShotRunner::rounds(round, rounds) })
     }
 
     #[cfg(target_os = "linux")]
@@ -277,7 +276,7 @@ impl Metal for Host {
     }
 
     #[cfg(target_os = "linux")]
-    fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn walks(&mut self, chain: &PageChain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
         self.counts_walks();
         self.areas.give_back();
         let memory = pages(&mut self.small, &mut self.huge, chain.size)?;
@@ -287,7 +286,7 @@ impl Metal for Host {
     }
 
     #[cfg(target_os = "linux")]
-    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+    fn count(&mut self, chain: &PageChain<'_>, rounds: u32, event: &PmuEvent) -> Result<u64, MetalError> {
         let counter = Counter::open(event.code).map_err(MetalError::Cannot)?;
         let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
         let round = chain.pages.len() as u64;
@@ -319,19 +318,19 @@ impl Metal for Host {
         (got == 0).then_some((usage.ru_minflt + usage.ru_majflt) as u64)
     }
 
-    fn cpus(&mut self) -> Vec<Cpu> {
+    fn cpus(&mut self) -> Vec<OtherCpu> {
         let here = self.pinned.cpu();
         self.pinned.others().into_iter().map(|cpu| relation(cpu, here)).collect()
     }
 
-    fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
+    fn neighbour(&mut self, walk: Option<NeighbourWalk>) -> Result<(), MetalError> {
         let Some(walk) = walk else {
             self.neighbour = None;
             return Ok(());
         };
         if self.neighbour.as_ref().is_none_or(|neighbour| neighbour.cpu() != walk.cpu) {
             self.neighbour = None;
-            self.neighbour = Some(Neighbour::new(walk.cpu, walk.most_pages)?);
+            self.neighbour = Some(NeighbourThread::new(walk.cpu, walk.most_pages)?);
         }
         let row = walk.first.map(|first| self.memory(PageSize::K4)?.0.row(first, walk.pages)).transpose()?;
         match (&self.neighbour, row) {
@@ -345,14 +344,14 @@ impl Metal for Host {
     }
 
     fn neighbour_loads(&mut self) -> u64 {
-        self.neighbour.as_ref().map_or(0, Neighbour::loads)
+        self.neighbour.as_ref().map_or(0, NeighbourThread::loads)
     }
 
     fn cycles_per_tick(&self) -> f64 {
         self.cycles_per_tick
     }
 
-    fn replay(&mut self, sequence: &Sequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn replay(&mut self, sequence: &WordSequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         self.arena(sequence.size)?.replay(sequence, rounds, samples)
     }
 
@@ -371,22 +370,23 @@ impl Metal for Host {
     fn is_guest(&self) -> Option<bool> {
         #[cfg(target_arch = "x86_64")]
         {
-            // Leaf 1, ECX bit 31: no processor sets it, hypervisors do (AMD64 Architecture Programmer's Manual 3, E.3.2).
-            Some(std::arch::x86_64::__cpuid(1).ecx >> 31 == 1)
+            let features = raw_cpuid::CpuId::new().get_feature_info();
+            // No processor sets the bit, hypervisors do (AMD64 Architecture Programmer's Manual 3, E.3.2).
+            Some(features.is_some_and(|features| features.has_hypervisor()))
         }
         #[cfg(not(target_arch = "x86_64"))]
         None
     }
 
-    fn area_bytes(&mut self, area: Area) -> u64 {
-        if area == Area::Gigantic {
+    fn area_bytes(&mut self, area: MemoryArea) -> u64 {
+        if area == MemoryArea::Gigantic {
             return (self.max_pages(PageSize::G1) as u64) << PageSize::G1.shift();
         }
         self.areas.bytes(area)
     }
 
-    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
-        if steps.area == Area::Gigantic {
+    fn steps(&mut self, steps: &LineChain<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if steps.area == MemoryArea::Gigantic {
             let at = self.gigantic()?.link_at(steps.offsets)?;
             // SAFETY: `link_at` gave a circular chain through mapped memory that nobody unmaps meanwhile.
             return Ok(unsafe { circle(at, steps, samples) });

@@ -1,70 +1,63 @@
-//! What the inference needs of a machine: the time of a dependent chain of accesses to chosen pages.
+//! The machine to measure, behind one trait: what the inference needs of it is the time of dependent loads from chosen
+//! pages.
 
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) mod acts;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod affinity;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod aliases;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod area;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod areas;
+mod area_chains;
 mod available;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod calm;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod clock;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod context_switch;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod cycle_timing;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod emulator;
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod frame_aliases;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod host;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod memory;
+mod hugetlb_pool;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod idle_core;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod neighbour;
-#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
-mod nowhere;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod peer;
+mod page_reservation;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod perf;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod pool;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod quiet;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod replay;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod shooter;
-mod shot;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod steps;
-#[cfg(test)]
-mod still;
+pub(crate) mod single_shot;
+#[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod unsupported;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod walks;
+mod walk_counter;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod word_sequence;
 
 pub use available::available_bytes;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub use host::Host;
+pub use host::HostMachine;
+pub use single_shot::{Act, PairedTicks, PrefetchHint, Shot, TimedRound, MOST_ACTS};
 #[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub use nowhere::Host;
-pub use shot::{Act, Hint, Paired, Round, Shot, MOST_ACTS};
-#[cfg(test)]
-pub(crate) use still::Still;
+pub use unsupported::HostMachine;
 
 use std::time::Duration;
 
 use lookaside_machine::PageSize;
 use serde::Serialize;
 
-use crate::pmu::Event;
+use crate::pmu::events::PmuEvent;
 
 /// How a chain reads the address of its next page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Touch {
+pub enum ChainAccess {
     /// It loads it.
     #[default]
     Load,
@@ -74,11 +67,11 @@ pub enum Touch {
 
 /// A circular chain of accesses, each of which begins when the one before it is done.
 #[derive(Clone, Copy, Debug)]
-pub struct Chain<'a> {
+pub struct PageChain<'a> {
     /// Size of the pages.
     pub size: PageSize,
     /// How.
-    pub touch: Touch,
+    pub touch: ChainAccess,
     /// Virtual page numbers (relative to a base that is aligned to all bits that may be chosen) in order. A page may
     /// be there more than once; each time it is another word of it.
     pub pages: &'a [u64],
@@ -88,7 +81,7 @@ pub struct Chain<'a> {
 /// before it read, so that none begins before that is there, and their latencies add up. (The order is read from a list of
 /// 4 bytes an access, in parallel: its lines take room in the caches and a TLB entry, but no time of their own.)
 #[derive(Clone, Copy, Debug)]
-pub struct Sequence<'a> {
+pub struct WordSequence<'a> {
     /// Size of the pages.
     pub size: PageSize,
     /// Numbers of 8-byte words from an aligned base, in order.
@@ -97,10 +90,10 @@ pub struct Sequence<'a> {
     pub update: bool,
 }
 
-/// Memory that [`Steps`] go through.
+/// Memory that [`LineChain`] go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Area {
+pub enum MemoryArea {
     /// So many bytes with frames of their own.
     Own {
         /// Size of the area.
@@ -125,17 +118,17 @@ pub enum Area {
     Sparse,
 }
 
-/// Offsets in [`Area::Sparse`] are multiples of so many bytes.
+/// Offsets in [`MemoryArea::Sparse`] are multiples of so many bytes.
 pub const SPARSE_STEP: u64 = 1 << SPARSE_SHIFT;
 /// log2 of [`SPARSE_STEP`]: 8 small pages, whose leaf entries fill a line of 64 bytes.
 const SPARSE_SHIFT: u32 = 15;
 
 /// A circular chain of loads at chosen offsets of an area, each of whose addresses waits for the load before it.
 #[derive(Clone, Copy, Debug)]
-pub struct Steps<'a> {
+pub struct LineChain<'a> {
     /// Where.
-    pub area: Area,
-    /// Offsets in order, each once: multiples of 8; in [`Area::Shared`] of 64, in [`Area::Sparse`] of [`SPARSE_STEP`].
+    pub area: MemoryArea,
+    /// Offsets in order, each once: multiples of 8; in [`MemoryArea::Shared`] of 64, in [`MemoryArea::Sparse`] of [`SPARSE_STEP`].
     pub offsets: &'a [u64],
     /// Steps before the first sample.
     pub warm: u64,
@@ -143,12 +136,12 @@ pub struct Steps<'a> {
     pub timed: u64,
 }
 
-/// A machine to measure: the real one ([`Host`]), or one that a test makes up.
+/// A machine to measure: the real one ([`HostMachine`]), or one that a test makes up.
 ///
 /// Everything is inferred from one kind of experiment: walk a circular chain of pages, and time its rounds.
 /// Data-cache misses are kept out as far as can be: each page is read at another line, and has a frame of its own.
 ///
-/// [`crate::Recorder`] stands between and writes down what is asked: it has to hand every method on.
+/// [`crate::EvidenceRecorder`] stands between and writes down what is asked: it has to hand every method on.
 pub trait Metal {
     /// Bits of a page number that may be chosen; 0 = pages of this size cannot be had.
     fn page_bits(&self, size: PageSize) -> u32;
@@ -165,7 +158,7 @@ pub trait Metal {
     ///
     /// # Errors
     /// Pages cannot be had.
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError>;
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError>;
 
     /// Does what the shot says, `samples` times: ticks of its timed loads. What the shots before left is there still.
     /// The ticks have the timer's grain (26 on Zen) and hold its own cost; the grain averages out over samples.
@@ -181,7 +174,7 @@ pub trait Metal {
     ///
     /// # Errors
     /// As for [`Metal::shot`].
-    fn windows(&mut self, _shot: &Shot<'_>, _loads: usize, _samples: usize) -> Result<Vec<Paired>, MetalError> {
+    fn windows(&mut self, _shot: &Shot<'_>, _loads: usize, _samples: usize) -> Result<Vec<PairedTicks>, MetalError> {
         Err(MetalError::Cannot("single shots are not supported here".into()))
     }
 
@@ -203,7 +196,7 @@ pub trait Metal {
     /// # Safety
     /// All addresses lie in pages that can be read, before and after `act`; the whole page, since other lines of it are
     /// read too.
-    unsafe fn rounds(&mut self, _round: &mut Round<'_>, _rounds: usize) -> Result<Vec<Paired>, MetalError> {
+    unsafe fn rounds(&mut self, _round: &mut TimedRound<'_>, _rounds: usize) -> Result<Vec<PairedTicks>, MetalError> {
         Err(MetalError::Cannot("loads from addresses cannot be timed here".into()))
     }
 
@@ -211,7 +204,7 @@ pub trait Metal {
     ///
     /// # Errors
     /// Pages cannot be had, or the event cannot be counted.
-    fn count(&mut self, _chain: &Chain<'_>, _rounds: u32, _event: &Event) -> Result<u64, MetalError> {
+    fn count(&mut self, _chain: &PageChain<'_>, _rounds: u32, _event: &PmuEvent) -> Result<u64, MetalError> {
         Err(MetalError::Cannot("no hardware counters here".into()))
     }
 
@@ -225,7 +218,7 @@ pub trait Metal {
     ///
     /// # Errors
     /// Pages cannot be had, or walks not counted.
-    fn walks(&mut self, _chain: &Chain<'_>, _steps: usize, _samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn walks(&mut self, _chain: &PageChain<'_>, _steps: usize, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Cannot("walks are not counted here".into()))
     }
 
@@ -235,7 +228,7 @@ pub trait Metal {
     }
 
     /// Other CPUs that a thread could be put on.
-    fn cpus(&mut self) -> Vec<Cpu> {
+    fn cpus(&mut self) -> Vec<OtherCpu> {
         Vec::new()
     }
 
@@ -244,7 +237,7 @@ pub trait Metal {
     ///
     /// # Errors
     /// It cannot be put there.
-    fn neighbour(&mut self, _walk: Option<Walk>) -> Result<(), MetalError> {
+    fn neighbour(&mut self, _walk: Option<NeighbourWalk>) -> Result<(), MetalError> {
         Err(MetalError::Cannot("threads on other CPUs are not supported here".into()))
     }
 
@@ -284,7 +277,7 @@ pub trait Metal {
     ///
     /// # Errors
     /// Pages cannot be had, or the machine does not do this.
-    fn replay(&mut self, _: &Sequence<'_>, _rounds: u32, _samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn replay(&mut self, _: &WordSequence<'_>, _rounds: u32, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Unsupported("no sequences of words".into()))
     }
 
@@ -308,7 +301,7 @@ pub trait Metal {
     }
 
     /// Bytes that an area of this kind may have; 0 = not to be had.
-    fn area_bytes(&mut self, _: Area) -> u64 {
+    fn area_bytes(&mut self, _: MemoryArea) -> u64 {
         0
     }
 
@@ -321,14 +314,14 @@ pub trait Metal {
     ///
     /// # Errors
     /// Memory cannot be had, or this machine has no such areas.
-    fn steps(&mut self, _: &Steps<'_>, _samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn steps(&mut self, _: &LineChain<'_>, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Cannot("it has no areas for chains of lines".into()))
     }
 }
 
 /// Another CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Cpu {
+pub struct OtherCpu {
     /// Its number.
     pub number: usize,
     /// Whether the system says that it is a thread of the core that is measured; `None` = it says nothing.
@@ -337,12 +330,12 @@ pub struct Cpu {
 
 /// What a thread on another CPU does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct NeighbourWalk {
     /// The CPU's number.
     pub cpu: usize,
     /// Small pages that it walks through: 1 = it disturbs nobody's TLB.
     pub pages: usize,
-    /// The first of them, if they are those that chains and shots have (numbered as in [`Chain`], in this address space);
+    /// The first of them, if they are those that chains and shots have (numbered as in [`PageChain`], in this address space);
     /// `None` = pages of its own.
     pub first: Option<u64>,
     /// The most of its own that will be asked for while it lives.

@@ -1,34 +1,33 @@
-//! A thread on another CPU that floods its TLBs, or spins on one page.
+//! A thread on another CPU that walks through many pages, or stays on one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::affinity;
-use super::{Cpu, MetalError};
+use crate::metal::{affinity, MetalError, OtherCpu};
 
 /// Loads between two looks at what is to be done.
 const BATCH: usize = 256;
 
 /// The thread, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Neighbour {
+pub(crate) struct NeighbourThread {
     cpu: usize,
-    shared: Arc<Shared>,
+    shared: Arc<NeighbourControl>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Small pages in a row, all of them readable for as long as a thread may be told to walk through them.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct NeighbourRow {
     base: *mut u8,
     pages: usize,
 }
 
 // SAFETY: an address and a number. Whoever loads from it relies on what `Row` promises, whatever the thread.
-unsafe impl Send for Row {}
+unsafe impl Send for NeighbourRow {}
 
-impl Row {
+impl NeighbourRow {
     /// Each page at another line.
     fn at(&self, page: usize) -> *mut u8 {
         self.base.wrapping_add((page << 12) + (page % 64) * 64)
@@ -42,28 +41,28 @@ impl Row {
 
 /// What to walk through.
 #[derive(Clone, Copy, Debug)]
-enum Target {
+enum NeighbourTarget {
     /// So many pages of the thread's own.
     Own(usize),
     /// Somebody else's.
-    Row(Row),
+    Row(NeighbourRow),
 }
 
 #[derive(Debug)]
-struct Shared {
+struct NeighbourControl {
     end: AtomicBool,
-    target: Mutex<Target>,
+    target: Mutex<NeighbourTarget>,
     loads: AtomicU64,
     failed: AtomicBool,
     ready: AtomicBool,
 }
 
-impl Neighbour {
+impl NeighbourThread {
     /// A thread on this CPU that can walk through so many pages.
     pub(crate) fn new(cpu: usize, most_pages: usize) -> Result<Self, MetalError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(NeighbourControl {
             end: AtomicBool::new(false),
-            target: Mutex::new(Target::Own(1)),
+            target: Mutex::new(NeighbourTarget::Own(1)),
             loads: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             ready: AtomicBool::new(false),
@@ -89,7 +88,7 @@ impl Neighbour {
 
     /// From now on walks through so many of its pages.
     pub(crate) fn walk(&self, pages: usize) {
-        self.shared.aim(Target::Own(pages.max(1)));
+        self.shared.aim(NeighbourTarget::Own(pages.max(1)));
     }
 
     /// From now on walks through these pages of somebody else's.
@@ -98,7 +97,7 @@ impl Neighbour {
     /// They are mapped and readable until the thread is told of others and has looked, or is dropped: only the latter can be
     /// waited for.
     pub(crate) unsafe fn walk_at(&self, base: u64, pages: usize) {
-        self.shared.aim(Target::Row(Row { base: base as *mut u8, pages: pages.max(1) }));
+        self.shared.aim(NeighbourTarget::Row(NeighbourRow { base: base as *mut u8, pages: pages.max(1) }));
     }
 
     /// Loads that it has done.
@@ -107,17 +106,17 @@ impl Neighbour {
     }
 }
 
-impl Shared {
-    fn aim(&self, target: Target) {
+impl NeighbourControl {
+    fn aim(&self, target: NeighbourTarget) {
         *self.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 
-    fn target(&self) -> Target {
+    fn target(&self) -> NeighbourTarget {
         *self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Neighbour {
+impl Drop for NeighbourThread {
     fn drop(&mut self) {
         self.shared.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -126,8 +125,8 @@ impl Drop for Neighbour {
     }
 }
 
-fn live(cpu: usize, most_pages: usize, shared: &Shared) {
-    let region = Region::new(most_pages);
+fn live(cpu: usize, most_pages: usize, shared: &NeighbourControl) {
+    let region = NeighbourPages::new(most_pages);
     if affinity::bind(cpu).is_err() || region.is_none() {
         shared.failed.store(true, Ordering::Release);
     }
@@ -136,8 +135,8 @@ fn live(cpu: usize, most_pages: usize, shared: &Shared) {
     let mut page = 0;
     while !shared.end.load(Ordering::Relaxed) {
         let row = match shared.target() {
-            Target::Own(pages) => Row { pages: pages.min(region.0.pages), ..region.0 },
-            Target::Row(row) => row,
+            NeighbourTarget::Own(pages) => NeighbourRow { pages: pages.min(region.0.pages), ..region.0 },
+            NeighbourTarget::Row(row) => row,
         };
         for _ in 0..BATCH {
             page = if page < row.pages { page } else { 0 };
@@ -149,9 +148,9 @@ fn live(cpu: usize, most_pages: usize, shared: &Shared) {
 }
 
 /// Small pages of its own, each with a frame.
-struct Region(Row);
+struct NeighbourPages(NeighbourRow);
 
-impl Region {
+impl NeighbourPages {
     fn new(pages: usize) -> Option<Self> {
         use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
         let bytes = pages.max(1) << 12;
@@ -161,7 +160,7 @@ impl Region {
         // A kernel without huge pages refuses: what is wanted.
         // SAFETY: advice about the mapping just made.
         let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
-        let region = Self(Row { base: base.cast(), pages: pages.max(1) });
+        let region = Self(NeighbourRow { base: base.cast(), pages: pages.max(1) });
         for page in 0..region.0.pages {
             // SAFETY: in the mapping.
             unsafe { region.0.at(page).write_volatile(1) };
@@ -170,7 +169,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for NeighbourPages {
     fn drop(&mut self) {
         // SAFETY: the mapping that `new` made; nobody uses it any more.
         let _ = unsafe { rustix::mm::munmap(self.0.base.cast(), self.0.pages << 12) };
@@ -178,10 +177,10 @@ impl Drop for Region {
 }
 
 /// What sysfs says of a CPU in relation to another: whether they are threads of one core.
-pub(crate) fn relation(cpu: usize, to: usize) -> Cpu {
+pub(crate) fn relation(cpu: usize, to: usize) -> OtherCpu {
     let path = format!("/sys/devices/system/cpu/cpu{to}/topology/thread_siblings_list");
     let list = std::fs::read_to_string(path).ok();
-    Cpu { number: cpu, sibling: list.map(|list| in_list(&list, cpu)) }
+    OtherCpu { number: cpu, sibling: list.map(|list| in_list(&list, cpu)) }
 }
 
 /// Whether a list like `0-3,8` has a number.

@@ -1,20 +1,20 @@
 //! What known processors say of themselves, from their recorded CPUID leaves.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{stated_by_cpuid, stated_by_sysfs, Leaf, Part, Shape, Stated};
+use lookaside_probe::{cpuid_claims, sysfs_claims, Claim, CpuidRegisters, HardwarePart, PartSize};
 
 const K4: PageSize = PageSize::K4;
 const M2: PageSize = PageSize::M2;
 const G1: PageSize = PageSize::G1;
 
-/// Leaf, part and registers.
-type Recorded = (u32, u32, Leaf);
+/// Leaf, subleaf and registers.
+type Recorded = (u32, u32, CpuidRegisters);
 
 const INTEL: [u32; 3] = [0x756e_6547, 0x6c65_746e, 0x4965_6e69];
 const AMD: [u32; 3] = [0x6874_7541, 0x444d_4163, 0x6974_6e65];
 
-fn stated(recorded: &[Recorded]) -> Vec<Stated> {
-    stated_by_cpuid(&|leaf, part| {
+fn stated(recorded: &[Recorded]) -> Vec<Claim> {
+    cpuid_claims(&|leaf, part| {
         let found = recorded.iter().find(|(l, p, _)| (*l, *p) == (leaf, part));
         found.map_or([0; 4], |found| found.2)
     })
@@ -25,13 +25,13 @@ fn leaf0(most: u32, [b, c, d]: [u32; 3]) -> Recorded {
 }
 
 /// What is said about a data TLB, by which source.
-fn tlb(stated: &[Stated], level: u32, page_size: PageSize) -> Option<(&str, Shape)> {
-    let part = Part::DataTlb { level, page_size };
+fn tlb(stated: &[Claim], level: u32, page_size: PageSize) -> Option<(&str, PartSize)> {
+    let part = HardwarePart::DataTlb { level, page_size };
     stated.iter().find(|stated| stated.part == part).map(|stated| (stated.source.as_str(), stated.shape))
 }
 
-fn cache(stated: &[Stated], level: u32) -> Option<Shape> {
-    let part = Part::DataCache { level };
+fn cache(stated: &[Claim], level: u32) -> Option<PartSize> {
+    let part = HardwarePart::DataCache { level };
     stated.iter().find(|stated| stated.part == part).map(|stated| stated.shape)
 }
 
@@ -47,15 +47,15 @@ fn cascade_lake_by_descriptors() {
         (4, 2, [0x7c00_4143, 0x03c0_003f, 0x3ff, 0]),
         (4, 3, [0x7c0f_c163, 0x0280_003f, 0xcfff, 5]),
     ]);
-    assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 2", Shape::new(64, 4))));
-    assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 2", Shape::new(32, 4))));
-    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 2", Shape::new(4, 4))));
-    assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 2", Shape::new(1536, 6))));
-    assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 2", Shape::new(1536, 6))));
-    assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 2", Shape::new(16, 4))));
-    assert_eq!(cache(&stated, 1), Some(Shape::new(32 << 10, 8)));
-    assert_eq!(cache(&stated, 2), Some(Shape::new(1 << 20, 16)));
-    assert_eq!(cache(&stated, 3), Some(Shape::new(0xd000 * 64 * 11, 11)));
+    assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 2", PartSize::new(64, 4))));
+    assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 2", PartSize::new(32, 4))));
+    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 2", PartSize::new(4, 4))));
+    assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 2", PartSize::new(1536, 6))));
+    assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 2", PartSize::new(1536, 6))));
+    assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 2", PartSize::new(16, 4))));
+    assert_eq!(cache(&stated, 1), Some(PartSize::new(32 << 10, 8)));
+    assert_eq!(cache(&stated, 2), Some(PartSize::new(1 << 20, 16)));
+    assert_eq!(cache(&stated, 3), Some(PartSize::new(0xd000 * 64 * 11, 11)));
     assert_eq!(stated.len(), 9);
 }
 
@@ -64,7 +64,7 @@ fn cascade_lake_by_descriptors() {
 fn an_array_for_two_page_sizes() {
     let stated = stated(&[leaf0(2, INTEL), (2, 0, [0xc201, 0, 0, 0])]);
     for size in [K4, M2] {
-        assert_eq!(tlb(&stated, 1, size), Some(("CPUID 2", Shape::new(16, 4))));
+        assert_eq!(tlb(&stated, 1, size), Some(("CPUID 2", PartSize::new(16, 4))));
     }
     assert_eq!(stated.len(), 2);
 }
@@ -87,13 +87,13 @@ fn alder_lake_by_address_translation_parameters() {
         (0x18, 7, [0, 0x0008_0007, 0x80, 0x4043]),
         (0x18, 8, [0, 0x0008_0009, 0x80, 0x4043]),
     ]);
-    assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x18", Shape::new(64, 4))));
-    assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 0x18", Shape::new(32, 4))));
-    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x18", Shape::new(8, 8))));
-    assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x18", Shape::new(2048, 16))));
-    assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 0x18", Shape::new(1024, 8))));
-    assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 0x18", Shape::new(1024, 8))));
-    assert_eq!(cache(&stated, 1), Some(Shape::new(48 << 10, 12)));
+    assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x18", PartSize::new(64, 4))));
+    assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 0x18", PartSize::new(32, 4))));
+    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x18", PartSize::new(8, 8))));
+    assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x18", PartSize::new(2048, 16))));
+    assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 0x18", PartSize::new(1024, 8))));
+    assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 0x18", PartSize::new(1024, 8))));
+    assert_eq!(cache(&stated, 1), Some(PartSize::new(48 << 10, 12)));
     let arrays: Vec<u32> = stated.iter().map(|stated| stated.arrays).collect();
     assert_eq!(arrays.iter().sum::<u32>(), stated.len() as u32 + 1);
 }
@@ -112,15 +112,15 @@ fn zen_4_by_amds_own_leaves() {
         (0x8000_001d, 2, [0x143, 0x01c0_003f, 0x7ff, 2]),
         (0x8000_001d, 3, [0x4163, 0x03c0_003f, 0x7fff, 1]),
     ]);
-    let range = |amount, low, high| Shape { amount, most: amount, ways: Some((low, high)) };
-    assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x80000005", Shape::new(72, 72))));
-    assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 0x80000005", Shape::new(72, 72))));
+    let range = |amount, low, high| PartSize { amount, most: amount, ways: Some((low, high)) };
+    assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x80000005", PartSize::new(72, 72))));
+    assert_eq!(tlb(&stated, 1, M2), Some(("CPUID 0x80000005", PartSize::new(72, 72))));
     assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x80000006", range(3072, 8, 15))));
     assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 0x80000006", range(3072, 6, 7))));
     assert_eq!(tlb(&stated, 1, G1), None);
-    assert_eq!(cache(&stated, 1), Some(Shape::new(32 << 10, 8)));
-    assert_eq!(cache(&stated, 2), Some(Shape::new(1 << 20, 8)));
-    assert_eq!(cache(&stated, 3), Some(Shape::new(32 << 20, 16)));
+    assert_eq!(cache(&stated, 1), Some(PartSize::new(32 << 10, 8)));
+    assert_eq!(cache(&stated, 2), Some(PartSize::new(1 << 20, 8)));
+    assert_eq!(cache(&stated, 3), Some(PartSize::new(32 << 20, 16)));
 }
 
 /// EPYC (family 26, model 2: Zen 5) in a virtual machine, whose hypervisor hides the bit that says how its second level is
@@ -137,16 +137,48 @@ fn zen_5_counts_its_second_level_in_32s() {
             (0x8000_0021, 0, [bits, 0, 0, 0]),
         ])
     };
-    let range = |amount, low, high| Shape { amount, most: amount, ways: Some((low, high)) };
+    let range = |amount, low, high| PartSize { amount, most: amount, ways: Some((low, high)) };
     for (bits, unit) in [(0x204, 1u32), (0x4204, 32)] {
         let stated = with(bits);
-        assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x80000005", Shape::new(96, 96))));
+        assert_eq!(tlb(&stated, 1, K4), Some(("CPUID 0x80000005", PartSize::new(96, 96))));
         assert_eq!(tlb(&stated, 2, K4), Some(("CPUID 0x80000006", range(128 * u64::from(unit), 8, 15))));
         assert_eq!(tlb(&stated, 2, M2), Some(("CPUID 0x80000006", range(128 * u64::from(unit), 4, 5))));
-        assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", Shape::new(96, 96))));
+        assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", PartSize::new(96, 96))));
         let (entries, ways) = (64 * u64::from(unit), 64 * unit);
-        assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 0x80000019", Shape::new(entries, ways))));
+        assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 0x80000019", PartSize::new(entries, ways))));
     }
+}
+
+/// The field of entries of 1 GiB pages has 12 bits; Hygon's processors fill AMD's leaves; code 3 is 3 ways.
+#[test]
+fn hygon_fills_amds_leaves_and_counts_to_4095() {
+    let hygon = ["Hygo", "uine", "nGen"].map(|word| u32::from_le_bytes(word.as_bytes().try_into().expect("4 bytes")));
+    let stated = stated(&[
+        leaf0(0xd, hygon),
+        (0x8000_0000, 0, [0x8000_001f, 0, 0, 0]),
+        (0x8000_0001, 0, [0, 0, 1 << 22, 0]),
+        (0x8000_0019, 0, [0xf3ff_0000, 0x3180_0000, 0, 0]),
+        (0x8000_001d, 0, [0x121, 0x01c0_003f, 0x3f, 0]),
+    ]);
+    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", PartSize::new(0x3ff, 0x3ff))));
+    assert_eq!(tlb(&stated, 2, G1), Some(("CPUID 0x80000019", PartSize::new(0x180, 3))));
+    assert_eq!(cache(&stated, 1), Some(PartSize::new(32 << 10, 8)));
+}
+
+/// Descriptors that nobody knows, a register that says that it holds none, and parts without end hide nothing, and end.
+#[test]
+fn unknown_descriptors_and_endless_subleaves_hide_nothing() {
+    let known = stated(&[
+        leaf0(0x18, INTEL),
+        (2, 0, [0x7b03_fd01, 0x8000_0064, 0, 0xc4fc]),
+        (4, 0, [0x121, 0x01c0_003f, u32::MAX, 0]),
+        (0x18, 0, [u32::MAX, 0, 0, 0]),
+        (0x18, 7, [0, 0x0008_0001, 0x20, 0x21]),
+    ]);
+    assert_eq!(tlb(&known, 1, K4), Some(("CPUID 2", PartSize::new(64, 4))));
+    assert_eq!(tlb(&known, 1, M2), Some(("CPUID 2", PartSize::new(32, 4))));
+    assert!(known.iter().any(|claim| claim.source == "CPUID 0x18" && claim.shape == PartSize::new(256, 8)));
+    assert!(cache(&known, 1).is_some());
 }
 
 /// Ryzen of family 23, model 113 (Matisse, Zen 2), as the tests of raw-cpuid have it.
@@ -159,11 +191,11 @@ fn zen_2_has_no_second_level_for_huge_pages() {
         (0x8000_0006, 0, [0x4800_6400, 0x6800_6400, 0x0200_6140, 0x0100_9140]),
         (0x8000_0019, 0, [0xf040_f040, 0, 0, 0]),
     ]);
-    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", Shape::new(64, 64))));
+    assert_eq!(tlb(&stated, 1, G1), Some(("CPUID 0x80000019", PartSize::new(64, 64))));
     assert_eq!(tlb(&stated, 2, G1), None);
     assert_eq!(
         tlb(&stated, 2, K4),
-        Some(("CPUID 0x80000006", Shape { amount: 2048, most: 2048, ways: Some((8, 15)) }))
+        Some(("CPUID 0x80000006", PartSize { amount: 2048, most: 2048, ways: Some((8, 15)) }))
     );
     assert_eq!(cache(&stated, 1), None); // without topology extensions 8000_001D means nothing
 }
@@ -177,7 +209,7 @@ fn nonsense_says_nothing_and_ends() {
             0 => leaf0(word, INTEL).2,
             _ => [word; 4],
         };
-        for stated in stated_by_cpuid(&constant) {
+        for stated in cpuid_claims(&constant) {
             assert!(stated.shape.ways.is_none_or(|(low, high)| low <= high), "{stated:?}");
         }
     }
@@ -197,9 +229,9 @@ fn sysfs_has_the_data_caches() {
     put(1, &[("type", "Instruction"), ("level", "1"), ("size", "32K"), ("ways_of_associativity", "8")]);
     put(2, &[("type", "Unified"), ("level", "2"), ("size", "1280K")]);
     put(3, &[("type", "Unified"), ("level", "x"), ("size", "many")]);
-    let stated = stated_by_sysfs(folder.path(), 3);
-    let shapes: Vec<Shape> = stated.iter().map(|stated| stated.shape).collect();
-    assert_eq!(shapes, [Shape::new(48 << 10, 12), Shape::between(1280 << 10, 1280 << 10)]);
+    let stated = sysfs_claims(folder.path(), 3);
+    let shapes: Vec<PartSize> = stated.iter().map(|stated| stated.shape).collect();
+    assert_eq!(shapes, [PartSize::new(48 << 10, 12), PartSize::between(1280 << 10, 1280 << 10)]);
     assert_eq!(stated[0].source, "sysfs cpu3/cache/index0");
-    assert_eq!(stated_by_sysfs(folder.path(), 4), Vec::new());
+    assert_eq!(sysfs_claims(folder.path(), 4), Vec::new());
 }

@@ -3,7 +3,8 @@
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{
-    counters, usable, Above, Bench, Chain, Core, Counted, Counts, Event, Finding, Geometry, Level, Metal, MetalError,
+    try_events, usable_events, ChainBench, CoreUse, CountedMisses, Finding, FirstLevelFlood, Geometry, LevelMeter,
+    Metal, MetalError, PageChain, PmuEvent, TriedEvent,
 };
 
 /// What the made-up PMU does with an event, by its code.
@@ -25,7 +26,7 @@ impl Metal for WithPmu {
         self.0.max_pages(size)
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         self.0.chase(chain, rounds, samples)
     }
 
@@ -33,18 +34,18 @@ impl Metal for WithPmu {
         1.0
     }
 
-    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+    fn count(&mut self, chain: &PageChain<'_>, rounds: u32, event: &PmuEvent) -> Result<u64, MetalError> {
         let accesses = chain.pages.len() as u64 * u64::from(rounds);
         let some = accesses / 1000; // interrupts and what else is counted by mistake
         let other = match event.counts {
-            Counts::Walks => Counts::FirstMisses,
-            _ => Counts::Walks,
+            CountedMisses::Walks => CountedMisses::FirstMisses,
+            _ => CountedMisses::Walks,
         };
         match event.code {
             WORKS => Ok(self.0.count(chain, rounds, event)? + some),
             COUNTS_NOTHING => Ok(0),
             COUNTS_LOADS => Ok(accesses),
-            COUNTS_ANOTHER_LEVEL => self.0.count(chain, rounds, &Event { counts: other, ..*event }),
+            COUNTS_ANOTHER_LEVEL => self.0.count(chain, rounds, &PmuEvent { counts: other, ..*event }),
             COUNTS_HALF => Ok(self.0.count(chain, rounds, event)? / 2),
             _ => Err(MetalError::Cannot("no PMU here".into())),
         }
@@ -62,7 +63,7 @@ fn geometry(sets_log2: u32, ways: u32) -> Geometry {
 }
 
 /// What becomes of events that do this, with both levels known or neither.
-fn tried(code: u64, levels: bool) -> Vec<Counted> {
+fn tried(code: u64, levels: bool) -> Vec<TriedEvent> {
     let (first, second) = (geometry(4, 4), geometry(7, 12));
     let array = |geometry: &Geometry| Array {
         sets: geometry.sets,
@@ -73,29 +74,30 @@ fn tried(code: u64, levels: bool) -> Vec<Counted> {
     let costs = Costs { hit: 4.0, second: 6.0, walk: 35.0 };
     let noise = Noise { sigma: 0.003, bias: 0.001, outliers: 0.01, interrupts: 0.0, grain: 1.0 };
     let mut metal = WithPmu(Sim::new(&[array(&first), array(&second)], BITS, costs, noise, 3));
-    let mut bench = Bench::new(&mut metal, PageSize::K4, 1, &|| None);
-    let above = Above::new(first.masks.clone(), first.ways, 2.0, BITS);
-    let level = Level {
+    let mut bench = ChainBench::new(&mut metal, PageSize::K4, 1, &|| None);
+    let above = FirstLevelFlood::new(first.masks.clone(), first.ways, 2.0, BITS);
+    let level = LevelMeter {
         hit_ticks: costs.hit,
         miss_ticks: costs.second,
         above_ticks: 0.0,
         above: None,
-        core: Core::Own,
+        core: CoreUse::Own,
         lanes: Vec::new(),
     };
-    let mut below = Level { miss_ticks: costs.walk, above_ticks: costs.second, above: Some(above), ..level.clone() };
+    let mut below =
+        LevelMeter { miss_ticks: costs.walk, above_ticks: costs.second, above: Some(above), ..level.clone() };
     below.know_masks(&second.masks);
-    let events = [Counts::FirstMisses, Counts::SecondHits, Counts::Walks].map(|counts| Event {
+    let events = [CountedMisses::FirstMisses, CountedMisses::SecondHits, CountedMisses::Walks].map(|counts| PmuEvent {
         name: "made up",
         code,
         counts,
         source: "this test",
     });
     let known = if levels { (Some((&first, &level)), Some((&second, &below))) } else { (None, None) };
-    counters(&mut bench, &events, known.0, known.1).expect("nothing halts it")
+    try_events(&mut bench, &events, known.0, known.1).expect("nothing halts it")
 }
 
-fn reasons(tried: &[Counted]) -> Vec<&str> {
+fn reasons(tried: &[TriedEvent]) -> Vec<&str> {
     tried.iter().map(|counted| counted.proof.reason().expect("not proven")).collect()
 }
 
@@ -110,17 +112,17 @@ fn what_works_is_proven_and_confirms_the_sets() {
         assert_eq!(
             (high(middle), high(proof.far_per_kilo_access)),
             match counted.event.counts {
-                Counts::FirstMisses => (true, true),
-                Counts::SecondHits => (true, false),
-                Counts::Walks => (false, true),
+                CountedMisses::FirstMisses => (true, true),
+                CountedMisses::SecondHits => (true, false),
+                CountedMisses::Walks => (false, true),
             }
         );
         let [set] = counted.sets[..] else { panic!("{:?}", counted.sets) };
-        let expected = if counted.event.counts == Counts::Walks { (2, 12) } else { (1, 4) };
+        let expected = if counted.event.counts == CountedMisses::Walks { (2, 12) } else { (1, 4) };
         assert_eq!((set.level, set.ways), expected);
         assert!(set.confirms(), "{counted:?}");
     }
-    assert_eq!(usable(tried.clone()), Finding::confirmed(tried, Vec::new()));
+    assert_eq!(usable_events(tried.clone()), Finding::confirmed(tried, Vec::new()));
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn without_levels_only_what_can_be_proven_is() {
 #[test]
 fn one_line_says_why_there_are_none() {
     let tried = tried(REFUSES, true);
-    let found = usable(tried);
+    let found = usable_events(tried);
     assert_eq!(found.reason(), Some("none of 3 can be used: no PMU here"));
     assert!(found.is_missing() && !found.unasked().is_missing());
 }

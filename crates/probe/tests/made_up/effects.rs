@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
 use lookaside_machine::{preset, PageSize, Replacement, Serves, SwitchAction};
-use lookaside_probe::effects::{effects, Effects, Entries, Fill, Stores};
-use lookaside_probe::{gf2, Bench, Cpu, Geometry, Halt, Levels, Report};
+use lookaside_probe::effects::{measure_effects, EntryOwnership, FillLevel, StoreEntries, TlbEffects};
+use lookaside_probe::{gf2, ChainBench, Geometry, Halt, OtherCpu, ProbeReport, TlbLevels};
 use lookaside_stats::SplitMix64;
 
 const BITS: u32 = 26;
@@ -29,15 +29,15 @@ fn machines() -> [[Array; 2]; 2] {
 }
 
 /// What is found on a machine of these habits.
-fn found(arrays: &[Array; 2], habits: Habits, seed: u64) -> Effects {
+fn found(arrays: &[Array; 2], habits: Habits, seed: u64) -> TlbEffects {
     let costs = Costs { hit: 4.0, second: 5.0, walk: 33.0 };
     let noise = Noise { sigma: 0.0, bias: 0.0, outliers: 0.0, interrupts: 0.0, grain: 26.0 };
     let mut sim = Sim::new(arrays, BITS, costs, noise, seed);
     sim.habits = habits;
-    let levels = Levels { first: geometry(&arrays[0]), second: Some(geometry(&arrays[1])) };
-    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
-    let mut found = Effects::not_asked();
-    effects(&mut bench, &levels, &mut found).expect("nothing halts it");
+    let levels = TlbLevels { first: geometry(&arrays[0]), second: Some(geometry(&arrays[1])) };
+    let mut bench = ChainBench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let mut found = TlbEffects::not_asked();
+    measure_effects(&mut bench, &levels, &mut found).expect("nothing halts it");
     found
 }
 
@@ -54,7 +54,7 @@ fn system_pages(second: &Array, sets: &[u64], rng: &mut SplitMix64) -> Vec<u64> 
 
 #[test]
 fn what_fills_and_empties_the_levels_is_told() {
-    let cpu = |number, sibling| Cpu { number, sibling };
+    let cpu = |number, sibling| OtherCpu { number, sibling };
     // The third takes entries, though the system says that it is no sibling.
     let cpus =
         vec![(cpu(7, None), Other::Apart), (cpu(3, Some(true)), Other::Apart), (cpu(9, Some(false)), Other::Tagged)];
@@ -66,12 +66,12 @@ fn what_fills_and_empties_the_levels_is_told() {
             let stores = (!stores_shared).then(|| own.clone());
             let habits = Habits { prefetch_fills, stores, switch_flushes, prefetch_faults, cpus, ..Habits::default() };
             let found = found(arrays, habits, i as u64);
-            let fill = if prefetch_fills { Fill::L1 } else { Fill::Nothing };
+            let fill = if prefetch_fills { FillLevel::L1 } else { FillLevel::Nothing };
             for prefetch in &found.prefetches {
                 assert_eq!(prefetch.fills.value(), Some(&fill), "{i}: {prefetch:?}");
                 assert_eq!(prefetch.faults.value(), Some(&(2048 * prefetch_faults)), "{i}: {prefetch:?}");
             }
-            let stores = if stores_shared { Stores::Shared } else { Stores::Apart };
+            let stores = if stores_shared { StoreEntries::Shared } else { StoreEntries::Apart };
             assert_eq!(found.stores.value(), Some(&stores), "{i}: {:?}", found.stores);
             let entries = geometry(if stores_shared { &arrays[0] } else { &own });
             assert_eq!(found.store_level.value(), Some(&entries), "{i}: {:?}", found.store_level);
@@ -90,12 +90,12 @@ fn what_fills_and_empties_the_levels_is_told() {
                 let takes = neighbour.takes.value().expect("an easy machine");
                 assert_eq!((takes.l1, takes.stlb), (neighbour.cpu == 9, neighbour.cpu == 9), "{i}: {neighbour:?}");
                 let entries = neighbour.sharing.value().map(|sharing| sharing.entries);
-                let expected = [(3, Some(Entries::Apart)), (7, None), (9, Some(Entries::Tagged))];
+                let expected = [(3, Some(EntryOwnership::Apart)), (7, None), (9, Some(EntryOwnership::Tagged))];
                 assert!(expected.contains(&(neighbour.cpu, entries)), "{i}: {neighbour:?}");
             }
 
             // The description says so too, and is possible.
-            let report = Report { effects: Some(found), ..Report::default() };
+            let report = ProbeReport { effects: Some(found), ..ProbeReport::default() };
             let machine = report.machine(&preset("ryzen-5900x").expect("a preset"));
             machine.check().expect("a possible machine");
             let takes_stores = machine.tlbs.iter().filter(|tlb| tlb.level == 1 && tlb.serves.contains(&Serves::Store));
@@ -151,7 +151,7 @@ fn what_is_known_when_it_is_halted_stays() {
     let arrays = &machines()[1];
     let costs = Costs { hit: 4.0, second: 5.0, walk: 33.0 };
     let noise = Noise { sigma: 0.0, bias: 0.0, outliers: 0.0, interrupts: 0.0, grain: 26.0 };
-    let levels = Levels { first: geometry(&arrays[0]), second: Some(geometry(&arrays[1])) };
+    let levels = TlbLevels { first: geometry(&arrays[0]), second: Some(geometry(&arrays[1])) };
     for most in [0, 5, 40] {
         let mut sim = Sim::new(arrays, BITS, costs, noise, 1);
         let asked = Cell::new(0);
@@ -159,9 +159,9 @@ fn what_is_known_when_it_is_halted_stays() {
             asked.set(asked.get() + 1);
             (asked.get() > most).then_some(Halt::TimeUp)
         };
-        let mut bench = Bench::new(&mut sim, PageSize::K4, 1, &halt);
-        let mut found = Effects::not_asked();
-        assert_eq!(effects(&mut bench, &levels, &mut found), Err(Halt::TimeUp));
+        let mut bench = ChainBench::new(&mut sim, PageSize::K4, 1, &halt);
+        let mut found = TlbEffects::not_asked();
+        assert_eq!(measure_effects(&mut bench, &levels, &mut found), Err(Halt::TimeUp));
         assert_eq!(asked.get(), most + 1, "it goes on");
         assert_eq!(found.stores.value().is_some(), most == 40);
         assert!(found.store_level.is_unasked());

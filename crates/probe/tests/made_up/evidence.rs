@@ -5,7 +5,10 @@ use std::io::{self, Write};
 
 use crate::sim::{Array, Costs, Noise, Other, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{probe, Chain, Cpu, Metal, MetalError, Options, Paired, Recorder, Report, Shot, Step, Walk};
+use lookaside_probe::{
+    probe, EvidenceRecorder, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain, PairedTicks, ProbeOptions,
+    ProbeReport, ProbeStep, Shot,
+};
 use lookaside_stats::quantile_sample;
 use serde_json::Value;
 
@@ -21,12 +24,12 @@ fn sim() -> Sim {
     Sim::new(&[array(4, 4), array(7, 12)], 24, costs, noise, 3)
 }
 
-const OPTIONS: Options = Options { only: Some(Step::L2), quick: true, seed: 5, time: None };
+const OPTIONS: ProbeOptions = ProbeOptions { only: Some(ProbeStep::L2), quick: true, seed: 5, time: None };
 
 /// What the probe finds, and the lines that were written.
-fn recorded(bounds: (u64, u64)) -> (Report, Vec<Value>) {
+fn recorded(bounds: (u64, u64)) -> (ProbeReport, Vec<Value>) {
     let mut sim = sim();
-    let mut recorder = Recorder::bounded(&mut sim, Vec::new(), OPTIONS.seed, bounds);
+    let mut recorder = EvidenceRecorder::bounded(&mut sim, Vec::new(), OPTIONS.seed, bounds);
     let report = probe(&mut recorder, &OPTIONS, &|| None, &mut |_| ());
     let (text, end) = recorder.finish().expect("memory takes it");
     let text = String::from_utf8(text).expect("text");
@@ -91,7 +94,7 @@ impl Metal for Replay {
         self.size(size, "max_pages") as usize
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let line = self.next("chase")?;
         if let Some(pages) = line["pages"].as_array() {
             self.pages = pages.iter().map(|page| page.as_u64().expect("a page number")).collect();
@@ -105,14 +108,14 @@ impl Metal for Replay {
         Ok(ticks)
     }
 
-    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<PairedTicks>, MetalError> {
         let line = self.next("windows")?;
         assert_eq!(line["before"], serde_json::to_value(shot.before).expect("JSON"));
         assert_eq!(line["timed"], serde_json::to_value(shot.timed).expect("JSON"));
         assert_eq!(line["loads"], loads);
         let pairs = line["ticks"].as_array().expect("a list");
         assert_eq!(pairs.len(), samples);
-        let pair = |pair: &Value| Paired { shot: numbers(&pair["shot"]), control: numbers(&pair["control"]) };
+        let pair = |pair: &Value| PairedTicks { shot: numbers(&pair["shot"]), control: numbers(&pair["control"]) };
         Ok(pairs.iter().map(pair).collect())
     }
 
@@ -120,16 +123,16 @@ impl Metal for Replay {
         self.said("page-faults").expect("it cannot fail").as_u64()
     }
 
-    fn cpus(&mut self) -> Vec<Cpu> {
+    fn cpus(&mut self) -> Vec<OtherCpu> {
         let said = self.said("cpus").expect("it cannot fail");
-        let cpu = |cpu: &Value| Cpu {
+        let cpu = |cpu: &Value| OtherCpu {
             number: cpu["number"].as_u64().expect("a number") as usize,
             sibling: cpu["sibling"].as_bool(),
         };
         said.as_array().expect("a list").iter().map(cpu).collect()
     }
 
-    fn neighbour(&mut self, _: Option<Walk>) -> Result<(), MetalError> {
+    fn neighbour(&mut self, _: Option<NeighbourWalk>) -> Result<(), MetalError> {
         self.said("neighbour").map(drop)
     }
 
@@ -149,11 +152,11 @@ impl Metal for Replay {
 #[test]
 fn what_fills_and_empties_the_levels_is_told_by_the_samples_alone() {
     let mut sim = sim();
-    let cpu = |number, sibling| Cpu { number, sibling };
+    let cpu = |number, sibling| OtherCpu { number, sibling };
     sim.habits.cpus = vec![(cpu(3, Some(true)), Other::Apart), (cpu(9, None), Other::Tagged)];
     sim.habits.prefetch_faults = 1;
-    let options = Options { only: Some(Step::Effects), ..OPTIONS };
-    let mut recorder = Recorder::new(&mut sim, Vec::new(), options.seed);
+    let options = ProbeOptions { only: Some(ProbeStep::Effects), ..OPTIONS };
+    let mut recorder = EvidenceRecorder::new(&mut sim, Vec::new(), options.seed);
     let report = probe(&mut recorder, &options, &|| None, &mut |_| ());
     let (text, _) = recorder.finish().expect("memory takes it");
     let text = String::from_utf8(text).expect("text");
@@ -264,7 +267,7 @@ impl Write for Small {
 #[test]
 fn a_full_disk_spoils_no_finding() {
     let mut sim = sim();
-    let mut recorder = Recorder::new(&mut sim, Small(10_000), OPTIONS.seed);
+    let mut recorder = EvidenceRecorder::new(&mut sim, Small(10_000), OPTIONS.seed);
     let report = probe(&mut recorder, &OPTIONS, &|| None, &mut |_| ());
     assert!(report.missing().is_empty(), "{:?}", report.missing());
     let error = recorder.finish().err().expect("the disk was full");

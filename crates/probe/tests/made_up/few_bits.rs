@@ -3,7 +3,7 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level, gf2, second_level, Bench, Finding, Geometry};
+use lookaside_probe::{first_level, gf2, second_level, ChainBench, Finding, Geometry};
 use lookaside_stats::SplitMix64;
 
 fn array(rng: &mut SplitMix64, sets_log2: u32, ways: u32, bits: u32) -> Array {
@@ -34,7 +34,7 @@ fn nothing_wrong_is_confirmed() {
         let bits = 14 + rng.index(3) as u32;
         let arrays = [array(&mut rng, 4, 4, bits), array(&mut rng, 6 + seed as u32 % 3, 12, bits)];
         let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
-        let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+        let mut bench = ChainBench::new(&mut sim, PageSize::K4, seed, &|| None);
         let first = first_level(&mut bench).expect("nothing halts it");
         let mut found = vec![is_right(&first.geometry, &arrays[0])];
         if let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) {

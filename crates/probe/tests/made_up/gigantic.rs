@@ -4,8 +4,8 @@ use crate::sim::{Array, Costs, Noise, Sim};
 use crate::sim_hierarchy::{self, Gigantic, Shape};
 use lookaside_machine::{PageSize, Replacement};
 use lookaside_probe::{
-    gigantic_levels, probe, Area, Chain, Finding, GiganticPages, Halt, Metal, MetalError, Options, Place, Seen, Step,
-    Steps, WalkReport, Walks,
+    gigantic_levels, probe, Finding, GiganticPages, Halt, LineChain, MeasuredRange, MemoryArea, Metal, MetalError,
+    PageChain, ProbeOptions, ProbeStep, PteLocation, WalkCosts, WalkReport,
 };
 
 /// Cycles of a hit of the data cache, what one of the second level adds, and what a walk adds to that.
@@ -34,7 +34,7 @@ impl Metal for Machine {
         self.pages
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let distinct: std::collections::BTreeSet<u64> = chain.pages.iter().copied().collect();
         if chain.size != PageSize::G1 || distinct.len() > self.pages {
             return Err(MetalError::Cannot(format!("{} pages of {}", distinct.len(), chain.size)));
@@ -46,12 +46,12 @@ impl Metal for Machine {
         1.0
     }
 
-    fn area_bytes(&mut self, area: Area) -> u64 {
+    fn area_bytes(&mut self, area: MemoryArea) -> u64 {
         self.steps.area_bytes(area)
     }
 
-    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
-        assert!(steps.area != Area::Gigantic || self.pages > 0, "there are no such pages");
+    fn steps(&mut self, steps: &LineChain<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+        assert!(steps.area != MemoryArea::Gigantic || self.pages > 0, "there are no such pages");
         self.steps.steps(steps, samples)
     }
 }
@@ -88,9 +88,9 @@ fn machine(covers: [u64; 2], arrays: [(u32, u32); 2], lru: bool, pages: usize) -
 
 /// What is found there.
 fn found(covers: [u64; 2], arrays: [(u32, u32); 2], lru: bool, pages: usize) -> GiganticPages {
-    let seen = |cycles| Finding::confirmed(Seen { low: cycles, high: cycles, passes: 2 }, Vec::new());
-    let walk = WalkReport { place: Place::Cache(1), table_bytes: 0, cycles: seen(COSTS.second + COSTS.walk) };
-    let walks = Walks {
+    let seen = |cycles| Finding::confirmed(MeasuredRange { low: cycles, high: cycles, passes: 2 }, Vec::new());
+    let walk = WalkReport { place: PteLocation::Cache(1), table_bytes: 0, cycles: seen(COSTS.second + COSTS.walk) };
+    let walks = WalkCosts {
         second_level_cycles: seen(COSTS.second),
         walks: vec![walk],
         base_cycles: seen(COSTS.second + COSTS.walk - COSTS.hit),
@@ -155,7 +155,7 @@ fn a_level_without_entries_for_them_and_too_few_addresses_say_nothing_wrong() {
 
 #[test]
 fn where_there_is_none_nobody_misses_it_and_the_reason_is_said() {
-    let options = Options { only: Some(Step::Large), ..Options::default() };
+    let options = ProbeOptions { only: Some(ProbeStep::Large), ..ProbeOptions::default() };
     let report = |pages| {
         let mut machine = machine([WHOLE, WHOLE], [(0, 8), (4, 8)], true, pages);
         probe(&mut machine, &options, &|| Some(Halt::Interrupted), &mut |_| ()).gigantic.expect("it was asked for")

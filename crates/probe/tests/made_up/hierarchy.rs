@@ -2,7 +2,8 @@
 
 use crate::sim_hierarchy::{Shape, Sim};
 use lookaside_probe::{
-    caches, covers, walks, Caches, Covers, Field, Finding, Geometry, KnownLevels, Place, Seen, Walks,
+    caches, covers, walks, CacheReports, EntryCoverage, Finding, Geometry, KnownLevels, LatencyBench, MeasuredRange,
+    PteLocation, WalkCosts,
 };
 use lookaside_stats::SplitMix64;
 
@@ -37,10 +38,10 @@ fn machine(seed: u64) -> Shape {
     }
 }
 
-fn probe(shape: &Shape, seed: u64) -> (Caches, Walks, Covers) {
+fn probe(shape: &Shape, seed: u64) -> (CacheReports, WalkCosts, EntryCoverage) {
     let mut sim = Sim::new(shape.clone(), seed);
     let halt = || None;
-    let mut field = Field::new(&mut sim, seed, &halt);
+    let mut field = LatencyBench::new(&mut sim, seed, &halt);
     let caches = caches(&mut field, Some(0.3)).expect("nobody halts");
     let first = Geometry { entries: shape.first as u32, ways: shape.first as u32, sets: 1, masks: Vec::new() };
     let (sets, ways, _) = shape.second;
@@ -53,7 +54,7 @@ fn probe(shape: &Shape, seed: u64) -> (Caches, Walks, Covers) {
 }
 
 /// Counts a finding that is right, and fails for one that is wrong.
-fn right(counts: &mut (u32, u32), what: &str, finding: &Finding<Seen>, truth: f64, share: f64, more: f64) {
+fn right(counts: &mut (u32, u32), what: &str, finding: &Finding<MeasuredRange>, truth: f64, share: f64, more: f64) {
     match finding.value() {
         Some(seen) => {
             let (low, high) = (seen.low * (1.0 - share) - more, seen.high * (1.0 + share) + more);
@@ -93,9 +94,9 @@ fn made_up_hierarchies_are_found_right_or_not_at_all() {
         right(&mut counts, &what("second"), &walks.second_level_cycles, shape.second.2, 0.12, 0.7);
         for walk in &walks.walks {
             let entry = match walk.place {
-                Place::Cache(1) if shape.first_cache_level == 2 => shape.caches[1].2,
-                Place::Cache(level) => shape.caches[level as usize - 1].2,
-                Place::Memory => shape.memory,
+                PteLocation::Cache(1) if shape.first_cache_level == 2 => shape.caches[1].2,
+                PteLocation::Cache(level) => shape.caches[level as usize - 1].2,
+                PteLocation::Memory => shape.memory,
             };
             right(&mut counts, &what(&walk.place.to_string()), &walk.cycles, shape.base + entry, 0.12, 1.5);
         }

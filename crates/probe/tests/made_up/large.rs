@@ -2,7 +2,9 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level, second_level, twice, Bench, Chain, Finding, Geometry, Metal, MetalError};
+use lookaside_probe::{
+    first_level, second_level, until_two_agree, ChainBench, Finding, Geometry, Metal, MetalError, PageChain,
+};
 use lookaside_stats::SplitMix64;
 
 /// A machine whose pages are of 2 MiB, and so few.
@@ -25,7 +27,7 @@ impl Metal for Large {
         self.pages
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let distinct: std::collections::BTreeSet<u64> = chain.pages.iter().copied().collect();
         if distinct.len() > self.pages || chain.size != PageSize::M2 {
             let reason = format!("{} pages of {}", distinct.len(), chain.size);
@@ -57,9 +59,9 @@ fn found(pages: usize) -> (usize, usize) {
         let policy = [Replacement::Lru, Replacement::Fifo, Replacement::Random][rng.index(3)];
         let arrays = [Array::linear(sets, ways, policy), Array::linear(7, 8 + 4 * (seed as u32 % 2), policy)];
         let mut metal = Large { sim: Sim::new(&arrays, bits, costs, noise, seed), bits, pages };
-        let mut bench = Bench::new(&mut metal, PageSize::M2, seed, &|| None);
+        let mut bench = ChainBench::new(&mut metal, PageSize::M2, seed, &|| None);
         // What is refused for want of pages is not determined.
-        let Ok((first, _)) = twice(&mut bench, first_level) else { continue };
+        let Ok((first, _)) = until_two_agree(&mut bench, first_level) else { continue };
         let mut levels = vec![is_right(&first.geometry, &arrays[0])];
         if let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) {
             if let Ok(second) = second_level(&mut bench, geometry, level) {

@@ -3,13 +3,14 @@
 use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_probe::{
-    CacheReport, CacheShape, Caches, Finding, Geometry, LevelReport, Report, Seen, WalkReport, Walks,
+    CacheReport, CacheReports, CacheShape, Finding, Geometry, LevelReport, MeasuredRange, ProbeReport, WalkCosts,
+    WalkReport,
 };
 use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind};
 
-fn seen(cycles: f64) -> Finding<Seen> {
-    Finding::confirmed(Seen { low: cycles, high: cycles, passes: 2 }, Vec::new())
+fn seen(cycles: f64) -> Finding<MeasuredRange> {
+    Finding::confirmed(MeasuredRange { low: cycles, high: cycles, passes: 2 }, Vec::new())
 }
 
 fn level(level: u32, entries: u32, ways: u32) -> LevelReport {
@@ -26,7 +27,7 @@ fn level(level: u32, entries: u32, ways: u32) -> LevelReport {
 }
 
 fn cache(level: u32, cycles: f64, bytes: f64, shape: Finding<CacheShape>) -> CacheReport {
-    let span = Seen { low: bytes / 2.0, high: bytes * 1.1, passes: 2 };
+    let span = MeasuredRange { low: bytes / 2.0, high: bytes * 1.1, passes: 2 };
     CacheReport {
         level,
         cycles: seen(cycles),
@@ -40,7 +41,7 @@ fn cache(level: u32, cycles: f64, bytes: f64, shape: Finding<CacheShape>) -> Cac
 fn engine() -> Engine {
     let shape = Finding::confirmed(CacheShape { bytes: 32 << 10, ways: 8, sets: 64 }, Vec::new());
     let mib = f64::from(1 << 20);
-    let caches = Caches {
+    let caches = CacheReports {
         line_bytes: Finding::confirmed(64, Vec::new()),
         levels: vec![
             cache(1, 4.0, 32.0 * 1024.0, shape),
@@ -51,18 +52,18 @@ fn engine() -> Engine {
         memory_from: Some(16 << 20),
         curves: Vec::new(),
     };
-    let far = WalkReport { place: lookaside_probe::Place::Memory, table_bytes: 32 << 20, cycles: seen(490.0) };
-    let walks = Walks {
+    let far = WalkReport { place: lookaside_probe::PteLocation::Memory, table_bytes: 32 << 20, cycles: seen(490.0) };
+    let walks = WalkCosts {
         second_level_cycles: seen(7.0),
         walks: vec![far],
         base_cycles: seen(35.0),
         first_cache_level: Finding::confirmed(1, Vec::new()),
     };
-    let report = Report {
+    let report = ProbeReport {
         levels: vec![level(1, 72, 72), level(2, 3072, 12)],
         caches: Some(caches),
         walks: Some(walks),
-        ..Report::default()
+        ..ProbeReport::default()
     };
     let machine = report.machine(&preset("ryzen-5900x").expect("a preset"));
     machine.check().expect("a possible machine");

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{probe, probe_again, Attempts, Chain, Finding, Metal, MetalError, Options, Report, Step};
+use lookaside_probe::{
+    probe, probe_with_retries, Finding, Metal, MetalError, PageChain, ProbeOptions, ProbeReport, ProbeStep, RetryLimits,
+};
 
 /// With the neighbour, and without.
 struct Neighbour {
@@ -34,7 +36,7 @@ impl Metal for Neighbour {
         self.without.max_pages(size)
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         self.now().chase(chain, rounds, samples)
     }
 
@@ -57,8 +59,8 @@ fn machine(taken: u32, goes: bool, seed: u64) -> Neighbour {
     Neighbour { with: sim(72 - taken), without, is_there: true }
 }
 
-fn options(seed: u64) -> Options {
-    Options { only: Some(Step::L1), seed, ..Options::default() }
+fn options(seed: u64) -> ProbeOptions {
+    ProbeOptions { only: Some(ProbeStep::L1), seed, ..ProbeOptions::default() }
 }
 
 /// What is said of the first level.
@@ -84,28 +86,28 @@ fn what_a_neighbour_left_is_taken_back_when_it_goes() {
 fn once_more_finds_what_the_neighbour_hid() {
     for seed in 0..4 {
         let mut metal = machine(3, true, seed);
-        let (report, wholes) = found_again(&mut metal, seed, Attempts { most: 3, time: None });
+        let (report, wholes) = found_again(&mut metal, seed, RetryLimits { most: 3, time: None });
         assert_eq!(report.levels[0].geometry.value().map(|geometry| geometry.entries), Some(72), "seed {seed}");
         assert_eq!((report.is_whole(), report.seed), (true, seed + 1));
         assert_eq!(wholes, [false, true]);
     }
     // One attempt is one; no more than is worth while are made.
     let minute = Some(Duration::from_secs(60));
-    for attempts in [Attempts { most: 1, time: None }, Attempts { most: 3, time: minute.map(|time| time / 3) }] {
+    for attempts in [RetryLimits { most: 1, time: None }, RetryLimits { most: 3, time: minute.map(|time| time / 3) }] {
         let (report, wholes) = found_again(&mut machine(3, true, 0), 0, attempts);
         assert_eq!((report.is_whole(), report.seed, wholes), (false, 0, vec![false]));
     }
 }
 
 /// And of each attempt whether it found all.
-fn found_again(metal: &mut Neighbour, seed: u64, attempts: Attempts) -> (Report, Vec<bool>) {
+fn found_again(metal: &mut Neighbour, seed: u64, attempts: RetryLimits) -> (ProbeReport, Vec<bool>) {
     let mut wholes = Vec::new();
-    let mut attempt = |options: &Options| {
+    let mut attempt = |options: &ProbeOptions| {
         let report = probe(metal, options, &|| None, &mut |_| ());
         wholes.push(report.is_whole());
         Ok(report)
     };
-    let options = Options { time: Some(Duration::from_secs(60)), ..options(seed) };
-    let report: Result<_, Infallible> = probe_again(&options, attempts, &|| false, &mut attempt);
+    let options = ProbeOptions { time: Some(Duration::from_secs(60)), ..options(seed) };
+    let report: Result<_, Infallible> = probe_with_retries(&options, attempts, &|| false, &mut attempt);
     (report.unwrap(), wholes)
 }

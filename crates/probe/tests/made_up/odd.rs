@@ -1,7 +1,7 @@
 //! A made-up level of one kind of entry whose rule the engine does not have.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Chain, Metal, MetalError};
+use lookaside_probe::{Metal, MetalError, PageChain};
 use lookaside_stats::SplitMix64;
 
 /// Ticks of a hit.
@@ -121,7 +121,7 @@ impl Metal for Odd {
         1 << 15
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         for &page in chain.pages.iter().cycle().take(4 * chain.pages.len()) {
             self.access(page);
         }

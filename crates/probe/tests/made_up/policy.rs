@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use crate::odd::{self, Odd, Rule};
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
-use lookaside_probe::{gf2, is_modelled_tree, policy, Above, Bench, Core, Finding, Geometry, Level, Policy, Trial};
+use lookaside_probe::{
+    gf2, is_modelled_tree, policy, ChainBench, CoreUse, Finding, FirstLevelFlood, Geometry, LevelMeter, TlbPolicy,
+    Trial,
+};
 use lookaside_stats::SplitMix64;
 
 /// Machines in CI, under each kind of noise.
@@ -95,35 +98,35 @@ fn geometry(array: &Array) -> Geometry {
 }
 
 /// What the policy of an array is called. A tree of two ways is LRU.
-fn called(array: &Array) -> Policy {
+fn called(array: &Array) -> TlbPolicy {
     match array.replacement {
-        Replacement::TreePlru if array.ways == 2 => Policy::Lru,
-        Replacement::Lru => Policy::Lru,
-        Replacement::Fifo => Policy::Fifo,
-        Replacement::Random => Policy::Random,
-        Replacement::TreePlru => Policy::TreePlru,
+        Replacement::TreePlru if array.ways == 2 => TlbPolicy::Lru,
+        Replacement::Lru => TlbPolicy::Lru,
+        Replacement::Fifo => TlbPolicy::Fifo,
+        Replacement::Random => TlbPolicy::Random,
+        Replacement::TreePlru => TlbPolicy::TreePlru,
     }
 }
 
 /// A level as an instrument, whose costs are known to within a tenth.
-fn level(rng: &mut SplitMix64, arrays: &[Array], at: usize, costs: Costs, bits: u32) -> Level {
+fn level(rng: &mut SplitMix64, arrays: &[Array], at: usize, costs: Costs, bits: u32) -> LevelMeter {
     let mut about = |ticks: f64| ticks * (0.9 + 0.2 * rng.index(1000) as f64 / 1000.0);
     let above = (at > 0).then(|| {
         let flood = if matches!(arrays[0].replacement, Replacement::Lru | Replacement::Fifo) { 1.25 } else { 4.0 };
-        Above::new(gf2::reduce(&arrays[0].masks), arrays[0].ways, flood, bits)
+        FirstLevelFlood::new(gf2::reduce(&arrays[0].masks), arrays[0].ways, flood, bits)
     });
-    Level {
+    LevelMeter {
         hit_ticks: about(costs.hit),
         miss_ticks: about(if at + 1 == arrays.len() { costs.walk } else { costs.second }),
         above_ticks: if at > 0 { about(costs.second) } else { 0.0 },
         above,
-        core: Core::Own,
+        core: CoreUse::Own,
         lanes: Vec::new(),
     }
 }
 
 /// What became of the levels of the machine that this seed makes: level, array, what was found, and whether it is a tree as the model has it.
-fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>, bool)> {
+fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<TlbPolicy>, bool)> {
     let mut rng = SplitMix64::new(seed);
     let bits = between(&mut rng, 20, 33);
     let arrays = arrays(&mut rng, bits);
@@ -135,12 +138,12 @@ fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<Policy>, bool)
     let noise = noise(&mut rng);
     let mut sim = Sim::new(&arrays, bits, costs, noise, seed);
     sim.recorded = recorded.then(|| Recorded::draw(&mut rng));
-    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let mut bench = ChainBench::new(&mut sim, PageSize::K4, seed, &|| None);
     let mut all = Vec::new();
     for (at, array) in arrays.iter().enumerate() {
         let level = level(&mut rng, &arrays, at, costs, bits);
         let (finding, trials) = policy(&mut bench, &level, &geometry(array)).expect("nothing halts it");
-        let is_tree = finding.value() == Some(&Policy::TreePlru) && is_modelled_tree(&trials, array.ways).is_ok();
+        let is_tree = finding.value() == Some(&TlbPolicy::TreePlru) && is_modelled_tree(&trials, array.ways).is_ok();
         if finding.value() != Some(&called(array)) {
             println!("seed {seed} level {}: {arrays:x?} {noise:?} {costs:?} {finding:?}", at + 1);
         }
@@ -202,19 +205,19 @@ fn policies_are_not_taken_for_another_under_recorded_noise() {
 }
 
 /// The policy of one set-associative or fully associative level of a rule that the engine does not have.
-fn odd(rule: Rule, sets_log2: u32, ways: usize, seed: u64) -> (Finding<Policy>, Vec<Trial>) {
+fn odd(rule: Rule, sets_log2: u32, ways: usize, seed: u64) -> (Finding<TlbPolicy>, Vec<Trial>) {
     let masks: Vec<u64> = (0..sets_log2).map(|bit| 1 << bit).collect();
     let mut metal = Odd::new(rule, sets_log2, ways, seed);
     let geometry = Geometry { entries: (ways as u32) << sets_log2, ways: ways as u32, sets: 1 << sets_log2, masks };
-    let level = Level {
+    let level = LevelMeter {
         hit_ticks: odd::HIT,
         miss_ticks: odd::MISS,
         above_ticks: 0.0,
         above: None,
-        core: Core::Own,
+        core: CoreUse::Own,
         lanes: Vec::new(),
     };
-    let mut bench = Bench::new(&mut metal, PageSize::K4, seed, &|| None);
+    let mut bench = ChainBench::new(&mut metal, PageSize::K4, seed, &|| None);
     policy(&mut bench, &level, &geometry).expect("nothing halts it")
 }
 
@@ -227,7 +230,7 @@ fn other_rules_are_none_of_these() {
             let (finding, trials) = odd(rule, sets, ways, 1);
             all += 1;
             match finding.value() {
-                Some(Policy::NoneOfThese) => known += 1,
+                Some(TlbPolicy::NoneOfThese) => known += 1,
                 Some(other) => panic!("{rule:?} of {ways} ways is taken for {other:?}: {trials:?}"),
                 None => {}
             }
@@ -245,7 +248,7 @@ fn what_lies_between_two_rules_is_taken_for_neither() {
         for seed in 1..=2 {
             let (finding, trials) = odd(Rule::RarelyUsed(50), sets, ways, seed);
             match finding.value() {
-                Some(Policy::NoneOfThese) => known += 1,
+                Some(TlbPolicy::NoneOfThese) => known += 1,
                 Some(other) => panic!("{ways} ways: {other:?}: {trials:?}"),
                 None => {}
             }
@@ -262,12 +265,12 @@ fn a_tree_of_unequal_sides_is_not_taken_for_another() {
     for (sets, ways) in [(4, 3), (3, 6), (5, 12), (0, 24)] {
         let (finding, trials) = odd(Rule::UnequalTree, sets, ways, 3);
         match finding.value() {
-            Some(Policy::TreePlru) => {
+            Some(TlbPolicy::TreePlru) => {
                 known += 1;
                 // Three are two and one in every shape.
                 assert_eq!(is_modelled_tree(&trials, ways as u32).is_ok(), ways == 3, "{ways}: {trials:?}");
             }
-            Some(Policy::NoneOfThese) | None => {}
+            Some(TlbPolicy::NoneOfThese) | None => {}
             Some(other) => panic!("{ways} ways are taken for {other:?}: {trials:?}"),
         }
     }

@@ -20,7 +20,7 @@ use std::cell::Cell;
 
 use crate::sim::{Array, Costs, Noise, Recorded, Sim};
 use lookaside_machine::{PageSize, Replacement, MAX_UNEVEN_TREE_WAYS};
-use lookaside_probe::{first_level, gf2, probe, second_level, Bench, Finding, Geometry, Halt, Options};
+use lookaside_probe::{first_level, gf2, probe, second_level, ChainBench, Finding, Geometry, Halt, ProbeOptions};
 use lookaside_stats::SplitMix64;
 
 /// Machines in CI.
@@ -121,7 +121,7 @@ fn recover(seed: u64) -> Outcome {
     let none = Noise { sigma: 0.0, bias: 0.0, outliers: 0.0, interrupts: 0.0, grain: 1.0 };
     let mut sim = Sim::new(&arrays, bits, costs, none, seed);
     sim.recorded = Some(recorded);
-    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let mut bench = ChainBench::new(&mut sim, PageSize::K4, seed, &|| None);
     let first = first_level(&mut bench).expect("nothing halts it");
     let mut found = vec![first.geometry.clone()];
     if let (2, Some(geometry), Some(level)) = (arrays.len(), first.geometry.value(), &first.level) {
@@ -168,7 +168,7 @@ fn a_probe_that_is_stopped_names_what_it_did_not_reach() {
     let array = |sets, ways| Array::linear(sets, ways, Replacement::Lru);
     let costs = Costs { hit: 3.0, second: 5.0, walk: 30.0 };
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.0, grain: 1.0 };
-    let options = Options { quick: true, seed: 1, ..Options::default() };
+    let options = ProbeOptions { quick: true, seed: 1, ..ProbeOptions::default() };
     // Asked so many times, it is to end: at once, and in the middle of something.
     for most in [0, 1, 100] {
         let mut sim = Sim::new(&[array(4, 4), array(7, 12)], 24, costs, noise, 1);
@@ -193,7 +193,7 @@ fn a_second_level_that_is_small_beside_the_first_is_not_confirmed() {
     // 4 and 8 times the entries.
     for (sets, sure) in [(4, false), (5, true)] {
         let mut sim = Sim::new(&[array(2, 4), array(sets, 4)], 24, costs, noise, 1);
-        let mut bench = Bench::new(&mut sim, PageSize::K4, 1, &|| None);
+        let mut bench = ChainBench::new(&mut sim, PageSize::K4, 1, &|| None);
         let first = first_level(&mut bench).expect("nothing halts it");
         let (geometry, level) = (first.geometry.value().expect("an easy one"), first.level.as_ref().expect("a level"));
         let second = second_level(&mut bench, geometry, level).expect("nothing halts it");

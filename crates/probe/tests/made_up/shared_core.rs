@@ -3,7 +3,7 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level, gf2, second_level, Bench, FoundLevel};
+use lookaside_probe::{first_level, gf2, second_level, ChainBench, FoundLevel};
 
 /// Bits of a page number, as the host has.
 const BITS: u32 = 33;
@@ -19,7 +19,7 @@ fn second(array: &Array, taken_a_kilo_step: f64, counts_walks: bool, seed: u64) 
     let mut sim = Sim::new(&arrays, BITS, costs, noise, seed);
     sim.habits.taken_a_kilo_step = taken_a_kilo_step;
     sim.habits.counts_walks = counts_walks;
-    let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
+    let mut bench = ChainBench::new(&mut sim, PageSize::K4, seed, &|| None);
     let first = first_level(&mut bench).expect("nothing halts it");
     let (Some(geometry), Some(level)) = (first.geometry.value(), &first.level) else {
         return FoundLevel { geometry: first.geometry, ..first };

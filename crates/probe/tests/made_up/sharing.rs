@@ -2,18 +2,18 @@
 
 use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::effects::{sharing, Entries, Sharing};
-use lookaside_probe::{Bench, Counts, Cpu, Event, Finding, Geometry, Levels};
+use lookaside_probe::effects::{measure_sharing, EntryOwnership, TlbSharing};
+use lookaside_probe::{ChainBench, CountedMisses, Finding, Geometry, OtherCpu, PmuEvent, TlbLevels};
 
 const CPU: usize = 3;
 
 /// What is found on a machine of these arrays, beside a thread that does this.
-fn found(arrays: &[Array; 2], other: Other, counter: Option<&Event>, seed: u64) -> Finding<Sharing> {
+fn found(arrays: &[Array; 2], other: Other, counter: Option<&PmuEvent>, seed: u64) -> Finding<TlbSharing> {
     let costs = Costs { hit: 4.0, second: 6.0, walk: 30.0 };
     // The grain of Zen's timer.
     let noise = Noise { sigma: 0.005, bias: 0.001, outliers: 0.03, interrupts: 0.005, grain: 26.0 };
     let mut metal = Sim::new(arrays, 28, costs, noise, seed);
-    let cpu = Cpu { number: CPU, sibling: Some(true) };
+    let cpu = OtherCpu { number: CPU, sibling: Some(true) };
     metal.habits = Habits { cpus: vec![(cpu, other)], ..Habits::default() };
     let [first, second] = arrays.each_ref().map(|array| Geometry {
         entries: array.sets * array.ways,
@@ -21,9 +21,9 @@ fn found(arrays: &[Array; 2], other: Other, counter: Option<&Event>, seed: u64) 
         sets: array.sets,
         masks: array.masks.clone(),
     });
-    let levels = Levels { first, second: Some(second) };
-    let mut bench = Bench::new(&mut metal, PageSize::K4, seed, &|| None);
-    sharing(&mut bench, &levels, CPU, counter).expect("nothing halts it")
+    let levels = TlbLevels { first, second: Some(second) };
+    let mut bench = ChainBench::new(&mut metal, PageSize::K4, seed, &|| None);
+    measure_sharing(&mut bench, &levels, CPU, counter).expect("nothing halts it")
 }
 
 /// A small one of the thesis's kind, one with a folded index, and one that replaces at random.
@@ -41,11 +41,11 @@ fn machines() -> [[Array; 2]; 3] {
     ]
 }
 
-const ANSWERS: [(Other, Entries); 4] = [
-    (Other::Apart, Entries::Apart),
-    (Other::Tagged, Entries::Tagged),
-    (Other::Shared, Entries::Shared),
-    (Other::Halves, Entries::Partitioned),
+const ANSWERS: [(Other, EntryOwnership); 4] = [
+    (Other::Apart, EntryOwnership::Apart),
+    (Other::Tagged, EntryOwnership::Tagged),
+    (Other::Shared, EntryOwnership::Shared),
+    (Other::Halves, EntryOwnership::Partitioned),
 ];
 
 #[test]
@@ -61,7 +61,7 @@ fn whose_the_entries_are_is_told_by_timing() {
 
 #[test]
 fn and_by_a_counter() {
-    let walks = Event { name: "walks", code: 1, counts: Counts::Walks, source: "this test" };
+    let walks = PmuEvent { name: "walks", code: 1, counts: CountedMisses::Walks, source: "this test" };
     for (i, arrays) in machines().iter().enumerate() {
         for (other, entries) in ANSWERS {
             let found = found(arrays, other, Some(&walks), 1 + i as u64);

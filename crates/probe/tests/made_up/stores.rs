@@ -2,7 +2,7 @@
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{first_level_of_stores, gf2, twice, Bench};
+use lookaside_probe::{first_level_of_stores, gf2, until_two_agree, ChainBench};
 use lookaside_stats::SplitMix64;
 
 /// Machines tried.
@@ -22,8 +22,8 @@ fn entries_of_stores_are_found() {
         let loads = Array::linear(4, 6, Replacement::Lru);
         let mut sim = Sim::new(&[loads, Array::linear(7, 12, Replacement::Lru)], 24, costs, noise, seed);
         sim.habits.stores = Some(stores.clone());
-        let mut bench = Bench::new(&mut sim, PageSize::K4, seed, &|| None);
-        let (found, _) = twice(&mut bench, first_level_of_stores).expect("nothing halts it");
+        let mut bench = ChainBench::new(&mut sim, PageSize::K4, seed, &|| None);
+        let (found, _) = until_two_agree(&mut bench, first_level_of_stores).expect("nothing halts it");
         match found.geometry.value() {
             Some(found) => {
                 assert_eq!((found.sets, found.ways), (stores.sets, stores.ways), "seed {seed}");

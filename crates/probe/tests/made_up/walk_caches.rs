@@ -2,12 +2,13 @@
 
 use crate::sim_hierarchy::{Shape, Sim, Upper};
 use lookaside_probe::{
-    walk_caches, CacheReport, CacheShape, Caches, Field, Finding, Geometry, Held, KnownLevels, Seen, WalkCaches,
+    walk_caches, CacheReport, CacheReports, CacheShape, Finding, Geometry, KnownLevels, LatencyBench, MeasuredRange,
+    WalkCacheSize, WalkCaches,
 };
 use lookaside_stats::SplitMix64;
 
-fn seen(at: f64) -> Finding<Seen> {
-    Finding::confirmed(Seen { low: at, high: at, passes: 2 }, Vec::new())
+fn seen(at: f64) -> Finding<MeasuredRange> {
+    Finding::confirmed(MeasuredRange { low: at, high: at, passes: 2 }, Vec::new())
 }
 
 /// A machine of the kind that there is, with such entries above the leaf's.
@@ -47,7 +48,7 @@ fn probe(shape: &Shape, seed: u64) -> WalkCaches {
         shape: Finding::confirmed(first_cache, Vec::new()),
         ways: Finding::not_asked(),
     };
-    let caches = Caches {
+    let caches = CacheReports {
         line_bytes: Finding::confirmed(shape.line, Vec::new()),
         levels: vec![level],
         memory_cycles: seen(shape.memory),
@@ -59,12 +60,12 @@ fn probe(shape: &Shape, seed: u64) -> WalkCaches {
     let masks = (0..sets.ilog2()).map(|bit| 1 << bit).collect();
     let second = Geometry { entries: sets as u32 * ways as u32, ways: ways as u32, sets: sets as u32, masks };
     let halt = || None;
-    let mut field = Field::new(&mut sim, seed, &halt);
+    let mut field = LatencyBench::new(&mut sim, seed, &halt);
     walk_caches(&mut field, KnownLevels { first: &first, second: &second, caches: &caches }).expect("nobody halts")
 }
 
 /// Whether it is right; fails if it is wrong.
-fn right(finding: &Finding<Held>, (sets, ways): (u64, usize), what: &str) -> bool {
+fn right(finding: &Finding<WalkCacheSize>, (sets, ways): (u64, usize), what: &str) -> bool {
     let Some(held) = finding.value() else { return false };
     let entries = (sets * ways as u64) as u32;
     let least = (f64::from(held.at_least) * 0.95) as u32;

@@ -1,7 +1,7 @@
 //! Ways of made-up second-level caches: found right, or not determined.
 
 use crate::sim_hierarchy::{Policy, Shape, Sim};
-use lookaside_probe::{caches, Caches, Field};
+use lookaside_probe::{caches, CacheReports, LatencyBench};
 use lookaside_stats::SplitMix64;
 
 /// A machine of the kind that there is. `LOOKASIDE_WAYS_MACHINES` tries so many, from seed `LOOKASIDE_WAYS_FROM` on.
@@ -37,9 +37,9 @@ fn machine(seed: u64) -> Shape {
     }
 }
 
-fn probe(shape: &Shape, seed: u64) -> Caches {
+fn probe(shape: &Shape, seed: u64) -> CacheReports {
     let mut sim = Sim::new(shape.clone(), seed);
-    let mut field = Field::new(&mut sim, seed, &|| None);
+    let mut field = LatencyBench::new(&mut sim, seed, &|| None);
     caches(&mut field, Some(0.3)).expect("nobody halts")
 }
 

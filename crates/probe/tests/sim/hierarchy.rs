@@ -1,7 +1,7 @@
 //! A made-up memory hierarchy: caches, TLBs and a walker, timed with noise.
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Area, Chain, Metal, MetalError, Steps};
+use lookaside_probe::{LineChain, MemoryArea, Metal, MetalError, PageChain};
 use lookaside_stats::SplitMix64;
 
 /// What the machine is.
@@ -199,14 +199,14 @@ impl Sim {
         cycles
     }
 
-    fn step(&mut self, address: u64, area: Area) -> f64 {
+    fn step(&mut self, address: u64, area: MemoryArea) -> f64 {
         let page = address >> 12;
-        if area == Area::Gigantic {
+        if area == MemoryArea::Gigantic {
             return self.gigantic_step(address);
         }
         let (covers, leaf) = match area {
-            Area::Contiguous { split: true, .. } => (self.shape.coalesce, page),
-            Area::Contiguous { split: false, .. } => (if self.shape.nested { 1 } else { HUGE }, page / HUGE),
+            MemoryArea::Contiguous { split: true, .. } => (self.shape.coalesce, page),
+            MemoryArea::Contiguous { split: false, .. } => (if self.shape.nested { 1 } else { HUGE }, page / HUGE),
             _ => (1, page),
         };
         let mut cycles = 0.0;
@@ -214,19 +214,19 @@ impl Sim {
             cycles += self.shape.second.2;
             if !self.second.access(page / covers, &mut self.rng) {
                 let from = self.shape.first_cache_level - 1;
-                let entry = if area == Area::Sparse { table(1, leaf) } else { TABLES + leaf * 8 };
+                let entry = if area == MemoryArea::Sparse { table(1, leaf) } else { TABLES + leaf * 8 };
                 cycles += self.shape.base - self.shape.second.2 + self.read(entry, from);
                 cycles += self.read_upper(page, from);
-                if self.shape.nested && !matches!(area, Area::Shared | Area::Sparse) {
+                if self.shape.nested && !matches!(area, MemoryArea::Shared | MemoryArea::Sparse) {
                     cycles += self.read(HOST_TABLES + page * 8, from);
                 }
             }
         }
         // Frames lie anywhere, but for one frame of all and for huge pages.
         let frame = match area {
-            Area::Shared | Area::Sparse => 0,
-            Area::Contiguous { .. } => page,
-            Area::Own { .. } | Area::Gigantic => SplitMix64::new(page).next_u64() >> 24,
+            MemoryArea::Shared | MemoryArea::Sparse => 0,
+            MemoryArea::Contiguous { .. } => page,
+            MemoryArea::Own { .. } | MemoryArea::Gigantic => SplitMix64::new(page).next_u64() >> 24,
         };
         cycles + self.read(frame << 12 | address & 0xfff, 0)
     }
@@ -267,7 +267,7 @@ impl Metal for Sim {
         0
     }
 
-    fn chase(&mut self, _: &Chain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
+    fn chase(&mut self, _: &PageChain<'_>, _: u32, _: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Cannot("no chains of pages".into()))
     }
 
@@ -279,12 +279,12 @@ impl Metal for Sim {
         Some(self.shape.nested)
     }
 
-    fn area_bytes(&mut self, area: Area) -> u64 {
+    fn area_bytes(&mut self, area: MemoryArea) -> u64 {
         match area {
-            Area::Own { .. } | Area::Contiguous { .. } => self.shape.area,
-            Area::Shared => 1 << 36,
-            Area::Sparse => 1 << 45,
-            Area::Gigantic => {
+            MemoryArea::Own { .. } | MemoryArea::Contiguous { .. } => self.shape.area,
+            MemoryArea::Shared => 1 << 36,
+            MemoryArea::Sparse => 1 << 45,
+            MemoryArea::Gigantic => {
                 if self.shape.gigantic.is_some() {
                     1 << 44
                 } else {
@@ -294,7 +294,7 @@ impl Metal for Sim {
         }
     }
 
-    fn steps(&mut self, steps: &Steps<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn steps(&mut self, steps: &LineChain<'_>, samples: usize) -> Result<Vec<f64>, MetalError> {
         let mut ring = steps.offsets.iter().copied().cycle();
         for _ in 0..steps.warm {
             let offset = ring.next().expect("a chain");

@@ -9,7 +9,10 @@ pub use shots::{Habits, Other};
 pub use tlbs::Tlbs;
 
 use lookaside_machine::{PageSize, Replacement};
-use lookaside_probe::{Chain, Counts, Cpu, Event, Metal, MetalError, Paired, Round, Shot, Touch, Walk};
+use lookaside_probe::{
+    ChainAccess, CountedMisses, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain, PairedTicks, PmuEvent, Shot,
+    TimedRound,
+};
 use lookaside_stats::SplitMix64;
 
 /// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
@@ -74,7 +77,7 @@ pub struct Sim {
     rng: SplitMix64,
     bits: u32,
     /// What a thread on another CPU does, the loads that it has done, and page faults.
-    walk: Option<Walk>,
+    walk: Option<NeighbourWalk>,
     walked: u64,
     /// Page of its walk that it is at.
     walker: u64,
@@ -162,7 +165,7 @@ impl Sim {
     }
 
     /// The times of a chain of updates, each a load and a store.
-    fn update(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn update(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
         let own = self.habits.stores.clone().map(|first| {
             let arrays: Vec<Array> = [first].into_iter().chain(self.arrays[1..].iter().cloned()).collect();
             self.of_stores.take().unwrap_or_else(|| Tlbs::new(&arrays, self.seed))
@@ -170,7 +173,7 @@ impl Sim {
         let loads = own.map(|own| std::mem::replace(&mut self.tlbs, own));
         self.costs.hit += UPDATE;
         self.last.clear();
-        let mut ticks = self.chase(&Chain { touch: Touch::Load, ..*chain }, rounds, samples)?;
+        let mut ticks = self.chase(&PageChain { touch: ChainAccess::Load, ..*chain }, rounds, samples)?;
         self.last.clear();
         self.costs.hit -= UPDATE;
         if let Some(loads) = loads {
@@ -225,8 +228,8 @@ impl Metal for Sim {
         1 << 15
     }
 
-    fn chase(&mut self, chain: &Chain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        if chain.touch == Touch::Update {
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        if chain.touch == ChainAccess::Update {
             return self.update(chain, rounds, samples);
         }
         if let Some(mut recorded) = self.recorded.take() {
@@ -275,7 +278,7 @@ impl Metal for Sim {
         shots::shoot(self, shot, samples)
     }
 
-    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+    fn windows(&mut self, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<PairedTicks>, MetalError> {
         self.habits.can_shoot()?;
         shots::windows(self, shot, loads, samples)
     }
@@ -284,19 +287,19 @@ impl Metal for Sim {
         Ok(page << 12)
     }
 
-    unsafe fn rounds(&mut self, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
+    unsafe fn rounds(&mut self, round: &mut TimedRound<'_>, rounds: usize) -> Result<Vec<PairedTicks>, MetalError> {
         shots::rounds(self, round, rounds)
     }
 
     /// A PMU that counts what the event's name says, and nothing else.
-    fn count(&mut self, chain: &Chain<'_>, rounds: u32, event: &Event) -> Result<u64, MetalError> {
+    fn count(&mut self, chain: &PageChain<'_>, rounds: u32, event: &PmuEvent) -> Result<u64, MetalError> {
         self.last.clear();
         self.beside(chain.pages, 2);
         let (first, walks) = self.beside(chain.pages, rounds as usize);
         Ok(match event.counts {
-            Counts::FirstMisses => first,
-            Counts::SecondHits => first - walks,
-            Counts::Walks => walks,
+            CountedMisses::FirstMisses => first,
+            CountedMisses::SecondHits => first - walks,
+            CountedMisses::Walks => walks,
         })
     }
 
@@ -304,7 +307,7 @@ impl Metal for Sim {
         self.habits.counts_walks
     }
 
-    fn walks(&mut self, chain: &Chain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
+    fn walks(&mut self, chain: &PageChain<'_>, steps: usize, samples: usize) -> Result<Vec<f64>, MetalError> {
         self.last.clear();
         self.tlbs.walk(chain.pages, 256usize.div_ceil(chain.pages.len()));
         let mut at = chain.pages.iter().copied().cycle();
@@ -322,12 +325,13 @@ impl Metal for Sim {
         Some(self.faults)
     }
 
-    fn cpus(&mut self) -> Vec<Cpu> {
+    fn cpus(&mut self) -> Vec<OtherCpu> {
         self.habits.cpus.iter().map(|(cpu, _)| *cpu).collect()
     }
 
-    fn neighbour(&mut self, walk: Option<Walk>) -> Result<(), MetalError> {
-        let halves = |walk: &Option<Walk>| walk.is_some_and(|walk| self.habits.other(&walk) == Some(Other::Halves));
+    fn neighbour(&mut self, walk: Option<NeighbourWalk>) -> Result<(), MetalError> {
+        let halves =
+            |walk: &Option<NeighbourWalk>| walk.is_some_and(|walk| self.habits.other(&walk) == Some(Other::Halves));
         if halves(&walk) != halves(&self.walk) {
             let part = if halves(&walk) { 2 } else { 1 };
             let arrays = self.arrays.iter().map(|array| Array { ways: array.ways / part, ..array.clone() });

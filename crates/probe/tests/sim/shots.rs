@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use lookaside_probe::{Act, Cpu, MetalError, Paired, Round, Shot, Walk};
+use lookaside_probe::{Act, MetalError, NeighbourWalk, OtherCpu, PairedTicks, Shot, TimedRound};
 
 use super::{Array, Sim};
 
@@ -26,7 +26,7 @@ pub enum Other {
 
 impl Habits {
     /// What a thread that walks so does to entries here.
-    pub fn other(&self, walk: &Walk) -> Option<Other> {
+    pub fn other(&self, walk: &NeighbourWalk) -> Option<Other> {
         self.cpus.iter().find(|(cpu, _)| cpu.number == walk.cpu).map(|(_, other)| *other)
     }
 
@@ -37,7 +37,7 @@ impl Habits {
     }
 
     /// Which page of our TLB stands for the i-th of its walk, if it has any there.
-    pub fn other_page(&self, walk: &Walk) -> Option<impl Fn(u64) -> u64> {
+    pub fn other_page(&self, walk: &NeighbourWalk) -> Option<impl Fn(u64) -> u64> {
         let (first, tag) = match (walk.first, self.other(walk)?) {
             (_, Other::Apart | Other::Halves) => return None,
             (Some(first), Other::Shared) => (first, 0),
@@ -80,7 +80,7 @@ pub struct Habits {
     /// Whether walks are counted.
     pub counts_walks: bool,
     /// Other CPUs, and what a thread there does to entries here.
-    pub cpus: Vec<(Cpu, Other)>,
+    pub cpus: Vec<(OtherCpu, Other)>,
     /// Page faults of a prefetch of a page that no load has touched.
     pub prefetch_faults: u64,
     /// Ticks of an empty shot.
@@ -131,16 +131,16 @@ pub fn shoot(sim: &mut Sim, shot: &Shot<'_>, samples: usize) -> Result<Vec<f64>,
 }
 
 /// The same by windows, with controls.
-pub fn windows(sim: &mut Sim, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<Paired>, MetalError> {
+pub fn windows(sim: &mut Sim, shot: &Shot<'_>, loads: usize, samples: usize) -> Result<Vec<PairedTicks>, MetalError> {
     let mut one = |touched| {
         let lines_lost = before(sim, shot);
         by_windows(sim, shot.timed, loads, touched, lines_lost)
     };
-    Ok((0..samples).map(|_| Paired { shot: one(false), control: one(true) }).collect())
+    Ok((0..samples).map(|_| PairedTicks { shot: one(false), control: one(true) }).collect())
 }
 
 /// Rounds around the caller's act, with controls.
-pub fn rounds(sim: &mut Sim, round: &mut Round<'_>, rounds: usize) -> Result<Vec<Paired>, MetalError> {
+pub fn rounds(sim: &mut Sim, round: &mut TimedRound<'_>, rounds: usize) -> Result<Vec<PairedTicks>, MetalError> {
     let timed: Vec<u64> = round.timed.iter().map(|at| at >> 12).collect();
     let mut one = |touched| {
         sim.run(round.prime.iter().map(|at| at >> 12));
@@ -149,7 +149,7 @@ pub fn rounds(sim: &mut Sim, round: &mut Round<'_>, rounds: usize) -> Result<Vec
         sim.run(acted.into_iter().map(|at| at >> 12));
         by_windows(sim, &timed, 1, touched, false)
     };
-    Ok((0..rounds).map(|_| Paired { shot: one(false), control: one(true) }).collect())
+    Ok((0..rounds).map(|_| PairedTicks { shot: one(false), control: one(true) }).collect())
 }
 
 /// The acts before the timed loads; says whether the data cache lost their lines.

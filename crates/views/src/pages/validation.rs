@@ -1,6 +1,6 @@
 //! The digital twin as a page: cycles over size, measured and modelled, log over log, and every row.
 
-use lookaside_twin::{Family, Row, Validation, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
+use lookaside_probe::validate::{PatternFamily, Validation, ValidationRow, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
 
 use super::parts::{Cell, Esc, Table};
 use super::stretched::{stretched, UNITS};
@@ -81,7 +81,7 @@ fn error_cell(percent: f64, signed: bool) -> Cell {
 struct Group<'a> {
     title: String,
     unit: &'static str,
-    points: Vec<(f64, &'a Row)>,
+    points: Vec<(f64, &'a ValidationRow)>,
 }
 
 /// The rows in charts: by family, page size, and for strides the number of pages.
@@ -91,13 +91,15 @@ fn groups(validation: &Validation) -> Vec<Group<'_>> {
         let pattern = &row.pattern;
         let family = format!("{}, {} pages", pattern.family.name(), pattern.page_size);
         let (title, unit, x) = match pattern.family {
-            Family::Chase | Family::Zipf => (family, "pages", pattern.pages()),
-            Family::Stride => (
+            PatternFamily::Chase | PatternFamily::Zipf => (family, "pages", pattern.pages()),
+            PatternFamily::Stride => (
                 format!("stride, {} pages of {}", pattern.pages(), pattern.page_size),
                 "pages apart",
                 pattern.stride_pages,
             ),
-            Family::Sequential | Family::Streams | Family::Gups => (family, "bytes", pattern.bytes()),
+            PatternFamily::Sequential | PatternFamily::Streams | PatternFamily::Gups => {
+                (family, "bytes", pattern.bytes())
+            }
         };
         let at = groups.iter().position(|group| group.title == title).unwrap_or_else(|| {
             groups.push(Group { title, unit, points: Vec::new() });
@@ -109,7 +111,7 @@ fn groups(validation: &Validation) -> Vec<Group<'_>> {
 }
 
 fn charts(validation: &Validation) -> String {
-    let cycles = |row: &Row| [row.low_cycles, row.high_cycles, row.modelled.cycles];
+    let cycles = |row: &ValidationRow| [row.low_cycles, row.high_cycles, row.modelled.cycles];
     let all = || validation.rows.iter().flat_map(cycles).filter(|y| *y > 0.0 && y.is_finite());
     let (Some(least), Some(most)) = (all().reduce(f64::min), all().reduce(f64::max)) else { return String::new() };
     let bottom = least.log10().floor();
@@ -161,7 +163,7 @@ fn chart(group: &Group<'_>, y_scale: &Scale) -> String {
         );
     }
     out += &format!(r#"<text x="100%" y="100%" dy="30" text-anchor="end">{}</text>"#, group.unit);
-    let path = |class: &str, cycles: &dyn Fn(&Row) -> f64| {
+    let path = |class: &str, cycles: &dyn Fn(&ValidationRow) -> f64| {
         let corners = group.points.iter().enumerate().map(|(i, (size, row))| {
             let corner = if i == 0 { 'M' } else { 'L' };
             format!("{corner}{:.1} {:.1}", x(*size) * UNITS, y(cycles(row)) * UNITS)
@@ -200,7 +202,7 @@ fn size(power: u32) -> String {
     }
 }
 
-fn words(row: &Row) -> String {
+fn words(row: &ValidationRow) -> String {
     format!(
         "{}: measured {}, modelled {} cycles, {:+.1} %",
         row.name,

@@ -1,11 +1,11 @@
 //! What others say of the same hardware, in words: its counters, CPUID and sysfs.
 
-use lookaside_probe::{Claim, Counted, Finding, Part, Report, Shape};
+use lookaside_probe::{CheckedClaim, Finding, HardwarePart, PartSize, ProbeReport, TriedEvent};
 
 use super::tlb;
 
 /// What hardware counters say about it.
-pub(super) fn counters(report: &Report) -> Vec<String> {
+pub(super) fn counters(report: &ProbeReport) -> Vec<String> {
     let Some(counters) = report.counters.value() else {
         let reason = report.counters.reason().unwrap_or_default();
         let asked = report.counters != Finding::not_asked();
@@ -14,7 +14,7 @@ pub(super) fn counters(report: &Report) -> Vec<String> {
     counters.iter().flat_map(counter).collect()
 }
 
-fn counter(counted: &Counted) -> Vec<String> {
+fn counter(counted: &TriedEvent) -> Vec<String> {
     let Some(proof) = counted.proof.value() else { return Vec::new() };
     let count = |count: Option<f64>| count.map_or("–".into(), |count| format!("{count:.0}"));
     let mut lines = vec![format!(
@@ -42,8 +42,8 @@ fn counter(counted: &Counted) -> Vec<String> {
 }
 
 /// Every disagreement, measurement first.
-pub(super) fn claims(report: &Report) -> Vec<String> {
-    let compared: Vec<&Claim> = report.claims.iter().filter(|claim| claim.agrees.is_some()).collect();
+pub(super) fn claims(report: &ProbeReport) -> Vec<String> {
+    let compared: Vec<&CheckedClaim> = report.claims.iter().filter(|claim| claim.agrees.is_some()).collect();
     let disagree = compared.iter().filter(|claim| claim.agrees == Some(false));
     let mut lines: Vec<String> = disagree.filter_map(|claim| disagreement(claim)).collect();
     if !compared.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn claims(report: &Report) -> Vec<String> {
     lines
 }
 
-fn disagreement(claim: &Claim) -> Option<String> {
+fn disagreement(claim: &CheckedClaim) -> Option<String> {
     let measured = shape(claim.stated.part, claim.measured.as_ref()?);
     let stated = shape(claim.stated.part, &claim.stated.shape);
     let arrays = match claim.stated.arrays {
@@ -62,22 +62,22 @@ fn disagreement(claim: &Claim) -> Option<String> {
         arrays => format!(" in {arrays} arrays"),
     };
     let name = match claim.stated.part {
-        Part::DataTlb { level, page_size } => format!("{}, {page_size} loads", tlb(level)),
-        Part::DataCache { level } => format!("L{level} data cache"),
+        HardwarePart::DataTlb { level, page_size } => format!("{}, {page_size} loads", tlb(level)),
+        HardwarePart::DataCache { level } => format!("L{level} data cache"),
     };
     Some(format!("  {name}: measured {measured}; {} says {stated}{arrays}", claim.stated.source))
 }
 
-fn shape(part: Part, shape: &Shape) -> String {
+fn shape(part: HardwarePart, shape: &PartSize) -> String {
     let amount = match part {
-        Part::DataTlb { .. } => format!("{} entries", shape.amount),
-        Part::DataCache { .. } if shape.amount < shape.most => {
+        HardwarePart::DataTlb { .. } => format!("{} entries", shape.amount),
+        HardwarePart::DataCache { .. } if shape.amount < shape.most => {
             format!("{} to {} KiB", shape.amount >> 10, shape.most >> 10)
         }
-        Part::DataCache { .. } => format!("{} KiB", shape.amount >> 10),
+        HardwarePart::DataCache { .. } => format!("{} KiB", shape.amount >> 10),
     };
     match shape.ways {
-        Some((low, _)) if matches!(part, Part::DataTlb { .. }) && u64::from(low) == shape.amount => {
+        Some((low, _)) if matches!(part, HardwarePart::DataTlb { .. }) && u64::from(low) == shape.amount => {
             format!("{amount}, fully associative")
         }
         Some((low, high)) if low == high => format!("{amount} of {low} ways"),

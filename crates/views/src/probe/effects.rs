@@ -1,7 +1,10 @@
 //! What fills and empties the levels, in words.
 
-use lookaside_probe::effects::{Disturbed, Entries, Fill, Kept, Lost, NeighbourCpu, SetEvictions, Sharing, Stores};
-use lookaside_probe::{Finding, Report};
+use lookaside_probe::effects::{
+    EntryOwnership, FillLevel, LevelEvictions, LostEntries, NeighbourCpu, SetEvictions, StoreEntries, SwitchLosses,
+    TlbSharing,
+};
+use lookaside_probe::{Finding, ProbeReport};
 
 use super::{geometry, said, tlb};
 
@@ -9,13 +12,13 @@ use super::{geometry, said, tlb};
 const WORST_SETS: usize = 6;
 
 /// What else fills and empties the levels.
-pub(super) fn effects(report: &Report) -> Vec<String> {
+pub(super) fn effects(report: &ProbeReport) -> Vec<String> {
     let Some(effects) = &report.effects else { return Vec::new() };
     let mut lines = vec![format!(
         "stores: {}",
         said(&effects.stores, |stores| match stores {
-            Stores::Shared => "share the entries of loads".into(),
-            Stores::Apart =>
+            StoreEntries::Shared => "share the entries of loads".into(),
+            StoreEntries::Apart =>
                 format!("have entries of their own in the L1 DTLB: {}", said(&effects.store_level, geometry)),
         })
     )];
@@ -24,9 +27,9 @@ pub(super) fn effects(report: &Report) -> Vec<String> {
     }
     for prefetch in &effects.prefetches {
         let fills = said(&prefetch.fills, |fill| match fill {
-            Fill::L1 => "walks, and fills the L1 DTLB and the L2 TLB".into(),
-            Fill::Stlb => "walks, and fills the L2 TLB only".into(),
-            Fill::Nothing => "fills neither level".into(),
+            FillLevel::L1 => "walks, and fills the L1 DTLB and the L2 TLB".into(),
+            FillLevel::Stlb => "walks, and fills the L2 TLB only".into(),
+            FillLevel::Nothing => "fills neither level".into(),
         });
         let faults = said(&prefetch.faults, |faults| match faults {
             0 => "a page without a frame does not fault".into(),
@@ -39,8 +42,9 @@ pub(super) fn effects(report: &Report) -> Vec<String> {
         ("a switch to another thread and back", &effects.thread_switch),
         ("a switch to another process and back", &effects.process_switch),
     ] {
-        let lost = |lost: &Lost| format!("{:.1} to {:.1} of {}", lost.low, lost.high, lost.of);
-        let words = |kept: &Kept| format!("{} in the L1 DTLB, {} in the L2 TLB", lost(&kept.l1), lost(&kept.stlb));
+        let lost = |lost: &LostEntries| format!("{:.1} to {:.1} of {}", lost.low, lost.high, lost.of);
+        let words =
+            |kept: &SwitchLosses| format!("{} in the L1 DTLB, {} in the L2 TLB", lost(&kept.l1), lost(&kept.stlb));
         lines.push(format!("entries lost by {what}: {}", said(kept, words)));
     }
     match &effects.neighbours {
@@ -66,11 +70,11 @@ fn neighbour(neighbour: &NeighbourCpu) -> String {
         (false, true) => "takes entries of the L2 TLB".into(),
         (true, true) => "takes entries of both levels".into(),
     });
-    let whose = |sharing: &Sharing| match sharing.entries {
-        Entries::Shared => "entries are shared by both threads",
-        Entries::Tagged => "each thread uses entries of its own, and they compete for room",
-        Entries::Partitioned => "each thread has its own part of the entries",
-        Entries::Apart => "each thread has entries of its own",
+    let whose = |sharing: &TlbSharing| match sharing.entries {
+        EntryOwnership::Shared => "entries are shared by both threads",
+        EntryOwnership::Tagged => "each thread uses entries of its own, and they compete for room",
+        EntryOwnership::Partitioned => "each thread has its own part of the entries",
+        EntryOwnership::Apart => "each thread has entries of its own",
     };
     let sharing = match neighbour.sharing.is_unasked() {
         true => String::new(),
@@ -79,7 +83,7 @@ fn neighbour(neighbour: &NeighbourCpu) -> String {
     format!("a busy thread on CPU {} ({told}): {takes}{sharing}", neighbour.cpu)
 }
 
-fn disturbed(level: &Disturbed) -> Vec<String> {
+fn disturbed(level: &LevelEvictions) -> Vec<String> {
     let line = |by: &str, finding: &Finding<SetEvictions>| {
         let words = |found: &SetEvictions| {
             let mut worst: Vec<(usize, f64)> = found.by_set.iter().copied().enumerate().collect();

@@ -1,10 +1,10 @@
 //! Data caches, memory, walks and what entries cover, in words.
 
-use lookaside_probe::{Held, Report, Seen, WalkCacheReport};
+use lookaside_probe::{MeasuredRange, ProbeReport, WalkCacheReport, WalkCacheSize};
 
 use super::{cycles, said, tlb};
 
-pub(super) fn caches(report: &Report) -> Vec<String> {
+pub(super) fn caches(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.caches else { return Vec::new() };
     let mut lines = vec![format!("cache lines: {}", said(&found.line_bytes, |bytes| format!("{bytes} bytes")))];
     for level in &found.levels {
@@ -22,7 +22,7 @@ pub(super) fn caches(report: &Report) -> Vec<String> {
     lines
 }
 
-pub(super) fn walks(report: &Report) -> Vec<String> {
+pub(super) fn walks(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.walks else { return Vec::new() };
     let mut lines = vec![format!(
         "beside a hit of the L1 DTLB, a hit of the L2 TLB adds {}",
@@ -37,17 +37,19 @@ pub(super) fn walks(report: &Report) -> Vec<String> {
     lines
 }
 
-pub(super) fn walk_caches(report: &Report) -> Vec<String> {
+pub(super) fn walk_caches(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.walk_caches else { return Vec::new() };
     let level = |level: &WalkCacheReport| {
         let points_to = match level.table_level {
             2 => "leaf tables",
             _ => "tables of those",
         };
-        let mut lines =
-            vec![format!("walk cache of entries that point to {points_to}: {}", said(&level.entries, Held::to_string))];
+        let mut lines = vec![format!(
+            "walk cache of entries that point to {points_to}: {}",
+            said(&level.entries, WalkCacheSize::to_string)
+        )];
         if level.entries.value().is_some() {
-            let longer = |seen: &Seen| format!("takes {} longer", cycles(seen));
+            let longer = |seen: &MeasuredRange| format!("takes {} longer", cycles(seen));
             lines.push(format!("  a walk that misses there: {}", said(&level.miss_cycles, longer)));
         }
         lines
@@ -55,7 +57,7 @@ pub(super) fn walk_caches(report: &Report) -> Vec<String> {
     found.levels.iter().flat_map(level).collect()
 }
 
-pub(super) fn covers(report: &Report) -> Vec<String> {
+pub(super) fn covers(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.covers else { return Vec::new() };
     let mut lines = Vec::new();
     for level in &found.levels {
@@ -84,7 +86,7 @@ pub(super) fn covers(report: &Report) -> Vec<String> {
     lines
 }
 
-pub(super) fn spread(report: &Report) -> Vec<String> {
+pub(super) fn spread(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.spread else { return Vec::new() };
     vec![
         format!("memory, loads far apart: a load takes {}", said(&found.random_memory_cycles, cycles)),

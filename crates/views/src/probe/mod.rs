@@ -8,13 +8,13 @@ mod effects;
 mod memory;
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Finding, Geometry, LevelReport, Policy, Report, Seen};
+use lookaside_probe::{Finding, Geometry, LevelReport, MeasuredRange, ProbeReport, TlbPolicy};
 
 use lookaside_report::text;
 use lookaside_report::Style;
 
 /// All that was found, one line a fact; what is not known says why.
-pub fn render(report: &Report, style: &Style) -> String {
+pub fn render(report: &ProbeReport, style: &Style) -> String {
     let parts = [
         head(report),
         levels(report),
@@ -49,7 +49,7 @@ fn wrapped(out: &mut String, line: &str, style: &Style) {
     }
 }
 
-fn head(report: &Report) -> Vec<String> {
+fn head(report: &ProbeReport) -> Vec<String> {
     let cpu = report.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}; "));
     let (cycles, seed, measurements) = (report.cycles_per_tick, report.seed, report.measurements);
     let mut lines = vec![format!("{cpu}{cycles:.3} core cycles a tick; seed {seed}; {measurements} measurements")];
@@ -57,7 +57,7 @@ fn head(report: &Report) -> Vec<String> {
     lines
 }
 
-fn levels(report: &Report) -> Vec<String> {
+fn levels(report: &ProbeReport) -> Vec<String> {
     report.levels.iter().flat_map(level).collect()
 }
 
@@ -65,11 +65,11 @@ fn level(level: &LevelReport) -> Vec<String> {
     let mut lines =
         vec![format!("{}, {} loads: {}", tlb(level.level), level.page_size, said(&level.geometry, geometry))];
     if !level.miss_cycles.is_unasked() {
-        let longer = |seen: &Seen| format!("takes {} longer than a hit here", cycles(seen));
+        let longer = |seen: &MeasuredRange| format!("takes {} longer than a hit here", cycles(seen));
         lines.push(format!("  a miss: {}", said(&level.miss_cycles, longer)));
     }
     if !level.policy.is_unasked() {
-        lines.push(format!("  replacement: {}", said(&level.policy, Policy::to_string)));
+        lines.push(format!("  replacement: {}", said(&level.policy, TlbPolicy::to_string)));
     }
     lines
 }
@@ -82,12 +82,12 @@ fn tlb(level: u32) -> &'static str {
     }
 }
 
-fn large(report: &Report) -> Vec<String> {
+fn large(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.large else { return Vec::new() };
     found.levels.iter().flat_map(level).collect()
 }
 
-fn gigantic(report: &Report) -> Vec<String> {
+fn gigantic(report: &ProbeReport) -> Vec<String> {
     let Some(found) = &report.gigantic else { return Vec::new() };
     if let Some(reason) = &found.lacks {
         return vec![format!("1G pages: not looked at: {reason}")];
@@ -107,11 +107,11 @@ fn gigantic(report: &Report) -> Vec<String> {
     lines
 }
 
-fn cycles(seen: &Seen) -> String {
+fn cycles(seen: &MeasuredRange) -> String {
     format!("{:.1} to {:.1} cycles", seen.low, seen.high)
 }
 
-fn end(report: &Report) -> Vec<String> {
+fn end(report: &ProbeReport) -> Vec<String> {
     let mut lines = vec![format!("not looked for: {}", report.not_looked_for().join(", "))];
     lines.extend(report.halted.iter().map(|reason| format!("ended early: {reason}")));
     lines
@@ -143,8 +143,8 @@ fn geometry(found: &Geometry) -> String {
 mod tests {
     use super::*;
     use lookaside_probe::{
-        Claim, Counted, Counts, Event, GiganticPages, Held, Part, Proof, SetCount, Shape, Stated, WalkCacheReport,
-        WalkCaches,
+        CheckedClaim, Claim, CountProof, CountedMisses, GiganticPages, HardwarePart, PartSize, PmuEvent, SetCount,
+        TriedEvent, WalkCacheReport, WalkCacheSize, WalkCaches,
     };
 
     #[test]
@@ -154,29 +154,29 @@ mod tests {
             page_size: PageSize::K4,
             geometry,
             miss_cycles: match level {
-                1 => Finding::confirmed(Seen { low: 6.96, high: 8.0, passes: 2 }, Vec::new()),
+                1 => Finding::confirmed(MeasuredRange { low: 6.96, high: 8.0, passes: 2 }, Vec::new()),
                 _ => Finding::not_asked(),
             },
             policy,
             trials: Vec::new(),
         };
         let claim = |amount, ways, arrays, measured| {
-            let part = Part::DataTlb { level: 1, page_size: PageSize::K4 };
-            Claim::new(
-                Stated { source: "CPUID 2".into(), part, shape: Shape { amount, most: amount, ways }, arrays },
+            let part = HardwarePart::DataTlb { level: 1, page_size: PageSize::K4 };
+            CheckedClaim::new(
+                Claim { source: "CPUID 2".into(), part, shape: PartSize { amount, most: amount, ways }, arrays },
                 measured,
             )
         };
-        let proof = Proof { near_per_kilo_access: 1.0, middle_per_kilo_access: None, far_per_kilo_access: 980.4 };
+        let proof = CountProof { near_per_kilo_access: 1.0, middle_per_kilo_access: None, far_per_kilo_access: 980.4 };
         let set = |fitting_per_round| SetCount { level: 1, ways: 3, fitting_per_round, overflowing_per_round: 4.0 };
-        let counted = Counted {
-            event: Event { name: "misses", code: 0x1245, counts: Counts::FirstMisses, source: "a manual" },
+        let counted = TriedEvent {
+            event: PmuEvent { name: "misses", code: 0x1245, counts: CountedMisses::FirstMisses, source: "a manual" },
             proof: Finding::confirmed(proof, Vec::new()),
             sets: vec![set(0.01), set(1.5)],
         };
         let masks = vec![0b1, 0b110];
         let geometry = Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new());
-        let first = level(1, geometry, Finding::confirmed(Policy::Lru, Vec::new()));
+        let first = level(1, geometry, Finding::confirmed(TlbPolicy::Lru, Vec::new()));
         let gigantic = {
             let at = |level, geometry| LevelReport { level, page_size: PageSize::G1, geometry, ..first.clone() };
             let levels = vec![at(1, first.geometry.clone()), at(2, Finding::not_asked())];
@@ -190,7 +190,7 @@ mod tests {
         };
         let reason = "no pages were found that evict each other from it, however many were tried";
         let second = level(2, Finding::not_determined(reason), Finding::not_asked());
-        let report = Report {
+        let report = ProbeReport {
             seed: 7,
             cpu: Some(3),
             remarks: vec!["little memory".into()],
@@ -200,8 +200,8 @@ mod tests {
             halted: Some("no time left".into()),
             counters: Finding::confirmed(vec![counted], Vec::new()),
             claims: vec![
-                claim(16, Some((4, 4)), 2, Some(Shape::new(12, 3))),
-                claim(12, Some((2, 3)), 1, Some(Shape::new(12, 3))),
+                claim(16, Some((4, 4)), 2, Some(PartSize::new(12, 3))),
+                claim(12, Some((2, 3)), 1, Some(PartSize::new(12, 3))),
                 claim(9, None, 1, None),
             ],
             walk_caches: Some(WalkCaches {
@@ -209,16 +209,19 @@ mod tests {
                     WalkCacheReport {
                         table_level: 2,
                         entries: Finding::confirmed(
-                            Held { at_least: 32, at_most: 32, shape: Some((4, 8)) },
+                            WalkCacheSize { at_least: 32, at_most: 32, shape: Some((4, 8)) },
                             Vec::new(),
                         ),
-                        miss_cycles: Finding::confirmed(Seen { low: 5.0, high: 5.5, passes: 2 }, Vec::new()),
+                        miss_cycles: Finding::confirmed(MeasuredRange { low: 5.0, high: 5.5, passes: 2 }, Vec::new()),
                         passes_differ: false,
                         curves: Vec::new(),
                     },
                     WalkCacheReport {
                         table_level: 3,
-                        entries: Finding::confirmed(Held { at_least: 57, at_most: 60, shape: None }, Vec::new()),
+                        entries: Finding::confirmed(
+                            WalkCacheSize { at_least: 57, at_most: 60, shape: None },
+                            Vec::new(),
+                        ),
                         miss_cycles: Finding::not_determined("no two passes agree"),
                         passes_differ: false,
                         curves: Vec::new(),
@@ -226,7 +229,7 @@ mod tests {
                 ],
             }),
             gigantic: Some(gigantic),
-            ..Report::default()
+            ..ProbeReport::default()
         };
         let expected = "\
 CPU 3; 1.250 core cycles a tick; seed 7; 9 measurements
@@ -263,7 +266,7 @@ ended early: no time left
         let style = Style { width: 74, ..Style::default() };
         assert_eq!(render(&report, &style), expected);
         let lacks = GiganticPages { lacks: Some("none is set aside".into()), parts: Vec::new(), levels: Vec::new() };
-        let text = render(&Report { gigantic: Some(lacks), ..Report::default() }, &style);
+        let text = render(&ProbeReport { gigantic: Some(lacks), ..ProbeReport::default() }, &style);
         assert!(text.contains("\n1G pages: not looked at: none is set aside\n"), "{text}");
     }
 }

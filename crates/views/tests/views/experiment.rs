@@ -1,7 +1,7 @@
 //! What is said of a hand-made experiment with tasks.
 
 use lookaside_machine::{preset, PageSize};
-use lookaside_probe::counter::Known;
+use lookaside_probe::counter::MeterAccuracy;
 use lookaside_report::Style;
 use lookaside_techniques::color::plan::plan;
 use lookaside_techniques::color::tasks::TaskSet;
@@ -30,7 +30,7 @@ fn task(name: &str, misses: u64) -> TaskRun {
         rounds: 17,
         program: None,
         miss_cycles: 31.25,
-        known: Known { pages: 8, kept: [32, 32], kept_misses: -0.25, missed: [31, 30], missed_misses: 7.5 },
+        known: MeterAccuracy { pages: 8, kept: [32, 32], kept_misses: -0.25, missed: [31, 30], missed_misses: 7.5 },
         gaps_lost: 6,
         summaries: Vec::new(),
         jobs_a_hyperperiod: 2,

@@ -3,8 +3,8 @@
 
 use lookaside_machine::{ColorLevel, Machine, PageSize};
 use lookaside_probe::{
-    first_level, gf2, given_first_level, given_second_level, second_level, twice, Bench, FoundLevel, Geometry, Halt,
-    Level, LevelReport,
+    first_level, gf2, given_first_level, given_second_level, second_level, until_two_agree, ChainBench, FoundLevel,
+    Geometry, Halt, LevelMeter, LevelReport,
 };
 
 /// What the levels are called in reasons.
@@ -13,7 +13,7 @@ const FIRST: &str = "L1 DTLB";
 const SECOND: &str = "L2 TLB";
 
 /// Looks for a level.
-type Find<'f> = dyn Fn(&mut Bench<'_>) -> Result<FoundLevel, Halt> + 'f;
+type Find<'f> = dyn Fn(&mut ChainBench<'_>) -> Result<FoundLevel, Halt> + 'f;
 
 /// A level that is known.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct KnownLevel {
     /// Sets, ways and index.
     pub geometry: Geometry,
     /// What a miss takes.
-    pub level: Level,
+    pub level: LevelMeter,
 }
 
 /// Both levels, or why one is not known.
@@ -36,13 +36,13 @@ pub struct KnownLevels {
 impl KnownLevels {
     /// Looks for them; what it finds is put into `levels`, too. A level that its share of the time was too short for is not known, and the experiments go on.
     pub(crate) fn find(
-        bench: &mut Bench<'_>,
+        bench: &mut ChainBench<'_>,
         progress: &mut dyn FnMut(&str),
         levels: &mut Vec<LevelReport>,
     ) -> Result<Self, Halt> {
-        let mut look = |number, what: &str, bench: &mut Bench<'_>, find: &Find<'_>| {
+        let mut look = |number, what: &str, bench: &mut ChainBench<'_>, find: &Find<'_>| {
             progress(what);
-            let (found, ticks) = match twice(bench, find) {
+            let (found, ticks) = match until_two_agree(bench, find) {
                 Err(halt @ Halt::ShareUp(_)) => (FoundLevel::nothing(halt.to_string()), Vec::new()),
                 found => found?,
             };
@@ -52,7 +52,7 @@ impl KnownLevels {
         let first = array(&undetermined(FIRST), look(1, "geometry of the first level", bench, &first_level)?);
         let second = match &first {
             Ok(first) => {
-                let find = |bench: &mut Bench<'_>| second_level(bench, &first.geometry, &first.level);
+                let find = |bench: &mut ChainBench<'_>| second_level(bench, &first.geometry, &first.level);
                 array(&undetermined(SECOND), look(2, "geometry of the second level", bench, &find)?)
             }
             Err(reason) => Err(reason.clone()),
@@ -62,7 +62,7 @@ impl KnownLevels {
 
     /// Takes them from a description; only what misses take is measured.
     pub(crate) fn given(
-        bench: &mut Bench<'_>,
+        bench: &mut ChainBench<'_>,
         machine: &Machine,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, Halt> {

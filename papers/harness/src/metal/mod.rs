@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use lookaside_machine::{Machine, PageSize};
-use lookaside_probe::{Bench, Halt, LevelReport, Metal};
+use lookaside_probe::{ChainBench, Halt, LevelReport, Metal};
 
 use crate::reproduction::Reproduction;
 
@@ -34,7 +34,7 @@ pub struct MetalExperiments {
 
 /// Measures, where the levels are known or why not; tells what comes next; puts what it finds into the last.
 pub type RunMetal =
-    fn(&mut Bench<'_>, &Setting, &KnownLevels, &mut dyn FnMut(&str), &mut MetalFindings) -> Result<(), Halt>;
+    fn(&mut ChainBench<'_>, &Setting, &KnownLevels, &mut dyn FnMut(&str), &mut MetalFindings) -> Result<(), Halt>;
 
 /// Adds what it finds; tells what comes next.
 pub type RunLonger = fn(&mut Reproduction, LongerRun<'_>, &mut dyn FnMut(&str));
@@ -54,7 +54,7 @@ pub struct LongerRun<'a> {
 }
 
 /// Why an experiment cannot be done in the memory that is allowed.
-pub fn too_few(needed: usize, bench: &Bench<'_>) -> String {
+pub fn too_few(needed: usize, bench: &ChainBench<'_>) -> String {
     format!("needs {needed} pages in memory, {} are allowed (--memory)", bench.max_pages())
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn measure(
         halt.or_else(|| too_long().then_some(Halt::ShareUp(setting.search)))
     };
     let mut findings = MetalFindings { assumptions: metal.remarks(), ..MetalFindings::default() };
-    let mut bench = Bench::new(metal, PageSize::K4, setting.seed, &halt);
+    let mut bench = ChainBench::new(metal, PageSize::K4, setting.seed, &halt);
     findings.assumptions.push(format!(
         "{:.3} core cycles a tick of the timer, by a chain of dependent additions; seed {}",
         bench.cycles_per_tick(),

@@ -2,7 +2,7 @@
 
 use lookaside_harness::metal::{too_few, Estimate, KnownLevel, KnownLevels, MetalFindings, Setting};
 use lookaside_harness::Series;
-use lookaside_probe::{Bench, Halt};
+use lookaside_probe::{ChainBench, Halt};
 
 use super::prefetch::Parts;
 use super::sharing;
@@ -20,7 +20,7 @@ const RIGHT: [&str; 5] =
     ["fig-4.2-l2-begin", "fig-4.2-l2-begin-claim", "fig-4.2-l2-full", "fig-4.2-l2-full-claim", "coalescing"];
 
 pub(super) fn run(
-    bench: &mut Bench<'_>,
+    bench: &mut ChainBench<'_>,
     setting: &Setting,
     known: &KnownLevels,
     progress: &mut dyn FnMut(&str),
@@ -57,7 +57,7 @@ pub(super) fn run(
 
 /// Section 4.4.3.1: an array of twice as many pages as the second level has entries, some of it loaded. The paper loads
 /// half of it; here it is fewer, so that those fit by themselves whatever the policy.
-fn figure_4_3(bench: &mut Bench<'_>, second: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
+fn figure_4_3(bench: &mut ChainBench<'_>, second: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
     let entries = second.geometry.entries as usize;
     let (some, all) = (entries * 5 / 8, 2 * entries);
     let needed = Parts::accesses(some, all);
@@ -94,7 +94,7 @@ fn figure_4_3(bench: &mut Bench<'_>, second: &KnownLevel, ran: &mut MetalFinding
 }
 
 /// Figure 4.2, left: the first level.
-fn left(bench: &mut Bench<'_>, array: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
+fn left(bench: &mut ChainBench<'_>, array: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
     let entries = u64::from(array.geometry.entries);
     let measured = curves(bench, "Figure 4.2 left: L1 DTLB", entries, ran);
     let Some(points) = ran.possible(&LEFT, measured)? else { return Ok(()) };
@@ -122,7 +122,7 @@ fn left(bench: &mut Bench<'_>, array: &KnownLevel, ran: &mut MetalFindings) -> R
 }
 
 /// Figure 4.2, right: the second level.
-fn right(bench: &mut Bench<'_>, array: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
+fn right(bench: &mut ChainBench<'_>, array: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
     let entries = u64::from(array.geometry.entries);
     if 2 * entries > bench.max_pages() as u64 {
         ran.nothing(&RIGHT, &too_few(2 * entries as usize, bench));
@@ -175,7 +175,7 @@ fn no_rise(entries: u64) -> String {
 }
 
 /// The curves around a capacity, in both orders; gives the one in random order.
-fn curves(bench: &mut Bench<'_>, name: &str, entries: u64, ran: &mut MetalFindings) -> Result<Vec<Point>, Halt> {
+fn curves(bench: &mut ChainBench<'_>, name: &str, entries: u64, ran: &mut MetalFindings) -> Result<Vec<Point>, Halt> {
     let random = curve(bench, &sizes(entries), Order::Random)?;
     plot(bench, &format!("{name}, random order"), &random, ran);
     let ascending = curve(bench, &few(&sizes(entries)), Order::Ascending)?;
@@ -183,7 +183,7 @@ fn curves(bench: &mut Bench<'_>, name: &str, entries: u64, ran: &mut MetalFindin
     Ok(random)
 }
 
-fn plot(bench: &Bench<'_>, name: &str, points: &[Point], ran: &mut MetalFindings) {
+fn plot(bench: &ChainBench<'_>, name: &str, points: &[Point], ran: &mut MetalFindings) {
     let cycles = |ticks: f64| ticks * bench.cycles_per_tick();
     ran.series.push(Series {
         name: name.into(),

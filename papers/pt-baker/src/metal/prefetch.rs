@@ -1,7 +1,7 @@
 //! PT-Baker's section 4.4.3.1 on the metal: does a prefetch instruction fill the TLB?
 
 use lookaside_harness::metal::{estimate, interleaved, Estimate};
-use lookaside_probe::{Act, Bench, Halt, Hint};
+use lookaside_probe::{Act, ChainBench, Halt, PrefetchHint};
 
 /// Rounds timed in each repetition.
 const ROUNDS: usize = 5;
@@ -29,11 +29,11 @@ pub(super) struct Parts {
     /// The rest is loaded: what the whole array costs.
     pub(super) loaded: Estimate,
     /// It is only prefetched, by each instruction.
-    pub(super) prefetched: Vec<(Hint, Estimate)>,
+    pub(super) prefetched: Vec<(PrefetchHint, Estimate)>,
 }
 
 /// The instructions that the paper names.
-const HINTS: [Hint; 3] = [Hint::T0, Hint::T1, Hint::T2];
+const HINTS: [PrefetchHint; 3] = [PrefetchHint::T0, PrefetchHint::T1, PrefetchHint::T2];
 
 impl Parts {
     /// Most accesses of a shot, which has to have room for as many pages.
@@ -42,7 +42,7 @@ impl Parts {
     }
 
     /// An array of `all` pages, of which `some` are loaded.
-    pub(super) fn measure(bench: &mut Bench<'_>, some: usize, all: usize) -> Result<Self, Halt> {
+    pub(super) fn measure(bench: &mut ChainBench<'_>, some: usize, all: usize) -> Result<Self, Halt> {
         let bits = all.next_power_of_two().ilog2().min(bench.bits());
         let start = bench.page() & !((1 << bits) - 1);
         let mut first: Vec<u64> = (start..start + some as u64).collect();

@@ -1,15 +1,17 @@
 //! PT-Baker's section 4.4.5.1 on the metal: do the hardware threads of a core share TLB entries?
 
 use lookaside_harness::metal::{KnownLevel, MetalFindings, Setting};
-use lookaside_probe::effects::{sharing, Entries, Sharing};
-use lookaside_probe::{counters, usable, Bench, Counts, Cpu, Event, Finding, Halt, Levels, EVENTS};
+use lookaside_probe::effects::{measure_sharing, EntryOwnership, TlbSharing};
+use lookaside_probe::{
+    try_events, usable_events, ChainBench, CountedMisses, Finding, Halt, OtherCpu, PmuEvent, TlbLevels, EVENTS,
+};
 
 /// The paper's row, and the control: a thread on another core.
 pub(super) const ROWS: [&str; 2] = ["fig-4.6", "fig-4.6-control"];
 
 /// Both rows, where both levels are known.
 pub(super) fn figure_4_6(
-    bench: &mut Bench<'_>,
+    bench: &mut ChainBench<'_>,
     setting: &Setting,
     first: &KnownLevel,
     second: &KnownLevel,
@@ -18,20 +20,20 @@ pub(super) fn figure_4_6(
     let cpus = bench.cpus();
     let of_core = |sibling| cpus.iter().find(|cpu| cpu.sibling == Some(sibling)).copied();
     let counter = proven(bench, first, second)?;
-    let levels = Levels { first: first.geometry.clone(), second: Some(second.geometry.clone()) };
+    let levels = TlbLevels { first: first.geometry.clone(), second: Some(second.geometry.clone()) };
     for (id, cpu) in ROWS.into_iter().zip([of_core(true), of_core(false)]) {
         let Some(cpu) = cpu else {
             ran.nothing(&[id], &nobody(id, setting, &cpus));
             continue;
         };
-        let found = sharing(bench, &levels, cpu.number, counter.as_ref())?;
+        let found = measure_sharing(bench, &levels, cpu.number, counter.as_ref())?;
         row(id, cpu, &found, ran);
     }
     Ok(())
 }
 
 /// Why a row has no CPU to put the second thread on.
-fn nobody(id: &str, setting: &Setting, cpus: &[Cpu]) -> String {
+fn nobody(id: &str, setting: &Setting, cpus: &[OtherCpu]) -> String {
     match (&setting.siblings[..], cpus) {
         (_, []) => "this program may run on one CPU only (affinity mask, cpuset)".into(),
         (_, [..]) if cpus.iter().all(|cpu| cpu.sibling.is_none()) => {
@@ -46,14 +48,14 @@ fn nobody(id: &str, setting: &Setting, cpus: &[Cpu]) -> String {
 }
 
 /// An event that counts second-level misses here, if there is one.
-fn proven(bench: &mut Bench<'_>, first: &KnownLevel, second: &KnownLevel) -> Result<Option<Event>, Halt> {
-    let walks: Vec<Event> = EVENTS.iter().filter(|event| event.counts == Counts::Walks).copied().collect();
+fn proven(bench: &mut ChainBench<'_>, first: &KnownLevel, second: &KnownLevel) -> Result<Option<PmuEvent>, Halt> {
+    let walks: Vec<PmuEvent> = EVENTS.iter().filter(|event| event.counts == CountedMisses::Walks).copied().collect();
     let [first, second] = [first, second].map(|array| Some((&array.geometry, &array.level)));
-    let tried = usable(counters(bench, &walks, first, second)?);
+    let tried = usable_events(try_events(bench, &walks, first, second)?);
     Ok(tried.value().and_then(|proven| proven.first()).map(|counted| counted.event))
 }
 
-fn row(id: &'static str, cpu: Cpu, found: &Finding<Sharing>, ran: &mut MetalFindings) {
+fn row(id: &'static str, cpu: OtherCpu, found: &Finding<TlbSharing>, ran: &mut MetalFindings) {
     let Some(sharing) = found.value() else {
         let seen = match found {
             Finding::NotDetermined { evidence, .. } | Finding::Confirmed { evidence, .. } => evidence.join("; "),
@@ -71,12 +73,12 @@ fn row(id: &'static str, cpu: Cpu, found: &Finding<Sharing>, ran: &mut MetalFind
     };
     let note = format!("CPU {}; L2 misses {by}, median (range): {}", cpu.number, looks.join("; "));
     let (holds, says) = match (id == ROWS[0], sharing.entries) {
-        (true, Entries::Tagged) => (true, "not shared: the same pages cost as many misses as others"),
-        (true, Entries::Partitioned) => (true, "not shared: each thread has its part, whatever the other does"),
+        (true, EntryOwnership::Tagged) => (true, "not shared: the same pages cost as many misses as others"),
+        (true, EntryOwnership::Partitioned) => (true, "not shared: each thread has its part, whatever the other does"),
         // What is claimed is that misses rise.
-        (true, Entries::Apart) => (false, "not shared, and misses do not rise: the other thread has no effect"),
-        (_, Entries::Shared) => (false, "shared: the same pages cost no misses, others do"),
-        (false, Entries::Apart) => (true, "no effect: misses are within what they vary by"),
+        (true, EntryOwnership::Apart) => (false, "not shared, and misses do not rise: the other thread has no effect"),
+        (_, EntryOwnership::Shared) => (false, "shared: the same pages cost no misses, others do"),
+        (false, EntryOwnership::Apart) => (true, "no effect: misses are within what they vary by"),
         (false, _) => (false, "the thread takes entries here: is it really on another core?"),
     };
     ran.claim(id, holds, says, note);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lookaside_harness::metal::{estimate, interleaved, Estimate};
-use lookaside_probe::{gf2, Bench, Geometry, Halt};
+use lookaside_probe::{gf2, ChainBench, Geometry, Halt};
 
 /// Arrays around a capacity: from a quarter of it to twice it, so many steps a capacity.
 const STEPS: u64 = 16;
@@ -66,7 +66,7 @@ pub(super) enum Order {
 
 /// Ticks an access in the steady state. The array begins at a multiple of its largest size, another one in each
 /// repetition.
-pub(super) fn curve(bench: &mut Bench<'_>, sizes: &[u64], order: Order) -> Result<Vec<Point>, Halt> {
+pub(super) fn curve(bench: &mut ChainBench<'_>, sizes: &[u64], order: Order) -> Result<Vec<Point>, Halt> {
     let most = sizes.iter().max().map_or(1, |n| n.next_power_of_two());
     let mut start = (usize::MAX, 0);
     let estimates = interleaved(sizes, |repetition, &pages| {

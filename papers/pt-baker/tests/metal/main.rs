@@ -12,7 +12,7 @@ use std::cell::Cell;
 use lookaside_harness::metal::Setting;
 use lookaside_harness::{Row, Verdict};
 use lookaside_machine::Replacement;
-use lookaside_probe::{Cpu, Halt};
+use lookaside_probe::{Halt, OtherCpu};
 use lookaside_pt_baker::PAPER;
 
 use made_up::{claim, measure, measured, noisy, row, setting, value};
@@ -56,7 +56,7 @@ fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
 /// Rows of Figure 4.6 on a small machine with these other CPUs.
 fn figure_4_6(cpus: &[(usize, Option<bool>, Other)], siblings: &[usize]) -> [Row; 2] {
     let mut metal = noisy(&[Array::linear(3, 4, Replacement::Lru), Array::linear(5, 8, Replacement::Lru)]);
-    let cpu = |&(number, sibling, other)| (Cpu { number, sibling }, other);
+    let cpu = |&(number, sibling, other)| (OtherCpu { number, sibling }, other);
     metal.habits.cpus = cpus.iter().map(cpu).collect();
     let setting = Setting { siblings: siblings.into(), ..setting() };
     let (found, _) = measured(&PAPER, &mut metal, &setting, &|| None, &mut |_| ());

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use lookaside_harness::metal::{too_few, KnownLevel};
-use lookaside_probe::{Bench, Halt};
+use lookaside_probe::{ChainBench, Halt};
 
 /// Misses of a round from which on pages conflict at all: at least one, less what times vary by.
 const ONE: f64 = 0.7;
@@ -45,7 +45,7 @@ impl Conflict {
 }
 
 /// Finds pages that conflict in a level; or why there are none.
-pub(super) fn find(bench: &mut Bench<'_>, array: &KnownLevel) -> Result<Result<Conflict, String>, Halt> {
+pub(super) fn find(bench: &mut ChainBench<'_>, array: &KnownLevel) -> Result<Result<Conflict, String>, Halt> {
     let entries = u64::from(array.geometry.entries);
     if entries + 1 > bench.max_pages() as u64 {
         return Ok(Err(too_few(entries as usize + 1, bench)));
@@ -64,7 +64,7 @@ pub(super) fn find(bench: &mut Bench<'_>, array: &KnownLevel) -> Result<Result<C
     Ok(Err(format!("{last} (the last of {} attempts)", PAUSES_MS.len())))
 }
 
-fn attempt(bench: &mut Bench<'_>, array: &KnownLevel, entries: u64) -> Result<Result<Vec<u64>, String>, Halt> {
+fn attempt(bench: &mut ChainBench<'_>, array: &KnownLevel, entries: u64) -> Result<Result<Vec<u64>, String>, Halt> {
     let ways = array.geometry.ways as usize;
     // The array begins at a multiple of its size, so that its pages' numbers are the addresses' bits.
     let start = bench.page() & !((entries + 1).next_power_of_two() - 1);
@@ -93,7 +93,7 @@ struct Circle<'a> {
 }
 
 impl Circle<'_> {
-    fn begin(&mut self, bench: &mut Bench<'_>, array: &[u64]) -> Result<Result<(), String>, Halt> {
+    fn begin(&mut self, bench: &mut ChainBench<'_>, array: &[u64]) -> Result<Result<(), String>, Halt> {
         let mut seen = Vec::new();
         for _ in 0..LOOKS {
             // The array alone fits.
@@ -114,7 +114,7 @@ impl Circle<'_> {
     }
 
     /// The pages without one group of them, if they still conflict.
-    fn smaller(&self, bench: &mut Bench<'_>, set: &[u64], ways: usize) -> Result<Option<Vec<u64>>, Halt> {
+    fn smaller(&self, bench: &mut ChainBench<'_>, set: &[u64], ways: usize) -> Result<Option<Vec<u64>>, Halt> {
         // Of one group more than pages that are needed, one at least holds none of them.
         let border = |group: usize| group * set.len() / (ways + 1);
         for group in 0..=ways {
@@ -128,7 +128,7 @@ impl Circle<'_> {
     }
 
     /// A second look: they conflict, and no longer do without any one of them.
-    fn needs_all(&self, bench: &mut Bench<'_>, set: Vec<u64>) -> Result<Result<Vec<u64>, String>, Halt> {
+    fn needs_all(&self, bench: &mut ChainBench<'_>, set: Vec<u64>) -> Result<Result<Vec<u64>, String>, Halt> {
         if !self.conflict(bench, &set)? {
             return Ok(Err(format!("{} pages were left, and do not conflict at a second look", set.len())));
         }
@@ -143,7 +143,7 @@ impl Circle<'_> {
 
     /// Whether the page that stays and these conflict. Whatever disturbs adds misses: a "yes" has to be repeated, one
     /// clear "no" is believed.
-    fn conflict(&self, bench: &mut Bench<'_>, pages: &[u64]) -> Result<bool, Halt> {
+    fn conflict(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<bool, Halt> {
         let (mut yes, mut no) = (0, 0);
         loop {
             let share = self.look(bench, pages, true)? / self.misses;
@@ -159,7 +159,7 @@ impl Circle<'_> {
     }
 
     /// Misses of a round through these pages, with the one that stays or without.
-    fn look(&self, bench: &mut Bench<'_>, pages: &[u64], with: bool) -> Result<f64, Halt> {
+    fn look(&self, bench: &mut ChainBench<'_>, pages: &[u64], with: bool) -> Result<f64, Halt> {
         let stays = with.then_some(&self.stays);
         let pages: Vec<u64> = pages.iter().chain(stays).map(|page| self.start + page).collect();
         self.array.level.misses(bench, &pages)

@@ -1,7 +1,7 @@
 //! The coloring paper's microbenchmarks (Panchamukhi 2014, Algorithm 3 and section 6.0.7) on this machine.
 
 use lookaside_harness::metal::{estimate, too_few, KnownLevel, KnownLevels, MetalFindings, Setting};
-use lookaside_probe::{Bench, Halt};
+use lookaside_probe::{ChainBench, Halt};
 
 use super::conflict;
 use super::penalty::{self, mean, scaled, Penalty};
@@ -12,7 +12,7 @@ const EVERY: f64 = 0.9;
 const SEVERAL: f64 = 3.0;
 
 pub(super) fn run(
-    bench: &mut Bench<'_>,
+    bench: &mut ChainBench<'_>,
     _: &Setting,
     known: &KnownLevels,
     progress: &mut dyn FnMut(&str),
@@ -60,7 +60,7 @@ fn low_bits(first: &KnownLevel, second: Option<&KnownLevel>, ran: &mut MetalFind
 
 /// Pages that conflict, and whether the bits they have in common are the set's index as the probe solved it.
 fn algorithm_3(
-    bench: &mut Bench<'_>,
+    bench: &mut ChainBench<'_>,
     id: &'static str,
     array: &KnownLevel,
     ran: &mut MetalFindings,
@@ -89,7 +89,7 @@ fn algorithm_3(
     Ok(())
 }
 
-fn first_penalty(bench: &Bench<'_>, array: &KnownLevel, penalty: &Penalty, ran: &mut MetalFindings) {
+fn first_penalty(bench: &ChainBench<'_>, array: &KnownLevel, penalty: &Penalty, ran: &mut MetalFindings) {
     value(bench, ["l1-penalty", "l1-deviation"], &penalty.one_more, ran);
     let [one_more, all] = [&penalty.one_more, &penalty.flooded].map(|ticks| estimate(ticks.clone()));
     let found = format!(
@@ -108,7 +108,7 @@ fn first_penalty(bench: &Bench<'_>, array: &KnownLevel, penalty: &Penalty, ran: 
 }
 
 fn second_penalty(
-    bench: &mut Bench<'_>,
+    bench: &mut ChainBench<'_>,
     array: &KnownLevel,
     first: Option<&Penalty>,
     ran: &mut MetalFindings,
@@ -144,7 +144,7 @@ fn second_penalty(
 }
 
 /// Mean and deviation of repetitions, as the paper gives them, and the median.
-fn value(bench: &Bench<'_>, [of_mean, of_deviation]: [&'static str; 2], ticks: &[f64], ran: &mut MetalFindings) {
+fn value(bench: &ChainBench<'_>, [of_mean, of_deviation]: [&'static str; 2], ticks: &[f64], ran: &mut MetalFindings) {
     let by = bench.cycles_per_tick();
     let cycles = scaled(ticks, by);
     let (mean, deviation) = mean(ticks);

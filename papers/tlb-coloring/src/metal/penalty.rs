@@ -1,7 +1,7 @@
 //! The coloring paper's section 6.0.7 on the metal: what a miss costs, by dual loop timing.
 
 use lookaside_harness::metal::{estimate, Estimate, KnownLevel, REPETITIONS};
-use lookaside_probe::{gf2, Act, Bench, Halt};
+use lookaside_probe::{gf2, Act, ChainBench, Halt};
 
 /// Pages of one set that surely all miss in a circle, whatever the policy, in ways.
 pub(super) const FLOOD: u64 = 4;
@@ -25,7 +25,7 @@ pub(super) struct Penalty {
 }
 
 /// First level: a circle through pages of one set, less a loop of as many accesses that hit.
-pub(super) fn first_level(bench: &mut Bench<'_>, array: &KnownLevel) -> Result<Penalty, Halt> {
+pub(super) fn first_level(bench: &mut ChainBench<'_>, array: &KnownLevel) -> Result<Penalty, Halt> {
     let mut penalty = Penalty { one_more: Vec::new(), flooded: Vec::new() };
     let ways = u64::from(array.geometry.ways);
     for _ in 0..REPETITIONS {
@@ -47,7 +47,7 @@ pub(super) fn others(array: &KnownLevel) -> usize {
 /// Second level: the first access to some pages of different sets after others have put out every entry, less the same
 /// with the pages' translations used again before (at another line, so that the data are where they were): ticks a
 /// miss, over repetitions.
-pub(super) fn second_level(bench: &mut Bench<'_>, array: &KnownLevel) -> Result<Vec<f64>, Halt> {
+pub(super) fn second_level(bench: &mut ChainBench<'_>, array: &KnownLevel) -> Result<Vec<f64>, Halt> {
     let mut ticks = Vec::new();
     let count = others(array) as u64;
     for _ in 0..REPETITIONS {
@@ -66,7 +66,7 @@ pub(super) fn second_level(bench: &mut Bench<'_>, array: &KnownLevel) -> Result<
 }
 
 /// Pages of one set, the nearest to each other, at a random place.
-fn of_one_set(bench: &mut Bench<'_>, array: &KnownLevel, pages: u64) -> Vec<u64> {
+fn of_one_set(bench: &mut ChainBench<'_>, array: &KnownLevel, pages: u64) -> Vec<u64> {
     let mut basis = gf2::near_first(&gf2::null_space(&array.geometry.masks, bench.bits()));
     basis.truncate(pages.next_power_of_two().ilog2() as usize);
     let start = bench.page();

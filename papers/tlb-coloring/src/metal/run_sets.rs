@@ -2,7 +2,7 @@
 
 use lookaside_harness::Reproduction;
 use lookaside_machine::{nearest_preset, preset, ColorLevel, CpuId, Machine, PageSize};
-use lookaside_probe::{Halt, LevelReport, Report as Probed};
+use lookaside_probe::{Halt, LevelReport, ProbeReport as Probed};
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 
 use crate::metal::task_sets::{self, CalmJob, TaskJobs, Tasks};
@@ -269,7 +269,7 @@ fn calm_job(job: &JobRun, pages: usize, places: u64) -> CalmJob {
 #[cfg(test)]
 mod tests {
     use crate::metal::tasks::{CountedBy, Scheduling, TaskRun};
-    use lookaside_probe::counter::Known;
+    use lookaside_probe::counter::MeterAccuracy;
     use lookaside_probe::{Finding, Geometry};
     use lookaside_techniques::color::plan::plan;
 
@@ -296,7 +296,7 @@ mod tests {
             rounds: 2,
             program: None,
             miss_cycles: 30.0,
-            known: Known { pages: 32, kept_misses: misses as f64 / 2.0, ..Known::default() },
+            known: MeterAccuracy { pages: 32, kept_misses: misses as f64 / 2.0, ..MeterAccuracy::default() },
             gaps_lost: 0,
             summaries: Vec::new(),
             jobs_a_hyperperiod: 2,

@@ -1,6 +1,6 @@
 //! The accesses, and their times.
 
-use lookaside_probe::counter::{prefetch, Ticks, TimedChain, Timer};
+use lookaside_probe::counter::{prefetch, GroupTicks, TimedChain, Timer};
 
 use super::memory::Area;
 use super::plan::{Case, Use};
@@ -40,7 +40,7 @@ impl<'a> Accesses<'a> {
     }
 
     /// All pages once: first their first lines, then their second ones. `last` becomes the tick after.
-    fn pass(&self, timer: &Timer, last: &mut u64) -> Ticks {
+    fn pass(&self, timer: &Timer, last: &mut u64) -> GroupTicks {
         match self {
             Self::Chase(chain) => chain.step(0, last),
             Self::Sweep { area, case } => {
@@ -51,7 +51,7 @@ impl<'a> Accesses<'a> {
                 let now = timer.now();
                 let before = begin.wrapping_sub(*last);
                 *last = now;
-                Ticks { shot: between.wrapping_sub(begin), control: now.wrapping_sub(between), before }
+                GroupTicks { shot: between.wrapping_sub(begin), control: now.wrapping_sub(between), before }
             }
         }
     }

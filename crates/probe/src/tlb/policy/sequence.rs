@@ -3,7 +3,7 @@
 use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
-use crate::tlb::policy::paper::Rule;
+use crate::tlb::policy::simulated_set::ReplacementRule;
 
 /// Pages that fill a set again and again before each sequence: so many times its ways, and so many more. Twice: what
 /// was there before is gone whatever the policy (but for random), even from a tree's side that gets few of the fills.
@@ -16,7 +16,7 @@ const BLOCKS: usize = 4;
 
 /// Accesses after a reset, the last of which look what is still there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sequence {
+pub struct TrialSequence {
     /// Pages 0 to `reset` are walked in order first: what they leave is known of most policies.
     pub reset: usize,
     /// Numbers of the pages accessed then: those below `reset` are the reset's, others are new.
@@ -25,13 +25,13 @@ pub struct Sequence {
     pub looks: usize,
 }
 
-impl Sequence {
-    /// So many different pages are in one, or in its [`Sequence::all_missing`], at most.
+impl TrialSequence {
+    /// So many different pages are in one, or in its [`TrialSequence::all_missing`], at most.
     pub fn most_pages(ways: usize) -> usize {
         RESET.0 * ways + RESET.1 + 2 * longest(ways)
     }
 
-    /// Different pages in it and its [`Sequence::all_missing`].
+    /// Different pages in it and its [`TrialSequence::all_missing`].
     pub fn distinct(&self) -> usize {
         self.pages.iter().fold(self.reset, |count, &page| count.max(page + 1)) + self.looks
     }
@@ -197,9 +197,9 @@ fn taken(ways: usize) -> usize {
 
 /// Whether it makes no great difference that other pages hold some ways. In sequences that use the oldest page of a set
 /// again, one that was lost puts out the next, and so on: they say nothing.
-pub fn is_steady(ways: usize, sequence: &Sequence) -> bool {
+pub fn is_steady(ways: usize, sequence: &TrialSequence) -> bool {
     let taken = taken(ways);
-    [Rule::Lru, Rule::Fifo].iter().all(|rule| {
+    [ReplacementRule::Lru, ReplacementRule::Fifo].iter().all(|rule| {
         [sequence.chain(), sequence.all_hitting(), sequence.all_missing()].iter().all(|chain| {
             let misses = |ways| rule.misses(ways, chain, sequence.distinct())[0];
             let all = misses(ways);
@@ -213,9 +213,9 @@ pub fn is_steady(ways: usize, sequence: &Sequence) -> bool {
 ///
 /// `None`: a new page in place of a look makes next to no difference there (a phase of a tree takes it back later), so
 /// that nothing can be measured by it.
-pub fn predict(rule: &Rule, ways: usize, sequence: &Sequence) -> Option<Prediction> {
+pub fn predict(rule: &ReplacementRule, ways: usize, sequence: &TrialSequence) -> Option<Prediction> {
     // A tree has its ways.
-    let taken = if matches!(rule, Rule::Tree(_)) { 0 } else { taken(ways) };
+    let taken = if matches!(rule, ReplacementRule::Tree(_)) { 0 } else { taken(ways) };
     let mut whole = Prediction { low: f64::MAX, high: f64::MIN };
     for ways in (ways - taken..=ways).step_by(taken.max(1)) {
         let part = predict_exactly(rule, ways, sequence)?;
@@ -224,7 +224,7 @@ pub fn predict(rule: &Rule, ways: usize, sequence: &Sequence) -> Option<Predicti
     Some(whole)
 }
 
-fn predict_exactly(rule: &Rule, ways: usize, sequence: &Sequence) -> Option<Prediction> {
+fn predict_exactly(rule: &ReplacementRule, ways: usize, sequence: &TrialSequence) -> Option<Prediction> {
     let looks = sequence.looks as f64;
     let misses = |chain: &[usize]| {
         let misses = rule.misses(ways, chain, sequence.distinct());
@@ -249,7 +249,7 @@ mod tests {
         let mut rng = SplitMix64::new(1);
         for ways in 2..130 {
             for _ in 0..20 {
-                let sequence = Sequence::random(&mut rng, ways);
+                let sequence = TrialSequence::random(&mut rng, ways);
                 assert!(sequence.looks > 0);
                 for shorter in sequence.shorter().iter().chain([&sequence]) {
                     assert!(shorter.looks > 0 && shorter.looks <= shorter.pages.len(), "{shorter:?}");
@@ -257,7 +257,7 @@ mod tests {
                         assert_eq!(chain.len(), shorter.reset + shorter.pages.len());
                         assert!(chain.iter().all(|&page| page < shorter.distinct()), "{shorter:?}");
                     }
-                    assert!(shorter.distinct() <= Sequence::most_pages(ways), "{shorter:?}");
+                    assert!(shorter.distinct() <= TrialSequence::most_pages(ways), "{shorter:?}");
                 }
             }
         }

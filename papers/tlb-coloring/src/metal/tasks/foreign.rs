@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 use lookaside_machine::ColorLevel;
-use lookaside_probe::counter::{Meter, TimedChain};
+use lookaside_probe::counter::{PassMeter, TimedChain};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -71,7 +71,7 @@ impl<'a> Foreign<'a> {
         chain: &TimedChain,
         words: &[[*mut u64; 2]],
         switch: &mut dyn FnMut(),
-    ) -> Result<Meter, TasksError> {
+    ) -> Result<PassMeter, TasksError> {
         let Chosen { conflicts, alike, flood, residents } = self.choose(words)?;
         let pages: Vec<usize> = chain.groups().collect();
         let interrupt_ticks = INTERRUPT_NS / chain.timer().ns(1);
@@ -92,7 +92,7 @@ impl<'a> Foreign<'a> {
                     passes.push(chain.pass());
                 }
             }
-            last = Meter::calibrate(&pages, &kept, &missed, interrupt_ticks)
+            last = PassMeter::calibrate(&pages, &kept, &missed, interrupt_ticks)
                 .map_err(|error| TasksError(error.to_string()));
             if last.is_ok() {
                 break;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lookaside_probe::counter::{Judged, Meter, Ticks, TimedChain};
+use lookaside_probe::counter::{GroupTicks, GroupVerdict, PassMeter, TimedChain};
 
 use super::program::Program;
 use super::real_time::{now_ns, sleep_until};
@@ -26,9 +26,9 @@ const SETTLE: usize = 4;
 #[derive(Debug)]
 pub(super) struct Body {
     pub chain: TimedChain,
-    pub meter: Meter,
+    pub meter: PassMeter,
     /// Over pages in sets that no task uses, where there are some: what is lost of these, no task took.
-    pub witness: Option<(TimedChain, Meter)>,
+    pub witness: Option<(TimedChain, PassMeter)>,
     /// Counts its misses and its witness's, in place of the meters, which then tell only what else ran.
     pub walks: Option<Counted>,
     /// Over a page that does not matter: see [`Body::settle`].
@@ -207,7 +207,7 @@ impl Job<'_> {
         let Body { chain, meter, few, .. } = self.body;
         let ticks = chain.step(group, &mut self.last);
         match meter.group(group, ticks) {
-            Judged::Misses(misses) if self.fresh > 0 => {
+            GroupVerdict::Misses(misses) if self.fresh > 0 => {
                 self.fresh -= 1;
                 self.found += misses;
                 if self.fresh == 0 {
@@ -217,9 +217,9 @@ impl Job<'_> {
                     self.found = 0.0;
                 }
             }
-            Judged::Misses(misses) if misses >= STRAY => self.seen.stray += misses,
-            Judged::Misses(_) => (),
-            Judged::Interrupted => {
+            GroupVerdict::Misses(misses) if misses >= STRAY => self.seen.stray += misses,
+            GroupVerdict::Misses(_) => (),
+            GroupVerdict::Interrupted => {
                 self.seen.unseen += u64::from(meter.pages(group));
                 self.goes_on_after(ticks);
             }
@@ -233,12 +233,12 @@ impl Job<'_> {
         for group in 0..chain.groups().len() {
             let ticks = chain.step(group, &mut self.last);
             match meter.group(group, ticks) {
-                Judged::Misses(misses) => {
+                GroupVerdict::Misses(misses) => {
                     lost += misses;
                     pages += f64::from(meter.pages(group));
                 }
                 // What was lost of these is not known.
-                Judged::Interrupted => self.interrupted(ticks),
+                GroupVerdict::Interrupted => self.interrupted(ticks),
             }
         }
         if counts && pages > 0.0 {
@@ -248,14 +248,14 @@ impl Job<'_> {
     }
 
     /// Something else ran within this time, up to the last stamp.
-    pub(super) fn goes_on_after(&mut self, ticks: Ticks) {
+    pub(super) fn goes_on_after(&mut self, ticks: GroupTicks) {
         self.interrupted(ticks);
         self.last = self.body.settle();
         self.look_at_witness(true);
     }
 
     /// Something else ran within this time; the round that was under way begins anew.
-    fn interrupted(&mut self, ticks: Ticks) {
+    fn interrupted(&mut self, ticks: GroupTicks) {
         self.seen.misses += self.found;
         (self.fresh, self.found) = (self.body.chain.groups().len(), 0.0);
         if self.log.gaps.len() < self.log.gaps.capacity() {
@@ -268,7 +268,7 @@ impl Job<'_> {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_probe::counter::{Ticks, Timer};
+    use lookaside_probe::counter::{GroupTicks, Timer};
 
     use super::*;
 
@@ -279,8 +279,8 @@ mod tests {
         // SAFETY: words of the caller's, which it keeps as long as the task.
         let [chain, scratch] = [size, pages.len()].map(|size| unsafe { TimedChain::link(timer, &pages, size) });
         let groups: Vec<usize> = chain.groups().collect();
-        let passes = |shot| vec![vec![Ticks { shot, ..Ticks::default() }; groups.len()]; 16];
-        let meter = Meter::calibrate(&groups, &passes(0), &passes(miss_ticks), 0.0).expect("told apart");
+        let passes = |shot| vec![vec![GroupTicks { shot, ..GroupTicks::default() }; groups.len()]; 16];
+        let meter = PassMeter::calibrate(&groups, &passes(0), &passes(miss_ticks), 0.0).expect("told apart");
         Body {
             chain,
             meter,
@@ -338,8 +338,8 @@ mod tests {
         let (mut words, mut others) = (vec![[0; 128]; 4], vec![[0; 128]; 8]);
         let Body { chain, meter, .. } = body(&mut others, 4, 1 << 50);
         // One for which the time of any pass is that of misses.
-        let passes = |control| vec![vec![Ticks { control, ..Ticks::default() }; 2]; 16];
-        let all = Meter::calibrate(&[4, 4], &passes(1 << 40), &passes(0), 0.0).expect("told apart");
+        let passes = |control| vec![vec![GroupTicks { control, ..GroupTicks::default() }; 2]; 16];
+        let all = PassMeter::calibrate(&[4, 4], &passes(1 << 40), &passes(0), 0.0).expect("told apart");
         let mut witnessed = body(&mut words, 2, 1 << 50);
         let mut look = |witness| {
             witnessed.witness = Some(witness);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use lookaside_machine::{ColorLevel, Machine};
-use lookaside_probe::counter::{Known, Timer};
+use lookaside_probe::counter::{MeterAccuracy, Timer};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::plan::Plan;
 use lookaside_techniques::color::tasks::TaskSet;
@@ -222,7 +222,7 @@ impl Lab<'_> {
             rounds: if body.program.is_some() { 0 } else { body.rounds },
             program: arm.program(task),
             miss_cycles: arm.miss_ticks(task) * self.timer.cycles_per_tick,
-            known: Known::of_all(arm.known[task].iter().map(|passes| &passes.known)),
+            known: MeterAccuracy::of_all(arm.known[task].iter().map(|passes| &passes.known)),
             gaps_lost: arm.gaps_lost[task],
             jobs_a_hyperperiod: self.hyperperiod_ns / of.period.nanos,
             summaries: Vec::new(),
@@ -239,8 +239,8 @@ mod tests {
     use std::sync::PoisonError;
 
     use lookaside_machine::{preset, PageSize};
-    use lookaside_probe::counter::{Meter, Ticks, TimedChain};
-    use lookaside_probe::Referenced;
+    use lookaside_probe::counter::{GroupTicks, PassMeter, TimedChain};
+    use lookaside_probe::ReferencedBits;
     use lookaside_techniques::color::plan::plan;
 
     use super::super::foreign::Foreign;
@@ -263,14 +263,15 @@ mod tests {
         chain: &TimedChain,
         _: &[[*mut u64; 2]],
         _: &mut dyn FnMut(),
-    ) -> Result<Meter, TasksError> {
+    ) -> Result<PassMeter, TasksError> {
         let pages: Vec<usize> = chain.groups().collect();
         let miss_ticks = 200.0 / chain.timer().ns(1);
         let pass = |miss: f64| {
-            pages.iter().map(move |&pages| Ticks { shot: (miss * pages as f64) as u64, ..Ticks::default() })
+            pages.iter().map(move |&pages| GroupTicks { shot: (miss * pages as f64) as u64, ..GroupTicks::default() })
         };
-        let passes = |miss| vec![pass(miss).collect::<Vec<Ticks>>(); 16];
-        Meter::calibrate(&pages, &passes(0.0), &passes(miss_ticks), 0.0).map_err(|error| TasksError(error.to_string()))
+        let passes = |miss| vec![pass(miss).collect::<Vec<GroupTicks>>(); 16];
+        PassMeter::calibrate(&pages, &passes(0.0), &passes(miss_ticks), 0.0)
+            .map_err(|error| TasksError(error.to_string()))
     }
 
     fn failing(
@@ -278,7 +279,7 @@ mod tests {
         chain: &TimedChain,
         words: &[[*mut u64; 2]],
         switch: &mut dyn FnMut(),
-    ) -> Result<Meter, TasksError> {
+    ) -> Result<PassMeter, TasksError> {
         METERS.set(METERS.get() + 1);
         match METERS.get() {
             ..3 => made_up(foreign, chain, words, switch),
@@ -399,7 +400,7 @@ mod tests {
     /// Every pass whose translations were put out is counted whole, of each task of each placement in each turn; and no job misses more than it loads, each time that it goes on.
     #[test]
     fn walks_are_counted_where_the_system_can() {
-        if Referenced::here().is_err() {
+        if ReferencedBits::here().is_err() {
             eprintln!("LEFT OUT: this system counts no referenced bits");
             return;
         }

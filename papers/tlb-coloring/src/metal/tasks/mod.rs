@@ -3,7 +3,7 @@
 //!
 //! A job loads its pages round after round, for as long as its task's execution time says. Misses of the last level are counted by the walks that page tables show
 //! (`walked`), where the system tells of them. Else rounds are timed in groups; the first round, and
-//! the one after something else ran, tell what was lost ([`lookaside_probe::counter::Meter`]).
+//! the one after something else ran, tell what was lost ([`lookaside_probe::counter::PassMeter`]).
 
 mod control_pages;
 mod foreign;
@@ -20,8 +20,8 @@ mod two_tasks;
 mod walked;
 
 use lookaside_machine::{ColorLevel, Machine, PageSize};
-use lookaside_probe::counter::{Known, Timer};
-use lookaside_probe::{Host, Referenced};
+use lookaside_probe::counter::{MeterAccuracy, Timer};
+use lookaside_probe::{HostMachine, ReferencedBits};
 use lookaside_techniques::color::plan::{plan, Plan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub enum CountedBy {
 
 /// How the misses of a level of these are counted here.
 pub fn counted_by(level: &ColorLevel, levels: &[ColorLevel]) -> CountedBy {
-    match levels.last().is_some_and(|last| last.name == level.name) && Referenced::here().is_ok() {
+    match levels.last().is_some_and(|last| last.name == level.name) && ReferencedBits::here().is_ok() {
         true => CountedBy::Walks,
         false => CountedBy::Timing,
     }
@@ -136,7 +136,7 @@ pub struct TaskRun {
     /// Core cycles that a miss adds, the median of the turns' meters.
     pub miss_cycles: f64,
     /// How well known passes were counted, in all turns.
-    pub known: Known,
+    pub known: MeterAccuracy,
     /// Times that something else ran which there was no room to write down: then jobs that were hit are taken for others.
     pub gaps_lost: u64,
     /// Its jobs, by what hit them.
@@ -166,8 +166,8 @@ pub fn run(
     let elements = set.tasks.iter().map(|task| program::elements_a_job(task, options.seed, timer));
     let elements = elements.collect::<Result<Vec<_>, TasksError>>()?;
     let here = lookaside_harness::cpus::allowed();
-    let calmest = || Host::calmest_cpu().map_err(|error| TasksError(error.to_string()));
-    let cpu = options.cpu.map_or_else(calmest, Ok)?;
+    let idlest = || HostMachine::idlest_cpu().map_err(|error| TasksError(error.to_string()));
+    let cpu = options.cpu.map_or_else(idlest, Ok)?;
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
     let levels = &levels[..];
@@ -290,7 +290,7 @@ mod tests {
             rounds: 1,
             program: None,
             miss_cycles: 1.0,
-            known: Known::default(),
+            known: MeterAccuracy::default(),
             gaps_lost: 0,
             jobs_a_hyperperiod,
             summaries: Vec::new(),

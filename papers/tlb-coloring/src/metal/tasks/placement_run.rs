@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lookaside_probe::counter::{Known, Meter, TimedChain};
-use lookaside_probe::put_out;
+use lookaside_probe::counter::{MeterAccuracy, PassMeter, TimedChain};
+use lookaside_probe::flush_tlb;
 use lookaside_stats::median;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
@@ -38,7 +38,7 @@ const SETTLING_PASSES: usize = 8;
 
 /// How a meter for a chain over these words comes about; the last switches to another thread and back.
 pub(super) type Calibrate =
-    fn(&Foreign<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<Meter, TasksError>;
+    fn(&Foreign<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<PassMeter, TasksError>;
 
 /// How misses are counted.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub(super) struct KnownPasses {
     /// What a miss adds to them.
     pub miss_ticks: f64,
     /// How they were counted.
-    pub known: Known,
+    pub known: MeterAccuracy,
 }
 
 /// A placement of which these tasks' pages count; the others touch none.
@@ -116,7 +116,7 @@ impl<'a> Arm<'a> {
         for (task, of) in lab.set.tasks.iter().enumerate() {
             // It does not count, but its preemptions are known all the same.
             let blind = |chain: TimedChain| {
-                let meter = Meter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPT_NS / lab.timer.ns(1));
+                let meter = PassMeter::blind(&chain.groups().collect::<Vec<_>>(), INTERRUPT_NS / lab.timer.ns(1));
                 (chain, meter)
             };
             let link = |words: &[[*mut u64; 2]], size| {
@@ -197,7 +197,7 @@ impl<'a> Arm<'a> {
                 for &task in &self.counted {
                     let body = &mut self.bodies[task];
                     body.meter = meter(&body.chain, &self.words[task]).map_err(|error| named(task, error))?;
-                    let Meter { miss_ticks, known, .. } = body.meter;
+                    let PassMeter { miss_ticks, known, .. } = body.meter;
                     self.known[task].push(KnownPasses { miss_ticks, known });
                     if let (Some((chain, known)), Some(words)) = (&mut body.witness, &self.witness[task]) {
                         *known = meter(chain, words)
@@ -252,7 +252,7 @@ fn known_passes(walked: &Walked, owner: usize, chain: &TimedChain) -> Result<Kno
         let kind = pass % 2;
         match kind {
             0 => (0..SETTLING_PASSES).for_each(|_| drop(chain.pass())),
-            _ => put_out()?,
+            _ => flush_tlb()?,
         }
         let mut ticks = 0.0;
         walks[kind].push(walked.of(owner, || ticks = chain.pass().iter().map(|ticks| ticks.extra()).sum())? as f64);
@@ -271,7 +271,7 @@ fn known_passes(walked: &Walked, owner: usize, chain: &TimedChain) -> Result<Kno
     let [kept_ticks, missed_ticks] = extra.map(|ticks| median(ticks).unwrap_or_default());
     Ok(KnownPasses {
         miss_ticks: (missed_ticks - kept_ticks) / pages.max(1) as f64,
-        known: Known {
+        known: MeterAccuracy {
             pages: pages as u32,
             kept: right(&kept, &|count| 2.0 * count < pages as f64),
             kept_misses: mean(&kept),

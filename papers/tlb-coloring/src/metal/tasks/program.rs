@@ -7,7 +7,7 @@
 
 use std::ptr::NonNull;
 
-use lookaside_probe::counter::{Judged, Ticks, Timer};
+use lookaside_probe::counter::{GroupTicks, GroupVerdict, Timer};
 use lookaside_techniques::color::tasks::Task;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::{Chunks, Followed, Follower, Next, Spec, Touched, Workload};
@@ -167,11 +167,11 @@ impl Follower for Counting<'_, '_> {
         let ticks = chain.step(group, &mut self.job.last);
         self.job.seen.touched += 1;
         match meter.group(group, ticks) {
-            Judged::Misses(misses) => {
+            GroupVerdict::Misses(misses) => {
                 self.job.seen.misses += misses;
                 Next::On
             }
-            Judged::Interrupted => {
+            GroupVerdict::Interrupted => {
                 self.job.seen.unseen += 1;
                 self.job.goes_on_after(ticks);
                 Next::Anew
@@ -184,7 +184,7 @@ impl Follower for Counting<'_, '_> {
         let ticks = now.wrapping_sub(self.job.last);
         self.job.last = now;
         if ticks >= self.job.body.look_ticks {
-            self.job.goes_on_after(Ticks { before: ticks, ..Ticks::default() });
+            self.job.goes_on_after(GroupTicks { before: ticks, ..GroupTicks::default() });
             return Next::Anew;
         }
         self.looks += 1;
@@ -204,7 +204,7 @@ impl Follower for Counting<'_, '_> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use lookaside_probe::counter::{Meter, TimedChain};
+    use lookaside_probe::counter::{PassMeter, TimedChain};
     use lookaside_techniques::color::tasks::TaskSet;
     use lookaside_trace::Block;
 
@@ -253,7 +253,7 @@ pub(super) mod tests {
         // SAFETY: as above.
         let program = unsafe { Program::new(task, name, (&chunks, (0..used).collect()), elements_a_job, 5) };
         let body = Body {
-            meter: Meter::blind(&vec![1; used], f64::INFINITY),
+            meter: PassMeter::blind(&vec![1; used], f64::INFINITY),
             chain,
             witness: None,
             walks: None,

@@ -1,6 +1,6 @@
 //! Which pages the processor walked the tables for: exact misses of the last level, without a PMU and without a timer.
 //!
-//! The system's referenced bits tell ([`Referenced`]). They are counted and cleared whenever a job ends, for all tasks: a page counts once for each time that its
+//! The system's referenced bits tell ([`ReferencedBits`]). They are counted and cleared whenever a job ends, for all tasks: a page counts once for each time that its
 //! task began or went on, however often it was lost meanwhile.
 //!
 //! The system counts by mapping, not by page. So each row of pages of one owner is made a mapping of its own: it gets an advice that its neighbours
@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use lookaside_probe::{MetalError, Referenced};
+use lookaside_probe::{MetalError, ReferencedBits};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -48,7 +48,7 @@ struct Row {
 
 #[derive(Debug)]
 struct State {
-    bits: Referenced,
+    bits: ReferencedBits,
     /// What was walked for of each owner's pages in parts of a job that has not ended.
     so_far: Vec<Walks>,
     failed: Option<TasksError>,
@@ -63,7 +63,7 @@ impl From<MetalError> for TasksError {
 impl Walked {
     /// For so many owners' pages (any address in each), which all are there and stay where they are as long as this lives. A page has one owner.
     pub(super) fn new(owners: &[Vec<u64>]) -> Result<Self, TasksError> {
-        let mut bits = Referenced::here()?;
+        let mut bits = ReferencedBits::here()?;
         let mut pages: Vec<(u64, usize)> = (0..)
             .zip(owners)
             .flat_map(|(owner, pages)| pages.iter().map(move |at| (at / PAGE_BYTES * PAGE_BYTES, owner)))
@@ -156,7 +156,7 @@ pub(super) struct FirstInText(Vec<Range<u64>>);
 impl FirstInText {
     /// Where that cannot be had counting takes longer.
     pub(super) fn take() -> Self {
-        let mut bits = Referenced::here().ok();
+        let mut bits = ReferencedBits::here().ok();
         let all = bits.as_mut().and_then(|bits| bits.look(u64::MAX).ok()).unwrap_or_default();
         // The system's own are in the upper half.
         let all: Vec<&Range<u64>> = all.iter().map(|(at, _)| at).filter(|at| at.end >> 63 == 0).collect();
@@ -244,7 +244,7 @@ fn advise(at: &Range<u64>, advice: Advice) -> rustix::io::Result<()> {
 pub(super) mod tests {
     use std::hint::black_box;
 
-    use lookaside_probe::put_out;
+    use lookaside_probe::flush_tlb;
     use proptest::prelude::*;
 
     use super::*;
@@ -303,7 +303,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_walked_for_is_counted_to_the_page() {
-        if Referenced::here().is_err() {
+        if ReferencedBits::here().is_err() {
             eprintln!("LEFT OUT: this system counts no referenced bits");
             return;
         }
@@ -316,7 +316,7 @@ pub(super) mod tests {
         let apart = walked.apart().expect("mappings");
         assert_eq!([0, 1, 2].map(|owner| walked.pages(owner)), [20, 20, 0]);
         let count = |owner, loads: &dyn Fn()| {
-            put_out().expect("out");
+            flush_tlb().expect("out");
             walked.of(owner, loads).expect("a count")
         };
         for some in [0, 1, 7, 20] {
@@ -324,13 +324,13 @@ pub(super) mod tests {
             assert_eq!(count(0, &loads), some as u64);
         }
         // The second owner's job is interrupted by the first's: its parts are added up.
-        put_out().expect("out");
+        flush_tlb().expect("out");
         walked.anew();
         second[..5].iter().for_each(|page| load(*page));
         walked.begins();
         first[..2].iter().for_each(|page| load(*page));
         assert_eq!(walked.ends(&[0]), [Walks { pages: 2, many: 0 }]);
-        put_out().expect("out");
+        flush_tlb().expect("out");
         second[..1].iter().for_each(|page| load(*page));
         assert_eq!(walked.ends(&[1, 2]), [Walks { pages: 6, many: 1 }, Walks::default()]);
         assert_eq!(walked.ends(&[0, 1]), [Walks::default(); 2]);
@@ -347,14 +347,14 @@ pub(super) mod tests {
         let first = FirstInText::take();
         let all = pages(20_000);
         let code = what_is_mapped_meanwhile_comes_before_the_program as fn() as usize as u64;
-        if Referenced::here().is_err() {
+        if ReferencedBits::here().is_err() {
             eprintln!("LEFT OUT: this system does not list its mappings");
             return;
         }
         assert!(!first.0.is_empty() && all[0] < code, "{:x} behind {code:x}", all[0]);
         let taken = first.0.clone();
         drop(first);
-        let mut bits = Referenced::here().expect("mappings");
+        let mut bits = ReferencedBits::here().expect("mappings");
         assert!(bits.look(u64::MAX).expect("all").iter().all(|(at, _)| !taken.contains(at)), "given back");
     }
 }
