@@ -144,7 +144,7 @@ impl ProgramControl for LaunchedProgram {
             }
             // Its children, which SIGTERM to the program need not have reached; a pid that is another program's by now is left alone.
             for process in processes.live() {
-                if std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| executables.contains(&exe)) {
+                if lookaside_host::Process::of(process).exe().is_ok_and(|exe| executables.contains(&exe)) {
                     kill(process, libc::SIGKILL);
                 }
             }

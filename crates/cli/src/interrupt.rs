@@ -118,7 +118,6 @@ impl Interrupt {
 
 /// The signals that this process was told to ignore: bit n - 1 is signal n.
 fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = lookaside_host::Process::own().status("SigIgn").ok().flatten();
+    mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0)
 }

@@ -28,6 +28,5 @@ pub fn setups(args: &ModelArgs) -> Result<Vec<(Setup, String)>, Failure> {
 
 /// Whether the running system says of itself that it is a virtual machine.
 pub fn is_virtual() -> bool {
-    std::fs::read_to_string("/proc/cpuinfo")
-        .is_ok_and(|text| text.lines().any(|l| l.starts_with("flags") && l.split(' ').any(|f| f == "hypervisor")))
+    lookaside_host::CpuInfo::here().has_flag("hypervisor") == Some(true)
 }

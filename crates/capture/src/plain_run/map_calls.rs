@@ -32,7 +32,7 @@ pub(super) fn event(process: i32, number: u64, args: &[u64; 6], result: u64, hea
 
 /// A file by its descriptor, as the kernel's listing names it.
 fn file(process: i32, descriptor: u64, offset: u64) -> MapSource {
-    let path = std::fs::read_link(format!("/proc/{process}/fd/{}", descriptor as u32));
+    let path = lookaside_host::Process::of(process as u32).open_file(descriptor as i32);
     match path {
         Ok(path) => MapSource::File { path: path.to_string_lossy().into_owned(), offset },
         Err(_) => MapSource::Anonymous,

@@ -9,6 +9,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 
+use lookaside_host::Process;
 use lookaside_trace::{parse_maps, MapSource, MemoryMap, Region};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
@@ -302,7 +303,7 @@ impl TracedRun {
 
     /// The kernel's listing, with `.bss` and heap told apart where it lists them as one.
     fn listing(&self) -> Vec<Region> {
-        let text = std::fs::read_to_string(format!("/proc/{}/maps", self.task)).unwrap_or_default();
+        let text = Process::of(self.task as u32).maps_text().unwrap_or_default();
         let mut regions = Vec::new();
         for region in parse_maps(&text) {
             let has_both = region.source == MapSource::Heap && region.start < self.heap_start;
@@ -318,22 +319,20 @@ impl TracedRun {
 
     /// Fields of `/proc/PID/stat` from the third on, as numbers; what is none is 0.
     fn stat(&self) -> Vec<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.task)).unwrap_or_default();
-        // The second is the program's name, which can have blanks and brackets.
-        let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-        rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect()
+        Process::of(self.task as u32).stat().unwrap_or_default()
     }
 
     /// Whether the kernel does not randomize its addresses; believed where the kernel doesn't say.
     fn is_fixed(&self) -> bool {
-        let text = std::fs::read_to_string(format!("/proc/{}/personality", self.task)).unwrap_or_default();
-        u32::from_str_radix(text.trim(), 16).map_or(true, |bits| bits & libc::ADDR_NO_RANDOMIZE as u32 != 0)
+        let text = Process::of(self.task as u32).bytes("personality").unwrap_or_default();
+        u32::from_str_radix(String::from_utf8_lossy(&text).trim(), 16)
+            .map_or(true, |bits| bits & libc::ADDR_NO_RANDOMIZE as u32 != 0)
     }
 
     /// Where the dynamic linker's file is mapped (`AT_BASE` of the auxiliary vector); empty for a static program.
     fn linker_range(&self) -> std::ops::Range<u64> {
         const AT_BASE: usize = 7;
-        let auxv = std::fs::read(format!("/proc/{}/auxv", self.task)).unwrap_or_default();
+        let auxv = Process::of(self.task as u32).bytes("auxv").unwrap_or_default();
         let word = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
         let (pairs, _) = auxv.as_chunks::<{ 2 * size_of::<usize>() }>();
         let base = pairs.iter().find_map(|pair| {

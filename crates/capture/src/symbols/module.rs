@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
+use lookaside_host::{parse_smaps, Process};
 use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
 use super::code_name::CodeName;
@@ -178,12 +179,10 @@ fn vdso(path: &str) -> Option<Vec<u8>> {
     if path != "[vdso]" {
         return None;
     }
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    let own = Process::own();
+    let vdso = parse_smaps(&own.maps_text().ok()?).into_iter().find(|vma| vma.name == "[vdso]")?;
+    let mut bytes = vec![0; usize::try_from(vdso.end - vdso.start).ok()?];
+    own.open("mem").ok()?.read_exact_at(&mut bytes, vdso.start).ok()?;
     Some(bytes)
 }
 

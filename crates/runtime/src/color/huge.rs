@@ -1,20 +1,19 @@
 //! Whether pages that were asked to be huge are.
 
-use procfs::process::Process;
+use lookaside_host::{HostError, Process, TransparentHugePages};
 
 use super::HeapError;
 
 /// Bytes of one of the system's huge pages; `None`: it has none to give to anonymous memory.
 fn page_bytes() -> Option<u64> {
-    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?.trim().parse().ok()
+    TransparentHugePages::here().page_bytes().ok()
 }
 
 /// Bytes of these addresses that huge pages translate, as the system counts them now.
 pub(crate) fn bytes_in(start: u64, end: u64) -> Result<u64, HeapError> {
-    let unread = |e: procfs::ProcError| HeapError::System(format!("/proc/self/smaps cannot be read: {e}"));
-    let maps = Process::myself().and_then(|own| own.smaps()).map_err(unread)?;
-    let inside = maps.into_iter().filter(|map| map.address.0 >= start && map.address.1 <= end);
-    Ok(inside.filter_map(|map| map.extension.map.get("AnonHugePages").copied()).sum())
+    let smaps = Process::own().smaps().map_err(|e: HostError| HeapError::System(e.to_string()))?;
+    let inside = smaps.into_iter().filter(|vma| vma.start >= start && vma.end <= end);
+    Ok(inside.map(|vma| vma.anonymous_huge_bytes).sum())
 }
 
 /// That all `bytes` of pages between these addresses are huge ones of `page` bytes.

@@ -2,9 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where the kernel has them.
-pub(super) const POWERCAP: &str = "/sys/class/powercap";
-
 /// One package's counter.
 #[derive(Debug)]
 struct Package {

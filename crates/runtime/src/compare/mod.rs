@@ -262,7 +262,7 @@ impl Comparison {
 /// What can't be done at all is found before the first program starts, but for programs that can't be started.
 pub fn compare(plan: &Plan, hooks: &Hooks<'_>) -> Result<Comparison, CompareError> {
     check(plan)?;
-    let (meter, no_energy) = match Meter::open(energy::POWERCAP.as_ref()) {
+    let (meter, no_energy) = match Meter::open(&lookaside_host::powercap_folder()) {
         Ok(meter) => (Some(meter), None),
         Err(why) => (None, Some(why)),
     };

@@ -4,13 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
+use lookaside_host::TransparentHugePages;
+
 use super::{CompareError, Inside};
 use crate::bake::{BakeBackend, Settings};
 use crate::hugepages::{self, remote_collapse, Way};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
-const THP: [&str; 2] =
-    ["/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", "/sys/kernel/mm/transparent_hugepage/enabled"];
+const THP: [&str; 2] = ["hugepages-2048kB/enabled", "enabled"];
 
 /// One way to run the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +65,7 @@ impl Thp {
 
 /// Whether the system gives huge pages to all, and the kernel cannot keep them to what is asked for.
 pub(super) fn gives_to_all() -> bool {
-    let always = chosen(&THP.map(|path| std::fs::read_to_string(path).ok())).is_some_and(|word| word == "always");
+    let always = chosen(&settings()).is_some_and(|word| word == "always");
     let version = procfs::sys::kernel::Version::current();
     always && version.is_ok_and(|version| (version.major, version.minor) < (6, 18))
 }
@@ -220,7 +221,7 @@ fn joined(first: Option<OsString>, second: &OsStr) -> OsString {
 /// # Errors
 /// In a line: they are off, or not built in.
 pub(super) fn check_thp() -> Result<(), CompareError> {
-    check_thp_in(&THP.map(|path| std::fs::read_to_string(path).ok()))
+    check_thp_in(&settings())
 }
 
 /// The same of what the files hold; the first that is there and does not say `inherit` counts.
@@ -229,10 +230,15 @@ fn check_thp_in(files: &[Option<String>]) -> Result<(), CompareError> {
         Some("always" | "madvise") => Ok(()),
         Some(word) => Err(CompareError::Bad(format!(
             "variant thp: huge pages are off on this system ({word}); as root: echo madvise > {}, or leave thp out",
-            THP[1]
+            TransparentHugePages::here().path(THP[1]).display()
         ))),
         None => Err(CompareError::Bad("variant thp: this kernel has no transparent huge pages; leave thp out".into())),
     }
+}
+
+/// What the files hold, where they are there.
+fn settings() -> [Option<String>; 2] {
+    THP.map(|setting| TransparentHugePages::here().text(setting).ok())
 }
 
 /// The word that counts.

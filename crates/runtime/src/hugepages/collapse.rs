@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use lookaside_host::{Process, TransparentHugePages};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::thread::{capabilities, CapabilitySet};
@@ -18,9 +19,6 @@ use crate::bake::Identity;
 /// Least pause after a call. The kernel holds `mmap_lock` for writing while it copies, and page faults of the program wait; a waiting
 /// thread that is not awake yet is let in only after 4 ms of the lock's being taken again (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
 pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
-
-/// The kernel's word on huge pages; the folder is not there where they are not built in.
-const SYSTEM: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Who makes a process's huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -250,7 +248,7 @@ fn check_right() -> Result<(), i32> {
     hold(std::process::id())?;
     // For oneself newer kernels ask for no right.
     let has = capabilities(None).is_ok_and(|rights| rights.effective.contains(CapabilitySet::SYS_NICE));
-    let counts = std::fs::read_link("/proc/self/ns/user").is_ok_and(|name| name.as_os_str() == SYSTEMS);
+    let counts = Process::own().link("ns/user").is_ok_and(|name| name.as_os_str() == SYSTEMS);
     if has && counts {
         Ok(())
     } else {
@@ -266,9 +264,13 @@ fn is_possible_inside() -> bool {
 }
 
 fn check_built_in() -> Result<(), HugeError> {
-    match std::path::Path::new(SYSTEM).exists() {
+    let settings = TransparentHugePages::here();
+    match settings.are_there() {
         true => Ok(()),
-        false => Err(HugeError::Bad(format!("this kernel has no transparent huge pages ({SYSTEM} is not there)"))),
+        false => Err(HugeError::Bad(format!(
+            "this kernel has no transparent huge pages ({} is not there)",
+            settings.path("").display()
+        ))),
     }
 }
 
@@ -279,9 +281,7 @@ fn switched_off(pid: u32) -> bool {
 
 /// A line of `/proc/PID/status`.
 fn status(pid: u32, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    Some(line.trim().to_string())
+    Process::of(pid).status(name).ok()?
 }
 
 /// The call, for a window or, without one, for nothing.

@@ -131,14 +131,13 @@ fn unfit(map: &MemoryMap) -> Option<Unfit> {
 }
 
 fn open(pid: u32) -> Result<File, HugeError> {
-    let path = format!("/proc/{pid}/pagemap");
-    File::open(&path).map_err(|e| {
-        HugeError::Bad(match (e.kind(), e.raw_os_error()) {
-            (std::io::ErrorKind::NotFound, _) => format!("process {pid}: there is none"),
+    lookaside_host::Process::of(pid).open("pagemap").map_err(|e| {
+        HugeError::Bad(match () {
             // Nobody has waited for it yet.
-            (_, Some(libc::ESRCH)) => format!("process {pid}: it has ended"),
-            (std::io::ErrorKind::PermissionDenied, _) => format!("process {pid}: {OTHERS}"),
-            _ => format!("{path}: {e}"),
+            () if e.is_ended() => format!("process {pid}: it has ended"),
+            () if e.is_missing() => format!("process {pid}: there is none"),
+            () if e.is_forbidden() => format!("process {pid}: {OTHERS}"),
+            () => e.to_string(),
         })
     })
 }
@@ -168,7 +167,7 @@ fn scan(pid: u32, pagemap: &File, start: u64, end: u64, found: &mut Vec<PageRang
             return Err(HugeError::Bad(match e.raw_os_error() {
                 Some(libc::ENOTTY | libc::EINVAL) => "needs PAGEMAP_SCAN (Linux 6.7 and later)".into(),
                 Some(libc::ESRCH) => format!("process {pid}: it has ended"),
-                _ => format!("/proc/{pid}/pagemap: PAGEMAP_SCAN: {e}"),
+                _ => format!("process {pid}: PAGEMAP_SCAN: {e}"),
             }));
         };
         for [start, end, is] in room.iter().take(ranges) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use lookaside_host::Process;
 use serde::Serialize;
 
 use super::collapse::{Handle, Tried, Way};
@@ -116,7 +117,7 @@ struct State {
 impl State {
     fn look(&mut self, pid: u32, plan: &dyn Find, stopped: &AtomicBool) {
         // A program that has ended, or may not be looked at, is found out by the handle.
-        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
+        let Ok(maps) = Process::of(pid).maps_text() else { return };
         if maps.is_empty() {
             return;
         }

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use lookaside_host::Process;
+
 use super::windows::Area;
 use super::{pages, HugeError};
 
@@ -62,17 +64,15 @@ impl Referenced {
 
 /// Clears the bits of all pages; how long that took, in nanoseconds.
 fn clear(pid: u32) -> Result<u64, HugeError> {
-    let path = format!("/proc/{pid}/clear_refs");
     let began = Instant::now();
-    // 1 = all pages (Documentation/filesystems/proc.rst).
-    std::fs::write(&path, "1").map_err(|e| {
-        HugeError::Bad(match (e.kind(), e.raw_os_error()) {
-            (std::io::ErrorKind::NotFound, _) => format!("process {pid}: there is none"),
-            (_, Some(libc::ESRCH)) => format!("process {pid}: it has ended"),
-            (std::io::ErrorKind::PermissionDenied, _) => {
-                format!("{path}: only root and the process's owner may write to it")
+    Process::of(pid).clear_referenced().map_err(|e| {
+        HugeError::Bad(match () {
+            () if e.is_ended() => format!("process {pid}: it has ended"),
+            () if e.is_missing() => format!("process {pid}: there is none"),
+            () if e.is_forbidden() => {
+                format!("{}: only root and the process's owner may write to it", e.path.display())
             }
-            _ => format!("{path}: {e}"),
+            () => e.to_string(),
         })
     })?;
     Ok(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))

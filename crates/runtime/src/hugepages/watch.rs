@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lookaside_host::Process;
 use serde::Serialize;
 
 use super::choose::{choose, View, Weight, Weights};
@@ -343,10 +344,7 @@ fn huge_weight(seen: &Seen) -> u64 {
 
 /// Bytes of a process's anonymous memory that are in memory; 0 where there is none.
 fn anonymous_bytes(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
+    Process::of(pid).status_bytes("RssAnon").ok().flatten().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lookaside_harness::cpus;
 use lookaside_runtime::domains::{self, Access, Compartment, DomainsError, PAGE_BYTES};
 use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, Advice};
@@ -133,7 +132,7 @@ struct Rooms {
 
 impl Rooms {
     fn new(options: &Options, cpu: usize, round: u32) -> Result<Self, String> {
-        cpus::bind(&[cpu]).map_err(|error| format!("CPU {cpu} cannot be had: {error}"))?;
+        lookaside_host::bind_to(&[cpu]).map_err(|error| format!("CPU {cpu} cannot be had: {error}"))?;
         let layout = |benchmark| Layout::of(options, benchmark, Pages::Base);
         let (of_lat_ctx, of_extreme) = (layout(Benchmark::LatCtx), layout(Benchmark::Extreme));
         let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32) ^ 0x5eed);
@@ -272,7 +271,7 @@ mod tests {
     }
 
     fn cpu() -> usize {
-        *cpus::allowed().last().expect("a CPU")
+        *lookaside_harness::cpus::allowed().last().expect("a CPU")
     }
 
     #[test]

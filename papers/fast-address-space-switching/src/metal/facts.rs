@@ -1,7 +1,6 @@
 //! The machine, as far as it matters to what a switch costs.
 
-use std::fs;
-
+use lookaside_host::{kernel_release, vulnerabilities, CpuInfo};
 use serde::Serialize;
 
 /// Protection keys.
@@ -35,46 +34,23 @@ pub struct Facts {
     pub vulnerabilities: Vec<(String, String)>,
 }
 
-/// One file a vulnerability.
-const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities";
-
 impl Facts {
     /// Of this machine.
     pub(super) fn here() -> Self {
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = CpuInfo::here();
         let vulnerabilities = vulnerabilities();
         let meltdown = vulnerabilities.iter().find(|(name, _)| name == "meltdown");
         Self {
-            processor: field(&cpuinfo, "model name").unwrap_or_default().into(),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+            processor: cpu.value("model name").unwrap_or_default().into(),
+            kernel: kernel_release(),
             is_guest: is_guest(),
             // The kernel takes the flag back where it does not use it (nopcid).
-            pcid: field(&cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "pcid")),
+            pcid: cpu.has_flag("pcid"),
             keys: keys(),
             isolates_tables: meltdown.map(|(_, state)| state.contains("PTI")),
             vulnerabilities: vulnerabilities.into_iter().filter(|(_, state)| state != "Not affected").collect(),
         }
     }
-}
-
-/// The value of the first line `name : value`.
-fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
-    let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-    fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
-}
-
-/// All of them, by name.
-fn vulnerabilities() -> Vec<(String, String)> {
-    let Ok(files) = fs::read_dir(VULNERABILITIES) else { return Vec::new() };
-    let mut all: Vec<(String, String)> = files
-        .flatten()
-        .filter_map(|file| {
-            let state = fs::read_to_string(file.path()).ok()?;
-            Some((file.file_name().to_string_lossy().into_owned(), state.trim().to_string()))
-        })
-        .collect();
-    all.sort();
-    all
 }
 
 /// Leaf 7, ECX: bit 3 the processor has protection keys for user pages (PKU), bit 4 the system has switched them on (OSPKE) (Intel SDM 2, CPUID;
@@ -107,41 +83,4 @@ fn is_guest() -> Option<bool> {
 #[cfg(not(target_arch = "x86_64"))]
 fn is_guest() -> Option<bool> {
     None
-}
-
-/// Time that the host gave to others while this CPU wanted to run, since the start of the system.
-pub(super) fn stolen_ms(cpu: usize) -> Option<f64> {
-    /// Ticks a second in /proc/stat, on all that Linux runs on.
-    const USER_HZ: f64 = 100.0;
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    Some(stolen_ticks(&text, cpu)? as f64 * 1e3 / USER_HZ)
-}
-
-/// The eighth figure of the CPU's line (proc_stat(5)).
-fn stolen_ticks(stat: &str, cpu: usize) -> Option<u64> {
-    let name = format!("cpu{cpu}");
-    let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
-    line.split_whitespace().nth(8)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stolen_time_is_that_of_the_cpu() {
-        let stat = "cpu  1 2 3 4 5 6 7 80 9 10\ncpu1 1 2 3 4 5 6 7 11 9 10\ncpu11 1 2 3 4 5 6 7 42 9 10\nintr 1 2\n";
-        assert_eq!(stolen_ticks(stat, 1), Some(11));
-        assert_eq!(stolen_ticks(stat, 11), Some(42));
-        assert_eq!(stolen_ticks(stat, 2), None);
-        assert_eq!(stolen_ticks("cpu1 1 2\n", 1), None);
-    }
-
-    #[test]
-    fn fields_of_cpuinfo_are_found_by_their_whole_name() {
-        let text = "processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nflags\t\t: fpu pcid\nmodel name\t: other\n";
-        assert_eq!(field(text, "model name"), Some("AMD EPYC"));
-        assert_eq!(field(text, "flags"), Some("fpu pcid"));
-        assert_eq!(field(text, "name"), None);
-    }
 }

@@ -1,8 +1,7 @@
 //! What the system allows.
 
-use std::fs;
-
 use lookaside_harness::cpus;
+use lookaside_host::most_tasks;
 use rustix::process::{getrlimit, Resource};
 
 use super::compartments;
@@ -24,17 +23,12 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) fn here(available_bytes: u64) -> Self {
-        let tasks = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/sys/fs/cgroup/pids.max"];
-        let of_file = |path: &str| {
-            let text = fs::read_to_string(path).ok()?;
-            // A group without a limit says "max".
-            Some((text.trim().parse::<u64>().ok()?, path.to_string()))
-        };
+        let of_system = most_tasks().map(|(most, file)| (most, file.display().to_string()));
         let of_user = getrlimit(Resource::Nproc).current.map(|most| (most, "ulimit -u".to_string()));
         Self {
             cpus: cpus::allowed(),
             open_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
-            tasks: tasks.into_iter().filter_map(of_file).chain(of_user).min_by_key(|(most, _)| *most),
+            tasks: of_system.into_iter().chain(of_user).min_by_key(|(most, _)| *most),
             available_bytes,
             no_compartments: compartments::refusal(),
         }

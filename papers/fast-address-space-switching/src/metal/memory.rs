@@ -1,8 +1,8 @@
 //! What participants read: an area each, the same for processes and threads.
 
-use std::fs;
 use std::ptr::NonNull;
 
+use lookaside_host::Process;
 use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -66,8 +66,9 @@ impl Areas {
 
     /// Bytes that lie in huge pages.
     pub(super) fn huge_bytes(&self) -> u64 {
-        let smaps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-        huge_in(&smaps, self.start as u64..self.start as u64 + self.bytes as u64)
+        let own = self.start as u64..self.start as u64 + self.bytes as u64;
+        let smaps = Process::own().smaps().unwrap_or_default();
+        smaps.iter().filter(|vma| vma.overlaps(&own)).map(|vma| vma.anonymous_huge_bytes).sum()
     }
 
     /// Bytes of all areas.
@@ -107,23 +108,6 @@ fn circle(count: u64, random: &mut SplitMix64) -> Vec<(u64, u64)> {
     }
     let nexts = order.iter().cycle().skip(1);
     order.iter().copied().zip(nexts.copied()).collect()
-}
-
-/// Bytes in anonymous huge pages of mappings that overlap a range, in the kernel's list of them (proc_pid_smaps(5)).
-fn huge_in(smaps: &str, range: std::ops::Range<u64>) -> u64 {
-    let mut inside = false;
-    let mut huge = 0;
-    for line in smaps.lines() {
-        let head = line.split_whitespace().next().unwrap_or_default();
-        if let Some((start, end)) = head.split_once('-') {
-            let number = |text| u64::from_str_radix(text, 16).ok();
-            inside = number(start).zip(number(end)).is_some_and(|(start, end)| start < range.end && range.start < end);
-        } else if let (true, Some(rest)) = (inside, line.strip_prefix("AnonHugePages:")) {
-            let kib: u64 = rest.trim().trim_end_matches("kB").trim().parse().unwrap_or_default();
-            huge += kib * 1024;
-        }
-    }
-    huge
 }
 
 #[cfg(test)]
@@ -174,15 +158,5 @@ mod tests {
         let layout = Layout { areas: 64, bytes_each: 0 };
         let areas = Areas::new(layout, Pages::Base, &[], &mut SplitMix64::new(1)).expect("memory");
         assert_eq!((areas.bytes(), areas.huge_bytes()), (0, 0));
-    }
-
-    #[test]
-    fn huge_pages_are_counted_where_they_lie() {
-        let smaps = "1000-2000 rw-p 00000000 00:00 0 \nSize: 4 kB\nAnonHugePages:      2048 kB\nVmFlags: rd wr\n\
-                     2000-4000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\n\
-                     4000-5000 r--p 00000000 00:00 0 /a-b\nAnonHugePages:      1 kB\n";
-        assert_eq!(huge_in(smaps, 0x2000..0x4000), 4096 << 10);
-        assert_eq!(huge_in(smaps, 0x1fff..0x2001), 6144 << 10);
-        assert_eq!(huge_in(smaps, 0x5000..0x6000), 0);
     }
 }

@@ -19,7 +19,7 @@ mod stage;
 
 use std::time::{Duration, Instant};
 
-use lookaside_harness::cpus;
+use lookaside_host::stolen_ms;
 use lookaside_runtime::compare::in_turns;
 use serde::Serialize;
 
@@ -154,11 +154,12 @@ pub fn run(
     let others: Vec<usize> = limits.cpus.iter().copied().filter(|other| *other != cpu).collect();
     if !others.is_empty() {
         // What waits for the participants is not to run where they do. Participants bind themselves.
-        cpus::bind(&others).map_err(|error| SwitchError(format!("CPUs {others:?} cannot be had: {error}")))?;
+        lookaside_host::bind_to(&others)
+            .map_err(|error| SwitchError(format!("CPUs {others:?} cannot be had: {error}")))?;
     }
     let report = measured(options, cpu, limits.no_compartments, stop, progress);
     // As it was; where that fails the thread stays beside the CPU, and nothing that was measured changes.
-    let _ = cpus::bind(&limits.cpus);
+    let _ = lookaside_host::bind_to(&limits.cpus);
     report
 }
 
@@ -170,7 +171,7 @@ fn measured(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Report, SwitchError> {
     progress("memory, processes and threads");
-    let (began, stolen) = (Instant::now(), facts::stolen_ms(cpu));
+    let (began, stolen) = (Instant::now(), stolen_ms(cpu));
     let is_over = || began.elapsed() >= options.time;
     let compartments = no_compartments.is_none();
     let first = Stage::set(options, cpu, 0, compartments).map_err(SwitchError)?;
@@ -206,7 +207,7 @@ fn measured(
         }
     });
     drop(stage);
-    let stolen_ms = stolen.zip(facts::stolen_ms(cpu)).map(|(before, after)| after - before);
+    let stolen_ms = stolen.zip(stolen_ms(cpu)).map(|(before, after)| after - before);
     let wall_ms = began.elapsed().as_secs_f64() * 1e3;
     progress("intervals");
     let (points, contrasts) = judge::judge(&cases, &samples, options.seed);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lookaside_harness::cpus;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -152,7 +151,7 @@ fn process(ring: &Ring, me: usize, cpu: usize) -> Result<libc::pid_t, std::io::E
         if pid == 0 {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             // The parent may have ended before that.
-            if libc::getppid() == parent && cpus::bind(&[cpu]).is_ok() {
+            if libc::getppid() == parent && lookaside_host::bind_to(&[cpu]).is_ok() {
                 ring.serve(me);
             }
             libc::_exit(0);
@@ -170,7 +169,7 @@ fn process(ring: &Ring, me: usize, cpu: usize) -> Result<libc::pid_t, std::io::E
 fn thread(ring: &Arc<Ring>, me: usize, cpu: usize) -> Result<JoinHandle<()>, std::io::Error> {
     let ring = Arc::clone(ring);
     let serve = move || {
-        if cpus::bind(&[cpu]).is_ok() {
+        if lookaside_host::bind_to(&[cpu]).is_ok() {
             ring.serve(me);
         }
     };

@@ -35,7 +35,7 @@ pub fn run(args: &Migrate) -> Result<u8, Failure> {
         rounds: args.rounds.unwrap_or(rounds),
         time: Some(TIME),
         seed: args.seed,
-        available_bytes: lookaside_probe::available_bytes().unwrap_or(u64::MAX),
+        available_bytes: lookaside_host::available_bytes().unwrap_or(u64::MAX),
     };
     let interrupt = Interrupt::install()?;
     let bar = spinner("migrate");

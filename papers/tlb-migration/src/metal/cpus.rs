@@ -1,15 +1,12 @@
 //! Between which CPUs, and what the system says of them.
 
-use std::path::{Path, PathBuf};
-
 use lookaside_harness::cpus::allowed;
+use lookaside_host::{CacheKind, Topology};
 use serde::Serialize;
 
 use super::plan::HUGE_BYTES;
 use super::MigrateError;
 
-/// Where the kernel describes CPUs.
-const SYSFS: &str = "/sys/devices/system/cpu";
 /// Bytes of caches where the system says nothing: as large as a client's last one.
 const CACHES_BYTES: u64 = 32 << 20;
 /// A buffer is no smaller, and no larger: then a round would take too long, and the private caches are thrashed by far less.
@@ -22,8 +19,8 @@ pub struct System {
     pub allowed: Vec<usize>,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// The kernel's folder of CPUs.
-    pub folder: PathBuf,
+    /// The CPUs.
+    pub topology: Topology,
 }
 
 /// What two CPUs share.
@@ -54,30 +51,18 @@ pub(super) struct Here {
 impl System {
     /// This one.
     pub fn here() -> Self {
-        Self { allowed: allowed(), page_bytes: rustix::param::page_size() as u64, folder: SYSFS.into() }
-    }
-
-    /// Whether a CPU is there; `None`: nobody says.
-    fn is_online(&self, cpu: usize) -> Option<bool> {
-        std::fs::read_to_string(self.folder.join("online")).ok().map(|list| in_list(&list, cpu))
-    }
-
-    fn of(&self, cpu: usize, path: &str) -> Option<String> {
-        std::fs::read_to_string(self.folder.join(format!("cpu{cpu}")).join(path)).ok()
+        Self { allowed: allowed(), page_bytes: rustix::param::page_size() as u64, topology: Topology::here() }
     }
 
     /// What two CPUs share.
     fn relation(&self, a: usize, b: usize) -> Relation {
-        if self.of(a, "topology/thread_siblings_list").is_some_and(|list| in_list(&list, b)) {
+        if self.topology.siblings(a).is_some_and(|core| core.contains(&b)) {
             return Relation::Core;
         }
-        let mut caches = self.caches(a).peekable();
-        if caches.peek().is_none() {
-            return Relation::Unknown;
-        }
-        let shared =
-            |cache: PathBuf| std::fs::read_to_string(cache.join("shared_cpu_list")).is_ok_and(|list| in_list(&list, b));
-        if caches.any(shared) {
+        let caches = self.topology.caches(a);
+        if caches.is_empty() {
+            Relation::Unknown
+        } else if caches.iter().any(|cache| cache.cpus.contains(&b)) {
             Relation::Cache
         } else {
             Relation::Nothing
@@ -86,19 +71,9 @@ impl System {
 
     /// Bytes of a CPU's data caches together; `None`: nobody says.
     fn cache_bytes(&self, cpu: usize) -> Option<u64> {
-        let of_data = |cache: &Path| {
-            let kind = std::fs::read_to_string(cache.join("type")).ok()?;
-            let size = std::fs::read_to_string(cache.join("size")).ok()?;
-            (kind.trim() != "Instruction").then(|| bytes(&size)).flatten()
-        };
-        let sizes: Vec<u64> = self.caches(cpu).filter_map(|cache| of_data(&cache)).collect();
+        let of_data = self.topology.caches(cpu).into_iter().filter(|cache| cache.kind != CacheKind::Instruction);
+        let sizes: Vec<u64> = of_data.filter_map(|cache| cache.bytes).collect();
         (!sizes.is_empty()).then(|| sizes.into_iter().fold(0, u64::saturating_add))
-    }
-
-    fn caches(&self, cpu: usize) -> impl Iterator<Item = PathBuf> {
-        let folder = self.folder.join(format!("cpu{cpu}/cache"));
-        let index = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("index");
-        std::fs::read_dir(folder).into_iter().flatten().flatten().filter(index).map(|entry| entry.path())
     }
 }
 
@@ -126,8 +101,9 @@ impl Here {
     pub(super) fn choose(from: Option<usize>, to: Option<usize>, system: &System) -> Result<Self, MigrateError> {
         let bad = |why: String| Err(MigrateError(why));
         for cpu in from.into_iter().chain(to) {
-            if system.is_online(cpu) == Some(false) {
-                return bad(format!("CPU {cpu} is not there, or offline; see {}/online", system.folder.display()));
+            if system.topology.online().is_some_and(|online| !online.contains(&cpu)) {
+                let folder = system.topology.folder().display();
+                return bad(format!("CPU {cpu} is not there, or offline; see {folder}/online"));
             }
             if !system.allowed.contains(&cpu) {
                 let allowed: Vec<String> = system.allowed.iter().map(usize::to_string).collect();
@@ -168,29 +144,10 @@ impl Here {
     }
 }
 
-/// Whether a list like `0-3,8` has a number.
-fn in_list(list: &str, number: usize) -> bool {
-    list.trim().split(',').any(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let ends = [first, last].map(|end| end.trim().parse::<usize>());
-        matches!(ends, [Ok(first), Ok(last)] if (first..=last).contains(&number))
-    })
-}
-
-/// A size like `1024K`.
-fn bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'K' => (&text[..text.len() - 1], 10),
-        b'M' => (&text[..text.len() - 1], 20),
-        b'G' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     /// CPUs 0 to 3: 0 and 1 are one core's threads, 2 shares the last cache with them, 3 nothing.
@@ -205,12 +162,13 @@ mod tests {
             put(&format!("cpu{cpu}/topology/thread_siblings_list"), siblings);
             let caches = [("Data", "48K", siblings), ("Instruction", "32K", siblings), ("Unified", "6M\n", last)];
             for (i, (kind, size, shared)) in caches.into_iter().enumerate() {
+                put(&format!("cpu{cpu}/cache/index{i}/level"), if kind == "Unified" { "2" } else { "1" });
                 put(&format!("cpu{cpu}/cache/index{i}/type"), kind);
                 put(&format!("cpu{cpu}/cache/index{i}/size"), size);
                 put(&format!("cpu{cpu}/cache/index{i}/shared_cpu_list"), shared);
             }
         }
-        System { allowed: allowed.to_vec(), page_bytes: 4096, folder: folder.into() }
+        System { allowed: allowed.to_vec(), page_bytes: 4096, topology: Topology::in_folder(folder) }
     }
 
     #[test]
@@ -246,23 +204,9 @@ mod tests {
     #[test]
     fn a_system_that_says_nothing_will_do() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let system = System { allowed: vec![4, 7], page_bytes: 4096, folder: folder.path().into() };
+        let system = System { allowed: vec![4, 7], page_bytes: 4096, topology: Topology::in_folder(folder.path()) };
         let here = Here::choose(None, None, &system).expect("CPUs");
         assert_eq!((here.from, here.to, here.relation), (4, 7, Relation::Unknown));
         assert_eq!(here.thrash_bytes, 2 * CACHES_BYTES);
-    }
-
-    #[test]
-    fn lists_and_sizes_are_read() {
-        for (list, number, inside) in
-            [("0\n", 0, true), ("0,64", 6, false), ("0-3,8-11\n", 9, true), ("", 0, false), ("a-b", 0, false)]
-        {
-            assert_eq!(in_list(list, number), inside, "{list:?}");
-        }
-        for (text, size) in
-            [("48K\n", Some(49152)), ("2M", Some(2 << 20)), ("77", Some(77)), ("", None), ("xK", None), ("é", None)]
-        {
-            assert_eq!(bytes(text), size, "{text:?}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 
+use lookaside_host::Process;
 use lookaside_stats::SplitMix64;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -80,8 +81,9 @@ impl Area {
 
     /// Bytes of huge pages in the mapping, as the system says.
     fn huge_bytes(&self) -> Option<u64> {
-        let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
-        huge_bytes(&smaps, self.start.as_ptr() as u64)
+        let start = self.start.as_ptr() as u64;
+        let smaps = Process::own().smaps().ok()?;
+        smaps.iter().find(|vma| vma.overlaps(&(start..start + 1))).map(|vma| vma.anonymous_huge_bytes)
     }
 }
 
@@ -91,18 +93,6 @@ impl Drop for Area {
         // SAFETY: the mapping is ours, and whoever has words of it is gone.
         let _ = unsafe { rustix::mm::munmap(at.as_ptr().cast(), bytes) };
     }
-}
-
-/// `AnonHugePages` of the mapping around an address, in bytes.
-fn huge_bytes(smaps: &str, address: u64) -> Option<u64> {
-    let is_head = |line: &str| {
-        let (first, last) = line.split_whitespace().next()?.split_once('-')?;
-        let ends = [first, last].map(|end| u64::from_str_radix(end, 16));
-        matches!(ends, [Ok(first), Ok(last)] if (first..last).contains(&address)).then_some(())
-    };
-    let mut lines = smaps.lines().skip_while(|line| is_head(line).is_none());
-    let line = lines.find(|line| line.starts_with("AnonHugePages:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Makes all CPUs drop this process's translations, and leaves its page tables in their caches: rights are taken from two pages that nobody uses, so far apart
@@ -171,15 +161,5 @@ mod tests {
             flush.all().expect("rights change");
         }
         flush.area.touch(0);
-    }
-
-    #[test]
-    fn huge_pages_are_read_from_the_mapping_around() {
-        let smaps = "1000-3000 rw-p 0 00:00 0\nRss: 8 kB\nAnonHugePages:         4 kB\nVmFlags: rd\n\
-                     3000-9000 rw-p 0 00:00 0\nAnonHugePages:      2048 kB\n";
-        assert_eq!(huge_bytes(smaps, 0x1fff), Some(4096));
-        assert_eq!(huge_bytes(smaps, 0x3000), Some(2 << 20));
-        assert_eq!(huge_bytes(smaps, 0x9000), None);
-        assert_eq!(huge_bytes("", 1), None);
     }
 }

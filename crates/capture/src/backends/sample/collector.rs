@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
+use lookaside_host::Process;
 use lookaside_trace::{parse_maps, source_of, Block, Event, MemoryMap, Region};
 
 use super::access_resolver::AccessResolver;
@@ -146,7 +147,7 @@ impl Collector {
 
     fn list(&mut self, process: u32, time: u64) {
         // A process that has ended has an empty listing or none.
-        if let Ok(text) = std::fs::read_to_string(format!("/proc/{process}/maps")) {
+        if let Ok(text) = Process::of(process).maps_text() {
             let regions = parse_maps(&text);
             if !regions.is_empty() {
                 self.pending.push((time, TimedItem::Listing { process, regions }));
@@ -183,7 +184,7 @@ impl Collector {
             PerfRecord::Exec { process, name } => {
                 self.regions.entry(process).or_default().clear();
                 // The record has 15 letters of the name only.
-                let path = std::fs::read_link(format!("/proc/{process}/exe"));
+                let path = Process::of(process).exe();
                 let path = path.map_or(name, |path| path.to_string_lossy().into_owned());
                 self.reread_at_ns.remove(&process);
                 self.event(process, process, Event::Exec { path });

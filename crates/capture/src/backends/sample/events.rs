@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
+use lookaside_host::{Problem, Process, Topology};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use super::perf::{self, Begin};
@@ -112,7 +113,7 @@ impl Events {
             };
             match self.rings.iter().find(|(of, ..)| *of == cpu) {
                 Some((_, leader, _)) => {
-                    perf::redirect(&event, leader)?;
+                    lookaside_host::perf::redirect(&event, leader)?;
                     self.others.push(event);
                 }
                 None => {
@@ -127,45 +128,23 @@ impl Events {
 
 /// The threads of a process.
 fn threads_of(process: u32) -> io::Result<Vec<u32>> {
-    let listing = std::fs::read_dir(format!("/proc/{process}/task"));
-    let listing = listing.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::ESRCH),
-        _ => error,
-    })?;
-    Ok(listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    Process::of(process).threads().map_err(|error| match error.problem {
+        _ if error.is_missing() => io::Error::from_raw_os_error(libc::ESRCH),
+        Problem::Io(error) => error,
+        problem => io::Error::other(problem),
+    })
 }
 
 /// CPUs that are online; where the system does not tell, as many as it says it has.
 fn online_cpus() -> Vec<u32> {
-    let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus = parse_cpu_list(listed.trim());
-    if !cpus.is_empty() {
-        return cpus;
-    }
-    (0..std::thread::available_parallelism().map_or(1, |n| n.get() as u32)).collect()
-}
-
-/// Reads a list as `0-3,8,10-11`.
-fn parse_cpu_list(text: &str) -> Vec<u32> {
-    /// The kernel's own limit (`CONFIG_NR_CPUS`) is lower.
-    const MAX_CPU: u32 = 1 << 16;
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse().ok()?..=last.parse::<u32>().ok()?.min(MAX_CPU))
-    };
-    text.split(',').filter_map(range).flatten().collect()
+    let online = Topology::here().online();
+    let online = online.unwrap_or_else(|| (0..std::thread::available_parallelism().map_or(1, |n| n.get())).collect());
+    online.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_cpu_lists() {
-        assert_eq!(parse_cpu_list("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(parse_cpu_list("0"), [0]);
-        assert!(parse_cpu_list("x,-,3-1").is_empty());
-    }
 
     #[test]
     fn a_process_that_is_not_there_is_an_error() {

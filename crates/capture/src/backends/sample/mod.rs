@@ -130,11 +130,7 @@ fn check(command: &[OsString]) -> Result<(), CaptureError> {
 
 /// The command line of a running process.
 fn command_of(process: u32) -> Vec<String> {
-    let bytes = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let words = bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-    let mut words: Vec<String> = words.collect();
-    words.pop();
-    words
+    lookaside_host::Process::of(process).command().unwrap_or_default()
 }
 
 /// The recording as a source: blocks as the collecting thread sends them.

@@ -16,7 +16,7 @@ fn job(participants: usize, areas: &Areas, work: Work) -> Job {
 }
 
 fn last_cpu() -> usize {
-    *cpus::allowed().last().expect("a CPU")
+    *lookaside_harness::cpus::allowed().last().expect("a CPU")
 }
 
 /// A process is there, and no zombie.

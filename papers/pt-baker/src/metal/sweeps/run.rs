@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lookaside_harness::Reproduction;
-use lookaside_probe::available_bytes;
+use lookaside_host::available_bytes;
 use lookaside_report::num::bytes;
 use lookaside_runtime::bake::{beside, BakeBackend, Baker, Hint, Placement, Region, Settings};
 use lookaside_runtime::compare::in_turns;

@@ -24,7 +24,7 @@ pub enum Scheduling {
 
 /// Binds the calling thread to these CPUs.
 pub(super) fn bind(cpus: &[usize]) -> Result<(), TasksError> {
-    lookaside_harness::cpus::bind(cpus).map_err(|error| {
+    lookaside_host::bind_to(cpus).map_err(|error| {
         let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
         TasksError(format!("CPU {} cannot be had: {error}", cpus.join(", ")))
     })

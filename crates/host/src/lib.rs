@@ -1,0 +1,47 @@
+//! The one reader of the running system: what `/proc` and `/sys` say of processes, memory, CPUs and huge pages, perf events,
+//! the CPUs that a thread is bound to, and mapped memory.
+//!
+//! What it reads is plain data; a [`HostError`] names the file and what was found in it. Code that may not allocate (the
+//! preloaded library, the allocator) reads what it needs by itself.
+//!
+//! ```
+//! use lookaside_host::{allowed_cpus, Process, Topology};
+//!
+//! let own = Process::own();
+//! let huge: u64 = own.smaps()?.iter().map(|vma| vma.anonymous_huge_bytes).sum();
+//! println!("{huge} bytes of this process are in transparent huge pages");
+//!
+//! for cpu in allowed_cpus()? {
+//!     let last = Topology::here().last_cache(cpu).and_then(|cache| cache.bytes);
+//!     println!("CPU {cpu}: last-level cache of {last:?} bytes");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(target_os = "linux")]
+mod affinity;
+mod cpus;
+mod error;
+#[cfg(target_os = "linux")]
+mod mapping;
+mod memory;
+#[cfg(target_os = "linux")]
+pub mod perf;
+mod process;
+mod system;
+mod units;
+mod vma;
+
+#[cfg(target_os = "linux")]
+pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
+pub use cpus::{CacheKind, CpuCache, Topology};
+pub use error::{HostError, Problem};
+#[cfg(target_os = "linux")]
+pub use mapping::Mapping;
+pub use memory::{available_bytes, meminfo_bytes, HugePagePool, TransparentHugePages};
+pub use process::Process;
+pub use system::{
+    kernel_release, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms, vulnerabilities, CpuInfo,
+};
+pub use units::{parse_cpu_list, parse_size};
+pub use vma::{parse_smaps, Vma};

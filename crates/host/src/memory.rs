@@ -1,0 +1,227 @@
+//! The system's memory: how much there is, what of it is to be had, and its huge pages.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{number, read};
+use crate::process::{kib, line};
+use crate::HostError;
+
+const MEMINFO: &str = "/proc/meminfo";
+/// Where control groups are mounted.
+const CGROUPS: &str = "/sys/fs/cgroup";
+/// Where the kernel shows its pools of large pages.
+const POOLS: &str = "/sys/kernel/mm/hugepages";
+/// Where the kernel shows and takes its settings of transparent huge pages.
+const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// A line of `/proc/meminfo` (proc_meminfo(5)) in bytes, as `MemTotal`.
+///
+/// # Errors
+/// The file cannot be read or has no such line.
+pub fn meminfo_bytes(name: &'static str) -> Result<u64, HostError> {
+    let text = read(MEMINFO)?;
+    line(&text, name).and_then(kib).ok_or_else(|| HostError::text(MEMINFO, name, &text))
+}
+
+/// Bytes of memory that this process can have without swapping or being killed: what the system has available, and what its
+/// control groups leave of that; `None` where neither is said.
+pub fn available_bytes() -> Option<u64> {
+    let groups = group_bytes(Path::new(CGROUPS), &read("/proc/self/cgroup").unwrap_or_default());
+    meminfo_bytes("MemAvailable").ok().into_iter().chain(groups).min()
+}
+
+/// What the tightest of a process's groups (`/proc/self/cgroup`) leaves, version 1 or 2. In a container the path may be
+/// that of the world outside: the top of the mount is looked at too.
+fn group_bytes(root: &Path, groups: &str) -> Option<u64> {
+    let of_line = |line: &str| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let (mount, files) = match controllers {
+            "" => (root.to_path_buf(), ["memory.max", "memory.current", "inactive_file"]),
+            names if names.split(',').any(|name| name == "memory") => {
+                (root.join("memory"), ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"])
+            }
+            _ => return None,
+        };
+        let folder = mount.join(path.trim_start_matches('/'));
+        folder.ancestors().take_while(|at| at.starts_with(&mount)).filter_map(|at| left_bytes(at, files)).min()
+    };
+    groups.lines().filter_map(of_line).min()
+}
+
+/// What is left in one group: its limit less what is used, but for file pages that can be dropped.
+fn left_bytes(folder: &Path, [limit, used, droppable]: [&str; 3]) -> Option<u64> {
+    let number = |name: &str| number(folder.join(name)).ok(); // "max" is no number: no limit
+    let stat = read(folder.join("memory.stat")).unwrap_or_default();
+    let droppable = stat.lines().find_map(|line| line.strip_prefix(droppable)?.trim().parse::<u64>().ok());
+    let used = number(used)?.saturating_sub(droppable.unwrap_or(0));
+    number(limit).map(|limit| limit.saturating_sub(used))
+}
+
+/// A pool of large pages (hugetlbfs), set aside at boot or by hand (Documentation/admin-guide/mm/hugetlbpage.rst).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HugePagePool {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its pages.
+    pub pages: u64,
+    /// Those that nobody has.
+    pub free: u64,
+    /// Free ones that are promised to somebody.
+    pub reserved: u64,
+}
+
+impl HugePagePool {
+    /// The system's pool of pages of this size.
+    ///
+    /// # Errors
+    /// There is no such pool; the error names its folder.
+    pub fn of(page_bytes: u64) -> Result<Self, HostError> {
+        Self::in_folder(Path::new(POOLS), page_bytes)
+    }
+
+    /// As a folder like `/sys/kernel/mm/hugepages` shows it.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn in_folder(pools: &Path, page_bytes: u64) -> Result<Self, HostError> {
+        let folder = pools.join(format!("hugepages-{}kB", page_bytes >> 10));
+        let number = |name: &str| number(folder.join(name));
+        let (pages, free) = (number("nr_hugepages")?, number("free_hugepages")?);
+        Ok(Self { pages, free, reserved: number("resv_hugepages").unwrap_or(0), folder })
+    }
+}
+
+/// The kernel's settings of transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransparentHugePages {
+    folder: PathBuf,
+}
+
+impl TransparentHugePages {
+    /// Of this system.
+    pub fn here() -> Self {
+        Self::in_folder(TRANSPARENT)
+    }
+
+    /// As a folder like `/sys/kernel/mm/transparent_hugepage` shows them.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The path of a setting, for a message or to be written.
+    pub fn path(&self, setting: &str) -> PathBuf {
+        self.folder.join(setting)
+    }
+
+    /// Whether the kernel has them at all.
+    pub fn are_there(&self) -> bool {
+        self.folder.exists()
+    }
+
+    /// What a setting says, as `enabled`, `khugepaged/defrag` or `hugepages-64kB/enabled`.
+    ///
+    /// # Errors
+    /// There is no such setting.
+    pub fn text(&self, setting: &str) -> Result<String, HostError> {
+        read(self.path(setting)).map(|text| text.trim_end().to_string())
+    }
+
+    /// The choice that is made of a setting's words: `madvise` of `always [madvise] never`; `None` where none is.
+    ///
+    /// # Errors
+    /// There is no such setting.
+    pub fn chosen(&self, setting: &str) -> Result<Option<String>, HostError> {
+        Ok(chosen(&self.text(setting)?).map(str::to_string))
+    }
+
+    /// Bytes of one of its pages.
+    ///
+    /// # Errors
+    /// The kernel has none.
+    pub fn page_bytes(&self) -> Result<u64, HostError> {
+        number(self.path("hpage_pmd_size"))
+    }
+}
+
+/// The word in brackets.
+fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn put(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    #[test]
+    fn the_tightest_group_counts() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let root = folder.path();
+        assert_eq!(group_bytes(root, "0::/a/b\n"), None);
+        put(root, "a/b/memory.max", "max\n");
+        put(root, "a/b/memory.current", "5\n");
+        assert_eq!(group_bytes(root, "0::/a/b\n"), None);
+        put(root, "a/memory.max", "1000\n");
+        put(root, "a/memory.current", "700\n");
+        put(root, "a/memory.stat", "anon 500\ninactive_file 200\nactive_file 7\n");
+        assert_eq!(group_bytes(root, "0::/a/b\n"), Some(500));
+        // Version 1, beside others; the path is one that only the world outside has.
+        put(root, "memory/memory.limit_in_bytes", "300\n");
+        put(root, "memory/memory.usage_in_bytes", "400\n");
+        assert_eq!(group_bytes(root, "7:cpu,cpuacct:/x\n4:memory:/docker/abc\n0::/a/b\n"), Some(0));
+        assert_eq!(group_bytes(root, "nonsense\n::\n"), None);
+    }
+
+    #[test]
+    fn the_system_says_what_it_has() {
+        let (total, available) = (meminfo_bytes("MemTotal").expect("bytes"), available_bytes().expect("bytes"));
+        assert!(0 < available && available <= total);
+        let error = meminfo_bytes("MemNone").expect_err("no such line").to_string();
+        assert!(error.starts_with("/proc/meminfo: MemNone expected, \"MemTotal"), "{error}");
+    }
+
+    #[test]
+    fn a_pool_is_read_or_named() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let pool = || HugePagePool::in_folder(folder.path(), 1 << 30);
+        let missing = pool().expect_err("no pool");
+        assert!(missing.is_missing() && missing.to_string().contains("hugepages-1048576kB"), "{missing}");
+        put(folder.path(), "hugepages-1048576kB/nr_hugepages", "3\n");
+        put(folder.path(), "hugepages-1048576kB/free_hugepages", "2\n");
+        let found = pool().expect("a pool");
+        assert_eq!((found.pages, found.free, found.reserved), (3, 2, 0));
+        put(folder.path(), "hugepages-1048576kB/resv_hugepages", "1\n");
+        assert_eq!(pool().expect("a pool").reserved, 1);
+    }
+
+    #[test]
+    fn settings_have_a_word_in_brackets() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let settings = TransparentHugePages::in_folder(folder.path().join("none"));
+        assert!(!settings.are_there() && settings.chosen("enabled").expect_err("none").is_missing());
+        let settings = TransparentHugePages::in_folder(folder.path());
+        put(folder.path(), "enabled", "always [madvise] never\n");
+        put(folder.path(), "hpage_pmd_size", "2097152\n");
+        assert_eq!(settings.chosen("enabled").expect("a setting").as_deref(), Some("madvise"));
+        assert_eq!(settings.text("enabled").expect("a setting"), "always [madvise] never");
+        assert_eq!(settings.page_bytes().expect("a size"), 2 << 20);
+        assert_eq!((chosen("always"), chosen("a ]b[ c"), chosen("a [b"), chosen("[]")), (None, None, None, Some("")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "\\PC*") {
+            chosen(&text);
+            group_bytes(Path::new("/nonexistent"), &text);
+        }
+    }
+}
