@@ -56,6 +56,8 @@ def resolve(module: Module, path: list[str], depth: int = 0) -> Module | None:
         current, rest = current.parent, rest[1:]
     for name in rest:
         following = step(current, name, depth)
+        if following is None and any(use.name == name for use in current.uses):
+            return None  # another crate's, passed on
         if following is None or following is current:
             break
         current = following

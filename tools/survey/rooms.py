@@ -34,8 +34,6 @@ ORDER = (
 ONLY = {
     "crates/stats": set[str](),
     "crates/host": set[str](),
-    "crates/machine": set[str](),
-    "crates/trace": set[str](),
     "crates/report": set[str](),
     "crates/runtime": {"crates/stats", "crates/host", "crates/machine"},
 }

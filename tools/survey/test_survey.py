@@ -60,6 +60,14 @@ class Imports(unittest.TestCase):
         )
         self.assertEqual(circles(files), [["a.rs", "a/b.rs"]])
 
+    def test_another_crate_passed_on(self) -> None:
+        """What the root has from another crate is none of the root's own."""
+        files = tree(
+            main="mod a;\nuse other::exit;\nfn main() { a::f() }\n",
+            a="use crate::exit::Code;\npub fn f() -> Code { Code }\n",
+        )
+        self.assertEqual(circles(files), [])
+
     def test_no_circle(self) -> None:
         """A re-export alone is no import, nor is what a test imports."""
         files = tree(
