@@ -114,7 +114,7 @@ impl Path {
 
     /// A path through a program that does little but make so many kinds of system calls: lines of its own code, and one of its table of jumps into the
     /// library, which has constants between its instructions (Wiggins et al., section 3.2); a line of the library for each call, neighbours there
-    /// [recalled], which takes no constant and no data of the library's unless the call fails (glibc 2.2, `sysdeps/unix/sysv/linux/arm/sysdep.h`);
+    /// (recalled), which takes no constant and no data of the library's unless the call fails (glibc 2.2, `sysdeps/unix/sysv/linux/arm/sysdep.h`);
     /// lines of data, the library's addresses among them, and of its stack.
     pub fn system_calls(code: u32, calls: u32, data: u32, stack: u32, cycles: f64) -> Self {
         let mut touches = function(Segment::Text, JUMPS, 1);
