@@ -4,7 +4,7 @@
 //! compartment that nobody is in, whose pages are closed meanwhile ([`Policy`] has the rule). Everything here is of the running process;
 //! [`Policy`] by itself is a state machine over any [`Keys`].
 //!
-//! It guards against stray accesses, not against code that writes PKRU itself. `docs/domains.md` says what else it does not do.
+//! It guards against stray accesses, not against code that writes PKRU itself. `papers/fast-address-space-switching/README.md` says what else it does not do.
 //!
 //! ```
 //! use lookaside_runtime::domains::{create, destroy, enter, leave, memory, DomainsError};

@@ -168,7 +168,7 @@ impl A7Benchmark {
                 continue;
             }
             let entry = Descriptor::decode(registers)?;
-            // A section's address cannot be told (docs/migrate.md, "As read").
+            // A section's address cannot be told (README.md, "As read").
             if entry.asid != self.core.asid() || entry.size >> 1 != 0 {
                 continue;
             }

@@ -274,7 +274,7 @@ fn entry(leaf: &Leaf, asid: u8) -> Entry {
         outer_attrs: true,
         // The kernel's and programs' are client domains.
         domain: 1,
-        // Normal memory is gem5's 2, for which one bit has no code that is published (docs/migrate.md): here it is 1.
+        // Normal memory is gem5's 2, for which one bit has no code that is published (README.md): here it is 1.
         mtype: 1,
         non_cacheable: false,
         shareable: true,
