@@ -1,7 +1,7 @@
 //! A thread's moves to another CPU, for a terminal: what its first accesses cost there, and what prefetching translations gains or loses.
 
 use lookaside_stats::Figure;
-use lookaside_tlb_migration::metal::{Cell as Measured, Overall, Pays, Report, Told, Way};
+use lookaside_tlb_migration::metal::{Cell as Measured, Overall, Pays, Report, Treatment, TreatmentTimes};
 
 use lookaside_report::{num, text};
 use lookaside_report::{Cell, Column, Table};
@@ -24,7 +24,7 @@ pub fn render(report: &Report, style: &Style) -> String {
     let mut said: Vec<(Paint, String)> =
         report.remarks.iter().map(|remark| (Paint::Warn, format!("remark: {remark}"))).collect();
     said.extend(report.halted.iter().map(|why| (Paint::Warn, format!("CUT SHORT: {why}"))));
-    said.extend(Way::REMEDIES.into_iter().filter_map(|way| Some((Paint::Strong, verdict(report, way)?))));
+    said.extend(Treatment::REMEDIES.into_iter().filter_map(|way| Some((Paint::Strong, verdict(report, way)?))));
     out + &lines(said)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn circumstances(report: &Report) -> String {
 }
 
 /// What a remedy does, over all cases in which it was measured; `None`: in none.
-pub(crate) fn verdict(report: &Report, way: Way) -> Option<String> {
+pub(crate) fn verdict(report: &Report, way: Treatment) -> Option<String> {
     let measured = || report.cells.iter().filter_map(|cell| Some((cell, cell.overall(way)?)));
     let count = |verdict| measured().filter(|(_, overall)| overall.verdict == verdict).count();
     let [all, pays, costs] = [measured().count(), count(Pays::Pays), count(Pays::Costs)];
@@ -114,26 +114,27 @@ fn table(report: &Report) -> Table {
             last = group;
         }
         let pages = cell.case.pages;
-        let access =
-            |way: Way| cell.told(way).map_or(num::NONE.into(), |told| num::rate(a_page(told.access_ns.value, pages)));
-        let parts = |way: Way| cell.told(way).map_or(num::NONE.into(), |told| parts(told, pages));
+        let access = |way: Treatment| {
+            cell.told(way).map_or(num::NONE.into(), |told| num::rate(a_page(told.access_ns.value, pages)))
+        };
+        let parts = |way: Treatment| cell.told(way).map_or(num::NONE.into(), |told| parts(told, pages));
         table.row([
             num::grouped(pages).into(),
-            access(Way::Nothing).into(),
-            access(Way::Returns).into(),
+            access(Treatment::Nothing).into(),
+            access(Treatment::Returns).into(),
             cell.translation_ns.map_or(num::NONE.into(), |ns| num::rate(a_page(ns.value, pages))).into(),
-            overall(cell.overall(Way::Direct), pages),
-            parts(Way::Direct).into(),
-            overall(cell.overall(Way::Indirect), pages),
-            parts(Way::Indirect).into(),
-            overall(cell.overall(Way::Huge), pages),
-            access(Way::Huge).into(),
+            overall(cell.overall(Treatment::Direct), pages),
+            parts(Treatment::Direct).into(),
+            overall(cell.overall(Treatment::Indirect), pages),
+            parts(Treatment::Indirect).into(),
+            overall(cell.overall(Treatment::Huge), pages),
+            access(Treatment::Huge).into(),
         ]);
     }
     table
 }
 
-fn parts(told: &Told, pages: u64) -> String {
+fn parts(told: &TreatmentTimes, pages: u64) -> String {
     let restore = told.restore_ns.map_or(0.0, |ns| ns.value);
     format!("{} + {}", num::rate(a_page(restore, pages)), num::rate(a_page(told.access_ns.value, pages)))
 }

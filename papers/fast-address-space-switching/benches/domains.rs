@@ -3,7 +3,7 @@
 
 use criterion::{criterion_group, criterion_main, Criterion};
 use lookaside_fast_address_space_switching::domains::{
-    relocate, AddressSpaces, Config, Hardware, Mapping, Place, ProcessId,
+    relocate, AddressSpaces, Config, Hardware, Mapping, MappingAddress, ProcessId,
 };
 
 /// A processor whose registers and flushes take no time.
@@ -31,7 +31,7 @@ fn world(programs: u32) -> (AddressSpaces, Vec<ProcessId>) {
         let id = spaces.create().expect("a slot");
         for (addr, frame) in [(TEXT, 2 * n), (0x9000_0000, 2 * n + 1)] {
             let mapping = Mapping { pages: 1, frame, writable: true };
-            spaces.map(id, Place::Fixed(addr), mapping, &mut Nothing).expect("room");
+            spaces.map(id, MappingAddress::Fixed(addr), mapping, &mut Nothing).expect("room");
         }
         id
     };

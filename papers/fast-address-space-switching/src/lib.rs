@@ -6,7 +6,7 @@
 //! `domains.h`.
 //!
 //! ```
-//! use lookaside_fast_address_space_switching::domains::{relocate, AddressSpaces, Config, Hardware, Mapping, Place};
+//! use lookaside_fast_address_space_switching::domains::{relocate, AddressSpaces, Config, Hardware, Mapping, MappingAddress};
 //!
 //! #[derive(Default)]
 //! struct Counter(u32);
@@ -25,7 +25,7 @@
 //! let text = 0x8000; // of every program
 //! for frame in [100, 200] {
 //!     let program = spaces.create()?;
-//!     spaces.map(program, Place::Fixed(text), Mapping { pages: 4, frame, writable: true }, &mut hardware)?;
+//!     spaces.map(program, MappingAddress::Fixed(text), Mapping { pages: 4, frame, writable: true }, &mut hardware)?;
 //!     spaces.switch(program, &mut hardware)?;
 //!     let addr = relocate(text, program.slot());
 //!     assert!(spaces.walk(addr).is_none());

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use lookaside_fast_address_space_switching::domains::{
-    relocate, AddressSpaces, Config, Hardware, Mapping, Place, PAGE_BYTES, SECTION_SHIFT, SHARED_START,
+    relocate, AddressSpaces, Config, Hardware, Mapping, MappingAddress, PAGE_BYTES, SECTION_SHIFT, SHARED_START,
 };
 
 thread_local! {
@@ -51,9 +51,9 @@ fn switches_and_faults_allocate_nothing() {
     let programs: Vec<_> = (10..40)
         .map(|n| {
             let id = spaces.create().unwrap();
-            spaces.map(id, Place::Fixed(0x8000), page(n), &mut Nothing).unwrap();
+            spaces.map(id, MappingAddress::Fixed(0x8000), page(n), &mut Nothing).unwrap();
             // All meet here.
-            spaces.map(id, Place::Fixed(over), page(n + 100), &mut Nothing).unwrap();
+            spaces.map(id, MappingAddress::Fixed(over), page(n + 100), &mut Nothing).unwrap();
             let at = regions.iter().map(|region| spaces.attach(id, *region, None, &mut Nothing).unwrap());
             (id, at.collect::<Vec<_>>())
         })

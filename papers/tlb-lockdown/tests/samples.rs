@@ -12,7 +12,7 @@ use lookaside_workloads::WorkloadStream;
 
 /// What is in a sample.
 #[derive(Debug, Default)]
-struct Found {
+struct SampleContents {
     command: String,
     accesses: u64,
     instructions: u64,
@@ -21,10 +21,10 @@ struct Found {
     libraries: BTreeSet<String>,
 }
 
-fn found(sample: &Sample) -> Found {
+fn found(sample: &Sample) -> SampleContents {
     let mut source = sample.open().expect("a sample");
     let command = source.info().command.first().cloned().unwrap_or_default();
-    let mut found = Found { command, ..Found::default() };
+    let mut found = SampleContents { command, ..SampleContents::default() };
     let (mut block, mut maps) = (Block::default(), Vec::new());
     while source.next_block(&mut block).expect("a block") {
         assert_eq!((block.process, block.thread), (1, 1));

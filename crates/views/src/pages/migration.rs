@@ -1,7 +1,7 @@
 //! A thread's moves to another CPU as a page: the verdicts, plots over the number of pages, every case.
 
 use lookaside_stats::{Figure, LEAST_ROUNDS};
-use lookaside_tlb_migration::metal::{Cell as Measured, Pays, Report, Told, Way, RESAMPLES};
+use lookaside_tlb_migration::metal::{Cell as Measured, Pays, Report, Treatment, TreatmentTimes, RESAMPLES};
 
 use super::lines::{figure, legend, Chart, Line};
 use super::parts::{Cell, Esc, Table};
@@ -13,22 +13,22 @@ pub fn render(report: &Report) -> String {
     let mut page = super::head("A thread moves to another CPU");
     page += &header(report);
     page += "<main>\n";
-    let overall = |cell: &Measured, way: Way| cell.overall(way).map(|overall| overall.ns);
+    let overall = |cell: &Measured, way: Treatment| cell.overall(way).map(|overall| overall.ns);
     page += &charts(
         report,
         "overall",
         "Gained or lost overall, ns a page",
         "Access without − (restore + access with), each with its 95 % interval. Above 0 it pays. Sizes stand at even distances.",
-        &Way::REMEDIES,
+        &Treatment::REMEDIES,
         &overall,
     );
-    let sums = |cell: &Measured, way: Way| cell.told(way).map(sum);
+    let sums = |cell: &Measured, way: Treatment| cell.told(way).map(sum);
     page += &charts(
         report,
         "sums",
         "Restore and first accesses, ns a page",
         "Each page once, on the new CPU. Returns: the thread's translations are there still; what is left is caches.",
-        &Way::ALL,
+        &Treatment::ALL,
         &sums,
     );
     page += &table(report);
@@ -37,7 +37,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// Restore and access together; the interval is the access's, moved, and is not drawn.
-fn sum(told: &Told) -> Figure {
+fn sum(told: &TreatmentTimes) -> Figure {
     let value = told.restore_ns.map_or(0.0, |ns| ns.value) + told.access_ns.value;
     Figure { value, low: value, high: value }
 }
@@ -45,7 +45,7 @@ fn sum(told: &Told) -> Figure {
 fn header(report: &Report) -> String {
     let mut out =
         String::from("<header><h1>A thread moves to another CPU: do its translations pay for the journey?</h1>");
-    for way in Way::REMEDIES {
+    for way in Treatment::REMEDIES {
         if let Some(words) = verdict(report, way) {
             out += &format!(r#"<p class="answer">{}</p>"#, Esc(&words));
         }
@@ -66,8 +66,8 @@ fn charts(
     id: &str,
     title: &str,
     lead: &str,
-    ways: &[Way],
-    value: &dyn Fn(&Measured, Way) -> Option<Figure>,
+    ways: &[Treatment],
+    value: &dyn Fn(&Measured, Treatment) -> Option<Figure>,
 ) -> String {
     if report.cells.is_empty() {
         return String::new();
@@ -86,15 +86,17 @@ fn charts(
 fn chart(
     name: String,
     cells: &[Measured],
-    ways: &[Way],
-    value: &dyn Fn(&Measured, Way) -> Option<Figure>,
+    ways: &[Treatment],
+    value: &dyn Fn(&Measured, Treatment) -> Option<Figure>,
 ) -> Chart<'static> {
-    let a_page = |cell: &Measured, way: Way| {
+    let a_page = |cell: &Measured, way: Treatment| {
         let (ns, pages) = (value(cell, way)?, cell.case.pages as f64);
         Some(Figure { value: ns.value / pages, low: ns.low / pages, high: ns.high / pages })
     };
-    let line =
-        |way: &Way| Line { name: way.name().into(), figures: cells.iter().map(|cell| a_page(cell, *way)).collect() };
+    let line = |way: &Treatment| Line {
+        name: way.name().into(),
+        figures: cells.iter().map(|cell| a_page(cell, *way)).collect(),
+    };
     Chart {
         name,
         x: "pages",

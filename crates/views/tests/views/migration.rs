@@ -3,22 +3,22 @@
 use lookaside_report::{num, Style};
 use lookaside_stats::Figure;
 use lookaside_tlb_migration::metal::plan::Case;
-use lookaside_tlb_migration::metal::{Cell, Overall, Pays, Relation, Report, Told, Way};
+use lookaside_tlb_migration::metal::{Cell, Overall, Pays, Relation, Report, Treatment, TreatmentTimes};
 use lookaside_views::{json, migration, pages as html};
 
 fn around(value: f64) -> Figure {
     Figure { value, low: value - 100.0, high: value + 150.0 }
 }
 
-fn told(way: Way, access: f64, overall: Option<f64>) -> Told {
-    let restored = matches!(way, Way::Direct | Way::Indirect);
+fn told(way: Treatment, access: f64, overall: Option<f64>) -> TreatmentTimes {
+    let restored = matches!(way, Treatment::Direct | Treatment::Indirect);
     let ns = overall.map(around);
     let verdict = |ns: Figure| match (ns.low > 0.0, ns.high < 0.0) {
         (true, _) => Pays::Pays,
         (_, true) => Pays::Costs,
         _ => Pays::Unclear,
     };
-    Told {
+    TreatmentTimes {
         way,
         prefetches: if restored { 64 } else { 0 },
         restore_ns: restored.then(|| around(640.0)),
@@ -38,11 +38,11 @@ fn report() -> Report {
             case: *case,
             translation_ns: Some(around(1920.0)),
             ways: vec![
-                told(Way::Nothing, 19200.0, None),
-                told(Way::Direct, 3200.0, Some(direct)),
-                told(Way::Indirect, 3300.0, Some(10.0)),
-                told(Way::Huge, 3400.0, Some(-3000.0)),
-                told(Way::Returns, 3500.0, None),
+                told(Treatment::Nothing, 19200.0, None),
+                told(Treatment::Direct, 3200.0, Some(direct)),
+                told(Treatment::Indirect, 3300.0, Some(10.0)),
+                told(Treatment::Huge, 3400.0, Some(-3000.0)),
+                told(Treatment::Returns, 3500.0, None),
             ],
         }
     };

@@ -24,7 +24,7 @@ pub struct Mapping {
 
 /// Where a mapping goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MappingAddress {
     /// Above 2 GiB: into a block of 1 MiB that only this process uses, while there is one (section 3.1).
     Anywhere,
     /// At this address: a program's own text, data and stack below 32 MiB, or `MAP_FIXED` anywhere.
@@ -40,15 +40,15 @@ impl AddressSpaces {
     pub fn map(
         &mut self,
         id: ProcessId,
-        place: Place,
+        place: MappingAddress,
         mapping: Mapping,
         hardware: &mut impl Hardware,
     ) -> Result<u32, DomainsError> {
         let slot = self.slot_of(id)?;
         check_frames(&mapping)?;
         let (range, fixed) = match place {
-            Place::Fixed(addr) => (self.free_range(slot, addr, mapping.pages)?, true),
-            Place::Anywhere => (self.place(slot, mapping.pages)?, false),
+            MappingAddress::Fixed(addr) => (self.free_range(slot, addr, mapping.pages)?, true),
+            MappingAddress::Anywhere => (self.place(slot, mapping.pages)?, false),
         };
         if fixed {
             self.count_overlap(slot, range);

@@ -27,7 +27,7 @@ pub use address::{relocate, PAGE_BYTES, PAGE_SHIFT, SECTION_PAGES, SECTION_SHIFT
 pub use counts::{Cause, Counts};
 pub use error::{Denied, DomainsError};
 pub use hardware::{Hardware, Page};
-pub use mapping::{Mapping, Place};
+pub use mapping::{Mapping, MappingAddress};
 pub use pool::DOMAINS;
 pub use process::ProcessId;
 pub use sharing::{RegionId, REGIONS};

@@ -48,7 +48,7 @@ pub(super) struct Turns {
 
 /// What came of it, and what happened to keys meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct CompartmentTimes {
     pub timed: Timed,
     pub recycled: u64,
     pub protect_calls: u64,
@@ -58,7 +58,7 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) struct Compartments {
     turns: Option<Sender<Turns>>,
-    found: Receiver<Result<Found, String>>,
+    found: Receiver<Result<CompartmentTimes, String>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -87,7 +87,7 @@ impl Compartments {
     }
 
     /// Measures.
-    pub(super) fn measure(&mut self, turns: &Turns, stop: &dyn Fn() -> bool) -> Result<Found, Early> {
+    pub(super) fn measure(&mut self, turns: &Turns, stop: &dyn Fn() -> bool) -> Result<CompartmentTimes, Early> {
         let ended = || Early::Failed("the thread of compartments ended by itself".into());
         // Where it has ended, why is among its answers.
         let sent = self.turns.as_ref().is_some_and(|to| to.send(*turns).is_ok());
@@ -178,7 +178,7 @@ impl Rooms {
     }
 
     /// As the leader of a ring does it: what does not count warms up, and says how long a lap takes.
-    fn measure(&self, turns: &Turns, stop: &AtomicBool) -> Result<Found, String> {
+    fn measure(&self, turns: &Turns, stop: &AtomicBool) -> Result<CompartmentTimes, String> {
         let rooms = match turns.whose {
             Whose::LatCtx => &self.lat_ctx,
             Whose::Own => &self.own,
@@ -199,7 +199,7 @@ impl Rooms {
         let (before, switches) = (domains::counts(), own_switches());
         let elapsed_ns = laps(wanted)?;
         let (after, [voluntary, involuntary]) = (domains::counts(), own_switches());
-        Ok(Found {
+        Ok(CompartmentTimes {
             timed: Timed {
                 laps: wanted,
                 elapsed_ns,

@@ -3,7 +3,7 @@
 use lookaside_harness::{Finding, Ours, Series};
 
 use super::kernels_compared::System;
-use super::study::{Creation, Potato, Study};
+use super::study::{Creation, Potato, SwitchingRuns};
 
 /// Pages of *extreme* from which on nothing fits, shared or not.
 const TLB_ENTRIES: u32 = 32;
@@ -13,7 +13,7 @@ const NOT_DRAMATIC: f64 = 1.25 * 23.0;
 const RISEN: f64 = 1.5;
 
 /// All rows'.
-pub(super) fn findings(study: &Study) -> Vec<(&'static str, Finding)> {
+pub(super) fn findings(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let mut all = table_1(study);
     all.extend(creation(study));
     all.extend(figure_2(study));
@@ -24,7 +24,7 @@ pub(super) fn findings(study: &Study) -> Vec<(&'static str, Finding)> {
     all
 }
 
-fn table_1(study: &Study) -> Vec<(&'static str, Finding)> {
+fn table_1(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let of = |what, system| study.potato.get(&(what, system)).copied().unwrap_or(f64::NAN);
     let mut all = Vec::new();
     for (what, ids) in [
@@ -75,7 +75,7 @@ const CREATION_US: [(Creation, f64, [&str; 2], &str); 3] = [
     ),
 ];
 
-fn creation(study: &Study) -> Vec<(&'static str, Finding)> {
+fn creation(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let of = |what, system| study.creation.get(&(what, system)).copied().unwrap_or(0.0);
     let mut all = Vec::new();
     for (what, fast_us, ids, note) in CREATION_US {
@@ -86,7 +86,7 @@ fn creation(study: &Study) -> Vec<(&'static str, Finding)> {
     all
 }
 
-impl Study {
+impl SwitchingRuns {
     fn switch(&self, system: System, processes: usize, kib: u32) -> Option<f64> {
         self.lat_ctx.get(&(system, processes, kib)).copied()
     }
@@ -121,7 +121,7 @@ impl Study {
     }
 }
 
-fn figure_2(study: &Study) -> Vec<(&'static str, Finding)> {
+fn figure_2(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let processes = study.processes();
     let gains: Vec<(usize, f64)> = processes.iter().map(|n| (*n, study.gain(*n, 0))).collect();
     let gain_at = |n: usize| study.gain(n, 0);
@@ -164,7 +164,7 @@ fn figure_2(study: &Study) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn figure_3(study: &Study) -> Vec<(&'static str, Finding)> {
+fn figure_3(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let gains: Vec<f64> = study
         .curve(System::Sharing, 0)
         .into_iter()
@@ -197,7 +197,7 @@ fn figure_3(study: &Study) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn figure_4(study: &Study) -> Vec<(&'static str, Finding)> {
+fn figure_4(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let rises = |shared| {
         let turns = study.turns(2, shared);
         let first = turns.first().map_or(f64::NAN, |of| of.1);
@@ -241,7 +241,7 @@ fn figure_4(study: &Study) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn figure_5(study: &Study) -> Vec<(&'static str, Finding)> {
+fn figure_5(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let curve = |system: System| -> Vec<(usize, f64)> {
         study.ipc.iter().filter(|(of, _)| of.0 == system).map(|(of, us)| (of.1, *us)).collect()
     };
@@ -281,7 +281,7 @@ fn figure_5(study: &Study) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn conclusion(study: &Study) -> Vec<(&'static str, Finding)> {
+fn conclusion(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let slower = study.processes().iter().filter(|n| study.gain(**n, 0) < 1.0).count()
         + study
             .potato
@@ -329,7 +329,7 @@ fn conclusion(study: &Study) -> Vec<(&'static str, Finding)> {
 }
 
 /// The paper's figures.
-pub(super) fn series(study: &Study) -> Vec<Series> {
+pub(super) fn series(study: &SwitchingRuns) -> Vec<Series> {
     let curve = |name: String, x: &str, y: &str, points: Vec<(f64, f64)>| Series {
         name,
         x: x.into(),

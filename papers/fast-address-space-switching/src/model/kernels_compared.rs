@@ -7,7 +7,7 @@ use lookaside_machine::preset;
 use super::footprint;
 use crate::benchmarks::{Segment, Step};
 use crate::domains::model::{Model, Program, Region, Switching};
-use crate::domains::{Config, Mapping, Place, PAGE_BYTES};
+use crate::domains::{Config, Mapping, MappingAddress, PAGE_BYTES};
 
 pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -147,25 +147,26 @@ impl World {
         let program = self.model.create()?;
         for ((addr, pages), writable) in [(TEXT, false), (DATA, true), (STACK, true)] {
             let pages = self.pages(pages, writable);
-            self.model.map(program, Place::Fixed(addr), pages)?;
+            self.model.map(program, MappingAddress::Fixed(addr), pages)?;
         }
         let mut layout = Layout { program, ..Layout::default() };
         let data = self.pages(LIBRARY_DATA.1, true);
         // Shared: text where all have it, data below 32 MiB. Private: data directly behind the text.
         (layout.library, layout.library_data) = match &self.shared_library {
-            Some(region) => {
-                (self.model.attach(program, region)?, self.model.map(program, Place::Fixed(LIBRARY_DATA.0), data)?)
-            }
+            Some(region) => (
+                self.model.attach(program, region)?,
+                self.model.map(program, MappingAddress::Fixed(LIBRARY_DATA.0), data)?,
+            ),
             None => {
-                let text = self.model.map(program, Place::Anywhere, self.library)?;
-                (text, self.model.map(program, Place::Anywhere, data)?)
+                let text = self.model.map(program, MappingAddress::Anywhere, self.library)?;
+                (text, self.model.map(program, MappingAddress::Anywhere, data)?)
             }
         };
         layout.mapped = match (&self.shared_pages, self.mapped) {
             (Some(region), _) => self.model.attach(program, region)?,
             (None, Some(of)) => {
                 let pages = self.pages(of.pages, true);
-                self.model.map(program, Place::Anywhere, pages)?
+                self.model.map(program, MappingAddress::Anywhere, pages)?
             }
             (None, None) => 0,
         };

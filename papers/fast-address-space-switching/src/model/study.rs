@@ -80,7 +80,7 @@ impl Size {
 
 /// What came of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Study {
+pub(super) struct SwitchingRuns {
     /// `lat_ctx` by kernel, processes and KiB: µs a switch.
     pub(super) lat_ctx: BTreeMap<(System, usize, u32), f64>,
     /// *extreme* by processes, whether pages are shared, and their number: µs a process's turn.
@@ -94,9 +94,9 @@ pub(super) struct Study {
 }
 
 /// Does all runs.
-pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<Study> {
+pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<SwitchingRuns> {
     let size = Size::new(effort);
-    let mut study = Study::default();
+    let mut study = SwitchingRuns::default();
     progress("hot_potato");
     for (what, system, value) in in_parallel(&potatoes(), |(what, system)| potato(*what, *system, size.rounds))
         .into_iter()

@@ -19,7 +19,7 @@ fn linux() -> (AddressSpaces, Processor) {
 /// A program with one page at [`TEXT`].
 fn program(spaces: &mut AddressSpaces, processor: &mut Processor, frame: u32, writable: bool) -> ProcessId {
     let id = spaces.create().unwrap();
-    spaces.map(id, Place::Fixed(TEXT), Mapping { pages: 1, frame, writable }, processor).unwrap();
+    spaces.map(id, MappingAddress::Fixed(TEXT), Mapping { pages: 1, frame, writable }, processor).unwrap();
     id
 }
 
@@ -124,14 +124,16 @@ fn case_1_a_fixed_mapping_in_the_slot_of_a_process() {
     // Slot 0 cannot be reached by address: its addresses are everybody's own below 32 MiB.
     let [_, b, c] = [1, 2, 3].map(|n| program(&mut spaces, &mut processor, n, true));
     let in_slot = relocate(TEXT, b.slot());
-    spaces.map(c, Place::Fixed(in_slot), Mapping { pages: 1, frame: 4, writable: true }, &mut processor).unwrap();
+    spaces
+        .map(c, MappingAddress::Fixed(in_slot), Mapping { pages: 1, frame: 4, writable: true }, &mut processor)
+        .unwrap();
     assert_eq!(spaces.counts().overlaps, [1, 0, 0]);
     assert_eq!(look(&mut spaces, &mut processor, b, TEXT), initial(2, 0));
     assert_eq!(look(&mut spaces, &mut processor, c, in_slot), initial(4, 0));
     assert_eq!(look(&mut spaces, &mut processor, b, TEXT), initial(2, 0));
     assert_eq!(spaces.counts().flushes_by(Cause::FixedInSlot), 2);
     // Its own slot is refused: it would be its addresses below 32 MiB once more.
-    let own = Place::Fixed(relocate(TEXT, b.slot()));
+    let own = MappingAddress::Fixed(relocate(TEXT, b.slot()));
     let refused = spaces.map(b, own, Mapping { pages: 1, frame: 5, writable: true }, &mut processor);
     assert_eq!(refused, Err(DomainsError::OwnSlot { addr: in_slot, slot: b.slot() }));
 }
@@ -140,9 +142,11 @@ fn case_1_a_fixed_mapping_in_the_slot_of_a_process() {
 fn case_2_a_fixed_mapping_over_anothers_above_2_gib() {
     let (mut spaces, mut processor) = linux();
     let [a, b] = [1, 2].map(|n| program(&mut spaces, &mut processor, n, true));
-    let at = spaces.map(a, Place::Anywhere, Mapping { pages: 1, frame: 3, writable: true }, &mut processor).unwrap();
+    let at = spaces
+        .map(a, MappingAddress::Anywhere, Mapping { pages: 1, frame: 3, writable: true }, &mut processor)
+        .unwrap();
     let over = Mapping { pages: 1, frame: 4, writable: true };
-    spaces.map(b, Place::Fixed(at), over, &mut processor).unwrap();
+    spaces.map(b, MappingAddress::Fixed(at), over, &mut processor).unwrap();
     assert_eq!(spaces.counts().overlaps, [0, 1, 0]);
     for _ in 0..2 {
         assert_eq!(look(&mut spaces, &mut processor, a, at), initial(3, 0));
@@ -158,11 +162,11 @@ fn case_3_no_room_above_2_gib() {
     let mut places = Vec::new();
     for (n, id) in (100..).zip(&programs) {
         let mapping = Mapping { pages: 1, frame: n, writable: true };
-        places.push(spaces.map(*id, Place::Anywhere, mapping, &mut processor).unwrap());
+        places.push(spaces.map(*id, MappingAddress::Anywhere, mapping, &mut processor).unwrap());
         // A second one goes into the same block.
         let mapping = Mapping { pages: 1, frame: n + 100, writable: true };
         assert_eq!(
-            spaces.map(*id, Place::Anywhere, mapping, &mut processor).unwrap() / MIB,
+            spaces.map(*id, MappingAddress::Anywhere, mapping, &mut processor).unwrap() / MIB,
             places[places.len() - 1] / MIB
         );
     }
@@ -177,7 +181,10 @@ fn case_3_no_room_above_2_gib() {
     // Two of the three meet, twice each; the first time nothing is there yet.
     assert_eq!(spaces.counts().flushes_by(Cause::NoRoom), 3);
     let all = Mapping { pages: 600, frame: 1000, writable: true };
-    assert_eq!(spaces.map(programs[0], Place::Anywhere, all, &mut processor), Err(DomainsError::NoRoom { pages: 600 }));
+    assert_eq!(
+        spaces.map(programs[0], MappingAddress::Anywhere, all, &mut processor),
+        Err(DomainsError::NoRoom { pages: 600 })
+    );
 }
 
 #[test]
@@ -224,7 +231,7 @@ fn what_cannot_be_is_refused() {
     assert_eq!(spaces.create_region(Some(MIB), one), Err(DomainsError::NotShared { addr: MIB }));
     assert_eq!(spaces.unmap(id, SHARED_START, 1, &mut processor), Err(DomainsError::OfRegion { addr: SHARED_START }));
     let frames = Mapping { pages: 2, frame: (1 << 20) - 1, writable: true };
-    let refused = spaces.map(id, Place::Anywhere, frames, &mut processor);
+    let refused = spaces.map(id, MappingAddress::Anywhere, frames, &mut processor);
     assert_eq!(refused, Err(DomainsError::Frames { frame: (1 << 20) - 1, pages: 2 }));
     for domain in [0, 2, 3, 15, 16] {
         assert_eq!(spaces.free_domain(domain, &mut processor), Err(DomainsError::DomainInUse { domain }));

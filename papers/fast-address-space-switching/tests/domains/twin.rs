@@ -242,16 +242,18 @@ impl World {
     fn map(&mut self, process: usize, at: Option<Where>, pages: u32, writable: bool) -> Option<DomainsError> {
         let (process, id) = self.id(process)?;
         let frame = self.frames(pages);
-        let place = at.map_or(Place::Anywhere, |at| Place::Fixed(self.addr(at)));
+        let place = at.map_or(MappingAddress::Anywhere, |at| MappingAddress::Fixed(self.addr(at)));
         let result = self.spaces.map(id, place, Mapping { pages, frame, writable }, &mut self.processor);
         let refused = match place {
-            Place::Fixed(addr) => self.naive.refuses_range(process, addr, pages),
-            Place::Anywhere => None,
+            MappingAddress::Fixed(addr) => self.naive.refuses_range(process, addr, pages),
+            MappingAddress::Anywhere => None,
         };
         match result {
             Ok(addr) => {
                 assert_eq!(refused, None);
-                assert!(place == Place::Fixed(addr) || place == Place::Anywhere && addr >= SHARED_START);
+                assert!(
+                    place == MappingAddress::Fixed(addr) || place == MappingAddress::Anywhere && addr >= SHARED_START
+                );
                 assert_eq!(self.naive.refuses_range(process, addr, pages), None);
                 self.naive.map(process, addr, pages, NaivePage { frame, writable, region: None });
                 None
@@ -260,8 +262,8 @@ impl World {
                 self.unused(frame, pages);
                 let frames = matches!(error, DomainsError::Frames { .. }) && pages > 1 << 19;
                 match place {
-                    Place::Fixed(_) => assert!(frames || refused == Some(error), "{error}, not {refused:?}"),
-                    Place::Anywhere => assert!(
+                    MappingAddress::Fixed(_) => assert!(frames || refused == Some(error), "{error}, not {refused:?}"),
+                    MappingAddress::Anywhere => assert!(
                         frames
                             || matches!(
                                 error,

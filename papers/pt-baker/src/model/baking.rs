@@ -47,7 +47,7 @@ pub(super) enum Throttle {
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub(super) struct Came {
+pub(super) struct BakingRun {
     pub(super) cycles: f64,
     pub(super) accesses: u64,
     /// Walk references served by L2, by L3, by memory.
@@ -57,14 +57,14 @@ pub(super) struct Came {
 }
 
 /// All of it, by program, system and setting.
-pub(super) struct Study {
+pub(super) struct BakingRuns {
     effort: Effort,
-    pub(super) runs: BTreeMap<(&'static str, System, Option<How>), Came>,
+    pub(super) runs: BTreeMap<(&'static str, System, Option<How>), BakingRun>,
 }
 
 /// Runs everything, one program after the other.
-pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<Study> {
-    let mut study = Study { effort, runs: BTreeMap::new() };
+pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<BakingRuns> {
+    let mut study = BakingRuns { effort, runs: BTreeMap::new() };
     for (number, program) in PROGRAMS.iter().enumerate() {
         let what = format!("{} ({} of {})", program.name, number + 1, PROGRAMS.len());
         progress(&format!("{what}: building its input"));
@@ -117,7 +117,7 @@ fn runs(program: &str) -> Vec<(System, Option<How>)> {
 }
 
 /// One run.
-fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effort: Effort) -> Result<Came> {
+fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effort: Effort) -> Result<BakingRun> {
     let (system, how) = run;
     let setup = setup(*system, effort, recorded.log2_bytes)?;
     let cycles_a_microsecond = setup.machine.clock_mhz;
@@ -142,10 +142,10 @@ fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effo
     });
     let model_of = Model { warm_accesses: (recorded.accesses as f64 * WARM) as u64, in_flight: program.in_flight };
     let mut source = Again { info: TraceInfo::default(), blocks: &recorded.blocks };
-    Ok(Came::of(&model(setup, &mut source, &model_of, baker.as_ref(), &stressors(*system, effort))?))
+    Ok(BakingRun::of(&model(setup, &mut source, &model_of, baker.as_ref(), &stressors(*system, effort))?))
 }
 
-impl Came {
+impl BakingRun {
     fn of(baked: &BakeResult) -> Self {
         let by = |name: &str| {
             let of = baked.program.data.walk_references_by_server.iter().find(|(server, _)| server == name);
@@ -194,7 +194,7 @@ impl Source for Again<'_> {
     }
 }
 
-impl Study {
+impl BakingRuns {
     /// What the model was told.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let divisor = divisor(self.effort);
@@ -223,11 +223,11 @@ impl Study {
         .into()
     }
 
-    pub(super) fn base(&self, program: &'static str, system: System) -> &Came {
+    pub(super) fn base(&self, program: &'static str, system: System) -> &BakingRun {
         &self.runs[&(program, system, None)]
     }
 
-    pub(super) fn get(&self, program: &'static str, system: System, how: How) -> &Came {
+    pub(super) fn get(&self, program: &'static str, system: System, how: How) -> &BakingRun {
         &self.runs[&(program, system, Some(how))]
     }
 
@@ -238,13 +238,13 @@ impl Study {
         system: System,
         by: By,
         sibling: bool,
-    ) -> impl Iterator<Item = (How, &Came)> {
+    ) -> impl Iterator<Item = (How, &BakingRun)> {
         let all = self.baked(system, by).filter(move |(of, how, _)| *of == program && how.sibling == sibling);
         all.map(|(_, how, came)| (how, came))
     }
 
     /// All runs with a helper of this kind.
-    pub(super) fn baked(&self, system: System, by: By) -> impl Iterator<Item = (&'static str, How, &Came)> {
+    pub(super) fn baked(&self, system: System, by: By) -> impl Iterator<Item = (&'static str, How, &BakingRun)> {
         let all =
             self.runs.iter().filter_map(|((program, system, how), came)| Some((*program, *system, (*how)?, came)));
         let all = all.filter(move |(_, of, how, _)| *of == system && how.way == by);
@@ -252,7 +252,7 @@ impl Study {
     }
 
     /// By how much less time a program takes: percent of its time with the helper.
-    pub(super) fn gain(&self, program: &'static str, system: System, came: &Came) -> f64 {
+    pub(super) fn gain(&self, program: &'static str, system: System, came: &BakingRun) -> f64 {
         100.0 * (self.base(program, system).per_access() / came.per_access() - 1.0)
     }
 

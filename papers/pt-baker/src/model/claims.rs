@@ -2,7 +2,7 @@
 
 use lookaside_harness::{Finding, Ours, Series};
 
-use super::baking::{By, Came, How, Study, Throttle};
+use super::baking::{BakingRun, BakingRuns, By, How, Throttle};
 use super::programs::{System, PROGRAMS};
 
 pub(super) type Findings = Vec<(&'static str, Finding)>;
@@ -13,12 +13,12 @@ pub(super) const NONE: f64 = 1.0;
 const LEAST_SHARE: f64 = 1.0;
 
 /// A finding a row.
-pub(super) fn findings(study: &Study) -> Findings {
+pub(super) fn findings(study: &BakingRuns) -> Findings {
     [walks(study), native(study), super::under_stress::findings(study), virtualised(study), sensitivity(study)].concat()
 }
 
 /// Figures 3.1 and 3.2: where walks find the entries.
-fn walks(study: &Study) -> Findings {
+fn walks(study: &BakingRuns) -> Findings {
     let shares = |system| PROGRAMS.map(|p| (p.name, study.base(p.name, system).share(2)));
     let mean = |system| {
         let shares = shares(system);
@@ -94,7 +94,7 @@ fn walks(study: &Study) -> Findings {
 }
 
 /// Figures 6.1 and 6.2.
-fn native(study: &Study) -> Findings {
+fn native(study: &BakingRuns) -> Findings {
     let fall = |by| {
         let falls = study
             .baked(System::Native, by)
@@ -211,13 +211,13 @@ fn native(study: &Study) -> Findings {
 }
 
 /// Data that the program has to fetch again because the helper brought its own, at the same pace.
-fn pollution(study: &Study) -> Finding {
+fn pollution(study: &BakingRuns) -> Finding {
     let same = Throttle::Nops(100);
     let more = PROGRAMS.map(|p| {
         let base = study.base(p.name, System::Native);
         let [user, kernel] = [By::User, By::Kernel].map(|way| {
             let came = study.get(p.name, System::Native, How { way, throttle: same, sibling: false });
-            let all = |came: &Came| (came.data_memory + came.walks_by[2]) as f64 / came.accesses as f64;
+            let all = |came: &BakingRun| (came.data_memory + came.walks_by[2]) as f64 / came.accesses as f64;
             1000.0 * (all(came) - all(base))
         });
         (p.name, user, kernel)
@@ -230,7 +230,7 @@ fn pollution(study: &Study) -> Finding {
 }
 
 /// Figure 6.6.
-fn virtualised(study: &Study) -> Findings {
+fn virtualised(study: &BakingRuns) -> Findings {
     let by = |program, system| [By::User, By::Kernel].map(|by| study.best(program, system, by, false).0);
     let best = |program, system| by(program, system).into_iter().fold(f64::NEG_INFINITY, f64::max);
     let gains = PROGRAMS
@@ -281,7 +281,7 @@ fn virtualised(study: &Study) -> Findings {
 }
 
 /// Figures 6.8 to 6.11.
-fn sensitivity(study: &Study) -> Findings {
+fn sensitivity(study: &BakingRuns) -> Findings {
     let best = |program, by, sibling| {
         let of = study.of(program, System::Native, by, sibling);
         let sleeping = of.filter(|(how, _)| matches!(how.throttle, Throttle::Sleep(_)));
@@ -339,7 +339,7 @@ fn sensitivity(study: &Study) -> Findings {
 }
 
 /// The curves of Figures 6.10 and 6.11.
-pub(super) fn series(study: &Study) -> Vec<Series> {
+pub(super) fn series(study: &BakingRuns) -> Vec<Series> {
     let curve = |by, nops: bool| {
         let of = study.of("liblinear", System::Native, by, false);
         let points = of.filter_map(|(how, came)| match how.throttle {

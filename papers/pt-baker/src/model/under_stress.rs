@@ -2,14 +2,14 @@
 
 use lookaside_harness::Finding;
 
-use super::baking::{By, How, Study, Throttle};
+use super::baking::{BakingRuns, By, How, Throttle};
 use super::claims::{claim, value, Findings, NONE};
 use super::programs::{System, PROGRAMS};
 
 const PRESSED: [System; 2] = [System::Cache, System::Streams];
 
 /// Figures 3.3, 6.3, 6.4, 6.5 and 6.7.
-pub(super) fn findings(study: &Study) -> Findings {
+pub(super) fn findings(study: &BakingRuns) -> Findings {
     let shares = |system| PROGRAMS.map(|p| study.base(p.name, system).share(2));
     let mean = |system| {
         let all = PROGRAMS.map(|p| format!("{} {:.1}", p.name, study.base(p.name, system).share(2))).join(", ");
@@ -62,14 +62,14 @@ pub(super) fn findings(study: &Study) -> Findings {
 }
 
 /// The better of the sleeps beside stressors, kernel level.
-fn sleeping(study: &Study, program: &'static str, system: System) -> f64 {
+fn sleeping(study: &BakingRuns, program: &'static str, system: System) -> f64 {
     let of = study.of(program, system, By::Kernel, false);
     let of = of.filter(|(how, _)| matches!(how.throttle, Throttle::Sleep(_)));
     of.map(|(_, came)| study.gain(program, system, came)).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Figure 6.7: by the kernel level with sleep, as there. The paper's "native" is taken for that beside the same stressors.
-fn virtualised(study: &Study) -> Findings {
+fn virtualised(study: &BakingRuns) -> Findings {
     let systems = [System::Streams, System::NestedStreams, System::NestedRunsStreams];
     let gains = PROGRAMS.map(|p| (p.name, systems.map(|system| sleeping(study, p.name, system))));
     let (named, others): (Vec<_>, Vec<_>) = gains.iter().partition(|gain| ["graph500", "liblinear"].contains(&gain.0));
@@ -98,7 +98,7 @@ fn virtualised(study: &Study) -> Findings {
 }
 
 /// BC by NOPs against BC by sleep, kernel level.
-fn bc(study: &Study) -> Finding {
+fn bc(study: &BakingRuns) -> Finding {
     let gains = PRESSED.map(|system| {
         let how = How { way: By::Kernel, throttle: Throttle::Nops(100), sibling: false };
         let nops = study.gain("bc", system, study.get("bc", system, how));

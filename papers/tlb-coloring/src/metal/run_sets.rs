@@ -30,7 +30,7 @@ pub fn add(
     let why = found.halted.clone().or_else(|| halt().map(|halt| halt.to_string()));
     let here = match why {
         Some(why) => Err(format!("not reached: {why}")),
-        None => machine.and_then(|machine| Here::new(machine, seed, halt)),
+        None => machine.and_then(|machine| SetBench::new(machine, seed, halt)),
     };
     let tasks = here.as_ref().map_err(String::clone).and_then(|here| here.two(progress));
     task_sets::add(found, tasks.as_ref().map_err(String::as_str));
@@ -56,7 +56,7 @@ pub fn add(
 }
 
 /// What all sets share.
-struct Here<'a> {
+struct SetBench<'a> {
     machine: Machine,
     /// The level whose misses are counted.
     level: ColorLevel,
@@ -70,7 +70,7 @@ struct Here<'a> {
     cut: std::cell::RefCell<Option<String>>,
 }
 
-impl<'a> Here<'a> {
+impl<'a> SetBench<'a> {
     fn new(machine: Machine, seed: u64, halt: Halted<'a>) -> Result<Self, String> {
         let levels = machine.color_levels(PageSize::K4);
         let level = levels.iter().find(|level| level.sets > 1).ok_or("no TLB here has more than one set")?.clone();
@@ -324,7 +324,7 @@ mod tests {
         let first = || level(1, Finding::confirmed(found(&[], 96), Vec::new()));
         let second = Finding::confirmed(found(&[1, 2, 4, 512], 7), Vec::new());
         let machine = described(vec![first(), level(2, second)], 1).expect("a machine");
-        let here = Here::new(machine, 1, &|| None).expect("sets");
+        let here = SetBench::new(machine, 1, &|| None).expect("sets");
         assert_eq!((here.before, here.level.sets, here.level.ways), (96, 16, 7));
         assert_eq!(here.level.set_of(512 + 2), here.level.set_of(1024 + 512 + 2));
         let unknown = level(2, Finding::not_determined("noise"));
@@ -401,7 +401,7 @@ mod tests {
         let machine = preset("xeon-e5-2650").expect("a preset");
         let level = machine.color_levels(PageSize::K4).swap_remove(0);
         let halt = || Some(Halt::TimeUp);
-        let here = || Here {
+        let here = || SetBench {
             machine: machine.clone(),
             level: level.clone(),
             by: CountedBy::Timing,

@@ -160,12 +160,12 @@ fn judge(rows: &Rows, versus: &Versus, ran: &mut MetalFindings) {
 }
 
 /// What a row's claim comes to for one task: the words and whether it holds; or why nothing can be said.
-type Found = Result<(String, bool), String>;
+type ClaimFinding = Result<(String, bool), String>;
 
 /// A claim that holds if it does for each task of which enough is known; the others are named.
-fn claim(ran: &mut MetalFindings, &(id, tasks): &About, versus: &Versus, each: impl Fn(usize) -> Found) {
+fn claim(ran: &mut MetalFindings, &(id, tasks): &About, versus: &Versus, each: impl Fn(usize) -> ClaimFinding) {
     let name = |task: &usize| format!("T{}", task + 1);
-    let all: Vec<(String, Found)> = tasks.iter().map(|task| (name(task), each(*task))).collect();
+    let all: Vec<(String, ClaimFinding)> = tasks.iter().map(|task| (name(task), each(*task))).collect();
     let known: Vec<String> =
         all.iter().filter_map(|(name, found)| Some(format!("{name} {}", found.as_ref().ok()?.0))).collect();
     let mut notes: Vec<String> =
@@ -231,7 +231,7 @@ fn touched(job: &CalmJob) -> f64 {
 }
 
 /// More than one page in eight of those touched, on average, each time that a job begins or goes on.
-fn misses(versus: &Versus, task: usize, of: Of) -> Found {
+fn misses(versus: &Versus, task: usize, of: Of) -> ClaimFinding {
     let jobs = calm(versus, task, of)?;
     let share = sum(&jobs, counted) / sum(&jobs, touched).max(1.0);
     let a_job = sum(&jobs, counted) / jobs.len() as f64;
@@ -240,7 +240,7 @@ fn misses(versus: &Versus, task: usize, of: Of) -> Found {
 }
 
 /// Coloured: at most one page in eight each time, beyond what its witness lost, in nearly all jobs. And the share without that excuse.
-fn none(versus: &Versus, task: usize) -> Found {
+fn none(versus: &Versus, task: usize) -> ClaimFinding {
     let jobs = calm(versus, task, Pair::coloured)?;
     let most = |job: &CalmJob| touched(job) / NONE;
     let share =
@@ -254,7 +254,7 @@ fn none(versus: &Versus, task: usize) -> Found {
 }
 
 /// Coloured: the runs' means deviate by less than one in sixteen of the pages touched. Beside it `malloc`'s.
-fn same(versus: &Versus, task: usize) -> Found {
+fn same(versus: &Versus, task: usize) -> ClaimFinding {
     let runs = means(versus, task, Pair::coloured);
     if runs.len() < 2 {
         return Err(format!("{} runs have {LEAST_JOBS_A_RUN} jobs that nothing else hit, 2 are needed", runs.len()));
@@ -274,7 +274,7 @@ fn means(versus: &Versus, task: usize, of: Of) -> Vec<[f64; 2]> {
 }
 
 /// Cycles lie closer together with coloured pages: the range of the middle four fifths of the jobs.
-fn cycles(versus: &Versus, task: usize) -> Found {
+fn cycles(versus: &Versus, task: usize) -> ClaimFinding {
     let [malloc, coloured] = [calm(versus, task, Pair::malloc)?, calm(versus, task, Pair::coloured)?]
         .map(|jobs| estimate(jobs.iter().map(|job| job.cycles).collect()));
     let [wide, narrow] = [&malloc, &coloured].map(|cycles| cycles.high - cycles.low);

@@ -4,7 +4,7 @@ use lookaside_harness::ModelFindings;
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
 use lookaside_workloads::{Spec, WorkloadStream};
 
-use super::lab::{average, claim, jobs, misses, round, task_set, value, Lab, Result};
+use super::lab::{average, claim, jobs, misses, round, task_set, value, ColoringBench, Result};
 use super::versus::{first_bytes, Case, Versus};
 use crate::programs::task;
 
@@ -80,7 +80,12 @@ pub(crate) fn figures_6_13_and_14() -> [&'static [Program]; 2] {
 const FIGURE_A_11: [Program; 2] =
     [("statistics", "1ms", "2ms", "0.45ms", 14), ("bubble-sort", "0ms", "54ms", "20ms", 14)];
 
-pub(super) fn run(lab: &Lab, hyperperiods: u64, ran: &mut ModelFindings, progress: &mut dyn FnMut(&str)) -> Result<()> {
+pub(super) fn run(
+    lab: &ColoringBench,
+    hyperperiods: u64,
+    ran: &mut ModelFindings,
+    progress: &mut dyn FnMut(&str),
+) -> Result<()> {
     for experiment in &EXPERIMENTS {
         progress(experiment.name);
         let all = versus(lab, experiment.programs, (RUNS, hyperperiods), false)?;
@@ -131,7 +136,12 @@ pub(super) fn run(lab: &Lab, hyperperiods: u64, ran: &mut ModelFindings, progres
 }
 
 /// Programs with the pages of each allocator.
-fn versus(lab: &Lab, programs: &[Program], (runs, hyperperiods): (usize, u64), with_cycles: bool) -> Result<Versus> {
+fn versus(
+    lab: &ColoringBench,
+    programs: &[Program],
+    (runs, hyperperiods): (usize, u64),
+    with_cycles: bool,
+) -> Result<Versus> {
     let tasks: Vec<_> =
         programs.iter().map(|(_, phase, period, execution, pages)| (*phase, *period, *execution, *pages)).collect();
     let set = task_set(&tasks)?;

@@ -39,7 +39,7 @@ const CHUNK_ALIGN: u64 = 16;
 const CHUNK_BYTES: u64 = PAGE_BYTES + CHUNK_ALIGN;
 
 /// The machine, and what is there of the system in each run.
-pub(super) struct Lab {
+pub(super) struct ColoringBench {
     setup: Setup,
     /// The same without data caches and what a walk costs: misses are the same, in a quarter of the time.
     misses_only: Setup,
@@ -56,7 +56,7 @@ pub(super) struct Layout {
     pub(super) free: Vec<u32>,
 }
 
-impl Lab {
+impl ColoringBench {
     /// For so many runs.
     pub(super) fn new(runs: u64) -> Result<Self> {
         let machine = preset("xeon-e5-2650")?;
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn colors_are_sets_and_isolated_pages_fit_beside_the_system() {
-        let lab = Lab::new(2).unwrap();
+        let lab = ColoringBench::new(2).unwrap();
         let set = |page: &u64| lab.level.set_of(page / PAGE_BYTES);
         assert!(lab.pages_of(5, 0, 4).iter().all(|page| set(page) == 5));
         for layout in lab.layouts(2) {

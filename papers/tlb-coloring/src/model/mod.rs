@@ -10,7 +10,7 @@ use lookaside_harness::{Effort, ModelFindings, RunModel};
 
 pub(crate) use kernels::{figures_6_13_and_14, table_6_1, Program};
 pub(crate) use lab::task_set;
-use lab::Lab;
+use lab::ColoringBench;
 pub(crate) use versus::FOURTEEN_PAGES;
 
 /// All of them, in the paper's order.
@@ -21,7 +21,7 @@ pub(crate) const RUN: RunModel = |effort, progress| {
         Effort::Quick => (2, 2),
     };
     progress("free ways beside the system's pages");
-    let lab = Lab::new(runs)?;
+    let lab = ColoringBench::new(runs)?;
     let mut ran = ModelFindings {
         machine: lab.machine().to_string(),
         assumptions: lab.assumptions(),

@@ -4,21 +4,21 @@ use lookaside_harness::{ModelFindings, Series};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
 
-use super::lab::{claim, malloc, system_pages, task_set, value, Lab, Result, POOL, STORES_PER_MS};
+use super::lab::{claim, malloc, system_pages, task_set, value, ColoringBench, Result, POOL, STORES_PER_MS};
 
 /// Runs of Figure 6.1.
 const RUNS: u64 = 5;
 /// Layouts of the system's pages on which the method is tried, and how many pages each has.
 const TRIED: [usize; 4] = [0, 8, 28, 60];
 
-pub(super) fn run(lab: &Lab, ran: &mut ModelFindings) -> Result<()> {
+pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
     utilization(lab, ran);
     noisy(lab, ran)?;
     penalties(lab, ran)
 }
 
 /// Figure 6.1.
-fn utilization(lab: &Lab, ran: &mut ModelFindings) {
+fn utilization(lab: &ColoringBench, ran: &mut ModelFindings) {
     let sets = lab.level.sets as usize;
     let count = |pages: &[u64]| {
         let mut counts = vec![0u32; sets];
@@ -64,7 +64,7 @@ fn utilization(lab: &Lab, ran: &mut ModelFindings) {
 
 /// Section 6.0.6: ways of each set that two tasks can have without a miss beyond the warm-up. The first task gets a page more where
 /// their number is odd.
-pub(super) fn free_ways(lab: &Lab, noise: &[u64]) -> Result<Vec<u32>> {
+pub(super) fn free_ways(lab: &ColoringBench, noise: &[u64]) -> Result<Vec<u32>> {
     let set = task_set(&[("1ms", "2ms", "0.392ms", 2), ("0ms", "16ms", "7.88ms", 2)])?;
     let misses = |color: u32, pages: u32| -> Result<u64> {
         let pages = lab.pages_of(color, 0, pages as usize);
@@ -85,7 +85,7 @@ pub(super) fn free_ways(lab: &Lab, noise: &[u64]) -> Result<Vec<u32>> {
 }
 
 /// The method finds what is there.
-fn noisy(lab: &Lab, ran: &mut ModelFindings) -> Result<()> {
+fn noisy(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
     let (mut right, mut all, mut noisy) = (0, 0, 0);
     for (seed, pages) in (100..).zip(TRIED) {
         let noise = system_pages(&mut SplitMix64::new(seed), pages);
@@ -108,7 +108,7 @@ fn noisy(lab: &Lab, ran: &mut ModelFindings) -> Result<()> {
 }
 
 /// Section 6.0.7.
-fn penalties(lab: &Lab, ran: &mut ModelFindings) -> Result<()> {
+fn penalties(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
     let set = task_set(&[("0ms", "2ms", "1ms", 5)])?;
     let first_job = |pages: &[u64]| -> Result<_> {
         let run = lab.run(&set, 1, &[Work::stores(pages, STORES_PER_MS)], &[])?;

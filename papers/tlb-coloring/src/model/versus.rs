@@ -9,7 +9,7 @@ use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::{on_own_lines, Work};
 
 use super::lab::{
-    average, choose, claim, jobs, malloc, mean, misses, round, task_set, value, Lab, Layout, Result, POOL,
+    average, choose, claim, jobs, malloc, mean, misses, round, task_set, value, ColoringBench, Layout, Result, POOL,
     STORES_PER_MS,
 };
 
@@ -50,7 +50,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    pub(super) fn run(&self, lab: &Lab) -> Result<Versus> {
+    pub(super) fn run(&self, lab: &ColoringBench) -> Result<Versus> {
         let runs: Vec<(u64, &Layout)> = (1..).zip(lab.layouts(self.runs)).collect();
         let pairs = in_parallel(&runs, |(seed, layout)| self.pair(lab, *seed, layout));
         let (malloc, colored) = pairs.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -58,7 +58,7 @@ impl Case<'_> {
     }
 
     /// A run with the pages of each allocator.
-    fn pair(&self, lab: &Lab, seed: u64, layout: &Layout) -> Result<(Vec<Job>, Vec<Job>)> {
+    fn pair(&self, lab: &ColoringBench, seed: u64, layout: &Layout) -> Result<(Vec<Job>, Vec<Job>)> {
         let needs: Vec<usize> = self.set.tasks.iter().map(|task| task.pages.unwrap_or(0) as usize).collect();
         let mut random = SplitMix64::new(seed);
         let pools: Vec<_> = (0..needs.len()).map(|task| malloc(&mut random, task, self.pool)).collect();
@@ -67,7 +67,7 @@ impl Case<'_> {
         Ok((self.one(lab, &chosen, layout)?, self.one(lab, &lab.isolated(layout, &needs)?, layout)?))
     }
 
-    fn one(&self, lab: &Lab, pages: &[Vec<u64>], layout: &Layout) -> Result<Vec<Job>> {
+    fn one(&self, lab: &ColoringBench, pages: &[Vec<u64>], layout: &Layout) -> Result<Vec<Job>> {
         let works = pages.iter().enumerate().map(|(task, pages)| (self.work)(task, pages));
         let works: Vec<Work> = works.collect::<Result<_>>()?;
         let system = (self.system)(&layout.noise);
@@ -98,7 +98,7 @@ pub(super) fn first_bytes(pages: &[u64]) -> Vec<u64> {
     pages.to_vec()
 }
 
-pub(super) fn run(lab: &Lab, ran: &mut ModelFindings) -> Result<()> {
+pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
     let first = |_: usize, pages: &[u64]| Ok(Work::stores(pages, STORES_PER_MS));
     let case = |tasks: &[Timed], hyperperiods| -> Result<_> {
         let set = task_set(tasks)?;

@@ -3,8 +3,8 @@
 use lookaside_harness::{Finding, Ours, Series};
 
 use super::lab::{Cores, TASKS};
-use super::study::{Kind, Locked, Study};
-use crate::task::cores::{Came, SideCame};
+use super::study::{Kind, LockdownRuns, Locked};
+use crate::task::cores::{TaskCounts, TlbSideCounts};
 
 /// Table 2's decrease of micro stall of qsort, the row with most hits in locked pages: the time of a hit there is fitted on it.
 const FITTED_CYCLES: f64 = 4011.0;
@@ -47,16 +47,16 @@ struct Lookup {
 impl Lookup {
     /// Cycles of all lookups of a side, those that walks follow as well: the event counts stall by micro TLB misses but for that by
     /// main TLB misses, and a walk begins when the lookup has ended.
-    fn all(&self, side: &SideCame) -> f64 {
+    fn all(&self, side: &TlbSideCounts) -> f64 {
         side.missed as f64 * self.cycles - side.locked as f64 * self.sooner_cycles
     }
 }
 
-impl Study {
+impl LockdownRuns {
     fn means(&self, task: usize, kind: Kind) -> Means {
         let runs = self.runs.get(&(task, kind)).map_or(&[][..], Vec::as_slice);
         let lookup = self.lookup();
-        let mean = |of: &dyn Fn(&Came) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&TaskCounts) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
         Means {
             micro: mean(&|came| lookup.all(&came.data)),
             main: mean(&|came| came.data.walk_cycles),
@@ -89,7 +89,7 @@ impl Study {
 }
 
 /// All rows'.
-pub(super) fn findings(study: &Study) -> Vec<(&'static str, Finding)> {
+pub(super) fn findings(study: &LockdownRuns) -> Vec<(&'static str, Finding)> {
     let (one, four) = (study.pairs(Cores::One), study.pairs(Cores::Four));
     let mut all = Vec::new();
     all.extend(table(&one, ["t2-micro-basicmath", "t2-micro-qsort", "t2-micro-susan"], "micro stall", |m| m.micro));
@@ -174,7 +174,7 @@ fn orders(one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'stati
     ]
 }
 
-fn shares(study: &Study, one: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
+fn shares(study: &LockdownRuns, one: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
     let cycles = [0, 1, 2].map(|task: usize| {
         study.busy_cycles.get(task).copied().unwrap_or(0.0) + one[task].0.both() + one[task].0.fetch
     });
@@ -199,7 +199,7 @@ fn shares(study: &Study, one: &[(Means, Means); 3]) -> Vec<(&'static str, Findin
     ]
 }
 
-fn cores(study: &Study, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
+fn cores(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
     let more =
         |pairs: &dyn Fn(usize) -> Means| [0, 1, 2].map(|task: usize| -percent(one[task].0.both(), pairs(task).both()));
     let all = more(&|task| four[task].0);
@@ -230,7 +230,7 @@ fn cores(study: &Study, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -
     ]
 }
 
-fn beyond(study: &Study, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
+fn beyond(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
     let falls = |of: fn(&Means) -> f64| {
         [one, four].map(|pairs| each(|task| digits(of(&pairs[task].0) - of(&pairs[task].1)))).join("; ")
     };
@@ -282,7 +282,7 @@ fn beyond(study: &Study, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) 
 }
 
 /// Stall of each run, nothing and the most accessed pages locked.
-pub(super) fn series(study: &Study) -> Vec<Series> {
+pub(super) fn series(study: &LockdownRuns) -> Vec<Series> {
     let mut all = Vec::new();
     for ((task, kind), runs) in &study.runs {
         if kind.round_robin || kind.cores == Cores::FourApart {
@@ -296,7 +296,7 @@ pub(super) fn series(study: &Study) -> Vec<Series> {
         };
         let name = TASKS.get(*task).copied().unwrap_or_default();
         let lookup = study.lookup();
-        let stall = |came: &Came| lookup.all(&came.data) + came.data.walk_cycles;
+        let stall = |came: &TaskCounts| lookup.all(&came.data) + came.data.walk_cycles;
         all.push(Series {
             name: format!("{name}, {cores}, {locked}"),
             x: "run".into(),

@@ -16,7 +16,7 @@ use lookaside_workloads::WorkloadStream;
 
 use crate::programs::{program, Input, ProgramSpec};
 use crate::task::cores::{main_tlb_alone, Before, Round, Scene, TASK};
-use crate::task::{micro_entries, record, stream, Interruption, Item, Recording, What, SECTIONS};
+use crate::task::{micro_entries, record, stream, Interruption, Item, ItemKind, Recording, SECTIONS};
 
 pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -86,7 +86,7 @@ pub(super) enum Cores {
 }
 
 /// Machine and recorded programs.
-pub(super) struct Lab {
+pub(super) struct LockdownBench {
     machine: Machine,
     /// In the order of [`TASKS`].
     pub(super) tasks: Vec<Recording>,
@@ -94,7 +94,7 @@ pub(super) struct Lab {
     ticks: f64,
 }
 
-impl Lab {
+impl LockdownBench {
     pub(super) fn new(effort: Effort) -> Result<Self> {
         let machine = preset("cortex-a9")?;
         let setup = Setup::new(machine.clone());
@@ -171,7 +171,7 @@ impl Lab {
     /// The data pages whose locks save most stall cycles, on one core with nothing before.
     pub(super) fn most_gaining(&self, task: usize) -> Result<Vec<LockedPage>> {
         let mut block = Block { process: TASK, thread: TASK, ..Block::default() };
-        for item in self.stream(task, Cores::One, 1)?.iter().filter(|item| item.what == What::Missed) {
+        for item in self.stream(task, Cores::One, 1)?.iter().filter(|item| item.what == ItemKind::Missed) {
             block.push(item.kind, item.addr.into());
         }
         let setup = main_tlb_alone(&self.machine);

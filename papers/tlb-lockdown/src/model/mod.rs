@@ -7,7 +7,7 @@ mod study;
 
 use lookaside_harness::{Effort, ModelFindings, RunModel};
 
-use lab::Lab;
+use lab::LockdownBench;
 
 /// All of it.
 pub(crate) const RUN: RunModel = |effort, progress| {
@@ -17,7 +17,7 @@ pub(crate) const RUN: RunModel = |effort, progress| {
         Effort::Quick => 2,
     };
     progress("recording programs");
-    let lab = Lab::new(effort)?;
+    let lab = LockdownBench::new(effort)?;
     let study = study::run(&lab, runs, progress)?;
     Ok(ModelFindings {
         machine: lab.machine().to_string(),

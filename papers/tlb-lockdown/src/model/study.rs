@@ -6,8 +6,8 @@ use lookaside_engine::LockedPage;
 use lookaside_harness::in_parallel;
 use lookaside_machine::Replacement;
 
-use super::lab::{Cores, Lab, Result, TASKS};
-use crate::task::cores::{Came, Scene};
+use super::lab::{Cores, LockdownBench, Result, TASKS};
+use crate::task::cores::{Scene, TaskCounts};
 
 /// What is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,19 +32,19 @@ pub(super) struct Kind {
 
 /// Everything that rows are made of.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Study {
+pub(super) struct LockdownRuns {
     /// Cycles of a hit in the main TLB.
     pub(super) main_hit_cycles: f64,
     /// By task: its cycles without translation.
     pub(super) busy_cycles: Vec<f64>,
     /// By task and kind: a run each seed.
-    pub(super) runs: BTreeMap<(usize, Kind), Vec<Came>>,
+    pub(super) runs: BTreeMap<(usize, Kind), Vec<TaskCounts>>,
 }
 
 /// Does all runs.
-pub(super) fn run(lab: &Lab, runs: u64, progress: &mut dyn FnMut(&str)) -> Result<Study> {
+pub(super) fn run(lab: &LockdownBench, runs: u64, progress: &mut dyn FnMut(&str)) -> Result<LockdownRuns> {
     let busy_cycles = lab.tasks.iter().map(|task| task.cycles()).collect();
-    let mut study = Study { main_hit_cycles: lab.main_hit_cycles(), busy_cycles, ..Study::default() };
+    let mut study = LockdownRuns { main_hit_cycles: lab.main_hit_cycles(), busy_cycles, ..LockdownRuns::default() };
     let round_robin = lab.one_core_with(Replacement::Fifo);
     for (task, name) in TASKS.iter().enumerate() {
         progress(&format!("{name}: choosing pages"));
@@ -70,13 +70,13 @@ pub(super) fn run(lab: &Lab, runs: u64, progress: &mut dyn FnMut(&str)) -> Resul
 
 /// The runs of one seed, whose other circumstances are the same.
 fn of_seed(
-    lab: &Lab,
+    lab: &LockdownBench,
     round_robin: &Scene,
     task: usize,
     cores: Cores,
     pages: &[Vec<LockedPage>; 3],
     seed: u64,
-) -> Result<Vec<(Kind, Came)>> {
+) -> Result<Vec<(Kind, TaskCounts)>> {
     let (items, begins) = (lab.stream(task, cores, seed)?, lab.begins(cores, seed));
     let mut all = Vec::new();
     for (locked, pages) in Locked::ALL.into_iter().zip(pages) {

@@ -18,7 +18,7 @@ fn native(name: &str, spec: &ProgramSpec) -> (u64, u64) {
 
 /// What a stream had.
 #[derive(Debug, Default)]
-struct Seen {
+struct StreamContents {
     data_accesses: u64,
     data_pages: BTreeSet<u64>,
     code_pages: BTreeSet<u64>,
@@ -26,11 +26,11 @@ struct Seen {
     result: (u64, u64),
 }
 
-fn seen(name: &str, spec: &ProgramSpec) -> Seen {
+fn seen(name: &str, spec: &ProgramSpec) -> StreamContents {
     let mut stream = WorkloadStream::new(program(name, spec).expect("memory"));
     assert!(stream.info().has_fetches);
     let arrays: Vec<_> = stream.workload().regions().iter().map(|r| r.stream_start..r.stream_start + r.bytes).collect();
-    let (mut block, mut seen, mut maps) = (Block::default(), Seen::default(), Vec::new());
+    let (mut block, mut seen, mut maps) = (Block::default(), StreamContents::default(), Vec::new());
     while stream.next_block(&mut block).expect("a block") {
         maps.extend(block.events.drain(..).map(|(_, event)| match event {
             Event::Map { addr, len, prot, .. } => (addr..addr + len, prot),

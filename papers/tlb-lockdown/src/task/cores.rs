@@ -7,7 +7,7 @@ use lookaside_machine::{Machine, PageSize};
 use lookaside_trace::{Block, Event, Kind};
 
 use super::record::Recording;
-use super::stream::{Item, What};
+use super::stream::{Item, ItemKind};
 use super::SECTIONS;
 
 /// The task's process; those before it on its core have the next numbers.
@@ -102,7 +102,7 @@ impl Cursor<'_> {
 
 /// Of one side of a task's accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SideCame {
+pub struct TlbSideCounts {
     /// Missed the micro TLB.
     pub missed: u64,
     /// Of these, hits in lockable entries of the main TLB.
@@ -115,11 +115,11 @@ pub struct SideCame {
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Came {
+pub struct TaskCounts {
     /// Loads and stores.
-    pub data: SideCame,
+    pub data: TlbSideCounts,
     /// Fetches.
-    pub fetch: SideCame,
+    pub fetch: TlbSideCounts,
     /// Cycles that data accesses would wait for the main TLB while it walks for a fetch before them, did the data side run on
     /// meanwhile: no more than these, since it can't for long.
     pub waited_cycles: f64,
@@ -163,7 +163,13 @@ impl Scene {
     ///
     /// # Errors
     /// The setup can't be run, or more pages are locked than may be.
-    pub fn run(&self, task: &[Item], locks: &[LockedPage], seed: u64, begins: &[f64]) -> Result<Came, SetupError> {
+    pub fn run(
+        &self,
+        task: &[Item],
+        locks: &[LockedPage],
+        seed: u64,
+        begins: &[f64],
+    ) -> Result<TaskCounts, SetupError> {
         let mut engine = Engine::new(Setup { locks: locks.to_vec(), seed, ..self.setup.clone() })?;
         let mut apart = engine.background_counts();
         let core = self.cores - 1;
@@ -223,8 +229,8 @@ impl On<'_, '_> {
                 cursor.go_on(begin + item.at_cycles, self.engine, self.apart);
             }
             match item.what {
-                What::Line => self.engine.touch_line(who, item.kind, item.addr.into(), self.apart),
-                What::Missed => {
+                ItemKind::Line => self.engine.touch_line(who, item.kind, item.addr.into(), self.apart),
+                ItemKind::Missed => {
                     (one.kind[0], one.addr[0]) = (item.kind, item.addr.into());
                     self.engine.run_traced(&one, &mut |result| tally.add(item, &result));
                 }
@@ -236,7 +242,7 @@ impl On<'_, '_> {
 /// A run's counts so far.
 #[derive(Default)]
 struct Tally {
-    came: Came,
+    came: TaskCounts,
     /// Until when the main TLB walks for a fetch.
     busy_until: f64,
 }

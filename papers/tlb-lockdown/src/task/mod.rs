@@ -19,7 +19,7 @@ mod tests;
 use lookaside_machine::{Machine, PageSize, Replacement, Serves, Tlb, Ways};
 
 pub use record::{record, Recording};
-pub use stream::{stream, Interruption, Item, What};
+pub use stream::{stream, Interruption, Item, ItemKind};
 
 use lookaside_techniques::lock::LockError;
 

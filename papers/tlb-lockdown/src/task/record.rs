@@ -112,7 +112,7 @@ pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, LockE
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup.clone() })?;
     let first_caches: Vec<usize> =
         (0..).zip(&setup.machine.caches).filter(|(_, cache)| cache.level == 1).map(|(i, _)| i).collect();
-    let mut seen = Seen::default();
+    let mut seen = PagesSoFar::default();
     let (mut recording, mut block) = (Recording { clock: vec![(0, 0.0)], ..Recording::default() }, Block::default());
     let unreadable = |error: TraceError| LockError::Impossible(error.to_string());
     while source.next_block(&mut block).map_err(unreadable)? {
@@ -136,20 +136,20 @@ pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, LockE
 }
 
 /// What is known of a program's pages so far.
-struct Seen {
+struct PagesSoFar {
     /// Touched; stored to.
     pages: Vec<(bool, bool)>,
     mapped: Vec<(u64, u64)>,
     counts: BTreeMap<u64, PageCounts>,
 }
 
-impl Default for Seen {
+impl Default for PagesSoFar {
     fn default() -> Self {
         Self { pages: vec![(false, false); PAGES], mapped: Vec::new(), counts: BTreeMap::new() }
     }
 }
 
-impl Seen {
+impl PagesSoFar {
     fn go_through(&mut self, block: &Block, begin: u32, recording: &mut Recording) {
         let mut events = block.events.iter().peekable();
         for (i, (&kind, &addr)) in block.kind.iter().zip(&block.addr).enumerate() {

@@ -17,7 +17,7 @@ pub enum Interruption {
 
 /// What the main TLB or the caches see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ItemKind {
     /// An access that missed its micro TLB.
     Missed,
     /// A line that missed the first-level data cache.
@@ -34,7 +34,7 @@ pub struct Item {
     /// Which kind of access.
     pub kind: Kind,
     /// What it is.
-    pub what: What,
+    pub what: ItemKind,
 }
 
 /// The items of a program that is interrupted before these rows (ascending), which begins with empty micro TLBs of so many
@@ -62,13 +62,13 @@ pub fn stream(recording: &Recording, entries: [usize; 2], interruptions: &[(u32,
             if !micro[side].holds(key) {
                 micro[side].fill(key);
                 let (kind, addr) = unpacked(*packed);
-                items.push(Item { at_cycles: recording.at(row), addr: addr as u32, kind, what: What::Missed });
+                items.push(Item { at_cycles: recording.at(row), addr: addr as u32, kind, what: ItemKind::Missed });
             }
         }
         row = stop;
         if lines.next_if(|line| line + 1 == row).is_some() {
             let (kind, addr) = unpacked(recording.rows[row as usize - 1]);
-            items.push(Item { at_cycles: recording.at(row - 1), addr: addr as u32, kind, what: What::Line });
+            items.push(Item { at_cycles: recording.at(row - 1), addr: addr as u32, kind, what: ItemKind::Line });
         }
     }
 }
@@ -82,9 +82,9 @@ fn interrupt(what: &Interruption, at_cycles: f64, micro: &mut [Fifo; 2], items: 
                 let side = &mut micro[usize::from(kind == Kind::Fetch)];
                 if !side.holds(key) {
                     side.fill(key);
-                    items.push(Item { at_cycles, addr: addr as u32, kind, what: What::Missed });
+                    items.push(Item { at_cycles, addr: addr as u32, kind, what: ItemKind::Missed });
                 }
-                items.push(Item { at_cycles, addr: addr as u32, kind, what: What::Line });
+                items.push(Item { at_cycles, addr: addr as u32, kind, what: ItemKind::Line });
             }
         }
     }

@@ -122,9 +122,9 @@ proptest! {
             }
         }
         let items = stream(&recording, [entries; 2], &interruptions);
-        let missed: Vec<_> = items.iter().filter(|i| i.what == What::Missed).map(|i| (i.kind, u64::from(i.addr))).collect();
+        let missed: Vec<_> = items.iter().filter(|i| i.what == ItemKind::Missed).map(|i| (i.kind, u64::from(i.addr))).collect();
         prop_assert_eq!(missed, expected);
-        prop_assert_eq!(items.iter().filter(|i| i.what == What::Line).count(), lines + recording.missed_lines().count());
+        prop_assert_eq!(items.iter().filter(|i| i.what == ItemKind::Line).count(), lines + recording.missed_lines().count());
         prop_assert!(items.windows(2).all(|pair| pair[0].at_cycles <= pair[1].at_cycles));
     }
 

@@ -55,7 +55,7 @@ pub use periodic::{Jobs, Periodic};
 pub use processes::ProcessId;
 pub use program::{Program, Step};
 pub use saving::{Saved, ENTRY_WALKS};
-pub use task_set::{Along, Came, Moves, Schedule, TaskSet};
+pub use task_set::{Along, Moves, Schedule, TaskSet, TaskSetCounts};
 
 /// Pages from one access to the next in the paper's 4k-benchmark.
 pub const STRIDE_4K: u32 = 1;

@@ -66,7 +66,7 @@ pub struct Schedule {
 
 /// What a task set took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Came {
+pub struct TaskSetCounts {
     /// Cycles of all cores together, kernel included as far as it is modelled.
     pub cycles: u64,
     /// Tasks moved.
@@ -145,7 +145,7 @@ impl<'a> TaskSet<'a> {
     ///
     /// # Errors
     /// A saved entry has no code in the interface's version.
-    pub fn run(mut self, schedule: &Schedule) -> Result<Came, ModelError> {
+    pub fn run(mut self, schedule: &Schedule) -> Result<TaskSetCounts, ModelError> {
         let (start, walks) = (self.linux.gem5().cycles(), self.linux.gem5().walks);
         let (mut flushing, mut moves) = (0, 0);
         for slice in 1u64.. {
@@ -174,7 +174,7 @@ impl<'a> TaskSet<'a> {
         }
         let restored = self.linux.gem5().restored();
         let gem5 = self.linux.gem5();
-        Ok(Came { cycles: gem5.cycles() - start - flushing, moves, walks: gem5.walks - walks, restored })
+        Ok(TaskSetCounts { cycles: gem5.cycles() - start - flushing, moves, walks: gem5.walks - walks, restored })
     }
 
     /// Each core executes some accesses of the task that it runs.

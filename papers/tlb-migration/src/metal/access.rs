@@ -91,7 +91,7 @@ fn sweep(area: &Area, case: &Case, line: Use) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metal::{Caches, Way};
+    use crate::metal::{Caches, Treatment};
 
     #[test]
     fn only_a_restore_takes_restores_time() {
@@ -101,7 +101,7 @@ mod tests {
         for case in &cases {
             let accesses = Accesses::new(timer, &area, case, 7);
             accesses.warm(&timer, 2);
-            for way in [Way::Nothing, Way::Huge, Way::Returns] {
+            for way in [Treatment::Nothing, Treatment::Huge, Treatment::Returns] {
                 assert_eq!(accesses.timed(&timer, &case.restored(way)).restore, 0, "{case:?} {way:?}");
             }
         }

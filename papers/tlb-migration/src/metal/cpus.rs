@@ -39,7 +39,7 @@ pub enum Relation {
 
 /// Where the experiment takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Here {
+pub(super) struct MovePlace {
     pub from: usize,
     pub to: usize,
     pub relation: Relation,
@@ -96,7 +96,7 @@ impl Relation {
     }
 }
 
-impl Here {
+impl MovePlace {
     /// The CPUs that are asked for, or good ones.
     pub(super) fn choose(from: Option<usize>, to: Option<usize>, system: &System) -> Result<Self, MigrateError> {
         let bad = |why: String| Err(MigrateError(why));
@@ -175,7 +175,7 @@ mod tests {
     fn a_thread_of_another_core_is_preferred() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let chosen = |allowed: &[usize], from, to| {
-            let here = Here::choose(from, to, &system(folder.path(), allowed)).expect("CPUs");
+            let here = MovePlace::choose(from, to, &system(folder.path(), allowed)).expect("CPUs");
             (here.from, here.to, here.relation)
         };
         assert_eq!(chosen(&[0, 1, 2, 3], None, None), (0, 2, Relation::Cache));
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(chosen(&[0, 1, 2, 3], None, Some(0)), (2, 0, Relation::Cache));
         assert_eq!(chosen(&[0, 1, 2, 3], Some(3), None), (3, 0, Relation::Nothing));
         assert_eq!(chosen(&[0, 1, 2, 3], Some(2), Some(3)), (2, 3, Relation::Nothing));
-        let here = Here::choose(None, None, &system(folder.path(), &[0, 2])).expect("CPUs");
+        let here = MovePlace::choose(None, None, &system(folder.path(), &[0, 2])).expect("CPUs");
         assert_eq!(here.thrash_bytes, (2 * ((48u64 << 10) + (6 << 20))).next_multiple_of(2 << 20));
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn cpus_that_cannot_be_had_are_named() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let refused = |allowed: &[usize], from, to| {
-            let error = Here::choose(from, to, &system(folder.path(), allowed)).expect_err("refused");
+            let error = MovePlace::choose(from, to, &system(folder.path(), allowed)).expect_err("refused");
             error.to_string()
         };
         assert!(refused(&[0, 1, 2, 3], Some(9), None).starts_with("CPU 9 is not there"));
@@ -205,7 +205,7 @@ mod tests {
     fn a_system_that_says_nothing_will_do() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let system = System { allowed: vec![4, 7], page_bytes: 4096, topology: Topology::in_folder(folder.path()) };
-        let here = Here::choose(None, None, &system).expect("CPUs");
+        let here = MovePlace::choose(None, None, &system).expect("CPUs");
         assert_eq!((here.from, here.to, here.relation), (4, 7, Relation::Unknown));
         assert_eq!(here.thrash_bytes, 2 * CACHES_BYTES);
     }

@@ -4,7 +4,7 @@ use lookaside_stats::{figure, median, Figure, LEAST_ROUNDS};
 use serde::Serialize;
 
 use super::plan::Case;
-use super::{Caches, Way};
+use super::{Caches, Treatment};
 
 /// Resamples of each interval: a report has hundreds of them (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 14.3: a thousand at least).
 pub const RESAMPLES: usize = 2000;
@@ -31,14 +31,14 @@ pub struct Cell {
     /// What translation costs in the first accesses: with nothing done, less those of a thread that returns. `None`: it could not be measured.
     pub translation_ns: Option<Figure>,
     /// The ways, without first.
-    pub ways: Vec<Told>,
+    pub ways: Vec<TreatmentTimes>,
 }
 
 /// A case in one way. Nanoseconds are for all its pages; intervals are of 95 %.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told {
+pub struct TreatmentTimes {
     /// Which.
-    pub way: Way,
+    pub way: Treatment,
     /// Prefetches of a restore.
     pub prefetches: u64,
     /// The restore's time, until its last prefetch is begun. `None`: nothing is restored.
@@ -79,42 +79,43 @@ pub enum Pays {
 
 impl Cell {
     /// One of its ways, where it was measured.
-    pub fn told(&self, way: Way) -> Option<&Told> {
+    pub fn told(&self, way: Treatment) -> Option<&TreatmentTimes> {
         self.ways.iter().find(|told| told.way == way)
     }
 
     /// What a way does overall.
-    pub fn overall(&self, way: Way) -> Option<Overall> {
+    pub fn overall(&self, way: Treatment) -> Option<Overall> {
         self.told(way)?.overall
     }
 }
 
 /// The cases, of what each of `ways` came to by round; none without rounds.
-pub(super) fn cells(cases: &[Case], ways: &[(Case, Way)], samples: &[Vec<Sample>], seed: u64) -> Vec<Cell> {
+pub(super) fn cells(cases: &[Case], ways: &[(Case, Treatment)], samples: &[Vec<Sample>], seed: u64) -> Vec<Cell> {
     let cell = |case: &Case| {
         let of_case = || ways.iter().zip(samples).filter(|((other, _), _)| other == case);
-        let list = |way: Way| of_case().find(|((_, other), _)| *other == way).map(|(_, samples)| accesses(samples));
-        let nothing = list(Way::Nothing)?;
-        let told = |((_, way), samples): (&(Case, Way), &Vec<Sample>)| told(case, *way, samples, &nothing, seed);
+        let list =
+            |way: Treatment| of_case().find(|((_, other), _)| *other == way).map(|(_, samples)| accesses(samples));
+        let nothing = list(Treatment::Nothing)?;
+        let told = |((_, way), samples): (&(Case, Treatment), &Vec<Sample>)| told(case, *way, samples, &nothing, seed);
         let translation = |returns: Vec<f64>| difference(&nothing, &[&returns], seed);
         Some(Cell {
             case: *case,
-            translation_ns: list(Way::Returns).and_then(translation),
+            translation_ns: list(Treatment::Returns).and_then(translation),
             ways: of_case().filter_map(told).collect(),
         })
     };
     cases.iter().filter_map(cell).filter(|cell| !cell.ways.is_empty()).collect()
 }
 
-fn told(case: &Case, way: Way, samples: &[Sample], nothing: &[f64], seed: u64) -> Option<Told> {
+fn told(case: &Case, way: Treatment, samples: &[Sample], nothing: &[f64], seed: u64) -> Option<TreatmentTimes> {
     let restored = case.restored(way).len() as u64;
     let restores_ns: Vec<f64> = samples.iter().map(|sample| sample.restore_ns).filter(|_| restored > 0).collect();
     let accesses_ns = accesses(samples);
     let again: Vec<f64> = samples.iter().map(|sample| sample.again_ns).collect();
     let interval = |list: &[f64]| figure(&[list], |medians| medians[0], seed, RESAMPLES);
     let with: &[&[f64]] = if restored > 0 { &[&restores_ns, &accesses_ns] } else { &[&accesses_ns] };
-    let overall = difference(nothing, with, seed).filter(|_| Way::REMEDIES.contains(&way));
-    Some(Told {
+    let overall = difference(nothing, with, seed).filter(|_| Treatment::REMEDIES.contains(&way));
+    Some(TreatmentTimes {
         way,
         prefetches: restored,
         restore_ns: interval(&restores_ns),
@@ -176,7 +177,7 @@ mod tests {
     /// A case with these first accesses of nothing, of a restore that takes so long, and of a thread that returns.
     fn told(nothing: &[f64], restore: f64, direct: &[f64], returns: &[f64]) -> Vec<Cell> {
         let cases = Case::all(&[64]);
-        let ways = [Way::Nothing, Way::Direct, Way::Returns].map(|way| (cases[0], way));
+        let ways = [Treatment::Nothing, Treatment::Direct, Treatment::Returns].map(|way| (cases[0], way));
         let lists = [samples(0.0, nothing), samples(restore, direct), samples(0.0, returns)];
         cells(&cases[..1], &ways, &lists, 1)
     }
@@ -185,18 +186,18 @@ mod tests {
     fn overall_is_the_papers_arithmetic_of_medians() {
         // Its Table A.4, 68k, 64 pages, as if saving cost nothing: 12379 - 6154 - 16924.
         let found = told(&[12379.0; 6], 16924.0, &[6154.0; 6], &[6000.0; 6]);
-        let overall = found[0].overall(Way::Direct).expect("a remedy");
+        let overall = found[0].overall(Treatment::Direct).expect("a remedy");
         assert_eq!(overall.ns, Figure { value: -10699.0, low: -10699.0, high: -10699.0 });
         assert_eq!(overall.verdict, Pays::Costs);
         assert_eq!(found[0].translation_ns.map(|ns| ns.value), Some(6379.0));
-        assert_eq!(found[0].told(Way::Direct).map(|told| told.prefetches), Some(64));
-        assert_eq!(found[0].told(Way::Nothing).and_then(|told| told.overall), None);
-        assert_eq!(found[0].told(Way::Nothing).and_then(|told| told.restore_ns), None);
-        assert_eq!(found[0].told(Way::Returns).and_then(|told| told.overall), None);
-        assert!(found[0].told(Way::Huge).is_none());
+        assert_eq!(found[0].told(Treatment::Direct).map(|told| told.prefetches), Some(64));
+        assert_eq!(found[0].told(Treatment::Nothing).and_then(|told| told.overall), None);
+        assert_eq!(found[0].told(Treatment::Nothing).and_then(|told| told.restore_ns), None);
+        assert_eq!(found[0].told(Treatment::Returns).and_then(|told| told.overall), None);
+        assert!(found[0].told(Treatment::Huge).is_none());
         // What pays by as much.
         let found = told(&[9000.0; 6], 1000.0, &[7000.0; 6], &[1.0; 6]);
-        let overall = found[0].overall(Way::Direct).expect("a remedy");
+        let overall = found[0].overall(Treatment::Direct).expect("a remedy");
         assert_eq!((overall.ns.value, overall.verdict), (1000.0, Pays::Pays));
     }
 
@@ -206,7 +207,7 @@ mod tests {
         let nothing: Vec<f64> = (1..=9).map(|round| f64::from(round) * 1000.0).collect();
         let direct: Vec<f64> = nothing.iter().map(|ns| ns - 150.0).collect();
         let found = told(&nothing, 50.0, &direct, &nothing);
-        let overall = found[0].overall(Way::Direct).expect("a remedy");
+        let overall = found[0].overall(Treatment::Direct).expect("a remedy");
         assert_eq!(overall.ns, Figure { value: 100.0, low: 100.0, high: 100.0 });
         assert_eq!(overall.verdict, Pays::Pays);
     }
@@ -214,11 +215,11 @@ mod tests {
     #[test]
     fn little_is_said_of_few_rounds_and_noise() {
         let found = told(&[900.0; 4], 1.0, &[7.0; 4], &[1.0; 4]);
-        assert_eq!(found[0].overall(Way::Direct).map(|overall| overall.verdict), Some(Pays::Unclear));
+        assert_eq!(found[0].overall(Treatment::Direct).map(|overall| overall.verdict), Some(Pays::Unclear));
         let noise = [10.0, 900.0, 20.0, 800.0, 30.0, 700.0];
         let other = [700.0, 30.0, 800.0, 20.0, 900.0, 10.0];
         let found = told(&noise, 0.5, &other, &noise);
-        assert_eq!(found[0].overall(Way::Direct).map(|overall| overall.verdict), Some(Pays::Unclear));
+        assert_eq!(found[0].overall(Treatment::Direct).map(|overall| overall.verdict), Some(Pays::Unclear));
         assert!(told(&[], 1.0, &[], &[]).is_empty());
     }
 

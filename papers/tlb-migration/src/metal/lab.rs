@@ -7,11 +7,11 @@ use lookaside_probe::counter::Timer;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
 use super::access::{Accesses, Spent};
-use super::cpus::Here;
+use super::cpus::MovePlace;
 use super::judge::Sample;
 use super::memory::{Area, Flush};
 use super::plan::{span_bytes, Case, STRIDES_BYTES};
-use super::{Caches, MigrateError, Way};
+use super::{Caches, MigrateError, Treatment};
 
 /// Passes through the pages on a CPU before the thread leaves it: the second finds what the first brought.
 const WARM_PASSES: u32 = 2;
@@ -37,7 +37,7 @@ impl fmt::Display for Stopped {
 }
 
 /// Memory and CPUs of the experiment. The thread gets its CPUs back when it is dropped.
-pub(super) struct Lab {
+pub(super) struct MoveBench {
     timer: Timer,
     from: CpuSet,
     to: CpuSet,
@@ -56,9 +56,9 @@ pub(super) struct Lab {
     spare: Area,
 }
 
-impl Lab {
+impl MoveBench {
     /// Has memory for so many pages, touched on the CPU that the thread leaves.
-    pub(super) fn new(timer: Timer, here: &Here, most: u64, seed: u64) -> Result<Self, MigrateError> {
+    pub(super) fn new(timer: Timer, here: &MovePlace, most: u64, seed: u64) -> Result<Self, MigrateError> {
         let refused = |error: rustix::io::Errno| MigrateError(format!("the CPUs of this thread: {error}"));
         let allowed = sched_getaffinity(None).map_err(refused)?;
         let of = |cpu: usize| {
@@ -108,11 +108,11 @@ impl Lab {
     }
 
     /// The ways in which a case can be measured here.
-    pub(super) fn ways(&self, case: &Case) -> impl Iterator<Item = Way> + use<> {
+    pub(super) fn ways(&self, case: &Case) -> impl Iterator<Item = Treatment> + use<> {
         let (has_huge, returns) = (self.huge.is_some(), self.buffer_is_huge || case.caches == Caches::Kept);
-        Way::ALL.into_iter().filter(move |way| match way {
-            Way::Huge => has_huge,
-            Way::Returns => returns,
+        Treatment::ALL.into_iter().filter(move |way| match way {
+            Treatment::Huge => has_huge,
+            Treatment::Returns => returns,
             _ => true,
         })
     }
@@ -121,7 +121,7 @@ impl Lab {
     pub(super) fn next(
         &mut self,
         case: &Case,
-        way: Way,
+        way: Treatment,
         time: Option<Duration>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Sample, Stopped> {
@@ -135,8 +135,8 @@ impl Lab {
     }
 
     /// The same in all ways, but for the area and the prefetches; and for when translations are dropped: where the thread returns, before it was on the new CPU at all.
-    fn measure(&self, case: &Case, way: Way) -> Result<Sample, MigrateError> {
-        let area = self.huge.as_ref().filter(|_| way == Way::Huge).unwrap_or(&self.small);
+    fn measure(&self, case: &Case, way: Treatment) -> Result<Sample, MigrateError> {
+        let area = self.huge.as_ref().filter(|_| way == Treatment::Huge).unwrap_or(&self.small);
         let base = area.word(0) as u64;
         let restored: Vec<u64> = case.restored(way).iter().map(|at| base + at).collect();
         let spare_case = Case { pattern: case.pattern, stride_bytes: STRIDES_BYTES[0], caches: Caches::Kept, pages: 1 };
@@ -144,7 +144,7 @@ impl Lab {
         let spare_page = [self.spare.word(0) as u64];
 
         go(&self.to)?;
-        if way == Way::Returns {
+        if way == Treatment::Returns {
             self.flush.all()?;
         }
         let accesses = Accesses::new(self.timer, area, case, self.seed);
@@ -154,7 +154,7 @@ impl Lab {
         }
 
         go(&self.from)?;
-        if way != Way::Returns {
+        if way != Treatment::Returns {
             self.flush.all()?;
         }
         accesses.warm(&self.timer, WARM_PASSES);
@@ -172,7 +172,7 @@ impl Lab {
     }
 }
 
-impl Drop for Lab {
+impl Drop for MoveBench {
     fn drop(&mut self) {
         // Refused where a cpuset took them away meanwhile: nothing to do then.
         let _ = sched_setaffinity(None, &self.allowed);

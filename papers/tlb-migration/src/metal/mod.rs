@@ -17,11 +17,11 @@ use lookaside_probe::counter::Timer;
 use lookaside_runtime::compare::in_turns;
 use serde::Serialize;
 
-use crate::metal::cpus::Here;
+use crate::metal::cpus::MovePlace;
 pub use crate::metal::cpus::{Relation, System};
 use crate::metal::judge::cells;
-pub use crate::metal::judge::{Cell, Overall, Pays, Told, RESAMPLES};
-use crate::metal::lab::{Lab, Stopped};
+pub use crate::metal::judge::{Cell, Overall, Pays, TreatmentTimes, RESAMPLES};
+use crate::metal::lab::{MoveBench, Stopped};
 use crate::metal::plan::{bytes_needed, Case};
 
 /// What to do.
@@ -71,7 +71,7 @@ pub enum Caches {
 /// What is done for the first accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Treatment {
     /// Nothing: all translations are lost.
     Nothing,
     /// A prefetch of each page, at another line than is accessed.
@@ -110,7 +110,7 @@ impl Caches {
     }
 }
 
-impl Way {
+impl Treatment {
     /// All, without first.
     pub const ALL: [Self; 5] = [Self::Nothing, Self::Direct, Self::Indirect, Self::Huge, Self::Returns];
     /// Those that are held against nothing.
@@ -165,14 +165,14 @@ pub fn run(
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Report, MigrateError> {
-    let here = Here::choose(options.from, options.to, system)?;
+    let here = MovePlace::choose(options.from, options.to, system)?;
     let most = check(options, &here)?;
     let (timer, timer_remark) = Timer::here().map_err(|error| MigrateError(error.to_string()))?;
     let mut remarks: Vec<String> = timer_remark.into_iter().collect();
-    let mut lab = Lab::new(timer, &here, most, options.seed)?;
+    let mut lab = MoveBench::new(timer, &here, most, options.seed)?;
     remarks.extend(lab.remarks());
     let cases = Case::all(&options.pages);
-    let ways: Vec<(Case, Way)> = cases.iter().flat_map(|case| lab.ways(case).map(|way| (*case, way))).collect();
+    let ways: Vec<(Case, Treatment)> = cases.iter().flat_map(|case| lab.ways(case).map(|way| (*case, way))).collect();
     let mut told = 0;
     let (samples, ended) = in_turns(ways.len(), options.rounds, options.seed, &mut |round, which| {
         if told <= round {
@@ -210,7 +210,7 @@ pub fn run(
 }
 
 /// The most pages, where there is memory for them.
-fn check(options: &Options, here: &Here) -> Result<u64, MigrateError> {
+fn check(options: &Options, here: &MovePlace) -> Result<u64, MigrateError> {
     let bad = |why: String| Err(MigrateError(why));
     let (Some(&most), Some(&least)) = (options.pages.iter().max(), options.pages.iter().min()) else {
         return bad("pages: no number is given".into());
@@ -236,8 +236,8 @@ fn check(options: &Options, here: &Here) -> Result<u64, MigrateError> {
 mod tests {
     use super::*;
 
-    fn here() -> Here {
-        Here { from: 0, to: 1, relation: Relation::Unknown, thrash_bytes: 4 << 20, page_bytes: 4096 }
+    fn here() -> MovePlace {
+        MovePlace { from: 0, to: 1, relation: Relation::Unknown, thrash_bytes: 4 << 20, page_bytes: 4096 }
     }
 
     #[test]
@@ -252,12 +252,12 @@ mod tests {
             available_bytes,
         };
         assert_eq!(check(&options(&[1, 64, 8], 1 << 30), &here()), Ok(64));
-        let refused = |options: &Options, here: &Here| check(options, here).expect_err("refused").to_string();
+        let refused = |options: &Options, here: &MovePlace| check(options, here).expect_err("refused").to_string();
         assert_eq!(refused(&options(&[], 1 << 30), &here()), "pages: no number is given");
         assert!(refused(&options(&[4, 0], 1 << 30), &here()).starts_with("pages: 0 pages"));
         assert!(refused(&options(&[1536], 64 << 20), &here()).contains("64 MiB can be had: ask for fewer --pages"));
         assert!(refused(&options(&[u64::MAX], u64::MAX), &here()).contains("ask for fewer --pages"));
-        let large = Here { page_bytes: 65536, ..here() };
+        let large = MovePlace { page_bytes: 65536, ..here() };
         assert!(refused(&options(&[1], 1 << 30), &large).contains("of 64 KiB"));
     }
 }

@@ -3,7 +3,7 @@
 use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
-use super::{Caches, Pattern, Way};
+use super::{Caches, Pattern, Treatment};
 
 /// Bytes of a small page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -84,16 +84,16 @@ impl Case {
     }
 
     /// What is prefetched, in bytes from the area's begin, ascending; empty where nothing is.
-    pub fn restored(&self, way: Way) -> Vec<u64> {
+    pub fn restored(&self, way: Treatment) -> Vec<u64> {
         match way {
-            Way::Direct => (0..self.pages).map(|i| self.at(i, Use::Prefetched)).collect(),
-            Way::Indirect => {
+            Treatment::Direct => (0..self.pages).map(|i| self.at(i, Use::Prefetched)).collect(),
+            Treatment::Indirect => {
                 let hot: Vec<u64> = self.hot().collect();
                 let pages = one_a_line(&hot);
                 let line = |i| line_of(i, Use::Prefetched) * LINE_BYTES;
                 (0..).zip(pages).map(|(i, page)| page * PAGE_BYTES + line(i)).collect()
             }
-            Way::Nothing | Way::Huge | Way::Returns => Vec::new(),
+            Treatment::Nothing | Treatment::Huge | Treatment::Returns => Vec::new(),
         }
     }
 }
@@ -187,14 +187,14 @@ mod tests {
     fn direct_prefetches_every_page_and_the_others_nothing() {
         for stride in STRIDES_BYTES {
             let case = case(stride, 100);
-            let pages: Vec<u64> = case.restored(Way::Direct).iter().map(|at| at / PAGE_BYTES).collect();
+            let pages: Vec<u64> = case.restored(Treatment::Direct).iter().map(|at| at / PAGE_BYTES).collect();
             assert_eq!(pages, case.hot().collect::<Vec<_>>());
-            for way in [Way::Nothing, Way::Huge, Way::Returns] {
+            for way in [Treatment::Nothing, Treatment::Huge, Treatment::Returns] {
                 assert!(case.restored(way).is_empty());
             }
         }
-        assert_eq!(case(STRIDES_BYTES[0], 1536).restored(Way::Indirect).len(), 1536 / 8);
-        assert_eq!(case(STRIDES_BYTES[1], 1536).restored(Way::Indirect).len(), 1536);
+        assert_eq!(case(STRIDES_BYTES[0], 1536).restored(Treatment::Indirect).len(), 1536 / 8);
+        assert_eq!(case(STRIDES_BYTES[1], 1536).restored(Treatment::Indirect).len(), 1536);
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             let used: BTreeSet<u64> = used(most).into_iter().collect();
             for stride in STRIDES_BYTES {
                 let case = case(stride, fewer.min(most));
-                let prefetched = case.restored(Way::Indirect).into_iter().map(|at| at / PAGE_BYTES);
+                let prefetched = case.restored(Treatment::Indirect).into_iter().map(|at| at / PAGE_BYTES);
                 for page in case.hot().chain(prefetched) {
                     prop_assert!(used.contains(&page), "{}", page);
                 }

@@ -2,7 +2,7 @@
 
 use lookaside_harness::{Finding, Ours};
 
-use super::linux::Told;
+use super::linux::MigrationRuns;
 use super::Medians;
 
 /// "Virtually the same": within this part.
@@ -10,7 +10,11 @@ const SAME: f64 = 0.1;
 /// A run with a walk takes more than one without by this factor.
 const WALKED: f64 = 1.4;
 
-pub(super) fn findings(medians: &Medians, speedup: &[(f64, f64)], told: &Told) -> Vec<(&'static str, Finding)> {
+pub(super) fn findings(
+    medians: &Medians,
+    speedup: &[(f64, f64)],
+    told: &MigrationRuns,
+) -> Vec<(&'static str, Finding)> {
     let at = |column: &str, pages: u32| medians.get(&format!("{column}-{pages:03}")).copied().unwrap_or(f64::NAN);
     [cortex_a7(&at, medians), gem5(&at, speedup), linux(&at, told)].concat()
 }
@@ -98,7 +102,7 @@ fn gem5(at: &dyn Fn(&str, u32) -> f64, speedup: &[(f64, f64)]) -> Vec<(&'static 
     ]
 }
 
-fn linux(at: &dyn Fn(&str, u32) -> f64, told: &Told) -> Vec<(&'static str, Finding)> {
+fn linux(at: &dyn Fn(&str, u32) -> f64, told: &MigrationRuns) -> Vec<(&'static str, Finding)> {
     let walked = told.runs.clone().map(|runs| {
         let least = runs.iter().copied().min().unwrap_or(0) as f64;
         runs.iter().map(|cycles| if *cycles as f64 > WALKED * least { 'w' } else { '-' }).collect::<String>()

@@ -13,16 +13,16 @@ const RUNS: usize = 8;
 const PAGES: [u32; 9] = [1, 8, 16, 24, 32, 40, 48, 56, 64];
 
 /// What the claims are about.
-pub(super) struct Told {
+pub(super) struct MigrationRuns {
     /// Cycles of each run of section 8.1's benchmark, without and with migration.
     pub(super) runs: [Vec<u64>; 2],
 }
 
 /// Adds the tables' rows.
-pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) -> Result<Told> {
+pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) -> Result<MigrationRuns> {
     let mut clock = Clock::new(1, repetitions);
     let ns = |cycles: u64| cycles as f64 * 1000.0 / machine.clock_mhz;
-    let mut told = Told { runs: Default::default() };
+    let mut told = MigrationRuns { runs: Default::default() };
     for (migrates, column) in [(false, "without"), (true, "with")] {
         let (_, runs) = round_robin(machine, migrates, 1, RUNS)?;
         for (run, cycles) in runs.iter().enumerate() {

@@ -18,7 +18,7 @@ fn rounds(pages: std::ops::Range<u32>, times: u32) -> impl Iterator<Item = u32> 
     (0..times).flat_map(move |_| pages.clone())
 }
 
-fn run(programs: &[Program], one_process: bool, along: &Along, schedule: &Schedule) -> Came {
+fn run(programs: &[Program], one_process: bool, along: &Along, schedule: &Schedule) -> TaskSetCounts {
     TaskSet::new(&preset("gem5-armv7").unwrap(), programs, one_process, along).unwrap().run(schedule).unwrap()
 }
 

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use lookaside_fast_address_space_switching::domains::model::{Model, Switching};
-//! use lookaside_fast_address_space_switching::domains::{Config, Mapping, Place};
+//! use lookaside_fast_address_space_switching::domains::{Config, Mapping, MappingAddress};
 //! use lookaside_trace::Kind;
 //!
 //! let machine = lookaside_machine::preset("sa1100")?;
@@ -20,7 +20,7 @@
 //!     let mut programs = Vec::new();
 //!     for frame in [1, 2] {
 //!         let program = model.create()?;
-//!         model.map(program, Place::Fixed(0x8000), Mapping { pages: 1, frame, writable: true })?;
+//!         model.map(program, MappingAddress::Fixed(0x8000), Mapping { pages: 1, frame, writable: true })?;
 //!         programs.push(program);
 //!     }
 //!     for n in 0..100 {
@@ -40,9 +40,10 @@ use lookaside_trace::Kind;
 use thiserror::Error;
 
 use super::{
-    relocate, AddressSpaces, Config, Counts, Denied, DomainsError, Hardware, Mapping, Page, Place, ProcessId, RegionId,
+    relocate, AddressSpaces, Config, Counts, Denied, DomainsError, Hardware, Mapping, MappingAddress, Page, ProcessId,
+    RegionId,
 };
-use processor::{Core, Found};
+use processor::{AccessOutcome, Core};
 
 pub use processor::CoreCounts;
 
@@ -209,11 +210,11 @@ impl Model {
     ///
     /// # Errors
     /// As [`AddressSpaces::map`].
-    pub fn map(&mut self, program: Program, place: Place, mapping: Mapping) -> Result<u32, ModelError> {
+    pub fn map(&mut self, program: Program, place: MappingAddress, mapping: Mapping) -> Result<u32, ModelError> {
         match &mut self.kernel {
             Kernel::Flush { next, .. } => match place {
-                Place::Fixed(addr) => Ok(addr),
-                Place::Anywhere => {
+                MappingAddress::Fixed(addr) => Ok(addr),
+                MappingAddress::Anywhere => {
                     let next = next.get_mut(program).ok_or(DomainsError::NoProcess)?;
                     let addr = *next;
                     *next += mapping.pages * super::PAGE_BYTES;
@@ -247,7 +248,7 @@ impl Model {
             (Kernel::Domains { spaces, programs, .. }, Some(id)) => {
                 Ok(spaces.attach(id_of(programs, program)?, id, None, &mut self.core)?)
             }
-            _ => self.map(program, Place::Anywhere, region.mapping),
+            _ => self.map(program, MappingAddress::Anywhere, region.mapping),
         }
     }
 
@@ -284,7 +285,7 @@ impl Model {
         let at = relocate(addr, self.core.slot());
         for _ in 0..TRIES {
             let mut found = self.core.user(kind, at);
-            if found == Found::Miss {
+            if found == AccessOutcome::Miss {
                 let page = match &self.kernel {
                     Kernel::Flush { .. } => Some(UNTAGGED),
                     Kernel::Domains { spaces, .. } => spaces.walk(at),
@@ -297,7 +298,7 @@ impl Model {
                     None => self.core.walked_in_vain(),
                 }
             }
-            if found == Found::Done {
+            if found == AccessOutcome::Done {
                 return Ok(());
             }
             self.handle_fault(kind, at).map_err(|denied| ModelError::Denied { addr, denied })?;

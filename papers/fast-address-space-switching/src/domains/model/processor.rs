@@ -77,7 +77,7 @@ pub(super) struct Core {
 
 /// What an access finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum AccessOutcome {
     Done,
     /// No entry, and none was filled.
     Miss,
@@ -147,15 +147,15 @@ impl Core {
 
     /// An access of a process, if the TLB has its page and the DACR and the rights allow it.
     #[inline]
-    pub(super) fn user(&mut self, kind: Kind, addr: u32) -> Found {
-        let Some(word) = self.tlb(kind).find(u64::from(addr >> PAGE_SHIFT)) else { return Found::Miss };
+    pub(super) fn user(&mut self, kind: Kind, addr: u32) -> AccessOutcome {
+        let Some(word) = self.tlb(kind).find(u64::from(addr >> PAGE_SHIFT)) else { return AccessOutcome::Miss };
         let allowed = self.dacr >> (2 * (word & 15)) & 3 == 1 && (kind != Kind::Store || word & WRITABLE != 0);
         if !allowed {
-            return Found::Denied;
+            return AccessOutcome::Denied;
         }
         self.counts.accesses += 1;
         self.line(kind, addr, word & UNCACHED == 0);
-        Found::Done
+        AccessOutcome::Done
     }
 
     /// A walk's result is put into the TLB.

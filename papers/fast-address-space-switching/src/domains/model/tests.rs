@@ -114,7 +114,7 @@ fn domains_make_a_switch_free_and_a_fault_dear_once() {
     model.set_fault_path(vec![(Kind::Fetch, 0xc000_0000)], 100.0);
     let programs = [0, 1].map(|_| model.create().unwrap());
     for program in programs {
-        model.map(program, Place::Fixed(0x8000), ONE).unwrap();
+        model.map(program, MappingAddress::Fixed(0x8000), ONE).unwrap();
     }
     model.switch(programs[0]).unwrap();
     // A walk of one level that finds nothing, the kernel's fetch, then walk and line.
@@ -155,7 +155,7 @@ fn unmapping_costs_a_kernel_that_flushes_all_code() {
     let mut lazy = model(Switching::Domains(Config::LINUX));
     let program = lazy.create().unwrap();
     for at in [0x8000, 0x9000] {
-        lazy.map(program, Place::Fixed(at), ONE).unwrap();
+        lazy.map(program, MappingAddress::Fixed(at), ONE).unwrap();
     }
     lazy.switch(program).unwrap();
     let warm = |model: &mut Model| {

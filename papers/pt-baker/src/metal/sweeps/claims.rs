@@ -2,7 +2,10 @@
 
 use lookaside_harness::metal::MetalFindings;
 
-use super::{by_nops, by_place, by_sleep, by_stride, percent, ways, Came, Judge, Judged, Level, Place, Swept, Way};
+use super::{
+    by_nops, by_place, by_sleep, by_stride, percent, ways, HelperPlace, HelperSetting, Judge, Judged, Level,
+    SettingTimes, Swept,
+};
 
 /// Below this improvement, in percent, there is none.
 pub(super) const NONE: f64 = 1.0;
@@ -13,8 +16,8 @@ const SIMILAR: f64 = 0.75;
 
 /// A setting that was measured, and base's time over its time.
 struct Run<'a> {
-    way: Way,
-    came: &'a Came,
+    way: HelperSetting,
+    came: &'a SettingTimes,
     judged: Judged,
 }
 
@@ -59,21 +62,21 @@ struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// A setting, or why there is nothing of it.
-    fn of(&self, way: &Way) -> Result<Run<'a>, String> {
+    fn of(&self, way: &HelperSetting) -> Result<Run<'a>, String> {
         let came = self.swept.came(way).map_err(|why| format!("{way}: {why}"))?;
         let judged = (self.judge)(&self.swept.base, &came.ns_per_read);
         let judged = judged.ok_or_else(|| format!("{way}: no ratio of its times"))?;
         Ok(Run { way: *way, came, judged })
     }
 
-    fn all(&self, points: Vec<(f64, Way)>) -> Result<Vec<Run<'a>>, String> {
+    fn all(&self, points: Vec<(f64, HelperSetting)>) -> Result<Vec<Run<'a>>, String> {
         points.iter().map(|(_, way)| self.of(way)).collect()
     }
 
     /// The best of a level on another core.
     fn best(&self, level: Level) -> Result<(Run<'a>, usize), String> {
-        let ways: Vec<Way> =
-            ways().into_iter().filter(|way| way.level == level && way.place == Place::OtherCore).collect();
+        let ways: Vec<HelperSetting> =
+            ways().into_iter().filter(|way| way.level == level && way.place == HelperPlace::OtherCore).collect();
         let runs: Vec<Run<'_>> = ways.iter().map(|way| self.of(way)).collect::<Result<_, _>>()?;
         let count = runs.len();
         let best = runs.into_iter().max_by(|a, b| a.judged.value.total_cmp(&b.judged.value));
@@ -92,7 +95,7 @@ fn stride(all: &Runs<'_>, ran: &mut MetalFindings) {
         Err(why) => return ran.nothing(&["stride"], &why),
     };
     let (Some(eight), Some(best)) = (
-        runs.iter().find(|run| run.way == Way::plain(Level::User)),
+        runs.iter().find(|run| run.way == HelperSetting::plain(Level::User)),
         runs.iter().max_by(|a, b| a.judged.value.total_cmp(&b.judged.value)),
     ) else {
         return ran.nothing(&["stride"], "not measured");
@@ -160,7 +163,7 @@ fn best(all: &Runs<'_>, ran: &mut MetalFindings) {
 /// Figure 6.8.
 fn placed(all: &Runs<'_>, id: &'static str, level: Level, ran: &mut MetalFindings) {
     let mut points = by_place(level);
-    points.retain(|(_, way)| way.place != Place::Same);
+    points.retain(|(_, way)| way.place != HelperPlace::Same);
     let runs = match all.all(points) {
         Ok(runs) => runs,
         Err(why) => return ran.nothing(&[id], &why),

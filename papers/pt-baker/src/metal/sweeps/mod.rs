@@ -37,7 +37,7 @@ pub enum Level {
 
 /// Where the helper is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HelperPlace {
     /// On another core under the same last-level cache.
     OtherCore,
     /// On the other hardware thread of the program's core.
@@ -48,7 +48,7 @@ pub enum Place {
 
 /// One setting of the helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct HelperSetting {
     /// Prefetches, or the kernel.
     pub level: Level,
     /// NOPs after a touch.
@@ -58,17 +58,17 @@ pub struct Way {
     /// Pages from a touch to the next.
     pub stride_pages: u32,
     /// Where.
-    pub place: Place,
+    pub place: HelperPlace,
 }
 
-impl Way {
+impl HelperSetting {
     /// Without pause, a touch a line of entries, on another core.
     const fn plain(level: Level) -> Self {
-        Self { level, nops: 0, sleep_microseconds: 0, stride_pages: LINE_PAGES, place: Place::OtherCore }
+        Self { level, nops: 0, sleep_microseconds: 0, stride_pages: LINE_PAGES, place: HelperPlace::OtherCore }
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for HelperSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
             Level::User => write!(f, "prefetch, stride {}", self.stride_pages)?,
@@ -81,16 +81,16 @@ impl fmt::Display for Way {
             write!(f, ", sleep {} µs", self.sleep_microseconds)?;
         }
         f.write_str(match self.place {
-            Place::OtherCore => "",
-            Place::Sibling => ", on the sibling",
-            Place::Same => ", on the same CPU",
+            HelperPlace::OtherCore => "",
+            HelperPlace::Sibling => ", on the sibling",
+            HelperPlace::Same => ", on the same CPU",
         })
     }
 }
 
 /// Every setting that is measured, once each.
-pub fn ways() -> Vec<Way> {
-    let mut ways: Vec<Way> = Vec::new();
+pub fn ways() -> Vec<HelperSetting> {
+    let mut ways: Vec<HelperSetting> = Vec::new();
     for sweep in SWEEPS {
         for level in [Level::User, Level::Kernel] {
             for (_, way) in (sweep.points)(level) {
@@ -107,7 +107,7 @@ pub fn ways() -> Vec<Way> {
 struct Sweep {
     name: &'static str,
     x: &'static str,
-    points: fn(Level) -> Vec<(f64, Way)>,
+    points: fn(Level) -> Vec<(f64, HelperSetting)>,
 }
 
 const SWEEPS: [Sweep; 4] = [
@@ -117,8 +117,8 @@ const SWEEPS: [Sweep; 4] = [
     Sweep { name: "Figure 6.8, placement of the helper", x: "place", points: by_place },
 ];
 
-fn by_nops(level: Level) -> Vec<(f64, Way)> {
-    let way = |nops: u32| (nops.into(), Way { nops, ..Way::plain(level) });
+fn by_nops(level: Level) -> Vec<(f64, HelperSetting)> {
+    let way = |nops: u32| (nops.into(), HelperSetting { nops, ..HelperSetting::plain(level) });
     if level == Level::User {
         NOPS.map(way).into()
     } else {
@@ -126,12 +126,14 @@ fn by_nops(level: Level) -> Vec<(f64, Way)> {
     }
 }
 
-fn by_sleep(level: Level) -> Vec<(f64, Way)> {
-    SLEEPS_MICROSECONDS.map(|sleep| (sleep.into(), Way { sleep_microseconds: sleep, ..Way::plain(level) })).into()
+fn by_sleep(level: Level) -> Vec<(f64, HelperSetting)> {
+    SLEEPS_MICROSECONDS
+        .map(|sleep| (sleep.into(), HelperSetting { sleep_microseconds: sleep, ..HelperSetting::plain(level) }))
+        .into()
 }
 
-fn by_stride(level: Level) -> Vec<(f64, Way)> {
-    let way = |stride_pages: u32| (stride_pages.into(), Way { stride_pages, ..Way::plain(level) });
+fn by_stride(level: Level) -> Vec<(f64, HelperSetting)> {
+    let way = |stride_pages: u32| (stride_pages.into(), HelperSetting { stride_pages, ..HelperSetting::plain(level) });
     if level == Level::User {
         STRIDES_PAGES.map(way).into()
     } else {
@@ -139,14 +141,17 @@ fn by_stride(level: Level) -> Vec<(f64, Way)> {
     }
 }
 
-fn by_place(level: Level) -> Vec<(f64, Way)> {
-    let way = |place| Way { sleep_microseconds: PLACED_SLEEP_MICROSECONDS, place, ..Way::plain(level) };
-    [Place::OtherCore, Place::Sibling, Place::Same].map(|place| (f64::from(place as u8), way(place))).into()
+fn by_place(level: Level) -> Vec<(f64, HelperSetting)> {
+    let way =
+        |place| HelperSetting { sleep_microseconds: PLACED_SLEEP_MICROSECONDS, place, ..HelperSetting::plain(level) };
+    [HelperPlace::OtherCore, HelperPlace::Sibling, HelperPlace::Same]
+        .map(|place| (f64::from(place as u8), way(place)))
+        .into()
 }
 
 /// What a setting came to, by round.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Came {
+pub struct SettingTimes {
     /// Nanoseconds a read.
     pub ns_per_read: Vec<f64>,
     /// CPU time of the helper: share of one CPU.
@@ -163,7 +168,7 @@ pub struct Swept {
     /// The same again, at another place in each round: a control.
     pub again: Vec<f64>,
     /// Every setting, or why it could not be.
-    pub ways: Vec<(Way, Result<Came, String>)>,
+    pub ways: Vec<(HelperSetting, Result<SettingTimes, String>)>,
     /// Rounds that were planned.
     pub rounds_wanted: u32,
     /// Why there were not as many.
@@ -188,7 +193,7 @@ pub type Judge<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<Judged>;
 
 impl Swept {
     /// What a setting came to, or why not.
-    fn came(&self, way: &Way) -> Result<&Came, &str> {
+    fn came(&self, way: &HelperSetting) -> Result<&SettingTimes, &str> {
         let of = self.ways.iter().find(|(of, _)| of == way);
         of.map_or(Err("not measured"), |(_, came)| came.as_ref().map_err(String::as_str))
     }

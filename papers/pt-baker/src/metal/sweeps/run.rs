@@ -13,7 +13,7 @@ use lookaside_stats::{ratio, RESAMPLES};
 use lookaside_workloads::{workload, Pages, Spec, Workload};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
-use crate::metal::sweeps::{self, Came, Judged, Level, Place, Swept, Way};
+use crate::metal::sweeps::{self, HelperPlace, HelperSetting, Judged, Level, SettingTimes, Swept};
 
 /// Rounds: beyond, the intervals become little narrower for the time that they take.
 const ROUNDS: u32 = 15;
@@ -37,9 +37,9 @@ pub struct Taken {
 /// Who measures.
 pub trait Measurer {
     /// Why a setting can't be.
-    fn refuses(&self, way: &Way) -> Option<String>;
+    fn refuses(&self, way: &HelperSetting) -> Option<String>;
     /// Runs it once; without a helper if there is none.
-    fn measure(&mut self, way: Option<&Way>) -> Result<Taken, String>;
+    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<Taken, String>;
     /// What is measured, where.
     fn how(&self) -> String;
 }
@@ -51,19 +51,19 @@ pub fn sweep(
     halt: &dyn Fn() -> Option<String>,
     progress: &mut dyn FnMut(&str),
 ) -> Swept {
-    let refusals: Vec<(Way, Option<String>)> =
+    let refusals: Vec<(HelperSetting, Option<String>)> =
         sweeps::ways().into_iter().map(|way| (way, measurer.refuses(&way))).collect();
-    let usable: Vec<&Way> = refusals.iter().filter(|(_, why)| why.is_none()).map(|(way, _)| way).collect();
+    let usable: Vec<&HelperSetting> = refusals.iter().filter(|(_, why)| why.is_none()).map(|(way, _)| way).collect();
     let (taken, ended) = in_turns(2 + usable.len(), ROUNDS, seed, &mut |round, which| {
         if let Some(why) = halt() {
             return Err(why);
         }
         let way = which.checked_sub(2).and_then(|at| usable.get(at)).copied();
-        let name = way.map_or("without a helper".to_string(), Way::to_string);
+        let name = way.map_or("without a helper".to_string(), HelperSetting::to_string);
         progress(&format!("sweeps, round {} of {ROUNDS}: {name}", round + 1));
         measurer.measure(way)
     });
-    let mut came = taken.into_iter().map(|runs| Came {
+    let mut came = taken.into_iter().map(|runs| SettingTimes {
         ns_per_read: runs.iter().map(|run| run.ns_per_read).collect(),
         helper_cpu_share: runs.iter().map(|run| run.helper_cpu_share).collect(),
     });
@@ -169,13 +169,13 @@ impl Native {
         Ok(Self { workload, baked, seed, allowed, cpu, other, sibling })
     }
 
-    fn settings(&self, way: &Way) -> Result<Settings, String> {
+    fn settings(&self, way: &HelperSetting) -> Result<Settings, String> {
         let cpu = match way.place {
-            Place::OtherCore => {
+            HelperPlace::OtherCore => {
                 self.other.ok_or("no other core under the same last-level cache that this program may use")
             }
-            Place::Sibling => self.sibling.ok_or("no SMT sibling here that this program may use"),
-            Place::Same => Ok(self.cpu),
+            HelperPlace::Sibling => self.sibling.ok_or("no SMT sibling here that this program may use"),
+            HelperPlace::Same => Ok(self.cpu),
         };
         let backend = match way.level {
             Level::User => BakeBackend::Prefetch(Hint::T0),
@@ -197,17 +197,17 @@ impl Native {
         sched_setaffinity(None, cpus).map_err(|e| format!("this thread can't be kept on a CPU: {e}"))
     }
 
-    fn start(&self, way: &Way) -> Result<Baker, String> {
+    fn start(&self, way: &HelperSetting) -> Result<Baker, String> {
         Baker::start(&self.settings(way)?, &self.baked).map_err(|e| e.to_string())
     }
 }
 
 impl Measurer for Native {
-    fn refuses(&self, way: &Way) -> Option<String> {
+    fn refuses(&self, way: &HelperSetting) -> Option<String> {
         self.start(way).err()
     }
 
-    fn measure(&mut self, way: Option<&Way>) -> Result<Taken, String> {
+    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<Taken, String> {
         // Helper and timer begin with all CPUs: what this thread is kept on they would be, too.
         Self::bind(&self.allowed)?;
         let baker = way.map(|way| self.start(way)).transpose()?;

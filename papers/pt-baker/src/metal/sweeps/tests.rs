@@ -10,10 +10,11 @@ fn judge(above: &[f64], below: &[f64]) -> Option<Judged> {
 }
 
 /// A machine on which a setting improves by so many percent; `None` = it can't be.
-fn machine(rounds: usize, gain: impl Fn(&Way) -> Option<f64>) -> Swept {
+fn machine(rounds: usize, gain: impl Fn(&HelperSetting) -> Option<f64>) -> Swept {
     let times = |percent: f64| vec![100.0 / (1.0 + percent / 100.0); rounds];
-    let came = |way: Way| {
-        let came = gain(&way).map(|percent| Came { ns_per_read: times(percent), helper_cpu_share: vec![0.5; rounds] });
+    let came = |way: HelperSetting| {
+        let came =
+            gain(&way).map(|percent| SettingTimes { ns_per_read: times(percent), helper_cpu_share: vec![0.5; rounds] });
         (way, came.ok_or_else(|| "no such CPU here".to_string()))
     };
     Swept {
@@ -42,17 +43,17 @@ fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a Row {
 }
 
 /// As the paper tells of its own: the kernel ahead and insensitive, a stride of 8 best, the sibling a little worse.
-fn paper(way: &Way) -> Option<f64> {
+fn paper(way: &HelperSetting) -> Option<f64> {
     let slow = f64::from(way.sleep_microseconds).ln_1p() + f64::from(way.nops).ln_1p();
     let gain = match way.level {
         Level::User => 20.0 - 1.5 * slow - (f64::from(way.stride_pages).log2() - 3.0).abs(),
         Level::Kernel => 30.0 - 0.5 * slow,
     };
     Some(match (way.place, way.level) {
-        (Place::OtherCore, _) => gain,
-        (Place::Sibling, Level::User) => gain - 5.0,
-        (Place::Sibling, Level::Kernel) => gain - 2.0,
-        (Place::Same, _) => -20.0,
+        (HelperPlace::OtherCore, _) => gain,
+        (HelperPlace::Sibling, Level::User) => gain - 5.0,
+        (HelperPlace::Sibling, Level::Kernel) => gain - 2.0,
+        (HelperPlace::Same, _) => -20.0,
     })
 }
 
@@ -73,9 +74,9 @@ fn a_machine_that_does_as_the_paper_says_holds() {
 fn a_machine_that_does_not_differs() {
     let found = added(&machine(9, |way| {
         Some(match (way.level, way.place) {
-            (Level::User, Place::Sibling) => 40.0,
+            (Level::User, HelperPlace::Sibling) => 40.0,
             (Level::User, _) => 30.0 - f64::from(way.stride_pages).log2(),
-            (Level::Kernel, Place::Sibling) => 1.0,
+            (Level::Kernel, HelperPlace::Sibling) => 1.0,
             (Level::Kernel, _) => 20.0 - 5.0 * f64::from(u8::from(way.sleep_microseconds > 1000)),
         })
     }));
@@ -91,7 +92,7 @@ fn a_machine_that_does_not_differs() {
 
 #[test]
 fn what_the_machine_lacks_is_the_reason_of_its_rows() {
-    let found = added(&machine(9, |way| paper(way).filter(|_| way.place != Place::Sibling)));
+    let found = added(&machine(9, |way| paper(way).filter(|_| way.place != HelperPlace::Sibling)));
     for level in ["kernel", "user"] {
         let smt = row(&found, "6.8", level);
         assert!(smt.verdict == Verdict::NotReproduced && smt.note.contains("no such CPU here"), "{smt:?}");

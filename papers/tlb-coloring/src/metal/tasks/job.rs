@@ -57,7 +57,7 @@ pub(super) struct Counted {
 
 /// What a job saw. Times are ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct JobRecord {
     pub start: u64,
     pub end: u64,
     /// Of the ticks from start to end, those that counting took.
@@ -81,14 +81,14 @@ pub(super) struct Seen {
 /// What a task saw.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    pub jobs: Vec<Seen>,
+    pub jobs: Vec<JobRecord>,
     /// When something else ran, in the order of time.
     pub gaps: Vec<[u64; 2]>,
     /// Gaps that there was no room for.
     pub gaps_lost: u64,
 }
 
-impl Seen {
+impl JobRecord {
     /// Takes what was walked for in place of what was timed; nothing of that is unseen.
     fn count(&mut self, Counted { walked, owners }: &Counted) {
         let walks = walked.ends(owners);
@@ -103,7 +103,7 @@ impl Seen {
 impl Log {
     /// With room for so many jobs, whose memory is there at once: a page fault in a job would be a gap.
     pub(super) fn for_jobs(jobs: usize) -> Self {
-        let mut log = Self { jobs: vec![Seen { start: 1, ..Seen::default() }; jobs], ..Self::default() };
+        let mut log = Self { jobs: vec![JobRecord { start: 1, ..JobRecord::default() }; jobs], ..Self::default() };
         log.gaps = vec![[1; 2]; jobs.saturating_mul(GAPS_A_JOB)];
         log.jobs.clear();
         log.gaps.clear();
@@ -135,14 +135,14 @@ impl Body {
         }
     }
 
-    fn job(&self, log: &mut Log, program: Option<&mut Program>) -> Seen {
+    fn job(&self, log: &mut Log, program: Option<&mut Program>) -> JobRecord {
         let groups = self.chain.groups().len();
         let start = self.chain.timer().now();
         if let Some(Counted { walked, .. }) = &self.walks {
             walked.begins();
         }
         let begun = self.chain.timer().now();
-        let seen = Seen { start, counting: begun.wrapping_sub(start), ..Seen::default() };
+        let seen = JobRecord { start, counting: begun.wrapping_sub(start), ..JobRecord::default() };
         let mut job = Job { body: self, log, seen, last: self.settle(), fresh: groups, found: 0.0 };
         job.look_at_witness(true);
         match program {
@@ -180,7 +180,7 @@ impl Body {
 pub(super) struct Job<'a> {
     pub body: &'a Body,
     log: &'a mut Log,
-    pub seen: Seen,
+    pub seen: JobRecord,
     /// The last stamp.
     pub last: u64,
     /// Groups until each was loaded once since the job began, or went on; and what was counted in these.

@@ -170,7 +170,7 @@ fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (
 mod tests {
     use lookaside_machine::preset;
 
-    use super::super::job::Seen;
+    use super::super::job::JobRecord;
     use super::*;
 
     const SCALE: Scale = Scale { ticks_a_ns: 2.0, cycles_a_tick: 1.5, by_walks: false };
@@ -183,7 +183,7 @@ mod tests {
     fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> Log {
         let seen = |times: &[u64; 2]| {
             let [start, end] = us(*times);
-            Seen { start, end, misses: 7.2, witness_lost: 0.25, ..Seen::default() }
+            JobRecord { start, end, misses: 7.2, witness_lost: 0.25, ..JobRecord::default() }
         };
         Log { jobs: jobs.iter().map(seen).collect(), gaps: gaps.iter().map(|gap| us(*gap)).collect(), gaps_lost: 0 }
     }

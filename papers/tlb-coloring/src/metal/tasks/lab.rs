@@ -21,7 +21,7 @@ use super::{Options, Run, TaskRun, TasksError};
 const LEAD_NS: u64 = 20_000_000;
 
 /// What the runs share.
-pub(super) struct Lab<'a> {
+pub(super) struct TaskBench<'a> {
     pub set: &'a TaskSet,
     pub machine: &'a Machine,
     pub timer: Timer,
@@ -36,7 +36,7 @@ pub(super) struct Lab<'a> {
     pub elements: Vec<Option<u64>>,
 }
 
-impl Lab<'_> {
+impl TaskBench<'_> {
     /// Runs the set with each placement, so often; the calling thread is on the tasks' CPU. What ran until `stop` said so is given, and what ran before a
     /// repeat that could not be: then why is given, too.
     pub(super) fn run(
@@ -337,7 +337,7 @@ mod tests {
         let here = lookaside_harness::cpus::allowed();
         let cpu = *here.last().expect("a CPU");
         bind(&[cpu]).expect("a CPU of ours");
-        let lab = Lab {
+        let lab = TaskBench {
             set: &set,
             machine: &machine,
             timer: Timer::here().expect("a timer").0,

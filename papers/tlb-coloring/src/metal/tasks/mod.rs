@@ -27,7 +27,7 @@ use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
 pub use judge::JobRun;
-use lab::Lab;
+use lab::TaskBench;
 pub use place::Placement;
 use placement_run::Counting;
 pub use program::ProgramRun;
@@ -176,7 +176,7 @@ pub fn run(
         CountedBy::Walks => Counting::Walks,
         CountedBy::Timing => Counting::Timing(|foreign, chain, words, switch| foreign.calibrate(chain, words, switch)),
     };
-    let lab = Lab { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, counting, elements };
+    let lab = TaskBench { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, counting, elements };
     let runs = lab.run(options, &plan, stop, progress);
     real_time::bind(&here)?;
     let (runs, failed) = runs?;

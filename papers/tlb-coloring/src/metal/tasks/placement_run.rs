@@ -12,7 +12,7 @@ use super::control_pages::Witnesses;
 use super::foreign::Foreign;
 use super::job::{Body, Counted};
 use super::judge::JobRun;
-use super::lab::Lab;
+use super::lab::TaskBench;
 use super::place::{Placed, Placement};
 use super::program::{Program, ProgramRun};
 use super::real_time::Partner;
@@ -86,7 +86,7 @@ pub(super) struct Arm<'a> {
 impl<'a> Arm<'a> {
     /// With blind meters.
     pub(super) fn new(
-        lab: &Lab<'a>,
+        lab: &TaskBench<'a>,
         placement: Placement,
         placed: Rc<Placed>,
         counted: &[usize],
@@ -186,7 +186,7 @@ impl<'a> Arm<'a> {
     }
 
     /// Looks at passes whose misses are known, of the tasks that count; where time counts, makes meters of these, for them and their witnesses.
-    pub(super) fn calibrate(&mut self, lab: &Lab<'_>) -> Result<(), TasksError> {
+    pub(super) fn calibrate(&mut self, lab: &TaskBench<'_>) -> Result<(), TasksError> {
         let named = |task: usize, error: TasksError| TasksError(format!("task {}: {error}", lab.set.tasks[task].name));
         match (lab.counting, &self.foreign) {
             (Counting::Timing(calibrate), Some(foreign)) => {
@@ -289,7 +289,7 @@ fn groups(addresses: impl Iterator<Item = u64>, words: &[[*mut u64; 2]]) -> Vec<
 }
 
 /// Rounds of a task in a millisecond of the model: as many as it makes, or fewer that misses do not depend on.
-fn rounds_per_ms(lab: &Lab<'_>, body: &Body) -> u64 {
+fn rounds_per_ms(lab: &TaskBench<'_>, body: &Body) -> u64 {
     let shortest = lab.set.tasks.iter().map(|task| task.execution.nanos).min().unwrap_or_default().max(1);
     let enough = ROUNDS_MODELLED * 1e6 / shortest as f64;
     (1e6 / body.round_ns).min(enough).ceil() as u64

@@ -111,11 +111,11 @@ impl Within {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::Seen;
+    use super::super::job::JobRecord;
     use super::*;
 
     fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> Log {
-        let jobs = jobs.iter().map(|&[start, end]| Seen { start, end, ..Seen::default() }).collect();
+        let jobs = jobs.iter().map(|&[start, end]| JobRecord { start, end, ..JobRecord::default() }).collect();
         Log { jobs, gaps: gaps.to_vec(), gaps_lost: 0 }
     }
 

@@ -4,16 +4,16 @@ use super::*;
 use crate::model::lab::Cores;
 
 /// A run of these data misses, of which so many walk for 100 cycles each, and so many hit locked entries.
-fn came(missed: u64, walks: u64, locked: u64) -> Came {
-    let data = SideCame { missed, locked, walks, walk_cycles: 100.0 * walks as f64 };
-    let fetch = SideCame { missed: 2, locked: 0, walks: 1, walk_cycles: 50.0 };
-    Came { data, fetch, waited_cycles: 3.0 * walks as f64 }
+fn came(missed: u64, walks: u64, locked: u64) -> TaskCounts {
+    let data = TlbSideCounts { missed, locked, walks, walk_cycles: 100.0 * walks as f64 };
+    let fetch = TlbSideCounts { missed: 2, locked: 0, walks: 1, walk_cycles: 50.0 };
+    TaskCounts { data, fetch, waited_cycles: 3.0 * walks as f64 }
 }
 
 /// Two runs of each kind. basicmath has 10 misses in the mean, susan 20, qsort 30; 4 of each walk, and 4, 2 and 3 fewer if the
 /// most accessed pages are locked. Four cores have twice the misses, but half of that is their maintenance.
-fn study() -> Study {
-    let mut study = Study { main_hit_cycles: 4.0, busy_cycles: vec![1e7; 3], ..Study::default() };
+fn study() -> LockdownRuns {
+    let mut study = LockdownRuns { main_hit_cycles: 4.0, busy_cycles: vec![1e7; 3], ..LockdownRuns::default() };
     for (task, (missed, fewer)) in [(10, 4), (30, 3), (20, 2)].into_iter().enumerate() {
         for cores in [Cores::One, Cores::Four, Cores::FourApart] {
             let missed = match cores {

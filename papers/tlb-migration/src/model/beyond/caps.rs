@@ -4,7 +4,7 @@ use lookaside_harness::{Series, BACKGROUND};
 use lookaside_machine::Machine;
 
 use super::sets::schedule;
-use super::{capped, curve, gain_a_move, signed, told, Set, Told, NOTHING, UNCAPPED};
+use super::{capped, curve, gain_a_move, signed, told, BeyondRows, Set, NOTHING, UNCAPPED};
 use crate::machines::{Moves, Program, Schedule, STRIDE_68K, USER_LOOP};
 use crate::model::Result;
 
@@ -16,7 +16,7 @@ const PAGES: [u32; 8] = [8, 16, 24, 32, 40, 48, 56, 64];
 /// Runs over the pages: as in section 8.2 one on each core.
 const RUNS: u32 = 4;
 
-pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<Told> {
+pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows> {
     let (mut found, mut series) = (Vec::new(), Vec::new());
     for pages in PAGES {
         let round = (0..RUNS).flat_map(|_| (0..pages).map(|page| page * STRIDE_68K));

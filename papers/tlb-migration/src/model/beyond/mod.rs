@@ -13,7 +13,7 @@ use lookaside_machine::Machine;
 use super::Result;
 use crate::interface::Version;
 use crate::machines::{
-    Along, Came, Predictor, Program, Schedule, TaskSet, ENTRY_WALKS, GEM5_MEMORY_CYCLES, MIGRATION_LINES,
+    Along, Predictor, Program, Schedule, TaskSet, TaskSetCounts, ENTRY_WALKS, GEM5_MEMORY_CYCLES, MIGRATION_LINES,
 };
 
 /// Entries of the TLB: no cap.
@@ -27,10 +27,10 @@ const USUAL: (u32, u8) = (1024, 2);
 const NOTHING: Along = Along { version: Version::V4, cap: None, predictor: None };
 
 /// Rows and curves.
-type Told = (Vec<(&'static str, Finding)>, Vec<Series>);
+type BeyondRows = (Vec<(&'static str, Finding)>, Vec<Series>);
 
 /// All of it.
-pub(super) fn run(machine: &Machine, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<Told> {
+pub(super) fn run(machine: &Machine, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<BeyondRows> {
     progress("beyond the paper: recorded programs");
     let most = match effort {
         Effort::Usual => usize::MAX,
@@ -72,19 +72,19 @@ struct Set<'a> {
 
 impl Set<'_> {
     /// What it took with each of these.
-    fn run(&self, machine: &Machine, alongs: &[Along]) -> Result<Vec<Came>> {
+    fn run(&self, machine: &Machine, alongs: &[Along]) -> Result<Vec<TaskSetCounts>> {
         let one = |along: &Along| TaskSet::new(machine, self.programs, self.one_process, along)?.run(&self.schedule);
         Ok(in_parallel(alongs, one).into_iter().collect::<std::result::Result<_, _>>()?)
     }
 }
 
 /// Cycles that a move gains, against nothing that goes along.
-fn gain_a_move(without: &Came, with: &Came) -> f64 {
+fn gain_a_move(without: &TaskSetCounts, with: &TaskSetCounts) -> f64 {
     (without.cycles as f64 - with.cycles as f64) / with.moves.max(1) as f64
 }
 
 /// Of the entries that were restored, those that were used before they were put out.
-fn useful(came: &Came) -> String {
+fn useful(came: &TaskSetCounts) -> String {
     let of = came.restored;
     if of.entries == 0 {
         return "none restored".into();

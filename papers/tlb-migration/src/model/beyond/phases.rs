@@ -2,7 +2,7 @@
 
 use lookaside_machine::Machine;
 
-use super::{capped, gain_a_move, signed, told, useful, Set, Told, NOTHING, UNCAPPED};
+use super::{capped, gain_a_move, signed, told, useful, BeyondRows, Set, NOTHING, UNCAPPED};
 use crate::machines::{Moves, Program, Schedule, STRIDE_68K, USER_LOOP};
 use crate::model::Result;
 
@@ -14,7 +14,7 @@ const ONCE: u32 = 40;
 const HOT: u32 = 16;
 const TIMES: u32 = 20;
 
-pub(super) fn run(machine: &Machine) -> Result<Told> {
+pub(super) fn run(machine: &Machine) -> Result<BeyondRows> {
     let phase = |phase: u32| {
         let once = (0..ONCE).map(move |page| HOT + phase % 2 * ONCE + page);
         once.chain((0..TIMES).flat_map(|_| 0..HOT))

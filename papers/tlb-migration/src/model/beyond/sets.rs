@@ -4,10 +4,11 @@ use lookaside_harness::Finding;
 use lookaside_machine::Machine;
 
 use super::{
-    capped, gain_a_move, grouped, signed, told, useful, young, Set, Told, ENTERING_CYCLES, NOTHING, UNCAPPED, USUAL,
+    capped, gain_a_move, grouped, signed, told, useful, young, BeyondRows, Set, ENTERING_CYCLES, NOTHING, UNCAPPED,
+    USUAL,
 };
 use crate::interface::Version;
-use crate::machines::{Along, Came, Moves, Program, Schedule};
+use crate::machines::{Along, Moves, Program, Schedule, TaskSetCounts};
 use crate::model::Result;
 
 /// Some 0.1 ms; turns of 3 ms, as Linux's with two tasks, and moves of 1 ms, far more often than Linux's.
@@ -34,7 +35,7 @@ pub(super) fn schedule(moves: Moves, flushes: bool) -> Schedule {
     }
 }
 
-pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<Told> {
+pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows> {
     let six = [programs, programs].concat();
     let (mut threads, mut next) = (Vec::new(), FIRST_TABLE);
     for program in &six {
@@ -69,9 +70,9 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<Told> {
     Ok((rows, Vec::new()))
 }
 
-fn set_row(came: &[Came], names: &[&str]) -> Finding {
+fn set_row(came: &[TaskSetCounts], names: &[&str]) -> Finding {
     let without = &came[0];
-    let walks = |of: &Came| (without.walks as f64 - of.walks as f64) / of.moves.max(1) as f64;
+    let walks = |of: &TaskSetCounts| (without.walks as f64 - of.walks as f64) / of.moves.max(1) as f64;
     let found: Vec<String> = names
         .iter()
         .zip(&came[1..])
@@ -91,14 +92,19 @@ fn set_row(came: &[Came], names: &[&str]) -> Finding {
 }
 
 /// Useful share and time by predictor.
-fn predictors(machine: &Machine, set: &Set, without: &Came, all: &Came) -> Result<Vec<(&'static str, Finding)>> {
+fn predictors(
+    machine: &Machine,
+    set: &Set,
+    without: &TaskSetCounts,
+    all: &TaskSetCounts,
+) -> Result<Vec<(&'static str, Finding)>> {
     let came = set.run(machine, &PREDICTORS.map(young))?;
-    let by = |value: &dyn Fn(&Came) -> String| -> String {
+    let by = |value: &dyn Fn(&TaskSetCounts) -> String| -> String {
         let of =
             PREDICTORS.iter().zip(&came).map(|((period, younger), came)| format!("{period}/{younger} {}", value(came)));
         of.collect::<Vec<_>>().join(", ")
     };
-    let gained = |with: &Came| signed(gain_a_move(without, with));
+    let gained = |with: &TaskSetCounts| signed(gain_a_move(without, with));
     Ok(vec![
         (
             "b-age-share",

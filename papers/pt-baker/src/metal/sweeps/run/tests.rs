@@ -9,19 +9,19 @@ struct MadeUp {
 }
 
 impl Measurer for MadeUp {
-    fn refuses(&self, way: &Way) -> Option<String> {
-        (way.place == Place::Sibling).then(|| "no SMT sibling here".into())
+    fn refuses(&self, way: &HelperSetting) -> Option<String> {
+        (way.place == HelperPlace::Sibling).then(|| "no SMT sibling here".into())
     }
 
-    fn measure(&mut self, way: Option<&Way>) -> Result<Taken, String> {
+    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<Taken, String> {
         self.runs += 1;
         self.noise = self.noise.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let noise = (self.noise >> 40) as f64 / (1 << 24) as f64; // 0 to 1
         let faster = match way {
             None => 1.0,
-            Some(Way { place: Place::Same, .. }) => 0.5,
-            Some(Way { level: Level::User, nops, .. }) => 1.2 - f64::from(*nops) * 1e-4,
-            Some(Way { level: Level::Kernel, .. }) => 1.4,
+            Some(HelperSetting { place: HelperPlace::Same, .. }) => 0.5,
+            Some(HelperSetting { level: Level::User, nops, .. }) => 1.2 - f64::from(*nops) * 1e-4,
+            Some(HelperSetting { level: Level::Kernel, .. }) => 1.4,
         };
         Ok(Taken { ns_per_read: (150.0 + noise) / faster, helper_cpu_share: 0.3 })
     }
@@ -46,7 +46,7 @@ fn swept(seed: u64, halt: &dyn Fn() -> Option<String>) -> (Reproduction, u32) {
 #[test]
 fn settings_are_told_apart_by_the_same_judge_as_compares() {
     let (found, runs) = swept(1, &|| None);
-    let usable = sweeps::ways().iter().filter(|way| way.place != Place::Sibling).count() as u32;
+    let usable = sweeps::ways().iter().filter(|way| way.place != HelperPlace::Sibling).count() as u32;
     assert_eq!(runs, ROUNDS * (usable + 2));
     let row = |what: &str| found.rows.iter().find(|row| row.what.contains(what)).expect(what);
     assert_eq!(row("which way improves more").verdict, Verdict::Holds);
@@ -90,7 +90,7 @@ fn the_table_takes_what_is_allowed_and_half_of_what_is_free() {
 fn this_machine_measures_or_says_why_not() {
     let mut native = Native::new(16 << 20, 1).expect("little memory");
     let mut taken = 0;
-    for way in [Place::OtherCore, Place::Sibling, Place::Same].iter().flat_map(|place| {
+    for way in [HelperPlace::OtherCore, HelperPlace::Sibling, HelperPlace::Same].iter().flat_map(|place| {
         sweeps::ways().into_iter().filter(|way| way.place == *place && way.sleep_microseconds == 1000)
     }) {
         match native.refuses(&way) {
