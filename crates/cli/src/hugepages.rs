@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use lookaside_report::terminal;
 use lookaside_runtime::hugepages::{once, Order};
-use lookaside_views::{hugepages_live, json};
+use lookaside_views::hugepages_live::view;
+use lookaside_views::json;
 
 use crate::args::hugepages::HugepagesArgs;
 use crate::clock_sampler::ClockSampler;
@@ -33,7 +35,7 @@ pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     if args.json {
         print(&lookaside_report::json::document(json::HUGEPAGES_SCHEMA, &applied))?;
     } else {
-        print(&hugepages_live::render(&applied, &style(None)))?;
+        print(&terminal::render(&view(&applied), &style(None)))?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());

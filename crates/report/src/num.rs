@@ -17,6 +17,11 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// So many of something whose plural ends in s: `1 page`, `2,000 pages`.
+pub fn counted(n: usize, one: &str) -> String {
+    format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
+}
+
 /// A count or an amount of cycles, short: all digits below 10,000, then three significant digits and `k`, `M`, `G`, `T`.
 pub fn short(n: f64) -> String {
     if !n.is_finite() {

@@ -1,104 +1,56 @@
-//! Huge pages that were made of a running program's memory, for a terminal.
+//! Huge pages that were made of a running program's memory.
 
+use lookaside_report::chart::{Axis, Lines, Look, Point, Scale, Series};
+use lookaside_report::{num, text, Cell, Chart, Column, Document, Medium, Section, Table};
 use lookaside_runtime::hugepages::{Applied, By, Fell, Followed, Planned, Row, Tried, Way, WINDOW_BYTES};
 
-use lookaside_report::num;
-use lookaside_report::text;
-use lookaside_report::{Column, Table};
-use lookaside_report::{Line, Paint, Style};
-
-/// Rows shown; all are in the JSON.
+/// Windows that a terminal shows.
 const ROWS: usize = 20;
 
-/// What was seen, the windows chosen and what became of each, and what it comes to.
-pub fn render(applied: &Applied, style: &Style) -> String {
-    let mut before = vec![seen(applied)];
-    before.extend(applied.fell.as_ref().map(places));
-    before.push(chosen(applied));
-    let mut out = sentences(&before, style);
-    if !applied.rows.is_empty() {
-        out.push('\n');
-        out += &rows(applied).render(style);
-        if applied.rows.len() > ROWS {
-            out += &format!("… and {} more (--json has all)\n", num::grouped((applied.rows.len() - ROWS) as u64));
-        }
+/// What was made huge, how the windows were chosen, and what became of each.
+pub fn view(applied: &Applied) -> Document {
+    let mut document = Document::new("Huge pages of a running process", format!("{} ({})", applied.comm, applied.pid));
+    document.answer(answer(applied));
+    if applied.stopped {
+        document.banner("Interrupted: the remaining windows were not tried.");
     }
-    out.push('\n');
-    out + &sentences(&done(applied), style)
-}
-
-/// Each on a line of its own, wrapped; what programs call themselves is made harmless.
-fn sentences(all: &[String], style: &Style) -> String {
-    let parts = all.iter().flat_map(|sentence| text::wrap(&text::clean(sentence), style.columns()));
-    parts.map(|part| Line::of(Paint::Plain, part).render(style) + "\n").collect()
-}
-
-fn seen(applied: &Applied) -> String {
-    let head = format!("{} ({}), looked at for {:.1} s by ", applied.comm, applied.pid, applied.seconds);
-    match applied.by {
-        By::Sample => {
-            head + &format!("samples of data addresses ({} taken): weights are its time", num::grouped(applied.weight))
-        }
-        By::Referenced => {
-            let why = applied.no_samples.as_ref().map(|why| format!("; not by samples: {why}")).unwrap_or_default();
-            head + &format!(
-                "referenced bits ({}; the longest clearing, for which page faults of the program wait, took {}): the system \
-                 tells a sum for each mapping, which is spread evenly over its pages in memory, so windows of one mapping differ only by how \
-                 much of them is in memory{why}",
-                match applied.intervals.unwrap_or(0) {
-                    1 => "1 interval".to_string(),
-                    many => format!("{many} intervals"),
-                },
-                num::seconds(applied.longest_clearing_nanos.unwrap_or(0) as f64 / 1e9)
-            )
-        }
+    document.fact("watched", watched(applied));
+    if let Some(fell) = &applied.fell {
+        document.fact("samples", places(fell));
     }
+    document.fact("chosen", chosen(applied));
+    document.section(Section::unheaded("Windows").with(rows(applied)));
+    document.section(Section::unheaded("What more huge pages cover").with(covered(applied)).only(Medium::Page));
+    notes(applied).into_iter().for_each(|note| document.note(note));
+    document
 }
 
-/// Where samples fell.
-fn places(fell: &Fell) -> String {
-    let of = |count: u64| num::percent(num::share(count as f64, fell.samples as f64));
-    let mut parts = vec![format!("{} in private anonymous memory in small pages", of(fell.small))];
-    let rest = [
-        (fell.huge, "in huge pages already"),
-        (fell.edges, "beside whole windows of 2 MiB"),
-        (fell.unmapped, "in no mapping that is still there"),
-        (fell.unknown, "without an address"),
-    ];
-    let unfit = fell.unfit.iter().map(|(unfit, count)| (*count, unfit.words()));
-    let unfit = unfit.map(|(count, words)| (count, format!("in {words}")));
-    let rest = rest.map(|(count, words)| (count, words.to_string()));
-    parts.extend(
-        unfit.chain(rest).filter(|(count, _)| *count > 0).map(|(count, words)| format!("{} {words}", of(count))),
-    );
-    match fell.samples {
-        0 => "It used no CPU in user code meanwhile: it was seen nowhere.".into(),
-        _ => format!("Of its samples {}.", parts.join(", ")),
+fn answer(applied: &Applied) -> String {
+    if applied.dry_run {
+        let bloat = applied.rows.iter().map(|row| row.chosen.bloat_bytes).sum();
+        return format!("Dry run: nothing was changed. It would add up to {} to the memory in use.", num::bytes(bloat));
     }
-}
-
-fn chosen(applied: &Applied) -> String {
-    let share = |weight: u64| num::percent(num::share(weight as f64, applied.weight as f64));
-    let mut text = format!(
-        "Chosen: {} of {} windows ({}), budget {}: {} of all {}",
+    if applied.rows.is_empty() {
+        return "Nothing was done.".into();
+    }
+    let made = applied.rows.iter().filter(|row| row.tried.as_ref().is_some_and(Tried::is_collapsed));
+    let (count, weight, bloat) = made.fold((0u64, 0u64, 0u64), |(count, weight, bloat), row| {
+        (count + 1, weight + row.chosen.weight, bloat + row.chosen.bloat_bytes)
+    });
+    format!(
+        "Made {} of {} chosen windows huge ({} of {}) {}; {} more in memory.",
+        num::grouped(count),
         num::grouped(applied.rows.len() as u64),
-        num::grouped(applied.candidates as u64),
-        num::bytes(applied.rows.len() as u64 * WINDOW_BYTES),
-        num::grouped(applied.budget as u64),
-        share(applied.chosen_weight),
+        share(applied, weight),
         weights(applied.by),
-    );
-    if let Some(held_out) = applied.held_out {
-        let of_all = held_out * num::share(applied.candidates_weight as f64, applied.weight as f64);
-        text += &format!(
-            " (it was chosen by these, so that chance flatters it; chosen by half of them, it has {} of the other half)",
-            num::percent(of_all)
-        );
-    }
-    if applied.rows.len() < applied.budget && applied.rows.len() < applied.candidates {
-        text += "; in no other was it seen";
-    }
-    text + "."
+        applied.way.words(),
+        num::bytes(bloat),
+    )
+}
+
+/// A weight's share of all.
+fn share(applied: &Applied, weight: u64) -> String {
+    num::percent(num::share(weight as f64, applied.weight as f64))
 }
 
 /// What windows are weighed by.
@@ -109,38 +61,91 @@ fn weights(by: By) -> &'static str {
     }
 }
 
+/// For how long and by what.
+fn watched(applied: &Applied) -> String {
+    let by = match applied.by {
+        By::Sample => format!("{} of data addresses", num::counted(applied.weight as usize, "sample")),
+        By::Referenced => {
+            format!("referenced bits in {}", num::counted(applied.intervals.unwrap_or(0) as usize, "interval"))
+        }
+    };
+    format!("{:.1} s, {by}", applied.seconds)
+}
+
+/// Where samples fell.
+fn places(fell: &Fell) -> String {
+    let of = |count: u64| num::percent(num::share(count as f64, fell.samples as f64));
+    let mut parts = vec![format!("{} in private anonymous memory in small pages", of(fell.small))];
+    let rest = [
+        (fell.huge, "in huge pages already"),
+        (fell.edges, "outside whole windows of 2 MiB"),
+        (fell.unmapped, "in mappings that are gone"),
+        (fell.unknown, "without an address"),
+    ];
+    let unfit = fell.unfit.iter().map(|(unfit, count)| (*count, unfit.words()));
+    let unfit = unfit.map(|(count, words)| (count, format!("in {words}")));
+    let rest = rest.map(|(count, words)| (count, words.to_string()));
+    parts.extend(
+        unfit.chain(rest).filter(|(count, _)| *count > 0).map(|(count, words)| format!("{} {words}", of(count))),
+    );
+    match fell.samples {
+        0 => "none: the process used no CPU in user code".into(),
+        _ => parts.join(", "),
+    }
+}
+
+fn chosen(applied: &Applied) -> String {
+    let mut text = format!(
+        "{} of {} windows ({}), budget {}: {} of {}",
+        num::grouped(applied.rows.len() as u64),
+        num::grouped(applied.candidates as u64),
+        num::bytes(applied.rows.len() as u64 * WINDOW_BYTES),
+        num::grouped(applied.budget as u64),
+        share(applied, applied.chosen_weight),
+        weights(applied.by),
+    );
+    if let Some(held_out) = applied.held_out {
+        let of_all = held_out * num::share(applied.candidates_weight as f64, applied.weight as f64);
+        text += &format!(" (cross-validated: {})", num::percent(of_all));
+    }
+    if applied.rows.len() < applied.budget && applied.rows.len() < applied.candidates {
+        text += &format!("; no other window has {}", weights(applied.by));
+    }
+    text
+}
+
 fn rows(applied: &Applied) -> Table {
-    let head = match applied.by {
+    let weight = match applied.by {
         By::Sample => "samples",
         By::Referenced => "referenced, KiB",
     };
     let mut table = Table::new([
         Column::right("window"),
         Column::left("region").cut(16),
-        Column::right(head),
+        Column::right(weight),
         Column::right("of all"),
         Column::right("in memory, KiB").optional(2),
         Column::right("adds, KiB"),
         Column::right("call, ms").optional(1),
         Column::left("outcome").wrap(),
-    ]);
-    for row in applied.rows.iter().take(ROWS) {
+    ])
+    .shown(ROWS, ROWS)
+    .of("window", "windows");
+    for row in &applied.rows {
         let window = &row.chosen.window;
         let weight = match applied.by {
             By::Sample => row.chosen.weight,
             By::Referenced => row.chosen.weight >> 10,
         };
+        let millis = |tried: &Tried| tried.nanos() as f64 / 1e6;
         table.row([
             format!("{:#x}", window.start).into(),
             row.chosen.region.as_str().into(),
-            num::grouped(weight).into(),
-            num::percent(num::share(row.chosen.weight as f64, applied.weight as f64)).into(),
-            num::grouped(u64::from(window.small_pages) * 4).into(),
-            num::grouped(row.chosen.bloat_bytes >> 10).into(),
-            row.tried
-                .as_ref()
-                .map_or_else(|| num::NONE.into(), |tried| format!("{:.2}", tried.nanos() as f64 / 1e6))
-                .into(),
+            Cell::count(weight),
+            Cell::share(num::share(row.chosen.weight as f64, applied.weight as f64)),
+            Cell::count(u64::from(window.small_pages) * 4),
+            Cell::count(row.chosen.bloat_bytes >> 10),
+            Cell::optional(row.tried.as_ref(), |tried| Cell::number(millis(tried), format!("{:.2}", millis(tried)))),
             outcome(row).into(),
         ]);
     }
@@ -173,36 +178,43 @@ fn name(errno: i32) -> String {
     }
 }
 
-fn done(applied: &Applied) -> Vec<String> {
-    let bloat: u64 = applied.rows.iter().map(|row| row.chosen.bloat_bytes).sum();
-    if applied.dry_run {
-        return vec![format!(
-            "Dry run: nothing was changed. It would add up to {} to the memory in use.",
-            num::bytes(bloat)
-        )];
-    }
-    let made = applied.rows.iter().filter(|row| row.tried.as_ref().is_some_and(Tried::is_collapsed));
-    let (count, weight, bloat) = made.fold((0u64, 0u64, 0u64), |(count, weight, bloat), row| {
-        (count + 1, weight + row.chosen.weight, bloat + row.chosen.bloat_bytes)
+/// The share of all that the first windows have together, the heaviest first.
+fn covered(applied: &Applied) -> Chart {
+    let mut weights_by_rank: Vec<u64> = applied.rows.iter().map(|row| row.chosen.weight).collect();
+    weights_by_rank.sort_unstable_by_key(|weight| std::cmp::Reverse(*weight));
+    let mut sum = 0;
+    let points = weights_by_rank.iter().enumerate().map(|(i, weight)| {
+        sum += weight;
+        Point::new((i + 1) as f64, 100.0 * num::share(sum as f64, applied.weight as f64))
     });
-    if applied.rows.is_empty() {
-        return vec!["Nothing was done.".into()];
+    let series = Series::new("", points.collect()).look(Look::Step);
+    let percent = Axis::new(format!("% of {}", weights(applied.by)), Scale::Auto);
+    let title = format!("{} covered", weights(applied.by));
+    Chart::lines(title, Lines::new(Axis::new("huge pages", Scale::Linear), percent).with(series))
+}
+
+/// What has to be known to read the figures.
+fn notes(applied: &Applied) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = &applied.no_samples {
+        notes.push(format!("Not by samples: {why}"));
     }
-    let mut sentences = vec![format!(
-        "Made {} of {} chosen windows huge ({} of all {}) {}; {} more in memory. The longest call took {}: page faults and mmap of the \
-         program may have waited as long.",
-        num::grouped(count),
-        num::grouped(applied.rows.len() as u64),
-        num::percent(num::share(weight as f64, applied.weight as f64)),
-        weights(applied.by),
-        applied.way.words(),
-        num::bytes(bloat),
-        num::seconds(applied.longest_call_nanos() as f64 / 1e9),
-    )];
-    if applied.stopped {
-        sentences.push("Interrupted: the rest was not tried.".into());
+    if applied.by == By::Referenced {
+        let longest = num::seconds(applied.longest_clearing_nanos.unwrap_or(0) as f64 / 1e9);
+        notes.push(format!("Clearing referenced bits took {longest} at most; the program's page faults wait for it."));
+        notes.push(
+            "The system gives one sum per mapping. It is spread evenly over the mapping's pages in memory, so windows of one \
+             mapping differ only by how much of them is in memory."
+                .into(),
+        );
     }
-    sentences
+    if applied.rows.iter().any(|row| row.tried.is_some()) {
+        let longest = num::seconds(applied.longest_call_nanos() as f64 / 1e9);
+        notes.push(format!(
+            "The longest call took {longest}; page faults and mmap calls of the program may have waited as long."
+        ));
+    }
+    notes
 }
 
 /// Who made them, if anybody was found that can.

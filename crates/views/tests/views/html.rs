@@ -4,7 +4,7 @@ use crate::common;
 use lookaside_views::pages as html;
 
 /// Text of the page without its elements, spaces run together.
-fn words(page: &str) -> String {
+pub fn words(page: &str) -> String {
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
     let document = roxmltree::Document::parse_with_options(page, options).unwrap();
     let body = document.descendants().find(|node| node.has_tag_name("body")).unwrap();

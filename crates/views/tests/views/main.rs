@@ -4,6 +4,7 @@ mod any;
 mod common;
 mod comparison;
 mod docs;
+mod drawn;
 mod experiment;
 mod html;
 mod hugepages_live;
