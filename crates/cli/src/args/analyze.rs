@@ -18,13 +18,13 @@ pub struct AnalyzeArgs {
     /// Write everything as JSON ("-" = standard output, in place of the text)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Rows in each table of the text [default: as many as one screen holds]
+    /// Rows in each table [default: as many as fit on one screen]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// How to record [default: the best that is installed]
+    /// How to record [default: the best one installed]
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
-    /// See every access through the model, or say why that can't be: never fall back to sampling
+    /// Require an exact recording: fail instead of falling back to sampling
     #[arg(long, conflicts_with = "backend")]
     pub exact: bool,
     /// What an exact recording may leave out
@@ -33,18 +33,18 @@ pub struct AnalyzeArgs {
     /// Samples per second of CPU time
     #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
-    /// Then run the program plainly, with and without huge pages, and put what they gain beside what is predicted; so
-    /// many rounds of both, after one that does not count [default: 10]
+    /// Also run the program natively with and without huge pages, and show the measured gain beside the predicted one;
+    /// ROUNDS runs of each after one warm-up [default with no value: 10]
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
           conflicts_with_all = ["trace", "pid"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub measure: Option<u32>,
     /// Install what is missing without asking
     #[arg(long, short)]
     pub yes: bool,
-    /// Analyze a recorded trace in place of a program
+    /// Analyze a recorded trace instead of running a program
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "command", "backend"])]
     pub trace: Option<PathBuf>,
-    /// Sample a process that runs already, until it ends or Ctrl-C
+    /// Sample a running process until it exits or you press Ctrl-C
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "exact"])]
     pub pid: Option<u32>,
     /// The program and its arguments

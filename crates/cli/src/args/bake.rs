@@ -6,29 +6,29 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct BakeArgs {
-    /// A process by number (repeatable)
+    /// Process ID (repeatable)
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
-    /// All processes of this name, also those that start later (repeatable)
+    /// Processes with this name, including ones that start later (repeatable)
     #[arg(long, value_name = "NAME")]
     pub comm: Vec<String>,
-    /// All processes of a control group and of those below it (repeatable)
+    /// Processes in this control group and its descendants (repeatable)
     #[arg(long, value_name = "FOLDER")]
     pub cgroup: Vec<PathBuf>,
-    /// Of all processes those that are large in small pages and busy, the worst first, as many as 16
+    /// Up to 16 busy processes with the most memory in small pages
     #[arg(long)]
     pub system: bool,
-    /// How: scan[,sleep=TIME][,cpu=auto|sibling|N][,share=0.5], or module (Lookaside's kernel module), which takes
-    /// [,stride=PAGES][,nops=N] as well; share is of one CPU, for all processes together
+    /// How to bake: scan[,sleep=TIME][,cpu=auto|sibling|N][,share=0.5], or module (Lookaside's kernel module), which
+    /// also takes [,stride=PAGES][,nops=N]. The share is of one CPU, for all processes together
     #[arg(long, value_name = "SETTINGS", default_value = "scan,share=0.5")]
     pub settings: String,
-    /// End after so many seconds [default: with the processes named by number, or at Ctrl-C]
+    /// Stop after this many seconds [default: when the processes given by --pid exit, or at Ctrl-C]
     #[arg(long, value_name = "SECONDS")]
     pub time: Option<u64>,
-    /// Write what is done to a file every second, as OpenMetrics (for a collector of text files)
+    /// Write OpenMetrics counters to FILE every second (for a textfile collector)
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
-    /// Serve the same over HTTP, as 127.0.0.1:9177
+    /// Serve OpenMetrics counters over HTTP, for example on 127.0.0.1:9177
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
     /// Print JSON

@@ -8,25 +8,25 @@ use lookaside_runtime::compare::pressure::Pressure;
 
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Ways to run the program, by commas: base (small pages), thp, nothp (base again: a control), asis (the system's
-    /// settings), hugepages:auto:K (chosen while it runs), hugepages:FILE (a plan's), bake:SETTINGS (as
-    /// bake:scan,sleep=1ms)
+    /// Variants to compare, separated by commas: base (small pages), thp, nothp (base again, as a control), asis (the
+    /// system's settings), hugepages:auto:K (K windows chosen at run time), hugepages:PLAN (a file written by
+    /// `plan hugepages`), bake:SETTINGS (for example bake:scan,sleep=1ms)
     #[arg(long, value_name = "LIST", default_value = "base,thp,bake:scan")]
     pub variants: String,
-    /// Rounds that count; each runs every variant once, in a new order
+    /// Measured rounds; each runs every variant once, in random order
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
-    /// Rounds before them that don't count
+    /// Warm-up rounds
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub warmup: u32,
-    /// What is compared: wall, user, sys (seconds), or a regular expression whose first group (or whole match) is a
-    /// number in the program's output; the last match counts
+    /// What to compare: wall, user or sys time, or a number in the program's output, given as a regular expression
+    /// (its first group or whole match; the last match counts)
     #[arg(long, default_value = "wall", value_name = "wall|user|sys|REGEX")]
     pub metric: String,
-    /// What runs beside, by stress-ng: none, cache:N, stream:N (the paper's levels: cache:1, stream:2, stream:3)
+    /// Background load by stress-ng: none, cache:N or stream:N (the paper used cache:1, stream:2 and stream:3)
     #[arg(long, default_value = "none", value_name = "LEVEL")]
     pub pressure: Pressure,
-    /// Seed of the orders and of the intervals
+    /// Seed for the order of runs and the confidence intervals
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Write the report as one HTML file

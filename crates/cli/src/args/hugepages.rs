@@ -5,19 +5,19 @@ use lookaside_runtime::hugepages::By;
 
 #[derive(Args)]
 pub struct HugepagesArgs {
-    /// The process, by number
+    /// Process ID
     #[arg(long, value_name = "PID")]
     pub pid: u32,
-    /// Huge pages of 2 MiB to make at most, beside those that it has
+    /// Maximum number of 2 MiB pages to create, besides those it has
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: u32,
-    /// Look at it for so many seconds before choosing
+    /// Seconds to observe the process before choosing
     #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// How to find out where it is [default: sample, and referenced where that is refused]
+    /// How to find hot memory [default: sample, or referenced if sampling is not permitted]
     #[arg(long, value_enum)]
     pub by: Option<ByArg>,
-    /// Choose only; change nothing
+    /// Show what would be promoted; change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON
@@ -27,9 +27,9 @@ pub struct HugepagesArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
-    /// Samples of data addresses at equal times of its CPU time: where it waits
+    /// Sample data addresses at equal intervals of CPU time: shows where the process waits
     Sample,
-    /// Referenced bits of its pages, of which the system tells a sum for each mapping
+    /// Count referenced bits, which the kernel reports per mapping
     Referenced,
 }
 

@@ -6,20 +6,20 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum MachineCommand {
-    /// The presets, a line each
+    /// List the presets
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// One machine in full
+    /// Show one machine in full
     Show {
         /// Preset name or description file
         machine: String,
-        /// Change one value, as tlb.stlb.ways=24 (repeatable)
+        /// Override a value, for example tlb.stlb.ways=24 (repeatable)
         #[arg(long, value_name = "PATH=VALUE")]
         set: Vec<String>,
-        /// Print the description file
+        /// Print the machine as a description file
         #[arg(long, conflicts_with = "json")]
         toml: bool,
         /// Print JSON

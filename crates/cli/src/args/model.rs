@@ -5,29 +5,29 @@ use lookaside_engine::{FrameLayout, PagePolicy};
 
 #[derive(Args)]
 pub struct ModelArgs {
-    /// Preset name or description file; may be given several times to `simulate`
-    /// [default: the preset nearest to the running CPU]
+    /// Preset name or description file (repeatable with `simulate`)
+    /// [default: the preset closest to this CPU]
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Vec<String>,
-    /// Change one value of the machine, as tlb.stlb.ways=24 (repeatable)
+    /// Override a value of the machine, for example tlb.stlb.ways=24 (repeatable)
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
-    /// Page sizes that the modelled OS uses
+    /// Page sizes used by the modelled OS
     #[arg(long, value_enum, default_value = "base")]
     pub pages: PagePolicyArg,
-    /// Where the modelled OS puts frames: contiguous, random, or fragmented:N (runs of N pages)
+    /// How the modelled OS places frames: contiguous, random, or fragmented:N (runs of N pages)
     #[arg(long, default_value = "contiguous", value_parser = parse_frames)]
     pub frames: FrameLayout,
-    /// Seed of random replacement and frame placement
+    /// Seed for random replacement and frame placement
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PagePolicyArg {
-    /// Base pages only
+    /// Small pages only
     Base,
-    /// Transparent huge pages wherever a mapping holds one
+    /// Transparent huge pages wherever a mapping can hold one
     Thp,
 }
 

@@ -7,25 +7,25 @@ use lookaside_probe::ProbeStep;
 
 #[derive(Args)]
 pub struct ProbeArgs {
-    /// Write a machine description; what is not measured is the nearest preset's
+    /// Write a machine description; values that were not measured come from the closest preset
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// One step only, with what it needs
+    /// Run one step only, and the steps it depends on
     #[arg(long, value_enum, value_name = "STEP")]
     pub only: Option<StepArg>,
-    /// Leave out what takes long
+    /// Skip the slow steps
     #[arg(long)]
     pub quick: bool,
-    /// Seed of the experiments
+    /// Seed for the experiments
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Most seconds it may take
+    /// Time limit
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub time: u64,
-    /// Most memory it may use, in MiB
+    /// Memory limit in MiB
     #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
     pub memory: u64,
-    /// Write what every finding rests on into a folder
+    /// Write the measurements behind each finding to a directory
     #[arg(long, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
     /// Print JSON
@@ -36,27 +36,27 @@ pub struct ProbeArgs {
 /// A part of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StepArg {
-    /// The first level: entries, ways, sets, index
+    /// First-level TLB: entries, ways, sets, index
     L1,
-    /// The second level, and the first
+    /// Second-level TLB (includes l1)
     L2,
-    /// Replacement policies, and the levels
+    /// Replacement policies (includes l2)
     Policy,
-    /// Prefetches, stores, context switches, other CPUs, sets that the system disturbs; and the levels
+    /// Prefetches, stores, context switches, other CPUs, sets disturbed by the system (includes l2)
     Effects,
-    /// Hardware counters, and the levels
+    /// Hardware counters (includes l2)
     Counters,
     /// Data caches and memory
     Caches,
-    /// What walks cost by where their tables lie; the levels and the caches
+    /// Cost of a page walk by the cache that holds its tables (includes l2, caches)
     Walks,
-    /// How many entries above the leaf's are at hand for walks; the levels and the caches
+    /// Size of the page-walk caches (includes l2, caches)
     WalkCaches,
-    /// What one entry covers: contiguous pages, huge pages; a second stage of translation
+    /// Reach of one TLB entry: contiguous pages, huge pages, nested translation (includes walks)
     Covers,
-    /// What loads cost that lie far apart and in a row; all but policies
+    /// Cost of scattered and sequential loads (includes walks)
     Spread,
-    /// Levels for 2 MiB and 1 GiB pages, where these have entries of a kind of their own; needs what one entry covers
+    /// TLBs with separate entries for 2 MiB and 1 GiB pages (includes covers)
     Large,
 }
 

@@ -12,21 +12,21 @@ pub struct RecordArgs {
     /// Trace file to write
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// How to record [default: the best that is installed]
+    /// How to record [default: the best one installed]
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
     /// What an exact recording may leave out
     #[arg(long, value_enum, default_value = "page")]
     pub granularity: GranularityArg,
-    /// Leave out repeats of the last page within 2^N classes of pages: smaller, exact only for
-    /// machines whose first-level sets determine the low N bits of the page number
+    /// Omit repeats of the last page in each of 2^N page classes: smaller traces, exact only for machines whose
+    /// first-level sets are indexed by the low N bits of the page number
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub filter_log2_classes: u32,
-    /// Leave out repeats of loads and of stores apart: exact for machines with a first-level TLB for
-    /// each (golden-cove), and not for others
+    /// Filter repeats of loads and stores separately: exact only for machines with separate first-level TLBs for
+    /// loads and stores (golden-cove)
     #[arg(long)]
     pub filter_stores_apart: bool,
-    /// Record no instruction fetches
+    /// Do not record instruction fetches
     #[arg(long)]
     pub no_fetches: bool,
     /// Samples per second of CPU time
@@ -35,7 +35,7 @@ pub struct RecordArgs {
     /// Install what is missing without asking
     #[arg(long, short)]
     pub yes: bool,
-    /// Sample a process that runs already, until it ends or Ctrl-C
+    /// Sample a running process until it exits or you press Ctrl-C
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
     /// The program and its arguments

@@ -7,21 +7,21 @@ use lookaside_trace::Granularity;
 /// How programs are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendArg {
-    /// Exact, through our Valgrind tool
+    /// Exact, with Lookaside's Valgrind tool
     Valgrind,
-    /// Exact, foreign ISAs, through QEMU's user-mode emulator
+    /// Exact, also for other ISAs, with QEMU's user-mode emulator
     Qemu,
-    /// Clock sampling at native speed
+    /// Clock-based sampling at native speed
     Sample,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GranularityArg {
-    /// Repeats of a page are counted, not recorded: fastest
+    /// Count repeated accesses to a page: fastest
     Page,
-    /// Repeats of a line are counted, not recorded: data caches see every line
+    /// Count repeated accesses to a cache line: exact for data caches
     Line,
-    /// Every access is recorded
+    /// Record every access
     Byte,
 }
 

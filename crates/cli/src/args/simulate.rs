@@ -8,17 +8,17 @@ use super::model::ModelArgs;
 
 #[derive(Args)]
 pub struct SimulateArgs {
-    /// Trace: native, Lackey, ChampSim, drmemtrace, text, CSV ("-" = standard input)
+    /// Trace file: native, Lackey, ChampSim, drmemtrace, text or CSV ("-" for standard input)
     pub trace: PathBuf,
     #[command(flatten)]
     pub machine: ModelArgs,
-    /// Count walks only: no references, no caches, no cost
+    /// Count page walks only: no page-table references, caches or costs
     #[arg(long)]
     pub count_only: bool,
-    /// Leave out the rows by page, region, object, instruction and thread
+    /// Omit the rows by page, region, object, instruction and thread
     #[arg(long)]
     pub totals: bool,
-    /// Run it a second time with a baker's helper beside it: prefetch, load, module, scan or mincore, with settings as
+    /// Also simulate the trace with a baker: prefetch, load, module, scan or mincore, with settings such as
     /// prefetch,stride=8,nops=0,sleep=500us,cpu=sibling
     #[arg(long, value_name = "SETTINGS", conflicts_with = "count_only")]
     pub bake: Option<String>,

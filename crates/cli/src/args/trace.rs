@@ -7,7 +7,7 @@ use lookaside_trace::Format;
 
 #[derive(Subcommand)]
 pub enum TraceCommand {
-    /// What is in a trace
+    /// Summarize a trace
     Info {
         /// Trace
         trace: PathBuf,
@@ -15,30 +15,30 @@ pub enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
-    /// A trace as text
+    /// Print a trace as text
     Cat {
         /// Trace
         trace: PathBuf,
     },
-    /// The first accesses and events of a trace, as text
+    /// Print the first accesses and events of a trace
     Head {
         /// Trace
         trace: PathBuf,
-        /// Lines
+        /// Number of lines
         #[arg(short, default_value_t = 20)]
         n: u64,
     },
-    /// Write a trace in another format
+    /// Convert a trace to another format
     Convert {
         /// Trace to read
         from: PathBuf,
         /// Trace to write
         to: PathBuf,
-        /// Format to write [default: by the ending: .lkt native, .champsim, .txt]
+        /// Output format [default: by file extension: .lkt, .champsim, .txt]
         #[arg(long, value_enum)]
         format: Option<ExportFormat>,
     },
-    /// Read all of a trace and say which bytes are damaged
+    /// Read a whole trace and report damaged bytes
     Check {
         /// Trace
         trace: PathBuf,
@@ -50,7 +50,7 @@ pub enum TraceCommand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// Native
+    /// Lookaside's own format
     Lkt,
     /// ChampSim's 64-byte records
     Champsim,

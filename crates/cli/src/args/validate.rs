@@ -9,16 +9,16 @@ pub struct ValidateArgs {
     /// Preset name or description file [default: probe this machine first]
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Fewer patterns and runs
+    /// Run fewer patterns, fewer times
     #[arg(long)]
     pub quick: bool,
-    /// Seed of the patterns, of the model, and of the probe
+    /// Seed for the patterns, the model and the probe
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Largest pattern, in MiB [default: half of the memory that is free]
+    /// Size of the largest pattern in MiB [default: half of the free memory]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=32768))]
     pub memory: Option<u64>,
-    /// Most seconds it may take, the probe apart
+    /// Time limit, not counting the probe
     #[arg(long, default_value_t = 900, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub time: u64,
     /// Write the report as one HTML file

@@ -8,25 +8,25 @@ use serde::Serialize;
 
 #[derive(Args)]
 pub struct WorkloadArgs {
-    /// Its name, or `list`
+    /// Workload name, or `list`
     pub name: String,
-    /// Bytes of all its arrays together: 512M, 8G (binary units)
+    /// Total size of its arrays: 512M, 8G (binary units)
     #[arg(long, short, default_value = "1G", value_name = "BYTES")]
     pub size: String,
-    /// Seed of its input
+    /// Seed for its input
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How often the main task is done
+    /// How often to repeat the main task
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub rounds: u64,
-    /// Pages of its arrays
+    /// Page size of its arrays
     #[arg(long, value_enum, default_value = "base")]
     pub pages: WorkloadPagesArg,
-    /// Keep the page-table entries of its main array warm meanwhile: auto[,cpu=auto][,share=0.5]; or prefetch, scan,
-    /// load, mincore or module, with settings as prefetch:t0,stride=8,nops=0,sleep=500us,cpu=auto,share=1
+    /// Keep the page tables of its main array in the CPU caches: auto[,cpu=auto][,share=0.5]; or prefetch, scan, load,
+    /// mincore or module, with settings such as prefetch:t0,stride=8,nops=0,sleep=500us,cpu=auto,share=1
     #[arg(long, value_name = "SETTINGS")]
     pub bake: Option<String>,
-    /// Write the main task's accesses as a trace, for `simulate`, `analyze` and `plan`; nothing is timed
+    /// Write the main task's accesses to FILE as a trace, without timing
     #[arg(long, short = 'o', value_name = "FILE", conflicts_with_all = ["bake", "pages"])]
     pub record: Option<PathBuf>,
     /// Print JSON
@@ -37,11 +37,11 @@ pub struct WorkloadArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadPagesArg {
-    /// Base pages only
+    /// Small pages only
     Base,
     /// Transparent huge pages
     Thp,
-    /// Neither asked for nor refused, as by most programs: for `compare`, `run --hugepages` and `hugepages --pid`
+    /// The system's default: for `compare`, `run --hugepages` and `hugepages --pid`
     #[value(name = "asis")]
     #[serde(rename = "asis")]
     AsIs,

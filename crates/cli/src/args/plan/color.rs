@@ -7,15 +7,15 @@ use lookaside_machine::PageSize;
 
 #[derive(Args)]
 pub struct PlanColorArgs {
-    /// The tasks: [[task]] with name, period, execution, pages (or trace), …
+    /// Task set (TOML): [[task]] tables with name, period, execution, pages (or trace), …
     pub tasks: PathBuf,
-    /// Preset name or description file [default: the preset nearest to the running CPU]
+    /// Preset name or description file [default: the preset closest to this CPU]
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Size of the pages that are coloured
+    /// Page size to colour
     #[arg(long, default_value_t = PageSize::K4, value_name = "SIZE")]
     pub page_size: PageSize,
-    /// Write the partitions, which a coloured heap reads
+    /// Write the partitions to FILE, for coloured heaps
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON

@@ -7,22 +7,22 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct PlanHugepagesArgs {
-    /// Huge pages to plan for
+    /// Number of huge pages to plan for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: u32,
-    /// Preset name or description file [default: the preset nearest to the running CPU]
+    /// Preset name or description file [default: the preset closest to this CPU]
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Run the program plainly first, with fixed addresses, and say where each window lies there
+    /// Run the program natively first, with fixed addresses, and report where each window lies there
     #[arg(long, conflicts_with = "trace")]
     pub native: bool,
-    /// Write the plan
+    /// Write the plan to FILE
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// A recorded trace in place of a program
+    /// Use a recorded trace instead of running a program
     #[arg(value_name = "TRACE", conflicts_with = "command")]
     pub trace: Option<PathBuf>,
     /// The program and its arguments

@@ -8,28 +8,28 @@ use lookaside_techniques::lock::select::Selector;
 
 #[derive(Args)]
 pub struct PlanLockArgs {
-    /// Entries to plan for [default: all lockable ones]
+    /// Number of entries to plan for [default: all lockable ones]
     #[arg(long, value_name = "N")]
     pub entries: Option<u32>,
     /// Preset name or description file
     #[arg(long, short, value_name = "NAME|FILE", default_value = "cortex-a9")]
     pub machine: String,
-    /// How to choose; the others are put beside it
+    /// How to choose pages (the report compares all of them)
     #[arg(long, value_enum, default_value = "gain")]
     pub select: SelectArg,
-    /// TLB array whose entries are locked [default: the one that has lockable entries]
+    /// TLB array to lock entries of [default: the one with lockable entries]
     #[arg(long, value_name = "NAME")]
     pub tlb: Option<String>,
-    /// Run the program plainly first, with fixed addresses, and say where each page lies there
+    /// Run the program natively first, with fixed addresses, and report where each page lies there
     #[arg(long, conflicts_with = "trace")]
     pub native: bool,
-    /// Write the plan
+    /// Write the plan to FILE
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// A recorded trace in place of a program
+    /// Use a recorded trace instead of running a program
     #[arg(value_name = "TRACE", conflicts_with = "command")]
     pub trace: Option<PathBuf>,
     /// The program and its arguments
@@ -39,13 +39,13 @@ pub struct PlanLockArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SelectArg {
-    /// Most data accesses: the paper's
+    /// Pages with most data accesses (the paper's rule)
     Accesses,
-    /// Most misses
+    /// Pages with most misses
     Misses,
-    /// Page after page, what removes most stall cycles in the mean over several seeds
+    /// Greedily, the page that removes most stall cycles on average over several seeds
     Gain,
-    /// The same for the worst seed
+    /// Like gain, but for the worst seed
     Worst,
 }
 
