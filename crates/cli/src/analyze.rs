@@ -12,12 +12,12 @@ use lookaside_trace::{Block, Granularity, Source, TraceInfo};
 use lookaside_views::{analysis_text as terminal, json, pages as html};
 
 use crate::args::analyze::AnalyzeArgs;
-use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::output::{self, print, short_count, spinner, write_file};
 use crate::recording::backend;
 use crate::setups;
 use crate::symbol_names::SymbolNames;
+use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{self, print, short_count, spinner, write_file};
 
 mod measure;
 

@@ -6,9 +6,9 @@ use lookaside_runtime::bake::{ProcessBakers, ProcessSelection, Settings};
 use publish::Publisher;
 
 use crate::args::bake::BakeArgs;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::output::{check_writable, print, print_json, spinner, style};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{check_writable, print, print_json, spinner, style};
 
 mod publish;
 

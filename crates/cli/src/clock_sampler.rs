@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lookaside_capture::{ProgramControl, RecordRequest, RecordTarget, RecorderBackend, Recording};
-use lookaside_runtime::hugepages::Look;
+use lookaside_runtime::hugepages::AddressSampler;
 use lookaside_trace::{Block, FilterWindow, Granularity};
 
 /// Samples a second of each thread's CPU time: the most that stays below 2 % (docs/sampling.md).
@@ -15,8 +15,8 @@ const STEP: Duration = Duration::from_millis(20);
 /// Attaches the clock sampler.
 pub struct ClockSampler;
 
-impl Look for ClockSampler {
-    fn look(&self, pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
+impl AddressSampler for ClockSampler {
+    fn sample(&self, pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
         let request = RecordRequest {
             target: RecordTarget::Pid(pid),
             backend: Some(RecorderBackend::Sample),

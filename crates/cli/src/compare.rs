@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lookaside_runtime::compare::{Helped, Inside, Metric, Plan, Variant};
-use lookaside_runtime::hugepages::Find;
+use lookaside_runtime::compare::{ComparisonPlan, HelperTotals, Metric, PreloadedBaker, Variant};
+use lookaside_runtime::hugepages::PlanFinder;
 use lookaside_views::{comparison, json, pages as html};
 use regex::Regex;
 
 use crate::args::compare::CompareArgs;
 use crate::clock_sampler::ClockSampler;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::output::{check_writable, print, style, write_file};
 use crate::plan::file::PlanFile;
 use crate::preload::baker_exit::BakerExit;
 use crate::preload::library::{self, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{check_writable, print, style, write_file};
 
 pub mod in_turns;
 
@@ -35,11 +35,11 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
         let instead = if bakes { BAKE_INSTEAD } else { HUGEPAGES_INSTEAD };
         library::check_loadable(&args.command, instead)?;
     }
-    let inside = library.map(|file| Inside { file, report: report.path().into(), read: read_report });
+    let inside = library.map(|file| PreloadedBaker { file, report: report.path().into(), read: read_report });
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
-    let plan = Plan {
+    let plan = ComparisonPlan {
         command: args.command.clone(),
         variants,
         runs: args.runs,
@@ -71,12 +71,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
 }
 
 /// The plans of huge pages that variants name.
-fn plans(variants: &[Variant]) -> Result<BTreeMap<PathBuf, Arc<dyn Find>>, Failure> {
+fn plans(variants: &[Variant]) -> Result<BTreeMap<PathBuf, Arc<dyn PlanFinder>>, Failure> {
     let files = variants.iter().filter_map(|variant| match variant {
         Variant::Planned(file) => Some(file),
         _ => None,
     });
-    files.map(|file| Ok((file.clone(), Arc::new(PlanFile::load(file)?) as Arc<dyn Find>))).collect()
+    files.map(|file| Ok((file.clone(), Arc::new(PlanFile::load(file)?) as Arc<dyn PlanFinder>))).collect()
 }
 
 /// What is to be compared.
@@ -107,10 +107,10 @@ fn number(pattern: &Regex, line: &str) -> Result<Option<f64>, String> {
 }
 
 /// All processes of a run together; `None` if there is none.
-fn read_report(text: &str) -> Option<Helped> {
-    BakerExit::read_lines(text).into_iter().fold(None, |sum: Option<Helped>, line| {
+fn read_report(text: &str) -> Option<HelperTotals> {
+    BakerExit::read_lines(text).into_iter().fold(None, |sum: Option<HelperTotals>, line| {
         let sum = sum.unwrap_or_default();
-        Some(Helped {
+        Some(HelperTotals {
             rounds: sum.rounds.saturating_add(line.rounds),
             touches: sum.touches.saturating_add(line.touches),
             cpu_nanos: sum.cpu_nanos.saturating_add(line.cpu_nanos),
@@ -133,7 +133,7 @@ mod tests {
             )
         };
         let text = [line(10, 7), line(1, 3), "{\"pid\":".to_string()].concat();
-        let sum = Helped { rounds: 4, touches: 11, cpu_nanos: 10, most_bytes: 7 };
+        let sum = HelperTotals { rounds: 4, touches: 11, cpu_nanos: 10, most_bytes: 7 };
         assert_eq!(read_report(&text), Some(sum));
     }
 

@@ -75,7 +75,7 @@ bad_input_from!(
     lookaside_techniques::color::tasks::TasksError,
     lookaside_techniques::color::plan::PlanError,
     lookaside_techniques::lock::LockError,
-    lookaside_runtime::hugepages::HugeError,
+    lookaside_runtime::hugepages::HugePageError,
     lookaside_workloads::WorkloadError,
     std::io::Error,
 );

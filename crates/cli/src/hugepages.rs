@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use lookaside_report::terminal;
-use lookaside_runtime::hugepages::{once, Order};
+use lookaside_runtime::hugepages::{promote, PromotionRequest};
 use lookaside_views::hugepages_live::view;
 use lookaside_views::json;
 
 use crate::args::hugepages::HugepagesArgs;
 use crate::clock_sampler::ClockSampler;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::output::{print, spinner, style};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{print, spinner, style};
 
 /// Looks, chooses, collapses. Exit code 1 where a chosen window could not be made huge; 128 + the signal where it was
 /// interrupted.
@@ -21,7 +21,7 @@ pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     }
     let interrupt = Interrupt::install()?;
     let bar = spinner("looking");
-    let applied = once(&Order {
+    let applied = promote(&PromotionRequest {
         pid: args.pid,
         budget: args.budget as usize,
         time: Duration::from_secs(args.seconds),

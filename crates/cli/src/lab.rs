@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// The program's name.
 const PROGRAM: &str = "lookaside-lab";

@@ -3,9 +3,9 @@
 use lookaside_machine::{presets, Machine};
 
 use crate::args::machine::MachineCommand;
-use crate::exit::{Failure, BAD_INPUT};
-use crate::machines::find;
-use crate::output::{print, print_json};
+use lookaside_cli::exit::{Failure, BAD_INPUT};
+use lookaside_cli::machines::find;
+use lookaside_cli::output::{print, print_json};
 
 /// Runs the command. Exit code 2 where a file is no sound description.
 pub fn run(command: MachineCommand) -> Result<u8, Failure> {

@@ -29,10 +29,10 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use lookaside_cli::{exit, interrupt, machines, memory, output, probing};
+use lookaside_cli::exit::Failure;
+use lookaside_cli::output;
 
 use args::{Cli, Command};
-use exit::Failure;
 
 fn main() -> ExitCode {
     // A usage error exits with 2 and help with 0, by clap itself.

@@ -8,7 +8,7 @@ pub mod lock;
 pub mod native_run;
 
 use crate::args::plan::PlanCommand;
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// Runs the command.
 pub fn run(command: &PlanCommand) -> Result<u8, Failure> {

@@ -7,10 +7,10 @@ use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
 use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
 
 use crate::args::probe::ProbeArgs;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::output::{check_writable, print, print_json, style, write_file};
-use crate::probing::{attempted, ATTEMPTS};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
+use lookaside_cli::probing::{attempted, ATTEMPTS};
 
 mod evidence_folder;
 

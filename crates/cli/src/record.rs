@@ -6,11 +6,11 @@ use lookaside_capture::{ChildEnd, RecordRequest, RecordTarget};
 use lookaside_trace::{Block, FilterWindow};
 
 use crate::args::record::RecordArgs;
-use crate::exit::{Failure, BROKE_OFF};
-use crate::interrupt::Interrupt;
-use crate::output::check_writable;
 use crate::recording::backend;
 use crate::recording::trace_file::copy;
+use lookaside_cli::exit::{Failure, BROKE_OFF};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::check_writable;
 
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &RecordArgs) -> Result<u8, Failure> {

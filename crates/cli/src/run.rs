@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use lookaside_runtime::bake::{BakeError, PreloadSettings};
-use lookaside_runtime::hugepages::{remote_collapse, Way};
+use lookaside_runtime::hugepages::{remote_collapse, CollapseSide};
 use rustix::io::Errno;
 use rustix::process::{kill_process, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -16,8 +16,8 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::low_level::siginfo::Cause;
 
 use crate::args::run::RunArgs;
-use crate::exit::Failure;
 use crate::preload::library::{self, check_loadable, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD, MALLOC};
+use lookaside_cli::exit::Failure;
 
 mod bake;
 mod color;
@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let color = args.color.as_ref().map(|text| color::partition(text)).transpose()?;
     let huge = args.hugepages.as_ref().map(|text| hugepages::settings(text)).transpose()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let from_inside = matches!(huge, Some((_, Way::Inside)));
+    let from_inside = matches!(huge, Some((_, CollapseSide::Inside)));
     if baker.is_some() || color.is_some() {
         check_loadable(&args.command, BAKE_INSTEAD)?;
     }

@@ -4,8 +4,8 @@ use lookaside_engine::{OsModel, Setup};
 use lookaside_machine::{nearest_preset, CpuId};
 
 use crate::args::model::ModelArgs;
-use crate::exit::Failure;
-use crate::machines;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::machines;
 
 /// A setup for each machine asked for, and why it is that machine.
 pub fn setups(args: &ModelArgs) -> Result<Vec<(Setup, String)>, Failure> {

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use lookaside_engine::{run_many, Detail, Setup, WalkModel};
 
 use crate::args::simulate::SimulateArgs;
-use crate::exit::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::{print, print_json, short_count, spinner, style};
 use crate::setups;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{print, print_json, short_count, spinner, style};
 
 mod bake;
 mod input;

@@ -17,9 +17,9 @@ use serde::Serialize;
 use crate::args::top::TopArgs;
 use crate::bake_status::command_files;
 use crate::bake_status::helper_files::HelperFiles;
-use crate::exit::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::{print, print_json, style};
+use lookaside_cli::exit::Failure;
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{print, print_json, style};
 
 /// How soon an interruption is heeded.
 const STEP: Duration = Duration::from_millis(50);

@@ -9,8 +9,8 @@ use lookaside_trace::{
 };
 
 use crate::args::trace::{ExportFormat, TraceCommand};
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::output::{print, print_json, style};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::output::{print, print_json, style};
 
 /// Runs the command. Exit code 1 when a part of a trace could not be read.
 pub fn run(command: TraceCommand) -> Result<u8, Failure> {

@@ -6,12 +6,12 @@ use lookaside_probe::validate::{patterns, validate, ValidationOptions};
 use lookaside_probe::{Halt, HostMachine};
 
 use crate::args::validate::ValidateArgs;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::machines;
-use crate::memory::available_bytes;
-use crate::output::{check_writable, print, print_json, spinner, style, write_file};
-use crate::probing::probed;
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::machines;
+use lookaside_cli::memory::available_bytes;
+use lookaside_cli::output::{check_writable, print, print_json, spinner, style, write_file};
+use lookaside_cli::probing::probed;
 
 /// Runs of each pattern, and with `--quick`: the least whose lower quartile is not the fastest.
 const RUNS: (usize, usize) = (9, 5);

@@ -10,10 +10,10 @@ use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet}
 use serde::Serialize;
 
 use crate::args::workload::{WorkloadArgs, WorkloadPagesArg};
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::memory::{available_bytes, huge_bytes};
-use crate::output::{check_writable, print, print_json, spinner, style};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::memory::{available_bytes, huge_bytes};
+use lookaside_cli::output::{check_writable, print, print_json, spinner, style};
 
 mod outcome;
 mod record;

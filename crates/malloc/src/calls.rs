@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use lookaside_runtime::color::{Fault, GrowingHeap};
 
 use crate::environment;
-use crate::line::Line;
+use crate::fixed_line::FixedLine;
 
 static HEAP: GrowingHeap = GrowingHeap::new();
 
@@ -22,7 +22,8 @@ static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
     heap();
-    // SAFETY: functions that live as long as the program: the library is never unloaded. Without memory for them forks are as without them.
+    // SAFETY: functions that live as long as the program: the library is never unloaded. Without memory for them forks
+    // are as without them.
     unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
@@ -50,7 +51,7 @@ extern "C" fn end() {
         let file = libc::open(CStr::from_ptr(path).as_ptr(), flags, 0o600);
         if file >= 0 {
             let (stats, outside) = (HEAP.stats(), HEAP.outside());
-            Line::new(format_args!(
+            FixedLine::new(format_args!(
                 "{{\"capacity_bytes\":{},\"peak_bytes\":{},\"outside_allocations\":{},\"outside_bytes\":{},\"refused\":{}}}\n",
                 stats.capacity_bytes, stats.peak_bytes, outside.allocations, outside.bytes, stats.refused
             ))
@@ -63,7 +64,7 @@ extern "C" fn end() {
 #[inline]
 fn heap() -> &'static GrowingHeap {
     HEAP.ready(environment::partition, |why| {
-        Line::new(format_args!("lookaside: --color: {why}; the program runs without\n")).put(2);
+        FixedLine::new(format_args!("lookaside: --color: {why}; the program runs without\n")).put(2);
     });
     &HEAP
 }
@@ -83,7 +84,7 @@ fn given(at: *mut u8) -> *mut c_void {
 
 /// A pointer that never came from here: as the C library does.
 fn end_program(call: &str, at: *mut c_void, fault: Fault) -> ! {
-    Line::new(format_args!("lookaside: {call}({at:p}): {fault}\n")).put(2);
+    FixedLine::new(format_args!("lookaside: {call}({at:p}): {fault}\n")).put(2);
     // SAFETY: ends the program.
     unsafe { libc::abort() }
 }

@@ -16,4 +16,4 @@ mod calls;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod environment;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-mod line;
+mod fixed_line;

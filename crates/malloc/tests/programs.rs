@@ -156,7 +156,8 @@ int main(void) {
     }
 }
 
-/// Looking for the one page in 2048 that is of the partition takes most of the thread's time, in the heap: nearly every fork meets it there.
+/// Looking for the one page in 2048 that is of the partition takes most of the thread's time, in the heap: nearly every
+/// fork meets it there.
 #[test]
 fn forks_wait_for_who_is_in_the_heap() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! The baker's helper in a program: the loop of [`HelperLoop`], with system calls of its own. Nothing here allocates, panics or unwinds: all
-//! arithmetic wraps or saturates, all indexing is checked.
+//! The baker's helper in a program: the loop of [`HelperLoop`], with system calls of its own. Nothing here allocates,
+//! panics or unwinds: all arithmetic wraps or saturates, all indexing is checked.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,5 @@
-//! Which CPUs the helper may use, and how much the last cache under them holds. Read from where the system describes CPUs.
+//! Which CPUs the helper may use, and how much the last cache under them holds. Read from where the system describes
+//! CPUs.
 
 use std::ffi::CStr;
 
@@ -16,8 +17,8 @@ pub(crate) enum NoCpu {
     Refused,
 }
 
-/// Puts the helper where it is to be, and says how many CPUs there are. `auto` = any CPU under the last cache of the one that the program
-/// was started on.
+/// Puts the helper where it is to be, and says how many CPUs there are. `auto` = any CPU under the last cache of the
+/// one that the program was started on.
 pub(crate) fn settle(placement: Placement, start_cpu: u32, text: &mut [u8]) -> Result<CpuCounts, NoCpu> {
     let allowed = sys::allowed_cpus().map_err(|_| NoCpu::Refused)?;
     let mut online: CpuMask = [0; 128];

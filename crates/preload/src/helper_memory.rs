@@ -14,8 +14,8 @@ use crate::sys;
 const STACK_BYTES: usize = 64 << 10;
 /// A page below it that can't be touched.
 const GUARD_BYTES: usize = 4096;
-/// Where the C library has the state of a thread. It is the helper's alone, in case anything looks there; the C library uses some KiB on
-/// both sides of the pointer.
+/// Where the C library has the state of a thread. It is the helper's alone, in case anything looks there; the C library
+/// uses some KiB on both sides of the pointer.
 const BLOCK_BYTES: usize = 32 << 10;
 
 /// What to do, and what the statistics need, without the allocator.
@@ -75,8 +75,8 @@ impl BakerMemory {
     }
 }
 
-/// Maps a helper's own memory, all zero; the mapping has the guard, the stack and the thread block before it. `None` where there is no
-/// memory.
+/// Maps a helper's own memory, all zero; the mapping has the guard, the stack and the thread block before it. `None`
+/// where there is no memory.
 pub(crate) fn map<T>() -> Option<*mut T> {
     let before = GUARD_BYTES + STACK_BYTES + BLOCK_BYTES;
     let bytes = before + size_of::<T>();
@@ -86,7 +86,8 @@ pub(crate) fn map<T>() -> Option<*mut T> {
     if at == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: within the mapping, which is page-aligned as all sizes before the helper's own are; nothing else knows of it yet.
+    // SAFETY: within the mapping, which is page-aligned as all sizes before the helper's own are; nothing else knows of
+    // it yet.
     unsafe {
         libc::mprotect(at, GUARD_BYTES, libc::PROT_NONE);
         let own = at.cast::<u8>().add(before).cast::<T>();

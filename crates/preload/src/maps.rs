@@ -1,11 +1,13 @@
-//! Reads `/proc/PID/maps`, a piece at a time: into spans of addresses that are worth a look, or one mapping after another.
+//! Reads `/proc/PID/maps`, a piece at a time: into spans of addresses that are worth a look, or one mapping after
+//! another.
 
 use crate::sys::{self, Errno};
 
 /// Room for a piece: the longest path, each byte written as `\ooo`, and more fit.
 pub(crate) const TEXT_BYTES: usize = 20 << 10;
 
-/// Gives `each` the lines of a file from its begin on, without their ends. Of a line that does not fit in `text`, the begin.
+/// Gives `each` the lines of a file from its begin on, without their ends. Of a line that does not fit in `text`, the
+/// begin.
 pub(crate) fn each_line(file: i32, text: &mut [u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
     sys::rewind(file)?;
     let (mut lines, mut filled) = (Lines::default(), 0usize);
@@ -31,8 +33,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// Gives `each` the whole lines of `text`, and says how many bytes were taken. `full`: no more text fits, so that a line without an
-    /// end is given as far as it goes.
+    /// Gives `each` the whole lines of `text`, and says how many bytes were taken. `full`: no more text fits, so that a
+    /// line without an end is given as far as it goes.
     fn take(&mut self, text: &[u8], full: bool, each: &mut impl FnMut(&[u8])) -> usize {
         let mut taken = 0usize;
         while let Some(rest) = text.get(taken..) {
@@ -95,7 +97,8 @@ impl Spans {
     }
 }
 
-/// The mapping of a line, unless it has no memory of the program's: what can't be read, devices, what the kernel puts there.
+/// The mapping of a line, unless it has no memory of the program's: what can't be read, devices, what the kernel puts
+/// there.
 fn worth(line: &[u8]) -> Option<Span> {
     let Mapping { span, rights, name } = mapping(line)?;
     let device = name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/") && !name.starts_with(b"/dev/zero");

@@ -1,5 +1,6 @@
 //! The thread that makes huge pages of the program's memory, one at a time, when it is ordered to from outside
-//! ([`lookaside_runtime::hugepages::remote_collapse`]). Which, it is told; it chooses nothing. Nothing here allocates, panics or unwinds.
+//! ([`lookaside_runtime::hugepages::remote_collapse`]). Which, it is told; it chooses nothing. Nothing here allocates,
+//! panics or unwinds.
 
 use lookaside_runtime::hugepages::remote_collapse::{CollapseAnswer, ANSWERS, COLLAPSER, ORDERS};
 use lookaside_runtime::hugepages::{LEAST_PAUSE, WINDOW_BYTES};

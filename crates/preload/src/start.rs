@@ -51,7 +51,8 @@ extern "C" fn begin() {
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
-/// The variable's text, read; what is wrong with it is said. `lookaside run` has checked it; by hand it may be anything.
+/// The variable's text, read; what is wrong with it is said. `lookaside run` has checked it; by hand it may be
+/// anything.
 fn read<T>(name: &CStr, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
     let text = variable(name).filter(|text| !text.is_empty())?;
     let text = std::str::from_utf8(text).map_err(|_| "no UTF-8 text".to_string());
@@ -107,7 +108,8 @@ fn start() {
 fn spawn<T>(own: *mut T, entry: extern "C" fn(*mut T) -> !) -> Result<(), Errno> {
     program::one_more();
     let mask = sys::block_signals();
-    // SAFETY: stack, block and buffers are this helper's alone: there is one of it a process, and a forked child's memory is its own.
+    // SAFETY: stack, block and buffers are this helper's alone: there is one of it a process, and a forked child's
+    // memory is its own.
     let started = unsafe { sys::spawn(helper_memory::stack_end(own), helper_memory::block(own), entry, own) };
     sys::set_signal_mask(mask);
     if started.is_err() {

@@ -1,4 +1,5 @@
-//! System calls of the helper. None of them goes through the C library, whose `errno` belongs to a thread that it knows.
+//! System calls of the helper. None of them goes through the C library, whose `errno` belongs to a thread that it
+//! knows.
 
 use std::ffi::CStr;
 
@@ -137,11 +138,12 @@ pub(crate) fn set_signal_mask(mask: u64) -> u64 {
     before
 }
 
-/// Starts a thread of this process at `entry` with `argument`, on a stack whose end is given, with a block of its own where
-/// the C library's threads have theirs. Files, folder and memory are the program's.
+/// Starts a thread of this process at `entry` with `argument`, on a stack whose end is given, with a block of its own
+/// where the C library's threads have theirs. Files, folder and memory are the program's.
 ///
 /// # Safety
-/// The stack and the block are the thread's alone as long as it lives; `entry` never returns; the caller blocks all signals meanwhile.
+/// The stack and the block are the thread's alone as long as it lives; `entry` never returns; the caller blocks all
+/// signals meanwhile.
 pub(crate) unsafe fn spawn<T>(
     stack_end: *mut u8,
     block: *mut u8,
@@ -156,8 +158,8 @@ pub(crate) unsafe fn spawn<T>(
         | libc::CLONE_SYSVSEM
         | libc::CLONE_SETTLS;
     let result: isize;
-    // SAFETY: the new thread begins after the call with the same registers but its own stack, calls `entry`, and never comes back; in the
-    // caller's thread only the registers named are changed.
+    // SAFETY: the new thread begins after the call with the same registers but its own stack, calls `entry`, and never
+    // comes back; in the caller's thread only the registers named are changed.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -236,7 +238,8 @@ pub(crate) fn current_cpu() -> u32 {
     cpu
 }
 
-/// User whose a process is, of its folder in `/proc`. The files in there are root's as soon as the process has changed its user.
+/// User whose a process is, of its folder in `/proc`. The files in there are root's as soon as the process has changed
+/// its user.
 pub(crate) fn owner(folder: i32) -> Result<u32, Errno> {
     // SAFETY: plain numbers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };

@@ -1,5 +1,5 @@
-//! The thread that makes huge pages within real programs, ordered to as `lookaside run --hugepages` does where it has no right to make
-//! them from outside. The tests give up that right.
+//! The thread that makes huge pages within real programs, ordered to as `lookaside run --hugepages` does where it has
+//! no right to make them from outside. The tests give up that right.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod support;
@@ -9,19 +9,20 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use lookaside_runtime::bake::family;
-use lookaside_runtime::hugepages::{way, Handle, Memory, Tried, Way};
+use lookaside_runtime::hugepages::{collapse_side, CollapseHandle, CollapseResult, CollapseSide, ProcessMemory};
 use rustix::thread::{capabilities, set_capabilities, CapabilitySet};
 use support::{compile, library, same_as_bare};
 
 const WINDOW: u64 = 2 << 20;
 
-/// Gives up the right to make huge pages of other processes' memory, in this thread. `false`, said aloud: none can be made at all here.
+/// Gives up the right to make huge pages of other processes' memory, in this thread. `false`, said aloud: none can be
+/// made at all here.
 fn give_up_right() -> bool {
     let mut sets = capabilities(None).expect("rights");
     sets.effective.remove(CapabilitySet::SYS_NICE);
     set_capabilities(None, sets).expect("fewer rights");
-    match way() {
-        Ok(way) => assert_eq!(way, Way::Inside, "the right is given up"),
+    match collapse_side() {
+        Ok(way) => assert_eq!(way, CollapseSide::Inside, "the right is given up"),
         Err(e) => {
             eprintln!("LEFT OUT, huge pages are not tested on real programs here: {e}");
             return false;
@@ -145,14 +146,14 @@ fn windows_become_huge_and_keep_what_they_hold() {
     let mut child = Obedient::start(&program);
     let pid = child.child.id();
     let before: Vec<u64> = (0..8).map(|n| child.tell("sum", n)).collect();
-    let handle = Handle::open(pid).expect("its thread");
-    assert_eq!((handle.way(), huge_bytes(pid)), (Way::Inside, 0));
+    let handle = CollapseHandle::open(pid).expect("its thread");
+    assert_eq!((handle.way(), huge_bytes(pid)), (CollapseSide::Inside, 0));
     for (made, n) in [(1, 3), (2, 0), (3, 7), (3, 3)] {
         let tried = handle.collapse(child.window(n));
         assert!(tried.is_collapsed() && tried.nanos() > 0, "{tried:?}");
         assert_eq!(huge_bytes(pid), made * WINDOW);
     }
-    let memory = Memory::of(pid).expect("its memory");
+    let memory = ProcessMemory::of(pid).expect("its memory");
     let huge: Vec<u64> = memory.windows.iter().filter(|window| window.is_huge()).map(|window| window.start).collect();
     assert_eq!(huge, [0, 3, 7].map(|n| child.window(n)));
     assert_eq!((0..8).map(|n| child.tell("sum", n)).collect::<Vec<u64>>(), before);
@@ -161,10 +162,10 @@ fn windows_become_huge_and_keep_what_they_hold() {
     assert_eq!(child.tell("close", 0), 0);
     assert!(handle.collapse(child.window(5)).is_collapsed());
     // Whoever takes the answers takes them alone.
-    let second = Handle::open(pid).expect_err("it is taken").to_string();
+    let second = CollapseHandle::open(pid).expect_err("it is taken").to_string();
     assert!(second.contains("another lookaside command"), "{second}");
     drop(handle);
-    assert!(Handle::open(pid).expect("its thread").collapse(child.window(6)).is_collapsed());
+    assert!(CollapseHandle::open(pid).expect("its thread").collapse(child.window(6)).is_collapsed());
 }
 
 #[test]
@@ -172,12 +173,12 @@ fn what_is_no_window_now_is_left_alone_and_not_counted() {
     let Some((_folder, program)) = obedient() else { return };
     let mut child = Obedient::start(&program);
     let pid = child.child.id();
-    let handle = Handle::open(pid).expect("its thread");
+    let handle = CollapseHandle::open(pid).expect("its thread");
     for (n, what) in ["unmap", "half", "refuse", "Shared", "File"].into_iter().enumerate() {
         child.tell(what, n as u64);
     }
     let refused = |start: u64, part: &str| match handle.collapse(start) {
-        Tried::Refused { errno: libc::EINVAL, why, .. } => assert!(why.contains(part), "{start:#x}: {why}"),
+        CollapseResult::Refused { errno: libc::EINVAL, why, .. } => assert!(why.contains(part), "{start:#x}: {why}"),
         other => panic!("{start:#x}: {other:?}"),
     };
     for (n, part) in [
@@ -201,10 +202,10 @@ fn a_forked_child_and_what_an_exec_runs_take_their_own_orders() {
     let Some((_folder, program)) = obedient() else { return };
     let mut child = Obedient::start(&program);
     let pid = child.child.id();
-    let handle = Handle::open(pid).expect("its thread");
+    let handle = CollapseHandle::open(pid).expect("its thread");
     assert!(handle.collapse(child.window(0)).is_collapsed());
     let forked = u32::try_from(child.tell("fork", 0)).expect("a process");
-    let of_forked = Handle::open(forked).expect("its own thread");
+    let of_forked = CollapseHandle::open(forked).expect("its own thread");
     let (ours, its) = (huge_bytes(pid), huge_bytes(forked));
     assert!(of_forked.collapse(child.window(2)).is_collapsed());
     assert_eq!((huge_bytes(pid), huge_bytes(forked)), (ours, its + WINDOW));
@@ -213,12 +214,12 @@ fn a_forked_child_and_what_an_exec_runs_take_their_own_orders() {
     // The exec answers with where the new program's windows are.
     child.at = child.tell("exec", 0);
     match handle.collapse(child.window(1)) {
-        Tried::Refused { errno: 0, why, .. } => assert!(why.contains("another program"), "{why}"),
+        CollapseResult::Refused { errno: 0, why, .. } => assert!(why.contains("another program"), "{why}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(huge_bytes(pid), 0);
     drop(handle);
-    assert!(Handle::open(pid).expect("the new program's thread").collapse(child.window(1)).is_collapsed());
+    assert!(CollapseHandle::open(pid).expect("the new program's thread").collapse(child.window(1)).is_collapsed());
 }
 
 #[test]
@@ -228,17 +229,18 @@ fn a_program_that_becomes_another_users_takes_no_orders_any_more() {
         return eprintln!("LEFT OUT: only root can become another user");
     }
     let mut child = Obedient::start(&program);
-    let handle = Handle::open(child.child.id()).expect("its thread");
+    let handle = CollapseHandle::open(child.child.id()).expect("its thread");
     assert_eq!(child.tell("x", 0), 0);
     match handle.collapse(child.window(1)) {
-        Tried::Refused { errno: libc::ESRCH, why, .. } => assert!(why.contains("another user's"), "{why}"),
+        CollapseResult::Refused { errno: libc::ESRCH, why, .. } => assert!(why.contains("another user's"), "{why}"),
         other => panic!("{other:?}"),
     }
-    let error = Handle::open(child.child.id()).expect_err("no thread").to_string();
+    let error = CollapseHandle::open(child.child.id()).expect_err("no thread").to_string();
     assert!(error.contains("CAP_SYS_NICE") && error.contains("run --hugepages"), "{error}");
 }
 
-/// Runs a command, and makes huge pages of all that it and those that it starts have, again and again until it ends; how many were made.
+/// Runs a command, and makes huge pages of all that it and those that it starts have, again and again until it ends;
+/// how many were made.
 fn all_huge(command: &[&str]) -> (Output, u64) {
     let mut program = ordered(command);
     let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -251,20 +253,20 @@ fn all_huge(command: &[&str]) -> (Output, u64) {
         })
     };
     let (out, err) = (read(Box::new(out)), read(Box::new(err)));
-    let mut handles: BTreeMap<u32, Handle> = BTreeMap::new();
+    let mut handles: BTreeMap<u32, CollapseHandle> = BTreeMap::new();
     let mut made = 0;
     let status = loop {
         if let Some(status) = child.try_wait().expect("a child") {
             break status;
         }
         for pid in family(pid) {
-            if !handles.get(&pid).is_some_and(Handle::is_same) {
+            if !handles.get(&pid).is_some_and(CollapseHandle::is_same) {
                 handles.remove(&pid);
                 // One that has just begun, or is about to end, has no thread.
-                handles.extend(Handle::open(pid).ok().map(|handle| (pid, handle)));
+                handles.extend(CollapseHandle::open(pid).ok().map(|handle| (pid, handle)));
             }
             let Some(handle) = handles.get(&pid) else { continue };
-            let windows = Memory::of(pid).map(|memory| memory.windows).unwrap_or_default();
+            let windows = ProcessMemory::of(pid).map(|memory| memory.windows).unwrap_or_default();
             let small = windows.iter().filter(|window| !window.is_huge());
             made += small.take(16).filter(|window| handle.collapse(window.start).is_collapsed()).count() as u64;
         }

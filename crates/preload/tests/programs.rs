@@ -91,10 +91,12 @@ fn redis_answers_as_without() {
     }
 }
 
-/// Seconds that the program that churns runs under each backend; `LOOKASIDE_CHURN_SECONDS` sets more, for a test of minutes by hand.
+/// Seconds that the program that churns runs under each backend; `LOOKASIDE_CHURN_SECONDS` sets more, for a test of
+/// minutes by hand.
 const CHURN_SECONDS: u32 = 2;
 
-/// Maps, unmaps, protects, forks and executes in several threads; each looks that no more pages have frames than it touched.
+/// Maps, unmaps, protects, forks and executes in several threads; each looks that no more pages have frames than it
+/// touched.
 const CHURN: &str = r##"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -182,7 +184,8 @@ fn a_program_that_churns_gets_not_a_page_more() {
         assert_eq!(baked(bake, &stats, &[&program, &seconds]), bare, "{bake}");
         let lines = lines(&stats);
         std::fs::remove_file(&stats).expect("statistics");
-        // The program itself ends last. It baked, unless the machine has no CPU or no call for it; `auto` leaves it a CPU that it needs.
+        // The program itself ends last. It baked, unless the machine has no CPU or no call for it; `auto` leaves it a
+        // CPU that it needs.
         let last = lines.last().expect("a line");
         let baked = bake == "auto" || last["touches"].as_u64() > Some(0);
         assert!(!can_bake() || baked || last["errno"] != 0, "{bake}: {last}");

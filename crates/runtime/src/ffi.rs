@@ -111,7 +111,8 @@ fn started(settings: Option<&CStr>, regions: &[Region]) -> Result<Baker, BakeErr
 /// Starts a baker; see the header.
 ///
 /// # Safety
-/// `regions` points to `count` regions; `settings` is NULL or a NUL-terminated text. For the backend `load` the regions stay mapped.
+/// `regions` points to `count` regions; `settings` is NULL or a NUL-terminated text. For the backend `load` the regions
+/// stay mapped.
 #[no_mangle]
 pub unsafe extern "C" fn pt_baker_start(
     regions: *const pt_baker_region,
@@ -214,7 +215,8 @@ pub unsafe extern "C" fn pt_baker_state(baker: *const pt_baker) -> *const c_char
 /// Stops a baker and frees it; see the header.
 ///
 /// # Safety
-/// `baker` is NULL or from [`pt_baker_start`], and not used any more; `stats` is NULL or points to a structure of the caller's.
+/// `baker` is NULL or from [`pt_baker_start`], and not used any more; `stats` is NULL or points to a structure of the
+/// caller's.
 #[no_mangle]
 pub unsafe extern "C" fn pt_baker_stop(baker: *mut pt_baker, stats: *mut pt_baker_stats) {
     if baker.is_null() {

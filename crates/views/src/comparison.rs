@@ -1,6 +1,6 @@
 //! Runs in turns, for a terminal: each variant's median, its ratio to base with the interval, and what is significant of it.
 
-use lookaside_runtime::compare::{Comparison, Outcome, Run};
+use lookaside_runtime::compare::{Comparison, VariantOutcome, VariantRun};
 use lookaside_stats::{median, Ratio, LEAST_ROUNDS};
 
 use lookaside_report::{num, text};
@@ -62,7 +62,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
 /// Runs of the round that was not finished.
 pub(crate) fn unfinished(comparison: &Comparison) -> Vec<String> {
     let runs = comparison.variants.iter().filter_map(|variant| Some((&variant.name, variant.unfinished.as_ref()?)));
-    let words = |(name, run): (&String, &Run)| {
+    let words = |(name, run): (&String, &VariantRun)| {
         format!("round {} was not finished and does not count: {name} {}", run.round, value(comparison, run.value))
     };
     runs.map(words).collect()
@@ -103,7 +103,7 @@ pub fn verdict(comparison: &Comparison) -> String {
     }
 }
 
-fn of_one(comparison: &Comparison, variant: &Outcome, few: bool) -> String {
+fn of_one(comparison: &Comparison, variant: &VariantOutcome, few: bool) -> String {
     let name = &variant.name;
     let Some(ratio) = &variant.ratio else {
         return format!("{name} has no ratio to base: a value is not above 0");
@@ -140,17 +140,17 @@ pub(crate) fn paint(comparison: &Comparison, ratio: &Ratio) -> Paint {
 }
 
 /// Median over the runs of something that they all have.
-pub(crate) fn middle(variant: &Outcome, of: impl Fn(&Run) -> f64) -> f64 {
+pub(crate) fn middle(variant: &VariantOutcome, of: impl Fn(&VariantRun) -> f64) -> f64 {
     median(variant.runs.iter().map(of)).unwrap_or(f64::NAN)
 }
 
 /// Share of the resident memory that was in huge pages.
-pub(crate) fn huge_share(variant: &Outcome) -> f64 {
+pub(crate) fn huge_share(variant: &VariantOutcome) -> f64 {
     variant.pages.map_or(f64::NAN, |pages| num::share(pages.huge_bytes as f64, pages.resident_bytes as f64))
 }
 
 /// CPUs that helpers used, in the median.
-pub(crate) fn helper_cpus(variant: &Outcome) -> Option<f64> {
+pub(crate) fn helper_cpus(variant: &VariantOutcome) -> Option<f64> {
     let helped = variant.runs.iter().any(|run| run.helped.is_some());
     helped.then(|| {
         middle(variant, |run| {

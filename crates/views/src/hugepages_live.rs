@@ -2,13 +2,16 @@
 
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale, Series};
 use lookaside_report::{num, text, Cell, Chart, Column, Document, Medium, Section, Table};
-use lookaside_runtime::hugepages::{Applied, By, Fell, Followed, Planned, Row, Tried, Way, WINDOW_BYTES};
+use lookaside_runtime::hugepages::{
+    AppliedPlan, CollapseResult, CollapseSide, ObservedBy, PromotionReport, PromotionSummary, SampleCounts, WindowRow,
+    WINDOW_BYTES,
+};
 
 /// Windows that a terminal shows.
 const ROWS: usize = 20;
 
 /// What was made huge, how the windows were chosen, and what became of each.
-pub fn view(applied: &Applied) -> Document {
+pub fn view(applied: &PromotionReport) -> Document {
     let mut document = Document::new("Huge pages of a running process", format!("{} ({})", applied.comm, applied.pid));
     document.answer(answer(applied));
     if applied.stopped {
@@ -25,7 +28,7 @@ pub fn view(applied: &Applied) -> Document {
     document
 }
 
-fn answer(applied: &Applied) -> String {
+fn answer(applied: &PromotionReport) -> String {
     if applied.dry_run {
         let bloat = applied.rows.iter().map(|row| row.chosen.bloat_bytes).sum();
         return format!("Dry run: nothing was changed. It would add up to {} to the memory in use.", num::bytes(bloat));
@@ -33,7 +36,7 @@ fn answer(applied: &Applied) -> String {
     if applied.rows.is_empty() {
         return "Nothing was done.".into();
     }
-    let made = applied.rows.iter().filter(|row| row.tried.as_ref().is_some_and(Tried::is_collapsed));
+    let made = applied.rows.iter().filter(|row| row.tried.as_ref().is_some_and(CollapseResult::is_collapsed));
     let (count, weight, bloat) = made.fold((0u64, 0u64, 0u64), |(count, weight, bloat), row| {
         (count + 1, weight + row.chosen.weight, bloat + row.chosen.bloat_bytes)
     });
@@ -49,23 +52,23 @@ fn answer(applied: &Applied) -> String {
 }
 
 /// A weight's share of all.
-fn share(applied: &Applied, weight: u64) -> String {
+fn share(applied: &PromotionReport, weight: u64) -> String {
     num::percent(num::share(weight as f64, applied.weight as f64))
 }
 
 /// What windows are weighed by.
-fn weights(by: By) -> &'static str {
+fn weights(by: ObservedBy) -> &'static str {
     match by {
-        By::Sample => "samples",
-        By::Referenced => "referenced bytes",
+        ObservedBy::Sample => "samples",
+        ObservedBy::Referenced => "referenced bytes",
     }
 }
 
 /// For how long and by what.
-fn watched(applied: &Applied) -> String {
+fn watched(applied: &PromotionReport) -> String {
     let by = match applied.by {
-        By::Sample => format!("{} of data addresses", num::counted(applied.weight as usize, "sample")),
-        By::Referenced => {
+        ObservedBy::Sample => format!("{} of data addresses", num::counted(applied.weight as usize, "sample")),
+        ObservedBy::Referenced => {
             format!("referenced bits in {}", num::counted(applied.intervals.unwrap_or(0) as usize, "interval"))
         }
     };
@@ -73,7 +76,7 @@ fn watched(applied: &Applied) -> String {
 }
 
 /// Where samples fell.
-fn places(fell: &Fell) -> String {
+fn places(fell: &SampleCounts) -> String {
     let of = |count: u64| num::percent(num::share(count as f64, fell.samples as f64));
     let mut parts = vec![format!("{} in private anonymous memory in small pages", of(fell.small))];
     let rest = [
@@ -94,7 +97,7 @@ fn places(fell: &Fell) -> String {
     }
 }
 
-fn chosen(applied: &Applied) -> String {
+fn chosen(applied: &PromotionReport) -> String {
     let mut text = format!(
         "{} of {} windows ({}), budget {}: {} of {}",
         num::grouped(applied.rows.len() as u64),
@@ -114,10 +117,10 @@ fn chosen(applied: &Applied) -> String {
     text
 }
 
-fn rows(applied: &Applied) -> Table {
+fn rows(applied: &PromotionReport) -> Table {
     let weight = match applied.by {
-        By::Sample => "samples",
-        By::Referenced => "referenced, KiB",
+        ObservedBy::Sample => "samples",
+        ObservedBy::Referenced => "referenced, KiB",
     };
     let mut table = Table::new([
         Column::right("window"),
@@ -134,10 +137,10 @@ fn rows(applied: &Applied) -> Table {
     for row in &applied.rows {
         let window = &row.chosen.window;
         let weight = match applied.by {
-            By::Sample => row.chosen.weight,
-            By::Referenced => row.chosen.weight >> 10,
+            ObservedBy::Sample => row.chosen.weight,
+            ObservedBy::Referenced => row.chosen.weight >> 10,
         };
-        let millis = |tried: &Tried| tried.nanos() as f64 / 1e6;
+        let millis = |tried: &CollapseResult| tried.nanos() as f64 / 1e6;
         table.row([
             format!("{:#x}", window.start).into(),
             row.chosen.region.as_str().into(),
@@ -152,13 +155,13 @@ fn rows(applied: &Applied) -> Table {
     table
 }
 
-fn outcome(row: &Row) -> String {
+fn outcome(row: &WindowRow) -> String {
     match (&row.tried, row.huge_at_end) {
         (None, _) => "not tried".into(),
-        (Some(Tried::Collapsed { .. }), Some(false)) => "huge, and split or gone again by the program".into(),
-        (Some(Tried::Collapsed { .. }), _) => "huge".into(),
-        (Some(Tried::Refused { errno: 0, why, .. }), _) => format!("refused: {why}"),
-        (Some(Tried::Refused { errno, why, .. }), _) => format!("refused ({}): {why}", name(*errno)),
+        (Some(CollapseResult::Collapsed { .. }), Some(false)) => "huge, and split or gone again by the program".into(),
+        (Some(CollapseResult::Collapsed { .. }), _) => "huge".into(),
+        (Some(CollapseResult::Refused { errno: 0, why, .. }), _) => format!("refused: {why}"),
+        (Some(CollapseResult::Refused { errno, why, .. }), _) => format!("refused ({}): {why}", name(*errno)),
     }
 }
 
@@ -179,7 +182,7 @@ fn name(errno: i32) -> String {
 }
 
 /// The share of all that the first windows have together, the heaviest first.
-fn covered(applied: &Applied) -> Chart {
+fn covered(applied: &PromotionReport) -> Chart {
     let mut weights_by_rank: Vec<u64> = applied.rows.iter().map(|row| row.chosen.weight).collect();
     weights_by_rank.sort_unstable_by_key(|weight| std::cmp::Reverse(*weight));
     let mut sum = 0;
@@ -194,12 +197,12 @@ fn covered(applied: &Applied) -> Chart {
 }
 
 /// What has to be known to read the figures.
-fn notes(applied: &Applied) -> Vec<String> {
+fn notes(applied: &PromotionReport) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = &applied.no_samples {
         notes.push(format!("Not by samples: {why}"));
     }
-    if applied.by == By::Referenced {
+    if applied.by == ObservedBy::Referenced {
         let longest = num::seconds(applied.longest_clearing_nanos.unwrap_or(0) as f64 / 1e9);
         notes.push(format!("Clearing referenced bits took {longest} at most; the program's page faults wait for it."));
         notes.push(
@@ -218,12 +221,12 @@ fn notes(applied: &Applied) -> Vec<String> {
 }
 
 /// Who made them, if anybody was found that can.
-fn from(way: Option<Way>) -> String {
+fn from(way: Option<CollapseSide>) -> String {
     way.map_or_else(String::new, |way| format!("; {}", way.words()))
 }
 
 /// What was done for a program from its start to its end: a line, then a line for whatever was refused or has to be known.
-pub fn summary(followed: &Followed) -> String {
+pub fn summary(followed: &PromotionSummary) -> String {
     let by = match followed.by {
         None => {
             "nothing was looked at closer: no process of it had 8 MiB in small pages that stayed, or it ended before"
@@ -231,8 +234,8 @@ pub fn summary(followed: &Followed) -> String {
         }
         Some(by) => {
             let seen = match by {
-                By::Sample => format!("{} samples", num::grouped(followed.weight)),
-                By::Referenced => format!("{} referenced", num::bytes(followed.weight)),
+                ObservedBy::Sample => format!("{} samples", num::grouped(followed.weight)),
+                ObservedBy::Referenced => format!("{} referenced", num::bytes(followed.weight)),
             };
             let covered = followed.covered.map_or_else(String::new, |share| {
                 format!(", {} of the last of them in huge pages", num::percent(share))
@@ -261,7 +264,7 @@ pub fn summary(followed: &Followed) -> String {
 }
 
 /// What became of a plan: a line, then one for each kind of refusal and each region that is not what was planned for.
-pub fn planned(planned: &Planned) -> String {
+pub fn planned(planned: &AppliedPlan) -> String {
     let mut text = format!(
         "lookaside: huge pages: {} of {} windows found of the plan made; {} more in memory; longest call {}{}\n",
         num::grouped(planned.collapsed as u64),

@@ -10,7 +10,7 @@ pub const ANALYSIS_SCHEMA: &str = "lookaside-analysis/2";
 /// The `schema` of a comparison, [`lookaside_runtime::compare::Comparison`], by [`json::document`].
 pub const COMPARISON_SCHEMA: &str = "lookaside-comparison/1";
 
-/// The `schema` of huge pages made of a running process's memory, [`lookaside_runtime::hugepages::Applied`], by [`json::document`].
+/// The `schema` of huge pages made of a running process's memory, [`lookaside_runtime::hugepages::PromotionReport`], by [`json::document`].
 pub const HUGEPAGES_SCHEMA: &str = "lookaside-hugepages/1";
 
 /// The `schema` of what switches take, [`lookaside_fast_address_space_switching::metal::Report`], by [`json::document`].

@@ -4,21 +4,23 @@ use std::collections::BTreeMap;
 
 use lookaside_capture::{inspect_program, ProgramIsa};
 use lookaside_runtime::compare::pressure::Pressure;
-use lookaside_runtime::compare::{check, Comparison, Early, Metric, Outcome, Plan, Run, Variant};
+use lookaside_runtime::compare::{
+    check, Comparison, ComparisonPlan, EarlyEnd, Metric, Variant, VariantOutcome, VariantRun,
+};
 use lookaside_stats::median;
 use lookaside_techniques::huge_gain::{MeasuredGain, TimeRatio};
 use rustix::fs::FileType;
 
 use crate::args::analyze::AnalyzeArgs;
 use crate::compare::in_turns::in_turns;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
 
 /// Rounds that don't count, before those that do: as `compare` has it.
 const WARMUPS: u32 = 1;
 
 /// What is to be run. What can't be is found here, before anything takes time.
-pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<Plan, Failure> {
+pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<ComparisonPlan, Failure> {
     let other = match inspect_program(&args.command)?.isa {
         ProgramIsa::Native => None,
         ProgramIsa::Foreign(isa) => Some(format!("for {isa}")),
@@ -30,7 +32,7 @@ pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<Plan, Failure> {
             "--measure: {name} is {other} and can't be timed on this machine; leave --measure out"
         )));
     }
-    let plan = Plan {
+    let plan = ComparisonPlan {
         command: args.command.clone(),
         variants: vec![Variant::Base, Variant::Thp],
         runs: rounds,
@@ -49,7 +51,11 @@ pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<Plan, Failure> {
 
 /// Runs it. What was found, if a round was complete; and what went wrong, for when the analysis is told: it is in the
 /// notes too.
-pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Option<MeasuredGain>, Option<Failure>) {
+pub fn run(
+    plan: &ComparisonPlan,
+    interrupt: &Interrupt,
+    notes: &mut Vec<String>,
+) -> (Option<MeasuredGain>, Option<Failure>) {
     let found = match in_turns(plan, interrupt, "measuring") {
         Ok(found) => found,
         Err(e) => {
@@ -63,7 +69,7 @@ pub fn run(plan: &Plan, interrupt: &Interrupt, notes: &mut Vec<String>) -> (Opti
         notes.push(format!("{what}: {early}"));
         Failure {
             line: format!("--measure: {early}"),
-            code: if *early == Early::Interrupted { interrupt.code() } else { NOT_CLEAN },
+            code: if *early == EarlyEnd::Interrupted { interrupt.code() } else { NOT_CLEAN },
         }
     });
     notes.extend(found.notes.iter().map(|note| format!("measured: {note}")));
@@ -89,10 +95,10 @@ fn summary(found: &Comparison) -> MeasuredGain {
 }
 
 /// One time of both variants.
-fn time(found: &Comparison, seconds: fn(&Run) -> f64) -> Option<TimeRatio> {
+fn time(found: &Comparison, seconds: fn(&VariantRun) -> f64) -> Option<TimeRatio> {
     let [base, huge] = &found.variants[..] else { return None };
     let ratio = found.time_ratio(huge, seconds)?;
-    let middle = |of: &Outcome| median(of.runs.iter().map(seconds));
+    let middle = |of: &VariantOutcome| median(of.runs.iter().map(seconds));
     Some(TimeRatio {
         base_seconds: middle(base)?,
         huge_seconds: middle(huge)?,

@@ -1,7 +1,7 @@
 //! Arguments of `hugepages`.
 
 use clap::{Args, ValueEnum};
-use lookaside_runtime::hugepages::By;
+use lookaside_runtime::hugepages::ObservedBy;
 
 #[derive(Args)]
 pub struct HugepagesArgs {
@@ -33,7 +33,7 @@ pub enum ByArg {
     Referenced,
 }
 
-impl From<ByArg> for By {
+impl From<ByArg> for ObservedBy {
     fn from(arg: ByArg) -> Self {
         match arg {
             ByArg::Sample => Self::Sample,

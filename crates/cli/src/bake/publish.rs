@@ -8,8 +8,8 @@ use lookaside_views::openmetrics;
 
 use crate::args::bake::BakeArgs;
 use crate::bake_status::command_files::StatusFile;
-use crate::exit::Failure;
-use crate::output::write_file;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::output::write_file;
 
 /// What OpenMetrics' text format is called over HTTP (its specification, section "Overall structure").
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookaside_runtime::bake::{Identity, ProcessReport};
 
-use crate::exit::Failure;
-use crate::output::write_file;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::output::write_file;
 
 /// Where root's bakers write.
 const SYSTEM: &str = "/run/lookaside";

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use lookaside_capture::{CaptureError, ChildEnd, ProgramControl};
-use lookaside_runtime::compare::{compare, CompareError, Comparison, Hooks, Plan};
+use lookaside_runtime::compare::{compare, CompareError, Comparison, ComparisonHooks, ComparisonPlan};
 use rustix::process::{kill_process, Pid, Signal};
 
-use crate::interrupt::Interrupt;
-use crate::output::spinner;
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::spinner;
 
 /// Runs a plan's variants, with a spinner that says what is done; a signal ends the program that runs.
-pub fn in_turns(plan: &Plan, interrupt: &Interrupt, doing: &str) -> Result<Comparison, CompareError> {
+pub fn in_turns(plan: &ComparisonPlan, interrupt: &Interrupt, doing: &str) -> Result<Comparison, CompareError> {
     let bar = spinner(doing);
     let found = compare(
         plan,
-        &Hooks {
+        &ComparisonHooks {
             halt: &|| interrupt.asked(),
             started: &|pid| interrupt.watch(Arc::new(RunningProgram(pid)), true),
             ended: &|| interrupt.unwatch(),

@@ -4,9 +4,9 @@ use lookaside_techniques::color::plan::plan;
 use lookaside_techniques::color::tasks::TaskSet;
 
 use crate::args::plan::color::PlanColorArgs;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::machines;
-use crate::output::{check_writable, print, print_json, style, write_file};
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::machines;
+use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
 
 /// Runs the command. Exit code 1 where not all tasks are isolated.
 pub fn run(args: &PlanColorArgs) -> Result<u8, Failure> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lookaside_runtime::hugepages::{Find, Place};
+use lookaside_runtime::hugepages::{PlanFinder, PlannedRegion};
 use lookaside_techniques::hugepages::apply::{aligned_windows, find_region, planned_range};
 use lookaside_techniques::hugepages::plan::{HugePlan, PlannedWindow, WindowRegion};
 use lookaside_trace::parse_maps;
 
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// The windows of a plan, by region.
 pub struct PlanFile {
@@ -45,8 +45,8 @@ impl PlanFile {
     }
 }
 
-impl Find for PlanFile {
-    fn find(&self, maps: &str) -> Vec<Place> {
+impl PlanFinder for PlanFile {
+    fn find(&self, maps: &str) -> Vec<PlannedRegion> {
         let listed = parse_maps(maps);
         let place = |(region, windows): &(WindowRegion, Vec<PlannedWindow>)| {
             let found = find_region(region, &listed).map(|actual| {
@@ -54,7 +54,7 @@ impl Find for PlanFile {
                 let aligned = aligned_windows(&ranges.collect::<Vec<_>>(), actual.start..actual.end);
                 aligned.into_iter().map(|window| window.addr).collect()
             });
-            Place { region: format!("{} at {:#x}", region.name, region.mapping.start), windows: found }
+            PlannedRegion { region: format!("{} at {:#x}", region.name, region.mapping.start), windows: found }
         };
         self.regions.iter().map(place).collect()
     }

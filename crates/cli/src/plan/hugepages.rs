@@ -10,12 +10,12 @@ use lookaside_techniques::hugepages::{check, HugeError};
 use lookaside_techniques::remedies;
 
 use crate::args::plan::hugepages::PlanHugepagesArgs;
-use crate::exit::Failure;
-use crate::interrupt::Interrupt;
-use crate::machines;
-use crate::output::{check_writable, print, print_json, style, write_file};
 use crate::plan::input::{self, InputEnd, InputWatch, PlanInput};
 use crate::plan::native_run;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::machines;
+use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
 pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {

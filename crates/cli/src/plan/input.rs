@@ -10,11 +10,11 @@ use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::layout::{RecordedLayout, Runner};
 use lookaside_trace::{Block, Damage, Granularity, Source, TraceError};
 
-use crate::exit::{Failure, BROKE_OFF, NOT_CLEAN};
-use crate::interrupt::Interrupt;
-use crate::output::{short_count, spinner};
 use crate::recording::backend;
 use crate::symbol_names::SymbolNames;
+use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{short_count, spinner};
 
 /// Where the blocks come from.
 pub struct PlanInput {

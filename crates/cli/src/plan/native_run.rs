@@ -8,8 +8,8 @@ use lookaside_capture::{CaptureError, ChildEnd, ProgramControl};
 use lookaside_techniques::lock::layout::{Layout, RecordedLayout, Runner};
 use lookaside_techniques::lock::regions::Mapping;
 
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
 
 /// Runs it to its end, or until a signal ends it.
 pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<PlainRunMaps, Failure> {

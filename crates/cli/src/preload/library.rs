@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lookaside_capture::{inspect_program, ProgramIsa};
 
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// A library that is preloaded.
 pub struct PreloadLibrary {

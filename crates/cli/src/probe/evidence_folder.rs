@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use lookaside_probe::{EvidenceRecorder, EvidenceTotals, Metal, ProbeReport};
 
-use crate::exit::Failure;
-use crate::output::write_file;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::output::write_file;
 
 /// Samples, one JSON line a measurement.
 const SAMPLES: &str = "samples.jsonl.zst";

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use lookaside_capture::{exact_backend, RecordTarget, RecorderBackend};
 
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// The line that installs it.
 const INSTALL: &str = "apt-get install -y valgrind gcc libc6-dev";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lookaside_trace::{Block, Event, TraceError, TraceWriter};
 
-use crate::output::{short_count, spinner};
+use lookaside_cli::output::{short_count, spinner};
 
 /// Writes all blocks; `false` when the recording broke off (said on standard error). What was
 /// recorded is in the file in any case.

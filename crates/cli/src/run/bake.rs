@@ -1,7 +1,7 @@
 //! `lookaside run --bake --stats`: what the helpers did in the processes that exited.
 
-use crate::output::short_count;
 use crate::preload::baker_exit::BakerExit;
+use lookaside_cli::output::short_count;
 
 /// A line for all processes, and one for each that had something to bake or where the system refused a call.
 pub fn summary(lines: &str) -> String {

@@ -7,7 +7,7 @@ use lookaside_report::num::bytes;
 use lookaside_runtime::color::spec;
 use serde::Deserialize;
 
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// What was allocated in one process, as its library writes it at the exit: a line of JSON.
 #[derive(Default, Deserialize)]

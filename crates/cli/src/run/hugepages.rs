@@ -3,26 +3,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lookaside_runtime::hugepages::{self, Way};
+use lookaside_runtime::hugepages::{self, CollapseSide};
 use lookaside_views::hugepages_live;
 
 use crate::clock_sampler::ClockSampler;
-use crate::exit::Failure;
 use crate::plan::file::PlanFile;
+use lookaside_cli::exit::Failure;
 
 /// How huge pages are to be made, and from where; what stands in their way is found before the program starts.
-pub fn settings(text: &str) -> Result<(HugeSettings, Way), Failure> {
-    let bad = |e: hugepages::HugeError| Failure::bad(format_args!("--hugepages: {e}"));
+pub fn settings(text: &str) -> Result<(HugeSettings, CollapseSide), Failure> {
+    let bad = |e: hugepages::HugePageError| Failure::bad(format_args!("--hugepages: {e}"));
     let settings = match hugepages::names_plan(text) {
         true => HugeSettings::Plan(PlanFile::load(Path::new(text))?),
         false => HugeSettings::Auto(text.parse().map_err(bad)?),
     };
-    Ok((settings, hugepages::way().map_err(bad)?))
+    Ok((settings, hugepages::collapse_side().map_err(bad)?))
 }
 
 /// How huge pages are to be made.
 pub enum HugeSettings {
-    Auto(hugepages::Settings),
+    Auto(hugepages::HugePageSettings),
     Plan(PlanFile),
 }
 
@@ -30,16 +30,18 @@ impl HugeSettings {
     /// Starts it for the program with this number.
     pub fn start(self, pid: u32) -> std::io::Result<HugeWorker> {
         Ok(match self {
-            Self::Auto(settings) => HugeWorker::Auto(hugepages::Watch::start(pid, settings, Arc::new(ClockSampler))?),
-            Self::Plan(plan) => HugeWorker::Plan(hugepages::Apply::start(pid, Arc::new(plan))?),
+            Self::Auto(settings) => {
+                HugeWorker::Auto(hugepages::HugePageWatch::start(pid, settings, Arc::new(ClockSampler))?)
+            }
+            Self::Plan(plan) => HugeWorker::Plan(hugepages::PlanApplier::start(pid, Arc::new(plan))?),
         })
     }
 }
 
 /// The thread that makes them.
 pub enum HugeWorker {
-    Auto(hugepages::Watch),
-    Plan(hugepages::Apply),
+    Auto(hugepages::HugePageWatch),
+    Plan(hugepages::PlanApplier),
 }
 
 impl HugeWorker {

@@ -12,9 +12,9 @@ use lookaside_views::bake_model::{render, Modelled};
 use super::input::{ended, open};
 use crate::args::model::PagePolicyArg;
 use crate::args::simulate::SimulateArgs;
-use crate::exit::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::{print, print_json, short_count, spinner, style};
+use lookaside_cli::exit::Failure;
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{print, print_json, short_count, spinner, style};
 
 /// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access
 /// on.

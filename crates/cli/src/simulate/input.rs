@@ -4,8 +4,8 @@ use lookaside_engine::{Filter, RunEnd, Setup};
 use lookaside_trace::Source;
 
 use crate::args::simulate::SimulateArgs;
-use crate::exit::{Failure, NOT_CLEAN};
-use crate::interrupt::Interrupt;
+use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::interrupt::Interrupt;
 
 /// Opens the trace; says where it is not exact for one of the machines.
 pub fn open(args: &SimulateArgs, setups: &[Setup]) -> Result<Box<dyn Source + Send>, Failure> {

@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::outcome::{parameters, title, WorkloadParameter};
 use super::size::read_bytes;
 use crate::args::workload::WorkloadArgs;
-use crate::exit::{Failure, BROKE_OFF};
-use crate::interrupt::Interrupt;
-use crate::output::{print, print_json};
 use crate::recording::trace_file::copy;
+use lookaside_cli::exit::{Failure, BROKE_OFF};
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::{print, print_json};
 
 /// What was written.
 #[derive(Serialize)]

@@ -1,6 +1,6 @@
 //! Sizes on the command line.
 
-use crate::exit::Failure;
+use lookaside_cli::exit::Failure;
 
 /// `8G`, `512M`, `64K` or a number of bytes.
 pub fn read_bytes(text: &str) -> Result<u64, Failure> {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use lookaside_runtime::hugepages::{way, Way};
+use lookaside_runtime::hugepages::{collapse_side, CollapseSide};
 
 use crate::common::{assert_bad_input, compile, have_valgrind, lookaside, run, stderr, stdout};
 
@@ -88,11 +88,11 @@ pub fn told_of_four(command: &mut Command) -> String {
 
 /// Whether huge pages can be made of other processes' memory here; says so where not.
 fn can_collapse() -> bool {
-    let way = way();
-    if way != Ok(Way::Outside) {
+    let way = collapse_side();
+    if way != Ok(CollapseSide::Outside) {
         eprintln!("LEFT OUT, huge pages are not made from outside here: {way:?}");
     }
-    way == Ok(Way::Outside)
+    way == Ok(CollapseSide::Outside)
 }
 
 /// Bytes in huge pages; 0 also where the process is about to begin or to end.

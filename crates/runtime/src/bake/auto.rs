@@ -1,15 +1,16 @@
-//! What `auto` judges by: times in; rounds, pauses and rests out. The preloaded helper and the baker of programs that start their own
-//! have this in common. Nothing here allocates, panics or asks the system.
+//! What `auto` judges by: times in; rounds, pauses and rests out. The preloaded helper and the baker of programs that
+//! start their own have this in common. Nothing here allocates, panics or asks the system.
 
 use super::counters::State;
-use super::others::{Around, CpuCounts, CpuDemand, Crowd, Room, CROWDED_NANOS, IDLE_NANOS};
+use super::cpu_demand::{CpuAvailability, CpuCounts, CpuDemand, CpuWait, CpuWatch, CROWDED_NANOS, IDLE_NANOS};
 use super::pace::{BatchTimes, Pace, Step};
 use super::region::PAGE_BYTES;
 
 /// Bytes of a page-table entry.
 const ENTRY_BYTES: u64 = 8;
 
-/// A moment by two clocks: one that goes forward in nanoseconds, and the counter ([`super::freestanding::ticks`]) that batches are timed by.
+/// A moment by two clocks: one that goes forward in nanoseconds, and the counter ([`super::freestanding::ticks`]) that
+/// batches are timed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockReading {
     /// Nanoseconds.
@@ -55,8 +56,8 @@ pub struct Auto {
     times: BatchTimes,
     off_until: u64,
     rest_until: u64,
-    crowd: Crowd,
-    around: Around,
+    crowd: CpuWait,
+    around: CpuWatch,
 }
 
 impl Auto {
@@ -69,8 +70,8 @@ impl Auto {
             times: BatchTimes::new(),
             off_until: 0,
             rest_until: 0,
-            crowd: Crowd::new(),
-            around: Around::new(now.nanos, cpus),
+            crowd: CpuWait::new(),
+            around: CpuWatch::new(now.nanos, cpus),
         }
     }
 
@@ -84,9 +85,9 @@ impl Auto {
             Turn::Rest(State::Crowded, self.rest_until)
         } else {
             match self.around.room(now_nanos, busy) {
-                Room::Idle => Turn::Rest(State::Idle, now_nanos.saturating_add(IDLE_NANOS)),
-                Room::Crowded => Turn::Rest(State::Crowded, now_nanos.saturating_add(CROWDED_NANOS)),
-                Room::Free => Turn::Round(if self.pace.is_slowest() { State::Warm } else { State::Baking }),
+                CpuAvailability::Idle => Turn::Rest(State::Idle, now_nanos.saturating_add(IDLE_NANOS)),
+                CpuAvailability::Crowded => Turn::Rest(State::Crowded, now_nanos.saturating_add(CROWDED_NANOS)),
+                CpuAvailability::Free => Turn::Round(if self.pace.is_slowest() { State::Warm } else { State::Baking }),
             }
         }
     }
@@ -212,7 +213,8 @@ mod tests {
         assert_eq!(made.in_state(State::Idle), 0);
     }
 
-    /// Two stressors beside a program on two CPUs: a helper that never waits itself would have the scheduler put one of them on the program's.
+    /// Two stressors beside a program on two CPUs: a helper that never waits itself would have the scheduler put one of
+    /// them on the program's.
     #[test]
     fn where_more_threads_than_cpus_want_to_run_no_round_is_made() {
         let mut made = SimulatedClock { runnable: 3, ..SimulatedClock::new() };
@@ -269,7 +271,8 @@ mod tests {
             }
         }
 
-        /// From anywhere: what has become warm is baked again, and at the slowest, within the longest time off and some rounds.
+        /// From anywhere: what has become warm is baked again, and at the slowest, within the longest time off and some
+        /// rounds.
         #[test]
         fn hopeless_is_always_left(turns in prop::collection::vec((1_000..200_000u64, 1..4u64), 0..300)) {
             let mut made = SimulatedClock::new();

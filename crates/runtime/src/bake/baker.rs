@@ -19,11 +19,13 @@ pub struct Baker {
 }
 
 impl Baker {
-    /// Starts a helper thread for the caller's own memory. With [`Settings::auto`] it paces itself, and rests where baking does not pay.
-    /// While it runs it tells what it does to `lookaside top`, where the system lets it have a memory file.
+    /// Starts a helper thread for the caller's own memory. With [`Settings::auto`] it paces itself, and rests where
+    /// baking does not pay. While it runs it tells what it does to `lookaside top`, where the system lets it have a
+    /// memory file.
     ///
-    /// With [`BakeBackend::Load`](super::BakeBackend::Load) the regions must stay mapped and readable until they are taken out or the baker is stopped, and a
-    /// page that was never touched gets a frame; all other backends leave memory as it is, mapped or not.
+    /// With [`BakeBackend::Load`](super::BakeBackend::Load) the regions must stay mapped and readable until they are
+    /// taken out or the baker is stopped, and a page that was never touched gets a frame; all other backends leave
+    /// memory as it is, mapped or not.
     ///
     /// # Errors
     /// A setting or region that cannot be, a CPU that is not there, a kernel without the call.
@@ -34,7 +36,8 @@ impl Baker {
     /// The same for any target.
     ///
     /// # Errors
-    /// As [`Baker::start`]; a backend that cannot reach another process; a process that is gone or may not be looked at.
+    /// As [`Baker::start`]; a backend that cannot reach another process; a process that is gone or may not be looked
+    /// at.
     pub fn start_for(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
         let shared = Arc::new(BakerControl::new(target, settings, regions)?);
         let name = match target {
@@ -45,7 +48,8 @@ impl Baker {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Other regions in place of those before. When it returns, nothing of those that are no longer there is being touched.
+    /// Other regions in place of those before. When it returns, nothing of those that are no longer there is being
+    /// touched.
     ///
     /// # Errors
     /// A region that cannot be; then all stays as it was.
@@ -92,8 +96,8 @@ impl Baker {
         self.shared.status()
     }
 
-    /// Stops it; gives what it did. Returns when the helper thread has ended: at once but for a chunk of touches (well below
-    /// a millisecond, unless the helper waits for its CPU).
+    /// Stops it; gives what it did. Returns when the helper thread has ended: at once but for a chunk of touches (well
+    /// below a millisecond, unless the helper waits for its CPU).
     pub fn stop(mut self) -> Stats {
         self.end();
         self.shared.stats()

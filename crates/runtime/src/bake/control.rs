@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use super::clock::now_nanos;
 use super::counters::{Counters, State};
+use super::cpu_demand::CpuCounts;
 use super::error::BakeError;
 use super::helper_status::HelperStatus;
 use super::kernel_tables::KernelTables;
-use super::others::CpuCounts;
 use super::place;
 use super::region::{Region, Target};
 use super::settings::check_share;

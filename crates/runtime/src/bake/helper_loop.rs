@@ -1,16 +1,16 @@
 //! The loop of a helper: it looks for what there is to bake, goes through it in chunks, and pauses.
 //!
-//! The helper thread of [`Baker`](super::Baker) and the preloaded library's run this one loop. Each brings its own system calls
-//! ([`HelperCalls`]) and its own memory ([`HelperHost`]). Nothing here allocates, panics or asks the system by itself, so that it also
-//! runs in a thread that the C library does not know.
+//! The helper thread of [`Baker`](super::Baker) and the preloaded library's run this one loop. Each brings its own
+//! system calls ([`HelperCalls`]) and its own memory ([`HelperHost`]). Nothing here allocates, panics or asks the
+//! system by itself, so that it also runs in a thread that the C library does not know.
 
 use std::sync::atomic::Ordering;
 
 use super::address_range::AddressRange;
 use super::auto::{Auto, ClockReading, RoundTime, Turn};
 use super::counters::{Counters, State};
+use super::cpu_demand::CpuDemand;
 use super::module::Walk;
-use super::others::CpuDemand;
 use super::pace::{BatchTimes, BATCH_TOUCHES};
 use super::pm_scan::CHUNK_BYTES;
 use super::region::PAGE_BYTES;
@@ -20,9 +20,11 @@ use super::status_line::STATUS_NANOS;
 use super::ticks::ticks;
 use super::touch;
 
-/// Touches of a chunk: some 100 µs if each goes to memory for its entry and for its data. Memory is taken out between two chunks.
+/// Touches of a chunk: some 100 µs if each goes to memory for its entry and for its data. Memory is taken out between
+/// two chunks.
 const CHUNK_TOUCHES: u64 = 512;
-/// Pauses that the share of a CPU asks for are made when there are so many nanoseconds: a shorter sleep takes longer than asked for.
+/// Pauses that the share of a CPU asks for are made when there are so many nanoseconds: a shorter sleep takes longer
+/// than asked for.
 const SHORTEST_PAUSE_NANOS: u64 = 1_000_000;
 
 /// The system calls of a helper. None of them gives a page a frame. Errors are the system's numbers.
@@ -69,7 +71,8 @@ pub enum RoundStep<T> {
 /// The program that a helper is in or beside: its memory, and whoever steers the helper.
 ///
 /// # Safety
-/// With [`BakeBackend::Load`] the ranges that [`HelperHost::with_range`] gives stay mapped and readable until `touch` returns.
+/// With [`BakeBackend::Load`] the ranges that [`HelperHost::with_range`] gives stay mapped and readable until `touch`
+/// returns.
 pub unsafe trait HelperHost {
     /// Its system calls.
     type Calls: HelperCalls;
@@ -100,7 +103,8 @@ pub unsafe trait HelperHost {
     /// The helper is to end.
     fn look(&mut self) -> Result<SmallPages, Self::Stop>;
 
-    /// Gives `touch` the first range with memory to bake from an address on. Until it returns, none of that memory is taken out.
+    /// Gives `touch` the first range with memory to bake from an address on. Until it returns, none of that memory is
+    /// taken out.
     ///
     /// # Errors
     /// The helper is to end.
@@ -134,8 +138,8 @@ pub struct HelperLoop<'a, H> {
 }
 
 impl<'a, H: HelperHost> HelperLoop<'a, H> {
-    /// Before the first turn. `auto` paces it, where the settings ask for that; `looks` says when to look for small pages, where not all
-    /// of the memory is to be baked as it was named.
+    /// Before the first turn. `auto` paces it, where the settings ask for that; `looks` says when to look for small
+    /// pages, where not all of the memory is to be baked as it was named.
     pub fn new(
         host: H,
         settings: &'a Settings,
@@ -271,7 +275,8 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
             if let Some(errno) = chunk.errno {
                 self.host.call_failed(errno);
             }
-            // The module lets them in by itself; but of a process that has ended it would be asked again without a pause.
+            // The module lets them in by itself; but of a process that has ended it would be asked again without a
+            // pause.
             if matches!(backend, BakeBackend::Scan | BakeBackend::Mincore) || chunk.errno.is_some() {
                 self.host.calls().let_others_in();
             }

@@ -1,4 +1,5 @@
-//! The helper thread of a [`Baker`](super::Baker): the loop of [`super::helper_loop`], on the regions that the program names.
+//! The helper thread of a [`Baker`](super::Baker): the loop of [`super::helper_loop`], on the regions that the program
+//! names.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -10,12 +11,12 @@ use super::auto::{Auto, ClockReading};
 use super::clock::{now_nanos, others_nanos, thread_nanos};
 use super::control::BakerControl;
 use super::counters::State;
+use super::cpu_demand::{runnable, CpuDemand};
 use super::error::BakeError;
 use super::helper_loop::{HelperCalls, HelperHost, HelperLoop, RoundStep};
 use super::kernel::{self, mincore};
 use super::kernel_tables::KernelTables;
 use super::module::Walk;
-use super::others::{runnable, CpuDemand};
 use super::place;
 use super::pm_scan::LET_IN;
 use super::region::Target;
@@ -188,7 +189,8 @@ impl ThreadHost<'_> {
     }
 }
 
-// SAFETY: the caller of the baker keeps regions mapped until they are taken out, which waits for the lock that `with_range` holds.
+// SAFETY: the caller of the baker keeps regions mapped until they are taken out, which waits for the lock that
+// `with_range` holds.
 unsafe impl HelperHost for ThreadHost<'_> {
     type Calls = ThreadCalls;
     type Stop = Stopped;

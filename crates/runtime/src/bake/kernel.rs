@@ -1,5 +1,5 @@
-//! The kernel's own way through page tables: two calls of a stock kernel that read every entry of a range and, asked so, give
-//! nothing back. No data come into the caches.
+//! The kernel's own way through page tables: two calls of a stock kernel that read every entry of a range and, asked
+//! so, give nothing back. No data come into the caches.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -73,8 +73,8 @@ pub(super) fn open_pagemap(target: Target) -> Result<File, BakeError> {
     })
 }
 
-/// Reads the entries from `start` to `end` (multiples of a page) of the caller's own memory by `mincore`. Of a range with a hole in it
-/// those up to the hole.
+/// Reads the entries from `start` to `end` (multiples of a page) of the caller's own memory by `mincore`. Of a range
+/// with a hole in it those up to the hole.
 pub(crate) fn mincore(start: u64, end: u64, resident: &mut Vec<u8>) -> Result<(), i32> {
     let pages = ((end - start) / PAGE_BYTES) as usize;
     if resident.len() < pages {

@@ -1,5 +1,5 @@
-//! The baker: a thread that touches the page-table entries of memory regions again and again, so that walks of the program's
-//! own threads find them in a cache (PT-Baker, chapter 4).
+//! The baker: a thread that touches the page-table entries of memory regions again and again, so that walks of the
+//! program's own threads find them in a cache (PT-Baker, chapter 4).
 //!
 //! ```
 //! use lookaside_runtime::bake::{Baker, Region, Settings};
@@ -19,6 +19,7 @@ mod baker;
 mod clock;
 mod control;
 mod counters;
+mod cpu_demand;
 mod error;
 pub mod freestanding;
 mod helper_loop;
@@ -27,7 +28,6 @@ mod helper_thread;
 mod kernel;
 mod kernel_tables;
 mod module;
-mod others;
 mod pace;
 mod perf;
 mod place;

@@ -15,8 +15,8 @@ pub const VERSION: u32 = 1;
 pub const MOST_NOPS: u32 = 1 << 16;
 /// `LOOKASIDE_WALK`, `_IOWR(0xBA, 0, struct lookaside_walk)`.
 pub const WALK: libc::c_ulong = 3 << 30 | (size_of::<Walk>() as libc::c_ulong) << 16 | 0xBA << 8;
-/// Steps of a call: some 40 µs, below half a millisecond if each entry comes from memory. The module itself gives `mmap_lock` up more
-/// often, and lets those in who wait for it.
+/// Steps of a call: some 40 µs, below half a millisecond if each entry comes from memory. The module itself gives
+/// `mmap_lock` up more often, and lets those in who wait for it.
 pub const CHUNK_STEPS: u32 = 4096;
 
 /// `struct lookaside_walk`.
@@ -56,8 +56,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk of at most `CHUNK_STEPS` steps from `start` to `end` (multiples of a page) of the caller's own tables, or of those whose page
-    /// map is open.
+    /// A walk of at most `CHUNK_STEPS` steps from `start` to `end` (multiples of a page) of the caller's own tables, or
+    /// of those whose page map is open.
     pub fn chunk(pagemap: Option<RawFd>, start: u64, end: u64, stride_pages: u32, nops: u32) -> Self {
         Self {
             version: VERSION,
@@ -115,7 +115,8 @@ impl Module {
         }
     }
 
-    /// Reads entries from `start` to `end` (multiples of a page), as many as a call does; gives where to go on and how many were read.
+    /// Reads entries from `start` to `end` (multiples of a page), as many as a call does; gives where to go on and how
+    /// many were read.
     pub(crate) fn walk(&self, start: u64, end: u64, stride_pages: u32, nops: u32) -> Result<Walk, i32> {
         let pagemap = self.pagemap.as_ref().map(File::as_raw_fd);
         let mut walk = Walk::chunk(pagemap, start, end, stride_pages, nops);

@@ -1,16 +1,18 @@
 //! How fast to bake (`auto`): from the time that the baker's own touches take.
 //!
-//! A touch of an entry that is in a cache is cheap, one that has to come from memory is dear. So, every few rounds, the middle time of a
-//! batch of touches after the usual pause is held against that of the round right after it:
+//! A touch of an entry that is in a cache is cheap, one that has to come from memory is dear. So, every few rounds, the
+//! middle time of a batch of touches after the usual pause is held against that of the round right after it:
 //!
-//! - at most 1.1 times as long: nothing was lost in the pause, or what is lost does not depend on it. The pause doubles, up to [`MOST_PAUSE_NANOS`].
+//! - at most 1.1 times as long: nothing was lost in the pause, or what is lost does not depend on it. The pause
+//!   doubles, up to [`MOST_PAUSE_NANOS`].
 //! - more than 1.3 times as long: entries were lost. The pause is halved; quartered at more than twice as long.
-//! - a part of the entries came from memory even right after: a round takes so long that they are lost meanwhile, which a pause makes worse,
-//!   however little. There is none.
-//! - the round right after is at memory's own time too: the entries don't stay in the cache ([`Step::Off`] if so again and again).
+//! - a part of the entries came from memory even right after: a round takes so long that they are lost meanwhile, which
+//!   a pause makes worse, however little. There is none.
+//! - the round right after is at memory's own time too: the entries don't stay in the cache ([`Step::Off`] if so again
+//!   and again).
 
-/// Longest pause between rounds. On the development machine random reads over 1 GiB lost a part of the gain by pauses of 5 ms and
-/// none by 0.2 ms, though the helper's own touches hardly got dearer.
+/// Longest pause between rounds. On the development machine random reads over 1 GiB lost a part of the gain by pauses
+/// of 5 ms and none by 0.2 ms, though the helper's own touches hardly got dearer.
 pub(super) const MOST_PAUSE_NANOS: u64 = 2_000_000;
 /// Shortest pause that is made.
 const LEAST_PAUSE_NANOS: u64 = 100_000;
@@ -18,12 +20,14 @@ const LEAST_PAUSE_NANOS: u64 = 100_000;
 pub const BATCH_TOUCHES: u64 = 64;
 /// Batches that a judgement needs.
 const LEAST_BATCHES: u32 = 64;
-/// A touch that takes longer than this came from memory, and found no other to overlap with: batches of 64 touches
-/// of which each missed took 30 to 60 ns a touch on the development machine (Zen 4 in a virtual machine), those that found their entries 3 to 20.
+/// A touch that takes longer than this came from memory, and found no other to overlap with: batches of 64 touches of
+/// which each missed took 30 to 60 ns a touch on the development machine (Zen 4 in a virtual machine), those that found
+/// their entries 3 to 20.
 const COLD_PICOS: u64 = 60_000;
-/// Touches that take between these right after a round found a part of their entries: 14 to 28 ns with 16 MiB of tables on the second development
-/// machine (Zen 5), where rounds without a pause brought 10 % more than rounds with one of 2 ms, and 5 to 6 with tables that stay. Above, nearly all missed.
-/// On Zen 4 it may take tables that stay for such, where touches that find their entries take up to 20 ns (see [`COLD_PICOS`]): it then bakes without a pause.
+/// Touches that take between these right after a round found a part of their entries: 14 to 28 ns with 16 MiB of tables
+/// on the second development machine (Zen 5), where rounds without a pause brought 10 % more than rounds with one of 2
+/// ms, and 5 to 6 with tables that stay. Above, nearly all missed. On Zen 4 it may take tables that stay for such,
+/// where touches that find their entries take up to 20 ns (see [`COLD_PICOS`]): it then bakes without a pause.
 const PARTLY_PICOS: std::ops::RangeInclusive<u64> = 12_000..=30_000;
 /// Cold judgements in a row that make it hopeless.
 const MOST_COLD: u32 = 8;

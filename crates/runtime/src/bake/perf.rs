@@ -76,7 +76,8 @@ impl Pmu for Perf {
         // SAFETY: advice about it: small pages; then reads within it, and its end.
         unsafe {
             libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE);
-            // A step that has no factor in common with a power of two comes to each page once a round, in no order that a prefetcher knows.
+            // A step that has no factor in common with a power of two comes to each page once a round, in no order that
+            // a prefetcher knows.
             let step = 0x9e37_79b1_usize;
             for read in 0..READS {
                 let page = read.wrapping_mul(step) % pages;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, CpuSet};
 
+use super::cpu_demand::CpuCounts;
 use super::error::BakeError;
-use super::others::CpuCounts;
 use super::settings::Placement;
 
 /// Where the system describes CPUs.
@@ -44,9 +44,9 @@ pub fn beside(here: u32, placement: Placement) -> Result<Option<u32>, BakeError>
     }
 }
 
-/// CPUs under the same last-level cache as the one that a process last ran on, as far as this program may use them; none where the
-/// system does not tell. Two threads that are busy the scheduler itself keeps on different ones, also after the process has moved, which
-/// one CPU chosen now would not.
+/// CPUs under the same last-level cache as the one that a process last ran on, as far as this program may use them;
+/// none where the system does not tell. Two threads that are busy the scheduler itself keeps on different ones, also
+/// after the process has moved, which one CPU chosen now would not.
 pub(crate) fn near(pid: u32) -> Vec<u32> {
     let stat = i32::try_from(pid).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.stat().ok());
     let (Some(cpu), Ok(allowed)) = (stat.and_then(|stat| stat.processor), sched_getaffinity(None)) else {
@@ -112,8 +112,8 @@ fn parse_list(text: &str) -> Vec<u32> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Binds the calling thread to these CPUs, if there are any; tells which, if it is one. Where the system does not let it, it stays where
-/// it is. -1 = none, or several.
+/// Binds the calling thread to these CPUs, if there are any; tells which, if it is one. Where the system does not let
+/// it, it stays where it is. -1 = none, or several.
 pub(crate) fn bind(cpus: &[u32]) -> i32 {
     let mut only = CpuSet::new();
     for &cpu in cpus {

@@ -5,12 +5,13 @@ use std::time::Duration;
 use super::address_range::AddressRange;
 use super::region::PAGE_BYTES;
 
-/// Bytes of addresses of one call: 4096 entries. The kernel holds `mmap_lock` for reading meanwhile, which keeps the program's mmap
-/// and munmap waiting: some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
+/// Bytes of addresses of one call: 4096 entries. The kernel holds `mmap_lock` for reading meanwhile, which keeps the
+/// program's mmap and munmap waiting: some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
 pub const CHUNK_BYTES: u64 = 16 << 20;
 
-/// Pause after a call that held `mmap_lock`: the next call, made at once, would take the lock again before a thread of the program
-/// that waits for it is awake, until the kernel hands it over after 4 ms (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
+/// Pause after a call that held `mmap_lock`: the next call, made at once, would take the lock again before a thread of
+/// the program that waits for it is awake, until the kernel hands it over after 4 ms (kernel/locking/rwsem.c,
+/// RWSEM_WAIT_TIMEOUT).
 pub const LET_IN: Duration = Duration::from_micros(50);
 
 /// Pages found by one call: bounds it where they are there, to some 20 µs at 4.6 ns an entry (measured on Linux 6.18).
@@ -57,8 +58,8 @@ pub struct PmScanArg {
 }
 
 impl PmScanArg {
-    /// Has the kernel read all entries from `start` to `end` and tell nothing: no page is both present and swapped out, so that each is
-    /// looked at and none is found. `room` is for the one range that it may fill and never does.
+    /// Has the kernel read all entries from `start` to `end` and tell nothing: no page is both present and swapped out,
+    /// so that each is looked at and none is found. `room` is for the one range that it may fill and never does.
     pub fn reading(start: u64, end: u64, room: &mut [u64; 3]) -> Self {
         Self {
             size: size_of::<Self>() as u64,
@@ -72,8 +73,8 @@ impl PmScanArg {
         }
     }
 
-    /// A call that finds small pages with frames; `found` is filled with the first byte, the byte after the last, and categories of each
-    /// range.
+    /// A call that finds small pages with frames; `found` is filled with the first byte, the byte after the last, and
+    /// categories of each range.
     pub fn small_pages(range: AddressRange, found: &mut [[u64; 3]]) -> Self {
         Self {
             size: size_of::<Self>() as u64,

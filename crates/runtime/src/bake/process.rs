@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::error::BakeError;
 use super::region::Region;
 
-/// A mapping with fewer bytes in small pages is left out: its page-table entries fit in a first-level cache, 8 bytes a page.
+/// A mapping with fewer bytes in small pages is left out: its page-table entries fit in a first-level cache, 8 bytes a
+/// page.
 const LEAST_BYTES: u64 = 4 << 20;
 
 /// A mapping of a process that is worth baking.

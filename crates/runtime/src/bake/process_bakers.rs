@@ -1,5 +1,5 @@
-//! Baking other processes from outside: those named by number, by program or by control group, new ones picked up, ended ones let
-//! go. By `PAGEMAP_SCAN` or the kernel module; nothing is put into a process.
+//! Baking other processes from outside: those named by number, by program or by control group, new ones picked up,
+//! ended ones let go. By `PAGEMAP_SCAN` or the kernel module; nothing is put into a process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ pub struct ProcessSelection {
     pub groups: Vec<PathBuf>,
     /// These and all that come from them, as far as they are there.
     pub families: Vec<u32>,
-    /// Of all processes those for which it may be worth it: with 256 MiB or more in small pages, using a fifth of a CPU or more (less
-    /// than a fiftieth: let go), not baked by others; at most 16.
+    /// Of all processes those for which it may be worth it: with 256 MiB or more in small pages, using a fifth of a CPU
+    /// or more (less than a fiftieth: let go), not baked by others; at most 16.
     pub system: bool,
 }
 
@@ -101,8 +101,8 @@ impl ProcessBakers {
     /// Looks for the processes and begins.
     ///
     /// # Errors
-    /// Settings that cannot be or do not reach other processes; nobody wanted; a process by number that is not there or may not be
-    /// looked at; a control group that is none; a kernel without the call.
+    /// Settings that cannot be or do not reach other processes; nobody wanted; a process by number that is not there or
+    /// may not be looked at; a control group that is none; a kernel without the call.
     pub fn start(settings: &Settings, wanted: ProcessSelection) -> Result<Self, BakeError> {
         settings.check()?;
         settings.check_reach()?;

@@ -1,5 +1,5 @@
-//! In which order processes are worth baking: by the cycles that their walks take where a PMU counts them, else by the bytes of their
-//! page tables' leaves times the CPUs that they use.
+//! In which order processes are worth baking: by the cycles that their walks take where a PMU counts them, else by the
+//! bytes of their page tables' leaves times the CPUs that they use.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -34,18 +34,19 @@ pub(super) trait Pmu: Debug + Send {
 }
 
 /// An event that counts cycles in which walks for loads are under way.
-pub(super) struct Event {
+pub(super) struct WalkCycleEvent {
     /// The vendor's name.
     name: &'static str,
     /// `config` of `perf_event_open`: event, unit mask from bit 8 on, counter mask from bit 24 on.
     code: u64,
 }
 
-/// Source: Intel's perfmon events (Linux, tools/perf/pmu-events/arch/x86/*/virtual-memory.json): 0x12 from Alder Lake and Sapphire Rapids on, 0x08
-/// from Haswell (there WALK_DURATION) to Ice Lake. AMD and Arm have events that count walks, none that counts their cycles by load.
-pub(super) const EVENTS: [Event; 2] = [
-    Event { name: "DTLB_LOAD_MISSES.WALK_ACTIVE (r1001012)", code: 0x0100_1012 },
-    Event { name: "DTLB_LOAD_MISSES.WALK_ACTIVE (r1001008)", code: 0x0100_1008 },
+/// Source: Intel's perfmon events (Linux, tools/perf/pmu-events/arch/x86/*/virtual-memory.json): 0x12 from Alder Lake
+/// and Sapphire Rapids on, 0x08 from Haswell (there WALK_DURATION) to Ice Lake. AMD and Arm have events that count
+/// walks, none that counts their cycles by load.
+pub(super) const EVENTS: [WalkCycleEvent; 2] = [
+    WalkCycleEvent { name: "DTLB_LOAD_MISSES.WALK_ACTIVE (r1001012)", code: 0x0100_1012 },
+    WalkCycleEvent { name: "DTLB_LOAD_MISSES.WALK_ACTIVE (r1001008)", code: 0x0100_1008 },
 ];
 
 /// Reads of a proof.
@@ -54,8 +55,8 @@ pub(super) const READS: usize = 1 << 16;
 const PAGES: (usize, usize) = (2, 1 << 15);
 /// Cycles a read that stand for "none": interrupts cost some walks.
 const NONE_PER_READ: f64 = 0.1;
-/// Least cycles a read where each misses: a walk takes a load of an entry at least, which is some four cycles where it is nearest, and two walks
-/// may be under way at once.
+/// Least cycles a read where each misses: a walk takes a load of an entry at least, which is some four cycles where it
+/// is nearest, and two walks may be under way at once.
 const WALK_PER_READ: f64 = 2.0;
 
 /// By what processes are ranked.
@@ -75,13 +76,13 @@ pub(super) struct Rank {
     pmu: Box<dyn Pmu>,
     /// The event's name and code; or why there is none.
     event: Result<(&'static str, u64), String>,
-    counted: BTreeMap<u32, Counted>,
+    counted: BTreeMap<u32, CountedProcess>,
     looked: Option<Instant>,
 }
 
 /// A process that is counted.
 #[derive(Debug)]
-struct Counted {
+struct CountedProcess {
     started_ticks: u64,
     /// Why it is not, or its counter.
     counter: Result<Box<dyn Count>, String>,
@@ -91,7 +92,7 @@ struct Counted {
 
 impl Rank {
     /// Looks for an event that is proven to count; nothing is asked of others.
-    pub(super) fn new(pmu: Box<dyn Pmu>, events: &[Event]) -> Self {
+    pub(super) fn new(pmu: Box<dyn Pmu>, events: &[WalkCycleEvent]) -> Self {
         let mut reasons: Vec<String> = Vec::new();
         let mut proven = None;
         for event in events {
@@ -124,8 +125,8 @@ impl Rank {
         self.counted.get(&pid)?.cycles_per_second
     }
 
-    /// These in their order, the worst first. They come by weight, and stay so where nothing is counted; those that are not counted, or not yet,
-    /// follow those that are.
+    /// These in their order, the worst first. They come by weight, and stay so where nothing is counted; those that are
+    /// not counted, or not yet, follow those that are.
     pub(super) fn order(&mut self, mut found: Vec<&Surveyed>, now: Instant) -> Vec<u32> {
         if let Ok((_, code)) = self.event {
             let seconds = self.looked.replace(now).map(|before| (now - before).as_secs_f64());
@@ -133,7 +134,7 @@ impl Rank {
             for process in &found {
                 let same = before.remove(&process.pid).filter(|counted| counted.started_ticks == process.started_ticks);
                 let counted = same.map_or_else(
-                    || Counted {
+                    || CountedProcess {
                         started_ticks: process.started_ticks,
                         counter: self.pmu.process(code, process.pid),
                         last: 0,
@@ -150,7 +151,7 @@ impl Rank {
     }
 }
 
-impl Counted {
+impl CountedProcess {
     /// A look later.
     fn again(mut self, seconds: Option<f64>) -> Self {
         self.cycles_per_second = None;
@@ -315,7 +316,8 @@ mod tests {
     }
 
     proptest! {
-        /// Without a PMU nothing changes; with one, whatever it counts, each process is there once, and by what was counted.
+        /// Without a PMU nothing changes; with one, whatever it counts, each process is there once, and by what was
+        /// counted.
         #[test]
         fn any_counts_rank_all_processes_once(
             looks in prop::collection::vec(prop::collection::vec(prop::option::of(0..5_000u64), 6), 1..6)

@@ -1,5 +1,5 @@
-//! What `auto` bakes of the regions that a program named: the parts whose pages are small and have frames. Huge pages and untouched parts
-//! are left out.
+//! What `auto` bakes of the regions that a program named: the parts whose pages are small and have frames. Huge pages
+//! and untouched parts are left out.
 
 use super::address_range::AddressRange;
 use super::kernel::Scanner;

@@ -43,8 +43,8 @@ pub enum Hint {
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// On another core under the same last-level cache, if there is one that the program may use; else wherever the
-    /// scheduler puts it (section 4.4.5). For another process's memory: wherever the scheduler puts it under the last-level
-    /// cache of the CPU that the process last ran on.
+    /// scheduler puts it (section 4.4.5). For another process's memory: wherever the scheduler puts it under the
+    /// last-level cache of the CPU that the process last ran on.
     Auto,
     /// On the other hardware thread of the core that starts it.
     Sibling,
@@ -65,13 +65,13 @@ pub const AUTO_SHARE: f64 = 0.5;
 /// The parameters of a baker. [`Settings::from_str`] reads them as they are written on a command line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settings {
-    /// It paces itself by the time that its own touches take, and switches itself off where baking does not pay; by the kernel module where
-    /// that is loaded, else by `backend`, a prefetch. For a program's own memory.
+    /// It paces itself by the time that its own touches take, and switches itself off where baking does not pay; by the
+    /// kernel module where that is loaded, else by `backend`, a prefetch. For a program's own memory.
     pub auto: bool,
     /// How entries are touched.
     pub backend: BakeBackend,
-    /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The stock kernel's calls
-    /// (scan, mincore) read every entry and have none.
+    /// Pages from one touch to the next: 8 entries of 8 bytes are one 64-byte line (section 4.4.1). The stock kernel's
+    /// calls (scan, mincore) read every entry and have none.
     pub stride_pages: u32,
     /// NOP instructions after each touch; not for scan and mincore.
     pub nops: u32,
@@ -147,8 +147,9 @@ pub(crate) fn check_share(share: f64) -> Result<(), BakeError> {
 impl FromStr for Settings {
     type Err = BakeError;
 
-    /// `auto[,cpu=…][,share=0.5]`, or `BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]`, where BACKEND is `load`, `prefetch`,
-    /// `prefetch:t0` (t1, t2), `module`, `scan` or `mincore`, and TIME has a unit: `500us`, `2ms`, `1s`.
+    /// `auto[,cpu=…][,share=0.5]`, or
+    /// `BACKEND[,stride=PAGES][,nops=N][,sleep=TIME][,cpu=auto|sibling|NUMBER][,share=0.5]`, where BACKEND is `load`,
+    /// `prefetch`, `prefetch:t0` (t1, t2), `module`, `scan` or `mincore`, and TIME has a unit: `500us`, `2ms`, `1s`.
     fn from_str(text: &str) -> Result<Self, BakeError> {
         let mut parts = text.split(',');
         let backend = parts.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What there is to bake: ranges of addresses whose pages are small and have frames, found in the tables themselves, for the preloaded
-//! helper and for `auto`. Nothing here allocates, panics or asks the system.
+//! What there is to bake: ranges of addresses whose pages are small and have frames, found in the tables themselves,
+//! for the preloaded helper and for `auto`. Nothing here allocates, panics or asks the system.
 
 use super::address_range::AddressRange;
 use super::region::PAGE_BYTES;
@@ -10,7 +10,8 @@ pub const GAP_BYTES: u64 = 64 * PAGE_BYTES;
 pub const MOST_RANGES: usize = 8192;
 /// AddressRanges that a call finds at most.
 pub const SCAN_RANGES: usize = 512;
-/// Addresses of one call that finds small pages: bounds the time in which `mmap_lock` is held where tables are there but empty.
+/// Addresses of one call that finds small pages: bounds the time in which `mmap_lock` is held where tables are there
+/// but empty.
 const SCAN_BYTES: u64 = 256 << 20;
 /// Shortest and longest time between two looks at what there is; the longer, the longer nothing has changed.
 const LOOK_NANOS: (u64, u64) = (200_000_000, 1_600_000_000);
@@ -98,8 +99,9 @@ impl<'a> AddressRanges<'a> {
     }
 }
 
-/// Adds the small pages of a span. `scan` makes the call ([`PmScanArg::small_pages`](super::pm_scan::PmScanArg::small_pages)) and gives how many ranges it found and where it ended; after a call
-/// that took some time `let_in` lets those in who wait for `mmap_lock`.
+/// Adds the small pages of a span. `scan` makes the call
+/// ([`PmScanArg::small_pages`](super::pm_scan::PmScanArg::small_pages)) and gives how many ranges it found and where it
+/// ended; after a call that took some time `let_in` lets those in who wait for `mmap_lock`.
 ///
 /// # Errors
 /// The call's.
@@ -190,7 +192,8 @@ mod tests {
     }
 
     proptest! {
-        /// A kernel made up, which finds as many pages a call as it is let: its pages are those of the ranges, and no others but in gaps.
+        /// A kernel made up, which finds as many pages a call as it is let: its pages are those of the ranges, and no
+        /// others but in gaps.
         #[test]
         fn all_small_pages_are_in_the_ranges(
             pages in prop::collection::btree_set(0..200_000u64, 0..200), begin in 0..100_000u64, most in 1..9usize

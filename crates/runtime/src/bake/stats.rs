@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Stats {
     /// Whole rounds through all regions.
     pub rounds: u64,
-    /// Touches: of pages by the program's own address (load, prefetch), of page-table entries by the kernel (module, scan, mincore).
+    /// Touches: of pages by the program's own address (load, prefetch), of page-table entries by the kernel (module,
+    /// scan, mincore).
     pub touches: u64,
     /// Nanoseconds spent touching.
     pub busy_nanos: u64,

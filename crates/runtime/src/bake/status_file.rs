@@ -1,5 +1,5 @@
-//! The status file of a baker that a program started itself: the same line of JSON as the preloaded helper writes, in a memory file of the
-//! same name among the helper thread's own files. `lookaside top` reads it through `/proc`.
+//! The status file of a baker that a program started itself: the same line of JSON as the preloaded helper writes, in a
+//! memory file of the same name among the helper thread's own files. `lookaside top` reads it through `/proc`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,8 +20,9 @@ pub(super) struct HelperStatusFile {
 }
 
 impl HelperStatusFile {
-    /// Leaves the program's table of files for one of the calling thread's own, so that the program may close, count and reuse all numbers, and
-    /// has no file more. `None` where the system refuses that or a memory file: then there is none.
+    /// Leaves the program's table of files for one of the calling thread's own, so that the program may close, count
+    /// and reuse all numbers, and has no file more. `None` where the system refuses that or a memory file: then there
+    /// is none.
     ///
     /// The calling thread must have no file open, and use none of the program's from here on.
     pub(super) fn open() -> Option<Self> {
@@ -34,8 +35,8 @@ impl HelperStatusFile {
         Some(Self { file: file.ok()?.into(), next_nanos: 0 })
     }
 
-    /// Writes the line of now if it is time to, or at once; false = it can't any more. What an earlier, longer line left behind the end of this one is no
-    /// part of it.
+    /// Writes the line of now if it is time to, or at once; false = it can't any more. What an earlier, longer line
+    /// left behind the end of this one is no part of it.
     pub(super) fn write(
         &mut self,
         at_once: bool,

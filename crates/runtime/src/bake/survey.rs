@@ -22,8 +22,8 @@ const HELPER_FOR: &str = "bake ";
 const ENTRY_BYTES: u64 = 8;
 /// Of smaller processes it is not asked how much is in huge pages: the answer takes the kernel some ms a GiB.
 const LARGE_BYTES: u64 = 16 << 20;
-/// Least in small pages that is worth baking: the entries, 512 KiB, are half of what a second-level cache usually holds, and the
-/// program's data want room there too.
+/// Least in small pages that is worth baking: the entries, 512 KiB, are half of what a second-level cache usually
+/// holds, and the program's data want room there too.
 const WORTH_BYTES: u64 = 256 << 20;
 /// Least share of a CPU of a process that is worth baking, to begin and to go on.
 const WORTH_CPUS: (f64, f64) = (0.2, 0.02);
@@ -58,7 +58,8 @@ impl Surveyed {
         self.resident_bytes.saturating_sub(self.huge_bytes)
     }
 
-    /// What translation may cost it, for comparing processes: bytes of leaf entries that it may walk to, times the CPUs that do.
+    /// What translation may cost it, for comparing processes: bytes of leaf entries that it may walk to, times the CPUs
+    /// that do.
     pub fn weight(&self) -> f64 {
         (self.small_bytes() / PAGE_BYTES * ENTRY_BYTES) as f64 * self.cpus
     }
@@ -110,7 +111,7 @@ impl Survey {
             }
         };
         let mut found: Vec<Surveyed> = Vec::new();
-        let mut helpers: Vec<Helper> = Vec::new();
+        let mut helpers: Vec<SurveyedHelper> = Vec::new();
         for process in all.flatten() {
             // One that has ended meanwhile, or that others may not look at, is left out.
             if let Some((surveyed, its)) = one(&process, &mut cpus) {
@@ -130,14 +131,14 @@ impl Survey {
 }
 
 /// A helper thread.
-struct Helper {
+struct SurveyedHelper {
     for_whom: u32,
     by: u32,
     cpus: f64,
 }
 
 /// A process, without the helpers that bake it, and the helpers in it.
-fn one(process: &Process, cpus: &mut impl FnMut(i32, u64, u64) -> f64) -> Option<(Surveyed, Vec<Helper>)> {
+fn one(process: &Process, cpus: &mut impl FnMut(i32, u64, u64) -> f64) -> Option<(Surveyed, Vec<SurveyedHelper>)> {
     let stat = process.stat().ok()?;
     let status = process.status().ok()?;
     let resident_bytes = status.vmrss? << 10; // the kernel's own threads have none
@@ -146,7 +147,7 @@ fn one(process: &Process, cpus: &mut impl FnMut(i32, u64, u64) -> f64) -> Option
     if stat.num_threads > 1 {
         for task in process.tasks().ok()?.flatten() {
             if let Some((for_whom, used, start)) = helper(&task, pid) {
-                helpers.push(Helper { for_whom, by: pid, cpus: cpus(task.tid, used, start) });
+                helpers.push(SurveyedHelper { for_whom, by: pid, cpus: cpus(task.tid, used, start) });
             }
         }
     }
@@ -186,8 +187,8 @@ pub(crate) fn helper_name(pid: u32) -> String {
     format!("{HELPER_FOR}{pid}")
 }
 
-/// Which of these (the largest first) are worth baking, given those that are baked already: large enough in small pages, busy enough,
-/// and not baked by anybody else.
+/// Which of these (the largest first) are worth baking, given those that are baked already: large enough in small
+/// pages, busy enough, and not baked by anybody else.
 pub(crate) fn worth<'a>(found: &'a [Surveyed], baked: &BTreeSet<u32>) -> Vec<&'a Surveyed> {
     let ours = std::process::id();
     let worth = |process: &&Surveyed| {

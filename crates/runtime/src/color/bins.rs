@@ -1,30 +1,35 @@
-//! Free blocks by size: two-level segregated lists (TLSF: Masmano et al., ECRTS 2004), found and changed in constant time.
+//! Free blocks by size: two-level segregated lists (TLSF: Masmano et al., ECRTS 2004), found and changed in constant
+//! time.
 //!
-//! A block's class is that of its *gross* size: what it would fill with the [`RUN_OVERHEAD`] of a run of pages. So a whole run of
-//! 2^k pages begins a class, and a request for all of it is not rounded up past it. Where no class above has a block, the first 16 of
-//! the request's own class are looked at: runs of other lengths are given whole too.
+//! A block's class is that of its *gross* size: what it would fill with the [`RUN_OVERHEAD`] of a run of pages. So a
+//! whole run of 2^k pages begins a class, and a request for all of it is not rounded up past it. Where no class above
+//! has a block, the first 16 of the request's own class are looked at: runs of other lengths are given whole too.
 
 use super::block::{Block, MIN_BLOCK, RUN_OVERHEAD};
 
-/// log2 of the classes that sizes between two powers of two are divided into: a block found is at most 1/16 larger than it must be.
+/// log2 of the classes that sizes between two powers of two are divided into: a block found is at most 1/16 larger than
+/// it must be.
 const SECOND_LOG2: u32 = 4;
 /// Below this gross size classes are 16 bytes apart: 2^8 bytes are the first that make 16 classes of 16 bytes.
 const LINEAR_LOG2: u32 = 8;
 /// Bits of the map of a group of lists.
 const GROUP: usize = u64::BITS as usize;
-/// Groups of lists: 465 lists are as many as gross sizes up to [`MAX_RUN`] have, and the one behind them is looked up too.
+/// Groups of lists: 465 lists are as many as gross sizes up to [`MAX_RUN`] have, and the one behind them is looked up
+/// too.
 const GROUPS: usize = 8;
-/// Most blocks of a list that are looked at where no list is sure to have one that is large enough. A colour of rows of sets has as many
-/// runs as it has ways: 16 in the largest TLBs that have sets. It bounds the call: each block that is looked at may miss the caches.
+/// Most blocks of a list that are looked at where no list is sure to have one that is large enough. A colour of rows of
+/// sets has as many runs as it has ways: 16 in the largest TLBs that have sets. It bounds the call: each block that is
+/// looked at may miss the caches.
 const LOOKED_AT: usize = 16;
-/// Bytes of the longest run, a multiple of any page: 2^36 is the largest power of two whose lists, pool and all, fit in a page of 4 KiB.
+/// Bytes of the longest run, a multiple of any page: 2^36 is the largest power of two whose lists, pool and all, fit in
+/// a page of 4 KiB.
 pub(crate) const MAX_RUN: usize = 1 << 36;
 const _: () = assert!(class_of(MAX_RUN) + 1 < GROUPS * GROUP);
 
 /// Lists of free blocks, one for each class. Its lists follow it in memory: see [`Bins::bytes`].
 ///
-/// What the first block of a list has for the one before it means nothing: so the second need not be touched, a likely miss of TLB and caches,
-/// where the first is taken.
+/// What the first block of a list has for the one before it means nothing: so the second need not be touched, a likely
+/// miss of TLB and caches, where the first is taken.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Bins {
@@ -37,15 +42,15 @@ pub(crate) struct Bins {
     heads: [Block; 0],
 }
 
-/// log2 of how far apart the classes are where a size lies. (The compiler makes one instruction of this logarithm; of one that something is
-/// subtracted from it makes four.)
+/// log2 of how far apart the classes are where a size lies. (The compiler makes one instruction of this logarithm; of
+/// one that something is subtracted from it makes four.)
 #[inline]
 const fn step_log2(gross: usize) -> u32 {
     (gross >> SECOND_LOG2 | 1 << (LINEAR_LOG2 - SECOND_LOG2)).ilog2()
 }
 
-/// Number of the class that `steps` of that many bytes begin: sizes between two powers of two are 16 to 31 steps, and there are 16 classes for
-/// each power from the second linear one on.
+/// Number of the class that `steps` of that many bytes begin: sizes between two powers of two are 16 to 31 steps, and
+/// there are 16 classes for each power from the second linear one on.
 #[inline]
 const fn class(steps: usize, step_log2: u32) -> usize {
     steps + ((step_log2 as usize) << SECOND_LOG2) - (((LINEAR_LOG2 - SECOND_LOG2) as usize) << SECOND_LOG2)
@@ -171,8 +176,8 @@ impl Bins {
         }
     }
 
-    /// A free block of at least `size` bytes that is a run of pages as a whole, left in its list; `None` if none is among the first of the lists
-    /// for this size and for that of the longest run, `longest`.
+    /// A free block of at least `size` bytes that is a run of pages as a whole, left in its list; `None` if none is
+    /// among the first of the lists for this size and for that of the longest run, `longest`.
     pub(crate) fn find_run(&mut self, size: usize, longest: usize) -> Option<Block> {
         // What is left of longer runs may lie in these lists too.
         let fits = |block: Block| block.size() >= size && block.is_whole_run();
@@ -257,7 +262,8 @@ impl Bins {
         }
     }
 
-    /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only the first two blocks are looked at.
+    /// Whether bits and lists agree, and each list's first block belongs there. Constant time: only the first two
+    /// blocks are looked at.
     pub(crate) fn agree(&mut self) -> bool {
         let groups = (0..GROUPS).all(|group| (self.groups >> group & 1 == 1) == (self.held[group] != 0));
         let is_held = |bins: &mut Self, list| {

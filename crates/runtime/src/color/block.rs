@@ -5,8 +5,9 @@
 //! +8      caller's bytes; free: next of the list, one before in the list, …, and in the last 8 bytes its own address
 //! ```
 //!
-//! Blocks lie one behind another in a *run* of contiguous pages: its first 8 bytes are not used, so that callers' bytes are aligned to
-//! 16, and its last 8 are the header of a block of size 0 that is never free. Everything about a block stands in its run's pages.
+//! Blocks lie one behind another in a *run* of contiguous pages: its first 8 bytes are not used, so that callers' bytes
+//! are aligned to 16, and its last 8 are the header of a block of size 0 that is never free. Everything about a block
+//! stands in its run's pages.
 
 /// Bytes of a block that the caller does not have.
 pub(crate) const HEADER: usize = 8;
@@ -40,8 +41,8 @@ pub(crate) fn fitting_size(bytes: usize) -> usize {
     ((bytes + HEADER + ALIGNMENT - 1) & !(ALIGNMENT - 1)).max(MIN_BLOCK)
 }
 
-// SAFETY of all below: a `Block` that is not null is the address of a header in a run of its heap, as each function's contract says;
-// whoever calls holds the heap's lock.
+// SAFETY of all below: a `Block` that is not null is the address of a header in a run of its heap, as each function's
+// contract says; whoever calls holds the heap's lock.
 impl Block {
     pub(crate) fn at(address: usize) -> Self {
         Self(address)
@@ -131,8 +132,8 @@ impl Block {
 
 /// How headers are written: with a seal (`ON`), or without.
 ///
-/// A seal is 16 bits of a product of the header, its address and a secret: what is written over a header, or was never one, passes once in
-/// 65,536 times.
+/// A seal is 16 bits of a product of the header, its address and a secret: what is written over a header, or was never
+/// one, passes once in 65,536 times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seal<const ON: bool>(pub(crate) u64);
 
@@ -142,7 +143,8 @@ impl<const ON: bool> Seal<ON> {
         if !ON {
             return 0;
         }
-        // An odd constant without a pattern: 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming 3, 6.4).
+        // An odd constant without a pattern: 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming
+        // 3, 6.4).
         let mixed = (low ^ block.0 as u64 ^ self.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> SEAL_SHIFT
     }
@@ -206,8 +208,8 @@ impl<const ON: bool> Seal<ON> {
         self.write(behind, Self::low(behind.header()) & !PREVIOUS_FREE);
     }
 
-    /// Marks the header of a block that is joined to one in front, so that it is not freed twice. (One that is joined to what is in front
-    /// while it is free has the mark.)
+    /// Marks the header of a block that is joined to one in front, so that it is not freed twice. (One that is joined
+    /// to what is in front while it is free has the mark.)
     pub(crate) fn set_stale(self, block: Block) {
         self.write(block, FREE);
     }

@@ -8,8 +8,11 @@ use std::sync::OnceLock;
 
 use lookaside_machine::{nearest_preset, ColorLevel, CpuId, PageSize, Partitions};
 
+use super::error::HeapError;
 use super::forks;
-use super::{Fault, HeapError, HeapOptions, SharedHeap, Stats};
+use super::options::HeapOptions;
+use super::pool::{Fault, Stats};
+use super::shared::SharedHeap;
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();

@@ -3,19 +3,19 @@
 use std::cell::UnsafeCell;
 use std::sync::Once;
 
-use super::SharedHeap;
+use super::shared::SharedHeap;
 
 /// Heaps that are in use, by address. A C lock: Rust's can't be let go of in a forked child.
-struct Known {
+struct KnownHeaps {
     lock: UnsafeCell<libc::pthread_mutex_t>,
     heaps: UnsafeCell<Vec<usize>>,
 }
 
 // SAFETY: the list is only used by who holds the lock.
-unsafe impl Sync for Known {}
+unsafe impl Sync for KnownHeaps {}
 
-static KNOWN: Known =
-    Known { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), heaps: UnsafeCell::new(Vec::new()) };
+static KNOWN: KnownHeaps =
+    KnownHeaps { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), heaps: UnsafeCell::new(Vec::new()) };
 static ONCE: Once = Once::new();
 
 fn with(what: impl FnOnce(&mut Vec<usize>)) {
@@ -52,8 +52,8 @@ extern "C" fn before() {
 }
 
 fn after(child: bool) {
-    // SAFETY: locked in `before`, by this thread, which is the only one in the child; there the lock is made anew, since its owner's
-    // number changed.
+    // SAFETY: locked in `before`, by this thread, which is the only one in the child; there the lock is made anew,
+    // since its owner's number changed.
     unsafe {
         for heap in &*KNOWN.heaps.get() {
             (*(*heap as *const SharedHeap)).after_fork(child);

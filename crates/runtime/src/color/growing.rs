@@ -11,7 +11,8 @@ use super::pick::Picker;
 use super::pool::{Fault, Pool, Stats};
 use super::spec;
 
-/// Addresses that are set aside: as much as a user's half of a 48-bit address space holds beside all else, or less where that is refused.
+/// Addresses that are set aside: as much as a user's half of a 48-bit address space holds beside all else, or less
+/// where that is refused.
 const AREA_BYTES: [usize; 4] = [1 << 42, 1 << 38, 1 << 34, 1 << 30];
 /// The least that the heap grows by, where contiguous pages go on as far: 1 MiB of small pages.
 const GROW_PAGES: u64 = 256;
@@ -26,8 +27,8 @@ const FRONT: usize = 4096;
 
 /// A heap that grows, for a whole program: usable from its first `malloc` on, allocating nothing itself.
 ///
-/// What no run of the partition's pages can hold, such as a megabyte of a partition of one set, comes from the system, outside of it, and is
-/// counted. Nothing is ever given back but that.
+/// What no run of the partition's pages can hold, such as a megabyte of a partition of one set, comes from the system,
+/// outside of it, and is counted. Nothing is ever given back but that.
 #[derive(Debug)]
 pub struct GrowingHeap {
     state: AtomicU32,
@@ -93,8 +94,8 @@ impl GrowingHeap {
         }
     }
 
-    /// Makes the heap, once: `line` gives the partition ([`spec`](super::spec())); what it gives, or the system refuses, is said by `complain`, and then all
-    /// comes from outside.
+    /// Makes the heap, once: `line` gives the partition ([`spec`](super::spec())); what it gives, or the system
+    /// refuses, is said by `complain`, and then all comes from outside.
     pub fn ready(&self, line: impl FnOnce() -> Option<&'static [u8]>, complain: impl FnOnce(&str)) {
         if self.state.load(Ordering::Acquire) == READY {
             return;
@@ -316,7 +317,8 @@ impl Inner {
         if !start.is_null() {
             return (start, true);
         }
-        // As `aligned` asks for it. A new run is the first of its list, so that it is found though the request is rounded up past it.
+        // As `aligned` asks for it. A new run is the first of its list, so that it is found though the request is
+        // rounded up past it.
         let room = if alignment > ALIGNMENT { alignment.saturating_add(MIN_BLOCK) } else { 0 };
         let need = block_size(bytes).map_or(usize::MAX, |size| size.saturating_add(room).saturating_add(RUN_OVERHEAD));
         let pages = (need as u64).div_ceil(1 << self.shift);

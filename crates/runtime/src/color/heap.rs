@@ -4,19 +4,20 @@ use std::ptr::{null_mut, NonNull};
 
 use lookaside_machine::Partition;
 
-use super::area::{Area, INTERPRETED};
+use super::error::HeapError;
 use super::huge;
-use super::layout::{lay_out, Run, MAX_COLORS, RUN_BYTES};
+use super::layout::{lay_out, ColorRun, MAX_COLORS, RUN_BYTES};
+use super::options::HeapOptions;
 use super::pool::{Fault, Pool, Stats};
-use super::runs::{RunEntry, Runs};
-use super::{HeapError, HeapOptions};
+use super::reserved_pages::{ReservedPages, INTERPRETED};
+use super::runs::{RunEntry, RunTable};
 
 /// The first page of the bookkeeping.
 #[repr(C)]
 struct Root {
     lock: libc::pthread_mutex_t,
     colors: usize,
-    runs: Runs,
+    runs: RunTable,
     page_shift: u32,
     /// Bytes of a page less one.
     page_mask: usize,
@@ -32,7 +33,7 @@ const _: () = assert!(std::mem::size_of::<Root>() <= 4096);
 #[derive(Debug)]
 pub(crate) struct Heap {
     root: NonNull<Root>,
-    area: Area,
+    area: ReservedPages,
     /// The bookkeeping's pages, by number.
     control: Vec<u64>,
 }
@@ -45,7 +46,7 @@ macro_rules! sealed {
 }
 
 /// Where an allocation lies.
-struct Place {
+struct AllocationPlace {
     color: u32,
     /// Its run, if that was taken whole.
     whole: Option<*mut RunEntry>,
@@ -94,7 +95,8 @@ impl Heap {
         let mut pieces = Pieces { pages: layout.control.iter(), shift: area.shift, at: 0, left: 0 };
         let root = pieces.next(std::mem::size_of::<Root>())? as *mut Root;
         pieces.left = 0; // the first page has nothing else: it is touched by each call
-                         // SAFETY: fresh pages of zeros, which are valid for all that follows; each piece is aligned: pages are, and sizes are multiples of 8.
+                         // SAFETY: fresh pages of zeros, which are valid for all that follows; each piece is aligned:
+                         // pages are, and sizes are multiples of 8.
         unsafe {
             (*root).colors = options.colors.len();
             (*root).page_shift = area.shift;
@@ -102,7 +104,7 @@ impl Heap {
             (*root).checked = options.checked;
             (*root).plain = !options.checked && options.colors.len() == 1;
             let runs = std::ptr::addr_of_mut!((*root).runs);
-            Runs::init(runs, page_bytes);
+            RunTable::init(runs, page_bytes);
             for all in layout.runs.chunks(page_bytes / RUN_BYTES) {
                 let at = pieces.next(page_bytes)? as *mut RunEntry;
                 (*runs).add(at, all.iter().map(|run| RunEntry::new(run, area.shift)));
@@ -111,7 +113,7 @@ impl Heap {
         }
         let secret = secret();
         for color in 0..options.colors.len() {
-            let own = || layout.runs.iter().filter(|run: &&Run| run.color == color);
+            let own = || layout.runs.iter().filter(|run: &&ColorRun| run.color == color);
             let longest = own().map(|run| run.pages).max().unwrap_or(0) << area.shift;
             let pool = pieces.next(Pool::bytes(longest as usize))? as *mut Pool;
             // SAFETY: a piece of that size; the runs were opened and are this colour's alone.
@@ -216,7 +218,7 @@ impl Heap {
     }
 
     /// Whose an address is that was given out.
-    fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<Place, Fault> {
+    fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<AllocationPlace, Fault> {
         let address = bytes as usize;
         let run = self.root().runs.of(address).ok_or(Fault::Foreign)?;
         // SAFETY: an entry of the table.
@@ -226,11 +228,11 @@ impl Heap {
             return Err(Fault::Color(color));
         }
         match (entry.start == address, entry.is_whole()) {
-            (true, true) => Ok(Place { color, whole: Some(run) }),
+            (true, true) => Ok(AllocationPlace { color, whole: Some(run) }),
             // No block's bytes begin there.
             (true, false) => Err(Fault::FreedBefore),
             (false, true) => Err(Fault::NoStart),
-            (false, false) => Ok(Place { color, whole: None }),
+            (false, false) => Ok(AllocationPlace { color, whole: None }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use lookaside_host::{HostError, Process, TransparentHugePages};
 
-use super::HeapError;
+use super::error::HeapError;
 
 /// Bytes of one of the system's huge pages; `None`: it has none to give to anonymous memory.
 fn page_bytes() -> Option<u64> {

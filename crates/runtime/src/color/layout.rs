@@ -2,11 +2,11 @@
 
 use lookaside_machine::{ColorLevel, PageSize, Partition, BOOKKEEPING};
 
-use super::area::{Area, LEAST_PAGES, MOST_PAGES};
 use super::bins::MAX_RUN;
+use super::error::HeapError;
 use super::pick::Picker;
 use super::pool::Pool;
-use super::HeapError;
+use super::reserved_pages::{ReservedPages, LEAST_PAGES, MOST_PAGES};
 
 /// Most colours of a heap: the first page holds a pointer for each.
 pub(crate) const MAX_COLORS: usize = 256;
@@ -17,7 +17,7 @@ pub(crate) const RUN_BYTES: usize = 16;
 
 /// Contiguous pages of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct ColorRun {
     pub(crate) vpn: u64,
     pub(crate) pages: u64,
     /// Number of the colour; the bookkeeping's is that behind the last.
@@ -27,9 +27,9 @@ pub(crate) struct Run {
 /// An area, and the runs in it.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    pub(crate) area: Area,
+    pub(crate) area: ReservedPages,
     /// In the order of addresses.
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<ColorRun>,
     /// The bookkeeping's pages, in the order in which they are used.
     pub(crate) control: Vec<u64>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn lay_out(
     let align = period.min(LEAST_PAGES);
     let mut pages = LEAST_PAGES;
     loop {
-        let area = Area::reserve(pages, page_size.shift(), align)?;
+        let area = ReservedPages::reserve(pages, page_size.shift(), align)?;
         match pick_all(&area, levels, colors, bookkeeping, period) {
             Ok((runs, control)) => return Ok(Layout { area, runs, control }),
             Err(Short::Never(why)) => return Err(HeapError::Asked(why)),
@@ -77,17 +77,17 @@ enum Short {
     Never(String),
 }
 
-type Picked = (Vec<Run>, Vec<u64>);
+type Picked = (Vec<ColorRun>, Vec<u64>);
 
 fn pick_all(
-    area: &Area,
+    area: &ReservedPages,
     levels: &[ColorLevel],
     colors: &[Partition],
     bookkeeping: &Partition,
     period: u64,
 ) -> Result<Picked, Short> {
     let mut picks = Picks { from: area.first_vpn(), taken: vec![false; area.pages as usize], period };
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<ColorRun> = Vec::new();
     let mut pool_bytes = Vec::new();
     let longest_run = (MAX_RUN >> area.shift) as u64;
     for (color, partition) in colors.iter().enumerate() {
@@ -97,7 +97,7 @@ fn pick_all(
         for vpn in vpns {
             match runs[first..].last_mut() {
                 Some(run) if run.vpn + run.pages == vpn && run.pages < longest_run => run.pages += 1,
-                _ => runs.push(Run { vpn, pages: 1, color }),
+                _ => runs.push(ColorRun { vpn, pages: 1, color }),
             }
         }
         let longest = runs[first..].iter().map(|run| run.pages).max().unwrap_or(0);

@@ -11,7 +11,7 @@ const ANY: u16 = u16::MAX;
 
 /// One level: each set's room.
 #[derive(Clone, Debug)]
-pub(crate) struct Level {
+pub(crate) struct LevelRoom {
     masks: [u64; MAX_MASKS],
     bits: usize,
     room: [u16; MAX_COLOR_SETS as usize],
@@ -20,11 +20,11 @@ pub(crate) struct Level {
 /// What a partition may still have. Of fixed size, so that it can be used where nothing can be allocated.
 #[derive(Clone, Debug)]
 pub(crate) struct Picker {
-    levels: [Level; MAX_COLOR_LEVELS],
+    levels: [LevelRoom; MAX_COLOR_LEVELS],
     used: usize,
 }
 
-impl Level {
+impl LevelRoom {
     const NONE: Self = Self { masks: [0; MAX_MASKS], bits: 0, room: [ANY; MAX_COLOR_SETS as usize] };
 
     /// Room of sets; `None` for any number of pages. `None` is given where there are no such sets.
@@ -43,7 +43,7 @@ impl Level {
 
 impl Picker {
     /// All pages.
-    pub(crate) const EVERY: Self = Self { levels: [Level::NONE; MAX_COLOR_LEVELS], used: 0 };
+    pub(crate) const EVERY: Self = Self { levels: [LevelRoom::NONE; MAX_COLOR_LEVELS], used: 0 };
 
     /// Writes [`Picker::EVERY`], in place: it is too large for a stack that is not known.
     ///
@@ -77,7 +77,7 @@ impl Picker {
     }
 
     /// Adds a level none of whose sets has room yet; `None`: a mask is none, or there are too many.
-    pub(crate) fn add(&mut self, masks: impl Iterator<Item = Option<u64>>) -> Option<&mut Level> {
+    pub(crate) fn add(&mut self, masks: impl Iterator<Item = Option<u64>>) -> Option<&mut LevelRoom> {
         let level = self.levels.get_mut(self.used)?;
         self.used += 1;
         level.bits = 0;
@@ -89,7 +89,7 @@ impl Picker {
         Some(level)
     }
 
-    fn levels(&self) -> &[Level] {
+    fn levels(&self) -> &[LevelRoom] {
         &self.levels[..self.used]
     }
 

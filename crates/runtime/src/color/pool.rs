@@ -1,8 +1,8 @@
 //! The blocks of one colour: malloc and free in constant time.
 //!
-//! Nothing here looks at more than: the colour's bins, the block itself, the two blocks beside it, and up to two blocks of each list
-//! that one of these leaves or enters; and, where no list is sure to have a block, the first 16 of up to three lists. So the longest call is
-//! a constant, whatever was allocated before (`realloc` that must move copies).
+//! Nothing here looks at more than: the colour's bins, the block itself, the two blocks beside it, and up to two blocks
+//! of each list that one of these leaves or enters; and, where no list is sure to have a block, the first 16 of up to
+//! three lists. So the longest call is a constant, whatever was allocated before (`realloc` that must move copies).
 
 use super::bins::Bins;
 use super::block::{block_size, fitting_size, Block, Seal, ALIGNMENT, HEADER, MIN_BLOCK, RUN_OVERHEAD};
@@ -93,8 +93,8 @@ impl Pool {
     /// Adds a run of pages as one free block.
     ///
     /// # Safety
-    /// The bytes are writable, nobody else's, and stay so; `start` and `bytes` are multiples of a page, `bytes` at most what the
-    /// pool was made for.
+    /// The bytes are writable, nobody else's, and stay so; `start` and `bytes` are multiples of a page, `bytes` at most
+    /// what the pool was made for.
     pub(crate) unsafe fn add_run<const ON: bool>(&mut self, start: usize, bytes: usize) {
         let block = Block::at(start + ALIGNMENT - HEADER);
         let size = bytes - RUN_OVERHEAD;
@@ -236,7 +236,8 @@ impl Pool {
     /// As [`Pool::check_pointer`]; nothing is changed then.
     ///
     /// # Safety
-    /// `bytes` came from here and nobody uses it any more, or it lies outside of this pool's memory, or headers have seals.
+    /// `bytes` came from here and nobody uses it any more, or it lies outside of this pool's memory, or headers have
+    /// seals.
     pub(crate) unsafe fn free<const ON: bool>(&mut self, bytes: *mut u8) -> Result<(), Fault> {
         if ON || !self.is_plain(bytes) {
             self.check_pointer::<ON>(bytes)?;
@@ -290,8 +291,8 @@ impl Pool {
             && stats.allocations.saturating_mul(MIN_BLOCK as u64) <= stats.used_bytes
     }
 
-    /// Goes through the blocks of a run, in the order of addresses: caller's first byte, bytes, in use or not. `false`: a header
-    /// is wrong, and no block behind it was looked at.
+    /// Goes through the blocks of a run, in the order of addresses: caller's first byte, bytes, in use or not. `false`:
+    /// a header is wrong, and no block behind it was looked at.
     pub(crate) fn walk<const ON: bool>(
         &self,
         start: usize,
@@ -342,7 +343,8 @@ impl Pool {
         self.stats.allocations -= 1;
     }
 
-    /// Hands out a free block that was taken from its list: what is beyond `size` stays free, if a block can begin there.
+    /// Hands out a free block that was taken from its list: what is beyond `size` stays free, if a block can begin
+    /// there.
     #[inline(always)] // into malloc, where it is most of the call
     fn use_block<const ON: bool>(&mut self, block: Block, size: usize, bytes: usize) {
         let whole = block.size();

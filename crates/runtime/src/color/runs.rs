@@ -1,6 +1,6 @@
 //! The runs of pages of all colours, by address: whose a pointer is.
 
-use super::layout::{Run, MAX_RUNS, RUN_BYTES};
+use super::layout::{ColorRun, MAX_RUNS, RUN_BYTES};
 
 /// Pages of the table at most.
 const MAX_PAGES: usize = MAX_RUNS * RUN_BYTES / 4096;
@@ -20,7 +20,7 @@ const BYTES_SHIFT: u32 = 17;
 const _: () = assert!(std::mem::size_of::<RunEntry>() == RUN_BYTES);
 
 impl RunEntry {
-    pub(crate) fn new(run: &Run, page_shift: u32) -> Self {
+    pub(crate) fn new(run: &ColorRun, page_shift: u32) -> Self {
         let word = run.color as u64 | run.pages << page_shift << BYTES_SHIFT;
         Self { start: (run.vpn << page_shift) as usize, word }
     }
@@ -48,7 +48,7 @@ impl RunEntry {
 
 /// The table, in pages that need not be neighbours.
 #[repr(C)]
-pub(crate) struct Runs {
+pub(crate) struct RunTable {
     runs: usize,
     /// Runs that a page has room for.
     per_page: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Runs {
     tables: [*mut RunEntry; MAX_PAGES],
 }
 
-impl Runs {
+impl RunTable {
     /// Makes a table without runs.
     ///
     /// # Safety
@@ -84,7 +84,7 @@ impl Runs {
         self.runs
     }
 
-    /// The run of a number below [`Runs::len`].
+    /// The run of a number below [`RunTable::len`].
     pub(crate) fn get(&self, i: usize) -> *mut RunEntry {
         debug_assert!(i < self.runs);
         // SAFETY: one of the runs in the table.

@@ -3,13 +3,17 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 
+use super::colored_heap::{aligned, calloc};
+use super::error::HeapError;
 use super::heap::Heap;
-use super::{Fault, HeapError, HeapOptions, Stats};
+use super::options::HeapOptions;
+use super::pool::{Fault, Stats};
 
-/// A coloured heap with a lock, in the bookkeeping's pages. Who holds it runs at the priority of who waits (`PTHREAD_PRIO_INHERIT`).
+/// A coloured heap with a lock, in the bookkeeping's pages. Who holds it runs at the priority of who waits
+/// (`PTHREAD_PRIO_INHERIT`).
 ///
-/// As a [`GlobalAlloc`] it hands out colour 0. After a fork the child's copy is its own; where another thread was in a call of the heap just then,
-/// call [`SharedHeap::before_fork`] first and [`SharedHeap::after_fork`] in both.
+/// As a [`GlobalAlloc`] it hands out colour 0. After a fork the child's copy is its own; where another thread was in a
+/// call of the heap just then, call [`SharedHeap::before_fork`] first and [`SharedHeap::after_fork`] in both.
 #[derive(Debug)]
 pub struct SharedHeap {
     heap: UnsafeCell<Heap>,
@@ -75,12 +79,12 @@ impl SharedHeap {
 
     /// As [`super::ColoredHeap::calloc`].
     pub fn calloc(&self, count: usize, bytes: usize, color: u32) -> *mut u8 {
-        self.with(|heap| super::calloc(heap, count, bytes, color))
+        self.with(|heap| calloc(heap, count, bytes, color))
     }
 
     /// As [`super::ColoredHeap::aligned`].
     pub fn aligned(&self, alignment: usize, bytes: usize, color: u32) -> *mut u8 {
-        self.with(|heap| super::aligned(heap, alignment, bytes, color))
+        self.with(|heap| aligned(heap, alignment, bytes, color))
     }
 
     /// As [`super::ColoredHeap::realloc`]; holds the lock while it copies.

@@ -1,7 +1,8 @@
 //! A partition as a line of text, which the preloaded heap reads where nothing can be allocated yet.
 //!
-//! `SHIFT;PAGES;LEVEL;…`: log2 of the page size; most pages, or `-`; for each level `MASK,…/FIRST-LAST=ROOM,…`: hexadecimal masks of the index, then
-//! sets and how many pages each may have, `*` for any number. Sets that are not named have none.
+//! `SHIFT;PAGES;LEVEL;…`: log2 of the page size; most pages, or `-`; for each level `MASK,…/FIRST-LAST=ROOM,…`:
+//! hexadecimal masks of the index, then sets and how many pages each may have, `*` for any number. Sets that are not
+//! named have none.
 
 use lookaside_machine::{ColorLevel, Partition, Partitions};
 

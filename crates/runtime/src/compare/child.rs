@@ -11,7 +11,10 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use super::energy::Meter;
-use super::{CompareError, Inside, Metric, Variant};
+use super::error::CompareError;
+use super::plan::Metric;
+use super::preloaded_baker::PreloadedBaker;
+use super::variant::Variant;
 use crate::hugepages::remote_collapse;
 
 /// A line of output is looked through up to here.
@@ -31,18 +34,18 @@ pub(super) struct Ended {
 }
 
 /// A program that runs.
-pub(super) struct Running {
+pub(super) struct ChildProgram {
     child: std::process::Child,
     pid: Pid,
     began: Instant,
 }
 
-impl Running {
+impl ChildProgram {
     /// Starts the program as this variant.
     pub(super) fn start(
         command: &[OsString],
         variant: &Variant,
-        inside: Option<&Inside>,
+        inside: Option<&PreloadedBaker>,
         captured: Option<std::io::PipeWriter>,
     ) -> Result<Self, CompareError> {
         let Some((program, arguments)) = command.split_first() else {
@@ -94,7 +97,7 @@ impl Running {
     ) -> Result<Ended, CompareError> {
         let fail = |what: &str, e: rustix::io::Errno| CompareError::Bad(format!("{what}: {e}"));
         let process = pidfd_open(self.pid, PidfdFlags::empty()).map_err(|e| fail("waiting for the program", e))?;
-        let mut lines = output.map(|pipe| Lines { pipe: Some(pipe), line: Vec::new(), said: Ok(None), metric });
+        let mut lines = output.map(|pipe| OutputReader { pipe: Some(pipe), line: Vec::new(), said: Ok(None), metric });
         let at_end = loop {
             let mut watched = vec![PollFd::new(&process, PollFlags::IN)];
             let pipe = lines.as_ref().and_then(|lines| lines.pipe.as_ref());
@@ -127,7 +130,7 @@ impl Running {
             user: time(usage.ru_utime),
             sys: time(usage.ru_stime),
             max_resident_bytes: usage.ru_maxrss as u64 * 1024, // in KiB (getrusage(2))
-            said: lines.map_or(Ok(None), Lines::finish),
+            said: lines.map_or(Ok(None), OutputReader::finish),
         })
     }
 }
@@ -151,14 +154,14 @@ fn reap(pid: Pid) -> Result<(ExitStatus, libc::rusage), CompareError> {
 }
 
 /// Looks through the program's output, line by line.
-struct Lines<'a> {
+struct OutputReader<'a> {
     pipe: Option<std::io::PipeReader>,
     line: Vec<u8>,
     said: Result<Option<f64>, String>,
     metric: &'a Metric,
 }
 
-impl Lines<'_> {
+impl OutputReader<'_> {
     /// Takes what is there; the end of the output closes the pipe.
     fn read(&mut self) {
         let mut bytes = [0; 1 << 16];

@@ -55,8 +55,8 @@ impl Meter {
         Ok(Self { packages, microjoules: 0 })
     }
 
-    /// Adds what was used since the last look. Between two looks no counter may go round twice: at 500 W the smallest range (65 kJ)
-    /// lasts two minutes.
+    /// Adds what was used since the last look. Between two looks no counter may go round twice: at 500 W the smallest
+    /// range (65 kJ) lasts two minutes.
     pub(super) fn look(&mut self) -> Result<(), String> {
         for package in &mut self.packages {
             let now = number(&package.counter).map_err(|e| format!("energy: {}: {e}", package.counter.display()))?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{kill_process, kill_process_group, Pid, Signal};
 
-use super::CompareError;
+use super::error::CompareError;
 
 /// Most stressors of a kind.
 const MOST: u32 = 1024;

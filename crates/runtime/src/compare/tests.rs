@@ -1,9 +1,12 @@
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 
+use super::pressure::Pressure;
 use super::*;
 
-fn plan(variants: &str, script: &str) -> Plan {
-    Plan {
+fn plan(variants: &str, script: &str) -> ComparisonPlan {
+    ComparisonPlan {
         command: ["sh", "-c", script].map(OsString::from).to_vec(),
         variants: Variant::list(variants).expect(variants),
         runs: 3,
@@ -17,8 +20,8 @@ fn plan(variants: &str, script: &str) -> Plan {
     }
 }
 
-fn run(plan: &Plan) -> Comparison {
-    let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+fn run(plan: &ComparisonPlan) -> Comparison {
+    let hooks = ComparisonHooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
     compare(plan, &hooks).expect("a comparison")
 }
 
@@ -32,8 +35,8 @@ fn every_variant_runs_once_a_round_in_its_seeds_order() {
     let order = |seed| {
         let said = RefCell::new(Vec::new());
         let note = |what: &str| said.borrow_mut().push(what.to_string());
-        let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &note };
-        let plan = Plan { seed, ..plan("base,nothp,asis", ":") };
+        let hooks = ComparisonHooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &note };
+        let plan = ComparisonPlan { seed, ..plan("base,nothp,asis", ":") };
         let found = compare(&plan, &hooks).expect("a comparison");
         assert_eq!((found.rounds, found.early), (3, None));
         for variant in &found.variants {
@@ -54,7 +57,7 @@ fn huge_pages_are_switched_for_the_program() {
     // 1 = switched off (proc_pid_status(5), THP_enabled is its opposite).
     let script =
         r#"while read -r name value; do [ "$name" = THP_enabled: ] && echo "$value"; done < /proc/self/status; true"#;
-    let found = run(&Plan { metric: plain_number(), ..plan("base,thp,nothp,asis", script) });
+    let found = run(&ComparisonPlan { metric: plain_number(), ..plan("base,thp,nothp,asis", script) });
     let value = |name: &str| {
         let variant = found.variants.iter().find(|variant| variant.name == name).expect(name);
         variant.runs.iter().map(|run| run.value).collect::<Vec<_>>()
@@ -71,12 +74,12 @@ fn huge_pages_are_switched_for_the_program() {
 
 #[test]
 fn other_times_of_the_same_runs_have_ratios_too() {
-    let found = run(&Plan { runs: 5, ..plan("base,nothp", ":") });
+    let found = run(&ComparisonPlan { runs: 5, ..plan("base,nothp", ":") });
     let variant = &found.variants[1];
     // Of the time that was compared it is the variant's own ratio, to the bit.
     assert_eq!(found.time_ratio(variant, |run| run.wall_seconds), variant.ratio);
-    let twice = |run: &Run| if run.position == 1 { 2.0 } else { 1.0 };
-    let first = |of: &Outcome| of.runs.iter().filter(|run| run.position == 1).count();
+    let twice = |run: &VariantRun| if run.position == 1 { 2.0 } else { 1.0 };
+    let first = |of: &VariantOutcome| of.runs.iter().filter(|run| run.position == 1).count();
     let wanted = if first(&found.variants[0]) > first(variant) { 2.0 } else { 0.5 };
     assert_eq!(found.time_ratio(variant, twice).expect("a ratio").value, wanted);
     assert_eq!(found.time_ratio(variant, |_| 0.0), None);
@@ -86,7 +89,7 @@ fn other_times_of_the_same_runs_have_ratios_too() {
 #[test]
 fn malloc_is_told_to_ask_for_huge_pages() {
     let script = r#"case "$GLIBC_TUNABLES" in *glibc.malloc.hugetlb=1) echo 2;; *) echo 1;; esac"#;
-    let found = run(&Plan { metric: plain_number(), runs: 5, ..plan("thp", script) });
+    let found = run(&ComparisonPlan { metric: plain_number(), runs: 5, ..plan("thp", script) });
     let thp = found.variants[1].ratio.expect("a ratio");
     assert_eq!((thp.value, thp.low, thp.high, thp.significant), (2.0, 2.0, 2.0, true));
 }
@@ -96,7 +99,7 @@ fn the_last_number_counts_even_without_line_feed_and_with_the_pipe_kept_open() {
     // The sleeper holds the pipe; what is asked for is on standard error, and more than a pipe holds before it.
     let script = r#"sleep 20 & i=0; while [ $i -lt 3000 ]; do echo "a line of the output, long enough"; i=$((i+1)); done
         echo 5; echo 6 >&2; printf 7; kill $!"#;
-    let found = run(&Plan { metric: plain_number(), runs: 1, ..plan("base", script) });
+    let found = run(&ComparisonPlan { metric: plain_number(), runs: 1, ..plan("base", script) });
     assert_eq!(found.early, None);
     assert_eq!(found.variants[0].median, Some(7.0));
 }
@@ -104,7 +107,7 @@ fn the_last_number_counts_even_without_line_feed_and_with_the_pipe_kept_open() {
 #[test]
 fn a_program_that_fails_ends_it_with_its_status() {
     let words = |script: &str| match run(&plan("nothp", script)).early {
-        Some(Early::Failed { what, run, .. }) => {
+        Some(EarlyEnd::Failed { what, run, .. }) => {
             assert_eq!(run, "warm-up");
             what
         }
@@ -112,15 +115,15 @@ fn a_program_that_fails_ends_it_with_its_status() {
     };
     assert!(words("exit 7").contains("exit code 7"));
     assert!(words("kill -9 $$").contains("signal 9"));
-    let quiet = run(&Plan { metric: plain_number(), ..plan("nothp", "echo none") });
+    let quiet = run(&ComparisonPlan { metric: plain_number(), ..plan("nothp", "echo none") });
     assert!(quiet.early.expect("cut short").to_string().contains("number"));
 }
 
 #[test]
 fn a_program_that_cannot_start_is_told_apart() {
     let start = |program: &str| {
-        let plan = Plan { command: vec![program.into()], ..plan("base", "") };
-        let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+        let plan = ComparisonPlan { command: vec![program.into()], ..plan("base", "") };
+        let hooks = ComparisonHooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
         match compare(&plan, &hooks) {
             Err(CompareError::Start { code, .. }) => code,
             other => panic!("{other:?}"),
@@ -133,12 +136,16 @@ fn a_program_that_cannot_start_is_told_apart() {
 #[test]
 fn halted_in_a_round_gives_the_rounds_before() {
     let runs = Cell::new(0);
-    let hooks =
-        Hooks { halt: &|| runs.get() > 6, started: &|_| runs.set(runs.get() + 1), ended: &|| {}, progress: &|_| {} };
+    let hooks = ComparisonHooks {
+        halt: &|| runs.get() > 6,
+        started: &|_| runs.set(runs.get() + 1),
+        ended: &|| {},
+        progress: &|_| {},
+    };
     // One warm-up round, two rounds, and the first run of the third, which is the seventh that is started.
-    let plan = Plan { runs: 9, ..plan("nothp", ":") };
+    let plan = ComparisonPlan { runs: 9, ..plan("nothp", ":") };
     let found = compare(&plan, &hooks).expect("a comparison");
-    assert_eq!(found.early, Some(Early::Interrupted));
+    assert_eq!(found.early, Some(EarlyEnd::Interrupted));
     assert_eq!((found.rounds, found.rounds_wanted), (2, 9));
     assert!(found.variants.iter().all(|variant| variant.median.is_some() && variant.unfinished.is_none()));
 }
@@ -147,10 +154,14 @@ fn halted_in_a_round_gives_the_rounds_before() {
 fn a_round_that_is_not_finished_does_not_count() {
     let runs = Cell::new(0);
     // One warm-up round, two rounds, the first run of the third, and it is halted in the eighth that is begun.
-    let hooks =
-        Hooks { halt: &|| runs.get() == 8, started: &|_| {}, ended: &|| {}, progress: &|_| runs.set(runs.get() + 1) };
-    let found = compare(&Plan { runs: 9, ..plan("nothp", ":") }, &hooks).expect("a comparison");
-    assert_eq!((found.rounds, found.early), (2, Some(Early::Interrupted)));
+    let hooks = ComparisonHooks {
+        halt: &|| runs.get() == 8,
+        started: &|_| {},
+        ended: &|| {},
+        progress: &|_| runs.set(runs.get() + 1),
+    };
+    let found = compare(&ComparisonPlan { runs: 9, ..plan("nothp", ":") }, &hooks).expect("a comparison");
+    assert_eq!((found.rounds, found.early), (2, Some(EarlyEnd::Interrupted)));
     assert!(found.variants.iter().all(|variant| variant.runs.len() == 2));
     let unfinished: Vec<_> = found.variants.iter().filter_map(|variant| variant.unfinished.as_ref()).collect();
     assert_eq!(unfinished.iter().map(|run| run.round).collect::<Vec<_>>(), [3]);
@@ -161,8 +172,8 @@ fn a_program_is_baked_from_outside() {
     let scan = "bake:scan,sleep=1ms,cpu=0";
     // 16 MiB touched in small pages, held for a second look.
     let script = r#"exec perl -e 'my $x = "a" x (16 << 20); select(undef, undef, undef, 0.8)'"#;
-    let plan = Plan { runs: 1, warmups: 0, ..plan(scan, script) };
-    let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+    let plan = ComparisonPlan { runs: 1, warmups: 0, ..plan(scan, script) };
+    let hooks = ComparisonHooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
     match compare(&plan, &hooks) {
         Ok(found) => {
             assert_eq!(found.early, None);
@@ -181,12 +192,12 @@ fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
     // The program itself writes the report here, in every second run only; no such library is there to be loaded.
     let script = r#"n="$0"; [ -z "$LOOKASIDE_BAKE_STATS" ] && exit
         if [ -e "$n" ]; then rm "$n"; else : > "$n"; echo "$LOOKASIDE_BAKE" >> "$LOOKASIDE_BAKE_STATS"; fi"#;
-    let mut plan = Plan { warmups: 0, runs: 4, ..plan("bake:auto,share=0.5", script) };
+    let mut plan = ComparisonPlan { warmups: 0, runs: 4, ..plan("bake:auto,share=0.5", script) };
     plan.command.push(folder.path().join("turn").into());
-    plan.inside = Some(Inside {
+    plan.inside = Some(PreloadedBaker {
         file: folder.path().join("none.so"),
         report: folder.path().join("report"),
-        read: |text| (!text.is_empty()).then(|| Helped { touches: text.len() as u64, ..Helped::default() }),
+        read: |text| (!text.is_empty()).then(|| HelperTotals { touches: text.len() as u64, ..HelperTotals::default() }),
     });
     let found = run(&plan);
     assert_eq!(found.early, None);
@@ -199,8 +210,8 @@ fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
 
 #[test]
 fn pressure_runs_beside_and_ends() {
-    let plan = Plan { pressure: Pressure::Cache(1), runs: 1, warmups: 0, ..plan("base", "sleep 0.05") };
-    let hooks = Hooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
+    let plan = ComparisonPlan { pressure: Pressure::Cache(1), runs: 1, warmups: 0, ..plan("base", "sleep 0.05") };
+    let hooks = ComparisonHooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &|_| {} };
     match compare(&plan, &hooks) {
         Ok(found) => {
             assert_eq!((found.early, found.pressure.as_str()), (None, "cache:1"));
@@ -216,7 +227,7 @@ fn pressure_runs_beside_and_ends() {
 #[test]
 fn what_is_missing_is_said_before_anything_runs() {
     let started = Cell::new(false);
-    let hooks = Hooks { halt: &|| false, started: &|_| started.set(true), ended: &|| {}, progress: &|_| {} };
+    let hooks = ComparisonHooks { halt: &|| false, started: &|_| started.set(true), ended: &|| {}, progress: &|_| {} };
     let error = compare(&plan("bake:auto", ":"), &hooks).expect_err("no library").to_string();
     assert!(error.contains("bake:auto") && error.contains("library"), "{error}");
     let error = compare(&plan("bake:scan,cpu=99999", ":"), &hooks).expect_err("no such CPU").to_string();

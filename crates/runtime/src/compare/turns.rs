@@ -8,19 +8,24 @@ use std::sync::Arc;
 
 use lookaside_stats::{median, ratio, SplitMix64, RESAMPLES};
 
-use super::child::Running;
+use super::child::ChildProgram;
+use super::comparison::{Comparison, EarlyEnd, VariantOutcome, VariantRun};
 use super::energy::Meter;
+use super::error::CompareError;
+use super::plan::{ComparisonHooks, ComparisonPlan, Metric};
+use super::preloaded_baker::PreloadedBaker;
 use super::pressure::Stress;
 use super::variant::gives_to_all;
-use super::watch::Watch;
-use super::{CompareError, Comparison, Early, Hooks, Inside, Metric, Outcome, Pages, Plan, Run, Variant};
-use crate::hugepages::{self, Followed, Planned, Way};
+use super::variant::Variant;
+use super::watch::PageUse;
+use super::watch::RunWatch;
+use crate::hugepages::{self, AppliedPlan, CollapseSide, PromotionSummary};
 
 /// A variant's runs so far.
 #[derive(Default)]
-struct Taken {
-    runs: Vec<Run>,
-    pages: Option<Pages>,
+struct VariantRuns {
+    runs: Vec<VariantRun>,
+    pages: Option<PageUse>,
 }
 
 /// Who makes huge pages beside a run, and what was made.
@@ -29,8 +34,8 @@ enum Beside<A, B> {
     Planned(B),
 }
 
-impl Beside<hugepages::Watch, hugepages::Apply> {
-    fn end(self) -> Beside<Followed, Planned> {
+impl Beside<hugepages::HugePageWatch, hugepages::PlanApplier> {
+    fn end(self) -> Beside<PromotionSummary, AppliedPlan> {
         match self {
             Self::Chosen(watch) => Beside::Chosen(watch.end()),
             Self::Planned(apply) => Beside::Planned(apply.end()),
@@ -39,30 +44,30 @@ impl Beside<hugepages::Watch, hugepages::Apply> {
 }
 
 /// The runs, in turns.
-pub(super) struct Turns<'a> {
-    plan: &'a Plan,
-    hooks: &'a Hooks<'a>,
+pub(super) struct InterleavedRuns<'a> {
+    plan: &'a ComparisonPlan,
+    hooks: &'a ComparisonHooks<'a>,
     meter: Option<Meter>,
     no_energy: Option<String>,
     stress: Option<Stress>,
-    taken: Vec<Taken>,
+    taken: Vec<VariantRuns>,
     notes: Vec<String>,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> InterleavedRuns<'a> {
     /// None run yet.
     pub(super) fn new(
-        plan: &'a Plan,
-        hooks: &'a Hooks<'a>,
+        plan: &'a ComparisonPlan,
+        hooks: &'a ComparisonHooks<'a>,
         (meter, no_energy): (Option<Meter>, Option<String>),
         stress: Option<Stress>,
     ) -> Self {
-        let taken = plan.variants.iter().map(|_| Taken::default()).collect();
+        let taken = plan.variants.iter().map(|_| VariantRuns::default()).collect();
         Self { plan, hooks, meter, no_energy, stress, taken, notes: Vec::new() }
     }
 
     /// All rounds; why not all.
-    pub(super) fn all(&mut self) -> Result<Option<Early>, CompareError> {
+    pub(super) fn all(&mut self) -> Result<Option<EarlyEnd>, CompareError> {
         let mut rng = SplitMix64::new(self.plan.seed);
         for round in 0..u64::from(self.plan.warmups) + u64::from(self.plan.runs) {
             let counted = round.checked_sub(u64::from(self.plan.warmups)).map(|round| round as u32 + 1);
@@ -70,7 +75,7 @@ impl<'a> Turns<'a> {
             rng.shuffle(&mut order);
             for (position, which) in order.into_iter().enumerate() {
                 if (self.hooks.halt)() {
-                    return Ok(Some(Early::Interrupted));
+                    return Ok(Some(EarlyEnd::Interrupted));
                 }
                 if let Some(early) = self.one(which, counted, position as u32 + 1)? {
                     return Ok(Some(early));
@@ -81,7 +86,7 @@ impl<'a> Turns<'a> {
     }
 
     /// One run of a variant; `round` is `None` in a warm-up.
-    fn one(&mut self, which: usize, round: Option<u32>, position: u32) -> Result<Option<Early>, CompareError> {
+    fn one(&mut self, which: usize, round: Option<u32>, position: u32) -> Result<Option<EarlyEnd>, CompareError> {
         let plan = self.plan;
         let variant = &plan.variants[which];
         let run = match round {
@@ -96,9 +101,9 @@ impl<'a> Turns<'a> {
         };
         let inside = plan.inside.as_ref().filter(|_| variant.needs_preload());
         let tells = inside.filter(|_| matches!(variant, Variant::Inside(_)));
-        tells.and_then(Inside::take);
+        tells.and_then(PreloadedBaker::take);
         self.energy(); // what was used until now is not the program's
-        let running = Running::start(&plan.command, variant, inside, captured)?;
+        let running = ChildProgram::start(&plan.command, variant, inside, captured)?;
         (self.hooks.started)(running.pid());
         let bake = match variant {
             Variant::Scan(settings) => Some(settings.clone()),
@@ -107,7 +112,7 @@ impl<'a> Turns<'a> {
         let watch = match (&bake, round) {
             (None, Some(_)) => None,
             _ => {
-                let watch = Watch::start(running.pid(), bake, round.is_none());
+                let watch = RunWatch::start(running.pid(), bake, round.is_none());
                 Some(watch.map_err(|e| CompareError::Bad(format!("a thread: {e}"))))
             }
         };
@@ -116,10 +121,11 @@ impl<'a> Turns<'a> {
             Variant::Huge(settings) => plan
                 .look
                 .as_ref()
-                .map(|look| hugepages::Watch::start(pid, *settings, Arc::clone(look)).map(Beside::Chosen)),
-            Variant::Planned(file) => {
-                plan.plans.get(file).map(|found| hugepages::Apply::start(pid, Arc::clone(found)).map(Beside::Planned))
-            }
+                .map(|look| hugepages::HugePageWatch::start(pid, *settings, Arc::clone(look)).map(Beside::Chosen)),
+            Variant::Planned(file) => plan
+                .plans
+                .get(file)
+                .map(|found| hugepages::PlanApplier::start(pid, Arc::clone(found)).map(Beside::Planned)),
             _ => None,
         };
         let beside = beside.transpose().map_err(|e| CompareError::Bad(format!("a thread: {e}")))?;
@@ -131,17 +137,17 @@ impl<'a> Turns<'a> {
         };
         let ended = running.wait(&over, output, &plan.metric, self.meter.as_mut());
         let energy_joules = self.energy();
-        let seen = watch.transpose()?.map(Watch::end).unwrap_or_default();
+        let seen = watch.transpose()?.map(RunWatch::end).unwrap_or_default();
         let ended = ended?;
         if (self.hooks.halt)() {
-            return Ok(Some(Early::Interrupted));
+            return Ok(Some(EarlyEnd::Interrupted));
         }
-        let failed = |what: String| Early::Failed { variant: variant.to_string(), run: run.clone(), what };
+        let failed = |what: String| EarlyEnd::Failed { variant: variant.to_string(), run: run.clone(), what };
         if !ended.status.success() {
             return Ok(Some(failed(status_words(ended.status))));
         }
         if let Some(line) = self.stress.as_mut().and_then(Stress::ended) {
-            return Ok(Some(Early::Pressure(format!("{}: {line}", plan.pressure))));
+            return Ok(Some(EarlyEnd::Pressure(format!("{}: {line}", plan.pressure))));
         }
         let value = match (&plan.metric, ended.said) {
             (Metric::Wall, _) => ended.wall.as_secs_f64(),
@@ -156,7 +162,7 @@ impl<'a> Turns<'a> {
         if let Some(refused) = seen.refused {
             self.note(format!("{variant}: not all was baked: {refused}"));
         }
-        let helped = seen.helped.or_else(|| tells.and_then(Inside::take));
+        let helped = seen.helped.or_else(|| tells.and_then(PreloadedBaker::take));
         if tells.is_some() && helped.is_none() {
             self.note(format!("{variant}: the preloaded library told nothing in some run: a program that is static or setuid does not load it, one that is killed does not tell"));
         }
@@ -170,7 +176,7 @@ impl<'a> Turns<'a> {
             Some(Beside::Planned(planned)) => (None, Some(planned)),
             None => (None, None),
         };
-        taken.runs.push(Run {
+        taken.runs.push(VariantRun {
             round,
             position,
             value,
@@ -205,14 +211,14 @@ impl<'a> Turns<'a> {
     }
 
     /// What they say.
-    pub(super) fn comparison(mut self, early: Option<Early>) -> Comparison {
+    pub(super) fn comparison(mut self, early: Option<EarlyEnd>) -> Comparison {
         drop(self.stress.take());
         let plan = self.plan;
         let rounds = self.taken.iter().map(|taken| taken.runs.len()).min().unwrap_or(0);
         let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         self.judge_circumstances(rounds, cpus);
-        let energy_of = |run: &Run| run.energy_joules.unwrap_or(f64::NAN);
-        let mut variants: Vec<Outcome> = Vec::new();
+        let energy_of = |run: &VariantRun| run.energy_joules.unwrap_or(f64::NAN);
+        let mut variants: Vec<VariantOutcome> = Vec::new();
         for (variant, taken) in plan.variants.iter().zip(self.taken) {
             let mut runs = taken.runs;
             let unfinished = if runs.len() > rounds { runs.pop() } else { None };
@@ -226,7 +232,7 @@ impl<'a> Turns<'a> {
                 let seed = plan.seed;
                 (ratio(above, below, seed, RESAMPLES), ratio(&energy_of_base, &energy, seed, RESAMPLES))
             });
-            variants.push(Outcome {
+            variants.push(VariantOutcome {
                 name: variant.to_string(),
                 what: variant.words().to_string(),
                 median: median(&values),
@@ -268,7 +274,7 @@ impl<'a> Turns<'a> {
         let shown = self.plan.variants.iter().zip(&self.taken);
         let mut notes = Vec::new();
         for (variant, taken) in shown {
-            if let (Variant::Thp, Some(Pages { huge_bytes: 0, .. })) = (variant, taken.pages) {
+            if let (Variant::Thp, Some(PageUse { huge_bytes: 0, .. })) = (variant, taken.pages) {
                 notes.push("thp: no huge page was seen in the warm-up runs: the program was not helped by them (it may not use malloc, be static, or memory may be fragmented)".to_string());
             }
             let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
@@ -292,9 +298,9 @@ impl<'a> Turns<'a> {
 }
 
 /// What the chosen huge pages came to, over all runs.
-fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
-    let all: Vec<&Followed> = runs.iter().filter_map(|run| run.hugepages.as_ref()).collect();
-    let middle = |of: &dyn Fn(&Followed) -> Option<f64>| median(all.iter().filter_map(|run| of(run)));
+fn chosen_words(variant: &Variant, runs: &[VariantRun]) -> Vec<String> {
+    let all: Vec<&PromotionSummary> = runs.iter().filter_map(|run| run.hugepages.as_ref()).collect();
+    let middle = |of: &dyn Fn(&PromotionSummary) -> Option<f64>| median(all.iter().filter_map(|run| of(run)));
     let Some(made) = middle(&|run| Some(run.collapsed as f64)) else { return Vec::new() };
     let mut text = format!("{variant}: {made} windows of 2 MiB made huge in a run (median)");
     if let Some(covered) = middle(&|run| run.covered) {
@@ -310,9 +316,9 @@ fn chosen_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
 }
 
 /// What a plan's huge pages came to, over all runs.
-fn planned_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
-    let all: Vec<&Planned> = runs.iter().filter_map(|run| run.planned.as_ref()).collect();
-    let middle = |of: &dyn Fn(&Planned) -> u64| median(all.iter().map(|run| of(run)));
+fn planned_words(variant: &Variant, runs: &[VariantRun]) -> Vec<String> {
+    let all: Vec<&AppliedPlan> = runs.iter().filter_map(|run| run.planned.as_ref()).collect();
+    let middle = |of: &dyn Fn(&AppliedPlan) -> u64| median(all.iter().map(|run| of(run)));
     let (Some(made), Some(found), Some(added)) =
         (middle(&|run| run.collapsed as u64), middle(&|run| run.found as u64), middle(&|run| run.bloat_bytes))
     else {
@@ -331,7 +337,7 @@ fn planned_words(variant: &Variant, runs: &[Run]) -> Vec<String> {
 }
 
 /// The longest call, and from where the calls were made.
-fn how(longest_call_nanos: Option<u64>, way: Option<Way>) -> String {
+fn how(longest_call_nanos: Option<u64>, way: Option<CollapseSide>) -> String {
     let text = format!("; the longest call took {:.1} ms", longest_call_nanos.unwrap_or(0) as f64 / 1e6);
     match way {
         Some(way) => format!("{text}; made {}", way.words()),

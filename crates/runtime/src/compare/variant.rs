@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use lookaside_host::TransparentHugePages;
 
-use super::{CompareError, Inside};
+use super::error::CompareError;
+use super::preloaded_baker::PreloadedBaker;
 use crate::bake::{BakeBackend, Settings};
-use crate::hugepages::{self, remote_collapse, Way};
+use crate::hugepages::{self, remote_collapse, CollapseSide};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
 const THP: [&str; 2] = ["hugepages-2048kB/enabled", "enabled"];
@@ -25,7 +26,7 @@ pub enum Variant {
     /// With huge pages: on by `prctl`, and `malloc` asks for them where the system waits to be asked.
     Thp,
     /// Small pages but for what is asked for, and the windows that it is seen in most made huge.
-    Huge(hugepages::Settings),
+    Huge(hugepages::HugePageSettings),
     /// Small pages but for what is asked for, and the windows of the plan in this file made huge.
     Planned(PathBuf),
     /// As base, and its page tables are read by the kernel, from outside.
@@ -86,8 +87,8 @@ impl fmt::Display for Variant {
 }
 
 impl Variant {
-    /// Reads a list as it is written on the command line: `base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan`. A part with a `=`
-    /// belongs to the `bake:` before it. Base is there, and first, whether it is named or not.
+    /// Reads a list as it is written on the command line: `base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan`. A
+    /// part with a `=` belongs to the `bake:` before it. Base is there, and first, whether it is named or not.
     ///
     /// # Errors
     /// In a line: a variant that is none, a setting that cannot be, one that is there twice.
@@ -176,7 +177,7 @@ impl Variant {
     }
 
     /// Environment variables that differ from ours.
-    pub(super) fn environment(&self, inside: Option<&Inside>) -> Vec<(&'static str, OsString)> {
+    pub(super) fn environment(&self, inside: Option<&PreloadedBaker>) -> Vec<(&'static str, OsString)> {
         match (self, inside) {
             (Self::Thp, _) => {
                 let tunables = std::env::var_os("GLIBC_TUNABLES");
@@ -195,12 +196,12 @@ impl Variant {
         }
     }
 
-    /// Whether the preloaded library has to be there: to bake from inside, or to make huge pages where there is no right to do it from
-    /// outside.
+    /// Whether the preloaded library has to be there: to bake from inside, or to make huge pages where there is no
+    /// right to do it from outside.
     pub fn needs_preload(&self) -> bool {
         match self {
             Self::Inside(_) => true,
-            Self::Huge(_) | Self::Planned(_) => hugepages::way() == Ok(Way::Inside),
+            Self::Huge(_) | Self::Planned(_) => hugepages::collapse_side() == Ok(CollapseSide::Inside),
             _ => false,
         }
     }
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(joined(None, OsStr::new("b")), "b");
         assert_eq!(joined(Some("".into()), OsStr::new("b")), "b");
         assert_eq!(joined(Some("a=1".into()), OsStr::new("b=2")), "a=1:b=2");
-        let inside = Inside { file: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None };
+        let inside = PreloadedBaker { file: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None };
         let set = Variant::Inside("auto".into()).environment(Some(&inside));
         assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
         assert_eq!(set[1..], [("LOOKASIDE_BAKE", "auto".into()), ("LOOKASIDE_BAKE_STATS", "/x/report".into())]);

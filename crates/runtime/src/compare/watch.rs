@@ -16,7 +16,7 @@ const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// What the helpers beside the program did, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Helped {
+pub struct HelperTotals {
     /// Rounds through all regions.
     pub rounds: u64,
     /// Page-table entries read.
@@ -29,7 +29,7 @@ pub struct Helped {
 
 /// Pages that the program had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Pages {
+pub struct PageUse {
     /// Most resident bytes that were seen.
     pub resident_bytes: u64,
     /// Bytes of anonymous memory in huge pages at that time.
@@ -38,20 +38,20 @@ pub struct Pages {
 
 /// What was seen and done beside a run.
 #[derive(Default)]
-pub(super) struct Seen {
-    pub(super) helped: Option<Helped>,
-    pub(super) pages: Option<Pages>,
+pub(super) struct RunObservation {
+    pub(super) helped: Option<HelperTotals>,
+    pub(super) pages: Option<PageUse>,
     /// Why some process was not baked.
     pub(super) refused: Option<String>,
 }
 
 /// The thread beside a run.
-pub(super) struct Watch {
+pub(super) struct RunWatch {
     stop: Sender<()>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<RunObservation>,
 }
 
-impl Watch {
+impl RunWatch {
     /// Watches the process and those that it starts: bakes them with these settings, looks at their pages.
     pub(super) fn start(pid: u32, bake: Option<Settings>, look: bool) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
@@ -60,14 +60,14 @@ impl Watch {
     }
 
     /// Ends it.
-    pub(super) fn end(self) -> Seen {
+    pub(super) fn end(self) -> RunObservation {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
     }
 }
 
-fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) -> Seen {
-    let mut seen = Seen::default();
+fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) -> RunObservation {
+    let mut seen = RunObservation::default();
     let (mut outside, mut most_bytes) = (None, 0);
     let mut wait = FIRST_LOOK;
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
@@ -94,7 +94,7 @@ fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) 
     if bake.is_some() {
         let report = outside.map(ProcessBakers::stop).unwrap_or_default();
         let sum = |of: fn(&Stats) -> u64| report.iter().map(|baked| of(&baked.stats)).sum();
-        seen.helped = Some(Helped {
+        seen.helped = Some(HelperTotals {
             rounds: sum(|stats| stats.rounds),
             touches: sum(|stats| stats.touches),
             cpu_nanos: sum(|stats| stats.cpu_nanos),
@@ -105,8 +105,8 @@ fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) 
     seen
 }
 
-fn pages(family: &[u32]) -> Pages {
-    let mut all = Pages::default();
+fn pages(family: &[u32]) -> PageUse {
+    let mut all = PageUse::default();
     for &pid in family {
         let Ok(rollup) = Process::new(pid as i32).and_then(|process| process.smaps_rollup()) else { continue };
         for map in &rollup.memory_map_rollup {

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::limits::{MOST_DEEP, MOST_SHARED};
+
 /// Why there is no key at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoKeys {
@@ -60,10 +62,10 @@ pub enum DomainsError {
         keys: usize,
     },
     /// Entered too often without leaving.
-    #[error("this thread is {} compartments deep, which is the most", super::MOST_DEEP)]
+    #[error("this thread is {} compartments deep, which is the most", MOST_DEEP)]
     TooDeep,
     /// A compartment and all it shares need a key each.
-    #[error("the compartment shares the memory of {} others, which is the most", super::MOST_SHARED)]
+    #[error("the compartment shares the memory of {} others, which is the most", MOST_SHARED)]
     TooManyShared,
     /// With itself.
     #[error("a compartment has its own memory already")]

@@ -1,9 +1,6 @@
 //! What the policy asks of the processor and of the kernel, and what it counts.
 
-use super::NoKeys;
-
-/// Keys that can be had: 16, of which 0 is that of all other memory.
-pub const MOST_KEYS: usize = 15;
+use super::error::NoKeys;
 
 /// Protection keys, memory, and the calling thread's register. Errors are error numbers.
 pub trait Keys {
@@ -25,14 +22,15 @@ pub trait Keys {
     /// As of munmap(2).
     fn unmap(&mut self, start: usize, bytes: usize) -> Result<(), i32>;
 
-    /// Pages carry this key, and may be read and written by who has the right; `None`: no key of ours, and nobody may. For all threads, when
-    /// it returns.
+    /// Pages carry this key, and may be read and written by who has the right; `None`: no key of ours, and nobody may.
+    /// For all threads, when it returns.
     ///
     /// # Errors
     /// As of pkey_mprotect(2). Some pages may have changed then.
     fn protect(&mut self, start: usize, bytes: usize, key: Option<u8>) -> Result<(), i32>;
 
-    /// Sets the calling thread's rights: in the bits of `mask`, those of `rights`; two a key, as [`denied`] and [`granted`] have them.
+    /// Sets the calling thread's rights: in the bits of `mask`, those of `rights`; two a key, as [`denied`] and
+    /// [`granted`] have them.
     fn set_rights(&mut self, mask: u32, rights: u32);
 }
 

@@ -1,10 +1,12 @@
-//! Compartments in one address space, by the protection keys of x86-64: a key is the domain, WRPKRU the write of the DACR (Wiggins et al. 2003).
+//! Compartments in one address space, by the protection keys of x86-64: a key is the domain, WRPKRU the write of the
+//! DACR (Wiggins et al. 2003).
 //!
-//! A [`Compartment`] is memory that a thread can use only while it is in. There may be many more than the 15 keys: a key is taken from a
-//! compartment that nobody is in, whose pages are closed meanwhile ([`Policy`] has the rule). Everything here is of the running process;
-//! [`Policy`] by itself is a state machine over any [`Keys`].
+//! A [`Compartment`] is memory that a thread can use only while it is in. There may be many more than the 15 keys: a
+//! key is taken from a compartment that nobody is in, whose pages are closed meanwhile ([`Policy`] has the rule).
+//! Everything here is of the running process; [`Policy`] by itself is a state machine over any [`Keys`].
 //!
-//! It guards against stray accesses, not against code that writes PKRU itself. `papers/fast-address-space-switching/README.md` says what else it does not do.
+//! It guards against stray accesses, not against code that writes PKRU itself.
+//! `papers/fast-address-space-switching/README.md` says what else it does not do.
 //!
 //! ```
 //! use lookaside_runtime::domains::{create, destroy, enter, leave, memory, DomainsError};
@@ -25,13 +27,15 @@
 mod error;
 mod ffi;
 mod keys;
+mod limits;
 mod pku;
 mod policy;
 mod process;
 
 pub use error::{DomainsError, NoKeys};
-pub use keys::{denied, granted, Counts, Keys, MOST_KEYS};
-pub use policy::{Access, Compartment, Fault, Policy, Thread, MOST_DEEP, MOST_SHARED, PAGE_BYTES};
+pub use keys::{denied, granted, Counts, Keys};
+pub use limits::{MOST_DEEP, MOST_KEYS, MOST_SHARED};
+pub use policy::{Access, Compartment, Fault, Policy, Thread, PAGE_BYTES};
 
 use process::{here, locked};
 
@@ -60,7 +64,8 @@ pub fn memory(compartment: Compartment) -> Result<(*mut u8, usize), DomainsError
     Ok((std::ptr::with_exposed_provenance_mut(start), bytes))
 }
 
-/// The calling thread may use this compartment's memory and what it shares, and no other compartment's, until it leaves.
+/// The calling thread may use this compartment's memory and what it shares, and no other compartment's, until it
+/// leaves.
 ///
 /// # Errors
 /// No such compartment; threads are in so many others that keys are too few; too deep; the system refuses.
@@ -84,8 +89,8 @@ pub fn share(compartment: Compartment, with: Compartment, access: Access) -> Res
     here(|policy, _, _| policy.share(compartment, with, access))
 }
 
-/// Counts a fault of the calling thread, and says whose memory it was, if a compartment's. For the program's handler of SIGSEGV:
-/// `code` is `si_code`, `address` is `si_addr`. Other codes than SEGV_PKUERR and SEGV_ACCERR are nobody's.
+/// Counts a fault of the calling thread, and says whose memory it was, if a compartment's. For the program's handler of
+/// SIGSEGV: `code` is `si_code`, `address` is `si_addr`. Other codes than SEGV_PKUERR and SEGV_ACCERR are nobody's.
 pub fn fault(code: i32, address: *const u8) -> Option<Compartment> {
     // The numbers of Linux; libc has the first on some systems only.
     const SEGV_ACCERR: i32 = 2;

@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(target_arch = "x86_64"), allow(unused))]
 
+use super::error::NoKeys;
 use super::keys::{denied, Keys};
-use super::NoKeys;
 
 /// The running process's.
 pub(super) struct Hardware;
@@ -76,7 +76,8 @@ impl Keys for Hardware {
     fn set_rights(&mut self, mask: u32, rights: u32) {
         // Key 0 is everybody's: without a right to it the next access to the stack would fault.
         let mask = mask & !(denied(0) * 3);
-        // SAFETY: there was a key, so the kernel has switched the instructions on (CR4.PKE). No `nomem`: accesses stay on their side of it.
+        // SAFETY: there was a key, so the kernel has switched the instructions on (CR4.PKE). No `nomem`: accesses stay
+        // on their side of it.
         unsafe {
             let old: u32;
             std::arch::asm!("rdpkru", in("ecx") 0, out("eax") old, out("edx") _, options(nostack));

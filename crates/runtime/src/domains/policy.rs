@@ -1,18 +1,15 @@
 //! Who has which key: a state machine over [`Keys`], which knows neither processor nor threads.
 //!
-//! A compartment *has* a key while its pages carry it; without one its pages are closed to all. A key is *clean* if no page carries it, and
-//! changes hands without a flush. A compartment that a thread is in, or whose memory such a one shares, is *pinned*: its key stays, so that
-//! no thread ever has a right to a key that changes hands.
+//! A compartment *has* a key while its pages carry it; without one its pages are closed to all. A key is *clean* if no
+//! page carries it, and changes hands without a flush. A compartment that a thread is in, or whose memory such a one
+//! shares, is *pinned*: its key stays, so that no thread ever has a right to a key that changes hands.
 
 use std::collections::BTreeMap;
 
-use super::keys::{both, denied, granted, Counts, Keys, MOST_KEYS};
-use super::DomainsError;
+use super::error::DomainsError;
+use super::keys::{both, denied, granted, Counts, Keys};
+use super::limits::{MOST_DEEP, MOST_KEYS, MOST_SHARED};
 
-/// Compartments whose memory one may share: each needs a key while it is in.
-pub const MOST_SHARED: usize = MOST_KEYS - 1;
-/// Enters of one thread that have not been left.
-pub const MOST_DEEP: usize = 1024;
 /// Sizes are rounded up to pages.
 pub const PAGE_BYTES: usize = 4096;
 
@@ -170,7 +167,8 @@ impl Policy {
         Ok(())
     }
 
-    /// The calling thread, which is `thread`, may use the memory of this compartment and what it shares, and no other's.
+    /// The calling thread, which is `thread`, may use the memory of this compartment and what it shares, and no
+    /// other's.
     ///
     /// # Errors
     /// No such compartment; too few keys beside those of pinned ones; too deep; the system refuses.
@@ -307,8 +305,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Takes keys from compartments that are not pinned, until `wanted` are clean: from those that nobody came back to since the last
-    /// flush, from all if these are too few. Neighbours are closed by one call.
+    /// Takes keys from compartments that are not pinned, until `wanted` are clean: from those that nobody came back to
+    /// since the last flush, from all if these are too few. Neighbours are closed by one call.
     fn flush(&mut self, keys: &mut impl Keys, needs: &[Compartment], wanted: usize) -> Result<(), DomainsError> {
         self.counts.flushes += 1;
         let idle = |one: &Compartment, state: &State| state.key.is_some() && state.pins == 0 && !needs.contains(one);

@@ -3,9 +3,9 @@
 use std::cell::{RefCell, UnsafeCell};
 use std::sync::Once;
 
+use super::error::DomainsError;
 use super::pku::Hardware;
 use super::policy::{Policy, Thread};
-use super::DomainsError;
 
 /// A C lock: Rust's can't be let go of in a forked child.
 struct Process {

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::windows::{window_of, Area, Unfit, Window};
+use super::windows::{window_of, MappedArea, Unfit, Window};
+use crate::bake::PAGE_BYTES;
 
-/// How often a window was seen, in samples (or bytes referenced), in two halves: those at even and at odd places in time. What is
-/// chosen by one half can be judged by the other.
+/// How often a window was seen, in samples (or bytes referenced), in two halves: those at even and at odd places in
+/// time. What is chosen by one half can be judged by the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Weight {
+pub struct WindowWeight {
     /// At even places.
     pub even: u64,
     /// At odd places.
     pub odd: u64,
 }
 
-impl Weight {
+impl WindowWeight {
     /// Both halves.
     pub fn all(self) -> u64 {
         self.even + self.odd
@@ -24,11 +25,11 @@ impl Weight {
 }
 
 /// Weights of windows by their first byte; also of windows that cannot be chosen.
-pub type Weights = BTreeMap<u64, Weight>;
+pub type WindowWeights = BTreeMap<u64, WindowWeight>;
 
 /// Weights by sampled addresses in order of time; 0 = the address is not known.
-pub fn tally(addrs: &[u64]) -> Weights {
-    let mut weights = Weights::new();
+pub fn tally(addrs: &[u64]) -> WindowWeights {
+    let mut weights = WindowWeights::new();
     for (place, &addr) in addrs.iter().enumerate().filter(|(_, &addr)| addr != 0) {
         let weight = weights.entry(window_of(addr)).or_default();
         match place % 2 {
@@ -39,37 +40,37 @@ pub fn tally(addrs: &[u64]) -> Weights {
     weights
 }
 
-/// Weights by the bytes referenced of each mapping, as all that the system tells: spread evenly over the mapping's pages in memory.
-/// `referenced` has the bytes of each mapping, summed over all intervals.
-pub fn spread(areas: &[Area], windows: &[Window], referenced: &[u64]) -> Weights {
+/// Weights by the bytes referenced of each mapping, as all that the system tells: spread evenly over the mapping's
+/// pages in memory. `referenced` has the bytes of each mapping, summed over all intervals.
+pub fn spread(areas: &[MappedArea], windows: &[Window], referenced: &[u64]) -> WindowWeights {
     let pages = |window: &Window| u64::from(window.small_pages + window.huge_pages);
     let of = |window: &Window| {
         let area = areas.get(window.area)?;
         let bytes = *referenced.get(window.area)?;
         // Pages outside whole windows have their part too.
-        let resident = (area.resident_bytes / super::PAGE_BYTES).max(1);
+        let resident = (area.resident_bytes / PAGE_BYTES).max(1);
         let weight = u128::from(bytes) * u128::from(pages(window)) / u128::from(resident);
-        Some((window.start, Weight { even: u64::try_from(weight).unwrap_or(u64::MAX), odd: 0 }))
+        Some((window.start, WindowWeight { even: u64::try_from(weight).unwrap_or(u64::MAX), odd: 0 }))
     };
     windows.iter().filter_map(of).collect()
 }
 
 /// A process as a choice sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct ProcessView<'a> {
     /// Its number.
     pub pid: u32,
     /// Its mappings.
-    pub areas: &'a [Area],
+    pub areas: &'a [MappedArea],
     /// Its windows.
     pub windows: &'a [Window],
     /// How often each was seen.
-    pub weights: &'a Weights,
+    pub weights: &'a WindowWeights,
 }
 
 /// A window that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Chosen {
+pub struct HotWindow {
     /// Its process.
     pub pid: u32,
     /// What it is.
@@ -85,9 +86,9 @@ pub struct Chosen {
 
 /// A choice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Choice {
+pub struct WindowChoice {
     /// The windows, most seen first.
-    pub chosen: Vec<Chosen>,
+    pub chosen: Vec<HotWindow>,
     /// Windows that could have been chosen, those never seen included.
     pub candidates: usize,
     /// Weight of these.
@@ -98,16 +99,16 @@ pub struct Choice {
     pub huge: usize,
     /// Weight of these.
     pub huge_weight: u64,
-    /// Part of the candidates' weight that a choice by one half of it has of the other half, in the mean of both ways; absent where
-    /// a half has none.
+    /// Part of the candidates' weight that a choice by one half of it has of the other half, in the mean of both ways;
+    /// absent where a half has none.
     pub held_out: Option<f64>,
 }
 
-/// The windows seen most, at most `budget`, none that was not seen. Of those seen alike the fuller one, then the lower address, then
-/// the lower process number.
-pub fn choose(views: &[View<'_>], budget: usize) -> Choice {
-    let mut choice = Choice::default();
-    let mut ranked: Vec<(Weight, u32, &Window, &[Area])> = Vec::new();
+/// The windows seen most, at most `budget`, none that was not seen. Of those seen alike the fuller one, then the lower
+/// address, then the lower process number.
+pub fn choose(views: &[ProcessView<'_>], budget: usize) -> WindowChoice {
+    let mut choice = WindowChoice::default();
+    let mut ranked: Vec<(WindowWeight, u32, &Window, &[MappedArea])> = Vec::new();
     for view in views {
         for window in view.windows {
             let weight = view.weights.get(&window.start).copied().unwrap_or_default();
@@ -122,10 +123,10 @@ pub fn choose(views: &[View<'_>], budget: usize) -> Choice {
         }
     }
     choice.held_out = held_out(&ranked, budget);
-    sort(&mut ranked, Weight::all);
+    sort(&mut ranked, WindowWeight::all);
     let seen = ranked.into_iter().take(budget).filter(|(weight, ..)| weight.all() > 0);
     choice.chosen = seen
-        .map(|(weight, pid, window, areas)| Chosen {
+        .map(|(weight, pid, window, areas)| HotWindow {
             pid,
             window: *window,
             region: areas.get(window.area).map(|area| area.name.clone()).unwrap_or_default(),
@@ -138,16 +139,16 @@ pub fn choose(views: &[View<'_>], budget: usize) -> Choice {
 }
 
 /// By weight, the largest first; the rest makes the order whole.
-fn sort(ranked: &mut [(Weight, u32, &Window, &[Area])], of: impl Fn(Weight) -> u64) {
+fn sort(ranked: &mut [(WindowWeight, u32, &Window, &[MappedArea])], of: impl Fn(WindowWeight) -> u64) {
     ranked.sort_by_key(|(weight, pid, window, _)| {
         (std::cmp::Reverse(of(*weight)), std::cmp::Reverse(window.small_pages), window.start, *pid)
     });
 }
 
-fn held_out(ranked: &[(Weight, u32, &Window, &[Area])], budget: usize) -> Option<f64> {
-    let halves: [fn(Weight) -> u64; 2] = [|weight| weight.even, |weight| weight.odd];
+fn held_out(ranked: &[(WindowWeight, u32, &Window, &[MappedArea])], budget: usize) -> Option<f64> {
+    let halves: [fn(WindowWeight) -> u64; 2] = [|weight| weight.even, |weight| weight.odd];
     let mut by_half = ranked.to_vec();
-    let mut share = |chosen_by: fn(Weight) -> u64, judged_by: fn(Weight) -> u64| {
+    let mut share = |chosen_by: fn(WindowWeight) -> u64, judged_by: fn(WindowWeight) -> u64| {
         sort(&mut by_half, chosen_by);
         let all: u64 = by_half.iter().map(|row| judged_by(row.0)).sum();
         let chosen = by_half.iter().take(budget).filter(|row| chosen_by(row.0) > 0);
@@ -159,7 +160,7 @@ fn held_out(ranked: &[(Weight, u32, &Window, &[Area])], budget: usize) -> Option
 
 /// Where samples fell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Fell {
+pub struct SampleCounts {
     /// All samples.
     pub samples: u64,
     /// Without an address: no access to memory was waited for, or it could not be told which.
@@ -176,9 +177,9 @@ pub struct Fell {
     pub unmapped: u64,
 }
 
-impl Fell {
+impl SampleCounts {
     /// Adds the samples of one process; 0 = the address is not known.
-    pub fn add(&mut self, areas: &[Area], windows: &[Window], addrs: &[u64]) {
+    pub fn add(&mut self, areas: &[MappedArea], windows: &[Window], addrs: &[u64]) {
         for &addr in addrs {
             self.samples += 1;
             let area = areas.partition_point(|area| area.end <= addr);

@@ -1,6 +1,6 @@
-//! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call; where there is no right to do
-//! that, [orders](super::orders) to the thread of the preloaded library in the process, which does the same by `madvise`. What the process
-//! reads and writes stays as it is, whether a call succeeds or not.
+//! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call; where there is no
+//! right to do that, [orders](super::remote_collapse) to the thread of the preloaded library in the process, which does
+//! the same by `madvise`. What the process reads and writes stays as it is, whether a call succeeds or not.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -11,26 +11,28 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::thread::{capabilities, CapabilitySet};
 use serde::Serialize;
 
+use super::error::HugePageError;
+use super::pages;
 use super::remote_collapse::RemoteCollapser;
 use super::windows::WINDOW_BYTES;
-use super::{pages, HugeError};
 use crate::bake::Identity;
 
-/// Least pause after a call. The kernel holds `mmap_lock` for writing while it copies, and page faults of the program wait; a waiting
-/// thread that is not awake yet is let in only after 4 ms of the lock's being taken again (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
+/// Least pause after a call. The kernel holds `mmap_lock` for writing while it copies, and page faults of the program
+/// wait; a waiting thread that is not awake yet is let in only after 4 ms of the lock's being taken again
+/// (kernel/locking/rwsem.c, RWSEM_WAIT_TIMEOUT).
 pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Who makes a process's huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum CollapseSide {
     /// This process, by `process_madvise`.
     Outside,
     /// A thread in the process, by `madvise`: there is no right to do it from outside.
     Inside,
 }
 
-impl Way {
+impl CollapseSide {
     /// In a few words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -43,7 +45,7 @@ impl Way {
 /// What became of a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
-pub enum Tried {
+pub enum CollapseResult {
     /// It is one huge page.
     Collapsed {
         /// How long the call took.
@@ -60,7 +62,7 @@ pub enum Tried {
     },
 }
 
-impl Tried {
+impl CollapseResult {
     /// It is one huge page now.
     pub fn is_collapsed(&self) -> bool {
         matches!(self, Self::Collapsed { .. })
@@ -76,7 +78,7 @@ impl Tried {
 
 /// A hold on a process, and on the program that it runs: a number that is given anew, or an exec, is noticed.
 #[derive(Debug)]
-pub struct Handle {
+pub struct CollapseHandle {
     pid: u32,
     maker: Collapser,
     identity: Identity,
@@ -89,25 +91,25 @@ enum Collapser {
     Inside(RemoteCollapser),
 }
 
-impl Handle {
-    /// Takes hold of a process, and finds out whether huge pages may be made of its memory: from outside, or else by the thread that
-    /// the preloaded library has in it. Nothing is changed.
+impl CollapseHandle {
+    /// Takes hold of a process, and finds out whether huge pages may be made of its memory: from outside, or else by
+    /// the thread that the preloaded library has in it. Nothing is changed.
     ///
     /// # Errors
     /// In a line: no such process; a kernel without the calls; who may; huge pages switched off for the process.
-    pub fn open(pid: u32) -> Result<Self, HugeError> {
+    pub fn open(pid: u32) -> Result<Self, HugePageError> {
         let identity = Identity::of(pid)?;
         check_built_in()?;
         let maker = match hold(pid) {
             Ok(process) => Collapser::Outside(process),
             Err(errno) => {
                 let orders = if is_no_right(errno) { RemoteCollapser::open(pid)? } else { None };
-                let refused = || HugeError::Bad(format!("process {pid}: {}", refusal(errno)));
+                let refused = || HugePageError::Bad(format!("process {pid}: {}", refusal(errno)));
                 Collapser::Inside(orders.ok_or_else(refused)?)
             }
         };
         if switched_off(pid) {
-            return Err(HugeError::Bad(format!(
+            return Err(HugePageError::Bad(format!(
                 "process {pid}: huge pages are switched off for it, by prctl(PR_SET_THP_DISABLE) in it or in what started it"
             )));
         }
@@ -115,10 +117,10 @@ impl Handle {
     }
 
     /// Who makes its huge pages.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> CollapseSide {
         match self.maker {
-            Collapser::Outside(_) => Way::Outside,
-            Collapser::Inside(_) => Way::Inside,
+            Collapser::Outside(_) => CollapseSide::Outside,
+            Collapser::Inside(_) => CollapseSide::Inside,
         }
     }
 
@@ -137,12 +139,12 @@ impl Handle {
         Identity::of(self.pid).is_ok_and(|now| now == self.identity)
     }
 
-    /// Makes one huge page of a window. Whoever makes the call pauses as long as that took, at least a millisecond: page faults of the
-    /// program find the lock free for at least half of the time.
-    pub fn collapse(&self, start: u64) -> Tried {
+    /// Makes one huge page of a window. Whoever makes the call pauses as long as that took, at least a millisecond:
+    /// page faults of the program find the lock free for at least half of the time.
+    pub fn collapse(&self, start: u64) -> CollapseResult {
         if !self.is_same() {
             let why = "the process has ended, or runs another program now".to_string();
-            return Tried::Refused { nanos: 0, errno: 0, why };
+            return CollapseResult::Refused { nanos: 0, errno: 0, why };
         }
         let (done, took) = match &self.maker {
             Collapser::Outside(process) => {
@@ -156,15 +158,15 @@ impl Handle {
         };
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         match done {
-            Ok(()) => Tried::Collapsed { nanos },
-            Err(errno) => Tried::Refused { nanos, errno, why: self.why(errno, start) },
+            Ok(()) => CollapseResult::Collapsed { nanos },
+            Err(errno) => CollapseResult::Refused { nanos, errno, why: self.why(errno, start) },
         }
     }
 
     /// Why a window was refused. The numbers are few and the causes many: what can be looked up is.
     fn why(&self, errno: i32, start: u64) -> String {
         let gone = !pages::is_mapped(self.pid, start);
-        let inside = self.way() == Way::Inside;
+        let inside = self.way() == CollapseSide::Inside;
         let text = match errno {
             _ if !self.is_same() => "the process has ended, or runs another program now",
             libc::ESRCH if inside => {
@@ -206,7 +208,8 @@ fn refusal(errno: i32) -> &'static str {
     }
 }
 
-/// Whether it is for lack of a right, or in a sandbox, that the call is refused, so that the process itself may be let do it.
+/// Whether it is for lack of a right, or in a sandbox, that the call is refused, so that the process itself may be let
+/// do it.
 fn is_no_right(errno: i32) -> bool {
     matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSYS)
 }
@@ -222,28 +225,29 @@ fn hold(pid: u32) -> Result<OwnedFd, i32> {
     collapse(process.as_fd(), None).map(|()| process)
 }
 
-/// Finds out, before a program is started, how huge pages can be made of its memory: from inside only where there is no right to do it
-/// from outside.
+/// Finds out, before a program is started, how huge pages can be made of its memory: from inside only where there is no
+/// right to do it from outside.
 ///
 /// # Errors
 /// In a line: what the kernel lacks, who may.
-pub fn way() -> Result<Way, HugeError> {
+pub fn collapse_side() -> Result<CollapseSide, HugePageError> {
     check_built_in()?;
     if switched_off(std::process::id()) {
-        return Err(HugeError::Bad(
+        return Err(HugePageError::Bad(
             "huge pages are switched off for this command and what it starts, by prctl(PR_SET_THP_DISABLE)".into(),
         ));
     }
     match check_right() {
-        Ok(()) => Ok(Way::Outside),
-        Err(errno) if is_no_right(errno) && is_possible_inside() => Ok(Way::Inside),
-        Err(errno) => Err(HugeError::Bad(refusal(errno).into())),
+        Ok(()) => Ok(CollapseSide::Outside),
+        Err(errno) if is_no_right(errno) && is_possible_inside() => Ok(CollapseSide::Inside),
+        Err(errno) => Err(HugePageError::Bad(refusal(errno).into())),
     }
 }
 
 /// Whether one may make huge pages of other processes' memory, and the kernel can.
 fn check_right() -> Result<(), i32> {
-    /// The user namespace that counts (Linux, include/linux/proc_ns.h, PROC_USER_INIT_INO): root of another has no such right.
+    /// The user namespace that counts (Linux, include/linux/proc_ns.h, PROC_USER_INIT_INO): root of another has no such
+    /// right.
     const SYSTEMS: &str = "user:[4026531837]";
     hold(std::process::id())?;
     // For oneself newer kernels ask for no right.
@@ -263,11 +267,11 @@ fn is_possible_inside() -> bool {
     done == 0 && cfg!(all(target_os = "linux", target_arch = "x86_64"))
 }
 
-fn check_built_in() -> Result<(), HugeError> {
+fn check_built_in() -> Result<(), HugePageError> {
     let settings = TransparentHugePages::here();
     match settings.are_there() {
         true => Ok(()),
-        false => Err(HugeError::Bad(format!(
+        false => Err(HugePageError::Bad(format!(
             "this kernel has no transparent huge pages ({} is not there)",
             settings.path("").display()
         ))),
@@ -290,8 +294,8 @@ fn collapse(process: BorrowedFd<'_>, start: Option<u64>) -> Result<(), i32> {
         iov_base: start.unwrap_or(0) as *mut libc::c_void,
         iov_len: start.map_or(0, |_| WINDOW_BYTES as usize),
     };
-    // SAFETY: the vector has as many ranges as is said; the range is the other process's, which the kernel checks, and the advice
-    // changes no contents.
+    // SAFETY: the vector has as many ranges as is said; the range is the other process's, which the kernel checks, and
+    // the advice changes no contents.
     let done = unsafe {
         libc::syscall(
             libc::SYS_process_madvise,

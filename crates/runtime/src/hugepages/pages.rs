@@ -6,9 +6,10 @@ use std::os::fd::AsRawFd;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, VmFlags};
 use procfs::ProcError;
 
-use super::windows::{Area, PageRange, PageState, Unfit, Window, WINDOW_BYTES};
-use super::{windows, HugeError};
+use super::error::HugePageError;
+use super::windows::{windows, MappedArea, PageRange, PageState, Unfit, Window, WINDOW_BYTES};
 use crate::bake::freestanding::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
+use crate::bake::PAGE_BYTES;
 
 /// Categories of `PAGEMAP_SCAN` (Linux, include/uapi/linux/fs.h): pages that are swapped out.
 const PAGE_IS_SWAPPED: u64 = 1 << 4;
@@ -21,20 +22,20 @@ const RANGES: usize = 512;
 
 /// What a process's memory is like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct ProcessMemory {
     /// Its mappings, by address.
-    pub areas: Vec<Area>,
+    pub areas: Vec<MappedArea>,
     /// Its windows with something in memory, by address.
     pub windows: Vec<Window>,
 }
 
-impl Memory {
-    /// Looks at the process. That takes the kernel some 10 ms a GiB in small pages, without keeping the program from anything for longer
-    /// than some 20 µs.
+impl ProcessMemory {
+    /// Looks at the process. That takes the kernel some 10 ms a GiB in small pages, without keeping the program from
+    /// anything for longer than some 20 µs.
     ///
     /// # Errors
     /// There is no such process, it may not be looked at, or the kernel lacks `PAGEMAP_SCAN` (Linux 6.7).
-    pub fn of(pid: u32) -> Result<Self, HugeError> {
+    pub fn of(pid: u32) -> Result<Self, HugePageError> {
         let areas = areas(pid)?;
         let windows = windows_of(pid, &areas)?;
         Ok(Self { areas, windows })
@@ -42,7 +43,7 @@ impl Memory {
 
     /// Small pages in windows that could be chosen, in bytes.
     pub fn small_bytes(&self) -> u64 {
-        self.windows.iter().map(|window| u64::from(window.small_pages) * super::PAGE_BYTES).sum()
+        self.windows.iter().map(|window| u64::from(window.small_pages) * PAGE_BYTES).sum()
     }
 
     /// The window that begins there.
@@ -55,37 +56,37 @@ impl Memory {
 /// The windows of these mappings of a process.
 ///
 /// # Errors
-/// As [`Memory::of`].
-pub(super) fn windows_of(pid: u32, areas: &[Area]) -> Result<Vec<Window>, HugeError> {
+/// As [`ProcessMemory::of`].
+pub(super) fn windows_of(pid: u32, areas: &[MappedArea]) -> Result<Vec<Window>, HugePageError> {
     let pagemap = open(pid)?;
     let mut ranges = Vec::new();
     for area in areas.iter().filter(|area| area.unfit.is_none() && area.end - area.start >= WINDOW_BYTES) {
         scan(pid, &pagemap, area.start, area.end, &mut ranges)?;
     }
-    Ok(windows::windows(areas, &ranges))
+    Ok(windows(areas, &ranges))
 }
 
 /// A process's mappings, by address, with what is referenced of them.
 ///
 /// # Errors
 /// There is no such process, or it may not be looked at.
-pub(super) fn areas(pid: u32) -> Result<Vec<Area>, HugeError> {
-    let number = i32::try_from(pid).map_err(|_| HugeError::Bad(format!("process {pid}: not a process number")))?;
+pub(super) fn areas(pid: u32) -> Result<Vec<MappedArea>, HugePageError> {
+    let number = i32::try_from(pid).map_err(|_| HugePageError::Bad(format!("process {pid}: not a process number")))?;
     let maps = Process::new(number).and_then(|process| process.smaps()).map_err(|e| refused(pid, &e))?;
     Ok(maps.iter().map(area).collect())
 }
 
-fn refused(pid: u32, error: &ProcError) -> HugeError {
-    HugeError::Bad(match error {
+fn refused(pid: u32, error: &ProcError) -> HugePageError {
+    HugePageError::Bad(match error {
         ProcError::NotFound(_) => format!("process {pid}: there is none"),
         ProcError::PermissionDenied(_) => format!("process {pid}: {OTHERS}"),
         other => format!("process {pid}: {other}").replace('\n', " "),
     })
 }
 
-fn area(map: &MemoryMap) -> Area {
+fn area(map: &MemoryMap) -> MappedArea {
     let bytes = |field: &str| map.extension.map.get(field).copied().unwrap_or(0);
-    Area {
+    MappedArea {
         start: map.address.0,
         end: map.address.1,
         name: match &map.pathname {
@@ -130,9 +131,9 @@ fn unfit(map: &MemoryMap) -> Option<Unfit> {
     }
 }
 
-fn open(pid: u32) -> Result<File, HugeError> {
+fn open(pid: u32) -> Result<File, HugePageError> {
     lookaside_host::Process::of(pid).open("pagemap").map_err(|e| {
-        HugeError::Bad(match () {
+        HugePageError::Bad(match () {
             // Nobody has waited for it yet.
             () if e.is_ended() => format!("process {pid}: it has ended"),
             () if e.is_missing() => format!("process {pid}: there is none"),
@@ -143,7 +144,7 @@ fn open(pid: u32) -> Result<File, HugeError> {
 }
 
 /// Adds the pages between two addresses that are in memory or swapped out.
-fn scan(pid: u32, pagemap: &File, start: u64, end: u64, found: &mut Vec<PageRange>) -> Result<(), HugeError> {
+fn scan(pid: u32, pagemap: &File, start: u64, end: u64, found: &mut Vec<PageRange>) -> Result<(), HugePageError> {
     let mut room = vec![[0u64; 3]; RANGES];
     let mut from = start;
     while from < end {
@@ -164,7 +165,7 @@ fn scan(pid: u32, pagemap: &File, start: u64, end: u64, found: &mut Vec<PageRang
         let ranges = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
         let Ok(ranges) = usize::try_from(ranges) else {
             let e = std::io::Error::last_os_error();
-            return Err(HugeError::Bad(match e.raw_os_error() {
+            return Err(HugePageError::Bad(match e.raw_os_error() {
                 Some(libc::ENOTTY | libc::EINVAL) => "needs PAGEMAP_SCAN (Linux 6.7 and later)".into(),
                 Some(libc::ESRCH) => format!("process {pid}: it has ended"),
                 _ => format!("process {pid}: PAGEMAP_SCAN: {e}"),

@@ -9,9 +9,9 @@ use std::time::Duration;
 use lookaside_host::Process;
 use serde::Serialize;
 
-use super::collapse::{Handle, Tried, Way};
+use super::collapse::{CollapseHandle, CollapseResult, CollapseSide};
+use super::pages::ProcessMemory;
 use super::windows::WINDOW_PAGES;
-use super::Memory;
 
 /// First look at the program, and each next one after twice as long, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// Where a region of a plan is in the running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PlannedRegion {
     /// What the plan calls it; one place a name.
     pub region: String,
     /// First bytes of the windows in it to make huge; or why it is not there, or not what was planned for.
@@ -29,16 +29,16 @@ pub struct Place {
 }
 
 /// Finds a plan's regions. The plan is another room's: whoever starts this brings it.
-pub trait Find: Send + Sync {
+pub trait PlanFinder: Send + Sync {
     /// Every region of the plan, by what `/proc/PID/maps` lists now.
-    fn find(&self, maps: &str) -> Vec<Place>;
+    fn find(&self, maps: &str) -> Vec<PlannedRegion>;
 }
 
 /// What became of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Planned {
+pub struct AppliedPlan {
     /// Who makes the huge pages; absent: none was to be made.
-    pub way: Option<Way>,
+    pub way: Option<CollapseSide>,
     /// Windows of the plan that were found.
     pub found: usize,
     /// Of these, made huge.
@@ -57,17 +57,17 @@ pub struct Planned {
 
 /// The thread beside a program.
 #[derive(Debug)]
-pub struct Apply {
+pub struct PlanApplier {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Planned>,
+    thread: JoinHandle<AppliedPlan>,
 }
 
-impl Apply {
+impl PlanApplier {
     /// Begins to apply a plan to a process.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(pid: u32, plan: Arc<dyn Find>) -> std::io::Result<Self> {
+    pub fn start(pid: u32, plan: Arc<dyn PlanFinder>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let beside = std::thread::Builder::new().name("hugepages".into());
@@ -84,7 +84,7 @@ impl Apply {
     }
 
     /// Ends it; gives what was done.
-    pub fn end(self) -> Planned {
+    pub fn end(self) -> AppliedPlan {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.join().unwrap_or_default()
     }
@@ -103,7 +103,7 @@ fn pause(time: Duration, stopped: &AtomicBool) -> bool {
 
 #[derive(Default)]
 struct State {
-    done: Planned,
+    done: AppliedPlan,
     /// Regions that were found once.
     there: BTreeSet<String>,
     /// Windows that were found.
@@ -115,14 +115,14 @@ struct State {
 }
 
 impl State {
-    fn look(&mut self, pid: u32, plan: &dyn Find, stopped: &AtomicBool) {
+    fn look(&mut self, pid: u32, plan: &dyn PlanFinder, stopped: &AtomicBool) {
         // A program that has ended, or may not be looked at, is found out by the handle.
         let Ok(maps) = Process::of(pid).maps_text() else { return };
         if maps.is_empty() {
             return;
         }
         let mut open: Vec<u64> = Vec::new();
-        for Place { region, windows } in plan.find(&maps) {
+        for PlannedRegion { region, windows } in plan.find(&maps) {
             match windows {
                 Ok(windows) => {
                     self.done.changed.remove(&region);
@@ -140,7 +140,7 @@ impl State {
         if open.is_empty() {
             return;
         }
-        let (handle, memory) = match (Handle::open(pid), Memory::of(pid)) {
+        let (handle, memory) = match (CollapseHandle::open(pid), ProcessMemory::of(pid)) {
             (Ok(handle), Ok(memory)) => (handle, memory),
             (Err(e), _) | (_, Err(e)) => {
                 self.done.refused.insert(e.to_string(), open.len() as u64);
@@ -165,23 +165,23 @@ impl State {
             let tried = handle.collapse(start);
             self.done.longest_call_nanos = self.done.longest_call_nanos.max(tried.nanos());
             match tried {
-                Tried::Collapsed { .. } => {
+                CollapseResult::Collapsed { .. } => {
                     self.done.collapsed += 1;
                     self.done.bloat_bytes += window.bloat_bytes();
                 }
                 // The program is stopped: all are tried again at the next look.
-                Tried::Refused { errno: libc::ETIMEDOUT, why, .. } => {
+                CollapseResult::Refused { errno: libc::ETIMEDOUT, why, .. } => {
                     self.done.refused.insert(why, 1);
                     return;
                 }
-                Tried::Refused { why, .. } => *self.done.refused.entry(why).or_default() += 1,
+                CollapseResult::Refused { why, .. } => *self.done.refused.entry(why).or_default() += 1,
             }
             self.settled.insert(start);
         }
     }
 
-    fn done(self) -> Planned {
+    fn done(self) -> AppliedPlan {
         let empty = self.found.difference(&self.settled).count();
-        Planned { found: self.found.len(), empty, ..self.done }
+        AppliedPlan { found: self.found.len(), empty, ..self.done }
     }
 }

@@ -4,13 +4,16 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::choose::{choose, Chosen, Fell, View};
-use super::collapse::{Handle, Tried, Way};
+use super::choose::{choose, HotWindow, ProcessView, SampleCounts};
+use super::collapse::{CollapseHandle, CollapseResult, CollapseSide};
+use super::error::HugePageError;
+use super::pages::ProcessMemory;
 use super::sampler::see;
-use super::{By, HugeError, Look, Memory};
+use super::sampler::{AddressSampler, ObservedBy};
+use super::windows::Window;
 
 /// What to do.
-pub struct Order<'a> {
+pub struct PromotionRequest<'a> {
     /// For which process.
     pub pid: u32,
     /// Huge pages at most.
@@ -18,36 +21,36 @@ pub struct Order<'a> {
     /// How long to look.
     pub time: Duration,
     /// How; `None` = by samples, and by referenced bits where samples are refused.
-    pub by: Option<By>,
+    pub by: Option<ObservedBy>,
     /// Choose only, change nothing.
     pub dry: bool,
     /// The sampler.
-    pub look: &'a dyn Look,
+    pub look: &'a dyn AddressSampler,
     /// Whether to stop. What was seen until then is chosen from, and nothing more is collapsed.
     pub stop: &'a dyn Fn() -> bool,
 }
 
 /// A window that was chosen, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct WindowRow {
     /// The window.
     #[serde(flatten)]
-    pub chosen: Chosen,
+    pub chosen: HotWindow,
     /// What became of it; absent where nothing was tried.
-    pub tried: Option<Tried>,
+    pub tried: Option<CollapseResult>,
     /// Whether a huge page maps it when all is done; absent where that can't be told.
     pub huge_at_end: Option<bool>,
 }
 
 /// What was seen, chosen and done.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Applied {
+pub struct PromotionReport {
     /// The process.
     pub pid: u32,
     /// Its name.
     pub comm: String,
     /// How it was seen.
-    pub by: By,
+    pub by: ObservedBy,
     /// Why not by samples.
     pub no_samples: Option<String>,
     /// For how many seconds.
@@ -57,10 +60,11 @@ pub struct Applied {
     /// Nothing was changed.
     pub dry_run: bool,
     /// Who makes the huge pages.
-    pub way: Way,
+    pub way: CollapseSide,
     /// Where the samples fell; by samples only.
-    pub fell: Option<Fell>,
-    /// Longest clearing of referenced bits, during which page faults of the program wait, in nanoseconds; by these only.
+    pub fell: Option<SampleCounts>,
+    /// Longest clearing of referenced bits, during which page faults of the program wait, in nanoseconds; by these
+    /// only.
     pub longest_clearing_nanos: Option<u64>,
     /// Intervals of a second or more; by referenced bits only.
     pub intervals: Option<u32>,
@@ -74,45 +78,48 @@ pub struct Applied {
     pub weight: u64,
     /// Weight of the chosen.
     pub chosen_weight: u64,
-    /// See [`super::Choice::held_out`]; by samples only.
+    /// See [`WindowChoice::held_out`](super::WindowChoice::held_out); by samples only.
     pub held_out: Option<f64>,
     /// The chosen windows, most seen first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WindowRow>,
     /// It was stopped before all were tried.
     pub stopped: bool,
 }
 
-impl Applied {
+impl PromotionReport {
     /// Windows that were chosen and are not one huge page.
     pub fn failed(&self) -> usize {
-        self.rows.iter().filter(|row| !row.tried.as_ref().is_some_and(Tried::is_collapsed)).count()
+        self.rows.iter().filter(|row| !row.tried.as_ref().is_some_and(CollapseResult::is_collapsed)).count()
     }
 
     /// The longest call, during which page faults of the program may have waited, in nanoseconds.
     pub fn longest_call_nanos(&self) -> u64 {
-        self.rows.iter().filter_map(|row| row.tried.as_ref()).map(Tried::nanos).max().unwrap_or(0)
+        self.rows.iter().filter_map(|row| row.tried.as_ref()).map(CollapseResult::nanos).max().unwrap_or(0)
     }
 }
 
 /// Looks at a process, chooses, collapses.
 ///
 /// # Errors
-/// In a line: no such process, no permission, a kernel that can't, huge pages switched off for it; samples that were asked for and are
-/// refused.
-pub fn once(order: &Order<'_>) -> Result<Applied, HugeError> {
-    let handle = Handle::open(order.pid)?;
-    Memory::of(order.pid)?; // what is missing is said before it takes time
+/// In a line: no such process, no permission, a kernel that can't, huge pages switched off for it; samples that were
+/// asked for and are refused.
+pub fn promote(order: &PromotionRequest<'_>) -> Result<PromotionReport, HugePageError> {
+    let handle = CollapseHandle::open(order.pid)?;
+    ProcessMemory::of(order.pid)?; // what is missing is said before it takes time
     let began = Instant::now();
     let seen = see(order.pid, order.time, order.by, order.look, order.stop)?;
     let seconds = began.elapsed().as_secs_f64();
     if !handle.is_same() {
-        return Err(HugeError::Bad(format!("process {}: it ended, or became another program, meanwhile", order.pid)));
+        return Err(HugePageError::Bad(format!(
+            "process {}: it ended, or became another program, meanwhile",
+            order.pid
+        )));
     }
     let (areas, windows) = (&seen.memory.areas, &seen.memory.windows);
-    let view = View { pid: order.pid, areas, windows, weights: &seen.weights };
+    let view = ProcessView { pid: order.pid, areas, windows, weights: &seen.weights };
     let choice = choose(&[view], order.budget);
-    let rows = choice.chosen.into_iter().map(|chosen| Row { chosen, tried: None, huge_at_end: None });
-    let mut applied = Applied {
+    let rows = choice.chosen.into_iter().map(|chosen| WindowRow { chosen, tried: None, huge_at_end: None });
+    let mut applied = PromotionReport {
         pid: order.pid,
         comm: handle.comm().to_string(),
         by: seen.by,
@@ -129,7 +136,7 @@ pub fn once(order: &Order<'_>) -> Result<Applied, HugeError> {
         candidates_weight: choice.candidates_weight,
         huge_before: choice.huge,
         chosen_weight: choice.chosen_weight,
-        held_out: choice.held_out.filter(|_| seen.by == By::Sample),
+        held_out: choice.held_out.filter(|_| seen.by == ObservedBy::Sample),
         rows: rows.collect(),
         stopped: false,
     };
@@ -141,10 +148,10 @@ pub fn once(order: &Order<'_>) -> Result<Applied, HugeError> {
             }
             row.tried = Some(handle.collapse(row.chosen.window.start));
         }
-        if let Ok(after) = Memory::of(order.pid) {
+        if let Ok(after) = ProcessMemory::of(order.pid) {
             for row in &mut applied.rows {
                 let window = after.window(row.chosen.window.start);
-                row.huge_at_end = Some(window.is_some_and(super::Window::is_huge));
+                row.huge_at_end = Some(window.is_some_and(Window::is_huge));
             }
         }
     }

@@ -1,27 +1,29 @@
-//! What of a process's memory is in use, by the processor's referenced bits: `clear_refs` and smaps. Coarse: the system tells a
-//! number of bytes for each mapping, not which.
+//! What of a process's memory is in use, by the processor's referenced bits: `clear_refs` and smaps. Coarse: the system
+//! tells a number of bytes for each mapping, not which.
 
 use std::time::{Duration, Instant};
 
 use lookaside_host::Process;
 
-use super::windows::Area;
-use super::{pages, HugeError};
+use super::error::HugePageError;
+use super::pages;
+use super::windows::MappedArea;
 
-/// Least time from clearing the bits to looking at them: the TLB is not flushed, so that a page whose translation stays there is not
-/// seen again until it has been thrown out (undercounts below a second here).
+/// Least time from clearing the bits to looking at them: the TLB is not flushed, so that a page whose translation stays
+/// there is not seen again until it has been thrown out (undercounts below a second here).
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Referenced {
+pub struct ReferencedBytes {
     /// The mappings at the last look.
-    pub areas: Vec<Area>,
+    pub areas: Vec<MappedArea>,
     /// For each of these, bytes referenced, summed over the intervals.
     pub bytes: Vec<u64>,
     /// Intervals.
     pub intervals: u32,
-    /// Longest clearing, in nanoseconds: the kernel holds `mmap_lock` for writing meanwhile, and page faults of the program wait.
+    /// Longest clearing, in nanoseconds: the kernel holds `mmap_lock` for writing meanwhile, and page faults of the
+    /// program wait.
     pub longest_nanos: u64,
 }
 
@@ -29,8 +31,8 @@ pub struct Referenced {
 ///
 /// # Errors
 /// There is no such process, it ends, or it may not be looked at.
-pub fn look(pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Referenced, HugeError> {
-    let mut seen = Referenced::default();
+pub fn look(pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<ReferencedBytes, HugePageError> {
+    let mut seen = ReferencedBytes::default();
     let end = Instant::now() + time;
     while seen.intervals == 0 || Instant::now() + INTERVAL <= end {
         seen.longest_nanos = clear(pid)?.max(seen.longest_nanos);
@@ -49,10 +51,10 @@ pub fn look(pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Referen
 /// How soon it heeds `stop`.
 const STEP: Duration = Duration::from_millis(50);
 
-impl Referenced {
+impl ReferencedBytes {
     /// One interval more. What was seen of mappings that are gone, moved or resized is forgotten.
-    fn add(&mut self, areas: Vec<Area>) {
-        let before = |area: &Area| {
+    fn add(&mut self, areas: Vec<MappedArea>) {
+        let before = |area: &MappedArea| {
             let at = self.areas.binary_search_by_key(&area.start, |area| area.start).ok()?;
             (self.areas[at].end == area.end).then(|| self.bytes[at])
         };
@@ -63,10 +65,10 @@ impl Referenced {
 }
 
 /// Clears the bits of all pages; how long that took, in nanoseconds.
-fn clear(pid: u32) -> Result<u64, HugeError> {
+fn clear(pid: u32) -> Result<u64, HugePageError> {
     let began = Instant::now();
     Process::of(pid).clear_referenced().map_err(|e| {
-        HugeError::Bad(match () {
+        HugePageError::Bad(match () {
             () if e.is_ended() => format!("process {pid}: it has ended"),
             () if e.is_missing() => format!("process {pid}: there is none"),
             () if e.is_forbidden() => {

@@ -1,7 +1,7 @@
-//! Windows made huge from within their program, where there is no right to do it from outside: a thread that the preloaded library has in
-//! the program takes orders by one pipe and answers by another. Both are among the thread's own files, which the program does not share,
-//! and are found through `/proc`, where the kernel says who may; a forked child and a program after exec have another thread, and other
-//! pipes.
+//! Windows made huge from within their program, where there is no right to do it from outside: a thread that the
+//! preloaded library has in the program takes orders by one pipe and answers by another. Both are among the thread's
+//! own files, which the program does not share, and are found through `/proc`, where the kernel says who may; a forked
+//! child and a program after exec have another thread, and other pipes.
 //!
 //! An order is the first byte of a window, a number of eight bytes.
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{flock, open, FlockOperation, Mode, OFlags};
 
-use super::HugeError;
+use super::error::HugePageError;
 
 /// Variable that has the preloaded library start the thread …
 pub const VARIABLE: &str = "LOOKASIDE_HUGEPAGES";
@@ -70,7 +70,7 @@ pub(super) struct RemoteCollapser {
 
 impl RemoteCollapser {
     /// Finds them; `None` where there is no such thread, or the kernel does not let us.
-    pub(super) fn open(pid: u32) -> Result<Option<Self>, HugeError> {
+    pub(super) fn open(pid: u32) -> Result<Option<Self>, HugePageError> {
         for _ in 0..TRIES {
             let Some(found) = Self::find(pid) else {
                 std::thread::sleep(TRY);
@@ -78,7 +78,7 @@ impl RemoteCollapser {
             };
             // Two that take the answers would take each other's.
             flock(&found.orders, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-                HugeError::Bad(format!(
+                HugePageError::Bad(format!(
                     "process {pid}: another lookaside command has huge pages made in it; end that one"
                 ))
             })?;
@@ -98,7 +98,8 @@ impl RemoteCollapser {
         folders.find_map(|folder| Self::among(&folder.join("fd")))
     }
 
-    /// The pipes among a thread's files. Of a thread that only has the name, nothing is opened: no program has these four.
+    /// The pipes among a thread's files. Of a thread that only has the name, nothing is opened: no program has these
+    /// four.
     fn among(files: &Path) -> Option<Self> {
         let [ordered, orders] = ORDERS.map(|number| Pipe::at(files, number));
         let [answers, answered] = ANSWERS.map(|number| Pipe::at(files, number));
@@ -112,8 +113,8 @@ impl RemoteCollapser {
 
     /// Has a window made huge. Gives what the call said there, and how long it took.
     ///
-    /// The error number is `ESRCH` where the thread has ended, and `ETIMEDOUT` where it does not answer: it is not known then whether the
-    /// window will be huge.
+    /// The error number is `ESRCH` where the thread has ended, and `ETIMEDOUT` where it does not answer: it is not
+    /// known then whether the window will be huge.
     pub(super) fn make(&self, start: u64) -> (Result<(), i32>, Duration) {
         self.make_within(ANSWERED, start)
     }

@@ -2,24 +2,48 @@
 
 use std::time::Duration;
 
-use super::choose::{spread, tally, Fell, Weights};
-use super::referenced::{self, Referenced};
-use super::{pages, By, HugeError, Look, Memory};
+use serde::Serialize;
+
+use super::choose::{spread, tally, SampleCounts, WindowWeights};
+use super::error::HugePageError;
+use super::pages;
+use super::pages::ProcessMemory;
+use super::referenced::{self, ReferencedBytes};
+
+/// Sees which data addresses a process waits for. The sampler is another room's: whoever starts this brings it.
+pub trait AddressSampler: Send + Sync {
+    /// Samples a process for so long, or until `stop` says so, or it ends. Gives its data addresses in order of time; 0
+    /// = not known.
+    ///
+    /// # Errors
+    /// In a line: why it cannot be sampled.
+    fn sample(&self, pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, String>;
+}
+
+/// How it is found out where a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObservedBy {
+    /// Samples of data addresses, at equal times of the program's CPU time: where it waits.
+    Sample,
+    /// The referenced bits of pages, of which the system tells a sum for each mapping.
+    Referenced,
+}
 
 /// What was seen of a process, and its memory right after.
-pub(super) struct Seen {
-    pub(super) memory: Memory,
-    pub(super) weights: Weights,
-    pub(super) by: By,
+pub(super) struct MemoryObservation {
+    pub(super) memory: ProcessMemory,
+    pub(super) weights: WindowWeights,
+    pub(super) by: ObservedBy,
     /// Why not by samples.
     pub(super) no_samples: Option<String>,
     /// By samples: where they fell.
-    pub(super) fell: Option<Fell>,
+    pub(super) fell: Option<SampleCounts>,
     /// By referenced bits: what was told.
-    pub(super) referenced: Option<Referenced>,
+    pub(super) referenced: Option<ReferencedBytes>,
 }
 
-impl Seen {
+impl MemoryObservation {
     /// Samples, or bytes referenced, wherever they fell.
     pub(super) fn weight(&self) -> u64 {
         let bytes = self.referenced.as_ref().map(|seen| seen.bytes.iter().sum());
@@ -31,30 +55,44 @@ impl Seen {
 pub(super) fn see(
     pid: u32,
     time: Duration,
-    by: Option<By>,
-    look: &dyn Look,
+    by: Option<ObservedBy>,
+    sampler: &dyn AddressSampler,
     stop: &dyn Fn() -> bool,
-) -> Result<Seen, HugeError> {
+) -> Result<MemoryObservation, HugePageError> {
     let no_samples = match by {
-        Some(By::Referenced) => None,
-        _ => match look.look(pid, time, stop) {
+        Some(ObservedBy::Referenced) => None,
+        _ => match sampler.sample(pid, time, stop) {
             Ok(addrs) => return sampled(pid, &addrs),
             Err(why) if by.is_none() => Some(why),
-            Err(why) => return Err(HugeError::Bad(why)),
+            Err(why) => return Err(HugePageError::Bad(why)),
         },
     };
     let referenced = referenced::look(pid, time, stop)?;
     // The bytes belong to the mappings as they were looked at.
     let areas = referenced.areas.clone();
-    let memory = Memory { windows: pages::windows_of(pid, &areas)?, areas };
+    let memory = ProcessMemory { windows: pages::windows_of(pid, &areas)?, areas };
     let weights = spread(&memory.areas, &memory.windows, &referenced.bytes);
-    Ok(Seen { memory, weights, by: By::Referenced, no_samples, fell: None, referenced: Some(referenced) })
+    Ok(MemoryObservation {
+        memory,
+        weights,
+        by: ObservedBy::Referenced,
+        no_samples,
+        fell: None,
+        referenced: Some(referenced),
+    })
 }
 
-fn sampled(pid: u32, addrs: &[u64]) -> Result<Seen, HugeError> {
-    let memory = Memory::of(pid)?;
-    let mut fell = Fell::default();
+fn sampled(pid: u32, addrs: &[u64]) -> Result<MemoryObservation, HugePageError> {
+    let memory = ProcessMemory::of(pid)?;
+    let mut fell = SampleCounts::default();
     fell.add(&memory.areas, &memory.windows, addrs);
     let weights = tally(addrs);
-    Ok(Seen { memory, weights, by: By::Sample, no_samples: None, fell: Some(fell), referenced: None })
+    Ok(MemoryObservation {
+        memory,
+        weights,
+        by: ObservedBy::Sample,
+        no_samples: None,
+        fell: Some(fell),
+        referenced: None,
+    })
 }

@@ -11,16 +11,20 @@ use std::time::{Duration, Instant};
 use lookaside_host::Process;
 use serde::Serialize;
 
-use super::choose::{choose, View, Weight, Weights};
-use super::collapse::{Handle, Tried, Way};
-use super::sampler::{see, Seen};
-use super::{By, HugeError, Look, Memory, Window};
+use super::choose::{choose, ProcessView, WindowWeight, WindowWeights};
+use super::collapse::{CollapseHandle, CollapseResult, CollapseSide};
+use super::error::HugePageError;
+use super::pages::ProcessMemory;
+use super::sampler::{see, MemoryObservation};
+use super::sampler::{AddressSampler, ObservedBy};
+use super::windows::Window;
 use crate::bake::{family, Identity};
 
 /// First look at the program, and each next one after twice as long, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LAST_LOOK: Duration = Duration::from_secs(1);
-/// A process with less in small pages is not looked at closer: second-level TLBs of today reach that far (2,048 entries of 4 KiB).
+/// A process with less in small pages is not looked at closer: second-level TLBs of today reach that far (2,048 entries
+/// of 4 KiB).
 const LARGE_BYTES: u64 = 8 << 20;
 /// While the memory grows by more than one part in so many from a look to the next, the program is still being set up …
 const GROWTH: u64 = 20;
@@ -28,8 +32,8 @@ const GROWTH: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long is looked before a choice: 2,000 samples of each thread that runs all the time.
 const SAMPLING: Duration = Duration::from_secs(2);
-/// Pause after a closer look, and twice as long after each next one, up to the last: sampling costs 1.6 % of the program's CPU time
-/// (docs/sampling.md), in the end for a sixteenth of the time.
+/// Pause after a closer look, and twice as long after each next one, up to the last: sampling costs 1.6 % of the
+/// program's CPU time (docs/sampling.md), in the end for a sixteenth of the time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 /// A choice takes half of what is left of the budget, but not less than so many windows (16 MiB).
@@ -39,24 +43,24 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// How huge pages are to be chosen while a program runs: `auto:K`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct HugePageSettings {
     /// Huge pages in use at a time at most, of all its processes together.
     pub budget: usize,
 }
 
-impl FromStr for Settings {
-    type Err = HugeError;
+impl FromStr for HugePageSettings {
+    type Err = HugePageError;
 
-    fn from_str(text: &str) -> Result<Self, HugeError> {
+    fn from_str(text: &str) -> Result<Self, HugePageError> {
         let budget = text.strip_prefix("auto:").and_then(|number| number.parse().ok()).filter(|&budget| budget > 0);
         let budget = budget.ok_or_else(|| {
-            HugeError::Bad(format!("`{text}`: want auto:K, K huge pages of 2 MiB at most, such as auto:64"))
+            HugePageError::Bad(format!("`{text}`: want auto:K, K huge pages of 2 MiB at most, such as auto:64"))
         })?;
         Ok(Self { budget })
     }
 }
 
-impl fmt::Display for Settings {
+impl fmt::Display for HugePageSettings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "auto:{}", self.budget)
     }
@@ -64,13 +68,13 @@ impl fmt::Display for Settings {
 
 /// What was done for a program and those that it started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Followed {
+pub struct PromotionSummary {
     /// Huge pages in use at a time at most.
     pub budget: usize,
     /// How it was seen the last time; absent: nothing was looked at closer.
-    pub by: Option<By>,
+    pub by: Option<ObservedBy>,
     /// Who makes huge pages of the process that was taken hold of last; absent: of none.
-    pub way: Option<Way>,
+    pub way: Option<CollapseSide>,
     /// Times that windows were looked for.
     pub choices: u32,
     /// Samples taken, or bytes referenced, in all.
@@ -95,17 +99,17 @@ pub struct Followed {
 
 /// The thread beside a program.
 #[derive(Debug)]
-pub struct Watch {
+pub struct HugePageWatch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Followed>,
+    thread: JoinHandle<PromotionSummary>,
 }
 
-impl Watch {
+impl HugePageWatch {
     /// Begins to watch a process and those that it starts.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(pid: u32, settings: Settings, look: Arc<dyn Look>) -> std::io::Result<Self> {
+    pub fn start(pid: u32, settings: HugePageSettings, look: Arc<dyn AddressSampler>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let beside = std::thread::Builder::new().name("hugepages".into());
@@ -118,7 +122,7 @@ impl Watch {
     }
 
     /// Ends it; gives what was done. Returns within a tenth of a second, a call that is being made apart.
-    pub fn end(self) -> Followed {
+    pub fn end(self) -> PromotionSummary {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.join().unwrap_or_default()
     }
@@ -127,9 +131,9 @@ impl Watch {
 /// A process of the program.
 struct Kept {
     /// The hold on it.
-    handle: Handle,
+    handle: CollapseHandle,
     /// How often its windows were seen; older sights count half from choice to choice.
-    weights: Weights,
+    weights: WindowWeights,
     /// Windows that were made huge here.
     ours: BTreeSet<u64>,
     /// Windows that the kernel makes no huge pages of.
@@ -137,16 +141,16 @@ struct Kept {
 }
 
 struct Follow<'a> {
-    settings: Settings,
-    look: &'a dyn Look,
+    settings: HugePageSettings,
+    look: &'a dyn AddressSampler,
     stopped: &'a AtomicBool,
     processes: BTreeMap<u32, Kept>,
-    done: Followed,
+    done: PromotionSummary,
 }
 
 impl<'a> Follow<'a> {
-    fn new(settings: Settings, look: &'a dyn Look, stopped: &'a AtomicBool) -> Self {
-        let done = Followed { budget: settings.budget, ..Followed::default() };
+    fn new(settings: HugePageSettings, look: &'a dyn AddressSampler, stopped: &'a AtomicBool) -> Self {
+        let done = PromotionSummary { budget: settings.budget, ..PromotionSummary::default() };
         Self { settings, look, stopped, processes: BTreeMap::new(), done }
     }
 
@@ -200,13 +204,13 @@ impl<'a> Follow<'a> {
     }
 
     /// The memory of these processes, and how much of the budget is in use.
-    fn look_closer(&mut self, large: &[(u32, u64)]) -> BTreeMap<u32, Memory> {
+    fn look_closer(&mut self, large: &[(u32, u64)]) -> BTreeMap<u32, ProcessMemory> {
         // One that has ended, or runs another program, has given back its windows.
         self.processes.retain(|_, kept| kept.handle.is_same());
         let mut memories = BTreeMap::new();
         for &(pid, _) in large {
             if !self.processes.contains_key(&pid) {
-                let handle = match Handle::open(pid) {
+                let handle = match CollapseHandle::open(pid) {
                     Ok(handle) => handle,
                     // Some of it passes: it is tried again at the next look.
                     Err(e) => {
@@ -217,12 +221,12 @@ impl<'a> Follow<'a> {
                     }
                 };
                 self.done.way = Some(handle.way());
-                let (weights, ours, never) = (Weights::new(), BTreeSet::new(), BTreeSet::new());
+                let (weights, ours, never) = (WindowWeights::new(), BTreeSet::new(), BTreeSet::new());
                 self.processes.insert(pid, Kept { handle, weights, ours, never });
             }
             let Some(kept) = self.processes.get_mut(&pid) else { continue };
             // It may have ended meanwhile: nothing to tell.
-            let Ok(memory) = Memory::of(pid) else { continue };
+            let Ok(memory) = ProcessMemory::of(pid) else { continue };
             kept.ours.retain(|&start| memory.window(start).is_some_and(Window::is_huge));
             memories.insert(pid, memory);
         }
@@ -231,12 +235,12 @@ impl<'a> Follow<'a> {
     }
 
     /// One choice.
-    fn choose(&mut self, memories: &BTreeMap<u32, Memory>, left: usize) {
+    fn choose(&mut self, memories: &BTreeMap<u32, ProcessMemory>, left: usize) {
         let large = memories.iter().filter(|(_, memory)| memory.small_bytes() >= LARGE_BYTES);
         let pids: Vec<u32> = large.map(|(&pid, _)| pid).collect();
         let stop = || self.stop();
         let look = self.look;
-        let seen: Vec<(u32, Result<Seen, HugeError>)> = std::thread::scope(|scope| {
+        let seen: Vec<(u32, Result<MemoryObservation, HugePageError>)> = std::thread::scope(|scope| {
             let stop: &(dyn Fn() -> bool + Sync) = &stop;
             let threads: Vec<_> = pids
                 .iter()
@@ -248,7 +252,7 @@ impl<'a> Follow<'a> {
         if self.stop() {
             return;
         }
-        let mut sights: Vec<(u32, Seen)> = Vec::new();
+        let mut sights: Vec<(u32, MemoryObservation)> = Vec::new();
         for (pid, seen) in seen {
             match (seen, self.processes.get_mut(&pid)) {
                 (Ok(mut seen), Some(kept)) => {
@@ -270,9 +274,9 @@ impl<'a> Follow<'a> {
         }
         let views = sights.iter().filter_map(|(pid, seen)| {
             let weights = &self.processes.get(pid)?.weights;
-            Some(View { pid: *pid, areas: &seen.memory.areas, windows: &seen.memory.windows, weights })
+            Some(ProcessView { pid: *pid, areas: &seen.memory.areas, windows: &seen.memory.windows, weights })
         });
-        let views: Vec<View<'_>> = views.collect();
+        let views: Vec<ProcessView<'_>> = views.collect();
         let choice = choose(&views, left.div_ceil(2).max(LEAST_TAKEN).min(left));
         let weight: u64 = sights.iter().map(|(_, seen)| seen.weight()).sum();
         self.done.by = sights.first().map(|(_, seen)| seen.by).or(self.done.by);
@@ -288,7 +292,7 @@ impl<'a> Follow<'a> {
             self.done.calls_nanos += tried.nanos();
             self.done.longest_call_nanos = self.done.longest_call_nanos.max(tried.nanos());
             match tried {
-                Tried::Collapsed { .. } => {
+                CollapseResult::Collapsed { .. } => {
                     kept.ours.insert(start);
                     self.done.collapsed += 1;
                     self.done.in_use += 1;
@@ -296,7 +300,7 @@ impl<'a> Follow<'a> {
                     let seen = sights.iter().find(|(pid, _)| *pid == chosen.pid);
                     covered += seen.and_then(|(_, seen)| seen.weights.get(&start)).map_or(0, |weight| weight.all());
                 }
-                Tried::Refused { errno, why, .. } => {
+                CollapseResult::Refused { errno, why, .. } => {
                     match errno {
                         libc::EINVAL => {
                             kept.never.insert(start);
@@ -325,19 +329,19 @@ impl<'a> Follow<'a> {
 }
 
 /// What was seen before counts half of what it did.
-fn age_and_add(weights: &mut Weights, new: &Weights) {
+fn age_and_add(weights: &mut WindowWeights, new: &WindowWeights) {
     for weight in weights.values_mut() {
-        *weight = Weight { even: weight.even / 2, odd: weight.odd / 2 };
+        *weight = WindowWeight { even: weight.even / 2, odd: weight.odd / 2 };
     }
     for (&start, weight) in new {
         let sum = weights.entry(start).or_default();
-        *sum = Weight { even: sum.even + weight.even, odd: sum.odd + weight.odd };
+        *sum = WindowWeight { even: sum.even + weight.even, odd: sum.odd + weight.odd };
     }
     weights.retain(|_, weight| weight.all() > 0);
 }
 
 /// Weight of what was seen in windows that are huge already.
-fn huge_weight(seen: &Seen) -> u64 {
+fn huge_weight(seen: &MemoryObservation) -> u64 {
     let huge = seen.memory.windows.iter().filter(|window| window.is_huge());
     huge.filter_map(|window| seen.weights.get(&window.start)).map(|weight| weight.all()).sum()
 }
@@ -353,19 +357,19 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_written() {
-        let settings: Settings = "auto:64".parse().expect("settings");
+        let settings: HugePageSettings = "auto:64".parse().expect("settings");
         assert_eq!((settings.budget, settings.to_string().as_str()), (64, "auto:64"));
         for text in ["auto", "auto:", "auto:0", "auto:-1", "64", "auto:1,2", "auto:99999999999999999999999"] {
-            let error = text.parse::<Settings>().expect_err(text).to_string();
+            let error = text.parse::<HugePageSettings>().expect_err(text).to_string();
             assert!(error.contains(text) && error.contains("auto:K"), "{error}");
         }
     }
 
     #[test]
     fn old_sights_count_half_and_are_forgotten() {
-        let of = |even, odd| Weight { even, odd };
-        let mut weights = Weights::from([(0, of(8, 3)), (1, of(1, 1)), (2, of(4, 0))]);
-        age_and_add(&mut weights, &Weights::from([(2, of(1, 1)), (3, of(0, 5))]));
-        assert_eq!(weights, Weights::from([(0, of(4, 1)), (2, of(3, 1)), (3, of(0, 5))]));
+        let of = |even, odd| WindowWeight { even, odd };
+        let mut weights = WindowWeights::from([(0, of(8, 3)), (1, of(1, 1)), (2, of(4, 0))]);
+        age_and_add(&mut weights, &WindowWeights::from([(2, of(1, 1)), (3, of(0, 5))]));
+        assert_eq!(weights, WindowWeights::from([(0, of(4, 1)), (2, of(3, 1)), (3, of(0, 5))]));
     }
 }

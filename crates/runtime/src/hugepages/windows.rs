@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::PAGE_BYTES;
+use crate::bake::PAGE_BYTES;
 
 /// Bytes of a window: what one entry of a page directory maps (x86-64, and ARM with 4 KiB pages).
 pub const WINDOW_BYTES: u64 = 2 << 20;
@@ -52,7 +52,7 @@ impl Unfit {
 
 /// A mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Area {
+pub struct MappedArea {
     /// Its first byte.
     pub start: u64,
     /// The byte after its last.
@@ -110,14 +110,16 @@ impl Window {
         self.huge_pages > 0
     }
 
-    /// Bytes that a huge page here adds to what the program has in memory: of pages that were never touched, and of those swapped out.
+    /// Bytes that a huge page here adds to what the program has in memory: of pages that were never touched, and of
+    /// those swapped out.
     pub fn bloat_bytes(&self) -> u64 {
         u64::from(WINDOW_PAGES - (self.small_pages + self.huge_pages).min(WINDOW_PAGES)) * PAGE_BYTES
     }
 }
 
-/// The windows with something in memory, by address. Mappings and ranges are in order of their addresses and do not overlap.
-pub fn windows(areas: &[Area], ranges: &[PageRange]) -> Vec<Window> {
+/// The windows with something in memory, by address. Mappings and ranges are in order of their addresses and do not
+/// overlap.
+pub fn windows(areas: &[MappedArea], ranges: &[PageRange]) -> Vec<Window> {
     let mut found: Vec<Window> = Vec::new();
     let mut at = 0;
     for (index, area) in areas.iter().enumerate().filter(|(_, area)| area.unfit.is_none()) {

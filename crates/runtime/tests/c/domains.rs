@@ -1,5 +1,5 @@
-//! Compartments by protection keys. On a processor without them it is tested that this is said; with them, everything else:
-//! tools/check-kernel runs the same program where QEMU has them.
+//! Compartments by protection keys. On a processor without them it is tested that this is said; with them, everything
+//! else: tools/check-kernel runs the same program where QEMU has them.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;

@@ -38,7 +38,8 @@ enum Language {
     Cxx,
 }
 
-/// Builds a program with what it is linked with, and runs it in a folder of its own; `None`, said aloud, without a compiler.
+/// Builds a program with what it is linked with, and runs it in a folder of its own; `None`, said aloud, without a
+/// compiler.
 fn output_of(source: &str, language: Language, linked: &[OsString]) -> Option<Output> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (compiler, standard, name) = match language {

@@ -1,7 +1,7 @@
 //! Instructions of malloc and free, counted by callgrind: what no other load on the machine changes.
 //!
-//! The dev profile optimises this crate (Cargo.toml) and leaves its checks in, for overflows and of what unsafe code is given: a release takes about half
-//! (docs/color.md).
+//! The dev profile optimises this crate (Cargo.toml) and leaves its checks in, for overflows and of what unsafe code is
+//! given: a release takes about half (docs/color.md).
 
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,8 @@ use lookaside_runtime::color::{ColoredHeap, Fault, HeapOptions};
 
 use crate::support::{options, partition};
 
-/// Pairs of free and malloc, and allocations that live at a time. Their sizes are those of `examples/alloc_latency.rs`, 8 B to 256 KiB, 30 KiB in the mean.
+/// Pairs of free and malloc, and allocations that live at a time. Their sizes are those of `examples/alloc_latency.rs`,
+/// 8 B to 256 KiB, 30 KiB in the mean.
 const PAIRS: usize = 20_000;
 const SLOTS: usize = 1024;
 /// Pages of the heap, 64 MiB: about half of them are used.
@@ -17,8 +18,8 @@ const PAGES: u64 = 1 << 14;
 /// Several colours.
 const COLORS: u64 = 8;
 
-/// Most instructions a call, on average: a tenth more than were counted (157.9, 156.0 and 283.9; Rust 1.95, x86-64), for other compilers. The third looks up
-/// whose run a pointer lies in, among eight.
+/// Most instructions a call, on average: a tenth more than were counted (157.9, 156.0 and 283.9; Rust 1.95, x86-64),
+/// for other compilers. The third looks up whose run a pointer lies in, among eight.
 const BOUNDS: [(&str, u64, f64); 3] =
     [("counted_malloc", 1, 174.0), ("counted_free", 1, 172.0), ("counted_free", COLORS, 313.0)];
 
@@ -66,7 +67,8 @@ fn under_callgrind(function: &str, colors: u64) -> Child {
         .expect("valgrind starts")
 }
 
-/// The sequence: a slot is drawn, what it holds is freed, another size is allocated. As many calls of each kind are counted as there are pairs.
+/// The sequence: a slot is drawn, what it holds is freed, another size is allocated. As many calls of each kind are
+/// counted as there are pairs.
 fn replay(colors: u64) {
     let of = |color| partition(&format!("{color}"), Some(PAGES / colors), PAGES / colors, &[]);
     let all = HeapOptions { checked: false, ..options(Vec::new(), (0..colors).map(of).collect()) };

@@ -180,7 +180,8 @@ fn colours_of_addresses() {
 }
 
 proptest! {
-    /// An empty colour of up to 16 runs gives its longest one, as a block and as pages, also after other allocations came and went.
+    /// An empty colour of up to 16 runs gives its longest one, as a block and as pages, also after other allocations
+    /// came and went.
     #[test]
     fn an_empty_colour_gives_its_longest_run(
         pages in 1u32..400, ways in 1u32..=16, checked: bool, others in proptest::collection::vec(0usize..100_000, 0..20)

@@ -57,7 +57,9 @@ impl Shadow {
         unsafe { std::slice::from_raw_parts(at as *const u8, self.owned[&at].bytes) }
     }
 
-    /// A new allocation, or one that `stayed` where it was with another size (as a whole run does; what is to be aligned may get a longer run): in pages of its colour, where nothing else is, of the size that was promised. Filled.
+    /// A new allocation, or one that `stayed` where it was with another size (as a whole run does; what is to be
+    /// aligned may get a longer run): in pages of its colour, where nothing else is, of the size that was promised.
+    /// Filled.
     fn take(&mut self, start: *mut u8, bytes: usize, color: u32, alignment: usize, kept: &[u8], stayed: bool) {
         if start.is_null() {
             self.refused_rightly(bytes, alignment, color);

@@ -1,4 +1,5 @@
-//! Any schedule of any calls by several threads, against the naive model: after each of them every thread may read and write the same.
+//! Any schedule of any calls by several threads, against the naive model: after each of them every thread may read and
+//! write the same.
 
 use proptest::prelude::*;
 
@@ -135,7 +136,8 @@ impl Twin {
                 self.naive.stacks[*thread].clear();
             }
             Step::Forked(thread) => {
-                // The others are not there any more; new ones come, which the forking thread makes when it is in nothing.
+                // The others are not there any more; new ones come, which the forking thread makes when it is in
+                // nothing.
                 self.policy.forked(&self.threads[*thread]);
                 for other in (0..THREADS).filter(|other| other != thread) {
                     self.threads[other] = Thread::default();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lookaside_runtime::hugepages::{
-    choose, spread, tally, window_of, windows, Area, Fell, PageRange, PageState, Unfit, View, Weight, Weights, Window,
-    WINDOW_BYTES, WINDOW_PAGES,
+    choose, spread, tally, window_of, windows, MappedArea, PageRange, PageState, ProcessView, SampleCounts, Unfit,
+    Window, WindowWeight, WindowWeights, WINDOW_BYTES, WINDOW_PAGES,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const BASE: u64 = 0x7000_0000_0000;
 /// Mappings and the states of their pages, from gaps and lengths in pages.
 #[derive(Clone, Debug)]
 struct Case {
-    areas: Vec<Area>,
+    areas: Vec<MappedArea>,
     ranges: Vec<PageRange>,
     addrs: Vec<u64>,
 }
@@ -57,7 +57,7 @@ prop_compose! {
             }
             let bytes = |state| case.ranges.iter().filter(|r| r.start >= start && r.state == state).map(|r| r.end - r.start).sum();
             let resident_bytes = bytes(PageState::Small);
-            case.areas.push(Area { start, end, name: format!("area {start:#x}"), resident_bytes, referenced_bytes: 0, unfit });
+            case.areas.push(MappedArea { start, end, name: format!("area {start:#x}"), resident_bytes, referenced_bytes: 0, unfit });
             at = end;
         }
         // Some whole windows are huge: what is in them else gives way.
@@ -150,7 +150,7 @@ proptest! {
     fn the_windows_seen_most_are_chosen(case in case(), budget in 0usize..12) {
         let windows = windows(&case.areas, &case.ranges);
         let weights = tally(&case.addrs);
-        let view = View { pid: 7, areas: &case.areas, windows: &windows, weights: &weights };
+        let view = ProcessView { pid: 7, areas: &case.areas, windows: &windows, weights: &weights };
         let choice = choose(&[view], budget);
         let chosen: Vec<u64> = choice.chosen.iter().map(|chosen| chosen.window.start).collect();
         prop_assert_eq!(&chosen, &plain_choice(&windows, &case.addrs, budget));
@@ -173,16 +173,16 @@ proptest! {
     #[test]
     fn each_sample_fell_somewhere(case in case()) {
         let windows = windows(&case.areas, &case.ranges);
-        let mut fell = Fell::default();
+        let mut fell = SampleCounts::default();
         fell.add(&case.areas, &windows, &case.addrs);
-        let mut plain = Fell { samples: case.addrs.len() as u64, ..Fell::default() };
+        let mut plain = SampleCounts { samples: case.addrs.len() as u64, ..SampleCounts::default() };
         for &addr in &case.addrs {
             let area = case.areas.iter().find(|area| (area.start..area.end).contains(&addr));
             let window = windows.iter().find(|window| (window.start..window.start + WINDOW_BYTES).contains(&addr));
             *match (addr, area, window) {
                 (0, ..) => &mut plain.unknown,
                 (_, None, _) => &mut plain.unmapped,
-                (_, Some(Area { unfit: Some(unfit), .. }), _) => plain.unfit.entry(*unfit).or_default(),
+                (_, Some(MappedArea { unfit: Some(unfit), .. }), _) => plain.unfit.entry(*unfit).or_default(),
                 (_, _, Some(window)) if window.huge_pages > 0 => &mut plain.huge,
                 (_, _, Some(_)) => &mut plain.small,
                 (_, _, None) => &mut plain.edges,
@@ -211,7 +211,7 @@ proptest! {
 
 #[test]
 fn one_budget_is_for_all_processes_of_a_program() {
-    let area = |start: u64| Area {
+    let area = |start: u64| MappedArea {
         start,
         end: start + 4 * WINDOW_BYTES,
         name: "[heap]".into(),
@@ -222,12 +222,12 @@ fn one_budget_is_for_all_processes_of_a_program() {
     let areas = [area(BASE)];
     let ranges = [PageRange { start: BASE, end: BASE + 4 * WINDOW_BYTES, state: PageState::Small }];
     let windows = windows(&areas, &ranges);
-    let seen = |counts: [u64; 4]| -> Weights {
+    let seen = |counts: [u64; 4]| -> WindowWeights {
         let each = counts.iter().enumerate();
-        each.map(|(at, &even)| (BASE + at as u64 * WINDOW_BYTES, Weight { even, odd: 0 })).collect()
+        each.map(|(at, &even)| (BASE + at as u64 * WINDOW_BYTES, WindowWeight { even, odd: 0 })).collect()
     };
     let (one, two) = (seen([5, 0, 9, 0]), seen([0, 7, 9, 0]));
-    let view = |pid, weights| View { pid, areas: &areas, windows: &windows, weights };
+    let view = |pid, weights| ProcessView { pid, areas: &areas, windows: &windows, weights };
     let choice = choose(&[view(20, &two), view(10, &one)], 4);
     let chosen: Vec<_> = choice.chosen.iter().map(|c| (c.pid, (c.window.start - BASE) / WINDOW_BYTES)).collect();
     assert_eq!(chosen, [(10, 2), (20, 2), (20, 1), (10, 0)]);
@@ -238,7 +238,7 @@ fn one_budget_is_for_all_processes_of_a_program() {
 
 #[test]
 fn chance_is_found_out_by_the_other_half() {
-    let areas = [Area {
+    let areas = [MappedArea {
         start: BASE,
         end: BASE + 100 * WINDOW_BYTES,
         name: String::new(),
@@ -250,7 +250,7 @@ fn chance_is_found_out_by_the_other_half() {
     let windows = windows(&areas, &ranges);
     let share = |addrs: Vec<u64>| {
         let weights = tally(&addrs);
-        let choice = choose(&[View { pid: 1, areas: &areas, windows: &windows, weights: &weights }], 50);
+        let choice = choose(&[ProcessView { pid: 1, areas: &areas, windows: &windows, weights: &weights }], 50);
         (choice.chosen_weight as f64 / addrs.len() as f64, choice.held_out.expect("both halves were seen"))
     };
     // Each window once: any half is as good as the other, and half of the budget knows nothing of the rest.
@@ -258,7 +258,7 @@ fn chance_is_found_out_by_the_other_half() {
     assert_eq!((seen, held_out), (0.5, 0.0));
     // One window always.
     assert_eq!(share(vec![BASE; 100]), (1.0, 1.0));
-    let counted: BTreeMap<u64, Weight> = tally(&[BASE, 0, BASE + 5, BASE, BASE + WINDOW_BYTES]);
-    let of = |even, odd| Weight { even, odd };
+    let counted: BTreeMap<u64, WindowWeight> = tally(&[BASE, 0, BASE + 5, BASE, BASE + WINDOW_BYTES]);
+    let of = |even, odd| WindowWeight { even, odd };
     assert_eq!(counted, BTreeMap::from([(BASE, of(2, 1)), (BASE + WINDOW_BYTES, of(1, 0))]));
 }

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use lookaside_runtime::hugepages::{once, By, Handle, HugeError, Look, Memory, Order, Tried, Unfit, Window};
+use lookaside_runtime::hugepages::{
+    promote, AddressSampler, CollapseHandle, CollapseResult, HugePageError, ObservedBy, ProcessMemory,
+    PromotionRequest, Unfit, Window,
+};
 
 use crate::support::{can_collapse, Obedient, WINDOWS};
 
 /// Sees a program where it is told to.
 pub struct Sees(pub Vec<u64>);
 
-impl Look for Sees {
-    fn look(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
+impl AddressSampler for Sees {
+    fn sample(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
         Ok(self.0.clone())
     }
 }
@@ -18,14 +21,14 @@ impl Look for Sees {
 /// Refuses to look.
 struct Blind;
 
-impl Look for Blind {
-    fn look(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
+impl AddressSampler for Blind {
+    fn sample(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
         Err("no sampling here".into())
     }
 }
 
-fn order(pid: u32, budget: usize, look: &dyn Look) -> Order<'_> {
-    Order { pid, budget, time: Duration::from_secs(1), by: None, dry: false, look, stop: &|| false }
+fn order(pid: u32, budget: usize, look: &dyn AddressSampler) -> PromotionRequest<'_> {
+    PromotionRequest { pid, budget, time: Duration::from_secs(1), by: None, dry: false, look, stop: &|| false }
 }
 
 /// As often as this in window 3, 17, 31 and 8, and elsewhere.
@@ -44,12 +47,16 @@ fn the_windows_seen_most_become_huge_and_nothing_else_changes() {
     let mut child = Obedient::start();
     let (sum, seen) = (child.tell("sum"), skewed(&child));
     assert_eq!(child.huge_bytes(), 0);
-    let dry = once(&Order { dry: true, ..order(child.pid(), 4, &seen) }).expect("a choice");
+    let dry = promote(&PromotionRequest { dry: true, ..order(child.pid(), 4, &seen) }).expect("a choice");
     assert!(dry.rows.iter().all(|row| row.tried.is_none()) && child.huge_bytes() == 0, "{dry:?}");
-    let applied = once(&order(child.pid(), 4, &seen)).expect("a choice");
+    let applied = promote(&order(child.pid(), 4, &seen)).expect("a choice");
     let rows: Vec<_> = applied.rows.iter().map(|row| (row.chosen.window.start, row.chosen.weight)).collect();
     assert_eq!(rows, [(3, 40), (17, 30), (31, 20), (8, 10)].map(|(n, weight)| (child.window(n), weight)));
-    assert_eq!((applied.failed(), applied.by, applied.candidates as u64), (0, By::Sample, WINDOWS), "{applied:?}");
+    assert_eq!(
+        (applied.failed(), applied.by, applied.candidates as u64),
+        (0, ObservedBy::Sample, WINDOWS),
+        "{applied:?}"
+    );
     assert!(applied.rows.iter().all(|row| row.huge_at_end == Some(true)), "{applied:?}");
     // The half of the last window that was never touched.
     assert_eq!(applied.rows.iter().map(|row| row.chosen.bloat_bytes).collect::<Vec<_>>(), [0, 0, 1 << 20, 0]);
@@ -57,12 +64,12 @@ fn the_windows_seen_most_become_huge_and_nothing_else_changes() {
     assert_eq!((fell.samples, fell.small, fell.unknown, fell.unmapped), (104, 101, 2, 1));
     assert!(applied.longest_call_nanos() > 0);
     assert_eq!(child.huge_bytes(), 4 * (2 << 20));
-    let memory = Memory::of(child.pid()).expect("its memory");
+    let memory = ProcessMemory::of(child.pid()).expect("its memory");
     let huge: Vec<u64> = memory.windows.iter().filter(|window| window.is_huge()).map(|window| window.start).collect();
     assert_eq!(huge, [3, 8, 17, 31].map(|n| child.window(n)));
     assert_eq!(child.tell("sum"), sum);
     // What is huge is not chosen again: of those seen one is left.
-    let again = once(&order(child.pid(), 4, &seen)).expect("a choice");
+    let again = promote(&order(child.pid(), 4, &seen)).expect("a choice");
     let left: Vec<u64> = again.rows.iter().map(|row| row.chosen.window.start).collect();
     assert_eq!((left, again.huge_before), (vec![child.window(5)], 4));
     assert_eq!(child.tell("sum"), sum);
@@ -75,9 +82,9 @@ fn what_the_program_does_meanwhile_is_no_harm_and_is_named() {
         return;
     }
     let mut child = Obedient::start();
-    let handle = Handle::open(child.pid()).expect("a process");
-    let refused = |tried: Tried, parts: [&str; 1], numbers: &[i32]| match tried {
-        Tried::Refused { errno, why, .. } => {
+    let handle = CollapseHandle::open(child.pid()).expect("a process");
+    let refused = |tried: CollapseResult, parts: [&str; 1], numbers: &[i32]| match tried {
+        CollapseResult::Refused { errno, why, .. } => {
             assert!(numbers.contains(&errno) && parts.iter().all(|part| why.contains(part)), "{errno}: {why}");
         }
         other => panic!("{other:?}"),
@@ -86,12 +93,12 @@ fn what_the_program_does_meanwhile_is_no_harm_and_is_named() {
     refused(handle.collapse(child.window(2)), ["not mapped any more"], &[libc::ENOMEM, libc::EINVAL]);
     child.tell("refuse 4");
     refused(handle.collapse(child.window(4)), ["MADV_NOHUGEPAGE"], &[libc::EINVAL]);
-    let fit = |memory: &Memory, start: u64| {
+    let fit = |memory: &ProcessMemory, start: u64| {
         let area = memory.areas.iter().find(|area| area.start <= start && start < area.end);
         area.map(|area| area.unfit)
     };
     let locks = child.tell("lock 6") == 0;
-    let memory = Memory::of(child.pid()).expect("its memory");
+    let memory = ProcessMemory::of(child.pid()).expect("its memory");
     assert_eq!(fit(&memory, child.window(2)), None);
     assert_eq!(fit(&memory, child.window(4)), Some(Some(Unfit::NoHugePage)));
     assert_eq!(fit(&memory, child.window(5)), Some(None));
@@ -106,7 +113,7 @@ fn what_the_program_does_meanwhile_is_no_harm_and_is_named() {
     assert!(handle.collapse(child.window(9)).is_collapsed());
     child.tell("forbid");
     refused(handle.collapse(child.window(10)), ["PR_SET_THP_DISABLE"], &[libc::EINVAL]);
-    let off = Handle::open(child.pid()).expect_err("switched off").to_string();
+    let off = CollapseHandle::open(child.pid()).expect_err("switched off").to_string();
     assert!(off.contains("PR_SET_THP_DISABLE") && off.contains(&child.pid().to_string()), "{off}");
     child.tell("exec");
     // The answer comes right before the exec.
@@ -123,11 +130,11 @@ fn what_the_program_does_meanwhile_is_no_harm_and_is_named() {
 fn a_program_that_ends_meanwhile_is_an_error_in_a_line() {
     /// Ends the program while it is looked at.
     struct Kills(u32);
-    impl Look for Kills {
-        fn look(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
+    impl AddressSampler for Kills {
+        fn sample(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
             // SAFETY: a child of this test that nobody has waited for yet.
             unsafe { libc::kill(self.0 as i32, libc::SIGKILL) };
-            while Handle::open(self.0).is_ok() {
+            while CollapseHandle::open(self.0).is_ok() {
                 std::thread::yield_now();
             }
             Ok(Vec::new())
@@ -137,7 +144,7 @@ fn a_program_that_ends_meanwhile_is_an_error_in_a_line() {
         return;
     }
     let child = Obedient::start();
-    let error = once(&order(child.pid(), 4, &Kills(child.pid()))).expect_err("it has ended").to_string();
+    let error = promote(&order(child.pid(), 4, &Kills(child.pid()))).expect_err("it has ended").to_string();
     assert!(error.starts_with(&format!("process {}: ", child.pid())) && !error.contains('\n'), "{error}");
 }
 
@@ -148,8 +155,9 @@ fn without_samples_the_referenced_bits_decide() {
     }
     let mut child = Obedient::start();
     let sum = child.tell("sum");
-    let refused = once(&Order { by: Some(By::Sample), ..order(child.pid(), 4, &Blind) }).expect_err("asked for");
-    assert_eq!(refused, HugeError::Bad("no sampling here".into()));
+    let refused = promote(&PromotionRequest { by: Some(ObservedBy::Sample), ..order(child.pid(), 4, &Blind) })
+        .expect_err("asked for");
+    assert_eq!(refused, HugePageError::Bad("no sampling here".into()));
     let stopped = std::cell::Cell::new(0);
     // It reads all of its memory after the bits were cleared, and before they are looked at.
     let child = std::cell::RefCell::new(child);
@@ -160,8 +168,8 @@ fn without_samples_the_referenced_bits_decide() {
         false
     };
     let pid = child.borrow().pid();
-    let applied = once(&Order { stop: &stop, ..order(pid, 2, &Blind) }).expect("a choice");
-    assert_eq!((applied.by, applied.no_samples.as_deref()), (By::Referenced, Some("no sampling here")));
+    let applied = promote(&PromotionRequest { stop: &stop, ..order(pid, 2, &Blind) }).expect("a choice");
+    assert_eq!((applied.by, applied.no_samples.as_deref()), (ObservedBy::Referenced, Some("no sampling here")));
     assert_eq!((applied.intervals, applied.failed(), applied.fell, applied.held_out), (Some(1), 0, None, None));
     assert!(applied.rows.len() == 2 && applied.chosen_weight > 0, "{:?}", applied.rows);
     assert!(applied.longest_clearing_nanos > Some(0) && applied.weight >= applied.chosen_weight);
@@ -181,7 +189,8 @@ fn being_stopped_leaves_the_rest_as_it_is() {
     let child = Obedient::start();
     let asked = std::cell::Cell::new(0);
     let stop = || asked.replace(asked.get() + 1) >= 2;
-    let applied = once(&Order { stop: &stop, ..order(child.pid(), 4, &skewed(&child)) }).expect("a choice");
+    let applied =
+        promote(&PromotionRequest { stop: &stop, ..order(child.pid(), 4, &skewed(&child)) }).expect("a choice");
     assert_eq!((applied.stopped, applied.failed(), child.huge_bytes()), (true, 2, 2 * (2 << 20)));
 }
 
@@ -189,9 +198,9 @@ fn being_stopped_leaves_the_rest_as_it_is() {
 fn who_is_not_there_is_named() {
     for pid in [u32::MAX, 4_194_305] {
         for error in [
-            Handle::open(pid).map(|_| ()).expect_err("nobody"),
-            Memory::of(pid).map(|_| ()).expect_err("nobody"),
-            once(&order(pid, 1, &Blind)).map(|_| ()).expect_err("nobody"),
+            CollapseHandle::open(pid).map(|_| ()).expect_err("nobody"),
+            ProcessMemory::of(pid).map(|_| ()).expect_err("nobody"),
+            promote(&order(pid, 1, &Blind)).map(|_| ()).expect_err("nobody"),
         ] {
             assert!(error.to_string().starts_with(&format!("process {pid}: ")), "{error}");
         }

@@ -1,21 +1,22 @@
-//! A child of the tests with 64 MiB in small pages that does what it is told. It is this test program itself, started again.
+//! A child of the tests with 64 MiB in small pages that does what it is told. It is this test program itself, started
+//! again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use lookaside_runtime::hugepages::{way, Way, WINDOW_BYTES};
+use lookaside_runtime::hugepages::{collapse_side, CollapseSide, WINDOW_BYTES};
 
 /// Windows that it has.
 pub const WINDOWS: u64 = 32;
 
 /// Whether huge pages can be made of other processes' memory here. Says so when not.
 pub fn can_collapse() -> bool {
-    let way = way();
-    if way != Ok(Way::Outside) {
+    let way = collapse_side();
+    if way != Ok(CollapseSide::Outside) {
         eprintln!("LEFT OUT, huge pages are not made from outside here: {way:?}");
     }
-    way == Ok(Way::Outside)
+    way == Ok(CollapseSide::Outside)
 }
 
 /// The child, as its parent has it. It ends with it.

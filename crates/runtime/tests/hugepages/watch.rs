@@ -1,10 +1,11 @@
-//! A program that is watched as long as it lives. Its looks are at set times; what is asserted holds whenever they come.
+//! A program that is watched as long as it lives. Its looks are at set times; what is asserted holds whenever they
+//! come.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::hugepages::{Apply, By, Find, Place, Watch};
+use lookaside_runtime::hugepages::{HugePageWatch, ObservedBy, PlanApplier, PlanFinder, PlannedRegion};
 
 use crate::live::Sees;
 use crate::support::{can_collapse, Obedient};
@@ -29,7 +30,7 @@ fn the_budget_is_what_is_in_use() {
     let sum = child.tell("sum");
     let seen = Sees((0..12).flat_map(|n| vec![child.window(n); 100 - n as usize]).collect());
     let settings = "auto:10".parse().expect("settings");
-    let watch = Watch::start(child.pid(), settings, Arc::new(seen)).expect("a thread");
+    let watch = HugePageWatch::start(child.pid(), settings, Arc::new(seen)).expect("a thread");
     // Eight at first, then the rest.
     until("eight windows", || child.huge_bytes() >= 8 * HUGE);
     assert_eq!(child.tell("sum"), sum);
@@ -41,7 +42,7 @@ fn the_budget_is_what_is_in_use() {
     until("ten windows again", || child.huge_bytes() == 10 * HUGE);
     child.child.kill().expect("it runs");
     let followed = watch.end();
-    assert_eq!((followed.budget, followed.collapsed, followed.by), (10, 12, Some(By::Sample)), "{followed:?}");
+    assert_eq!((followed.budget, followed.collapsed, followed.by), (10, 12, Some(ObservedBy::Sample)), "{followed:?}");
     assert!(followed.choices >= 3 && followed.refused.is_empty() && followed.notes.is_empty(), "{followed:?}");
     assert!(followed.longest_call_nanos > 0 && followed.calls_nanos >= followed.longest_call_nanos);
 }
@@ -53,7 +54,7 @@ fn a_program_that_forbids_huge_pages_is_left_alone() {
     }
     let mut child = Obedient::start();
     child.tell("forbid");
-    let watch = Watch::start(child.pid(), "auto:4".parse().expect("settings"), Arc::new(Sees(vec![child.at])));
+    let watch = HugePageWatch::start(child.pid(), "auto:4".parse().expect("settings"), Arc::new(Sees(vec![child.at])));
     std::thread::sleep(Duration::from_millis(400));
     let followed = watch.expect("a thread").end();
     assert_eq!((followed.collapsed, followed.choices, child.huge_bytes()), (0, 0, 0));
@@ -66,12 +67,12 @@ fn a_program_that_forbids_huge_pages_is_left_alone() {
 fn a_plans_windows_become_huge_as_they_come_into_being() {
     /// Finds two windows in one region, and another region only once it is asked for.
     struct Two(u64, Arc<AtomicBool>);
-    impl Find for Two {
-        fn find(&self, maps: &str) -> Vec<Place> {
+    impl PlanFinder for Two {
+        fn find(&self, maps: &str) -> Vec<PlannedRegion> {
             assert!(maps.contains(" rw-p "), "a listing");
             let later = self.1.load(Ordering::SeqCst);
             let windows = if later { Ok(vec![self.0 + 7 * HUGE]) } else { Err("not there yet".into()) };
-            let place = |region: &str, windows| Place { region: region.into(), windows };
+            let place = |region: &str, windows| PlannedRegion { region: region.into(), windows };
             // The last window is half empty, and nobody fills it.
             let first = vec![self.0 + 2 * HUGE, self.0 + 31 * HUGE];
             vec![
@@ -86,7 +87,7 @@ fn a_plans_windows_become_huge_as_they_come_into_being() {
     }
     let mut child = Obedient::start();
     let (sum, later) = (child.tell("sum"), Arc::new(AtomicBool::new(false)));
-    let apply = Apply::start(child.pid(), Arc::new(Two(child.at, Arc::clone(&later)))).expect("a thread");
+    let apply = PlanApplier::start(child.pid(), Arc::new(Two(child.at, Arc::clone(&later)))).expect("a thread");
     until("two windows", || child.huge_bytes() == 2 * HUGE);
     later.store(true, Ordering::SeqCst);
     until("three windows", || child.huge_bytes() == 3 * HUGE);

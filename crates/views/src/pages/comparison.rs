@@ -1,6 +1,6 @@
 //! Runs in turns as a page: the verdict, ratios with their intervals, every run.
 
-use lookaside_runtime::compare::{Comparison, Outcome};
+use lookaside_runtime::compare::{Comparison, VariantOutcome};
 use lookaside_stats::{LEAST_ROUNDS, RESAMPLES};
 
 use super::parts::{Cell, Esc, Table};
@@ -111,8 +111,8 @@ fn chart(
     title: &str,
     lead: &str,
     grid: &str,
-    rows: &[Outcome],
-    marks: impl Fn(&Outcome, u32) -> String,
+    rows: &[VariantOutcome],
+    marks: impl Fn(&VariantOutcome, u32) -> String,
 ) -> String {
     let mut out = format!(
         r#"<section aria-labelledby="{id}"><h2 id="{id}">{title}</h2><p class="lead">{lead}</p><div class="chart compared"><svg height="{}" role="img" aria-label="{title}: the numbers are in the table below">{grid}"#,

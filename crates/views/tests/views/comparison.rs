@@ -1,15 +1,15 @@
 //! What text and page say of hand-made comparisons.
 
 use lookaside_report::Style;
-use lookaside_runtime::compare::{Comparison, Early, Helped, Outcome, Pages, Run};
+use lookaside_runtime::compare::{Comparison, EarlyEnd, HelperTotals, PageUse, VariantOutcome, VariantRun};
 use lookaside_stats::{median, ratio};
 use lookaside_views::{comparison, json, pages as html};
 use proptest::prelude::*;
 
 use crate::common::words;
 
-fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
-    let run = |(i, &value): (usize, &f64)| Run {
+fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> VariantOutcome {
+    let run = |(i, &value): (usize, &f64)| VariantRun {
         round: i as u32 + 1,
         position: 1,
         value,
@@ -18,7 +18,7 @@ fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
         sys_seconds: 0.0,
         max_resident_bytes: 1 << 30,
         energy_joules: Some(50.0 * value),
-        helped: name.starts_with("bake").then_some(Helped {
+        helped: name.starts_with("bake").then_some(HelperTotals {
             rounds: 9,
             touches: 99,
             cpu_nanos: 5 << 27,
@@ -28,7 +28,7 @@ fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
         planned: None,
     };
     let (above, below) = if is_time { (base, values) } else { (values, base) };
-    Outcome {
+    VariantOutcome {
         name: name.into(),
         what: "a variant <of> a program".into(),
         runs: values.iter().enumerate().map(run).collect(),
@@ -39,7 +39,7 @@ fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> Outcome {
         ratio: ratio(above, below, 1, 1000),
         energy_joules: median(values).map(|m| 50.0 * m),
         energy_ratio: ratio(base, values, 1, 1000),
-        pages: Some(Pages { resident_bytes: 1 << 30, huge_bytes: 1 << 29 }),
+        pages: Some(PageUse { resident_bytes: 1 << 30, huge_bytes: 1 << 29 }),
     }
 }
 
@@ -101,7 +101,7 @@ fn the_table_has_units_and_denominators() {
 #[test]
 fn the_page_says_the_same() {
     let mut found = comparison_of("wall time", &three(5));
-    found.early = Some(Early::Interrupted);
+    found.early = Some(EarlyEnd::Interrupted);
     let page = words(&html::comparison::render(&found));
     for part in
         [&comparison::verdict(&found) as &str, "Cut short: interrupted", "./gups <8G>", "a variant <of> a program"]

@@ -1,11 +1,12 @@
 use lookaside_runtime::hugepages::{
-    Applied, By, Chosen, Fell, Followed, Planned, Row, Tried, Unfit, Way, Window, WINDOW_BYTES,
+    AppliedPlan, CollapseResult, CollapseSide, HotWindow, ObservedBy, PromotionReport, PromotionSummary, SampleCounts,
+    Unfit, Window, WindowRow, WINDOW_BYTES,
 };
 use lookaside_views::hugepages_live::{planned, summary, view};
 
 use crate::drawn::{page, text};
 
-fn row(n: u64, weight: u64, tried: Option<Tried>) -> Row {
+fn row(n: u64, weight: u64, tried: Option<CollapseResult>) -> WindowRow {
     let window = Window {
         start: 0x7000_0000_0000 + n * WINDOW_BYTES,
         area: 0,
@@ -13,26 +14,26 @@ fn row(n: u64, weight: u64, tried: Option<Tried>) -> Row {
         huge_pages: 0,
         swapped_pages: 0,
     };
-    let chosen = Chosen { pid: 7, window, region: "[heap]".into(), weight, bloat_bytes: window.bloat_bytes() };
-    let huge_at_end = tried.as_ref().map(Tried::is_collapsed);
-    Row { chosen, tried, huge_at_end }
+    let chosen = HotWindow { pid: 7, window, region: "[heap]".into(), weight, bloat_bytes: window.bloat_bytes() };
+    let huge_at_end = tried.as_ref().map(CollapseResult::is_collapsed);
+    WindowRow { chosen, tried, huge_at_end }
 }
 
-fn collapsed(nanos: u64) -> Option<Tried> {
-    Some(Tried::Collapsed { nanos })
+fn collapsed(nanos: u64) -> Option<CollapseResult> {
+    Some(CollapseResult::Collapsed { nanos })
 }
 
-fn applied(rows: Vec<Row>) -> Applied {
-    Applied {
+fn applied(rows: Vec<WindowRow>) -> PromotionReport {
+    PromotionReport {
         pid: 7,
         comm: "join\u{1b}[31m".into(),
-        by: By::Sample,
+        by: ObservedBy::Sample,
         no_samples: None,
         seconds: 5.0,
         budget: 4,
         dry_run: false,
-        way: Way::Outside,
-        fell: Some(Fell {
+        way: CollapseSide::Outside,
+        fell: Some(SampleCounts {
             samples: 1000,
             unknown: 100,
             small: 800,
@@ -55,7 +56,7 @@ fn applied(rows: Vec<Row>) -> Applied {
 }
 
 /// One line, single blanks: lines are broken by the width.
-fn flat(applied: &Applied) -> String {
+fn flat(applied: &PromotionReport) -> String {
     let text = text(&view(applied), 100);
     assert!(!text.contains('\u{1b}'), "a program's name is no terminal command");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -64,8 +65,8 @@ fn flat(applied: &Applied) -> String {
 #[test]
 fn windows_their_samples_and_outcomes_are_told() {
     let why = "no 2 MiB of memory in a row are free".to_string();
-    let refused = Some(Tried::Refused { nanos: 9_000_000, errno: 12, why });
-    let gone = Row { huge_at_end: Some(false), ..row(5, 50, collapsed(800_000)) };
+    let refused = Some(CollapseResult::Refused { nanos: 9_000_000, errno: 12, why });
+    let gone = WindowRow { huge_at_end: Some(false), ..row(5, 50, collapsed(800_000)) };
     let applied = applied(vec![row(1, 400, collapsed(1_500_000)), row(3, 200, refused), gone]);
     let text = flat(&applied);
     for part in [
@@ -90,12 +91,13 @@ fn windows_their_samples_and_outcomes_are_told() {
 #[test]
 fn what_was_only_tried_out_or_seen_nowhere_is_said_so() {
     let many = (0..25).map(|n| row(n, 10, None)).collect();
-    let text = flat(&Applied { dry_run: true, budget: 25, ..applied(many) });
+    let text = flat(&PromotionReport { dry_run: true, budget: 25, ..applied(many) });
     assert!(text.contains("not tried") && text.contains("5 more windows with --html or --json"), "{text}");
     assert!(
         text.contains("Dry run: nothing was changed. It would add up to 12.5 MiB") && !text.contains("no other window")
     );
-    let idle = Applied { fell: Some(Fell::default()), weight: 0, held_out: None, ..applied(Vec::new()) };
+    let idle =
+        PromotionReport { fell: Some(SampleCounts::default()), weight: 0, held_out: None, ..applied(Vec::new()) };
     let text = flat(&idle);
     assert!(text.contains("the process used no CPU in user code") && text.contains("Nothing was done."), "{text}");
     assert!(!text.contains("NaN"), "{text}");
@@ -103,8 +105,8 @@ fn what_was_only_tried_out_or_seen_nowhere_is_said_so() {
 
 #[test]
 fn referenced_bits_are_told_as_what_they_are() {
-    let by_bits = Applied {
-        by: By::Referenced,
+    let by_bits = PromotionReport {
+        by: ObservedBy::Referenced,
         no_samples: Some("perf_event_open is refused".into()),
         fell: None,
         intervals: Some(4),
@@ -128,10 +130,10 @@ fn referenced_bits_are_told_as_what_they_are() {
 
 #[test]
 fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
-    let followed = Followed {
+    let followed = PromotionSummary {
         budget: 64,
-        by: Some(By::Sample),
-        way: Some(Way::Inside),
+        by: Some(ObservedBy::Sample),
+        way: Some(CollapseSide::Inside),
         choices: 3,
         weight: 5812,
         collapsed: 60,
@@ -151,13 +153,13 @@ fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
          lookaside:   2 refused: fragmented\n\
          lookaside:   process 9: switched off\n"
     );
-    assert!(summary(&Followed::default()).contains("nothing was looked at closer"));
+    assert!(summary(&PromotionSummary::default()).contains("nothing was looked at closer"));
 }
 
 #[test]
 fn regions_that_are_not_as_planned_are_named() {
-    let done = Planned {
-        way: Some(Way::Outside),
+    let done = AppliedPlan {
+        way: Some(CollapseSide::Outside),
         found: 5,
         collapsed: 3,
         bloat_bytes: 1 << 20,

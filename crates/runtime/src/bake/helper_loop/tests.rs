@@ -1,6 +1,6 @@
 //! The loop on a made-up machine, whose clock goes on by what the loop does.
 
-use super::super::others::CpuCounts;
+use super::super::cpu_demand::CpuCounts;
 use super::super::settings::Hint;
 use super::*;
 

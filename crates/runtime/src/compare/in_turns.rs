@@ -2,8 +2,9 @@
 
 use lookaside_stats::SplitMix64;
 
-/// Measures every way once a round, in an order drawn anew; `measure` is told the round, from 0, and the way. Gives what each
-/// way came to by round, of complete rounds only, and the error that ended it before its end. Their ratios: [`lookaside_stats::ratio`].
+/// Measures every way once a round, in an order drawn anew; `measure` is told the round, from 0, and the way. Gives
+/// what each way came to by round, of complete rounds only, and the error that ended it before its end. Their ratios:
+/// [`lookaside_stats::ratio`].
 pub fn in_turns<T, E>(
     ways: usize,
     rounds: u32,

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 /// Room for a line; what does not fit is cut.
-pub(crate) struct Line {
+pub(crate) struct FixedLine {
     bytes: [u8; 300],
     len: usize,
 }
 
-impl Line {
+impl FixedLine {
     pub(crate) fn new(text: std::fmt::Arguments<'_>) -> Self {
         let mut line = Self { bytes: [0; 300], len: 0 };
         // A line that is cut is better than none.
@@ -23,7 +23,7 @@ impl Line {
     }
 }
 
-impl Write for Line {
+impl Write for FixedLine {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let room = &mut self.bytes[self.len..];
         let fits = text.len().min(room.len());

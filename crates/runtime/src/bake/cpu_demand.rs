@@ -25,12 +25,13 @@ pub struct CpuCounts {
 pub struct CpuDemand {
     /// CPU time of the program since it began, without the helper, in nanoseconds.
     pub program_nanos: u64,
-    /// Threads of all the system that run or wait for a CPU, without the helper, which is the one that asks; `None`: it does not say.
+    /// Threads of all the system that run or wait for a CPU, without the helper, which is the one that asks; `None`: it
+    /// does not say.
     pub runnable: Option<u32>,
 }
 
-/// Threads that run or wait for a CPU, by the text of `/proc/loadavg` (proc(5): the fourth field, before the slash), without the one that
-/// reads it.
+/// Threads that run or wait for a CPU, by the text of `/proc/loadavg` (proc(5): the fourth field, before the slash),
+/// without the one that reads it.
 pub fn runnable(loadavg: &[u8]) -> Option<u32> {
     let field = loadavg.split(|&byte| byte == b' ').nth(3)?;
     let digits = field.split(|&byte| byte == b'/').next().filter(|digits| !digits.is_empty())?;
@@ -42,7 +43,7 @@ pub fn runnable(loadavg: &[u8]) -> Option<u32> {
 
 /// What there is beside the helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum CpuAvailability {
     /// A CPU for it, and a program that is busy.
     Free,
     /// The program does nothing.
@@ -51,26 +52,27 @@ pub(super) enum Room {
     Crowded,
 }
 
-/// Whether there is a CPU for the helper, and anything to help, by looking now and then. What it can't see are the waits that it causes itself:
-/// a thread that sleeps often gets its CPU at once, and the scheduler then moves others onto the program's.
+/// Whether there is a CPU for the helper, and anything to help, by looking now and then. What it can't see are the
+/// waits that it causes itself: a thread that sleeps often gets its CPU at once, and the scheduler then moves others
+/// onto the program's.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(super) struct CpuWatch {
     cpus: CpuCounts,
     seen_at: u64,
     cpu_nanos: u64,
     /// Runnable threads of late, in sixteenths; `None` before the first look.
     runnable: Option<u32>,
     looked: bool,
-    room: Room,
+    room: CpuAvailability,
 }
 
-impl Around {
+impl CpuWatch {
     pub(super) const fn new(now: u64, cpus: CpuCounts) -> Self {
-        Self { cpus, seen_at: now, cpu_nanos: 0, runnable: None, looked: false, room: Room::Free }
+        Self { cpus, seen_at: now, cpu_nanos: 0, runnable: None, looked: false, room: CpuAvailability::Free }
     }
 
     /// Looks again if it is time to: at first, then each [`IDLE_NANOS`]. Only then `busy` is asked.
-    pub(super) fn room(&mut self, now: u64, busy: impl FnOnce() -> CpuDemand) -> Room {
+    pub(super) fn room(&mut self, now: u64, busy: impl FnOnce() -> CpuDemand) -> CpuAvailability {
         let passed = now.saturating_sub(self.seen_at);
         if self.looked && passed < IDLE_NANOS {
             return self.room;
@@ -86,28 +88,29 @@ impl Around {
         let all_nanos = passed.saturating_mul(u64::from(self.cpus.allowed));
         let knows_use = self.looked && passed >= IDLE_NANOS;
         self.room = if knows_use && used < passed / IDLE_PART {
-            Room::Idle
+            CpuAvailability::Idle
         } else if self.runnable.is_some_and(|threads| threads > crowd)
             || knows_use && used.saturating_add(passed / 2) > all_nanos
         {
-            Room::Crowded
+            CpuAvailability::Crowded
         } else {
-            Room::Free
+            CpuAvailability::Free
         };
         (self.looked, self.seen_at, self.cpu_nanos) = (true, now, program_nanos);
         self.room
     }
 }
 
-/// Whether the helper has to wait for its CPU. A lower priority would not do: a thread that never gets a CPU may hold `mmap_lock`.
+/// Whether the helper has to wait for its CPU. A lower priority would not do: a thread that never gets a CPU may hold
+/// `mmap_lock`.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct CpuWait {
     wall_nanos: u64,
     cpu_nanos: u64,
     rest_nanos: u64,
 }
 
-impl Crowd {
+impl CpuWait {
     pub(super) const fn new() -> Self {
         Self { wall_nanos: 0, cpu_nanos: 0, rest_nanos: REST_NANOS.0 }
     }
@@ -137,9 +140,10 @@ mod tests {
 
     const CPUS: CpuCounts = CpuCounts { allowed: 2, online: 4 };
 
-    /// Looks `IDLE_NANOS` apart, each with what the program used since the one before, in hundredths of a CPU, and the threads that are runnable.
-    fn rooms(looks: &[(u64, Option<u32>)]) -> Vec<Room> {
-        let mut around = Around::new(0, CPUS);
+    /// Looks `IDLE_NANOS` apart, each with what the program used since the one before, in hundredths of a CPU, and the
+    /// threads that are runnable.
+    fn rooms(looks: &[(u64, Option<u32>)]) -> Vec<CpuAvailability> {
+        let mut around = CpuWatch::new(0, CPUS);
         let mut used = 0;
         let room = |(look, &(hundredths, runnable)): (usize, &(u64, Option<u32>))| {
             used += IDLE_NANOS / 100 * hundredths;
@@ -153,19 +157,19 @@ mod tests {
 
     #[test]
     fn who_uses_less_than_a_twentieth_of_a_cpu_is_idle() {
-        use Room::{Free, Idle};
+        use CpuAvailability::{Free, Idle};
         assert_eq!(rooms(&[(0, None), (5, None), (4, Some(9)), (5, None)]), [Free, Free, Idle, Free]);
     }
 
     #[test]
     fn a_program_that_uses_all_of_its_cpus_leaves_none() {
-        use Room::{Crowded, Free};
+        use CpuAvailability::{Crowded, Free};
         assert_eq!(rooms(&[(0, Some(2)), (150, Some(2)), (151, Some(2)), (200, None)]), [Free, Free, Crowded, Crowded]);
     }
 
     #[test]
     fn more_threads_than_cpus_leave_none_at_once_and_a_moment_of_them_nothing() {
-        use Room::{Crowded, Free};
+        use CpuAvailability::{Crowded, Free};
         assert_eq!(rooms(&[(100, Some(5)); 3]), [Crowded; 3]);
         assert_eq!(rooms(&[(100, Some(4)); 3]), [Free; 3]);
         assert_eq!(
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_cpu_rests_longer_and_longer() {
-        let mut crowd = Crowd::new();
+        let mut crowd = CpuWait::new();
         assert_eq!(crowd.after_round(CROWD_NANOS / 2, 1), 0, "too short to tell");
         assert_eq!(crowd.after_round(CROWD_NANOS, 1), REST_NANOS.0);
         let rests: Vec<u64> = (0..10).map(|_| crowd.after_round(3 * CROWD_NANOS, CROWD_NANOS)).collect();

@@ -2,19 +2,20 @@
 
 use std::ptr::NonNull;
 
-use super::HeapError;
+use super::error::HeapError;
 
-/// Smallest and largest areas that are tried: 2^14 pages hold all sets of any index known several times, 2^26 small pages are 256 GiB
-/// of addresses, which cost nothing.
+/// Smallest and largest areas that are tried: 2^14 pages hold all sets of any index known several times, 2^26 small
+/// pages are 256 GiB of addresses, which cost nothing.
 pub(crate) const LEAST_PAGES: u64 = 1 << 14;
 pub(crate) const MOST_PAGES: u64 = 1 << 26;
 
-/// Miri (tools/check-miri) maps memory that can be used at once, and knows no other call on it, nor some of those on locks.
+/// Miri (tools/check-miri) maps memory that can be used at once, and knows no other call on it, nor some of those on
+/// locks.
 pub(crate) const INTERPRETED: bool = cfg!(miri);
 
 /// Reserved addresses; they are given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Area {
+pub(crate) struct ReservedPages {
     /// What was mapped.
     map: NonNull<u8>,
     map_bytes: usize,
@@ -28,9 +29,9 @@ fn error(what: &str) -> HeapError {
     HeapError::System(format!("{what}: {}", std::io::Error::last_os_error()))
 }
 
-impl Area {
-    /// Reserves addresses, the first page's number a multiple of `align_pages`, a power of two, so that the same pages are picked
-    /// wherever the system puts it.
+impl ReservedPages {
+    /// Reserves addresses, the first page's number a multiple of `align_pages`, a power of two, so that the same pages
+    /// are picked wherever the system puts it.
     pub(crate) fn reserve(pages: u64, shift: u32, align_pages: u64) -> Result<Self, HeapError> {
         let too_large = || HeapError::System(format!("{pages} pages are more than there are addresses"));
         let bytes = pages.checked_shl(shift).filter(|bytes| bytes >> shift == pages).ok_or_else(too_large)?;
@@ -98,9 +99,8 @@ impl Area {
             }
         }
         if self.are_huge() {
-            // Where the fault got small pages, as where huge ones are had by `khugepaged` alone. Before Linux 6.1 it is refused; whether all pages are huge
-            // is looked at when all are opened.
-            // SAFETY: as above.
+            // Where the fault got small pages, as where huge ones are had by `khugepaged` alone. Before Linux 6.1 it is
+            // refused; whether all pages are huge is looked at when all are opened. SAFETY: as above.
             unsafe { libc::madvise(start, bytes, libc::MADV_COLLAPSE) };
         }
         // SAFETY: as above.
@@ -125,7 +125,7 @@ impl Area {
     }
 }
 
-impl Drop for Area {
+impl Drop for ReservedPages {
     fn drop(&mut self) {
         // SAFETY: what was mapped; whoever drops it has nothing in it any more.
         unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_bytes) };
