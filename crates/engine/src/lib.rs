@@ -1,7 +1,27 @@
-//! What a machine *does* with an access stream: lookups, fills, walks through caches, cores, address
-//! spaces, and a small OS model. See `SEMANTICS.md` beside this crate for every rule in words.
+//! What a machine *does* with an access stream: TLB lookups, fills, page walks through caches, for cores and address
+//! spaces, with a small OS model. `SEMANTICS.md` beside this crate has every rule in words.
 //!
-//! [`Engine`] runs blocks and yields an [`Outcome`]; [`Setup`] says which machine, OS and what-if.
+//! [`Setup`] says which machine, OS and what-if; [`Engine`] runs blocks of accesses and yields an [`Outcome`].
+//! [`run_source`] does that for a whole trace, and [`curve`] counts the misses of every TLB size in one pass.
+//!
+//! ```
+//! use lookaside_engine::{Engine, Setup};
+//! use lookaside_trace::{Block, Kind};
+//!
+//! let mut engine = Engine::new(Setup::new(lookaside_machine::preset("skylake")?))?;
+//! let mut block = Block { process: 1, thread: 1, ..Block::default() };
+//! (0..100).for_each(|page| block.push(Kind::Load, page << 12));
+//! engine.run(&block);
+//! assert_eq!(engine.outcome().data.cost.walks, 100, "each page is new");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The path of an access
+//! `run_block.rs` cuts a block at its events (`events.rs`). `access.rs` is the scalar path, one access by every rule:
+//! TLB arrays (`tlb_lookup.rs`, `tlb.rs`), the page walk (`walker.rs`), data caches (`hardware.rs`), the rows that are
+//! charged (`rows.rs`). `batch_path.rs` takes many accesses through the same hardware stage by stage; its counts are
+//! those of the scalar path. `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, and
+//! `summary.rs` makes the outcome of the counts.
 
 mod access;
 mod asid;

@@ -1,9 +1,24 @@
 //! What can be *done about* translation cost, computed in the model.
 //!
-//! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help;
-//! [`huge_gain`] turns that into run time for huge pages; [`names`] turns addresses into the tables of an [`Analysis`]. [`bake`] is PT-Baker
-//! beside a program, [`color`] TLB coloring of real-time tasks, [`lock`] TLB lockdown, [`hugepages`] its heir: huge pages where a
-//! profile says.
+//! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help; [`huge_gain`] turns
+//! that into run time for huge pages; [`names`] turns addresses into the tables of an [`Analysis`]. Each technique has a
+//! module: [`bake`] is PT-Baker beside a program, [`color`] TLB coloring of real-time tasks, [`lock`] TLB lockdown,
+//! [`hugepages`] its heir: huge pages where a profile says.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use lookaside_engine::Setup;
+//! use lookaside_techniques::Profile;
+//! use lookaside_workloads::{Stream, UniformPages};
+//!
+//! let base = Setup::new(lookaside_machine::preset("skylake")?);
+//! let mut program = Stream::new(UniformPages::new(16 << 10, 1), 100_000);
+//! let mut profile = Profile::record(&mut program, &base, &mut |_| ())?;
+//! let remedies = profile.remedies(&base, &AtomicBool::new(false), &mut Vec::new())?;
+//! assert!(remedies[0].translation_cycles < remedies[0].base_translation_cycles);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod analysis;
 pub mod bake;

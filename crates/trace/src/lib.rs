@@ -2,7 +2,26 @@
 //! file format; readers and writers of others' formats.
 //!
 //! Everything flows as [`Block`]s pulled from a [`Source`]: columns of accesses of one thread, with
-//! [`Event`]s at positions between them.
+//! [`Event`]s at positions between them. [`open`] reads a file of any known format, [`TraceWriter`] writes the native
+//! one, and [`MemoryMap`] follows a program's mappings by its events.
+//!
+//! ```
+//! use lookaside_trace::{Block, Kind, NativeReader, Source, TraceInfo, TraceWriter};
+//!
+//! let mut block = Block { process: 1, thread: 1, ..Block::default() };
+//! block.push(Kind::Load, 0x1000);
+//! block.push(Kind::Store, 0x2000);
+//! let mut file = Vec::new();
+//! let mut writer = TraceWriter::new(&mut file, &TraceInfo::default())?;
+//! writer.write(&block)?;
+//! writer.finish()?;
+//!
+//! let mut reader = NativeReader::new(file.as_slice(), "example.lkt")?;
+//! let mut read = Block::default();
+//! assert!(reader.next_block(&mut read)?);
+//! assert_eq!((read.addr, read.kind), (block.addr, block.kind));
+//! # Ok::<(), lookaside_trace::TraceError>(())
+//! ```
 
 mod block;
 mod damage;

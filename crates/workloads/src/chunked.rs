@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 
 use lookaside_trace::Kind;
 
-use crate::memory::{Mapping, Observer, Pages, Plain};
+use crate::mapping::{Mapping, Pages};
+use crate::observer::{Observer, Plain};
 use crate::stream::PAGE_BYTES;
 
 /// Memory for the arrays of a task ([`Room::in_chunks`](crate::kernel::Room::in_chunks)): chunks, each of which is in one page.
@@ -144,7 +145,7 @@ impl<T: Plain> Chunked<T> {
 
     /// A copy of all of them; no accesses of the stream.
     pub fn to_vec(&self) -> Vec<T> {
-        self.values(&mut crate::memory::Unseen).collect()
+        self.values(&mut crate::observer::Unseen).collect()
     }
 
     #[inline(always)]

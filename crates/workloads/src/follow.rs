@@ -1,6 +1,6 @@
 //! A native run that is followed: somebody is told when it first touches a chunk of its arrays, and now and then.
 
-use crate::memory::Observer;
+use crate::observer::{sealed, Observer};
 use lookaside_trace::Kind;
 
 /// Elements that are touched from one look to the next.
@@ -83,6 +83,8 @@ impl Followed<'_> {
         }
     }
 }
+
+impl sealed::Sealed for Followed<'_> {}
 
 impl Observer for Followed<'_> {
     #[inline(always)]

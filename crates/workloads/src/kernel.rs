@@ -1,7 +1,8 @@
 //! What a workload is written with: arrays whose accesses can be seen, and the trait that makes of one algorithm a native
 //! run and a stream.
 
+pub use crate::checksum::fold;
 pub use crate::chunked::Chunked;
-pub use crate::kernels::fold;
-pub use crate::memory::{Array, Observer, Plain, Room, Unseen};
+pub use crate::memory::{Array, Room};
+pub use crate::observer::{Observer, Plain, Unseen};
 pub use crate::workload::Kernel;

@@ -29,11 +29,14 @@
 //! ```
 
 mod at_once;
+mod checksum;
 mod chunked;
 mod follow;
 pub mod kernel;
 mod kernels;
+mod mapping;
 mod memory;
+mod observer;
 mod patterns;
 mod rmat;
 mod shuffle;
@@ -45,7 +48,8 @@ mod zipf;
 pub use chunked::Chunks;
 pub use follow::{Followed, Follower, Next, Touched, LOOK};
 pub use kernels::{names, workload, Kind as WorkloadKind, ALL as WORKLOADS};
-pub use memory::{Pages, Region, Section};
+pub use mapping::Pages;
+pub use memory::{Region, Section};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
 pub use tlb_thrash::{NativeRun, TlbThrash};

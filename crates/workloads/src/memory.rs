@@ -1,32 +1,15 @@
-//! The memory of a workload: arrays in mappings of their own, and who sees their accesses.
+//! The memory of a workload: arrays in mappings of their own.
 
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::ptr::NonNull;
 
-use lookaside_trace::{Block, Kind};
-use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
+use lookaside_trace::Kind;
 
 use crate::chunked::{Chunked, Chunks};
+use crate::mapping::{Mapping, Pages, ALIGN_BYTES};
+use crate::observer::{Observer, Plain};
 use crate::stream::{BASE, PAGE_BYTES};
-
-/// Arrays begin on a multiple of this, so that with huge pages all of an array can be in them: 2 MiB, x86-64's smaller kind.
-const ALIGN_BYTES: u64 = 2 << 20;
-
-/// Page sizes asked of the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pages {
-    /// Base pages only: transparent huge pages are switched off for the arrays.
-    #[default]
-    Base,
-    /// Transparent huge pages are switched on for the arrays.
-    Thp,
-    /// As a program that knows nothing of huge pages: it neither asks for them nor refuses them. There are as many as the system gives,
-    /// or somebody makes from outside. Where glibc's `malloc` is told to ask for them (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`), it is
-    /// done for the arrays, too: such a program has its memory from there.
-    AsIs,
-}
 
 /// What part of a process an array of its stream lies in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,77 +41,6 @@ pub struct Region {
     /// It is the one array of the workload that PT-Baker touches (section 5.2), by its size in Table 5.2.
     pub main: bool,
 }
-
-/// Keeps [`Observer`] to this crate: [`Chunked`] relies on what the observers give back.
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Unseen {}
-    impl Sealed for super::Block {}
-    impl Sealed for crate::follow::Followed<'_> {}
-}
-
-/// Sees the accesses of a workload. The native run's sees nothing and compiles to nothing.
-pub trait Observer: sealed::Sealed {
-    /// An element at this address of the stream is loaded or stored.
-    fn access(&mut self, kind: Kind, addr: u64);
-
-    /// An element of this chunk of a [`Chunked`] array is about to be touched: gives back where the chunk begins, as it was given.
-    #[inline(always)]
-    fn chunk(&mut self, _number: usize, start: *mut u8) -> *mut u8 {
-        start
-    }
-
-    /// So many instructions (at least 1) of the code page at this address are executed, beside loads and stores.
-    #[inline(always)]
-    fn execute(&mut self, _code: u64, _instructions: u32) {}
-}
-
-/// Who looks at a native run: nobody.
-#[derive(Clone, Copy, Debug)]
-pub struct Unseen;
-
-impl Observer for Unseen {
-    #[inline(always)]
-    fn access(&mut self, _: Kind, _: u64) {}
-}
-
-impl Observer for Block {
-    #[inline]
-    fn access(&mut self, kind: Kind, addr: u64) {
-        self.push(kind, addr);
-        if !self.repeat.is_empty() {
-            self.repeat.push(0);
-        }
-    }
-
-    fn execute(&mut self, code: u64, instructions: u32) {
-        // What came before without a count, if anything, was accessed once.
-        self.repeat.resize(self.addr.len(), 0);
-        self.push(Kind::Fetch, code);
-        self.repeat.push(instructions.saturating_sub(1));
-    }
-}
-
-/// What an array may hold.
-///
-/// # Safety
-/// All bits zero is a value of the type.
-pub unsafe trait Plain: Copy {}
-
-// SAFETY: numbers.
-unsafe impl Plain for u8 {}
-// SAFETY: numbers.
-unsafe impl Plain for i16 {}
-// SAFETY: numbers.
-unsafe impl Plain for u16 {}
-// SAFETY: numbers.
-unsafe impl Plain for i32 {}
-// SAFETY: numbers.
-unsafe impl Plain for u32 {}
-// SAFETY: numbers.
-unsafe impl Plain for u64 {}
-// SAFETY: numbers.
-unsafe impl Plain for f64 {}
 
 /// The arrays of one workload: gives each its mapping, and its place in the stream.
 #[derive(Debug)]
@@ -174,7 +86,7 @@ impl Room {
         let bytes = whole_pages::<T>(len)?;
         let at = self.next;
         let mapping = Mapping::new(usize::try_from(bytes).map_err(|_| too_large())?, self.pages)?;
-        let start = mapping.start.as_ptr() as u64;
+        let start = mapping.start().as_ptr() as u64;
         self.next = next_array(at, bytes);
         self.regions.push(Region { name, start, stream_start: at, bytes, section: Section::Mapping, main });
         Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
@@ -216,7 +128,7 @@ impl Room {
         (section, at): (Section, u64),
     ) -> io::Result<Array<T>> {
         let mapping = Mapping::new(usize::try_from(whole_pages::<T>(len)?).map_err(|_| too_large())?, self.pages)?;
-        let (start, bytes) = (mapping.start.as_ptr() as u64, len * size_of::<T>() as u64);
+        let (start, bytes) = (mapping.start().as_ptr() as u64, len * size_of::<T>() as u64);
         self.regions.push(Region { name, start, stream_start: at, bytes, section, main: false });
         Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
     }
@@ -235,76 +147,6 @@ fn too_large() -> io::Error {
 fn whole_pages<T>(len: u64) -> io::Result<u64> {
     let bytes = len.max(1).checked_mul(size_of::<T>() as u64).ok_or_else(too_large)?;
     bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(too_large)
-}
-
-/// Anonymous memory of this process.
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    /// First byte, on a multiple of [`ALIGN_BYTES`].
-    start: NonNull<u8>,
-    /// What was mapped, with what lies before and behind.
-    mapped: (NonNull<u8>, usize),
-}
-
-// SAFETY: the memory is the mapping's alone, whatever thread it is used by.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    /// Its first byte.
-    pub(crate) fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    /// Whole pages, all touched. What is before and behind can't be accessed, so that the kernel lists each array as a region of its
-    /// own: as long as it is in the stream, and found again there by a plan that was made of the stream.
-    pub(crate) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
-        let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
-        // Where huge pages are asked for, to the end of the last one.
-        let used = if pages == Pages::Thp { bytes.checked_next_multiple_of(align) } else { Some(bytes) };
-        let used = used.ok_or(io::ErrorKind::OutOfMemory)?;
-        // A page, as much as it takes to the next boundary, what is used, and at least a page.
-        let len = used.checked_add(align + page).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: new memory, at a place that the system chooses.
-        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::PRIVATE)? };
-        let mapped = (NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?, len);
-        let at = mapped.0.addr().get();
-        let skip = (at + page).next_multiple_of(align) - at;
-        // SAFETY: `skip`, at most `align`, and `used` more lie within the mapping.
-        let mapping = Self { start: unsafe { mapped.0.add(skip) }, mapped };
-        let start = mapping.start.as_ptr().cast();
-        // SAFETY: the mapping's own memory, which nobody else knows yet.
-        unsafe { mprotect(start, used, MprotectFlags::READ | MprotectFlags::WRITE)? };
-        let advice = match pages {
-            Pages::Base => Some(Advice::LinuxNoHugepage),
-            Pages::Thp => Some(Advice::LinuxHugepage),
-            Pages::AsIs => {
-                malloc_asks(std::env::var("GLIBC_TUNABLES").as_deref().unwrap_or("")).then_some(Advice::LinuxHugepage)
-            }
-        };
-        if let Some(advice) = advice {
-            // SAFETY: the same memory; it says nothing of what it holds.
-            let advised = unsafe { madvise(start, used, advice) };
-            // A kernel without huge pages gives base pages anyway.
-            advised.or_else(|e| if pages == Pages::Thp { Err(e) } else { Ok(()) })?;
-        }
-        for page in (0..bytes).step_by(PAGE_BYTES as usize) {
-            // SAFETY: within the mapping, which nobody else knows yet.
-            unsafe { mapping.start.add(page).write_volatile(0) };
-        }
-        Ok(mapping)
-    }
-}
-
-/// Whether glibc's `malloc` asks for huge pages, by what its tunables are set to; the last setting counts.
-fn malloc_asks(tunables: &str) -> bool {
-    tunables.split(':').filter_map(|tunable| tunable.strip_prefix("glibc.malloc.hugetlb=")).next_back() == Some("1")
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and borrowed by nobody any more. That it can't be unmapped does not happen.
-        let _ = unsafe { munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };
-    }
 }
 
 /// An array whose accesses can be seen. What builds the input and what sums up the result reads and writes it as a slice.
@@ -360,7 +202,7 @@ impl<T: Plain> AsMut<[T]> for Array<T> {
     /// The elements, to be written unseen.
     fn as_mut(&mut self) -> &mut [T] {
         // SAFETY: `len` elements of zeros or of what was stored since, on the mapping's aligned start; borrowed with `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.mapping.start.cast().as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.start().cast().as_ptr(), self.len) }
     }
 }
 
@@ -370,13 +212,16 @@ impl<T: Plain> Deref for Array<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: as in `as_mut`.
-        unsafe { std::slice::from_raw_parts(self.mapping.start.cast().as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.mapping.start().cast().as_ptr(), self.len) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use lookaside_trace::Block;
+
     use super::*;
+    use crate::mapping::malloc_asks;
 
     #[test]
     fn what_is_seen_is_the_arrays_own_place() {

@@ -6,7 +6,9 @@ use lookaside_trace::{Block, Event, Granularity, MapSource, Source, TraceError, 
 use thiserror::Error;
 
 use crate::follow::Followed;
-use crate::memory::{Observer, Pages, Region, Room, Unseen};
+use crate::mapping::Pages;
+use crate::memory::{Region, Room};
+use crate::observer::{Observer, Unseen};
 
 /// Fewest bytes of a workload's arrays: 1 MiB; each has then at least a few hundred elements.
 pub const LEAST_BYTES: u64 = 1 << 20;

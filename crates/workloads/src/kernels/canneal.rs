@@ -5,9 +5,10 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 
-use super::fold;
 use crate::at_once::at_once;
-use crate::memory::{Array, Observer, Plain, Room};
+use crate::checksum::fold;
+use crate::memory::{Array, Room};
+use crate::observer::{Observer, Plain};
 use crate::shuffle::Shuffle;
 use crate::workload::{Kernel, Spec};
 

@@ -5,9 +5,10 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 
-use super::fold;
 use crate::at_once::at_once;
-use crate::memory::{Array, Observer, Room};
+use crate::checksum::fold;
+use crate::memory::{Array, Room};
+use crate::observer::Observer;
 use crate::rmat::Rmat;
 use crate::workload::{Kernel, Spec};
 

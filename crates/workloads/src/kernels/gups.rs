@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::fold;
-use crate::memory::{Array, Observer, Room};
+use crate::checksum::fold;
+use crate::memory::{Array, Room};
+use crate::observer::Observer;
 use crate::patterns::{hpcc_next, hpcc_start};
 use crate::workload::{Kernel, Spec};
 

@@ -5,8 +5,9 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 
-use super::fold;
-use crate::memory::{Array, Observer, Plain, Room};
+use crate::checksum::fold;
+use crate::memory::{Array, Room};
+use crate::observer::{Observer, Plain};
 use crate::workload::{Kernel, Spec};
 
 /// Outer rows a step.

@@ -4,7 +4,8 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 
-use crate::memory::{Array, Observer, Room};
+use crate::memory::{Array, Room};
+use crate::observer::Observer;
 use crate::workload::{Kernel, Spec};
 
 /// Reads a step.

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use lookaside_trace::{Block, Kind};
 
 use super::*;
-use crate::memory::Unseen;
+use crate::observer::Unseen;
 
 /// A graph of 64 vertices with about this many edges each in place of the R-MAT one: paths of many lengths.
 fn sparse(seed: u64, rounds: u64, edges_per_vertex: u64) -> Bc {

@@ -1,7 +1,7 @@
 use lookaside_trace::{Block, Kind};
 
 use super::*;
-use crate::memory::Unseen;
+use crate::observer::Unseen;
 
 /// Length of all wires, from scratch: each is a link at both its ends.
 fn length(anneal: &Canneal) -> i64 {

@@ -65,7 +65,7 @@ fn the_tree_has_the_levels_of_a_plain_search() {
             }
             assert!(expected.iter().flatten().count() > sets.len() / 2, "most vertices are reached");
         }
-        assert!(!graph.step(&mut crate::memory::Unseen), "the end stays the end");
+        assert!(!graph.step(&mut crate::observer::Unseen), "the end stays the end");
     }
 }
 

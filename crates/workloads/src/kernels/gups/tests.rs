@@ -27,7 +27,7 @@ fn updates_are_those_of_a_map_and_undo_themselves() {
     let changed = gups.table.iter().enumerate().filter(|(i, &word)| word != *i as u64).count();
     assert!(changed > 450, "{changed} words changed");
     (gups.x, gups.done) = (start, 0);
-    while gups.step(&mut crate::memory::Unseen) {}
+    while gups.step(&mut crate::observer::Unseen) {}
     assert!(gups.table.iter().enumerate().all(|(i, &word)| word == i as u64));
 }
 

@@ -1,7 +1,7 @@
 use lookaside_trace::{Block, Kind};
 
 use super::*;
-use crate::memory::Unseen;
+use crate::observer::Unseen;
 
 type Row = Vec<(usize, f64)>;
 
