@@ -9,7 +9,8 @@ use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
 use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, Seeing};
 use lookaside_trace::{Block, Granularity, Source, TraceInfo};
-use lookaside_views::{analysis_text as terminal, json, pages as html};
+use lookaside_views::analysis::view;
+use lookaside_views::json;
 
 use crate::args::analyze::AnalyzeArgs;
 use crate::recording::backend;
@@ -17,7 +18,7 @@ use crate::setups;
 use crate::symbol_names::SymbolNames;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{self, print, short_count, spinner, write_file};
+use lookaside_cli::output::{self, short_count, spinner};
 
 mod measure;
 
@@ -28,9 +29,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         return Err(Failure::bad("--machine: analyze models one machine; simulate takes several"));
     }
     let Some((setup, machine_reason)) = setups.pop() else { return Err(Failure::bad("--machine: none given")) };
-    for path in [&args.html, &args.json].into_iter().flatten().filter(|path| path.as_os_str() != "-") {
-        output::check_writable(path)?;
-    }
+    args.output.check()?;
     let measure = args.measure.map(|rounds| measure::plan(args, rounds)).transpose()?;
     let interrupt = Interrupt::install()?;
     let mut input = open(args, &setup)?;
@@ -98,7 +97,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     }
     let clock_mhz = analysis.machine.clock_mhz;
     analysis.huge_gain = HugeGain::new(&analysis.remedies, &analysis.outcome, clock_mhz, measured);
-    report(args, &analysis)?;
+    args.output.write(&view(&analysis), &json::render(&analysis), &output::style(args.top))?;
     if let Some(failure) = went_wrong {
         return Err(failure);
     }
@@ -261,20 +260,4 @@ fn child_code(control: &dyn ProgramControl, analysis: &mut Analysis) -> Result<u
         }
         ChildEnd::Detached => 0,
     })
-}
-
-/// The text comes first: a file that can't be written any more must not cost the analysis.
-fn report(args: &AnalyzeArgs, analysis: &Analysis) -> Result<(), Failure> {
-    let json_to_stdout = args.json.as_deref().is_some_and(|p| p.as_os_str() == "-");
-    if json_to_stdout {
-        print(&json::render(analysis))?;
-    } else {
-        print(&terminal::render(analysis, &output::style(args.top)))?;
-    }
-    let json = args.json.as_ref().filter(|_| !json_to_stdout).map(|path| write_file(path, &json::render(analysis)));
-    if let Some(path) = &args.html {
-        write_file(path, &html::render(analysis))?;
-        eprintln!("lookaside: report: {}", path.display());
-    }
-    json.unwrap_or(Ok(()))
 }

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use lookaside_runtime::bake::{ProcessBakers, ProcessSelection, Settings};
+use lookaside_views::baked::view;
 use publish::Publisher;
 
 use crate::args::bake::BakeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{check_writable, print, print_json, spinner, style};
+use lookaside_cli::output::{check_writable, spinner, style, to_json};
 
 mod publish;
 
@@ -24,6 +25,7 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.metrics {
         check_writable(path)?;
     }
+    args.output.check()?;
     let interrupt = Interrupt::install()?;
     let wanted = ProcessSelection {
         pids: args.pid.clone(),
@@ -59,12 +61,7 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let report = outside.stop();
     publisher.publish(&report)?;
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&lookaside_views::baked::render(&report, &style(None)))?;
-        print(&ranking.as_ref().map(lookaside_views::baked::ranked).unwrap_or_default())?;
-    }
+    args.output.write(&view(&report, ranking.as_ref()), &to_json(&report)?, &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

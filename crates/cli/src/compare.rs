@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use lookaside_runtime::compare::{ComparisonPlan, HelperTotals, Metric, PreloadedBaker, Variant};
 use lookaside_runtime::hugepages::PlanFinder;
-use lookaside_views::{comparison, json, pages as html};
+use lookaside_views::comparison::view;
+use lookaside_views::json;
 use regex::Regex;
 
 use crate::args::compare::CompareArgs;
@@ -16,7 +17,7 @@ use crate::preload::baker_exit::BakerExit;
 use crate::preload::library::{self, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{check_writable, print, style, write_file};
+use lookaside_cli::output::style;
 
 pub mod in_turns;
 
@@ -36,9 +37,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
         library::check_loadable(&args.command, instead)?;
     }
     let inside = library.map(|file| PreloadedBaker { file, report: report.path().into(), read: read_report });
-    if let Some(path) = &args.html {
-        check_writable(path)?;
-    }
+    args.output.check()?;
     let plan = ComparisonPlan {
         command: args.command.clone(),
         variants,
@@ -53,13 +52,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     };
     let interrupt = Interrupt::install()?;
     let found = in_turns(&plan, &interrupt, "comparing")?;
-    if let Some(path) = &args.html {
-        write_file(path, &html::comparison::render(&found))?;
-    }
-    if args.json {
-        print(&lookaside_report::json::document(json::COMPARISON_SCHEMA, &found))?;
-    } else if found.rounds > 0 || interrupt.asked() {
-        print(&comparison::render(&found, &style(None)))?;
+    let (document, json) = (view(&found), lookaside_report::json::document(json::COMPARISON_SCHEMA, &found));
+    // Where a program failed before the first round was complete, its error says all.
+    if args.output.prints_json() || found.rounds > 0 || interrupt.asked() {
+        args.output.write(&document, &json, &style(None))?;
+    } else {
+        args.output.write_files(&document, &json)?;
     }
     if interrupt.asked() {
         return Ok(interrupt.code());

@@ -1,9 +1,64 @@
 //! Printing: standard output that may close early, files, style.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use lookaside_report::{html, terminal, Document, Style};
 
 use crate::exit::Failure;
+
+/// Where a command's result goes: every command that prints a table takes these.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OutputArgs {
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print JSON in place of the text, or write it to a file beside the text
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Something else than text is wanted.
+    pub fn asked(&self) -> bool {
+        self.html.is_some() || self.json.is_some()
+    }
+
+    /// Standard output gets JSON, not text.
+    pub fn prints_json(&self) -> bool {
+        self.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// The file that gets JSON.
+    fn json_file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|_| !self.prints_json())
+    }
+
+    /// Finds out whether the files can be written, before a program runs for hours.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.html.as_deref().into_iter().chain(self.json_file()).try_for_each(check_writable)
+    }
+
+    /// Prints the result as text or JSON, then writes the files: one that can't be written any more must not cost the result.
+    pub fn write(&self, document: &Document, json: &str, style: &Style) -> Result<(), Failure> {
+        match self.prints_json() {
+            true => print(json)?,
+            false => print(&terminal::render(document, style))?,
+        }
+        self.write_files(document, json)
+    }
+
+    /// Writes the files alone.
+    pub fn write_files(&self, document: &Document, json: &str) -> Result<(), Failure> {
+        let json = self.json_file().map(|path| write_file(path, json));
+        if let Some(path) = &self.html {
+            write_file(path, &html::render(document))?;
+            eprintln!("lookaside: report: {}", path.display());
+        }
+        json.unwrap_or(Ok(()))
+    }
+}
 
 /// Prints to standard output; a reader that has gone away (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -15,9 +70,14 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints plain data as JSON.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    print(&to_json(value)?)
+}
+
+/// Plain data as JSON.
+pub fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::bad(format_args!("JSON: {e}")))?;
     text.push('\n');
-    print(&text)
+    Ok(text)
 }
 
 /// Finds out whether a file can be written, before a program runs for hours. Nothing is changed.
@@ -61,9 +121,9 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// How to write to standard output.
-pub fn style(top: Option<usize>) -> lookaside_report::Style {
+pub fn style(top: Option<usize>) -> Style {
     let terminal = io::stdout().is_terminal();
-    lookaside_report::Style { width: width(), color: color(), unicode: unicode(), plots: terminal, top }
+    Style { width: width(), color: color(), unicode: unicode(), plots: terminal, top }
 }
 
 /// Whether more than ASCII can be shown: always in files, by the locale on a terminal.

@@ -3,12 +3,13 @@
 use std::ops::ControlFlow;
 
 use lookaside_engine::{run_many, Detail, Setup, WalkModel};
+use lookaside_views::simulate::view;
 
 use crate::args::simulate::SimulateArgs;
 use crate::setups;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{print, print_json, short_count, spinner, style};
+use lookaside_cli::output::{short_count, spinner, style, to_json};
 
 mod bake;
 mod input;
@@ -18,6 +19,7 @@ use input::{ended, open};
 /// Runs the command. Exit code 1 when a part of the trace could not be read.
 pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let helper = bake::asked(args)?;
+    args.output.check()?;
     let chosen = setups::setups(&args.machine)?;
     if args.machine.machine.is_empty() {
         for (setup, reason) in &chosen {
@@ -49,10 +51,6 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     })?;
     bar.finish_and_clear();
     let outcomes = ran.outcomes;
-    if args.json {
-        print_json(&outcomes)?;
-    } else {
-        print(&lookaside_views::simulate::render(&outcomes, &style(None)))?;
-    }
+    args.output.write(&view(&outcomes), &to_json(&outcomes)?, &style(None))?;
     ended(args, &*source, ran.end, &interrupt)
 }

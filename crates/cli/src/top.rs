@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use lookaside_runtime::bake::{ProcessReport, Survey, Surveyed};
-use lookaside_views::top::{cells, render, HEADS};
+use lookaside_views::top::{cells, view, HEADS};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Alignment, Constraint};
 use ratatui::style::Stylize;
@@ -19,7 +19,7 @@ use crate::bake_status::command_files;
 use crate::bake_status::helper_files::HelperFiles;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{print, print_json, style};
+use lookaside_cli::output::{style, to_json};
 
 /// How soon an interruption is heeded.
 const STEP: Duration = Duration::from_millis(50);
@@ -34,22 +34,21 @@ struct TopRow {
 
 /// Shows them until `q`, Ctrl-C or a signal; or once.
 pub fn run(args: &TopArgs) -> Result<u8, Failure> {
+    args.output.check()?;
     let mut observer = Observer { survey: Survey::new(), helpers: HelperFiles::new() };
     let interval = Duration::from_secs(args.interval);
     let first = observer.snapshot()?;
-    if args.once || args.json || !std::io::stdout().is_terminal() {
+    if args.once || args.output.asked() || !std::io::stdout().is_terminal() {
         let interrupt = Interrupt::install()?;
         let end = Instant::now() + interval;
         while Instant::now() < end && !interrupt.asked() {
             std::thread::sleep(STEP);
         }
         let mut seen = observer.snapshot()?;
-        if args.json {
-            let row = |process: Surveyed| TopRow { baked: seen.baked.remove(&process.pid), process };
-            print_json(&seen.processes.into_iter().map(row).collect::<Vec<_>>())?;
-        } else {
-            print(&render(&seen.processes, &seen.since(&first), &style(None)))?;
-        }
+        let document = view(&seen.processes, &seen.since(&first));
+        let row = |process: Surveyed| TopRow { baked: seen.baked.remove(&process.pid), process };
+        let rows: Vec<TopRow> = seen.processes.into_iter().map(row).collect();
+        args.output.write(&document, &to_json(&rows)?, &style(None))?;
         return Ok(if interrupt.asked() { interrupt.code() } else { 0 });
     }
     let mut terminal = ratatui::try_init().map_err(|e| Failure::bad(format_args!("terminal: {e}")))?;

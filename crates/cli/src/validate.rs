@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use lookaside_probe::validate::{patterns, validate, ValidationOptions};
 use lookaside_probe::{Halt, HostMachine};
+use lookaside_views::validation::view;
 
 use crate::args::validate::ValidateArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
 use lookaside_cli::memory::available_bytes;
-use lookaside_cli::output::{check_writable, print, print_json, spinner, style, write_file};
+use lookaside_cli::output::{spinner, style, to_json};
 use lookaside_cli::probing::probed;
 
 /// Runs of each pattern, and with `--quick`: the least whose lower quartile is not the fastest.
@@ -20,9 +21,7 @@ const RUNS: (usize, usize) = (9, 5);
 pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     let described = args.machine.as_deref().map(machines::find).transpose()?;
-    if let Some(path) = &args.output {
-        check_writable(path)?;
-    }
+    args.output.check()?;
     let max_bytes = match args.memory {
         Some(mib) => mib << 20,
         None => available_bytes().map_err(|e| Failure::bad(format_args!("{e}; give --memory")))? / 2,
@@ -52,14 +51,7 @@ pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
     bar.finish_and_clear();
     drop(host);
     let validation = validation?;
-    if let Some(path) = &args.output {
-        write_file(path, &lookaside_views::pages::validation::render(&validation))?;
-    }
-    if args.json {
-        print_json(&validation)?;
-    } else {
-        print(&lookaside_views::validation::render(&validation, &style(None)))?;
-    }
+    args.output.write(&view(&validation), &to_json(&validation)?, &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

@@ -4,8 +4,8 @@
 #[path = "../tests/views/common.rs"]
 mod common;
 
-use lookaside_report::Style;
-use lookaside_views::{analysis_text as terminal, json, pages as html};
+use lookaside_report::{html, terminal, Style};
+use lookaside_views::{analysis::view, json};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -17,10 +17,10 @@ fn main() {
     };
     let text = match arguments.next().as_deref() {
         Some("json") => json::render(&analysis),
-        Some("html") => html::render(&analysis),
+        Some("html") => html::render(&view(&analysis)),
         width => {
             let width = width.and_then(|width| width.parse().ok()).unwrap_or(100);
-            terminal::render(&analysis, &Style { width, plots: true, color: true, ..Style::default() })
+            terminal::render(&view(&analysis), &Style { width, plots: true, color: true, ..Style::default() })
         }
     };
     print!("{text}");

@@ -1,15 +1,11 @@
 //! A trace in the model, with a baker's helper beside it and without.
 
 use std::cmp::Reverse;
-use std::fmt::Write;
 
 use lookaside_engine::Side;
+use lookaside_report::{num, Cell, Column, Document, Paint, Section, Table};
 use lookaside_techniques::bake::{BakePair, BakeResult, BakeTargets};
 use serde::Serialize;
-
-use lookaside_report::num;
-use lookaside_report::Style;
-use lookaside_report::{Cell, Column, Table};
 
 /// Regions that the text lists, the largest; JSON has all.
 const LISTED: usize = 8;
@@ -136,43 +132,34 @@ impl Modelled {
 }
 
 /// What was baked, and the two runs of each machine side by side.
-pub fn render(all: &[Modelled], style: &Style) -> String {
-    let mut out = all.first().map(baked).unwrap_or_default();
-    for one in all {
-        out.push('\n');
-        out += &compared(one).render(style);
-        let Helper { touches, rounds, walks, lines_from_memory } = &one.helper;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "the helper: {} touches, {} rounds, {} walks of its own, {} lines from memory",
-            num::grouped(*touches),
-            num::grouped(*rounds),
-            num::grouped(*walks),
-            num::grouped(*lines_from_memory)
-        );
+pub fn view(all: &[Modelled]) -> Document {
+    let machines: Vec<&str> = all.iter().map(|one| one.machine.as_str()).collect();
+    let mut document = Document { titled: false, ..Document::new("Simulated baking", machines.join(", ")) };
+    if let Some(one) = all.first() {
+        let bytes: u64 = one.regions.iter().map(|region| region.bytes).sum();
+        let whose = match one.processes {
+            0 | 1 => format!("process {}", one.process),
+            processes => format!("process {} of {processes}, which has the most", one.process),
+        };
+        document.answer(format!("baked by {}: {} of {whose}", one.bake, num::bytes(bytes)));
+        document.section(Section::unheaded("What is baked").with(regions(one)));
     }
-    out
+    for one in all {
+        document.section(Section::unheaded(&one.machine).with(compared(one)));
+    }
+    document
 }
 
-fn baked(one: &Modelled) -> String {
-    let all: u64 = one.regions.iter().map(|region| region.bytes).sum();
-    let whose = match one.processes {
-        0 | 1 => format!("process {}", one.process),
-        processes => format!("process {} of {processes}, which has the most", one.process),
-    };
-    let mut out = format!("baked by {}: {} of {whose}\n", one.bake, num::bytes(all));
+fn regions(one: &Modelled) -> Table {
+    let columns = [Column::right("size"), Column::left("region").cut(44), Column::right("at")];
+    let mut table = Table::new(columns).shown(LISTED, LISTED).of("region", "regions");
     let mut regions: Vec<&Region> = one.regions.iter().collect();
     regions.sort_by_key(|region| (Reverse(region.bytes), region.start));
-    let (listed, others) = regions.split_at(regions.len().min(LISTED));
-    for region in listed {
-        let _ = writeln!(out, "  {} of {} at {:#x}", num::bytes(region.bytes), region.name, region.start);
+    for region in regions {
+        let start = Cell::number(region.start as f64, format!("{:#x}", region.start));
+        table.row([Cell::bytes(region.bytes), Cell::from(&region.name), start]);
     }
-    if !others.is_empty() {
-        let bytes = others.iter().map(|region| region.bytes).sum();
-        let _ = writeln!(out, "  {} in {} more", num::bytes(bytes), others.len());
-    }
-    out
+    table
 }
 
 fn compared(one: &Modelled) -> Table {
@@ -200,5 +187,11 @@ fn compared(one: &Modelled) -> Table {
     let shares = [base, baked].map(|run| num::share(run.served_by_memory() as f64, run.walk_references as f64));
     row("  share from memory", shares, &num::percent);
     row("data lines from memory", [base, baked].map(|run| run.data_lines_from_memory as f64), &count);
+    let Helper { touches, rounds, walks, lines_from_memory } = &one.helper;
+    let [touches, rounds, walks, lines] = [touches, rounds, walks, lines_from_memory].map(|n| num::grouped(*n));
+    table.below(
+        Paint::Dim,
+        format!("the helper: {touches} touches, {rounds} rounds, {walks} walks of its own, {lines} lines from memory"),
+    );
     table
 }

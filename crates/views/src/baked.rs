@@ -1,10 +1,7 @@
-//! What a baker of other processes did, for a terminal.
+//! What a baker of other processes did.
 
+use lookaside_report::{Cell, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Ranking};
-
-use lookaside_report::num;
-use lookaside_report::Style;
-use lookaside_report::{Column, Table};
 
 /// What became of a process, where it is not baked any more.
 fn state(baked: &ProcessReport) -> &'static str {
@@ -16,21 +13,34 @@ fn state(baked: &ProcessReport) -> &'static str {
 }
 
 /// By what the processes of the whole system were chosen, in a line.
-pub fn ranked(ranking: &Ranking) -> String {
+fn ranked(ranking: &Ranking) -> String {
     match (&ranking.event, &ranking.no_pmu) {
-        (Some(event), _) => format!("ranked by walk cycles a second: {event}\n"),
+        (Some(event), _) => format!("ranked by walk cycles a second: {event}"),
         (None, why) => {
             let why = why.as_deref().unwrap_or_default();
-            format!("ranked by page-table bytes × CPUs: walk cycles are not counted: {why}\n")
+            format!("ranked by page-table bytes × CPUs: walk cycles are not counted: {why}")
         }
     }
 }
 
-/// A row a process; then those that could not be baked, and why.
-pub fn render(report: &[ProcessReport], style: &Style) -> String {
+/// A row a process; those that could not be baked, and why; by what they were chosen, if they were.
+pub fn view(report: &[ProcessReport], ranking: Option<&Ranking>) -> Document {
+    let mut document = Document { titled: false, ..Document::new("Baked processes", "") };
     if report.is_empty() {
-        return "no process was there\n".into();
+        document.answer("no process was there");
+    } else {
+        document.section(Section::unheaded("Processes").with(processes(report)));
     }
+    for baked in report {
+        if let Some(reason) = &baked.refused {
+            document.note(format!("not baked: {} ({}): {reason}", baked.comm, baked.pid));
+        }
+    }
+    ranking.into_iter().for_each(|ranking| document.note(ranked(ranking)));
+    document
+}
+
+fn processes(report: &[ProcessReport]) -> Table {
     let mut table = Table::new([
         Column::left("process"),
         Column::right("small pages, MiB"),
@@ -47,20 +57,14 @@ pub fn render(report: &[ProcessReport], style: &Style) -> String {
         let per = |what: f64, of: f64| if of > 0.0 { what / of } else { 0.0 };
         table.row([
             format!("{} ({}{})", baked.comm, baked.pid, state(baked)).into(),
-            num::grouped(baked.small_bytes >> 20).into(),
-            num::grouped(baked.mappings as u64).into(),
-            num::grouped(stats.rounds).into(),
-            num::rate(per(stats.rounds as f64, seconds)).into(),
-            num::rate(per(stats.busy_nanos as f64, stats.touches as f64)).into(),
-            format!("{:.1} %", 100.0 * per(stats.busy_nanos as f64, stats.elapsed_nanos as f64)).into(),
-            num::grouped(stats.failed_calls).into(),
+            Cell::count(baked.small_bytes >> 20),
+            Cell::count(baked.mappings as u64),
+            Cell::count(stats.rounds),
+            Cell::rate(per(stats.rounds as f64, seconds)),
+            Cell::rate(per(stats.busy_nanos as f64, stats.touches as f64)),
+            Cell::share(per(stats.busy_nanos as f64, stats.elapsed_nanos as f64)),
+            Cell::count(stats.failed_calls),
         ]);
     }
-    let mut text = table.render(style);
-    for baked in report {
-        if let Some(reason) = &baked.refused {
-            text += &format!("not baked: {} ({}): {reason}\n", baked.comm, baked.pid);
-        }
-    }
-    text
+    table
 }

@@ -1,33 +1,24 @@
-//! A colouring plan for a terminal: the levels, each task's sets and bounds, whether all are isolated, who shares.
+//! A colouring plan: the levels, each task's sets and bounds, whether all are isolated, who shares.
 
 use std::collections::HashSet;
 
 use lookaside_machine::{Replacement, Share};
+use lookaside_report::{num, Cell, Column, Document, Paint, RichText, Section, Table};
 use lookaside_techniques::color::bound::RestsOn;
 use lookaside_techniques::color::plan::{LevelPlan, Plan, TaskPlan, Verdict};
-
-use lookaside_report::num;
-use lookaside_report::text;
-use lookaside_report::{Cell, Column, Table};
-use lookaside_report::{Paint, Style};
 
 /// Shared sets that are named, each in a line.
 const NAMED_SETS: usize = 12;
 
-/// The plan as text.
-pub fn render(plan: &Plan, style: &Style) -> String {
-    let mut text = format!("{}, pages of {}\n\n", plan.machine, plan.page_size);
-    text += &levels(plan).render(style);
-    text.push('\n');
-    text += &tasks(plan).render(style);
-    text.push('\n');
-    text += &verdict(plan);
-    text += &apart(plan);
-    text += &shared(plan);
-    for remark in &plan.remarks {
-        text += &format!("remark: {}\n", text::clean(remark));
-    }
-    text
+/// Whether all tasks are isolated, the levels, the tasks, who shares.
+pub fn view(plan: &Plan) -> Document {
+    let mut document = Document::new("TLB sets for tasks", format!("{}, pages of {}", plan.machine, plan.page_size));
+    answer(plan, &mut document);
+    document.section(Section::unheaded("Levels").with(levels(plan)));
+    document.section(Section::unheaded("Tasks").with(tasks(plan)));
+    document.section(Section::unheaded("Shared sets").with(shared(plan)));
+    plan.remarks.iter().for_each(|remark| document.note(remark));
+    document
 }
 
 /// The word of a machine description.
@@ -57,23 +48,23 @@ fn levels(plan: &Plan) -> Table {
     for level in &plan.levels {
         table.row([
             level.name.as_str().into(),
-            level.sets.to_string().into(),
-            level.ways.to_string().into(),
-            num::grouped(u64::from(level.sets) * u64::from(level.ways)).into(),
-            num::grouped(level.set_aside).into(),
-            num::grouped(pages).into(),
-            num::grouped(level.left).into(),
+            Cell::count(level.sets.into()),
+            Cell::count(level.ways.into()),
+            Cell::count(u64::from(level.sets) * u64::from(level.ways)),
+            Cell::count(level.set_aside),
+            Cell::count(pages),
+            Cell::count(level.left),
             policy(level.replacement).into(),
             if level.isolated { Cell::painted(Paint::Good, "yes") } else { Cell::painted(Paint::Bad, "no") },
-            count(level.later_misses_per_span).into(),
+            count(level.later_misses_per_span),
         ]);
     }
     table
 }
 
 /// A bound; none is known where there is none.
-fn count(most: Option<u64>) -> String {
-    most.map_or(num::NONE.into(), num::grouped)
+fn count(most: Option<u64>) -> Cell {
+    Cell::optional(most, Cell::count)
 }
 
 fn tasks(plan: &Plan) -> Table {
@@ -101,8 +92,8 @@ fn tasks(plan: &Plan) -> Table {
                 interrupted,
                 level.name.as_str().into(),
                 sets(shares.iter().filter(|share| share.level == level.name)).into(),
-                count(bound.first_job).into(),
-                count(bound.later_jobs).into(),
+                count(bound.first_job),
+                count(bound.later_jobs),
                 rests_on(bound.rests_on),
             ]);
         }
@@ -113,9 +104,9 @@ fn tasks(plan: &Plan) -> Table {
 fn of_task(task: &TaskPlan) -> [Cell; 5] {
     [
         task.name.as_str().into(),
-        task.rank.to_string().into(),
-        num::grouped(task.pages).into(),
-        num::grouped(task.contiguous_pages).into(),
+        Cell::count(task.rank as u64),
+        Cell::count(task.pages),
+        Cell::count(task.contiguous_pages),
         task.interruptions.map_or(num::NONE.into(), |times| format!("{}×", num::grouped(times))).into(),
     ]
 }
@@ -152,49 +143,65 @@ fn sets<'a>(shares: impl Iterator<Item = &'a Share>) -> String {
     shares.map(of).collect::<Vec<_>>().join("; ")
 }
 
-fn verdict(plan: &Plan) -> String {
+fn answer(plan: &Plan, document: &mut Document) {
     match &plan.verdict {
-        Verdict::Isolated => "isolated: no set is asked for more pages than it has room for\n".into(),
-        Verdict::Impossible { certificates } => {
-            let proofs = certificates.iter().map(|proof| format!("  {}\n", text::clean(&proof.to_string())));
-            format!("not isolated, and proved impossible:\n{}", proofs.collect::<String>())
+        Verdict::Isolated => {
+            let words = "isolated: no set is asked for more pages than it has room for";
+            document.answer(RichText::painted(Paint::Good, words));
         }
-        Verdict::NotFound { tried } => format!(
-            "not isolated: no way was found in {} places of runs that were tried; that there is none is not proved\n",
-            num::grouped(*tried)
-        ),
+        Verdict::Impossible { certificates } => {
+            document.answer(RichText::painted(Paint::Bad, "not isolated, and proved impossible:"));
+            certificates.iter().for_each(|proof| document.answer(proof.to_string()));
+        }
+        Verdict::NotFound { tried } => {
+            let words = format!(
+                "not isolated: no way was found in {} places of runs that were tried; that there is none is not proved",
+                num::grouped(*tried)
+            );
+            document.answer(RichText::painted(Paint::Bad, words));
+        }
+    }
+    let apart = apart(plan);
+    if !apart.is_empty() {
+        document.answer(format!("no set of {} is two tasks'", apart.join(", ")));
     }
 }
 
 /// Levels of several sets none of which is two tasks', where there are two.
-fn apart(plan: &Plan) -> String {
+fn apart(plan: &Plan) -> Vec<&str> {
+    if plan.tasks.len() < 2 {
+        return Vec::new();
+    }
     let is_apart = |level: &&LevelPlan| {
         let of = |task: &TaskPlan| plan.partitions.partition(&task.name).map_or(&[][..], |partition| &partition.shares);
         let shares = plan.tasks.iter().flat_map(of).filter(|share| share.level == level.name);
         let mut seen = HashSet::new();
         level.sets > 1 && shares.flat_map(|share| &share.sets).all(|set| seen.insert(*set))
     };
-    let names: Vec<&str> = plan.levels.iter().filter(is_apart).map(|level| level.name.as_str()).collect();
-    match names.is_empty() || plan.tasks.len() < 2 {
-        true => String::new(),
-        false => format!("no set of {} is two tasks'\n", text::clean(&names.join(", "))),
-    }
+    plan.levels.iter().filter(is_apart).map(|level| level.name.as_str()).collect()
 }
 
 /// Who shares.
-fn shared(plan: &Plan) -> String {
-    let mut text = String::new();
-    for set in plan.shared.iter().take(NAMED_SETS) {
+fn shared(plan: &Plan) -> Table {
+    let columns = [
+        Column::left("shared set"),
+        Column::right("room for"),
+        Column::left("tasks, pages each at most").wrap(),
+        Column::left("it is"),
+    ];
+    let mut table = Table::new(columns).shown(NAMED_SETS, NAMED_SETS).of("shared set", "shared sets");
+    for set in &plan.shared {
         // A share without a number of ways may have all pages of its task.
-        let tenants: Vec<String> =
-            set.tenants.iter().map(|(task, pages)| format!("{} up to {pages}", text::clean(task))).collect();
+        let tenants: Vec<String> = set.tenants.iter().map(|(task, pages)| format!("{task} up to {pages}")).collect();
         let word = if tenants.len() > 1 { "shared" } else { "outgrown" };
-        text += &format!("{word}: {} set {}, room for {}: {}\n", set.level, set.set, set.room, tenants.join(", "));
+        table.row([
+            format!("{} {}", set.level, set.set).into(),
+            Cell::count(set.room.into()),
+            tenants.join(", ").into(),
+            word.into(),
+        ]);
     }
-    if plan.shared.len() > NAMED_SETS {
-        text += &format!("shared: {} sets more (--json has all)\n", plan.shared.len() - NAMED_SETS);
-    }
-    text
+    table
 }
 
 #[cfg(test)]
@@ -203,7 +210,9 @@ mod tests {
     use lookaside_techniques::color::plan::plan;
     use lookaside_techniques::color::tasks::TaskSet;
 
-    use super::{render, sets, Style};
+    use lookaside_report::{terminal, Style};
+
+    use super::{sets, view};
 
     fn rendered(pages: [u64; 2]) -> String {
         let [a, b] = pages;
@@ -213,27 +222,31 @@ mod tests {
         );
         let set = TaskSet::parse(&text, "t").expect("tasks");
         let machine = preset("xeon-e5-2650").expect("a preset");
-        render(&plan(&set, &machine, PageSize::K4).expect("a plan"), &Style { width: 120, ..Style::default() })
+        let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
+        terminal::render(&view(&plan), &Style { width: 120, ..Style::default() })
     }
 
     #[test]
     fn a_plan_that_isolates() {
         let text = rendered([4, 4]);
-        assert!(text.starts_with("xeon-e5-2650, pages of 4K\n\nlevel "), "{text}");
-        assert!(text.contains("isolated: no set is asked for more"), "{text}");
+        assert!(text.starts_with("TLB sets for tasks: xeon-e5-2650, pages of 4K\nisolated: "), "{text}");
+        assert!(text.contains("\n\nlevel ") && text.contains("isolated: no set is asked for more"), "{text}");
         assert!(text.contains("no set of l1d-4k, stlb is two tasks'\n"), "{text}");
         assert!(text.contains("room for all"), "{text}");
-        assert!(!text.contains("shared:"), "{text}");
+        assert!(!text.contains("shared set"), "{text}");
     }
 
     #[test]
     fn a_plan_that_cannot() {
         let text = rendered([30, 40]);
         assert!(
-            text.contains("proved impossible:\n  l1d-4k: 70 pages are needed, 64 entries are there: 6 short\n"),
+            text.contains("proved impossible:\nl1d-4k: 70 pages are needed, 64 entries are there: 6 short\n"),
             "{text}"
         );
-        assert!(text.contains("shared: l1d-4k set ") && text.contains("no set of stlb is two tasks'\n"), "{text}");
+        assert!(
+            text.contains("\nl1d-4k ") && text.contains("shared\n") && text.contains("no set of stlb is two tasks'\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,51 +1,39 @@
-//! Runs in turns, for a terminal: each variant's median, its ratio to base with the interval, and what is significant of it.
+//! Runs in turns: each variant's median, its ratio to base with the interval, and what is significant of it.
 
+use lookaside_report::chart::{Axis, Point, PointRow, Points, Scale};
+use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_runtime::compare::{Comparison, VariantOutcome, VariantRun};
-use lookaside_stats::{median, Ratio, LEAST_ROUNDS};
+use lookaside_stats::{median, Ratio, LEAST_ROUNDS, RESAMPLES};
 
-use lookaside_report::{num, text};
-use lookaside_report::{Cell, Column, Table};
-use lookaside_report::{Line, Paint, Style};
-
-/// The comparison as text: what was run, a row a variant, what has to be known, the verdict.
-pub fn render(comparison: &Comparison, style: &Style) -> String {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut say = |paint: Paint, words: &str| {
-        lines.extend(text::wrap(words, style.columns()).into_iter().map(|part| Line::of(paint, part)));
-    };
-    say(Paint::Dim, &text::clean(&circumstances(comparison)));
-    let mut out = lookaside_report::render_lines(&lines, style);
-    out.push('\n');
-    out += &table(comparison).render(style);
-    out.push('\n');
-    let mut lines: Vec<Line> = Vec::new();
-    let mut say = |paint: Paint, words: &str| {
-        lines.extend(text::wrap(&text::clean(words), style.columns()).into_iter().map(|part| Line::of(paint, part)));
-    };
-    for run in unfinished(comparison) {
-        say(Paint::Plain, &run);
-    }
-    for note in notes(comparison) {
-        say(Paint::Warn, &note);
-    }
+/// The verdict, the variants, every run.
+pub fn view(comparison: &Comparison) -> Document {
+    let mut document = Document::new("Does it help?", comparison.command.join(" "));
+    document.version.clone_from(&comparison.version);
+    document.answer(RichText::painted(Paint::Strong, format!("Verdict: {}", verdict(comparison))));
     if let Some(early) = &comparison.early {
-        say(Paint::Bad, &format!("CUT SHORT: {early}"));
+        document.cut_short(early.to_string());
     }
-    say(Paint::Strong, &format!("Verdict: {}", verdict(comparison)));
-    out + &lookaside_report::render_lines(&lines, style)
+    document.fact("measured", circumstances(comparison));
+    document.section(Section::unheaded("Variants").with(variants(comparison)));
+    document.section(ratios(comparison).only(Medium::Page));
+    document.section(spread(comparison).only(Medium::Page));
+    document.section(Section::unheaded("Runs").with(runs(comparison)).only(Medium::Page));
+    document.section(method(comparison).only(Medium::Page));
+    let notes = unfinished(comparison).into_iter().chain(comparison.notes.clone()).chain(comparison.no_energy.clone());
+    notes.for_each(|note| document.note(note));
+    document
 }
 
 /// What was run and how, in a sentence.
-pub(crate) fn circumstances(comparison: &Comparison) -> String {
+fn circumstances(comparison: &Comparison) -> String {
     let plural = |n: u32, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let rounds = match comparison.rounds == comparison.rounds_wanted {
         true => plural(comparison.rounds, "round"),
         false => format!("{} of {}", comparison.rounds, plural(comparison.rounds_wanted, "round")),
     };
     format!(
-        "measured: {} of {}; {rounds} after {}, each in a new order (seed {}), pressure {}, {}",
+        "{}; {rounds} after {}, each in a new order (seed {}), pressure {}, {}",
         comparison.metric,
-        comparison.command.join(" "),
         plural(comparison.warmups, "warm-up round"),
         comparison.seed,
         comparison.pressure,
@@ -53,14 +41,8 @@ pub(crate) fn circumstances(comparison: &Comparison) -> String {
     )
 }
 
-/// What has to be known to judge it.
-pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
-    let notes = comparison.notes.iter().map(|note| format!("note: {note}"));
-    notes.chain(comparison.no_energy.clone()).collect()
-}
-
 /// Runs of the round that was not finished.
-pub(crate) fn unfinished(comparison: &Comparison) -> Vec<String> {
+fn unfinished(comparison: &Comparison) -> Vec<String> {
     let runs = comparison.variants.iter().filter_map(|variant| Some((&variant.name, variant.unfinished.as_ref()?)));
     let words = |(name, run): (&String, &VariantRun)| {
         format!("round {} was not finished and does not count: {name} {}", run.round, value(comparison, run.value))
@@ -69,7 +51,7 @@ pub(crate) fn unfinished(comparison: &Comparison) -> Vec<String> {
 }
 
 /// How the ratios are to be read.
-pub(crate) fn ratio_is(comparison: &Comparison) -> &'static str {
+fn ratio_is(comparison: &Comparison) -> &'static str {
     match comparison.is_time {
         true => "base ÷ variant",
         false => "variant ÷ base",
@@ -77,7 +59,7 @@ pub(crate) fn ratio_is(comparison: &Comparison) -> &'static str {
 }
 
 /// A value of the metric.
-pub(crate) fn value(comparison: &Comparison, x: f64) -> String {
+fn value(comparison: &Comparison, x: f64) -> String {
     match comparison.is_time {
         true => num::seconds(x),
         false if x != 0.0 && x.abs() < 0.1 => format!("{x:.2e}"),
@@ -95,7 +77,7 @@ pub fn verdict(comparison: &Comparison) -> String {
         return "base alone was run: there is nothing to compare.".into();
     }
     let few = (comparison.rounds as usize) < LEAST_ROUNDS;
-    let parts: Vec<String> = others.iter().map(|variant| of_one(comparison, variant, few)).collect();
+    let parts: Vec<String> = others.iter().map(|variant| verdict_of(comparison, variant, few)).collect();
     let all = parts.join("; ");
     match few {
         true => format!("{all}. Nothing is significant with fewer than {LEAST_ROUNDS} rounds."),
@@ -103,7 +85,7 @@ pub fn verdict(comparison: &Comparison) -> String {
     }
 }
 
-fn of_one(comparison: &Comparison, variant: &VariantOutcome, few: bool) -> String {
+fn verdict_of(comparison: &Comparison, variant: &VariantOutcome, few: bool) -> String {
     let name = &variant.name;
     let Some(ratio) = &variant.ratio else {
         return format!("{name} has no ratio to base: a value is not above 0");
@@ -125,12 +107,12 @@ fn of_one(comparison: &Comparison, variant: &VariantOutcome, few: bool) -> Strin
 }
 
 /// Both ends of an interval.
-pub(crate) fn interval(ratio: &Ratio) -> String {
+fn interval(ratio: &Ratio) -> String {
     format!("{:.3} – {:.3}", ratio.low, ratio.high)
 }
 
 /// How a ratio looks: for a time it is known which side is good.
-pub(crate) fn paint(comparison: &Comparison, ratio: &Ratio) -> Paint {
+fn paint(comparison: &Comparison, ratio: &Ratio) -> Paint {
     match (ratio.significant, comparison.is_time) {
         (false, _) => Paint::Plain,
         (true, false) => Paint::Strong,
@@ -140,17 +122,17 @@ pub(crate) fn paint(comparison: &Comparison, ratio: &Ratio) -> Paint {
 }
 
 /// Median over the runs of something that they all have.
-pub(crate) fn middle(variant: &VariantOutcome, of: impl Fn(&VariantRun) -> f64) -> f64 {
+fn middle(variant: &VariantOutcome, of: impl Fn(&VariantRun) -> f64) -> f64 {
     median(variant.runs.iter().map(of)).unwrap_or(f64::NAN)
 }
 
 /// Share of the resident memory that was in huge pages.
-pub(crate) fn huge_share(variant: &VariantOutcome) -> f64 {
+fn huge_share(variant: &VariantOutcome) -> f64 {
     variant.pages.map_or(f64::NAN, |pages| num::share(pages.huge_bytes as f64, pages.resident_bytes as f64))
 }
 
 /// CPUs that helpers used, in the median.
-pub(crate) fn helper_cpus(variant: &VariantOutcome) -> Option<f64> {
+fn helper_cpus(variant: &VariantOutcome) -> Option<f64> {
     let helped = variant.runs.iter().any(|run| run.helped.is_some());
     helped.then(|| {
         middle(variant, |run| {
@@ -159,15 +141,18 @@ pub(crate) fn helper_cpus(variant: &VariantOutcome) -> Option<f64> {
     })
 }
 
-fn table(comparison: &Comparison) -> Table {
+fn variants(comparison: &Comparison) -> Table {
     let energy = comparison.variants.iter().any(|variant| variant.energy_joules.is_some());
     let helped = comparison.variants.iter().any(|variant| helper_cpus(variant).is_some());
     let mut columns = vec![
         Column::left("variant").cut(24),
         Column::right("median"),
-        Column::right("least – most").optional(2),
+        Column::right("least").optional(2),
+        Column::right("most").optional(2),
         Column::right(ratio_is(comparison)),
-        Column::right("95 % interval"),
+        Column::left("95 % interval"),
+        Column::left("significant").optional(7),
+        Column::right("wall").optional(8),
         Column::right("user").optional(3),
         Column::right("sys").optional(4),
         Column::right("in huge pages").optional(5),
@@ -176,34 +161,116 @@ fn table(comparison: &Comparison) -> Table {
         columns.push(Column::right("helper, CPUs").optional(6));
     }
     if energy {
-        columns.push(Column::right("energy").optional(1));
+        columns.extend([Column::right("energy").optional(1), Column::right("energy, base ÷ variant").optional(9)]);
     }
-    let mut table = Table::new(columns);
-    let shown = |x: Option<f64>| x.map_or(num::NONE.to_string(), |x| value(comparison, x));
+    columns.push(Column::left("what it is").optional(10));
+    let mut table = Table::new(columns).caption("Medians of each variant");
+    let shown = |x: f64| Cell::number(x, value(comparison, x));
     for (i, variant) in comparison.variants.iter().enumerate() {
         let ratio = variant.ratio.as_ref().filter(|_| i > 0);
-        let mut cells: Vec<Cell> = vec![
+        let times = |ratio: &Ratio| Cell::number(ratio.value, format!("{:.3}", ratio.value));
+        let mut cells = vec![
             variant.name.as_str().into(),
-            shown(variant.median).into(),
-            match (variant.least, variant.most) {
-                (Some(least), Some(most)) => {
-                    Cell::from(format!("{} – {}", value(comparison, least), value(comparison, most)))
-                }
-                _ => num::NONE.into(),
-            },
-            ratio.map_or(Cell::default(), |r| Cell::painted(paint(comparison, r), format!("{:.3}", r.value))),
-            ratio.map_or(Cell::default(), |r| interval(r).into()),
-            num::seconds(middle(variant, |run| run.user_seconds)).into(),
-            num::seconds(middle(variant, |run| run.sys_seconds)).into(),
-            num::percent(huge_share(variant)).into(),
+            Cell::optional(variant.median, shown),
+            Cell::optional(variant.least, shown),
+            Cell::optional(variant.most, shown),
+            ratio.map_or(Cell::default(), |ratio| times(ratio).paint(paint(comparison, ratio))),
+            ratio.map_or(Cell::default(), |ratio| interval(ratio).into()),
+            ratio.map_or(Cell::default(), |ratio| if ratio.significant { "yes" } else { "no" }.into()),
+            Cell::seconds(middle(variant, |run| run.wall_seconds)),
+            Cell::seconds(middle(variant, |run| run.user_seconds)),
+            Cell::seconds(middle(variant, |run| run.sys_seconds)),
+            Cell::share(huge_share(variant)),
         ];
         if helped {
-            cells.push(helper_cpus(variant).map_or(Cell::default(), |cpus| num::rate(cpus).into()));
+            cells.push(helper_cpus(variant).map_or(Cell::default(), Cell::rate));
         }
         if energy {
-            cells.push(variant.energy_joules.map_or(num::NONE.to_string(), |j| format!("{j:.1} J")).into());
+            cells.push(Cell::optional(variant.energy_joules, |j| Cell::number(j, format!("{j:.1} J"))));
+            cells.push(Cell::optional(variant.energy_ratio.as_ref().filter(|_| i > 0), times));
         }
+        cells.push(variant.what.as_str().into());
         table.row(cells);
     }
     table
+}
+
+fn ratios(comparison: &Comparison) -> Section {
+    let others = comparison.variants.get(1..).unwrap_or_default();
+    let row = |variant: &VariantOutcome| PointRow {
+        label: variant.name.clone(),
+        value: variant.ratio.as_ref().map(|ratio| Point::new(0.0, ratio.value).between(ratio.low, ratio.high)),
+        ..PointRow::default()
+    };
+    let side = if comparison.is_time { "; to the right of it: faster than base" } else { "" };
+    let points = Points {
+        x: Axis::new(ratio_is(comparison), Scale::Linear),
+        reference: Some(1.0),
+        rows: others.iter().map(row).collect(),
+    };
+    Section::unheaded("Ratio to base")
+        .lead(format!("Ratio of the medians with its 95 % interval. Dashed: 1, no difference{side}."))
+        .with(Chart::points(ratio_is(comparison), points))
+}
+
+fn spread(comparison: &Comparison) -> Section {
+    let row = |variant: &VariantOutcome| PointRow {
+        label: variant.name.clone(),
+        singles: variant
+            .runs
+            .iter()
+            .map(|run| (run.value, format!("{}, round {}: {}", variant.name, run.round, value(comparison, run.value))))
+            .collect(),
+        middle: variant.median,
+        ..PointRow::default()
+    };
+    let points = Points {
+        x: Axis::new(&comparison.metric, Scale::Linear),
+        reference: None,
+        rows: comparison.variants.iter().map(row).collect(),
+    };
+    Section::unheaded("Every run")
+        .lead("A ring a run, a bar at the median.")
+        .with(Chart::points(&comparison.metric, points))
+}
+
+fn runs(comparison: &Comparison) -> Table {
+    let columns = [
+        Column::left("variant"),
+        Column::right("round"),
+        Column::right("position"),
+        Column::right(&comparison.metric),
+        Column::right("wall"),
+        Column::right("user"),
+        Column::right("sys"),
+        Column::right("most resident"),
+        Column::right("energy, J"),
+    ];
+    let mut table = Table::new(columns).caption("Every run");
+    for variant in &comparison.variants {
+        for run in &variant.runs {
+            table.row([
+                Cell::from(&variant.name),
+                Cell::count(run.round.into()),
+                Cell::count(run.position.into()),
+                Cell::number(run.value, value(comparison, run.value)),
+                Cell::seconds(run.wall_seconds),
+                Cell::seconds(run.user_seconds),
+                Cell::seconds(run.sys_seconds),
+                Cell::bytes(run.max_resident_bytes),
+                Cell::optional(run.energy_joules, Cell::rate),
+            ]);
+        }
+    }
+    table
+}
+
+fn method(comparison: &Comparison) -> Section {
+    Section::unheaded("How this was made").with(RichText::from(format!(
+        "Each round ran every variant once, in an order drawn anew. Intervals are percentile bootstraps of the ratio of \
+         medians: {RESAMPLES} draws of whole rounds, seed {}. Each holds by itself with 95 %; of twenty variants without \
+         effect one may look significant. A difference is called significant where the interval does not hold 1 and at \
+         least {LEAST_ROUNDS} rounds are complete.",
+        comparison.seed
+    )))
 }

@@ -1,14 +1,11 @@
-//! A plan of huge pages for a terminal: the windows, the ways to choose, what larger budgets would add.
+//! A plan of huge pages: the windows, the ways to choose, what larger budgets would add.
 
+use lookaside_report::{num, Cell, Column, Document, Paint, RichText, Section, Table};
 use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
 use lookaside_techniques::hugepages::profile::WindowCounts;
 use lookaside_techniques::hugepages::select::Selector;
 
 use crate::placed::{self, Place};
-use lookaside_report::num;
-use lookaside_report::text;
-use lookaside_report::{Cell, Column, Table};
-use lookaside_report::{Line, Paint, Style};
 
 /// Windows shown where there is no plan.
 const COUNTS_SHOWN: usize = 12;
@@ -16,37 +13,27 @@ const COUNTS_SHOWN: usize = 12;
 /// Windows shown of each list; the plan's file has all.
 const WINDOWS_SHOWN: usize = 24;
 
-/// The plan as text.
-pub fn render(plan: &HugePlan, style: &Style) -> String {
-    let mut text = lines(&head(plan), style);
-    text += &lines(&reach(plan), style);
-    text.push('\n');
-    let shown = style.top.unwrap_or(WINDOWS_SHOWN);
-    if !plan.windows.is_empty() {
-        text += &windows(plan, &plan.windows, shown).render(style);
-        text += &lines(&total(plan), style);
-    }
-    text += &lines(&rest(plan), style);
-    if !plan.later.is_empty() {
-        text += &windows(plan, &plan.later, shown).render(style);
-    }
+/// The windows, the ways to choose, larger budgets.
+pub fn view(plan: &HugePlan) -> Document {
+    let mut document = Document::new("Huge pages to make", plan.command.join(" "));
+    document.answer(head(plan));
+    document.answer(reach(plan));
+    let total = if plan.windows.is_empty() { String::new() } else { total(plan) };
+    let chosen = Section::unheaded("Windows").with(windows(plan, &plan.windows)).with(RichText::from(total));
+    document.section(chosen);
+    let later = Section::unheaded("The rest of the budget").with(RichText::from(rest(plan)));
+    document.section(later.with(windows(plan, &plan.later)));
     if plan.windows.iter().chain(&plan.later).any(|window| window.native.is_some() || window.not_native.is_some()) {
-        text += "\nin a plain run, addresses fixed:\n";
-        text += &natively(plan, shown).render(style);
+        document.section(Section::new("In a plain run, addresses fixed").with(natively(plan)));
     }
-    text.push('\n');
-    text += &choices(plan).render(style);
-    text += &lines(&winner(plan), style);
-    text.push('\n');
-    text += &curve(plan).render(style);
-    for remark in &plan.remarks {
-        text += &lines(&format!("remark: {}", text::clean(remark)), style);
-    }
-    text
+    document.section(Section::unheaded("Ways to choose").with(choices(plan)).with(RichText::from(winner(plan))));
+    document.section(Section::unheaded("Larger budgets").with(curve(plan)));
+    plan.remarks.iter().for_each(|remark| document.note(remark));
+    document
 }
 
 /// What is known where choosing was interrupted: the windows with most walks.
-pub fn render_counts(counts: &[WindowCounts], style: &Style) -> String {
+pub fn view_counts(counts: &[WindowCounts]) -> Document {
     let mut table = Table::new([
         Column::right("process"),
         Column::right("window"),
@@ -59,27 +46,23 @@ pub fn render_counts(counts: &[WindowCounts], style: &Style) -> String {
     most.sort_by_key(|of| (std::cmp::Reverse(of.walks), of.window));
     for of in most.into_iter().take(COUNTS_SHOWN) {
         table.row([
-            of.window.process.to_string().into(),
+            Cell::number(of.window.process.into(), of.window.process.to_string()),
             format!("{:#x}", of.window.addr).into(),
-            num::grouped(of.accesses).into(),
-            num::grouped(of.walks).into(),
-            num::short(of.cycles).into(),
-            num::bytes(of.touched_pages * 4096).into(),
+            Cell::count(of.accesses),
+            Cell::count(of.walks),
+            Cell::short(of.cycles),
+            Cell::bytes(of.touched_pages * 4096),
         ]);
     }
-    table.render(style)
-}
-
-/// A sentence, wrapped; none where there is none.
-fn lines(sentence: &str, style: &Style) -> String {
-    let parts = if sentence.is_empty() { Vec::new() } else { text::wrap(sentence, style.columns()) };
-    parts.into_iter().map(|part| Line::of(Paint::Plain, part).render(style) + "\n").collect()
+    let mut document = Document { titled: false, ..Document::new("Windows with most walks", "") };
+    document.section(Section::unheaded("Windows").with(table));
+    document
 }
 
 fn head(plan: &HugePlan) -> String {
     format!(
         "{}: {} of at most {} huge pages pay within the recorded run; {} accesses, translation {} of {} modelled cycles ({})",
-        text::clean(&plan.machine),
+        plan.machine,
         plan.windows.len(),
         plan.budget,
         num::grouped(plan.accesses),
@@ -102,7 +85,7 @@ fn reach(plan: &HugePlan) -> String {
     )
 }
 
-fn windows(plan: &HugePlan, windows: &[PlannedWindow], shown: usize) -> Table {
+fn windows(plan: &HugePlan, windows: &[PlannedWindow]) -> Table {
     let all = || plan.windows.iter().chain(&plan.later);
     // Processes have windows at the same addresses.
     let several = all().any(|window| all().next().is_some_and(|first| first.process != window.process));
@@ -119,25 +102,24 @@ fn windows(plan: &HugePlan, windows: &[PlannedWindow], shown: usize) -> Table {
         Column::right("net"),
         Column::right("pays after"),
         Column::right("bloat"),
-    ]);
-    for window in windows.iter().take(shown) {
+    ])
+    .shown(WINDOWS_SHOWN, WINDOWS_SHOWN)
+    .of("window", "windows");
+    for window in windows {
         let net = window.saved_cycles - window.collapse_cycles;
         table.row([
-            window.process.to_string().into(),
-            format!("{:#x}", window.address).into(),
+            Cell::number(window.process.into(), window.process.to_string()),
+            Cell::number(window.address as f64, format!("{:#x}", window.address)),
             region(window).into(),
             window.symbol.as_str().into(),
-            num::grouped(window.accesses).into(),
-            num::grouped(window.walks).into(),
-            num::short(window.saved_cycles).into(),
-            num::short(window.collapse_cycles).into(),
+            Cell::count(window.accesses),
+            Cell::count(window.walks),
+            Cell::short(window.saved_cycles),
+            Cell::short(window.collapse_cycles),
             signed(net),
-            runs(window.break_even_runs).into(),
-            num::bytes(window.bloat_bytes).into(),
+            Cell::number(window.break_even_runs, runs(window.break_even_runs)),
+            Cell::bytes(window.bloat_bytes),
         ]);
-    }
-    if windows.len() > shown {
-        table.below(Paint::Dim, format!("{} more, in the plan's file and in --json", windows.len() - shown));
     }
     table
 }
@@ -152,7 +134,7 @@ fn runs(times: f64) -> String {
 }
 
 fn signed(cycles: f64) -> Cell {
-    Cell::painted(if cycles > 0.0 { Paint::Good } else { Paint::Warn }, num::short(cycles))
+    Cell::short(cycles).paint(if cycles > 0.0 { Paint::Good } else { Paint::Warn })
 }
 
 /// `[heap]+0x600000`.
@@ -198,9 +180,9 @@ fn rest(plan: &HugePlan) -> String {
 }
 
 /// Where windows lie in a plain run.
-fn natively(plan: &HugePlan, shown: usize) -> Table {
-    let mut table = placed::places("window");
-    for window in plan.windows.iter().chain(&plan.later).take(shown) {
+fn natively(plan: &HugePlan) -> Table {
+    let mut table = placed::places("window").shown(WINDOWS_SHOWN, WINDOWS_SHOWN).of("window", "windows");
+    for window in plan.windows.iter().chain(&plan.later) {
         let place = window.native.as_ref().map(|native| Place {
             there: native.address,
             region: (&native.region, native.offset_bytes),
@@ -236,15 +218,15 @@ fn effects(first: Column) -> Table {
 }
 
 fn effect_cells(plan: &HugePlan, effect: &Effect) -> [Cell; 7] {
-    let saved = num::percent(num::share(effect.saved_cycles, plan.base_cycles));
+    let paint = if effect.saved_cycles > 0.0 { Paint::Good } else { Paint::Warn };
     [
-        effect.windows.to_string().into(),
-        num::short(effect.translation_cycles).into(),
-        num::short(effect.saved_cycles).into(),
-        Cell::painted(if effect.saved_cycles > 0.0 { Paint::Good } else { Paint::Warn }, saved),
-        num::short(effect.collapse_cycles).into(),
+        Cell::number(effect.windows.into(), effect.windows.to_string()),
+        Cell::short(effect.translation_cycles),
+        Cell::short(effect.saved_cycles),
+        Cell::share(num::share(effect.saved_cycles, plan.base_cycles)).paint(paint),
+        Cell::short(effect.collapse_cycles),
         signed(effect.net_cycles()),
-        num::bytes(effect.bloat_bytes).into(),
+        Cell::bytes(effect.bloat_bytes),
     ]
 }
 
@@ -304,6 +286,8 @@ mod tests {
     use lookaside_trace::MapSource;
 
     use lookaside_techniques::lock::regions::Confidence;
+
+    use lookaside_report::{terminal, Style};
 
     use super::*;
 
@@ -376,7 +360,7 @@ mod tests {
     }
 
     fn text(plan: &HugePlan, width: usize) -> String {
-        render(plan, &Style { width, ..Style::default() }).replace('\u{a0}', " ")
+        terminal::render(&view(plan), &Style { width, ..Style::default() }).replace('\u{a0}', " ")
     }
 
     #[test]
@@ -392,7 +376,7 @@ mod tests {
             "4.00 runs",
             "0.33 runs",
             "saves most: gain, by 4.8 % before most walks; that is 93.8 % of what huge pages everywhere save, with 3 of 9 pages",
-            "remark: one",
+            "· one",
         ] {
             let part = part.replace("250.00 k", "250 k");
             assert!(all.replace('\n', " ").contains(&part), "{part}\n{all}");
@@ -439,7 +423,7 @@ mod tests {
             cycles: 250.0,
             touched_pages: 3,
         });
-        let all = render_counts(&counts, &Style::default());
+        let all = terminal::render(&view_counts(&counts), &Style::default());
         let order: Vec<&str> = all.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(order, ["0x400000", "0x200000"], "{all}");
     }

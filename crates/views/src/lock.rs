@@ -1,53 +1,46 @@
-//! A lock plan for a terminal: the pages, the ways to choose, what more entries would add.
+//! A lock plan: the pages, the ways to choose, what more entries would add.
 
+use lookaside_report::{num, Cell, Column, Document, Paint, RichText, Section, Table};
 use lookaside_techniques::lock::histogram::PageCounts;
 use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
 use lookaside_techniques::lock::select::Selector;
 
 use crate::placed::{self, Place};
-use lookaside_report::num;
-use lookaside_report::text;
-use lookaside_report::{Cell, Column, Table};
-use lookaside_report::{Line, Paint, Style};
 
 /// Pages shown where there is no plan.
 const COUNTS_SHOWN: usize = 12;
 
-/// The plan as text.
-pub fn render(plan: &LockPlan, style: &Style) -> String {
-    let seeds = plan.seeds.len();
-    let mut text = format!(
-        "{}: {} of {} lockable entries of {}, chosen by {}; {} accesses, stall cycles over {seeds} seeds\n\n",
-        text::clean(&plan.machine),
+/// The pages, where they lie in a plain run, the ways to choose, more entries.
+pub fn view(plan: &LockPlan) -> Document {
+    let mut document = Document::new("Pages to lock", plan.command.join(" "));
+    document.answer(format!(
+        "{}: {} of {} lockable entries of {}, chosen by {}; {} accesses, stall cycles over {} seeds",
+        plan.machine,
         plan.pages.len(),
         plan.entries,
-        text::clean(&plan.tlb),
+        plan.tlb,
         name(plan.selector),
         num::grouped(plan.accesses),
-    );
+        plan.seeds.len(),
+    ));
     if plan.pages.is_empty() {
-        text += "no page saves anything\n";
-    } else {
-        text += &pages(plan).render(style);
+        document.answer("no page saves anything");
     }
+    document.section(Section::unheaded("Pages").with(pages(plan)));
     if plan.pages.iter().any(|page| page.native.is_some() || page.not_native.is_some()) {
-        text += "\nin a plain run, addresses fixed:\n";
-        text += &natively(plan).render(style);
+        document.section(Section::new("In a plain run, addresses fixed").with(natively(plan)));
     }
-    text.push('\n');
-    text += &choices(plan).render(style);
-    text += &lines(&winners(plan), style);
-    text += &lines(&optimum(plan), style);
-    text.push('\n');
-    text += &curve(plan).render(style);
-    for remark in &plan.remarks {
-        text += &format!("remark: {}\n", text::clean(remark));
-    }
-    text
+    let sentences = [winners(plan), optimum(plan)].map(RichText::from);
+    let mut ways = Section::unheaded("Ways to choose").with(choices(plan));
+    sentences.into_iter().for_each(|sentence| ways.push(sentence));
+    document.section(ways);
+    document.section(Section::unheaded("More entries").with(curve(plan)));
+    plan.remarks.iter().for_each(|remark| document.note(remark));
+    document
 }
 
 /// What is known where choosing was interrupted: the pages with most misses.
-pub fn render_counts(counts: &[PageCounts], style: &Style) -> String {
+pub fn view_counts(counts: &[PageCounts]) -> Document {
     let mut table = Table::new([
         Column::right("process"),
         Column::right("page"),
@@ -59,20 +52,16 @@ pub fn render_counts(counts: &[PageCounts], style: &Style) -> String {
     most.sort_by_key(|of| (std::cmp::Reverse(of.misses()), of.page));
     for of in most.into_iter().take(COUNTS_SHOWN) {
         table.row([
-            of.page.process.to_string().into(),
+            Cell::number(of.page.process.into(), of.page.process.to_string()),
             format!("{:#x}", of.page.vpn).into(),
-            num::grouped(of.data_accesses).into(),
-            num::grouped(of.fetch_accesses).into(),
-            num::grouped(of.misses()).into(),
+            Cell::count(of.data_accesses),
+            Cell::count(of.fetch_accesses),
+            Cell::count(of.misses()),
         ]);
     }
-    table.render(style)
-}
-
-/// A sentence, wrapped; none where there is none.
-fn lines(sentence: &str, style: &Style) -> String {
-    let parts = if sentence.is_empty() { Vec::new() } else { text::wrap(sentence, style.columns()) };
-    parts.into_iter().map(|part| Line::of(Paint::Plain, part).render(style) + "\n").collect()
+    let mut document = Document { titled: false, ..Document::new("Pages with most misses", "") };
+    document.section(Section::unheaded("Pages").with(table));
+    document
 }
 
 /// The word of the command line.
@@ -100,14 +89,14 @@ fn pages(plan: &LockPlan) -> Table {
     let all = plan.base.mean.cycles();
     for page in &plan.pages {
         table.row([
-            page.process.to_string().into(),
+            Cell::number(page.process.into(), page.process.to_string()),
             format!("{:#x}", page.vpn).into(),
             region(page).into(),
             page.symbol.as_str().into(),
-            num::grouped(page.data_accesses).into(),
-            num::grouped(page.fetch_accesses).into(),
-            num::grouped(page.data_misses + page.fetch_misses).into(),
-            num::short(page.saving_cycles).into(),
+            Cell::count(page.data_accesses),
+            Cell::count(page.fetch_accesses),
+            Cell::count(page.data_misses + page.fetch_misses),
+            Cell::short(page.saving_cycles),
             saved(page.saving_cycles, all),
         ]);
     }
@@ -137,7 +126,7 @@ fn region(page: &PlannedPage) -> String {
 /// A share that is saved; what costs is no saving.
 fn saved(cycles: f64, all: f64) -> Cell {
     let paint = if cycles > 0.0 { Paint::Good } else { Paint::Warn };
-    Cell::painted(paint, num::percent(num::share(cycles, all)))
+    Cell::share(num::share(cycles, all)).paint(paint)
 }
 
 fn choices(plan: &LockPlan) -> Table {
@@ -158,13 +147,13 @@ fn choices(plan: &LockPlan) -> Table {
         let share = |part: f64, all: f64| if is_base { Cell::from(num::NONE) } else { saved(all - part, all) };
         table.row([
             name.into(),
-            num::short(mean.cycles()).into(),
+            Cell::short(mean.cycles()),
             share(mean.cycles(), base.mean.cycles()),
-            num::short(mean.data.micro_cycles).into(),
-            num::short(mean.data.main_cycles).into(),
-            num::short(mean.fetch.micro_cycles).into(),
-            num::short(mean.fetch.main_cycles).into(),
-            num::short(of.worst_cycles).into(),
+            Cell::short(mean.data.micro_cycles),
+            Cell::short(mean.data.main_cycles),
+            Cell::short(mean.fetch.micro_cycles),
+            Cell::short(mean.fetch.main_cycles),
+            Cell::short(of.worst_cycles),
             share(of.worst_cycles, base.worst_cycles),
         ]);
     };
@@ -227,10 +216,10 @@ fn curve(plan: &LockPlan) -> Table {
         let paint = if point.entries == plan.entries { Paint::Strong } else { Paint::Plain };
         table.row([
             Cell::painted(paint, point.entries.to_string()),
-            num::short(point.mean_cycles).into(),
-            num::percent(num::share(all - point.mean_cycles, all)).into(),
-            num::short(before - point.mean_cycles).into(),
-            num::short(point.worst_cycles).into(),
+            Cell::short(point.mean_cycles),
+            Cell::share(num::share(all - point.mean_cycles, all)),
+            Cell::short(before - point.mean_cycles),
+            Cell::short(point.worst_cycles),
         ]);
         before = point.mean_cycles;
     }
@@ -248,7 +237,13 @@ mod tests {
 
     use lookaside_techniques::lock::regions::Confidence;
 
+    use lookaside_report::{terminal, Style};
+
     use super::*;
+
+    fn shown(plan: &LockPlan, width: usize) -> String {
+        terminal::render(&view(plan), &Style { width, ..Style::default() })
+    }
 
     fn stalls(main_cycles: f64, worst_cycles: f64) -> Stalls {
         let data = SideStall { micro_cycles: 40.0, main_cycles };
@@ -310,7 +305,7 @@ mod tests {
     #[test]
     fn pages_of_a_plain_run_are_said_with_what_they_rest_on() {
         let mut plan = sample();
-        assert!(!render(&plan, &Style::default()).contains("plain run"));
+        assert!(!shown(&plan, 100).contains("plain run"));
         plan.pages[0].native = Some(NativePage {
             vpn: 0x55,
             region: "heap rw-".into(),
@@ -321,18 +316,19 @@ mod tests {
         let lost = PlannedPage { vpn: 9, native: None, not_native: Some("no partner".into()), ..plan.pages[0].clone() };
         plan.pages.push(lost);
         let expected = "
-in a plain run, addresses fixed:
+In a plain run, addresses fixed
 page  there  region            sure    rests on
  0x8   0x55  heap rw- +0x1000  likely  offset in the heap; one more
  0x9      –  –                 no      no partner
 ";
-        let text = render(&plan, &Style { width: 120, ..Style::default() });
+        let text = shown(&plan, 120);
         assert!(text.contains(expected), "{text}");
     }
 
     #[test]
     fn a_plan_reads_well() {
         let expected = "\
+Pages to lock: x
 cortex-a9: 1 of 1 lockable entries of main, chosen by gain; 200,000 accesses, stall cycles over 2 seeds
 
 process  page  region      symbol         data accesses  fetches  misses  saved cycles  of all
@@ -341,14 +337,14 @@ process  page  region      symbol         data accesses  fetches  misses  saved 
 chosen by       stall cycles   saved  data micro  data main  fetch micro  fetch main  worst seed   saved
 nothing locked         1,000       –          40        950            0          10       1,100       –
 ";
-        let text = render(&sample(), &Style { width: 120, ..Style::default() });
+        let text = shown(&sample(), 120);
         assert!(text.starts_with(expected), "{text}");
         let best = "best by the mean: gain, by 2.0 % before worst; by the worst seed: misses, gain, worst alike\n\
             best of all sets of 1 of the 3 pages with most misses: 400 stall cycles; the plan is 25.0 % above\n";
         assert!(text.contains(best), "{text}");
-        assert!(text.ends_with("      2           500  50.0 %            0       1,100\nremark: one\n"), "{text}");
+        assert!(text.ends_with("      2           500  50.0 %            0       1,100\n\n· one\n"), "{text}");
         for width in [60, 80, 100] {
-            let text = render(&sample(), &Style { width, ..Style::default() });
+            let text = shown(&sample(), width);
             let table = text.lines().take_while(|line| !line.starts_with("best")).skip(1);
             assert!(table.into_iter().all(|line| line.chars().count() <= width), "{text}");
         }
@@ -369,13 +365,13 @@ process  page  data accesses  fetches  misses
       7   0x1          1,000        2      10
       7   0x3          1,000        2      10
 ";
-        assert_eq!(render_counts(&counts, &Style::default()), expected);
+        assert_eq!(terminal::render(&view_counts(&counts), &Style::default()), expected);
     }
 
     #[test]
     fn nothing_to_lock_is_said() {
         let none = LockPlan { pages: Vec::new(), optimum: None, choices: Vec::new(), ..sample() };
-        let text = render(&none, &Style::default());
+        let text = shown(&none, 100);
         assert!(text.contains("\nno page saves anything\n") && !text.contains("best"), "{text}");
     }
 }

@@ -1,23 +1,19 @@
 //! Runs of the engine, side by side: one column a machine.
 
 use lookaside_engine::{CacheCounts, Outcome, Side};
+use lookaside_report::{num, Cell, Column, Document, Section, Table};
 
-use lookaside_report::num;
-use lookaside_report::Style;
-use lookaside_report::{Cell, Column, Table};
-
-/// The outcomes as text: first what can be compared, a column each; then the arrays and caches of each.
-/// Machines that do not fit beside each other go below. Rates name their denominator.
-pub fn render(outcomes: &[Outcome], style: &Style) -> String {
-    let mut text = if outcomes.is_empty() { String::new() } else { compared(outcomes).render(style) };
-    let several = outcomes.len() > 1;
-    for table in [arrays(outcomes, several), caches(outcomes, several)] {
-        if !table.is_empty() {
-            text.push('\n');
-            text += &table.render(style);
-        }
+/// What can be compared, a column each; then the arrays and caches of each. Rates name their denominator.
+pub fn view(outcomes: &[Outcome]) -> Document {
+    let machines: Vec<&str> = outcomes.iter().map(|outcome| outcome.machine.as_str()).collect();
+    let mut document = Document { titled: false, ..Document::new("Simulated translation", machines.join(", ")) };
+    if !outcomes.is_empty() {
+        document.section(Section::unheaded("Translation").with(compared(outcomes)));
     }
-    text
+    let several = outcomes.len() > 1;
+    document.section(Section::unheaded("TLB arrays").with(arrays(outcomes, several)));
+    document.section(Section::unheaded("Caches").with(caches(outcomes, several)));
+    document
 }
 
 fn compared(outcomes: &[Outcome]) -> Table {
@@ -82,13 +78,13 @@ fn arrays(outcomes: &[Outcome], several: bool) -> Table {
             let machine = several.then(|| Cell::from(&outcome.machine));
             table.row(machine.into_iter().chain([
                 Cell::from(&tlb.name),
-                tlb.level.to_string().into(),
-                num::grouped(tlb.lookups).into(),
-                num::grouped(tlb.hits).into(),
-                num::percent(num::share(tlb.hits as f64, tlb.lookups as f64)).into(),
-                num::grouped(tlb.fills).into(),
-                num::grouped(tlb.evictions).into(),
-                num::grouped(tlb.invalidated).into(),
+                Cell::count(tlb.level.into()),
+                Cell::count(tlb.lookups),
+                Cell::count(tlb.hits),
+                Cell::share(num::share(tlb.hits as f64, tlb.lookups as f64)),
+                Cell::count(tlb.fills),
+                Cell::count(tlb.evictions),
+                Cell::count(tlb.invalidated),
             ]));
         }
     }
@@ -104,17 +100,17 @@ fn caches(outcomes: &[Outcome], several: bool) -> Table {
         Column::right("walk hits"),
     ];
     let mut table = Table::new(machine_column(several).into_iter().chain(fixed));
-    let hits = |hits: u64, lookups: u64| num::percent(num::share(hits as f64, lookups as f64));
+    let hits = |hits: u64, lookups: u64| Cell::share(num::share(hits as f64, lookups as f64));
     for outcome in outcomes {
         let all = outcome.walk_caches.iter().chain(&outcome.caches);
         for cache in all.filter(|cache: &&CacheCounts| cache.data_lookups > 0 || cache.walk_lookups > 0) {
             let machine = several.then(|| Cell::from(&outcome.machine));
             table.row(machine.into_iter().chain([
                 Cell::from(&cache.name),
-                num::grouped(cache.data_lookups).into(),
-                hits(cache.data_hits, cache.data_lookups).into(),
-                num::grouped(cache.walk_lookups).into(),
-                hits(cache.walk_hits, cache.walk_lookups).into(),
+                Cell::count(cache.data_lookups),
+                hits(cache.data_hits, cache.data_lookups),
+                Cell::count(cache.walk_lookups),
+                hits(cache.walk_hits, cache.walk_lookups),
             ]));
         }
     }

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lookaside_report::{num, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Surveyed};
-
-use lookaside_report::num;
-use lookaside_report::Style;
-use lookaside_report::{Column, Table};
 
 /// Heads of the columns, in order: short, so that a terminal of 100 columns has room for all.
 pub const HEADS: [&str; 9] =
@@ -40,8 +37,8 @@ pub fn cells(process: &Surveyed, told: &BTreeMap<u32, ProcessReport>) -> [String
     ]
 }
 
-/// A table of all of them, for a terminal or a file.
-pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, ProcessReport>, style: &Style) -> String {
+/// A table of all of them.
+pub fn view(processes: &[Surveyed], told: &BTreeMap<u32, ProcessReport>) -> Document {
     let column = |head: &&str| match *head {
         "process" => Column::left(*head).cut(16),
         "baked by" => Column::left(*head),
@@ -51,7 +48,9 @@ pub fn render(processes: &[Surveyed], told: &BTreeMap<u32, ProcessReport>, style
     for process in processes {
         table.row(cells(process, told).map(Into::into));
     }
-    table.render(style)
+    let mut document = Document { titled: false, ..Document::new("Processes by page tables", "") };
+    document.section(Section::unheaded("Processes").with(table));
+    document
 }
 
 #[cfg(test)]

@@ -7,17 +7,14 @@ use clap::Args;
 
 use super::model::ModelArgs;
 use super::recording::{BackendArg, GranularityArg};
+use lookaside_cli::output::OutputArgs;
 
 #[derive(Args)]
 pub struct AnalyzeArgs {
     #[command(flatten)]
     pub machine: ModelArgs,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write everything as JSON ("-" = standard output, in place of the text)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Rows in each table [default: as many as fit on one screen]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,

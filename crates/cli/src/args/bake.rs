@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use lookaside_cli::output::OutputArgs;
+
 #[derive(Args)]
 pub struct BakeArgs {
     /// Process ID (repeatable)
@@ -31,7 +33,6 @@ pub struct BakeArgs {
     /// Serve OpenMetrics counters over HTTP, for example on 127.0.0.1:9177
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

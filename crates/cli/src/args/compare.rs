@@ -1,10 +1,11 @@
 //! The arguments of `compare`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::Args;
 use lookaside_runtime::compare::pressure::Pressure;
+
+use lookaside_cli::output::OutputArgs;
 
 #[derive(Args)]
 pub struct CompareArgs {
@@ -29,12 +30,8 @@ pub struct CompareArgs {
     /// Seed for the order of runs and the confidence intervals
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// The program and its arguments
     #[arg(last = true, value_name = "CMD", required = true)]
     pub command: Vec<OsString>,

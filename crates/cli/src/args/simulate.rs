@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::model::ModelArgs;
+use lookaside_cli::output::OutputArgs;
 
 #[derive(Args)]
 pub struct SimulateArgs {
@@ -22,7 +23,6 @@ pub struct SimulateArgs {
     /// prefetch,stride=8,nops=0,sleep=500us,cpu=sibling
     #[arg(long, value_name = "SETTINGS", conflicts_with = "count_only")]
     pub bake: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

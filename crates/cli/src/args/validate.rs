@@ -1,8 +1,8 @@
 //! The arguments of `validate`.
 
-use std::path::PathBuf;
-
 use clap::Args;
+
+use lookaside_cli::output::OutputArgs;
 
 #[derive(Args)]
 pub struct ValidateArgs {
@@ -21,10 +21,6 @@ pub struct ValidateArgs {
     /// Time limit, not counting the probe
     #[arg(long, default_value_t = 900, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub time: u64,
-    /// Write the report as one HTML file
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use lookaside_engine::{Filter, PagePolicy, Setup};
+use lookaside_report::terminal;
 use lookaside_techniques::hugepages::plan::plan;
 use lookaside_techniques::hugepages::profile::HugeProfile;
 use lookaside_techniques::hugepages::{check, HugeError};
 use lookaside_techniques::remedies;
+use lookaside_views::hugepages::{view, view_counts};
 
 use crate::args::plan::hugepages::PlanHugepagesArgs;
 use crate::plan::input::{self, InputEnd, InputWatch, PlanInput};
@@ -15,15 +17,14 @@ use crate::plan::native_run;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
+use lookaside_cli::output::{check_writable, print, style, to_json, write_file};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
 pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
     let setup = Setup::new(machines::find_or_nearest(args.machine.as_deref())?);
     check(&setup.machine)?;
-    if let Some(path) = &args.output {
-        check_writable(path)?;
-    }
+    args.output.iter().try_for_each(|path| check_writable(path))?;
+    args.report.check()?;
     let interrupt = Interrupt::install()?;
     // What cannot run plainly is known before it is recorded.
     let plain = args.native.then(|| native_run::run(&args.command, &interrupt)).transpose()?;
@@ -44,7 +45,7 @@ pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
         Err(HugeError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: interrupted: no windows were chosen; these have most walks of what was seen");
-            print(&lookaside_views::hugepages::render_counts(&profile.windows, &style(None)))?;
+            print(&terminal::render(&view_counts(&profile.windows), &style(None)))?;
             return Ok(interrupt.code());
         }
         other => other?,
@@ -60,11 +61,7 @@ pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.output {
         write_file(path, &found.to_toml())?;
     }
-    if args.json {
-        print_json(&found)?;
-    } else {
-        print(&lookaside_views::hugepages::render(&found, &style(None)))?;
-    }
+    args.report.write(&view(&found), &to_json(&found)?, &style(None))?;
     Ok(code)
 }
 

@@ -1,11 +1,13 @@
 //! `lookaside plan lock`: record or read, count, choose, report.
 
 use lookaside_engine::{Filter, Setup};
+use lookaside_report::terminal;
 use lookaside_techniques::lock::plan::{plan, LockRequest};
 use lookaside_techniques::lock::profile::LockProfile;
 use lookaside_techniques::lock::select::Search;
 use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::lock::LockError;
+use lookaside_views::lock::{view, view_counts};
 
 use crate::args::plan::lock::PlanLockArgs;
 use crate::plan::input::{self, InputEnd, InputWatch};
@@ -13,15 +15,14 @@ use crate::plan::native_run;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
+use lookaside_cli::output::{check_writable, print, style, to_json, write_file};
 
 /// Runs the command. Exit code 1 where a part of the input could not be read or the program failed.
 pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let setup = Setup::new(machines::find(&args.machine)?);
     let target = LockTarget::find(&setup.machine, args.tlb.as_deref(), args.entries)?;
-    if let Some(path) = &args.output {
-        check_writable(path)?;
-    }
+    args.output.iter().try_for_each(|path| check_writable(path))?;
+    args.report.check()?;
     let interrupt = Interrupt::install()?;
     // What cannot run plainly is known before it is recorded.
     let plain = args.native.then(|| native_run::run(&args.command, &interrupt)).transpose()?;
@@ -45,7 +46,7 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
         Err(LockError::Stopped) => {
             bar.finish_and_clear();
             eprintln!("lookaside: {}; these have most misses of what was seen", LockError::Stopped);
-            print(&lookaside_views::lock::render_counts(&profile.counts, &style(None)))?;
+            print(&terminal::render(&view_counts(&profile.counts), &style(None)))?;
             return Ok(interrupt.code());
         }
         other => other?,
@@ -61,10 +62,6 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.output {
         write_file(path, &found.to_toml())?;
     }
-    if args.json {
-        print_json(&found)?;
-    } else {
-        print(&lookaside_views::lock::render(&found, &style(None)))?;
-    }
+    args.report.write(&view(&found), &to_json(&found)?, &style(None))?;
     Ok(code)
 }

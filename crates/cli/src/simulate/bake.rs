@@ -7,14 +7,14 @@ use std::time::Duration;
 use lookaside_engine::Setup;
 use lookaside_runtime::bake::{self as metal, BakeBackend, BakeError, Hint, Settings};
 use lookaside_techniques::bake::{compare_baked, find_targets, BakeTargets, Baker, Placement, Program, TouchMethod};
-use lookaside_views::bake_model::{render, Modelled};
+use lookaside_views::bake_model::{view, Modelled};
 
 use super::input::{ended, open};
 use crate::args::model::PagePolicyArg;
 use crate::args::simulate::SimulateArgs;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{print, print_json, short_count, spinner, style};
+use lookaside_cli::output::{short_count, spinner, style, to_json};
 
 /// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access
 /// on.
@@ -84,11 +84,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
     let pairs = runs.iter().zip(&ran.pairs);
     let all: Vec<Modelled> =
         pairs.map(|((setup, _), pair)| Modelled::new(&setup.machine.name, &helper.settings, &found, pair)).collect();
-    if args.json {
-        print_json(&all)?;
-    } else {
-        print(&render(&all, &style(None)))?;
-    }
+    args.output.write(&view(&all), &to_json(&all)?, &style(None))?;
     ended(args, &*source, ran.end, &interrupt)
 }
 

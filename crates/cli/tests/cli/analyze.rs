@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 "#;
 
 fn analyze_json(arguments: &[&str], program: &[&str]) -> (Value, std::process::Output) {
-    let mut all = vec!["analyze", "--json", "-"];
+    let mut all = vec!["analyze", "--json"];
     all.extend(arguments);
     all.push("--");
     all.extend(program);
@@ -160,7 +160,7 @@ fn output_input_and_exit_of_the_program_pass_through() {
         return;
     }
     let mut child = lookaside()
-        .args(["analyze", "--json", "/dev/null", "--machine", "cortex-a7", "--", "sort", "-r"])
+        .args(["analyze", "--json=/dev/null", "--machine", "cortex-a7", "--", "sort", "-r"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -207,7 +207,7 @@ fn termination_reaches_the_program_and_ends_in_an_analysis() {
         let output = child.wait_with_output().expect("ended");
         // 143 also for SIGHUP: on a busy machine it may be ended by SIGTERM before the signal reaches it.
         assert!([Some(code), Some(143)].contains(&output.status.code()), "{signal}: {:?}", output.status);
-        assert!(stdout(&output).contains("CUT SHORT"), "{signal}: {}", stdout(&output));
+        assert!(stdout(&output).contains("Cut short."), "{signal}: {}", stdout(&output));
     }
 }
 
@@ -228,7 +228,7 @@ fn interrupt_gives_the_analysis_so_far() {
     let output = child.wait_with_output().expect("ended");
     // 143: on a busy machine it may be ended by SIGTERM before its own SIGINT reaches it.
     assert!(matches!(output.status.code(), Some(130 | 143)), "{:?} {}", output.status, stderr(&output));
-    assert!(stdout(&output).contains("CUT SHORT"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("Cut short."), "{}", stdout(&output));
 }
 
 /// As a terminal's Ctrl-C or a job's end does it: the signal reaches recorder and recorded at once, and not by our hand only.
@@ -277,7 +277,7 @@ fn a_recorded_trace_gives_the_same_counts_as_the_live_run() {
     let trace = trace.to_str().expect("text path");
     let recorded = run(&["record", "-o", trace, "--", path, "20000"]);
     assert_eq!(recorded.status.code(), Some(3), "{}", stderr(&recorded));
-    let read = run(&["analyze", "--json", "-", "--machine", "skylake", "--trace", trace]);
+    let read = run(&["analyze", "--json", "--machine", "skylake", "--trace", trace]);
     let read: Value = serde_json::from_str(&stdout(&read)).expect("JSON");
     for side in ["data", "fetch"] {
         for count in ["l1_misses", "walks", "walk_references"] {

@@ -91,15 +91,15 @@ fn places_are_tried_before_the_program_runs() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let mark = folder.path().join("ran");
     let (mark, place) = (mark.to_str().expect("text"), folder.path().to_str().expect("text"));
-    for arguments in [
-        ["analyze", "--html", "/no/folder/x"],
-        ["analyze", "--json", "/no/folder/x"],
-        ["analyze", "--html", place],
-        ["record", "-o", "/no/folder/x"],
-        ["record", "-o", place],
+    for (arguments, named) in [
+        (&["analyze", "--html", "/no/folder/x"][..], "/no/folder/x"),
+        (&["analyze", "--json=/no/folder/x"], "/no/folder/x"),
+        (&["analyze", "--html", place], place),
+        (&["record", "-o", "/no/folder/x"], "/no/folder/x"),
+        (&["record", "-o", place], place),
     ] {
-        let output = run(&[&arguments[..], &["--", "touch", mark]].concat());
-        assert_bad_input(&output, &[arguments[2]]);
+        let output = run(&[arguments, &["--", "touch", mark]].concat());
+        assert_bad_input(&output, &[named]);
         assert!(!std::path::Path::new(mark).exists(), "{arguments:?} ran the program");
     }
 }
@@ -118,7 +118,7 @@ fn analysis_of_a_damaged_trace_is_not_clean() {
     std::fs::write(&trace, &bytes[..bytes.len() / 2]).expect("written");
     let output = run(&analyze);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stdout(&output).contains("CUT SHORT"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("Cut short."), "{}", stdout(&output));
 }
 
 #[test]

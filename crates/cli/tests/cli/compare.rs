@@ -90,6 +90,6 @@ fn a_signal_gives_what_is_known() {
     let output = ended_at_run(&mut command, &runs, 7);
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("2 of 9 rounds") && text.contains("CUT SHORT: interrupted"), "{text}");
+    assert!(text.contains("2 of 9 rounds") && text.contains("Cut short: interrupted"), "{text}");
     assert!(text.contains("Nothing is significant with fewer than 5 rounds"), "{text}");
 }

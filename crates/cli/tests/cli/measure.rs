@@ -53,7 +53,7 @@ fn prediction_and_measurement_are_in_the_data() {
     }
     let program = program.to_str().expect("text path");
     let analyze = |more: &[&str]| {
-        let all = [&["analyze", "--json", "-", "--machine", "skylake", "--exact"], more, &["--", program]].concat();
+        let all = [&["analyze", "--json", "--machine", "skylake", "--exact"], more, &["--", program]].concat();
         let output = run(&all);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         json(&stdout(&output))
@@ -110,7 +110,7 @@ fn the_text_and_the_page_have_both() {
     }
     // Where the screen is full, the text has fewer notes.
     assert!(page.contains("the analysed run had a file or pipe as its standard input"), "{page}");
-    assert!(text.contains("\nhuge pages predicted ") && text.contains("measured "), "{text}");
+    assert!(text.contains("\nhuge pages  predicted ") && text.contains("\nhuge pages  measured "), "{text}");
     let alone = stdout(&run(&["analyze", "--machine", "skylake", "--", program]));
     let joined = alone.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined.contains("--measure runs it with and without them"), "{alone}");
@@ -121,7 +121,7 @@ fn a_program_that_fails_is_not_measured() {
     if !ready() {
         return;
     }
-    let output = run(&["analyze", "--machine", "skylake", "--measure=1", "--json", "-", "--", "/bin/false"]);
+    let output = run(&["analyze", "--machine", "skylake", "--measure=1", "--json", "--", "/bin/false"]);
     assert_eq!(output.status.code(), Some(1), "the program's own: {}", stderr(&output));
     let found = json(&stdout(&output));
     assert!(found["huge_gain"]["measured"].is_null());
@@ -132,7 +132,7 @@ fn a_program_that_fails_is_not_measured() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let mark = folder.path().join("mark");
     let script = r#"[ -e "$0" ] && exit 4; : > "$0""#;
-    let arguments = ["analyze", "--machine", "skylake", "--measure=1", "--json", "-", "--", "sh", "-c", script];
+    let arguments = ["analyze", "--machine", "skylake", "--measure=1", "--json", "--", "sh", "-c", script];
     let output = lookaside().args(arguments).arg(&mark).output().expect("started");
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("--measure: ") && stderr(&output).contains("exit code 4"), "{}", stderr(&output));
@@ -153,9 +153,7 @@ fn a_signal_while_it_measures_keeps_what_is_known() {
     // The analysed run, a warm-up round, a round; the sixth run waits to be ended.
     let script = r#"echo >> "$0"; [ $(wc -l < "$0") -lt 6 ] || exec sleep 1000"#;
     let mut command = lookaside();
-    command
-        .args(["analyze", "--machine", "skylake", "--measure=9", "--json", "-", "--", "sh", "-c", script])
-        .arg(&runs);
+    command.args(["analyze", "--machine", "skylake", "--measure=9", "--json", "--", "sh", "-c", script]).arg(&runs);
     let output = ended_at_run(&mut command, &runs, 6);
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     let found = json(&stdout(&output));

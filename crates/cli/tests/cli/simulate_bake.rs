@@ -109,7 +109,7 @@ fn the_text_says_what_was_baked_and_what_changed() {
     let said = stdout(&output).replace('\u{a0}', " ");
     for part in [
         "baked by prefetch:t0,stride=16,sleep=100000ns: 8 MiB of process 1\n",
-        "8 MiB of [anon:table] at 0x1000000000\n",
+        "8 MiB  [anon:table]  0x1000000000\n",
         "ryzen-5900x",
         "skylake",
         "served by memory",

@@ -7,8 +7,19 @@ fn gives_rows_and_names_what_it_leaves_out() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let page = folder.path().join("twin.html");
     let page = page.to_str().expect("text path");
-    let output =
-        run(&["validate", "--machine", "skylake", "--quick", "--memory", "4", "--time", "20", "--json", "-o", page]);
+    let output = run(&[
+        "validate",
+        "--machine",
+        "skylake",
+        "--quick",
+        "--memory",
+        "4",
+        "--time",
+        "20",
+        "--json",
+        "--html",
+        page,
+    ]);
     if output.status.code() == Some(2) {
         assert_bad_input(&output, &[]); // no timer or no memory here: one line that says so
         return;
@@ -35,7 +46,7 @@ fn bad_arguments() {
     assert_bad_input(&run(&["validate", "--machine", "no-such-preset"]), &["no-such-preset"]);
     assert_bad_input(&run(&["validate", "--machine", "no/such.toml"]), &["no/such.toml"]);
     assert_bad_input(
-        &run(&["validate", "--machine", "skylake", "-o", "no/such/folder/twin.html"]),
+        &run(&["validate", "--machine", "skylake", "--html", "no/such/folder/twin.html"]),
         &["no/such/folder/twin.html", "choose another place"],
     );
 }

@@ -61,12 +61,13 @@ pub(super) fn legend(plot: &Lines) -> Vec<(String, String)> {
     if named.len() < 2 {
         return Vec::new();
     }
-    named.into_iter().map(|(i, series)| (swatch_class(series, i), series.name.clone())).collect()
+    named.into_iter().map(|(i, series)| (swatch_class(plot, series, i), series.name.clone())).collect()
 }
 
-fn swatch_class(series: &Series, number: usize) -> String {
+fn swatch_class(plot: &Lines, series: &Series, number: usize) -> String {
     match series.look {
         Look::Model => "memory".into(),
+        _ if is_single(plot) => "fill".into(),
         _ => color(number),
     }
 }
@@ -135,19 +136,19 @@ fn path(plot: &Lines, series: &Series, number: usize, ranges: &Ranges) -> String
         Look::Dots => return String::new(),
         Look::Ghost => "ghost".into(),
         Look::Model => "model".into(),
-        Look::Line | Look::Step if plot.series.iter().filter(|other| is_coloured(other)).count() < 2 => "curve".into(),
+        Look::Line | Look::Step if is_single(plot) => "curve".into(),
         Look::Line | Look::Step => format!("of {}", color(number)),
     };
     format!(r#"<path class="{class}" d="{d}"/>"#)
 }
 
-/// One of several lines that are told apart by colour.
-fn is_coloured(series: &Series) -> bool {
-    matches!(series.look, Look::Line | Look::Step)
+/// There are not several lines that are told apart by colour.
+fn is_single(plot: &Lines) -> bool {
+    plot.series.iter().filter(|series| matches!(series.look, Look::Line | Look::Step)).count() < 2
 }
 
 fn dots(plot: &Lines, series: &Series, number: usize, ranges: &Ranges) -> String {
-    let single = plot.series.iter().filter(|other| is_coloured(other)).count() < 2;
+    let single = is_single(plot);
     let (dot, spread) = match series.look {
         Look::Ghost => return String::new(),
         Look::Model => ("ring".to_string(), "spread".to_string()),

@@ -133,7 +133,7 @@ impl Page {
         if !section.lead.is_empty() {
             out += &format!(r#"<p class="lead">{}</p>"#, rich(&section.lead));
         }
-        out += &section.blocks.iter().map(block).collect::<String>();
+        out += &section.blocks.iter().map(|of| block(of, &section.heading)).collect::<String>();
         out + "</section>\n"
     }
 
@@ -148,7 +148,8 @@ impl Page {
     }
 }
 
-fn block(block: &Block) -> String {
+/// A block below this heading.
+fn block(block: &Block, heading: &str) -> String {
     match block {
         Block::Heading(words) => format!("<h3>{}</h3>", Esc(words)),
         Block::Text(text) => format!("<p>{}</p>", rich(text)),
@@ -158,11 +159,11 @@ fn block(block: &Block) -> String {
         }
         Block::Facts(list) => facts(list),
         Block::Cards(cards) => cards::render(cards),
-        Block::Table(table) => table::render(table),
+        Block::Table(table) => table::render(table, heading),
         Block::Chart(chart) => chart::legend(chart) + &figure(chart),
         Block::Charts(charts) => grid(charts),
         Block::Details(summary, blocks) => {
-            let inner: String = blocks.iter().map(self::block).collect();
+            let inner: String = blocks.iter().map(|of| self::block(of, heading)).collect();
             format!("<details><summary>{}</summary>{inner}</details>", Esc(summary))
         }
     }

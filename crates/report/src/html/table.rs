@@ -5,15 +5,19 @@ use crate::line::Paint;
 use crate::num;
 use crate::table::{Bar, Cell, Fill, Row, Table};
 
-/// The table; nothing if it has no rows.
-pub fn render(table: &Table) -> String {
+/// The table; nothing if it has no rows. One without a caption is what its heading says.
+pub fn render(table: &Table, heading: &str) -> String {
     if table.is_empty() {
         return String::new();
     }
+    let (name, class) = match table.caption.is_empty() {
+        true => (heading, r#" class="unseen""#),
+        false => (table.caption.as_str(), ""),
+    };
     let mut out = format!(
         r#"<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>"#,
-        Esc(if table.caption.is_empty() { "Table" } else { &table.caption }),
-        element(table)
+        Esc(name),
+        element(table, &format!("<caption{class}>{}</caption>", Esc(name)))
     );
     let left_out = table.row_count().saturating_sub(table.page_rows);
     if left_out > 0 {
@@ -42,15 +46,11 @@ pub fn bar(bar: &Bar) -> String {
     out + "</svg>"
 }
 
-fn element(table: &Table) -> String {
+fn element(table: &Table, caption: &str) -> String {
     // Rows that belong to others can't be sorted.
     let sortable = table.rows.iter().all(|row| matches!(row, Row::Cells(_)));
     let class = if sortable { r#" class="sortable""# } else { "" };
-    let mut out = format!("<table{class}>");
-    if !table.caption.is_empty() {
-        out += &format!("<caption>{}</caption>", Esc(&table.caption));
-    }
-    out += "<thead><tr>";
+    let mut out = format!("<table{class}>{caption}<thead><tr>");
     for column in &table.columns {
         let class = if column.right { r#" class="n""# } else { "" };
         out += &format!(r#"<th scope="col"{class}>{}</th>"#, Esc(&column.header));
@@ -119,7 +119,7 @@ mod tests {
     fn rows_beyond_the_cap_are_counted() {
         let mut table = Table::new([Column::left("a"), Column::right("b")]).caption("c");
         (0..1003u64).for_each(|n| table.row(["row".into(), Cell::count(n)]));
-        let html = render(&table);
+        let html = render(&table, "A table");
         assert_eq!(html.matches("<th scope=\"row\">").count(), 1000);
         assert!(html.contains("3 more rows are left out here"));
     }
@@ -128,7 +128,7 @@ mod tests {
     fn names_are_escaped_and_numbers_have_their_key() {
         let mut table = Table::new([Column::left("<a>"), Column::right("b"), Column::right("c")]);
         table.row(["</th>".into(), Cell::share(0.5).bar(Bar::of_two(0.25, 0.25)), Cell::none().paint(Paint::Bad)]);
-        let html = render(&table);
+        let html = render(&table, "A table");
         assert!(
             html.contains("<th scope=\"col\">&lt;a&gt;</th>") && html.contains("<th scope=\"row\">&lt;/th&gt;</th>")
         );
@@ -136,7 +136,7 @@ mod tests {
         assert!(html.contains(r#"data-v="-1e308"#) || html.contains("data-v=\"-1000"), "{html}");
         assert!(html.contains("class=\"sortable\""));
         table.below(Paint::Dim, "why & how");
-        let html = render(&table);
+        let html = render(&table, "A table");
         assert!(html.contains("colspan=\"3\">why &amp; how</td>") && !html.contains("sortable"), "{html}");
     }
 }

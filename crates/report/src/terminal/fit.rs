@@ -8,10 +8,10 @@ use crate::table::Table;
 const SCREEN_LINES: usize = 45;
 
 /// Lines of dots of a plot, where there is room and where the screen is full.
-const PLOT: (usize, usize) = (8, 4);
+const PLOT: (usize, usize) = (8, 2);
 
 /// Lines of notes.
-const NOTES: (usize, usize) = (8, 2);
+const NOTES: (usize, usize) = (8, 1);
 
 /// Sizes of what can give way, in the order in which it is drawn.
 pub struct Sizes {

@@ -93,13 +93,28 @@ fn section(section: &Section, style: &Style, width: usize, sizes: &mut Sizes) ->
     if section.medium == Medium::Page {
         return Vec::new();
     }
-    let blocks = section.blocks.iter().map(|of| block(of, style, width, sizes));
-    let mut lines = joined(blocks);
+    let mut lines: Vec<Line> = Vec::new();
+    for of in &section.blocks {
+        let block = block(of, style, width, sizes);
+        if !lines.is_empty() && !block.is_empty() && !follows_directly(of) {
+            lines.push(Line::new());
+        }
+        lines.extend(block);
+    }
     if section.headed && !lines.is_empty() && !section.heading.is_empty() {
         let heading = text::cut_end(&text::clean(&section.heading), width);
         lines.insert(0, Line::of(Paint::Strong, heading));
     }
     lines
+}
+
+/// What belongs to the block above it: a sentence on a table, shares below rates.
+fn follows_directly(block: &Block) -> bool {
+    match block {
+        Block::Text(_) => true,
+        Block::Chart(chart) => matches!(chart.plot, Plot::Bars(_)),
+        _ => false,
+    }
 }
 
 fn block(block: &Block, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {

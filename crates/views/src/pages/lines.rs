@@ -2,7 +2,7 @@
 
 use lookaside_stats::Figure;
 
-use super::comparison::Axis;
+use super::axis::Axis;
 use super::parts::{swatch, Esc};
 use super::stretched::{stretched, UNITS};
 use lookaside_report::num;

@@ -26,20 +26,6 @@ impl fmt::Display for Esc<'_> {
     }
 }
 
-/// A bar of one or two parts (share of the whole, CSS class) on a track; said in words beside it.
-pub fn bar(parts: &[(f64, &str)]) -> String {
-    let mut x: f64 = 0.0;
-    let mut out = String::from(
-        r#"<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="10"/>"#,
-    );
-    for &(share, class) in parts {
-        let width = if share.is_finite() { (share * 100.0).clamp(0.0, (100.0 - x).max(0.0)) } else { 0.0 };
-        out += &format!(r#"<rect class="{class}" x="{x:.2}" width="{width:.2}" height="10"/>"#);
-        x += width;
-    }
-    out + "</svg>"
-}
-
 /// A square in a legend.
 pub fn swatch(class: &str) -> String {
     format!(r#"<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="{class}" width="10" height="10"/></svg>"#)
@@ -51,8 +37,6 @@ pub enum Cell {
     Text(String),
     /// A number: what it is sorted by, how it is written.
     Number(f64, String),
-    /// A number with a bar beside it, ready HTML.
-    Bar(f64, String, String),
 }
 
 impl Cell {
@@ -66,16 +50,6 @@ impl Cell {
         Self::Number(x, num::rate(x))
     }
 
-    /// An amount of cycles.
-    pub fn cycles(x: f64) -> Self {
-        Self::Number(x, num::short(x))
-    }
-
-    /// A share, 1 = all.
-    pub fn percent(x: f64) -> Self {
-        Self::Number(x, num::percent(x))
-    }
-
     fn html(&self, first: bool) -> String {
         // What is no number is sorted below all that are.
         let key = |v: f64| if v.is_finite() { v } else { -1e308 };
@@ -83,7 +57,6 @@ impl Cell {
             Self::Text(text) if first => format!(r#"<th scope="row">{}</th>"#, Esc(text)),
             Self::Text(text) => format!(r#"<td class="text">{}</td>"#, Esc(text)),
             Self::Number(v, text) => format!(r#"<td class="n" data-v="{}">{}</td>"#, key(*v), Esc(text)),
-            Self::Bar(v, text, bar) => format!(r#"<td data-v="{}">{}{bar}</td>"#, key(*v), Esc(text)),
         }
     }
 }
@@ -114,14 +87,6 @@ impl Table<'_> {
             out += &format!(r#"<p class="sub">{left_out} more rows are left out here; --json has them all.</p>"#);
         }
         out
-    }
-
-    /// A small table that is part of the text; nothing if it has no rows.
-    pub fn plain(&self) -> String {
-        if self.rows.is_empty() {
-            return String::new();
-        }
-        self.element("plain")
     }
 
     fn element(&self, class: &str) -> String {

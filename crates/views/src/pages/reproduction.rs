@@ -1,6 +1,6 @@
 //! A side-by-side as a page: published, ours, verdict; and a plot for each curve.
 
-use super::comparison::Axis;
+use super::axis::Axis;
 use super::parts::{Cell, Esc, Table};
 use super::stretched::{stretched, UNITS};
 use crate::reproduction::{Curve, Page, Row};

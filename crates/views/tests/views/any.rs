@@ -7,7 +7,7 @@ use lookaside_report::{text, Style};
 use lookaside_techniques::huge_gain::{MeasuredGain, TimeRatio};
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
-use lookaside_views::{analysis_text as terminal, json, pages as html, simulate};
+use lookaside_views::json;
 use proptest::collection::vec;
 use proptest::num::f64::{ANY, NEGATIVE, POSITIVE, ZERO};
 use proptest::prelude::*;
@@ -228,14 +228,14 @@ proptest! {
 
     #[test]
     fn terminal_text_is_tidy(analysis in analysis(ANY.boxed()), style in style()) {
-        is_tidy(&terminal::render(&analysis, &style), &style)?;
+        is_tidy(&common::text_of(&analysis, &style), &style)?;
         let outcomes = vec![analysis.outcome.clone(); style.top.unwrap_or(1)];
-        is_tidy(&simulate::render(&outcomes, &style), &style)?;
+        is_tidy(&common::simulated(&outcomes, &style), &style)?;
     }
 
     #[test]
     fn pages_are_well_formed(analysis in analysis(ANY.boxed())) {
-        let page = html::render(&analysis);
+        let page = common::page_of(&analysis);
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
         let document = roxmltree::Document::parse_with_options(&page, options);
         prop_assert!(document.is_ok(), "{:?}\n{page}", document.err());

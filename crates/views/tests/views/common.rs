@@ -4,6 +4,7 @@
 
 use lookaside_engine::{CacheCounts, Cost, OsModel, Outcome, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::*;
+use lookaside_report::{html, terminal, Style};
 use lookaside_techniques::huge_gain::{HugeGain, MeasuredGain, TimeRatio};
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
@@ -432,6 +433,21 @@ pub fn empty() -> Analysis {
     analysis.complete = false;
     analysis.child_exit = Some(ChildExit::Signal(9));
     analysis
+}
+
+/// The analysis as a terminal shows it.
+pub fn text_of(analysis: &Analysis, style: &Style) -> String {
+    terminal::render(&lookaside_views::analysis::view(analysis), style)
+}
+
+/// The analysis as a page.
+pub fn page_of(analysis: &Analysis) -> String {
+    html::render(&lookaside_views::analysis::view(analysis))
+}
+
+/// Runs of the engine as a terminal shows them.
+pub fn simulated(outcomes: &[Outcome], style: &Style) -> String {
+    terminal::render(&lookaside_views::simulate::view(outcomes), style)
 }
 
 /// Text of the page without its elements, spaces run together; fails if it is not well-formed.

@@ -1,9 +1,9 @@
 //! What text and page say of hand-made comparisons.
 
-use lookaside_report::Style;
+use lookaside_report::{html, terminal, Style};
 use lookaside_runtime::compare::{Comparison, EarlyEnd, HelperTotals, PageUse, VariantOutcome, VariantRun};
 use lookaside_stats::{median, ratio};
-use lookaside_views::{comparison, json, pages as html};
+use lookaside_views::{comparison, json};
 use proptest::prelude::*;
 
 use crate::common::words;
@@ -90,9 +90,11 @@ fn the_verdict_says_what_is_significant_and_what_is_not() {
 
 #[test]
 fn the_table_has_units_and_denominators() {
-    let text = comparison::render(&comparison_of("wall time", &three(5)), &Style { width: 160, ..Style::default() });
-    for part in
-        ["base ÷ variant", "helper, CPUs", "energy", "100.0 J", "50.0 %", "pressure stream:2", "note: 2 stressors"]
+    let text = terminal::render(
+        &comparison::view(&comparison_of("wall time", &three(5))),
+        &Style { width: 240, ..Style::default() },
+    );
+    for part in ["base ÷ variant", "helper, CPUs", "energy", "100.0 J", "50.0 %", "pressure stream:2", "· 2 stressors"]
     {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
@@ -102,7 +104,7 @@ fn the_table_has_units_and_denominators() {
 fn the_page_says_the_same() {
     let mut found = comparison_of("wall time", &three(5));
     found.early = Some(EarlyEnd::Interrupted);
-    let page = words(&html::comparison::render(&found));
+    let page = words(&html::render(&comparison::view(&found)));
     for part in
         [&comparison::verdict(&found) as &str, "Cut short: interrupted", "./gups <8G>", "a variant <of> a program"]
     {
@@ -114,8 +116,8 @@ fn the_page_says_the_same() {
 fn nothing_at_all_can_be_shown() {
     let mut found = comparison_of("wall time", &[("base", vec![])]);
     found.variants[0].pages = None;
-    assert!(comparison::render(&found, &Style::default()).contains("nothing to compare"));
-    words(&html::comparison::render(&found));
+    assert!(terminal::render(&comparison::view(&found), &Style::default()).contains("nothing to compare"));
+    words(&html::render(&comparison::view(&found)));
     assert!(lookaside_report::json::document(json::COMPARISON_SCHEMA, &found).contains("lookaside-comparison/1"));
 }
 
@@ -130,8 +132,8 @@ proptest! {
         let (base, other): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
         let metric = if time { "wall time" } else { "x" };
         let found = comparison_of(metric, &[("base", base), (&name, other)]);
-        let text = comparison::render(&found, &Style { width, ..Style::default() });
+        let text = terminal::render(&comparison::view(&found), &Style { width, ..Style::default() });
         prop_assert!(text.contains("Verdict"));
-        words(&html::comparison::render(&found));
+        words(&html::render(&comparison::view(&found)));
     }
 }

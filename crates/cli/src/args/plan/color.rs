@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use lookaside_machine::PageSize;
 
+use lookaside_cli::output::OutputArgs;
+
 #[derive(Args)]
 pub struct PlanColorArgs {
     /// Task set (TOML): [[task]] tables with name, period, execution, pages (or trace), …
@@ -18,7 +20,6 @@ pub struct PlanColorArgs {
     /// Write the partitions to FILE, for coloured heaps
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub report: OutputArgs,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use lookaside_cli::output::OutputArgs;
+
 #[derive(Args)]
 pub struct PlanHugepagesArgs {
     /// Number of huge pages to plan for
@@ -19,9 +21,8 @@ pub struct PlanHugepagesArgs {
     /// Write the plan to FILE
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub report: OutputArgs,
     /// Use a recorded trace instead of running a program
     #[arg(value_name = "TRACE", conflicts_with = "command")]
     pub trace: Option<PathBuf>,

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use lookaside_techniques::lock::select::Selector;
 
+use lookaside_cli::output::OutputArgs;
+
 #[derive(Args)]
 pub struct PlanLockArgs {
     /// Number of entries to plan for [default: all lockable ones]
@@ -26,9 +28,8 @@ pub struct PlanLockArgs {
     /// Write the plan to FILE
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub report: OutputArgs,
     /// Use a recorded trace instead of running a program
     #[arg(value_name = "TRACE", conflicts_with = "command")]
     pub trace: Option<PathBuf>,

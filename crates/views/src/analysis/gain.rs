@@ -1,50 +1,53 @@
-//! "Will huge pages help?": what is predicted and what was measured, in words that the text and the page share.
+//! Whether huge pages will help: what is predicted, and what was measured.
 
+use lookaside_report::{num, Fact, Paint, RichText, Section};
 use lookaside_stats::LEAST_ROUNDS;
 use lookaside_techniques::huge_gain::{
     Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
 };
 use lookaside_techniques::{Analysis, RemedyKind};
 
-use crate::analysis_facts as facts;
-use lookaside_report::num;
-use lookaside_report::Paint;
+use super::totals::near;
+use super::{is_sampled, nothing};
 
-/// A sentence, and how it looks.
-pub struct Said {
-    /// How it looks.
-    pub paint: Paint,
-    /// In words.
-    pub words: String,
-}
+/// How the range is to be read.
+const LEAD: &str =
+    "Modelled time is not the program's run time. At the low end as many walks overlap each other as any core \
+                    has walkers, and hits of later TLB levels are hidden; page faults, zeroing and memory bloat are in \
+                    neither end. Both take walks at the model's cost.";
 
-/// All that is known; empty where nothing was predicted and nothing measured.
-pub fn said(analysis: &Analysis) -> Vec<Said> {
+/// The section; nothing where nothing was predicted and nothing measured.
+pub fn section(analysis: &Analysis) -> Section {
     let gain = &analysis.huge_gain;
-    let mut said = Vec::new();
     if gain.predicted.is_none() && gain.measured.is_none() {
-        return said;
+        return nothing();
     }
     let mut words = predicted(analysis);
-    if gain.measured.is_none() {
+    if gain.measured.is_none() && gain.predicted.is_some() {
         words += "; --measure runs it with and without them";
     }
-    said.push(Said { paint: Paint::Plain, words });
-    if let Some(found) = &gain.measured {
-        said.extend(measured(gain, found));
+    let mut facts = vec![fact("predicted", RichText::from(words))];
+    if let Some(measured) = &gain.measured {
+        facts.extend(measurement(gain, measured).map(|words| fact("measured", words)));
     }
-    said
+    Section::unheaded("Will huge pages help?").lead(LEAD).with(facts)
+}
+
+fn fact(label: &str, words: RichText) -> Fact {
+    let words =
+        words.pieces().iter().fold(RichText::from(format!("{label} ")), |all, (paint, part)| all.paint(*paint, part));
+    Fact { label: "huge pages".into(), words }
 }
 
 fn predicted(analysis: &Analysis) -> String {
     let Some(predicted) = &analysis.huge_gain.predicted else {
-        return match facts::is_sampled(analysis) {
-            true => "predicted: nothing, samples can't tell (--exact can)".into(),
-            false => "predicted: nothing, the model has no row for them".into(),
+        return match is_sampled(analysis) {
+            true => "nothing, samples can't tell (--exact can)".into(),
+            false => "nothing, the model has no row for them".into(),
         };
     };
     let huge = analysis.remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere);
-    let near = huge.map_or("", facts::near);
+    let near = huge.map_or("", near);
     let range = match (predicted.least_ratio, predicted.most_ratio) {
         (Some(least), Some(most)) => format!("{near}{} to {} times as fast", times(least), times(most)),
         (Some(least), None) => format!("{near}{} times as fast or more, without an upper end", times(least)),
@@ -57,32 +60,27 @@ fn predicted(analysis: &Analysis) -> String {
     };
     let signed = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "" }, num::seconds(s.abs()));
     let [least, most] = [predicted.least_saved_seconds, predicted.most_saved_seconds].map(signed);
-    format!(
-        "predicted {range}: saves {least} to {most} of {of} (least: {WALKS_AT_ONCE:.0} walks at a time; most: no overlap)"
-    )
+    format!("{range}: saves {least} to {most} of {of} (least: {WALKS_AT_ONCE:.0} walks at a time; most: no overlap)")
 }
 
-fn measured(gain: &HugeGain, found: &MeasuredGain) -> Vec<Said> {
-    let rounds = format!("{} round{}", found.rounds, if found.rounds == 1 { "" } else { "s" });
-    let user = found.user.map_or_else(
-        || Said {
-            paint: Paint::Warn,
-            words: format!("measured: no user time that could be counted in each of {rounds}"),
-        },
+/// User time and time from start to end.
+fn measurement(gain: &HugeGain, measured: &MeasuredGain) -> impl Iterator<Item = RichText> {
+    let rounds = format!("{} round{}", measured.rounds, if measured.rounds == 1 { "" } else { "s" });
+    let user = measured.user.map_or_else(
+        || RichText::painted(Paint::Warn, format!("no user time that could be counted in each of {rounds}")),
         |user| {
             let place = gain.place.zip(gain.predicted);
             let place = place.map(|(place, predicted)| format!(": {}", where_it_lies(place, &predicted, &user)));
-            let ratio = ratio(&user, found.rounds);
-            let words = format!("measured {ratio} of user time in {rounds}{}", place.unwrap_or_default());
-            Said { paint: paint(&user), words }
+            let ratio = ratio(&user, measured.rounds);
+            RichText::painted(paint(&user), format!("{ratio} of user time in {rounds}{}", place.unwrap_or_default()))
         },
     );
-    let share = found.huge_share.map(|share| format!("; {} in huge pages", num::percent(share)));
-    let wall = found.wall.map(|wall| {
-        let words = format!("start to end {}{}", ratio(&wall, found.rounds), share.unwrap_or_default());
-        Said { paint: paint(&wall), words }
+    let share = measured.huge_share.map(|share| format!("; {} in huge pages", num::percent(share)));
+    let wall = measured.wall.map(|wall| {
+        let words = format!("start to end {}{}", ratio(&wall, measured.rounds), share.unwrap_or_default());
+        RichText::painted(paint(&wall), words)
     });
-    std::iter::once(user).chain(wall).collect()
+    std::iter::once(user).chain(wall)
 }
 
 /// A measured ratio with its interval, and whether it is one.

@@ -1,0 +1,83 @@
+//! What would help: ranked, each row with how to get it.
+
+use lookaside_report::{num, Bar, Cell, Column, Paint, Section, Table};
+use lookaside_techniques::{Analysis, Remedy};
+
+use super::is_sampled;
+use super::totals::{near, Savings};
+
+/// Shares of translation cycles between which a remedy makes no difference worth a colour.
+const NO_DIFFERENCE: f64 = 0.01;
+
+/// The table, best first.
+pub fn section(analysis: &Analysis) -> Section {
+    let heading = if is_sampled(analysis) { "WHAT WOULD HELP (ESTIMATE)" } else { "WHAT WOULD HELP" };
+    let mut table = Table::new([
+        Column::left(heading).cut(40),
+        Column::right("of cost"),
+        Column::right("of all cycles"),
+        Column::right("walks left").optional(1),
+        Column::left("how to get it").remark(),
+    ])
+    .caption("What would help, best first")
+    .shown(6, 1)
+    .of("remedy", "remedies");
+    for remedy in &analysis.remedies {
+        let savings = Savings::of(remedy);
+        let paint = match savings.of_translation {
+            saved if saved >= NO_DIFFERENCE => Paint::Good,
+            saved if saved <= -NO_DIFFERENCE => Paint::Bad,
+            _ => Paint::Plain,
+        };
+        let saved = savings.of_translation;
+        let caveat = match caveat(remedy) {
+            words if words.is_empty() => words,
+            words => format!(" ({words})"),
+        };
+        table.row([
+            Cell::from(&remedy.what).paint(Paint::Strong),
+            Cell::number(saved, format!("{}{}", near(remedy), change(saved))).paint(paint).bar(Bar::saving(saved)),
+            Cell::number(savings.of_all, change(savings.of_all)).paint(paint),
+            Cell::share(savings.walks_left),
+            Cell::painted(Paint::Dim, format!("→ {}{caveat}", how(remedy))),
+        ]);
+    }
+    Section::unheaded("What would help")
+        .lead(
+            "The model run again with one thing changed, over the same accesses: the change of translation cycles and of \
+             all modelled cycles, and the walks of the unchanged run that remain.",
+        )
+        .with(table)
+}
+
+/// How to get it.
+pub fn how(remedy: &Remedy) -> &str {
+    match remedy.how.is_empty() {
+        true => "needs another machine",
+        false => &remedy.how,
+    }
+}
+
+/// What has to be known to judge a row: its caveat, and over how much it was computed.
+fn caveat(remedy: &Remedy) -> String {
+    let mut parts = Vec::new();
+    if !remedy.caveat.is_empty() {
+        parts.push(remedy.caveat.clone());
+    }
+    if remedy.approximate {
+        parts.push("approximate: what hits with base pages was not recorded; --granularity line is exact".into());
+    }
+    if remedy.accesses_share < 0.9995 {
+        parts.push(format!("computed over {} of the accesses", num::percent(remedy.accesses_share)));
+    }
+    parts.join("; ")
+}
+
+/// A saving as the change that it makes: 92.1 % saved is `−92.1 %`.
+fn change(saved: f64) -> String {
+    if saved == 0.0 || !saved.is_finite() {
+        return num::percent(saved);
+    }
+    let sign = if saved > 0.0 { "−" } else { "+" };
+    format!("{sign}{}", num::percent(saved.abs()))
+}

@@ -1,0 +1,175 @@
+//! The answer in a few sentences, and the same as cards: what it costs, who causes it, what would help.
+
+use lookaside_report::{num, Bar, Card, CardItem, Document, Paint, RichText, Section};
+use lookaside_techniques::{Analysis, NamedCost, Seeing};
+
+use super::totals::{name, near, share, Savings, Totals};
+use super::{command, is_sampled, remedies, sampled_seconds};
+
+/// Rows of each list of a card.
+const TOP: usize = 4;
+
+/// The cost, its main cause, its best remedy.
+pub fn answer(analysis: &Analysis, document: &mut Document) {
+    match analysis.seeing {
+        Seeing::Exact { .. } => exact(analysis, document),
+        Seeing::Sampled { period_ns, samples, .. } => sampled(analysis, period_ns, samples, document),
+    }
+}
+
+fn exact(analysis: &Analysis, document: &mut Document) {
+    let totals = Totals::of(analysis);
+    if totals.accesses == 0 {
+        document.answer("No access was seen: there is nothing to say about translation.");
+        return;
+    }
+    let percent = num::percent(totals.share);
+    if !totals.worth_it() {
+        let words = format!("Translation costs {percent} of the modelled cycles: nothing to gain here.");
+        document.answer(RichText::painted(Paint::Good, words));
+        return;
+    }
+    let (part, all) = (num::short(totals.translation_cycles), num::short(totals.modelled_cycles));
+    let time = totals.seconds(&analysis.machine).map(|words| format!(" ({words})")).unwrap_or_default();
+    let words = format!("Translation costs {percent} of the modelled cycles: {part} of {all}{time}.");
+    document.answer(RichText::painted(Paint::Bad, words));
+    let mut rest = RichText::new();
+    if let Some(row) = dearest(analysis) {
+        let causes = format!(" causes {} of it.", num::percent(share(analysis, row)));
+        rest = rest.strong(name(row)).plain(causes);
+    }
+    if let Some(best) = analysis.remedies.first() {
+        let saved = Savings::of(best).of_translation;
+        if saved > 0.0 {
+            let saves = format!(" would save {}{} of it.", near(best), num::percent(saved));
+            let space = if rest.is_empty() { "" } else { " " };
+            rest = rest.plain(space).strong(&best.what).plain(saves);
+        }
+    }
+    if !rest.is_empty() {
+        document.answer(rest);
+    }
+}
+
+fn sampled(analysis: &Analysis, period_ns: u64, samples: u64, document: &mut Document) {
+    if samples == 0 {
+        let words = "No sample was taken: the program used too little time to say anything of it.";
+        document.answer(RichText::painted(Paint::Warn, words));
+    } else {
+        let time = num::seconds(sampled_seconds(samples, period_ns));
+        let words = format!(
+            "ESTIMATE of where {time} of the program's time went; shares are of all samples: time, not translation alone."
+        );
+        document.answer(RichText::painted(Paint::Warn, words));
+        document.answer(match dearest(analysis) {
+            Some(row) => {
+                let words = format!(" takes {} of the time.", num::percent(share(analysis, row)));
+                RichText::new().strong(name(row)).plain(words)
+            }
+            None => "No sample could be attributed.".into(),
+        });
+    }
+    document.answer(RichText::from("Counts, walks and what would help: ").code(exact_command(analysis)));
+}
+
+fn exact_command(analysis: &Analysis) -> String {
+    format!("lookaside analyze --exact -- {}", command(analysis))
+}
+
+/// The row that costs most: an object, else a region, else a function.
+fn dearest(analysis: &Analysis) -> Option<&NamedCost> {
+    [&analysis.objects, &analysis.regions, &analysis.functions].into_iter().find_map(|rows| rows.first())
+}
+
+/// The three cards.
+pub fn cards(analysis: &Analysis) -> Section {
+    let cost = match analysis.seeing {
+        Seeing::Exact { .. } => exact_cost(analysis),
+        Seeing::Sampled { period_ns, samples, resolved } => sampled_cost(period_ns, samples, resolved),
+    };
+    Section::unheaded("Summary").with(vec![cost, causes(analysis), helps(analysis)])
+}
+
+fn exact_cost(analysis: &Analysis) -> Card {
+    let totals = Totals::of(analysis);
+    let title = "What it costs".into();
+    if totals.accesses == 0 {
+        return Card { title, text: vec!["No access was seen.".into()], ..Card::default() };
+    }
+    let paint = if totals.worth_it() { Paint::Bad } else { Paint::Good };
+    let end = if totals.worth_it() { "" } else { ": nothing to gain here" };
+    let mut text = vec![RichText::from(format!("of the modelled cycles are translation{end}."))];
+    text.extend(totals.seconds(&analysis.machine).map(|words| RichText::from(format!("That is, {words}."))));
+    Card { title, figure: Some((paint, num::percent(totals.share))), text, lists: Vec::new() }
+}
+
+fn sampled_cost(period_ns: u64, samples: u64, resolved: u64) -> Card {
+    let found = num::share(resolved as f64, samples as f64);
+    let text = format!(
+        "of the program's time was seen, in {} samples of {} each. Samples tell where time goes, translation and all \
+         else together; they count no misses and no walks.",
+        num::grouped(samples),
+        num::seconds(period_ns as f64 / 1e9)
+    );
+    let item = CardItem {
+        label: "data address found".into(),
+        value: num::percent(found),
+        bar: Some(Bar::of(found)),
+        detail: String::new(),
+    };
+    Card {
+        title: "What it costs".into(),
+        figure: Some((Paint::Warn, num::seconds(sampled_seconds(samples, period_ns)))),
+        text: vec![text.into()],
+        lists: vec![(String::new(), vec![item])],
+    }
+}
+
+fn causes(analysis: &Analysis) -> Card {
+    let of = if is_sampled(analysis) { "time (all samples)" } else { "translation cycles" };
+    // Without objects, mappings are the next best answer.
+    let data = match analysis.objects.is_empty() {
+        true => ("Regions", &analysis.regions),
+        false => ("Objects", &analysis.objects),
+    };
+    let list = |(heading, rows): (&str, &Vec<NamedCost>)| {
+        (heading.to_string(), rows.iter().take(TOP).map(|row| cause(analysis, row)).collect::<Vec<_>>())
+    };
+    let lists: Vec<_> = [data, ("Functions", &analysis.functions)].map(list).into();
+    let words = match lists.iter().all(|(_, items)| items.is_empty()) {
+        true => "Nothing was attributed.".into(),
+        false => RichText::painted(Paint::Dim, format!("Shares of {of}.")),
+    };
+    Card { title: "Who causes it".into(), figure: None, text: vec![words], lists }
+}
+
+fn cause(analysis: &Analysis, row: &NamedCost) -> CardItem {
+    let share = share(analysis, row);
+    CardItem { label: name(row).into(), value: num::percent(share), bar: Some(Bar::of(share)), detail: String::new() }
+}
+
+fn helps(analysis: &Analysis) -> Card {
+    let title = "What would help".into();
+    let words = match analysis.remedies.is_empty() {
+        true if is_sampled(analysis) => {
+            RichText::from("Samples cannot tell. To have it computed: ").code(exact_command(analysis))
+        }
+        true if Totals::of(analysis).worth_it() => "Nothing was computed; the notes say why.".into(),
+        true => "Nothing has to: there is next to no cost to save.".into(),
+        false => {
+            let estimate = if is_sampled(analysis) { "Estimate. " } else { "" };
+            let words = format!("{estimate}Saved translation cycles; each computed by running the model again.");
+            RichText::painted(Paint::Dim, words)
+        }
+    };
+    let items = analysis.remedies.iter().take(TOP).map(|remedy| {
+        let saved = Savings::of(remedy).of_translation;
+        CardItem {
+            label: remedy.what.clone(),
+            value: format!("{}{}", near(remedy), num::percent(saved)),
+            bar: Some(Bar::saving(saved)),
+            detail: remedies::how(remedy).into(),
+        }
+    });
+    Card { title, figure: None, text: vec![words], lists: vec![(String::new(), items.collect())] }
+}

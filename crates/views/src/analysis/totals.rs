@@ -1,0 +1,101 @@
+//! Sums and shares that several sections name.
+
+use lookaside_machine::Machine;
+use lookaside_report::num;
+use lookaside_techniques::{Analysis, NamedCost, Remedy, Seeing};
+
+/// Share of modelled cycles below which there is nothing to gain.
+const NOTHING_TO_GAIN: f64 = 0.01;
+
+/// Totals of an exact run, data and fetch side together.
+pub struct Totals {
+    /// Loads, stores, and fetches if recorded.
+    pub accesses: u64,
+    /// Cycles of translation.
+    pub translation_cycles: f64,
+    /// All modelled cycles.
+    pub modelled_cycles: f64,
+    /// First of these in the second, 1 = all; not a number where nothing ran.
+    pub share: f64,
+}
+
+impl Totals {
+    /// Adds up an analysis.
+    pub fn of(analysis: &Analysis) -> Self {
+        let outcome = &analysis.outcome;
+        Self {
+            accesses: outcome.data.accesses.saturating_add(outcome.fetch.accesses),
+            translation_cycles: outcome.translation_cycles(),
+            modelled_cycles: outcome.modelled_cycles(),
+            share: num::share(outcome.translation_cycles(), outcome.modelled_cycles()),
+        }
+    }
+
+    /// There is a cost worth looking at.
+    pub fn worth_it(&self) -> bool {
+        self.share >= NOTHING_TO_GAIN
+    }
+
+    /// At the machine's clock: what translation takes of all; `None` where the clock is not known.
+    pub fn seconds(&self, machine: &Machine) -> Option<String> {
+        let seconds = |cycles| num::share(cycles, machine.clock_mhz * 1e6);
+        let time = seconds(self.translation_cycles);
+        time.is_finite().then(|| {
+            let (mhz, all) = (num::short(machine.clock_mhz), num::seconds(seconds(self.modelled_cycles)));
+            format!("at {mhz} MHz: {} of {all}", num::seconds(time))
+        })
+    }
+}
+
+/// Sum of the counts.
+pub fn sum(counts: &[(String, u64)]) -> u64 {
+    counts.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
+}
+
+/// A row's name, or a word that it has none.
+pub fn name(row: &NamedCost) -> &str {
+    if row.name.is_empty() {
+        "(no name)"
+    } else {
+        &row.name
+    }
+}
+
+/// A row's share of translation cycles, or of all samples.
+pub fn share(analysis: &Analysis, row: &NamedCost) -> f64 {
+    match analysis.seeing {
+        Seeing::Exact { .. } => num::share(row.cost.cycles(), analysis.outcome.translation_cycles()),
+        Seeing::Sampled { samples, .. } => num::share(row.samples as f64, samples as f64),
+    }
+}
+
+/// What a remedy gives.
+pub struct Savings {
+    /// Of translation cycles, 1 = all; negative = it costs.
+    pub of_translation: f64,
+    /// Of all modelled cycles.
+    pub of_all: f64,
+    /// Walks with it in walks without it.
+    pub walks_left: f64,
+}
+
+impl Savings {
+    /// Of one remedy.
+    pub fn of(remedy: &Remedy) -> Self {
+        let saved = remedy.base_translation_cycles - remedy.translation_cycles;
+        Self {
+            of_translation: num::share(saved, remedy.base_translation_cycles),
+            of_all: num::share(saved, remedy.base_modelled_cycles),
+            walks_left: num::share(remedy.walks as f64, remedy.base_walks as f64),
+        }
+    }
+}
+
+/// What stands before the numbers of a row that is near.
+pub fn near(remedy: &Remedy) -> &'static str {
+    if remedy.approximate {
+        "≈\u{a0}"
+    } else {
+        ""
+    }
+}
