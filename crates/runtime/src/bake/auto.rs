@@ -21,7 +21,7 @@ pub struct ClockReading {
 
 /// What a round took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoundTime {
+pub(super) struct RoundTime {
     /// Nanoseconds spent touching, by the clock.
     pub wall_nanos: u64,
     /// Nanoseconds of CPU of the helper meanwhile.
@@ -30,7 +30,7 @@ pub struct RoundTime {
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(super) enum Turn {
     /// A round.
     Round(State),
     /// Nothing until then, in nanoseconds of the clock, or until there is other memory to bake.
@@ -76,7 +76,7 @@ impl Auto {
     }
 
     /// What to do now, with so many bytes in small pages to bake. `busy` is asked at times only.
-    pub fn turn(&mut self, now_nanos: u64, small_bytes: u64, busy: impl FnOnce() -> CpuDemand) -> Turn {
+    pub(super) fn turn(&mut self, now_nanos: u64, small_bytes: u64, busy: impl FnOnce() -> CpuDemand) -> Turn {
         if small_bytes / PAGE_BYTES * ENTRY_BYTES > self.cache_bytes {
             Turn::Rest(State::TooLarge, u64::MAX)
         } else if now_nanos < self.off_until {
@@ -93,12 +93,12 @@ impl Auto {
     }
 
     /// Where the times of a round's batches go.
-    pub fn times(&mut self) -> &mut BatchTimes {
+    pub(super) fn times(&mut self) -> &mut BatchTimes {
         &mut self.times
     }
 
     /// After a round; gives the nanoseconds to pause before the next turn.
-    pub fn after_round(&mut self, now: ClockReading, took: RoundTime) -> u64 {
+    pub(super) fn after_round(&mut self, now: ClockReading, took: RoundTime) -> u64 {
         let rest = self.crowd.after_round(took.wall_nanos, took.cpu_nanos);
         if rest > 0 {
             self.rest_until = now.nanos.saturating_add(rest);
@@ -114,7 +114,7 @@ impl Auto {
     }
 
     /// Picoseconds a touch that the last judgement was made by: after the pause, and right after that; zeros before it.
-    pub fn sensed_picos(&self) -> (u64, u64) {
+    pub(super) fn sensed_picos(&self) -> (u64, u64) {
         self.pace.sensed_picos
     }
 

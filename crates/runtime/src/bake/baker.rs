@@ -77,7 +77,7 @@ impl Baker {
     ///
     /// # Errors
     /// Not above 0 and at most 1.
-    pub fn set_cpu_share(&self, share: f64) -> Result<(), BakeError> {
+    pub(super) fn set_cpu_share(&self, share: f64) -> Result<(), BakeError> {
         self.shared.set_cpu_share(share)
     }
 

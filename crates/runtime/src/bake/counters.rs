@@ -127,7 +127,7 @@ impl Counters {
     }
 
     /// So many bytes in so many ranges are there to be baked.
-    pub fn set_small_pages(&self, ranges: u64, small_bytes: u64) {
+    pub(super) fn set_small_pages(&self, ranges: u64, small_bytes: u64) {
         self.ranges.store(ranges, Ordering::Relaxed);
         self.small_bytes.store(small_bytes, Ordering::Relaxed);
         self.most_small_bytes.fetch_max(small_bytes, Ordering::Relaxed);

@@ -57,6 +57,6 @@ pub use process::{family, mappings, members, named, Identity, Mapping};
 pub use process_bakers::{ProcessBakers, ProcessRank, ProcessReport, ProcessSelection};
 pub use rank::Ranking;
 pub use region::{Region, Target, PAGE_BYTES};
-pub use settings::{BakeBackend, Hint, Placement, Settings, AUTO_SHARE};
+pub use settings::{BakeBackend, Hint, Placement, Settings};
 pub use stats::Stats;
 pub use survey::{Survey, Surveyed};

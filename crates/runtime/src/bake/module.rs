@@ -12,12 +12,12 @@ pub const DEVICE: &std::ffi::CStr = c"/dev/lookaside";
 /// `LOOKASIDE_VERSION` of `kernel/lookaside.h`, which these are held against by a test.
 pub const VERSION: u32 = 1;
 /// `LOOKASIDE_MAX_NOPS`.
-pub const MOST_NOPS: u32 = 1 << 16;
+pub(super) const MOST_NOPS: u32 = 1 << 16;
 /// `LOOKASIDE_WALK`, `_IOWR(0xBA, 0, struct lookaside_walk)`.
 pub const WALK: libc::c_ulong = 3 << 30 | (size_of::<Walk>() as libc::c_ulong) << 16 | 0xBA << 8;
 /// Steps of a call: some 40 µs, below half a millisecond if each entry comes from memory. The module itself gives
 /// `mmap_lock` up more often, and lets those in who wait for it.
-pub const CHUNK_STEPS: u32 = 4096;
+const CHUNK_STEPS: u32 = 4096;
 
 /// `struct lookaside_walk`.
 #[repr(C)]

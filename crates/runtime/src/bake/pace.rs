@@ -17,7 +17,7 @@ pub(super) const MOST_PAUSE_NANOS: u64 = 2_000_000;
 /// Shortest pause that is made.
 const LEAST_PAUSE_NANOS: u64 = 100_000;
 /// Touches of a batch whose time is taken: the clock costs about one touch.
-pub const BATCH_TOUCHES: u64 = 64;
+pub(super) const BATCH_TOUCHES: u64 = 64;
 /// Batches that a judgement needs.
 const LEAST_BATCHES: u32 = 64;
 /// A touch that takes longer than this came from memory, and found no other to overlap with: batches of 64 touches of
@@ -38,9 +38,9 @@ const PLAIN_ROUNDS: u32 = 2;
 /// How long it is off at first; doubles each time.
 const OFF_NANOS: u64 = 5_000_000_000;
 
-/// BatchTimes of batches: eight buckets an octave, so that the middle is right within an eighth.
+/// Times of batches: eight buckets an octave, so that the middle is right within an eighth.
 #[derive(Debug)]
-pub struct BatchTimes {
+pub(super) struct BatchTimes {
     buckets: [u32; 512],
     batches: u32,
 }
@@ -62,7 +62,7 @@ impl BatchTimes {
     }
 
     /// A call that took so long for so many touches: batches of their mean time.
-    pub fn add_call(&mut self, ticks: u64, touches: u64) {
+    pub(super) fn add_call(&mut self, ticks: u64, touches: u64) {
         let batch_ticks = ticks.saturating_mul(BATCH_TOUCHES).checked_div(touches).unwrap_or_default();
         (0..touches / BATCH_TOUCHES).for_each(|_| self.add(batch_ticks));
     }

@@ -53,14 +53,14 @@ pub enum Placement {
 }
 
 /// Largest stride in pages: 1 GiB of base pages.
-pub const MOST_STRIDE_PAGES: u32 = 1 << 18;
+const MOST_STRIDE_PAGES: u32 = 1 << 18;
 /// Most NOPs between touches; the paper tries up to 1000 (Figure 6.10).
-pub const MOST_NOPS: u32 = 1 << 20;
+const MOST_NOPS: u32 = 1 << 20;
 /// Longest sleep between rounds.
-pub const MOST_SLEEP: Duration = Duration::from_secs(60);
+const MOST_SLEEP: Duration = Duration::from_secs(60);
 
 /// Share of a CPU that `auto` uses at most, unless another is given.
-pub const AUTO_SHARE: f64 = 0.5;
+const AUTO_SHARE: f64 = 0.5;
 
 /// The parameters of a baker. [`Settings::from_str`] reads them as they are written on a command line.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -42,7 +42,7 @@ impl SharedHeap {
     ///
     /// # Safety
     /// Whoever calls sees to it that no two threads are in calls of the heap at once.
-    pub unsafe fn without_lock(options: &HeapOptions) -> Result<Self, HeapError> {
+    pub(crate) unsafe fn without_lock(options: &HeapOptions) -> Result<Self, HeapError> {
         Ok(Self { heap: UnsafeCell::new(Heap::new(options)?), alone: true })
     }
 

@@ -34,7 +34,7 @@ mod process;
 
 pub use error::{DomainsError, NoKeys};
 pub use keys::{denied, granted, Counts, Keys};
-pub use limits::{MOST_DEEP, MOST_KEYS, MOST_SHARED};
+pub use limits::{MOST_DEEP, MOST_SHARED};
 pub use policy::{Access, Compartment, Fault, Policy, Thread, PAGE_BYTES};
 
 use process::{here, locked};

@@ -21,16 +21,16 @@ static PROCESS: Process =
 static ONCE: Once = Once::new();
 
 /// A thread that ends leaves all that it is in.
-struct Here(RefCell<Thread>);
+struct ThreadDomains(RefCell<Thread>);
 
-impl Drop for Here {
+impl Drop for ThreadDomains {
     fn drop(&mut self) {
         locked(|policy| policy.ends(&mut Hardware, self.0.get_mut()));
     }
 }
 
 thread_local! {
-    static HERE: Here = Here(RefCell::default());
+    static HERE: ThreadDomains = ThreadDomains(RefCell::default());
 }
 
 /// With the lock, which the calling thread has not.
@@ -58,7 +58,7 @@ pub(super) fn here<T>(
         // SAFETY: functions that live as long as the program. Without memory for them forks are as without them.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
     });
-    let as_thread = |here: &Here| match here.0.try_borrow_mut() {
+    let as_thread = |here: &ThreadDomains| match here.0.try_borrow_mut() {
         Ok(mut thread) => locked(|policy| act(policy, &mut Hardware, &mut thread)),
         Err(_) => Err(DomainsError::Reentered),
     };

@@ -10,7 +10,7 @@ use super::super::tasks::TaskSet;
 /// What a plan rests on, of what a machine's description says of its TLBs.
 const RESTS_ON: [&str; 5] = ["entries", "ways", "index", "replacement", "tags"];
 
-/// Multiple of so many pages at which a heap's area begins at least (`crates/runtime/src/color/area.rs`), log2.
+/// Multiple of so many pages at which a heap's area begins at least (`crates/runtime/src/color/reserved_pages.rs`), log2.
 const ALIGNED_BITS: u32 = 14;
 
 /// Lines for the reader.
