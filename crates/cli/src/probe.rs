@@ -5,6 +5,8 @@ use std::time::Duration;
 use evidence_folder::{EvidenceFolder, EvidenceSamples};
 use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
 use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
+use lookaside_report::terminal;
+use lookaside_views::probe::view;
 
 use crate::args::probe::ProbeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
@@ -36,7 +38,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&report)?;
     } else {
-        print(&lookaside_views::probe::render(&report, &style(None)))?;
+        print(&terminal::render(&view(&report), &style(None)))?;
     }
     if let Some(path) = &args.output {
         let machine = report.machine(&base);

@@ -1,71 +1,96 @@
-//! What others say of the same hardware, in words: its counters, CPUID and sysfs.
+//! What others say of the same hardware: its counters, CPUID and sysfs.
 
 use lookaside_probe::{CheckedClaim, Finding, HardwarePart, PartSize, ProbeReport, TriedEvent};
+use lookaside_report::{Block, Cell, Column, Paint, RichText, Section, Table};
 
 use super::tlb;
 
-/// What hardware counters say about it.
-pub(super) fn counters(report: &ProbeReport) -> Vec<String> {
-    let Some(counters) = report.counters.value() else {
-        let reason = report.counters.reason().unwrap_or_default();
-        let asked = report.counters != Finding::not_asked();
-        return asked.then(|| format!("hardware counters: {reason}")).into_iter().collect();
-    };
-    counters.iter().flat_map(counter).collect()
+/// The hardware counters that are proved to count misses, and whether they confirm the ways.
+pub(super) fn counters(report: &ProbeReport) -> Section {
+    let section = Section::new("Hardware counters");
+    match &report.counters {
+        Finding::Confirmed { value, .. } => {
+            let confirmed = value.iter().filter(|tried| tried.proof.value().is_some()).flat_map(confirmations);
+            section.with(rates(value)).with(Block::List(confirmed.collect()))
+        }
+        of if *of == Finding::not_asked() => section,
+        of => section.with(RichText::from(of.reason().unwrap_or_default())),
+    }
 }
 
-fn counter(counted: &TriedEvent) -> Vec<String> {
-    let Some(proof) = counted.proof.value() else { return Vec::new() };
-    let count = |count: Option<f64>| count.map_or("–".into(), |count| format!("{count:.0}"));
-    let mut lines = vec![format!(
-        "counter {} (r{:x}) counts: {:.0}, {} and {:.0} per kilo access to 2 pages, to pages that miss L1, to pages that \
-         miss both levels",
-        counted.event.name,
-        counted.event.code,
-        proof.near_per_kilo_access,
-        count(proof.middle_per_kilo_access),
-        proof.far_per_kilo_access
-    )];
-    for set in &counted.sets {
-        lines.push(format!(
-            "  {} the {} ways of {}: {:.2} misses a round of {} pages of one set, {:.2} of {}",
-            if set.confirms() { "confirms" } else { "does not confirm" },
+fn rates(tried: &[TriedEvent]) -> Table {
+    let mut table = Table::new([
+        Column::left("counts per 1,000 accesses"),
+        Column::left("event"),
+        Column::right("2 pages"),
+        Column::right("L1 misses"),
+        Column::right("both levels miss"),
+    ]);
+    let count = |count: f64| Cell::number(count, format!("{count:.0}"));
+    for counter in tried {
+        let Some(proof) = counter.proof.value() else { continue };
+        table.row([
+            counter.event.name.into(),
+            format!("r{:x}", counter.event.code).into(),
+            count(proof.near_per_kilo_access),
+            Cell::optional(proof.middle_per_kilo_access, count),
+            count(proof.far_per_kilo_access),
+        ]);
+    }
+    table
+}
+
+fn confirmations(counter: &TriedEvent) -> impl Iterator<Item = RichText> + '_ {
+    counter.sets.iter().map(|set| {
+        let (paint, confirms) =
+            if set.confirms() { (Paint::Good, "confirms") } else { (Paint::Bad, "does not confirm") };
+        RichText::from(format!("{} ", counter.event.name)).paint(paint, confirms).plain(format!(
+            " the {} ways of the {}: {:.2} misses a round of {} pages of one set, {:.2} of {}",
             set.ways,
             tlb(set.level),
             set.fitting_per_round,
             set.ways,
             set.overflowing_per_round,
             set.ways + 1
-        ));
-    }
-    lines
+        ))
+    })
 }
 
-/// Every disagreement, measurement first.
-pub(super) fn claims(report: &ProbeReport) -> Vec<String> {
+/// How many statements agree with the measurement, and every disagreement.
+pub(super) fn claims(report: &ProbeReport) -> Section {
+    let section = Section::new("CPUID and sysfs");
     let compared: Vec<&CheckedClaim> = report.claims.iter().filter(|claim| claim.agrees.is_some()).collect();
-    let disagree = compared.iter().filter(|claim| claim.agrees == Some(false));
-    let mut lines: Vec<String> = disagree.filter_map(|claim| disagreement(claim)).collect();
-    if !compared.is_empty() {
-        let (all, wrong) = (compared.len(), lines.len());
-        let said = format!("{} of {all} statements of CPUID and sysfs about it agree with this", all - wrong);
-        lines.insert(0, if wrong == 0 { said } else { said + "; these do not:" });
+    if compared.is_empty() {
+        return section;
     }
-    lines
+    let mut table = Table::new([
+        Column::left("disagreement"),
+        Column::left("measured").wrap(),
+        Column::left("stated").wrap(),
+        Column::left("by"),
+    ]);
+    for claim in compared.iter().filter(|claim| claim.agrees == Some(false)) {
+        let measured = claim.measured.as_ref().map(|measured| shape(claim.stated.part, measured));
+        let arrays =
+            if claim.stated.arrays == 1 { String::new() } else { format!(" in {} arrays", claim.stated.arrays) };
+        table.row([
+            name(claim.stated.part).into(),
+            measured.unwrap_or_default().into(),
+            (shape(claim.stated.part, &claim.stated.shape) + &arrays).into(),
+            claim.stated.source.as_str().into(),
+        ]);
+    }
+    let agree = compared.iter().filter(|claim| claim.agrees == Some(true)).count();
+    section
+        .with(RichText::from(format!("{agree} of {} statements agree with the measurement.", compared.len())))
+        .with(table)
 }
 
-fn disagreement(claim: &CheckedClaim) -> Option<String> {
-    let measured = shape(claim.stated.part, claim.measured.as_ref()?);
-    let stated = shape(claim.stated.part, &claim.stated.shape);
-    let arrays = match claim.stated.arrays {
-        1 => String::new(),
-        arrays => format!(" in {arrays} arrays"),
-    };
-    let name = match claim.stated.part {
+fn name(part: HardwarePart) -> String {
+    match part {
         HardwarePart::DataTlb { level, page_size } => format!("{}, {page_size} loads", tlb(level)),
         HardwarePart::DataCache { level } => format!("L{level} data cache"),
-    };
-    Some(format!("  {name}: measured {measured}; {} says {stated}{arrays}", claim.stated.source))
+    }
 }
 
 fn shape(part: HardwarePart, shape: &PartSize) -> String {

@@ -1,7 +1,6 @@
-//! What the probe found, for people.
+//! What the probe measured of a machine's translation hardware.
 //!
-//! A part of the probe has a function here that gives its lines; [`render`] puts them one below the other. Lines that
-//! begin with spaces belong to the line above them.
+//! Each part of the probe has a function here that gives its section. A value that is not determined says why.
 
 mod checks;
 mod effects;
@@ -9,69 +8,114 @@ mod memory;
 
 use lookaside_machine::PageSize;
 use lookaside_probe::{Finding, Geometry, LevelReport, MeasuredRange, ProbeReport, TlbPolicy};
+use lookaside_report::{num, Cell, Column, Document, Fact, Medium, Paint, RichText, Section, Table};
 
-use lookaside_report::text;
-use lookaside_report::Style;
+/// The hardware, part by part; what was not measured.
+pub fn view(report: &ProbeReport) -> Document {
+    let cpu = report.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}"));
+    let mut document = Document::new("Translation hardware as measured", cpu);
+    document.answer(answer(report));
+    report
+        .remarks
+        .iter()
+        .for_each(|remark| document.banner(RichText::painted(Paint::Warn, "Beware:").plain(format!(" {remark}."))));
+    if let Some(reason) = &report.halted {
+        document.cut_short(reason);
+    }
+    document.fact("method", method(report));
+    document.section(Section::unheaded("TLBs").with(tlbs(report)));
+    document.section(Section::new("What an entry covers").with(memory::coverage(report)));
+    document.section(Section::new("What fills and empties the TLBs").with(effects::facts(report)));
+    document.section(Section::unheaded("Evictions by the system").with(effects::evictions(report)));
+    document.section(Section::unheaded("Evictions by set").with(effects::charts(report)).only(Medium::Page));
+    document.section(Section::new("Data caches and memory").with(memory::caches(report)));
+    document.section(Section::unheaded("Load latency").with(memory::latencies(report)).only(Medium::Page));
+    document.section(Section::new("Page-table walks").with(memory::walks(report)));
+    document.section(Section::unheaded("Walk caches").with(memory::walk_cache_charts(report)).only(Medium::Page));
+    document.section(checks::counters(report));
+    document.section(checks::claims(report));
+    document.note(format!("Not measured: {}.", report.not_looked_for().join(", ")));
+    document
+}
 
-/// All that was found, one line a fact; what is not known says why.
-pub fn render(report: &ProbeReport, style: &Style) -> String {
-    let parts = [
-        head(report),
-        levels(report),
-        effects::effects(report),
-        memory::caches(report),
-        memory::walks(report),
-        memory::walk_caches(report),
-        memory::covers(report),
-        memory::spread(report),
-        large(report),
-        gigantic(report),
-        checks::counters(report),
-        checks::claims(report),
-        end(report),
+fn answer(report: &ProbeReport) -> RichText {
+    match report.missing().len() {
+        0 => RichText::painted(Paint::Good, "Every value that was measured is determined."),
+        missing => RichText::painted(Paint::Warn, format!("{} not determined.", num::counted(missing, "value"))),
+    }
+}
+
+fn method(report: &ProbeReport) -> String {
+    let (cycles, seed, measurements) = (report.cycles_per_tick, report.seed, num::grouped(report.measurements));
+    format!("{measurements} measurements, {cycles:.3} core cycles a timer tick, seed {seed}")
+}
+
+/// All TLB levels by page size, then what serves stores where that is apart.
+fn tlbs(report: &ProbeReport) -> Table {
+    let mut table = Table::new([
+        Column::left("TLB"),
+        Column::left("accesses"),
+        Column::left("entries").wrap(),
+        Column::left("a miss adds"),
+        Column::left("replacement").wrap(),
+        Column::left("not determined").remark(),
+    ]);
+    let large = report.large.iter().flat_map(|large| &large.levels);
+    let gigantic = report.gigantic.iter().flat_map(|found| found.levels.iter().zip(&found.parts));
+    let whole = gigantic.filter(|(_, part)| part.value() == Some(&PageSize::G1)).map(|(level, _)| level);
+    for level in report.levels.iter().chain(large).chain(whole) {
+        table.row(level_cells(level));
+    }
+    if let Some(effects) = report.effects.as_ref().filter(|effects| !effects.store_level.is_unasked()) {
+        let why = reason("entries", &effects.store_level).unwrap_or_default();
+        let entries = cell(&effects.store_level, geometry);
+        table.row(["L1 DTLB".into(), "4K stores".into(), entries, Cell::none(), Cell::none(), why.into()]);
+    }
+    table
+}
+
+fn level_cells(level: &LevelReport) -> [Cell; 6] {
+    let why = [
+        reason("entries", &level.geometry),
+        reason("a miss", &level.miss_cycles),
+        reason("replacement", &level.policy),
     ];
-    let mut out = String::new();
-    for line in parts.iter().flatten() {
-        wrapped(&mut out, line, style);
-    }
-    out
+    [
+        tlb(level.level).into(),
+        format!("{} loads", level.page_size).into(),
+        cell(&level.geometry, geometry),
+        cell(&level.miss_cycles, cycles),
+        cell(&level.policy, TlbPolicy::to_string),
+        why.into_iter().flatten().collect::<Vec<_>>().join("; ").into(),
+    ]
 }
 
-/// Appends a line, what does not fit below it and further in.
-fn wrapped(out: &mut String, line: &str, style: &Style) {
-    let line = text::clean(line);
-    let indent = line.len() - line.trim_start().len();
-    for (i, part) in text::wrap(&line, style.columns() - indent - 4).iter().enumerate() {
-        let part = if style.unicode { part.clone() } else { text::ascii(part) };
-        out.push_str(&" ".repeat(if i == 0 { indent } else { indent + 4 }));
-        out.push_str(&part);
-        out.push('\n');
+/// Why there is no value, where one was asked for.
+fn reason<T>(what: &str, finding: &Finding<T>) -> Option<String> {
+    finding.reason().filter(|_| !finding.is_unasked()).map(|reason| format!("{what}: {reason}"))
+}
+
+/// A value in a table; the reason why there is none stands elsewhere.
+fn cell<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> Cell {
+    match finding.value() {
+        Some(value) => words(value).into(),
+        None if finding.is_unasked() => Cell::none(),
+        None => Cell::painted(Paint::Warn, "not determined"),
     }
 }
 
-fn head(report: &ProbeReport) -> Vec<String> {
-    let cpu = report.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}; "));
-    let (cycles, seed, measurements) = (report.cycles_per_tick, report.seed, report.measurements);
-    let mut lines = vec![format!("{cpu}{cycles:.3} core cycles a tick; seed {seed}; {measurements} measurements")];
-    lines.extend(report.remarks.iter().map(|remark| format!("beware: {remark}")));
-    lines
+/// A value in words, or why there is none.
+fn said<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> RichText {
+    match finding {
+        Finding::Confirmed { value, .. } => words(value).into(),
+        Finding::NotDetermined { reason, .. } => {
+            RichText::painted(Paint::Warn, "not determined").plain(format!(": {reason}"))
+        }
+    }
 }
 
-fn levels(report: &ProbeReport) -> Vec<String> {
-    report.levels.iter().flat_map(level).collect()
-}
-
-fn level(level: &LevelReport) -> Vec<String> {
-    let mut lines =
-        vec![format!("{}, {} loads: {}", tlb(level.level), level.page_size, said(&level.geometry, geometry))];
-    if !level.miss_cycles.is_unasked() {
-        let longer = |seen: &MeasuredRange| format!("takes {} longer than a hit here", cycles(seen));
-        lines.push(format!("  a miss: {}", said(&level.miss_cycles, longer)));
-    }
-    if !level.policy.is_unasked() {
-        lines.push(format!("  replacement: {}", said(&level.policy, TlbPolicy::to_string)));
-    }
-    lines
+fn fact(label: impl Into<String>, words: RichText) -> Fact {
+    Fact { label: label.into(), words }
 }
 
 fn tlb(level: u32) -> &'static str {
@@ -82,47 +126,8 @@ fn tlb(level: u32) -> &'static str {
     }
 }
 
-fn large(report: &ProbeReport) -> Vec<String> {
-    let Some(found) = &report.large else { return Vec::new() };
-    found.levels.iter().flat_map(level).collect()
-}
-
-fn gigantic(report: &ProbeReport) -> Vec<String> {
-    let Some(found) = &report.gigantic else { return Vec::new() };
-    if let Some(reason) = &found.lacks {
-        return vec![format!("1G pages: not looked at: {reason}")];
-    }
-    let mut lines = Vec::new();
-    for (of_level, part) in found.levels.iter().zip(&found.parts) {
-        let covers = said(part, |&part| match part {
-            PageSize::G1 => "all of it".into(),
-            PageSize::M2 => "2M".into(),
-            _ => "one of its small pages".to_string(),
-        });
-        lines.push(format!("{}, 1G loads: an entry covers of a page: {covers}", tlb(of_level.level)));
-        if part.value() == Some(&PageSize::G1) {
-            lines.extend(level(of_level));
-        }
-    }
-    lines
-}
-
-fn cycles(seen: &MeasuredRange) -> String {
-    format!("{:.1} to {:.1} cycles", seen.low, seen.high)
-}
-
-fn end(report: &ProbeReport) -> Vec<String> {
-    let mut lines = vec![format!("not looked for: {}", report.not_looked_for().join(", "))];
-    lines.extend(report.halted.iter().map(|reason| format!("ended early: {reason}")));
-    lines
-}
-
-/// A finding in words: its value, or why there is none.
-fn said<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
-    match finding {
-        Finding::Confirmed { value, .. } => words(value),
-        Finding::NotDetermined { reason, .. } => format!("not determined: {reason}"),
-    }
+fn cycles(range: &MeasuredRange) -> String {
+    format!("{:.1} to {:.1} cycles", range.low, range.high)
 }
 
 fn geometry(found: &Geometry) -> String {
@@ -137,136 +142,4 @@ fn geometry(found: &Geometry) -> String {
         format!("index masks {}", masks.join(" "))
     };
     format!("{} entries: {} sets of {} ways, {index}", found.entries, found.sets, found.ways)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lookaside_probe::{
-        CheckedClaim, Claim, CountProof, CountedMisses, GiganticPages, HardwarePart, PartSize, PmuEvent, SetCount,
-        TriedEvent, WalkCacheReport, WalkCacheSize, WalkCaches,
-    };
-
-    #[test]
-    fn values_and_reasons_are_said() {
-        let level = |level, geometry, policy| LevelReport {
-            level,
-            page_size: PageSize::K4,
-            geometry,
-            miss_cycles: match level {
-                1 => Finding::confirmed(MeasuredRange { low: 6.96, high: 8.0, passes: 2 }, Vec::new()),
-                _ => Finding::not_asked(),
-            },
-            policy,
-            trials: Vec::new(),
-        };
-        let claim = |amount, ways, arrays, measured| {
-            let part = HardwarePart::DataTlb { level: 1, page_size: PageSize::K4 };
-            CheckedClaim::new(
-                Claim { source: "CPUID 2".into(), part, shape: PartSize { amount, most: amount, ways }, arrays },
-                measured,
-            )
-        };
-        let proof = CountProof { near_per_kilo_access: 1.0, middle_per_kilo_access: None, far_per_kilo_access: 980.4 };
-        let set = |fitting_per_round| SetCount { level: 1, ways: 3, fitting_per_round, overflowing_per_round: 4.0 };
-        let counted = TriedEvent {
-            event: PmuEvent { name: "misses", code: 0x1245, counts: CountedMisses::FirstMisses, source: "a manual" },
-            proof: Finding::confirmed(proof, Vec::new()),
-            sets: vec![set(0.01), set(1.5)],
-        };
-        let masks = vec![0b1, 0b110];
-        let geometry = Finding::confirmed(Geometry { entries: 12, ways: 3, sets: 4, masks }, Vec::new());
-        let first = level(1, geometry, Finding::confirmed(TlbPolicy::Lru, Vec::new()));
-        let gigantic = {
-            let at = |level, geometry| LevelReport { level, page_size: PageSize::G1, geometry, ..first.clone() };
-            let levels = vec![at(1, first.geometry.clone()), at(2, Finding::not_asked())];
-            let levels = levels.into_iter().map(|level| LevelReport {
-                miss_cycles: Finding::not_asked(),
-                policy: Finding::not_asked(),
-                ..level
-            });
-            let parts = [PageSize::G1, PageSize::M2].map(|part| Finding::confirmed(part, Vec::new()));
-            GiganticPages { lacks: None, parts: parts.into(), levels: levels.collect() }
-        };
-        let reason = "no pages were found that evict each other from it, however many were tried";
-        let second = level(2, Finding::not_determined(reason), Finding::not_asked());
-        let report = ProbeReport {
-            seed: 7,
-            cpu: Some(3),
-            remarks: vec!["little memory".into()],
-            cycles_per_tick: 1.25,
-            levels: vec![first, second],
-            measurements: 9,
-            halted: Some("no time left".into()),
-            counters: Finding::confirmed(vec![counted], Vec::new()),
-            claims: vec![
-                claim(16, Some((4, 4)), 2, Some(PartSize::new(12, 3))),
-                claim(12, Some((2, 3)), 1, Some(PartSize::new(12, 3))),
-                claim(9, None, 1, None),
-            ],
-            walk_caches: Some(WalkCaches {
-                levels: vec![
-                    WalkCacheReport {
-                        table_level: 2,
-                        entries: Finding::confirmed(
-                            WalkCacheSize { at_least: 32, at_most: 32, shape: Some((4, 8)) },
-                            Vec::new(),
-                        ),
-                        miss_cycles: Finding::confirmed(MeasuredRange { low: 5.0, high: 5.5, passes: 2 }, Vec::new()),
-                        passes_differ: false,
-                        curves: Vec::new(),
-                    },
-                    WalkCacheReport {
-                        table_level: 3,
-                        entries: Finding::confirmed(
-                            WalkCacheSize { at_least: 57, at_most: 60, shape: None },
-                            Vec::new(),
-                        ),
-                        miss_cycles: Finding::not_determined("no two passes agree"),
-                        passes_differ: false,
-                        curves: Vec::new(),
-                    },
-                ],
-            }),
-            gigantic: Some(gigantic),
-            ..ProbeReport::default()
-        };
-        let expected = "\
-CPU 3; 1.250 core cycles a tick; seed 7; 9 measurements
-beware: little memory
-L1 DTLB, 4K loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
-  a miss: takes 7.0 to 8.0 cycles longer than a hit here
-  replacement: LRU
-L2 TLB, 4K loads: not determined: no pages were found that evict each
-    other from it, however many were tried
-walk cache of entries that point to leaf tables: 32 entries, 8 sets of
-    4 ways
-  a walk that misses there: takes 5.0 to 5.5 cycles longer
-walk cache of entries that point to tables of those: 57 to 60 entries
-  a walk that misses there: not determined: no two passes agree
-L1 DTLB, 1G loads: an entry covers of a page: all of it
-L1 DTLB, 1G loads: 12 entries: 4 sets of 3 ways, index masks 0x1 0x6
-L2 TLB, 1G loads: an entry covers of a page: 2M
-counter misses (r1245) counts: 1, – and 980 per kilo access to 2
-    pages, to pages that miss L1, to pages that miss both levels
-  confirms the 3 ways of L1 DTLB: 0.01 misses a round of 3 pages of
-      one set, 4.00 of 4
-  does not confirm the 3 ways of L1 DTLB: 1.50 misses a round of 3
-      pages of one set, 4.00 of 4
-1 of 2 statements of CPUID and sysfs about it agree with this; these
-    do not:
-  L1 DTLB, 4K loads: measured 12 entries of 3 ways; CPUID 2 says 16
-      entries of 4 ways in 2 arrays
-not looked for: topology, TLBs and caches of fetches, how data caches
-    replace and who shares them, data caches and memory, walks, what
-    entries cover, what else fills and empties the levels, loads far apart
-    and in a row, TLBs of 2M pages
-ended early: no time left
-";
-        let style = Style { width: 74, ..Style::default() };
-        assert_eq!(render(&report, &style), expected);
-        let lacks = GiganticPages { lacks: Some("none is set aside".into()), parts: Vec::new(), levels: Vec::new() };
-        let text = render(&ProbeReport { gigantic: Some(lacks), ..ProbeReport::default() }, &style);
-        assert!(text.contains("\n1G pages: not looked at: none is set aside\n"), "{text}");
-    }
 }

@@ -9,6 +9,7 @@ mod experiment;
 mod html;
 mod hugepages_live;
 mod migration;
+mod probe;
 mod reproduction;
 mod switching;
 mod terminal;
