@@ -6,6 +6,7 @@ use lookaside_machine::Partitions;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::hugepages::plan::HugePlan;
 use lookaside_techniques::lock::plan::LockPlan;
+use lookaside_techniques::plan::Plan as _;
 
 fn one_line(error: impl std::fmt::Display) {
     assert!(!error.to_string().contains('\n'), "{error}");

@@ -6,6 +6,8 @@ pub mod hugepages;
 pub mod input;
 pub mod lock;
 pub mod native_run;
+pub mod output;
+pub mod program;
 
 use crate::args::plan::PlanCommand;
 use lookaside_cli::exit::Failure;

@@ -3,7 +3,7 @@
 //! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help; [`huge_gain`] turns
 //! that into run time for huge pages; [`names`] turns addresses into the tables of an [`Analysis`]. Each technique has a
 //! module: [`bake`] is PT-Baker beside a program, [`color`] TLB coloring of real-time tasks, [`lock`] TLB lockdown,
-//! [`hugepages`] its heir: huge pages where a profile says.
+//! [`hugepages`] its heir: huge pages where a profile says. [`plan`] has what their plans have in common.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -28,6 +28,7 @@ pub mod huge_gain;
 pub mod hugepages;
 pub mod lock;
 pub mod names;
+pub mod plan;
 pub mod profile;
 pub mod remedies;
 mod remedy;

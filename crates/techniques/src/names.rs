@@ -30,7 +30,7 @@ impl Namer for Unnamed {
 }
 
 /// A mapping's name: its file's last part, `[heap]`, `[stack]`, or `anonymous`, with its mmap's site where known.
-pub fn region_name(row: &RegionRow, namer: &dyn Namer) -> String {
+pub(crate) fn region_name(row: &RegionRow, namer: &dyn Namer) -> String {
     mapping_name(row.process, &row.source, &row.site, namer)
 }
 

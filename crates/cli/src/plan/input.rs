@@ -8,7 +8,8 @@ use indicatif::ProgressBar;
 use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget, RecorderBackend};
 use lookaside_engine::{Filter, Setup};
 use lookaside_techniques::lock::layout::{RecordedLayout, Runner};
-use lookaside_trace::{Block, Damage, Granularity, Source, TraceError};
+use lookaside_techniques::plan::Coverage;
+use lookaside_trace::{Block, Granularity, Source};
 
 use crate::recording::backend;
 use crate::symbol_names::SymbolNames;
@@ -108,24 +109,16 @@ impl InputWatch {
     }
 }
 
-/// How much of the input was seen, and how its program ended.
-pub struct InputEnd<'a> {
-    pub damage: &'a [Damage],
-    /// The source ended with this error.
-    pub error: Option<&'a TraceError>,
-    /// `None` = it was a trace.
-    pub end: Option<ChildEnd>,
-}
-
-/// Says what was not as it should be; the exit code.
-pub fn clean(ended: &InputEnd, remarks: &mut Vec<String>) -> u8 {
+/// Says what was not as it should be of the input and of its program's end (`None` = it was a trace); the exit code.
+pub fn clean(coverage: &mut Coverage, end: Option<ChildEnd>) -> u8 {
+    let Coverage { remarks, damage, error } = coverage;
     let mut code = 0;
-    for damage in ended.damage {
+    for damage in damage {
         let to = damage.offset + damage.len;
         remarks.push(format!("bytes {}–{to} were left out: {}", damage.offset, damage.reason));
         code = NOT_CLEAN;
     }
-    match ended.end {
+    match end {
         Some(ChildEnd::Code(status)) if status != 0 => {
             remarks.push(format!("the program ended with exit code {status}"));
             code = NOT_CLEAN;
@@ -136,9 +129,9 @@ pub fn clean(ended: &InputEnd, remarks: &mut Vec<String>) -> u8 {
         }
         _ => {}
     }
-    if let Some(e) = ended.error {
+    if let Some(e) = error {
         remarks.push(format!("covers the part before this only: {e}"));
-        code = if ended.end.is_some() { BROKE_OFF } else { NOT_CLEAN };
+        code = if end.is_some() { BROKE_OFF } else { NOT_CLEAN };
     }
     code
 }

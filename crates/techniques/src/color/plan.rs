@@ -156,7 +156,7 @@ pub struct SharedSet {
 /// Why there is no plan; one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct PlanError(String);
+pub struct ColorError(String);
 
 impl Plan {
     /// No task's page ever takes another's entry.
@@ -165,11 +165,23 @@ impl Plan {
     }
 }
 
+impl crate::plan::Plan for Plan {
+    /// The partitions, which a coloured heap reads.
+    fn to_toml(&self) -> String {
+        self.partitions.to_toml()
+    }
+
+    /// Whether all tasks are isolated.
+    fn is_complete(&self) -> bool {
+        self.is_isolated()
+    }
+}
+
 /// Plans for a set of tasks whose pages are known ([`TaskSet::with_traces`]), on one core of a machine. Same input, same plan.
 ///
 /// # Errors
 /// The machine has no data TLB for such pages, or one that cannot be coloured by; the tasks have too many pages.
-pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Plan, PlanError> {
+pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Plan, ColorError> {
     let needs = needs(set)?;
     let (levels, grid) = levels(machine, page_size)?;
     let room: Counts = levels.iter().map(|level| level.room.clone()).collect();
@@ -222,42 +234,42 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
     Ok(Plan { machine: machine.name.clone(), page_size, verdict, levels, tasks, shared, span, remarks, partitions })
 }
 
-fn needs(set: &TaskSet) -> Result<Vec<Need>, PlanError> {
+fn needs(set: &TaskSet) -> Result<Vec<Need>, ColorError> {
     let mut all = 0u64;
     let mut needs = Vec::new();
     for task in &set.tasks {
-        let pages = task.pages.ok_or_else(|| PlanError(format!("task {}: its trace has not been read", task.name)))?;
+        let pages = task.pages.ok_or_else(|| ColorError(format!("task {}: its trace has not been read", task.name)))?;
         all = all.saturating_add(pages);
         // What is cut here is too much for all together.
         needs.push(Need { pages: pages.min(MAX_PAGES) as usize, run: task.contiguous_pages.min(MAX_PAGES) as usize });
     }
     if all > MAX_PAGES {
-        return Err(PlanError(format!(
+        return Err(ColorError(format!(
             "the tasks have {all} pages in all; plans are for {MAX_PAGES} at most, more than any TLB holds: take larger pages"
         )));
     }
     Ok(needs)
 }
 
-fn levels(machine: &Machine, page_size: PageSize) -> Result<(Vec<Level>, Grid), PlanError> {
+fn levels(machine: &Machine, page_size: PageSize) -> Result<(Vec<Level>, Grid), ColorError> {
     let name = &machine.name;
     let found = machine.color_levels(page_size);
     if found.is_empty() {
-        return Err(PlanError(format!("{name}: no TLB for loads holds {page_size} pages")));
+        return Err(ColorError(format!("{name}: no TLB for loads holds {page_size} pages")));
     }
     if found.len() > MAX_COLOR_LEVELS {
         let many = found.len();
-        return Err(PlanError(format!(
+        return Err(ColorError(format!(
             "{name}: {many} TLBs hold {page_size} pages, more than the {MAX_COLOR_LEVELS} of a plan"
         )));
     }
     if let Some(level) = found.iter().find(|level| level.sets > MAX_COLOR_SETS) {
         let (tlb, sets) = (&level.name, level.sets);
-        return Err(PlanError(format!("{name}: {tlb} has {sets} sets, more than the {MAX_COLOR_SETS} of a plan")));
+        return Err(ColorError(format!("{name}: {tlb} has {sets} sets, more than the {MAX_COLOR_SETS} of a plan")));
     }
     let grid = Grid::new(&found).map_err(|tlb| {
         let bits = AREA_PAGES.ilog2();
-        PlanError(format!(
+        ColorError(format!(
             "{name}: the index of {tlb} reads more than the {bits} page-number bits that a heap's area has"
         ))
     })?;

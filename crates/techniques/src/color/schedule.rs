@@ -57,7 +57,7 @@ pub struct Overrun {
 }
 
 /// Most jobs of a schedule: more would take gigabytes.
-pub const MAX_JOBS: u64 = 1 << 20;
+pub(crate) const MAX_JOBS: u64 = 1 << 20;
 
 /// Longest schedule, in nanoseconds (a century and a half): sums of times stay below 2^64.
 const MAX_NS: u64 = 1 << 62;

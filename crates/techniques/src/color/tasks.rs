@@ -88,7 +88,7 @@ pub struct Time {
 }
 
 /// Most tasks of a set: an exact response-time analysis of more would take too long.
-pub const MAX_TASKS: usize = 256;
+pub(crate) const MAX_TASKS: usize = 256;
 
 /// Longest text that is taken for a task file.
 const MAX_BYTES: u64 = 1 << 20;

@@ -7,8 +7,9 @@ use lookaside_engine::{AddressRange, Detail, Engine, PagePolicy, Setup};
 use lookaside_machine::PageSize;
 use lookaside_trace::Block;
 
-use super::{HugeError, Window, WINDOW_BYTES};
+use super::{Window, WINDOW_BYTES};
 use crate::lock::bench::side_by_side;
+use crate::plan::PlanError;
 
 /// Where sets of huge windows are tried out.
 pub struct Bench<'a> {
@@ -26,7 +27,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// A setup that can't be run; stopped.
-    pub fn new(base: &Setup, blocks: &'a [Block], whole_cycles: f64, stop: &'a AtomicBool) -> Result<Self, HugeError> {
+    pub fn new(base: &Setup, blocks: &'a [Block], whole_cycles: f64, stop: &'a AtomicBool) -> Result<Self, PlanError> {
         let mut setup = base.clone();
         setup.detail = Detail::Totals;
         setup.os.huge_page = Some(PageSize::M2);
@@ -42,7 +43,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// A setup that can't be run; stopped.
-    pub fn cycles(&mut self, huge: &[Window]) -> Result<f64, HugeError> {
+    pub fn cycles(&mut self, huge: &[Window]) -> Result<f64, PlanError> {
         self.try_all(std::slice::from_ref(&huge.to_vec()))?;
         Ok(self.known.get(&key(huge)).map_or(0.0, |cycles| cycles * self.scale))
     }
@@ -51,7 +52,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`Bench::cycles`].
-    pub fn try_all(&mut self, sets: &[Vec<Window>]) -> Result<(), HugeError> {
+    pub(crate) fn try_all(&mut self, sets: &[Vec<Window>]) -> Result<(), PlanError> {
         let mut new: Vec<Vec<Window>> = sets.iter().map(|set| key(set)).collect();
         new.sort_unstable();
         new.dedup();
@@ -68,13 +69,13 @@ impl<'a> Bench<'a> {
         self.known.len() as u64
     }
 
-    fn run(&self, huge: &[Window]) -> Result<f64, HugeError> {
+    fn run(&self, huge: &[Window]) -> Result<f64, PlanError> {
         let mut setup = self.setup.clone();
         setup.os.pages = if huge.is_empty() { PagePolicy::Base } else { PagePolicy::Selective(ranges(huge)) };
         let mut engine = Engine::new(setup)?;
         for block in self.blocks {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(HugeError::Stopped);
+                return Err(PlanError::Stopped);
             }
             engine.run(block);
         }

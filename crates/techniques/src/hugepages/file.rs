@@ -6,8 +6,11 @@ use std::path::Path;
 use super::plan::{HugePlan, PlannedWindow};
 use super::WINDOW_BYTES;
 use crate::lock::file::{from_toml, read};
+use crate::plan::Plan;
 
 pub use crate::lock::file::PlanFileError;
+
+impl Plan for HugePlan {}
 
 impl HugePlan {
     /// Reads and checks a file.
@@ -18,7 +21,7 @@ impl HugePlan {
         Self::parse(&read(path, "plan of huge pages")?, &path.display().to_string())
     }
 
-    /// Reads and checks TOML; `file_name` is what errors call it.
+    /// Reads and checks what [`Plan::to_toml`] writes; `file_name` is what errors call it.
     ///
     /// # Errors
     /// As [`HugePlan::load`].
@@ -26,12 +29,6 @@ impl HugePlan {
         let plan: Self = from_toml(text, file_name, AGAIN)?;
         plan.check().map_err(|why| PlanFileError(format!("{file_name}: {why}; {AGAIN}")))?;
         Ok(plan)
-    }
-
-    /// Writes TOML that [`HugePlan::parse`] reads back to an equal value.
-    pub fn to_toml(&self) -> String {
-        // Every type here has a TOML form.
-        toml::to_string(self).unwrap_or_default()
     }
 
     /// Key and reason of what cannot be.

@@ -11,6 +11,7 @@ pub mod cost;
 pub mod file;
 pub mod native;
 pub mod plan;
+pub mod planner;
 pub mod profile;
 pub mod regions;
 pub mod select;
@@ -18,7 +19,7 @@ pub mod select;
 use lookaside_machine::{Machine, PageSize};
 use serde::{Deserialize, Serialize};
 
-pub use crate::lock::LockError as HugeError;
+use crate::plan::PlanError;
 
 /// Bytes of a huge page.
 pub const WINDOW_BYTES: u64 = 2 << 20;
@@ -47,13 +48,13 @@ impl Window {
 ///
 /// # Errors
 /// Its page tables have no 2 MiB pages over 4 KiB ones.
-pub fn check(machine: &Machine) -> Result<(), HugeError> {
+pub fn check(machine: &Machine) -> Result<(), PlanError> {
     let sizes = machine.page_table.format.page_sizes();
     if sizes.first() == Some(&PageSize::K4) && sizes.contains(&PageSize::M2) {
         return Ok(());
     }
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    Err(HugeError::Impossible(format!(
+    Err(PlanError::Impossible(format!(
         "{}: its page tables have no 2M pages, only {}; choose a machine that has them, as skylake or neoverse-n1",
         machine.name,
         sizes.join(", ")

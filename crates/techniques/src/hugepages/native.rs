@@ -3,10 +3,14 @@
 use super::plan::{HugePlan, NativeRange, PlannedWindow};
 use super::BASE_BYTES;
 use crate::lock::regions::{name, Mapping};
+use crate::plan::ProgramPlan;
 
-impl HugePlan {
-    /// Says of each window of this process where it lies in the plain run, or why that is not known.
-    pub fn find_natively(&mut self, process: u32, mapping: &Mapping) {
+impl ProgramPlan for HugePlan {
+    fn remarks_mut(&mut self) -> &mut Vec<String> {
+        &mut self.remarks
+    }
+
+    fn find_natively(&mut self, process: u32, mapping: &Mapping) {
         for window in self.windows.iter_mut().chain(&mut self.later) {
             let found = if window.process == process {
                 find(window, mapping)

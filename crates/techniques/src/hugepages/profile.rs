@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use lookaside_engine::{Detail, Engine, Outcome, PagePolicy, Setup};
-use lookaside_trace::{Block, Damage, Event, MapSource, Source, TraceError};
+use lookaside_trace::{Block, Event, MapSource, Source};
 
 use super::regions::{KnownRegions, Regions, WindowLocation};
-use super::{HugeError, Window};
+use super::Window;
 use crate::lock::maps::Maps;
+use crate::plan::{Coverage, PlanError};
 use crate::sampled_accesses::SampledAccesses;
 
 /// What a trace does to one window that can be huge, with base pages.
@@ -53,12 +54,8 @@ pub struct HugeProfile {
     pub blocks: Vec<Block>,
     /// Of the recorded accesses, the share in `blocks`; 1 = all.
     pub tried_share: f64,
-    /// What a reader must know to believe the numbers.
-    pub remarks: Vec<String>,
-    /// Parts of the input that could not be read.
-    pub damage: Vec<Damage>,
-    /// The source ended with this error; what came before it counts.
-    pub error: Option<TraceError>,
+    /// How much of the source was read.
+    pub coverage: Coverage,
 }
 
 impl HugeProfile {
@@ -67,16 +64,16 @@ impl HugeProfile {
     /// # Errors
     /// A setup that can't be run or has other than base pages; a machine without 2 MiB pages; samples in place of accesses; a
     /// temporary file that can't be made or read. An error of the source is kept: what was seen before it counts.
-    pub fn record(source: &mut dyn Source, base: &Setup, watch: &mut dyn FnMut(&Block)) -> Result<Self, HugeError> {
+    pub fn record(source: &mut dyn Source, base: &Setup, watch: &mut dyn FnMut(&Block)) -> Result<Self, PlanError> {
         super::check(&base.machine)?;
         if base.os.pages != PagePolicy::Base {
-            return Err(HugeError::Impossible(
+            return Err(PlanError::Impossible(
                 "huge pages are planned for a run with base pages; set os.pages to base".into(),
             ));
         }
         if source.info().sample_period_ns > 0 {
             let why = "the trace holds samples, not every access; record it with valgrind or qemu";
-            return Err(HugeError::Impossible(why.into()));
+            return Err(PlanError::Impossible(why.into()));
         }
         let mut engine = Engine::new(Setup { detail: Detail::Rows, ..base.clone() })?;
         let (mut regions, mut maps) = (Regions::default(), Maps::default());
@@ -104,9 +101,9 @@ impl HugeProfile {
             remarks.push("the trace has no memory map for some processes: any window of theirs is taken for memory that can be huge".into());
         }
         let tried_share = tried.share();
-        let damage = source.damage().to_vec();
         let SampledAccesses { blocks, error, .. } = tried;
-        Ok(Self { windows, reach, outcome, regions, maps, blocks, tried_share, remarks, damage, error })
+        let coverage = Coverage { remarks, damage: source.damage().to_vec(), error };
+        Ok(Self { windows, reach, outcome, regions, maps, blocks, tried_share, coverage })
     }
 }
 

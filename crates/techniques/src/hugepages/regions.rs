@@ -84,7 +84,7 @@ impl KnownRegions {
     }
 
     /// Which of the regions of its kind, protection and size this is, in the order of making, from 0; and how many there are.
-    pub fn among_equals(&self, process: u32, region: &Region) -> (u32, u32) {
+    pub(crate) fn among_equals(&self, process: u32, region: &Region) -> (u32, u32) {
         let Some(map) = self.0.get(&process) else { return (0, 1) };
         let list = if map.mappings.contains(region) { &map.mappings } else { &map.listed };
         let mut equals: Vec<&Region> = list.iter().filter(|other| is_equal(other, region)).collect();

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::bench::Bench;
 use super::cost::collapse_cycles;
 use super::profile::WindowCounts;
-use super::{HugeError, Window};
+use super::Window;
+use crate::plan::PlanError;
 
 /// A way to choose windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ pub fn gain(
     bench: &mut Bench,
     candidates: &[Candidate],
     budget: usize,
-) -> Result<(Vec<ChosenWindow>, usize), HugeError> {
+) -> Result<(Vec<ChosenWindow>, usize), PlanError> {
     let tried = |candidate: &Candidate| ScoredWindow { candidate: *candidate, saved: candidate.cycles, fresh: false };
     let mut greedy = Greedy {
         bench,
@@ -112,7 +113,7 @@ struct Greedy<'a, 'b> {
 
 impl Greedy<'_, '_> {
     /// Goes on until `budget` windows are chosen or none is worth anything.
-    fn fill(&mut self, budget: usize, worth: impl Fn(&ScoredWindow) -> f64) -> Result<(), HugeError> {
+    fn fill(&mut self, budget: usize, worth: impl Fn(&ScoredWindow) -> f64) -> Result<(), PlanError> {
         while self.chosen.len() < budget && !self.left.is_empty() {
             self.try_leaders(&worth)?;
             let room = self.step.min(budget - self.chosen.len());
@@ -128,7 +129,7 @@ impl Greedy<'_, '_> {
     }
 
     /// Sorts by worth, and tries until all in front are fresh.
-    fn try_leaders(&mut self, worth: &impl Fn(&ScoredWindow) -> f64) -> Result<(), HugeError> {
+    fn try_leaders(&mut self, worth: &impl Fn(&ScoredWindow) -> f64) -> Result<(), PlanError> {
         let before: Vec<Window> = self.chosen.iter().map(|chosen| chosen.window).collect();
         let now = self.bench.cycles(&before)?;
         loop {

@@ -9,7 +9,7 @@ use lookaside_trace::Block;
 
 use super::histogram::{page_shift, Page};
 use super::stall::{count_stalls_alone, StallCycles};
-use super::LockError;
+use crate::plan::PlanError;
 
 /// Where sets of locked pages are tried out.
 pub struct Bench<'a> {
@@ -48,7 +48,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// More pages than may be locked; a setup that can't be run; stopped.
-    pub fn stalls(&mut self, locked: &[Page]) -> Result<&[StallCycles], LockError> {
+    pub fn stalls(&mut self, locked: &[Page]) -> Result<&[StallCycles], PlanError> {
         self.try_all(std::slice::from_ref(&locked.to_vec()))?;
         Ok(self.known.get(&key(locked)).map_or(&[], Vec::as_slice))
     }
@@ -57,7 +57,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`Bench::stalls`].
-    pub fn try_all(&mut self, sets: &[Vec<Page>]) -> Result<(), LockError> {
+    pub(crate) fn try_all(&mut self, sets: &[Vec<Page>]) -> Result<(), PlanError> {
         let mut new: Vec<Vec<Page>> = sets.iter().map(|set| key(set)).collect();
         new.sort_unstable();
         new.dedup();
@@ -88,14 +88,14 @@ impl<'a> Bench<'a> {
         &self.seeds
     }
 
-    fn run(&self, locked: &[Page], seed: u64) -> Result<StallCycles, LockError> {
+    fn run(&self, locked: &[Page], seed: u64) -> Result<StallCycles, PlanError> {
         let mut setup = self.setup.clone();
         setup.seed = seed;
         setup.locks = locked.iter().map(|page| page.lock(&self.tlb, self.shift)).collect();
         let mut engine = Engine::new(setup)?;
         for block in self.blocks {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(LockError::Stopped);
+                return Err(PlanError::Stopped);
             }
             engine.run(block);
         }

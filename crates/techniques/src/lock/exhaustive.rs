@@ -3,19 +3,19 @@
 use super::bench::Bench;
 use super::histogram::Page;
 use super::select::Objective;
-use super::LockError;
+use crate::plan::PlanError;
 
 /// Most pages of which all sets are tried: with [`MOST_ENTRIES`], 794 sets.
 pub const MOST_PAGES: usize = 12;
 
 /// Most pages of a set.
-pub const MOST_ENTRIES: usize = 4;
+pub(crate) const MOST_ENTRIES: usize = 4;
 
 /// The best of all sets of up to `entries` of these pages: the first of the best, by size and then in the order of the pages.
 ///
 /// # Errors
 /// Of the bench.
-pub fn best(bench: &mut Bench, pages: &[Page], entries: usize, objective: Objective) -> Result<Vec<Page>, LockError> {
+pub fn best(bench: &mut Bench, pages: &[Page], entries: usize, objective: Objective) -> Result<Vec<Page>, PlanError> {
     let sets = sets(pages, entries);
     bench.try_all(&sets)?;
     let mut best = (Vec::new(), objective.score(bench.stalls(&[])?));

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::plan::LockPlan;
+use crate::plan::Plan;
 
 /// Longest text that is taken for a plan.
 const MAX_BYTES: u64 = 1 << 20;
@@ -16,6 +17,8 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct PlanFileError(pub(crate) String);
+
+impl Plan for LockPlan {}
 
 impl LockPlan {
     /// Reads and checks a file.
@@ -26,7 +29,7 @@ impl LockPlan {
         Self::parse(&read(path, "lock plan")?, &path.display().to_string())
     }
 
-    /// Reads and checks TOML; `file_name` is what errors call it.
+    /// Reads and checks what [`Plan::to_toml`] writes; `file_name` is what errors call it.
     ///
     /// # Errors
     /// As [`LockPlan::load`].
@@ -34,12 +37,6 @@ impl LockPlan {
         let plan: Self = from_toml(text, file_name, AGAIN)?;
         plan.check().map_err(|why| PlanFileError(format!("{file_name}: {why}")))?;
         Ok(plan)
-    }
-
-    /// Writes TOML that [`LockPlan::parse`] reads back to an equal value.
-    pub fn to_toml(&self) -> String {
-        // Every type here has a TOML form.
-        toml::to_string(self).unwrap_or_default()
     }
 
     /// Key and reason of what cannot be.

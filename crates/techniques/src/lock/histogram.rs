@@ -7,7 +7,7 @@ use lookaside_machine::{Machine, Serves};
 use lookaside_trace::{Block, Event, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::LockError;
+use crate::plan::PlanError;
 
 /// A base page, as a lock names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl Histogram {
     ///
     /// # Errors
     /// No such array; a setup that can't be run.
-    pub fn new(setup: Setup, tlb: &str) -> Result<Self, LockError> {
+    pub fn new(setup: Setup, tlb: &str) -> Result<Self, PlanError> {
         let array = super::target::array(&setup.machine, tlb)?;
         let (level, serves) = (array.level, KINDS.map(|(_, kind)| array.serves.contains(&kind)));
         let (shift, engine) = (page_shift(&setup.machine), Engine::new(setup)?);

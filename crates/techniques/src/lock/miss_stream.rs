@@ -8,7 +8,8 @@ use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_machine::Tlb;
 use lookaside_trace::{Block, Event};
 
-use super::{target, LockError};
+use super::target;
+use crate::plan::PlanError;
 
 /// Accesses that missed the first level, and a setup where base pages ask no first level.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl MissStream {
     ///
     /// # Errors
     /// A setup that can't be run; no such array.
-    pub fn of(base: &Setup, tlb: &str, blocks: &[Block]) -> Result<Option<Self>, LockError> {
+    pub fn of(base: &Setup, tlb: &str, blocks: &[Block]) -> Result<Option<Self>, PlanError> {
         let array = target::array(&base.machine, tlb)?;
         let smallest = base.machine.page_table.format.page_sizes().into_iter().min();
         let tlbs = &base.machine.tlbs;

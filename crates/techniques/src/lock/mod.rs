@@ -13,6 +13,7 @@ pub mod maps;
 pub mod miss_stream;
 pub mod native;
 pub mod plan;
+pub mod planner;
 pub mod profile;
 pub mod reason;
 mod region_matching;
@@ -22,23 +23,3 @@ pub mod stall;
 pub mod target;
 #[cfg(test)]
 mod tests;
-
-use lookaside_engine::SetupError;
-use thiserror::Error;
-
-/// Why pages could not be chosen.
-#[derive(Debug, Error)]
-pub enum LockError {
-    /// The setup can't be run.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// What was asked for cannot be planned; one line.
-    #[error("{0}")]
-    Impossible(String),
-    /// The spool can't be made or read.
-    #[error("temporary file for the model's further runs: {0}; set TMPDIR to a folder with room")]
-    Spool(#[from] std::io::Error),
-    /// The caller asked to stop: there is no plan.
-    #[error("interrupted: no pages were chosen")]
-    Stopped,
-}

@@ -3,10 +3,14 @@
 
 use super::plan::{LockPlan, NativePage};
 use super::regions::{name, Mapping};
+use crate::plan::ProgramPlan;
 
-impl LockPlan {
-    /// Says of each page of this process where it lies in the plain run, or why that is not known.
-    pub fn find_natively(&mut self, process: u32, mapping: &Mapping) {
+impl ProgramPlan for LockPlan {
+    fn remarks_mut(&mut self) -> &mut Vec<String> {
+        &mut self.remarks
+    }
+
+    fn find_natively(&mut self, process: u32, mapping: &Mapping) {
         for page in &mut self.pages {
             (page.native, page.not_native) = (None, None);
             if page.process != process {

@@ -1,11 +1,11 @@
 //! One pass over a source: the histogram of all of it, and accesses to try locks on, few enough to be kept in memory.
 
 use lookaside_engine::{Outcome, PagePolicy, Setup};
-use lookaside_trace::{Block, Damage, Source, TraceError};
+use lookaside_trace::{Block, Source};
 
 use super::histogram::{page_shift, Histogram, Page, PageCounts};
 use super::maps::Maps;
-use super::LockError;
+use crate::plan::{Coverage, PlanError};
 use crate::sampled_accesses::SampledAccesses;
 
 /// What planning needs to know of a program.
@@ -23,12 +23,8 @@ pub struct LockProfile {
     pub blocks: Vec<Block>,
     /// Of the recorded accesses, the share in `blocks`; 1 = all.
     pub tried_share: f64,
-    /// What a reader must know to believe the numbers.
-    pub remarks: Vec<String>,
-    /// Parts of the input that could not be read.
-    pub damage: Vec<Damage>,
-    /// The source ended with this error; what came before it counts.
-    pub error: Option<TraceError>,
+    /// How much of the source was read.
+    pub coverage: Coverage,
 }
 
 impl LockProfile {
@@ -42,13 +38,13 @@ impl LockProfile {
         base: &Setup,
         tlb: &str,
         watch: &mut dyn FnMut(&Block),
-    ) -> Result<Self, LockError> {
+    ) -> Result<Self, PlanError> {
         if base.os.pages != PagePolicy::Base {
-            return Err(LockError::Impossible("locks are planned for base pages only; set os.pages to base".into()));
+            return Err(PlanError::Impossible("locks are planned for base pages only; set os.pages to base".into()));
         }
         if source.info().sample_period_ns > 0 {
             let why = "the trace holds samples, not every access; record it with valgrind or qemu";
-            return Err(LockError::Impossible(why.into()));
+            return Err(PlanError::Impossible(why.into()));
         }
         let mut histogram = Histogram::new(base.clone(), tlb)?;
         let mut maps = Maps::default();
@@ -70,9 +66,9 @@ impl LockProfile {
         let (counts, outcome) = histogram.finish();
         remarks.extend(too_wide(base, &counts));
         let tried_share = tried.share();
-        let damage = source.damage().to_vec();
         let SampledAccesses { blocks, error, .. } = tried;
-        Ok(Self { counts, outcome, maps, accesses, blocks, tried_share, remarks, damage, error })
+        let coverage = Coverage { remarks, damage: source.damage().to_vec(), error };
+        Ok(Self { counts, outcome, maps, accesses, blocks, tried_share, coverage })
     }
 }
 

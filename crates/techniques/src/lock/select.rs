@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::bench::Bench;
 use super::histogram::{Page, PageCounts};
 use super::stall::StallCycles;
-use super::LockError;
+use crate::plan::PlanError;
 
 /// A way to choose pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub fn select(
     bench: &mut Bench,
     most: usize,
     search: Search,
-) -> Result<Vec<Page>, LockError> {
+) -> Result<Vec<Page>, PlanError> {
     match selector {
         Selector::Accesses => Ok(ranked(counts, |c| c.data_accesses, most)),
         Selector::Misses => Ok(ranked(counts, PageCounts::misses, most)),
@@ -140,7 +140,7 @@ fn greedy(
     most: usize,
     objective: Objective,
     lazy: bool,
-) -> Result<Vec<Page>, LockError> {
+) -> Result<Vec<Page>, PlanError> {
     let mut chosen: Vec<Page> = Vec::new();
     let unknown = Score(f64::INFINITY, 0.0);
     let mut left: Vec<Candidate> =

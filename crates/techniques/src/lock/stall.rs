@@ -25,7 +25,7 @@ pub struct StallCycles {
 }
 
 impl StallCycles {
-    /// Of a run whose setup [`count_stalls_alone`] has changed.
+    /// Of a run on a setup whose first-level hits are free.
     pub fn of(outcome: &Outcome) -> Self {
         let side = |side: &lookaside_engine::Side| SideStall {
             micro_cycles: side.cost.tlb_hit_cycles,
@@ -58,7 +58,7 @@ impl StallCycles {
 /// Makes first-level hits free, so that what the engine counts as translation is what stalls beyond them. Hits' cycles decide
 /// nothing in the engine, so all other counts stay. An access that no array of the first level serves stalls from its first
 /// array on.
-pub fn count_stalls_alone(setup: &mut Setup) {
+pub(crate) fn count_stalls_alone(setup: &mut Setup) {
     let serves = [Serves::Load, Serves::Store, Serves::Fetch];
     let tlbs = &mut setup.machine.tlbs;
     let first = serves.map(|kind| tlbs.iter().filter(|tlb| tlb.serves.contains(&kind)).map(|tlb| tlb.level).min());

@@ -2,7 +2,7 @@
 
 use lookaside_machine::{Machine, Tlb};
 
-use super::LockError;
+use crate::plan::PlanError;
 
 /// A TLB array with lockable entries, and how many of them a plan may fill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ impl LockTarget {
     ///
     /// # Errors
     /// The machine has none, or several and none is named, or fewer entries.
-    pub fn find(machine: &Machine, tlb: Option<&str>, entries: Option<u32>) -> Result<Self, LockError> {
-        let impossible = |why: String| LockError::Impossible(format!("{}: {why}", machine.name));
+    pub fn find(machine: &Machine, tlb: Option<&str>, entries: Option<u32>) -> Result<Self, PlanError> {
+        let impossible = |why: String| PlanError::Impossible(format!("{}: {why}", machine.name));
         let lockable: Vec<&Tlb> = machine.tlbs.iter().filter(|array| array.lockable_entries > 0).collect();
         let names = || lockable.iter().map(|array| array.name.as_str()).collect::<Vec<_>>().join(", ");
         if lockable.is_empty() {
@@ -52,9 +52,9 @@ impl LockTarget {
 ///
 /// # Errors
 /// There is none.
-pub(super) fn array<'a>(machine: &'a Machine, name: &str) -> Result<&'a Tlb, LockError> {
+pub(super) fn array<'a>(machine: &'a Machine, name: &str) -> Result<&'a Tlb, PlanError> {
     machine.tlbs.iter().find(|array| array.name == name).ok_or_else(|| {
         let names: Vec<&str> = machine.tlbs.iter().map(|array| array.name.as_str()).collect();
-        LockError::Impossible(format!("{}: no TLB is named {name:?}; it has: {}", machine.name, names.join(", ")))
+        PlanError::Impossible(format!("{}: no TLB is named {name:?}; it has: {}", machine.name, names.join(", ")))
     })
 }

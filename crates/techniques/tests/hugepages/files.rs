@@ -2,8 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lookaside_techniques::hugepages::plan::{plan, HugePlan};
+use lookaside_techniques::hugepages::plan::HugePlan;
+use lookaside_techniques::hugepages::planner::HugePlanner;
 use lookaside_techniques::names::Unnamed;
+use lookaside_techniques::plan::{Plan as _, Planner as _};
 use proptest::prelude::*;
 
 use crate::twin;
@@ -11,8 +13,9 @@ use crate::twin;
 /// A plan with windows, on a slow clock so that some pay and some do not.
 fn made(blocks: &[lookaside_trace::Block]) -> HugePlan {
     let setup = twin::small();
-    plan(&setup, &twin::profile(&setup, blocks), 6, vec!["x".into()], &Unnamed, &AtomicBool::new(false))
-        .expect("a plan")
+    let profile = twin::profile(&setup, blocks);
+    let planner = HugePlanner::new(setup, 6).expect("it has huge pages");
+    planner.plan(&profile, vec!["x".into()], &Unnamed, &AtomicBool::new(false)).expect("a plan")
 }
 
 fn sample() -> HugePlan {

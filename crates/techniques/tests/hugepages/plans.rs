@@ -6,11 +6,13 @@ use lookaside_engine::Setup;
 use lookaside_machine::preset;
 use lookaside_techniques::hugepages::bench::Bench;
 use lookaside_techniques::hugepages::cost::{bloat_bytes, collapse_cycles};
-use lookaside_techniques::hugepages::plan::{plan, Effect, HugePlan, PlannedWindow};
+use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
+use lookaside_techniques::hugepages::planner::HugePlanner;
 use lookaside_techniques::hugepages::select::{candidates, gain, Candidate, Selector};
-use lookaside_techniques::hugepages::{check, HugeError, Window};
+use lookaside_techniques::hugepages::{check, Window};
 use lookaside_techniques::lock::exhaustive::sets;
 use lookaside_techniques::names::Unnamed;
+use lookaside_techniques::plan::{Plan as _, PlanError, Planner as _};
 use lookaside_trace::{Block, MapSource};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -21,7 +23,8 @@ use crate::twin;
 static GO: AtomicBool = AtomicBool::new(false);
 
 fn planned(setup: &Setup, blocks: &[Block], budget: u32) -> HugePlan {
-    plan(setup, &twin::profile(setup, blocks), budget, vec!["x".into()], &Unnamed, &GO).expect("a plan")
+    let planner = HugePlanner::new(setup.clone(), budget).expect("it has huge pages");
+    planner.plan(&twin::profile(setup, blocks), vec!["x".into()], &Unnamed, &GO).expect("a plan")
 }
 
 /// A clock so slow that a collapse costs about what a window saves here: some pay, some do not.
@@ -207,8 +210,9 @@ fn what_cannot_be_planned_is_said() {
     assert!(refused(&mut twin::Blocks::default(), &huge).contains("base pages"));
     let stop = AtomicBool::new(true);
     let blocks = &fixed_programs(1)[0];
-    let stopped = plan(&twin::small(), &twin::profile(&twin::small(), blocks), 1, Vec::new(), &Unnamed, &stop);
-    assert!(matches!(stopped, Err(HugeError::Stopped)));
+    let planner = HugePlanner::new(twin::small(), 1).expect("it has huge pages");
+    let stopped = planner.plan(&twin::profile(&twin::small(), blocks), Vec::new(), &Unnamed, &stop);
+    assert!(matches!(stopped, Err(PlanError::Stopped)));
     // Nothing at all is a plan of nothing.
     let nothing = planned(&twin::small(), &[], 3);
     assert_eq!((nothing.windows.len(), nothing.later.len(), nothing.base_cycles), (0, 0, 0.0));

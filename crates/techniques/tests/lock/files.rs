@@ -8,6 +8,7 @@ use lookaside_techniques::lock::plan::{CurvePoint, LockChoice, LockPlan, Optimum
 use lookaside_techniques::lock::regions::{self, Confidence};
 use lookaside_techniques::lock::select::Selector;
 use lookaside_techniques::lock::stall::{SideStall, StallCycles};
+use lookaside_techniques::plan::{Plan as _, ProgramPlan as _};
 use lookaside_trace::MapSource;
 use proptest::prelude::*;
 

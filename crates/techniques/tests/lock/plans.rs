@@ -4,10 +4,12 @@ use std::sync::atomic::AtomicBool;
 
 use lookaside_machine::preset;
 use lookaside_techniques::lock::histogram::Page;
-use lookaside_techniques::lock::plan::{plan, LockPlan, LockRequest};
+use lookaside_techniques::lock::plan::LockPlan;
+use lookaside_techniques::lock::planner::LockPlanner;
 use lookaside_techniques::lock::select::{Search, Selector};
 use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::names::Unnamed;
+use lookaside_techniques::plan::{Plan as _, Planner as _};
 use lookaside_trace::{Block, Kind, MapSource};
 use proptest::prelude::*;
 
@@ -15,8 +17,8 @@ use crate::twin;
 
 fn planned(setup: &lookaside_engine::Setup, blocks: &[Block], selector: Selector) -> LockPlan {
     let target = LockTarget::find(&setup.machine, None, None).expect("a place");
-    let request = LockRequest { target, selector, search: Search::default(), command: vec!["x".into()] };
-    plan(setup, &twin::profile(setup, blocks), &request, &Unnamed, &AtomicBool::new(false)).expect("a plan")
+    let planner = LockPlanner { setup: setup.clone(), target, selector, search: Search::default() };
+    planner.plan(&twin::profile(setup, blocks), vec!["x".into()], &Unnamed, &AtomicBool::new(false)).expect("a plan")
 }
 
 proptest! {

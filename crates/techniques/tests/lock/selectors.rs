@@ -9,7 +9,7 @@ use lookaside_techniques::lock::exhaustive::{best, sets};
 use lookaside_techniques::lock::histogram::Page;
 use lookaside_techniques::lock::miss_stream::MissStream;
 use lookaside_techniques::lock::select::{candidates, select, Objective, Search, Selector};
-use lookaside_techniques::lock::LockError;
+use lookaside_techniques::plan::PlanError;
 use lookaside_trace::{Block, Kind};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -209,5 +209,5 @@ fn sets_are_all_and_stop_is_heeded() {
     block.push(Kind::Load, 0);
     let (blocks, stop) = ([block], AtomicBool::new(true));
     let mut stopped = Bench::new(&twin::small("lru", 4), "main", 4, vec![1], &blocks, &stop);
-    assert!(matches!(stopped.stalls(&[]), Err(LockError::Stopped)));
+    assert!(matches!(stopped.stalls(&[]), Err(PlanError::Stopped)));
 }

@@ -21,7 +21,7 @@ use lookaside_machine::{Machine, PageSize, Replacement, Serves, Tlb, Ways};
 pub use record::{record, Recording};
 pub use stream::{stream, Interruption, Item, ItemKind};
 
-use lookaside_techniques::lock::LockError;
+use lookaside_techniques::plan::PlanError;
 
 /// What the kernel maps by sections of 1 MiB: all but the page of its vectors (Linux on ARM).
 pub const SECTIONS: std::ops::Range<u64> = 0xc000_0000..0xffe0_0000;
@@ -30,7 +30,7 @@ pub const SECTIONS: std::ops::Range<u64> = 0xc000_0000..0xffe0_0000;
 ///
 /// # Errors
 /// The first level is not one fully associative FIFO array each for data and fetches, of which a hit changes nothing.
-pub fn micro_entries(machine: &Machine) -> Result<[usize; 2], LockError> {
+pub fn micro_entries(machine: &Machine) -> Result<[usize; 2], PlanError> {
     let first = |kinds: &[Serves]| {
         let of_side = |tlb: &&Tlb| tlb.level == 1 && tlb.serves.iter().any(|kind| kinds.contains(kind));
         let all: Vec<&Tlb> = machine.tlbs.iter().filter(of_side).collect();
@@ -43,7 +43,7 @@ pub fn micro_entries(machine: &Machine) -> Result<[usize; 2], LockError> {
             {
                 Ok(tlb.entries as usize)
             }
-            _ => Err(LockError::Impossible(format!(
+            _ => Err(PlanError::Impossible(format!(
                 "{}: the first TLB level is not one fully associative FIFO array a side, for pages of 4K and 1M",
                 machine.name
             ))),

@@ -6,7 +6,7 @@ use lookaside_engine::{Detail, Engine, ModelClock, Setup};
 use lookaside_trace::{Block, Event, Kind, Source, TraceError};
 
 use lookaside_techniques::lock::histogram::{Page, PageCounts};
-use lookaside_techniques::lock::LockError;
+use lookaside_techniques::plan::PlanError;
 
 /// Bytes of a line: those of the Cortex-A9's caches.
 pub(super) const LINE_BYTES: u64 = 32;
@@ -108,16 +108,16 @@ pub(super) fn unpacked(row: u32) -> (Kind, u64) {
 ///
 /// # Errors
 /// The setup can't be run, the source can't be read, or an address has more than 32 bits.
-pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, LockError> {
+pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, PlanError> {
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup.clone() })?;
     let first_caches: Vec<usize> =
         (0..).zip(&setup.machine.caches).filter(|(_, cache)| cache.level == 1).map(|(i, _)| i).collect();
     let mut seen = PagesSoFar::default();
     let (mut recording, mut block) = (Recording { clock: vec![(0, 0.0)], ..Recording::default() }, Block::default());
-    let unreadable = |error: TraceError| LockError::Impossible(error.to_string());
+    let unreadable = |error: TraceError| PlanError::Impossible(error.to_string());
     while source.next_block(&mut block).map_err(unreadable)? {
         if let Some(addr) = block.addr.iter().find(|addr| **addr >> 32 != 0) {
-            return Err(LockError::Impossible(format!("address {addr:#x} has more than 32 bits")));
+            return Err(PlanError::Impossible(format!("address {addr:#x} has more than 32 bits")));
         }
         let begin = recording.rows.len() as u32;
         seen.go_through(&block, begin, &mut recording);
