@@ -1,4 +1,7 @@
 //! Variables of the environment, before the C library has one: from `/proc/self/environ`.
+//!
+//! The file is read here and not through `lookaside-host`: that crate allocates, and this code runs inside the first
+//! call of `malloc`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};

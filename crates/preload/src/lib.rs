@@ -6,6 +6,9 @@
 //! library does not know. So they run whatever the program does to its allocator, its locks and its signals. They have
 //! no files in common with the program either.
 //!
+//! They read `/proc` and `/sys` by themselves, into buffers of their own, and not through `lookaside-host`: that crate
+//! allocates, and a helper that calls the program's allocator can deadlock with the program or change what it does.
+//!
 //! Variables: `LOOKASIDE_BAKE` what to do (`auto`, or a backend with its settings; see
 //! [`lookaside_runtime::bake::PreloadSettings`]); `LOOKASIDE_BAKE_STATS` a file that gets a line of JSON for each
 //! process that exits; `LOOKASIDE_HUGEPAGES=orders` for the other thread
