@@ -116,8 +116,8 @@ pub use finding::Finding;
 pub use hierarchy::*;
 pub use large_pages::gigantic_levels;
 pub use metal::{
-    available_bytes, Act, ChainAccess, HostMachine, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu,
-    PageChain, PairedTicks, PrefetchHint, Shot, TimedRound, WordSequence, MOST_ACTS, SPARSE_STEP,
+    Act, ChainAccess, HostMachine, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain,
+    PairedTicks, PrefetchHint, Shot, TimedRound, WordSequence, MOST_ACTS, SPARSE_STEP,
 };
 pub use options::{ProbeOptions, ProbeStep};
 pub use pmu::{try_events, usable_events, CountProof, CountedMisses, PmuEvent, SetCount, TriedEvent, EVENTS};

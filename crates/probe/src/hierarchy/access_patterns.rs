@@ -50,7 +50,7 @@ pub(crate) fn access_patterns(
     walks: &WalkCosts,
 ) -> Result<AccessPatternCosts, Halt> {
     let mut found = AccessPatternCosts::nothing("not looked at");
-    found.memory_bytes = memory_bytes();
+    found.memory_bytes = lookaside_host::meminfo_bytes("MemTotal").ok();
     let hit = middle(&walks.second_level_cycles);
     let held = |level: usize| caches.levels.get(level).and_then(|level| level.bytes.value());
     let last = caches.levels.len().checked_sub(1).and_then(held).map(|seen| seen.high);
@@ -208,13 +208,6 @@ fn huge_pages_are_whole(bench: &mut LatencyBench<'_>, room: u64, hit: f64, base:
 
 /// Small pages in which huge ones are tried: more than twice as many as the largest second-level TLBs have entries.
 const PARTS: u64 = 8192;
-
-/// Bytes of memory, as the system has it.
-fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib << 10)
-}
 
 #[cfg(test)]
 mod tests {

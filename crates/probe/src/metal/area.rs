@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::ffi::c_void;
 
+use lookaside_host::Mapping;
+use rustix::mm::{MapFlags, ProtFlags};
+
 use crate::metal::page_reservation::{huge_bytes_at, split};
 use crate::metal::{MetalError, SPARSE_SHIFT};
 
@@ -20,38 +23,6 @@ pub(crate) const SHARED_SHIFT: u32 = 6;
 const SPARSE_BITS: std::ops::RangeInclusive<u32> = 33..=45;
 /// Tables that a page far from all others takes: leaf, page directory, directory of those.
 const SPARSE_TABLES: u64 = 3;
-
-/// A mapping that is given back on drop.
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    at: u64,
-    bytes: u64,
-}
-
-impl Mapping {
-    /// So many bytes wherever the system likes, none backed yet.
-    pub(crate) fn new(bytes: u64, protection: libc::c_int) -> std::io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping wherever the system likes.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
-        if at == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
-        Ok(Self { at: at as u64, bytes })
-    }
-
-    /// Address of its first byte.
-    pub(crate) fn start(&self) -> u64 {
-        self.at
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: a mapping of ours that nobody uses any more.
-        unsafe { libc::munmap(self.at as *mut c_void, self.bytes as usize) };
-    }
-}
 
 /// What stands behind an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +56,8 @@ impl Own {
         };
         let surely = matches!(backing, Backing::SurelyHuge | Backing::Split);
         let bytes = bytes.next_multiple_of(if surely { HUGE } else { SMALL });
-        let mapping = Mapping::new(bytes + HUGE, libc::PROT_READ | libc::PROT_WRITE).map_err(failed)?;
-        let base = mapping.at.next_multiple_of(HUGE);
+        let mapping = reserved(bytes + HUGE, ProtFlags::READ | ProtFlags::WRITE).map_err(failed)?;
+        let base = mapping.address().next_multiple_of(HUGE);
         let advice = if backing != Backing::Small { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // Only advice: a system without huge pages refuses, and then there are small ones.
         // SAFETY: a part of our own mapping.
@@ -116,7 +87,7 @@ impl Own {
 
     /// Links these offsets to a circular chain; gives the address of its first link.
     pub(crate) fn link(&mut self, offsets: &[u64]) -> Result<u64, MetalError> {
-        debug_assert!(self.mapping.at <= self.base);
+        debug_assert!(self.mapping.address() <= self.base);
         let place = |i: usize| {
             let offset = offsets[i % offsets.len()];
             if offset.is_multiple_of(8) && offset < self.bytes {
@@ -176,9 +147,9 @@ impl<const SHIFT: u32> Zeros<SHIFT> {
     fn reserve(bits: std::ops::RangeInclusive<u32>) -> Result<Self, MetalError> {
         let mut reason = String::from("too little memory for its tables");
         for bits in bits.rev() {
-            match Mapping::new(2 << bits, libc::PROT_READ) {
+            match reserved(2 << bits, ProtFlags::READ) {
                 Ok(mapping) => {
-                    let base = mapping.at.next_multiple_of(1 << bits);
+                    let base = mapping.address().next_multiple_of(1 << bits);
                     // SAFETY: advice about a part of our own mapping. In huge pages it would be a huge page of zeros.
                     unsafe { libc::madvise(base as *mut c_void, 1 << bits, libc::MADV_NOHUGEPAGE) };
                     return Ok(Self { mapping, base, bits, touched: HashSet::new() });
@@ -196,11 +167,16 @@ impl<const SHIFT: u32> Zeros<SHIFT> {
 
     /// Its first address, and these offsets in units.
     pub(crate) fn places(&self, offsets: &[u64]) -> Result<(u64, Vec<u32>), MetalError> {
-        debug_assert!(self.mapping.at <= self.base);
+        debug_assert!(self.mapping.address() <= self.base);
         let place = |&offset: &u64| match u32::try_from(offset >> SHIFT) {
             Ok(unit) if offset % (1 << SHIFT) == 0 && offset < self.bytes() => Ok(unit),
             _ => Err(MetalError::Cannot(format!("offset {offset:#x} in {:#x} shared bytes", self.bytes()))),
         };
         Ok((self.base, offsets.iter().map(place).collect::<Result<_, _>>()?))
     }
+}
+
+/// So many addresses with these rights, for which the system promises no memory.
+pub(crate) fn reserved(bytes: u64, rights: ProtFlags) -> std::io::Result<Mapping> {
+    Mapping::anonymous(bytes as usize, rights, MapFlags::PRIVATE | MapFlags::NORESERVE)
 }

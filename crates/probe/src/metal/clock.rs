@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+#[cfg(target_arch = "x86_64")]
+use lookaside_host::CpuInfo;
+
 use crate::metal::MetalError;
 
 /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
@@ -17,12 +20,10 @@ pub(crate) fn check() -> Result<Option<String>, MetalError> {
     #[cfg(target_arch = "x86_64")]
     let remark = {
         readable()?;
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
         // "Invariant TSC" (Intel SDM, volume 3, 19.17.1; AMD APM, volume 3, appendix E.4).
         let power = raw_cpuid::CpuId::new().get_advanced_power_mgmt_info();
         let invariant = power.is_some_and(|power| power.has_invariant_tsc());
-        promise(flags, invariant)
+        promise(&CpuInfo::here(), invariant)
     };
     #[cfg(not(target_arch = "x86_64"))]
     let remark = None; // the architecture promises a constant rate
@@ -39,8 +40,8 @@ pub(crate) fn check() -> Result<Option<String>, MetalError> {
 /// What is said of a counter that nobody promises to tick evenly. What misses is told by chains that are compared right after
 /// one another, so that geometry does not suffer; times in cycles may.
 #[cfg(target_arch = "x86_64")]
-fn promise(flags: &str, invariant: bool) -> Option<String> {
-    let constant = flags.split_whitespace().any(|flag| flag == "constant_tsc");
+fn promise(cpu: &CpuInfo, invariant: bool) -> Option<String> {
+    let constant = cpu.has_flag("constant_tsc") == Some(true);
     (!constant && !invariant).then(|| {
         "the time stamp counter is not said to tick evenly (no constant_tsc, CPUID 0x80000007): cycles may be off"
             .into()
@@ -452,6 +453,7 @@ mod tests {
 
     #[test]
     fn a_counter_without_a_promise_is_remarked_on() {
+        let promise = |cpuinfo: &str, invariant| promise(&CpuInfo::of_text(cpuinfo.into()), invariant);
         assert_eq!(promise("flags : fpu tsc constant_tsc nopl", false), None);
         assert_eq!(promise("flags : fpu tsc", true), None);
         assert!(promise("flags : fpu tsc nonconstant_tsc", false).is_some());

@@ -13,7 +13,8 @@ pub(crate) fn emulator() -> Option<String> {
     #[cfg(target_arch = "aarch64")]
     {
         // qemu-user hands the file of the machine below through; on Arm it names an implementer, never a vendor.
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = lookaside_host::CpuInfo::here();
+        let text = cpu.text();
         (text.contains("vendor_id") && !text.contains("CPU implementer"))
             .then(|| "/proc/cpuinfo is that of another architecture".into())
     }

@@ -7,9 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use lookaside_host::Mapping;
 use lookaside_machine::PageSize;
+use rustix::mm::ProtFlags;
 
-use crate::metal::area::Mapping;
+use crate::metal::area::reserved;
 use crate::metal::hugetlb_pool::gigantic_page;
 use crate::metal::MetalError;
 
@@ -46,15 +48,15 @@ impl FrameAliases {
     fn of(frame: OwnedFd, shift: u32) -> Result<Self, MetalError> {
         let bytes = 1u64 << (PAGE_BITS + shift);
         // Twice as many surely hold an aligned half.
-        let mapping = Mapping::new(2 * bytes, libc::PROT_NONE)
+        let mapping = reserved(2 * bytes, ProtFlags::empty())
             .map_err(|e| MetalError::Cannot(format!("no addresses for {} pages: {e}", 1 << PAGE_BITS)))?;
-        let base = mapping.start().next_multiple_of(bytes);
+        let base = mapping.address().next_multiple_of(bytes);
         Ok(Self { frame, shift, mapping, base, mapped: HashSet::new() })
     }
 
     /// Maps the frame at a page, unless it is there.
     fn map(&mut self, page: u64) -> Result<(), MetalError> {
-        debug_assert!(self.mapping.start() <= self.base && page >> PAGE_BITS == 0);
+        debug_assert!(self.mapping.address() <= self.base && page >> PAGE_BITS == 0);
         if !self.mapped.insert(page) {
             return Ok(());
         }

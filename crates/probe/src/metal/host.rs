@@ -1,10 +1,9 @@
 //! The machine that this program runs on.
 
+use lookaside_host::{available_bytes, Pinned};
 use lookaside_machine::PageSize;
 
-use crate::metal::affinity::Pinned;
 use crate::metal::area_chains::{circle, HostAreas};
-use crate::metal::available::available_bytes;
 use crate::metal::clock::WARM_STEPS;
 use crate::metal::emulator::emulator;
 use crate::metal::frame_aliases::{FrameAliases, PAGE_BITS};
@@ -12,7 +11,7 @@ use crate::metal::idle_core::IdleCore;
 use crate::metal::neighbour::{relation, NeighbourThread};
 use crate::metal::page_reservation::PageReservation;
 #[cfg(target_os = "linux")]
-use crate::metal::perf::Counter;
+use crate::metal::perf::count_around;
 use crate::metal::single_shot::runner::ShotRunner;
 use crate::metal::single_shot::{PairedTicks, Shot, TimedRound};
 #[cfg(target_os = "linux")]
@@ -24,6 +23,8 @@ use crate::metal::{
 };
 #[cfg(target_os = "linux")]
 use crate::pmu::events::PmuEvent;
+#[cfg(target_os = "linux")]
+use lookaside_host::perf::PERF_TYPE_RAW;
 
 /// The machine that this program runs on, the calling thread bound to one CPU while it lives.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl HostMachine {
     /// # Errors
     /// No timer that serves, no address space, or no CPU to stay on.
     pub fn new(max_bytes: u64) -> Result<Self, MetalError> {
-        Self::on(Pinned::here()?, max_bytes)
+        Self::on(Pinned::here().map_err(MetalError::affinity)?, max_bytes)
     }
 
     /// The same on the CPU, of those that the thread may use, that has most of its core to itself: in a virtual machine the core's other thread
@@ -77,7 +78,7 @@ impl HostMachine {
     /// As for [`HostMachine::new`].
     pub fn on_idlest_cpu(max_bytes: u64) -> Result<Self, MetalError> {
         clock::check()?;
-        let mut pinned = Pinned::here()?;
+        let mut pinned = Pinned::here().map_err(MetalError::affinity)?;
         idle_core::move_to_idlest(&mut pinned)?;
         Self::on(pinned, max_bytes)
     }
@@ -88,7 +89,7 @@ impl HostMachine {
     /// There is no timer that serves, or no CPU to stay on.
     pub fn idlest_cpu() -> Result<usize, MetalError> {
         clock::check()?;
-        let mut pinned = Pinned::here()?;
+        let mut pinned = Pinned::here().map_err(MetalError::affinity)?;
         idle_core::move_to_idlest(&mut pinned)?;
         Ok(pinned.cpu())
     }
@@ -287,7 +288,6 @@ impl Metal for HostMachine {
 
     #[cfg(target_os = "linux")]
     fn count(&mut self, chain: &PageChain<'_>, rounds: u32, event: &PmuEvent) -> Result<u64, MetalError> {
-        let counter = Counter::open(event.code).map_err(MetalError::Cannot)?;
         let mut at = self.memory(chain.size)?.0.link(chain.pages)?;
         let round = chain.pages.len() as u64;
         let mut walk = |rounds: u64| {
@@ -295,7 +295,7 @@ impl Metal for HostMachine {
             unsafe { clock::walk(&mut at, 1, round * rounds) };
         };
         walk(WARM_STEPS.div_ceil(round));
-        counter.around(|| walk(rounds.into())).map_err(MetalError::Cannot)
+        count_around(PERF_TYPE_RAW, event.code, || walk(rounds.into())).map_err(MetalError::Cannot)
     }
 
     fn cpu(&self) -> Option<usize> {
@@ -320,7 +320,7 @@ impl Metal for HostMachine {
 
     fn cpus(&mut self) -> Vec<OtherCpu> {
         let here = self.pinned.cpu();
-        self.pinned.others().into_iter().map(|cpu| relation(cpu, here)).collect()
+        self.pinned.others().map(|cpu| relation(cpu, here)).collect()
     }
 
     fn neighbour(&mut self, walk: Option<NeighbourWalk>) -> Result<(), MetalError> {

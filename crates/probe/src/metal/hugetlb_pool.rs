@@ -1,37 +1,29 @@
 //! The system's pool of large pages, set aside at boot or by hand: what is free in it.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
+use lookaside_host::{HostError, HugePagePool};
 use lookaside_machine::PageSize;
 use rustix::fs::{fallocate, ftruncate, memfd_create, FallocateFlags, MemfdFlags};
 
 use crate::metal::MetalError;
 
-/// Where the kernel shows its pools.
-const POOLS: &str = "/sys/kernel/mm/hugepages";
-
-/// The folder of a size's pool.
-fn folder(size: PageSize) -> String {
-    format!("hugepages-{}kB", size.bytes() >> 10)
-}
-
 /// Why the pool has no page of this size to give, and what to do; `None` = it has one.
 pub(crate) fn lacks(size: PageSize) -> Option<String> {
-    lacks_in(Path::new(POOLS), size)
+    reason(size, HugePagePool::of(size.bytes()))
 }
 
-fn lacks_in(pools: &Path, size: PageSize) -> Option<String> {
-    let pool = pools.join(folder(size));
-    let number = |name: &str| -> Option<u64> { std::fs::read_to_string(pool.join(name)).ok()?.trim().parse().ok() };
-    let (Some(all), Some(free)) = (number("nr_hugepages"), number("free_hugepages")) else {
-        return Some(format!("this system has no pool of {size} pages ({} is not there)", pool.display()));
+fn reason(size: PageSize, pool: Result<HugePagePool, HostError>) -> Option<String> {
+    let pool = match pool {
+        Ok(pool) => pool,
+        Err(error) => return Some(format!("this system has no pool of {size} pages ({error})")),
     };
     // Free ones may be promised to others.
-    if free > number("resv_hugepages").unwrap_or(0) {
+    if pool.free > pool.reserved {
         return None;
     }
-    let reserve = format!("as root: echo {} > {}", all + 1, pool.join("nr_hugepages").display());
+    let all = pool.pages;
+    let reserve = format!("as root: echo {} > {}", all + 1, pool.folder.join("nr_hugepages").display());
     Some(match all {
         0 => format!("no {size} page is set aside; one will do ({reserve}; at boot: hugepagesz={size} hugepages=1)"),
         _ => format!("all {all} {size} pages that are set aside are in use; one more will do ({reserve})"),
@@ -60,7 +52,7 @@ mod tests {
     #[test]
     fn a_page_that_is_promised_is_not_free_and_the_words_say_what_to_do() {
         let pools = tempfile::tempdir().expect("a folder");
-        let says = || lacks_in(pools.path(), PageSize::G1);
+        let says = || reason(PageSize::G1, HugePagePool::in_folder(pools.path(), PageSize::G1.bytes()));
         assert!(says().is_some_and(|words| words.starts_with("this system has no pool of 1G pages")));
         let pool = pools.path().join("hugepages-1048576kB");
         std::fs::create_dir(&pool).expect("a folder");

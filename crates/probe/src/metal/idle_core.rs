@@ -6,9 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+use lookaside_host::Pinned;
 use lookaside_stats::quantile;
 
-use crate::metal::affinity::Pinned;
 use crate::metal::{clock, MetalError};
 
 /// A look at a CPU, and looks at each, in turns: neighbours come and go in fractions of a second.
@@ -41,7 +41,7 @@ pub(crate) fn move_to_idlest(pinned: &mut Pinned) -> Result<(), MetalError> {
         }
     }
     let means: Vec<(usize, f64)> = cpus.iter().zip(&seen).map(|(cpu, seen)| (*cpu, mean(seen))).collect();
-    pinned.move_to(idlest(&means).unwrap_or(here))
+    pinned.move_to(idlest(&means).unwrap_or(here)).map_err(MetalError::affinity)
 }
 
 /// Adds what is seen on the CPU at hand.
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn it_ends_on_a_cpu_of_its_own() {
         let Ok(mut pinned) = Pinned::here().inspect_err(|e| eprintln!("LEFT OUT: {e}")) else { return };
-        let mut allowed = pinned.others();
+        let mut allowed: Vec<usize> = pinned.others().collect();
         allowed.push(pinned.cpu());
         move_to_idlest(&mut pinned).expect("it may use some CPU");
         assert!(allowed.contains(&pinned.cpu()), "{allowed:?}");

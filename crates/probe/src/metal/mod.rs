@@ -2,12 +2,9 @@
 //! pages.
 
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod affinity;
-#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod area;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod area_chains;
-mod available;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod clock;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -40,7 +37,6 @@ mod walk_counter;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod word_sequence;
 
-pub use available::available_bytes;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use host::HostMachine;
 pub use single_shot::{Act, PairedTicks, PrefetchHint, Shot, TimedRound, MOST_ACTS};
@@ -364,4 +360,12 @@ pub enum MetalError {
     /// The system refuses to bind the thread to a CPU, or says nothing about it.
     #[error("cannot stay on one CPU: {0}")]
     Affinity(String),
+}
+
+impl MetalError {
+    /// The system's refusal to bind the thread.
+    #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub(crate) fn affinity(error: rustix::io::Errno) -> Self {
+        Self::Affinity(error.to_string())
+    }
 }

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::metal::{affinity, MetalError, OtherCpu};
+use lookaside_host::{bind_to, Mapping, Topology};
+
+use crate::metal::{MetalError, OtherCpu};
 
 /// Loads between two looks at what is to be done.
 const BATCH: usize = 256;
@@ -127,7 +129,7 @@ impl Drop for NeighbourThread {
 
 fn live(cpu: usize, most_pages: usize, shared: &NeighbourControl) {
     let region = NeighbourPages::new(most_pages);
-    if affinity::bind(cpu).is_err() || region.is_none() {
+    if bind_to(&[cpu]).is_err() || region.is_none() {
         shared.failed.store(true, Ordering::Release);
     }
     shared.ready.store(true, Ordering::Release);
@@ -135,7 +137,7 @@ fn live(cpu: usize, most_pages: usize, shared: &NeighbourControl) {
     let mut page = 0;
     while !shared.end.load(Ordering::Relaxed) {
         let row = match shared.target() {
-            NeighbourTarget::Own(pages) => NeighbourRow { pages: pages.min(region.0.pages), ..region.0 },
+            NeighbourTarget::Own(pages) => NeighbourRow { pages: pages.min(region.row.pages), ..region.row },
             NeighbourTarget::Row(row) => row,
         };
         for _ in 0..BATCH {
@@ -148,62 +150,29 @@ fn live(cpu: usize, most_pages: usize, shared: &NeighbourControl) {
 }
 
 /// Small pages of its own, each with a frame.
-struct NeighbourPages(NeighbourRow);
+struct NeighbourPages {
+    row: NeighbourRow,
+    /// Unmapped when nobody walks the row any more.
+    _mapping: Mapping,
+}
 
 impl NeighbourPages {
     fn new(pages: usize) -> Option<Self> {
-        use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
-        let bytes = pages.max(1) << 12;
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping wherever the system likes.
-        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }.ok()?;
+        let pages = pages.max(1);
+        let mapping = Mapping::new(pages << 12).ok()?;
         // A kernel without huge pages refuses: what is wanted.
-        // SAFETY: advice about the mapping just made.
-        let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
-        let region = Self(NeighbourRow { base: base.cast(), pages: pages.max(1) });
-        for page in 0..region.0.pages {
+        let _ = mapping.advise_huge(false);
+        let row = NeighbourRow { base: mapping.start().as_ptr(), pages };
+        for page in 0..pages {
             // SAFETY: in the mapping.
-            unsafe { region.0.at(page).write_volatile(1) };
+            unsafe { row.at(page).write_volatile(1) };
         }
-        Some(region)
-    }
-}
-
-impl Drop for NeighbourPages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made; nobody uses it any more.
-        let _ = unsafe { rustix::mm::munmap(self.0.base.cast(), self.0.pages << 12) };
+        Some(Self { row, _mapping: mapping })
     }
 }
 
 /// What sysfs says of a CPU in relation to another: whether they are threads of one core.
 pub(crate) fn relation(cpu: usize, to: usize) -> OtherCpu {
-    let path = format!("/sys/devices/system/cpu/cpu{to}/topology/thread_siblings_list");
-    let list = std::fs::read_to_string(path).ok();
-    OtherCpu { number: cpu, sibling: list.map(|list| in_list(&list, cpu)) }
-}
-
-/// Whether a list like `0-3,8` has a number.
-fn in_list(list: &str, number: usize) -> bool {
-    list.trim().split(',').any(|part| {
-        let mut ends = part.split('-').map(|end| end.trim().parse::<usize>());
-        match (ends.next(), ends.next()) {
-            (Some(Ok(first)), Some(Ok(last))) => (first..=last).contains(&number),
-            (Some(Ok(only)), None) => only == number,
-            _ => false,
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::in_list;
-
-    #[test]
-    fn lists_of_cpus_are_read() {
-        for (list, inside, outside) in [("0\n", 0, 1), ("0,64", 64, 6), ("0-3,8-11\n", 9, 5), ("", 99, 0)] {
-            assert_eq!(in_list(list, inside), !list.is_empty(), "{list:?}");
-            assert!(!in_list(list, outside), "{list:?}");
-        }
-    }
+    let siblings = Topology::here().siblings(to);
+    OtherCpu { number: cpu, sibling: siblings.map(|siblings| siblings.contains(&cpu)) }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use lookaside_host::Process;
 use lookaside_machine::PageSize;
 
 use crate::metal::MetalError;
@@ -354,11 +355,8 @@ pub(crate) fn split(huge_page: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Bytes of huge pages in the mapping that begins at `base`, as `/proc/self/smaps` has it.
+/// Bytes of transparent huge pages in the area that begins at `base`.
 pub(crate) fn huge_bytes_at(base: u64) -> Option<u64> {
-    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
-    let head = format!("{base:x}-");
-    let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&head));
-    let line = lines.find(|line| line.starts_with("AnonHugePages:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+    let areas = Process::own().smaps().ok()?;
+    areas.iter().find(|area| area.start == base).map(|area| area.anonymous_huge_bytes)
 }
