@@ -16,7 +16,7 @@ pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
     let planner = HugePlanner::new(setup, args.budget)?;
     let program = PlannedProgram { trace: args.trace.as_deref(), command: &args.command, native: args.native };
     let output = PlanOutput { file: args.output.as_deref(), report: &args.report };
-    let views = PlanViews {
+    let views = PlanViews::<HugePlanner> {
         plan: view,
         counts: |profile| view_counts(&profile.windows),
         stopped: "no windows were chosen; these have most walks of what was seen",

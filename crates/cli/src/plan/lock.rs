@@ -19,7 +19,7 @@ pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let planner = LockPlanner { setup, target, selector: args.select.into(), search: Search::default() };
     let program = PlannedProgram { trace: args.trace.as_deref(), command: &args.command, native: args.native };
     let output = PlanOutput { file: args.output.as_deref(), report: &args.report };
-    let views = PlanViews {
+    let views = PlanViews::<LockPlanner> {
         plan: view,
         counts: |profile| view_counts(&profile.counts),
         stopped: "no pages were chosen; these have most misses of what was seen",
