@@ -33,9 +33,13 @@ fn the_text_has_a_row_a_variant_and_a_verdict() {
     let output = run(&["compare", "--variants", "nothp", "--runs", "2", "--metric", "user", "--", "true"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    for part in
-        ["measured: user time of true; 2 rounds after 1 warm-up round", "base ÷ variant", "\nnothp ", "Verdict: "]
-    {
+    for part in [
+        "Does it help?: true",
+        "measured  user time; 2 rounds after 1 warm-up round",
+        "base ÷ variant",
+        "\nnothp ",
+        "Verdict: ",
+    ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 }

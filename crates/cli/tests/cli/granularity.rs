@@ -53,7 +53,7 @@ fn windows_and_lines_give_the_same_translation() {
         let json = folder.path().join(granularity);
         let (json, program) = (json.to_str().expect("text path"), program.to_str().expect("text path"));
         let arguments = ["analyze", "--machine", "ryzen-5900x", "--exact", "--granularity", granularity];
-        let output = run(&[&arguments[..], &["--json", json, "--", program]].concat());
+        let output = run(&[&arguments[..], &[&format!("--json={json}"), "--", program]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let found: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
         found["outcome"].clone()

@@ -58,7 +58,7 @@ fn the_hot_windows_of_a_trace_are_found() {
     // So short a run does not pay for a collapse; what it would take is said.
     assert!(made.windows.is_empty() && made.later.iter().all(|window| window.break_even_runs > 1.0));
     assert!(
-        stdout(&output).starts_with("skylake: 0 of at most 3 huge pages pay within the recorded run"),
+        stdout(&output).contains("\nskylake: 0 of at most 3 huge pages pay within the recorded run"),
         "{}",
         stdout(&output)
     );
@@ -92,7 +92,7 @@ fn a_programs_hot_windows_are_found_there_and_in_a_plain_run() {
     let ask = ["plan", "hugepages", "--budget", "3", "--machine", "skylake", "--native", "-o", place, "--", program];
     let output = run(&ask);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("in a plain run, addresses fixed:\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("In a plain run, addresses fixed\n"), "{}", stdout(&output));
     let made = HugePlan::load(&file).expect("a plan");
     let mut found = Vec::new();
     for window in made.windows.iter().chain(&made.later) {
@@ -118,7 +118,7 @@ fn a_program_that_fails_is_planned_for_and_said() {
     }
     let output = run(&["plan", "hugepages", "--budget", "1", "--", "/bin/false"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stdout(&output).contains("remark: the program ended with exit code 1"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\n· the program ended with exit code 1"), "{}", stdout(&output));
     // The machine is the one at hand, and said.
     assert!(stderr(&output).contains("lookaside: machine "), "{}", stderr(&output));
 }

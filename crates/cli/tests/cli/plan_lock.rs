@@ -27,7 +27,7 @@ fn a_trace_is_planned_for() {
     let output = run(&["plan", "lock", "--entries", "2", "-o", place, &trace]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
-        stdout(&output).starts_with("cortex-a9: 2 of 2 lockable entries of main, chosen by gain"),
+        stdout(&output).contains("\ncortex-a9: 2 of 2 lockable entries of main, chosen by gain"),
         "{}",
         stdout(&output)
     );
@@ -94,7 +94,7 @@ fn pages_are_found_in_a_plain_run() {
         );
     }
     let text = run(&["plan", "lock", "--native", "--entries", "1", "--", program]);
-    assert!(stdout(&text).contains("in a plain run, addresses fixed:\n"), "{}", stdout(&text));
+    assert!(stdout(&text).contains("In a plain run, addresses fixed\n"), "{}", stdout(&text));
     // What cannot run plainly is refused before anything is recorded; a failure of its own is said.
     let foreign = folder.path().join("foreign");
     // The head of an executable for AArch64 (ELF: class 2, type 2, machine 183).
@@ -164,5 +164,5 @@ fn a_program_that_fails_is_planned_for_and_said() {
     }
     let output = run(&["plan", "lock", "--entries", "1", "--", "/bin/false"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stdout(&output).contains("remark: the program ended with exit code 1"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\n· the program ended with exit code 1"), "{}", stdout(&output));
 }
