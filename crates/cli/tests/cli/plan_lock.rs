@@ -110,7 +110,7 @@ fn pages_are_found_in_a_plain_run() {
     );
     let failed = run(&["plan", "lock", "--native", "--entries", "1", "--", "/bin/false"]);
     assert_eq!(failed.status.code(), Some(1), "{}", stderr(&failed));
-    assert!(stdout(&failed).contains("remark: the plain run ended with exit code 1"), "{}", stdout(&failed));
+    assert!(stdout(&failed).contains("\n· the plain run ended with exit code 1"), "{}", stdout(&failed));
     // A trace does not run.
     let trace = trace(folder.path());
     assert_eq!(run(&["plan", "lock", "--native", &trace]).status.code(), Some(2));

@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn quiet_is_what_nearly_has_the_most_additions() {
-        let mut quiet = IdleCore::seen((0..100).map(|look| 3.0 + f64::from(look) / 50.0).collect());
+        let mut quiet = IdleCore::seen((0..=100).map(|look| 3.0 + f64::from(look) / 50.0).collect());
         assert_eq!(quiet.most, 4.8);
         assert!(quiet.is_quiet(4.7) && !quiet.is_quiet(4.5));
         // Three looks that show more may be the timer's grain, four are not.
