@@ -43,7 +43,7 @@ mod row;
 mod samples;
 mod values;
 
-pub use paper::{Effort, ModelExperiments, ModelFailed, ModelFindings, Paper, RunModel};
+pub use paper::{Effort, ModelExperiments, ModelFailed, ModelFindings, ModelResult, Paper, RunModel};
 pub use parallel::in_parallel;
 pub use reproduction::{Reproduction, Series};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};

@@ -32,8 +32,11 @@ pub struct ModelExperiments {
     pub run: RunModel,
 }
 
+/// What an experiment in the model gives, or why it cannot be run.
+pub type ModelResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
 /// Runs the experiments; tells what comes next.
-pub type RunModel = fn(Effort, &mut dyn FnMut(&str)) -> Result<ModelFindings, Box<dyn Error + Send + Sync>>;
+pub type RunModel = fn(Effort, &mut dyn FnMut(&str)) -> ModelResult<ModelFindings>;
 
 /// What the experiments in the model gave.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,6 +96,7 @@ impl Paper {
             halted: None,
         })
     }
+
     /// Runs its microbenchmarks on a machine and sets their rows side by side. `halt` is asked
     /// before all samples: what is known by then is given, and with it the levels of the TLB as the probe found them for
     /// it, the first level first; none where they are given. `progress` is told what comes next.

@@ -4,9 +4,9 @@ use lookaside_harness::metal::{too_few, Estimate, KnownLevel, KnownLevels, Metal
 use lookaside_harness::Series;
 use lookaside_probe::{ChainBench, Halt};
 
-use super::prefetch::Parts;
+use super::prefetch::PrefetchTimes;
 use super::sharing;
-use super::thrash::{curve, few, knee, predicted, sizes, Order, Point};
+use super::thrash::{curve, few, knee, predicted, sizes, ArrayOrder, ArrayTime};
 
 /// A knee is at a capacity where it is no further off than this part of it.
 const AT: u64 = 8;
@@ -60,12 +60,12 @@ pub(super) fn run(
 fn figure_4_3(bench: &mut ChainBench<'_>, second: &KnownLevel, ran: &mut MetalFindings) -> Result<(), Halt> {
     let entries = second.geometry.entries as usize;
     let (some, all) = (entries * 5 / 8, 2 * entries);
-    let needed = Parts::accesses(some, all);
+    let needed = PrefetchTimes::accesses(some, all);
     if needed > bench.max_pages() {
         ran.nothing(&["fig-4.3"], &too_few(needed, bench));
         return Ok(());
     }
-    let Some(parts) = ran.possible(&["fig-4.3"], Parts::measure(bench, some, all))? else { return Ok(()) };
+    let Some(parts) = ran.possible(&["fig-4.3"], PrefetchTimes::measure(bench, some, all))? else { return Ok(()) };
     let cycles = |ticks: &Estimate| format!("{:.1}", ticks.median * bench.cycles_per_tick());
     let hints: Vec<String> =
         parts.prefetched.iter().map(|(hint, ticks)| format!("{} {hint:?}", cycles(ticks))).collect();
@@ -175,15 +175,20 @@ fn no_rise(entries: u64) -> String {
 }
 
 /// The curves around a capacity, in both orders; gives the one in random order.
-fn curves(bench: &mut ChainBench<'_>, name: &str, entries: u64, ran: &mut MetalFindings) -> Result<Vec<Point>, Halt> {
-    let random = curve(bench, &sizes(entries), Order::Random)?;
+fn curves(
+    bench: &mut ChainBench<'_>,
+    name: &str,
+    entries: u64,
+    ran: &mut MetalFindings,
+) -> Result<Vec<ArrayTime>, Halt> {
+    let random = curve(bench, &sizes(entries), ArrayOrder::Random)?;
     plot(bench, &format!("{name}, random order"), &random, ran);
-    let ascending = curve(bench, &few(&sizes(entries)), Order::Ascending)?;
+    let ascending = curve(bench, &few(&sizes(entries)), ArrayOrder::Ascending)?;
     plot(bench, &format!("{name}, in the array's order"), &ascending, ran);
     Ok(random)
 }
 
-fn plot(bench: &ChainBench<'_>, name: &str, points: &[Point], ran: &mut MetalFindings) {
+fn plot(bench: &ChainBench<'_>, name: &str, points: &[ArrayTime], ran: &mut MetalFindings) {
     let cycles = |ticks: f64| ticks * bench.cycles_per_tick();
     ran.series.push(Series {
         name: name.into(),

@@ -22,7 +22,7 @@ const LINES: usize = 24;
 const WORDS: usize = 7;
 
 /// Ticks a load of a part of an array, by what is done to the rest between two rounds.
-pub(super) struct Parts {
+pub(super) struct PrefetchTimes {
     pub(super) alone: Estimate,
     /// As many lines as the rest has pages are loaded, but out of few pages: what the rest's data do to the caches.
     pub(super) lines: Estimate,
@@ -35,7 +35,7 @@ pub(super) struct Parts {
 /// The instructions that the paper names.
 const HINTS: [PrefetchHint; 3] = [PrefetchHint::T0, PrefetchHint::T1, PrefetchHint::T2];
 
-impl Parts {
+impl PrefetchTimes {
     /// Most accesses of a shot, which has to have room for as many pages.
     pub(super) fn accesses(some: usize, all: usize) -> usize {
         some + (all - some).div_ceil(LINES) * LINES * WORDS

@@ -27,7 +27,7 @@ const BEFORE: Range<f64> = 0.3..0.7;
 const AFTER: Range<f64> = 1.7..2.1;
 
 /// A size of the array and ticks an access.
-pub(super) type Point = (u64, Estimate);
+pub(super) type ArrayTime = (u64, Estimate);
 
 /// Where the time of an access rises.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub(super) fn few(sizes: &[u64]) -> Vec<u64> {
 
 /// Order of the accesses to an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ArrayOrder {
     /// As the paper has it. A processor may see it coming and translate ahead.
     Ascending,
     /// One random order, the same every round.
@@ -66,7 +66,7 @@ pub(super) enum Order {
 
 /// Ticks an access in the steady state. The array begins at a multiple of its largest size, another one in each
 /// repetition.
-pub(super) fn curve(bench: &mut ChainBench<'_>, sizes: &[u64], order: Order) -> Result<Vec<Point>, Halt> {
+pub(super) fn curve(bench: &mut ChainBench<'_>, sizes: &[u64], order: ArrayOrder) -> Result<Vec<ArrayTime>, Halt> {
     let most = sizes.iter().max().map_or(1, |n| n.next_power_of_two());
     let mut start = (usize::MAX, 0);
     let estimates = interleaved(sizes, |repetition, &pages| {
@@ -75,8 +75,8 @@ pub(super) fn curve(bench: &mut ChainBench<'_>, sizes: &[u64], order: Order) -> 
         }
         let array: Vec<u64> = (start.1..start.1 + pages).collect();
         let ticks = match order {
-            Order::Ascending => bench.sequence(&array)?,
-            Order::Random => bench.pages(&array)?,
+            ArrayOrder::Ascending => bench.sequence(&array)?,
+            ArrayOrder::Random => bench.pages(&array)?,
         };
         Ok(ticks / pages as f64)
     })?;
@@ -84,7 +84,7 @@ pub(super) fn curve(bench: &mut ChainBench<'_>, sizes: &[u64], order: Order) -> 
 }
 
 /// The rise around a capacity; `None` = there is none.
-pub(super) fn knee(curve: &[Point], capacity: u64) -> Option<Knee> {
+pub(super) fn knee(curve: &[ArrayTime], capacity: u64) -> Option<Knee> {
     let plateau = |range: Range<f64>| {
         let within = |pages: u64| range.contains(&(pages as f64 / capacity as f64));
         let values: Vec<f64> = curve.iter().filter(|(n, _)| within(*n)).map(|(_, y)| y.median).collect();
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn knees_are_found_and_slopes_are_none() {
-        let at = |f: &dyn Fn(u64) -> f64| -> Vec<Point> {
+        let at = |f: &dyn Fn(u64) -> f64| -> Vec<ArrayTime> {
             let exact = |y| Estimate { median: y, low: y, high: y };
             sizes(64).into_iter().map(|n| (n, exact(f(n)))).collect()
         };

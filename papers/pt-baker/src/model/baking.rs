@@ -1,16 +1,13 @@
 //! All runs of the helper beside the programs.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt;
 
-use lookaside_harness::{in_parallel, Effort};
-use lookaside_techniques::bake::{model, BakeResult, Baker, Placement, Program as Model, TouchMethod};
+use lookaside_harness::{in_parallel, Effort, ModelResult};
+use lookaside_techniques::bake::{model, BakeResult, Baker, Placement, Program as ModelProgram, TouchMethod};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
-use super::programs::{divisor, record, setup, stressors, Program, Recorded, System, PROGRAMS};
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+use super::programs::{divisor, record, setup, stressors, PaperProgram, ProgramSystem, RecordedProgram, PROGRAMS};
 
 /// NOPs between touches: on LibLinear all (Figure 6.10), else every other.
 const NOPS: [u64; 5] = [0, 30, 100, 300, 1000];
@@ -24,15 +21,15 @@ const WARM: f64 = 0.4;
 
 /// A helper's setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct How {
-    pub(super) way: By,
+pub(super) struct ThrottledHelper {
+    pub(super) way: HelperMethod,
     pub(super) throttle: Throttle,
     pub(super) sibling: bool,
 }
 
 /// [`TouchMethod`], in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum By {
+pub(super) enum HelperMethod {
     User,
     Prefetch,
     Kernel,
@@ -59,11 +56,11 @@ pub(super) struct BakingRun {
 /// All of it, by program, system and setting.
 pub(super) struct BakingRuns {
     effort: Effort,
-    pub(super) runs: BTreeMap<(&'static str, System, Option<How>), BakingRun>,
+    pub(super) runs: BTreeMap<(&'static str, ProgramSystem, Option<ThrottledHelper>), BakingRun>,
 }
 
 /// Runs everything, one program after the other.
-pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<BakingRuns> {
+pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> ModelResult<BakingRuns> {
     let mut study = BakingRuns { effort, runs: BTreeMap::new() };
     for (number, program) in PROGRAMS.iter().enumerate() {
         let what = format!("{} ({} of {})", program.name, number + 1, PROGRAMS.len());
@@ -79,53 +76,65 @@ pub(super) fn run(effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<Baki
 }
 
 /// What is run of a program.
-fn runs(program: &str) -> Vec<(System, Option<How>)> {
-    let how = |way, throttle| How { way, throttle, sibling: false };
+fn runs(program: &str) -> Vec<(ProgramSystem, Option<ThrottledHelper>)> {
+    let how = |way, throttle| ThrottledHelper { way, throttle, sibling: false };
     let step = if program == "liblinear" { 1 } else { 2 };
     let sleeps = || SLEEPS.iter().step_by(step).map(|microseconds| Throttle::Sleep(*microseconds));
     let throttles = || NOPS.iter().step_by(step).map(|nops| Throttle::Nops(*nops)).chain(sleeps());
-    let systems = [System::Native, System::Nested, System::NestedRuns, System::Huge, System::Cache, System::Streams];
-    let nested_streams = [System::NestedStreams, System::NestedRunsStreams];
+    let systems = [
+        ProgramSystem::Native,
+        ProgramSystem::Nested,
+        ProgramSystem::NestedRuns,
+        ProgramSystem::Huge,
+        ProgramSystem::Cache,
+        ProgramSystem::Streams,
+    ];
+    let nested_streams = [ProgramSystem::NestedStreams, ProgramSystem::NestedRunsStreams];
     let mut runs: Vec<_> = systems.into_iter().chain(nested_streams).map(|system| (system, None)).collect();
     // Figure 6.7, by the sleeps of Figure 6.4.
     for system in nested_streams {
-        runs.extend(PRESSED_SLEEPS.map(|sleep| (system, Some(how(By::Kernel, sleep)))));
+        runs.extend(PRESSED_SLEEPS.map(|sleep| (system, Some(how(HelperMethod::Kernel, sleep)))));
     }
-    for way in [By::User, By::Kernel] {
-        runs.extend(throttles().map(|throttle| (System::Native, Some(how(way, throttle)))));
+    for way in [HelperMethod::User, HelperMethod::Kernel] {
+        runs.extend(throttles().map(|throttle| (ProgramSystem::Native, Some(how(way, throttle)))));
         let nested = [Throttle::Nops(0), Throttle::Nops(100), Throttle::Sleep(1000)];
-        runs.extend(nested.map(|throttle| (System::Nested, Some(how(way, throttle)))));
-        runs.extend(nested[1..].iter().map(|throttle| (System::NestedRuns, Some(how(way, *throttle)))));
-        runs.push((System::Huge, Some(how(way, Throttle::Nops(1000)))));
+        runs.extend(nested.map(|throttle| (ProgramSystem::Nested, Some(how(way, throttle)))));
+        runs.extend(nested[1..].iter().map(|throttle| (ProgramSystem::NestedRuns, Some(how(way, *throttle)))));
+        runs.push((ProgramSystem::Huge, Some(how(way, Throttle::Nops(1000)))));
         // Figures 6.3 and 6.4; 6.5.
         let mut pressed = PRESSED_SLEEPS.to_vec();
         if program == "bc" {
             pressed.push(Throttle::Nops(100));
         }
         let pressed = pressed.into_iter().map(|throttle| Some(how(way, throttle)));
-        runs.extend(pressed.flat_map(|how| [(System::Cache, how), (System::Streams, how)]));
+        runs.extend(pressed.flat_map(|how| [(ProgramSystem::Cache, how), (ProgramSystem::Streams, how)]));
     }
     // Figures 6.8 and 6.9.
     if ["graph500", "liblinear", "bc"].contains(&program) {
         for sleep in sleeps() {
-            let sibling = |way| How { sibling: true, ..how(way, sleep) };
-            let hows = [sibling(By::User), sibling(By::Kernel), how(By::Prefetch, sleep)];
-            runs.extend(hows.map(|how| (System::Native, Some(how))));
+            let sibling = |way| ThrottledHelper { sibling: true, ..how(way, sleep) };
+            let hows = [sibling(HelperMethod::User), sibling(HelperMethod::Kernel), how(HelperMethod::Prefetch, sleep)];
+            runs.extend(hows.map(|how| (ProgramSystem::Native, Some(how))));
         }
     }
     runs
 }
 
 /// One run.
-fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effort: Effort) -> Result<BakingRun> {
+fn one(
+    program: &PaperProgram,
+    recorded: &RecordedProgram,
+    run: &(ProgramSystem, Option<ThrottledHelper>),
+    effort: Effort,
+) -> ModelResult<BakingRun> {
     let (system, how) = run;
     let setup = setup(*system, effort, recorded.log2_bytes)?;
     let cycles_a_microsecond = setup.machine.clock_mhz;
     let baker = how.map(|how| {
         let way = match how.way {
-            By::User => TouchMethod::Load,
-            By::Prefetch => TouchMethod::Prefetch,
-            By::Kernel => TouchMethod::Entries,
+            HelperMethod::User => TouchMethod::Load,
+            HelperMethod::Prefetch => TouchMethod::Prefetch,
+            HelperMethod::Kernel => TouchMethod::Entries,
         };
         let (nops, sleep) = match how.throttle {
             Throttle::Nops(nops) => (nops, 0),
@@ -136,12 +145,13 @@ fn one(program: &Program, recorded: &Recorded, run: &(System, Option<How>), effo
             sleep_cycles: sleep as f64 * cycles_a_microsecond / divisor(effort) as f64,
             placement: if how.sibling { Placement::SmtSibling } else { Placement::OtherCore },
             // An entry for each huge page, eight to a line (section 4.4.1).
-            stride_pages: if *system == System::Huge { 8 * 512 } else { 8 },
+            stride_pages: if *system == ProgramSystem::Huge { 8 * 512 } else { 8 },
             ..Baker::new(way, 1, vec![recorded.baked.clone()])
         }
     });
-    let model_of = Model { warm_accesses: (recorded.accesses as f64 * WARM) as u64, in_flight: program.in_flight };
-    let mut source = Again { info: TraceInfo::default(), blocks: &recorded.blocks };
+    let model_of =
+        ModelProgram { warm_accesses: (recorded.accesses as f64 * WARM) as u64, in_flight: program.in_flight };
+    let mut source = RepeatedBlocks { info: TraceInfo::default(), blocks: &recorded.blocks };
     Ok(BakingRun::of(&model(setup, &mut source, &model_of, baker.as_ref(), &stressors(*system, effort))?))
 }
 
@@ -176,17 +186,17 @@ impl BakingRun {
 }
 
 /// A program's accesses once more.
-struct Again<'a> {
+struct RepeatedBlocks<'a> {
     info: TraceInfo,
     blocks: &'a [Block],
 }
 
-impl Source for Again<'_> {
+impl Source for RepeatedBlocks<'_> {
     fn info(&self) -> &TraceInfo {
         &self.info
     }
 
-    fn next_block(&mut self, block: &mut Block) -> std::result::Result<bool, TraceError> {
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
         let Some((next, rest)) = self.blocks.split_first() else { return Ok(false) };
         block.clone_from(next);
         self.blocks = rest;
@@ -223,11 +233,11 @@ impl BakingRuns {
         .into()
     }
 
-    pub(super) fn base(&self, program: &'static str, system: System) -> &BakingRun {
+    pub(super) fn base(&self, program: &'static str, system: ProgramSystem) -> &BakingRun {
         &self.runs[&(program, system, None)]
     }
 
-    pub(super) fn get(&self, program: &'static str, system: System, how: How) -> &BakingRun {
+    pub(super) fn get(&self, program: &'static str, system: ProgramSystem, how: ThrottledHelper) -> &BakingRun {
         &self.runs[&(program, system, Some(how))]
     }
 
@@ -235,16 +245,20 @@ impl BakingRuns {
     pub(super) fn of(
         &self,
         program: &'static str,
-        system: System,
-        by: By,
+        system: ProgramSystem,
+        by: HelperMethod,
         sibling: bool,
-    ) -> impl Iterator<Item = (How, &BakingRun)> {
+    ) -> impl Iterator<Item = (ThrottledHelper, &BakingRun)> {
         let all = self.baked(system, by).filter(move |(of, how, _)| *of == program && how.sibling == sibling);
         all.map(|(_, how, came)| (how, came))
     }
 
     /// All runs with a helper of this kind.
-    pub(super) fn baked(&self, system: System, by: By) -> impl Iterator<Item = (&'static str, How, &BakingRun)> {
+    pub(super) fn baked(
+        &self,
+        system: ProgramSystem,
+        by: HelperMethod,
+    ) -> impl Iterator<Item = (&'static str, ThrottledHelper, &BakingRun)> {
         let all =
             self.runs.iter().filter_map(|((program, system, how), came)| Some((*program, *system, (*how)?, came)));
         let all = all.filter(move |(_, of, how, _)| *of == system && how.way == by);
@@ -252,13 +266,19 @@ impl BakingRuns {
     }
 
     /// By how much less time a program takes: percent of its time with the helper.
-    pub(super) fn gain(&self, program: &'static str, system: System, came: &BakingRun) -> f64 {
+    pub(super) fn gain(&self, program: &'static str, system: ProgramSystem, came: &BakingRun) -> f64 {
         100.0 * (self.base(program, system).per_access() / came.per_access() - 1.0)
     }
 
     /// The best of them.
-    pub(super) fn best(&self, program: &'static str, system: System, by: By, sibling: bool) -> (f64, How) {
-        let none = How { way: by, throttle: Throttle::Nops(0), sibling };
+    pub(super) fn best(
+        &self,
+        program: &'static str,
+        system: ProgramSystem,
+        by: HelperMethod,
+        sibling: bool,
+    ) -> (f64, ThrottledHelper) {
+        let none = ThrottledHelper { way: by, throttle: Throttle::Nops(0), sibling };
         let gains = self.of(program, system, by, sibling).map(|(how, came)| (self.gain(program, system, came), how));
         gains.fold((f64::NEG_INFINITY, none), |best, gain| if gain.0 > best.0 { gain } else { best })
     }

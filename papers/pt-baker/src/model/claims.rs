@@ -1,14 +1,11 @@
 //! What the runs say of the paper's figures.
 
-use lookaside_harness::{Finding, Ours, Series};
+use lookaside_harness::{Finding, Series};
 
-use super::baking::{BakingRun, BakingRuns, By, How, Throttle};
-use super::programs::{System, PROGRAMS};
+use super::baking::{BakingRun, BakingRuns, HelperMethod, Throttle, ThrottledHelper};
+use super::findings::{claim, value, Findings, NONE};
+use super::programs::{ProgramSystem, PROGRAMS};
 
-pub(super) type Findings = Vec<(&'static str, Finding)>;
-
-/// Below this improvement, in percent, there is none.
-pub(super) const NONE: f64 = 1.0;
 /// Programs with a smaller part of walk references from memory have nothing to gain: its fall says nothing.
 const LEAST_SHARE: f64 = 1.0;
 
@@ -26,10 +23,10 @@ fn walks(study: &BakingRuns) -> Findings {
     };
     let most = |system| shares(system).into_iter().fold(("", 0.0), |most, s| if s.1 > most.1 { s } else { most });
     let all = |system| PROGRAMS.map(|p| format!("{} {:.1}", p.name, study.base(p.name, system).share(2))).join(", ");
-    let [native, nested, runs] =
-        [System::Native, System::Nested, System::NestedRuns].map(|system| study.base("liblinear", system));
+    let [native, nested, runs] = [ProgramSystem::Native, ProgramSystem::Nested, ProgramSystem::NestedRuns]
+        .map(|system| study.base("liblinear", system));
     let ratios = PROGRAMS.map(|p| {
-        let base = study.base(p.name, System::Native);
+        let base = study.base(p.name, ProgramSystem::Native);
         (p.name, base.data_memory as f64 / base.walks_by[2].max(1) as f64)
     });
     let least = ratios.iter().fold(("", f64::INFINITY), |least, r| if r.1 < least.1 { *r } else { least });
@@ -46,24 +43,30 @@ fn walks(study: &BakingRuns) -> Findings {
                 "at least twice as many counts as much",
             ),
         ),
-        ("fig-3.2-mean", value(mean(System::Native), all(System::Native))),
+        ("fig-3.2-mean", value(mean(ProgramSystem::Native), all(ProgramSystem::Native))),
         (
             "fig-3.2-most",
-            value(most(System::Native).1, format!("{}; random frames, LRU, no bandwidth", most(System::Native).0)),
+            value(
+                most(ProgramSystem::Native).1,
+                format!("{}; random frames, LRU, no bandwidth", most(ProgramSystem::Native).0),
+            ),
         ),
         (
             "fig-3.2-virtual-mean",
-            value(mean(System::Nested), format!("{}; contiguous {:.1}", all(System::Nested), mean(System::NestedRuns))),
+            value(
+                mean(ProgramSystem::Nested),
+                format!("{}; contiguous {:.1}", all(ProgramSystem::Nested), mean(ProgramSystem::NestedRuns)),
+            ),
         ),
         (
             "fig-3.2-virtual-most",
             value(
-                most(System::Nested).1,
+                most(ProgramSystem::Nested).1,
                 format!(
                     "{}; contiguous {:.1} ({})",
-                    most(System::Nested).0,
-                    most(System::NestedRuns).1,
-                    most(System::NestedRuns).0
+                    most(ProgramSystem::Nested).0,
+                    most(ProgramSystem::NestedRuns).1,
+                    most(ProgramSystem::NestedRuns).0
                 ),
             ),
         ),
@@ -97,9 +100,10 @@ fn walks(study: &BakingRuns) -> Findings {
 fn native(study: &BakingRuns) -> Findings {
     let fall = |by| {
         let falls = study
-            .baked(System::Native, by)
-            .filter(|(program, ..)| study.base(program, System::Native).share(2) >= LEAST_SHARE);
-        let falls = falls.map(|(program, how, came)| (study.base(program, System::Native).fall(came), program, how));
+            .baked(ProgramSystem::Native, by)
+            .filter(|(program, ..)| study.base(program, ProgramSystem::Native).share(2) >= LEAST_SHARE);
+        let falls =
+            falls.map(|(program, how, came)| (study.base(program, ProgramSystem::Native).fall(came), program, how));
         falls.fold(
             (f64::NEG_INFINITY, "", None),
             |best, (fall, program, how)| {
@@ -114,24 +118,26 @@ fn native(study: &BakingRuns) -> Findings {
     let fall_of = |by| {
         let (most, program, how) = fall(by);
         let each = PROGRAMS.map(|p| {
-            let base = study.base(p.name, System::Native);
-            let falls = study.of(p.name, System::Native, by, false).map(|(_, came)| base.fall(came));
+            let base = study.base(p.name, ProgramSystem::Native);
+            let falls = study.of(p.name, ProgramSystem::Native, by, false).map(|(_, came)| base.fall(came));
             format!("{} {:.0}", p.name, falls.fold(f64::NEG_INFINITY, f64::max))
         });
         let how = how.map(|how| how.throttle.to_string()).unwrap_or_default();
         value(most, format!("{program}, {how}; the program's own walks only; best of each: {}", each.join(", ")))
     };
     let best = |program, by| {
-        let (gain, how) = study.best(program, System::Native, by, false);
+        let (gain, how) = study.best(program, ProgramSystem::Native, by, false);
         value(gain, format!("{}; time without bandwidth, computation or prefetchers", how.throttle))
     };
     let gains = PROGRAMS.map(|p| {
-        let [user, kernel] = [By::User, By::Kernel].map(|by| study.best(p.name, System::Native, by, false).0);
+        let [user, kernel] =
+            [HelperMethod::User, HelperMethod::Kernel].map(|by| study.best(p.name, ProgramSystem::Native, by, false).0);
         (p.name, user, kernel)
     });
     let gainers: Vec<_> = gains.iter().filter(|g| g.1.max(g.2) >= NONE).collect();
     let none = |program, unless: &str| {
-        let [user, kernel] = [By::User, By::Kernel].map(|by| study.best(program, System::Native, by, false));
+        let [user, kernel] =
+            [HelperMethod::User, HelperMethod::Kernel].map(|by| study.best(program, ProgramSystem::Native, by, false));
         claim(
             user.0.max(kernel.0) < NONE,
             format!("user {:+.1} % ({}), kernel {:+.1} % ({})", user.0, user.1.throttle, kernel.0, kernel.1.throttle),
@@ -139,32 +145,38 @@ fn native(study: &BakingRuns) -> Findings {
         )
     };
     let with = |program, by, nops: bool| {
-        let of = study.of(program, System::Native, by, false);
+        let of = study.of(program, ProgramSystem::Native, by, false);
         let gains = of
             .filter(|(how, _)| matches!(how.throttle, Throttle::Nops(_)) == nops)
-            .map(|(_, came)| study.gain(program, System::Native, came));
+            .map(|(_, came)| study.gain(program, ProgramSystem::Native, came));
         gains.fold(f64::NEG_INFINITY, f64::max)
     };
-    let bc = [(By::User, true), (By::User, false), (By::Kernel, true), (By::Kernel, false)]
-        .map(|(by, nops)| with("bc", by, nops));
+    let bc = [
+        (HelperMethod::User, true),
+        (HelperMethod::User, false),
+        (HelperMethod::Kernel, true),
+        (HelperMethod::Kernel, false),
+    ]
+    .map(|(by, nops)| with("bc", by, nops));
     let huge = PROGRAMS.map(|p| {
-        let base = study.base(p.name, System::Native).per_access();
-        (p.name, 100.0 * (base / study.base(p.name, System::Huge).per_access() - 1.0))
+        let base = study.base(p.name, ProgramSystem::Native).per_access();
+        (p.name, 100.0 * (base / study.base(p.name, ProgramSystem::Huge).per_access() - 1.0))
     });
     let huge_gains = huge.iter().filter(|(_, gain)| *gain >= 5.0).count();
     let of_gap: Vec<(&str, f64)> = gains.iter().zip(&huge).map(|(g, h)| (g.0, 100.0 * g.1.max(g.2) / h.1)).collect();
     let graph500 = of_gap.iter().find(|(name, _)| *name == "graph500").map_or(0.0, |g| g.1);
-    let baked_huge = [By::User, By::Kernel].into_iter().flat_map(|by| study.baked(System::Huge, by));
-    let baked_huge = baked_huge.map(|(program, _, came)| study.gain(program, System::Huge, came));
+    let baked_huge =
+        [HelperMethod::User, HelperMethod::Kernel].into_iter().flat_map(|by| study.baked(ProgramSystem::Huge, by));
+    let baked_huge = baked_huge.map(|(program, _, came)| study.gain(program, ProgramSystem::Huge, came));
     let most_huge = baked_huge.fold(f64::NEG_INFINITY, f64::max);
     vec![
-        ("fig-6.2-user", fall_of(By::User)),
-        ("fig-6.2-kernel", fall_of(By::Kernel)),
-        ("fig-6.1-graph500-user", best("graph500", By::User)),
-        ("fig-6.1-graph500-kernel", best("graph500", By::Kernel)),
-        ("fig-6.1-liblinear-user", best("liblinear", By::User)),
-        ("fig-6.1-liblinear-kernel", best("liblinear", By::Kernel)),
-        ("fig-6.1-hashjoin-kernel", best("hashjoin", By::Kernel)),
+        ("fig-6.2-user", fall_of(HelperMethod::User)),
+        ("fig-6.2-kernel", fall_of(HelperMethod::Kernel)),
+        ("fig-6.1-graph500-user", best("graph500", HelperMethod::User)),
+        ("fig-6.1-graph500-kernel", best("graph500", HelperMethod::Kernel)),
+        ("fig-6.1-liblinear-user", best("liblinear", HelperMethod::User)),
+        ("fig-6.1-liblinear-kernel", best("liblinear", HelperMethod::Kernel)),
+        ("fig-6.1-hashjoin-kernel", best("hashjoin", HelperMethod::Kernel)),
         (
             "kernel-ahead",
             claim(
@@ -214,9 +226,10 @@ fn native(study: &BakingRuns) -> Findings {
 fn pollution(study: &BakingRuns) -> Finding {
     let same = Throttle::Nops(100);
     let more = PROGRAMS.map(|p| {
-        let base = study.base(p.name, System::Native);
-        let [user, kernel] = [By::User, By::Kernel].map(|way| {
-            let came = study.get(p.name, System::Native, How { way, throttle: same, sibling: false });
+        let base = study.base(p.name, ProgramSystem::Native);
+        let [user, kernel] = [HelperMethod::User, HelperMethod::Kernel].map(|way| {
+            let came =
+                study.get(p.name, ProgramSystem::Native, ThrottledHelper { way, throttle: same, sibling: false });
             let all = |came: &BakingRun| (came.data_memory + came.walks_by[2]) as f64 / came.accesses as f64;
             1000.0 * (all(came) - all(base))
         });
@@ -231,10 +244,16 @@ fn pollution(study: &BakingRuns) -> Finding {
 
 /// Figure 6.6.
 fn virtualised(study: &BakingRuns) -> Findings {
-    let by = |program, system| [By::User, By::Kernel].map(|by| study.best(program, system, by, false).0);
+    let by =
+        |program, system| [HelperMethod::User, HelperMethod::Kernel].map(|by| study.best(program, system, by, false).0);
     let best = |program, system| by(program, system).into_iter().fold(f64::NEG_INFINITY, f64::max);
-    let gains = PROGRAMS
-        .map(|p| (p.name, [System::Native, System::Nested, System::NestedRuns].map(|system| best(p.name, system))));
+    let gains = PROGRAMS.map(|p| {
+        (
+            p.name,
+            [ProgramSystem::Native, ProgramSystem::Nested, ProgramSystem::NestedRuns]
+                .map(|system| best(p.name, system)),
+        )
+    });
     let [named, others] = [true, false].map(|named| {
         let of = gains.iter().filter(|gain| ["graph500", "liblinear"].contains(&gain.0) == named);
         of.copied().collect::<Vec<_>>()
@@ -242,9 +261,9 @@ fn virtualised(study: &BakingRuns) -> Findings {
     let told = |gains: &[(&str, [f64; 3])], at: usize| {
         gains.iter().map(|(name, g)| format!("{name} {:+.1} and {:+.1} %", g[0], g[at])).collect::<Vec<_>>().join(", ")
     };
-    let (user, how) = study.best("graph500", System::Nested, By::User, false);
+    let (user, how) = study.best("graph500", ProgramSystem::Nested, HelperMethod::User, false);
     let [[scattered_user, scattered_kernel], [runs_user, runs_kernel]] =
-        [System::Nested, System::NestedRuns].map(|system| by("graph500", system));
+        [ProgramSystem::Nested, ProgramSystem::NestedRuns].map(|system| by("graph500", system));
     vec![
         ("fig-6.6-graph500", value(user, format!("{}; contiguous {runs_user:.1}", how.throttle))),
         (
@@ -283,26 +302,28 @@ fn virtualised(study: &BakingRuns) -> Findings {
 /// Figures 6.8 to 6.11.
 fn sensitivity(study: &BakingRuns) -> Findings {
     let best = |program, by, sibling| {
-        let of = study.of(program, System::Native, by, sibling);
+        let of = study.of(program, ProgramSystem::Native, by, sibling);
         let sleeping = of.filter(|(how, _)| matches!(how.throttle, Throttle::Sleep(_)));
-        sleeping.map(|(_, came)| study.gain(program, System::Native, came)).fold(f64::NEG_INFINITY, f64::max)
+        sleeping.map(|(_, came)| study.gain(program, ProgramSystem::Native, came)).fold(f64::NEG_INFINITY, f64::max)
     };
     let placed = |program, by| (program, best(program, by, false), best(program, by, true));
     let pair = |p: &(&str, f64, f64)| format!("{} {:+.1} and {:+.1} %", p.0, p.1, p.2);
-    let [kernel, user] = [By::Kernel, By::User].map(|by| ["graph500", "liblinear"].map(|program| placed(program, by)));
-    let bc = [By::User, By::Kernel].map(|by| placed("bc", by));
-    let loads = ["graph500", "liblinear", "bc"]
-        .map(|program| (program, best(program, By::User, false), best(program, By::Prefetch, false)));
+    let [kernel, user] = [HelperMethod::Kernel, HelperMethod::User]
+        .map(|by| ["graph500", "liblinear"].map(|program| placed(program, by)));
+    let bc = [HelperMethod::User, HelperMethod::Kernel].map(|by| placed("bc", by));
+    let loads = ["graph500", "liblinear", "bc"].map(|program| {
+        (program, best(program, HelperMethod::User, false), best(program, HelperMethod::Prefetch, false))
+    });
     let spread = |by, nops: bool| {
-        let of = study.of("liblinear", System::Native, by, false);
+        let of = study.of("liblinear", ProgramSystem::Native, by, false);
         let of = of.filter(|(how, _)| matches!(how.throttle, Throttle::Nops(_)) == nops);
-        let gains: Vec<f64> = of.map(|(_, came)| study.gain("liblinear", System::Native, came)).collect();
+        let gains: Vec<f64> = of.map(|(_, came)| study.gain("liblinear", ProgramSystem::Native, came)).collect();
         let most = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         ((most - least) / most, least, most)
     };
     let sensitive = |nops| {
-        let [user, kernel] = [By::User, By::Kernel].map(|by| spread(by, nops));
+        let [user, kernel] = [HelperMethod::User, HelperMethod::Kernel].map(|by| spread(by, nops));
         claim(
             user.0 >= 1.5 * kernel.0,
             format!("user {:+.1} to {:+.1} %, kernel {:+.1} to {:+.1} %", user.1, user.2, kernel.1, kernel.2),
@@ -341,13 +362,13 @@ fn sensitivity(study: &BakingRuns) -> Findings {
 /// The curves of Figures 6.10 and 6.11.
 pub(super) fn series(study: &BakingRuns) -> Vec<Series> {
     let curve = |by, nops: bool| {
-        let of = study.of("liblinear", System::Native, by, false);
+        let of = study.of("liblinear", ProgramSystem::Native, by, false);
         let points = of.filter_map(|(how, came)| match how.throttle {
-            Throttle::Nops(n) if nops => Some((n as f64, study.gain("liblinear", System::Native, came))),
-            Throttle::Sleep(n) if !nops => Some((n as f64, study.gain("liblinear", System::Native, came))),
+            Throttle::Nops(n) if nops => Some((n as f64, study.gain("liblinear", ProgramSystem::Native, came))),
+            Throttle::Sleep(n) if !nops => Some((n as f64, study.gain("liblinear", ProgramSystem::Native, came))),
             _ => None,
         });
-        let way = if by == By::User { "user" } else { "kernel" };
+        let way = if by == HelperMethod::User { "user" } else { "kernel" };
         Series {
             name: format!("liblinear, {way} level, by {}", if nops { "NOPs" } else { "sleep" }),
             x: if nops {
@@ -361,14 +382,8 @@ pub(super) fn series(study: &BakingRuns) -> Vec<Series> {
             labels: Vec::new(),
         }
     };
-    [true, false].into_iter().flat_map(|nops| [By::User, By::Kernel].map(|by| curve(by, nops))).collect()
-}
-
-pub(super) fn value(value: f64, note: String) -> Finding {
-    // What windows and seeds leave of it.
-    Finding { ours: Ours::Value((value * 10.0).round() / 10.0), note }
-}
-
-pub(super) fn claim(holds: bool, found: String, note: &str) -> Finding {
-    Finding { ours: Ours::Claim { found, holds }, note: note.into() }
+    [true, false]
+        .into_iter()
+        .flat_map(|nops| [HelperMethod::User, HelperMethod::Kernel].map(|by| curve(by, nops)))
+        .collect()
 }

@@ -1,14 +1,10 @@
 //! PT-Baker's TLB microbenchmark (Chatzopoulos 2024, sections 4.4.3 and 4.4.5.1) on preset `ryzen-5900x`.
 
-use std::error::Error;
-
 use lookaside_engine::{Detail, Engine, FrameLayout, Setup, WalkModel};
-use lookaside_harness::{Finding, ModelFindings, Ours, Series};
+use lookaside_harness::{Finding, ModelFindings, ModelResult, Ours, Series};
 use lookaside_machine::{preset, Machine, Ways};
 use lookaside_trace::{Block, Source};
 use lookaside_workloads::{Stream, TlbThrash};
-
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Misses begin where this part of the array accesses misses in the steady state. One set of the L2 DTLB that
 /// thrashes on its own is 17 of 2049.
@@ -23,13 +19,13 @@ const MOST_PLOTTED: u64 = 3072;
 /// Largest array that is searched for a knee: all that the L2 DTLB holds with every entry coalesced fourfold, and half more.
 const MOST_SEARCHED: u64 = 2048 * 4 * 3 / 2;
 
-pub(super) fn run() -> Result<ModelFindings> {
+pub(super) fn run() -> ModelResult<ModelFindings> {
     let machine = preset("ryzen-5900x")?;
-    let alone = Sweep { machine: machine.clone(), frames: FrameLayout::Random, stack: false };
-    let stack = Sweep { stack: true, ..alone.clone() };
-    let pairs = Sweep { frames: FrameLayout::Fragmented { run_pages: 2 }, ..alone.clone() };
-    let contiguous = Sweep { frames: FrameLayout::Contiguous, ..alone.clone() };
-    let plain = Sweep { machine: machine.with_overrides(&["tlb.l2d.coalesce_pages=1".into()])?, ..alone.clone() };
+    let alone = ThrashSweep { machine: machine.clone(), frames: FrameLayout::Random, stack: false };
+    let stack = ThrashSweep { stack: true, ..alone.clone() };
+    let pairs = ThrashSweep { frames: FrameLayout::Fragmented { run_pages: 2 }, ..alone.clone() };
+    let contiguous = ThrashSweep { frames: FrameLayout::Contiguous, ..alone.clone() };
+    let plain = ThrashSweep { machine: machine.with_overrides(&["tlb.l2d.coalesce_pages=1".into()])?, ..alone.clone() };
 
     let points = alone.points()?;
     let l1 = alone.first(|p| p.l1 >= THRASHED)?;
@@ -93,7 +89,7 @@ pub(super) fn run() -> Result<ModelFindings> {
             ),
         ),
     ];
-    let curve = |name: &str, y: fn(&Point) -> f64| Series {
+    let curve = |name: &str, y: fn(&ArrayMisses) -> f64| Series {
         name: name.into(),
         x: "array, pages of 4 KiB".into(),
         y: "misses per array access".into(),
@@ -123,7 +119,7 @@ fn within(value: u64, of: u64) -> bool {
 
 /// Algorithm 5 over growing arrays.
 #[derive(Clone)]
-struct Sweep {
+struct ThrashSweep {
     machine: Machine,
     frames: FrameLayout,
     stack: bool,
@@ -131,19 +127,19 @@ struct Sweep {
 
 /// Steady-state misses an array access.
 #[derive(Clone, Copy)]
-struct Point {
+struct ArrayMisses {
     pages: u64,
     l1: f64,
     l2: f64,
 }
 
-impl Sweep {
+impl ThrashSweep {
     /// The plotted sizes: every one up to 128 pages, then every 32nd.
-    fn points(&self) -> Result<Vec<Point>> {
+    fn points(&self) -> ModelResult<Vec<ArrayMisses>> {
         (1..=MOST_PLOTTED).filter(|p| *p <= 128 || p % 32 == 0).map(|p| self.point(p)).collect()
     }
 
-    fn point(&self, pages: u64) -> Result<Point> {
+    fn point(&self, pages: u64) -> ModelResult<ArrayMisses> {
         let thrash = TlbThrash::new(pages, 1);
         let thrash = if self.stack { thrash.with_stack() } else { thrash };
         let mut engine = engine(&self.machine, self.frames)?;
@@ -164,7 +160,7 @@ impl Sweep {
         }
         let (before, after) = (counts.pop().ok_or("the stream is shorter than its warm-up")?, engine.outcome());
         let accesses = (ROUNDS * pages) as f64;
-        Ok(Point {
+        Ok(ArrayMisses {
             pages,
             l1: (after.data.cost.l1_misses - before.data.cost.l1_misses) as f64 / accesses,
             l2: (after.data.cost.walks - before.data.cost.walks) as f64 / accesses,
@@ -172,7 +168,7 @@ impl Sweep {
     }
 
     /// The smallest array at which it holds, to the page; bisected, since a larger array never misses less under LRU.
-    fn first(&self, holds: impl Fn(&Point) -> bool) -> Result<u64> {
+    fn first(&self, holds: impl Fn(&ArrayMisses) -> bool) -> ModelResult<u64> {
         let (mut below, mut at) = (0, MOST_SEARCHED);
         if !holds(&self.point(at)?) {
             return Err(format!("no knee up to {at} pages").into());
@@ -189,7 +185,7 @@ impl Sweep {
     }
 }
 
-fn engine(machine: &Machine, frames: FrameLayout) -> Result<Engine> {
+fn engine(machine: &Machine, frames: FrameLayout) -> ModelResult<Engine> {
     let mut setup = Setup::new(machine.clone());
     setup.os.frames = frames;
     // Only misses are asked for.
@@ -211,7 +207,7 @@ fn split(block: &mut Block, at: usize) -> Block {
 
 /// Section 4.4.5.1: L2 DTLB misses an access, where `threads` hardware threads of a core walk over the same 2112 pages
 /// in turns of 16 accesses.
-fn hardware_threads(machine: &Machine, threads: u32) -> Result<f64> {
+fn hardware_threads(machine: &Machine, threads: u32) -> ModelResult<f64> {
     const PAGES: u64 = 2048 + 64;
     let mut engine = engine(machine, FrameLayout::Random)?;
     let mut all = Block::default();
@@ -235,7 +231,7 @@ fn hardware_threads(machine: &Machine, threads: u32) -> Result<f64> {
     Ok((after.data.cost.walks - before.data.cost.walks) as f64 / accesses)
 }
 
-fn entries(machine: &Machine, name: &str) -> Result<Finding> {
+fn entries(machine: &Machine, name: &str) -> ModelResult<Finding> {
     let tlb = machine.tlbs.iter().find(|t| t.name == name).ok_or("the preset has lost a TLB")?;
     let ways = match tlb.ways {
         Ways::Count(n) => format!("{n} ways"),

@@ -2,6 +2,7 @@
 
 mod baking;
 mod claims;
+mod findings;
 mod microbenchmark;
 mod programs;
 mod under_stress;

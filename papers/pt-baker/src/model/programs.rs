@@ -1,10 +1,9 @@
 //! The six programs of section 5.2, and the machine, shrunk by one factor.
 
-use std::error::Error;
 use std::ops::Range;
 
 use lookaside_engine::{FrameLayout, OsModel, PagePolicy, Setup};
-use lookaside_harness::Effort;
+use lookaside_harness::{Effort, ModelResult};
 use lookaside_machine::{
     preset, HostTable, Machine, PageSize, Replacement, SharedBy, Stage, TableFormat, WalkCache, Ways,
 };
@@ -12,11 +11,9 @@ use lookaside_techniques::bake::Stressor;
 use lookaside_trace::{Block, Source};
 use lookaside_workloads::{workload, Gups, Spec, Stream, WorkloadStream, BASE};
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
 /// One program as the paper runs it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Program {
+pub(super) struct PaperProgram {
     pub(super) name: &'static str,
     /// Table 5.2.
     gigabytes: f64,
@@ -29,19 +26,19 @@ pub(super) struct Program {
 }
 
 /// In the order of Table 5.2, but for GUPS, which uses no memory.
-pub(super) const PROGRAMS: [Program; 6] = [
+pub(super) const PROGRAMS: [PaperProgram; 6] = [
     // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first levels
     // of the search are small.
-    Program { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
-    Program { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
-    Program { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },
-    Program { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 500_000 },
-    Program { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 500_000 },
-    Program { name: "bc", gigabytes: 14.0, in_flight: 6.0, skipped: 20_000_000, run: 500_000 },
+    PaperProgram { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
+    PaperProgram { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
+    PaperProgram { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },
+    PaperProgram { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 500_000 },
+    PaperProgram { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 500_000 },
+    PaperProgram { name: "bc", gigabytes: 14.0, in_flight: 6.0, skipped: 20_000_000, run: 500_000 },
 ];
 
 /// A program's accesses, and what is baked of its memory.
-pub(super) struct Recorded {
+pub(super) struct RecordedProgram {
     pub(super) blocks: Vec<Block>,
     pub(super) accesses: u64,
     pub(super) baked: Range<u64>,
@@ -58,7 +55,7 @@ pub(super) fn divisor(effort: Effort) -> u64 {
 }
 
 /// Builds a program and records the accesses that are run.
-pub(super) fn record(program: &Program, effort: Effort) -> Result<Recorded> {
+pub(super) fn record(program: &PaperProgram, effort: Effort) -> ModelResult<RecordedProgram> {
     let divisor = divisor(effort);
     // Table 5.2 does not say which gigabytes; the list-based Graph500 of scale 24 fits the binary ones.
     let bytes = (program.gigabytes * (1u64 << 30) as f64) as u64 / divisor;
@@ -84,12 +81,12 @@ pub(super) fn record(program: &Program, effort: Effort) -> Result<Recorded> {
     if accesses < run {
         return Err(format!("{}: ends after {accesses} accesses, {run} are to be run", program.name).into());
     }
-    Ok(Recorded { blocks, accesses, baked, log2_bytes: bytes.next_power_of_two().trailing_zeros() })
+    Ok(RecordedProgram { blocks, accesses, baked, log2_bytes: bytes.next_power_of_two().trailing_zeros() })
 }
 
 /// The system that a program runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum System {
+pub(super) enum ProgramSystem {
     /// Base pages.
     Native,
     /// In a virtual machine whose memory the host backs with base pages; what the guest gives the program is scattered.
@@ -102,13 +99,13 @@ pub(super) enum System {
     Cache,
     /// Beside two `stream` stressors.
     Streams,
-    /// [`System::Nested`], with two `stream` stressors in the same virtual machine.
+    /// [`ProgramSystem::Nested`], with two `stream` stressors in the same virtual machine.
     NestedStreams,
     /// The same, where what the guest gives is contiguous.
     NestedRunsStreams,
 }
 
-impl System {
+impl ProgramSystem {
     /// In a virtual machine.
     fn is_nested(self) -> bool {
         matches!(self, Self::Nested | Self::NestedRuns | Self::NestedStreams | Self::NestedRunsStreams)
@@ -116,21 +113,21 @@ impl System {
 }
 
 /// What runs beside program and helper, on cores of the same last-level cache.
-pub(super) fn stressors(system: System, effort: Effort) -> Vec<Stressor> {
+pub(super) fn stressors(system: ProgramSystem, effort: Effort) -> Vec<Stressor> {
     let last_level = (32 << 20) / divisor(effort);
     match system {
-        System::Native | System::Nested | System::NestedRuns | System::Huge => Vec::new(),
+        ProgramSystem::Native | ProgramSystem::Nested | ProgramSystem::NestedRuns | ProgramSystem::Huge => Vec::new(),
         // Random reads all over a buffer of its size.
-        System::Cache => vec![Stressor::Random { bytes: last_level }],
+        ProgramSystem::Cache => vec![Stressor::Random { bytes: last_level }],
         // Arrays beyond its size, from end to end.
-        System::Streams | System::NestedStreams | System::NestedRunsStreams => {
+        ProgramSystem::Streams | ProgramSystem::NestedStreams | ProgramSystem::NestedRunsStreams => {
             vec![Stressor::Walk { bytes: 4 * last_level }; 2]
         }
     }
 }
 
 /// What a program of so many bytes runs on.
-pub(super) fn setup(system: System, effort: Effort, log2_bytes: u32) -> Result<Setup> {
+pub(super) fn setup(system: ProgramSystem, effort: Effort, log2_bytes: u32) -> ModelResult<Setup> {
     let divisor = divisor(effort);
     let mut machine = preset("ryzen-5900x")?.with_overrides(&[
         format!("cache.l3.size={}K", (32 << 10) / divisor),
@@ -144,9 +141,9 @@ pub(super) fn setup(system: System, effort: Effort, log2_bytes: u32) -> Result<S
     if system.is_nested() {
         nest(&mut machine, log2_bytes);
     }
-    let pages = if system == System::Huge { PagePolicy::Thp } else { PagePolicy::Base };
+    let pages = if system == ProgramSystem::Huge { PagePolicy::Thp } else { PagePolicy::Base };
     let frames = match system {
-        System::NestedRuns | System::NestedRunsStreams => FrameLayout::Contiguous,
+        ProgramSystem::NestedRuns | ProgramSystem::NestedRunsStreams => FrameLayout::Contiguous,
         _ => FrameLayout::Random,
     };
     Ok(Setup { os: OsModel { frames, pages, huge_page: None }, ..Setup::new(machine) })

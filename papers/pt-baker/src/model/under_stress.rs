@@ -2,11 +2,11 @@
 
 use lookaside_harness::Finding;
 
-use super::baking::{BakingRuns, By, How, Throttle};
-use super::claims::{claim, value, Findings, NONE};
-use super::programs::{System, PROGRAMS};
+use super::baking::{BakingRuns, HelperMethod, Throttle, ThrottledHelper};
+use super::findings::{claim, value, Findings, NONE};
+use super::programs::{ProgramSystem, PROGRAMS};
 
-const PRESSED: [System; 2] = [System::Cache, System::Streams];
+const PRESSED: [ProgramSystem; 2] = [ProgramSystem::Cache, ProgramSystem::Streams];
 
 /// Figures 3.3, 6.3, 6.4, 6.5 and 6.7.
 pub(super) fn findings(study: &BakingRuns) -> Findings {
@@ -25,26 +25,27 @@ pub(super) fn findings(study: &BakingRuns) -> Findings {
             .flat_map(|system| PROGRAMS.map(|p| (study.best(p.name, *system, by, false), p.name, system)));
         let best = all.max_by(|a, b| a.0 .0.total_cmp(&b.0 .0));
         best.map_or((0.0, String::new()), |((gain, how), program, system)| {
-            let beside = if *system == System::Cache { "a cache stressor" } else { "two stream stressors" };
+            let beside = if *system == ProgramSystem::Cache { "a cache stressor" } else { "two stream stressors" };
             (gain, format!("{program} beside {beside}, {}", how.throttle))
         })
     };
-    let [user, kernel] = [By::User, By::Kernel].map(best);
+    let [user, kernel] = [HelperMethod::User, HelperMethod::Kernel].map(best);
     let gains: Vec<_> = PRESSED
         .iter()
         .flat_map(|system| {
             PROGRAMS.map(|p| {
-                let [user, kernel] = [By::User, By::Kernel].map(|by| study.best(p.name, *system, by, false).0);
+                let [user, kernel] =
+                    [HelperMethod::User, HelperMethod::Kernel].map(|by| study.best(p.name, *system, by, false).0);
                 (p.name, user, kernel)
             })
         })
         .filter(|gain| gain.1.max(gain.2) >= NONE)
         .collect();
     let mut findings = vec![
-        ("fig-3.3-cache-mean", mean(System::Cache)),
-        ("fig-3.3-cache-most", most(System::Cache)),
-        ("fig-3.3-streams-mean", mean(System::Streams)),
-        ("fig-3.3-streams-most", most(System::Streams)),
+        ("fig-3.3-cache-mean", mean(ProgramSystem::Cache)),
+        ("fig-3.3-cache-most", most(ProgramSystem::Cache)),
+        ("fig-3.3-streams-mean", mean(ProgramSystem::Streams)),
+        ("fig-3.3-streams-most", most(ProgramSystem::Streams)),
         ("fig-6.3-user", value(user.0, format!("{}; time without bandwidth, computation or prefetchers", user.1))),
         ("fig-6.4-kernel", value(kernel.0, format!("{}; time without bandwidth, computation or prefetchers", kernel.1))),
         (
@@ -62,15 +63,15 @@ pub(super) fn findings(study: &BakingRuns) -> Findings {
 }
 
 /// The better of the sleeps beside stressors, kernel level.
-fn sleeping(study: &BakingRuns, program: &'static str, system: System) -> f64 {
-    let of = study.of(program, system, By::Kernel, false);
+fn sleeping(study: &BakingRuns, program: &'static str, system: ProgramSystem) -> f64 {
+    let of = study.of(program, system, HelperMethod::Kernel, false);
     let of = of.filter(|(how, _)| matches!(how.throttle, Throttle::Sleep(_)));
     of.map(|(_, came)| study.gain(program, system, came)).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// Figure 6.7: by the kernel level with sleep, as there. The paper's "native" is taken for that beside the same stressors.
 fn virtualised(study: &BakingRuns) -> Findings {
-    let systems = [System::Streams, System::NestedStreams, System::NestedRunsStreams];
+    let systems = [ProgramSystem::Streams, ProgramSystem::NestedStreams, ProgramSystem::NestedRunsStreams];
     let gains = PROGRAMS.map(|p| (p.name, systems.map(|system| sleeping(study, p.name, system))));
     let (named, others): (Vec<_>, Vec<_>) = gains.iter().partition(|gain| ["graph500", "liblinear"].contains(&gain.0));
     let told = |gains: &[(&str, [f64; 3])], at: usize| {
@@ -100,7 +101,7 @@ fn virtualised(study: &BakingRuns) -> Findings {
 /// BC by NOPs against BC by sleep, kernel level.
 fn bc(study: &BakingRuns) -> Finding {
     let gains = PRESSED.map(|system| {
-        let how = How { way: By::Kernel, throttle: Throttle::Nops(100), sibling: false };
+        let how = ThrottledHelper { way: HelperMethod::Kernel, throttle: Throttle::Nops(100), sibling: false };
         let nops = study.gain("bc", system, study.get("bc", system, how));
         (nops, sleeping(study, "bc", system))
     });

@@ -2,10 +2,8 @@
 
 use lookaside_harness::metal::MetalFindings;
 
-use super::{
-    by_nops, by_place, by_sleep, by_stride, percent, ways, HelperPlace, HelperSetting, Judge, Judged, Level,
-    SettingTimes, Swept,
-};
+use super::settings::{by_nops, by_place, by_sleep, by_stride, ways, HelperLevel, HelperPlace, HelperSetting};
+use super::times::{percent, JudgeRatio, RatioInterval, SettingTimes, SweepTimes};
 
 /// Below this improvement, in percent, there is none.
 pub(super) const NONE: f64 = 1.0;
@@ -15,13 +13,13 @@ const MUCH_MORE: f64 = 1.5;
 const SIMILAR: f64 = 0.75;
 
 /// A setting that was measured, and base's time over its time.
-struct Run<'a> {
+struct SettingRatio<'a> {
     way: HelperSetting,
     came: &'a SettingTimes,
-    judged: Judged,
+    judged: RatioInterval,
 }
 
-impl Run<'_> {
+impl SettingRatio<'_> {
     fn gain(&self) -> f64 {
         percent(self.judged.value)
     }
@@ -43,11 +41,11 @@ impl Run<'_> {
 }
 
 /// A finding a row.
-pub(super) fn find(swept: &Swept, judge: Judge<'_>, ran: &mut MetalFindings) {
-    let all = Runs { swept, judge };
+pub(super) fn find(swept: &SweepTimes, judge: JudgeRatio<'_>, ran: &mut MetalFindings) {
+    let all = SettingRatios { swept, judge };
     stride(&all, ran);
     best(&all, ran);
-    for (id, level) in [("fig-6.8-kernel", Level::Kernel), ("fig-6.8-user", Level::User)] {
+    for (id, level) in [("fig-6.8-kernel", HelperLevel::Kernel), ("fig-6.8-user", HelperLevel::User)] {
         placed(&all, id, level, ran);
     }
     nops(&all, ran);
@@ -55,47 +53,47 @@ pub(super) fn find(swept: &Swept, judge: Judge<'_>, ran: &mut MetalFindings) {
 }
 
 /// What was measured, with the judge.
-struct Runs<'a> {
-    swept: &'a Swept,
-    judge: Judge<'a>,
+struct SettingRatios<'a> {
+    swept: &'a SweepTimes,
+    judge: JudgeRatio<'a>,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> SettingRatios<'a> {
     /// A setting, or why there is nothing of it.
-    fn of(&self, way: &HelperSetting) -> Result<Run<'a>, String> {
+    fn of(&self, way: &HelperSetting) -> Result<SettingRatio<'a>, String> {
         let came = self.swept.came(way).map_err(|why| format!("{way}: {why}"))?;
         let judged = (self.judge)(&self.swept.base, &came.ns_per_read);
         let judged = judged.ok_or_else(|| format!("{way}: no ratio of its times"))?;
-        Ok(Run { way: *way, came, judged })
+        Ok(SettingRatio { way: *way, came, judged })
     }
 
-    fn all(&self, points: Vec<(f64, HelperSetting)>) -> Result<Vec<Run<'a>>, String> {
+    fn all(&self, points: Vec<(f64, HelperSetting)>) -> Result<Vec<SettingRatio<'a>>, String> {
         points.iter().map(|(_, way)| self.of(way)).collect()
     }
 
     /// The best of a level on another core.
-    fn best(&self, level: Level) -> Result<(Run<'a>, usize), String> {
+    fn best(&self, level: HelperLevel) -> Result<(SettingRatio<'a>, usize), String> {
         let ways: Vec<HelperSetting> =
             ways().into_iter().filter(|way| way.level == level && way.place == HelperPlace::OtherCore).collect();
-        let runs: Vec<Run<'_>> = ways.iter().map(|way| self.of(way)).collect::<Result<_, _>>()?;
+        let runs: Vec<SettingRatio<'_>> = ways.iter().map(|way| self.of(way)).collect::<Result<_, _>>()?;
         let count = runs.len();
         let best = runs.into_iter().max_by(|a, b| a.judged.value.total_cmp(&b.judged.value));
         best.map(|best| (best, count)).ok_or_else(|| "not measured".into())
     }
 
     /// The first's time over the second's.
-    fn between(&self, first: &Run<'_>, second: &Run<'_>) -> Option<Judged> {
+    fn between(&self, first: &SettingRatio<'_>, second: &SettingRatio<'_>) -> Option<RatioInterval> {
         (self.judge)(&first.came.ns_per_read, &second.came.ns_per_read)
     }
 }
 
-fn stride(all: &Runs<'_>, ran: &mut MetalFindings) {
-    let runs = match all.all(by_stride(Level::User)) {
+fn stride(all: &SettingRatios<'_>, ran: &mut MetalFindings) {
+    let runs = match all.all(by_stride(HelperLevel::User)) {
         Ok(runs) => runs,
         Err(why) => return ran.nothing(&["stride"], &why),
     };
     let (Some(eight), Some(best)) = (
-        runs.iter().find(|run| run.way == HelperSetting::plain(Level::User)),
+        runs.iter().find(|run| run.way == HelperSetting::plain(HelperLevel::User)),
         runs.iter().max_by(|a, b| a.judged.value.total_cmp(&b.judged.value)),
     ) else {
         return ran.nothing(&["stride"], "not measured");
@@ -103,8 +101,9 @@ fn stride(all: &Runs<'_>, ran: &mut MetalFindings) {
     if !best.improves() {
         return ran.nothing(&["stride"], &format!("no stride clearly improves, not even the best: {}", best.words()));
     }
-    let better =
-        |run: &&Run<'_>| all.between(eight, run).is_some_and(|ratio| ratio.significant && percent(ratio.value) >= NONE);
+    let better = |run: &&SettingRatio<'_>| {
+        all.between(eight, run).is_some_and(|ratio| ratio.significant && percent(ratio.value) >= NONE)
+    };
     let better: Vec<String> =
         runs.iter().filter(better).map(|run| format!("{} ({:+.1} %)", run.way.stride_pages, run.gain())).collect();
     if better.is_empty() && !eight.improves() {
@@ -128,8 +127,8 @@ fn stride(all: &Runs<'_>, ran: &mut MetalFindings) {
 }
 
 /// What each level gives at its best, and which gives more.
-fn best(all: &Runs<'_>, ran: &mut MetalFindings) {
-    let [user, kernel] = [Level::User, Level::Kernel].map(|level| all.best(level));
+fn best(all: &SettingRatios<'_>, ran: &mut MetalFindings) {
+    let [user, kernel] = [HelperLevel::User, HelperLevel::Kernel].map(|level| all.best(level));
     for (id, best) in [("best-user", &user), ("best-kernel", &kernel)] {
         match best {
             Ok((run, count)) => {
@@ -161,7 +160,7 @@ fn best(all: &Runs<'_>, ran: &mut MetalFindings) {
 }
 
 /// Figure 6.8.
-fn placed(all: &Runs<'_>, id: &'static str, level: Level, ran: &mut MetalFindings) {
+fn placed(all: &SettingRatios<'_>, id: &'static str, level: HelperLevel, ran: &mut MetalFindings) {
     let mut points = by_place(level);
     points.retain(|(_, way)| way.place != HelperPlace::Same);
     let runs = match all.all(points) {
@@ -175,7 +174,7 @@ fn placed(all: &Runs<'_>, id: &'static str, level: Level, ran: &mut MetalFinding
     }
     let found = format!("another core {:+.1} %, sibling {:+.1} %", other.gain(), sibling.gain());
     let smaller = sibling.gain() <= other.gain();
-    if level == Level::Kernel {
+    if level == HelperLevel::Kernel {
         let note = format!("similar: three quarters; {note}");
         return ran.claim(id, smaller && sibling.gain() >= SIMILAR * other.gain(), found, note);
     }
@@ -194,8 +193,8 @@ struct Spread {
 }
 
 impl Spread {
-    fn over(runs: &[Run<'_>]) -> Self {
-        let gains = || runs.iter().map(Run::gain);
+    fn over(runs: &[SettingRatio<'_>]) -> Self {
+        let gains = || runs.iter().map(SettingRatio::gain);
         let (least, most) = (gains().fold(f64::INFINITY, f64::min), gains().fold(f64::NEG_INFINITY, f64::max));
         Self { least, most, clear: runs.iter().any(|run| run.gain() >= most && run.improves()) }
     }
@@ -207,8 +206,8 @@ impl Spread {
 }
 
 /// Figure 6.10.
-fn nops(all: &Runs<'_>, ran: &mut MetalFindings) {
-    let user = match all.all(by_nops(Level::User)) {
+fn nops(all: &SettingRatios<'_>, ran: &mut MetalFindings) {
+    let user = match all.all(by_nops(HelperLevel::User)) {
         Ok(runs) => Spread::over(&runs),
         Err(why) => return ran.nothing(&["fig-6.10"], &why),
     };
@@ -220,9 +219,9 @@ fn nops(all: &Runs<'_>, ran: &mut MetalFindings) {
 }
 
 /// Figure 6.11.
-fn sleep(all: &Runs<'_>, ran: &mut MetalFindings) {
+fn sleep(all: &SettingRatios<'_>, ran: &mut MetalFindings) {
     let [user, kernel] =
-        [Level::User, Level::Kernel].map(|level| all.all(by_sleep(level)).map(|runs| Spread::over(&runs)));
+        [HelperLevel::User, HelperLevel::Kernel].map(|level| all.all(by_sleep(level)).map(|runs| Spread::over(&runs)));
     let (user, kernel) = match (user, kernel) {
         (Ok(user), Ok(kernel)) => (user, kernel),
         (Err(why), _) | (_, Err(why)) => return ran.nothing(&["fig-6.11"], &why),

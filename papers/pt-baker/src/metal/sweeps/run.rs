@@ -13,7 +13,8 @@ use lookaside_stats::{ratio, RESAMPLES};
 use lookaside_workloads::{workload, Pages, Spec, Workload};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
-use crate::metal::sweeps::{self, HelperPlace, HelperSetting, Judged, Level, SettingTimes, Swept};
+use super::settings::{ways, HelperLevel, HelperPlace, HelperSetting};
+use super::times::{RatioInterval, SettingTimes, SweepTimes};
 
 /// Rounds: beyond, the intervals become little narrower for the time that they take.
 const ROUNDS: u32 = 15;
@@ -27,7 +28,7 @@ const USUAL_BYTES: u64 = 1 << 30;
 const LEAST_BYTES: u64 = 256 << 20;
 
 /// What a run of a setting came to.
-pub struct Taken {
+pub(crate) struct RunTimes {
     /// Nanoseconds a read.
     pub ns_per_read: f64,
     /// CPU time of the helper: share of one CPU.
@@ -35,24 +36,24 @@ pub struct Taken {
 }
 
 /// Who measures.
-pub trait Measurer {
+pub(crate) trait SettingMeasurer {
     /// Why a setting can't be.
     fn refuses(&self, way: &HelperSetting) -> Option<String>;
     /// Runs it once; without a helper if there is none.
-    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<Taken, String>;
+    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<RunTimes, String>;
     /// What is measured, where.
     fn how(&self) -> String;
 }
 
 /// Measures all settings in turns, until `halt` says why to stop.
-pub fn sweep(
-    measurer: &mut dyn Measurer,
+pub(crate) fn sweep(
+    measurer: &mut dyn SettingMeasurer,
     seed: u64,
     halt: &dyn Fn() -> Option<String>,
     progress: &mut dyn FnMut(&str),
-) -> Swept {
+) -> SweepTimes {
     let refusals: Vec<(HelperSetting, Option<String>)> =
-        sweeps::ways().into_iter().map(|way| (way, measurer.refuses(&way))).collect();
+        ways().into_iter().map(|way| (way, measurer.refuses(&way))).collect();
     let usable: Vec<&HelperSetting> = refusals.iter().filter(|(_, why)| why.is_none()).map(|(way, _)| way).collect();
     let (taken, ended) = in_turns(2 + usable.len(), ROUNDS, seed, &mut |round, which| {
         if let Some(why) = halt() {
@@ -76,7 +77,7 @@ pub fn sweep(
         };
         (*way, came)
     });
-    Swept {
+    SweepTimes {
         ways: ways.collect(),
         how: vec![
             measurer.how(),
@@ -97,7 +98,7 @@ pub fn sweep(
 }
 
 /// Sweeps on this machine, and adds what comes of it. `memory` is the most bytes for the table.
-pub fn add(
+pub(crate) fn add(
     found: &mut Reproduction,
     memory: Option<u64>,
     seed: u64,
@@ -110,7 +111,7 @@ pub fn add(
         None => {
             progress("sweeps: building the table");
             size(memory, available_bytes().ok_or("the system does not say how much memory is free".into()))
-                .and_then(|bytes| Native::new(bytes, seed))
+                .and_then(|bytes| ReadsBench::new(bytes, seed))
         }
     };
     let swept = native.map(|mut native| sweep(&mut native, seed, halt, progress));
@@ -118,10 +119,10 @@ pub fn add(
 }
 
 /// The rows, judged as `compare` judges.
-fn put(found: &mut Reproduction, swept: Result<&Swept, &str>, seed: u64, resamples: usize) {
-    sweeps::add(found, swept, &|above, below| {
+fn put(found: &mut Reproduction, swept: Result<&SweepTimes, &str>, seed: u64, resamples: usize) {
+    super::add(found, swept, &|above, below| {
         let ratio = ratio(above, below, seed, resamples)?;
-        Some(Judged { value: ratio.value, low: ratio.low, high: ratio.high, significant: ratio.significant })
+        Some(RatioInterval { value: ratio.value, low: ratio.low, high: ratio.high, significant: ratio.significant })
     });
 }
 
@@ -140,7 +141,7 @@ fn size(memory: Option<u64>, free: Result<u64, String>) -> Result<u64, String> {
 }
 
 /// The reads in this process, and the helper beside them.
-struct Native {
+struct ReadsBench {
     workload: Box<dyn Workload>,
     baked: Vec<Region>,
     seed: u64,
@@ -154,7 +155,7 @@ struct Native {
     sibling: Option<u32>,
 }
 
-impl Native {
+impl ReadsBench {
     /// Builds the table, and chooses CPUs.
     fn new(bytes: u64, seed: u64) -> Result<Self, String> {
         let allowed = sched_getaffinity(None).map_err(|e| format!("the CPUs of this thread are not told: {e}"))?;
@@ -178,8 +179,8 @@ impl Native {
             HelperPlace::Same => Ok(self.cpu),
         };
         let backend = match way.level {
-            Level::User => BakeBackend::Prefetch(Hint::T0),
-            Level::Kernel => BakeBackend::Scan,
+            HelperLevel::User => BakeBackend::Prefetch(Hint::T0),
+            HelperLevel::Kernel => BakeBackend::Scan,
         };
         Ok(Settings {
             auto: false,
@@ -202,12 +203,12 @@ impl Native {
     }
 }
 
-impl Measurer for Native {
+impl SettingMeasurer for ReadsBench {
     fn refuses(&self, way: &HelperSetting) -> Option<String> {
         self.start(way).err()
     }
 
-    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<Taken, String> {
+    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<RunTimes, String> {
         // Helper and timer begin with all CPUs: what this thread is kept on they would be, too.
         Self::bind(&self.allowed)?;
         let baker = way.map(|way| self.start(way)).transpose()?;
@@ -238,7 +239,7 @@ impl Measurer for Native {
             (Some(stats), _) => stats.cpu_nanos as f64 / stats.elapsed_nanos.max(1) as f64,
             (None, _) => 0.0,
         };
-        Ok(Taken { ns_per_read, helper_cpu_share })
+        Ok(RunTimes { ns_per_read, helper_cpu_share })
     }
 
     fn how(&self) -> String {
@@ -257,7 +258,7 @@ impl Measurer for Native {
     }
 }
 
-impl Drop for Native {
+impl Drop for ReadsBench {
     fn drop(&mut self) {
         let _ = Self::bind(&self.allowed); // nothing to be done about it, and nothing is measured after it
     }

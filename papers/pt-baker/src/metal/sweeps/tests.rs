@@ -1,23 +1,25 @@
 use lookaside_harness::{Ours, Row, Verdict};
 
+use super::settings::{ways, HelperPlace, HelperSetting};
+use super::times::SettingTimes;
 use super::*;
 
 /// Medians' ratio, with an interval of half a percent to each side.
-fn judge(above: &[f64], below: &[f64]) -> Option<Judged> {
+fn judge(above: &[f64], below: &[f64]) -> Option<RatioInterval> {
     let value = median(above)? / median(below)?;
     let (low, high) = (value - 0.005, value + 0.005);
-    Some(Judged { value, low, high, significant: above.len() >= 5 && (low > 1.0 || high < 1.0) })
+    Some(RatioInterval { value, low, high, significant: above.len() >= 5 && (low > 1.0 || high < 1.0) })
 }
 
 /// A machine on which a setting improves by so many percent; `None` = it can't be.
-fn machine(rounds: usize, gain: impl Fn(&HelperSetting) -> Option<f64>) -> Swept {
+fn machine(rounds: usize, gain: impl Fn(&HelperSetting) -> Option<f64>) -> SweepTimes {
     let times = |percent: f64| vec![100.0 / (1.0 + percent / 100.0); rounds];
     let came = |way: HelperSetting| {
         let came =
             gain(&way).map(|percent| SettingTimes { ns_per_read: times(percent), helper_cpu_share: vec![0.5; rounds] });
         (way, came.ok_or_else(|| "no such CPU here".to_string()))
     };
-    Swept {
+    SweepTimes {
         how: vec!["made up".into()],
         base: times(0.0),
         again: times(0.1),
@@ -31,7 +33,7 @@ fn reproduction() -> Reproduction {
     Reproduction { paper: "pt-baker".into(), measured: true, ..Reproduction::default() }
 }
 
-fn added(swept: &Swept) -> Reproduction {
+fn added(swept: &SweepTimes) -> Reproduction {
     let mut found = reproduction();
     add(&mut found, Ok(swept), &judge);
     found
@@ -46,13 +48,13 @@ fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a Row {
 fn paper(way: &HelperSetting) -> Option<f64> {
     let slow = f64::from(way.sleep_microseconds).ln_1p() + f64::from(way.nops).ln_1p();
     let gain = match way.level {
-        Level::User => 20.0 - 1.5 * slow - (f64::from(way.stride_pages).log2() - 3.0).abs(),
-        Level::Kernel => 30.0 - 0.5 * slow,
+        HelperLevel::User => 20.0 - 1.5 * slow - (f64::from(way.stride_pages).log2() - 3.0).abs(),
+        HelperLevel::Kernel => 30.0 - 0.5 * slow,
     };
     Some(match (way.place, way.level) {
         (HelperPlace::OtherCore, _) => gain,
-        (HelperPlace::Sibling, Level::User) => gain - 5.0,
-        (HelperPlace::Sibling, Level::Kernel) => gain - 2.0,
+        (HelperPlace::Sibling, HelperLevel::User) => gain - 5.0,
+        (HelperPlace::Sibling, HelperLevel::Kernel) => gain - 2.0,
         (HelperPlace::Same, _) => -20.0,
     })
 }
@@ -74,10 +76,10 @@ fn a_machine_that_does_as_the_paper_says_holds() {
 fn a_machine_that_does_not_differs() {
     let found = added(&machine(9, |way| {
         Some(match (way.level, way.place) {
-            (Level::User, HelperPlace::Sibling) => 40.0,
-            (Level::User, _) => 30.0 - f64::from(way.stride_pages).log2(),
-            (Level::Kernel, HelperPlace::Sibling) => 1.0,
-            (Level::Kernel, _) => 20.0 - 5.0 * f64::from(u8::from(way.sleep_microseconds > 1000)),
+            (HelperLevel::User, HelperPlace::Sibling) => 40.0,
+            (HelperLevel::User, _) => 30.0 - f64::from(way.stride_pages).log2(),
+            (HelperLevel::Kernel, HelperPlace::Sibling) => 1.0,
+            (HelperLevel::Kernel, _) => 20.0 - 5.0 * f64::from(u8::from(way.sleep_microseconds > 1000)),
         })
     }));
     for (place, what) in [("4.4.1", ""), ("6.1", "which way"), ("6.8", "kernel"), ("6.8", "user"), ("6.11", "")] {
@@ -102,7 +104,7 @@ fn what_the_machine_lacks_is_the_reason_of_its_rows() {
     assert_eq!(placement.len(), 2);
     assert!(placement.iter().all(|series| series.labels == ["another core", "same CPU"]), "{placement:?}");
     // No kernel level at all.
-    let found = added(&machine(9, |way| paper(way).filter(|_| way.level == Level::User)));
+    let found = added(&machine(9, |way| paper(way).filter(|_| way.level == HelperLevel::User)));
     for (place, what) in [("6.1", "which way"), ("6.1", "the same by the kernel"), ("6.8", "kernel"), ("6.11", "")] {
         assert_eq!(row(&found, place, what).verdict, Verdict::NotReproduced, "{place} {what}");
     }
@@ -111,13 +113,13 @@ fn what_the_machine_lacks_is_the_reason_of_its_rows() {
 
 #[test]
 fn what_is_not_clear_is_not_judged() {
-    let found = added(&machine(9, |way| Some(if way.level == Level::User { 0.2 } else { 0.4 })));
+    let found = added(&machine(9, |way| Some(if way.level == HelperLevel::User { 0.2 } else { 0.4 })));
     for row in found.rows.iter().filter(|row| row.verdict != Verdict::AnotherMachine) {
         assert!(row.verdict == Verdict::NotReproduced && !row.note.is_empty(), "{row:?}");
     }
     // The same medians as where all holds, but intervals that hold 1.
     let unsure = |above: &[f64], below: &[f64]| {
-        judge(above, below).map(|j| Judged { low: 0.5, high: 2.0, significant: false, ..j })
+        judge(above, below).map(|j| RatioInterval { low: 0.5, high: 2.0, significant: false, ..j })
     };
     let mut found = reproduction();
     add(&mut found, Ok(&machine(9, paper)), &unsure);
@@ -126,7 +128,7 @@ fn what_is_not_clear_is_not_judged() {
     }
     // Runs without a helper differ among themselves.
     let swept = machine(9, paper);
-    let found = added(&Swept { again: swept.base.iter().map(|ns| ns * 1.05).collect(), ..swept });
+    let found = added(&SweepTimes { again: swept.base.iter().map(|ns| ns * 1.05).collect(), ..swept });
     assert!(found
         .rows
         .iter()
@@ -140,14 +142,14 @@ fn what_is_not_clear_is_not_judged() {
 #[test]
 fn few_rounds_are_shown_and_not_judged() {
     for rounds in [0, 4] {
-        let found = added(&Swept { ended: Some("interrupted".into()), ..machine(rounds, paper) });
+        let found = added(&SweepTimes { ended: Some("interrupted".into()), ..machine(rounds, paper) });
         assert_eq!(found.halted.as_deref(), Some("interrupted"));
         assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced));
         assert!(found.rows[0].note.contains(&format!("interrupted after {rounds} rounds, 5 are needed")));
         assert_eq!(found.series.is_empty(), rounds == 0);
     }
     // Enough of them, though not all that were planned.
-    let found = added(&Swept { ended: Some("time is up".into()), ..machine(5, paper) });
+    let found = added(&SweepTimes { ended: Some("time is up".into()), ..machine(5, paper) });
     assert!(found.halted.is_none() && row(&found, "6.11", "").verdict == Verdict::Holds);
     let mut found = reproduction();
     add(&mut found, Err("too little memory"), &judge);

@@ -8,22 +8,22 @@ struct MadeUp {
     runs: u32,
 }
 
-impl Measurer for MadeUp {
+impl SettingMeasurer for MadeUp {
     fn refuses(&self, way: &HelperSetting) -> Option<String> {
         (way.place == HelperPlace::Sibling).then(|| "no SMT sibling here".into())
     }
 
-    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<Taken, String> {
+    fn measure(&mut self, way: Option<&HelperSetting>) -> Result<RunTimes, String> {
         self.runs += 1;
         self.noise = self.noise.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let noise = (self.noise >> 40) as f64 / (1 << 24) as f64; // 0 to 1
         let faster = match way {
             None => 1.0,
             Some(HelperSetting { place: HelperPlace::Same, .. }) => 0.5,
-            Some(HelperSetting { level: Level::User, nops, .. }) => 1.2 - f64::from(*nops) * 1e-4,
-            Some(HelperSetting { level: Level::Kernel, .. }) => 1.4,
+            Some(HelperSetting { level: HelperLevel::User, nops, .. }) => 1.2 - f64::from(*nops) * 1e-4,
+            Some(HelperSetting { level: HelperLevel::Kernel, .. }) => 1.4,
         };
-        Ok(Taken { ns_per_read: (150.0 + noise) / faster, helper_cpu_share: 0.3 })
+        Ok(RunTimes { ns_per_read: (150.0 + noise) / faster, helper_cpu_share: 0.3 })
     }
 
     fn how(&self) -> String {
@@ -46,7 +46,7 @@ fn swept(seed: u64, halt: &dyn Fn() -> Option<String>) -> (Reproduction, u32) {
 #[test]
 fn settings_are_told_apart_by_the_same_judge_as_compares() {
     let (found, runs) = swept(1, &|| None);
-    let usable = sweeps::ways().iter().filter(|way| way.place != HelperPlace::Sibling).count() as u32;
+    let usable = ways().iter().filter(|way| way.place != HelperPlace::Sibling).count() as u32;
     assert_eq!(runs, ROUNDS * (usable + 2));
     let row = |what: &str| found.rows.iter().find(|row| row.what.contains(what)).expect(what);
     assert_eq!(row("which way improves more").verdict, Verdict::Holds);
@@ -68,7 +68,7 @@ fn an_interrupt_leaves_complete_rounds() {
     };
     let (found, runs) = swept(1, &halt);
     assert_eq!(runs, 100);
-    let rounds = 100 / (sweeps::ways().len() as u32 - 2 + 2);
+    let rounds = 100 / (ways().len() as u32 - 2 + 2);
     assert!((1..5).contains(&rounds));
     assert!(found.assumptions.iter().any(|line| line.contains(&format!("{rounds} of {ROUNDS} rounds (interrupted)"))));
     assert!(!found.series.is_empty() && found.halted.as_deref() == Some("interrupted"));
@@ -88,11 +88,12 @@ fn the_table_takes_what_is_allowed_and_half_of_what_is_free() {
 /// On whatever machine this is: each setting is measured, or says why not.
 #[test]
 fn this_machine_measures_or_says_why_not() {
-    let mut native = Native::new(16 << 20, 1).expect("little memory");
+    let mut native = ReadsBench::new(16 << 20, 1).expect("little memory");
     let mut taken = 0;
-    for way in [HelperPlace::OtherCore, HelperPlace::Sibling, HelperPlace::Same].iter().flat_map(|place| {
-        sweeps::ways().into_iter().filter(|way| way.place == *place && way.sleep_microseconds == 1000)
-    }) {
+    for way in [HelperPlace::OtherCore, HelperPlace::Sibling, HelperPlace::Same]
+        .iter()
+        .flat_map(|place| ways().into_iter().filter(|way| way.place == *place && way.sleep_microseconds == 1000))
+    {
         match native.refuses(&way) {
             Some(why) => assert!(!why.is_empty() && !why.contains('\n')),
             None => {
