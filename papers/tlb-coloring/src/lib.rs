@@ -5,14 +5,14 @@
 //! [`programs`] are the small programs that the paper's tasks run.
 //!
 //! ```
-//! use lookaside_tlb_coloring::tasks::two_tasks;
 //! use lookaside_machine::{preset, PageSize};
+//! use lookaside_tlb_coloring::tasks::{two_tasks, CountedBy};
 //!
 //! // Section 6.0.8's two tasks, on the first level of the paper's machine: each has a set's ways.
-//! let level = &preset("xeon-e5-2650")?.color_levels(PageSize::K4)[0];
-//! let set = two_tasks(level, 1_000_000)?;
+//! let machine = preset("xeon-e5-2650").expect("a preset");
+//! let level = &machine.color_levels(PageSize::K4)[0];
+//! let set = two_tasks(level, true, CountedBy::Timing);
 //! assert_eq!(set.tasks.len(), 2);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod metal;

@@ -227,17 +227,18 @@ fn other_rules_are_none_of_these() {
     let mut all = 0;
     for rule in [Rule::NotRecentlyUsed, Rule::Intervals, Rule::LeastRecentInsertion] {
         for (sets, ways) in [(4, 4), (3, 8), (5, 12), (0, 40)] {
-            let (finding, trials) = odd(rule, sets, ways, 1);
-            all += 1;
-            match finding.value() {
-                Some(TlbPolicy::NoneOfThese) => known += 1,
-                Some(other) => panic!("{rule:?} of {ways} ways is taken for {other:?}: {trials:?}"),
-                None => {}
+            for seed in 1..=2 {
+                let (finding, trials) = odd(rule, sets, ways, seed);
+                all += 1;
+                match finding.value() {
+                    Some(TlbPolicy::NoneOfThese) => known += 1,
+                    Some(other) => panic!("{rule:?} of {ways} ways is taken for {other:?}: {trials:?}"),
+                    None => {}
+                }
             }
         }
     }
-    // How many are known depends on the draw (5 of 12 at this one). That none is taken for another rule is held above.
-    assert!(3 * known >= all, "{known} of {all}");
+    assert!(2 * known >= all, "{known} of {all}");
 }
 
 /// Half way between LRU and FIFO the few trials that tell the two apart speak against both. (Nearer to one of them it may read

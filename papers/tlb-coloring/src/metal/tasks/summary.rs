@@ -140,7 +140,7 @@ mod tests {
             (HitBy::Nothing, 3, 3, 0, [25.0 / 3.0, 8.0, 9.0], 3.0),
             (HitBy::Unseen, 1, 0, 0, [30.0, 30.0, 30.0], 8.0),
             (HitBy::Interrupts, 1, 0, 1, [0.0, 0.0, 0.0], 4.0),
-            (HitBy::Others, 2, 0, 0, [99.0, 99.0, 99.0], 7.0),
+            (HitBy::Others, 2, 0, 0, [99.0, 99.0, 99.0], 6.5),
         ];
         assert_eq!(told, expected);
         assert_eq!(told.iter().map(|told| told.1).sum::<usize>(), run.jobs.len() - 1);
