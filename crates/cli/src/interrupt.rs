@@ -118,6 +118,6 @@ impl Interrupt {
 
 /// The signals that this process was told to ignore: bit n - 1 is signal n.
 fn ignored() -> u64 {
-    let mask = lookaside_host::Process::own().status("SigIgn").ok().flatten();
-    mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0)
+    let status = lookaside_host::Process::own().status().unwrap_or_default();
+    status.value("SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evidence_folder::{EvidenceFolder, EvidenceSamples};
-use lookaside_machine::{nearest_preset, preset, to_toml, CpuId};
+use lookaside_machine::{preset, to_toml};
 use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
 use lookaside_report::terminal;
 use lookaside_views::probe::view;
@@ -11,6 +11,7 @@ use lookaside_views::probe::view;
 use crate::args::probe::ProbeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::machines;
 use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
 use lookaside_cli::probing::{attempted, ATTEMPTS};
 
@@ -28,7 +29,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.output {
         check_writable(path)?;
     }
-    let (nearest, _) = nearest_preset(&CpuId::running());
+    let (nearest, _) = machines::nearest();
     let base = preset(nearest)?;
     let mut host = HostMachine::on_idlest_cpu(args.memory << 20).map_err(Failure::bad)?;
     let (report, samples) = measure(&mut host, args, &options, &interrupt)?;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use lookaside_machine::{nearest_preset, preset, CpuId, Machine};
+use lookaside_machine::{preset, Machine};
 use lookaside_probe::{probe, probe_with_retries, Halt, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
 
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::machines;
 use crate::output::spinner;
 
 /// Attempts within the time: where neighbours are busy one may find in a minute's second half what it did not in the
@@ -30,7 +31,7 @@ pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     if !open.is_empty() {
         eprintln!("lookaside: not found, so that the nearest preset's stands in: {}", open.join(", "));
     }
-    let (nearest, _) = nearest_preset(&CpuId::running());
+    let (nearest, _) = machines::nearest();
     let machine = report.machine(&preset(nearest)?);
     machine.check()?;
     Ok(machine)

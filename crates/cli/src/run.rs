@@ -57,7 +57,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     if let Some(baker) = &baker {
         // Nothing is refused any more: an error would be one line, alone.
-        let may_use = rustix::thread::sched_getaffinity(None).map_or(2, |cpus| cpus.count());
+        let may_use = lookaside_host::allowed_cpus().map_or(2, |cpus| cpus.len());
         if may_use < 2 {
             eprintln!(
                 "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"

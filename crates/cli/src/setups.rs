@@ -1,7 +1,6 @@
 //! What the engine models, from the arguments `--machine`, `--set`, `--pages`, `--frames` and `--seed`.
 
 use lookaside_engine::{OsModel, Setup};
-use lookaside_machine::{nearest_preset, CpuId};
 
 use crate::args::model::ModelArgs;
 use lookaside_cli::exit::Failure;
@@ -10,7 +9,7 @@ use lookaside_cli::machines;
 /// A setup for each machine asked for, and why it is that machine.
 pub fn setups(args: &ModelArgs) -> Result<Vec<(Setup, String)>, Failure> {
     let asked: Vec<(String, String)> = if args.machine.is_empty() {
-        let (name, reason) = nearest_preset(&CpuId::running());
+        let (name, reason) = machines::nearest();
         vec![(name.to_string(), reason)]
     } else {
         args.machine.iter().map(|name| (name.clone(), "asked for".to_string())).collect()

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use lookaside_host::{allowed_cpus, bind_to, current_cpu};
 use lookaside_report::num::bytes;
 use lookaside_report::{Cell, Column, Table};
 use lookaside_runtime::bake::{Baker, Region, Settings};
 use lookaside_workloads::{workload, Spec, Workload, WORKLOADS};
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 use serde::Serialize;
 
 use crate::args::workload::{WorkloadArgs, WorkloadPagesArg};
@@ -150,13 +150,10 @@ fn stay(baker: Option<&Baker>) -> Result<u32, Failure> {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let allowed = sched_getaffinity(None).map_err(refused)?;
-    let others = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu) && Some(cpu) != helper);
-    let here = sched_getcpu();
+    let others = allowed_cpus().map_err(refused)?.into_iter().filter(|&cpu| Some(cpu) != helper);
+    let here = current_cpu();
     let cpu = if Some(here) == helper { others.min().unwrap_or(here) } else { here };
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    sched_setaffinity(None, &only).map_err(refused)?;
+    bind_to(&[cpu]).map_err(refused)?;
     Ok(cpu as u32)
 }
 

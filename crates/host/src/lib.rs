@@ -1,5 +1,5 @@
-//! The one reader of the running system: what `/proc` and `/sys` say of processes, memory, CPUs and huge pages, perf events,
-//! the CPUs that a thread is bound to, and mapped memory.
+//! The one reader of the running system: what `/proc` and `/sys` say of processes, memory, CPUs and huge pages, perf
+//! events, the CPUs that a thread is bound to, and mapped memory.
 //!
 //! What it reads is plain data; a [`HostError`] names the file and what was found in it. Code that may not allocate (the
 //! preloaded library, the allocator) reads what it needs by itself.
@@ -23,11 +23,17 @@ mod affinity;
 mod cpus;
 mod error;
 #[cfg(target_os = "linux")]
+mod held_file;
+#[cfg(target_os = "linux")]
 mod mapping;
 mod memory;
 #[cfg(target_os = "linux")]
 pub mod perf;
 mod process;
+mod process_stat;
+mod processes;
+#[cfg(target_os = "linux")]
+mod referenced_bits;
 mod system;
 mod units;
 mod vma;
@@ -37,11 +43,18 @@ pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
 pub use cpus::{CacheKind, CpuCache, Topology};
 pub use error::{HostError, Problem};
 #[cfg(target_os = "linux")]
+pub use held_file::{mount_id, HeldFile};
+#[cfg(target_os = "linux")]
 pub use mapping::Mapping;
 pub use memory::{available_bytes, meminfo_bytes, HugePagePool, TransparentHugePages};
 pub use process::Process;
+pub use process_stat::{ProcessStat, ProcessStatus};
+pub use processes::{all_processes, control_group_processes};
+#[cfg(target_os = "linux")]
+pub use referenced_bits::ReferencedBits;
 pub use system::{
-    kernel_release, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms, vulnerabilities, CpuInfo,
+    kernel_release, kernel_version, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms,
+    ticks_per_second, uptime_seconds, vulnerabilities, CpuInfo,
 };
 pub use units::{parse_cpu_list, parse_size};
 pub use vma::{parse_smaps, Vma};

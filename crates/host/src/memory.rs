@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{number, read};
-use crate::process::{kib, line};
+use crate::process_stat::{kib, line};
 use crate::HostError;
 
 const MEMINFO: &str = "/proc/meminfo";

@@ -1,32 +1,54 @@
 //! A process, as `/proc/PID` shows it.
 
 use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::error::read;
+use rustix::fs::{openat, readlinkat, Dir, Mode, OFlags, CWD};
+use rustix::io::retry_on_intr;
+
+use crate::process_stat::{ProcessStat, ProcessStatus};
 use crate::vma::{parse_smaps, Vma};
 use crate::HostError;
 
 /// A process of this system, by its folder in `/proc`. That it exists is seen when something of it is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Process {
     folder: String,
+    /// The same folder, open: it stays this process's when the number is given to another.
+    held: Option<Arc<OwnedFd>>,
+    /// `task/TID/` of a thread, else empty.
+    within: String,
 }
 
 impl Process {
     /// The calling one.
     pub fn own() -> Self {
-        Self { folder: "/proc/self".into() }
+        Self { folder: "/proc/self".into(), held: None, within: String::new() }
     }
 
-    /// The process or thread with this number.
+    /// The process or thread that has this number at the time of each read.
     pub fn of(pid: u32) -> Self {
-        Self { folder: format!("/proc/{pid}") }
+        Self { folder: format!("/proc/{pid}"), ..Self::own() }
+    }
+
+    /// The process that has this number now. After it has ended every read fails, even if its number has been given to
+    /// another. It costs a file descriptor.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn hold(pid: u32) -> Result<Self, HostError> {
+        let process = Self::of(pid);
+        let folder = process.open_at("", OFlags::DIRECTORY)?;
+        Ok(Self { held: Some(Arc::new(folder)), ..process })
     }
 
     /// The path of one of its files, for a message or to be opened.
     pub fn path(&self, file: &str) -> PathBuf {
-        format!("{}/{file}", self.folder).into()
+        format!("{}/{}{file}", self.folder, self.within).into()
     }
 
     /// Its virtual memory areas with what of them is in memory. That takes the kernel some 10 ms a GiB in small pages.
@@ -34,7 +56,7 @@ impl Process {
     /// # Errors
     /// There is no such process, or it may not be looked at.
     pub fn smaps(&self) -> Result<Vec<Vma>, HostError> {
-        Ok(parse_smaps(&read(self.path("smaps"))?))
+        Ok(parse_smaps(&self.text("smaps")?))
     }
 
     /// The sum of its areas, named `[rollup]`; an empty one for a kernel thread.
@@ -42,7 +64,15 @@ impl Process {
     /// # Errors
     /// There is no such process, or it may not be looked at.
     pub fn smaps_rollup(&self) -> Result<Vma, HostError> {
-        Ok(parse_smaps(&read(self.path("smaps_rollup"))?).into_iter().next().unwrap_or_default())
+        Ok(parse_smaps(&self.text("smaps_rollup")?).into_iter().next().unwrap_or_default())
+    }
+
+    /// Its areas alone: their addresses, rights and names. All else is 0.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be looked at.
+    pub fn maps(&self) -> Result<Vec<Vma>, HostError> {
+        Ok(parse_smaps(&self.maps_text()?))
     }
 
     /// Its list of areas as the kernel writes it; empty where it has ended.
@@ -50,7 +80,7 @@ impl Process {
     /// # Errors
     /// There is no such process, or it may not be looked at.
     pub fn maps_text(&self) -> Result<String, HostError> {
-        read(self.path("maps"))
+        self.text("maps")
     }
 
     /// Numbers of its threads.
@@ -58,14 +88,23 @@ impl Process {
     /// # Errors
     /// There is no such process.
     pub fn threads(&self) -> Result<Vec<u32>, HostError> {
-        let path = self.path("task");
-        let tasks = std::fs::read_dir(&path).map_err(|e| HostError::io(&path, e))?;
-        Ok(tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect())
+        Ok(self.numbers("task")?.collect())
     }
 
     /// One of its threads, as a process of its own.
     pub fn thread(&self, tid: u32) -> Self {
-        Self { folder: format!("{}/task/{tid}", self.folder) }
+        Self { within: format!("task/{tid}/"), ..self.clone() }
+    }
+
+    /// Numbers of the processes that its threads have started and that are still its children. There are none where the
+    /// kernel does not list them (`CONFIG_PROC_CHILDREN`).
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn children(&self) -> Result<Vec<u32>, HostError> {
+        let texts = self.threads()?.into_iter().filter_map(|tid| self.thread(tid).text("children").ok());
+        let pids = |text: String| -> Vec<u32> { text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect() };
+        Ok(texts.flat_map(pids).collect())
     }
 
     /// Its name: at most 15 bytes of the program's.
@@ -73,7 +112,7 @@ impl Process {
     /// # Errors
     /// There is no such process.
     pub fn comm(&self) -> Result<String, HostError> {
-        read(self.path("comm")).map(|text| text.trim_end_matches('\n').to_string())
+        self.text("comm").map(|text| text.strip_suffix('\n').unwrap_or(&text).to_string())
     }
 
     /// Its command line, word by word; empty where it has ended.
@@ -81,7 +120,7 @@ impl Process {
     /// # Errors
     /// There is no such process.
     pub fn command(&self) -> Result<Vec<String>, HostError> {
-        let text = read(self.path("cmdline"))?;
+        let text = self.text("cmdline")?;
         let mut words: Vec<String> = text.split('\0').map(str::to_string).collect();
         words.pop();
         Ok(words)
@@ -93,6 +132,14 @@ impl Process {
     /// There is no such process, or it may not be looked at.
     pub fn exe(&self) -> Result<PathBuf, HostError> {
         self.link("exe")
+    }
+
+    /// Numbers of its open files, each read when it is asked for.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be looked at.
+    pub fn open_files(&self) -> Result<impl Iterator<Item = u32>, HostError> {
+        self.numbers("fd")
     }
 
     /// What one of its open files is: a path, or the kernel's name as `pipe:[7]`.
@@ -108,32 +155,25 @@ impl Process {
     /// # Errors
     /// There is no such process or link, or it may not be looked at.
     pub fn link(&self, file: &str) -> Result<PathBuf, HostError> {
-        let path = self.path(file);
-        std::fs::read_link(&path).map_err(|e| HostError::io(&path, e))
+        let (folder, path) = self.place(file);
+        let target = readlinkat(folder, &path, Vec::new()).map_err(|e| HostError::io(self.path(file), e.into()))?;
+        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// Fields of `stat` from the third on (proc_pid_stat(5)), as numbers; what is no number is 0.
+    /// What its `stat` says (proc_pid_stat(5)).
     ///
     /// # Errors
     /// There is no such process.
-    pub fn stat(&self) -> Result<Vec<u64>, HostError> {
-        Ok(parse_stat(&read(self.path("stat"))?))
+    pub fn stat(&self) -> Result<ProcessStat, HostError> {
+        Ok(ProcessStat::of_text(&self.text("stat")?))
     }
 
-    /// A line `NAME: text` of `status` (proc_pid_status(5)), as `SigIgn`; `None` where there is no such line.
+    /// What its `status` says (proc_pid_status(5)).
     ///
     /// # Errors
     /// There is no such process.
-    pub fn status(&self, name: &str) -> Result<Option<String>, HostError> {
-        Ok(line(&read(self.path("status"))?, name).map(str::to_string))
-    }
-
-    /// A line `NAME: N kB` of `status`, as `RssAnon`, in bytes; `None` where there is no such line.
-    ///
-    /// # Errors
-    /// There is no such process.
-    pub fn status_bytes(&self, name: &str) -> Result<Option<u64>, HostError> {
-        Ok(self.status(name)?.and_then(|value| kib(&value)))
+    pub fn status(&self) -> Result<ProcessStatus, HostError> {
+        Ok(ProcessStatus::of_text(self.text("status")?))
     }
 
     /// What a file in its folder says, as it is.
@@ -141,8 +181,9 @@ impl Process {
     /// # Errors
     /// There is no such process or file, or it may not be looked at.
     pub fn bytes(&self, file: &str) -> Result<Vec<u8>, HostError> {
-        let path = self.path(file);
-        std::fs::read(&path).map_err(|e| HostError::io(&path, e))
+        let mut bytes = Vec::new();
+        self.open(file)?.read_to_end(&mut bytes).map_err(|e| HostError::io(self.path(file), e))?;
+        Ok(bytes)
     }
 
     /// Opens a file in its folder for reading.
@@ -150,8 +191,7 @@ impl Process {
     /// # Errors
     /// There is no such process or file, or it may not be looked at.
     pub fn open(&self, file: &str) -> Result<File, HostError> {
-        let path = self.path(file);
-        File::open(&path).map_err(|e| HostError::io(&path, e))
+        self.open_at(file, OFlags::empty()).map(File::from)
     }
 
     /// Clears the referenced bits of all its pages. The kernel holds `mmap_lock` for writing meanwhile.
@@ -162,29 +202,37 @@ impl Process {
         let path = self.path("clear_refs");
         std::fs::write(&path, "1").map_err(|e| HostError::io(&path, e))
     }
-}
 
-/// The text behind `NAME:` at the beginning of a line.
-pub(crate) fn line<'text>(text: &'text str, name: &str) -> Option<&'text str> {
-    let value = |line: &'text str| line.strip_prefix(name)?.trim_start().strip_prefix(':');
-    text.lines().find_map(value).map(str::trim)
-}
+    /// The text of one of its files; bytes that are no UTF-8 are replaced.
+    fn text(&self, file: &str) -> Result<String, HostError> {
+        Ok(String::from_utf8_lossy(&self.bytes(file)?).into_owned())
+    }
 
-/// `N kB` in bytes.
-pub(crate) fn kib(text: &str) -> Option<u64> {
-    text.strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
-}
+    /// The entries of a folder that are numbers.
+    fn numbers(&self, folder: &str) -> Result<impl Iterator<Item = u32>, HostError> {
+        let entries = Dir::new(self.open_at(folder, OFlags::DIRECTORY)?);
+        let entries = entries.map_err(|e| HostError::io(self.path(folder), e.into()))?;
+        Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()))
+    }
 
-fn parse_stat(text: &str) -> Vec<u64> {
-    // The second is the program's name, which can have blanks and brackets.
-    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    rest.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect()
+    fn open_at(&self, file: &str, flags: OFlags) -> Result<OwnedFd, HostError> {
+        let (folder, path) = self.place(file);
+        let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+        let opened = retry_on_intr(|| openat(folder, &path, flags, Mode::empty()));
+        opened.map_err(|e| HostError::io(self.path(file), io::Error::from(e)))
+    }
+
+    /// Where one of its files is: an open folder, and the path from there.
+    fn place(&self, file: &str) -> (BorrowedFd<'_>, PathBuf) {
+        match &self.held {
+            Some(folder) => (folder.as_fd(), format!("{}{file}", self.within).into()),
+            None => (CWD, self.path(file)),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -199,9 +247,14 @@ mod tests {
         assert!(own.threads().expect("our own").contains(&std::process::id()));
         assert_eq!(own.exe().expect("our own"), std::env::current_exe().expect("a path"));
         assert!(own.command().expect("our own")[0].contains("host"));
-        assert!(own.status_bytes("VmRSS").expect("our own").is_some_and(|bytes| bytes > 0));
-        assert_eq!(own.status("NoSuchLine").expect("our own"), None);
-        assert_eq!(own.stat().expect("our own").get(1), Some(&u64::from(std::os::unix::process::parent_id())));
+        assert!(own.status().expect("our own").bytes("VmRSS").is_some_and(|bytes| bytes > 0));
+        assert_eq!(own.stat().expect("our own").parent(), std::os::unix::process::parent_id());
+        let maps = own.maps().expect("our own");
+        assert!(maps.iter().any(|vma| vma.overlaps(&(here..here + 1)) && vma.resident_bytes == 0));
+        let file = File::open("/dev/null").expect("a file");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+        assert!(own.open_files().expect("our own").any(|one| one as i32 == number));
+        assert_eq!(own.open_file(number).expect("our own"), std::path::Path::new("/dev/null"));
         let main = own.thread(std::process::id()).comm().expect("our first thread");
         assert!(!main.is_empty() && !main.contains('\n'), "{main:?}");
     }
@@ -213,32 +266,23 @@ mod tests {
         assert!(nobody.threads().expect_err("nobody").is_missing());
         let error = nobody.exe().expect_err("nobody");
         assert!(error.is_missing() && error.to_string().starts_with("/proc/4194305/exe: "), "{error}");
+        assert!(Process::hold(4_194_305).expect_err("nobody").is_missing());
         assert!(nobody.clear_referenced().expect_err("nobody").is_missing());
     }
 
     #[test]
-    fn a_name_with_brackets_is_no_field() {
-        assert_eq!(parse_stat("7 (a) R 9) S 1 2 -3 4\n"), [0, 1, 2, 0, 4]);
-        assert_eq!(parse_stat(""), [0u64; 0]);
-        assert_eq!(parse_stat("7 (no end"), [0u64; 0]);
-    }
-
-    #[test]
-    fn lines_are_found_by_their_whole_name() {
-        let text = "VmRSSes: 1 kB\nVmRSS:\t  12 kB\nSigIgn:\t0000000000001000\nflags\t\t: a b\n";
-        assert_eq!(line(text, "VmRSS").and_then(kib), Some(12 << 10));
-        assert_eq!((line(text, "SigIgn"), line(text, "flags")), (Some("0000000000001000"), Some("a b")));
-        assert_eq!(
-            (line(text, "Vm"), kib("12"), kib("x kB"), kib("18446744073709551615 kB")),
-            (None, None, None, None)
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read(text in "\\PC*", name in "[a-zA-Z]{0,5}") {
-            parse_stat(&text);
-            line(&text, &name).and_then(kib);
+    fn a_process_that_is_held_is_read_until_it_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");
+        let held = Process::hold(child.id()).expect("it runs");
+        assert_eq!(held.stat().expect("it runs").parent(), std::process::id());
+        assert_eq!(held.threads().expect("it runs"), [child.id()]);
+        assert!(held.exe().is_ok() && held.thread(child.id()).stat().is_ok() && held.children().is_ok());
+        assert!(Process::own().children().expect("our own").contains(&child.id()));
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        for error in [held.stat().map(|_| ()), held.exe().map(|_| ()), held.threads().map(|_| ())] {
+            let error = error.expect_err("it has ended");
+            assert!(error.is_missing() && error.to_string().starts_with(&format!("/proc/{}/", child.id())), "{error}");
         }
     }
 }

@@ -44,6 +44,26 @@ pub fn kernel_release() -> String {
     read("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
+/// The kernel's version, as 6 and 18 of `6.18.0-rc1`; `None` where it is not said.
+pub fn kernel_version() -> Option<(u32, u32)> {
+    version(&kernel_release())
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Seconds since the system started (proc_uptime(5)); `None`: not said.
+pub fn uptime_seconds() -> Option<f64> {
+    read("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Ticks a second in which the kernel gives times in `stat` files (`_SC_CLK_TCK`).
+pub fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
+}
+
 /// Who may use perf events: 2 and less lets users measure themselves; `None`: not said.
 pub fn perf_event_paranoid() -> Option<i32> {
     read("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
@@ -79,9 +99,7 @@ pub fn vulnerabilities() -> Vec<(String, String)> {
 /// Time in milliseconds that the host gave to others while this CPU wanted to run, since the start of the system; `None`: not
 /// said.
 pub fn stolen_ms(cpu: usize) -> Option<f64> {
-    /// Ticks a second in `/proc/stat`, on all that Linux runs on.
-    const USER_HZ: f64 = 100.0;
-    Some(stolen_ticks(&read("/proc/stat").ok()?, cpu)? as f64 * 1e3 / USER_HZ)
+    Some(stolen_ticks(&read("/proc/stat").ok()?, cpu)? as f64 * 1e3 / ticks_per_second())
 }
 
 /// The eighth figure of the CPU's line (proc_stat(5)).
@@ -116,6 +134,12 @@ mod tests {
     }
 
     #[test]
+    fn a_release_begins_with_its_version() {
+        assert_eq!((version("6.18.0-rc1"), version("7.2+")), (Some((6, 18)), Some((7, 2))));
+        assert_eq!((version("6"), version(""), version("x.6")), (None, None, None));
+    }
+
+    #[test]
     fn stolen_time_is_that_of_the_cpu() {
         let stat = "cpu  1 2 3 4 5 6 7 80 9 10\ncpu1 1 2 3 4 5 6 7 11 9 10\ncpu11 1 2 3 4 5 6 7 42 9 10\nintr 1 2\n";
         assert_eq!(stolen_ticks(stat, 1), Some(11));
@@ -130,12 +154,15 @@ mod tests {
         assert!(load_average().expect("a file that every Linux has").contains(&b'/'));
         assert!(most_tasks().is_some_and(|(most, file)| most > 0 && file.is_absolute()));
         assert!(vulnerabilities().is_sorted());
+        assert!(kernel_version().is_some_and(|version| version >= (2, 6)));
+        assert!(uptime_seconds().is_some_and(|seconds| seconds > 0.0) && ticks_per_second() > 0.0);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in "\\PC*") {
             stolen_ticks(&text, 1);
+            version(&text);
             CpuInfo::of_text(text).has_flag("x");
         }
     }

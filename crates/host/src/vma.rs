@@ -35,6 +35,15 @@ impl Vma {
         self.anonymous_huge_bytes + self.shared_huge_bytes + self.file_huge_bytes
     }
 
+    /// Its name for people: that of anonymous memory is `[anonymous]`.
+    pub fn shown_name(&self) -> &str {
+        if self.name.is_empty() {
+            "[anonymous]"
+        } else {
+            &self.name
+        }
+    }
+
     /// Whether it has one of these flags, by the kernel's two letters.
     pub fn has_flag(&self, any: &[&str]) -> bool {
         self.flags.split_ascii_whitespace().any(|flag| any.contains(&flag))
@@ -127,6 +136,7 @@ mod tests {
         assert_eq!((file.name.as_str(), file.resident_bytes, file.flags.as_str()), ("/lib/a b: Rss", 8192, ""));
         assert!(file.is_file() && !file.is_private());
         assert_eq!((guard.name.as_str(), guard.rights.as_str(), guard.resident_bytes), ("", "---p", 0));
+        assert_eq!((guard.shown_name(), heap.shown_name()), ("[anonymous]", "[heap]"));
         assert!(file.overlaps(&(0x7f00_0000_2000..0x7f00_0000_9000)) && !file.overlaps(&(guard.start..guard.end)));
     }
 

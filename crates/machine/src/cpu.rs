@@ -26,12 +26,7 @@ pub enum CpuId {
 }
 
 impl CpuId {
-    /// The CPU that runs this program; [`CpuId::Unknown`] where `/proc/cpuinfo` cannot be read.
-    pub fn running() -> Self {
-        std::fs::read_to_string("/proc/cpuinfo").map_or(Self::Unknown, |text| Self::from_cpuinfo(&text))
-    }
-
-    /// Reads the first CPU of a `/proc/cpuinfo` text.
+    /// Reads the first CPU of a `/proc/cpuinfo` text; [`CpuId::Unknown`] of an empty one.
     pub fn from_cpuinfo(text: &str) -> Self {
         let value = |key: &str| {
             text.lines().find_map(|line| line.split_once(':').filter(|(k, _)| k.trim() == key)).map(|(_, v)| v.trim())

@@ -90,14 +90,14 @@ mod evidence;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod ffi;
 mod finding;
+#[cfg(target_os = "linux")]
+mod flush_tlb;
 pub mod gf2;
 mod hierarchy;
 mod large_pages;
 mod metal;
 mod options;
 mod pmu;
-#[cfg(target_os = "linux")]
-mod referenced_bits;
 mod report;
 mod retry;
 mod run;
@@ -113,6 +113,8 @@ pub use claims::{
 pub use eviction_sets::TlbLevels;
 pub use evidence::{EvidenceRecorder, EvidenceTotals, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
 pub use finding::Finding;
+#[cfg(target_os = "linux")]
+pub use flush_tlb::flush_tlb;
 pub use hierarchy::*;
 pub use large_pages::gigantic_levels;
 pub use metal::{
@@ -121,8 +123,6 @@ pub use metal::{
 };
 pub use options::{ProbeOptions, ProbeStep};
 pub use pmu::{try_events, usable_events, CountProof, CountedMisses, PmuEvent, SetCount, TriedEvent, EVENTS};
-#[cfg(target_os = "linux")]
-pub use referenced_bits::{flush_tlb, ReferencedBits};
 pub use report::access_patterns::AccessPatternCosts;
 pub use report::caches::{CacheReport, CacheReports, CacheShape, LatencyPoint};
 pub use report::entry_coverage::{EntryCoverage, LevelCoverage};

@@ -228,11 +228,9 @@ impl TracedRun {
             return;
         }
         self.map.reconcile(self.listing());
-        let stat = self.stat();
-        // Fields 28 and 47 of proc_pid_stat(5), counted from field 3 on; 0 = it may not be known.
-        let field = |number: usize| stat.get(number - 3).copied().filter(|value| *value > 0);
-        self.maps.entry_stack = field(28);
-        self.heap_start = field(47).unwrap_or(0);
+        let stat = Process::of(self.task as u32).stat().unwrap_or_default();
+        self.maps.entry_stack = Some(stat.stack_start()).filter(|start| *start > 0);
+        self.heap_start = stat.heap_start();
         self.linker = self.linker_range();
         if self.linker.is_empty() {
             self.reach(StopPoint::Loaded);
@@ -315,11 +313,6 @@ impl TracedRun {
             }
         }
         regions
-    }
-
-    /// Fields of `/proc/PID/stat` from the third on, as numbers; what is none is 0.
-    fn stat(&self) -> Vec<u64> {
-        Process::of(self.task as u32).stat().unwrap_or_default()
     }
 
     /// Whether the kernel does not randomize its addresses; believed where the kernel doesn't say.

@@ -2,13 +2,13 @@
 //! each, found through `/proc` for `lookaside top`. Any program may have such a file, with anything in it.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use lookaside_host::{mount_id, HeldFile, Process};
 use lookaside_runtime::bake::freestanding::HELPER;
 use lookaside_runtime::bake::{HelperStatus, ProcessReport, Stats};
-use rustix::fs::{memfd_create, open, MemfdFlags, Mode, OFlags};
+use rustix::fs::{memfd_create, MemfdFlags, OFlags};
 use serde::Deserialize;
 
 /// A helper has five files at most, in a table of its own.
@@ -44,25 +44,24 @@ struct HelperLine {
 /// Reads them.
 pub struct HelperFiles {
     /// What the kernel keeps all memory files in.
-    mount: String,
+    mount: u64,
 }
 
 impl HelperFiles {
     /// `None` where the system does not say where its memory files are: then none is read.
     pub fn new() -> Option<Self> {
         let ours = memfd_create(HELPER, MemfdFlags::CLOEXEC).ok()?;
-        Some(Self { mount: mount(ours.as_fd())? })
+        Some(Self { mount: mount_id(&ours).ok()? })
     }
 
     /// What the helper in this process writes; `None` where there is none, or the kernel does not let us read it.
     pub fn baked(&self, pid: u32, comm: &str) -> Option<ProcessReport> {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        let is_helper = |folder: &Path| {
-            std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(HELPER.to_bytes()))
-        };
-        let line = tasks.flatten().map(|task| task.path()).filter(|folder| is_helper(folder)).find_map(|folder| {
-            let files = std::fs::read_dir(folder.join("fd")).ok()?;
-            files.flatten().take(MOST_FILES).find_map(|file| self.read(&file.path()))
+        let process = Process::of(pid);
+        let is_helper = |thread: &Process| thread.comm().is_ok_and(|name| name.as_bytes() == HELPER.to_bytes());
+        let mut helpers = process.threads().ok()?.into_iter().map(|tid| process.thread(tid)).filter(is_helper);
+        let line = helpers.find_map(|thread| {
+            let mut files = thread.open_files().ok()?.take(MOST_FILES);
+            files.find_map(|number| self.read(&thread.path(&format!("fd/{number}"))))
         })?;
         let nanos = |picos: u64| (picos > 0).then_some(picos as f64 / 1e3);
         Some(ProcessReport {
@@ -121,18 +120,12 @@ impl HelperFiles {
     /// Opens it if it is a memory file, and only then: what has the name of one could be a pipe, or be on a file system
     /// that never answers.
     fn memory_file(&self, link: &Path) -> Option<File> {
-        let there = open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        if mount(there.as_fd())? != self.mount {
-            return None;
+        let held = HeldFile::at(link).ok()?;
+        match mount_id(&held).ok()? == self.mount {
+            true => held.open(OFlags::RDONLY).ok(),
+            false => None,
         }
-        File::open(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()
     }
-}
-
-/// Number of the mount that a file is in.
-fn mount(file: BorrowedFd<'_>) -> Option<String> {
-    let told = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
-    told.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(|number| number.trim().to_string())
 }
 
 /// A line, if it is one: words that a terminal takes as such, and numbers that can be.
@@ -159,8 +152,10 @@ fn parse(line: &[u8]) -> Option<HelperLine> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use proptest::prelude::*;
-    use rustix::fs::{mknodat, FileType, CWD};
+    use rustix::fs::{mknodat, FileType, Mode, CWD};
 
     use super::*;
 

@@ -16,6 +16,6 @@ pub(crate) fn emulator() -> Option<String> {
         let cpu = lookaside_host::CpuInfo::here();
         let text = cpu.text();
         (text.contains("vendor_id") && !text.contains("CPU implementer"))
-            .then(|| "/proc/cpuinfo is that of another architecture".into())
+            .then(|| "the kernel's cpuinfo is that of another architecture".into())
     }
 }

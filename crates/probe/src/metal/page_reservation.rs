@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use lookaside_host::Process;
+#[cfg(target_os = "linux")]
+use lookaside_host::ReferencedBits;
 use lookaside_machine::PageSize;
 
 use crate::metal::MetalError;
-#[cfg(target_os = "linux")]
-use crate::referenced_bits::ReferencedBits;
 
 /// log2 of the address space reserved, least what suffices for a few thousand pages, last what is wanted. Half of the 47
 /// bits that a program has on x86-64 stays free for the rest of it.
@@ -199,7 +199,7 @@ impl PageReservation {
     #[cfg(target_os = "linux")]
     pub(crate) fn referenced(&self, bits: &mut ReferencedBits) -> Result<u64, MetalError> {
         let ours = self.base..self.base + self.bytes();
-        let seen = bits.look(ours.end)?.iter();
+        let seen = bits.look(ours.end).map_err(|error| MetalError::Cannot(error.to_string()))?.iter();
         let bytes = seen.filter(|(at, _)| ours.start <= at.start && at.end <= ours.end).map(|(_, bytes)| bytes);
         Ok(bytes.sum::<u64>() / self.size.bytes())
     }

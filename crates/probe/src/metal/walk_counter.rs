@@ -1,10 +1,12 @@
 //! Counts page-table walks by the accessed bits of page-table entries ([`ReferencedBits`]).
 
+use lookaside_host::ReferencedBits;
+
+use crate::flush_tlb::flush_tlb;
 use crate::metal::clock::WARM_STEPS;
 use crate::metal::idle_core::IdleCore;
 use crate::metal::page_reservation::PageReservation;
 use crate::metal::{clock, MetalError, PageChain};
-use crate::referenced_bits::{flush_tlb, ReferencedBits};
 
 /// Pages whose walks are known, and times that they are counted.
 const KNOWN_PAGES: u64 = 64;
@@ -50,7 +52,7 @@ impl WalkCounter {
         walk(round * WARM_STEPS.div_ceil(round.max(1)));
         let mut sample = || {
             walk(round);
-            bits.clear()?;
+            bits.clear().map_err(|error| MetalError::Cannot(error.to_string()))?;
             walk(steps as u64);
             Ok(memory.referenced(bits)? as f64)
         };

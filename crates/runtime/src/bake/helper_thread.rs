@@ -48,7 +48,7 @@ pub(crate) fn spawn(shared: Arc<BakerControl>, name: String) -> Result<JoinHandl
 
 /// Threads that want a CPU now, but for the caller.
 fn runnable_now() -> Option<u32> {
-    runnable(&std::fs::read("/proc/loadavg").ok()?)
+    runnable(&lookaside_host::load_average().ok()?)
 }
 
 /// The helper's life.

@@ -9,6 +9,9 @@ use super::error::BakeError;
 use super::pm_scan::{PmScanArg, PAGEMAP_SCAN};
 use super::region::{Target, PAGE_BYTES};
 
+/// A process's page map (Documentation/admin-guide/mm/pagemap.rst).
+const PAGEMAP: &str = "pagemap";
+
 /// Reads page-table entries by `PAGEMAP_SCAN`.
 #[derive(Debug)]
 pub(crate) struct Scanner(File);
@@ -24,7 +27,7 @@ impl Scanner {
             )),
             Err(errno) => {
                 let e = std::io::Error::from_raw_os_error(errno);
-                Err(BakeError::Unsupported(format!("{}: PAGEMAP_SCAN: {e}", pagemap_path(target))))
+                Err(BakeError::Unsupported(format!("{}: PAGEMAP_SCAN: {e}", target.process().path(PAGEMAP).display())))
             }
         }
     }
@@ -53,23 +56,15 @@ impl Scanner {
     }
 }
 
-fn pagemap_path(target: Target) -> String {
-    match target {
-        Target::Own => "/proc/self/pagemap".to_string(),
-        Target::Process(pid) => format!("/proc/{pid}/pagemap"),
-    }
-}
-
 /// The process's page map, which may be opened by those who may look at the process.
 pub(super) fn open_pagemap(target: Target) -> Result<File, BakeError> {
-    let path = pagemap_path(target);
-    File::open(&path).map_err(|e| {
-        let what = match e.kind() {
-            std::io::ErrorKind::NotFound => "there is no such process",
-            std::io::ErrorKind::PermissionDenied => "another user's process: needs root or CAP_SYS_PTRACE",
-            _ => "the page map cannot be opened",
+    target.process().open(PAGEMAP).map_err(|e| {
+        let what = match () {
+            () if e.is_missing() => "there is no such process",
+            () if e.is_forbidden() => "another user's process: needs root or CAP_SYS_PTRACE",
+            () => "the page map cannot be opened",
         };
-        BakeError::Unsupported(format!("{path}: {what} ({e})"))
+        BakeError::Unsupported(format!("{}: {what} ({})", e.path.display(), e.problem))
     })
 }
 

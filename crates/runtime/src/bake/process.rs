@@ -1,7 +1,6 @@
 //! Other processes: which there are, and what of their memory is worth baking.
 
-use procfs::process::{MMapPath, Process};
-use procfs::ProcError;
+use lookaside_host::{all_processes, control_group_processes, HostError, Process, Vma};
 use serde::Serialize;
 
 use super::error::BakeError;
@@ -34,20 +33,12 @@ pub struct Identity {
     stack_start: u64,
 }
 
-fn refused(pid: u32, error: &ProcError) -> BakeError {
-    let text = match error {
-        ProcError::NotFound(_) => format!("process {pid}: there is none"),
-        ProcError::PermissionDenied(_) => {
-            format!("process {pid}: another user's; needs root or CAP_SYS_PTRACE")
-        }
-        other => format!("process {pid}: {other}"),
-    };
-    BakeError::Unsupported(text.replace('\n', " "))
-}
-
-fn process(pid: u32) -> Result<Process, BakeError> {
-    let number = i32::try_from(pid).map_err(|_| BakeError::Setting(format!("process {pid}: not a process number")))?;
-    Process::new(number).map_err(|e| refused(pid, &e))
+fn refused(pid: u32, error: &HostError) -> BakeError {
+    BakeError::Unsupported(match () {
+        () if error.is_missing() => format!("process {pid}: there is none"),
+        () if error.is_forbidden() => format!("process {pid}: another user's; needs root or CAP_SYS_PTRACE"),
+        () => format!("process {pid}: {error}"),
+    })
 }
 
 impl Identity {
@@ -56,15 +47,15 @@ impl Identity {
     /// # Errors
     /// There is no such process (a zombie counts as none).
     pub fn of(pid: u32) -> Result<Self, BakeError> {
-        let stat = process(pid)?.stat().map_err(|e| refused(pid, &e))?;
-        if matches!(stat.state, 'Z' | 'X') {
+        let stat = Process::of(pid).stat().map_err(|e| refused(pid, &e))?;
+        if stat.has_ended() {
             return Err(BakeError::Unsupported(format!("process {pid}: it has ended")));
         }
         Ok(Self {
+            started_ticks: stat.start_ticks(),
+            code_start: stat.code_start(),
+            stack_start: stat.stack_start(),
             comm: stat.comm,
-            started_ticks: stat.starttime,
-            code_start: stat.startcode,
-            stack_start: stat.startstack,
         })
     }
 }
@@ -74,40 +65,32 @@ impl Identity {
 /// # Errors
 /// No such process, or it may not be looked at.
 pub fn mappings(pid: u32) -> Result<Vec<Mapping>, BakeError> {
-    let maps = process(pid)?.smaps().map_err(|e| refused(pid, &e))?;
-    let worth = maps.into_iter().filter_map(|map| {
-        let bytes = |field: &str| map.extension.map.get(field).copied().unwrap_or(0);
-        let base_pages = bytes("KernelPageSize") <= super::PAGE_BYTES;
-        let huge_bytes = bytes("AnonHugePages") + bytes("ShmemPmdMapped") + bytes("FilePmdMapped");
-        let small_bytes = bytes("Rss").saturating_sub(huge_bytes);
-        let name = match &map.pathname {
-            MMapPath::Path(path) => path.display().to_string(),
-            MMapPath::Heap => "[heap]".into(),
-            MMapPath::Anonymous => "[anonymous]".into(),
-            other => format!("{other:?}").to_lowercase(),
-        };
-        let kernels = matches!(map.pathname, MMapPath::Vdso | MMapPath::Vvar | MMapPath::Vsyscall);
-        let region = Region { start: map.address.0, len: map.address.1.saturating_sub(map.address.0) };
-        (base_pages && !kernels && small_bytes >= LEAST_BYTES).then_some(Mapping {
-            region,
-            small_bytes,
-            huge_bytes,
-            name,
-        })
-    });
-    Ok(worth.collect())
+    let vmas = Process::of(pid).smaps().map_err(|e| refused(pid, &e))?;
+    Ok(vmas.iter().filter_map(worth_baking).collect())
+}
+
+/// What of an area is worth baking, if it is.
+fn worth_baking(vma: &Vma) -> Option<Mapping> {
+    let huge_bytes = vma.huge_bytes();
+    let small_bytes = vma.resident_bytes.saturating_sub(huge_bytes);
+    let is_kernels = matches!(vma.name.as_str(), "[vdso]" | "[vvar]" | "[vsyscall]");
+    let is_worth = vma.page_bytes <= super::PAGE_BYTES && !is_kernels && small_bytes >= LEAST_BYTES;
+    is_worth.then(|| Mapping {
+        region: Region { start: vma.start, len: vma.end - vma.start },
+        small_bytes,
+        huge_bytes,
+        name: vma.shown_name().into(),
+    })
 }
 
 /// Processes with this name (`comm`: at most 15 bytes of the program's).
 ///
 /// # Errors
-/// The system does not tell them.
+/// The system does not list them.
 pub fn named(comm: &str) -> Result<Vec<u32>, BakeError> {
-    let all = procfs::process::all_processes();
-    let all = all.map_err(|e| BakeError::Unsupported(format!("/proc: the processes are not told: {e}")))?;
-    let ours = std::process::id();
-    let alike = all.filter_map(Result::ok).filter(|process| process.stat().is_ok_and(|stat| stat.comm == comm));
-    Ok(alike.map(|process| process.pid as u32).filter(|&pid| pid != ours).collect())
+    let all = all_processes().map_err(|e| BakeError::Unsupported(e.to_string()))?;
+    let is_named = |pid: u32| Process::of(pid).stat().is_ok_and(|stat| stat.comm == comm);
+    Ok(all.into_iter().filter(|&pid| pid != std::process::id() && is_named(pid)).collect())
 }
 
 /// A process and all that come from it, the process first. Those that have ended meanwhile may be among them.
@@ -116,11 +99,7 @@ pub fn family(pid: u32) -> Vec<u32> {
     let mut at = 0;
     while let Some(&parent) = family.get(at) {
         at += 1;
-        let Ok(tasks) = process(parent).and_then(|process| process.tasks().map_err(|e| refused(parent, &e))) else {
-            continue;
-        };
-        let children = tasks.flatten().flat_map(|task| task.children().unwrap_or_default());
-        family.extend(children.collect::<Vec<_>>());
+        family.extend(Process::hold(parent).and_then(|process| process.children()).unwrap_or_default());
     }
     family
 }
@@ -130,21 +109,8 @@ pub fn family(pid: u32) -> Vec<u32> {
 /// # Errors
 /// No such group.
 pub fn members(group: &std::path::Path) -> Result<Vec<u32>, BakeError> {
-    let file = group.join("cgroup.procs");
-    let text = std::fs::read_to_string(&file).map_err(|e| {
-        BakeError::Setting(format!(
-            "{}: {e}; name the folder of a control group (below /sys/fs/cgroup)",
-            file.display()
-        ))
-    })?;
-    let mut pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
-    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // A group that is being taken away has no processes.
-            pids.extend(members(&entry.path()).unwrap_or_default());
-        }
-    }
-    Ok(pids)
+    control_group_processes(group)
+        .map_err(|e| BakeError::Setting(format!("{e}; name the folder of a control group (below /sys/fs/cgroup)")))
 }
 
 #[cfg(test)]

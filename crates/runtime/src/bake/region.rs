@@ -1,5 +1,6 @@
 //! The memory that is baked: whose it is, and where.
 
+use lookaside_host::Process;
 use serde::Serialize;
 
 use super::error::BakeError;
@@ -43,4 +44,14 @@ pub enum Target {
     Own,
     /// Another process's, by its number; by the kernel only.
     Process(u32),
+}
+
+impl Target {
+    /// The process.
+    pub(super) fn process(self) -> Process {
+        match self {
+            Self::Own => Process::own(),
+            Self::Process(pid) => Process::of(pid),
+        }
+    }
 }

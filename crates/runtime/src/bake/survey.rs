@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use procfs::process::{Process, Task};
-use procfs::Current;
+use lookaside_host::{all_processes, ticks_per_second, uptime_seconds, Process, ProcessStat};
 use serde::Serialize;
 
 use super::error::BakeError;
@@ -69,7 +68,7 @@ impl Surveyed {
 #[derive(Debug)]
 pub struct Survey {
     /// CPU time and start, in ticks, of each process and helper thread at the last look.
-    last: BTreeMap<i32, (u64, u64)>,
+    last: BTreeMap<u32, (u64, u64)>,
     looked: Option<Instant>,
     ticks_per_second: f64,
 }
@@ -83,7 +82,7 @@ impl Default for Survey {
 impl Survey {
     /// Before the first look.
     pub fn new() -> Self {
-        Self { last: BTreeMap::new(), looked: None, ticks_per_second: procfs::ticks_per_second() as f64 }
+        Self { last: BTreeMap::new(), looked: None, ticks_per_second: ticks_per_second() }
     }
 
     /// All processes that have memory and may be looked at, but for this one; by weight, the largest first.
@@ -91,13 +90,13 @@ impl Survey {
     /// # Errors
     /// The system does not tell them.
     pub fn look(&mut self) -> Result<Vec<Surveyed>, BakeError> {
-        let untold = |e| BakeError::Unsupported(format!("/proc: the processes are not told: {e}"));
-        let all = procfs::process::all_processes().map_err(untold)?;
+        let all = all_processes().map_err(|e| BakeError::Unsupported(e.to_string()))?;
         let now = Instant::now();
         let since = self.looked.replace(now).map(|before| (now - before).as_secs_f64());
-        let uptime = procfs::Uptime::current().map_or(0.0, |up| up.uptime);
+        let uptime = uptime_seconds().unwrap_or(0.0);
         let before = std::mem::take(&mut self.last);
-        let mut cpus = |id: i32, used: u64, start: u64| {
+        let mut cpus = |id: u32, stat: &ProcessStat| {
+            let (used, start) = (stat.cpu_ticks(), stat.start_ticks());
             self.last.insert(id, (used, start));
             let at_start = (uptime - start as f64 / self.ticks_per_second).max(0.0);
             let (used, seconds) = match (before.get(&id), since) {
@@ -112,9 +111,9 @@ impl Survey {
         };
         let mut found: Vec<Surveyed> = Vec::new();
         let mut helpers: Vec<SurveyedHelper> = Vec::new();
-        for process in all.flatten() {
+        for pid in all {
             // One that has ended meanwhile, or that others may not look at, is left out.
-            if let Some((surveyed, its)) = one(&process, &mut cpus) {
+            if let Some((surveyed, its)) = one(pid, &mut cpus) {
                 helpers.extend(its);
                 found.push(surveyed);
             }
@@ -138,48 +137,43 @@ struct SurveyedHelper {
 }
 
 /// A process, without the helpers that bake it, and the helpers in it.
-fn one(process: &Process, cpus: &mut impl FnMut(i32, u64, u64) -> f64) -> Option<(Surveyed, Vec<SurveyedHelper>)> {
-    let stat = process.stat().ok()?;
-    let status = process.status().ok()?;
-    let resident_bytes = status.vmrss? << 10; // the kernel's own threads have none
-    let pid = u32::try_from(process.pid).ok()?;
+fn one(pid: u32, cpus: &mut impl FnMut(u32, &ProcessStat) -> f64) -> Option<(Surveyed, Vec<SurveyedHelper>)> {
+    // All reads are of one process, even if its number is given to another meanwhile.
+    let process = Process::hold(pid).ok()?;
+    let (stat, status) = (process.stat().ok()?, process.status().ok()?);
+    let resident_bytes = status.bytes("VmRSS")?; // the kernel's own threads have none
     let mut helpers = Vec::new();
-    if stat.num_threads > 1 {
-        for task in process.tasks().ok()?.flatten() {
-            if let Some((for_whom, used, start)) = helper(&task, pid) {
-                helpers.push(SurveyedHelper { for_whom, by: pid, cpus: cpus(task.tid, used, start) });
+    if stat.threads() > 1 {
+        for tid in process.threads().ok()? {
+            let Ok(thread) = process.thread(tid).stat() else { continue };
+            if let Some(for_whom) = baked_by(&thread.comm, pid) {
+                helpers.push(SurveyedHelper { for_whom, by: pid, cpus: cpus(tid, &thread) });
             }
         }
     }
     let surveyed = Surveyed {
         pid,
-        comm: stat.comm.clone(),
-        cpus: cpus(process.pid, stat.utime + stat.stime, stat.starttime),
+        cpus: cpus(pid, &stat),
         resident_bytes,
-        huge_bytes: if resident_bytes >= LARGE_BYTES { huge_bytes(process).unwrap_or(0) } else { 0 },
-        table_bytes: status.vmpte.unwrap_or(0) << 10,
+        // Left out too where that is not said to us.
+        huge_bytes: match resident_bytes >= LARGE_BYTES {
+            true => process.smaps_rollup().map_or(0, |all| all.huge_bytes()),
+            false => 0,
+        },
+        table_bytes: status.bytes("VmPTE").unwrap_or(0),
         helpers: Vec::new(),
-        started_ticks: stat.starttime,
+        started_ticks: stat.start_ticks(),
+        comm: stat.comm,
     };
     Some((surveyed, helpers))
 }
 
-/// For whom a thread is a helper; its CPU time and start in ticks.
-fn helper(task: &Task, of: u32) -> Option<(u32, u64, u64)> {
-    let stat = task.stat().ok()?;
-    let for_whom = match stat.comm.strip_prefix(HELPER_FOR) {
-        Some(pid) => pid.parse().ok()?,
-        None => (stat.comm == HELPER_WITHIN).then_some(of)?,
-    };
-    Some((for_whom, stat.utime + stat.stime, stat.starttime))
-}
-
-/// Bytes of a process that huge pages map; `None` where that is not told to us.
-fn huge_bytes(process: &Process) -> Option<u64> {
-    let rollup = process.smaps_rollup().ok()?;
-    let fields = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"];
-    let map = &rollup.memory_map_rollup.0.first()?.extension.map;
-    Some(fields.iter().map(|field| map.get(*field).copied().unwrap_or(0)).sum())
+/// The process that a thread of this name in process `within` bakes, if it is a helper.
+fn baked_by(comm: &str, within: u32) -> Option<u32> {
+    match comm.strip_prefix(HELPER_FOR) {
+        Some(pid) => pid.parse().ok(),
+        None => (comm == HELPER_WITHIN).then_some(within),
+    }
 }
 
 /// Name of the helper thread for another process.

@@ -100,7 +100,10 @@ static PAPER: OnceLock<Paper> = OnceLock::new();
 fn levels_here() -> Result<Vec<ColorLevel>, HeapError> {
     let asked = |e: lookaside_machine::MachineError| HeapError::Asked(e.to_string());
     let machine = match std::env::var_os("LOOKASIDE_MACHINE").filter(|name| !name.is_empty()) {
-        None => lookaside_machine::preset(nearest_preset(&CpuId::running()).0).map_err(asked)?,
+        None => {
+            let cpu = CpuId::from_cpuinfo(lookaside_host::CpuInfo::here().text());
+            lookaside_machine::preset(nearest_preset(&cpu).0).map_err(asked)?
+        }
         Some(name) => match name.to_str().and_then(|name| lookaside_machine::preset(name).ok()) {
             Some(machine) => machine,
             None => lookaside_machine::load(Path::new(&name)).map_err(asked)?,

@@ -215,10 +215,10 @@ fn pressure_runs_beside_and_ends() {
     match compare(&plan, &hooks) {
         Ok(found) => {
             assert_eq!((found.early, found.pressure.as_str()), (None, "cache:1"));
-            let left = procfs::process::all_processes().expect("processes").filter_map(Result::ok);
-            let ours = std::process::id() as i32;
-            let left = left.filter_map(|process| process.stat().ok());
-            assert_eq!(left.filter(|stat| stat.ppid == ours && stat.comm.contains("stress-ng")).count(), 0);
+            let left = lookaside_host::all_processes().expect("processes").into_iter();
+            let left = left.filter_map(|pid| lookaside_host::Process::of(pid).stat().ok());
+            let ours = std::process::id();
+            assert_eq!(left.filter(|stat| stat.parent() == ours && stat.comm.contains("stress-ng")).count(), 0);
         }
         Err(e) => assert!(e.to_string().contains("apt-get install -y stress-ng"), "{e}"),
     }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
-use lookaside_host::TransparentHugePages;
+use lookaside_host::{kernel_version, TransparentHugePages};
 
 use super::error::CompareError;
 use super::preloaded_baker::PreloadedBaker;
@@ -66,9 +66,8 @@ impl Thp {
 
 /// Whether the system gives huge pages to all, and the kernel cannot keep them to what is asked for.
 pub(super) fn gives_to_all() -> bool {
-    let always = chosen(&settings()).is_some_and(|word| word == "always");
-    let version = procfs::sys::kernel::Version::current();
-    always && version.is_ok_and(|version| (version.major, version.minor) < (6, 18))
+    let always = chosen(&TransparentHugePages::here()).is_some_and(|word| word == "always");
+    always && kernel_version().is_some_and(|version| version < (6, 18))
 }
 
 impl fmt::Display for Variant {
@@ -222,32 +221,24 @@ fn joined(first: Option<OsString>, second: &OsStr) -> OsString {
 /// # Errors
 /// In a line: they are off, or not built in.
 pub(super) fn check_thp() -> Result<(), CompareError> {
-    check_thp_in(&settings())
+    check_thp_in(&TransparentHugePages::here())
 }
 
-/// The same of what the files hold; the first that is there and does not say `inherit` counts.
-fn check_thp_in(files: &[Option<String>]) -> Result<(), CompareError> {
-    match chosen(files) {
+fn check_thp_in(settings: &TransparentHugePages) -> Result<(), CompareError> {
+    match chosen(settings).as_deref() {
         Some("always" | "madvise") => Ok(()),
         Some(word) => Err(CompareError::Bad(format!(
             "variant thp: huge pages are off on this system ({word}); as root: echo madvise > {}, or leave thp out",
-            TransparentHugePages::here().path(THP[1]).display()
+            settings.path(THP[1]).display()
         ))),
         None => Err(CompareError::Bad("variant thp: this kernel has no transparent huge pages; leave thp out".into())),
     }
 }
 
-/// What the files hold, where they are there.
-fn settings() -> [Option<String>; 2] {
-    THP.map(|setting| TransparentHugePages::here().text(setting).ok())
-}
-
-/// The word that counts.
-fn chosen(files: &[Option<String>]) -> Option<&str> {
-    files.iter().flatten().find_map(|text| {
-        let (_, rest) = text.split_once('[')?;
-        rest.split_once(']').map(|(word, _)| word).filter(|&word| word != "inherit")
-    })
+/// The word that counts: of the first setting that is there and does not say `inherit`.
+fn chosen(settings: &TransparentHugePages) -> Option<String> {
+    let mut words = THP.into_iter().filter_map(|setting| settings.chosen(setting).ok()?);
+    words.find(|word| word != "inherit")
 }
 
 #[cfg(test)]
@@ -307,7 +298,16 @@ mod tests {
 
     #[test]
     fn what_the_system_says_of_huge_pages() {
-        let check = |files: [Option<&str>; 2]| check_thp_in(&files.map(|text| text.map(str::to_string)));
+        let check = |files: [Option<&str>; 2]| {
+            let folder = tempfile::tempdir().expect("a folder");
+            std::fs::create_dir(folder.path().join("hugepages-2048kB")).expect("a folder");
+            for (setting, text) in THP.into_iter().zip(files) {
+                if let Some(text) = text {
+                    std::fs::write(folder.path().join(setting), text).expect("a file");
+                }
+            }
+            check_thp_in(&TransparentHugePages::in_folder(folder.path()))
+        };
         assert_eq!(check([None, Some("always [madvise] never\n")]), Ok(()));
         assert_eq!(check([Some("always [inherit] madvise never"), Some("[always] madvise never")]), Ok(()));
         assert_eq!(check([Some("always inherit [madvise] never"), Some("always madvise [never]")]), Ok(()));

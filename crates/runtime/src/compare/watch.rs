@@ -4,7 +4,7 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use procfs::process::Process;
+use lookaside_host::Process;
 use serde::Serialize;
 
 use crate::bake::{family, ProcessBakers, ProcessSelection, Settings, Stats};
@@ -108,12 +108,9 @@ fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) 
 fn pages(family: &[u32]) -> PageUse {
     let mut all = PageUse::default();
     for &pid in family {
-        let Ok(rollup) = Process::new(pid as i32).and_then(|process| process.smaps_rollup()) else { continue };
-        for map in &rollup.memory_map_rollup {
-            let bytes = |field: &str| map.extension.map.get(field).copied().unwrap_or(0);
-            all.resident_bytes += bytes("Rss");
-            all.huge_bytes += bytes("AnonHugePages");
-        }
+        let Ok(rollup) = Process::of(pid).smaps_rollup() else { continue };
+        all.resident_bytes += rollup.resident_bytes;
+        all.huge_bytes += rollup.anonymous_huge_bytes;
     }
     all
 }

@@ -285,7 +285,7 @@ fn switched_off(pid: u32) -> bool {
 
 /// A line of `/proc/PID/status`.
 fn status(pid: u32, name: &str) -> Option<String> {
-    Process::of(pid).status(name).ok()?
+    Process::of(pid).status().ok()?.value(name).map(str::to_string)
 }
 
 /// The call, for a window or, without one, for nothing.

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process, VmFlags};
-use procfs::ProcError;
+use lookaside_host::{HostError, Process, Vma};
 
 use super::error::HugePageError;
 use super::windows::{windows, MappedArea, PageRange, PageState, Unfit, Window, WINDOW_BYTES};
@@ -71,60 +70,48 @@ pub(super) fn windows_of(pid: u32, areas: &[MappedArea]) -> Result<Vec<Window>, 
 /// # Errors
 /// There is no such process, or it may not be looked at.
 pub(super) fn areas(pid: u32) -> Result<Vec<MappedArea>, HugePageError> {
-    let number = i32::try_from(pid).map_err(|_| HugePageError::Bad(format!("process {pid}: not a process number")))?;
-    let maps = Process::new(number).and_then(|process| process.smaps()).map_err(|e| refused(pid, &e))?;
-    Ok(maps.iter().map(area).collect())
+    let vmas = Process::of(pid).smaps().map_err(|e| refused(pid, &e))?;
+    Ok(vmas.iter().map(area).collect())
 }
 
-fn refused(pid: u32, error: &ProcError) -> HugePageError {
-    HugePageError::Bad(match error {
-        ProcError::NotFound(_) => format!("process {pid}: there is none"),
-        ProcError::PermissionDenied(_) => format!("process {pid}: {OTHERS}"),
-        other => format!("process {pid}: {other}").replace('\n', " "),
+fn refused(pid: u32, error: &HostError) -> HugePageError {
+    HugePageError::Bad(match () {
+        // Nobody has waited for it yet.
+        () if error.is_ended() => format!("process {pid}: it has ended"),
+        () if error.is_missing() => format!("process {pid}: there is none"),
+        () if error.is_forbidden() => format!("process {pid}: {OTHERS}"),
+        () => format!("process {pid}: {error}"),
     })
 }
 
-fn area(map: &MemoryMap) -> MappedArea {
-    let bytes = |field: &str| map.extension.map.get(field).copied().unwrap_or(0);
+fn area(vma: &Vma) -> MappedArea {
     MappedArea {
-        start: map.address.0,
-        end: map.address.1,
-        name: match &map.pathname {
-            MMapPath::Path(path) => path.display().to_string(),
-            MMapPath::Heap => "[heap]".into(),
-            MMapPath::Stack => "[stack]".into(),
-            MMapPath::Anonymous => "[anonymous]".into(),
-            MMapPath::Other(name) => format!("[{name}]"),
-            other => format!("{other:?}").to_lowercase(),
-        },
-        resident_bytes: bytes("Rss"),
-        referenced_bytes: bytes("Referenced"),
-        unfit: unfit(map),
+        start: vma.start,
+        end: vma.end,
+        name: vma.shown_name().into(),
+        resident_bytes: vma.resident_bytes,
+        referenced_bytes: vma.referenced_bytes,
+        unfit: unfit(vma),
     }
 }
 
-fn unfit(map: &MemoryMap) -> Option<Unfit> {
-    let flags = map.extension.vm_flags;
-    let has = |any: VmFlags| flags.intersects(any);
-    // Names that a program gives itself are `anon:NAME` (PR_SET_VMA_ANON_NAME).
-    let anonymous = match &map.pathname {
-        MMapPath::Anonymous | MMapPath::Heap => true,
-        MMapPath::Other(name) => name.starts_with("anon:"),
-        _ => false,
-    };
-    if has(VmFlags::HT) {
+/// By the kernel's flags (`VmFlags`, Documentation/filesystems/proc.rst).
+fn unfit(vma: &Vma) -> Option<Unfit> {
+    // Names that a program gives itself are `[anon:NAME]` (PR_SET_VMA_ANON_NAME).
+    let is_anonymous = matches!(vma.name.as_str(), "" | "[heap]") || vma.name.starts_with("[anon:");
+    if vma.has_flag(&["ht"]) {
         Some(Unfit::Reserved)
-    } else if !map.perms.contains(MMPermissions::PRIVATE) {
+    } else if !vma.is_private() {
         Some(Unfit::Shared)
-    } else if matches!(map.pathname, MMapPath::Path(_)) {
+    } else if vma.is_file() {
         Some(Unfit::File)
-    } else if !anonymous || has(VmFlags::GD | VmFlags::IO | VmFlags::PF | VmFlags::MM | VmFlags::DE) {
+    } else if !is_anonymous || vma.has_flag(&["gd", "io", "pf", "mm", "de"]) {
         Some(Unfit::Special)
-    } else if has(VmFlags::LO) {
+    } else if vma.has_flag(&["lo"]) {
         Some(Unfit::Locked)
-    } else if has(VmFlags::NH) {
+    } else if vma.has_flag(&["nh"]) {
         Some(Unfit::NoHugePage)
-    } else if has(VmFlags::UM | VmFlags::UW) {
+    } else if vma.has_flag(&["um", "uw"]) {
         Some(Unfit::Watched)
     } else {
         None
@@ -132,15 +119,7 @@ fn unfit(map: &MemoryMap) -> Option<Unfit> {
 }
 
 fn open(pid: u32) -> Result<File, HugePageError> {
-    lookaside_host::Process::of(pid).open("pagemap").map_err(|e| {
-        HugePageError::Bad(match () {
-            // Nobody has waited for it yet.
-            () if e.is_ended() => format!("process {pid}: it has ended"),
-            () if e.is_missing() => format!("process {pid}: there is none"),
-            () if e.is_forbidden() => format!("process {pid}: {OTHERS}"),
-            () => e.to_string(),
-        })
-    })
+    Process::of(pid).open("pagemap").map_err(|e| refused(pid, &e))
 }
 
 /// Adds the pages between two addresses that are in memory or swapped out.
@@ -188,9 +167,6 @@ fn scan(pid: u32, pagemap: &File, start: u64, end: u64, found: &mut Vec<PageRang
 
 /// Whether one mapping of the process holds all of the window.
 pub(super) fn is_mapped(pid: u32, start: u64) -> bool {
-    let Ok(maps) = i32::try_from(pid).map_err(|_| ()).and_then(|pid| Process::new(pid).map_err(|_| ())) else {
-        return false;
-    };
     let Some(end) = start.checked_add(WINDOW_BYTES) else { return false };
-    maps.maps().is_ok_and(|maps| maps.iter().any(|map| map.address.0 <= start && end <= map.address.1))
+    Process::of(pid).maps().is_ok_and(|vmas| vmas.iter().any(|vma| vma.start <= start && end <= vma.end))
 }

@@ -8,12 +8,12 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lookaside_host::{HeldFile, Process};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::fs::{flock, open, FlockOperation, Mode, OFlags};
+use rustix::fs::{flock, FlockOperation, OFlags};
 
 use super::error::HugePageError;
 
@@ -90,12 +90,10 @@ impl RemoteCollapser {
     }
 
     fn find(pid: u32) -> Option<Self> {
-        let is_collapser = |folder: &Path| {
-            std::fs::read(folder.join("comm")).is_ok_and(|name| name.strip_suffix(b"\n") == Some(COLLAPSER.to_bytes()))
-        };
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        let mut folders = tasks.flatten().map(|task| task.path()).filter(|folder| is_collapser(folder));
-        folders.find_map(|folder| Self::among(&folder.join("fd")))
+        let process = Process::of(pid);
+        let is_collapser = |thread: &Process| thread.comm().is_ok_and(|name| name.as_bytes() == COLLAPSER.to_bytes());
+        let mut threads = process.threads().ok()?.into_iter().map(|tid| process.thread(tid)).filter(is_collapser);
+        threads.find_map(|thread| Self::among(&thread.path("fd")))
     }
 
     /// The pipes among a thread's files. Of a thread that only has the name, nothing is opened: no program has these
@@ -149,8 +147,7 @@ impl RemoteCollapser {
 
 /// A pipe among another thread's files.
 struct Pipe {
-    /// A hold on it that opens nothing.
-    there: OwnedFd,
+    held: HeldFile,
     /// The kernel's name of the pipe, the same for both ends.
     name: PathBuf,
 }
@@ -158,21 +155,21 @@ struct Pipe {
 impl Pipe {
     /// `None` where it is no pipe: what is anything else is looked at, and not opened.
     fn at(files: &Path, number: i32) -> Option<Self> {
-        let there = open(files.join(number.to_string()), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        let name = std::fs::read_link(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()?;
-        name.to_str()?.starts_with("pipe:[").then_some(Self { there, name })
+        let held = HeldFile::at(&files.join(number.to_string())).ok()?;
+        let name = held.name().ok()?;
+        name.to_str()?.starts_with("pipe:[").then_some(Self { held, name })
     }
 
     /// Opens it, without waiting for anything, now or later.
     fn open(&self, flags: OFlags) -> Option<File> {
-        let path = format!("/proc/self/fd/{}", self.there.as_raw_fd());
-        let file = open(path, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        Some(file.into())
+        self.held.open(flags | OFlags::NONBLOCK).ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -348,7 +348,7 @@ fn huge_weight(seen: &MemoryObservation) -> u64 {
 
 /// Bytes of a process's anonymous memory that are in memory; 0 where there is none.
 fn anonymous_bytes(pid: u32) -> u64 {
-    Process::of(pid).status_bytes("RssAnon").ok().flatten().unwrap_or(0)
+    Process::of(pid).status().unwrap_or_default().bytes("RssAnon").unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use lookaside_host::{Process, Vma};
 use lookaside_machine::{ColorLevel, IndexFn, PageSize};
 use lookaside_runtime::color::{ColoredHeap, GrowingHeap, HeapError, HeapOptions, SharedHeap};
-use procfs::process::{MemoryMap, Process, VmFlags};
 
 use crate::support::{options, partition, xeon};
 
 /// The mapping of each page.
-fn maps_of(vpns: &[u64], page_bytes: u64) -> Vec<MemoryMap> {
-    let maps = Process::myself().and_then(|own| own.smaps()).expect("mappings").0;
+fn maps_of(vpns: &[u64], page_bytes: u64) -> Vec<Vma> {
+    let maps = Process::own().smaps().expect("mappings");
     let of = |vpn: &u64| {
         let at = vpn * page_bytes;
-        maps.iter().find(|map| map.address.0 <= at && at + page_bytes <= map.address.1).expect("a mapping").clone()
+        maps.iter().find(|map| map.start <= at && at + page_bytes <= map.end).expect("a mapping").clone()
     };
     vpns.iter().map(of).collect()
 }
@@ -49,11 +49,8 @@ fn every_page_has_memory_from_the_start() {
 
 #[test]
 fn pages_are_locked_if_asked_for() {
-    let locked_bytes =
-        || Process::myself().and_then(|own| own.status()).expect("a status").vmlck.expect("VmLck") * 1024;
-    let are_locked = |vpns: &[u64]| {
-        maps_of(vpns, 4096).iter().map(|map| map.extension.vm_flags.contains(VmFlags::LO)).collect::<Vec<_>>()
-    };
+    let locked_bytes = || Process::own().status().expect("a status").bytes("VmLck").expect("VmLck");
+    let are_locked = |vpns: &[u64]| maps_of(vpns, 4096).iter().map(|map| map.has_flag(&["lo"])).collect::<Vec<_>>();
     let (_heap, vpns) = small(false).expect("a heap");
     assert_eq!(are_locked(&vpns), vec![false; vpns.len()]);
     match small(true) {
@@ -81,8 +78,8 @@ fn huge_pages_are_kept_away() {
     // SAFETY: as many bytes.
     unsafe { at.write_bytes(1, 8 << 20) };
     for map in maps_of(&[vpns, vec![at as u64 >> 12]].concat(), 4096) {
-        assert!(map.extension.vm_flags.contains(VmFlags::NH), "{map:?}");
-        assert_eq!(map.extension.map["AnonHugePages"], 0);
+        assert!(map.has_flag(&["nh"]), "{map:?}");
+        assert_eq!(map.anonymous_huge_bytes, 0);
     }
     assert_eq!(heap.huge_bytes(), Ok(0));
 }
@@ -115,7 +112,7 @@ fn heaps_of_huge_pages_own_their_sets() {
     let vpns = [heap.vpns(0), heap.vpns(1), heap.bookkeeping_vpns().to_vec()].concat();
     assert_eq!(vpns.iter().map(|vpn| level.set_of(*vpn)).collect::<Vec<_>>(), [5, 2, 3, 7, 7, 7]);
     for map in maps_of(&vpns, HUGE) {
-        assert_eq!(map.extension.map["AnonHugePages"], map.extension.map["Size"], "{map:?}");
+        assert_eq!(map.anonymous_huge_bytes, map.end - map.start, "{map:?}");
     }
     // Small blocks, one as long as a page, and one of a row.
     for bytes in [100, 300_000, HUGE as usize - 400_000] {
@@ -143,9 +140,7 @@ fn heaps_of_huge_pages_own_their_sets() {
 
 /// The priority that a thread has just now, lent ones included: negative for real-time ones (proc(5), stat).
 fn priority(thread: i32) -> i64 {
-    let task =
-        Process::myself().and_then(|own| own.task_from_tid(thread)).and_then(|task| task.stat()).expect("a thread");
-    task.priority
+    Process::own().thread(thread as u32).stat().expect("a thread").field(18).expect("a priority")
 }
 
 #[test]

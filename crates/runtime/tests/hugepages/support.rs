@@ -73,11 +73,9 @@ impl Obedient {
 
     /// Bytes in huge pages, of the mappings that hold these windows, as smaps has it.
     pub fn huge_bytes(&self) -> u64 {
-        let maps = procfs::process::Process::new(self.pid() as i32).and_then(|process| process.smaps());
-        let end = self.window(WINDOWS);
-        let of = |map: &procfs::process::MemoryMap| map.extension.map.get("AnonHugePages").copied().unwrap_or(0);
-        let its = |map: &&procfs::process::MemoryMap| map.address.0 < end && map.address.1 > self.at;
-        maps.expect("its mappings").iter().filter(its).map(of).sum()
+        let vmas = lookaside_host::Process::of(self.pid()).smaps().expect("its mappings");
+        let its = vmas.iter().filter(|vma| vma.overlaps(&(self.at..self.window(WINDOWS))));
+        its.map(|vma| vma.anonymous_huge_bytes).sum()
     }
 
     /// It ends by itself.

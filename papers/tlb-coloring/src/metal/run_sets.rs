@@ -1,6 +1,7 @@
 //! The task sets of `reproduce tlb-coloring --metal`: run by the experiment, on this machine's geometry.
 
 use lookaside_harness::Reproduction;
+use lookaside_host::CpuInfo;
 use lookaside_machine::{nearest_preset, preset, ColorLevel, CpuId, Machine, PageSize};
 use lookaside_probe::{Halt, LevelReport, ProbeReport as Probed};
 use lookaside_techniques::color::tasks::{Task, TaskSet};
@@ -162,7 +163,7 @@ pub fn described(levels: Vec<LevelReport>, seed: u64) -> Result<Machine, String>
     if let Some((what, why)) = report.missing().into_iter().find(|(what, _)| what.starts_with("geometry")) {
         return Err(format!("{what}: {why}"));
     }
-    let (nearest, _) = nearest_preset(&CpuId::running());
+    let (nearest, _) = nearest_preset(&CpuId::from_cpuinfo(CpuInfo::here().text()));
     let base = preset(nearest).map_err(|error| error.to_string())?;
     Ok(report.machine(&base))
 }

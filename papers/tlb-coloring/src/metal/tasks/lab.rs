@@ -238,9 +238,9 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::PoisonError;
 
+    use lookaside_host::ReferencedBits;
     use lookaside_machine::{preset, PageSize};
     use lookaside_probe::counter::{GroupTicks, PassMeter, TimedChain};
-    use lookaside_probe::ReferencedBits;
     use lookaside_techniques::color::plan::plan;
 
     use super::super::foreign::Foreign;

@@ -19,9 +19,10 @@ mod timeline;
 mod two_tasks;
 mod walked;
 
+use lookaside_host::ReferencedBits;
 use lookaside_machine::{ColorLevel, Machine, PageSize};
 use lookaside_probe::counter::{MeterAccuracy, Timer};
-use lookaside_probe::{HostMachine, ReferencedBits};
+use lookaside_probe::HostMachine;
 use lookaside_techniques::color::plan::{plan, Plan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;

@@ -9,7 +9,8 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use lookaside_probe::{MetalError, ReferencedBits};
+use lookaside_host::{HostError, ReferencedBits};
+use lookaside_probe::MetalError;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -60,10 +61,18 @@ impl From<MetalError> for TasksError {
     }
 }
 
+impl From<HostError> for TasksError {
+    fn from(error: HostError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl Walked {
     /// For so many owners' pages (any address in each), which all are there and stay where they are as long as this lives. A page has one owner.
     pub(super) fn new(owners: &[Vec<u64>]) -> Result<Self, TasksError> {
-        let mut bits = ReferencedBits::here()?;
+        let mut bits = ReferencedBits::here().map_err(|error| {
+            TasksError(format!("{error}; walks are counted by it (Linux, CONFIG_PROC_PAGE_MONITOR)"))
+        })?;
         let mut pages: Vec<(u64, usize)> = (0..)
             .zip(owners)
             .flat_map(|(owner, pages)| pages.iter().map(move |at| (at / PAGE_BYTES * PAGE_BYTES, owner)))
