@@ -5,7 +5,7 @@ use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
 use lookaside_techniques::hugepages::profile::WindowCounts;
 use lookaside_techniques::hugepages::select::Selector;
 
-use crate::placed::{self, Place};
+use crate::native_location::{self, NativeLocation};
 
 /// Windows shown where there is no plan.
 const COUNTS_SHOWN: usize = 12;
@@ -181,15 +181,15 @@ fn rest(plan: &HugePlan) -> String {
 
 /// Where windows lie in a plain run.
 fn natively(plan: &HugePlan) -> Table {
-    let mut table = placed::places("window").shown(WINDOWS_SHOWN, WINDOWS_SHOWN).of("window", "windows");
+    let mut table = native_location::table("window").shown(WINDOWS_SHOWN, WINDOWS_SHOWN).of("window", "windows");
     for window in plan.windows.iter().chain(&plan.later) {
-        let place = window.native.as_ref().map(|native| Place {
+        let location = window.native.as_ref().map(|native| NativeLocation {
             there: native.address,
             region: (&native.region, native.offset_bytes),
             confidence: native.confidence,
             rests_on: &native.rests_on,
         });
-        placed::add(&mut table, window.address, place, window.not_native.as_deref());
+        native_location::add(&mut table, window.address, location, window.not_native.as_deref());
     }
     table
 }

@@ -5,7 +5,7 @@ use lookaside_techniques::lock::histogram::PageCounts;
 use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
 use lookaside_techniques::lock::select::Selector;
 
-use crate::placed::{self, Place};
+use crate::native_location::{self, NativeLocation};
 
 /// Pages shown where there is no plan.
 const COUNTS_SHOWN: usize = 12;
@@ -105,15 +105,15 @@ fn pages(plan: &LockPlan) -> Table {
 
 /// Where pages lie in a plain run.
 fn natively(plan: &LockPlan) -> Table {
-    let mut table = placed::places("page");
+    let mut table = native_location::table("page");
     for page in &plan.pages {
-        let place = page.native.as_ref().map(|native| Place {
+        let location = page.native.as_ref().map(|native| NativeLocation {
             there: native.vpn,
             region: (&native.region, native.offset_bytes),
             confidence: native.confidence,
             rests_on: &native.rests_on,
         });
-        placed::add(&mut table, page.vpn, place, page.not_native.as_deref());
+        native_location::add(&mut table, page.vpn, location, page.not_native.as_deref());
     }
     table
 }

@@ -1,6 +1,6 @@
 //! Stacked bars.
 
-use super::svg::color;
+use super::svg_parts::color;
 use super::{BarRow, Bars};
 use crate::html::Esc;
 use crate::num;

@@ -1,7 +1,7 @@
 //! Lines over an axis, with intervals, marks and levels.
 
 use super::axis::Ranges;
-use super::svg::{color, grid_across, grid_up, stretched, UNITS};
+use super::svg_parts::{color, grid_across, grid_up, stretched, UNITS};
 use super::{Lines, Look, Point, Scale, Series, Size};
 use crate::html::Esc;
 

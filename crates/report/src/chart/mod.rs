@@ -9,6 +9,7 @@ mod heat;
 mod lines;
 mod points;
 mod svg;
+mod svg_parts;
 
 pub(crate) use axis::Range;
 pub(crate) use svg::legend;

@@ -1,7 +1,7 @@
 //! Values with intervals around a reference, a row each.
 
 use super::axis::Range;
-use super::svg::grid_up;
+use super::svg_parts::grid_up;
 use super::{PointRow, Points};
 use crate::html::Esc;
 use crate::text;

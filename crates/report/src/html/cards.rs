@@ -1,7 +1,8 @@
 //! Cards beside each other: a figure for the eye, sentences, short lists.
 
+use super::escape::Esc;
+use super::paint::{class, rich};
 use super::table::bar;
-use super::{class, rich, Esc};
 use crate::document::{Card, CardItem};
 
 /// The cards, beside each other where there is room.

@@ -5,14 +5,15 @@
 
 mod cards;
 mod escape;
+mod paint;
 mod table;
 
 use std::collections::HashSet;
 
 use crate::chart::{self, Chart};
 use crate::document::{Block, Document, Fact, Medium, Part, Section};
-use crate::line::Paint;
-use crate::rich_text::RichText;
+
+use paint::rich;
 
 pub(crate) use escape::Esc;
 
@@ -81,30 +82,6 @@ fn header(document: &Document) -> String {
         out += &facts(&document.facts);
     }
     out + "</header>\n"
-}
-
-/// Painted words.
-pub(crate) fn rich(text: &RichText) -> String {
-    let piece = |(paint, words): &(Paint, String)| match paint {
-        Paint::Plain | Paint::Mark => Esc(words).to_string(),
-        Paint::Strong => format!("<strong>{}</strong>", Esc(words)),
-        Paint::Code => format!("<code>{}</code>", Esc(words)),
-        paint => format!(r#"<span class="{}">{}</span>"#, class(*paint), Esc(words)),
-    };
-    text.pieces().iter().map(piece).collect()
-}
-
-/// The class of a paint.
-pub(crate) fn class(paint: Paint) -> &'static str {
-    match paint {
-        Paint::Plain | Paint::Mark => "",
-        Paint::Strong => "strong",
-        Paint::Dim => "muted",
-        Paint::Good => "good",
-        Paint::Warn => "warn",
-        Paint::Bad => "bad",
-        Paint::Code => "mono",
-    }
 }
 
 fn facts(facts: &[Fact]) -> String {

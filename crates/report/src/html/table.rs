@@ -1,6 +1,7 @@
 //! Tables of a page: complete up to their cap, sortable, scrolled in their own box.
 
-use super::{class, Esc};
+use super::escape::Esc;
+use super::paint::class;
 use crate::line::Paint;
 use crate::num;
 use crate::table::{Bar, Cell, Fill, Row, Table};
@@ -78,7 +79,7 @@ fn element(table: &Table, caption: &str) -> String {
             Row::Below(paint, remark) => {
                 out += &format!(
                     "<tr class=\"below\"><td class=\"text {}\" colspan=\"{}\">{}</td></tr>\n",
-                    super::class(*paint),
+                    super::paint::class(*paint),
                     table.columns.len(),
                     Esc(remark)
                 );

@@ -3,8 +3,8 @@
 use lookaside_report::{num, Bar, Cell, Column, Paint, Section, Table};
 use lookaside_techniques::{Analysis, NamedCost, Seeing};
 
+use super::seeing::{is_sampled, sampled_seconds};
 use super::totals::{name, share};
-use super::{is_sampled, sampled_seconds};
 
 /// A kind of rows.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use lookaside_report::chart::{BarRow, Bars};
 use lookaside_report::{num, Cell, Chart, Column, Paint, Section, Table};
 use lookaside_techniques::Analysis;
 
+use super::seeing::is_sampled;
 use super::totals::sum;
-use super::{is_sampled, nothing};
 
 /// Counts of a side by name.
 type Counts = fn(&Side) -> &Vec<(String, u64)>;
@@ -15,7 +15,7 @@ type Counts = fn(&Side) -> &Vec<(String, u64)>;
 pub fn rates(analysis: &Analysis) -> Section {
     let outcome = &analysis.outcome;
     if is_sampled(analysis) || outcome.data.accesses.saturating_add(outcome.fetch.accesses) == 0 {
-        return nothing();
+        return Section::default();
     }
     let mut table = Table::new([
         Column::left("per 1,000 of"),

@@ -5,11 +5,9 @@ use lookaside_report::chart::{Axis, Lines, Look, Mark, Point, Scale, Series, Siz
 use lookaside_report::{num, Block, Cell, Chart, Column, Section, Table};
 use lookaside_techniques::{Analysis, MissCurve, Seeing};
 
-use super::nothing;
-
 /// The curve of a fully associative TLB with this machine's levels, and its numbers.
 pub fn section(analysis: &Analysis) -> Section {
-    let Some(curve) = &analysis.curve else { return nothing() };
+    let Some(curve) = &analysis.curve else { return Section::default() };
     let lead = match (curve.estimate, &analysis.seeing) {
         (true, _) => "Estimated from samples, as if each reference were independent of those before \
                       (independent-reference model): a shape, not a count."
@@ -32,7 +30,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let numbers = Block::Details("The curve in numbers".into(), vec![numbers(curve).into()]);
     let chart = chart(curve, &tlb_levels(&analysis.machine));
     if chart.is_empty() {
-        return nothing();
+        return Section::default();
     }
     Section::unheaded("Misses over TLB size").lead(lead).with(chart).with(numbers)
 }
@@ -129,7 +127,7 @@ fn numbers(curve: &MissCurve) -> Table {
 
 /// Small charts, one for each number of sets.
 pub fn by_sets(analysis: &Analysis) -> Section {
-    let Some(curve) = &analysis.curve else { return nothing() };
+    let Some(curve) = &analysis.curve else { return Section::default() };
     let sets: Vec<(String, Vec<(f64, f64)>)> = curve
         .set_associative
         .iter()
@@ -150,7 +148,7 @@ pub fn by_sets(analysis: &Analysis) -> Section {
         })
     };
     let (Some(x), Some(y)) = (ends(&mut all().map(|point| point.0)), ends(&mut all().map(|point| point.1))) else {
-        return nothing();
+        return Section::default();
     };
     let inside = |&(entries, rate): &(f64, f64)| (x.0..=x.1).contains(&entries) && (y.0..=y.1).contains(&rate);
     let full: Vec<(f64, f64)> = points(curve).into_iter().filter(inside).collect();

@@ -7,8 +7,8 @@ use lookaside_techniques::huge_gain::{
 };
 use lookaside_techniques::{Analysis, RemedyKind};
 
+use super::seeing::is_sampled;
 use super::totals::near;
-use super::{is_sampled, nothing};
 
 /// How the range is to be read.
 const LEAD: &str =
@@ -20,7 +20,7 @@ const LEAD: &str =
 pub fn section(analysis: &Analysis) -> Section {
     let gain = &analysis.huge_gain;
     if gain.predicted.is_none() && gain.measured.is_none() {
-        return nothing();
+        return Section::default();
     }
     let mut words = predicted(analysis);
     if gain.measured.is_none() && gain.predicted.is_some() {

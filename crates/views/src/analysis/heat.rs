@@ -4,8 +4,6 @@ use lookaside_report::chart::{Heat, HeatBand};
 use lookaside_report::{num, Chart, Section};
 use lookaside_techniques::{Analysis, HeatRow};
 
-use super::nothing;
-
 /// Bands that are named in words.
 const SPOKEN: usize = 5;
 
@@ -14,7 +12,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let heat = &analysis.heat;
     let columns = heat.rows.iter().map(|row| row.accesses.len()).max().unwrap_or(0);
     if columns == 0 {
-        return nothing();
+        return Section::default();
     }
     let several = heat.rows.windows(2).any(|pair| pair[0].process != pair[1].process);
     let bands: Vec<&[HeatRow]> = heat.rows.chunk_by(|a, b| a.process == b.process && a.name == b.name).collect();

@@ -4,7 +4,7 @@ use lookaside_report::{num, Cell, Column, Fact, Section, Table};
 use lookaside_techniques::{Analysis, Seeing};
 use lookaside_trace::Granularity;
 
-use super::{is_sampled, nothing, os};
+use super::seeing::{is_sampled, os};
 
 /// What the numbers mean.
 pub fn section(analysis: &Analysis) -> Section {
@@ -111,7 +111,7 @@ fn accesses(analysis: &Analysis) -> String {
 /// What each TLB array and cache of the model counted.
 pub fn counts(analysis: &Analysis) -> Section {
     if is_sampled(analysis) {
-        return nothing();
+        return Section::default();
     }
     let outcome = &analysis.outcome;
     let heads =

@@ -8,14 +8,15 @@ mod heat;
 mod method;
 mod remedies;
 mod rows;
+mod seeing;
 mod summary;
 mod totals;
 
-use lookaside_report::{num, Document, Medium, Paint, RichText, Section};
-use lookaside_techniques::{Analysis, ChildExit, Seeing};
-use lookaside_trace::Granularity;
+use lookaside_report::{Document, Medium, Paint, RichText};
+use lookaside_techniques::{Analysis, ChildExit};
 
 use causes::Kind;
+use seeing::{command, is_sampled, os, seeing};
 
 /// The document of an analysis. On a terminal it fits on one screen.
 pub fn view(analysis: &Analysis) -> Document {
@@ -75,70 +76,4 @@ fn facts(analysis: &Analysis, document: &mut Document) {
     if !is_sampled(analysis) {
         document.fact("model", os(analysis));
     }
-}
-
-/// The command in one line.
-fn command(analysis: &Analysis) -> String {
-    if analysis.command.is_empty() {
-        "(no command recorded)".into()
-    } else {
-        analysis.command.join(" ")
-    }
-}
-
-/// Only time was seen, not accesses.
-fn is_sampled(analysis: &Analysis) -> bool {
-    matches!(analysis.seeing, Seeing::Sampled { .. })
-}
-
-/// How the program was seen: in a word, and what to know of it.
-fn seeing(seeing: &Seeing) -> (&'static str, String) {
-    match seeing {
-        Seeing::Exact { recorder, granularity, .. } => {
-            let by = if recorder.is_empty() { String::new() } else { format!("by {recorder}, ") };
-            let fine = match granularity {
-                Granularity::Byte => "full addresses",
-                Granularity::Line => "line-granular (64 bytes)",
-                Granularity::Page => "page-granular (4 KiB)",
-            };
-            ("recorded", format!("every access ({by}{fine})"))
-        }
-        Seeing::Sampled { period_ns, samples, resolved } => (
-            "sampled",
-            format!(
-                "an estimate: {} samples by the clock, one every {}; {} have a data address",
-                num::grouped(*samples),
-                num::seconds(*period_ns as f64 / 1e9),
-                num::percent(num::share(*resolved as f64, *samples as f64)),
-            ),
-        ),
-    }
-}
-
-/// The modelled OS, in words.
-fn os(analysis: &Analysis) -> String {
-    use lookaside_engine::{FrameLayout, PagePolicy};
-    let base = analysis.machine.page_table.format.page_sizes().first().copied();
-    let huge = analysis.os.huge_page.map_or("huge pages".to_string(), |size| format!("{size} pages"));
-    let pages = match &analysis.os.pages {
-        PagePolicy::Base => base.map_or("base pages only".to_string(), |size| format!("{size} pages only")),
-        PagePolicy::Thp => format!("{huge} wherever a whole one fits (THP)"),
-        PagePolicy::Selective(ranges) => format!("{huge} in {} chosen ranges", ranges.len()),
-    };
-    let frames = match analysis.os.frames {
-        FrameLayout::Contiguous => "contiguous frames".to_string(),
-        FrameLayout::Fragmented { run_pages } => format!("frames contiguous in runs of {run_pages} pages"),
-        FrameLayout::Random => "scattered frames".to_string(),
-    };
-    format!("{pages}, {frames}, seed {}", analysis.seed)
-}
-
-/// Time that a number of samples stands for, in seconds.
-fn sampled_seconds(samples: u64, period_ns: u64) -> f64 {
-    samples as f64 * period_ns as f64 / 1e9
-}
-
-/// A section that has nothing to show.
-fn nothing() -> Section {
-    Section::default()
 }

@@ -3,7 +3,7 @@
 use lookaside_report::{num, Bar, Cell, Column, Paint, Section, Table};
 use lookaside_techniques::{Analysis, Remedy};
 
-use super::is_sampled;
+use super::seeing::is_sampled;
 use super::totals::{near, Savings};
 
 /// Shares of translation cycles between which a remedy makes no difference worth a colour.

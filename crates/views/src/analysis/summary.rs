@@ -3,8 +3,9 @@
 use lookaside_report::{num, Bar, Card, CardItem, Document, Paint, RichText, Section};
 use lookaside_techniques::{Analysis, NamedCost, Seeing};
 
+use super::remedies;
+use super::seeing::{command, is_sampled, sampled_seconds};
 use super::totals::{name, near, share, Savings, Totals};
-use super::{command, is_sampled, remedies, sampled_seconds};
 
 /// Rows of each list of a card.
 const TOP: usize = 4;

@@ -3,7 +3,7 @@
 use lookaside_probe::{CheckedClaim, Finding, HardwarePart, PartSize, ProbeReport, TriedEvent};
 use lookaside_report::{Block, Cell, Column, Paint, RichText, Section, Table};
 
-use super::tlb;
+use super::words::tlb;
 
 /// The hardware counters that are proved to count misses, and whether they confirm the ways.
 pub(super) fn counters(report: &ProbeReport) -> Section {

@@ -8,8 +8,7 @@ use lookaside_probe::{Finding, ProbeReport};
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale, Series};
 use lookaside_report::{Cell, Chart, Column, Fact, Paint, Table};
 
-use super::memory::followed;
-use super::{fact, said, tlb};
+use super::words::{fact, followed, said, tlb};
 
 /// Sets that are named where several stand out.
 const WORST_SETS: usize = 6;

@@ -5,7 +5,7 @@ use lookaside_probe::{CacheReport, CountCost, LatencyPoint, ProbeReport, WalkCac
 use lookaside_report::chart::{Axis, Lines, Point, Scale, Series};
 use lookaside_report::{Chart, Fact, RichText};
 
-use super::{cycles, fact, said, tlb};
+use super::words::{cycles, fact, followed, said, tlb};
 
 /// What one entry of a TLB translates, by page size; the second stage of translation.
 pub(super) fn coverage(report: &ProbeReport) -> Vec<Fact> {
@@ -84,11 +84,6 @@ fn cache(level: &CacheReport) -> Fact {
         words = followed(words, "; ways of a set: ", said(&level.ways, u32::to_string));
     }
     fact(format!("data cache {}", level.level), words)
-}
-
-/// Two texts with words between them.
-pub(super) fn followed(first: RichText, between: &str, second: RichText) -> RichText {
-    second.pieces().iter().fold(first.plain(between), |text, (paint, words)| text.paint(*paint, words))
 }
 
 pub(super) fn walks(report: &ProbeReport) -> Vec<Fact> {

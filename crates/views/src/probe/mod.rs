@@ -5,10 +5,13 @@
 mod checks;
 mod effects;
 mod memory;
+mod words;
 
 use lookaside_machine::PageSize;
-use lookaside_probe::{Finding, Geometry, LevelReport, MeasuredRange, ProbeReport, TlbPolicy};
-use lookaside_report::{num, Cell, Column, Document, Fact, Medium, Paint, RichText, Section, Table};
+use lookaside_probe::{LevelReport, ProbeReport, TlbPolicy};
+use lookaside_report::{num, Cell, Column, Document, Medium, Paint, RichText, Section, Table};
+
+use words::{cell, cycles, geometry, reason, tlb};
 
 /// The hardware, part by part; what was not measured.
 pub fn view(report: &ProbeReport) -> Document {
@@ -88,58 +91,4 @@ fn level_cells(level: &LevelReport) -> [Cell; 6] {
         cell(&level.policy, TlbPolicy::to_string),
         why.into_iter().flatten().collect::<Vec<_>>().join("; ").into(),
     ]
-}
-
-/// Why there is no value, where one was asked for.
-fn reason<T>(what: &str, finding: &Finding<T>) -> Option<String> {
-    finding.reason().filter(|_| !finding.is_unasked()).map(|reason| format!("{what}: {reason}"))
-}
-
-/// A value in a table; the reason why there is none stands elsewhere.
-fn cell<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> Cell {
-    match finding.value() {
-        Some(value) => words(value).into(),
-        None if finding.is_unasked() => Cell::none(),
-        None => Cell::painted(Paint::Warn, "not determined"),
-    }
-}
-
-/// A value in words, or why there is none.
-fn said<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> RichText {
-    match finding {
-        Finding::Confirmed { value, .. } => words(value).into(),
-        Finding::NotDetermined { reason, .. } => {
-            RichText::painted(Paint::Warn, "not determined").plain(format!(": {reason}"))
-        }
-    }
-}
-
-fn fact(label: impl Into<String>, words: RichText) -> Fact {
-    Fact { label: label.into(), words }
-}
-
-fn tlb(level: u32) -> &'static str {
-    if level == 1 {
-        "L1 DTLB"
-    } else {
-        "L2 TLB"
-    }
-}
-
-fn cycles(range: &MeasuredRange) -> String {
-    format!("{:.1} to {:.1} cycles", range.low, range.high)
-}
-
-fn geometry(found: &Geometry) -> String {
-    if found.sets == 1 {
-        return format!("{} entries, fully associative", found.entries);
-    }
-    let linear = (0..found.masks.len()).all(|bit| found.masks[bit] == 1 << bit);
-    let index = if linear {
-        "linear index".to_string()
-    } else {
-        let masks: Vec<String> = found.masks.iter().map(|mask| format!("{mask:#x}")).collect();
-        format!("index masks {}", masks.join(" "))
-    };
-    format!("{} entries: {} sets of {} ways, {index}", found.entries, found.sets, found.ways)
 }

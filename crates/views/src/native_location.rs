@@ -6,8 +6,8 @@ use lookaside_report::num;
 use lookaside_report::Paint;
 use lookaside_report::{Cell, Column, Table};
 
-/// A place in the plain run.
-pub(crate) struct Place<'a> {
+/// A page or address in the plain run.
+pub(crate) struct NativeLocation<'a> {
     /// Page number or address there.
     pub there: u64,
     /// The region, and bytes from its start.
@@ -17,8 +17,8 @@ pub(crate) struct Place<'a> {
     pub rests_on: &'a [String],
 }
 
-/// A table of places; `what` heads the first column.
-pub(crate) fn places(what: &str) -> Table {
+/// A table of locations; `what` heads the first column.
+pub(crate) fn table(what: &str) -> Table {
     Table::new([
         Column::right(what),
         Column::right("there"),
@@ -28,10 +28,10 @@ pub(crate) fn places(what: &str) -> Table {
     ])
 }
 
-/// Adds a line: the place, or why there is none.
-pub(crate) fn add(table: &mut Table, here: u64, place: Option<Place<'_>>, why: Option<&str>) {
+/// Adds a line: the location, or why there is none.
+pub(crate) fn add(table: &mut Table, here: u64, location: Option<NativeLocation<'_>>, why: Option<&str>) {
     let here = format!("{here:#x}");
-    let Some(place) = place else {
+    let Some(location) = location else {
         let none = || Cell::from(num::NONE);
         return table.row([
             here.into(),
@@ -41,17 +41,17 @@ pub(crate) fn add(table: &mut Table, here: u64, place: Option<Place<'_>>, why: O
             why.unwrap_or_default().into(),
         ]);
     };
-    let (word, paint) = match place.confidence {
+    let (word, paint) = match location.confidence {
         Confidence::Exact => ("exact", Paint::Good),
         Confidence::Likely => ("likely", Paint::Plain),
         Confidence::Guess => ("a guess", Paint::Warn),
     };
-    let (region, offset) = place.region;
+    let (region, offset) = location.region;
     table.row([
         here.into(),
-        format!("{:#x}", place.there).into(),
+        format!("{:#x}", location.there).into(),
         format!("{region} +{offset:#x}").into(),
         Cell::painted(paint, word),
-        place.rests_on.join("; ").into(),
+        location.rests_on.join("; ").into(),
     ]);
 }
