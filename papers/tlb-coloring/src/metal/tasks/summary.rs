@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!(told.iter().map(|told| told.1).sum::<usize>(), run.jobs.len() - 1);
         // Places of jobs 2 to 8, but for what others hit: 3 and 5, then 2, 4 and 8.
-        assert_eq!(run.by_place(), [Some([9.0, 8.0]), Some([8.0, 8.0])]);
+        assert_eq!(run.by_place(), [Some([8.5, 8.0]), Some([8.0, 8.0])]);
     }
 
     #[test]
