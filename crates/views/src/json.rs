@@ -13,11 +13,6 @@ pub const COMPARISON_SCHEMA: &str = "lookaside-comparison/1";
 /// The `schema` of huge pages made of a running process's memory, [`lookaside_runtime::hugepages::PromotionReport`], by [`json::document`].
 pub const HUGEPAGES_SCHEMA: &str = "lookaside-hugepages/1";
 
-/// The `schema` of what switches take, [`lookaside_fast_address_space_switching::metal::Report`], by [`json::document`].
-pub const SWITCH_SCHEMA: &str = "lookaside-switch/1";
-/// The `schema` of a thread's moves, [`lookaside_tlb_migration::metal::Report`], by [`json::document`].
-pub const MIGRATION_SCHEMA: &str = "lookaside-migration/1";
-
 /// The whole analysis: `"schema": "lookaside-analysis/2"`, then the fields of [`Analysis`] by their names.
 /// Units and denominators are those of the fields' documentation.
 pub fn render(analysis: &Analysis) -> String {

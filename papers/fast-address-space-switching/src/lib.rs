@@ -1,7 +1,7 @@
 //! Fast address-space switching (Wiggins, Tuch, Uhlig, Heiser 2003): domains in place of flushes, and shared TLB entries.
 //!
 //! [`domains`] is the library, usable by itself: a kernel's part of switching without flushes on a processor whose TLB
-//! knows no address spaces. [`benchmarks`] are the paper's, as steps; [`metal`] times what a switch takes on this machine.
+//! knows no address spaces. [`benchmarks`] are the paper's, as steps; [`metal`] times what a switch takes on this machine; [`view()`] is its report.
 //! [`PAPER`] sets the paper's published values beside what the model gives. What programs link is `lookaside_runtime`'s
 //! `domains.h`.
 //!
@@ -40,8 +40,11 @@ pub mod benchmarks;
 pub mod domains;
 pub mod metal;
 mod model;
+mod view;
 
 use lookaside_harness::{ModelExperiments, Paper};
+
+pub use view::{view, SWITCH_SCHEMA};
 
 /// The paper.
 pub const PAPER: Paper = Paper {

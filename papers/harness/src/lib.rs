@@ -42,6 +42,7 @@ mod reproduction;
 mod row;
 mod samples;
 mod values;
+mod view;
 
 pub use paper::{Effort, ModelExperiments, ModelFailed, ModelFindings, ModelResult, Paper, RunModel};
 pub use parallel::in_parallel;
@@ -49,3 +50,4 @@ pub use reproduction::{Reproduction, Series};
 pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
 pub use samples::{Sample, BACKGROUND};
 pub use values::{rows, PublishedValue};
+pub use view::{view, REPRODUCTION_SCHEMA};

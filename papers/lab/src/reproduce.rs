@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{check_writable, print, spinner, style, write_file};
+use lookaside_cli::output::{spinner, style};
 use lookaside_harness::metal::{LongerRun, Setting};
-use lookaside_harness::{Effort, Paper, Reproduction, Row, Series, Verdict};
+use lookaside_harness::{view, Effort, Paper, Reproduction, REPRODUCTION_SCHEMA};
 use lookaside_probe::{Halt, HostMachine};
-use lookaside_report::Paint;
-use lookaside_views::{pages as html, reproduction};
+use lookaside_report::json;
 
 use crate::args::reproduce::ReproduceArgs;
 use crate::papers;
@@ -19,14 +18,10 @@ use crate::papers;
 const USUAL_MIB: u64 = 256;
 /// TLBs are looked for in this part of the time at most: what needs the first level alone is measured in any case.
 const SEARCH_PART: u32 = 2;
-/// Headers of the rows.
-const HEADERS: [&str; 5] = ["place", "what", "published", "ours", "verdict"];
 
 /// Runs a paper's experiments. Exit code 1 when a row that counts does not hold.
 pub fn run(args: &ReproduceArgs) -> Result<u8, Failure> {
-    if let Some(path) = &args.html {
-        check_writable(path)?;
-    }
+    args.output.check()?;
     let paper = papers::find(&args.paper).map_err(Failure::bad)?;
     if args.metal {
         return metal(args, paper);
@@ -77,90 +72,5 @@ fn code(found: &Reproduction) -> u8 {
 }
 
 fn show(args: &ReproduceArgs, found: &Reproduction) -> Result<(), Failure> {
-    if let Some(path) = &args.html {
-        write_file(path, &page(found))?;
-    }
-    if args.json {
-        return print(&lookaside_report::json::document("lookaside-reproduction/1", found));
-    }
-    let (machine, assumed) = labels(found);
-    let mut text = format!("{}\n{machine}: {}\n", found.cite, found.machine);
-    for assumption in &found.assumptions {
-        text.push_str(&format!("{assumed}: {assumption}\n"));
-    }
-    let rows: Vec<_> = found.rows.iter().map(row).collect();
-    text.push('\n');
-    text.push_str(&reproduction::render(&HEADERS, &rows, &style(None)));
-    if found.measured {
-        for series in &found.series {
-            text.push('\n');
-            text.push_str(&reproduction::curve(&curve(series), &style(None)));
-        }
-    }
-    text.push_str(&format!("\n{}\n", summary(found)));
-    if let Some(reason) = &found.halted {
-        text.push_str(&format!("ended early: {reason}\n"));
-    }
-    print(&text)
-}
-
-/// What the machine is, and what the lines below it say.
-fn labels(found: &Reproduction) -> (&'static str, &'static str) {
-    if found.measured {
-        ("measured", "how")
-    } else {
-        ("model", "assumed")
-    }
-}
-
-fn summary(found: &Reproduction) -> String {
-    format!("{} of {} rows that count hold", found.holding(), found.counted().count())
-}
-
-fn page(found: &Reproduction) -> String {
-    let (machine, assumed) = labels(found);
-    html::reproduction::render(&reproduction::Page {
-        version: env!("CARGO_PKG_VERSION"),
-        title: &found.paper,
-        cite: &found.cite,
-        summary: &summary(found),
-        halted: found.halted.as_deref(),
-        machine: (machine, &found.machine),
-        lines: (assumed, &found.assumptions),
-        headers: &HEADERS,
-        rows: &found.rows.iter().map(row).collect::<Vec<_>>(),
-        curves: &found.series.iter().map(curve).collect::<Vec<_>>(),
-    })
-}
-
-fn curve(series: &Series) -> reproduction::Curve<'_> {
-    reproduction::Curve {
-        name: &series.name,
-        x: &series.x,
-        y: &series.y,
-        points: &series.points,
-        intervals: &series.intervals,
-        labels: &series.labels,
-    }
-}
-
-fn row(row: &Row) -> reproduction::Row {
-    let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
-    let ours = row.ours.as_ref().map(|ours| format!("{ours}{unit}")).unwrap_or_default();
-    reproduction::Row {
-        cells: vec![
-            row.place.clone(),
-            row.what.clone(),
-            format!("{}{unit}", row.published),
-            ours,
-            row.verdict.to_string(),
-        ],
-        verdict: match row.verdict {
-            Verdict::Holds => Paint::Good,
-            Verdict::Differs => Paint::Bad,
-            Verdict::Fitted => Paint::Warn,
-            Verdict::AnotherMachine | Verdict::Beyond | Verdict::NotReproduced => Paint::Plain,
-        },
-        remark: row.note.clone(),
-    }
+    args.output.write(&view(found), &json::document(REPRODUCTION_SCHEMA, found), &style(None))
 }

@@ -1,7 +1,7 @@
 //! TLB coloring (Panchamukhi 2014): real-time tasks whose pages use TLB sets of their own.
 //!
 //! [`PAPER`] has its published values and its task sets in the model and on this machine. [`tasks`] runs any set of
-//! real-time tasks on one CPU of this machine, its pages placed in chosen sets, and counts each job's TLB misses.
+//! real-time tasks on one CPU of this machine, its pages placed in chosen sets, and counts each job's TLB misses; [`view()`] is its report.
 //! [`programs`] are the small programs that the paper's tasks run.
 //!
 //! ```
@@ -18,10 +18,12 @@
 mod metal;
 mod model;
 pub mod programs;
+mod view;
 
 use lookaside_harness::{ModelExperiments, Paper};
 
 pub use metal::tasks;
+pub use view::view;
 
 /// The paper.
 pub const PAPER: Paper = Paper {

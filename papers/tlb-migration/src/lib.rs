@@ -5,7 +5,7 @@
 //! each, and a [`Port`] is the registers in front of a TLB ([`Slots`]).
 //!
 //! [`machines`] has the paper's two machines, its benchmarks on them, and a Linux that takes entries along. [`metal`] times
-//! a thread's move between CPUs of this machine. [`PAPER`] sets the paper's published values beside what the model gives.
+//! a thread's move between CPUs of this machine; [`view()`] is its report. [`PAPER`] sets the paper's published values beside what the model gives.
 //!
 //! ```
 //! use lookaside_tlb_migration::{Descriptor, ReadOperation};
@@ -24,10 +24,12 @@ mod interface;
 pub mod machines;
 pub mod metal;
 mod model;
+mod view;
 
 use lookaside_harness::{ModelExperiments, Paper};
 
 pub use interface::*;
+pub use view::{view, MIGRATION_SCHEMA};
 
 /// The paper.
 pub const PAPER: Paper = Paper {

@@ -261,6 +261,13 @@ impl Chart {
         matches!(&self.plot, Plot::Lines(lines) if lines.size == Size::Mini)
     }
 
+    /// What the values of lines are, where the title does not say so and there is room.
+    pub(crate) fn unit(&self) -> Option<&str> {
+        let Plot::Lines(lines) = &self.plot else { return None };
+        let is_said = self.title.to_lowercase().contains(&lines.y.name.to_lowercase());
+        (lines.size != Size::Mini && !is_said).then_some(lines.y.name.as_str())
+    }
+
     /// The chart in words, for those who cannot see it.
     pub fn spoken(&self) -> String {
         if !self.words.is_empty() {

@@ -147,7 +147,11 @@ fn block(block: &Block, heading: &str) -> String {
 }
 
 fn figure(chart: &Chart) -> String {
-    format!("<figure><figcaption>{}</figcaption>{}</figure>", Esc(&chart.title), chart::svg(chart))
+    let unit = match chart.unit() {
+        Some(unit) => format!("<br/>{}", Esc(unit)),
+        None => String::new(),
+    };
+    format!("<figure><figcaption>{}{unit}</figcaption>{}</figure>", Esc(&chart.title), chart::svg(chart))
 }
 
 /// Charts beside each other, below the legend of the one that has most to explain.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use lookaside_cli::output::OutputArgs;
 
 use super::migrate::Migrate;
 
@@ -21,7 +22,7 @@ pub enum ExperimentCommand {
     Switch(Switch),
     /// A thread that moves to another CPU: its first accesses there, with nothing done, with translations prefetched, with huge pages
     #[command(after_help = "Examples: lookaside lab experiment migrate --html migrate.html\n          \
-        lookaside lab experiment migrate --from 0 --to 4 --pages 64,1536 --json -\n\n\
+        lookaside lab experiment migrate --from 0 --to 4 --pages 64,1536 --json\n\n\
         Exit codes: 0 measured; 1 no round was complete in time; 2 bad input; 128 + signal interrupted, complete rounds are told")]
     Migrate(Migrate),
 }
@@ -55,12 +56,8 @@ pub struct Switch {
     /// Little of everything, for a few seconds: to see that it works
     #[arg(long)]
     pub quick: bool,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write everything as JSON, with every round ("-" = standard output, in place of the text)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Where pages lie.
@@ -98,7 +95,6 @@ pub struct Tasks {
     /// Seed of the order of a task's pages, and of the probe
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Print JSON, with every job
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

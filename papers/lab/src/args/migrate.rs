@@ -1,8 +1,7 @@
 //! The arguments of `experiment migrate`.
 
-use std::path::PathBuf;
-
 use clap::Args;
+use lookaside_cli::output::OutputArgs;
 
 /// What `experiment migrate` is told.
 #[derive(Args)]
@@ -25,10 +24,6 @@ pub struct Migrate {
     /// Seed of the orders and of the intervals
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write everything as JSON, with every round ("-" = standard output, in place of the text)
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

@@ -1,8 +1,7 @@
 //! The arguments of `reproduce`.
 
-use std::path::PathBuf;
-
 use clap::Args;
+use lookaside_cli::output::OutputArgs;
 
 #[derive(Args)]
 pub struct ReproduceArgs {
@@ -23,10 +22,6 @@ pub struct ReproduceArgs {
     /// Most memory for the pages measured, in MiB [default: 256, and 1024 for the sweeps of pt-baker]
     #[arg(long, value_name = "MIB", requires = "metal", value_parser = clap::value_parser!(u64).range(16..=65536))]
     pub memory: Option<u64>,
-    /// Write rows and curves as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{check_writable, print, spinner, style, write_file};
+use lookaside_cli::output::{spinner, style};
+use lookaside_report::json;
 use lookaside_tlb_migration::metal::{run as run_migrate, Options, System};
-use lookaside_views::{json, migration, pages as html};
+use lookaside_tlb_migration::{view, MIGRATION_SCHEMA};
 
 use crate::args::migrate::Migrate;
 
@@ -24,9 +25,7 @@ const TIME: Duration = Duration::from_secs(115);
 /// Measures, prints, writes. Exit code 1 where no round was complete in time.
 pub fn run(args: &Migrate) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
-    for path in [&args.html, &args.json].into_iter().flatten().filter(|path| path.as_os_str() != "-") {
-        check_writable(path)?;
-    }
+    args.output.check()?;
     let (pages, rounds) = if args.quick { (&QUICK_PAGES[..], QUICK_ROUNDS) } else { (&PAGES[..], ROUNDS) };
     let options = Options {
         from: args.from,
@@ -43,18 +42,7 @@ pub fn run(args: &Migrate) -> Result<u8, Failure> {
     let report = run_migrate(&options, &System::here(), &|| interrupt.asked(), &mut progress);
     bar.finish_and_clear();
     let report = report.map_err(Failure::bad)?;
-    if let Some(path) = &args.html {
-        write_file(path, &html::migration::render(&report))?;
-    }
-    let document =
-        args.json.as_ref().map(|path| (path, lookaside_report::json::document(json::MIGRATION_SCHEMA, &report)));
-    match &document {
-        Some((path, text)) if path.as_os_str() == "-" => print(text)?,
-        _ => print(&migration::render(&report, &style(None)))?,
-    }
-    if let Some((path, text)) = document.filter(|(path, _)| path.as_os_str() != "-") {
-        write_file(path, &text)?;
-    }
+    args.output.write(&view(&report), &json::document(MIGRATION_SCHEMA, &report), &style(None))?;
     Ok(match report.rounds {
         _ if interrupt.asked() => interrupt.code(),
         0 => NOT_CLEAN,

@@ -6,10 +6,11 @@ mod switch;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{print, print_json, spinner, style};
+use lookaside_cli::output::{spinner, style, to_json};
 use lookaside_cli::probing::probed;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_tlb_coloring::tasks::{run as run_tasks, Options, Placement, TURNS};
+use lookaside_tlb_coloring::view;
 
 use crate::args::experiment::{ExperimentCommand, PagesArg, Tasks};
 
@@ -25,6 +26,7 @@ pub fn run(command: &ExperimentCommand) -> Result<u8, Failure> {
 /// Exit code 1 where the jobs' misses are not as modelled.
 fn tasks(args: &Tasks) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
+    args.output.check()?;
     let set = TaskSet::load(&args.tasks)?;
     let described = args.machine.as_deref().map(machines::find).transpose()?;
     let interrupt = Interrupt::install()?;
@@ -47,11 +49,7 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
     let report = run_tasks(&set, &machine, &options, &|| interrupt.asked(), &mut progress);
     bar.finish_and_clear();
     let report = report.map_err(Failure::bad)?;
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&lookaside_views::experiment::tasks(&report, &style(None)))?;
-    }
+    args.output.write(&view(&report), &to_json(&report)?, &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

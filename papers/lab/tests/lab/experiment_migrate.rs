@@ -26,7 +26,7 @@ fn what_cannot_run_is_one_line() {
     assert_bad_input(&refused(&["--pages", "1,99999999999"]), &["99999999999 pages need", "ask for fewer --pages"]);
     assert_bad_input(&refused(&["--pages", "18446744073709551615"]), &["ask for fewer --pages"]);
     assert_bad_input(&refused(&["--html", "/no/such/folder/x.html"]), &["/no/such/folder"]);
-    assert_bad_input(&refused(&["--json", "/"]), &["is a folder"]);
+    assert_bad_input(&refused(&["--json=/"]), &["is a folder"]);
     for more in [["--pages", "0"], ["--pages", ""], ["--rounds", "0"], ["--pages", "few"]] {
         assert_eq!(refused(&more).status.code(), Some(2), "{more:?}");
     }
@@ -92,7 +92,7 @@ fn every_case_is_told_of_in_every_way() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("text path").to_string();
     let (html, json) = (path("migrate.html"), path("migrate.json"));
-    let output = run(&[&QUICK[..], &["--pages", "9,1", "--html", &html, "--json", &json]].concat());
+    let output = run(&[&QUICK[..], &["--pages", "9,1", "--html", &html, &format!("--json={json}")]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     for said in [
@@ -147,7 +147,7 @@ fn json_on_standard_output_is_all_there_is() {
     if !have_two_cpus() {
         return;
     }
-    let output = run(&[&QUICK[..], &["--pages", "1", "--rounds", "2", "--json", "-"]].concat());
+    let output = run(&[&QUICK[..], &["--pages", "1", "--rounds", "2", "--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!(report["rounds"], 2);

@@ -1,14 +1,22 @@
 //! What text and page say of hand-made measurements of switches.
 
+#[path = "../../harness/tests/support/drawn.rs"]
+mod drawn;
+
 use lookaside_fast_address_space_switching::metal::{
     Benchmark, Contrast, Early, Facts, Frames, KeyUse, Keys, Pages, Point, Report, Ring, Round, Who,
 };
-use lookaside_report::Style;
+use lookaside_fast_address_space_switching::{view, SWITCH_SCHEMA};
+use lookaside_report::json;
 use lookaside_stats::{Figure, Ratio};
-use lookaside_views::{json, pages as html, switching};
 use proptest::prelude::*;
 
-use crate::common::words;
+use drawn::{flat, page, text, words};
+
+/// The sentences of the answer.
+fn verdict(report: &Report) -> Vec<String> {
+    view(report).answer.iter().map(|sentence| sentence.words()).collect()
+}
 
 fn figure(value: f64) -> Figure {
     Figure { value, low: value - 10.0, high: value + 10.0 }
@@ -104,17 +112,19 @@ fn sharing(ring: &Ring) -> f64 {
 
 #[test]
 fn the_verdict_says_what_an_address_space_costs_and_what_sharing_could_save() {
-    let said = switching::verdict(&report(sharing));
+    let said = verdict(&report(sharing));
     assert_eq!(said.len(), 3, "{said:?}");
     for part in [
-        "Verdict: a switch of processes takes 1,250 ns, one of threads 1,000 ns (2 participants, 0 KiB): the address space costs 250 ns (95 % interval 240 – 260).",
+        "Verdict: a switch of processes takes 1,250 ns, one of threads 1,000 ns (2 participants, 0 KiB): the address \
+         space costs 250 ns (95 % interval 240 – 260).",
         "significant in 8 of 8",
     ] {
         assert!(said[0].contains(part), "{part:?} is not in {said:?}");
     }
     assert_eq!(
         said[1],
-        "At most what sharing translations of base pages could save a switch: 300 ns (95 % interval 290 – 310) with 4 processes of the same 64 pages of 4 KiB, the largest of 2; significant in 2."
+        "At most what sharing translations of base pages could save a switch: 300 ns (95 % interval 290 – 310) with \
+         4 processes of the same 64 pages of 4 KiB, the largest of 2; significant in 2."
     );
     assert_eq!(said[2], "Nothing shows what sharing translations of huge pages could save, in 2 rings of extreme.");
 }
@@ -131,13 +141,14 @@ fn report_with_keys() -> Report {
 #[test]
 fn compartments_stand_beside_processes_where_there_are_keys() {
     let found = report_with_keys();
-    let said = switching::verdict(&found);
+    let said = verdict(&found);
     assert_eq!(
         said[1],
-        "A switch of compartments by protection keys, 0 KiB each: 150 ns with 2 (95 % interval 140 – 160; in 1,000 turns 0 keys taken from others, 1,071 calls of pkey_mprotect), \
-         300 ns with 4 (95 % interval 290 – 310; in 1,000 turns 0 keys taken from others, 1,071 calls of pkey_mprotect)."
+        "A switch of compartments by protection keys, 0 KiB each: 150 ns with 2 (95 % interval 140 – 160; in 1,000 \
+         turns 0 keys taken from others, 1,071 calls of pkey_mprotect), 300 ns with 4 (95 % interval 290 – 310; in \
+         1,000 turns 0 keys taken from others, 1,071 calls of pkey_mprotect)."
     );
-    let text = switching::render(&found, &Style { width: 180, ..Style::default() });
+    let text = text(&view(&found), 180);
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     for row in [
         "2 0 base 400 1,000 1,250 250 240 – 260 1.25 150",
@@ -146,8 +157,11 @@ fn compartments_stand_beside_processes_where_there_are_keys() {
     ] {
         assert!(rows.contains(&row.split_whitespace().collect()), "{row}\n{text}");
     }
-    assert!(text.contains("protection keys are here") && !text.contains("left out"), "{text}");
-    let page = html::switching::render(&found);
+    assert!(
+        flat(&text).contains("protection keys compartments of one process take part") && !text.contains("left out"),
+        "{text}"
+    );
+    let page = page(&view(&found));
     // A line more in each chart; none in huge pages, where there are no compartments.
     assert_eq!(page.matches("<circle").count(), 4 * 2 * 2 + 4 * 4 * 2 + 2 * 2 + 2 * 2);
     let page = words(&page);
@@ -156,30 +170,30 @@ fn compartments_stand_beside_processes_where_there_are_keys() {
 
 #[test]
 fn time_that_is_over_is_said() {
-    let text =
-        switching::render(&Report { early: Some(Early::Time(300)), rounds: 4, ..report(sharing) }, &Style::default());
-    assert!(text.contains("4 of 6 rounds") && text.contains("CUT SHORT: 300 s were over"), "{text}");
+    let text = text(&view(&Report { early: Some(Early::Time(300)), rounds: 4, ..report(sharing) }), 100);
+    assert!(flat(&text).contains("4 of 6 rounds") && text.contains("Cut short: 300 s were over"), "{text}");
+    assert!(flat(&text).contains("Figures are of the rounds that were complete."), "{text}");
 }
 
 #[test]
 fn few_rounds_and_none_are_said() {
     let few = Report { rounds: 3, ..report(sharing) };
-    let said = switching::verdict(&few);
+    let said = verdict(&few);
     assert_eq!(said.last().map(String::as_str), Some("Nothing is significant with fewer than 5 rounds."));
     let none = Report { rounds: 0, points: vec![], contrasts: vec![], early: Some(Early::Interrupted), ..few };
-    assert_eq!(switching::verdict(&none), ["Verdict: no round is complete: there is nothing to say."]);
-    let text = switching::render(&none, &Style::default());
+    assert_eq!(verdict(&none), ["Verdict: no round is complete: there is nothing to say."]);
+    let text = text(&view(&none), 100);
     assert!(
-        text.contains("0 of 6 rounds") && text.contains("CUT SHORT: interrupted") && !text.contains("lat_ctx:"),
+        flat(&text).contains("0 of 6 rounds") && text.contains("Cut short: interrupted.") && !text.contains("lat_ctx:"),
         "{text}"
     );
-    assert!(words(&html::switching::render(&none)).contains("Cut short: interrupted."));
+    assert!(words(&page(&view(&none))).contains("Cut short: interrupted."));
 }
 
 #[test]
 fn the_table_has_a_row_a_ring_and_what_has_to_be_known_below() {
-    let text = switching::render(&report(sharing), &Style { width: 160, ..Style::default() });
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let wide = text(&view(&report(sharing)), 160);
+    let rows: Vec<Vec<&str>> = wide.lines().map(|line| line.split_whitespace().collect()).collect();
     for row in [
         "2 0 base 400 1,000 1,250 250 240 – 260 1.25",
         "4 16 huge 400 1,000 1,250 250 240 – 260 1.25",
@@ -187,39 +201,39 @@ fn the_table_has_a_row_a_ring_and_what_has_to_be_known_below() {
         "4 64 base 1,000 2,150 1,150 1,000 1,550 550 300 290 – 310",
         "4 64 huge 1,000 2,150 1,150 1,000 1,250 250 0 -10 – 10",
     ] {
-        assert!(rows.contains(&row.split_whitespace().collect()), "{row}\n{text}");
+        assert!(rows.contains(&row.split_whitespace().collect()), "{row}\n{wide}");
     }
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = flat(&wide);
     for part in [
         "Some <CPU>, Linux 6.18.0, a virtual machine; all participants on CPU 3; 6 rounds",
-        "(PCID)",
+        "TLB entries name their address space (PCID)",
         "page-table isolation is off",
         "this processor has no protection keys",
-        "mitigations: spectre_v2: Mitigation: Retpolines & \u{fffd}[1mmore",
+        "mitigations spectre_v2: Mitigation: Retpolines & \u{fffd}[1mmore",
         "under 1 in 1,000 turns in 24 of 48 rings, at most 2.50 in 1,000 (4 ",
         "the host gave CPU 3 to others for 120 ms of 90.0 s (steal)",
         "of the memory meant for huge pages 75.0 % lay in them",
     ] {
-        assert!(text.contains(part), "{part:?} is not in\n{text}");
+        assert!(words.contains(part), "{part:?} is not in\n{wide}");
     }
     // At the width of a file no column that matters is left out.
-    let narrow = switching::render(&report(sharing), &Style::default());
+    let narrow = text(&view(&report(sharing)), 100);
     assert!(narrow.contains("290 – 310") && !narrow.contains('…'), "{narrow}");
     let none = Report { huge_share: None, stolen_ms: None, ..report(sharing) };
-    let text = switching::render(&none, &Style::default());
+    let text = text(&view(&none), 100);
     assert!(text.contains("no huge pages to be had") && !text.contains("steal"), "{text}");
 }
 
 #[test]
 fn the_page_draws_every_ring_and_says_the_same() {
     let found = report(sharing);
-    let page = html::switching::render(&found);
+    let page = page(&view(&found));
     // lat_ctx: a chart for each size and kind of pages; extreme: one for each ring.
     assert_eq!(page.matches("<figure>").count(), 4 + 4);
     // Two lines over two rings, and four over two sizes.
     assert_eq!(page.matches("<circle").count(), 4 * 2 * 2 + 4 * 4 * 2);
     let page = words(&page);
-    for part in switching::verdict(&found) {
+    for part in verdict(&found) {
         assert!(page.contains(&part), "{part:?} is not in {page}");
     }
     for part in [
@@ -231,8 +245,7 @@ fn the_page_draws_every_ring_and_says_the_same() {
     ] {
         assert!(page.contains(part), "{part:?} is not in {page}");
     }
-    assert!(lookaside_report::json::document(json::SWITCH_SCHEMA, &found)
-        .starts_with("{\n  \"schema\": \"lookaside-switch/1\""));
+    assert!(json::document(SWITCH_SCHEMA, &found).starts_with("{\n  \"schema\": \"lookaside-switch/1\""));
 }
 
 proptest! {
@@ -247,8 +260,7 @@ proptest! {
             contrast.over_threads_ns = Figure { value: *value, low: *value, high: f64::NAN };
             contrast.of_pages_ns = contrast.of_pages_ns.map(|_| figure(*value));
         }
-        let text = switching::render(&found, &Style { width, ..Style::default() });
-        prop_assert!(text.contains("Verdict"));
-        words(&html::switching::render(&found));
+        prop_assert!(text(&view(&found), width).contains("Verdict"));
+        page(&view(&found));
     }
 }
