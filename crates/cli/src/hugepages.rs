@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use lookaside_report::terminal;
 use lookaside_runtime::hugepages::{promote, PromotionRequest};
 use lookaside_views::hugepages_live::view;
 use lookaside_views::json;
@@ -11,7 +10,7 @@ use crate::args::hugepages::HugepagesArgs;
 use crate::clock_sampler::ClockSampler;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{print, spinner, style};
+use lookaside_cli::output::{spinner, style};
 
 /// Looks, chooses, collapses. Exit code 1 where a chosen window could not be made huge; 128 + the signal where it was
 /// interrupted.
@@ -19,6 +18,7 @@ pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     if args.pid == std::process::id() {
         return Err(Failure::bad("--pid: names this command itself"));
     }
+    args.output.check()?;
     let interrupt = Interrupt::install()?;
     let bar = spinner("looking");
     let applied = promote(&PromotionRequest {
@@ -32,11 +32,8 @@ pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     });
     bar.finish_and_clear();
     let applied = applied?;
-    if args.json {
-        print(&lookaside_report::json::document(json::HUGEPAGES_SCHEMA, &applied))?;
-    } else {
-        print(&terminal::render(&view(&applied), &style(None)))?;
-    }
+    let json = lookaside_report::json::document(json::HUGEPAGES_SCHEMA, &applied);
+    args.output.write(&view(&applied), &json, &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

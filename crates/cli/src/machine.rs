@@ -1,43 +1,51 @@
 //! The `machine` command: lists, shows and checks machine descriptions.
 
+use std::path::PathBuf;
+
 use lookaside_machine::{presets, Machine};
+use lookaside_views::machine as views;
+use lookaside_views::machine::check::CheckedMachine;
 
 use crate::args::machine::MachineCommand;
 use lookaside_cli::exit::{Failure, BAD_INPUT};
 use lookaside_cli::machines::find;
-use lookaside_cli::output::{print, print_json};
+use lookaside_cli::output::{print, style, to_json, OutputArgs};
 
 /// Runs the command. Exit code 2 where a file is no sound description.
 pub fn run(command: MachineCommand) -> Result<u8, Failure> {
     match command {
-        MachineCommand::List { json: true } => {
+        MachineCommand::List { output } => {
+            output.check()?;
             let all: Result<Vec<Machine>, _> = presets().iter().map(|p| lookaside_machine::preset(p.name)).collect();
-            print_json(&all?)?;
+            let all = all?;
+            output.write(&views::presets::view(&all), &to_json(&all)?, &style(None))?;
+            Ok(0)
         }
-        MachineCommand::List { json: false } => print(&lookaside_machine::list_presets())?,
-        MachineCommand::Show { machine, set, toml, json } => {
+        MachineCommand::Show { machine, set, toml, output } => {
+            output.check()?;
             let machine = find(&machine)?.with_overrides(&set)?;
-            match (toml, json) {
-                (true, _) => print(&lookaside_machine::to_toml(&machine))?,
-                (_, true) => print_json(&machine)?,
-                _ => print(&lookaside_machine::describe(&machine))?,
+            match toml {
+                true => print(&lookaside_machine::to_toml(&machine))?,
+                false => output.write(&views::view(&machine), &to_json(&machine)?, &style(None))?,
             }
+            Ok(0)
         }
-        MachineCommand::Check { files } => {
-            let mut bad = 0;
-            for file in &files {
-                match lookaside_machine::load(file) {
-                    Ok(machine) => print(&format!("{}: {}: sound\n", file.display(), machine.name))?,
-                    Err(e) => {
-                        eprintln!("lookaside: {e}");
-                        bad += 1;
-                    }
-                }
-            }
-            if bad > 0 {
-                return Ok(BAD_INPUT);
-            }
-        }
+        MachineCommand::Check { files, output } => check(&files, &output),
     }
-    Ok(0)
+}
+
+fn check(files: &[PathBuf], output: &OutputArgs) -> Result<u8, Failure> {
+    output.check()?;
+    let checked = files.iter().map(|path| {
+        let file = path.display().to_string();
+        match lookaside_machine::load(path) {
+            Ok(machine) => CheckedMachine { file, machine: Some(machine.name), error: None },
+            Err(e) => CheckedMachine { file, machine: None, error: Some(e.to_string()) },
+        }
+    });
+    let checked: Vec<CheckedMachine> = checked.collect();
+    let errors: Vec<&String> = checked.iter().filter_map(|file| file.error.as_ref()).collect();
+    errors.iter().for_each(|error| eprintln!("lookaside: {error}"));
+    output.write(&views::check::view(&checked), &to_json(&checked)?, &style(None))?;
+    Ok(if errors.is_empty() { 0 } else { BAD_INPUT })
 }

@@ -5,14 +5,13 @@ use std::time::Duration;
 use evidence_folder::{EvidenceFolder, EvidenceSamples};
 use lookaside_machine::{preset, to_toml};
 use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
-use lookaside_report::terminal;
 use lookaside_views::probe::view;
 
 use crate::args::probe::ProbeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{check_writable, print, print_json, style, write_file};
+use lookaside_cli::output::{check_writable, style, to_json, write_file};
 use lookaside_cli::probing::{attempted, ATTEMPTS};
 
 mod evidence_folder;
@@ -29,6 +28,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.output {
         check_writable(path)?;
     }
+    args.report.check()?;
     let (nearest, _) = machines::nearest();
     let base = preset(nearest)?;
     let mut host = HostMachine::on_idlest_cpu(args.memory << 20).map_err(Failure::bad)?;
@@ -36,11 +36,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     drop(host); // back to all CPUs, and the memory to the system
 
     // What was found is printed before anything can go wrong with files.
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&terminal::render(&view(&report), &style(None)))?;
-    }
+    args.report.write(&view(&report), &to_json(&report)?, &style(None))?;
     if let Some(path) = &args.output {
         let machine = report.machine(&base);
         machine.check()?;

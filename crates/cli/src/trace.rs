@@ -3,25 +3,21 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use lookaside_report::{num, Cell, Column, Paint, Table};
-use lookaside_trace::{
-    cat, check, convert, summary, ChampSimLosses, Damage, Granularity, Summary, TraceError, TraceInfo,
-};
+use lookaside_trace::{cat, convert, summary, ChampSimLosses, Damage, TraceError};
+use lookaside_views::trace::{check, info};
 
 use crate::args::trace::{ExportFormat, TraceCommand};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
-use lookaside_cli::output::{print, print_json, style};
+use lookaside_cli::output::{style, to_json};
 
 /// Runs the command. Exit code 1 when a part of a trace could not be read.
 pub fn run(command: TraceCommand) -> Result<u8, Failure> {
     match command {
-        TraceCommand::Info { trace, json } => {
-            let found = summary(&text(&trace), None)?;
-            if json {
-                print_json(&found)?;
-            } else {
-                print(&info(&found))?;
-            }
+        TraceCommand::Info { trace, output } => {
+            output.check()?;
+            let path = text(&trace);
+            let found = summary(&path, None)?;
+            output.write(&info::view(&path, &found), &to_json(&found)?, &style(None))?;
             Ok(said(&trace, &found.damage))
         }
         TraceCommand::Cat { trace } => written(&trace, None),
@@ -34,13 +30,11 @@ pub fn run(command: TraceCommand) -> Result<u8, Failure> {
             }
             Ok(said(&from, &done.damage))
         }
-        TraceCommand::Check { trace, json } => {
-            let damage = check(&text(&trace), None)?;
-            if json {
-                print_json(&damage)?;
-            } else if damage.is_empty() {
-                print(&format!("{}: sound\n", trace.display()))?;
-            }
+        TraceCommand::Check { trace, output } => {
+            output.check()?;
+            let path = text(&trace);
+            let damage = lookaside_trace::check(&path, None)?;
+            output.write(&check::view(&path, &damage), &to_json(&damage)?, &style(None))?;
             Ok(said(&trace, &damage))
         }
     }
@@ -84,74 +78,4 @@ fn by_ending(to: &Path) -> Result<ExportFormat, Failure> {
             to.display()
         ))),
     }
-}
-
-/// Which accesses the recorder left out.
-fn left_out(info: &TraceInfo) -> String {
-    let what = match info.granularity {
-        Granularity::Byte => return "nothing".into(),
-        Granularity::Line => "line",
-        Granularity::Page => "page",
-    };
-    let classes = 1u64.checked_shl(info.filter_log2_classes).map_or("many".into(), num::grouped);
-    let of_classes = |before: String| match info.filter_log2_classes {
-        0 => before,
-        _ => format!("{before} of each of {classes} classes of pages"),
-    };
-    let repeats = match info.window() {
-        None => of_classes(format!("repeats of the last {what}")),
-        Some(window) if window.log2_classes == 0 => format!("repeats of the {} pages used last", window.pages),
-        Some(window) => of_classes(format!("repeats of the {} pages used last, {}", window.pages, window.class_pages)),
-    };
-    if info.filter_stores_apart {
-        format!("{repeats}; loads and stores apart")
-    } else {
-        repeats
-    }
-}
-
-fn info(s: &Summary) -> String {
-    let mut table = Table::new([Column::left(""), Column::left("").wrap()]);
-    let mut row = |name: &str, value: String| {
-        table.row([Cell::painted(Paint::Dim, name), Cell::painted(Paint::Plain, value)]);
-    };
-    if !s.info.recorder.is_empty() {
-        row("recorder", s.info.recorder.clone());
-    }
-    if !s.info.command.is_empty() {
-        row("command", s.info.command.join(" "));
-    }
-    if s.info.sample_period_ns > 0 {
-        row("samples", format!("one stands for {} ns of a thread's time", num::grouped(s.info.sample_period_ns)));
-    } else {
-        row("granularity", format!("{:?}", s.info.granularity).to_lowercase());
-        row("left out", left_out(&s.info));
-    }
-    row("accesses", num::grouped(s.recorded_accesses + s.left_out_repeats));
-    row("of those recorded", num::grouped(s.recorded_accesses));
-    row(
-        "recorded by kind",
-        format!(
-            "{} loads, {} stores, {} fetches",
-            num::grouped(s.recorded_loads),
-            num::grouped(s.recorded_stores),
-            num::grouped(s.recorded_fetches)
-        ),
-    );
-    let about = if s.distinct_pages_exact { "" } else { "about " };
-    row("distinct 4K pages", format!("{about}{}", num::grouped(s.distinct_pages)));
-    row("processes, threads", format!("{}, {}", s.processes, s.threads));
-    if s.file_bytes > 0 {
-        row("bytes", num::grouped(s.file_bytes));
-        row("bytes an access", format!("{:.4}", s.bytes_per_access));
-        row("bytes a recorded access", format!("{:.4}", s.bytes_per_recorded_access));
-    }
-    if s.chunks > 0 {
-        row("chunks", num::grouped(s.chunks));
-    }
-    let events: Vec<String> = s.events.iter().map(|(name, n)| format!("{name} {}", num::grouped(*n))).collect();
-    if !events.is_empty() {
-        row("events", events.join(", "));
-    }
-    table.render(&style(None))
 }

@@ -4,22 +4,20 @@ use std::time::{Duration, Instant};
 
 use lookaside_host::{allowed_cpus, bind_to, current_cpu};
 use lookaside_report::num::bytes;
-use lookaside_report::{Cell, Column, Table};
 use lookaside_runtime::bake::{Baker, Region, Settings};
-use lookaside_workloads::{workload, Spec, Workload, WORKLOADS};
-use serde::Serialize;
+use lookaside_views::workload::run::{view, WorkloadBake, WorkloadOutcome, WorkloadRegion};
+use lookaside_views::workload::{list, parameters};
+use lookaside_workloads::{workload, Pages, Spec, Workload};
 
-use crate::args::workload::{WorkloadArgs, WorkloadPagesArg};
+use crate::args::workload::WorkloadArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::memory::{available_bytes, huge_bytes};
-use lookaside_cli::output::{check_writable, print, print_json, spinner, style};
+use lookaside_cli::output::{check_writable, spinner, style, to_json};
 
-mod outcome;
 mod record;
 mod size;
 
-use outcome::{parameters, WorkloadBake, WorkloadOutcome, WorkloadRegion};
 use size::read_bytes;
 
 /// How long the helper may take until it is on its CPU.
@@ -27,9 +25,14 @@ const HELPER_BEGINS: Duration = Duration::from_millis(100);
 
 /// Builds, runs, prints. Exit code 1 where huge pages were asked for and are not there.
 pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
+    args.output.check()?;
     if args.name == "list" {
         return match args.record {
-            None => list(args.json),
+            None => {
+                let all = list::workloads();
+                args.output.write(&list::view(&all), &to_json(&all)?, &style(None))?;
+                Ok(0)
+            }
             Some(_) => Err(Failure::bad("--record: list has no accesses; name a workload")),
         };
     }
@@ -59,20 +62,16 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
         return record::write(args, path, workload, interrupt);
     }
     let bar = spinner("running");
-    let outcome = measure(args, &spec, settings, &mut *workload, &interrupt);
+    let outcome = measure(&spec, settings, &mut *workload, &interrupt);
     bar.finish_and_clear();
     let outcome = WorkloadOutcome { build_seconds, ..outcome? };
-    if args.json {
-        print_json(&outcome)?;
-    } else {
-        print(&outcome.text())?;
-    }
+    args.output.write(&view(&outcome), &to_json(&outcome)?, &style(None))?;
     if !outcome.complete {
         eprintln!("lookaside: interrupted: the values cover the task up to there");
         return Ok(interrupt.code());
     }
     let total: u64 = outcome.regions.iter().map(|region| region.bytes).sum();
-    let Some(line) = shortage(args.pages, outcome.huge_bytes, total) else { return Ok(0) };
+    let Some(line) = shortage(spec.pages, outcome.huge_bytes, total) else { return Ok(0) };
     // Who started this wants to know what it takes without, such as `compare` for its `base`.
     if rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false) {
         eprintln!("lookaside: {line}; they are switched off for this process (prctl)");
@@ -83,14 +82,13 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
 }
 
 /// What is missing of huge pages that were asked for.
-fn shortage(pages: WorkloadPagesArg, huge_bytes: Option<u64>, total: u64) -> Option<String> {
-    let huge = huge_bytes.filter(|&huge| pages == WorkloadPagesArg::Thp && huge < total / 10 * 9)?;
+fn shortage(pages: Pages, huge_bytes: Option<u64>, total: u64) -> Option<String> {
+    let huge = huge_bytes.filter(|&huge| pages == Pages::Thp && huge < total / 10 * 9)?;
     Some(format!("--pages thp: the system gave huge pages for {} of {} only", bytes(huge), bytes(total)))
 }
 
 /// Algorithm 1 of the paper: the baker is started, the main task done, the baker stopped.
 fn measure(
-    args: &WorkloadArgs,
     spec: &Spec,
     settings: Option<Settings>,
     workload: &mut dyn Workload,
@@ -113,7 +111,7 @@ fn measure(
         asked_bytes: spec.bytes,
         seed: spec.seed,
         rounds: spec.rounds,
-        pages: args.pages,
+        pages: spec.pages,
         huge_bytes: huge_bytes().ok(),
         regions: workload
             .regions()
@@ -157,38 +155,16 @@ fn stay(baker: Option<&Baker>) -> Result<u32, Failure> {
     Ok(cpu as u32)
 }
 
-/// A line for each workload.
-fn list(json: bool) -> Result<u8, Failure> {
-    if json {
-        #[derive(Serialize)]
-        struct Row {
-            name: &'static str,
-            what: &'static str,
-            round: &'static str,
-        }
-        let rows = WORKLOADS.iter().map(|kind| Row { name: kind.name, what: kind.what, round: kind.round });
-        print_json(&rows.collect::<Vec<_>>())?;
-    } else {
-        let mut table =
-            Table::new([Column::left("workload"), Column::left("what").wrap(), Column::left("a round").wrap()]);
-        for kind in WORKLOADS {
-            table.row([kind.name, kind.what, kind.round].map(Cell::from));
-        }
-        print(&table.render(&style(None)))?;
-    }
-    Ok(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn huge_pages_that_are_not_there_are_named() {
-        assert_eq!(shortage(WorkloadPagesArg::Base, Some(0), 1 << 30), None);
-        assert_eq!(shortage(WorkloadPagesArg::Thp, Some(1 << 30), 1 << 30), None);
-        assert_eq!(shortage(WorkloadPagesArg::Thp, None, 1 << 30), None);
-        let line = shortage(WorkloadPagesArg::Thp, Some(1 << 29), 1 << 30).expect("half of them are missing");
+        assert_eq!(shortage(Pages::Base, Some(0), 1 << 30), None);
+        assert_eq!(shortage(Pages::Thp, Some(1 << 30), 1 << 30), None);
+        assert_eq!(shortage(Pages::Thp, None, 1 << 30), None);
+        let line = shortage(Pages::Thp, Some(1 << 29), 1 << 30).expect("half of them are missing");
         assert!(line.contains("512") && line.contains('1'), "{line}");
     }
 }

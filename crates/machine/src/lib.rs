@@ -11,7 +11,6 @@
 
 mod check;
 mod cpu;
-mod describe;
 mod error;
 mod format;
 mod index;
@@ -29,7 +28,6 @@ pub use check::{
     MOST_ADDRESS_SPACES,
 };
 pub use cpu::{nearest_preset, CpuId};
-pub use describe::{describe, list_presets};
 pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};
 pub use index::IndexFn;

@@ -15,4 +15,6 @@ pub mod openmetrics;
 pub mod probe;
 pub mod simulate;
 pub mod top;
+pub mod trace;
 pub mod validation;
+pub mod workload;

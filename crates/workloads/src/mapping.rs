@@ -4,6 +4,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
+use serde::Serialize;
 
 use crate::stream::PAGE_BYTES;
 
@@ -11,7 +12,8 @@ use crate::stream::PAGE_BYTES;
 pub(crate) const ALIGN_BYTES: u64 = 2 << 20;
 
 /// Page sizes asked of the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Pages {
     /// Base pages only: transparent huge pages are switched off for the arrays.
     #[default]

@@ -1,6 +1,7 @@
 //! Arguments of `hugepages`.
 
 use clap::{Args, ValueEnum};
+use lookaside_cli::output::OutputArgs;
 use lookaside_runtime::hugepages::ObservedBy;
 
 #[derive(Args)]
@@ -20,9 +21,8 @@ pub struct HugepagesArgs {
     /// Show what would be promoted; change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use lookaside_cli::output::OutputArgs;
 
 #[derive(Subcommand)]
 pub enum MachineCommand {
     /// List the presets
     List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Show one machine in full
     Show {
@@ -20,16 +20,17 @@ pub enum MachineCommand {
         #[arg(long, value_name = "PATH=VALUE")]
         set: Vec<String>,
         /// Print the machine as a description file
-        #[arg(long, conflicts_with = "json")]
+        #[arg(long, conflicts_with_all = ["json", "html"])]
         toml: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Check description files
     Check {
         /// Description files
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        output: OutputArgs,
     },
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use lookaside_cli::output::OutputArgs;
 use lookaside_probe::ProbeStep;
 
 #[derive(Args)]
@@ -28,9 +29,8 @@ pub struct ProbeArgs {
     /// Write the measurements behind each finding to a directory
     #[arg(long, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub report: OutputArgs,
 }
 
 /// A part of the probe.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
+use lookaside_cli::output::OutputArgs;
 use lookaside_trace::Format;
 
 #[derive(Subcommand)]
@@ -11,9 +12,8 @@ pub enum TraceCommand {
     Info {
         /// Trace
         trace: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Print a trace as text
     Cat {
@@ -42,9 +42,8 @@ pub enum TraceCommand {
     Check {
         /// Trace
         trace: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
 }
 

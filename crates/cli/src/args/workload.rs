@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use lookaside_cli::output::OutputArgs;
 use lookaside_workloads::Pages;
-use serde::Serialize;
 
 #[derive(Args)]
 pub struct WorkloadArgs {
@@ -29,13 +29,11 @@ pub struct WorkloadArgs {
     /// Write the main task's accesses to FILE as a trace, without timing
     #[arg(long, short = 'o', value_name = "FILE", conflicts_with_all = ["bake", "pages"])]
     pub record: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WorkloadPagesArg {
     /// Small pages only
     Base,
@@ -43,7 +41,6 @@ pub enum WorkloadPagesArg {
     Thp,
     /// The system's default: for `compare`, `run --hugepages` and `hugepages --pid`
     #[value(name = "asis")]
-    #[serde(rename = "asis")]
     AsIs,
 }
 

@@ -1,49 +1,18 @@
 //! `workload --record`: a workload's accesses as a trace.
 
-use std::fmt::Write;
 use std::path::Path;
 
-use lookaside_report::num::{bytes, grouped};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
+use lookaside_views::workload::parameters;
+use lookaside_views::workload::recording::{view, RecordedArray, WorkloadRecording};
 use lookaside_workloads::{Workload, WorkloadStream};
-use serde::Serialize;
 
-use super::outcome::{parameters, title, WorkloadParameter};
 use super::size::read_bytes;
 use crate::args::workload::WorkloadArgs;
 use crate::recording::trace_file::copy;
 use lookaside_cli::exit::{Failure, BROKE_OFF};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{print, print_json};
-
-/// What was written.
-#[derive(Serialize)]
-struct WorkloadRecording {
-    workload: &'static str,
-    trace: String,
-    asked_bytes: u64,
-    seed: u64,
-    rounds: u64,
-    arrays: Vec<RecordedArray>,
-    parameters: Vec<WorkloadParameter>,
-    accesses: u64,
-    operation: &'static str,
-    operations: u64,
-    /// Hexadecimal; of what is done so far.
-    checksum: String,
-    /// `false`: a signal ended it before its time.
-    complete: bool,
-}
-
-/// An array's mapping in the trace.
-#[derive(Serialize)]
-struct RecordedArray {
-    name: &'static str,
-    start: u64,
-    bytes: u64,
-    /// PT-Baker touches this one.
-    main: bool,
-}
+use lookaside_cli::output::{style, to_json};
 
 /// Does the main task and writes its accesses on the way: of the trace, a chunk is in memory at a time. At a signal the
 /// trace ends where it is.
@@ -76,32 +45,12 @@ pub fn write(
         checksum: format!("{:016x}", workload.checksum()),
         complete: !source.stopped,
     };
-    if args.json {
-        print_json(&written)?;
-    } else {
-        print(&text(&written))?;
-    }
+    args.output.write(&view(&written), &to_json(&written)?, &style(None))?;
     if source.stopped {
         eprintln!("lookaside: interrupted: the trace has the task up to there");
         return Ok(source.interrupt.code());
     }
     Ok(0)
-}
-
-fn text(written: &WorkloadRecording) -> String {
-    let mut out = title(written.workload, &written.parameters);
-    for array in &written.arrays {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "  {} of {} at {:#x}", array.name, bytes(array.bytes), array.start);
-    }
-    let WorkloadRecording { trace, accesses, operation, operations, rounds, seed, checksum, .. } = written;
-    let (accesses, operations) = (grouped(*accesses), grouped(*operations));
-    let _ = writeln!(
-        out,
-        "{trace}: accesses {accesses} of operations {operations} ({operation}), rounds {rounds}, seed {seed}"
-    );
-    let _ = writeln!(out, "checksum {checksum}");
-    out
 }
 
 /// A stream that ends at a signal.

@@ -45,7 +45,7 @@ fn the_text_says_what_ran() {
     let output = run(&["workload", "gups", "--size", "2M", "--rounds", "64", "--bake", "mincore"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stdout(&output);
-    for part in ["gups: 262,144 words", "(base pages)", "1,048,576 (update)", "baked table by mincore on"] {
+    for part in ["gups: 262,144 words", "(base pages)", "1,048,576 (update)", "table by mincore on"] {
         assert!(said.contains(part), "{part:?} is not in {said}");
     }
 }
@@ -62,7 +62,10 @@ fn auto_says_what_it_did() {
     assert!(bake["within"]["state"].is_string() && bake["within"]["pause_nanos"].is_u64(), "{bake}");
     assert!(bake["stats"]["rounds"].is_u64(), "{bake}");
     let said = stdout(&run(&[&arguments[..], &["--bake", "auto,share=0.3"]].concat()));
-    assert!(said.contains("baked table by auto,share=0.3 on ") && said.contains("\nauto: by "), "{said}");
+    assert!(
+        said.contains("table by auto,share=0.3 on ") && said.lines().any(|line| line.starts_with("auto ")),
+        "{said}"
+    );
 }
 
 /// Looks until it sees what it waits for: a machine that is held up is slow to bake.

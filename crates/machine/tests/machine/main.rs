@@ -7,3 +7,4 @@ mod formats;
 mod overrides;
 mod presets;
 mod properties;
+mod random;

@@ -1,6 +1,6 @@
 //! Every preset is a possible machine, and survives being written and read.
 
-use lookaside_machine::{describe, list_presets, parse, preset, presets, to_toml, Tag};
+use lookaside_machine::{parse, preset, presets, to_toml, Tag};
 
 #[test]
 fn every_preset_round_trips() {
@@ -61,50 +61,6 @@ fn figures_of_the_papers() {
     assert_eq!(sa1100.walk_memory_cycles() * 2.0 + sa1100.walker.base_cycles, 45.0);
     assert_eq!(sa1100.memory.cycles, 70.0);
     assert_eq!(sa1100.caches.iter().map(|cache| cache.write_allocate).collect::<Vec<_>>(), [false, true]);
-}
-
-#[test]
-fn a_machine_in_words() {
-    let text = "name = \"tiny\"\ndescription = \"a test\"\nclock_mhz = 500\npage_table.format = \"sv39\"\n\
-        memory.cycles = 100\ncontext_switch.action = \"flush-tlb\"\nnot_determined = [\"nothing\"]\n\
-        [[tlb]]\nname = \"t\"\nlevel = 1\nserves = [\"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\nentries = 8\n\
-        ways = 2\nindex = [\"0x5\", 2]\nreplacement = \"lru\"\nhit_cycles = 1.5\ncoalesce_pages = 4\nlockable_entries = 1\n\
-        [[walk_cache]]\nname = \"w\"\ntable_level = 3\nentries = 2\nways = \"full\"\nreplacement = \"fifo\"\n\
-        [[cache]]\nname = \"c\"\nlevel = 1\nserves = [\"load\"]\nsize = \"4K\"\nways = 4\nhit_cycles = 3\nshared_by = \"socket\"\n";
-    let expected = "\
-tiny: a test
-1 socket x 1 core x 1 thread, 500 MHz
-Page table: sv39, 3 levels (4K,2M,1G)
-
-TLB  Level  Serves      Pages  Entries  Ways  Sets  Index  Replaces  Tags  Cycles  One per
-t    1      load,store  4K,2M  8        2     4     masks  lru       -     1.5     core     coalesces 4 pages, +1 lockable
-  t index masks (page-number bits): 0x5 (0^2), 0x2 (1)
-
-Walk cache  Holds            Entries  Ways  Sets  Replaces  Cycles  One per
-w           level 3 entries  2        full  1     fifo      0       core
-
-Cache  Level  Serves  Size  Ways  Sets  Line  Replaces  Cycles  One per
-c      1      load    4K    4     16    64    lru       3       socket
-
-Memory: 100 cycles (200 ns)
-Walks: 0 cycles each, beside references to caches from level 1 on
-Context switch: flushes TLBs and walk caches, 0 cycles
-
-Not determined:
-  - nothing
-";
-    assert_eq!(describe(&parse(text, "tiny.toml").unwrap()), expected);
-    let passed = text.replace("size = \"4K\"", "size = \"4K\"\nwrite_allocate = false");
-    let expected = expected.replace("3       socket\n", "3       socket   stores don't fill it\n");
-    assert_eq!(describe(&parse(&passed, "tiny.toml").unwrap()), expected);
-}
-
-#[test]
-fn the_list_has_a_line_for_each_preset() {
-    let list = list_presets();
-    assert_eq!(list.lines().count(), presets().len() + 1);
-    let line = list.lines().find(|l| l.starts_with("ryzen-5900x")).unwrap();
-    assert!(line.contains("64 full + 2048x16"), "{line}");
 }
 
 #[test]

@@ -7,5 +7,8 @@ mod docs;
 mod drawn;
 mod html;
 mod hugepages_live;
+mod machine;
 mod probe;
+#[path = "../../../machine/tests/machine/random.rs"]
+mod random_machine;
 mod terminal;

@@ -1,0 +1,63 @@
+//! `--html` and `--json` mean the same in every command that prints a table.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{run, stderr, stdout};
+
+/// A small trace.
+fn trace(folder: &Path) -> String {
+    let (text, trace) = (folder.join("t.txt"), folder.join("t.lkt"));
+    let lines: String = (0..5000u64).map(|i| format!("R {:#x} 8\n", (i * 7919 % 4096) << 12)).collect();
+    std::fs::write(&text, lines).expect("written");
+    let (text, trace) = (text.to_str().expect("text path"), trace.to_str().expect("text path"));
+    assert_eq!(run(&["trace", "convert", text, trace]).status.code(), Some(0));
+    trace.into()
+}
+
+#[test]
+fn html_and_json_go_where_they_are_asked_to() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("text path").to_string();
+    let (trace, machine, recording) = (trace(folder.path()), path("machine.toml"), path("gups.lkt"));
+    std::fs::write(&machine, stdout(&run(&["machine", "show", "skylake", "--toml"]))).expect("written");
+    for arguments in [
+        &["machine", "list"][..],
+        &["machine", "show", "golden-cove"],
+        &["machine", "check", &machine],
+        &["trace", "info", &trace],
+        &["trace", "check", &trace],
+        &["workload", "list"],
+        &["workload", "gups", "--size", "1M"],
+        &["workload", "gups", "--size", "1M", "--record", &recording],
+        &["simulate", &trace, "--machine", "skylake"],
+    ] {
+        let (page, data) = (path("page.html"), path("data.json"));
+        let text = run(&[arguments, &["--html", &page, &format!("--json={data}")]].concat());
+        assert_eq!(text.status.code(), Some(0), "{arguments:?}: {}", stderr(&text));
+        let text = stdout(&text);
+        assert!(serde_json::from_str::<Value>(&text).is_err() && text.lines().count() > 0, "{arguments:?}: {text}");
+        let page = std::fs::read_to_string(page).expect("the page");
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{arguments:?}");
+        let data: Value = serde_json::from_str(&std::fs::read_to_string(data).expect("the data")).expect("JSON");
+        let printed: Value = serde_json::from_str(&stdout(&run(&[arguments, &["--json"]].concat()))).expect("JSON");
+        // A timed run is never the same twice.
+        match arguments[0] == "workload" && data.get("seconds").is_some() {
+            true => assert_eq!(data["checksum"], printed["checksum"]),
+            false => assert_eq!(data, printed, "{arguments:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_unsound_machine_is_in_the_report() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let file = folder.path().join("bad.toml");
+    std::fs::write(&file, "name = 1").expect("written");
+    let output = run(&["machine", "check", file.to_str().expect("text path"), "--json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let checked: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(checked[0]["machine"], Value::Null);
+    assert!(stderr(&output).contains(checked[0]["error"].as_str().expect("a reason")), "{checked}");
+}

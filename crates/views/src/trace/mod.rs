@@ -1,0 +1,4 @@
+//! What a trace holds, and whether it can be read.
+
+pub mod check;
+pub mod info;
