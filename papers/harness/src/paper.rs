@@ -56,7 +56,8 @@ pub struct ModelFindings {
 pub enum Effort {
     /// What the rows are for: some minutes.
     Usual,
-    /// The same on programs and caches as small as they can be, in seconds: to see that it runs. The values mean little.
+    /// The same on programs and caches as small as they can be, in seconds: to see that it runs. The values mean
+    /// little.
     Quick,
 }
 
@@ -97,9 +98,9 @@ impl Paper {
         })
     }
 
-    /// Runs its microbenchmarks on a machine and sets their rows side by side. `halt` is asked
-    /// before all samples: what is known by then is given, and with it the levels of the TLB as the probe found them for
-    /// it, the first level first; none where they are given. `progress` is told what comes next.
+    /// Runs its microbenchmarks on a machine and sets their rows side by side. `halt` is asked before all samples: what
+    /// is known by then is given, and with it the levels of the TLB as the probe found them for it, the first level
+    /// first; none where they are given. `progress` is told what comes next.
     pub fn measure(
         &self,
         experiments: &MetalExperiments,

@@ -1,4 +1,5 @@
-//! Recorded programs that run beside others: what `tools/record-background` makes, kept so that no experiment needs the programs.
+//! Recorded programs that run beside others: what `tools/record-background` makes, kept so that no experiment needs the
+//! programs.
 
 use std::io::Cursor;
 
@@ -24,8 +25,8 @@ impl Sample {
     }
 }
 
-/// The load beside the real-time tasks of the lockdown paper (Song, Park, Kim 2022, Table 1): Debian 12's programs in place of
-/// MiBench's, and a typesetter that is packaged in place of lout.
+/// The load beside the real-time tasks of the lockdown paper (Song, Park, Kim 2022, Table 1): Debian 12's programs in
+/// place of MiBench's, and a typesetter that is packaged in place of lout.
 pub const BACKGROUND: [Sample; 3] = [
     Sample {
         name: "cjpeg",

@@ -1,14 +1,14 @@
 //! TLB lockdown (Song, Park, Kim 2022): real-time programs with their most accessed pages locked in the TLB.
 //!
 //! [`PAPER`] has its published values and its experiments in the model. [`programs`] are its real-time programs, whole
-//! processes with their stack and code, and [`task`] runs recordings of them on one core and on four.
+//! processes with their stack and code; the experiments run recordings of them on one core and on four.
 //!
 //! ```
-//! use lookaside_tlb_lockdown::programs::{program, Input, ProgramSpec};
+//! use lookaside_tlb_lockdown::programs::{program, ProgramInput, ProgramSpec};
 //! use lookaside_trace::{Block, Source};
 //! use lookaside_workloads::WorkloadStream;
 //!
-//! let qsort = program("qsort", &ProgramSpec::new(Input::Small, 1))?;
+//! let qsort = program("qsort", &ProgramSpec::new(ProgramInput::Small, 1))?;
 //! let (mut stream, mut block) = (WorkloadStream::new(qsort), Block::default());
 //! assert!(stream.next_block(&mut block)?);
 //! assert!(block.accesses() > 0);
@@ -17,7 +17,7 @@
 
 mod model;
 pub mod programs;
-pub mod task;
+mod task;
 
 use lookaside_harness::{ModelExperiments, Paper};
 

@@ -1,12 +1,12 @@
-//! What the lockdown paper's tasks and their background stand for: the recorded samples are whole and what they are said to be, and
-//! the programs take the paper's cycles on the model.
+//! What the lockdown paper's tasks and their background stand for: the recorded samples are whole and what they are
+//! said to be, and the programs take the paper's cycles on the model.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use lookaside_engine::{run_source, Detail, Outcome, RunEnd, Setup};
 use lookaside_harness::{Sample, BACKGROUND};
-use lookaside_tlb_lockdown::programs::{program, Input, ProgramSpec};
+use lookaside_tlb_lockdown::programs::{program, ProgramInput, ProgramSpec};
 use lookaside_trace::{Block, Event, Kind, Source};
 use lookaside_workloads::WorkloadStream;
 
@@ -87,7 +87,7 @@ fn on_the_model(source: &mut dyn Source) -> Outcome {
 #[test]
 fn programs_take_about_the_papers_cycles() {
     for (name, million_cycles) in [("basicmath", 15.0), ("qsort", 37.0), ("susan", 33.0)] {
-        let program = program(name, &ProgramSpec::new(Input::Paper, 1)).expect("memory");
+        let program = program(name, &ProgramSpec::new(ProgramInput::Paper, 1)).expect("memory");
         let outcome = on_the_model(&mut WorkloadStream::new(program));
         let found = outcome.modelled_cycles() / 1e6;
         assert!((0.8..1.25).contains(&(found / million_cycles)), "{name}: {found} million");

@@ -3,8 +3,8 @@
 use lookaside_probe::Halt;
 use lookaside_stats::median;
 
-/// Repetitions of a measurement, all points interleaved, so that a disturbance of some milliseconds does not fall on all
-/// repetitions of one point.
+/// Repetitions of a measurement, all points interleaved, so that a disturbance of some milliseconds does not fall on
+/// all repetitions of one point.
 pub const REPETITIONS: usize = 11;
 
 /// A median and its interval.
@@ -18,8 +18,8 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// Of all values: the median lies between the 2nd and the 10th of 11 independent ones in 98.8 % of cases, whatever their
-/// distribution (1 - 2 (1 + 11) / 2^11); with other numbers, nearest to that from below.
+/// Of all values: the median lies between the 2nd and the 10th of 11 independent ones in 98.8 % of cases, whatever
+/// their distribution (1 - 2 (1 + 11) / 2^11); with other numbers, nearest to that from below.
 pub fn estimate(mut values: Vec<f64>) -> Estimate {
     values.sort_by(f64::total_cmp);
     let Some(last) = values.len().checked_sub(1) else {

@@ -34,7 +34,8 @@ pub struct KnownLevels {
 }
 
 impl KnownLevels {
-    /// Looks for them; what it finds is put into `levels`, too. A level that its share of the time was too short for is not known, and the experiments go on.
+    /// Looks for them; what it finds is put into `levels`, too. A level that its share of the time was too short for is
+    /// not known, and the experiments go on.
     pub(crate) fn find(
         bench: &mut ChainBench<'_>,
         progress: &mut dyn FnMut(&str),

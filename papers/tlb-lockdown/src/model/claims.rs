@@ -2,18 +2,19 @@
 
 use lookaside_harness::{Finding, Ours, Series};
 
-use super::lab::{Cores, TASKS};
-use super::study::{Kind, LockdownRuns, Locked};
+use super::lockdown_bench::{CoreSetting, TASKS};
+use super::lockdown_runs::{LockdownRuns, Locked, RunKind};
 use crate::task::cores::{TaskCounts, TlbSideCounts};
 
-/// Table 2's decrease of micro stall of qsort, the row with most hits in locked pages: the time of a hit there is fitted on it.
+/// Table 2's decrease of micro stall of qsort, the row with most hits in locked pages: the time of a hit there is
+/// fitted on it.
 const FITTED_CYCLES: f64 = 4011.0;
 /// Its program.
 const FITTED_TASK: usize = 1;
 
 /// Means over the runs of a kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Means {
+struct RunMeans {
     /// Lookups in the main TLB.
     micro: f64,
     /// Walks.
@@ -30,7 +31,7 @@ struct Means {
     waited: f64,
 }
 
-impl Means {
+impl RunMeans {
     fn both(&self) -> f64 {
         self.micro + self.main
     }
@@ -38,26 +39,26 @@ impl Means {
 
 /// How long lookups in the main TLB take.
 #[derive(Clone, Copy, Debug)]
-struct Lookup {
+struct LookupCost {
     cycles: f64,
     /// How much less in lockable entries.
     sooner_cycles: f64,
 }
 
-impl Lookup {
-    /// Cycles of all lookups of a side, those that walks follow as well: the event counts stall by micro TLB misses but for that by
-    /// main TLB misses, and a walk begins when the lookup has ended.
+impl LookupCost {
+    /// Cycles of all lookups of a side, those that walks follow as well: the event counts stall by micro TLB misses but
+    /// for that by main TLB misses, and a walk begins when the lookup has ended.
     fn all(&self, side: &TlbSideCounts) -> f64 {
         side.missed as f64 * self.cycles - side.locked as f64 * self.sooner_cycles
     }
 }
 
 impl LockdownRuns {
-    fn means(&self, task: usize, kind: Kind) -> Means {
+    fn means(&self, task: usize, kind: RunKind) -> RunMeans {
         let runs = self.runs.get(&(task, kind)).map_or(&[][..], Vec::as_slice);
         let lookup = self.lookup();
         let mean = |of: &dyn Fn(&TaskCounts) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
-        Means {
+        RunMeans {
             micro: mean(&|came| lookup.all(&came.data)),
             main: mean(&|came| came.data.walk_cycles),
             worst: runs.iter().map(|came| lookup.all(&came.data) + came.data.walk_cycles).fold(0.0, f64::max),
@@ -68,29 +69,29 @@ impl LockdownRuns {
         }
     }
 
-    /// By how many cycles lockable entries answer sooner is fitted on one row. As many lookups are made with pages locked as without, so
-    /// the decrease is that of the hits there.
-    fn lookup(&self) -> Lookup {
-        let kind = Kind { cores: Cores::One, locked: Locked::MostAccessed, round_robin: false };
+    /// By how many cycles lockable entries answer sooner is fitted on one row. As many lookups are made with pages
+    /// locked as without, so the decrease is that of the hits there.
+    fn lookup(&self) -> LookupCost {
+        let kind = RunKind { cores: CoreSetting::One, locked: Locked::MostAccessed, round_robin: false };
         let runs = self.runs.get(&(FITTED_TASK, kind)).map_or(&[][..], Vec::as_slice);
         let locked = runs.iter().map(|came| came.data.locked as f64).sum::<f64>() / runs.len().max(1) as f64;
         let sooner_cycles = if locked > 0.0 { FITTED_CYCLES / locked } else { 0.0 };
-        Lookup { cycles: self.main_hit_cycles, sooner_cycles: sooner_cycles.min(self.main_hit_cycles) }
+        LookupCost { cycles: self.main_hit_cycles, sooner_cycles: sooner_cycles.min(self.main_hit_cycles) }
     }
 
-    fn of(&self, task: usize, cores: Cores, locked: Locked) -> Means {
-        self.means(task, Kind { cores, locked, round_robin: false })
+    fn of(&self, task: usize, cores: CoreSetting, locked: Locked) -> RunMeans {
+        self.means(task, RunKind { cores, locked, round_robin: false })
     }
 
     /// Nothing locked, the paper's pages locked; task by task.
-    fn pairs(&self, cores: Cores) -> [(Means, Means); 3] {
+    fn pairs(&self, cores: CoreSetting) -> [(RunMeans, RunMeans); 3] {
         [0, 1, 2].map(|task| (self.of(task, cores, Locked::Nothing), self.of(task, cores, Locked::MostAccessed)))
     }
 }
 
 /// All rows'.
 pub(super) fn findings(study: &LockdownRuns) -> Vec<(&'static str, Finding)> {
-    let (one, four) = (study.pairs(Cores::One), study.pairs(Cores::Four));
+    let (one, four) = (study.pairs(CoreSetting::One), study.pairs(CoreSetting::Four));
     let mut all = Vec::new();
     all.extend(table(&one, ["t2-micro-basicmath", "t2-micro-qsort", "t2-micro-susan"], "micro stall", |m| m.micro));
     all.extend(table(&one, ["t2-main-basicmath", "t2-main-qsort", "t2-main-susan"], "main stall", |m| m.main));
@@ -108,12 +109,12 @@ pub(super) fn findings(study: &LockdownRuns) -> Vec<(&'static str, Finding)> {
 }
 
 fn table(
-    pairs: &[(Means, Means); 3],
+    pairs: &[(RunMeans, RunMeans); 3],
     ids: [&'static str; 3],
     what: &str,
-    of: fn(&Means) -> f64,
+    of: fn(&RunMeans) -> f64,
 ) -> Vec<(&'static str, Finding)> {
-    let row = |(id, (base, locked)): (&'static str, &(Means, Means))| {
+    let row = |(id, (base, locked)): (&'static str, &(RunMeans, RunMeans))| {
         let (base, locked) = (of(base), of(locked));
         (
             id,
@@ -127,7 +128,11 @@ fn table(
 }
 
 /// The least and the greatest decrease in percent.
-fn parts(pairs: &[(Means, Means); 3], ids: [&'static str; 2], of: fn(&Means) -> f64) -> [(&'static str, Finding); 2] {
+fn parts(
+    pairs: &[(RunMeans, RunMeans); 3],
+    ids: [&'static str; 2],
+    of: fn(&RunMeans) -> f64,
+) -> [(&'static str, Finding); 2] {
     let parts = pairs.map(|(base, locked)| percent(of(&base), of(&locked)));
     let told = each(|task| format!("{:.1}", parts[task]));
     let least = parts.into_iter().fold(f64::INFINITY, f64::min);
@@ -135,9 +140,10 @@ fn parts(pairs: &[(Means, Means); 3], ids: [&'static str; 2], of: fn(&Means) -> 
     [(ids[0], value(tenths(least), told.clone())), (ids[1], value(tenths(most), told))]
 }
 
-fn orders(one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
-    let decreases =
-        |pairs: &[(Means, Means); 3], of: fn(&Means) -> f64| pairs.map(|(base, locked)| of(&base) - of(&locked));
+fn orders(one: &[(RunMeans, RunMeans); 3], four: &[(RunMeans, RunMeans); 3]) -> Vec<(&'static str, Finding)> {
+    let decreases = |pairs: &[(RunMeans, RunMeans); 3], of: fn(&RunMeans) -> f64| {
+        pairs.map(|(base, locked)| of(&base) - of(&locked))
+    };
     let rising = |d: [f64; 3]| d[0] < d[2] && d[2] < d[1];
     let told = |d: [f64; 3]| each(|task| digits(d[task]));
     let [micro_one, micro_four] = [one, four].map(|pairs| decreases(pairs, |m| m.micro));
@@ -174,7 +180,7 @@ fn orders(one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'stati
     ]
 }
 
-fn shares(study: &LockdownRuns, one: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
+fn shares(study: &LockdownRuns, one: &[(RunMeans, RunMeans); 3]) -> Vec<(&'static str, Finding)> {
     let cycles = [0, 1, 2].map(|task: usize| {
         study.busy_cycles.get(task).copied().unwrap_or(0.0) + one[task].0.both() + one[task].0.fetch
     });
@@ -199,14 +205,19 @@ fn shares(study: &LockdownRuns, one: &[(Means, Means); 3]) -> Vec<(&'static str,
     ]
 }
 
-fn cores(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
-    let more =
-        |pairs: &dyn Fn(usize) -> Means| [0, 1, 2].map(|task: usize| -percent(one[task].0.both(), pairs(task).both()));
+fn cores(
+    study: &LockdownRuns,
+    one: &[(RunMeans, RunMeans); 3],
+    four: &[(RunMeans, RunMeans); 3],
+) -> Vec<(&'static str, Finding)> {
+    let more = |pairs: &dyn Fn(usize) -> RunMeans| {
+        [0, 1, 2].map(|task: usize| -percent(one[task].0.both(), pairs(task).both()))
+    };
     let all = more(&|task| four[task].0);
-    let caches = more(&|task| study.of(task, Cores::FourApart, Locked::Nothing));
-    let worse = |pairs: &[(Means, Means); 3]| pairs.iter().all(|(base, locked)| locked.worst < base.worst);
+    let caches = more(&|task| study.of(task, CoreSetting::FourApart, Locked::Nothing));
+    let worse = |pairs: &[(RunMeans, RunMeans); 3]| pairs.iter().all(|(base, locked)| locked.worst < base.worst);
     let [mean_all, mean_caches] = [all, caches].map(|parts| parts.iter().sum::<f64>() / 3.0);
-    let worsts = |pairs: &[(Means, Means); 3]| {
+    let worsts = |pairs: &[(RunMeans, RunMeans); 3]| {
         each(|task| format!("{} and {}", digits(pairs[task].0.worst), digits(pairs[task].1.worst)))
     };
     vec![
@@ -230,20 +241,25 @@ fn cores(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means)
     ]
 }
 
-fn beyond(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means); 3]) -> Vec<(&'static str, Finding)> {
-    let falls = |of: fn(&Means) -> f64| {
+fn beyond(
+    study: &LockdownRuns,
+    one: &[(RunMeans, RunMeans); 3],
+    four: &[(RunMeans, RunMeans); 3],
+) -> Vec<(&'static str, Finding)> {
+    let falls = |of: fn(&RunMeans) -> f64| {
         [one, four].map(|pairs| each(|task| digits(of(&pairs[task].0) - of(&pairs[task].1)))).join("; ")
     };
-    let gains = |cores: Cores| {
+    let gains = |cores: CoreSetting| {
         each(|task| {
             let [base, most, gain] = Locked::ALL.map(|locked| study.of(task, cores, locked).both());
             format!("{} against {} of {}", digits(base - gain), digits(base - most), digits(base))
         })
     };
-    let worsts =
-        |cores: Cores| each(|task| Locked::ALL.map(|locked| digits(study.of(task, cores, locked).worst)).join(", "));
+    let worsts = |cores: CoreSetting| {
+        each(|task| Locked::ALL.map(|locked| digits(study.of(task, cores, locked).worst)).join(", "))
+    };
     let round_robin = each(|task| {
-        let of = |locked| study.means(task, Kind { cores: Cores::One, locked, round_robin: true });
+        let of = |locked| study.means(task, RunKind { cores: CoreSetting::One, locked, round_robin: true });
         let (base, locked) = (of(Locked::Nothing).main, of(Locked::MostAccessed).main);
         format!("{} of {} ({:.1} %)", digits(base - locked), digits(base), percent(base, locked))
     });
@@ -273,10 +289,10 @@ fn beyond(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means
                  bound: data accesses run on all the time that a fetch walks",
             ),
         ),
-        ("gain-single", told(gains(Cores::One), format!("saved {both}; chosen by 8 seeds of one core's runs with nothing before"))),
-        ("gain-multi", told(gains(Cores::Four), format!("saved {both}; the same pages"))),
-        ("worst-single", told(worsts(Cores::One), "cycles of both counters")),
-        ("worst-multi", told(worsts(Cores::Four), "cycles of both counters")),
+        ("gain-single", told(gains(CoreSetting::One), format!("saved {both}; chosen by 8 seeds of one core's runs with nothing before"))),
+        ("gain-multi", told(gains(CoreSetting::Four), format!("saved {both}; the same pages"))),
+        ("worst-single", told(worsts(CoreSetting::One), "cycles of both counters")),
+        ("worst-multi", told(worsts(CoreSetting::Four), "cycles of both counters")),
         ("round-robin", told(round_robin, "cycles, the most accessed pages locked")),
     ]
 }
@@ -285,10 +301,10 @@ fn beyond(study: &LockdownRuns, one: &[(Means, Means); 3], four: &[(Means, Means
 pub(super) fn series(study: &LockdownRuns) -> Vec<Series> {
     let mut all = Vec::new();
     for ((task, kind), runs) in &study.runs {
-        if kind.round_robin || kind.cores == Cores::FourApart {
+        if kind.round_robin || kind.cores == CoreSetting::FourApart {
             continue;
         }
-        let cores = if kind.cores == Cores::One { "one core" } else { "four cores" };
+        let cores = if kind.cores == CoreSetting::One { "one core" } else { "four cores" };
         let locked = match kind.locked {
             Locked::Nothing => "nothing locked",
             Locked::MostAccessed => "most accessed pages locked",

@@ -1,13 +1,13 @@
-//! TLB lockdown (Song, Park, Kim 2022) on preset `cortex-a9`: three real-time programs with their most accessed pages locked, on one
-//! core and on four.
+//! TLB lockdown (Song, Park, Kim 2022) on preset `cortex-a9`: three real-time programs with their most accessed pages
+//! locked, on one core and on four.
 
 mod claims;
-mod lab;
-mod study;
+mod lockdown_bench;
+mod lockdown_runs;
 
 use lookaside_harness::{Effort, ModelFindings, RunModel};
 
-use lab::LockdownBench;
+use lockdown_bench::LockdownBench;
 
 /// All of it.
 pub(crate) const RUN: RunModel = |effort, progress| {
@@ -18,7 +18,7 @@ pub(crate) const RUN: RunModel = |effort, progress| {
     };
     progress("recording programs");
     let lab = LockdownBench::new(effort)?;
-    let study = study::run(&lab, runs, progress)?;
+    let study = lockdown_runs::run(&lab, runs, progress)?;
     Ok(ModelFindings {
         machine: lab.machine().to_string(),
         assumptions: lab.assumptions(runs),

@@ -1,4 +1,5 @@
-//! Mathematics that processors may have no instruction for: real roots of cubics, integer square roots, angles; all printed.
+//! Mathematics that processors may have no instruction for: real roots of cubics, integer square roots, angles; all
+//! printed.
 
 use std::f64::consts::PI;
 use std::io;
@@ -10,8 +11,8 @@ use lookaside_workloads::kernel::{Array, Kernel, Observer, Room};
 use super::libm::Mathematics;
 use super::loader::{Calls, Loader};
 use super::printf::{Argument, Printer};
-use super::process::{Frames, Function, Process};
-use super::{Input, ProgramSpec};
+use super::process::{ArmProcess, Function, StackFrames};
+use super::spec::{ProgramInput, ProgramSpec};
 
 /// What is printed, as in MiBench's: a line an operation.
 const FORMATS: [&str; 8] = [
@@ -45,40 +46,41 @@ const SQUARE_ROOT: Function = Function::new(0x00, 2);
 
 /// Values from `first` on, `step` apart.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct ValueRange {
     first: f64,
     step: f64,
     count: u64,
 }
 
-impl Range {
+impl ValueRange {
     fn at(&self, i: u64) -> f64 {
         self.first + i as f64 * self.step
     }
 }
 
-const fn range(first: f64, step: f64, count: u64) -> Range {
-    Range { first, step, count }
+const fn range(first: f64, step: f64, count: u64) -> ValueRange {
+    ValueRange { first, step, count }
 }
 
-/// What a round goes through: the ranges of the coefficients, of the numbers whose roots are taken, and of both kinds of angles.
-struct Ranges {
-    cubics: [Range; 4],
-    squares: Range,
-    degrees: Range,
-    radians: Range,
+/// What a round goes through: the ranges of the coefficients, of the numbers whose roots are taken, and of both kinds
+/// of angles.
+struct RoundRanges {
+    cubics: [ValueRange; 4],
+    squares: ValueRange,
+    degrees: ValueRange,
+    radians: ValueRange,
 }
 
-const SMALL: Ranges = Ranges {
+const SMALL: RoundRanges = RoundRanges {
     cubics: [range(1.0, 1.0, 9), range(10.0, -1.0, 10), range(5.0, 0.5, 20), range(-1.0, -1.0, 10)],
     squares: range(0.0, 1.0, 1001),
     degrees: range(0.0, 1.0, 361),
     radians: range(0.0, PI / 180.0, 361),
 };
 /// Every fifth value of the third coefficient.
-const PAPER: Ranges =
-    Ranges { cubics: [SMALL.cubics[0], SMALL.cubics[1], range(5.0, 2.5, 4), SMALL.cubics[3]], ..SMALL };
-const LARGE: Ranges = Ranges {
+const PAPER: RoundRanges =
+    RoundRanges { cubics: [SMALL.cubics[0], SMALL.cubics[1], range(5.0, 2.5, 4), SMALL.cubics[3]], ..SMALL };
+const LARGE: RoundRanges = RoundRanges {
     cubics: [range(1.0, 1.0, 9), range(10.0, -0.25, 40), range(5.0, 0.61, 17), range(-1.0, -0.451, 23)],
     squares: range(0.0, 2.0, 50_000),
     degrees: range(0.0, 0.001, 360_001),
@@ -87,7 +89,7 @@ const LARGE: Ranges = Ranges {
 
 /// The part of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum RoundPart {
     Start,
     Cubics,
     SquareRoots,
@@ -97,16 +99,16 @@ enum Part {
 
 /// The program.
 pub(super) struct BasicMath {
-    process: Process,
+    process: ArmProcess,
     loader: Loader,
     calls: Calls,
     math: Mathematics,
     /// Of the cubic at hand.
     roots: Array<f64>,
-    frames: Frames,
+    frames: StackFrames,
     printer: Printer,
-    ranges: Ranges,
-    part: Part,
+    ranges: RoundRanges,
+    part: RoundPart,
     at: u64,
     rounds_left: u64,
     done: u64,
@@ -115,7 +117,7 @@ pub(super) struct BasicMath {
 impl BasicMath {
     /// The seed moves the beginnings of the coefficients' ranges, by less than 0.01.
     pub(super) fn new(spec: &ProgramSpec) -> io::Result<Self> {
-        let mut process = Process::new("basicmath", spec.pages);
+        let mut process = ArmProcess::new("basicmath", spec.pages);
         let (loader, calls) = Loader::new(&mut process)?;
         let mut math = Self {
             loader,
@@ -126,11 +128,11 @@ impl BasicMath {
             printer: Printer::new(&mut process, &FORMATS)?,
             process,
             ranges: match spec.input {
-                Input::Small => SMALL,
-                Input::Large => LARGE,
-                Input::Paper => PAPER,
+                ProgramInput::Small => SMALL,
+                ProgramInput::Large => LARGE,
+                ProgramInput::Paper => PAPER,
             },
-            part: Part::Start,
+            part: RoundPart::Start,
             at: 0,
             rounds_left: spec.rounds,
             done: 0,
@@ -220,14 +222,14 @@ impl BasicMath {
     fn begin(&mut self, observer: &mut impl Observer) {
         self.at = 0;
         self.part = match self.part {
-            Part::Start | Part::Degrees => Part::Cubics,
-            Part::Cubics => Part::SquareRoots,
-            Part::SquareRoots => Part::Radians,
-            Part::Radians => Part::Degrees,
+            RoundPart::Start | RoundPart::Degrees => RoundPart::Cubics,
+            RoundPart::Cubics => RoundPart::SquareRoots,
+            RoundPart::SquareRoots => RoundPart::Radians,
+            RoundPart::Radians => RoundPart::Degrees,
         };
         let heading = match self.part {
-            Part::Cubics => 0,
-            Part::SquareRoots => 1,
+            RoundPart::Cubics => 0,
+            RoundPart::SquareRoots => 1,
             _ => 2,
         };
         self.print(HEADINGS + heading, &[], observer);
@@ -281,25 +283,25 @@ impl Kernel for BasicMath {
             return false;
         }
         let count = match self.part {
-            Part::Start => {
+            RoundPart::Start => {
                 if !self.loader.step(&mut self.calls, observer) {
                     self.begin(observer);
                 }
                 return true;
             }
-            Part::Cubics => {
+            RoundPart::Cubics => {
                 self.cubic(self.at, observer);
                 self.ranges.cubics.iter().map(|range| range.count).product()
             }
-            Part::SquareRoots => {
+            RoundPart::SquareRoots => {
                 self.square_root(self.ranges.squares.at(self.at) as u64, observer);
                 self.ranges.squares.count
             }
-            Part::Radians => {
+            RoundPart::Radians => {
                 self.angle(RADIANS, self.ranges.degrees.at(self.at), PI / 180.0, observer);
                 self.ranges.degrees.count
             }
-            Part::Degrees => {
+            RoundPart::Degrees => {
                 self.angle(DEGREES, self.ranges.radians.at(self.at), 180.0 / PI, observer);
                 self.ranges.radians.count
             }
@@ -307,7 +309,7 @@ impl Kernel for BasicMath {
         self.done += 1;
         self.at += 1;
         if self.at == count {
-            if self.part == Part::Degrees {
+            if self.part == RoundPart::Degrees {
                 self.printer.output.flush(observer);
                 self.rounds_left -= 1;
                 if self.rounds_left == 0 {
@@ -327,7 +329,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn math() -> BasicMath {
-        BasicMath::new(&ProgramSpec::new(Input::Paper, 1)).expect("memory")
+        BasicMath::new(&ProgramSpec::new(ProgramInput::Paper, 1)).expect("memory")
     }
 
     /// Roots are put into the polynomial, and changes of its sign are counted.
@@ -344,7 +346,8 @@ mod tests {
                 let scale = (a * x * x * x).abs() + (b * x * x).abs() + (c * x).abs() + d.abs();
                 assert!(value(x).abs() < 1e-9 * scale, "{coefficients:?}: {x} gives {}", value(x));
             }
-            // No root is beyond 1 + the largest quotient (Cauchy); two are not nearer than the step but for double ones.
+            // No root is beyond 1 + the largest quotient (Cauchy); two are not nearer than the step but for double
+            // ones.
             let bound = 1.0 + [b, c, d].into_iter().fold(0.0, |most: f64, x| most.max((x / a).abs()));
             let signs = (0..=20_000).map(|i| value(-bound + f64::from(i) * bound / 10_000.0) > 0.0);
             let signs: Vec<bool> = signs.collect();

@@ -7,7 +7,7 @@ use std::io;
 
 use lookaside_workloads::kernel::{Array, Observer};
 
-use super::process::{Frames, Function, Process, LIBM};
+use super::process::{ArmProcess, Function, StackFrames, LIBM};
 
 /// Parts of 1 in the tables of sine and cosine, of the arc and of the logarithm and its inverse.
 const SINE_PARTS: f64 = 128.0;
@@ -39,7 +39,7 @@ pub(super) struct Mathematics {
 }
 
 impl Mathematics {
-    pub fn new(process: &mut Process) -> io::Result<Self> {
+    pub(super) fn new(process: &mut ArmProcess) -> io::Result<Self> {
         let mut all = Self {
             sines: process.of_file("sines", 2 * SINES, LIBM.at(0x3_5400))?,
             arcs: process.of_file("arcs", ARC_TERMS * ARCS, LIBM.at(0x2_c100))?,
@@ -70,7 +70,7 @@ impl Mathematics {
     }
 
     /// Of a number from -1 to 1.
-    pub fn acos(&self, x: f64, (frames, depth): (&mut Frames, u64), observer: &mut impl Observer) -> f64 {
+    pub(super) fn acos(&self, x: f64, (frames, depth): (&mut StackFrames, u64), observer: &mut impl Observer) -> f64 {
         frames.enter(ACOS, depth, 81, observer);
         // Beyond a half, the arc of the half angle.
         let arc = if x.abs() <= 0.5 {
@@ -96,7 +96,7 @@ impl Mathematics {
     }
 
     /// Of an angle that is not large: below some hundred.
-    pub fn cos(&self, x: f64, (frames, depth): (&mut Frames, u64), observer: &mut impl Observer) -> f64 {
+    pub(super) fn cos(&self, x: f64, (frames, depth): (&mut StackFrames, u64), observer: &mut impl Observer) -> f64 {
         frames.enter(COS, depth, 111, observer);
         let quarter = (x / FRAC_PI_2).round();
         let rest = (x - quarter * HALF_PI[0]) - quarter * HALF_PI[1];
@@ -120,7 +120,13 @@ impl Mathematics {
     }
 
     /// A positive number to a power, both neither great nor small.
-    pub fn pow(&self, x: f64, y: f64, (frames, depth): (&mut Frames, u64), observer: &mut impl Observer) -> f64 {
+    pub(super) fn pow(
+        &self,
+        x: f64,
+        y: f64,
+        (frames, depth): (&mut StackFrames, u64),
+        observer: &mut impl Observer,
+    ) -> f64 {
         frames.enter(POW, depth, 160, observer);
         const BITS: u32 = f64::MANTISSA_DIGITS - 1;
         let bits = x.to_bits();
@@ -151,8 +157,8 @@ mod tests {
     use lookaside_workloads::Pages;
     use proptest::prelude::*;
 
-    fn all() -> (Mathematics, Frames) {
-        let mut process = Process::new("a", Pages::Base);
+    fn all() -> (Mathematics, StackFrames) {
+        let mut process = ArmProcess::new("a", Pages::Base);
         (Mathematics::new(&mut process).expect("memory"), process.frames(1).expect("memory"))
     }
 

@@ -1,7 +1,9 @@
-//! The start of a dynamically linked program: the loader relocates its libraries and looks their symbols up by GNU hash tables.
+//! The start of a dynamically linked program: the loader relocates its libraries and looks their symbols up by GNU hash
+//! tables.
 //!
-//! Tables are as large as in Debian 12's files for ARM and lie where these have them; what stands in them is made up, but for the
-//! hashes, which are those of the names. Left out: how libraries are found and mapped, and what libraries do at their start.
+//! Tables are as large as in Debian 12's files for ARM and lie where these have them; what stands in them is made up,
+//! but for the hashes, which are those of the names. Left out: how libraries are found and mapped, and what libraries
+//! do at their start.
 
 use std::io;
 use std::ops::Range;
@@ -9,7 +11,7 @@ use std::ops::Range;
 use lookaside_stats::SplitMix64;
 use lookaside_workloads::kernel::{Array, Observer};
 
-use super::process::{Frames, Function, Object, Process, LIBC, LIBM, LOADER, PROGRAM};
+use super::process::{ArmProcess, Function, Object, StackFrames, LIBC, LIBM, LOADER, PROGRAM};
 
 /// Words of a symbol, and of a relocation.
 const SYMBOL_WORDS: u64 = 4;
@@ -27,7 +29,7 @@ const COMPARE: Function = Function::of(&LOADER, 0x16, 0);
 
 /// Sizes and places of a file's tables, in bytes from its start.
 #[derive(Debug)]
-struct Tables {
+struct ObjectTables {
     object: &'static Object,
     hash: u64,
     buckets: u64,
@@ -49,8 +51,8 @@ struct Tables {
 }
 
 /// In the order of the search. By readelf; of the program itself assumed.
-static TABLES: [Tables; 4] = [
-    Tables {
+static TABLES: [ObjectTables; 4] = [
+    ObjectTables {
         object: &PROGRAM,
         hash: 0x1ac,
         buckets: 2,
@@ -69,7 +71,7 @@ static TABLES: [Tables; 4] = [
         looked_up: GOT_SLOTS,
         looked_up_at: GOT - 0x1_0000,
     },
-    Tables {
+    ObjectTables {
         object: &LIBM,
         hash: 0x138,
         buckets: 987,
@@ -87,7 +89,7 @@ static TABLES: [Tables; 4] = [
         looked_up: 9,
         looked_up_at: 0x4_0034,
     },
-    Tables {
+    ObjectTables {
         object: &LIBC,
         hash: 0x1b8,
         buckets: 1009,
@@ -105,7 +107,7 @@ static TABLES: [Tables; 4] = [
         looked_up: 84,
         looked_up_at: 0x10_c050,
     },
-    Tables {
+    ObjectTables {
         object: &LOADER,
         hash: 0x138,
         buckets: 37,
@@ -140,7 +142,7 @@ const PLT: Function = Function::new(0, 0);
 impl Calls {
     /// Jumps to the library's function of this number.
     #[inline(always)]
-    pub fn jump(&self, number: u64, observer: &mut impl Observer) {
+    pub(super) fn jump(&self, number: u64, observer: &mut impl Observer) {
         PLT.execute(2, observer);
         self.slots.load(number, observer);
     }
@@ -148,8 +150,8 @@ impl Calls {
 
 /// A file as the loader sees it.
 #[derive(Debug)]
-struct Loaded {
-    tables: &'static Tables,
+struct LoadedObject {
+    tables: &'static ObjectTables,
     known: Array<u32>,
     /// The header, the filter, the buckets, the chains.
     hash: Array<u32>,
@@ -164,21 +166,23 @@ struct Loaded {
 /// The loader.
 #[derive(Debug)]
 pub(super) struct Loader {
-    all: Vec<Loaded>,
+    all: Vec<LoadedObject>,
     /// Of all files but the program.
     slots: Vec<Array<u32>>,
-    frames: Frames,
+    frames: StackFrames,
     next: usize,
 }
 
 impl Loader {
     /// Of a program that calls this part of its libraries' functions by number. Names do not depend on any seed.
-    pub fn new(process: &mut Process) -> io::Result<(Self, Calls)> {
+    pub(super) fn new(process: &mut ArmProcess) -> io::Result<(Self, Calls)> {
         let mut random = SplitMix64::new(0x10ad);
-        let all: io::Result<Vec<Loaded>> =
-            (0..).zip(&TABLES).map(|(number, tables)| Loaded::new(process, tables, number, &mut random)).collect();
-        let of = |tables: &Tables| tables.object.at(tables.looked_up_at);
-        let mut slots = |tables: &Tables| process.of_file("places of functions", tables.looked_up, of(tables));
+        let all: io::Result<Vec<LoadedObject>> = (0..)
+            .zip(&TABLES)
+            .map(|(number, tables)| LoadedObject::new(process, tables, number, &mut random))
+            .collect();
+        let of = |tables: &ObjectTables| tables.object.at(tables.looked_up_at);
+        let mut slots = |tables: &ObjectTables| process.of_file("places of functions", tables.looked_up, of(tables));
         let calls = Calls { slots: slots(&TABLES[0])? };
         let slots = TABLES[1..].iter().map(slots).collect::<io::Result<_>>()?;
         let mut all = all?;
@@ -190,7 +194,7 @@ impl Loader {
     }
 
     /// Relocates the next file. `false` = there is none left.
-    pub fn step(&mut self, calls: &mut Calls, observer: &mut impl Observer) -> bool {
+    pub(super) fn step(&mut self, calls: &mut Calls, observer: &mut impl Observer) -> bool {
         // Itself first, then from the last to the first.
         let Some(&number) = [3, 2, 1, 0].get(self.next) else { return false };
         self.next += 1;
@@ -236,8 +240,13 @@ impl Loader {
     }
 }
 
-impl Loaded {
-    fn new(process: &mut Process, tables: &'static Tables, number: u64, random: &mut SplitMix64) -> io::Result<Self> {
+impl LoadedObject {
+    fn new(
+        process: &mut ArmProcess,
+        tables: &'static ObjectTables,
+        number: u64,
+        random: &mut SplitMix64,
+    ) -> io::Result<Self> {
         let at = |offset| tables.object.at(offset);
         let hashed = tables.symbol_count - tables.first_hashed;
         let hash_words = HASH_HEADER_WORDS + tables.filter_words + tables.buckets + hashed;

@@ -1,16 +1,17 @@
-//! Programs of embedded systems: those that the lockdown paper (Song, Park, Kim 2022, Table 1) runs of MiBench's "Automotive and
-//! Industrial", written anew, with inputs of MiBench's sizes. None is the original.
+//! Programs of embedded systems: those that the lockdown paper (Song, Park, Kim 2022, Table 1) runs of MiBench's
+//! "Automotive and Industrial", written anew, with inputs of MiBench's sizes. None is the original.
 //!
-//! Each is a whole process: its stream has the stack, the static data, the heap and the code, at the
-//! 32-bit addresses that a dynamically linked ARM program has under Linux: its own file, the C library, that of mathematics and the
+//! Each is a whole process: its stream has the stack, the static data, the heap and the code, at the 32-bit addresses
+//! that a dynamically linked ARM program has under Linux: its own file, the C library, that of mathematics and the
 //! loader, with the tables that they go through. What it keeps in registers is not seen, nor are constants in the code.
 //!
-//! Data accesses are the algorithms' own: libraries are relocated, symbols looked up, numbers formatted and functions computed by
-//! tables that are really there. The kernel is entered by a fetch from its page of vectors; its copies of input and output are seen
-//! as accesses to the program's memory, by words. The instructions of each stretch of code are those that the same loops in C have,
-//! by gcc 12 (`-O2 -mcpu=cortex-a9 -marm`), or about those of Debian 12's ARM libraries; both counted by `lookaside record --backend
-//! qemu`. Loads and stores are left out of these counts: where a cycle is taken for each access, as the model does, each instruction
-//! then takes one. Which page of a library a function's code or a table lies on is as in Debian's where it has a name, else assumed.
+//! Data accesses are the algorithms' own: libraries are relocated, symbols looked up, numbers formatted and functions
+//! computed by tables that are really there. The kernel is entered by a fetch from its page of vectors; its copies of
+//! input and output are seen as accesses to the program's memory, by words. The instructions of each stretch of code
+//! are those that the same loops in C have, by gcc 12 (`-O2 -mcpu=cortex-a9 -marm`), or about those of Debian 12's ARM
+//! libraries; both counted by `lookaside record --backend qemu`. Loads and stores are left out of these counts: where a
+//! cycle is taken for each access, as the model does, each instruction then takes one. Which page of a library a
+//! function's code or a table lies on is as in Debian's where it has a name, else assumed.
 
 mod basicmath;
 mod libm;
@@ -18,48 +19,15 @@ mod loader;
 mod printf;
 mod process;
 mod qsort;
+mod spec;
 mod stdio;
 mod susan;
 
 use std::io;
 
-use lookaside_workloads::{Pages, Workload, WorkloadError};
+use lookaside_workloads::{Workload, WorkloadError};
 
-/// Which of MiBench's two inputs, or one between them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Input {
-    /// As in its `small` runs.
-    #[default]
-    Small,
-    /// As in its `large` runs.
-    Large,
-    /// So much that the run takes, on the model of the lockdown paper's machine (preset `cortex-a9`, each program alone), about the
-    /// cycles of its section V.2: basicmath 14.4 million for 15, by a fifth of the small input's cubics; qsort 38.8 for 37, by 14,500
-    /// words, where the small input has 10,000; susan 28.9 for 33, by the large picture. The model takes a cycle for each access and
-    /// instruction, and what data caches and translation cost; the kernel's work takes none. The paper says neither which of MiBench's
-    /// inputs it runs nor how often, and has no smoothing.
-    Paper,
-}
-
-/// What to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramSpec {
-    /// How much a round does.
-    pub input: Input,
-    /// Seed of what is random in the input.
-    pub seed: u64,
-    /// How often the program does its work, from the input on: 1 to 2^32 - 1.
-    pub rounds: u64,
-    /// Page sizes of the native run.
-    pub pages: Pages,
-}
-
-impl ProgramSpec {
-    /// With seed 1, on base pages.
-    pub fn new(input: Input, rounds: u64) -> Self {
-        Self { input, seed: 1, rounds, pages: Pages::Base }
-    }
-}
+pub use spec::{ProgramInput, ProgramSpec};
 
 /// A program that can be built.
 #[derive(Clone, Copy, Debug)]
@@ -107,9 +75,9 @@ pub const PROGRAMS: &[ProgramKind] = &[
 /// No program of this name, a number of rounds that can't be, no memory.
 ///
 /// ```
-/// use lookaside_tlb_lockdown::programs::{program, Input, ProgramSpec};
+/// use lookaside_tlb_lockdown::programs::{program, ProgramInput, ProgramSpec};
 ///
-/// let mut qsort = program("qsort", &ProgramSpec::new(Input::Small, 1))?;
+/// let mut qsort = program("qsort", &ProgramSpec::new(ProgramInput::Small, 1))?;
 /// assert!(qsort.run(&std::sync::atomic::AtomicBool::new(false)));
 /// assert_eq!(qsort.operations(), 10_000);
 /// # Ok::<(), lookaside_workloads::WorkloadError>(())

@@ -1,14 +1,15 @@
-//! Formatted output by the tables of a C library: what a character of a format means, powers of ten, the locale's point.
+//! Formatted output by the tables of a C library: what a character of a format means, powers of ten, the locale's
+//! point.
 //!
-//! Numbers are exact and rounded half to even. The algorithms are ours: whole parts by subtracting powers of ten, fractions by
-//! multiplying limbs by ten. Which page a table lies on is assumed.
+//! Numbers are exact and rounded half to even. The algorithms are ours: whole parts by subtracting powers of ten,
+//! fractions by multiplying limbs by ten. Which page a table lies on is assumed.
 
 use std::io;
 
 use lookaside_workloads::kernel::{Array, Observer};
 
-use super::process::{Frames, Function, Process, LIBC, PROGRAM};
-use super::stdio::{Output, WORD};
+use super::process::{ArmProcess, Function, StackFrames, LIBC, PROGRAM};
+use super::stdio::{StandardOutput, WORD};
 
 /// Constants of the program.
 const FORMATS: u64 = 0x1200;
@@ -65,13 +66,13 @@ pub(super) struct Printer {
     point: Array<u8>,
     work: Array<u8>,
     limbs: Array<u32>,
-    frames: Frames,
-    pub output: Output,
+    frames: StackFrames,
+    pub output: StandardOutput,
 }
 
 impl Printer {
     /// With the program's formats: literals, `%d` and `%f`, with width and precision.
-    pub fn new(process: &mut Process, formats: &[&str]) -> io::Result<Self> {
+    pub(super) fn new(process: &mut ArmProcess, formats: &[&str]) -> io::Result<Self> {
         let text: Vec<u8> = formats.iter().flat_map(|format| format.bytes().chain([0])).collect();
         let begins = formats.iter().scan(0, |next, format| {
             let begin = *next;
@@ -92,7 +93,7 @@ impl Printer {
             frames: process.frames(4)?,
             work: process.local("work buffer", WORK_BYTES)?,
             limbs: process.local("limbs", LIMBS)?,
-            output: Output::new(process)?,
+            output: StandardOutput::new(process)?,
         };
         printer.formats.as_mut().copy_from_slice(&text);
         printer.digits.as_mut().copy_from_slice(b"0123456789abcdefghijklmnopqrstuvwxyz");
@@ -113,7 +114,7 @@ impl Printer {
     }
 
     /// Prints by the format of this number.
-    pub fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl Observer) {
+    pub(super) fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl Observer) {
         self.frames.enter(PRINTF, 0, 15, observer);
         self.frames.enter(FORMAT, 1, 390, observer);
         let (mut at, mut arguments) = (self.begins[format], arguments.iter());
@@ -170,9 +171,9 @@ impl Printer {
         at
     }
 
-    /// Prints the string that begins here, and ends the line (`puts`, by which compilers replace `printf` of a string and a line's
-    /// end).
-    pub fn line(&mut self, text: &Array<u8>, at: u64, observer: &mut impl Observer) {
+    /// Prints the string that begins here, and ends the line (`puts`, by which compilers replace `printf` of a string
+    /// and a line's end).
+    pub(super) fn line(&mut self, text: &Array<u8>, at: u64, observer: &mut impl Observer) {
         self.frames.enter(PUTS, 0, 60, observer);
         let mut len = 0;
         let is_end = |len, observer: &mut _| text.load_span(at + len, WORD, WORD, observer).contains(&0);
@@ -270,7 +271,8 @@ impl Printer {
         (lowest.unwrap_or(limbs), limbs)
     }
 
-    /// Rounds up the digits before `end` if what is left is more than a half, or a half behind an odd digit; where they begin.
+    /// Rounds up the digits before `end` if what is left is more than a half, or a half behind an odd digit; where they
+    /// begin.
     fn rounded(&mut self, end: u64, (lowest, limbs): (u64, u64), observer: &mut impl Observer) -> u64 {
         const HALF: u32 = 1 << (u32::BITS - 1);
         let is_odd = self.work.load(end - 1, observer) % 2 == 1;
@@ -321,7 +323,7 @@ mod tests {
     const FORMATS: [&str; 4] = [" %f", "root(%3d) = %2d\n", "%3.0f degrees = %.12f radians\n", "100\n"];
 
     fn printed(format: usize, arguments: &[Argument]) -> String {
-        let mut printer = Printer::new(&mut Process::new("a", Pages::Base), &FORMATS).expect("memory");
+        let mut printer = Printer::new(&mut ArmProcess::new("a", Pages::Base), &FORMATS).expect("memory");
         printer.print(format, arguments, &mut Unseen);
         printer.output.flush(&mut Unseen);
         String::from_utf8(printer.output.text).expect("ASCII")
@@ -338,9 +340,9 @@ mod tests {
             printed(2, &[Argument::Real(180.0), Argument::Real(std::f64::consts::PI)]),
             "180 degrees = 3.141592653590 radians\n"
         );
-        let mut text = Process::new("a", Pages::Base).malloc("text", 20).expect("memory");
+        let mut text = ArmProcess::new("a", Pages::Base).malloc("text", 20).expect("memory");
         text.as_mut()[..9].copy_from_slice(b"one\0two!\0");
-        let mut printer = Printer::new(&mut Process::new("a", Pages::Base), &[]).expect("memory");
+        let mut printer = Printer::new(&mut ArmProcess::new("a", Pages::Base), &[]).expect("memory");
         printer.line(&text, 4, &mut Unseen);
         printer.line(&text, 8, &mut Unseen);
         printer.line(&text, 0, &mut Unseen);
@@ -352,7 +354,7 @@ mod tests {
     /// Loads, stores and instructions of a call; the latter are data accesses and what is executed beside them.
     fn cost(format: &str, arguments: &[Argument]) -> [u64; 3] {
         use lookaside_trace::{Block, Kind};
-        let mut printer = Printer::new(&mut Process::new("a", Pages::Base), &[format]).expect("memory");
+        let mut printer = Printer::new(&mut ArmProcess::new("a", Pages::Base), &[format]).expect("memory");
         let (mut block, mut cost) = (Block::default(), [0; 3]);
         printer.print(0, arguments, &mut block);
         for (kind, repeat) in block.kind.iter().zip(&block.repeat) {

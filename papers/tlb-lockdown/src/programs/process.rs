@@ -47,7 +47,8 @@ pub(super) struct Object {
 /// ld's first address for ARM. Data is a multiple of 64 KiB behind the code (its alignment for ARM).
 pub(super) const PROGRAM: Object =
     Object { path: "", start: 0x1_0000, text_bytes: 0xc000, data: (0x1_0000, 0x1_2000, 0x1_2000) };
-/// The dynamic loader is mapped first, 8 MiB of stack and a gap below the stack's end; then what the program needs, in turn.
+/// The dynamic loader is mapped first, 8 MiB of stack and a gap below the stack's end; then what the program needs, in
+/// turn.
 pub(super) const LOADER: Object = Object {
     path: "/lib/ld-linux-armhf.so.3",
     start: 0xb6fe_0000,
@@ -73,14 +74,14 @@ const MAPPINGS_END: u64 = THREAD.0;
 
 impl Object {
     /// An address of it.
-    pub const fn at(&self, offset: u64) -> u64 {
+    pub(super) const fn at(&self, offset: u64) -> u64 {
         self.start + offset
     }
 }
 
 /// A process whose arrays are being laid out.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ArmProcess {
     room: Room,
     path: &'static str,
     heap: u64,
@@ -89,35 +90,35 @@ pub(super) struct Process {
     stack: u64,
 }
 
-impl Process {
+impl ArmProcess {
     /// With nothing in it yet.
-    pub fn new(path: &'static str, pages: Pages) -> Self {
+    pub(super) fn new(path: &'static str, pages: Pages) -> Self {
         let stack = STACK_END - ENVIRONMENT_BYTES;
         Self { room: Room::new(pages), path, heap: HEAP, mappings: Vec::new(), stack }
     }
 
-    pub fn room(&self) -> &Room {
+    pub(super) fn room(&self) -> &Room {
         &self.room
     }
 
     /// Constants or data of a file, at this address.
-    pub fn of_file<T: Plain>(&mut self, name: &'static str, len: u64, at: u64) -> io::Result<Array<T>> {
+    pub(super) fn of_file<T: Plain>(&mut self, name: &'static str, len: u64, at: u64) -> io::Result<Array<T>> {
         self.room.array_at(name, len, (Section::Data, at))
     }
 
     /// What the first thread has for itself, so many bytes into its mapping.
-    pub fn of_thread<T: Plain>(&mut self, name: &'static str, len: u64, offset: u64) -> io::Result<Array<T>> {
+    pub(super) fn of_thread<T: Plain>(&mut self, name: &'static str, len: u64, offset: u64) -> io::Result<Array<T>> {
         self.room.array_at(name, len, (Section::Mapping, THREAD.0 + offset))
     }
 
     /// What `malloc` gives: on the heap, or in a mapping if it is large.
-    pub fn malloc<T: Plain>(&mut self, name: &'static str, len: u64) -> io::Result<Array<T>> {
+    pub(super) fn malloc<T: Plain>(&mut self, name: &'static str, len: u64) -> io::Result<Array<T>> {
         let place = self.chunk(bytes::<T>(len))?;
         self.room.array_at(name, len, place)
     }
 
     /// Two arrays in one chunk, the second behind the first.
-    pub fn malloc_two<T: Plain>(&mut self, names: [&'static str; 2], len: u64) -> io::Result<[Array<T>; 2]> {
+    pub(super) fn malloc_two<T: Plain>(&mut self, names: [&'static str; 2], len: u64) -> io::Result<[Array<T>; 2]> {
         let (section, at) = self.chunk(2 * bytes::<T>(len))?;
         let [first, second] = names;
         Ok([
@@ -141,12 +142,12 @@ impl Process {
     }
 
     /// A local array, below those before.
-    pub fn local<T: Plain>(&mut self, name: &'static str, len: u64) -> io::Result<Array<T>> {
+    pub(super) fn local<T: Plain>(&mut self, name: &'static str, len: u64) -> io::Result<Array<T>> {
         self.local_of(name, len, len)
     }
 
     /// The first `len` elements of a local array that has `all`.
-    pub fn local_of<T: Plain>(&mut self, name: &'static str, len: u64, all: u64) -> io::Result<Array<T>> {
+    pub(super) fn local_of<T: Plain>(&mut self, name: &'static str, len: u64, all: u64) -> io::Result<Array<T>> {
         let bytes = bytes::<T>(all.max(len)).next_multiple_of(ALIGN_BYTES);
         let end = LOADER.at(LOADER.data.2);
         self.stack = self.stack.checked_sub(bytes).filter(|&at| at > end).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -154,12 +155,12 @@ impl Process {
     }
 
     /// The registers that calls save, `depth` calls one within the other, below all local arrays.
-    pub fn frames(&mut self, depth: u64) -> io::Result<Frames> {
-        Ok(Frames { words: self.local("frames", depth * FRAME_WORDS)? })
+    pub(super) fn frames(&mut self, depth: u64) -> io::Result<StackFrames> {
+        Ok(StackFrames { words: self.local("frames", depth * FRAME_WORDS)? })
     }
 
     /// Its memory map, from below.
-    pub fn map(&self) -> Vec<Event> {
+    pub(super) fn map(&self) -> Vec<Event> {
         let whole = |bytes: u64| bytes.next_multiple_of(PAGE_BYTES);
         let map = |addr, len, prot, source| Event::Map { addr, len, prot, source, site: 0 };
         let object = |object: &Object, path: &str| {
@@ -214,12 +215,12 @@ pub(super) const SYSTEM_CALL: Function = Function { entry: CALL_VECTOR, saves: 0
 
 impl Function {
     /// On the `page`th page of the program.
-    pub const fn new(page: u64, saves: u64) -> Self {
+    pub(super) const fn new(page: u64, saves: u64) -> Self {
         Self::of(&PROGRAM, page, saves)
     }
 
     /// On the `page`th page of a library.
-    pub const fn of(object: &Object, page: u64, saves: u64) -> Self {
+    pub(super) const fn of(object: &Object, page: u64, saves: u64) -> Self {
         assert!(page * PAGE_BYTES < object.text_bytes && saves <= FRAME_WORDS);
         Self { entry: object.at(page * PAGE_BYTES), saves }
     }
@@ -232,21 +233,21 @@ impl Function {
 
     /// Some of its instructions, beside loads and stores.
     #[inline(always)]
-    pub fn execute(self, instructions: u64, observer: &mut impl Observer) {
+    pub(super) fn execute(self, instructions: u64, observer: &mut impl Observer) {
         observer.execute(self.entry, instructions.clamp(1, u64::from(u32::MAX)) as u32);
     }
 }
 
 /// Where called functions save registers.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct StackFrames {
     words: Array<u32>,
 }
 
-impl Frames {
+impl StackFrames {
     /// Calls a function: its instructions, a constant from behind them, and what it saves, at this depth.
     #[inline(always)]
-    pub fn enter(&mut self, function: Function, depth: u64, instructions: u64, observer: &mut impl Observer) {
+    pub(super) fn enter(&mut self, function: Function, depth: u64, instructions: u64, observer: &mut impl Observer) {
         function.execute(instructions, observer);
         observer.access(Kind::Load, function.entry + CONSTANTS);
         for word in self.first(function, depth)..self.words.len() as u64 - depth * FRAME_WORDS {
@@ -256,7 +257,7 @@ impl Frames {
 
     /// Returns from it.
     #[inline(always)]
-    pub fn leave(&self, function: Function, depth: u64, observer: &mut impl Observer) {
+    pub(super) fn leave(&self, function: Function, depth: u64, observer: &mut impl Observer) {
         for word in self.first(function, depth)..self.words.len() as u64 - depth * FRAME_WORDS {
             self.words.load(word, observer);
         }

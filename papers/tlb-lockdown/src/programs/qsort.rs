@@ -1,8 +1,8 @@
 //! Words sorted by the C library's `qsort`, compared as strings.
 //!
-//! As in MiBench each lies in a record of 128 bytes, in an array on the stack with room for 60,000. Records of more than 32 bytes
-//! the GNU C library before 2.37 does not move while it sorts: it sorts pointers to them, by merging, and then moves each to its
-//! place, along the cycles of the permutation.
+//! As in MiBench each lies in a record of 128 bytes, in an array on the stack with room for 60,000. Records of more
+//! than 32 bytes the GNU C library before 2.37 does not move while it sorts: it sorts pointers to them, by merging, and
+//! then moves each to its place, along the cycles of the permutation.
 
 use std::io;
 
@@ -12,9 +12,9 @@ use lookaside_workloads::kernel::{Array, Kernel, Observer, Room};
 
 use super::loader::{Calls, Loader};
 use super::printf::{Argument, Printer};
-use super::process::{Frames, Function, Process, LIBC};
-use super::stdio::{Input, TWO_WORDS, WORD};
-use super::ProgramSpec;
+use super::process::{ArmProcess, Function, StackFrames, LIBC};
+use super::spec::{ProgramInput, ProgramSpec};
+use super::stdio::{StandardInput, TWO_WORDS, WORD};
 
 /// Words of MiBench's small input, and as many as its large one has points.
 const SMALL: u64 = 10_000;
@@ -47,7 +47,7 @@ const COPY: Function = Function::of(&LIBC, 0x6c, 0);
 
 /// What is being done.
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum QsortPhase {
     /// The libraries are relocated.
     Start,
     /// The next word is read.
@@ -62,15 +62,15 @@ enum Phase {
 
 /// Pointers being sorted.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct SortedPart {
     low: u64,
     len: u64,
-    stage: Stage,
+    stage: MergeStage,
 }
 
 /// How far a part is.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum MergeStage {
     /// Called.
     Begun,
     /// The first half is sorted.
@@ -81,7 +81,7 @@ enum Stage {
 
 /// The program.
 pub(super) struct Qsort {
-    process: Process,
+    process: ArmProcess,
     loader: Loader,
     calls: Calls,
     /// Words, each ended by a zero.
@@ -91,13 +91,13 @@ pub(super) struct Qsort {
     merged: Array<u32>,
     /// A record that is out of its place.
     apart: Array<u8>,
-    frames: Frames,
-    sort_frames: Frames,
-    input: Input,
+    frames: StackFrames,
+    sort_frames: StackFrames,
+    input: StandardInput,
     printer: Printer,
-    phase: Phase,
+    phase: QsortPhase,
     /// Each a half of the one before.
-    parts: Vec<Part>,
+    parts: Vec<SortedPart>,
     /// Words read in this round.
     read: u64,
     rounds_left: u64,
@@ -107,18 +107,18 @@ pub(super) struct Qsort {
 impl Qsort {
     pub(super) fn new(spec: &ProgramSpec) -> io::Result<Self> {
         let count = match spec.input {
-            super::Input::Small => SMALL,
-            super::Input::Large => LARGE,
-            super::Input::Paper => PAPER,
+            ProgramInput::Small => SMALL,
+            ProgramInput::Large => LARGE,
+            ProgramInput::Paper => PAPER,
         };
         Self::of(spec, &text(spec.seed, count))
     }
 
     /// Of words with a line each.
     fn of(spec: &ProgramSpec, text: &[u8]) -> io::Result<Self> {
-        let mut process = Process::new("qsort", spec.pages);
+        let mut process = ArmProcess::new("qsort", spec.pages);
         let (loader, calls) = Loader::new(&mut process)?;
-        let input = Input::new(&mut process, text.to_vec())?;
+        let input = StandardInput::new(&mut process, text.to_vec())?;
         let count = input.lines();
         let records = process.local_of("records", count * RECORD_BYTES, MOST * RECORD_BYTES)?;
         let frames = process.frames(3)?;
@@ -136,7 +136,7 @@ impl Qsort {
             frames,
             input,
             printer,
-            phase: Phase::Start,
+            phase: QsortPhase::Start,
             parts: Vec::new(),
             read: 0,
             rounds_left: spec.rounds,
@@ -197,13 +197,13 @@ impl Qsort {
         for i in 0..self.read {
             self.pointers.store(i, i as u32, observer);
         }
-        self.phase = Phase::Sort;
+        self.phase = QsortPhase::Sort;
         self.call_sort(0, self.read, observer);
     }
 
     fn call_sort(&mut self, low: u64, len: u64, observer: &mut impl Observer) {
         self.sort_frames.enter(SORT, self.parts.len() as u64, 20, observer);
-        self.parts.push(Part { low, len, stage: Stage::Begun });
+        self.parts.push(SortedPart { low, len, stage: MergeStage::Begun });
     }
 
     /// The last part's next comparison, or what is before and after these.
@@ -212,25 +212,25 @@ impl Qsort {
         let Some(part) = self.parts.last_mut() else { return };
         let (low, middle, end) = (part.low, part.low + part.len / 2, part.low + part.len);
         match part.stage {
-            Stage::Begun if part.len <= 1 => self.return_sorted(depth, observer),
-            Stage::Begun => {
-                part.stage = Stage::Half;
+            MergeStage::Begun if part.len <= 1 => self.return_sorted(depth, observer),
+            MergeStage::Begun => {
+                part.stage = MergeStage::Half;
                 self.call_sort(low, middle - low, observer);
             }
-            Stage::Half => {
-                part.stage = Stage::Merge { left: low, right: middle, merged: 0 };
+            MergeStage::Half => {
+                part.stage = MergeStage::Merge { left: low, right: middle, merged: 0 };
                 self.call_sort(middle, end - middle, observer);
             }
-            Stage::Merge { left, right, merged } if left < middle && right < end => {
+            MergeStage::Merge { left, right, merged } if left < middle && right < end => {
                 let (a, b) = (self.pointers.load(left, observer), self.pointers.load(right, observer));
                 let in_order = self.is_in_order(a, b, observer);
                 self.merged.store(merged, if in_order { a } else { b }, observer);
                 let (left, right) = (left + u64::from(in_order), right + u64::from(!in_order));
                 if let Some(part) = self.parts.last_mut() {
-                    part.stage = Stage::Merge { left, right, merged: merged + 1 };
+                    part.stage = MergeStage::Merge { left, right, merged: merged + 1 };
                 }
             }
-            Stage::Merge { left, merged, .. } => {
+            MergeStage::Merge { left, merged, .. } => {
                 // What is left of the first half, then all that was merged; what is left of the second is in its place.
                 let rest = self.pointers.load_span(left, middle - left, 1, observer);
                 self.merged.store_span(merged, rest, 1, observer);
@@ -247,7 +247,7 @@ impl Qsort {
         self.sort_frames.leave(SORT, depth, observer);
         self.parts.pop();
         if self.parts.is_empty() {
-            self.phase = Phase::Permute(0);
+            self.phase = QsortPhase::Permute(0);
         }
     }
 
@@ -286,35 +286,35 @@ impl Qsort {
     /// What comes after a word or a part.
     fn next(&mut self, observer: &mut impl Observer) {
         match self.phase {
-            Phase::Start => {
+            QsortPhase::Start => {
                 if !self.loader.step(&mut self.calls, observer) {
-                    self.phase = Phase::Read;
+                    self.phase = QsortPhase::Read;
                 }
             }
-            Phase::Read => {
+            QsortPhase::Read => {
                 if !self.read_word(observer) {
                     self.begin_sorting(observer);
                 }
             }
-            Phase::Sort => self.sort(observer),
-            Phase::Permute(at) if at < self.read => {
+            QsortPhase::Sort => self.sort(observer),
+            QsortPhase::Permute(at) if at < self.read => {
                 self.permute(at, observer);
-                self.phase = Phase::Permute(at + 1);
+                self.phase = QsortPhase::Permute(at + 1);
             }
-            Phase::Permute(_) => {
+            QsortPhase::Permute(_) => {
                 self.frames.leave(PERMUTE, 0, observer);
-                self.phase = Phase::Print(0);
+                self.phase = QsortPhase::Print(0);
             }
-            Phase::Print(at) if at < self.read => {
+            QsortPhase::Print(at) if at < self.read => {
                 MAIN.execute(4, observer);
                 self.calls.jump(LINE_CALL, observer);
                 self.printer.line(&self.records, at * RECORD_BYTES, observer);
                 self.done += 1;
-                self.phase = Phase::Print(at + 1);
+                self.phase = QsortPhase::Print(at + 1);
             }
-            Phase::Print(_) => {
+            QsortPhase::Print(_) => {
                 self.printer.output.flush(observer);
-                (self.read, self.phase) = (0, Phase::Read);
+                (self.read, self.phase) = (0, QsortPhase::Read);
                 self.rounds_left -= 1;
             }
         }

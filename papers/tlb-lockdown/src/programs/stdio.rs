@@ -1,11 +1,11 @@
-//! Buffered input and output as in the GNU C library: what is known of a stream lies in static data or on the heap, its buffer on
-//! the heap, its operations in a table; full and empty buffers are the kernel's to copy, by words.
+//! Buffered input and output as in the GNU C library: what is known of a stream lies in static data or on the heap, its
+//! buffer on the heap, its operations in a table; full and empty buffers are the kernel's to copy, by words.
 
 use std::io;
 
 use lookaside_workloads::kernel::{fold, Array, Observer, Plain};
 
-use super::process::{Function, Process, LIBC, SYSTEM_CALL};
+use super::process::{ArmProcess, Function, LIBC, SYSTEM_CALL};
 
 /// Bytes of a buffer: a file system's block.
 const BUFFER_BYTES: u64 = 4096;
@@ -51,11 +51,11 @@ pub(super) fn write_out<'a, T: Plain>(from: &'a Array<T>, len: u64, observer: &m
 
 /// Operations of streams on files, in relocated constants.
 #[derive(Debug)]
-struct Operations {
+struct StreamOperations {
     table: Array<u32>,
 }
 
-impl Operations {
+impl StreamOperations {
     /// Calls one, by the table that the stream names.
     fn call(&self, stream: &Array<u32>, operation: u64, observer: &mut impl Observer) {
         PUT.execute(8, observer);
@@ -66,9 +66,9 @@ impl Operations {
 
 /// `stdout`. What is flushed goes into a checksum.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct StandardOutput {
     stream: Array<u32>,
-    operations: Operations,
+    operations: StreamOperations,
     buffer: Array<u8>,
     sum: u64,
     /// All that was flushed, for tests.
@@ -76,11 +76,11 @@ pub(super) struct Output {
     pub text: Vec<u8>,
 }
 
-impl Output {
-    pub fn new(process: &mut Process) -> io::Result<Self> {
+impl StandardOutput {
+    pub(super) fn new(process: &mut ArmProcess) -> io::Result<Self> {
         Ok(Self {
             stream: process.of_file("stdout", STREAM_WORDS, LIBC.at(0x10_cd50))?,
-            operations: Operations {
+            operations: StreamOperations {
                 table: process.of_file("operations of stdout", OPERATION_WORDS, LIBC.at(0x10_a900))?,
             },
             buffer: process.malloc("stdout buffer", BUFFER_BYTES)?,
@@ -91,7 +91,7 @@ impl Output {
     }
 
     /// Appends `len` bytes of an array; a full buffer is written out.
-    pub fn write(&mut self, from: &Array<u8>, mut at: u64, mut len: u64, observer: &mut impl Observer) {
+    pub(super) fn write(&mut self, from: &Array<u8>, mut at: u64, mut len: u64, observer: &mut impl Observer) {
         self.operations.call(&self.stream, PUT_MANY, observer);
         PUT.execute(30, observer);
         while len > 0 {
@@ -111,7 +111,7 @@ impl Output {
     }
 
     /// Appends a byte.
-    pub fn put(&mut self, byte: u8, observer: &mut impl Observer) {
+    pub(super) fn put(&mut self, byte: u8, observer: &mut impl Observer) {
         PUT.execute(20, observer);
         let place = self.stream.load(WRITE_AT, observer);
         self.stream.load(WRITE_END, observer);
@@ -124,7 +124,7 @@ impl Output {
     }
 
     /// What is in the buffer is written out.
-    pub fn flush(&mut self, observer: &mut impl Observer) {
+    pub(super) fn flush(&mut self, observer: &mut impl Observer) {
         self.stream.load(WRITE_BASE, observer);
         let len = self.stream.load(WRITE_AT, observer);
         self.stream.store(WRITE_AT, 0, observer);
@@ -136,32 +136,32 @@ impl Output {
     }
 
     /// Of all that was flushed.
-    pub fn checksum(&self) -> u64 {
+    pub(super) fn checksum(&self) -> u64 {
         self.sum
     }
 }
 
 /// A file of text that was opened, and is read by words.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct StandardInput {
     text: Vec<u8>,
     /// Bytes read of the text.
     read: usize,
     stream: Array<u32>,
-    operations: Operations,
+    operations: StreamOperations,
     buffer: Array<u8>,
     /// The thread's pointer to the classes, and these.
     thread: Array<u32>,
     classes: Array<u16>,
 }
 
-impl Input {
-    pub fn new(process: &mut Process, text: Vec<u8>) -> io::Result<Self> {
+impl StandardInput {
+    pub(super) fn new(process: &mut ArmProcess, text: Vec<u8>) -> io::Result<Self> {
         let mut input = Self {
             text,
             read: 0,
             stream: process.malloc("input", STREAM_WORDS)?,
-            operations: Operations {
+            operations: StreamOperations {
                 table: process.of_file("operations of files", OPERATION_WORDS, LIBC.at(0x10_a980))?,
             },
             buffer: process.malloc("input buffer", BUFFER_BYTES)?,
@@ -175,13 +175,13 @@ impl Input {
     }
 
     /// Lines of the text.
-    pub fn lines(&self) -> u64 {
+    pub(super) fn lines(&self) -> u64 {
         self.text.iter().filter(|&&byte| byte == b'\n').count() as u64
     }
 
-    /// Reads the next word to a place, with a zero behind it, and gives its length; none at the end, after which the text begins
-    /// anew.
-    pub fn word(&mut self, to: &mut Array<u8>, at: u64, observer: &mut impl Observer) -> Option<u64> {
+    /// Reads the next word to a place, with a zero behind it, and gives its length; none at the end, after which the
+    /// text begins anew.
+    pub(super) fn word(&mut self, to: &mut Array<u8>, at: u64, observer: &mut impl Observer) -> Option<u64> {
         // `fscanf`'s own, for "%s".
         SCAN.execute(440, observer);
         let mut byte = self.get(observer)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use lookaside_trace::{Block, Event, Kind, MapSource, Source};
-use lookaside_workloads::{WorkloadStream, PAGE_BYTES};
+use lookaside_workloads::{Pages, WorkloadStream, PAGE_BYTES};
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn seen(name: &str, spec: &ProgramSpec) -> StreamContents {
 #[test]
 fn native_and_stream_are_the_same_run() {
     for kind in PROGRAMS {
-        let spec = ProgramSpec { seed: 3, ..ProgramSpec::new(Input::Small, 2) };
+        let spec = ProgramSpec { seed: 3, ..ProgramSpec::new(ProgramInput::Small, 2) };
         assert_eq!(seen(kind.name, &spec).result, native(kind.name, &spec), "{}", kind.name);
     }
 }
@@ -72,14 +72,14 @@ fn native_and_stream_are_the_same_run() {
 #[test]
 fn seeds_rounds_and_inputs_change_the_result() {
     for kind in PROGRAMS {
-        let spec = |seed, rounds| ProgramSpec { seed, ..ProgramSpec::new(Input::Small, rounds) };
+        let spec = |seed, rounds| ProgramSpec { seed, ..ProgramSpec::new(ProgramInput::Small, rounds) };
         let base = native(kind.name, &spec(1, 1));
         assert_eq!(base, native(kind.name, &spec(1, 1)), "{}", kind.name);
         assert_eq!(base, native(kind.name, &ProgramSpec { pages: Pages::Thp, ..spec(1, 1) }), "{}", kind.name);
         assert_ne!(base.0, native(kind.name, &spec(2, 1)).0, "{}", kind.name);
         let two = native(kind.name, &spec(1, 2));
         assert!(two.0 != base.0 && two.1 == 2 * base.1, "{}: {base:?}, two rounds {two:?}", kind.name);
-        let large = native(kind.name, &ProgramSpec::new(Input::Large, 1));
+        let large = native(kind.name, &ProgramSpec::new(ProgramInput::Large, 1));
         assert!(large.1 > 4 * base.1, "{}: {base:?}, large {large:?}", kind.name);
     }
 }
@@ -87,7 +87,7 @@ fn seeds_rounds_and_inputs_change_the_result() {
 #[test]
 fn a_stopped_run_goes_on_where_it_was() {
     for kind in PROGRAMS {
-        let spec = ProgramSpec::new(Input::Small, 1);
+        let spec = ProgramSpec::new(ProgramInput::Small, 1);
         let mut stopped = program(kind.name, &spec).expect("memory");
         assert!(!stopped.run(&AtomicBool::new(true)), "{}", kind.name);
         for _ in 0..1000 {
@@ -98,8 +98,8 @@ fn a_stopped_run_goes_on_where_it_was() {
     }
 }
 
-/// Of the runs like the paper's: instructions and data accesses in thousands, data and code pages. That these take the paper's
-/// cycles on the model, `tests/samples.rs` says.
+/// Of the runs like the paper's: instructions and data accesses in thousands, data and code pages. That these take the
+/// paper's cycles on the model, `tests/samples.rs` says.
 #[test]
 fn they_touch_what_such_programs_touch() {
     let expected = [
@@ -108,7 +108,7 @@ fn they_touch_what_such_programs_touch() {
         ("susan", 12_500..=14_000, 11_500..=12_500, 210..=225, 8..=10),
     ];
     for (name, instructions, data_accesses, data_pages, code_pages) in expected {
-        let seen = seen(name, &ProgramSpec::new(Input::Paper, 1));
+        let seen = seen(name, &ProgramSpec::new(ProgramInput::Paper, 1));
         let found = (seen.instructions, seen.data_pages.len(), seen.data_accesses, seen.code_pages.len());
         assert!(instructions.contains(&(seen.instructions / 1000)), "{name}: {found:?}");
         assert!(data_pages.contains(&seen.data_pages.len()), "{name}: {found:?}");
@@ -121,7 +121,7 @@ fn they_touch_what_such_programs_touch() {
 #[test]
 fn arrays_lie_where_an_arm_program_has_them() {
     for kind in PROGRAMS {
-        for input in [Input::Small, Input::Large] {
+        for input in [ProgramInput::Small, ProgramInput::Large] {
             let program = program(kind.name, &ProgramSpec::new(input, 1)).expect("memory");
             let maps: Vec<_> = program
                 .mappings()
@@ -165,8 +165,10 @@ fn arrays_lie_where_an_arm_program_has_them() {
 /// Known results: the input, the order of work and the checksum stay as they are.
 #[test]
 fn known_checksums() {
-    let found: Vec<(&str, u64)> =
-        PROGRAMS.iter().map(|kind| (kind.name, native(kind.name, &ProgramSpec::new(Input::Small, 1)).0)).collect();
+    let found: Vec<(&str, u64)> = PROGRAMS
+        .iter()
+        .map(|kind| (kind.name, native(kind.name, &ProgramSpec::new(ProgramInput::Small, 1)).0))
+        .collect();
     assert_eq!(found, KNOWN);
 }
 
@@ -180,7 +182,7 @@ const KNOWN: [(&str, u64); 4] = [
 #[test]
 fn what_cannot_be_is_named() {
     let error = |name, spec| program(name, &spec).err().expect("an error").to_string();
-    let unknown = error("quicksort", ProgramSpec::new(Input::Small, 1));
+    let unknown = error("quicksort", ProgramSpec::new(ProgramInput::Small, 1));
     assert!(unknown.starts_with("\"quicksort\": no such workload; there are basicmath, qsort, susan"), "{unknown}");
-    assert!(error("qsort", ProgramSpec::new(Input::Small, 0)).contains("0 rounds"));
+    assert!(error("qsort", ProgramSpec::new(ProgramInput::Small, 0)).contains("0 rounds"));
 }

@@ -6,19 +6,19 @@ use lookaside_engine::{
 use lookaside_machine::{Machine, PageSize};
 use lookaside_trace::{Block, Event, Kind};
 
-use super::record::Recording;
+use super::record::TaskRecording;
 use super::stream::{Item, ItemKind};
 use super::SECTIONS;
 
 /// The task's process; those before it on its core have the next numbers.
-pub const TASK: u32 = 1;
+pub(crate) const TASK: u32 = 1;
 /// Processes of other cores, and how many each may have.
 const OTHERS: u32 = 16;
 const MOST_OF_A_CORE: u32 = 16;
 
 /// A program that ran before the task on its core, and has ended.
 #[derive(Clone, Debug)]
-pub struct Before {
+pub(crate) struct ProgramBefore {
     /// What the main TLB and the caches saw of it.
     pub items: Vec<Item>,
     /// Its cycles.
@@ -27,7 +27,7 @@ pub struct Before {
 
 /// What another core does over and over.
 #[derive(Clone, Debug, Default)]
-pub struct Round {
+pub(crate) struct BackgroundRound {
     /// When, which program of the round, and what line missed the core's first-level data cache.
     lines: Vec<(f64, u32, Kind, u64)>,
     /// When its kernel invalidates TLB entries on all cores.
@@ -35,10 +35,10 @@ pub struct Round {
     cycles: f64,
 }
 
-impl Round {
-    /// Programs one after the other, each with how often its recorded part is repeated and with the maintenance operations that
-    /// start it, which no recording of the program itself has.
-    pub fn new<'a>(programs: impl IntoIterator<Item = (&'a Recording, u32, u32)>) -> Self {
+impl BackgroundRound {
+    /// Programs one after the other, each with how often its recorded part is repeated and with the maintenance
+    /// operations that start it, which no recording of the program itself has.
+    pub(crate) fn new<'a>(programs: impl IntoIterator<Item = (&'a TaskRecording, u32, u32)>) -> Self {
         let mut round = Self::default();
         for (number, (recording, times, starts)) in (0..).zip(programs) {
             round.maintenance.extend((0..starts).map(|_| round.cycles));
@@ -57,12 +57,12 @@ impl Round {
     }
 
     /// Cycles of a round.
-    pub fn cycles(&self) -> f64 {
+    pub(crate) fn cycles(&self) -> f64 {
         self.cycles
     }
 
     /// Maintenance operations in these cycles, where a round began at `begin`, which is not positive.
-    pub fn maintenance(&self, begin: f64, cycles: f64) -> Vec<f64> {
+    pub(crate) fn maintenance(&self, begin: f64, cycles: f64) -> Vec<f64> {
         let rounds =
             (0..).map(|n| begin + f64::from(n) * self.cycles).take_while(|at| *at < cycles && self.cycles > 0.0);
         let all = rounds.flat_map(|round| self.maintenance.iter().map(move |at| round + at));
@@ -71,14 +71,14 @@ impl Round {
 }
 
 /// How far another core is in its rounds.
-struct Cursor<'a> {
-    round: &'a Round,
+struct RoundCursor<'a> {
+    round: &'a BackgroundRound,
     begin: f64,
     next: usize,
     first_process: u32,
 }
 
-impl Cursor<'_> {
+impl RoundCursor<'_> {
     /// Touches the lines up to a time.
     fn go_on(&mut self, until: f64, engine: &mut Engine, apart: &mut BackgroundCounts) {
         loop {
@@ -102,7 +102,7 @@ impl Cursor<'_> {
 
 /// Of one side of a task's accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TlbSideCounts {
+pub(crate) struct TlbSideCounts {
     /// Missed the micro TLB.
     pub missed: u64,
     /// Of these, hits in lockable entries of the main TLB.
@@ -115,33 +115,33 @@ pub struct TlbSideCounts {
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TaskCounts {
+pub(crate) struct TaskCounts {
     /// Loads and stores.
     pub data: TlbSideCounts,
     /// Fetches.
     pub fetch: TlbSideCounts,
-    /// Cycles that data accesses would wait for the main TLB while it walks for a fetch before them, did the data side run on
-    /// meanwhile: no more than these, since it can't for long.
+    /// Cycles that data accesses would wait for the main TLB while it walks for a fetch before them, did the data side
+    /// run on meanwhile: no more than these, since it can't for long.
     pub waited_cycles: f64,
 }
 
 /// Where a task runs.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub(crate) struct TaskScene {
     setup: Setup,
     cores: u32,
     /// What ran before on the task's core, in order.
-    pub before: Vec<Before>,
+    pub before: Vec<ProgramBefore>,
     /// What the other cores do; none: they are off.
-    pub others: Vec<Round>,
+    pub others: Vec<BackgroundRound>,
 }
 
-/// The setup in which the engine's main TLB is asked first: what reaches it is in the items already. The kernel is mapped by
-/// sections of 1 MiB.
-pub fn main_tlb_alone(machine: &Machine) -> Setup {
+/// The setup in which the engine's main TLB is asked first: what reaches it is in the items already. The kernel is
+/// mapped by sections of 1 MiB.
+pub(crate) fn main_tlb_alone(machine: &Machine) -> Setup {
     let mut machine = machine.clone();
-    // No access is to a page of the largest size, so that these arrays take no part; and keep their number in the file, which
-    // random victims depend on.
+    // No access is to a page of the largest size, so that these arrays take no part; and keep their number in the file,
+    // which random victims depend on.
     for tlb in machine.tlbs.iter_mut().filter(|tlb| tlb.level == 1) {
         tlb.page_sizes = tlb.page_sizes.iter().copied().max().into_iter().collect();
     }
@@ -151,19 +151,20 @@ pub fn main_tlb_alone(machine: &Machine) -> Setup {
     Setup { detail: Detail::Totals, os, ..Setup::new(machine) }
 }
 
-impl Scene {
+impl TaskScene {
     /// On a machine, with no one else yet.
-    pub fn new(machine: &Machine) -> Self {
+    pub(crate) fn new(machine: &Machine) -> Self {
         let cores = machine.topology.sockets * machine.topology.cores_per_socket;
         Self { setup: main_tlb_alone(machine), cores, before: Vec::new(), others: Vec::new() }
     }
 
-    /// Runs the task's items with these pages locked. A seed chooses random replacement's victims, and where frames and tables
-    /// lie; `begins` are the times, none of them positive, at which each other core began its round, the task beginning at 0.
+    /// Runs the task's items with these pages locked. A seed chooses random replacement's victims, and where frames and
+    /// tables lie; `begins` are the times, none of them positive, at which each other core began its round, the task
+    /// beginning at 0.
     ///
     /// # Errors
     /// The setup can't be run, or more pages are locked than may be.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         task: &[Item],
         locks: &[LockedPage],
@@ -179,12 +180,12 @@ impl Scene {
             for process in first_process..first_process + MOST_OF_A_CORE {
                 engine.run(&to_core(process, number));
             }
-            cursors.push(Cursor { round, begin: *begin, next: 0, first_process });
+            cursors.push(RoundCursor { round, begin: *begin, next: 0, first_process });
         }
         let mut now = -self.before.iter().map(|before| before.cycles).sum::<f64>();
-        let mut ignored = Tally::default();
+        let mut ignored = RunTally::default();
         for (process, before) in (TASK + 1..).zip(&self.before) {
-            let mut on = On { engine: &mut engine, apart: &mut apart, cursors: &mut cursors, process };
+            let mut on = ProcessOnCore { engine: &mut engine, apart: &mut apart, cursors: &mut cursors, process };
             on.run(&to_core(process, core));
             on.go(&before.items, now, &mut ignored);
             let mut end = Block { process, thread: process, ..Block::default() };
@@ -192,8 +193,8 @@ impl Scene {
             on.run(&end);
             now += before.cycles;
         }
-        let mut tally = Tally::default();
-        let mut on = On { engine: &mut engine, apart: &mut apart, cursors: &mut cursors, process: TASK };
+        let mut tally = RunTally::default();
+        let mut on = ProcessOnCore { engine: &mut engine, apart: &mut apart, cursors: &mut cursors, process: TASK };
         on.run(&to_core(TASK, core));
         on.go(task, 0.0, &mut tally);
         Ok(tally.came)
@@ -208,19 +209,19 @@ fn to_core(process: u32, cpu: u32) -> Block {
 }
 
 /// A process on the task's core.
-struct On<'a, 'b> {
+struct ProcessOnCore<'a, 'b> {
     engine: &'a mut Engine,
     apart: &'a mut BackgroundCounts,
-    cursors: &'a mut Vec<Cursor<'b>>,
+    cursors: &'a mut Vec<RoundCursor<'b>>,
     process: u32,
 }
 
-impl On<'_, '_> {
+impl ProcessOnCore<'_, '_> {
     fn run(&mut self, block: &Block) {
         self.engine.run(block);
     }
 
-    fn go(&mut self, items: &[Item], begin: f64, tally: &mut Tally) {
+    fn go(&mut self, items: &[Item], begin: f64, tally: &mut RunTally) {
         let who = (self.process, self.process);
         let mut one = Block { process: self.process, thread: self.process, ..Block::default() };
         one.push(Kind::Load, 0);
@@ -241,13 +242,13 @@ impl On<'_, '_> {
 
 /// A run's counts so far.
 #[derive(Default)]
-struct Tally {
+struct RunTally {
     came: TaskCounts,
     /// Until when the main TLB walks for a fetch.
     busy_until: f64,
 }
 
-impl Tally {
+impl RunTally {
     fn add(&mut self, item: &Item, result: &AccessResult) {
         let is_fetch = item.kind == Kind::Fetch;
         let side = if is_fetch { &mut self.came.fetch } else { &mut self.came.data };

@@ -15,9 +15,10 @@ const VECTORS: u64 = 0xffff_0000;
 /// Pages of 4 KiB in 32 bits of addresses.
 const PAGES: usize = 1 << 20;
 
-/// A program's accesses in its own time: cycles of the model's clock with the program alone, without those of translation.
+/// A program's accesses in its own time: cycles of the model's clock with the program alone, without those of
+/// translation.
 #[derive(Clone, Debug, Default)]
-pub struct Recording {
+pub(crate) struct TaskRecording {
     /// Line and kind of each recorded access.
     pub(super) rows: Vec<u32>,
     /// Rows whose line missed the first-level data cache.
@@ -26,8 +27,8 @@ pub struct Recording {
     pub(super) first_touches: Vec<u32>,
     /// Rows that are system calls: fetches from the kernel's vectors.
     pub(super) system_calls: Vec<u32>,
-    /// Rows before which the kernel invalidates TLB entries for the program: what it maps, unmaps and protects over what was
-    /// mapped, its end, and first stores to pages that were read before (copies on write).
+    /// Rows before which the kernel invalidates TLB entries for the program: what it maps, unmaps and protects over
+    /// what was mapped, its end, and first stores to pages that were read before (copies on write).
     pub(super) maintenance: Vec<u32>,
     /// Rows so far, and cycles then, ascending; from (0, 0) on.
     clock: Vec<(u32, f64)>,
@@ -35,9 +36,9 @@ pub struct Recording {
     pub counts: Vec<PageCounts>,
 }
 
-impl Recording {
+impl TaskRecording {
     /// Cycles of the whole program.
-    pub fn cycles(&self) -> f64 {
+    pub(crate) fn cycles(&self) -> f64 {
         self.clock.last().map_or(0.0, |last| last.1)
     }
 
@@ -52,7 +53,7 @@ impl Recording {
     }
 
     /// The first row at or after some cycles.
-    pub fn row_at(&self, cycles: f64) -> u32 {
+    pub(crate) fn row_at(&self, cycles: f64) -> u32 {
         let after = self.clock.partition_point(|point| point.1 < cycles);
         let Some(&(row_1, at_1)) = self.clock.get(after) else { return self.rows.len() as u32 };
         let Some(&(row_0, at_0)) = after.checked_sub(1).and_then(|before| self.clock.get(before)) else { return 0 };
@@ -61,27 +62,27 @@ impl Recording {
     }
 
     /// Cycles at which the kernel invalidates TLB entries for the program.
-    pub fn maintenance_cycles(&self) -> impl Iterator<Item = f64> + '_ {
+    pub(crate) fn maintenance_cycles(&self) -> impl Iterator<Item = f64> + '_ {
         self.maintenance.iter().map(|row| self.at(*row))
     }
 
     /// Rows before which the kernel invalidates TLB entries for the program.
-    pub fn maintenance(&self) -> &[u32] {
+    pub(crate) fn maintenance(&self) -> &[u32] {
         &self.maintenance
     }
 
     /// Rows that touch a page for the first time.
-    pub fn first_touches(&self) -> &[u32] {
+    pub(crate) fn first_touches(&self) -> &[u32] {
         &self.first_touches
     }
 
     /// Rows that are system calls: fetches from the kernel's vectors.
-    pub fn system_calls(&self) -> &[u32] {
+    pub(crate) fn system_calls(&self) -> &[u32] {
         &self.system_calls
     }
 
     /// Lines of 32 bytes that missed the first-level data cache, in order: cycles, kind, address.
-    pub fn missed_lines(&self) -> impl Iterator<Item = (f64, Kind, u64)> + '_ {
+    pub(crate) fn missed_lines(&self) -> impl Iterator<Item = (f64, Kind, u64)> + '_ {
         self.lines.iter().map(|row| {
             let (kind, addr) = unpacked(self.rows[*row as usize]);
             (self.at(*row), kind, addr)
@@ -108,12 +109,13 @@ pub(super) fn unpacked(row: u32) -> (Kind, u64) {
 ///
 /// # Errors
 /// The setup can't be run, the source can't be read, or an address has more than 32 bits.
-pub fn record(setup: &Setup, source: &mut dyn Source) -> Result<Recording, PlanError> {
+pub(crate) fn record(setup: &Setup, source: &mut dyn Source) -> Result<TaskRecording, PlanError> {
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup.clone() })?;
     let first_caches: Vec<usize> =
         (0..).zip(&setup.machine.caches).filter(|(_, cache)| cache.level == 1).map(|(i, _)| i).collect();
     let mut seen = PagesSoFar::default();
-    let (mut recording, mut block) = (Recording { clock: vec![(0, 0.0)], ..Recording::default() }, Block::default());
+    let (mut recording, mut block) =
+        (TaskRecording { clock: vec![(0, 0.0)], ..TaskRecording::default() }, Block::default());
     let unreadable = |error: TraceError| PlanError::Impossible(error.to_string());
     while source.next_block(&mut block).map_err(unreadable)? {
         if let Some(addr) = block.addr.iter().find(|addr| **addr >> 32 != 0) {
@@ -150,7 +152,7 @@ impl Default for PagesSoFar {
 }
 
 impl PagesSoFar {
-    fn go_through(&mut self, block: &Block, begin: u32, recording: &mut Recording) {
+    fn go_through(&mut self, block: &Block, begin: u32, recording: &mut TaskRecording) {
         let mut events = block.events.iter().peekable();
         for (i, (&kind, &addr)) in block.kind.iter().zip(&block.addr).enumerate() {
             let row = begin + i as u32;
@@ -187,7 +189,7 @@ impl PagesSoFar {
         self.counts.entry(page.vpn).or_insert(none).data_accesses += times;
     }
 
-    fn happen(&mut self, event: &Event, row: u32, recording: &mut Recording) {
+    fn happen(&mut self, event: &Event, row: u32, recording: &mut TaskRecording) {
         match *event {
             Event::Map { addr, len, .. } => {
                 let (start, end) = (addr, addr + len);

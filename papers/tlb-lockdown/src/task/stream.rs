@@ -3,13 +3,14 @@
 use lookaside_trace::Kind;
 
 use super::fifo::{page, section, Fifo};
-use super::record::{unpacked, Recording};
+use super::record::{unpacked, TaskRecording};
 use super::SECTIONS;
 
 /// Something that befalls a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Interruption {
-    /// The micro TLBs are emptied: an ASID is set, or some core does a TLB maintenance operation (TRM, section 6.2.1 \[recalled\]).
+pub(crate) enum Interruption {
+    /// The micro TLBs are emptied: an ASID is set, or some core does a TLB maintenance operation (TRM, section 6.2.1
+    /// \[recalled\]).
     Flush,
     /// The kernel runs, and touches these addresses.
     Kernel(&'static [(Kind, u64)]),
@@ -17,7 +18,7 @@ pub enum Interruption {
 
 /// What the main TLB or the caches see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemKind {
+pub(crate) enum ItemKind {
     /// An access that missed its micro TLB.
     Missed,
     /// A line that missed the first-level data cache.
@@ -26,7 +27,7 @@ pub enum ItemKind {
 
 /// One of these.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Item {
+pub(crate) struct Item {
     /// When, in the program's own time.
     pub at_cycles: f64,
     /// Where: for a line its first byte.
@@ -37,9 +38,13 @@ pub struct Item {
     pub what: ItemKind,
 }
 
-/// The items of a program that is interrupted before these rows (ascending), which begins with empty micro TLBs of so many
-/// entries (data, fetches).
-pub fn stream(recording: &Recording, entries: [usize; 2], interruptions: &[(u32, Interruption)]) -> Vec<Item> {
+/// The items of a program that is interrupted before these rows (ascending), which begins with empty micro TLBs of so
+/// many entries (data, fetches).
+pub(crate) fn stream(
+    recording: &TaskRecording,
+    entries: [usize; 2],
+    interruptions: &[(u32, Interruption)],
+) -> Vec<Item> {
     let mut micro = entries.map(Fifo::new);
     let mut items = Vec::new();
     let mut lines = recording.lines.iter().copied().peekable();

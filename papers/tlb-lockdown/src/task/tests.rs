@@ -5,7 +5,7 @@ use lookaside_machine::{preset, Machine};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 use proptest::prelude::*;
 
-use super::cores::{Before, Round, Scene, TASK};
+use super::cores::{BackgroundRound, ProgramBefore, TaskScene, TASK};
 use super::*;
 
 /// Blocks as a source.
@@ -23,7 +23,7 @@ impl Source for Blocks {
     }
 }
 
-fn recorded(machine: &Machine, block: Block) -> Recording {
+fn recorded(machine: &Machine, block: Block) -> TaskRecording {
     let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
     record(&Setup::new(machine.clone()), &mut source).unwrap()
 }
@@ -141,7 +141,7 @@ proptest! {
             .iter()
             .map(|page| LockedPage { tlb: "main".into(), process: Some(TASK), addr: page << 12 })
             .collect();
-        let came = Scene::new(&machine).run(&items, &locks, seed, &[]).unwrap();
+        let came = TaskScene::new(&machine).run(&items, &locks, seed, &[]).unwrap();
 
         task.events.insert(0, (0, Event::ContextSwitch { cpu: 3 }));
         let mut engine = Engine::new(Setup { seed, locks, ..Setup::new(machine) }).unwrap();
@@ -159,18 +159,18 @@ fn what_comes_before_leaves_no_entry_but_the_kernels() {
     let machine = without_caches();
     let accesses: Vec<_> = (0..40).map(|page| (Kind::Load, page << 12)).collect();
     let items = stream(&recorded(&machine, block(&accesses)), micro_entries(&machine).unwrap(), &[]);
-    let mut scene = Scene::new(&machine);
+    let mut scene = TaskScene::new(&machine);
     let alone = scene.run(&items, &[], 1, &[]).unwrap();
     assert_eq!((alone.data.missed, alone.data.walks), (40, 40));
     // The same pages of processes that have ended.
-    scene.before = vec![Before { items: items.clone(), cycles: 40.0 }; 2];
+    scene.before = vec![ProgramBefore { items: items.clone(), cycles: 40.0 }; 2];
     assert_eq!(scene.run(&items, &[], 1, &[]).unwrap(), alone);
     // An entry of the kernel stays.
     let mut kernel = items[..1].to_vec();
     kernel[0].addr = 0xc0f0_0000;
-    let mut scene = Scene::new(&machine);
+    let mut scene = TaskScene::new(&machine);
     assert_eq!(scene.run(&kernel, &[], 1, &[]).unwrap().data.walks, 1);
-    scene.before = vec![Before { items: kernel.clone(), cycles: 1.0 }];
+    scene.before = vec![ProgramBefore { items: kernel.clone(), cycles: 1.0 }];
     assert_eq!(scene.run(&kernel, &[], 1, &[]).unwrap().data.walks, 0);
 }
 
@@ -187,9 +187,9 @@ fn other_cores_make_walks_longer_and_no_more() {
     // 2 MiB of lines, twice the L2's, in the time of the task.
     let lines: Vec<_> = (0..65_536).map(|line| (Kind::Load, line << 5)).collect();
     let other = recorded(&machine, block(&lines));
-    let mut scene = Scene::new(&machine);
+    let mut scene = TaskScene::new(&machine);
     let alone = scene.run(&items, &[], 1, &[]).unwrap();
-    scene.others = vec![Round::new([(&other, 1, 0)]); 3];
+    scene.others = vec![BackgroundRound::new([(&other, 1, 0)]); 3];
     let begins = [-2.0 * other.cycles(), -1.5 * other.cycles(), -other.cycles()];
     let beside = scene.run(&items, &[], 1, &begins).unwrap();
     assert_eq!((beside.data.missed, beside.data.walks), (alone.data.missed, alone.data.walks));
@@ -229,11 +229,11 @@ fn maintenance_is_what_a_kernel_must_do() {
     );
 
     // Twice over, begun by one operation: only what the second time repeats is no maintenance.
-    let round = Round::new([(&recording, 2, 1)]);
+    let round = BackgroundRound::new([(&recording, 2, 1)]);
     assert_eq!(round.cycles(), 14.0);
     assert_eq!(round.maintenance(0.0, 14.0), [0.0, 1.0, 6.0, 7.0, 7.0]);
     assert_eq!(round.maintenance(-13.0, 6.0), [1.0, 2.0]);
-    assert!(Round::default().maintenance(0.0, 100.0).is_empty());
+    assert!(BackgroundRound::default().maintenance(0.0, 100.0).is_empty());
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn data_waits_for_walks_of_fetches_before_it() {
     // One cycle an access; a walk takes 10 and twice 100 cycles.
     let task = [(Kind::Fetch, 0x1000), (Kind::Fetch, 0x1000), (Kind::Load, 0x2000), (Kind::Load, 0x3000)];
     let items = stream(&recorded(&machine, block(&task)), micro_entries(&machine).unwrap(), &[]);
-    let came = Scene::new(&machine).run(&items, &[], 1, &[]).unwrap();
+    let came = TaskScene::new(&machine).run(&items, &[], 1, &[]).unwrap();
     assert_eq!((came.fetch.walks, came.data.walks, came.waited_cycles), (1, 2, 208.0));
 }
 

@@ -1,7 +1,7 @@
 //! Rows of made-up counts.
 
 use super::*;
-use crate::model::lab::Cores;
+use crate::model::lockdown_bench::CoreSetting;
 
 /// A run of these data misses, of which so many walk for 100 cycles each, and so many hit locked entries.
 fn came(missed: u64, walks: u64, locked: u64) -> TaskCounts {
@@ -10,22 +10,22 @@ fn came(missed: u64, walks: u64, locked: u64) -> TaskCounts {
     TaskCounts { data, fetch, waited_cycles: 3.0 * walks as f64 }
 }
 
-/// Two runs of each kind. basicmath has 10 misses in the mean, susan 20, qsort 30; 4 of each walk, and 4, 2 and 3 fewer if the
-/// most accessed pages are locked. Four cores have twice the misses, but half of that is their maintenance.
+/// Two runs of each kind. basicmath has 10 misses in the mean, susan 20, qsort 30; 4 of each walk, and 4, 2 and 3 fewer
+/// if the most accessed pages are locked. Four cores have twice the misses, but half of that is their maintenance.
 fn study() -> LockdownRuns {
     let mut study = LockdownRuns { main_hit_cycles: 4.0, busy_cycles: vec![1e7; 3], ..LockdownRuns::default() };
     for (task, (missed, fewer)) in [(10, 4), (30, 3), (20, 2)].into_iter().enumerate() {
-        for cores in [Cores::One, Cores::Four, Cores::FourApart] {
+        for cores in [CoreSetting::One, CoreSetting::Four, CoreSetting::FourApart] {
             let missed = match cores {
-                Cores::One => missed,
-                Cores::Four => 2 * missed,
-                Cores::FourApart => missed + missed / 10,
+                CoreSetting::One => missed,
+                CoreSetting::Four => 2 * missed,
+                CoreSetting::FourApart => missed + missed / 10,
             };
             for (locked, walks) in Locked::ALL.into_iter().zip([4, 4 - fewer, 3]) {
                 let hits = if locked == Locked::Nothing { 0 } else { 5 };
                 let runs = vec![came(missed - 1, walks, hits), came(missed + 1, walks, hits)];
                 for round_robin in [false, true] {
-                    study.runs.insert((task, Kind { cores, locked, round_robin }), runs.clone());
+                    study.runs.insert((task, RunKind { cores, locked, round_robin }), runs.clone());
                 }
             }
         }
@@ -90,11 +90,11 @@ fn lockable_entries_answer_as_much_sooner_as_the_fitted_row_says() {
     // Five hits are too few for the published decrease: entries would have to answer at once.
     assert_eq!(said("fit-cycles").0, "0.00 of 4");
     let mut study = study();
-    let kind = Kind { cores: Cores::One, locked: Locked::MostAccessed, round_robin: false };
+    let kind = RunKind { cores: CoreSetting::One, locked: Locked::MostAccessed, round_robin: false };
     study.runs.insert((FITTED_TASK, kind), vec![came(5000, 1, 2000), came(5000, 1, 2011)]);
     assert_eq!(study.lookup().sooner_cycles, 2.0);
     // 20 misses of each, and 5 hits in lockable entries; and with nothing locked none is sooner.
-    let four = study.pairs(Cores::Four)[0];
+    let four = study.pairs(CoreSetting::Four)[0];
     assert_eq!((four.0.micro, four.1.micro, four.0.micro - four.1.micro), (80.0, 70.0, 10.0));
 }
 

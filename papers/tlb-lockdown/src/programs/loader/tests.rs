@@ -8,7 +8,7 @@ use super::*;
 /// As `readelf` says it of Debian's files, and no table runs into the next one.
 #[test]
 fn tables_are_as_large_as_the_files() {
-    let bytes = |tables: &Tables| {
+    let bytes = |tables: &ObjectTables| {
         let hashed = tables.symbol_count - tables.first_hashed;
         4 * (HASH_HEADER_WORDS + tables.filter_words + tables.buckets + hashed)
     };
@@ -26,7 +26,7 @@ fn tables_are_as_large_as_the_files() {
 /// Every symbol that is exported is found by its name, through the tables; the first file that has the name wins.
 #[test]
 fn symbols_are_found_as_by_going_through_all() {
-    let mut process = Process::new("a", Pages::Base);
+    let mut process = ArmProcess::new("a", Pages::Base);
     let (loader, _) = Loader::new(&mut process).expect("memory");
     let naively = |name: &[u8]| {
         let mut found = loader.all.iter().flat_map(|file| {
@@ -53,7 +53,7 @@ fn symbols_are_found_as_by_going_through_all() {
 
 #[test]
 fn all_places_are_filled() {
-    let mut process = Process::new("a", Pages::Base);
+    let mut process = ArmProcess::new("a", Pages::Base);
     let (mut loader, mut calls) = Loader::new(&mut process).expect("memory");
     while loader.step(&mut calls, &mut Unseen) {}
     assert!(calls.slots.iter().all(|&place| place > 0));

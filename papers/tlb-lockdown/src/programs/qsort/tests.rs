@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn sorted(text: &[u8]) -> Vec<u8> {
-    let mut qsort = Qsort::of(&ProgramSpec::new(super::super::Input::Small, 1), text).expect("memory");
+    let mut qsort = Qsort::of(&ProgramSpec::new(ProgramInput::Small, 1), text).expect("memory");
     while qsort.step(&mut Unseen) {}
     let heading = format!("\nSorting {} words.\n\n", qsort.input.lines());
     qsort.printer.output.text.strip_prefix(heading.as_bytes()).expect("a heading").to_vec()
@@ -47,16 +47,17 @@ fn words_in_order_and_against_it_are_sorted() {
     assert!(sorted(reversed.as_bytes()) == lines.concat().as_bytes());
 }
 
-/// As many comparisons as merging halves takes, and each record that is not in its place moves once, or twice to close a cycle.
+/// As many comparisons as merging halves takes, and each record that is not in its place moves once, or twice to close
+/// a cycle.
 #[test]
 fn pointers_are_merged_and_records_move_once() {
-    let mut qsort = Qsort::new(&ProgramSpec::new(super::super::Input::Small, 1)).expect("memory");
-    while !matches!(qsort.phase, Phase::Sort) {
+    let mut qsort = Qsort::new(&ProgramSpec::new(ProgramInput::Small, 1)).expect("memory");
+    while !matches!(qsort.phase, QsortPhase::Sort) {
         qsort.next(&mut Unseen);
     }
     let before = qsort.records.to_vec();
     let mut block = lookaside_trace::Block::default();
-    while !matches!(qsort.phase, Phase::Permute(_)) {
+    while !matches!(qsort.phase, QsortPhase::Permute(_)) {
         qsort.next(&mut block);
     }
     // Its own instructions, and those of the jump to the library's function.
@@ -65,7 +66,7 @@ fn pointers_are_merged_and_records_move_once() {
     assert!((119_000..=123_000).contains(&compared), "{compared}");
     assert!(before == *qsort.records, "records stay");
     let order: Vec<u32> = qsort.pointers.to_vec();
-    while !matches!(qsort.phase, Phase::Print(_)) {
+    while !matches!(qsort.phase, QsortPhase::Print(_)) {
         qsort.next(&mut Unseen);
     }
     let bytes = RECORD_BYTES as usize;

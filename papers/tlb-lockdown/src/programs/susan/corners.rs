@@ -2,10 +2,9 @@
 
 use lookaside_workloads::kernel::Observer;
 
-use super::{Susan, ALIKE, CORNERS, MASK};
+use super::detector::{Susan, CORNERS, MOST_CORNERS};
+use super::image::{ALIKE, MASK};
 
-/// Corners that there is room for.
-pub(super) const MOST: u64 = 15_000;
 /// Half of the greatest area: the paper's geometric threshold.
 const MOST_AREA: i32 = MASK * ALIKE / 2;
 /// Two pixels more than a neighbourhood: responses are compared over 7 x 7.
@@ -53,7 +52,7 @@ impl Susan {
         }
         let response = self.responses.load(at, observer);
         CORNERS.execute(5, observer);
-        if response == 0 || self.corner_count == MOST {
+        if response == 0 || self.corner_count == MOST_CORNERS {
             return;
         }
         let mut seen = 0;

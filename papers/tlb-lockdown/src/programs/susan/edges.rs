@@ -1,8 +1,10 @@
-//! Edges: where much less than the whole neighbourhood is alike, and least across the edge (section 4 of the SUSAN paper).
+//! Edges: where much less than the whole neighbourhood is alike, and least across the edge (section 4 of the SUSAN
+//! paper).
 
 use lookaside_workloads::kernel::Observer;
 
-use super::{Susan, ALIKE, BORDER, EDGES, MASK};
+use super::detector::{Susan, EDGES};
+use super::image::{ALIKE, BORDER, MASK};
 
 /// Three quarters of the greatest area: the paper's geometric threshold.
 const MOST_AREA: i32 = MASK * ALIKE * 3 / 4;
@@ -47,8 +49,8 @@ impl Susan {
         }
     }
 
-    /// Between two pixels of an edge the alike ones lie to one side: their centre of gravity says which way. On a line they lie on
-    /// both: their spread says how it runs.
+    /// Between two pixels of an edge the alike ones lie to one side: their centre of gravity says which way. On a line
+    /// they lie on both: their spread says how it runs.
     fn across(&self, at: u64, area: i32, observer: &mut impl Observer) -> Across {
         let (x, y) = self.image.moments(at, EDGES, observer);
         let squared = |value: i32| i64::from(value) * i64::from(value);

@@ -2,7 +2,7 @@
 
 use lookaside_stats::SplitMix64;
 
-use super::super::{Input, ProgramSpec};
+use crate::programs::spec::{ProgramInput, ProgramSpec};
 
 /// Shapes: about what can be told apart on the small picture.
 const SHAPES: u64 = 14;
@@ -42,10 +42,10 @@ impl Shape {
 
 impl Picture {
     /// 76 x 95 pixels or 384 x 288, as MiBench's.
-    pub fn new(spec: &ProgramSpec) -> Self {
+    pub(super) fn new(spec: &ProgramSpec) -> Self {
         let (width, height) = match spec.input {
-            Input::Small => (76, 95),
-            Input::Large | Input::Paper => (384, 288),
+            ProgramInput::Small => (76, 95),
+            ProgramInput::Large | ProgramInput::Paper => (384, 288),
         };
         let mut random = SplitMix64::new(spec.seed);
         let shapes: Vec<Shape> = (0..SHAPES)

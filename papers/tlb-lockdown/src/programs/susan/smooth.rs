@@ -5,12 +5,12 @@ use std::io;
 use lookaside_trace::Event;
 use lookaside_workloads::kernel::{fold, Array, Kernel, Observer, Room};
 
+use super::image::{Image, BORDER, STEP};
 use super::picture::Picture;
-use super::{Image, BORDER, STEP};
 use crate::programs::loader::{Calls, Loader};
-use crate::programs::process::{Frames, Function, Process};
+use crate::programs::process::{ArmProcess, Function, StackFrames};
+use crate::programs::spec::ProgramSpec;
 use crate::programs::stdio::write_out;
-use crate::programs::ProgramSpec;
 
 /// Instructions of a mean.
 const MEAN: u64 = 105;
@@ -18,13 +18,13 @@ const MEAN: u64 = 105;
 const SMOOTH: Function = Function::new(0x02, 9);
 
 /// The program. Pixels at the border stay as they are.
-pub(in crate::programs) struct Smooth {
-    process: Process,
+pub(crate) struct Smooth {
+    process: ArmProcess,
     loader: Loader,
     calls: Calls,
     image: Image,
     smooth: Array<u8>,
-    frames: Frames,
+    frames: StackFrames,
     at: u64,
     rounds_left: u64,
     done: u64,
@@ -32,12 +32,12 @@ pub(in crate::programs) struct Smooth {
 }
 
 impl Smooth {
-    pub fn new(spec: &ProgramSpec) -> io::Result<Self> {
+    pub(crate) fn new(spec: &ProgramSpec) -> io::Result<Self> {
         Self::of(spec, Picture::new(spec))
     }
 
     fn of(spec: &ProgramSpec, picture: Picture) -> io::Result<Self> {
-        let mut process = Process::new("susan-smooth", spec.pages);
+        let mut process = ArmProcess::new("susan-smooth", spec.pages);
         let len = picture.width * picture.height;
         let (loader, calls) = Loader::new(&mut process)?;
         Ok(Self {
@@ -139,11 +139,11 @@ impl Kernel for Smooth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs::Input;
+    use crate::programs::spec::ProgramInput;
     use lookaside_workloads::kernel::Unseen;
 
     fn smooth(picture: &Picture) -> Vec<u8> {
-        let mut smooth = Smooth::of(&ProgramSpec::new(Input::Small, 1), picture.clone()).expect("memory");
+        let mut smooth = Smooth::of(&ProgramSpec::new(ProgramInput::Small, 1), picture.clone()).expect("memory");
         while smooth.step(&mut Unseen) {}
         smooth.smooth.to_vec()
     }
@@ -151,7 +151,7 @@ mod tests {
     /// The mean by its formula, over all pixels that are near enough.
     #[test]
     fn it_is_the_mean_of_what_is_alike() {
-        let picture = Picture::new(&ProgramSpec::new(Input::Small, 1));
+        let picture = Picture::new(&ProgramSpec::new(ProgramInput::Small, 1));
         let pixel = |x: i64, y: i64| i64::from(picture.pixels[(y * picture.width as i64 + x) as usize]);
         let found = smooth(&picture);
         let mut smoothed = 0;

@@ -2,11 +2,12 @@
 
 use lookaside_workloads::kernel::Unseen;
 
-use super::super::Input;
+use super::super::image::{neighbourhood, MASK};
 use super::*;
+use crate::programs::spec::ProgramInput;
 
 fn done(picture: Picture) -> Susan {
-    let mut susan = Susan::of(&ProgramSpec::new(Input::Small, 1), picture).expect("memory");
+    let mut susan = Susan::of(&ProgramSpec::new(ProgramInput::Small, 1), picture).expect("memory");
     while susan.step(&mut Unseen) {}
     susan
 }
@@ -90,10 +91,10 @@ fn a_picture_without_corners_or_edges_has_none() {
 /// Every response to the picture of the runs, by the formula.
 #[test]
 fn responses_are_the_papers() {
-    let picture = Picture::new(&ProgramSpec::new(Input::Small, 1));
-    let mut susan = Susan::of(&ProgramSpec::new(Input::Small, 1), picture.clone()).expect("memory");
+    let picture = Picture::new(&ProgramSpec::new(ProgramInput::Small, 1));
+    let mut susan = Susan::of(&ProgramSpec::new(ProgramInput::Small, 1), picture.clone()).expect("memory");
     let pixel = |x: i64, y: i64| f64::from(picture.pixels[(y * picture.width as i64 + x) as usize]);
-    while susan.phase != Phase::EdgesThin {
+    while susan.phase != SusanPhase::EdgesThin {
         assert!(susan.step(&mut Unseen));
     }
     for at in 0..susan.image.len() {

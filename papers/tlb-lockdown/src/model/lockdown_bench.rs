@@ -1,11 +1,10 @@
 //! What the runs share: machine, recorded programs, the kernel's part, and what interrupts a run.
 
-use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
 use lookaside_engine::os::mix;
 use lookaside_engine::{LockedPage, Setup};
-use lookaside_harness::{in_parallel, Effort, BACKGROUND};
+use lookaside_harness::{in_parallel, Effort, ModelResult, BACKGROUND};
 use lookaside_machine::{preset, Machine};
 use lookaside_techniques::lock::bench::Bench;
 use lookaside_techniques::lock::histogram::{Histogram, Page};
@@ -14,11 +13,9 @@ use lookaside_techniques::lock::select::{select, Search, Selector};
 use lookaside_trace::{Block, Kind};
 use lookaside_workloads::WorkloadStream;
 
-use crate::programs::{program, Input, ProgramSpec};
-use crate::task::cores::{main_tlb_alone, Before, Round, Scene, TASK};
-use crate::task::{micro_entries, record, stream, Interruption, Item, ItemKind, Recording, SECTIONS};
-
-pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+use crate::programs::{program, ProgramInput, ProgramSpec};
+use crate::task::cores::{main_tlb_alone, BackgroundRound, ProgramBefore, TaskScene, TASK};
+use crate::task::{micro_entries, record, stream, Interruption, Item, ItemKind, TaskRecording, SECTIONS};
 
 /// The real-time programs, in the order of the paper's tables.
 pub(super) const TASKS: [&str; 3] = ["basicmath", "qsort", "susan"];
@@ -33,13 +30,13 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const OTHER_CORES: usize = 3;
 /// How often each sample is run in a turn: that of the typesetter is a tenth of its run.
 const TIMES: [u32; 3] = [1, 1, 10];
-/// TLB maintenance for a start that is in no recording of the program started: the parent's pages become copy-on-write, and
-/// `exec` gives up the copy of the parent's map.
+/// TLB maintenance for a start that is in no recording of the program started: the parent's pages become copy-on-write,
+/// and `exec` gives up the copy of the parent's map.
 const STARTS: u32 = 2;
 
-/// What the kernel touches when it is entered for a page fault or a switch: vectors and their stubs, two sections of its code, its
-/// static data, the task's stack and what it knows of the task's memory, in memory that it maps by sections. Assumed: Linux's
-/// addresses on ARM, as few of them as there must be.
+/// What the kernel touches when it is entered for a page fault or a switch: vectors and their stubs, two sections of
+/// its code, its static data, the task's stack and what it knows of the task's memory, in memory that it maps by
+/// sections. Assumed: Linux's addresses on ARM, as few of them as there must be.
 const FAULT: [(Kind, u64); 7] = [
     (Kind::Fetch, 0xffff_0000),
     (Kind::Fetch, 0xffff_1000),
@@ -49,7 +46,8 @@ const FAULT: [(Kind, u64); 7] = [
     (Kind::Store, 0xd800_0000),
     (Kind::Load, 0xd900_0000),
 ];
-/// The same for a timer interrupt: in place of the task's memory the core's own data, and the registers of timer and interrupts.
+/// The same for a timer interrupt: in place of the task's memory the core's own data, and the registers of timer and
+/// interrupts.
 const TICK: [(Kind, u64); 8] = [
     (Kind::Fetch, 0xffff_0000),
     (Kind::Fetch, 0xffff_1000),
@@ -61,8 +59,8 @@ const TICK: [(Kind, u64); 8] = [
     (Kind::Load, 0xf400_0000),
 ];
 
-/// The same for a system call that reads or writes: in place of the task's memory a third section of code and what it knows of the
-/// file. The copy itself is in the task's own stream.
+/// The same for a system call that reads or writes: in place of the task's memory a third section of code and what it
+/// knows of the file. The copy itself is in the task's own stream.
 const CALL: [(Kind, u64); 8] = [
     (Kind::Fetch, 0xffff_0000),
     (Kind::Fetch, 0xffff_1000),
@@ -76,7 +74,7 @@ const CALL: [(Kind, u64); 8] = [
 
 /// A setting of the paper's, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cores {
+pub(super) enum CoreSetting {
     /// All cores but one are off.
     One,
     /// Four, three of which run the background over and over.
@@ -89,38 +87,39 @@ pub(super) enum Cores {
 pub(super) struct LockdownBench {
     machine: Machine,
     /// In the order of [`TASKS`].
-    pub(super) tasks: Vec<Recording>,
-    scenes: [Scene; 2],
+    pub(super) tasks: Vec<TaskRecording>,
+    scenes: [TaskScene; 2],
     ticks: f64,
 }
 
 impl LockdownBench {
-    pub(super) fn new(effort: Effort) -> Result<Self> {
+    pub(super) fn new(effort: Effort) -> ModelResult<Self> {
         let machine = preset("cortex-a9")?;
         let setup = Setup::new(machine.clone());
-        let tasks = in_parallel(&TASKS, |name| -> Result<Recording> {
+        let tasks = in_parallel(&TASKS, |name| -> ModelResult<TaskRecording> {
             let input = match (effort, *name) {
-                (Effort::Usual, _) | (Effort::Quick, "basicmath") => Input::Paper,
-                (Effort::Quick, _) => Input::Small,
+                (Effort::Usual, _) | (Effort::Quick, "basicmath") => ProgramInput::Paper,
+                (Effort::Quick, _) => ProgramInput::Small,
             };
             let program = program(name, &ProgramSpec::new(input, 1))?;
             Ok(record(&setup, &mut WorkloadStream::new(program))?)
         });
-        let tasks = tasks.into_iter().collect::<Result<Vec<_>>>()?;
-        let samples =
-            in_parallel(&BACKGROUND, |sample| -> Result<Recording> { Ok(record(&setup, &mut sample.open()?)?) });
-        let samples = samples.into_iter().collect::<Result<Vec<_>>>()?;
+        let tasks = tasks.into_iter().collect::<ModelResult<Vec<_>>>()?;
+        let samples = in_parallel(&BACKGROUND, |sample| -> ModelResult<TaskRecording> {
+            Ok(record(&setup, &mut sample.open()?)?)
+        });
+        let samples = samples.into_iter().collect::<ModelResult<Vec<_>>>()?;
         let ticks = machine.clock_mhz * 1e6 / TICKS_PER_SECOND;
 
-        let mut one = Scene::new(&machine);
+        let mut one = TaskScene::new(&machine);
         let entries = micro_entries(&machine)?;
         // cjpeg, then djpeg.
         for sample in &samples[..2] {
             let interruptions = interruptions(sample, 0.0, ticks, Vec::new());
-            one.before.push(Before { items: stream(sample, entries, &interruptions), cycles: sample.cycles() });
+            one.before.push(ProgramBefore { items: stream(sample, entries, &interruptions), cycles: sample.cycles() });
         }
         let mut four = one.clone();
-        let round = Round::new(samples.iter().zip(TIMES).map(|(sample, times)| (sample, times, STARTS)));
+        let round = BackgroundRound::new(samples.iter().zip(TIMES).map(|(sample, times)| (sample, times, STARTS)));
         four.others = vec![round; OTHER_CORES];
         Ok(Self { machine, tasks, scenes: [one, four], ticks })
     }
@@ -135,23 +134,23 @@ impl LockdownBench {
     }
 
     /// Where a run takes place.
-    pub(super) fn scene(&self, cores: Cores) -> &Scene {
-        &self.scenes[usize::from(cores != Cores::One)]
+    pub(super) fn scene(&self, cores: CoreSetting) -> &TaskScene {
+        &self.scenes[usize::from(cores != CoreSetting::One)]
     }
 
     /// When the other cores began their rounds: anywhere in one when the task's core begins.
-    pub(super) fn begins(&self, cores: Cores, seed: u64) -> Vec<f64> {
+    pub(super) fn begins(&self, cores: CoreSetting, seed: u64) -> Vec<f64> {
         let scene = self.scene(cores);
         let before: f64 = scene.before.iter().map(|before| before.cycles).sum();
         (0..).zip(&scene.others).map(|(core, round)| -before - unit(mix(seed, 1, core, 0)) * round.cycles()).collect()
     }
 
     /// What the main TLB and the caches see of a task in a run.
-    pub(super) fn stream(&self, task: usize, cores: Cores, seed: u64) -> Result<Vec<Item>> {
+    pub(super) fn stream(&self, task: usize, cores: CoreSetting, seed: u64) -> ModelResult<Vec<Item>> {
         let recording = &self.tasks[task];
         let flushes = match cores {
-            Cores::One | Cores::FourApart => Vec::new(),
-            Cores::Four => {
+            CoreSetting::One | CoreSetting::FourApart => Vec::new(),
+            CoreSetting::Four => {
                 let rounds = self.scene(cores).others.iter().zip(self.begins(cores, seed));
                 rounds.flat_map(|(round, begin)| round.maintenance(begin, recording.cycles())).collect()
             }
@@ -169,9 +168,9 @@ impl LockdownBench {
     }
 
     /// The data pages whose locks save most stall cycles, on one core with nothing before.
-    pub(super) fn most_gaining(&self, task: usize) -> Result<Vec<LockedPage>> {
+    pub(super) fn most_gaining(&self, task: usize) -> ModelResult<Vec<LockedPage>> {
         let mut block = Block { process: TASK, thread: TASK, ..Block::default() };
-        for item in self.stream(task, Cores::One, 1)?.iter().filter(|item| item.what == ItemKind::Missed) {
+        for item in self.stream(task, CoreSetting::One, 1)?.iter().filter(|item| item.what == ItemKind::Missed) {
             block.push(item.kind, item.addr.into());
         }
         let setup = main_tlb_alone(&self.machine);
@@ -186,12 +185,12 @@ impl LockdownBench {
     }
 
     /// With another way to choose victims in the main TLB.
-    pub(super) fn one_core_with(&self, replacement: lookaside_machine::Replacement) -> Scene {
+    pub(super) fn one_core_with(&self, replacement: lookaside_machine::Replacement) -> TaskScene {
         let mut machine = self.machine.clone();
         for tlb in machine.tlbs.iter_mut().filter(|tlb| tlb.name == MAIN) {
             tlb.replacement = replacement;
         }
-        let mut scene = Scene::new(&machine);
+        let mut scene = TaskScene::new(&machine);
         scene.before.clone_from(&self.scenes[0].before);
         scene
     }
@@ -199,7 +198,7 @@ impl LockdownBench {
     /// What the model was told.
     pub(super) fn assumptions(&self, runs: u64) -> Vec<String> {
         let maintenance = self.scenes[1].others.first().map_or(0, |round| round.maintenance(0.0, round.cycles()).len());
-        let million = self.scenes[1].others.first().map_or(0.0, Round::cycles) / 1e6;
+        let million = self.scenes[1].others.first().map_or(0.0, BackgroundRound::cycles) / 1e6;
         vec![
             "programs are Lookaside's own with inputs between MiBench's small and large ones (basicmath: a fifth of the small one's cubics), linked \
              dynamically: they start by relocating libraries as large as Debian 12's; the background is cjpeg and djpeg of libjpeg-turbo and groff in place of MiBench's typeset (lout), recorded on ARM"
@@ -229,9 +228,14 @@ impl LockdownBench {
     }
 }
 
-/// What befalls a program: it is switched to, touches pages for the first time, reads and writes files, the timer ticks, and its
-/// own and other cores' maintenance empties its micro TLBs.
-fn interruptions(recording: &Recording, first_tick: f64, ticks: f64, flushes: Vec<f64>) -> Vec<(u32, Interruption)> {
+/// What befalls a program: it is switched to, touches pages for the first time, reads and writes files, the timer
+/// ticks, and its own and other cores' maintenance empties its micro TLBs.
+fn interruptions(
+    recording: &TaskRecording,
+    first_tick: f64,
+    ticks: f64,
+    flushes: Vec<f64>,
+) -> Vec<(u32, Interruption)> {
     let mut all = vec![(0, Interruption::Flush), (0, Interruption::Kernel(&FAULT))];
     all.extend(recording.first_touches().iter().map(|row| (*row, Interruption::Kernel(&FAULT))));
     // Copies on write for the most part.
