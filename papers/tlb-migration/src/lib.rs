@@ -1,11 +1,12 @@
 //! TLB migration (Landsberg 2018): a thread takes its translations along to the next core.
 //!
-//! The interfaces are usable by themselves. The Cortex-A7 lets its main TLB be read: an entry is a [`Descriptor`], asked
-//! for by a [`ReadOperation`]. Four modified interfaces, of the simulated TLB, also take entries: an [`Entry`] has bits in
-//! each, and a [`Port`] is the registers in front of a TLB ([`Slots`]).
+//! The interfaces are usable by themselves. The Cortex-A7 lets its main TLB be read: an entry is a [`Descriptor`],
+//! asked for by a [`ReadOperation`]. Four modified interfaces, of the simulated TLB, also take entries: an [`Entry`]
+//! has bits in each, and a [`Port`] is the registers in front of a TLB ([`Slots`]).
 //!
-//! [`machines`] has the paper's two machines, its benchmarks on them, and a Linux that takes entries along. [`metal`] times
-//! a thread's move between CPUs of this machine; [`view()`] is its report. [`PAPER`] sets the paper's published values beside what the model gives.
+//! [`machines`] has the paper's two machines, its benchmarks on them, and a Linux that takes entries along. [`metal`]
+//! times a thread's move between CPUs of this machine; [`view()`] is its report. [`PAPER`] sets the paper's published
+//! values beside what the model gives.
 //!
 //! ```
 //! use lookaside_tlb_migration::{Descriptor, ReadOperation};

@@ -1,4 +1,5 @@
-//! The Cortex-A7's own interface: an operation register to write, three data registers to read. The TLB cannot be written.
+//! The Cortex-A7's own interface: an operation register to write, three data registers to read. The TLB cannot be
+//! written.
 
 use super::layout::{join, split};
 use super::tables::{A7Field, OperationField, A7_OPERATION, CORTEX_A7};
@@ -18,8 +19,8 @@ const VA_BITS: u32 = u32::BITS - PAGE_SHIFT - INDEX_BITS;
 
 /// What is asked of the TLB Data Read Operation Register (Table 3.2): an entry of the main TLB.
 ///
-/// Table 3.2 has eight bits of index, and section 3.2 seven: the manual (DDI 0464F, Table 6.8) has the walk cache and the IPA cache behind
-/// the main TLB's 128. The paper's 256 entries are 128 of both ways.
+/// Table 3.2 has eight bits of index, and section 3.2 seven: the manual (DDI 0464F, Table 6.8) has the walk cache and
+/// the IPA cache behind the main TLB's 128. The paper's 256 entries are 128 of both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadOperation {
     way: u8,
@@ -91,8 +92,8 @@ pub struct Descriptor {
     pub valid: bool,
     /// Size of what the entry covers, 3 bits: 0b000 and 0b001 are 4 KiB.
     ///
-    /// The paper has no codes. These are the Cortex-A53's (DDI 0500D, Table 6-13), whose TLB is the same RAM grown wider: bit 0 for LPAE,
-    /// then 4K, 64K, 1M (LPAE 2M), 16M (LPAE more).
+    /// The paper has no codes. These are the Cortex-A53's (DDI 0500D, Table 6-13), whose TLB is the same RAM grown
+    /// wider: bit 0 for LPAE, then 4K, 64K, 1M (LPAE 2M), 16M (LPAE more).
     pub size: u8,
     /// Fetched in Non-secure state.
     pub ns_walk: bool,
@@ -191,11 +192,12 @@ impl Descriptor {
         Ok(descriptor)
     }
 
-    /// The first address of the 4 KiB page whose entry this is, at this place in the TLB: VA, then the seven bits of the index.
+    /// The first address of the 4 KiB page whose entry this is, at this place in the TLB: VA, then the seven bits of
+    /// the index.
     ///
     /// # Errors
-    /// A larger page: "after adjusting for the alignment" (section 3.2) says that it is found by higher bits, and neither paper nor manual
-    /// says what VA then contains. Or VA has more than 13 bits.
+    /// A larger page: "after adjusting for the alignment" (section 3.2) says that it is found by higher bits, and
+    /// neither paper nor manual says what VA then contains. Or VA has more than 13 bits.
     pub fn virtual_address(&self, at: ReadOperation) -> Result<u32, InterfaceError> {
         if self.size >> 1 != 0 {
             return Err(InterfaceError::LargerPage { size: self.size });

@@ -1,12 +1,12 @@
 //! An entry of the simulated TLB, and its bits in versions 1 to 3 of the interface.
 
-use super::layout::Layout;
+use super::error::InterfaceError;
+use super::layout::RegisterLayout;
 use super::tables::{Gem5Field, V1, V2, V3};
-use super::InterfaceError;
 
 /// What an entry covers: the sizes of ARMv7's short descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PageSize {
+pub enum ArmPageSize {
     /// 4 KiB.
     Small,
     /// 64 KiB. Version 1 only.
@@ -17,7 +17,7 @@ pub enum PageSize {
     Supersection,
 }
 
-impl PageSize {
+impl ArmPageSize {
     /// All.
     pub const ALL: [Self; 4] = [Self::Small, Self::Large, Self::Section, Self::Supersection];
 
@@ -47,16 +47,17 @@ impl PageSize {
 
 /// A valid entry. The numbers of ap, attributes, inner and outer attributes, domain and mtype are gem5's.
 ///
-/// Versions 2 and 3 have fewer bits for some; by which codes is not published ("a more sophisticated encoding", section 5.1). Here a number
-/// that fits is written as it is, and one that does not is refused. They have none for shareable: it must have had one value, and as
-/// Linux on four cores maps memory shareable, that is 1.
+/// Versions 2 and 3 have fewer bits for some; by which codes is not published ("a more sophisticated encoding", section
+/// 5.1). Here a number that fits is written as it is, and one that does not is refused. They have none for shareable:
+/// it must have had one value, and as Linux on four cores maps memory shareable, that is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// Address space.
     pub asid: u8,
     /// Size, and by that N and lookupLevel.
-    pub page: PageSize,
-    /// Virtual address in units of 4 KiB, 20 bits, whatever the size: section 3.2 has 20 bits for that. (gem5 itself shifts by N.)
+    pub page: ArmPageSize,
+    /// Virtual address in units of 4 KiB, 20 bits, whatever the size: section 3.2 has 20 bits for that. (gem5 itself
+    /// shifts by N.)
     pub v_page: u32,
     /// Physical address in units of 4 KiB, 20 bits.
     pub p_page: u32,
@@ -119,7 +120,7 @@ impl Entry {
             return Ok(None);
         }
         let shift = V1.number(word, Gem5Field::N);
-        let page = PageSize::ALL.into_iter().find(|page| page.shift() == shift);
+        let page = ArmPageSize::ALL.into_iter().find(|page| page.shift() == shift);
         let page = page.ok_or(InterfaceError::Unused { layout: V1.name, field: "N", value: shift })?;
         let level = V1.number(word, Gem5Field::LookupLevel);
         Self::decode(&V1, word, V1.number(word, Gem5Field::Asid) as u8, page, level).map(Some)
@@ -154,19 +155,20 @@ impl Entry {
 
     /// N and lookupLevel where they have one bit: 0 and 1 for 4 KiB at level 2, 1 and 0 for 1 MiB at level 1.
     ///
-    /// Which of the two is which, and even which two, is not published. Linux maps 4 KiB pages and 1 MiB sections. And N counts up
-    /// with the size, lookupLevel with the level: then no entry is all zero, and zeroed registers can end a stream.
-    fn two_sizes(&self, layout: &Layout<Gem5Field>) -> Result<(u32, u32), InterfaceError> {
+    /// Which of the two is which, and even which two, is not published. Linux maps 4 KiB pages and 1 MiB sections. And
+    /// N counts up with the size, lookupLevel with the level: then no entry is all zero, and zeroed registers can end a
+    /// stream.
+    fn two_sizes(&self, layout: &RegisterLayout<Gem5Field>) -> Result<(u32, u32), InterfaceError> {
         match self.page {
-            PageSize::Small => Ok((0, 1)),
-            PageSize::Section => Ok((1, 0)),
-            PageSize::Large | PageSize::Supersection => {
+            ArmPageSize::Small => Ok((0, 1)),
+            ArmPageSize::Section => Ok((1, 0)),
+            ArmPageSize::Large | ArmPageSize::Supersection => {
                 Err(InterfaceError::PageSize { layout: layout.name, shift: self.page.shift() })
             }
         }
     }
 
-    fn encode(&self, layout: &Layout<Gem5Field>, n: u32, level: u32) -> Result<u128, InterfaceError> {
+    fn encode(&self, layout: &RegisterLayout<Gem5Field>, n: u32, level: u32) -> Result<u128, InterfaceError> {
         self.check(layout)?;
         layout.pack(|field| match field {
             Gem5Field::Asid => self.asid.into(),
@@ -190,10 +192,10 @@ impl Entry {
 
     /// The level is the walk's, 1 or 2, as it should be for the page's size.
     fn decode(
-        layout: &Layout<Gem5Field>,
+        layout: &RegisterLayout<Gem5Field>,
         word: u128,
         asid: u8,
-        page: PageSize,
+        page: ArmPageSize,
         level: u32,
     ) -> Result<Self, InterfaceError> {
         if level != page.level() {
@@ -222,7 +224,7 @@ impl Entry {
     }
 
     /// What both directions refuse.
-    fn check(&self, layout: &Layout<Gem5Field>) -> Result<(), InterfaceError> {
+    fn check(&self, layout: &RegisterLayout<Gem5Field>) -> Result<(), InterfaceError> {
         let shift = self.page.shift();
         if let Some(page) = [self.v_page, self.p_page].into_iter().find(|page| !page.is_multiple_of(self.page.pages()))
         {
@@ -244,7 +246,7 @@ impl Entry {
 }
 
 /// Page size and level where they have a bit each.
-fn size_of_bits(layout: &Layout<Gem5Field>, word: u128) -> (PageSize, u32) {
-    let page = if layout.number(word, Gem5Field::N) == 0 { PageSize::Small } else { PageSize::Section };
+fn size_of_bits(layout: &RegisterLayout<Gem5Field>, word: u128) -> (ArmPageSize, u32) {
+    let page = if layout.number(word, Gem5Field::N) == 0 { ArmPageSize::Small } else { ArmPageSize::Section };
     (page, layout.number(word, Gem5Field::LookupLevel) + 1)
 }

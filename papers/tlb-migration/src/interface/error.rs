@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::version::{Version, AGES};
+
 /// Why bits are no entry, an entry has no bits, or a register was accessed out of turn. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InterfaceError {
@@ -115,10 +117,10 @@ pub enum InterfaceError {
     #[error("{version} does not choose entries by age: V3 and V4 do")]
     NoAges {
         /// Which version.
-        version: super::Version,
+        version: Version,
     },
     /// An age that there is not.
-    #[error("entries younger than {value}: 1 to {} can be asked for, the last of which is all", super::AGES)]
+    #[error("entries younger than {value}: 1 to {} can be asked for, the last of which is all", AGES)]
     Age {
         /// As written.
         value: u32,
@@ -127,7 +129,7 @@ pub enum InterfaceError {
     #[error("{version} has no Data Register {register}")]
     NoRegister {
         /// Which version.
-        version: super::Version,
+        version: Version,
         /// As asked.
         register: usize,
     },
@@ -135,7 +137,7 @@ pub enum InterfaceError {
     #[error("{version}: Data Register {register} accessed where Data Register {expected} is next")]
     Order {
         /// Which version.
-        version: super::Version,
+        version: Version,
         /// As asked.
         register: usize,
         /// What would have been right.
@@ -145,7 +147,7 @@ pub enum InterfaceError {
     #[error("{version}: entry committed before Data Register {register} was written")]
     Unwritten {
         /// Which version.
-        version: super::Version,
+        version: Version,
         /// The one missing.
         register: usize,
     },
@@ -153,7 +155,7 @@ pub enum InterfaceError {
     #[error("{version}: data accessed before an {wanted} was written to the operation register")]
     NotStarted {
         /// Which version.
-        version: super::Version,
+        version: Version,
         /// Index or ASID.
         wanted: &'static str,
     },
@@ -164,7 +166,7 @@ pub enum InterfaceError {
     #[error("{version}: the entry written is not valid")]
     Invalid {
         /// Which version.
-        version: super::Version,
+        version: Version,
     },
     /// A stream longer than the TLB.
     #[error("V4: stream of more than {entries} entries, as many as the TLB has")]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::InterfaceError;
+use super::error::InterfaceError;
 
 /// Bits of a register.
 const REGISTER_BITS: u32 = 32;
@@ -41,7 +41,7 @@ impl<F> Field<F> {
 
 /// Fields in the bits of one or more registers.
 #[derive(Debug)]
-pub struct Layout<F: 'static> {
+pub struct RegisterLayout<F: 'static> {
     /// For errors and headings.
     pub name: &'static str,
     /// Where the table is from.
@@ -52,7 +52,7 @@ pub struct Layout<F: 'static> {
     pub fields: &'static [Field<F>],
 }
 
-impl<F: Copy + PartialEq> Layout<F> {
+impl<F: Copy + PartialEq> RegisterLayout<F> {
     /// Bits from the lowest to the highest field's.
     pub fn bits(&self) -> u32 {
         self.fields.last().map_or(0, |last| last.high + 1)

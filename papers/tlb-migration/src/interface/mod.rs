@@ -9,9 +9,11 @@ pub mod layout;
 mod packed;
 mod port;
 pub mod tables;
+mod version;
 
 pub use descriptor::{Descriptor, ReadOperation, A7_SETS, A7_WAYS};
-pub use entry::{Entry, PageSize};
+pub use entry::{ArmPageSize, Entry};
 pub use error::InterfaceError;
 pub use packed::{pack, packed_diagram, packed_pairs, unpack, Pair, PACKED_BYTES};
-pub use port::{Port, Register, Slot, Slots, Version, AGES, COMMIT};
+pub use port::{Port, Register, Slot, Slots, COMMIT};
+pub use version::{Version, AGES};

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::entry::Entry;
+use super::error::InterfaceError;
 use super::layout::{join, split};
-use super::{Entry, InterfaceError};
 
 /// Bytes of an entry: 55 bits and one that stays zero.
 pub const PACKED_BYTES: usize = 7;
@@ -20,11 +21,12 @@ pub fn packed_pairs(entries: usize) -> usize {
 
 /// The entries as a stream of register pairs, with the zeroed pair that ends it.
 ///
-/// Entries follow one another without gap, low byte first, and fill Data Register 0 before 1, low byte first. (The paper does not say; it is
-/// how ARM stores them.) The last pair is filled up with zeros.
+/// Entries follow one another without gap, low byte first, and fill Data Register 0 before 1, low byte first. (The
+/// paper does not say; it is how ARM stores them.) The last pair is filled up with zeros.
 ///
 /// # Errors
-/// An entry has no code in version 3; or there is a pair of zeros amid the stream, which takes a section of domain 0 (no access).
+/// An entry has no code in version 3; or there is a pair of zeros amid the stream, which takes a section of domain 0
+/// (no access).
 pub fn pack(entries: &[Entry]) -> Result<Vec<Pair>, InterfaceError> {
     let mut bytes = Vec::with_capacity(packed_pairs(entries.len()) * PAIR_BYTES);
     for entry in entries {

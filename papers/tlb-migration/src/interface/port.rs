@@ -1,54 +1,15 @@
 //! The hardware's half of the four interfaces: registers in front of a TLB.
 
 use std::collections::VecDeque;
-use std::fmt;
 
+use super::entry::Entry;
+use super::error::InterfaceError;
 use super::layout::{join, split};
 use super::packed::{pack, packed_pairs, unpack, Pair};
-use super::{Entry, InterfaceError};
+use super::version::{Version, AGES};
 
 /// What to write to version 1's operation register to commit an entry (section 5.2).
 pub const COMMIT: u32 = 0xffff_ffff;
-/// Beyond the paper: ages that an entry can have, 0 to 7, three bits.
-pub const AGES: u8 = 8;
-
-/// Which interface (sections 5.1 and 5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// 92 bits in three registers, read by index, committed by [`COMMIT`].
-    V1,
-    /// 64 bits in two registers, read by index, committed by the write to the last.
-    V2,
-    /// 55 bits in two registers, streamed for an ASID.
-    V3,
-    /// As V3, packed by bytes, ended by zeroed registers both ways.
-    V4,
-}
-
-impl Version {
-    /// Data registers.
-    pub fn registers(self) -> usize {
-        match self {
-            Self::V1 => 3,
-            Self::V2 | Self::V3 | Self::V4 => 2,
-        }
-    }
-
-    /// What its operation register takes first.
-    fn wanted(self) -> &'static str {
-        match self {
-            Self::V1 | Self::V2 => "index",
-            Self::V3 | Self::V4 => "ASID",
-        }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
 /// A register of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Register {
@@ -56,7 +17,8 @@ pub enum Register {
     Operation,
     /// Data Register 0 to 2.
     Data(usize),
-    /// Beyond the paper, versions 3 and 4: a stream has entries younger than this, 1 to [`AGES`]; at first all. Holds from the next stream on.
+    /// Beyond the paper, versions 3 and 4: a stream has entries younger than this, 1 to [`AGES`]; at first all. Holds
+    /// from the next stream on.
     Younger,
 }
 
@@ -95,7 +57,8 @@ pub struct Port {
     filled: bool,
     /// Versions 3 and 4: the stream's ASID. None in the others.
     asid: Option<u8>,
-    /// What is left to stream out, or why it cannot be, which matters only to who reads; and which of its pair's registers is next.
+    /// What is left to stream out, or why it cannot be, which matters only to who reads; and which of its pair's
+    /// registers is next.
     out: Result<VecDeque<Pair>, InterfaceError>,
     next_read: usize,
     /// Version 4: what came in.
@@ -178,8 +141,9 @@ impl Port {
 
     /// Version 3 and 4: the operation register takes the ASID as it is now, which begins a stream in either direction.
     ///
-    /// "All valid TLB entries matching this ASID": those that carry it, global or not, for the layout has a bit for global ones. Those not
-    /// used since they were restored stay behind; the paper brings the used bit in between versions 3 and 4, so both have it.
+    /// "All valid TLB entries matching this ASID": those that carry it, global or not, for the layout has a bit for
+    /// global ones. Those not used since they were restored stay behind; the paper brings the used bit in between
+    /// versions 3 and 4, so both have it.
     fn start(&mut self, value: u32, tlb: &impl Slots) -> Result<(), InterfaceError> {
         let asid = u8::try_from(value).map_err(|_| InterfaceError::Asid { value })?;
         let slots = (0..tlb.slots()).filter_map(|index| tlb.slot(index));

@@ -1,9 +1,9 @@
 //! The layouts, one table each, as the paper prints them.
 //!
-//! In each of the paper's tables the bits follow one another without gap, and the sums of Table 5.1 (92, 64 and 55 bits) are those of
-//! tables A.8 to A.10: nothing was torn when the text was taken out of the PDF.
+//! In each of the paper's tables the bits follow one another without gap, and the sums of Table 5.1 (92, 64 and 55
+//! bits) are those of tables A.8 to A.10: nothing was torn when the text was taken out of the PDF.
 
-use super::layout::{Field, Layout};
+use super::layout::{Field, RegisterLayout};
 
 /// Fields of [`CORTEX_A7`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub enum A7Field {
 
 /// The main TLB's descriptor (Table 3.1).
 ///
-/// The manual that the paper cites (DDI 0464F, 6.6.3) puts bits `[62:32]` into Data Register 1 and `[85:64]` into bits `[19:0]` of Data
-/// Register 2. Neither fits: 32 bits hold `[63:32]`, and 22 bits are `[21:0]`. Read so here.
-pub static CORTEX_A7: Layout<A7Field> = Layout {
+/// The manual that the paper cites (DDI 0464F, 6.6.3) puts bits `[62:32]` into Data Register 1 and `[85:64]` into bits
+/// `[19:0]` of Data Register 2. Neither fits: 32 bits hold `[63:32]`, and 22 bits are `[21:0]`. Read so here.
+pub static CORTEX_A7: RegisterLayout<A7Field> = RegisterLayout {
     name: "Cortex-A7 descriptor",
     source: "Table 3.1",
     registers: &["Data 0", "Data 1", "Data 2"],
@@ -68,7 +68,7 @@ pub enum OperationField {
 }
 
 /// The TLB Data Read Operation Register of Cortex-A7 (Table 3.2).
-pub static A7_OPERATION: Layout<OperationField> = Layout {
+pub static A7_OPERATION: RegisterLayout<OperationField> = RegisterLayout {
     name: "Cortex-A7 operation register",
     source: "Table 3.2",
     registers: &["Operation"],
@@ -117,7 +117,7 @@ const LEVEL: &str = "lookup level";
 const GLOBAL: &str = "global";
 
 /// Interface version 1: 92 bits (Table A.8).
-pub static V1: Layout<Gem5Field> = Layout {
+pub static V1: RegisterLayout<Gem5Field> = RegisterLayout {
     name: "V1",
     source: "Table A.8",
     registers: &["Data 0", "Data 1", "Data 2"],
@@ -142,7 +142,7 @@ pub static V1: Layout<Gem5Field> = Layout {
 };
 
 /// Interface version 2: 64 bits (Table A.9).
-pub static V2: Layout<Gem5Field> = Layout {
+pub static V2: RegisterLayout<Gem5Field> = RegisterLayout {
     name: "V2",
     source: "Table A.9",
     registers: &["Data 0", "Data 1"],
@@ -166,7 +166,7 @@ pub static V2: Layout<Gem5Field> = Layout {
 };
 
 /// Interface versions 3 and 4: 55 bits (Table A.10). Version 4 strings them together, seven bytes each.
-pub static V3: Layout<Gem5Field> = Layout {
+pub static V3: RegisterLayout<Gem5Field> = RegisterLayout {
     name: "V3",
     source: "Table A.10",
     registers: &["Data 0", "Data 1"],

@@ -4,11 +4,11 @@ use lookaside_machine::Machine;
 
 use super::cortex_a7::CortexA7;
 use super::paging::{KERNEL_OFFSET, PAGE_SHIFT};
-use super::{ModelError, Steps};
+use super::{MigrationModelError, Steps};
 use crate::interface::{Descriptor, ReadOperation};
 
-/// The first page's number. **Fitted** on Table A.2, 13 pages, which take one line of descriptors more than 12: its descriptor is the fifth of
-/// a line of 16.
+/// The first page's number. **Fitted** on Table A.2, 13 pages, which take one line of descriptors more than 12: its
+/// descriptor is the fifth of a line of 16.
 const FIRST_PAGE: u32 = 0x4_0004;
 /// Its frame. The others' follow without gap.
 const FIRST_FRAME: u32 = 0x1_0000;
@@ -20,9 +20,11 @@ const OTHER_PAGES: u32 = 2;
 const FIRST_OTHER: u32 = 0x7_f100;
 /// Where entries are saved.
 const BUFFER: u32 = KERNEL_OFFSET + 0x0200_0000;
-/// Of a page, beside the line that `pld` brought: "memory accesses are performed with an offset into the page" (section 4.3).
+/// Of a page, beside the line that `pld` brought: "memory accesses are performed with an offset into the page" (section
+/// 4.3).
 const OFFSET: u32 = 128;
-/// Cycles of a loop's counter and branch, and of entering and leaving it: Table A.1 is 10 an entry, where 4 + 3 are the registers, and 3 over all.
+/// Cycles of a loop's counter and branch, and of entering and leaving it: Table A.1 is 10 an entry, where 4 + 3 are the
+/// registers, and 3 over all.
 const LOOP_CYCLES: u64 = 3;
 /// Cycles to judge an entry: valid bit, ASID out of two registers. **Fitted** on Table A.3, 1 page, save.
 pub const JUDGE_CYCLES: u64 = 9;
@@ -60,14 +62,14 @@ pub struct A7Benchmark {
 }
 
 impl A7Benchmark {
-    /// So many pages, each `stride` pages from the one before, on a machine like preset `cortex-a7`. `seed` is what random replacement draws
-    /// from, and when memory was refreshed last.
+    /// So many pages, each `stride` pages from the one before, on a machine like preset `cortex-a7`. `seed` is what
+    /// random replacement draws from, and when memory was refreshed last.
     ///
     /// # Errors
     /// Too many or no pages, or another kind of machine.
-    pub fn new(machine: &Machine, pages: u32, stride: u32, seed: u64) -> Result<Self, ModelError> {
+    pub fn new(machine: &Machine, pages: u32, stride: u32, seed: u64) -> Result<Self, MigrationModelError> {
         if pages == 0 || pages > PAGES_MOST {
-            return Err(ModelError::Pages { pages, most: PAGES_MOST });
+            return Err(MigrationModelError::Pages { pages, most: PAGES_MOST });
         }
         let mut core = CortexA7::new(machine, seed)?;
         core.refresh(lookaside_engine::os::mix(seed, 0, 0, 0));
@@ -90,7 +92,7 @@ impl A7Benchmark {
     ///
     /// # Errors
     /// None, in a main TLB.
-    pub fn read_entries(&mut self, entries: usize) -> Result<u64, ModelError> {
+    pub fn read_entries(&mut self, entries: usize) -> Result<u64, MigrationModelError> {
         let start = self.core.cycles();
         self.core.work(LOOP_CYCLES);
         for at in ReadOperation::all().take(entries) {
@@ -104,7 +106,7 @@ impl A7Benchmark {
     ///
     /// # Errors
     /// None, as all are mapped.
-    pub fn preload(&mut self) -> Result<Preloaded, ModelError> {
+    pub fn preload(&mut self) -> Result<Preloaded, MigrationModelError> {
         let core = &mut self.core;
         core.flush();
         core.prefetching = false;
@@ -125,7 +127,7 @@ impl A7Benchmark {
     ///
     /// # Errors
     /// None, as all are mapped.
-    pub fn six_steps(&mut self, restore: Restore) -> Result<Steps, ModelError> {
+    pub fn six_steps(&mut self, restore: Restore) -> Result<Steps, MigrationModelError> {
         self.core.flush();
         for va in &self.others {
             self.core.load(*va)?;
@@ -147,7 +149,7 @@ impl A7Benchmark {
     }
 
     /// Cycles to access all pages.
-    fn access(&mut self, offset: u32) -> Result<u64, ModelError> {
+    fn access(&mut self, offset: u32) -> Result<u64, MigrationModelError> {
         let start = self.core.cycles();
         for va in &self.pages {
             self.core.load(va + offset)?;
@@ -157,7 +159,7 @@ impl A7Benchmark {
     }
 
     /// Reads all entries and stores the addresses of the relevant ones: valid, of this address space, 4 KiB.
-    fn save(&mut self) -> Result<Vec<u32>, ModelError> {
+    fn save(&mut self) -> Result<Vec<u32>, MigrationModelError> {
         let mut saved = Vec::new();
         self.core.work(LOOP_CYCLES);
         for at in ReadOperation::all() {
@@ -179,7 +181,7 @@ impl A7Benchmark {
         Ok(saved)
     }
 
-    fn restore(&mut self, saved: &[u32], how: Restore) -> Result<(), ModelError> {
+    fn restore(&mut self, saved: &[u32], how: Restore) -> Result<(), MigrationModelError> {
         let core = &mut self.core;
         core.work(LOOP_CYCLES);
         for (va, at) in saved.iter().zip((BUFFER..).step_by(4)) {

@@ -1,12 +1,12 @@
 //! A cache by physical addresses, whose lines may still be on their way.
 
-use lookaside_machine::{Cache as Shape, Replacement};
+use lookaside_machine::{Cache as CacheShape, Replacement};
 use lookaside_stats::SplitMix64;
 
-use super::ModelError;
+use super::MigrationModelError;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct CacheSlot {
     line: u32,
     /// Cycle from which the line is there.
     ready: u64,
@@ -19,8 +19,8 @@ struct Slot {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Cache {
-    slots: Vec<Slot>,
+pub(super) struct SimulatedCache {
+    slots: Vec<CacheSlot>,
     ways: usize,
     line_shift: u32,
     set_mask: u32,
@@ -30,19 +30,22 @@ pub(super) struct Cache {
     pub(super) hit_cycles: u64,
 }
 
-impl Cache {
+impl SimulatedCache {
     /// Empty. `seed` is what random replacement draws from.
     ///
     /// # Errors
     /// Its policy is neither LRU nor random, or its sets are no power of two.
-    pub(super) fn new(shape: &Shape, machine: &str, seed: u64) -> Result<Self, ModelError> {
+    pub(super) fn new(shape: &CacheShape, machine: &str, seed: u64) -> Result<Self, MigrationModelError> {
         let (sets, ways) = (shape.sets(), shape.ways.count(shape.lines()).max(1));
         let known = matches!(shape.replacement, Replacement::Lru | Replacement::Random);
         if !known || !sets.is_power_of_two() {
-            return Err(ModelError::Machine { machine: machine.into(), what: "caches of LRU or random replacement" });
+            return Err(MigrationModelError::Machine {
+                machine: machine.into(),
+                what: "caches of LRU or random replacement",
+            });
         }
         Ok(Self {
-            slots: vec![Slot::default(); (sets * ways) as usize],
+            slots: vec![CacheSlot::default(); (sets * ways) as usize],
             ways: ways as usize,
             line_shift: shape.line_bytes.trailing_zeros(),
             set_mask: sets - 1,
@@ -70,7 +73,7 @@ impl Cache {
             Some(random) => random.below_u32(ways) as usize,
             None => self.set(line).iter().enumerate().min_by_key(|(_, slot)| slot.used).map_or(0, |(way, _)| way),
         });
-        self.set(line)[way] = Slot { line, ready, epoch, used: uses, dirty: false };
+        self.set(line)[way] = CacheSlot { line, ready, epoch, used: uses, dirty: false };
     }
 
     /// Drops the line of a byte, if it is there.
@@ -99,7 +102,7 @@ impl Cache {
         self.epoch += 1;
     }
 
-    fn set(&mut self, line: u32) -> &mut [Slot] {
+    fn set(&mut self, line: u32) -> &mut [CacheSlot] {
         let first = (line & self.set_mask) as usize * self.ways;
         &mut self.slots[first..first + self.ways]
     }

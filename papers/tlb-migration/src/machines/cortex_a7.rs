@@ -2,18 +2,20 @@
 
 use lookaside_machine::{Machine, Serves};
 
-use super::cache::Cache;
+use super::cache::SimulatedCache;
 use super::dram::Dram;
 use super::main_tlb::{MainTlb, MicroTlb};
 use super::paging::{Leaf, PageTables, PAGE_SHIFT};
 use super::stride::Stride;
-use super::ModelError;
+use super::MigrationModelError;
 use crate::interface::{A7_SETS, A7_WAYS};
 
-/// Cycles from one line that memory delivers to the next, when it is asked for more than one at a time. **Fitted** on Table A.4, 64 pages,
-/// migrated access: what is prefetched, or loaded by `pld`, comes at this rate and not at the latency of 150.
+/// Cycles from one line that memory delivers to the next, when it is asked for more than one at a time. **Fitted** on
+/// Table A.4, 64 pages, migrated access: what is prefetched, or loaded by `pld`, comes at this rate and not at the
+/// latency of 150.
 pub const A7_INTERVAL_CYCLES: u64 = 92;
-/// Consecutive `pld` that fill a line; those after only walk. **Fitted** on Table A.2's cache accesses, which stay at 17 from 17 pages on.
+/// Consecutive `pld` that fill a line; those after only walk. **Fitted** on Table A.2's cache accesses, which stay at
+/// 17 from 17 pages on.
 pub const PLD_MOST: u32 = 17;
 /// "A write to the operation register takes 4 cycles, while a read from a data register takes 1 cycle" (section 4.1).
 const OPERATION_CYCLES: u64 = 4;
@@ -23,9 +25,10 @@ const PLD_SLOTS: usize = 2;
 
 /// The core, its TLBs and caches, and the page tables it walks. Time is in cycles, and passes with what it does.
 ///
-/// In order: a load waits for its line, a store does not. A `pld` waits for its translation, walk and all ("the table walk happens before the
-/// instruction retires", section 4.2) and for a free slot, not for its line. Walks read L1, L2, memory like loads. A hit in the micro TLB takes no time.
-/// The walk cache of the core's manual is left out: first-level descriptors, which it would hold, are in L1 after the first walk.
+/// In order: a load waits for its line, a store does not. A `pld` waits for its translation, walk and all ("the table
+/// walk happens before the instruction retires", section 4.2) and for a free slot, not for its line. Walks read L1, L2,
+/// memory like loads. A hit in the micro TLB takes no time. The walk cache of the core's manual is left out:
+/// first-level descriptors, which it would hold, are in L1 after the first walk.
 #[derive(Clone, Debug)]
 pub struct CortexA7 {
     /// Page tables.
@@ -35,8 +38,8 @@ pub struct CortexA7 {
     micro: MicroTlb,
     main: MainTlb,
     main_hit_cycles: u64,
-    l1: Cache,
-    l2: Cache,
+    l1: SimulatedCache,
+    l2: SimulatedCache,
     dram: Dram,
     loads: Stride,
     walks: Stride,
@@ -53,8 +56,8 @@ impl CortexA7 {
     ///
     /// # Errors
     /// The machine lacks the TLBs or caches.
-    pub fn new(machine: &Machine, seed: u64) -> Result<Self, ModelError> {
-        let lacks = |what| ModelError::Machine { machine: machine.name.clone(), what };
+    pub fn new(machine: &Machine, seed: u64) -> Result<Self, MigrationModelError> {
+        let lacks = |what| MigrationModelError::Machine { machine: machine.name.clone(), what };
         let tlb = |level| machine.tlbs.iter().find(|tlb| tlb.level == level && tlb.serves.contains(&Serves::Load));
         let micro = tlb(1).ok_or(lacks("a micro TLB for data"))?;
         let main = tlb(2).ok_or(lacks("a main TLB"))?;
@@ -71,8 +74,8 @@ impl CortexA7 {
             micro: MicroTlb::new(micro.entries),
             main: MainTlb::new(seed),
             main_hit_cycles: main.hit_cycles.round() as u64,
-            l1: Cache::new(cache(1)?, &machine.name, seed ^ 1)?,
-            l2: Cache::new(cache(2)?, &machine.name, seed ^ 2)?,
+            l1: SimulatedCache::new(cache(1)?, &machine.name, seed ^ 1)?,
+            l2: SimulatedCache::new(cache(2)?, &machine.name, seed ^ 2)?,
             dram: Dram::new(machine.memory.cycles.round() as u64, A7_INTERVAL_CYCLES),
             loads: Stride::default(),
             walks: Stride::default(),
@@ -130,7 +133,7 @@ impl CortexA7 {
     ///
     /// # Errors
     /// No page is mapped there.
-    pub fn load(&mut self, va: u32) -> Result<(), ModelError> {
+    pub fn load(&mut self, va: u32) -> Result<(), MigrationModelError> {
         let pa = self.translate(va)?;
         self.accesses += 1;
         self.plds_in_a_row = 0;
@@ -147,7 +150,7 @@ impl CortexA7 {
     ///
     /// # Errors
     /// No page is mapped there.
-    pub fn store(&mut self, va: u32) -> Result<(), ModelError> {
+    pub fn store(&mut self, va: u32) -> Result<(), MigrationModelError> {
         let pa = self.translate(va)?;
         self.accesses += 1;
         self.line(pa);
@@ -158,7 +161,7 @@ impl CortexA7 {
     ///
     /// # Errors
     /// No page is mapped there. (The instruction would do nothing; here it is a mistake.)
-    pub fn pld(&mut self, va: u32) -> Result<(), ModelError> {
+    pub fn pld(&mut self, va: u32) -> Result<(), MigrationModelError> {
         let pa = self.translate(va)?;
         self.plds_in_a_row += 1;
         if self.plds_in_a_row > PLD_MOST {
@@ -179,7 +182,7 @@ impl CortexA7 {
     ///
     /// # Errors
     /// The operation register cannot contain that.
-    pub fn read_tlb(&mut self, operation: u32) -> Result<[u32; 3], ModelError> {
+    pub fn read_tlb(&mut self, operation: u32) -> Result<[u32; 3], MigrationModelError> {
         let registers = self.main.read(operation)?;
         self.now += OPERATION_CYCLES + 3 * DATA_CYCLES;
         Ok(registers)
@@ -191,9 +194,9 @@ impl CortexA7 {
     }
 
     /// The physical address, by TLBs and walk.
-    fn translate(&mut self, va: u32) -> Result<u32, ModelError> {
+    fn translate(&mut self, va: u32) -> Result<u32, MigrationModelError> {
         let walk = self.tables.walk(va);
-        let leaf = walk.leaf.ok_or(ModelError::Unmapped { va })?;
+        let leaf = walk.leaf.ok_or(MigrationModelError::Unmapped { va })?;
         if !self.micro.finds(&leaf) {
             self.now += self.main_hit_cycles;
             if !self.main.finds(&leaf) {
@@ -205,11 +208,12 @@ impl CortexA7 {
         Ok((leaf.p_page << PAGE_SHIFT) + offset)
     }
 
-    fn walk(&mut self, first: u32, second: Option<u32>, leaf: &Leaf) -> Result<(), ModelError> {
+    fn walk(&mut self, first: u32, second: Option<u32>, leaf: &Leaf) -> Result<(), MigrationModelError> {
         self.now = self.line(first);
         if let Some(second) = second {
             let ready = self.line(second);
-            // The prefetcher sees the second level's reads too (assumed): neighbours in a stride of 68 KiB are 68 bytes apart.
+            // The prefetcher sees the second level's reads too (assumed): neighbours in a stride of 68 KiB are 68 bytes
+            // apart.
             if let Some(next) = self.walks.access(second).filter(|_| self.prefetching) {
                 self.line(next);
             }

@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 use super::paging::PAGE_SHIFT;
 use crate::interface::{Entry, Slot, Slots, AGES};
 
-/// Fully associative, LRU. Index 0 is the entry used last: gem5's `TLB::insert` and `lookup` keep the table in that order.
+/// Fully associative, LRU. Index 0 is the entry used last: gem5's `TLB::insert` and `lookup` keep the table in that
+/// order.
 ///
-/// Ages are what hardware could count: a counter of three bits an entry, which a use sets to zero, and a divider of the TLB's lookups. Each
-/// time that it comes to its period, the counters of the address space that runs, and of global entries, go up by one, to seven at most. So
-/// an address space does not age while another runs.
+/// Ages are what hardware could count: a counter of three bits an entry, which a use sets to zero, and a divider of the
+/// TLB's lookups. Each time that it comes to its period, the counters of the address space that runs, and of global
+/// entries, go up by one, to seven at most. So an address space does not age while another runs.
 #[derive(Clone, Debug)]
 pub(super) struct DataTlb {
     slots: Vec<Slot>,

@@ -1,6 +1,7 @@
 //! Main memory of the Cortex-A7: a latency, one line at a time, and refresh.
 
-/// Cycles at 900 MHz from one refresh of LPDDR2 to the next (JESD209-2: tREFI 3.9 µs from 2 Gbit a die on), and of one (tRFCab 130 ns).
+/// Cycles at 900 MHz from one refresh of LPDDR2 to the next (JESD209-2: tREFI 3.9 µs from 2 Gbit a die on), and of one
+/// (tRFCab 130 ns).
 const REFRESH_EVERY: u64 = 3510;
 const REFRESH_TAKES: u64 = 117;
 

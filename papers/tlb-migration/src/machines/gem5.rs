@@ -4,36 +4,38 @@ use std::num::NonZeroU32;
 
 use lookaside_machine::{Machine, Serves};
 
-use super::cache::Cache;
+use super::cache::SimulatedCache;
 use super::data_tlb::{DataTlb, Restored};
 use super::paging::{Leaf, PageTables, PAGE_SHIFT};
-use super::ModelError;
-use crate::interface::{Entry, PageSize, Port, Register, Slots, Version};
+use super::MigrationModelError;
+use crate::interface::{ArmPageSize, Entry, Port, Register, Slots, Version};
 
-/// Cycles of a load that misses all caches. **Fitted** on Table A.13, 64 pages, clean access. (Preset `gem5-armv7` has 143 from Table A.16, where
-/// 335 - 176 ns is a difference of two readings of a clock of 39.7 ns.)
+/// Cycles of a load that misses all caches. **Fitted** on Table A.13, 64 pages, clean access. (Preset `gem5-armv7` has
+/// 143 from Table A.16, where 335 - 176 ns is a difference of two readings of a clock of 39.7 ns.)
 pub const GEM5_MEMORY_CYCLES: u64 = 110;
-/// Frequency of gem5's generic timer, which Linux's `ktime_get` reads. Published times are multiples of its 39.7 ns, or of them and 17 ns.
+/// Frequency of gem5's generic timer, which Linux's `ktime_get` reads. Published times are multiples of its 39.7 ns, or
+/// of them and 17 ns.
 pub const COUNTER_HZ: u64 = 0x0180_0000;
 /// Cycles of an instruction beside its fetch (TimingSimpleCPU).
 const EXECUTE_CYCLES: u64 = 1;
 
 #[derive(Clone, Debug)]
-struct Core {
+struct Gem5Core {
     tlb: DataTlb,
-    l1: Cache,
+    l1: SimulatedCache,
     port: Port,
 }
 
 /// The machine. One core does something at a time; which, the caller says. Time is in cycles, for all cores the same.
 ///
-/// An instruction takes its fetch from L1 and a cycle; a load or store waits for its line. Walks begin at the L2. Instruction TLBs are left out.
+/// An instruction takes its fetch from L1 and a cycle; a load or store waits for its line. Walks begin at the L2.
+/// Instruction TLBs are left out.
 #[derive(Clone, Debug)]
 pub struct Gem5 {
     /// Page tables.
     pub tables: PageTables,
-    cores: Vec<Core>,
-    l2: Cache,
+    cores: Vec<Gem5Core>,
+    l2: SimulatedCache,
     instruction_cycles: u64,
     asid: u8,
     now: u64,
@@ -46,8 +48,8 @@ impl Gem5 {
     ///
     /// # Errors
     /// The machine lacks the TLB or the caches.
-    pub fn new(machine: &Machine, version: Version) -> Result<Self, ModelError> {
-        let lacks = |what| ModelError::Machine { machine: machine.name.clone(), what };
+    pub fn new(machine: &Machine, version: Version) -> Result<Self, MigrationModelError> {
+        let lacks = |what| MigrationModelError::Machine { machine: machine.name.clone(), what };
         let mut tlbs = machine.tlbs.iter().filter(|tlb| tlb.serves.contains(&Serves::Load));
         let tlb = tlbs.next().filter(|tlb| tlb.sets() == 1 && tlb.entries > 0 && tlbs.next().is_none());
         let entries = tlb.ok_or(lacks("one data TLB, fully associative"))?.entries as usize;
@@ -57,15 +59,15 @@ impl Gem5 {
                 .find(|cache| cache.level == level && cache.serves.contains(&kind))
                 .ok_or(lacks("two levels of caches"))
         };
-        let core = Core {
+        let core = Gem5Core {
             tlb: DataTlb::new(entries),
-            l1: Cache::new(cache(1, Serves::Load)?, &machine.name, 0)?,
+            l1: SimulatedCache::new(cache(1, Serves::Load)?, &machine.name, 0)?,
             port: Port::new(version),
         };
         Ok(Self {
             tables: PageTables::new(),
             cores: vec![core; (machine.topology.sockets * machine.topology.cores_per_socket) as usize],
-            l2: Cache::new(cache(2, Serves::Load)?, &machine.name, 0)?,
+            l2: SimulatedCache::new(cache(2, Serves::Load)?, &machine.name, 0)?,
             instruction_cycles: EXECUTE_CYCLES + cache(1, Serves::Fetch)?.hit_cycles.round() as u64,
             asid: 1,
             now: 0,
@@ -126,7 +128,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// No such core.
-    pub fn entries(&mut self, core: usize) -> Result<Vec<Entry>, ModelError> {
+    pub fn entries(&mut self, core: usize) -> Result<Vec<Entry>, MigrationModelError> {
         Ok(self.core(core)?.tlb.held().iter().map(|slot| slot.entry).collect())
     }
 
@@ -134,7 +136,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// No page is mapped there, or no such core.
-    pub fn load(&mut self, core: usize, va: u32) -> Result<(), ModelError> {
+    pub fn load(&mut self, core: usize, va: u32) -> Result<(), MigrationModelError> {
         let pa = self.translate(core, va)?;
         self.data(core, pa)
     }
@@ -143,7 +145,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// As a load.
-    pub fn store(&mut self, core: usize, va: u32) -> Result<(), ModelError> {
+    pub fn store(&mut self, core: usize, va: u32) -> Result<(), MigrationModelError> {
         let pa = self.translate(core, va)?;
         self.data(core, pa)?;
         self.core(core)?.l1.store(pa);
@@ -155,7 +157,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// As a load.
-    pub fn touch(&mut self, core: usize, va: u32) -> Result<(), ModelError> {
+    pub fn touch(&mut self, core: usize, va: u32) -> Result<(), MigrationModelError> {
         self.translate(core, va).map(|_| ())
     }
 
@@ -163,7 +165,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// No such core.
-    pub fn repeat(&mut self, core: usize, count: u32) -> Result<(), ModelError> {
+    pub fn repeat(&mut self, core: usize, count: u32) -> Result<(), MigrationModelError> {
         let asid = self.asid;
         let core = self.core(core)?;
         core.tlb.repeat(asid, count.into());
@@ -190,7 +192,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// The interface refuses, or no such core.
-    pub fn write(&mut self, core: usize, register: Register, value: u32) -> Result<(), ModelError> {
+    pub fn write(&mut self, core: usize, register: Register, value: u32) -> Result<(), MigrationModelError> {
         let core = self.core(core)?;
         Ok(core.port.write(register, value, &mut core.tlb)?)
     }
@@ -199,7 +201,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// The interface refuses, or no such core.
-    pub fn read(&mut self, core: usize, register: Register) -> Result<u32, ModelError> {
+    pub fn read(&mut self, core: usize, register: Register) -> Result<u32, MigrationModelError> {
         Ok(self.core(core)?.port.read(register)?)
     }
 
@@ -208,18 +210,18 @@ impl Gem5 {
         self.cores.first().map_or(0, |core| core.tlb.slots())
     }
 
-    fn core(&mut self, core: usize) -> Result<&mut Core, ModelError> {
+    fn core(&mut self, core: usize) -> Result<&mut Gem5Core, MigrationModelError> {
         let cores = self.cores.len();
-        self.cores.get_mut(core).ok_or(ModelError::Core { core, cores })
+        self.cores.get_mut(core).ok_or(MigrationModelError::Core { core, cores })
     }
 
-    fn translate(&mut self, core: usize, va: u32) -> Result<u32, ModelError> {
+    fn translate(&mut self, core: usize, va: u32) -> Result<u32, MigrationModelError> {
         let (asid, v_page) = (self.asid, va >> PAGE_SHIFT);
         let entry = match self.core(core)?.tlb.find(asid, v_page) {
             Some(entry) => entry,
             None => {
                 let walk = self.tables.walk(va);
-                let entry = entry(&walk.leaf.ok_or(ModelError::Unmapped { va })?, asid);
+                let entry = entry(&walk.leaf.ok_or(MigrationModelError::Unmapped { va })?, asid);
                 self.walks += 1;
                 self.descriptor(walk.first);
                 walk.second.into_iter().for_each(|second| self.descriptor(second));
@@ -242,7 +244,7 @@ impl Gem5 {
         };
     }
 
-    fn data(&mut self, core: usize, pa: u32) -> Result<(), ModelError> {
+    fn data(&mut self, core: usize, pa: u32) -> Result<(), MigrationModelError> {
         let l1 = &mut self.core(core)?.l1;
         if l1.find(pa).is_some() {
             let cycles = l1.hit_cycles;
@@ -278,7 +280,7 @@ fn entry(leaf: &Leaf, asid: u8) -> Entry {
         mtype: 1,
         non_cacheable: false,
         shareable: true,
-        xn: leaf.page == PageSize::Small,
+        xn: leaf.page == ArmPageSize::Small,
         global: leaf.global,
     }
 }

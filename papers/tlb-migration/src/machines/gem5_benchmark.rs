@@ -4,11 +4,11 @@ use lookaside_machine::Machine;
 
 use super::gem5::Gem5;
 use super::paging::{KERNEL_OFFSET, PAGE_SHIFT};
-use super::{ModelError, Steps};
+use super::{MigrationModelError, Steps};
 use crate::interface::Version;
 
-/// The kernel's other entries of the address space: stack, per-CPU data, clock, module (section 4.3 says that there are some). **Fitted** on
-/// Table A.12, 64 pages, migrated access, where they and the pages do not fit the TLB.
+/// The kernel's other entries of the address space: stack, per-CPU data, clock, module (section 4.3 says that there are
+/// some). **Fitted** on Table A.12, 64 pages, migrated access, where they and the pages do not fit the TLB.
 pub const GEM5_OTHERS: u32 = 7;
 /// Where the pages are, and their frames.
 pub(super) const FIRST_PAGE: u32 = 0x4_0004;
@@ -40,9 +40,9 @@ impl Gem5Benchmark {
     ///
     /// # Errors
     /// Too many or no pages.
-    pub fn new(machine: &Machine, pages: u32, stride: u32) -> Result<Self, ModelError> {
+    pub fn new(machine: &Machine, pages: u32, stride: u32) -> Result<Self, MigrationModelError> {
         if pages == 0 || pages > PAGES_MOST / stride.max(1) {
-            return Err(ModelError::Pages { pages, most: PAGES_MOST / stride.max(1) });
+            return Err(MigrationModelError::Pages { pages, most: PAGES_MOST / stride.max(1) });
         }
         Ok(Self { machine: machine.clone(), pages, stride })
     }
@@ -51,7 +51,7 @@ impl Gem5Benchmark {
     ///
     /// # Errors
     /// Another kind of machine.
-    pub fn six_steps(&self, version: Version) -> Result<Steps, ModelError> {
+    pub fn six_steps(&self, version: Version) -> Result<Steps, MigrationModelError> {
         let mut gem5 = Gem5::new(&self.machine, version)?;
         let pages: Vec<u32> = (0..self.pages).map(|page| page * self.stride).collect();
         for page in &pages {
@@ -87,7 +87,10 @@ impl Gem5Benchmark {
 }
 
 /// Cycles of a step, and what it gave.
-fn timed<T>(gem5: &mut Gem5, step: impl FnOnce(&mut Gem5) -> Result<T, ModelError>) -> Result<(u64, T), ModelError> {
+fn timed<T>(
+    gem5: &mut Gem5,
+    step: impl FnOnce(&mut Gem5) -> Result<T, MigrationModelError>,
+) -> Result<(u64, T), MigrationModelError> {
     let start = gem5.cycles();
     let result = step(gem5)?;
     Ok((gem5.cycles() - start, result))

@@ -1,4 +1,5 @@
-//! Linux on the simulated machine, as the paper changes it (chapter 7): run queues, moves from one to another, and TLB entries that go along.
+//! Linux on the simulated machine, as the paper changes it (chapter 7): run queues, moves from one to another, and TLB
+//! entries that go along.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -8,21 +9,22 @@ use lookaside_machine::Machine;
 use super::gem5::Gem5;
 use super::gem5_benchmark::{others, BUFFER, FIRST_FRAME, FIRST_PAGE};
 use super::paging::PAGE_SHIFT;
-use super::processes::{ProcessId, Processes};
-use super::program::Step;
+use super::processes::{Processes, SimulatedProcessId};
+use super::program::DataStep;
 use super::saving::Saved;
-use super::ModelError;
+use super::MigrationModelError;
 use crate::interface::{Register, Version};
 
-/// Cycles of the paper's process (four runs, three moves) beside what is modelled: system calls, flushes, scheduling. **Fitted** on Table A.17,
-/// 1 page, no migration.
+/// Cycles of the paper's process (four runs, three moves) beside what is modelled: system calls, flushes, scheduling.
+/// **Fitted** on Table A.17, 1 page, no migration.
 pub const PROCESS_CYCLES: u64 = 257_800;
-/// Lines from memory that a move with its entries takes, beside what the benchmark's save and restore do: the scheduler's path to them runs just
-/// after all caches were flushed. **Fitted** on Table A.17, 48 pages, delta.
+/// Lines from memory that a move with its entries takes, beside what the benchmark's save and restore do: the
+/// scheduler's path to them runs just after all caches were flushed. **Fitted** on Table A.17, 48 pages, delta.
 pub const MIGRATION_LINES: u64 = 11;
 /// Instructions of a program's loop round an access. **Fitted** on Table A.17, 64 pages, no migration.
 pub const USER_LOOP: u64 = 14;
-/// The program's stack: in another MiB, and in the same line of first-level descriptors, which the paper finds "already cached" (section 8.1).
+/// The program's stack: in another MiB, and in the same line of first-level descriptors, which the paper finds "already
+/// cached" (section 8.1).
 const STACK_PAGE: u32 = FIRST_PAGE + 0xf00;
 /// Bytes of a task's room for saved entries.
 const TASK_BYTES: u32 = 4096;
@@ -31,10 +33,11 @@ const TASK_BYTES: u32 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskId(usize);
 
-/// Beyond the paper: the predictor. A task takes along only entries that were used lately, for these will be used again.
+/// Beyond the paper: the predictor. A task takes along only entries that were used lately, for these will be used
+/// again.
 ///
-/// It presumes a counter of three bits an entry and a divider of lookups a TLB ([`Gem5::count_ages`]), and a register for the threshold
-/// ([`Register::Younger`]).
+/// It presumes a counter of three bits an entry and a divider of lookups a TLB ([`Gem5::count_ages`]), and a register
+/// for the threshold ([`Register::Younger`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predictor {
     /// Lookups of its TLB by which an entry that is not used grows a period older.
@@ -45,8 +48,8 @@ pub struct Predictor {
 
 /// Of its `task_struct`.
 #[derive(Clone, Debug)]
-struct Task {
-    process: ProcessId,
+struct LinuxTask {
+    process: SimulatedProcessId,
     core: usize,
     /// The entries that it takes along; none: nothing to restore.
     saved: Option<Saved>,
@@ -63,9 +66,10 @@ struct RunQueue {
 
 /// The cores with their run queues, and a program of several threads; beyond the paper, several programs.
 ///
-/// [`Linux::move_to`] is what `sched_setaffinity` leads to. A queued task is moved at once; for a running one a stopper thread takes the core
-/// first, then the same function moves it: it saves the relevant entries into the task and sets the flag. When the task is next switched to,
-/// `finish_task_switch` restores them and clears the flag. Kernel entries take places in the TLB on each way through the kernel.
+/// [`Linux::move_to`] is what `sched_setaffinity` leads to. A queued task is moved at once; for a running one a stopper
+/// thread takes the core first, then the same function moves it: it saves the relevant entries into the task and sets
+/// the flag. When the task is next switched to, `finish_task_switch` restores them and clears the flag. Kernel entries
+/// take places in the TLB on each way through the kernel.
 #[derive(Clone, Debug)]
 pub struct Linux {
     gem5: Gem5,
@@ -73,13 +77,13 @@ pub struct Linux {
     /// Most entries that a task has room for; none: nothing is taken along.
     cap: Option<u32>,
     processes: Processes,
-    tasks: Vec<Task>,
+    tasks: Vec<LinuxTask>,
     queues: Vec<RunQueue>,
 }
 
 impl Linux {
-    /// On a machine like preset `gem5-armv7` with interfaces of a version. With `cap`, a task that is moved takes so many entries along at most.
-    /// The program has this many pages, `stride` pages from one to the next.
+    /// On a machine like preset `gem5-armv7` with interfaces of a version. With `cap`, a task that is moved takes so
+    /// many entries along at most. The program has this many pages, `stride` pages from one to the next.
     ///
     /// # Errors
     /// The machine is of another kind, or there are too many pages.
@@ -89,12 +93,12 @@ impl Linux {
         cap: Option<u32>,
         pages: u32,
         stride: u32,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, MigrationModelError> {
         let mut linux = Self::empty(machine, version, cap)?;
         // Below the stack.
         let most = (STACK_PAGE - FIRST_PAGE) / stride.max(1);
         if pages == 0 || pages > most {
-            return Err(ModelError::Pages { pages, most });
+            return Err(MigrationModelError::Pages { pages, most });
         }
         for page in (0..pages).map(|page| page * stride) {
             linux.gem5.tables.map(FIRST_PAGE + page, FIRST_FRAME + page, 3)?;
@@ -103,11 +107,11 @@ impl Linux {
         Ok(linux)
     }
 
-    /// The same with a process ([`ProcessId::FIRST`]) in which nothing is mapped.
+    /// The same with a process ([`SimulatedProcessId::FIRST`]) in which nothing is mapped.
     ///
     /// # Errors
     /// The machine is of another kind.
-    pub fn empty(machine: &Machine, version: Version, cap: Option<u32>) -> Result<Self, ModelError> {
+    pub fn empty(machine: &Machine, version: Version, cap: Option<u32>) -> Result<Self, MigrationModelError> {
         let gem5 = Gem5::new(machine, version)?;
         let (processes, queues) = (Processes::new(&gem5), vec![RunQueue::default(); gem5.cores()]);
         Ok(Self { gem5, version, cap, processes, tasks: Vec::new(), queues })
@@ -117,7 +121,7 @@ impl Linux {
     ///
     /// # Errors
     /// The version has no ages: software chooses the entries; or there are fewer ages than that.
-    pub fn predict(&mut self, predictor: Predictor) -> Result<(), ModelError> {
+    pub fn predict(&mut self, predictor: Predictor) -> Result<(), MigrationModelError> {
         for core in 0..self.gem5.cores() {
             self.gem5.write(core, Register::Younger, predictor.younger_than.into())?;
         }
@@ -134,15 +138,15 @@ impl Linux {
     ///
     /// # Errors
     /// No such core.
-    pub fn spawn(&mut self, core: usize) -> Result<TaskId, ModelError> {
-        self.spawn_in(ProcessId::FIRST, core)
+    pub fn spawn(&mut self, core: usize) -> Result<TaskId, MigrationModelError> {
+        self.spawn_in(SimulatedProcessId::FIRST, core)
     }
 
     /// Another process, with nothing mapped.
     ///
     /// # Errors
     /// There is no room for its tables.
-    pub fn process(&mut self) -> Result<ProcessId, ModelError> {
+    pub fn process(&mut self) -> Result<SimulatedProcessId, MigrationModelError> {
         self.processes.add()
     }
 
@@ -150,11 +154,11 @@ impl Linux {
     ///
     /// # Errors
     /// No such core or process.
-    pub fn spawn_in(&mut self, process: ProcessId, core: usize) -> Result<TaskId, ModelError> {
+    pub fn spawn_in(&mut self, process: SimulatedProcessId, core: usize) -> Result<TaskId, MigrationModelError> {
         let task = TaskId(self.tasks.len());
         self.queue(core)?;
         self.processes.enter(process, &mut self.gem5)?;
-        self.tasks.push(Task { process, core, saved: None, ended: false });
+        self.tasks.push(LinuxTask { process, core, saved: None, ended: false });
         self.enqueue(task, core)?;
         Ok(task)
     }
@@ -194,7 +198,7 @@ impl Linux {
     ///
     /// # Errors
     /// No such process.
-    pub fn enter(&mut self, process: ProcessId) -> Result<&mut Gem5, ModelError> {
+    pub fn enter(&mut self, process: SimulatedProcessId) -> Result<&mut Gem5, MigrationModelError> {
         self.processes.enter(process, &mut self.gem5)?;
         Ok(&mut self.gem5)
     }
@@ -208,7 +212,7 @@ impl Linux {
     }
 
     /// What tasks of a process take along.
-    pub(super) fn saved_sets(&mut self, process: ProcessId) -> impl Iterator<Item = &mut Saved> {
+    pub(super) fn saved_sets(&mut self, process: SimulatedProcessId) -> impl Iterator<Item = &mut Saved> {
         self.tasks.iter_mut().filter(move |task| task.process == process).filter_map(|task| task.saved.as_mut())
     }
 
@@ -216,7 +220,7 @@ impl Linux {
     ///
     /// # Errors
     /// The task is not running.
-    pub fn system_call(&mut self, task: TaskId) -> Result<(), ModelError> {
+    pub fn system_call(&mut self, task: TaskId) -> Result<(), MigrationModelError> {
         let core = self.core_it_runs_on(task)?;
         self.enter_kernel(core)?;
         self.enter_process_of(task)?;
@@ -227,7 +231,7 @@ impl Linux {
     ///
     /// # Errors
     /// A page is not mapped, or the task is not running.
-    pub fn access(&mut self, task: TaskId, pages: &[u32]) -> Result<u64, ModelError> {
+    pub fn access(&mut self, task: TaskId, pages: &[u32]) -> Result<u64, MigrationModelError> {
         let core = self.core_it_runs_on(task)?;
         self.enter_process_of(task)?;
         let start = self.gem5.cycles();
@@ -243,7 +247,7 @@ impl Linux {
     ///
     /// # Errors
     /// A page is not mapped, or the task is not running.
-    pub fn execute(&mut self, task: TaskId, steps: &[Step]) -> Result<u64, ModelError> {
+    pub fn execute(&mut self, task: TaskId, steps: &[DataStep]) -> Result<u64, MigrationModelError> {
         let core = self.core_it_runs_on(task)?;
         self.enter_process_of(task)?;
         let start = self.gem5.cycles();
@@ -263,8 +267,8 @@ impl Linux {
     ///
     /// # Errors
     /// No such core or task.
-    pub fn move_to(&mut self, task: TaskId, core: usize) -> Result<(), ModelError> {
-        let from = self.core_of(task).ok_or(ModelError::Task)?;
+    pub fn move_to(&mut self, task: TaskId, core: usize) -> Result<(), MigrationModelError> {
+        let from = self.core_of(task).ok_or(MigrationModelError::Task)?;
         self.queue(core)?;
         self.enter_kernel(from)?;
         if from == core {
@@ -285,7 +289,7 @@ impl Linux {
     ///
     /// # Errors
     /// No such core.
-    pub fn preempt(&mut self, core: usize) -> Result<(), ModelError> {
+    pub fn preempt(&mut self, core: usize) -> Result<(), MigrationModelError> {
         self.enter_kernel(core)?;
         let queue = self.queue(core)?;
         if let Some(task) = queue.current.take() {
@@ -298,7 +302,7 @@ impl Linux {
     ///
     /// # Errors
     /// The task is not running.
-    pub fn exit(&mut self, task: TaskId) -> Result<(), ModelError> {
+    pub fn exit(&mut self, task: TaskId) -> Result<(), MigrationModelError> {
         let core = self.core_it_runs_on(task)?;
         self.enter_kernel(core)?;
         self.queue(core)?.current = None;
@@ -309,7 +313,7 @@ impl Linux {
     /// Saves the relevant entries into the task, sets the flag, and puts it into the other queue.
     ///
     /// A task that was moved before it ran keeps what it has: this core's TLB has none of its own.
-    fn move_queued_task(&mut self, task: TaskId, from: usize, to: usize) -> Result<(), ModelError> {
+    fn move_queued_task(&mut self, task: TaskId, from: usize, to: usize) -> Result<(), MigrationModelError> {
         self.queue(from)?.queued.retain(|queued| *queued != task);
         if let (Some(cap), None) = (self.cap, &self.tasks[task.0].saved) {
             self.enter_process_of(task)?;
@@ -321,7 +325,7 @@ impl Linux {
         self.enqueue(task, to)
     }
 
-    fn enqueue(&mut self, task: TaskId, core: usize) -> Result<(), ModelError> {
+    fn enqueue(&mut self, task: TaskId, core: usize) -> Result<(), MigrationModelError> {
         let queue = self.queue(core)?;
         queue.queued.push_back(task);
         if queue.current.is_none() {
@@ -331,7 +335,7 @@ impl Linux {
     }
 
     /// The first in the queue runs, if nothing does.
-    fn schedule(&mut self, core: usize) -> Result<(), ModelError> {
+    fn schedule(&mut self, core: usize) -> Result<(), MigrationModelError> {
         self.enter_kernel(core)?;
         let queue = self.queue(core)?;
         if queue.current.is_none() {
@@ -343,7 +347,7 @@ impl Linux {
         Ok(())
     }
 
-    fn finish_task_switch(&mut self, task: TaskId, core: usize) -> Result<(), ModelError> {
+    fn finish_task_switch(&mut self, task: TaskId, core: usize) -> Result<(), MigrationModelError> {
         if let Some(saved) = self.tasks[task.0].saved.take() {
             self.enter_process_of(task)?;
             self.gem5.restore(self.version, core, &saved)?;
@@ -352,24 +356,24 @@ impl Linux {
     }
 
     /// What every way through the kernel uses, by the tables of the task that runs there.
-    fn enter_kernel(&mut self, core: usize) -> Result<(), ModelError> {
+    fn enter_kernel(&mut self, core: usize) -> Result<(), MigrationModelError> {
         if let Some(task) = self.running(core) {
             self.enter_process_of(task)?;
         }
         others().try_for_each(|va| self.gem5.touch(core, va))
     }
 
-    fn enter_process_of(&mut self, task: TaskId) -> Result<(), ModelError> {
-        let process = self.tasks.get(task.0).ok_or(ModelError::Task)?.process;
+    fn enter_process_of(&mut self, task: TaskId) -> Result<(), MigrationModelError> {
+        let process = self.tasks.get(task.0).ok_or(MigrationModelError::Task)?.process;
         self.processes.enter(process, &mut self.gem5)
     }
 
-    fn core_it_runs_on(&self, task: TaskId) -> Result<usize, ModelError> {
-        self.core_of(task).filter(|_| self.is_running(task)).ok_or(ModelError::Task)
+    fn core_it_runs_on(&self, task: TaskId) -> Result<usize, MigrationModelError> {
+        self.core_of(task).filter(|_| self.is_running(task)).ok_or(MigrationModelError::Task)
     }
 
-    fn queue(&mut self, core: usize) -> Result<&mut RunQueue, ModelError> {
+    fn queue(&mut self, core: usize) -> Result<&mut RunQueue, MigrationModelError> {
         let cores = self.queues.len();
-        self.queues.get_mut(core).ok_or(ModelError::Core { core, cores })
+        self.queues.get_mut(core).ok_or(MigrationModelError::Core { core, cores })
     }
 }

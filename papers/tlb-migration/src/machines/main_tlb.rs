@@ -1,17 +1,18 @@
-//! The Cortex-A7's TLBs: a micro TLB of page numbers, and the main TLB, whose entries are the words that its registers show.
+//! The Cortex-A7's TLBs: a micro TLB of page numbers, and the main TLB, whose entries are the words that its registers
+//! show.
 
 use std::collections::VecDeque;
 
 use lookaside_stats::SplitMix64;
 
 use super::paging::Leaf;
-use crate::interface::{Descriptor, InterfaceError, PageSize, ReadOperation, A7_SETS, A7_WAYS};
+use crate::interface::{ArmPageSize, Descriptor, InterfaceError, ReadOperation, A7_SETS, A7_WAYS};
 
 /// What an entry is found by: the page's number, or the section's above all pages'.
-fn key(page: PageSize, v_page: u32) -> u32 {
+fn key(page: ArmPageSize, v_page: u32) -> u32 {
     match page {
-        PageSize::Small | PageSize::Large => v_page,
-        PageSize::Section | PageSize::Supersection => 1 << 20 | v_page >> 8,
+        ArmPageSize::Small | ArmPageSize::Large => v_page,
+        ArmPageSize::Section | ArmPageSize::Supersection => 1 << 20 | v_page >> 8,
     }
 }
 
@@ -44,12 +45,12 @@ impl MicroTlb {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct DescriptorSlot {
     key: u32,
     registers: [u32; 3],
 }
 
-impl Slot {
+impl DescriptorSlot {
     fn valid(&self) -> bool {
         self.registers[0] & 1 != 0
     }
@@ -58,14 +59,14 @@ impl Slot {
 /// 128 sets of two ways, random replacement (not published; the preset's).
 #[derive(Clone, Debug)]
 pub(super) struct MainTlb {
-    slots: Vec<Slot>,
+    slots: Vec<DescriptorSlot>,
     random: SplitMix64,
 }
 
 impl MainTlb {
     pub(super) fn new(seed: u64) -> Self {
         let entries = usize::from(A7_SETS) * usize::from(A7_WAYS);
-        Self { slots: vec![Slot::default(); entries], random: SplitMix64::new(seed) }
+        Self { slots: vec![DescriptorSlot::default(); entries], random: SplitMix64::new(seed) }
     }
 
     fn at(way: usize, set: usize) -> usize {
@@ -92,7 +93,7 @@ impl MainTlb {
     /// It has no code as a descriptor.
     pub(super) fn fill(&mut self, leaf: &Leaf, asid: u8) -> Result<(), InterfaceError> {
         let key = key(leaf.page, leaf.v_page);
-        let section = leaf.page == PageSize::Section;
+        let section = leaf.page == ArmPageSize::Section;
         let descriptor = Descriptor {
             valid: true,
             // 4 KiB, or 1 MiB in VMSAv7's format.
@@ -111,7 +112,7 @@ impl MainTlb {
             Some(at) => at,
             None => ways[self.random.below_u32(A7_WAYS.into()) as usize],
         };
-        self.slots[at] = Slot { key, registers: descriptor.encode()? };
+        self.slots[at] = DescriptorSlot { key, registers: descriptor.encode()? };
         Ok(())
     }
 
@@ -125,6 +126,6 @@ impl MainTlb {
     }
 
     pub(super) fn flush(&mut self) {
-        self.slots.fill(Slot::default());
+        self.slots.fill(DescriptorSlot::default());
     }
 }

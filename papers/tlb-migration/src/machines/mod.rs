@@ -1,12 +1,15 @@
 //! The paper's two machines, its benchmark on them, and a Linux that takes TLB entries along.
 //!
-//! - [`CortexA7`]: two levels of TLB, walks that the caches serve, two slots for `pld`, a stride prefetcher. [`A7Benchmark`] runs on it.
-//! - [`Gem5`]: the simulated machine with the four interfaces, in order, one reference at a time. [`Gem5Benchmark`] runs on it.
+//! - [`CortexA7`]: two levels of TLB, walks that the caches serve, two slots for `pld`, a stride prefetcher.
+//!   [`A7Benchmark`] runs on it.
+//! - [`Gem5`]: the simulated machine with the four interfaces, in order, one reference at a time. [`Gem5Benchmark`]
+//!   runs on it.
 //! - [`Linux`]: run queues on [`Gem5`]'s cores. A thread that is moved takes its entries along, or does not.
-//! - Beyond the paper: a [`Predictor`] of what will be used, recorded [`Program`]s as a [`TaskSet`], and a [`Periodic`] task.
+//! - Beyond the paper: a [`Predictor`] of what will be used, recorded [`ProgramSteps`]s as a [`MigratingTasks`], and a
+//!   [`Periodic`] task.
 //!
-//! Entries are words: what the model's software saves is what it read from a [`Port`](crate::Port)'s registers, or what a
-//! [`Descriptor`](crate::Descriptor) says, and what the TLB takes in is decoded from them.
+//! Entries are words: what the model's software saves is what it read from a [`Port`](crate::Port)'s registers, or what
+//! a [`Descriptor`](crate::Descriptor) says, and what the TLB takes in is decoded from them.
 //!
 //! ```
 //! use lookaside_tlb_migration::machines::{Gem5Benchmark, STRIDE_68K};
@@ -50,12 +53,12 @@ pub use data_tlb::Restored;
 pub use gem5::{Gem5, COUNTER_HZ, GEM5_MEMORY_CYCLES};
 pub use gem5_benchmark::{Gem5Benchmark, GEM5_OTHERS};
 pub use linux::{Linux, Predictor, TaskId, MIGRATION_LINES, PROCESS_CYCLES, USER_LOOP};
-pub use paging::{Leaf, PageTables, Walk, KERNEL_OFFSET, PAGE_SHIFT, SPACES_MOST};
+pub use paging::{Leaf, PageTables, TableWalk, KERNEL_OFFSET, PAGE_SHIFT, SPACES_MOST};
 pub use periodic::{Jobs, Periodic};
-pub use processes::ProcessId;
-pub use program::{Program, Step};
+pub use processes::SimulatedProcessId;
+pub use program::{DataStep, ProgramSteps};
 pub use saving::{Saved, ENTRY_WALKS};
-pub use task_set::{Along, Moves, Schedule, TaskSet, TaskSetCounts};
+pub use task_set::{Along, MigratingTasks, MigrationCounts, MoveSchedule, Moves};
 
 /// Pages from one access to the next in the paper's 4k-benchmark.
 pub const STRIDE_4K: u32 = 1;
@@ -90,7 +93,7 @@ impl Steps {
 
 /// Why something could not be modelled.
 #[derive(Debug, Error)]
-pub enum ModelError {
+pub enum MigrationModelError {
     /// The machine is of another kind.
     #[error("{machine}: the model of TLB migration needs {what}")]
     Machine {

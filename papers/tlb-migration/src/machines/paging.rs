@@ -1,13 +1,14 @@
 //! Page tables of ARMv7's short descriptors, word by word at addresses of their own, as 32-bit Linux lays them out.
 
-use super::ModelError;
-use crate::interface::PageSize;
+use super::MigrationModelError;
+use crate::interface::ArmPageSize;
 
 /// log2 of a small page's bytes.
 pub const PAGE_SHIFT: u32 = 12;
 /// log2 of a section's bytes.
 const SECTION_SHIFT: u32 = 20;
-/// Where the kernel has memory mapped by sections: virtual less physical address (Raspberry Pi 2; 2 GiB for the kernel).
+/// Where the kernel has memory mapped by sections: virtual less physical address (Raspberry Pi 2; 2 GiB for the
+/// kernel).
 pub const KERNEL_OFFSET: u32 = 0x8000_0000;
 /// The first-level table: `swapper_pg_dir`, 16 KiB below the kernel.
 const FIRST_LEVEL: u32 = 0x4000;
@@ -16,19 +17,20 @@ const SECOND_LEVEL: u32 = 0x0100_0000;
 const SECOND_LEVEL_BYTES: u32 = 0x0060_0000;
 /// Address spaces that have room in the kernel's sections.
 pub const SPACES_MOST: u32 = 6;
-/// Where the others' tables are, and from one to the next: so that they do not all lie in the same sets of caches (assumed).
+/// Where the others' tables are, and from one to the next: so that they do not all lie in the same sets of caches
+/// (assumed).
 const OTHERS_FIRST_LEVEL: u32 = 0x00c0_0000;
 const FIRST_LEVEL_APART: u32 = 0x0001_4000;
 const SECOND_LEVEL_APART: u32 = 0x007f_d000;
-/// Sections that the kernel has. A line has descriptors of 16: the first-level table, the second-level ones and what else the kernel has lie in
-/// different lines (assumed: memory is given out from everywhere).
+/// Sections that the kernel has. A line has descriptors of 16: the first-level table, the second-level ones and what
+/// else the kernel has lie in different lines (assumed: memory is given out from everywhere).
 const KERNEL_SECTIONS: u32 = 64;
 
 /// What an address translates to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// A 4 KiB page, or a 1 MiB section.
-    pub page: PageSize,
+    pub page: ArmPageSize,
     /// Virtual address in units of 4 KiB, a multiple of the size.
     pub v_page: u32,
     /// Physical address in units of 4 KiB, a multiple of the size.
@@ -41,7 +43,7 @@ pub struct Leaf {
 
 /// A table walk: the physical addresses that it reads, and what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct TableWalk {
     /// Of the first-level descriptor.
     pub first: u32,
     /// Of the second-level descriptor, if there is such a table.
@@ -73,7 +75,8 @@ impl PageTables {
         Self::at(FIRST_LEVEL, SECOND_LEVEL)
     }
 
-    /// The same for another address space, numbered from 0; [`PageTables::new`]'s is number 0. None if there is no room for so many.
+    /// The same for another address space, numbered from 0; [`PageTables::new`]'s is number 0. None if there is no room
+    /// for so many.
     pub fn of_space(number: u32) -> Option<Self> {
         match number {
             0 => Some(Self::new()),
@@ -103,7 +106,7 @@ impl PageTables {
     ///
     /// # Errors
     /// The kernel has a section there, or there are more tables than the kernel's sections hold.
-    pub fn map(&mut self, v_page: u32, p_page: u32, ap: u8) -> Result<(), ModelError> {
+    pub fn map(&mut self, v_page: u32, p_page: u32, ap: u8) -> Result<(), MigrationModelError> {
         let word = p_page << PAGE_SHIFT | 1 << 11 | 1 << 10 | u32::from(ap & 3) << 4 | 0b10;
         *self.small(v_page)? = word;
         Ok(())
@@ -122,7 +125,7 @@ impl PageTables {
     }
 
     /// Walks for an address.
-    pub fn walk(&self, va: u32) -> Walk {
+    pub fn walk(&self, va: u32) -> TableWalk {
         let section = va >> SECTION_SHIFT;
         let first = self.first_address(va);
         let word = self.first.get(section as usize).copied().unwrap_or(0);
@@ -131,22 +134,22 @@ impl PageTables {
                 let page = |addr: u32| addr >> SECTION_SHIFT << (SECTION_SHIFT - PAGE_SHIFT);
                 let ap = (word >> 10 & 3) as u8;
                 let (v_page, p_page) = (page(va), page(word));
-                let leaf = Leaf { page: PageSize::Section, v_page, p_page, ap, global: true };
-                Walk { first, second: None, leaf: Some(leaf) }
+                let leaf = Leaf { page: ArmPageSize::Section, v_page, p_page, ap, global: true };
+                TableWalk { first, second: None, leaf: Some(leaf) }
             }
             0b01 => {
                 let second = Self::second_address(word, va);
                 let small = self.word(second);
                 let leaf = Leaf {
-                    page: PageSize::Small,
+                    page: ArmPageSize::Small,
                     v_page: va >> PAGE_SHIFT,
                     p_page: small >> PAGE_SHIFT,
                     ap: (small >> 4 & 3) as u8,
                     global: small >> 11 & 1 == 0,
                 };
-                Walk { first, second: Some(second), leaf: (small & 0b10 != 0).then_some(leaf) }
+                TableWalk { first, second: Some(second), leaf: (small & 0b10 != 0).then_some(leaf) }
             }
-            _ => Walk { first, second: None, leaf: None },
+            _ => TableWalk { first, second: None, leaf: None },
         }
     }
 
@@ -178,16 +181,16 @@ impl PageTables {
     }
 
     /// The word of a small page, in tables that are made if there are none yet.
-    fn small(&mut self, v_page: u32) -> Result<&mut u32, ModelError> {
+    fn small(&mut self, v_page: u32) -> Result<&mut u32, MigrationModelError> {
         let va = v_page << PAGE_SHIFT;
         let section = (va >> SECTION_SHIFT) as usize;
         match self.first[section] & 0b11 {
-            0b10 => return Err(ModelError::Section { va }),
+            0b10 => return Err(MigrationModelError::Section { va }),
             0b01 => {}
             _ => {
                 let bytes = (self.second.len() as u32) << PAGE_SHIFT;
                 if bytes >= SECOND_LEVEL_BYTES {
-                    return Err(ModelError::Tables);
+                    return Err(MigrationModelError::Tables);
                 }
                 let page = self.second_at + bytes;
                 self.second.push([0; 512]);
@@ -197,6 +200,6 @@ impl PageTables {
                 }
             }
         }
-        self.existing(v_page).ok_or(ModelError::Tables)
+        self.existing(v_page).ok_or(MigrationModelError::Tables)
     }
 }

@@ -1,25 +1,26 @@
-//! Beyond the paper: a periodic task of high priority that is moved in some of its jobs, and how its response times scatter.
+//! Beyond the paper: a periodic task of high priority that is moved in some of its jobs, and how its response times
+//! scatter.
 
 use lookaside_machine::Machine;
 use lookaside_stats::SplitMix64;
 
 use super::data_tlb::Restored;
-use super::processes::ProcessId;
-use super::program::Program;
-use super::task_set::{steps_of, Along, Frames};
-use super::ModelError;
+use super::processes::SimulatedProcessId;
+use super::program::ProgramSteps;
+use super::task_set::{steps_of, Along, FrameAllocator};
+use super::MigrationModelError;
 
 /// The task and what runs beside it.
 ///
-/// On each core a program of the background runs for ever. A job of the task begins on its core in the program's place, and when it is done
-/// the program goes on. In every so many jobs, somewhere in its middle, a more urgent task takes the core: the job is moved to the next one
-/// and ends there, as under global real-time scheduling.
+/// On each core a program of the background runs for ever. A job of the task begins on its core in the program's place,
+/// and when it is done the program goes on. In every so many jobs, somewhere in its middle, a more urgent task takes
+/// the core: the job is moved to the next one and ends there, as under global real-time scheduling.
 #[derive(Clone, Debug)]
 pub struct Periodic {
     /// What a job executes.
-    pub job: Program,
+    pub job: ProgramSteps,
     /// One for each core.
-    pub background: Vec<Program>,
+    pub background: Vec<ProgramSteps>,
     /// Accesses to data of each program of the background between two jobs.
     pub between_accesses: u32,
     /// Jobs.
@@ -45,16 +46,17 @@ impl Periodic {
     /// Runs the jobs.
     ///
     /// # Errors
-    /// The machine is of another kind, the background is not one program a core, or a program has pages where the kernel is.
-    pub fn run(&self, machine: &Machine, along: &Along) -> Result<Jobs, ModelError> {
+    /// The machine is of another kind, the background is not one program a core, or a program has pages where the
+    /// kernel is.
+    pub fn run(&self, machine: &Machine, along: &Along) -> Result<Jobs, MigrationModelError> {
         let mut linux = along.linux(machine)?;
         let cores = linux.gem5().cores();
         if self.background.len() != cores || self.background.iter().any(|program| program.steps().is_empty()) {
             let what = "a program of the background for each core";
-            return Err(ModelError::Machine { machine: machine.name.clone(), what });
+            return Err(MigrationModelError::Machine { machine: machine.name.clone(), what });
         }
-        let mut frames = Frames::new();
-        frames.map(&mut linux, ProcessId::FIRST, &self.job)?;
+        let mut frames = FrameAllocator::new();
+        frames.map(&mut linux, SimulatedProcessId::FIRST, &self.job)?;
         let mut background = Vec::with_capacity(cores);
         for (core, program) in self.background.iter().enumerate() {
             let process = linux.process()?;

@@ -2,19 +2,19 @@
 
 use super::gem5::Gem5;
 use super::paging::{PageTables, SPACES_MOST};
-use super::ModelError;
+use super::MigrationModelError;
 
 /// A process: an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ProcessId(usize);
+pub struct SimulatedProcessId(usize);
 
-impl ProcessId {
+impl SimulatedProcessId {
     /// The process that there is from the beginning.
     pub const FIRST: Self = Self(0);
 }
 
 #[derive(Clone, Debug)]
-struct Process {
+struct SimulatedProcess {
     asid: u8,
     /// None: the machine has them, for this is the one that it executes.
     tables: Option<PageTables>,
@@ -23,38 +23,38 @@ struct Process {
 /// All processes.
 #[derive(Clone, Debug)]
 pub(super) struct Processes {
-    all: Vec<Process>,
+    all: Vec<SimulatedProcess>,
     /// Whose tables the machine has.
-    entered: ProcessId,
+    entered: SimulatedProcessId,
 }
 
 impl Processes {
     /// The first, whose tables the machine has.
     pub(super) fn new(gem5: &Gem5) -> Self {
-        Self { all: vec![Process { asid: gem5.asid(), tables: None }], entered: ProcessId::FIRST }
+        Self { all: vec![SimulatedProcess { asid: gem5.asid(), tables: None }], entered: SimulatedProcessId::FIRST }
     }
 
     /// Another one.
     ///
     /// # Errors
     /// There is no room for its tables.
-    pub(super) fn add(&mut self) -> Result<ProcessId, ModelError> {
+    pub(super) fn add(&mut self) -> Result<SimulatedProcessId, MigrationModelError> {
         let number = self.all.len();
-        let tables = PageTables::of_space(number as u32).ok_or(ModelError::Processes { most: SPACES_MOST })?;
+        let tables = PageTables::of_space(number as u32).ok_or(MigrationModelError::Processes { most: SPACES_MOST })?;
         let asid = behind(self.all.last().map_or(0, |last| last.asid));
-        self.all.push(Process { asid, tables: Some(tables) });
-        Ok(ProcessId(number))
+        self.all.push(SimulatedProcess { asid, tables: Some(tables) });
+        Ok(SimulatedProcessId(number))
     }
 
     /// The machine executes this one from now on.
     ///
     /// # Errors
     /// No such process.
-    pub(super) fn enter(&mut self, process: ProcessId, gem5: &mut Gem5) -> Result<(), ModelError> {
+    pub(super) fn enter(&mut self, process: SimulatedProcessId, gem5: &mut Gem5) -> Result<(), MigrationModelError> {
         if process == self.entered {
             return Ok(());
         }
-        let next = self.all.get_mut(process.0).ok_or(ModelError::Process)?;
+        let next = self.all.get_mut(process.0).ok_or(MigrationModelError::Process)?;
         gem5.set_asid(next.asid);
         if let Some(tables) = next.tables.take() {
             let before = std::mem::replace(&mut gem5.tables, tables);

@@ -6,7 +6,7 @@ use lookaside_trace::{Block, Event, Kind, Source};
 
 use super::gem5_benchmark::FIRST_PAGE;
 use super::paging::PAGE_SHIFT;
-use super::ModelError;
+use super::MigrationModelError;
 
 /// log2 of a line's bytes, and lines of a page.
 const LINE_SHIFT: u32 = 6;
@@ -16,7 +16,7 @@ const TABLE_SHIFT: u32 = 20;
 
 /// An access to data, and what goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DataStep {
     /// Instructions before it.
     pub instructions: u32,
     /// Where.
@@ -29,22 +29,24 @@ pub struct Step {
 
 /// A program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Program {
-    steps: Vec<Step>,
+pub struct ProgramSteps {
+    steps: Vec<DataStep>,
 }
 
-impl Program {
-    /// A recorded program of one thread; so many steps at most. What it maps and unmaps is left out: all its pages are there from the beginning.
+impl ProgramSteps {
+    /// A recorded program of one thread; so many steps at most. What it maps and unmaps is left out: all its pages are
+    /// there from the beginning.
     ///
     /// # Errors
-    /// The recording cannot be read, is not of one thread with instruction fetches and 32-bit addresses, or has no access to data.
-    pub fn read(source: &mut dyn Source, most: usize) -> Result<Self, ModelError> {
+    /// The recording cannot be read, is not of one thread with instruction fetches and 32-bit addresses, or has no
+    /// access to data.
+    pub fn read(source: &mut dyn Source, most: usize) -> Result<Self, MigrationModelError> {
         let recording = source.info().command.join(" ");
-        let bad = |reason: String| ModelError::Recording { recording: recording.clone(), reason };
+        let bad = |reason: String| MigrationModelError::Recording { recording: recording.clone(), reason };
         if !source.info().has_fetches || source.info().window().is_some() || source.info().filter_log2_classes > 0 {
             return Err(bad("the model needs instruction fetches, and all accesses but direct repeats".into()));
         }
-        let (mut steps, mut block, mut thread, mut fetches) = (Vec::<Step>::new(), Block::default(), None, 0u64);
+        let (mut steps, mut block, mut thread, mut fetches) = (Vec::<DataStep>::new(), Block::default(), None, 0u64);
         while steps.len() < most && source.next_block(&mut block).map_err(|error| bad(error.to_string()))? {
             if !block.is_empty()
                 && *thread.get_or_insert((block.process, block.thread)) != (block.process, block.thread)
@@ -71,7 +73,7 @@ impl Program {
                     continue;
                 }
                 let va = u32::try_from(addr).map_err(|_| bad(format!("address {addr:#x} has more than 32 bits")))?;
-                steps.push(Step { instructions: small(fetches), va, repeats, stores: kind == Kind::Store });
+                steps.push(DataStep { instructions: small(fetches), va, repeats, stores: kind == Kind::Store });
                 fetches = 0;
             }
         }
@@ -82,10 +84,10 @@ impl Program {
         Ok(Self { steps })
     }
 
-    /// One access to each of these pages of a benchmark, in this order, each after so many instructions: of page n to its line n, so that
-    /// lines spread over the caches.
+    /// One access to each of these pages of a benchmark, in this order, each after so many instructions: of page n to
+    /// its line n, so that lines spread over the caches.
     pub fn over(pages: impl IntoIterator<Item = u32>, instructions: u32) -> Self {
-        let step = |page: u32| Step {
+        let step = |page: u32| DataStep {
             instructions,
             va: ((FIRST_PAGE + page) << PAGE_SHIFT) + ((page % LINES) << LINE_SHIFT),
             repeats: 0,
@@ -95,13 +97,13 @@ impl Program {
     }
 
     /// All of it.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[DataStep] {
         &self.steps
     }
 
     /// Accesses to data.
     pub fn accesses(&self) -> u64 {
-        self.steps.iter().map(Step::accesses).sum()
+        self.steps.iter().map(DataStep::accesses).sum()
     }
 
     /// Its pages, as they are first used.
@@ -110,20 +112,20 @@ impl Program {
         self.steps.iter().map(|step| step.va >> PAGE_SHIFT).filter(|page| seen.insert(*page)).collect()
     }
 
-    /// The same as a thread of a process with others: what a second-level table maps (1 MiB) keeps together, and goes where nothing is from
-    /// this one on. Also where the next thread's may begin.
+    /// The same as a thread of a process with others: what a second-level table maps (1 MiB) keeps together, and goes
+    /// where nothing is from this one on. Also where the next thread's may begin.
     pub fn moved_to(&self, first_table: u32) -> (Self, u32) {
         let tables: BTreeSet<u32> = self.steps.iter().map(|step| step.va >> TABLE_SHIFT).collect();
         let places: BTreeMap<u32, u32> = tables.into_iter().zip(first_table..).collect();
-        let moved = |step: &Step| {
+        let moved = |step: &DataStep| {
             let place = places.get(&(step.va >> TABLE_SHIFT)).copied().unwrap_or(first_table);
-            Step { va: place << TABLE_SHIFT | step.va & ((1 << TABLE_SHIFT) - 1), ..*step }
+            DataStep { va: place << TABLE_SHIFT | step.va & ((1 << TABLE_SHIFT) - 1), ..*step }
         };
         (Self { steps: self.steps.iter().map(moved).collect() }, first_table + places.len() as u32)
     }
 }
 
-impl Step {
+impl DataStep {
     /// Accesses to data.
     pub fn accesses(&self) -> u64 {
         1 + u64::from(self.repeats)

@@ -1,11 +1,11 @@
 //! The software's half of the four interfaces: entries saved to memory, and restored from there.
 
 use super::gem5::Gem5;
-use super::ModelError;
+use super::MigrationModelError;
 use crate::interface::{packed_pairs, Register, Version, COMMIT, PACKED_BYTES};
 
-/// References to memory on entering either: code's translation, and lines of stack and variables that nobody used since TLBs and caches were
-/// flushed. **Fitted** on Table A.13, 1 page, save.
+/// References to memory on entering either: code's translation, and lines of stack and variables that nobody used since
+/// TLBs and caches were flushed. **Fitted** on Table A.13, 1 page, save.
 pub const ENTRY_WALKS: u64 = 4;
 /// Bytes of a register in memory.
 const WORD_BYTES: u32 = 4;
@@ -79,13 +79,14 @@ impl Saved {
 }
 
 impl Gem5 {
-    /// Reads the relevant entries of a core's TLB into memory: valid, and of the address space that runs. At most `cap` entries.
+    /// Reads the relevant entries of a core's TLB into memory: valid, and of the address space that runs. At most `cap`
+    /// entries.
     ///
     /// With versions 1 and 2 software reads every index and judges; with 3 and 4 hardware streams what is relevant.
     ///
     /// # Errors
     /// The buffer is not mapped, an entry has no code, or no such core.
-    pub fn save(&mut self, version: Version, core: usize, buffer: u32, cap: u32) -> Result<Saved, ModelError> {
+    pub fn save(&mut self, version: Version, core: usize, buffer: u32, cap: u32) -> Result<Saved, MigrationModelError> {
         self.lines(ENTRY_WALKS);
         let mut saved = Saved { words: Vec::new(), buffer };
         match version {
@@ -95,7 +96,13 @@ impl Gem5 {
         Ok(saved)
     }
 
-    fn save_by_index(&mut self, version: Version, core: usize, cap: u32, saved: &mut Saved) -> Result<(), ModelError> {
+    fn save_by_index(
+        &mut self,
+        version: Version,
+        core: usize,
+        cap: u32,
+        saved: &mut Saved,
+    ) -> Result<(), MigrationModelError> {
         let (of, wanted) = (instructions(version), VALID | u32::from(self.asid()));
         for index in 0..self.slots() {
             self.instructions(of.save);
@@ -114,7 +121,13 @@ impl Gem5 {
         Ok(())
     }
 
-    fn save_stream(&mut self, version: Version, core: usize, cap: u32, saved: &mut Saved) -> Result<(), ModelError> {
+    fn save_stream(
+        &mut self,
+        version: Version,
+        core: usize,
+        cap: u32,
+        saved: &mut Saved,
+    ) -> Result<(), MigrationModelError> {
         self.instructions(1);
         self.write(core, Register::Operation, self.asid().into())?;
         // Version 4: the last pair may begin an entry that is beyond the cap.
@@ -138,7 +151,7 @@ impl Gem5 {
     }
 
     /// Stores a word behind the others.
-    fn keep(&mut self, core: usize, saved: &mut Saved, word: u32) -> Result<(), ModelError> {
+    fn keep(&mut self, core: usize, saved: &mut Saved, word: u32) -> Result<(), MigrationModelError> {
         self.store(core, saved.buffer + saved.words.len() as u32 * WORD_BYTES)?;
         saved.words.push(word);
         Ok(())
@@ -148,7 +161,7 @@ impl Gem5 {
     ///
     /// # Errors
     /// The words are no entries, the buffer is not mapped, or no such core.
-    pub fn restore(&mut self, version: Version, core: usize, saved: &Saved) -> Result<(), ModelError> {
+    pub fn restore(&mut self, version: Version, core: usize, saved: &Saved) -> Result<(), MigrationModelError> {
         self.lines(ENTRY_WALKS);
         let registers = version.registers();
         if matches!(version, Version::V3 | Version::V4) {

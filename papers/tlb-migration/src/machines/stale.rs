@@ -1,13 +1,14 @@
-//! Beyond the paper, which leaves it open (section 5.2, chapter 9): saved entries whose pages change while they lie in memory.
+//! Beyond the paper, which leaves it open (section 5.2, chapter 9): saved entries whose pages change while they lie in
+//! memory.
 //!
-//! What the kernel has to drop from TLBs, it also has to drop from saved sets. Else a restored entry says what the tables do not say any more:
-//! a frame that is another program's by now, or rights that were taken away.
+//! What the kernel has to drop from TLBs, it also has to drop from saved sets. Else a restored entry says what the
+//! tables do not say any more: a frame that is another program's by now, or rights that were taken away.
 
 use super::linux::Linux;
 use super::paging::PAGE_SHIFT;
-use super::processes::ProcessId;
+use super::processes::SimulatedProcessId;
 use super::saving::Saved;
-use super::ModelError;
+use super::MigrationModelError;
 use crate::interface::layout::{join, split};
 use crate::interface::{pack, unpack, Entry, InterfaceError, Version};
 
@@ -76,7 +77,13 @@ impl Linux {
     ///
     /// # Errors
     /// No such process, the kernel has a section there, or there is no room for the tables.
-    pub fn map(&mut self, process: ProcessId, v_page: u32, p_page: u32, ap: u8) -> Result<(), ModelError> {
+    pub fn map(
+        &mut self,
+        process: SimulatedProcessId,
+        v_page: u32,
+        p_page: u32,
+        ap: u8,
+    ) -> Result<(), MigrationModelError> {
         self.enter(process)?.tables.map(v_page, p_page, ap)?;
         self.forget(process, v_page)
     }
@@ -85,7 +92,7 @@ impl Linux {
     ///
     /// # Errors
     /// No such process, or a saved set cannot be read.
-    pub fn unmap(&mut self, process: ProcessId, v_page: u32) -> Result<(), ModelError> {
+    pub fn unmap(&mut self, process: SimulatedProcessId, v_page: u32) -> Result<(), MigrationModelError> {
         if self.enter(process)?.tables.unmap(v_page) {
             self.forget(process, v_page)?;
         }
@@ -96,15 +103,16 @@ impl Linux {
     ///
     /// # Errors
     /// No such process, or a saved set cannot be read.
-    pub fn protect(&mut self, process: ProcessId, v_page: u32, ap: u8) -> Result<(), ModelError> {
+    pub fn protect(&mut self, process: SimulatedProcessId, v_page: u32, ap: u8) -> Result<(), MigrationModelError> {
         if self.enter(process)?.tables.protect(v_page, ap) {
             self.forget(process, v_page)?;
         }
         Ok(())
     }
 
-    /// ASIDs are given out anew: the first process has this one, the others those behind it (never 0, which Linux keeps), and all TLBs are
-    /// empty, as Linux has them then. Saved sets stay: each version's entries take the ASID of the time when they are restored.
+    /// ASIDs are given out anew: the first process has this one, the others those behind it (never 0, which Linux
+    /// keeps), and all TLBs are empty, as Linux has them then. Saved sets stay: each version's entries take the ASID of
+    /// the time when they are restored.
     pub fn roll_over(&mut self, first_asid: u8) {
         let (processes, gem5) = self.processes();
         gem5.flush_tlbs();
@@ -112,7 +120,7 @@ impl Linux {
     }
 
     /// The process is entered.
-    fn forget(&mut self, process: ProcessId, v_page: u32) -> Result<(), ModelError> {
+    fn forget(&mut self, process: SimulatedProcessId, v_page: u32) -> Result<(), MigrationModelError> {
         self.gem5().invalidate(v_page);
         let (version, asid) = (self.version(), self.gem5().asid());
         for saved in self.saved_sets(process) {

@@ -1,7 +1,7 @@
 //! The stride prefetcher of the Cortex-A7.
 
-/// Watches one source of accesses: "the Cortex-A7 is able to detect fixed stride memory access patterns of three or more accesses and
-/// prefetches them in the background" (section 4.3).
+/// Watches one source of accesses: "the Cortex-A7 is able to detect fixed stride memory access patterns of three or
+/// more accesses and prefetches them in the background" (section 4.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stride {
     last: u32,

@@ -1,16 +1,17 @@
-//! Beyond the paper: programs that run beside each other on the modelled Linux, and a load balancer that moves them now and then.
+//! Beyond the paper: programs that run beside each other on the modelled Linux, and a load balancer that moves them now
+//! and then.
 //!
-//! Time is counted in accesses here, not in cycles, so that whatever goes along, the same is executed in the same order, and all that
-//! differs is what it takes.
+//! Time is counted in accesses here, not in cycles, so that whatever goes along, the same is executed in the same
+//! order, and all that differs is what it takes.
 
 use lookaside_machine::Machine;
 
 use super::data_tlb::Restored;
 use super::gem5_benchmark::FIRST_FRAME;
 use super::linux::{Linux, Predictor, TaskId};
-use super::processes::ProcessId;
-use super::program::{Program, Step};
-use super::ModelError;
+use super::processes::SimulatedProcessId;
+use super::program::{DataStep, ProgramSteps};
+use super::MigrationModelError;
 use crate::interface::Version;
 
 /// What a task that is moved takes along.
@@ -29,7 +30,7 @@ impl Along {
     ///
     /// # Errors
     /// The machine is of another kind, or the version knows no ages.
-    pub fn linux(&self, machine: &Machine) -> Result<Linux, ModelError> {
+    pub fn linux(&self, machine: &Machine) -> Result<Linux, MigrationModelError> {
         let mut linux = Linux::empty(machine, self.version, self.cap)?;
         if let Some(predictor) = self.predictor {
             linux.predict(predictor)?;
@@ -49,7 +50,7 @@ pub enum Moves {
 
 /// Who runs when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct MoveSchedule {
     /// How often each program runs, over and over.
     pub times: u32,
     /// Accesses to data of a core before the next core's turn: so finely the cores' accesses alternate.
@@ -66,7 +67,7 @@ pub struct Schedule {
 
 /// What a task set took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TaskSetCounts {
+pub struct MigrationCounts {
     /// Cycles of all cores together, kernel included as far as it is modelled.
     pub cycles: u64,
     /// Tasks moved.
@@ -79,16 +80,16 @@ pub struct TaskSetCounts {
 
 /// Programs as tasks, in processes of their own or as threads of one.
 #[derive(Clone, Debug)]
-pub struct TaskSet<'a> {
+pub struct MigratingTasks<'a> {
     linux: Linux,
     /// In order of their start.
-    tasks: Vec<Running<'a>>,
+    tasks: Vec<TaskProgress<'a>>,
 }
 
 #[derive(Clone, Debug)]
-struct Running<'a> {
+struct TaskProgress<'a> {
     task: TaskId,
-    steps: &'a [Step],
+    steps: &'a [DataStep],
     next: usize,
     /// Times that it ran to its end.
     ends: u32,
@@ -96,9 +97,9 @@ struct Running<'a> {
 
 /// Where pages of programs are mapped to: frames in order of first use.
 #[derive(Debug)]
-pub(super) struct Frames(u32);
+pub(super) struct FrameAllocator(u32);
 
-impl Frames {
+impl FrameAllocator {
     pub(super) fn new() -> Self {
         Self(FIRST_FRAME)
     }
@@ -107,7 +108,12 @@ impl Frames {
     ///
     /// # Errors
     /// The kernel has a section there, or there is no room for the tables.
-    pub(super) fn map(&mut self, linux: &mut Linux, process: ProcessId, program: &Program) -> Result<(), ModelError> {
+    pub(super) fn map(
+        &mut self,
+        linux: &mut Linux,
+        process: SimulatedProcessId,
+        program: &ProgramSteps,
+    ) -> Result<(), MigrationModelError> {
         let tables = &mut linux.enter(process)?.tables;
         for page in program.pages() {
             if tables.walk(page << super::PAGE_SHIFT).leaf.is_none_or(|leaf| leaf.global) {
@@ -119,24 +125,25 @@ impl Frames {
     }
 }
 
-impl<'a> TaskSet<'a> {
+impl<'a> MigratingTasks<'a> {
     /// The first task is on core 0, the next on core 1, and so on.
     ///
     /// # Errors
-    /// The machine is of another kind, a program has no pages or has them where the kernel is, or there are too many processes.
+    /// The machine is of another kind, a program has no pages or has them where the kernel is, or there are too many
+    /// processes.
     pub fn new(
         machine: &Machine,
-        programs: &'a [Program],
+        programs: &'a [ProgramSteps],
         one_process: bool,
         along: &Along,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, MigrationModelError> {
         let mut linux = along.linux(machine)?;
-        let (mut frames, mut tasks, cores) = (Frames::new(), Vec::new(), linux.gem5().cores());
+        let (mut frames, mut tasks, cores) = (FrameAllocator::new(), Vec::new(), linux.gem5().cores());
         for (number, program) in programs.iter().enumerate() {
-            let process = if one_process || number == 0 { ProcessId::FIRST } else { linux.process()? };
+            let process = if one_process || number == 0 { SimulatedProcessId::FIRST } else { linux.process()? };
             frames.map(&mut linux, process, program)?;
             let task = linux.spawn_in(process, number % cores)?;
-            tasks.push(Running { task, steps: program.steps(), next: 0, ends: 0 });
+            tasks.push(TaskProgress { task, steps: program.steps(), next: 0, ends: 0 });
         }
         Ok(Self { linux, tasks })
     }
@@ -145,7 +152,7 @@ impl<'a> TaskSet<'a> {
     ///
     /// # Errors
     /// A saved entry has no code in the interface's version.
-    pub fn run(mut self, schedule: &Schedule) -> Result<TaskSetCounts, ModelError> {
+    pub fn run(mut self, schedule: &MoveSchedule) -> Result<MigrationCounts, MigrationModelError> {
         let (start, walks) = (self.linux.gem5().cycles(), self.linux.gem5().walks);
         let (mut flushing, mut moves) = (0, 0);
         for slice in 1u64.. {
@@ -174,11 +181,11 @@ impl<'a> TaskSet<'a> {
         }
         let restored = self.linux.gem5().restored();
         let gem5 = self.linux.gem5();
-        Ok(TaskSetCounts { cycles: gem5.cycles() - start - flushing, moves, walks: gem5.walks - walks, restored })
+        Ok(MigrationCounts { cycles: gem5.cycles() - start - flushing, moves, walks: gem5.walks - walks, restored })
     }
 
     /// Each core executes some accesses of the task that it runs.
-    fn slice(&mut self, schedule: &Schedule) -> Result<(), ModelError> {
+    fn slice(&mut self, schedule: &MoveSchedule) -> Result<(), MigrationModelError> {
         for core in 0..self.linux.gem5().cores() {
             let Some(running) = self.linux.running(core) else { continue };
             let Some(of) = self.tasks.iter_mut().find(|of| of.task == running) else { continue };
@@ -217,7 +224,7 @@ impl<'a> TaskSet<'a> {
 }
 
 /// How many of these steps make so many accesses, one at least.
-pub(super) fn steps_of(steps: &[Step], accesses: u32) -> usize {
+pub(super) fn steps_of(steps: &[DataStep], accesses: u32) -> usize {
     let mut made = 0;
     let end = steps.iter().position(|step| {
         made += step.accesses();

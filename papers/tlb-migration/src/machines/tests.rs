@@ -3,7 +3,7 @@
 use lookaside_machine::{preset, Machine};
 use lookaside_stats::SplitMix64;
 
-use super::cache::Cache;
+use super::cache::SimulatedCache;
 use super::dram::Dram;
 use super::stride::Stride;
 use super::*;
@@ -30,7 +30,8 @@ fn the_third_pld_waits_for_the_first_ones_line() {
         core.pld((0x4_0000 + page) << PAGE_SHIFT).unwrap();
         took.push(core.cycles());
     }
-    // Two references of 150. Then hits. Lines come at 453 and, 92 apart, at 545, 637, 729: these are what the third pld on waits for.
+    // Two references of 150. Then hits. Lines come at 453 and, 92 apart, at 545, 637, 729: these are what the third pld
+    // on waits for.
     assert_eq!(took, [303, 312, 453, 545, 637, 729]);
     assert_eq!((core.accesses, core.lines()), (6, 8));
     // Translations are there, and the lines.
@@ -62,7 +63,8 @@ fn loads_wait_and_are_prefetched_from_the_third_on() {
         core.load((0x4_0000 + page) << PAGE_SHIFT).unwrap();
         core.cycles() - start
     };
-    // Walk and line; then 3 + 3 + 3 of a walk that hits, and a line. The fourth and fifth were asked for one access ahead.
+    // Walk and line; then 3 + 3 + 3 of a walk that hits, and a line. The fourth and fifth were asked for one access
+    // ahead.
     assert_eq!([0, 1, 2].map(|page| load(&mut core, page)), [453, 159, 159]);
     assert!(load(&mut core, 3) <= 150);
     assert_eq!(load(&mut core, 4), 92);
@@ -103,7 +105,7 @@ fn refresh_holds_memory_up_for_130_ns_of_3900() {
 fn a_cache_is_a_list_a_set() {
     let machine = gem5();
     let shape = machine.caches.iter().find(|cache| cache.name == "l1d-cache").unwrap();
-    let mut cache = Cache::new(shape, &machine.name, 1).unwrap();
+    let mut cache = SimulatedCache::new(shape, &machine.name, 1).unwrap();
     let mut lists = vec![Vec::new(); shape.sets() as usize];
     let mut random = SplitMix64::new(5);
     for step in 0..20_000 {

@@ -2,21 +2,21 @@
 
 use lookaside_probe::counter::{prefetch, GroupTicks, TimedChain, Timer};
 
-use super::memory::Area;
+use super::memory::PageArea;
 use super::plan::{Case, Use};
-use super::Pattern;
+use super::treatment::Pattern;
 
 /// A case's accesses to an area's pages.
 pub(super) enum Accesses<'a> {
     /// Addresses are computed.
-    Sweep { area: &'a Area, case: &'a Case },
+    Sweep { area: &'a PageArea, case: &'a Case },
     /// Addresses are in the pages.
     Chase(TimedChain),
 }
 
 /// Ticks of the first accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spent {
+pub(super) struct AccessTicks {
     /// Of the prefetches; 0 where there were none.
     pub restore: u64,
     /// Of the first access to each page.
@@ -27,13 +27,14 @@ pub(super) struct Spent {
 
 impl<'a> Accesses<'a> {
     /// Those of a case. A chase is written into the pages.
-    pub(super) fn new(timer: Timer, area: &'a Area, case: &'a Case, seed: u64) -> Self {
+    pub(super) fn new(timer: Timer, area: &'a PageArea, case: &'a Case, seed: u64) -> Self {
         match case.pattern {
             Pattern::Sweep => Self::Sweep { area, case },
             Pattern::Chase => {
                 let words = |i: u64| [Use::Accessed, Use::Again].map(|line| area.word(case.at(i, line)));
                 let words: Vec<[*mut u64; 2]> = case.order(seed).into_iter().map(words).collect();
-                // SAFETY: words of the area, that are nobody else's while these accesses live: they borrow it, and one case is measured at a time.
+                // SAFETY: words of the area, that are nobody else's while these accesses live: they borrow it, and one
+                // case is measured at a time.
                 Self::Chase(unsafe { TimedChain::link(timer, &words, words.len()) })
             }
         }
@@ -64,10 +65,11 @@ impl<'a> Accesses<'a> {
         }
     }
 
-    /// Prefetches, then goes through the pages; prefetches that are still on the way are waited for by the accesses that need them, in whose time that is.
+    /// Prefetches, then goes through the pages; prefetches that are still on the way are waited for by the accesses
+    /// that need them, in whose time that is.
     // One copy of the code, which is warm from a case before.
     #[inline(never)]
-    pub(super) fn timed(&self, timer: &Timer, restored: &[u64]) -> Spent {
+    pub(super) fn timed(&self, timer: &Timer, restored: &[u64]) -> AccessTicks {
         let begin = timer.now();
         prefetch(restored);
         let mut last = timer.now();
@@ -75,13 +77,13 @@ impl<'a> Accesses<'a> {
         let ticks = self.pass(timer, &mut last);
         // What lies between the stamps is the restore's, so that nothing of it is lost.
         let restore = if restored.is_empty() { 0 } else { restore.wrapping_add(ticks.before) };
-        Spent { restore, access: ticks.shot, again: ticks.control }
+        AccessTicks { restore, access: ticks.shot, again: ticks.control }
     }
 }
 
 /// Loads that need nothing of each other.
 #[inline(never)]
-fn sweep(area: &Area, case: &Case, line: Use) {
+fn sweep(area: &PageArea, case: &Case, line: Use) {
     for i in 0..case.pages {
         // SAFETY: a word of the area.
         std::hint::black_box(unsafe { area.word(case.at(i, line)).read_volatile() });
@@ -97,7 +99,7 @@ mod tests {
     fn only_a_restore_takes_restores_time() {
         let (timer, _) = Timer::here().expect("a timer");
         let cases = Case::all(&[1, 9, 64]);
-        let area = Area::small(8 << 20, 64, 1).expect("memory");
+        let area = PageArea::small(8 << 20, 64, 1).expect("memory");
         for case in &cases {
             let accesses = Accesses::new(timer, &area, case, 7);
             accesses.warm(&timer, 2);
@@ -111,7 +113,7 @@ mod tests {
     fn a_chase_goes_through_its_pages_in_order_and_back() {
         let (timer, _) = Timer::here().expect("a timer");
         let case = Case { pattern: Pattern::Chase, stride_bytes: 69632, caches: Caches::Kept, pages: 40 };
-        let area = Area::small(8 << 20, 40, 1).expect("memory");
+        let area = PageArea::small(8 << 20, 40, 1).expect("memory");
         Accesses::new(timer, &area, &case, 7).warm(&timer, 1);
         let order = case.order(7);
         for line in [Use::Accessed, Use::Again] {

@@ -4,12 +4,13 @@ use lookaside_harness::cpus::allowed;
 use lookaside_host::{CacheKind, Topology};
 use serde::Serialize;
 
+use super::error::MigrateError;
 use super::plan::HUGE_BYTES;
-use super::MigrateError;
 
 /// Bytes of caches where the system says nothing: as large as a client's last one.
 const CACHES_BYTES: u64 = 32 << 20;
-/// A buffer is no smaller, and no larger: then a round would take too long, and the private caches are thrashed by far less.
+/// A buffer is no smaller, and no larger: then a round would take too long, and the private caches are thrashed by far
+/// less.
 const BUFFER_BYTES: std::ops::RangeInclusive<u64> = (4 << 20)..=(256 << 20);
 
 /// What the system says of its CPUs.
@@ -39,7 +40,7 @@ pub enum Relation {
 
 /// Where the experiment takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MovePlace {
+pub(super) struct MoveCpus {
     pub from: usize,
     pub to: usize,
     pub relation: Relation,
@@ -96,7 +97,7 @@ impl Relation {
     }
 }
 
-impl MovePlace {
+impl MoveCpus {
     /// The CPUs that are asked for, or good ones.
     pub(super) fn choose(from: Option<usize>, to: Option<usize>, system: &System) -> Result<Self, MigrateError> {
         let bad = |why: String| Err(MigrateError(why));
@@ -175,7 +176,7 @@ mod tests {
     fn a_thread_of_another_core_is_preferred() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let chosen = |allowed: &[usize], from, to| {
-            let here = MovePlace::choose(from, to, &system(folder.path(), allowed)).expect("CPUs");
+            let here = MoveCpus::choose(from, to, &system(folder.path(), allowed)).expect("CPUs");
             (here.from, here.to, here.relation)
         };
         assert_eq!(chosen(&[0, 1, 2, 3], None, None), (0, 2, Relation::Cache));
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(chosen(&[0, 1, 2, 3], None, Some(0)), (2, 0, Relation::Cache));
         assert_eq!(chosen(&[0, 1, 2, 3], Some(3), None), (3, 0, Relation::Nothing));
         assert_eq!(chosen(&[0, 1, 2, 3], Some(2), Some(3)), (2, 3, Relation::Nothing));
-        let here = MovePlace::choose(None, None, &system(folder.path(), &[0, 2])).expect("CPUs");
+        let here = MoveCpus::choose(None, None, &system(folder.path(), &[0, 2])).expect("CPUs");
         assert_eq!(here.thrash_bytes, (2 * ((48u64 << 10) + (6 << 20))).next_multiple_of(2 << 20));
     }
 
@@ -191,7 +192,7 @@ mod tests {
     fn cpus_that_cannot_be_had_are_named() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let refused = |allowed: &[usize], from, to| {
-            let error = MovePlace::choose(from, to, &system(folder.path(), allowed)).expect_err("refused");
+            let error = MoveCpus::choose(from, to, &system(folder.path(), allowed)).expect_err("refused");
             error.to_string()
         };
         assert!(refused(&[0, 1, 2, 3], Some(9), None).starts_with("CPU 9 is not there"));
@@ -205,7 +206,7 @@ mod tests {
     fn a_system_that_says_nothing_will_do() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let system = System { allowed: vec![4, 7], page_bytes: 4096, topology: Topology::in_folder(folder.path()) };
-        let here = MovePlace::choose(None, None, &system).expect("CPUs");
+        let here = MoveCpus::choose(None, None, &system).expect("CPUs");
         assert_eq!((here.from, here.to, here.relation), (4, 7, Relation::Unknown));
         assert_eq!(here.thrash_bytes, 2 * CACHES_BYTES);
     }

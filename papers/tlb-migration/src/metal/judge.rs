@@ -4,14 +4,15 @@ use lookaside_stats::{figure, median, Figure, LEAST_ROUNDS};
 use serde::Serialize;
 
 use super::plan::Case;
-use super::{Caches, Treatment};
+use super::treatment::{Caches, Treatment};
 
-/// Resamples of each interval: a report has hundreds of them (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 14.3: a thousand at least).
+/// Resamples of each interval: a report has hundreds of them (Efron and Tibshirani, An Introduction to the Bootstrap,
+/// 1993, section 14.3: a thousand at least).
 pub const RESAMPLES: usize = 2000;
 
 /// One measurement, nanoseconds for all pages of the case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct MoveTimes {
     /// Of the prefetches, until the last is begun.
     pub restore_ns: f64,
     /// Of the first access to each page.
@@ -28,7 +29,8 @@ pub struct Cell {
     /// Which.
     #[serde(flatten)]
     pub case: Case,
-    /// What translation costs in the first accesses: with nothing done, less those of a thread that returns. `None`: it could not be measured.
+    /// What translation costs in the first accesses: with nothing done, less those of a thread that returns. `None`: it
+    /// could not be measured.
     pub translation_ns: Option<Figure>,
     /// The ways, without first.
     pub ways: Vec<TreatmentTimes>,
@@ -45,7 +47,8 @@ pub struct TreatmentTimes {
     pub restore_ns: Option<Figure>,
     /// First access to each page.
     pub access_ns: Figure,
-    /// The next access to each, to another line: what is left without the translations' cost, or with that of a TLB too small for them. A median.
+    /// The next access to each, to another line: what is left without the translations' cost, or with that of a TLB too
+    /// small for them. A median.
     pub again_ns: f64,
     /// Gained (positive) or lost (negative) overall. `None`: the way is no remedy.
     pub overall: Option<Overall>,
@@ -55,7 +58,8 @@ pub struct TreatmentTimes {
     pub accesses_ns: Vec<f64>,
 }
 
-/// Access without, less restore and access with: as Landsberg's Table A.7, of medians, but without saving, for which a program has a list.
+/// Access without, less restore and access with: as Landsberg's Table A.7, of medians, but without saving, for which a
+/// program has a list.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Overall {
     /// Nanoseconds with their interval.
@@ -90,13 +94,14 @@ impl Cell {
 }
 
 /// The cases, of what each of `ways` came to by round; none without rounds.
-pub(super) fn cells(cases: &[Case], ways: &[(Case, Treatment)], samples: &[Vec<Sample>], seed: u64) -> Vec<Cell> {
+pub(super) fn cells(cases: &[Case], ways: &[(Case, Treatment)], samples: &[Vec<MoveTimes>], seed: u64) -> Vec<Cell> {
     let cell = |case: &Case| {
         let of_case = || ways.iter().zip(samples).filter(|((other, _), _)| other == case);
         let list =
             |way: Treatment| of_case().find(|((_, other), _)| *other == way).map(|(_, samples)| accesses(samples));
         let nothing = list(Treatment::Nothing)?;
-        let told = |((_, way), samples): (&(Case, Treatment), &Vec<Sample>)| told(case, *way, samples, &nothing, seed);
+        let told =
+            |((_, way), samples): (&(Case, Treatment), &Vec<MoveTimes>)| told(case, *way, samples, &nothing, seed);
         let translation = |returns: Vec<f64>| difference(&nothing, &[&returns], seed);
         Some(Cell {
             case: *case,
@@ -107,7 +112,7 @@ pub(super) fn cells(cases: &[Case], ways: &[(Case, Treatment)], samples: &[Vec<S
     cases.iter().filter_map(cell).filter(|cell| !cell.ways.is_empty()).collect()
 }
 
-fn told(case: &Case, way: Treatment, samples: &[Sample], nothing: &[f64], seed: u64) -> Option<TreatmentTimes> {
+fn told(case: &Case, way: Treatment, samples: &[MoveTimes], nothing: &[f64], seed: u64) -> Option<TreatmentTimes> {
     let restored = case.restored(way).len() as u64;
     let restores_ns: Vec<f64> = samples.iter().map(|sample| sample.restore_ns).filter(|_| restored > 0).collect();
     let accesses_ns = accesses(samples);
@@ -127,7 +132,7 @@ fn told(case: &Case, way: Treatment, samples: &[Sample], nothing: &[f64], seed: 
     })
 }
 
-fn accesses(samples: &[Sample]) -> Vec<f64> {
+fn accesses(samples: &[MoveTimes]) -> Vec<f64> {
     samples.iter().map(|sample| sample.access_ns).collect()
 }
 
@@ -168,9 +173,9 @@ mod tests {
     use super::*;
     use crate::metal::Pattern;
 
-    fn samples(restore: f64, access: &[f64]) -> Vec<Sample> {
+    fn samples(restore: f64, access: &[f64]) -> Vec<MoveTimes> {
         let sample =
-            |access_ns: &f64| Sample { restore_ns: restore, access_ns: *access_ns, again_ns: 1.0, move_ns: 9.0 };
+            |access_ns: &f64| MoveTimes { restore_ns: restore, access_ns: *access_ns, again_ns: 1.0, move_ns: 9.0 };
         access.iter().map(sample).collect()
     }
 
@@ -203,7 +208,8 @@ mod tests {
 
     #[test]
     fn rounds_are_paired() {
-        // Each round differs tenfold from the one before, the way by the same in all: only whole rounds make it certain.
+        // Each round differs tenfold from the one before, the way by the same in all: only whole rounds make it
+        // certain.
         let nothing: Vec<f64> = (1..=9).map(|round| f64::from(round) * 1000.0).collect();
         let direct: Vec<f64> = nothing.iter().map(|ns| ns - 150.0).collect();
         let found = told(&nothing, 50.0, &direct, &nothing);

@@ -6,19 +6,19 @@ use lookaside_host::Process;
 use lookaside_stats::SplitMix64;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use super::error::MigrateError;
 use super::plan::{used, HUGE_BYTES, LINE_BYTES, PAGE_BYTES};
-use super::MigrateError;
 
 /// Memory of ours, at a multiple of [`HUGE_BYTES`].
 #[derive(Debug)]
-pub(super) struct Area {
+pub(super) struct PageArea {
     start: NonNull<u8>,
     bytes: usize,
     /// What was mapped, with what is before and after.
     mapped: (NonNull<u8>, usize),
 }
 
-impl Area {
+impl PageArea {
     /// Address space; what is touched has memory, of small pages or, where the system has some, of huge ones.
     fn new(bytes: usize, huge: bool) -> Result<Self, MigrateError> {
         let failed = |why: String| MigrateError(format!("no address space of {} MiB: {why}", bytes >> 20));
@@ -39,8 +39,8 @@ impl Area {
         Ok(Self { start, bytes, mapped: (at, whole) })
     }
 
-    /// Small pages, those that up to `most` pages need, touched in an order by the seed: neighbours don't get neighbouring frames, which some processors keep in one
-    /// TLB entry.
+    /// Small pages, those that up to `most` pages need, touched in an order by the seed: neighbours don't get
+    /// neighbouring frames, which some processors keep in one TLB entry.
     pub(super) fn small(bytes: usize, most: u64, seed: u64) -> Result<Self, MigrateError> {
         let area = Self::new(bytes, false)?;
         let mut pages = used(most);
@@ -87,7 +87,7 @@ impl Area {
     }
 }
 
-impl Drop for Area {
+impl Drop for PageArea {
     fn drop(&mut self) {
         let (at, bytes) = self.mapped;
         // SAFETY: the mapping is ours, and whoever has words of it is gone.
@@ -95,22 +95,23 @@ impl Drop for Area {
     }
 }
 
-/// Makes all CPUs drop this process's translations, and leaves its page tables in their caches: rights are taken from two pages that nobody uses, so far apart
-/// that the kernel drops everything and not page by page.
+/// Makes all CPUs drop this process's translations, and leaves its page tables in their caches: rights are taken from
+/// two pages that nobody uses, so far apart that the kernel drops everything and not page by page.
 #[derive(Debug)]
 pub(super) struct Flush {
-    area: Area,
+    area: PageArea,
 }
 
-/// Bytes between the two, the first that can be had. Beyond [`PAGE_BYTES`] times 2^21 AArch64 with ranges drops everything (`MAX_TLBI_RANGE_PAGES`), without them beyond
-/// 512 pages (`MAX_DVM_OPS`), x86-64 beyond 33 (`tlb_single_page_flush_ceiling`).
+/// Bytes between the two, the first that can be had. Beyond [`PAGE_BYTES`] times 2^21 AArch64 with ranges drops
+/// everything (`MAX_TLBI_RANGE_PAGES`), without them beyond 512 pages (`MAX_DVM_OPS`), x86-64 beyond 33
+/// (`tlb_single_page_flush_ceiling`).
 const FLUSH_BYTES: [usize; 2] = [16 << 30, 4 << 20];
 
 impl Flush {
     /// Has the two pages.
     pub(super) fn new() -> Result<Self, MigrateError> {
-        let mut areas = FLUSH_BYTES.iter().map(|bytes| Area::new(*bytes, false));
-        let area = areas.find(Result::is_ok).unwrap_or_else(|| Area::new(FLUSH_BYTES[1], false))?;
+        let mut areas = FLUSH_BYTES.iter().map(|bytes| PageArea::new(*bytes, false));
+        let area = areas.find(Result::is_ok).unwrap_or_else(|| PageArea::new(FLUSH_BYTES[1], false))?;
         area.touch(0);
         area.touch(area.bytes as u64 - PAGE_BYTES);
         Ok(Self { area })
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn an_area_is_aligned_and_keeps_what_is_written() {
-        let area = Area::small(4 << 20, 40, 3).expect("memory");
+        let area = PageArea::small(4 << 20, 40, 3).expect("memory");
         assert_eq!(area.start.as_ptr() as u64 % HUGE_BYTES, 0);
         for at in [0, 8, (4 << 20) - 8] {
             // SAFETY: words of ours.
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "beyond the area")]
     fn no_word_is_beyond() {
-        Area::small(2 << 20, 1, 3).expect("memory").word(2 << 20);
+        PageArea::small(2 << 20, 1, 3).expect("memory").word(2 << 20);
     }
 
     #[test]

@@ -1,15 +1,18 @@
-//! TLB migration on the metal (Landsberg 2018, section 4.3): a thread touches its pages on one CPU and moves to another, where its first accesses
-//! are timed, with nothing done before them, with its pages or its page-table lines prefetched, and with huge pages.
+//! TLB migration on the metal (Landsberg 2018, section 4.3): a thread touches its pages on one CPU and moves to
+//! another, where its first accesses are timed, with nothing done before them, with its pages or its page-table lines
+//! prefetched, and with huge pages.
 //!
-//! A program can't touch its page tables. The nearest to the paper's indirect migration, which preloads descriptors, is one prefetch for each 64-byte
-//! line of page-table entries ([`plan::one_a_line`]).
+//! A program can't touch its page tables. The nearest to the paper's indirect migration, which preloads descriptors, is
+//! one prefetch for each 64-byte line of page-table entries ([`plan::one_a_line`]).
 
 mod access;
 mod cpus;
+mod error;
 mod judge;
-mod lab;
 mod memory;
+mod move_bench;
 pub mod plan;
+mod treatment;
 
 use std::time::Duration;
 
@@ -17,19 +20,22 @@ use lookaside_probe::counter::Timer;
 use lookaside_runtime::compare::in_turns;
 use serde::Serialize;
 
-use crate::metal::cpus::MovePlace;
-pub use crate::metal::cpus::{Relation, System};
-use crate::metal::judge::cells;
-pub use crate::metal::judge::{Cell, Overall, Pays, TreatmentTimes, RESAMPLES};
-use crate::metal::lab::{MoveBench, Stopped};
-use crate::metal::plan::{bytes_needed, Case};
+use cpus::MoveCpus;
+pub use cpus::{Relation, System};
+pub use error::MigrateError;
+use judge::cells;
+pub use judge::{Cell, Overall, Pays, TreatmentTimes, RESAMPLES};
+use move_bench::{MoveBench, MoveStopped};
+use plan::{bytes_needed, Case};
+pub use treatment::{Caches, Pattern, Treatment};
 
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The CPU that the thread leaves; `None`: the first allowed.
     pub from: Option<usize>,
-    /// The CPU that it moves to; `None`: the next allowed that is no thread of the same core, as far as the system says.
+    /// The CPU that it moves to; `None`: the next allowed that is no thread of the same core, as far as the system
+    /// says.
     pub to: Option<usize>,
     /// Numbers of pages, each at least 1.
     pub pages: Vec<u64>,
@@ -41,91 +47,6 @@ pub struct Options {
     pub seed: u64,
     /// Memory that may be had.
     pub available_bytes: u64,
-}
-
-/// Why there is no experiment; one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct MigrateError(pub(crate) String);
-
-/// How pages are accessed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// In ascending order, as the paper's benchmark does; no address needs what another access reads, so that the processor overlaps them.
-    Sweep,
-    /// In an order by the seed; each address is what the access before it reads, so that latencies add up.
-    Chase,
-}
-
-/// What the new CPU's caches hold when the thread comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Caches {
-    /// What the thread left there when it was there last: its data and its page-table lines.
-    Kept,
-    /// Other data: a buffer of twice their size was read there before.
-    Thrashed,
-}
-
-/// What is done for the first accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Treatment {
-    /// Nothing: all translations are lost.
-    Nothing,
-    /// A prefetch of each page, at another line than is accessed.
-    Direct,
-    /// A prefetch for each 64-byte line of page-table entries, of one page in eight at most: where there is one, of a page that is not accessed.
-    Indirect,
-    /// Nothing, and the same addresses in 2 MiB pages.
-    Huge,
-    /// Nothing, and nothing needed: the thread was there before, and its translations are still there. A control, that is no remedy.
-    Returns,
-}
-
-impl Pattern {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Sweep, Self::Chase];
-
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sweep => "sweep",
-            Self::Chase => "chase",
-        }
-    }
-}
-
-impl Caches {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Kept, Self::Thrashed];
-
-    /// In two words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "caches kept",
-            Self::Thrashed => "caches thrashed",
-        }
-    }
-}
-
-impl Treatment {
-    /// All, without first.
-    pub const ALL: [Self; 5] = [Self::Nothing, Self::Direct, Self::Indirect, Self::Huge, Self::Returns];
-    /// Those that are held against nothing.
-    pub const REMEDIES: [Self; 3] = [Self::Direct, Self::Indirect, Self::Huge];
-
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Direct => "direct",
-            Self::Indirect => "indirect",
-            Self::Huge => "huge pages",
-            Self::Returns => "returns",
-        }
-    }
 }
 
 /// What was seen.
@@ -155,7 +76,8 @@ pub struct Report {
     pub halted: Option<String>,
 }
 
-/// Runs the experiment on the calling thread, which gets its CPUs back at the end. `stop` is asked before each measurement.
+/// Runs the experiment on the calling thread, which gets its CPUs back at the end. `stop` is asked before each
+/// measurement.
 ///
 /// # Errors
 /// It cannot be run as asked, or the system refuses; one line.
@@ -165,7 +87,7 @@ pub fn run(
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Report, MigrateError> {
-    let here = MovePlace::choose(options.from, options.to, system)?;
+    let here = MoveCpus::choose(options.from, options.to, system)?;
     let most = check(options, &here)?;
     let (timer, timer_remark) = Timer::here().map_err(|error| MigrateError(error.to_string()))?;
     let mut remarks: Vec<String> = timer_remark.into_iter().collect();
@@ -183,7 +105,7 @@ pub fn run(
         lab.next(case, *way, options.time, stop)
     });
     let halted = match ended {
-        Some(Stopped::Failed(error)) => return Err(error),
+        Some(MoveStopped::Failed(error)) => return Err(error),
         Some(stopped) => Some(stopped.to_string()),
         None => None,
     };
@@ -210,7 +132,7 @@ pub fn run(
 }
 
 /// The most pages, where there is memory for them.
-fn check(options: &Options, here: &MovePlace) -> Result<u64, MigrateError> {
+fn check(options: &Options, here: &MoveCpus) -> Result<u64, MigrateError> {
     let bad = |why: String| Err(MigrateError(why));
     let (Some(&most), Some(&least)) = (options.pages.iter().max(), options.pages.iter().min()) else {
         return bad("pages: no number is given".into());
@@ -236,8 +158,8 @@ fn check(options: &Options, here: &MovePlace) -> Result<u64, MigrateError> {
 mod tests {
     use super::*;
 
-    fn here() -> MovePlace {
-        MovePlace { from: 0, to: 1, relation: Relation::Unknown, thrash_bytes: 4 << 20, page_bytes: 4096 }
+    fn here() -> MoveCpus {
+        MoveCpus { from: 0, to: 1, relation: Relation::Unknown, thrash_bytes: 4 << 20, page_bytes: 4096 }
     }
 
     #[test]
@@ -252,12 +174,12 @@ mod tests {
             available_bytes,
         };
         assert_eq!(check(&options(&[1, 64, 8], 1 << 30), &here()), Ok(64));
-        let refused = |options: &Options, here: &MovePlace| check(options, here).expect_err("refused").to_string();
+        let refused = |options: &Options, here: &MoveCpus| check(options, here).expect_err("refused").to_string();
         assert_eq!(refused(&options(&[], 1 << 30), &here()), "pages: no number is given");
         assert!(refused(&options(&[4, 0], 1 << 30), &here()).starts_with("pages: 0 pages"));
         assert!(refused(&options(&[1536], 64 << 20), &here()).contains("64 MiB can be had: ask for fewer --pages"));
         assert!(refused(&options(&[u64::MAX], u64::MAX), &here()).contains("ask for fewer --pages"));
-        let large = MovePlace { page_bytes: 65536, ..here() };
+        let large = MoveCpus { page_bytes: 65536, ..here() };
         assert!(refused(&options(&[1], 1 << 30), &large).contains("of 64 KiB"));
     }
 }

@@ -3,25 +3,27 @@
 use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
-use super::{Caches, Pattern, Treatment};
+use super::treatment::{Caches, Pattern, Treatment};
 
 /// Bytes of a small page.
 pub const PAGE_BYTES: u64 = 4096;
 /// Bytes of a huge page.
 pub const HUGE_BYTES: u64 = 2 << 20;
-/// The paper's strides, 4 and 68 KiB: of the first, eight pages share a line of page-table entries (on the Cortex-A7 sixteen); of the second, each has one of its own, and
-/// they don't meet in few sets (Landsberg 2018, section 4.3).
+/// The paper's strides, 4 and 68 KiB: of the first, eight pages share a line of page-table entries (on the Cortex-A7
+/// sixteen); of the second, each has one of its own, and they don't meet in few sets (Landsberg 2018, section 4.3).
 pub const STRIDES_BYTES: [u64; 2] = [PAGE_BYTES, 17 * PAGE_BYTES];
 
 /// Bytes of a line of the data caches.
 pub const LINE_BYTES: u64 = 64;
 /// Lines of a page.
 const LINES: u64 = PAGE_BYTES / LINE_BYTES;
-/// Lines between the three of a page that are used, so that none is the neighbour of another, which some processors bring along.
+/// Lines between the three of a page that are used, so that none is the neighbour of another, which some processors
+/// bring along.
 const LINES_APART: u64 = 21;
 /// Entries of 8 bytes in a line of page-table entries, on x86-64 and AArch64.
 const ENTRIES_A_LINE: u64 = LINE_BYTES / 8;
-/// Pages further, in the same line of entries and another aligned group of four: Zen keeps such a group in one TLB entry, if frames lie side by side.
+/// Pages further, in the same line of entries and another aligned group of four: Zen keeps such a group in one TLB
+/// entry, if frames lie side by side.
 const OTHER_HALF: u64 = 4;
 
 /// What a line of a page is for.
@@ -71,7 +73,8 @@ impl Case {
         (0..pages).map(move |i| i as u64 * step)
     }
 
-    /// Where its `i`-th page is read, in bytes from the area's begin: each page on lines of its own, so that all sets of the data caches get the same share.
+    /// Where its `i`-th page is read, in bytes from the area's begin: each page on lines of its own, so that all sets
+    /// of the data caches get the same share.
     pub fn at(&self, i: u64, line: Use) -> u64 {
         i * self.stride_bytes + line_of(i, line) * LINE_BYTES
     }
@@ -98,8 +101,9 @@ impl Case {
     }
 }
 
-/// Of each 64-byte line that holds page-table entries of hot pages (ascending), a page: one that is not hot, so that the line comes into the caches and the
-/// translation does not, or the first hot one where its place in the other half of the line is hot too.
+/// Of each 64-byte line that holds page-table entries of hot pages (ascending), a page: one that is not hot, so that
+/// the line comes into the caches and the translation does not, or the first hot one where its place in the other half
+/// of the line is hot too.
 pub fn one_a_line(hot: &[u64]) -> Vec<u64> {
     let lines = hot.chunk_by(|a, b| a / ENTRIES_A_LINE == b / ENTRIES_A_LINE);
     let page = |line: &[u64]| {
@@ -137,7 +141,8 @@ pub fn span_bytes(most: u64) -> u128 {
 /// Memory for so many pages: small ones, the same addresses in huge ones, their tables and lists.
 pub fn bytes_needed(most: u64) -> u128 {
     let span = span_bytes(most);
-    // In small pages both strides' and a neighbour of each; a page of tables for each 2 MiB; in lists some words a page.
+    // In small pages both strides' and a neighbour of each; a page of tables for each 2 MiB; in lists some words a
+    // page.
     let small = u128::from(most) * 4 * u128::from(PAGE_BYTES);
     span + small + span / 512 + u128::from(most) * 128
 }
@@ -205,7 +210,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: the lines of the hot pages, each once; a hot page only where the whole line's other half is no use.
+        /// Against the definition: the lines of the hot pages, each once; a hot page only where the whole line's other
+        /// half is no use.
         #[test]
         fn each_line_has_one_prefetch(hot in proptest::collection::btree_set(0u64..300, 0..80)) {
             let hot: Vec<u64> = hot.into_iter().collect();

@@ -3,7 +3,7 @@
 use lookaside_harness::{Finding, Ours};
 
 use super::linux::MigrationRuns;
-use super::Medians;
+use super::medians::Medians;
 
 /// "Virtually the same": within this part.
 const SAME: f64 = 0.1;

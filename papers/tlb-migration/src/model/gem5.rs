@@ -1,15 +1,15 @@
 //! Tables A.11 to A.15.
 
-use lookaside_harness::in_parallel;
+use lookaside_harness::{in_parallel, ModelResult};
 use lookaside_machine::Machine;
 use lookaside_stats::SplitMix64;
 
-use super::{median, Medians, Result};
+use super::medians::{median, Medians};
 use crate::interface::Version;
 use crate::machines::{Gem5Benchmark, COUNTER_HZ, STRIDE_68K};
 
-/// The clock that Linux reads in the simulated machine. Nothing else is random there: what differs from one repetition to the next is how
-/// long before a step the clock ticked last.
+/// The clock that Linux reads in the simulated machine. Nothing else is random there: what differs from one repetition
+/// to the next is how long before a step the clock ticked last.
 pub(super) struct Clock {
     random: SplitMix64,
     repetitions: u64,
@@ -32,7 +32,7 @@ impl Clock {
 }
 
 /// Adds the tables' rows; the overall speedup of V4 by number of pages.
-pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) -> Result<Vec<(f64, f64)>> {
+pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) -> ModelResult<Vec<(f64, f64)>> {
     const TABLES: [(Version, &str); 4] =
         [(Version::V1, "a11"), (Version::V2, "a12"), (Version::V3, "a13"), (Version::V4, "a14")];
     let jobs: Vec<_> = TABLES.into_iter().flat_map(|table| (1..=64).map(move |pages| (table, pages))).collect();
@@ -65,7 +65,7 @@ fn one(
     (version, table): (Version, &str),
     pages: u32,
     repetitions: u64,
-) -> Result<(Vec<(String, f64)>, f64)> {
+) -> ModelResult<(Vec<(String, f64)>, f64)> {
     let steps = Gem5Benchmark::new(machine, pages, STRIDE_68K)?.six_steps(version)?;
     let mut clock = Clock::new(pages.into(), repetitions);
     let mut of = |cycles: u64| clock.median_ns(cycles as f64 * 1000.0 / machine.clock_mhz);

@@ -1,9 +1,10 @@
 //! Tables A.16 and A.17: sections 8.1 and 8.2.
 
+use lookaside_harness::ModelResult;
 use lookaside_machine::Machine;
 
 use super::gem5::Clock;
-use super::{Medians, Result};
+use super::medians::Medians;
 use crate::interface::Version;
 use crate::machines::{Linux, PROCESS_CYCLES, STRIDE_68K};
 
@@ -19,7 +20,7 @@ pub(super) struct MigrationRuns {
 }
 
 /// Adds the tables' rows.
-pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) -> Result<MigrationRuns> {
+pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) -> ModelResult<MigrationRuns> {
     let mut clock = Clock::new(1, repetitions);
     let ns = |cycles: u64| cycles as f64 * 1000.0 / machine.clock_mhz;
     let mut told = MigrationRuns { runs: Default::default() };
@@ -31,7 +32,7 @@ pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) ->
         told.runs[usize::from(migrates)] = runs;
     }
     for pages in PAGES {
-        let mut of = |migrates| -> Result<f64> {
+        let mut of = |migrates| -> ModelResult<f64> {
             let (cycles, _) = round_robin(machine, migrates, pages, 4)?;
             Ok(clock.median_ns(ns(PROCESS_CYCLES + cycles)))
         };
@@ -43,9 +44,9 @@ pub(super) fn run(machine: &Machine, repetitions: u64, medians: &mut Medians) ->
     Ok(told)
 }
 
-/// The benchmarks' steps: all is flushed; the pages are accessed, data caches flushed, and the thread allowed on the next core alone, and so
-/// on. Cycles of all, and of each run's accesses.
-fn round_robin(machine: &Machine, migrates: bool, pages: u32, runs: usize) -> Result<(u64, Vec<u64>)> {
+/// The benchmarks' steps: all is flushed; the pages are accessed, data caches flushed, and the thread allowed on the
+/// next core alone, and so on. Cycles of all, and of each run's accesses.
+fn round_robin(machine: &Machine, migrates: bool, pages: u32, runs: usize) -> ModelResult<(u64, Vec<u64>)> {
     // As many entries as the TLB has: "effectively removing the limit" (chapter 7).
     let cap = machine.tlbs.iter().map(|tlb| tlb.entries).max().filter(|_| migrates);
     let mut linux = Linux::new(machine, Version::V4, cap, pages, STRIDE_68K)?;

@@ -1,24 +1,23 @@
-//! TLB migration (Landsberg 2018): its benchmarks on presets `cortex-a7` and `gem5-armv7`, and Linux on the latter; and what is beyond them.
+//! TLB migration (Landsberg 2018): its benchmarks on presets `cortex-a7` and `gem5-armv7`, and Linux on the latter; and
+//! what is beyond them.
 
 mod a7;
 mod beyond;
 mod claims;
 mod gem5;
 mod linux;
+mod medians;
 mod notes;
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use lookaside_harness::{Effort, Finding, ModelFindings, Ours, RunModel, Series};
+use lookaside_harness::{Effort, Finding, ModelFindings, ModelResult, Ours, RunModel, Series};
 use lookaside_machine::preset;
+
+use medians::Medians;
 
 /// Published values.
 pub(crate) const VALUES: &str = include_str!("../../values/model.toml");
-
-/// A benchmark's medians by the id of their row.
-type Medians = BTreeMap<String, f64>;
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// How often what is random is repeated.
 struct Repetitions {
@@ -59,16 +58,11 @@ pub(crate) const RUN: RunModel = |effort, progress| {
 };
 
 /// The row's id as it stands in the file.
-fn id_of(id: &str) -> Result<&'static str> {
+fn id_of(id: &str) -> ModelResult<&'static str> {
     static IDS: OnceLock<Vec<String>> = OnceLock::new();
     let ids = IDS.get_or_init(|| lookaside_harness::rows(VALUES).into_iter().map(|row| row.id).collect());
     let found = ids.iter().find(|of| *of == id).ok_or_else(|| format!("no row {id} in tlb-migration.toml"))?;
     Ok(found)
-}
-
-/// The median, which the paper takes for what is measured; not a number where there are no values.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    lookaside_stats::median(values).unwrap_or(f64::NAN)
 }
 
 /// The paper's figures, from the rows.

@@ -1,13 +1,13 @@
 //! README.md against the tables.
 
-use lookaside_tlb_migration::layout::Layout;
+use lookaside_tlb_migration::layout::RegisterLayout;
 use lookaside_tlb_migration::packed_diagram;
 use lookaside_tlb_migration::tables::*;
 
 const BOOK: &str = include_str!("../../README.md");
 
 /// The section of a layout, as the book has it.
-fn section<F: Copy + PartialEq>(layout: &Layout<F>) -> String {
+fn section<F: Copy + PartialEq>(layout: &RegisterLayout<F>) -> String {
     format!(
         "{} ({}, {} bits):\n\n```text\n{}```\n\n{}",
         layout.name,

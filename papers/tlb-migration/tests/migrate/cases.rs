@@ -49,9 +49,11 @@ fn an_entry_in_each_version() {
     let entry = page(0x2a, 0x12345);
     // Data 0: asid | valid | 12 << 9 | v_addr[15:0] << 16; Data 1: v_addr[19:16] | p_addr << 4 | ap << 24.
     let v1 = 0x2a | 1 << 8 | 12 << 9 | 0x2345 << 16 | (0x1 | 0x92345 << 4 | 3 << 24) << 32;
-    // Data 2: innerAttrs << 12 | outerAttrs << 15 | domain << 16 | mtype << 19 | shareable << 22 | xn << 23 | level << 24.
+    // Data 2: innerAttrs << 12 | outerAttrs << 15 | domain << 16 | mtype << 19 | shareable << 22 | xn << 23 | level <<
+    // 24.
     assert_eq!(entry.encode_v1(), Ok(v1 | (0x02c9_0000 | 0x9000) << 64));
-    // Data 0: asid | valid | v_addr << 10 | p_addr[1:0] << 30; Data 1: p_addr[19:2] | ap << 18 | inner << 22 | outer << 24 | ...
+    // Data 0: asid | valid | v_addr << 10 | p_addr[1:0] << 30; Data 1: p_addr[19:2] | ap << 18 | inner << 22 | outer <<
+    // 24 | ...
     assert_eq!(entry.encode_v2(), Ok(0x2a | 1 << 8 | 0x12345 << 10 | 0x92345 << 30 | 0x6b4c_0000 << 32));
     assert_eq!(entry.encode_v3(), Ok(0x12345 << 1 | 0x92345 << 21 | 3 << 41 | 1 << 45 | 0x0035_8000 << 32));
 }
@@ -61,7 +63,8 @@ fn bytes_that_versions_2_and_4_save() {
     // Section 6.2: "version 2 needs 4 B less", section 5.2: 1 B an entry, "64 B (or one cache-line) in total".
     assert_eq!((V1.registers.len() - V2.registers.len()) * 4 * 64, 256);
     assert_eq!(64 * 8 - packed_pairs(64) * 8, 64);
-    // Section 6.2 has a whole word saved after 32 pages. It is a word after 4, both registers after 8, and 32 bytes after 32.
+    // Section 6.2 has a whole word saved after 32 pages. It is a word after 4, both registers after 8, and 32 bytes
+    // after 32.
     assert_eq!([7, 8, 9, 15, 16, 32].map(packed_pairs), [7, 7, 8, 14, 14, 28]);
 }
 
@@ -105,11 +108,11 @@ fn refused() {
     assert_eq!([text(wide.encode().unwrap_err()), text(wide.virtual_address(at).unwrap_err())], [words, words]);
 
     let entry = page(1, 0x100);
-    let large = Entry { page: PageSize::Large, ..entry };
+    let large = Entry { page: ArmPageSize::Large, ..entry };
     let words = "V2: has one bit for the page size, 4 KiB or 1 MiB: no code for pages of 2^16 bytes";
     assert_eq!(text(large.encode_v2().unwrap_err()), words);
     let words = "page number 0x101 is not a multiple of a page of 2^20 bytes";
-    assert_eq!(text(Entry { page: PageSize::Section, v_page: 0x101, ..entry }.encode_v3().unwrap_err()), words);
+    assert_eq!(text(Entry { page: ArmPageSize::Section, v_page: 0x101, ..entry }.encode_v3().unwrap_err()), words);
     let words = "V3: has no shareable, which is taken for 1";
     assert_eq!(text(Entry { shareable: false, ..entry }.encode_v3().unwrap_err()), words);
     assert_eq!(text(Entry { ap: 4, ..entry }.encode_v2().unwrap_err()), "V2: ap 0x4 does not fit in 2 bits");
@@ -133,7 +136,7 @@ fn refused() {
 fn zeros_amid_a_packed_stream() {
     // A section at 0 that nobody may access: N alone is set. Its bytes behind the first are zero.
     let nothing = Entry {
-        page: PageSize::Section,
+        page: ArmPageSize::Section,
         v_page: 0,
         p_page: 0,
         ap: 0,

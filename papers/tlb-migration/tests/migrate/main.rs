@@ -1,4 +1,5 @@
-//! TLB migration's interfaces against the paper's tables and a packing bit by bit; and the model of the paper's machines.
+//! TLB migration's interfaces against the paper's tables and a packing bit by bit; and the model of the paper's
+//! machines.
 
 mod book;
 mod cases;

@@ -66,7 +66,8 @@ proptest! {
         }
         let before = gem5.entries(0).unwrap();
         let saved = gem5.save(version, 0, BUFFER, cap).unwrap();
-        // Storing them used the buffer's translation, which may have put another out and may be saved in its place: none beyond the cap.
+        // Storing them used the buffer's translation, which may have put another out and may be saved in its place:
+        // none beyond the cap.
         gem5.set_asid(asids.1);
         gem5.restore(version, 3, &saved).unwrap();
         let restored = gem5.entries(3).unwrap();
@@ -136,7 +137,7 @@ fn a_queued_thread_keeps_its_entries_until_it_runs() {
 #[test]
 fn bad_input_is_told() {
     let a7 = preset("cortex-a7").unwrap();
-    let text = |error: ModelError| error.to_string();
+    let text = |error: MigrationModelError| error.to_string();
     assert_eq!(text(Gem5Benchmark::new(&machine(), 0, 1).unwrap_err()), "0 pages: the model takes 1 to 16384");
     assert_eq!(text(A7Benchmark::new(&a7, 257, 1, 1).unwrap_err()), "257 pages: the model takes 1 to 256");
     let wrong = Gem5::new(&a7, Version::V1).unwrap_err();
@@ -193,7 +194,7 @@ fn held(linux: &mut Linux) -> [Vec<Entry>; 4] {
 }
 
 /// Entries of all TLBs that no walk of any of the processes would find so.
-fn stale(linux: &mut Linux, processes: &[ProcessId]) -> Vec<Entry> {
+fn stale(linux: &mut Linux, processes: &[SimulatedProcessId]) -> Vec<Entry> {
     let mut held = held(linux).concat();
     for process in processes {
         let gem5 = linux.enter(*process).unwrap();
@@ -203,7 +204,7 @@ fn stale(linux: &mut Linux, processes: &[ProcessId]) -> Vec<Entry> {
 }
 
 /// What a task takes along, by its process's ASID.
-fn along(linux: &mut Linux, version: Version, task: TaskId, process: ProcessId) -> Vec<Entry> {
+fn along(linux: &mut Linux, version: Version, task: TaskId, process: SimulatedProcessId) -> Vec<Entry> {
     let asid = linux.enter(process).unwrap().asid();
     linux.saved(task).map_or(Vec::new(), |saved| saved.entries(version, asid).unwrap())
 }
@@ -215,8 +216,9 @@ fn predictors() -> impl Strategy<Value = Option<Predictor>> {
 }
 
 proptest! {
-    /// Unmapped, protected, mapped elsewhere, under another ASID: whatever happens while entries lie in a task, none comes back stale; with
-    /// any cap, and whatever a predictor leaves out. What is restored was saved, and what was saved was valid.
+    /// Unmapped, protected, mapped elsewhere, under another ASID: whatever happens while entries lie in a task, none
+    /// comes back stale; with any cap, and whatever a predictor leaves out. What is restored was saved, and what was
+    /// saved was valid.
     #[test]
     fn no_restored_entry_disagrees_with_the_tables(
         version in prop::sample::select(&VERSIONS[..]),
@@ -228,7 +230,7 @@ proptest! {
         if let Some(predictor) = predictor {
             prop_assert_eq!(linux.predict(predictor).is_ok(), matches!(version, Version::V3 | Version::V4));
         }
-        let processes = [ProcessId::FIRST, linux.process().unwrap()];
+        let processes = [SimulatedProcessId::FIRST, linux.process().unwrap()];
         for page in 0..12 {
             linux.map(processes[1], PROGRAM + page, 0x2_0000 + page, 3).unwrap();
         }
@@ -242,7 +244,7 @@ proptest! {
             match event {
                 Event::Access(n, page) => {
                     if linux.is_running(tasks[n]) {
-                        let step = Step { instructions: 1, va: (PROGRAM + page) << PAGE_SHIFT, repeats: page, stores: page > 6 };
+                        let step = DataStep { instructions: 1, va: (PROGRAM + page) << PAGE_SHIFT, repeats: page, stores: page > 6 };
                         let is_mapped = mapped[usize::from(n == 3)][page as usize];
                         prop_assert_eq!(linux.execute(tasks[n], &[step]).is_ok(), is_mapped);
                     }
@@ -265,7 +267,8 @@ proptest! {
             }
             prop_assert_eq!(stale(&mut linux, &processes), vec![]);
             let after = held(&mut linux);
-            // Accesses to programs' pages aside, new entries of programs are restored ones: saved before, or there when it was moved.
+            // Accesses to programs' pages aside, new entries of programs are restored ones: saved before, or there when
+            // it was moved.
             if matches!(event, Event::Move(..) | Event::Preempt(..)) {
                 let valid = from.map_or(Vec::new(), |core| before[core].clone());
                 for core in 0..4 {
@@ -323,7 +326,8 @@ proptest! {
     }
 }
 
-/// What the paper leaves open is there to be seen, in each version: without the kernel's care a page that was unmapped comes back.
+/// What the paper leaves open is there to be seen, in each version: without the kernel's care a page that was unmapped
+/// comes back.
 #[test]
 fn without_dropping_it_from_the_saved_set_an_unmapped_page_comes_back() {
     for version in VERSIONS {
@@ -334,14 +338,15 @@ fn without_dropping_it_from_the_saved_set_an_unmapped_page_comes_back() {
             linux.move_to(task, 1).unwrap();
             assert!(!linux.is_running(task));
             if careful {
-                linux.unmap(ProcessId::FIRST, PROGRAM + 2).unwrap();
+                linux.unmap(SimulatedProcessId::FIRST, PROGRAM + 2).unwrap();
             } else {
                 linux.gem5().tables.unmap(PROGRAM + 2);
                 linux.gem5().invalidate(PROGRAM + 2);
             }
             linux.preempt(1).unwrap();
             assert!(linux.is_running(task));
-            let stale: Vec<u32> = stale(&mut linux, &[ProcessId::FIRST]).iter().map(|entry| entry.v_page).collect();
+            let stale: Vec<u32> =
+                stale(&mut linux, &[SimulatedProcessId::FIRST]).iter().map(|entry| entry.v_page).collect();
             assert_eq!(stale, if careful { vec![] } else { vec![PROGRAM + 2] }, "{version}");
             assert_eq!(linux.access(task, &[2]).is_err(), careful);
             linux.access(task, &[0, 1, 3]).unwrap();

@@ -126,7 +126,7 @@ pub fn descriptors() -> impl Strategy<Value = Descriptor> {
 
 /// Entries that version 1 has bits for, or, if narrow, versions 2 and 3.
 pub fn entries(narrow: bool) -> impl Strategy<Value = Entry> {
-    let pages = if narrow { vec![PageSize::Small, PageSize::Section] } else { PageSize::ALL.to_vec() };
+    let pages = if narrow { vec![ArmPageSize::Small, ArmPageSize::Section] } else { ArmPageSize::ALL.to_vec() };
     (proptest::sample::select(pages), any::<u64>(), any::<u64>()).prop_map(move |(page, a, b)| {
         let aligned = |page_number: u64| (page_number & 0xf_ffff) as u32 >> (page.shift() - 12) << (page.shift() - 12);
         let few = |bits: u64, wide: u64, slim: u64| bits & if narrow { slim } else { wide };
@@ -153,7 +153,7 @@ pub fn entries(narrow: bool) -> impl Strategy<Value = Entry> {
 pub fn page(asid: u8, v_page: u32) -> Entry {
     Entry {
         asid,
-        page: PageSize::Small,
+        page: ArmPageSize::Small,
         v_page,
         p_page: v_page ^ 0x8_0000,
         ap: 3,

@@ -236,7 +236,7 @@ fn version_3_takes_no_end_and_version_4_waits_for_it() {
 
 #[test]
 fn what_cannot_be_streamed_out_does_not_keep_a_stream_from_coming_in() {
-    let large = Entry { page: PageSize::Large, v_page: 0x10, p_page: 0x10, ..page(1, 0) };
+    let large = Entry { page: ArmPageSize::Large, v_page: 0x10, p_page: 0x10, ..page(1, 0) };
     for version in [Version::V3, Version::V4] {
         let mut tlb = List::of(4, &[large]);
         let mut port = Port::new(version);

@@ -18,17 +18,23 @@ fn rounds(pages: std::ops::Range<u32>, times: u32) -> impl Iterator<Item = u32> 
     (0..times).flat_map(move |_| pages.clone())
 }
 
-fn run(programs: &[Program], one_process: bool, along: &Along, schedule: &Schedule) -> TaskSetCounts {
-    TaskSet::new(&preset("gem5-armv7").unwrap(), programs, one_process, along).unwrap().run(schedule).unwrap()
+fn run(programs: &[ProgramSteps], one_process: bool, along: &Along, schedule: &MoveSchedule) -> MigrationCounts {
+    MigratingTasks::new(&preset("gem5-armv7").unwrap(), programs, one_process, along).unwrap().run(schedule).unwrap()
 }
 
-const ONE_MOVE: Schedule =
-    Schedule { times: 1, slice_accesses: 340, turn_slices: 1, move_slices: 1, moves: Moves::Running, flushes: true };
+const ONE_MOVE: MoveSchedule = MoveSchedule {
+    times: 1,
+    slice_accesses: 340,
+    turn_slices: 1,
+    move_slices: 1,
+    moves: Moves::Running,
+    flushes: true,
+};
 
 /// 40 pages once, ten of them on and on; then a move, and these ten again.
 #[test]
 fn what_was_used_long_ago_is_not_taken_along() {
-    let program = Program::over((0..40).chain(rounds(0..10, 31)), 14);
+    let program = ProgramSteps::over((0..40).chain(rounds(0..10, 31)), 14);
     let programs = [program];
     let of = |along| run(&programs, true, &along, &ONE_MOVE);
     let without = of(NOTHING);
@@ -49,8 +55,8 @@ fn what_was_used_long_ago_is_not_taken_along() {
 
 #[test]
 fn a_balancer_evens_out_the_load_and_moves_on() {
-    let programs: Vec<Program> = (0..6).map(|_| Program::over(rounds(0..30, 200), 5)).collect();
-    let schedule = Schedule {
+    let programs: Vec<ProgramSteps> = (0..6).map(|_| ProgramSteps::over(rounds(0..30, 200), 5)).collect();
+    let schedule = MoveSchedule {
         times: 1,
         slice_accesses: 500,
         turn_slices: 2,
@@ -85,8 +91,8 @@ fn a_balancer_evens_out_the_load_and_moves_on() {
 
 fn periodic() -> Periodic {
     Periodic {
-        job: Program::over(rounds(0..24, 10), 14),
-        background: (0..4).map(|n| Program::over(rounds(n * 7..n * 7 + 70, 20), 3)).collect(),
+        job: ProgramSteps::over(rounds(0..24, 10), 14),
+        background: (0..4).map(|n| ProgramSteps::over(rounds(n * 7..n * 7 + 70, 20), 3)).collect(),
         between_accesses: 300,
         jobs: 40,
         move_every: 4,
@@ -152,8 +158,9 @@ fn a_recording_is_its_data_accesses_and_the_instructions_between() {
     first.events.push((5, Event::Repeats { addr: 0x5000, kind: Load, count: 7 }));
     first.events.push((5, Event::Repeats { addr: 0x9000, kind: Fetch, count: 9 }));
     let second = recording(1, &[(Store, 0x7000, 0)]);
-    let read = |most| Program::read(&mut Recording(info.clone(), vec![second.clone(), first.clone()]), most).unwrap();
-    let step = |instructions, va, repeats, stores| Step { instructions, va, repeats, stores };
+    let read =
+        |most| ProgramSteps::read(&mut Recording(info.clone(), vec![second.clone(), first.clone()]), most).unwrap();
+    let step = |instructions, va, repeats, stores| DataStep { instructions, va, repeats, stores };
     let steps =
         [step(5, 0x5010, 22, false), step(30, 0x6000, 0, true), step(1, 0x5020, 7, false), step(9, 0x7000, 0, true)];
     assert_eq!(read(9).steps(), steps);
@@ -161,7 +168,7 @@ fn a_recording_is_its_data_accesses_and_the_instructions_between() {
     assert_eq!(read(2).steps(), &steps[..2]);
 
     let refused = |info: &TraceInfo, blocks: &[Block]| {
-        Program::read(&mut Recording(info.clone(), blocks.to_vec()), 9).unwrap_err().to_string()
+        ProgramSteps::read(&mut Recording(info.clone(), blocks.to_vec()), 9).unwrap_err().to_string()
     };
     let wide = recording(1, &[(Load, 1 << 32, 0)]);
     assert_eq!(refused(&info, &[wide]), "a b: address 0x100000000 has more than 32 bits");
@@ -176,12 +183,12 @@ fn a_recording_is_its_data_accesses_and_the_instructions_between() {
 #[test]
 fn what_cannot_be_is_told() {
     let machine = preset("gem5-armv7").unwrap();
-    let programs: Vec<Program> = (0..7).map(|_| Program::over(0..3, 1)).collect();
-    let error = TaskSet::new(&machine, &programs, false, &NOTHING).unwrap_err().to_string();
+    let programs: Vec<ProgramSteps> = (0..7).map(|_| ProgramSteps::over(0..3, 1)).collect();
+    let error = MigratingTasks::new(&machine, &programs, false, &NOTHING).unwrap_err().to_string();
     assert_eq!(error, "more than 6 processes: the model has no room for their page tables");
-    assert!(TaskSet::new(&machine, &programs, true, &NOTHING).is_ok(), "threads of one");
+    assert!(MigratingTasks::new(&machine, &programs, true, &NOTHING).is_ok(), "threads of one");
     let by_index = Along { version: Version::V2, ..young(64, 2) };
-    let error = TaskSet::new(&machine, &programs, true, &by_index).unwrap_err().to_string();
+    let error = MigratingTasks::new(&machine, &programs, true, &by_index).unwrap_err().to_string();
     assert_eq!(error, "V2 does not choose entries by age: V3 and V4 do");
     let mut lone = periodic();
     lone.background.pop();

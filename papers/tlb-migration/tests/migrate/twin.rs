@@ -1,13 +1,13 @@
 //! Encoders and decoders against the bit-by-bit packing of the paper's tables, and there and back.
 
-use lookaside_tlb_migration::layout::{join, split, Layout};
+use lookaside_tlb_migration::layout::{join, split, RegisterLayout};
 use lookaside_tlb_migration::tables::*;
 use lookaside_tlb_migration::*;
 use proptest::prelude::*;
 
 use crate::naive::*;
 
-fn printed<F: Copy + PartialEq>(layout: &Layout<F>) -> Vec<(&'static str, u32, u32)> {
+fn printed<F: Copy + PartialEq>(layout: &RegisterLayout<F>) -> Vec<(&'static str, u32, u32)> {
     layout.fields.iter().map(|row| (row.name, row.high, row.low)).collect()
 }
 
@@ -53,7 +53,7 @@ fn table_5_1_has_the_widths_of_the_appendix() {
 
 /// One bit per size and level: 4 KiB is (0, 1), 1 MiB (1, 0).
 fn two_sizes(entry: &Entry) -> (u32, u32) {
-    let section = u32::from(entry.page == PageSize::Section);
+    let section = u32::from(entry.page == ArmPageSize::Section);
     (section, 1 - section)
 }
 
@@ -139,7 +139,7 @@ proptest! {
         let v3 = entry.encode_v3().unwrap() ^ 1 << (bit % 64);
         match Entry::decode_v3(v3, 7) {
             Ok(Some(other)) => prop_assert_eq!(other.encode_v3().unwrap(), v3),
-            other => prop_assert!(other.is_err() && (bit % 64 >= 55 || entry.page == PageSize::Section || matches!(bit % 64, 0 | 53))),
+            other => prop_assert!(other.is_err() && (bit % 64 >= 55 || entry.page == ArmPageSize::Section || matches!(bit % 64, 0 | 53))),
         }
     }
 

@@ -1,12 +1,11 @@
 //! The best cap on saved entries.
 
-use lookaside_harness::{Series, BACKGROUND};
+use lookaside_harness::{ModelResult, Series, BACKGROUND};
 use lookaside_machine::Machine;
 
 use super::sets::schedule;
-use super::{capped, curve, gain_a_move, signed, told, BeyondRows, Set, NOTHING, UNCAPPED};
-use crate::machines::{Moves, Program, Schedule, STRIDE_68K, USER_LOOP};
-use crate::model::Result;
+use super::variants::{capped, curve, gain_a_move, signed, told, BeyondRows, ProgramSet, NOTHING, UNCAPPED};
+use crate::machines::{MoveSchedule, Moves, ProgramSteps, STRIDE_68K, USER_LOOP};
 
 /// Caps that are tried: this, twice this, and so on, to [`UNCAPPED`].
 const FINE: u32 = 4;
@@ -16,12 +15,12 @@ const PAGES: [u32; 8] = [8, 16, 24, 32, 40, 48, 56, 64];
 /// Runs over the pages: as in section 8.2 one on each core.
 const RUNS: u32 = 4;
 
-pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows> {
+pub(super) fn run(machine: &Machine, programs: &[ProgramSteps]) -> ModelResult<BeyondRows> {
     let (mut found, mut series) = (Vec::new(), Vec::new());
     for pages in PAGES {
         let round = (0..RUNS).flat_map(|_| (0..pages).map(|page| page * STRIDE_68K));
-        let program = [Program::over(round, USER_LOOP as u32)];
-        let flushed = Schedule {
+        let program = [ProgramSteps::over(round, USER_LOOP as u32)];
+        let flushed = MoveSchedule {
             times: 1,
             slice_accesses: pages,
             turn_slices: 1,
@@ -29,7 +28,8 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows>
             moves: Moves::Running,
             flushes: true,
         };
-        let (best, all) = sweep(machine, &Set { programs: &program, one_process: true, schedule: flushed }, FINE)?;
+        let (best, all) =
+            sweep(machine, &ProgramSet { programs: &program, one_process: true, schedule: flushed }, FINE)?;
         found.push(format!("{pages} pages: {best}"));
         series.push(plot(format!("{pages} pages, 68 KiB apart, caches flushed"), all));
     }
@@ -45,8 +45,8 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows>
         let mut found = Vec::new();
         for (sample, program) in BACKGROUND.iter().zip(programs) {
             // Three of it on four cores: no one comes back to a core that nobody used since.
-            let three = [program; 3].map(Program::clone);
-            let set = Set { programs: &three, one_process: false, schedule: schedule(Moves::Running, flushes) };
+            let three = [program; 3].map(ProgramSteps::clone);
+            let set = ProgramSet { programs: &three, one_process: false, schedule: schedule(Moves::Running, flushes) };
             let (best, all) = sweep(machine, &set, COARSE)?;
             found.push(format!("{}: {best}", sample.name));
             let caches = if flushes { "flushed" } else { "kept" };
@@ -64,7 +64,7 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows>
 }
 
 /// In words, and by cap.
-fn sweep(machine: &Machine, set: &Set, step: u32) -> Result<(String, Vec<(f64, f64)>)> {
+fn sweep(machine: &Machine, set: &ProgramSet, step: u32) -> ModelResult<(String, Vec<(f64, f64)>)> {
     let caps = || (1..=UNCAPPED / step).map(|n| n * step);
     let came = set.run(machine, &[NOTHING].into_iter().chain(caps().map(capped)).collect::<Vec<_>>())?;
     let gains: Vec<(u32, f64)> = caps().zip(came[1..].iter().map(|with| gain_a_move(&came[0], with))).collect();

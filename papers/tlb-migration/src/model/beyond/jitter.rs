@@ -1,19 +1,23 @@
 //! A periodic task that is moved in every fourth job: how its response times scatter.
 
-use lookaside_harness::{in_parallel, Effort, Finding};
+use lookaside_harness::{in_parallel, Effort, Finding, ModelResult};
 use lookaside_machine::Machine;
 use lookaside_stats::quantiles;
 
-use super::{capped, grouped, told, young, NOTHING, UNCAPPED};
-use crate::machines::{Along, Jobs, Periodic, Program, STRIDE_4K, STRIDE_68K, USER_LOOP};
-use crate::model::Result;
+use super::variants::{capped, grouped, told, young, NOTHING, UNCAPPED};
+use crate::machines::{Along, Jobs, Periodic, ProgramSteps, STRIDE_4K, STRIDE_68K, USER_LOOP};
 
 /// How often a job goes round its pages.
 const ROUNDS: u32 = 40;
-/// Accesses of each background program between two jobs: some 0.03 ms, in which it puts a good part of the task's entries out.
+/// Accesses of each background program between two jobs: some 0.03 ms, in which it puts a good part of the task's
+/// entries out.
 const BETWEEN_ACCESSES: u32 = 3_000;
 
-pub(super) fn run(machine: &Machine, programs: &[Program], effort: Effort) -> Result<Vec<(&'static str, Finding)>> {
+pub(super) fn run(
+    machine: &Machine,
+    programs: &[ProgramSteps],
+    effort: Effort,
+) -> ModelResult<Vec<(&'static str, Finding)>> {
     let jobs = match effort {
         Effort::Usual => 2_000,
         Effort::Quick => 40,
@@ -32,7 +36,7 @@ pub(super) fn run(machine: &Machine, programs: &[Program], effort: Effort) -> Re
     ] {
         let job = (0..ROUNDS).flat_map(|_| (0..pages).map(|page| page * stride));
         let periodic = Periodic {
-            job: Program::over(job, USER_LOOP as u32),
+            job: ProgramSteps::over(job, USER_LOOP as u32),
             background: programs.iter().chain(&programs[..1]).cloned().collect(),
             between_accesses: BETWEEN_ACCESSES,
             jobs,

@@ -1,10 +1,10 @@
 //! A program of phases: pages that are used once, then a few on and on. What a predictor is for.
 
+use lookaside_harness::ModelResult;
 use lookaside_machine::Machine;
 
-use super::{capped, gain_a_move, signed, told, useful, BeyondRows, Set, NOTHING, UNCAPPED};
-use crate::machines::{Moves, Program, Schedule, STRIDE_68K, USER_LOOP};
-use crate::model::Result;
+use super::variants::{capped, gain_a_move, signed, told, useful, young, BeyondRows, ProgramSet, NOTHING, UNCAPPED};
+use crate::machines::{MoveSchedule, Moves, ProgramSteps, STRIDE_68K, USER_LOOP};
 
 /// Phases, each ended by a move.
 const PHASES: u32 = 16;
@@ -14,7 +14,7 @@ const ONCE: u32 = 40;
 const HOT: u32 = 16;
 const TIMES: u32 = 20;
 
-pub(super) fn run(machine: &Machine) -> Result<BeyondRows> {
+pub(super) fn run(machine: &Machine) -> ModelResult<BeyondRows> {
     let phase = |phase: u32| {
         let once = (0..ONCE).map(move |page| HOT + phase % 2 * ONCE + page);
         once.chain((0..TIMES).flat_map(|_| 0..HOT))
@@ -22,10 +22,10 @@ pub(super) fn run(machine: &Machine) -> Result<BeyondRows> {
     let pages = (0..PHASES).flat_map(|n| phase(n).collect::<Vec<_>>());
     // Hot pages come first after a move, so that what is restored is used at once or not at all.
     let pages = (0..HOT).chain(pages).map(|page| page * STRIDE_68K);
-    let programs = [Program::over(pages, USER_LOOP as u32)];
+    let programs = [ProgramSteps::over(pages, USER_LOOP as u32)];
     let mut found = Vec::new();
     for flushes in [true, false] {
-        let schedule = Schedule {
+        let schedule = MoveSchedule {
             times: 1,
             slice_accesses: ONCE + TIMES * HOT,
             turn_slices: 1,
@@ -33,8 +33,8 @@ pub(super) fn run(machine: &Machine) -> Result<BeyondRows> {
             moves: Moves::Running,
             flushes,
         };
-        let set = Set { programs: &programs, one_process: true, schedule };
-        let came = set.run(machine, &[NOTHING, capped(UNCAPPED), super::young((64, 2)), capped(24)])?;
+        let set = ProgramSet { programs: &programs, one_process: true, schedule };
+        let came = set.run(machine, &[NOTHING, capped(UNCAPPED), young((64, 2)), capped(24)])?;
         let of = |with: usize| format!("{} ({})", signed(gain_a_move(&came[0], &came[with])), useful(&came[with]));
         found.push(format!(
             "caches {}: all {}, younger than 2 periods of 64 lookups {}, the 24 used last {}",

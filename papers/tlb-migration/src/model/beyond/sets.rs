@@ -1,15 +1,14 @@
 //! Recorded programs as task sets, on four cores.
 
-use lookaside_harness::Finding;
+use lookaside_harness::{Finding, ModelResult};
 use lookaside_machine::Machine;
 
-use super::{
-    capped, gain_a_move, grouped, signed, told, useful, young, BeyondRows, Set, ENTERING_CYCLES, NOTHING, UNCAPPED,
-    USUAL,
+use super::variants::{
+    capped, gain_a_move, grouped, signed, told, useful, young, BeyondRows, ProgramSet, ENTERING_CYCLES, NOTHING,
+    UNCAPPED, USUAL,
 };
 use crate::interface::Version;
-use crate::machines::{Along, Moves, Program, Schedule, TaskSetCounts};
-use crate::model::Result;
+use crate::machines::{Along, MigrationCounts, MoveSchedule, Moves, ProgramSteps};
 
 /// Some 0.1 ms; turns of 3 ms, as Linux's with two tasks, and moves of 1 ms, far more often than Linux's.
 const SLICE_ACCESSES: u32 = 10_000;
@@ -24,8 +23,8 @@ const PREDICTORS: [(u32, u8); 9] =
     [(256, 1), (256, 2), (256, 4), (1024, 1), (1024, 2), (1024, 4), (8192, 1), (8192, 2), (8192, 4)];
 
 /// How they run.
-pub(super) fn schedule(moves: Moves, flushes: bool) -> Schedule {
-    Schedule {
+pub(super) fn schedule(moves: Moves, flushes: bool) -> MoveSchedule {
+    MoveSchedule {
         times: TIMES,
         slice_accesses: SLICE_ACCESSES,
         turn_slices: TURN_SLICES,
@@ -35,7 +34,7 @@ pub(super) fn schedule(moves: Moves, flushes: bool) -> Schedule {
     }
 }
 
-pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows> {
+pub(super) fn run(machine: &Machine, programs: &[ProgramSteps]) -> ModelResult<BeyondRows> {
     let six = [programs, programs].concat();
     let (mut threads, mut next) = (Vec::new(), FIRST_TABLE);
     for program in &six {
@@ -59,7 +58,7 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows>
     ];
     let mut rows = Vec::new();
     for (id, programs, one_process, moves, flushes) in sets {
-        let set = Set { programs, one_process, schedule: schedule(moves, flushes) };
+        let set = ProgramSet { programs, one_process, schedule: schedule(moves, flushes) };
         let alongs: Vec<Along> = [NOTHING].into_iter().chain(variants.map(|of| of.1)).collect();
         let came = set.run(machine, &alongs)?;
         rows.push((id, set_row(&came, &variants.map(|of| of.0))));
@@ -70,9 +69,9 @@ pub(super) fn run(machine: &Machine, programs: &[Program]) -> Result<BeyondRows>
     Ok((rows, Vec::new()))
 }
 
-fn set_row(came: &[TaskSetCounts], names: &[&str]) -> Finding {
+fn set_row(came: &[MigrationCounts], names: &[&str]) -> Finding {
     let without = &came[0];
-    let walks = |of: &TaskSetCounts| (without.walks as f64 - of.walks as f64) / of.moves.max(1) as f64;
+    let walks = |of: &MigrationCounts| (without.walks as f64 - of.walks as f64) / of.moves.max(1) as f64;
     let found: Vec<String> = names
         .iter()
         .zip(&came[1..])
@@ -94,17 +93,17 @@ fn set_row(came: &[TaskSetCounts], names: &[&str]) -> Finding {
 /// Useful share and time by predictor.
 fn predictors(
     machine: &Machine,
-    set: &Set,
-    without: &TaskSetCounts,
-    all: &TaskSetCounts,
-) -> Result<Vec<(&'static str, Finding)>> {
+    set: &ProgramSet,
+    without: &MigrationCounts,
+    all: &MigrationCounts,
+) -> ModelResult<Vec<(&'static str, Finding)>> {
     let came = set.run(machine, &PREDICTORS.map(young))?;
-    let by = |value: &dyn Fn(&TaskSetCounts) -> String| -> String {
+    let by = |value: &dyn Fn(&MigrationCounts) -> String| -> String {
         let of =
             PREDICTORS.iter().zip(&came).map(|((period, younger), came)| format!("{period}/{younger} {}", value(came)));
         of.collect::<Vec<_>>().join(", ")
     };
-    let gained = |with: &TaskSetCounts| signed(gain_a_move(without, with));
+    let gained = |with: &MigrationCounts| signed(gain_a_move(without, with));
     Ok(vec![
         (
             "b-age-share",

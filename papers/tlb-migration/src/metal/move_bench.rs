@@ -6,25 +6,26 @@ use std::time::{Duration, Instant};
 use lookaside_probe::counter::Timer;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
-use super::access::{Accesses, Spent};
-use super::cpus::MovePlace;
-use super::judge::Sample;
-use super::memory::{Area, Flush};
+use super::access::{AccessTicks, Accesses};
+use super::cpus::MoveCpus;
+use super::error::MigrateError;
+use super::judge::MoveTimes;
+use super::memory::{Flush, PageArea};
 use super::plan::{span_bytes, Case, STRIDES_BYTES};
-use super::{Caches, MigrateError, Treatment};
+use super::treatment::{Caches, Treatment};
 
 /// Passes through the pages on a CPU before the thread leaves it: the second finds what the first brought.
 const WARM_PASSES: u32 = 2;
 
 /// Why no more is measured.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum MoveStopped {
     Asked,
     Time(Duration),
     Failed(MigrateError),
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for MoveStopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked => f.write_str("interrupted"),
@@ -45,20 +46,20 @@ pub(super) struct MoveBench {
     allowed: CpuSet,
     seed: u64,
     began: Instant,
-    small: Area,
+    small: PageArea,
     /// `None`: the system has no huge pages.
-    huge: Option<Area>,
-    buffer: Area,
+    huge: Option<PageArea>,
+    buffer: PageArea,
     /// The buffer is in huge pages, and takes few TLB entries.
     buffer_is_huge: bool,
     flush: Flush,
     /// A page of nobody's, to have the code at hand on the new CPU.
-    spare: Area,
+    spare: PageArea,
 }
 
 impl MoveBench {
     /// Has memory for so many pages, touched on the CPU that the thread leaves.
-    pub(super) fn new(timer: Timer, here: &MovePlace, most: u64, seed: u64) -> Result<Self, MigrateError> {
+    pub(super) fn new(timer: Timer, here: &MoveCpus, most: u64, seed: u64) -> Result<Self, MigrateError> {
         let refused = |error: rustix::io::Errno| MigrateError(format!("the CPUs of this thread: {error}"));
         let allowed = sched_getaffinity(None).map_err(refused)?;
         let of = |cpu: usize| {
@@ -69,8 +70,8 @@ impl MoveBench {
         let too_much =
             |_| MigrateError(format!("{most} pages are more than there are addresses; ask for fewer --pages"));
         let span = usize::try_from(span_bytes(most)).map_err(too_much)?;
-        let (huge, is_huge) = Area::huge(span)?;
-        let (buffer, buffer_is_huge) = Area::huge(here.thrash_bytes as usize)?;
+        let (huge, is_huge) = PageArea::huge(span)?;
+        let (buffer, buffer_is_huge) = PageArea::huge(here.thrash_bytes as usize)?;
         let lab = Self {
             timer,
             from: of(here.from),
@@ -79,12 +80,12 @@ impl MoveBench {
             allowed,
             seed,
             began: Instant::now(),
-            small: Area::small(span, most, seed)?,
+            small: PageArea::small(span, most, seed)?,
             huge: is_huge.then_some(huge),
             buffer,
             buffer_is_huge,
             flush: Flush::new()?,
-            spare: Area::small(1 << 20, 1, seed)?,
+            spare: PageArea::small(1 << 20, 1, seed)?,
         };
         // Bad CPUs are found out before anything is measured.
         go(&lab.to)?;
@@ -124,18 +125,19 @@ impl MoveBench {
         way: Treatment,
         time: Option<Duration>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Sample, Stopped> {
+    ) -> Result<MoveTimes, MoveStopped> {
         if stop() {
-            return Err(Stopped::Asked);
+            return Err(MoveStopped::Asked);
         }
         if let Some(time) = time.filter(|time| self.began.elapsed() > *time) {
-            return Err(Stopped::Time(time));
+            return Err(MoveStopped::Time(time));
         }
-        self.measure(case, way).map_err(Stopped::Failed)
+        self.measure(case, way).map_err(MoveStopped::Failed)
     }
 
-    /// The same in all ways, but for the area and the prefetches; and for when translations are dropped: where the thread returns, before it was on the new CPU at all.
-    fn measure(&self, case: &Case, way: Treatment) -> Result<Sample, MigrateError> {
+    /// The same in all ways, but for the area and the prefetches; and for when translations are dropped: where the
+    /// thread returns, before it was on the new CPU at all.
+    fn measure(&self, case: &Case, way: Treatment) -> Result<MoveTimes, MigrateError> {
         let area = self.huge.as_ref().filter(|_| way == Treatment::Huge).unwrap_or(&self.small);
         let base = area.word(0) as u64;
         let restored: Vec<u64> = case.restored(way).iter().map(|at| base + at).collect();
@@ -163,12 +165,12 @@ impl MoveBench {
         go(&self.to)?;
         let move_ns = left.elapsed().as_nanos() as f64;
         spare.timed(&self.timer, &spare_page);
-        let Spent { restore, access, again } = accesses.timed(&self.timer, &restored);
+        let AccessTicks { restore, access, again } = accesses.timed(&self.timer, &restored);
         if sched_getcpu() != self.to_cpu {
             return Err(MigrateError(format!("CPU {} was taken away meanwhile (cpuset, hotplug)", self.to_cpu)));
         }
         let [restore_ns, access_ns, again_ns] = [restore, access, again].map(|ticks| self.timer.ns(ticks));
-        Ok(Sample { restore_ns, access_ns, again_ns, move_ns })
+        Ok(MoveTimes { restore_ns, access_ns, again_ns, move_ns })
     }
 }
 
