@@ -3,13 +3,13 @@
 
 use criterion::{criterion_group, criterion_main, Criterion};
 use lookaside_fast_address_space_switching::domains::{
-    relocate, AddressSpaces, Config, Hardware, Mapping, MappingAddress, ProcessId,
+    relocate, AddressSpaces, Config, DomainHardware, MappingAddress, PageMapping, ProcessId,
 };
 
 /// A processor whose registers and flushes take no time.
 struct Nothing;
 
-impl Hardware for Nothing {
+impl DomainHardware for Nothing {
     fn flush_all(&mut self) {}
     fn flush_tlbs(&mut self) {}
     fn flush_range(&mut self, _first_page: u32, _pages: u32) {}
@@ -30,7 +30,7 @@ fn world(programs: u32) -> (AddressSpaces, Vec<ProcessId>) {
     let mut program = |n: u32| {
         let id = spaces.create().expect("a slot");
         for (addr, frame) in [(TEXT, 2 * n), (0x9000_0000, 2 * n + 1)] {
-            let mapping = Mapping { pages: 1, frame, writable: true };
+            let mapping = PageMapping { pages: 1, frame, writable: true };
             spaces.map(id, MappingAddress::Fixed(addr), mapping, &mut Nothing).expect("room");
         }
         id

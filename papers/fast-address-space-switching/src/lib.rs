@@ -1,16 +1,19 @@
-//! Fast address-space switching (Wiggins, Tuch, Uhlig, Heiser 2003): domains in place of flushes, and shared TLB entries.
+//! Fast address-space switching (Wiggins, Tuch, Uhlig, Heiser 2003): domains in place of flushes, and shared TLB
+//! entries.
 //!
 //! [`domains`] is the library, usable by itself: a kernel's part of switching without flushes on a processor whose TLB
-//! knows no address spaces. [`benchmarks`] are the paper's, as steps; [`metal`] times what a switch takes on this machine; [`view()`] is its report.
-//! [`PAPER`] sets the paper's published values beside what the model gives. What programs link is `lookaside_runtime`'s
-//! `domains.h`.
+//! knows no address spaces. [`benchmarks`] are the paper's, as steps; [`metal`] times what a switch takes on this
+//! machine; [`view()`] is its report. [`PAPER`] sets the paper's published values beside what the model gives. What
+//! programs link is `lookaside_runtime`'s `domains.h`.
 //!
 //! ```
-//! use lookaside_fast_address_space_switching::domains::{relocate, AddressSpaces, Config, Hardware, Mapping, MappingAddress};
+//! use lookaside_fast_address_space_switching::domains::{
+//!     relocate, AddressSpaces, Config, DomainHardware, MappingAddress, PageMapping,
+//! };
 //!
 //! #[derive(Default)]
 //! struct Counter(u32);
-//! impl Hardware for Counter {
+//! impl DomainHardware for Counter {
 //!     fn flush_all(&mut self) {
 //!         self.0 += 1;
 //!     }
@@ -25,7 +28,8 @@
 //! let text = 0x8000; // of every program
 //! for frame in [100, 200] {
 //!     let program = spaces.create()?;
-//!     spaces.map(program, MappingAddress::Fixed(text), Mapping { pages: 4, frame, writable: true }, &mut hardware)?;
+//!     let mapping = PageMapping { pages: 4, frame, writable: true };
+//!     spaces.map(program, MappingAddress::Fixed(text), mapping, &mut hardware)?;
 //!     spaces.switch(program, &mut hardware)?;
 //!     let addr = relocate(text, program.slot());
 //!     assert!(spaces.walk(addr).is_none());
@@ -33,7 +37,7 @@
 //!     assert_eq!(spaces.walk(addr).map(|page| page.frame), Some(frame));
 //! }
 //! assert_eq!(hardware.0, 0, "two programs at one address, and no flush");
-//! # Ok::<(), lookaside_fast_address_space_switching::domains::DomainsError>(())
+//! # Ok::<(), lookaside_fast_address_space_switching::domains::AddressSpaceError>(())
 //! ```
 
 pub mod benchmarks;

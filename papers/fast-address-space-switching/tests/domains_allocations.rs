@@ -4,7 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use lookaside_fast_address_space_switching::domains::{
-    relocate, AddressSpaces, Config, Hardware, Mapping, MappingAddress, PAGE_BYTES, SECTION_SHIFT, SHARED_START,
+    relocate, AddressSpaces, Config, DomainHardware, MappingAddress, PageMapping, PAGE_BYTES, SECTION_SHIFT,
+    SHARED_START,
 };
 
 thread_local! {
@@ -33,7 +34,7 @@ static ALLOCATOR: Counting = Counting;
 /// A processor that has nothing to flush.
 struct Nothing;
 
-impl Hardware for Nothing {
+impl DomainHardware for Nothing {
     fn flush_all(&mut self) {}
     fn flush_tlbs(&mut self) {}
     fn flush_range(&mut self, _first_page: u32, _pages: u32) {}
@@ -45,7 +46,7 @@ impl Hardware for Nothing {
 #[test]
 fn switches_and_faults_allocate_nothing() {
     let mut spaces = AddressSpaces::new(Config::LINUX).unwrap();
-    let page = |frame: u32| Mapping { pages: 1, frame, writable: !frame.is_multiple_of(3) };
+    let page = |frame: u32| PageMapping { pages: 1, frame, writable: !frame.is_multiple_of(3) };
     let regions: Vec<_> = (0..4).map(|n| spaces.create_region(None, page(n)).unwrap()).collect();
     let over = SHARED_START + (64 << SECTION_SHIFT);
     let programs: Vec<_> = (10..40)

@@ -23,7 +23,8 @@ fn found() -> &'static Reproduction {
 fn domains_in_place_of_flushes() {
     let r = found();
     assert_eq!(r.machine, "sa1100");
-    // A switch without a flush is an order of magnitude cheaper; beyond the domains that there are, less so, but never dearer.
+    // A switch without a flush is an order of magnitude cheaper; beyond the domains that there are, less so, but never
+    // dearer.
     for what in ["pipe: ratio", "fifo: ratio"] {
         assert!(value(row(r, what)) > 10.0, "{what}");
     }
@@ -34,7 +35,8 @@ fn domains_in_place_of_flushes() {
         assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
     }
     assert_eq!(value(row(r, "rises faster from")), 15.0, "16 processes, and 15 domains");
-    // Five numbers, a ratio of two of them; and that a UNIX socket's round trip is two of a pipe's: both values and their ratio.
+    // Five numbers, a ratio of two of them; and that a UNIX socket's round trip is two of a pipe's: both values and
+    // their ratio.
     assert_eq!(r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count(), 9);
     // A pipe's bandwidth is no row that anything was fitted on.
     for what in ["bandwidth, pipe: original", "bandwidth, unix: original"] {

@@ -1,6 +1,4 @@
-//! Addresses: pages, sections, PID slots, and which ranges a mapping may have.
-
-use super::DomainsError;
+//! Addresses: pages, sections, PID slots.
 
 /// log2 of a small page's bytes.
 pub const PAGE_SHIFT: u32 = 12;
@@ -14,6 +12,8 @@ pub const SECTION_PAGES: u32 = 1 << (SECTION_SHIFT - PAGE_SHIFT);
 pub(super) const SECTIONS: usize = 1 << (32 - SECTION_SHIFT);
 /// PID slots (section 2.2).
 pub const SLOTS: usize = 64;
+/// Shared regions that there can be.
+pub const REGIONS: usize = 64;
 /// log2 of a slot's bytes: 32 MiB.
 pub const SLOT_SHIFT: u32 = 25;
 /// Sections in a slot.
@@ -49,66 +49,6 @@ pub(super) fn section_of(addr: u32) -> usize {
     (addr >> SECTION_SHIFT) as usize
 }
 
-/// Whole pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    /// Page number of the first.
-    pub(super) first: u32,
-    /// How many; at least one.
-    pub(super) pages: u32,
-}
-
-impl Range {
-    /// A range of user addresses.
-    ///
-    /// # Errors
-    /// It is empty, does not begin at a page, ends beyond 4 GiB, or reaches into the kernel's part.
-    pub(super) fn new(addr: u32, pages: u32, kernel_start: u32) -> Result<Self, DomainsError> {
-        if pages == 0 {
-            return Err(DomainsError::Empty);
-        }
-        if !addr.is_multiple_of(PAGE_BYTES) {
-            return Err(DomainsError::Unaligned { addr, to: PAGE_BYTES });
-        }
-        let first = addr >> PAGE_SHIFT;
-        // Page numbers, not bytes: no sum here wraps.
-        let end = u64::from(first) + u64::from(pages);
-        if end > 1 << (32 - PAGE_SHIFT) {
-            return Err(DomainsError::OverTheEnd { addr, pages });
-        }
-        if end > u64::from(kernel_start >> PAGE_SHIFT) {
-            return Err(DomainsError::Kernel { addr, pages, kernel_start });
-        }
-        Ok(Self { first, pages })
-    }
-
-    /// First address.
-    pub(super) fn start(self) -> u32 {
-        self.first << PAGE_SHIFT
-    }
-
-    /// Page numbers.
-    pub(super) fn iter(self) -> std::ops::Range<u32> {
-        self.first..self.first + self.pages
-    }
-
-    /// Sections that it touches.
-    pub(super) fn sections(self) -> std::ops::RangeInclusive<usize> {
-        let section = |page: u32| (page / SECTION_PAGES) as usize;
-        section(self.first)..=section(self.first + self.pages - 1)
-    }
-
-    /// Its part in each section that it touches, ascending.
-    pub(super) fn parts(self) -> impl Iterator<Item = (usize, Range)> {
-        self.sections().map(move |section| {
-            let begin = section as u32 * SECTION_PAGES;
-            let first = self.first.max(begin);
-            let end = (self.first + self.pages).min(begin + SECTION_PAGES);
-            (section, Range { first, pages: end - first })
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,20 +64,5 @@ mod tests {
             assert_eq!(in_process(relocate(0x01ff_fffc, slot), slot), 0x01ff_fffc);
         }
         assert_eq!(in_process(0x7f23_4567, 62), 0x7f23_4567);
-    }
-
-    #[test]
-    fn ranges_that_cannot_be() {
-        let range = |addr, pages| Range::new(addr, pages, 0xc000_0000);
-        assert!(matches!(range(0x1000, 0), Err(DomainsError::Empty)));
-        assert!(matches!(range(0x1004, 1), Err(DomainsError::Unaligned { .. })));
-        assert!(matches!(range(0xffff_f000, 2), Err(DomainsError::OverTheEnd { .. })));
-        assert!(matches!(range(0x1000, u32::MAX), Err(DomainsError::OverTheEnd { .. })));
-        assert!(matches!(range(0xffff_f000, 1), Err(DomainsError::Kernel { .. })));
-        assert!(matches!(range(0xbfff_f000, 2), Err(DomainsError::Kernel { .. })));
-        assert_eq!(range(0xbfff_f000, 1).unwrap().sections(), 0xbff..=0xbff);
-        let parts: Vec<_> = range(0x000f_e000, 260).unwrap().parts().collect();
-        let part = |first, pages| Range { first, pages };
-        assert_eq!(parts, [(0, part(254, 2)), (1, part(256, 256)), (2, part(512, 2))]);
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Why caches and TLBs were flushed: section 2.3's four cases, and those of an implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Cause {
+pub enum FlushCause {
     /// Case 1: a fixed mapping between 32 MiB and 2 GiB, in the slot of a process.
     FixedInSlot,
     /// Case 2: a fixed mapping above 2 GiB, where another space has one.
@@ -21,7 +21,7 @@ pub enum Cause {
     Asked,
 }
 
-impl Cause {
+impl FlushCause {
     /// All, the paper's four first.
     pub const ALL: [Self; 7] = [
         Self::FixedInSlot,
@@ -36,7 +36,7 @@ impl Cause {
 
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct DomainCounts {
     /// Switches to another process.
     pub switches: u64,
     /// Faults, those denied included.
@@ -45,9 +45,9 @@ pub struct Counts {
     pub denied: u64,
     /// Entries of the caching page directory that were loaded.
     pub reloads: u64,
-    /// Flushes of both caches and TLBs, by [`Cause::ALL`].
+    /// Flushes of both caches and TLBs, by [`FlushCause::ALL`].
     pub flushes: [u64; 7],
-    /// Mappings that overlapped another space's when they were made, by the first three of [`Cause::ALL`].
+    /// Mappings that overlapped another space's when they were made, by the first three of [`FlushCause::ALL`].
     pub overlaps: [u64; 3],
     /// Domains that were taken from a space, or were given up dirty and used again, with a flush.
     pub recycled_dirty: u64,
@@ -59,9 +59,9 @@ pub struct Counts {
     pub range_flushes: u64,
 }
 
-impl Counts {
+impl DomainCounts {
     /// Flushes for this cause.
-    pub fn flushes_by(&self, cause: Cause) -> u64 {
+    pub fn flushes_by(&self, cause: FlushCause) -> u64 {
         self.flushes[cause as usize]
     }
 

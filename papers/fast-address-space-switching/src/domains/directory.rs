@@ -1,14 +1,14 @@
-//! The caching page directory: entries of several spaces' page directories, each tagged with its domain (section 2.3, Figure 1).
+//! The caching page directory: entries of several spaces' page directories, each tagged with its domain (section 2.3,
+//! Figure 1).
 
 use super::address::SECTIONS;
-use super::pool::{DOMAINS, NONE};
-use super::process::Space;
+use super::pool::{DomainOwner, DOMAINS, NONE};
 
 /// An entry: whose leaf page table the section has, or whose it had last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     /// The space, as long as it has this serial number; 0 = nobody's.
-    pub(super) space: Space,
+    pub(super) space: DomainOwner,
     pub(super) serial: u64,
     /// The flush of the caches since which lines may lie there without a domain (`domain` is [`NONE`]).
     pub(super) since: u64,
@@ -21,7 +21,8 @@ pub(super) struct Entry {
 }
 
 /// Nobody's.
-const EMPTY: Entry = Entry { space: Space::Process(0), serial: 0, since: 0, table: 0, domain: NONE, fixed: false };
+const EMPTY: DirectoryEntry =
+    DirectoryEntry { space: DomainOwner::Process(0), serial: 0, since: 0, table: 0, domain: NONE, fixed: false };
 
 /// Sections in a word of a [`Sections`].
 const WORD: usize = 64;
@@ -64,7 +65,7 @@ impl Sections {
 /// 4096 entries, and which of them each domain has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CachingDirectory {
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
     of_domain: [Sections; DOMAINS],
 }
 
@@ -74,12 +75,12 @@ impl CachingDirectory {
     }
 
     #[inline]
-    pub(super) fn get(&self, section: usize) -> Entry {
+    pub(super) fn get(&self, section: usize) -> DirectoryEntry {
         self.entries[section]
     }
 
     /// Puts an entry in the place of what is there.
-    pub(super) fn load(&mut self, section: usize, entry: Entry) {
+    pub(super) fn load(&mut self, section: usize, entry: DirectoryEntry) {
         let old = std::mem::replace(&mut self.entries[section], entry);
         if let Some(sections) = self.of_domain.get_mut(usize::from(old.domain)) {
             sections.remove(section);
@@ -94,14 +95,14 @@ impl CachingDirectory {
         self.load(section, EMPTY);
     }
 
-    /// The domain is taken from its owner: the processor finds none of its entries any more. With `since`, whose they were
-    /// stays known, since lines may lie there from that flush on.
+    /// The domain is taken from its owner: the processor finds none of its entries any more. With `since`, whose they
+    /// were stays known, since lines may lie there from that flush on.
     pub(super) fn revoke(&mut self, domain: u8, since: Option<u64>) {
         let Some(sections) = self.of_domain.get_mut(usize::from(domain)) else { return };
         while let Some(section) = sections.pop() {
             let entry = &mut self.entries[section];
             *entry = match since {
-                Some(since) => Entry { since, domain: NONE, ..*entry },
+                Some(since) => DirectoryEntry { since, domain: NONE, ..*entry },
                 None => EMPTY,
             };
         }
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn a_revoked_domain_has_no_entries_left() {
         let mut directory = CachingDirectory::new();
-        let entry = |serial, domain| Entry { serial, domain, ..EMPTY };
+        let entry = |serial, domain| DirectoryEntry { serial, domain, ..EMPTY };
         for section in [0, 63, 64, 4095] {
             directory.load(section, entry(1, 5));
         }

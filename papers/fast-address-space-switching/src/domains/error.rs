@@ -2,9 +2,11 @@
 
 use thiserror::Error;
 
+use super::address::{REGIONS, SHARED_START, SLOTS};
+
 /// Why something was refused; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum DomainsError {
+pub enum AddressSpaceError {
     /// Too few domains beside the kernel's.
     #[error("{reserved} domains reserved for the kernel: it takes 1 to {most}")]
     Reserved {
@@ -14,16 +16,16 @@ pub enum DomainsError {
         most: u8,
     },
     /// The kernel's part must begin at a section above the slots.
-    #[error("kernel from {addr:#x}: it has to begin at a multiple of 1 MiB above {:#x}", super::SHARED_START)]
+    #[error("kernel from {addr:#x}: it has to begin at a multiple of 1 MiB above {:#x}", SHARED_START)]
     KernelStart {
         /// As asked.
         addr: u32,
     },
     /// All PID slots are taken.
-    #[error("no free PID slot: {} processes live; one has to exit first", super::SLOTS)]
+    #[error("no free PID slot: {} processes live; one has to exit first", SLOTS)]
     NoSlot,
     /// All shared regions are taken.
-    #[error("no free shared region: there are {}; destroy one first", super::REGIONS)]
+    #[error("no free shared region: there are {}; destroy one first", REGIONS)]
     NoRegion,
     /// The process has exited, or never was.
     #[error("no such process")]
@@ -69,7 +71,7 @@ pub enum DomainsError {
         slot: u8,
     },
     /// A region has to be at home in the shared part.
-    #[error("{addr:#x} lies below {:#x}, where no region can be at home", super::SHARED_START)]
+    #[error("{addr:#x} lies below {:#x}, where no region can be at home", SHARED_START)]
     NotShared {
         /// As asked.
         addr: u32,

@@ -1,4 +1,5 @@
-//! Free sections of the shared part of the address space, 2 GiB and up: blocks of 1 MiB that no two spaces use, while there are any.
+//! Free sections of the shared part of the address space, 2 GiB and up: blocks of 1 MiB that no two spaces use, while
+//! there are any.
 
 use super::address::{section_of, SECTIONS, SHARED_START};
 
@@ -9,8 +10,8 @@ pub(super) struct FreeSections {
     users: Vec<u8>,
     /// Where the kernel's part begins.
     end: usize,
-    /// Where the search for free blocks goes on: blocks just given up are used again last, since what is left of them in the
-    /// caches would have to be flushed.
+    /// Where the search for free blocks goes on: blocks just given up are used again last, since what is left of them
+    /// in the caches would have to be flushed.
     next: usize,
 }
 
@@ -42,7 +43,8 @@ impl FreeSections {
         self.next = section;
     }
 
-    /// The first of so many neighbouring sections that `fits` takes, at or after where the search goes on, else from the start.
+    /// The first of so many neighbouring sections that `fits` takes, at or after where the search goes on, else from
+    /// the start.
     pub(super) fn run(&self, sections: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
         let all = self.shared();
         let next = if all.contains(&self.next) { self.next } else { all.start };

@@ -1,17 +1,18 @@
 //! What the mechanism asks of the processor, and what the processor reads.
 
-/// The processor's part: caches and TLBs that know no address spaces, a domain access control register (DACR), a PID register.
+/// The processor's part: caches and TLBs that know no address spaces, a domain access control register (DACR), a PID
+/// register.
 ///
 /// An implementation that drops more than it is asked to is slower, never wrong.
-pub trait Hardware {
+pub trait DomainHardware {
     /// Writes dirty lines back, and empties both caches and both TLBs.
     fn flush_all(&mut self);
 
     /// Empties both TLBs.
     fn flush_tlbs(&mut self);
 
-    /// Drops these pages from both TLBs, and their lines from both caches, dirty ones written back first. Page numbers are of
-    /// relocated addresses.
+    /// Drops these pages from both TLBs, and their lines from both caches, dirty ones written back first. Page numbers
+    /// are of relocated addresses.
     fn flush_range(&mut self, first_page: u32, pages: u32);
 
     /// Drops the page of a relocated address from the TLBs.
@@ -26,7 +27,7 @@ pub trait Hardware {
 
 /// What a walk of the caching page directory finds: what the processor puts into a TLB entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct WalkedPage {
     /// Tag: the access counts only if the DACR grants this domain, else it is a domain fault.
     pub domain: u8,
     /// Page frame number.

@@ -2,8 +2,6 @@
 //!
 //! Sets of domains are masks as the DACR has them: bit 2d stands for domain d.
 
-use super::process::Space;
-
 /// Domains of the architecture (section 2.1).
 pub const DOMAINS: usize = 16;
 /// No domain.
@@ -21,18 +19,25 @@ pub(super) fn bit(domain: u8) -> u32 {
     }
 }
 
+/// Whose a domain is: by number of slot or region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DomainOwner {
+    Process(u8),
+    Region(u8),
+}
+
 /// Who has which domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DomainPool {
-    owners: [Option<Space>; DOMAINS],
+    owners: [Option<DomainOwner>; DOMAINS],
     /// The kernel's: always granted, never given away.
     kernel: u32,
     /// Those with an owner.
     owned: u32,
     /// Those whose owner has writable pages.
     writable: u32,
-    /// Caches may hold lines that were written under it and not written back: writable, and granted to somebody who ran since
-    /// the last flush of the caches.
+    /// Caches may hold lines that were written under it and not written back: writable, and granted to somebody who ran
+    /// since the last flush of the caches.
     dirty: u32,
     /// Caches may hold lines under it: granted to somebody who ran since that flush.
     touched: u32,
@@ -62,14 +67,15 @@ impl DomainPool {
         self.kernel
     }
 
-    pub(super) fn owner(&self, domain: u8) -> Option<Space> {
+    pub(super) fn owner(&self, domain: u8) -> Option<DomainOwner> {
         self.owners.get(usize::from(domain)).copied().flatten()
     }
 
-    /// The domain that the next space gets. `running` are those granted to who runs, `own` is that one's own: never taken.
+    /// The domain that the next space gets. `running` are those granted to who runs, `own` is that one's own: never
+    /// taken.
     ///
-    /// Clean ones before dirty ones (section 3.1), those without an owner first; else round robin. What the running process has
-    /// been granted comes last: an instruction may need two regions at once, and must get on.
+    /// Clean ones before dirty ones (section 3.1), those without an owner first; else round robin. What the running
+    /// process has been granted comes last: an instruction may need two regions at once, and must get on.
     pub(super) fn choose(&mut self, running: u32, own: u32) -> u8 {
         let users = ALL & !self.kernel;
         let (free, idle) = (users & !self.owned, users & !running);
@@ -82,7 +88,7 @@ impl DomainPool {
     }
 
     /// The space owns the domain now.
-    pub(super) fn assign(&mut self, domain: u8, space: Space, writable: bool) {
+    pub(super) fn assign(&mut self, domain: u8, space: DomainOwner, writable: bool) {
         if let Some(owner) = self.owners.get_mut(usize::from(domain)) {
             *owner = Some(space);
             self.owned |= bit(domain);
@@ -151,7 +157,7 @@ mod tests {
     #[test]
     fn free_then_clean_then_round_robin() {
         let mut pool = DomainPool::new(13);
-        let process = Space::Process;
+        let process = DomainOwner::Process;
         let take = |pool: &mut DomainPool, slot: u8| {
             let domain = pool.choose(0, 0);
             pool.forget(domain);

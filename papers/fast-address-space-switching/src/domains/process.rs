@@ -17,16 +17,9 @@ impl ProcessId {
     }
 }
 
-/// Whose a domain is: by number of slot or region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Space {
-    Process(u8),
-    Region(u8),
-}
-
 /// An entry of a process's own page directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum SectionEntry {
     /// Nothing.
     Empty,
     /// Under the process's domain. `fixed`: something in it was put there by address.
@@ -47,7 +40,7 @@ pub(super) struct Attachment {
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessSpace {
     pub(super) serial: u64,
     /// [`NONE`]: it has none now.
     pub(super) domain: u8,
@@ -56,18 +49,18 @@ pub(super) struct Process {
     /// Writable pages under its own domain.
     pub(super) writable_pages: u32,
     /// By its own addresses: those below 32 MiB are not relocated here.
-    pub(super) directory: Vec<Section>,
+    pub(super) directory: Vec<SectionEntry>,
     pub(super) attachments: Vec<Attachment>,
 }
 
-impl Process {
+impl ProcessSpace {
     pub(super) fn new(serial: u64, kernel: u32) -> Self {
         Self {
             serial,
             domain: NONE,
             dacr: kernel,
             writable_pages: 0,
-            directory: vec![Section::Empty; SECTIONS],
+            directory: vec![SectionEntry::Empty; SECTIONS],
             attachments: Vec::new(),
         }
     }

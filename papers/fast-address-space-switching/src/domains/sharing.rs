@@ -1,66 +1,41 @@
-//! Shared regions: one address, one set of leaf tables and one domain for all who use them, and so the same TLB entries (section 3.2).
+//! Shared regions: one address, one set of leaf tables and one domain for all who use them, and so the same TLB entries
+//! (section 3.2).
 
-use super::address::{Range, SECTION_SHIFT, SHARED_START};
-use super::counts::Cause;
-use super::mapping::check_frames;
+use super::address::{SECTION_PAGES, SECTION_SHIFT, SHARED_START};
+use super::counts::FlushCause;
+use super::error::AddressSpaceError;
+use super::hardware::DomainHardware;
+use super::mapping::{check_frames, PageMapping};
+use super::page_span::PageSpan;
 use super::pool::{bit, NONE};
-use super::process::{Attachment, Section};
-use super::spaces::{AddressSpaces, Mark};
-use super::tables::Leaf;
-use super::{DomainsError, Hardware, Mapping, ProcessId};
-
-/// Shared regions that there can be.
-pub const REGIONS: usize = 64;
-
-/// A shared region that exists; one that was destroyed is known by its number not to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RegionId {
-    number: u8,
-    serial: u64,
-}
-
-/// A shared region.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Region {
-    pub(super) serial: u64,
-    /// Where it is at home: the address at which TLB entries are shared.
-    home: Range,
-    first: Leaf,
-    pub(super) writable: bool,
-    /// No process has it at another address, or nobody can write.
-    cached: bool,
-    /// A leaf page table a section.
-    tables: Vec<u32>,
-    /// [`NONE`] until it is touched.
-    pub(super) domain: u8,
-    /// Slots of the processes that have it at home by its own tables.
-    pub(super) sharing: u64,
-    /// Slots of all that are attached.
-    attached: u64,
-}
+use super::process::{Attachment, ProcessId, SectionEntry};
+use super::region::{RegionId, SharedRegion};
+use super::spaces::{AddressSpaces, FlushMark};
+use super::tables::LeafEntry;
 
 fn slot_bit(slot: u8) -> u64 {
     1 << slot
 }
 
 impl AddressSpaces {
-    /// A region that processes can attach to, at home at `at` (a library's preferred link address), or where there is room.
+    /// A region that processes can attach to, at home at `at` (a library's preferred link address), or where there is
+    /// room.
     ///
     /// # Errors
-    /// There are 64 already; no pages, or frames beyond 4 GiB; `at` is no multiple of 1 MiB, below 2 GiB, in the kernel's part or another
-    /// region's home; no room.
-    pub fn create_region(&mut self, at: Option<u32>, mapping: Mapping) -> Result<RegionId, DomainsError> {
+    /// There are 64 already; no pages, or frames beyond 4 GiB; `at` is no multiple of 1 MiB, below 2 GiB, in the
+    /// kernel's part or another region's home; no room.
+    pub fn create_region(&mut self, at: Option<u32>, mapping: PageMapping) -> Result<RegionId, AddressSpaceError> {
         check_frames(&mapping)?;
         let home = self.find_home(at, mapping.pages)?;
-        let number = self.regions.iter().position(Option::is_none).ok_or(DomainsError::NoRegion)?;
+        let number = self.regions.iter().position(Option::is_none).ok_or(AddressSpaceError::NoRegion)?;
         if home.sections().any(|section| self.free_sections.users(section) > 0) {
-            self.counts.overlaps[Cause::FixedInShared as usize] += 1;
+            self.counts.overlaps[FlushCause::FixedInShared as usize] += 1;
         }
         let last = home.sections().end() + 1;
         if at.is_none() {
             self.free_sections.go_on_at(last);
         }
-        let first = Leaf::new(mapping.frame, mapping.writable);
+        let first = LeafEntry::new(mapping.frame, mapping.writable);
         let mut tables = Vec::new();
         for (section, part) in home.parts() {
             self.free_sections.enter(section);
@@ -71,7 +46,7 @@ impl AddressSpaces {
             tables.push(table);
         }
         let serial = self.next_serial();
-        self.regions[number] = Some(Region {
+        self.regions[number] = Some(SharedRegion {
             serial,
             home,
             first,
@@ -86,53 +61,56 @@ impl AddressSpaces {
     }
 
     /// Where a region can be at home. Two never overlap.
-    fn find_home(&self, at: Option<u32>, pages: u32) -> Result<Range, DomainsError> {
+    fn find_home(&self, at: Option<u32>, pages: u32) -> Result<PageSpan, AddressSpaceError> {
         let Some(addr) = at else {
-            let sections = pages.div_ceil(super::SECTION_PAGES) as usize;
-            let first = self.free_blocks(sections).ok_or(DomainsError::NoRoom { pages })?;
-            return Range::new((first as u32) << SECTION_SHIFT, pages, self.config.kernel_start);
+            let sections = pages.div_ceil(SECTION_PAGES) as usize;
+            let first = self.free_blocks(sections).ok_or(AddressSpaceError::NoRoom { pages })?;
+            return PageSpan::new((first as u32) << SECTION_SHIFT, pages, self.config.kernel_start);
         };
-        let home = Range::new(addr, pages, self.config.kernel_start)?;
+        let home = PageSpan::new(addr, pages, self.config.kernel_start)?;
         if !addr.is_multiple_of(1 << SECTION_SHIFT) {
-            return Err(DomainsError::Unaligned { addr, to: 1 << SECTION_SHIFT });
+            return Err(AddressSpaceError::Unaligned { addr, to: 1 << SECTION_SHIFT });
         }
         if addr < SHARED_START {
-            return Err(DomainsError::NotShared { addr });
+            return Err(AddressSpaceError::NotShared { addr });
         }
-        let apart = |other: &Range| {
+        let apart = |other: &PageSpan| {
             home.sections().end() < other.sections().start() || other.sections().end() < home.sections().start()
         };
         if self.regions.iter().flatten().all(|region| apart(&region.home)) {
             Ok(home)
         } else {
-            Err(DomainsError::Taken { addr })
+            Err(AddressSpaceError::Taken { addr })
         }
     }
 
-    /// Attaches a process to a region: at home (`None`), where it shares all TLB entries with others there, or at another
-    /// address. At home where the process has mappings of its own in the same megabytes, and anywhere else, it has tables of its own. A writable
-    /// region that somebody has at a second address is kept out of the caches from then on: they would hold it twice.
+    /// Attaches a process to a region: at home (`None`), where it shares all TLB entries with others there, or at
+    /// another address. At home where the process has mappings of its own in the same megabytes, and anywhere else, it
+    /// has tables of its own. A writable region that somebody has at a second address is kept out of the caches from
+    /// then on: they would hold it twice.
     ///
     /// # Errors
-    /// No such process or region; it is attached already; as for a fixed mapping. Taken at home: a private copy is the way out.
+    /// No such process or region; it is attached already; as for a fixed mapping. Taken at home: a private copy is the
+    /// way out.
     pub fn attach(
         &mut self,
         id: ProcessId,
         region: RegionId,
         at: Option<u32>,
-        hardware: &mut impl Hardware,
-    ) -> Result<u32, DomainsError> {
+        hardware: &mut impl DomainHardware,
+    ) -> Result<u32, AddressSpaceError> {
         let slot = self.slot_of(id)?;
         let number = self.number_of(region)?;
-        let found = self.region(number).ok_or(DomainsError::NoSuchRegion)?;
+        let found = self.region(number).ok_or(AddressSpaceError::NoSuchRegion)?;
         if found.attached & slot_bit(slot) != 0 {
-            return Err(DomainsError::Attached);
+            return Err(AddressSpaceError::Attached);
         }
         let (home, first, writable, cached, domain) =
             (found.home, found.first, found.writable, found.cached, found.domain);
         let range = self.free_range(slot, at.unwrap_or(home.start()), home.pages)?;
-        let empty =
-            |section: usize| self.process(slot).is_some_and(|process| process.directory[section] == Section::Empty);
+        let empty = |section: usize| {
+            self.process(slot).is_some_and(|process| process.directory[section] == SectionEntry::Empty)
+        };
         let shared = range == home && range.sections().all(empty);
         if shared {
             self.share(slot, number);
@@ -167,13 +145,13 @@ impl AddressSpaces {
         let sections: Vec<(usize, u32)> = region.home.sections().zip(region.tables.iter().copied()).collect();
         if let Some(process) = self.process_mut(slot) {
             for (section, table) in sections {
-                process.directory[section] = Section::Shared { region: number, table };
+                process.directory[section] = SectionEntry::Shared { region: number, table };
             }
         }
     }
 
     /// The process has the region, which it shares, by tables of its own from now on.
-    pub(super) fn unshare(&mut self, slot: u8, number: u8, hardware: &mut impl Hardware) {
+    pub(super) fn unshare(&mut self, slot: u8, number: u8, hardware: &mut impl DomainHardware) {
         let Some(region) = self.region(number) else { return };
         let (home, writable) = (region.home, region.writable);
         let tables = region.tables.clone();
@@ -182,7 +160,7 @@ impl AddressSpaces {
             let table = self.tables.copy_of_region(table);
             self.free_sections.enter(section);
             if let Some(process) = self.process_mut(slot) {
-                process.directory[section] = Section::Private { table, fixed: true };
+                process.directory[section] = SectionEntry::Private { table, fixed: true };
             }
         }
         if let Some(process) = self.process_mut(slot) {
@@ -194,12 +172,12 @@ impl AddressSpaces {
     }
 
     /// The process has nothing under the region's domain any more.
-    fn stop_sharing(&mut self, slot: u8, number: u8, hardware: &mut impl Hardware) {
+    fn stop_sharing(&mut self, slot: u8, number: u8, hardware: &mut impl DomainHardware) {
         let Some(region) = self.region_mut(number) else { return };
         region.sharing &= !slot_bit(slot);
         let (home, domain) = (region.home, region.domain);
         if let Some(process) = self.process_mut(slot) {
-            home.sections().for_each(|section| process.directory[section] = Section::Empty);
+            home.sections().for_each(|section| process.directory[section] = SectionEntry::Empty);
             process.dacr &= !bit(domain);
         }
         if self.running == Some(slot) {
@@ -208,18 +186,18 @@ impl AddressSpaces {
     }
 
     /// From now on nobody's accesses to the region are cached.
-    fn keep_out_of_caches(&mut self, number: u8, hardware: &mut impl Hardware) {
-        self.flush(Cause::Alias, hardware);
+    fn keep_out_of_caches(&mut self, number: u8, hardware: &mut impl DomainHardware) {
+        self.flush(FlushCause::Alias, hardware);
         let Some(region) = self.region_mut(number) else { return };
         region.cached = false;
         let (tables, pages) = (region.tables.clone(), region.home.pages);
-        tables.iter().for_each(|table| self.tables.change(*table, Leaf::uncached));
+        tables.iter().for_each(|table| self.tables.change(*table, LeafEntry::uncached));
         // Those that have it at home by tables of their own.
         for process in self.processes.iter().flatten() {
             let own = process.attachments.iter().filter(|of| of.region == number && !of.shared);
-            for range in own.filter_map(|of| Range::new(of.addr, pages, self.config.kernel_start).ok()) {
+            for range in own.filter_map(|of| PageSpan::new(of.addr, pages, self.config.kernel_start).ok()) {
                 for (section, part) in range.parts() {
-                    let Section::Private { table, .. } = process.directory[section] else { continue };
+                    let SectionEntry::Private { table, .. } = process.directory[section] else { continue };
                     for page in part.iter() {
                         let leaf = self.tables.leaf(table, page).uncached();
                         self.tables.set(table, page, leaf);
@@ -237,17 +215,17 @@ impl AddressSpaces {
         &mut self,
         id: ProcessId,
         region: RegionId,
-        hardware: &mut impl Hardware,
-    ) -> Result<(), DomainsError> {
+        hardware: &mut impl DomainHardware,
+    ) -> Result<(), AddressSpaceError> {
         let slot = self.slot_of(id)?;
         let number = self.number_of(region)?;
-        let process = self.process_mut(slot).ok_or(DomainsError::NoProcess)?;
-        let at = process.attachments.iter().position(|of| of.region == number).ok_or(DomainsError::NotAttached)?;
+        let process = self.process_mut(slot).ok_or(AddressSpaceError::NoProcess)?;
+        let at = process.attachments.iter().position(|of| of.region == number).ok_or(AddressSpaceError::NotAttached)?;
         let attachment = process.attachments.remove(at);
         if attachment.shared {
             self.stop_sharing(slot, number, hardware);
         } else if let Some(home) = self.region(number).map(|region| region.home) {
-            let range = Range::new(attachment.addr, home.pages, self.config.kernel_start)?;
+            let range = PageSpan::new(attachment.addr, home.pages, self.config.kernel_start)?;
             self.erase(slot, range, hardware);
         }
         if let Some(region) = self.region_mut(number) {
@@ -260,32 +238,32 @@ impl AddressSpaces {
     ///
     /// # Errors
     /// No such region; somebody is attached.
-    pub fn destroy_region(&mut self, region: RegionId) -> Result<Mark, DomainsError> {
+    pub fn destroy_region(&mut self, region: RegionId) -> Result<FlushMark, AddressSpaceError> {
         let number = self.number_of(region)?;
-        let found = self.region(number).ok_or(DomainsError::NoSuchRegion)?;
+        let found = self.region(number).ok_or(AddressSpaceError::NoSuchRegion)?;
         if found.attached != 0 {
-            return Err(DomainsError::RegionInUse { processes: found.attached.count_ones() });
+            return Err(AddressSpaceError::RegionInUse { processes: found.attached.count_ones() });
         }
         if let Some(region) = self.regions[usize::from(number)].take() {
             region.home.sections().for_each(|section| self.free_sections.leave(section));
             region.tables.iter().for_each(|table| self.tables.give_back(*table));
             self.pool.orphan(region.domain);
         }
-        Ok(Mark(self.flushes))
+        Ok(FlushMark(self.flushes))
     }
 
-    pub(super) fn region(&self, number: u8) -> Option<&Region> {
+    pub(super) fn region(&self, number: u8) -> Option<&SharedRegion> {
         self.regions.get(usize::from(number))?.as_ref()
     }
 
-    pub(super) fn region_mut(&mut self, number: u8) -> Option<&mut Region> {
+    pub(super) fn region_mut(&mut self, number: u8) -> Option<&mut SharedRegion> {
         self.regions.get_mut(usize::from(number))?.as_mut()
     }
 
-    fn number_of(&self, id: RegionId) -> Result<u8, DomainsError> {
+    fn number_of(&self, id: RegionId) -> Result<u8, AddressSpaceError> {
         match self.region(id.number) {
             Some(region) if region.serial == id.serial => Ok(id.number),
-            _ => Err(DomainsError::NoSuchRegion),
+            _ => Err(AddressSpaceError::NoSuchRegion),
         }
     }
 }

@@ -1,17 +1,18 @@
 //! The kernel's part: processes come, run, fault and go.
 
-use super::address::{in_process, section_of, PAGE_SHIFT, SECTION_SHIFT, SHARED_START, SLOTS, SLOT_SECTIONS};
-use super::counts::{Cause, Counts};
-use super::directory::{CachingDirectory, Entry};
+use super::address::{in_process, section_of, PAGE_SHIFT, REGIONS, SECTION_SHIFT, SHARED_START, SLOTS, SLOT_SECTIONS};
+use super::counts::{DomainCounts, FlushCause};
+use super::directory::{CachingDirectory, DirectoryEntry};
+use super::error::{AddressSpaceError, Denied};
 use super::free_sections::FreeSections;
-use super::pool::{bit, DomainPool, NONE};
-use super::process::{Process, Section, Space};
-use super::sharing::{Region, REGIONS};
+use super::hardware::{DomainHardware, WalkedPage};
+use super::pool::{bit, DomainOwner, DomainPool, DOMAINS, NONE};
+use super::process::{ProcessId, ProcessSpace, SectionEntry};
+use super::region::SharedRegion;
 use super::tables::LeafTables;
-use super::{Denied, DomainsError, Hardware, Page, ProcessId};
 
-/// Domains that must be left beside the kernel's: one for the running process, and three more, so that an instruction whose
-/// fetch and data lie in several regions does not take the domains that it needs from itself.
+/// Domains that must be left beside the kernel's: one for the running process, and three more, so that an instruction
+/// whose fetch and data lie in several regions does not take the domains that it needs from itself.
 const LEAST_DOMAINS: u8 = 4;
 
 /// What the system reserves.
@@ -32,15 +33,15 @@ impl Config {
 
 /// A moment, by the flushes up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(pub(super) u64);
+pub struct FlushMark(pub(super) u64);
 
 /// All address spaces, and what the processor sees of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressSpaces {
     pub(super) config: Config,
     /// By slot.
-    pub(super) processes: Vec<Option<Process>>,
-    pub(super) regions: Vec<Option<Region>>,
+    pub(super) processes: Vec<Option<ProcessSpace>>,
+    pub(super) regions: Vec<Option<SharedRegion>>,
     /// Slot of who runs.
     pub(super) running: Option<u8>,
     pub(super) pool: DomainPool,
@@ -53,7 +54,7 @@ pub struct AddressSpaces {
     pub(super) serials: u64,
     /// Where the search for a free slot begins: one just given up is used again last.
     next_slot: u8,
-    pub(super) counts: Counts,
+    pub(super) counts: DomainCounts,
 }
 
 impl AddressSpaces {
@@ -61,13 +62,13 @@ impl AddressSpaces {
     ///
     /// # Errors
     /// The kernel reserves no domain, or leaves fewer than four; its part begins at no section above 2 GiB.
-    pub fn new(config: Config) -> Result<Self, DomainsError> {
-        let most = super::DOMAINS as u8 - LEAST_DOMAINS;
+    pub fn new(config: Config) -> Result<Self, AddressSpaceError> {
+        let most = DOMAINS as u8 - LEAST_DOMAINS;
         if !(1..=most).contains(&config.reserved_domains) {
-            return Err(DomainsError::Reserved { reserved: config.reserved_domains, most });
+            return Err(AddressSpaceError::Reserved { reserved: config.reserved_domains, most });
         }
         if config.kernel_start <= SHARED_START || !config.kernel_start.is_multiple_of(1 << SECTION_SHIFT) {
-            return Err(DomainsError::KernelStart { addr: config.kernel_start });
+            return Err(AddressSpaceError::KernelStart { addr: config.kernel_start });
         }
         Ok(Self {
             config,
@@ -81,15 +82,16 @@ impl AddressSpaces {
             flushes: 1,
             serials: 0,
             next_slot: 0,
-            counts: Counts::default(),
+            counts: DomainCounts::default(),
         })
     }
 
-    /// A process without mappings, in a PID slot where nobody has mappings and nothing is left in the caches, if there is one.
+    /// A process without mappings, in a PID slot where nobody has mappings and nothing is left in the caches, if there
+    /// is one.
     ///
     /// # Errors
     /// All 64 slots are taken.
-    pub fn create(&mut self) -> Result<ProcessId, DomainsError> {
+    pub fn create(&mut self) -> Result<ProcessId, AddressSpaceError> {
         let next = usize::from(self.next_slot);
         let in_order = || (0..SLOTS).map(move |n| (next + n) % SLOTS);
         let free = |slot: &usize| self.processes[*slot].is_none();
@@ -99,27 +101,27 @@ impl AddressSpaces {
                 .all(|section| self.free_sections.users(section) == 0 && !self.lingers(&self.directory.get(section)))
         };
         let found = in_order().filter(free).find(unused).or_else(|| in_order().find(free));
-        let slot = found.ok_or(DomainsError::NoSlot)?;
+        let slot = found.ok_or(AddressSpaceError::NoSlot)?;
         let serial = self.next_serial();
-        self.processes[slot] = Some(Process::new(serial, self.pool.kernel()));
+        self.processes[slot] = Some(ProcessSpace::new(serial, self.pool.kernel()));
         self.next_slot = ((slot + 1) % SLOTS) as u8;
         Ok(ProcessId { slot: slot as u8, serial })
     }
 
-    /// The process exits: all its mappings go. Nothing is flushed; lines that it wrote may be written back later, so its
-    /// frames may only be used again once [`AddressSpaces::is_flushed_since`] the mark.
+    /// The process exits: all its mappings go. Nothing is flushed; lines that it wrote may be written back later, so
+    /// its frames may only be used again once [`AddressSpaces::is_flushed_since`] the mark.
     ///
     /// # Errors
     /// No such process; it is attached to shared regions.
-    pub fn exit(&mut self, id: ProcessId, hardware: &mut impl Hardware) -> Result<Mark, DomainsError> {
+    pub fn exit(&mut self, id: ProcessId, hardware: &mut impl DomainHardware) -> Result<FlushMark, AddressSpaceError> {
         let slot = self.slot_of(id)?;
         let regions = self.process(slot).map_or(0, |process| process.attachments.len());
         if regions > 0 {
-            return Err(DomainsError::StillShares { regions });
+            return Err(AddressSpaceError::StillShares { regions });
         }
-        let Some(process) = self.processes[usize::from(slot)].take() else { return Err(DomainsError::NoProcess) };
+        let Some(process) = self.processes[usize::from(slot)].take() else { return Err(AddressSpaceError::NoProcess) };
         for (section, entry) in process.directory.iter().enumerate() {
-            if let Section::Private { table, .. } = entry {
+            if let SectionEntry::Private { table, .. } = entry {
                 self.tables.give_back(*table);
                 self.free_sections.leave(relocated_section(section, slot));
             }
@@ -129,14 +131,15 @@ impl AddressSpaces {
             self.running = None;
             hardware.set_dacr(self.pool.kernel());
         }
-        Ok(Mark(self.flushes))
+        Ok(FlushMark(self.flushes))
     }
 
-    /// The process runs from now on: its DACR and its slot are set. It is given a domain if it has none, which may need a flush.
+    /// The process runs from now on: its DACR and its slot are set. It is given a domain if it has none, which may need
+    /// a flush.
     ///
     /// # Errors
     /// No such process.
-    pub fn switch(&mut self, to: ProcessId, hardware: &mut impl Hardware) -> Result<(), DomainsError> {
+    pub fn switch(&mut self, to: ProcessId, hardware: &mut impl DomainHardware) -> Result<(), AddressSpaceError> {
         let slot = self.slot_of(to)?;
         if self.running == Some(slot) {
             return Ok(());
@@ -144,7 +147,7 @@ impl AddressSpaces {
         // Who ran until now makes no more accesses: a flush on the way leaves nothing of it.
         self.running = Some(slot);
         if self.process(slot).is_some_and(|process| process.domain == NONE) {
-            self.allocate(Space::Process(slot), hardware);
+            self.allocate(DomainOwner::Process(slot), hardware);
         } else {
             self.grant(hardware);
         }
@@ -153,10 +156,10 @@ impl AddressSpaces {
         Ok(())
     }
 
-    /// What the processor's walk finds at a relocated address, whoever runs: the caching page directory's, or `None` for a
-    /// translation fault.
+    /// What the processor's walk finds at a relocated address, whoever runs: the caching page directory's, or `None`
+    /// for a translation fault.
     #[inline]
-    pub fn walk(&self, addr: u32) -> Option<Page> {
+    pub fn walk(&self, addr: u32) -> Option<WalkedPage> {
         let entry = self.directory.get(section_of(addr));
         if entry.domain == NONE {
             return None;
@@ -164,12 +167,12 @@ impl AddressSpaces {
         self.tables.leaf(entry.table, addr >> PAGE_SHIFT).page(entry.domain)
     }
 
-    /// The running process faulted at a relocated address: what it lacks is loaded from its own page directory, with a flush if
-    /// another space's lines may lie there. `Ok`: the access is to be made again.
+    /// The running process faulted at a relocated address: what it lacks is loaded from its own page directory, with a
+    /// flush if another space's lines may lie there. `Ok`: the access is to be made again.
     ///
     /// # Errors
     /// The process may not do that.
-    pub fn fault(&mut self, addr: u32, store: bool, hardware: &mut impl Hardware) -> Result<(), Denied> {
+    pub fn fault(&mut self, addr: u32, store: bool, hardware: &mut impl DomainHardware) -> Result<(), Denied> {
         self.counts.faults += 1;
         // The processor may keep what it walked, under a tag that whoever runs is not granted.
         hardware.drop_entry(addr);
@@ -178,7 +181,7 @@ impl AddressSpaces {
         resolved
     }
 
-    fn resolve(&mut self, addr: u32, store: bool, hardware: &mut impl Hardware) -> Result<(), Denied> {
+    fn resolve(&mut self, addr: u32, store: bool, hardware: &mut impl DomainHardware) -> Result<(), Denied> {
         let slot = self.running.ok_or(Denied::Nobody)?;
         let process = self.processes[usize::from(slot)].as_ref().ok_or(Denied::Nobody)?;
         if addr >= self.config.kernel_start {
@@ -186,11 +189,11 @@ impl AddressSpaces {
         }
         let found = process.directory[section_of(in_process(addr, slot))];
         let (table, space, serial, fixed) = match found {
-            Section::Empty => return Err(Denied::Unmapped),
-            Section::Private { table, fixed } => (table, Space::Process(slot), process.serial, fixed),
-            Section::Shared { region, table } => {
+            SectionEntry::Empty => return Err(Denied::Unmapped),
+            SectionEntry::Private { table, fixed } => (table, DomainOwner::Process(slot), process.serial, fixed),
+            SectionEntry::Shared { region, table } => {
                 let serial = self.region(region).map_or(0, |region| region.serial);
-                (table, Space::Region(region), serial, false)
+                (table, DomainOwner::Region(region), serial, false)
             }
         };
         let leaf = self.tables.leaf(table, addr >> PAGE_SHIFT);
@@ -213,7 +216,7 @@ impl AddressSpaces {
             let cause = self.cause(addr, fixed, &there);
             self.flush(cause, hardware);
         }
-        self.directory.load(section, Entry { space, serial, since: 0, table, domain, fixed });
+        self.directory.load(section, DirectoryEntry { space, serial, since: 0, table, domain, fixed });
         self.counts.reloads += 1;
         Ok(())
     }
@@ -222,22 +225,22 @@ impl AddressSpaces {
     ///
     /// # Errors
     /// The domain is the kernel's, granted to the running process, or nobody's.
-    pub fn free_domain(&mut self, domain: u8, hardware: &mut impl Hardware) -> Result<(), DomainsError> {
+    pub fn free_domain(&mut self, domain: u8, hardware: &mut impl DomainHardware) -> Result<(), AddressSpaceError> {
         if self.pool.owner(domain).is_none() || (self.running_dacr() | self.pool.kernel()) & bit(domain) != 0 {
-            return Err(DomainsError::DomainInUse { domain });
+            return Err(AddressSpaceError::DomainInUse { domain });
         }
         self.revoke(domain, hardware);
         Ok(())
     }
 
-    /// Flushes caches and TLBs for what the library does not see: frames that are wanted before another flush comes by itself, or that
-    /// a fork's two processes have in common until one writes.
-    pub fn flush_now(&mut self, hardware: &mut impl Hardware) {
-        self.flush(Cause::Asked, hardware);
+    /// Flushes caches and TLBs for what the library does not see: frames that are wanted before another flush comes by
+    /// itself, or that a fork's two processes have in common until one writes.
+    pub fn flush_now(&mut self, hardware: &mut impl DomainHardware) {
+        self.flush(FlushCause::Asked, hardware);
     }
 
     /// Everything that was in the caches at the mark has left them.
-    pub fn is_flushed_since(&self, mark: Mark) -> bool {
+    pub fn is_flushed_since(&self, mark: FlushMark) -> bool {
         self.flushes > mark.0
     }
 
@@ -251,28 +254,28 @@ impl AddressSpaces {
     ///
     /// # Errors
     /// No such process.
-    pub fn dacr(&self, id: ProcessId) -> Result<u32, DomainsError> {
+    pub fn dacr(&self, id: ProcessId) -> Result<u32, AddressSpaceError> {
         let slot = self.slot_of(id)?;
-        self.process(slot).map(|process| process.dacr).ok_or(DomainsError::NoProcess)
+        self.process(slot).map(|process| process.dacr).ok_or(AddressSpaceError::NoProcess)
     }
 
     /// What happened so far.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &DomainCounts {
         &self.counts
     }
 
-    pub(super) fn process(&self, slot: u8) -> Option<&Process> {
+    pub(super) fn process(&self, slot: u8) -> Option<&ProcessSpace> {
         self.processes.get(usize::from(slot))?.as_ref()
     }
 
-    pub(super) fn process_mut(&mut self, slot: u8) -> Option<&mut Process> {
+    pub(super) fn process_mut(&mut self, slot: u8) -> Option<&mut ProcessSpace> {
         self.processes.get_mut(usize::from(slot))?.as_mut()
     }
 
-    pub(super) fn slot_of(&self, id: ProcessId) -> Result<u8, DomainsError> {
+    pub(super) fn slot_of(&self, id: ProcessId) -> Result<u8, AddressSpaceError> {
         match self.process(id.slot) {
             Some(process) if process.serial == id.serial => Ok(id.slot),
-            _ => Err(DomainsError::NoProcess),
+            _ => Err(AddressSpaceError::NoProcess),
         }
     }
 

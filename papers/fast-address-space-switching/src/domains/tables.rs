@@ -1,14 +1,14 @@
 //! Leaf page tables: 256 pages of a section each.
 
 use super::address::SECTION_PAGES;
-use super::hardware::Page;
+use super::hardware::WalkedPage;
 
 /// Pages in a table.
 const PAGES: usize = SECTION_PAGES as usize;
 
 /// An entry of a leaf page table: a frame and what may be done with it, or nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Leaf(u32);
+pub(super) struct LeafEntry(u32);
 
 const FLAGS_BITS: u32 = 12;
 const VALID: u32 = 1;
@@ -16,7 +16,7 @@ const WRITABLE: u32 = 2;
 const UNCACHED: u32 = 4;
 const OF_REGION: u32 = 8;
 
-impl Leaf {
+impl LeafEntry {
     /// Nothing.
     pub(super) const EMPTY: Self = Self(0);
 
@@ -53,8 +53,8 @@ impl Leaf {
     }
 
     /// As a walk finds it under this domain.
-    pub(super) fn page(self, domain: u8) -> Option<Page> {
-        self.is_valid().then_some(Page {
+    pub(super) fn page(self, domain: u8) -> Option<WalkedPage> {
+        self.is_valid().then_some(WalkedPage {
             domain,
             frame: self.0 >> FLAGS_BITS,
             writable: self.is_writable(),
@@ -66,7 +66,7 @@ impl Leaf {
 /// All leaf page tables, those that are free too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeafTables {
-    tables: Vec<[Leaf; PAGES]>,
+    tables: Vec<[LeafEntry; PAGES]>,
     /// Valid entries of each.
     used: Vec<u32>,
     free: Vec<u32>,
@@ -78,33 +78,34 @@ impl LeafTables {
         if let Some(table) = self.free.pop() {
             return table;
         }
-        self.tables.push([Leaf::EMPTY; PAGES]);
+        self.tables.push([LeafEntry::EMPTY; PAGES]);
         self.used.push(0);
         (self.tables.len() - 1) as u32
     }
 
-    /// Gives a table back. It is emptied; the caching page directory may go on naming it under a domain that nobody is granted.
+    /// Gives a table back. It is emptied; the caching page directory may go on naming it under a domain that nobody is
+    /// granted.
     pub(super) fn give_back(&mut self, table: u32) {
-        self.tables[table as usize] = [Leaf::EMPTY; PAGES];
+        self.tables[table as usize] = [LeafEntry::EMPTY; PAGES];
         self.used[table as usize] = 0;
         self.free.push(table);
     }
 
     /// The entry of a page, by its page number's low bits.
     #[inline]
-    pub(super) fn leaf(&self, table: u32, page: u32) -> Leaf {
+    pub(super) fn leaf(&self, table: u32, page: u32) -> LeafEntry {
         self.tables[table as usize][page as usize % PAGES]
     }
 
     /// Sets the entry of a page.
-    pub(super) fn set(&mut self, table: u32, page: u32, leaf: Leaf) {
+    pub(super) fn set(&mut self, table: u32, page: u32, leaf: LeafEntry) {
         let old = std::mem::replace(&mut self.tables[table as usize][page as usize % PAGES], leaf);
         let used = &mut self.used[table as usize];
         *used = *used + u32::from(leaf.is_valid()) - u32::from(old.is_valid());
     }
 
     /// Changes all valid entries of a table.
-    pub(super) fn change(&mut self, table: u32, to: impl Fn(Leaf) -> Leaf) {
+    pub(super) fn change(&mut self, table: u32, to: impl Fn(LeafEntry) -> LeafEntry) {
         self.tables[table as usize].iter_mut().filter(|leaf| leaf.is_valid()).for_each(|leaf| *leaf = to(*leaf));
     }
 
@@ -113,7 +114,7 @@ impl LeafTables {
         let copy = self.make();
         self.tables[copy as usize] = self.tables[table as usize];
         self.used[copy as usize] = self.used[table as usize];
-        self.change(copy, Leaf::of_region);
+        self.change(copy, LeafEntry::of_region);
         copy
     }
 

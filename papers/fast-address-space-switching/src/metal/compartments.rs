@@ -1,5 +1,5 @@
-//! Compartments of this process, by protection keys, as participants: one thread enters them one after the other. A switch is then a leave and an
-//! enter, of which the scheduler knows nothing.
+//! Compartments of this process, by protection keys, as participants: one thread enters them one after the other. A
+//! switch is then a leave and an enter, of which the scheduler knows nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,10 +11,11 @@ use lookaside_runtime::domains::{self, Access, Compartment, DomainsError, PAGE_B
 use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, Advice};
 
+use super::error::Early;
 use super::memory::fill;
-use super::plan::{Benchmark, Layout, Pages};
-use super::ring::{chain, lines, own_switches, place_in_area, Timed, Work};
-use super::{Early, Options};
+use super::options::Options;
+use super::plan::{AreaLayout, Benchmark, Pages};
+use super::ring::{chain, lines, own_switches, place_in_area, LapTimes, TurnWork};
 
 /// How often it is looked after whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -27,7 +28,7 @@ pub(super) fn refusal() -> Option<String> {
 
 /// Whose memory a turn reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum ReadMemory {
     /// That of lat_ctx, each its own.
     LatCtx,
     /// That of extreme, each its own.
@@ -38,10 +39,10 @@ pub(super) enum Whose {
 
 /// What is measured: so many compartments in turns; one alone is never left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turns {
-    pub whose: Whose,
+pub(super) struct CompartmentTurns {
+    pub whose: ReadMemory,
     pub participants: usize,
-    pub work: Work,
+    pub work: TurnWork,
     /// What is measured takes so long, about; what does not count before it, half as long to as long.
     pub window: Duration,
 }
@@ -49,7 +50,7 @@ pub(super) struct Turns {
 /// What came of it, and what happened to keys meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CompartmentTimes {
-    pub timed: Timed,
+    pub timed: LapTimes,
     pub recycled: u64,
     pub protect_calls: u64,
 }
@@ -57,7 +58,7 @@ pub(super) struct CompartmentTimes {
 /// A thread that has compartments, waiting.
 #[derive(Debug)]
 pub(super) struct Compartments {
-    turns: Option<Sender<Turns>>,
+    turns: Option<Sender<CompartmentTurns>>,
     found: Receiver<Result<CompartmentTimes, String>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -70,7 +71,7 @@ impl Compartments {
         let (answer, found) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (options, is_over) = (options.clone(), Arc::clone(&stop));
-        let serve = move || match Rooms::new(&options, cpu, round) {
+        let serve = move || match CompartmentBench::new(&options, cpu, round) {
             Err(why) => drop(answer.send(Err(why))),
             Ok(rooms) => {
                 // Nobody waits for it any more where sending fails.
@@ -87,7 +88,11 @@ impl Compartments {
     }
 
     /// Measures.
-    pub(super) fn measure(&mut self, turns: &Turns, stop: &dyn Fn() -> bool) -> Result<CompartmentTimes, Early> {
+    pub(super) fn measure(
+        &mut self,
+        turns: &CompartmentTurns,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<CompartmentTimes, Early> {
         let ended = || Early::Failed("the thread of compartments ended by itself".into());
         // Where it has ended, why is among its answers.
         let sent = self.turns.as_ref().is_some_and(|to| to.send(*turns).is_ok());
@@ -115,25 +120,25 @@ impl Drop for Compartments {
 
 /// A compartment, and where what a turn reads begins: its own memory, or another's that it may read.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct EnteredCompartment {
     compartment: Compartment,
     start: usize,
 }
 
 /// The serving thread's. It is in none between measurements.
-struct Rooms {
-    lat_ctx: Vec<Room>,
-    own: Vec<Room>,
-    common: Vec<Room>,
+struct CompartmentBench {
+    lat_ctx: Vec<EnteredCompartment>,
+    own: Vec<EnteredCompartment>,
+    common: Vec<EnteredCompartment>,
     /// Bytes that each has for lat_ctx.
     area: u64,
     made: Vec<Compartment>,
 }
 
-impl Rooms {
+impl CompartmentBench {
     fn new(options: &Options, cpu: usize, round: u32) -> Result<Self, String> {
         lookaside_host::bind_to(&[cpu]).map_err(|error| format!("CPU {cpu} cannot be had: {error}"))?;
-        let layout = |benchmark| Layout::of(options, benchmark, Pages::Base);
+        let layout = |benchmark| AreaLayout::of(options, benchmark, Pages::Base);
         let (of_lat_ctx, of_extreme) = (layout(Benchmark::LatCtx), layout(Benchmark::Extreme));
         let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32) ^ 0x5eed);
         let area = of_lat_ctx.bytes_each;
@@ -152,7 +157,7 @@ impl Rooms {
             for _ in 0..of_extreme.areas {
                 let guest = rooms.room(0, &[], &mut random)?.compartment;
                 domains::share(host.compartment, guest, Access::Read)?;
-                rooms.common.push(Room { compartment: guest, start: host.start });
+                rooms.common.push(EnteredCompartment { compartment: guest, start: host.start });
             }
             Ok(())
         };
@@ -161,7 +166,12 @@ impl Rooms {
     }
 
     /// A compartment of so many bytes, at least a page, in base pages, all of them touched.
-    fn room(&mut self, bytes: u64, counts: &[u64], random: &mut SplitMix64) -> Result<Room, DomainsError> {
+    fn room(
+        &mut self,
+        bytes: u64,
+        counts: &[u64],
+        random: &mut SplitMix64,
+    ) -> Result<EnteredCompartment, DomainsError> {
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX).max(PAGE_BYTES);
         let compartment = domains::create(wanted)?;
         self.made.push(compartment);
@@ -174,15 +184,15 @@ impl Rooms {
             unsafe { start.add(at as usize).cast::<u32>().write_volatile(word) };
         });
         domains::leave(compartment)?;
-        Ok(Room { compartment, start: start.expose_provenance() })
+        Ok(EnteredCompartment { compartment, start: start.expose_provenance() })
     }
 
     /// As the leader of a ring does it: what does not count warms up, and says how long a lap takes.
-    fn measure(&self, turns: &Turns, stop: &AtomicBool) -> Result<CompartmentTimes, String> {
+    fn measure(&self, turns: &CompartmentTurns, stop: &AtomicBool) -> Result<CompartmentTimes, String> {
         let rooms = match turns.whose {
-            Whose::LatCtx => &self.lat_ctx,
-            Whose::Own => &self.own,
-            Whose::Common => &self.common,
+            ReadMemory::LatCtx => &self.lat_ctx,
+            ReadMemory::Own => &self.own,
+            ReadMemory::Common => &self.common,
         };
         let rooms = rooms.get(..turns.participants).ok_or("fewer compartments than participants")?;
         let laps = |laps| self.laps(rooms, turns.work, laps, stop).map_err(|error| format!("compartments: {error}"));
@@ -200,7 +210,7 @@ impl Rooms {
         let elapsed_ns = laps(wanted)?;
         let (after, [voluntary, involuntary]) = (domains::counts(), own_switches());
         Ok(CompartmentTimes {
-            timed: Timed {
+            timed: LapTimes {
                 laps: wanted,
                 elapsed_ns,
                 voluntary: voluntary.wrapping_sub(switches[0]),
@@ -212,14 +222,20 @@ impl Rooms {
     }
 
     /// Nanoseconds of so many laps; of fewer where it is to stop: nobody asks for them then.
-    fn laps(&self, rooms: &[Room], work: Work, laps: u64, stop: &AtomicBool) -> Result<u64, DomainsError> {
-        let turn = |me: usize, room: &Room| match work {
-            Work::Lines(bytes) => {
+    fn laps(
+        &self,
+        rooms: &[EnteredCompartment],
+        work: TurnWork,
+        laps: u64,
+        stop: &AtomicBool,
+    ) -> Result<u64, DomainsError> {
+        let turn = |me: usize, room: &EnteredCompartment| match work {
+            TurnWork::Lines(bytes) => {
                 if let Some(at) = place_in_area(me as u64, self.area, bytes) {
                     lines(room.start + at as usize, bytes as usize);
                 }
             }
-            Work::Chain(pages, column) => chain(room.start, pages, 4 * column as usize),
+            TurnWork::Chain(pages, column) => chain(room.start, pages, 4 * column as usize),
         };
         let alone = match rooms {
             [room] => Some(room),
@@ -247,7 +263,7 @@ impl Rooms {
     }
 }
 
-impl Drop for Rooms {
+impl Drop for CompartmentBench {
     fn drop(&mut self) {
         for compartment in self.made.drain(..) {
             // One that this thread could not leave stays, until the process ends.
@@ -277,9 +293,14 @@ mod tests {
     #[test]
     fn compartments_take_turns_where_there_are_keys_and_say_why_where_there_are_none() {
         let mut all = Compartments::new(&options(), cpu(), 0).expect("a thread");
-        let turns = |whose, participants, work| Turns { whose, participants, work, window: Duration::from_millis(1) };
+        let turns = |whose, participants, work| CompartmentTurns {
+            whose,
+            participants,
+            work,
+            window: Duration::from_millis(1),
+        };
         if let Some(why) = refusal() {
-            let refused = all.measure(&turns(Whose::LatCtx, 2, Work::Lines(0)), &|| false);
+            let refused = all.measure(&turns(ReadMemory::LatCtx, 2, TurnWork::Lines(0)), &|| false);
             assert!(
                 matches!(&refused, Err(Early::Failed(said)) if *said == format!("compartments: {why}")),
                 "{refused:?}"
@@ -287,19 +308,19 @@ mod tests {
             return;
         }
         for (whose, participants, work) in [
-            (Whose::LatCtx, 2, Work::Lines(8 << 10)),
-            (Whose::LatCtx, 20, Work::Lines(0)),
-            (Whose::LatCtx, 1, Work::Lines(8 << 10)),
-            (Whose::Own, 16, Work::Chain(16, 1)),
-            (Whose::Common, 16, Work::Chain(16, 1)),
-            (Whose::Common, 1, Work::Chain(1, 0)),
+            (ReadMemory::LatCtx, 2, TurnWork::Lines(8 << 10)),
+            (ReadMemory::LatCtx, 20, TurnWork::Lines(0)),
+            (ReadMemory::LatCtx, 1, TurnWork::Lines(8 << 10)),
+            (ReadMemory::Own, 16, TurnWork::Chain(16, 1)),
+            (ReadMemory::Common, 16, TurnWork::Chain(16, 1)),
+            (ReadMemory::Common, 1, TurnWork::Chain(1, 0)),
         ] {
             let found = all.measure(&turns(whose, participants, work), &|| false).expect("measured");
             assert!(found.timed.laps > 0 && found.timed.elapsed_ns > 0, "{found:?}");
             // A ring of more than 15 takes a key from another again and again; one of two, and one alone, from nobody.
             assert_eq!(found.recycled > 0, participants >= 16, "{participants} {found:?}");
         }
-        let too_many = all.measure(&turns(Whose::Own, 17, Work::Chain(1, 0)), &|| false);
+        let too_many = all.measure(&turns(ReadMemory::Own, 17, TurnWork::Chain(1, 0)), &|| false);
         assert!(matches!(too_many, Err(Early::Failed(_))));
     }
 
@@ -310,7 +331,8 @@ mod tests {
         }
         let mut all = Compartments::new(&options(), cpu(), 0).expect("a thread");
         let hour = Duration::from_secs(3600);
-        let turns = Turns { whose: Whose::LatCtx, participants: 2, work: Work::Lines(0), window: hour };
+        let turns =
+            CompartmentTurns { whose: ReadMemory::LatCtx, participants: 2, work: TurnWork::Lines(0), window: hour };
         assert_eq!(all.measure(&turns, &|| true), Err(Early::Interrupted));
         drop(all);
     }

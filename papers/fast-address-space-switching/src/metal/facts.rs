@@ -53,8 +53,8 @@ impl Facts {
     }
 }
 
-/// Leaf 7, ECX: bit 3 the processor has protection keys for user pages (PKU), bit 4 the system has switched them on (OSPKE) (Intel SDM 2, CPUID;
-/// AMD64 Architecture Programmer's Manual 3, E.3.6).
+/// Leaf 7, ECX: bit 3 the processor has protection keys for user pages (PKU), bit 4 the system has switched them on
+/// (OSPKE) (Intel SDM 2, CPUID; AMD64 Architecture Programmer's Manual 3, E.3.6).
 #[cfg(target_arch = "x86_64")]
 fn keys() -> Keys {
     use std::arch::x86_64::{__cpuid, __cpuid_count};

@@ -3,8 +3,8 @@
 use lookaside_stats::{figure, median, ratio, Figure, Ratio, LEAST_ROUNDS, RESAMPLES};
 use serde::Serialize;
 
-use super::plan::{Benchmark, Case, Frames, Ring, Who};
-use super::stage::Sample;
+use super::plan::{Benchmark, Frames, Ring, RingCase, Who};
+use super::samples::{KeyUse, RingSample};
 
 /// A ring of one kind of participants. Figures are medians of the rounds, with their 95 % intervals.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,27 +20,18 @@ pub struct Point {
     pub alone_ns: Figure,
     /// Nanoseconds of a switch: a step less the one alone, round by round.
     pub switch_ns: Figure,
-    /// Switches of the CPU from a participant to anybody, beside the one that hands over the token, for each thousand steps, in the median
-    /// round: 0 where nothing disturbs.
+    /// Switches of the CPU from a participant to anybody, beside the one that hands over the token, for each thousand
+    /// steps, in the median round: 0 where nothing disturbs.
     pub extra_switches_per_kilo_step: f64,
     /// The same in the worst round.
     pub most_extra_switches_per_kilo_step: f64,
-    /// Switches that took the CPU from a participant before it waited, for each thousand steps, in the median round. Most of these hand over the
-    /// token: the scheduler may let the next one run as soon as it is woken.
+    /// Switches that took the CPU from a participant before it waited, for each thousand steps, in the median round.
+    /// Most of these hand over the token: the scheduler may let the next one run as soon as it is woken.
     pub involuntary_per_kilo_step: f64,
     /// What happened to protection keys, in the median round; `None` where no compartments took part.
     pub keys: Option<KeyUse>,
     /// By round.
     pub rounds: Vec<Round>,
-}
-
-/// What happened to protection keys.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct KeyUse {
-    /// Keys taken from another compartment, for each thousand steps.
-    pub recycled_per_kilo_step: f64,
-    /// Calls of pkey_mprotect, for each thousand steps.
-    pub protect_calls_per_kilo_step: f64,
 }
 
 /// What a round measured of a ring.
@@ -68,19 +59,20 @@ pub struct Contrast {
     pub significant: bool,
     /// A switch of processes ÷ one of threads; `None` where one of them is not above 0 in all rounds.
     pub ratio: Option<Ratio>,
-    /// Of extreme, `over_threads_ns` less the same with the fewest pages, in nanoseconds: what grows with the pages. Where memory is shared, that is
-    /// what processes pay for translations of their own, and the most that sharing them could save.
+    /// Of extreme, `over_threads_ns` less the same with the fewest pages, in nanoseconds: what grows with the pages.
+    /// Where memory is shared, that is what processes pay for translations of their own, and the most that sharing them
+    /// could save.
     pub of_pages_ns: Option<Figure>,
     /// That interval does not hold 0, and there are rounds enough.
     pub of_pages_significant: bool,
 }
 
 /// All rings of complete rounds; `samples` are those of each case, by round.
-pub(super) fn judge(cases: &[Case], samples: &[Vec<Sample>], seed: u64) -> (Vec<Point>, Vec<Contrast>) {
-    let all: Vec<Net> = cases
+pub(super) fn judge(cases: &[RingCase], samples: &[Vec<RingSample>], seed: u64) -> (Vec<Point>, Vec<Contrast>) {
+    let all: Vec<NetSwitches> = cases
         .iter()
         .filter(|case| case.ring.participants > 1)
-        .filter_map(|case| Net::of(*case, cases, samples))
+        .filter_map(|case| NetSwitches::of(*case, cases, samples))
         .collect();
     let points = all.iter().filter_map(|net| net.point(seed)).collect();
     let threads = all.iter().filter(|net| net.case.who == Who::Threads);
@@ -89,17 +81,17 @@ pub(super) fn judge(cases: &[Case], samples: &[Vec<Sample>], seed: u64) -> (Vec<
 }
 
 /// A ring's samples and those of its work alone, by round.
-struct Net<'a> {
-    case: Case,
-    ring: &'a [Sample],
-    alone: &'a [Sample],
+struct NetSwitches<'a> {
+    case: RingCase,
+    ring: &'a [RingSample],
+    alone: &'a [RingSample],
     /// The differences.
     switch_ns: Vec<f64>,
 }
 
-impl<'a> Net<'a> {
-    fn of(case: Case, cases: &[Case], samples: &'a [Vec<Sample>]) -> Option<Self> {
-        let of = |wanted: Case| samples.get(cases.iter().position(|case| *case == wanted)?);
+impl<'a> NetSwitches<'a> {
+    fn of(case: RingCase, cases: &[RingCase], samples: &'a [Vec<RingSample>]) -> Option<Self> {
+        let of = |wanted: RingCase| samples.get(cases.iter().position(|case| *case == wanted)?);
         let (ring, alone) = (of(case)?, of(case.alone())?);
         let switch_ns = ring.iter().zip(alone).map(|(ring, alone)| ring.step_ns - alone.step_ns).collect();
         Some(Self { case, ring, alone, switch_ns })
@@ -107,11 +99,11 @@ impl<'a> Net<'a> {
 
     /// `None` without a complete round.
     fn point(&self, seed: u64) -> Option<Point> {
-        let steps = |samples: &[Sample]| samples.iter().map(|sample| sample.step_ns).collect::<Vec<f64>>();
+        let steps = |samples: &[RingSample]| samples.iter().map(|sample| sample.step_ns).collect::<Vec<f64>>();
         let one = |list: &[f64]| figure(&[list], |medians| medians[0], seed, RESAMPLES);
-        let each = |of: fn(&Sample) -> f64| self.ring.iter().map(of).collect::<Vec<f64>>();
+        let each = |of: fn(&RingSample) -> f64| self.ring.iter().map(of).collect::<Vec<f64>>();
         let extra = each(|sample| sample.extra_switches_per_kilo_step);
-        let round = |(ring, alone): (&Sample, &Sample)| Round {
+        let round = |(ring, alone): (&RingSample, &RingSample)| Round {
             step_ns: ring.step_ns,
             alone_ns: alone.step_ns,
             extra_switches_per_kilo_step: ring.extra_switches_per_kilo_step,
@@ -132,7 +124,7 @@ impl<'a> Net<'a> {
     }
 }
 
-impl Net<'_> {
+impl NetSwitches<'_> {
     fn keys(&self) -> Option<KeyUse> {
         let all: Vec<KeyUse> = self.ring.iter().filter_map(|sample| sample.keys).collect();
         let each = |of: fn(&KeyUse) -> f64| median(all.iter().map(of));
@@ -143,9 +135,9 @@ impl Net<'_> {
     }
 }
 
-fn contrast(ring: Ring, all: &[Net<'_>], seed: u64) -> Option<Contrast> {
+fn contrast(ring: Ring, all: &[NetSwitches<'_>], seed: u64) -> Option<Contrast> {
     let of = |who: Who, ring: Ring| {
-        let net = all.iter().find(|net| net.case == Case { who, ring })?;
+        let net = all.iter().find(|net| net.case == RingCase { who, ring })?;
         Some(net.switch_ns.as_slice())
     };
     let (processes, threads) = (of(Who::Processes, ring)?, of(Who::Threads, ring)?);

@@ -4,8 +4,6 @@ use lookaside_harness::cpus;
 use lookaside_host::most_tasks;
 use rustix::process::{getrlimit, Resource};
 
-use super::compartments;
-
 /// What there is room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
@@ -22,7 +20,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn here(available_bytes: u64) -> Self {
+    /// This system's; `no_compartments` says why there are none by protection keys.
+    pub(super) fn here(available_bytes: u64, no_compartments: Option<String>) -> Self {
         let of_system = most_tasks().map(|(most, file)| (most, file.display().to_string()));
         let of_user = getrlimit(Resource::Nproc).current.map(|most| (most, "ulimit -u".to_string()));
         Self {
@@ -30,7 +29,7 @@ impl Limits {
             open_files: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
             tasks: of_system.into_iter().chain(of_user).min_by_key(|(most, _)| *most),
             available_bytes,
-            no_compartments: compartments::refusal(),
+            no_compartments,
         }
     }
 }

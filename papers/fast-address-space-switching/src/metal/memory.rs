@@ -6,14 +6,14 @@ use lookaside_host::Process;
 use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use super::plan::{Layout, Pages, HUGE_PAGE, PAGE};
+use super::plan::{AreaLayout, Pages, HUGE_PAGE, PAGE};
 
 /// Lines of a page.
 const LINES: u64 = 64;
 const LINE: u64 = 64;
 
-/// Areas of one benchmark, of one kind of pages. Written once; then they can be read only, so that processes forked after that have the same
-/// frames for ever.
+/// Areas of one benchmark, of one kind of pages. Written once; then they can be read only, so that processes forked
+/// after that have the same frames for ever.
 #[derive(Debug)]
 pub(super) struct Areas {
     mapping: NonNull<u8>,
@@ -27,7 +27,12 @@ pub(super) struct Areas {
 
 impl Areas {
     /// Every page of them is touched. With `counts`, each area has circular chains through so many of its first pages.
-    pub(super) fn new(layout: Layout, pages: Pages, counts: &[u64], random: &mut SplitMix64) -> Result<Self, String> {
+    pub(super) fn new(
+        layout: AreaLayout,
+        pages: Pages,
+        counts: &[u64],
+        random: &mut SplitMix64,
+    ) -> Result<Self, String> {
         let stride = layout.bytes_each;
         let bytes = usize::try_from(layout.bytes()).map_err(|_| "more memory than there are addresses")?;
         // What is mapped need not begin on a huge page. Never empty.
@@ -45,7 +50,8 @@ impl Areas {
             Pages::Base => Advice::LinuxNoHugepage,
             Pages::Huge => Advice::LinuxHugepage,
         };
-        // SAFETY: the mapping is ours. A kernel without huge pages refuses: then there are none, which `huge_bytes` tells.
+        // SAFETY: the mapping is ours. A kernel without huge pages refuses: then there are none, which `huge_bytes`
+        // tells.
         let _ = unsafe { madvise(mapping.as_ptr().cast(), mapped, advice) };
         for area in 0..layout.areas as u64 {
             fill(stride, counts, random, &mut |at, word| areas.write(area, at, word));
@@ -90,7 +96,8 @@ pub(super) fn fill(bytes: u64, counts: &[u64], random: &mut SplitMix64, write: &
         write(page * PAGE, 0);
     }
     let most = counts.iter().copied().max().unwrap_or_default();
-    // Words of a chain lie on lines all over: in one place of all pages they would share few sets of the data caches. The chain begins in the first.
+    // Words of a chain lie on lines all over: in one place of all pages they would share few sets of the data caches.
+    // The chain begins in the first.
     let lines: Vec<u64> = (0..most).map(|page| if page == 0 { 0 } else { random.below(LINES) }).collect();
     for (column, count) in counts.iter().enumerate() {
         let place = |page: u64| page * PAGE + lines[page as usize] * LINE;
@@ -133,7 +140,7 @@ mod tests {
     fn a_chain_leads_through_each_of_its_pages_once() {
         let counts = [1, 2, 7, 300];
         for pages in [Pages::Base, Pages::Huge] {
-            let layout = Layout { areas: 3, bytes_each: HUGE_PAGE };
+            let layout = AreaLayout { areas: 3, bytes_each: HUGE_PAGE };
             let areas = Areas::new(layout, pages, &counts, &mut SplitMix64::new(5)).expect("memory");
             assert!(areas.huge_bytes() <= areas.bytes());
             if pages == Pages::Base {
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn nothing_to_read_is_no_memory() {
-        let layout = Layout { areas: 64, bytes_each: 0 };
+        let layout = AreaLayout { areas: 64, bytes_each: 0 };
         let areas = Areas::new(layout, Pages::Base, &[], &mut SplitMix64::new(1)).expect("memory");
         assert_eq!((areas.bytes(), areas.huge_bytes()), (0, 0));
     }

@@ -1,109 +1,43 @@
-//! What a switch costs on this machine (Wiggins et al. 2003, section 4): lmbench's `lat_ctx` and the paper's *extreme*, with processes, with
-//! threads of one process, and where there are protection keys with compartments of one process as participants, all on one CPU.
+//! What a switch costs on this machine (Wiggins et al. 2003, section 4): lmbench's `lat_ctx` and the paper's *extreme*,
+//! with processes, with threads of one process, and where there are protection keys with compartments of one process as
+//! participants, all on one CPU.
 //!
-//! Participants stand in a ring of pipes that a token goes round. Who has it does its work and passes it on: *lat_ctx* reads k KiB of its own,
-//! *extreme* a word of each of p pages, in random order, each read waiting for the one before. A *step* is one participant's turn; the same step
-//! of a participant that passes the token to itself is what it takes *alone*; a *switch* is the difference. Processes and threads read the
-//! same memory at the same addresses: what differs between them is the address space. Compartments are entered and left by one thread: no token,
-//! and a switch is a leave and an enter.
+//! Participants stand in a ring of pipes that a token goes round. Who has it does its work and passes it on: *lat_ctx*
+//! reads k KiB of its own, *extreme* a word of each of p pages, in random order, each read waiting for the one before.
+//! A *step* is one participant's turn; the same step of a participant that passes the token to itself is what it takes
+//! *alone*; a *switch* is the difference. Processes and threads read the same memory at the same addresses: what
+//! differs between them is the address space. Compartments are entered and left by one thread: no token, and a switch
+//! is a leave and an enter.
 
 mod compartments;
+mod error;
 mod facts;
 mod judge;
 mod limits;
 mod memory;
+mod options;
+mod participants;
 mod plan;
-mod pool;
 mod ring;
-mod stage;
+mod round_setup;
+mod samples;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lookaside_host::stolen_ms;
 use lookaside_runtime::compare::in_turns;
 use serde::Serialize;
 
+pub use error::{Early, SwitchError};
 pub use facts::{Facts, Keys};
-pub use judge::{Contrast, KeyUse, Point, Round};
+pub use judge::{Contrast, Point, Round};
 use limits::Limits;
-use plan::Case;
+pub use options::Options;
+use plan::RingCase;
 pub use plan::{Benchmark, Frames, Pages, Ring, Who};
-use stage::{Sample, Stage};
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Participants of the rings of lat_ctx.
-    pub participants: Vec<usize>,
-    /// KiB that each of them reads in its turn.
-    pub kib: Vec<u64>,
-    /// Participants of the rings of extreme.
-    pub children: Vec<usize>,
-    /// Pages of 4 KiB that each of them reads a word of in its turn.
-    pub page_counts: Vec<u64>,
-    /// Rounds; each measures everything once, in an order drawn anew, with memory, processes and threads of its own.
-    pub rounds: u32,
-    /// What a measurement takes, after half of it to all of it that does not count.
-    pub window: Duration,
-    /// No measurement is begun, and none finished, after so long.
-    pub time: Duration,
-    /// The CPU of the participants; `None`: the last that this thread may run on.
-    pub cpu: Option<usize>,
-    /// Of orders, of the pages' order, and of resamples.
-    pub seed: u64,
-}
-
-impl Default for Options {
-    /// The paper's sweeps, in about two minutes.
-    fn default() -> Self {
-        Self {
-            participants: vec![2, 4, 8, 16, 32, 64],
-            kib: vec![0, 4, 16, 64, 256],
-            children: vec![2, 4, 16],
-            page_counts: vec![1, 4, 16, 32, 64, 128, 256, 512, 1024, 1536],
-            rounds: 12,
-            window: Duration::from_millis(12),
-            time: Duration::from_secs(300),
-            cpu: None,
-            seed: 1,
-        }
-    }
-}
-
-impl Options {
-    /// Little of everything, in a few seconds: to see that it works.
-    pub fn quick() -> Self {
-        Self {
-            participants: vec![2, 8],
-            kib: vec![0, 16],
-            children: vec![2],
-            page_counts: vec![1, 64],
-            rounds: 5,
-            window: Duration::from_millis(1),
-            ..Self::default()
-        }
-    }
-}
-
-/// Why there is no experiment; one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SwitchError(pub(crate) String);
-
-/// Why it ended before its last round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "kebab-case")]
-pub enum Early {
-    /// It was asked to stop.
-    #[error("interrupted")]
-    Interrupted,
-    /// So many seconds were over.
-    #[error("{0} s were over (fewer rounds, participants or sizes end in time; --time gives more)")]
-    Time(u64),
-    /// A measurement failed.
-    #[error("{0}")]
-    Failed(String),
-}
+use round_setup::RoundSetup;
+pub use samples::KeyUse;
+use samples::RingSample;
 
 /// What was seen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -122,11 +56,13 @@ pub struct Report {
     pub window_ms: f64,
     /// Seed of orders and resamples.
     pub seed: u64,
-    /// Least share of the memory meant for huge pages that lay in them, of all rounds; `None` where there are none to be had.
+    /// Least share of the memory meant for huge pages that lay in them, of all rounds; `None` where there are none to
+    /// be had.
     pub huge_share: Option<f64>,
     /// Time of the whole.
     pub wall_ms: f64,
-    /// Time of that CPU which the host gave to others meanwhile, by the kernel's account, which counts in 10 ms; `None` where it does not say.
+    /// Time of that CPU which the host gave to others meanwhile, by the kernel's account, which counts in 10 ms; `None`
+    /// where it does not say.
     pub stolen_ms: Option<f64>,
     /// Every ring.
     pub points: Vec<Point>,
@@ -138,7 +74,8 @@ pub struct Report {
     pub early: Option<Early>,
 }
 
-/// Measures on this machine, of which so many bytes of memory are free. `stop` is asked before each measurement, and during it.
+/// Measures on this machine, of which so many bytes of memory are free. `stop` is asked before each measurement, and
+/// during it.
 ///
 /// # Errors
 /// What cannot be done is found before anything is measured; one line.
@@ -148,7 +85,7 @@ pub fn run(
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Report, SwitchError> {
-    let limits = Limits::here(available_bytes);
+    let limits = Limits::here(available_bytes, compartments::refusal());
     let options = &plan::checked(options, &limits)?;
     let cpu = options.cpu.or(limits.cpus.last().copied()).unwrap_or_default();
     let others: Vec<usize> = limits.cpus.iter().copied().filter(|other| *other != cpu).collect();
@@ -174,7 +111,7 @@ fn measured(
     let (began, stolen) = (Instant::now(), stolen_ms(cpu));
     let is_over = || began.elapsed() >= options.time;
     let compartments = no_compartments.is_none();
-    let first = Stage::set(options, cpu, 0, compartments).map_err(SwitchError)?;
+    let first = RoundSetup::set(options, cpu, 0, compartments).map_err(SwitchError)?;
     let mut huge_share = first.huge_share().filter(|share| *share > 0.0);
     let cases = plan::cases(options, huge_share.is_some(), compartments);
     let (mut stage, mut set) = (Some(first), 0);
@@ -192,12 +129,12 @@ fn measured(
             stage = None;
             (done, set) = (0, round);
         }
-        let case: &Case = &cases[which];
+        let case: &RingCase = &cases[which];
         progress(&format!("round {} of {rounds}, {done} of {}: {case}", round + 1, cases.len()));
         done += 1;
         let stage = match &mut stage {
             Some(stage) => stage,
-            None => stage.insert(Stage::set(options, cpu, round, compartments).map_err(Early::Failed)?),
+            None => stage.insert(RoundSetup::set(options, cpu, round, compartments).map_err(Early::Failed)?),
         };
         huge_share = huge_share.zip(stage.huge_share()).map(|(least, now)| least.min(now));
         let measured = stage.measure(case, options.window, &|| stop() || is_over());
@@ -216,7 +153,7 @@ fn measured(
         facts: Facts::here(),
         cpu,
         rounds_wanted: rounds,
-        rounds: samples.first().map_or(0, |all: &Vec<Sample>| all.len() as u32),
+        rounds: samples.first().map_or(0, |all: &Vec<RingSample>| all.len() as u32),
         window_ms: options.window.as_secs_f64() * 1e3,
         seed: options.seed,
         huge_share,

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::error::SwitchError;
 use super::limits::Limits;
-use super::{Options, SwitchError};
+use super::options::Options;
 
 /// Bytes of a base page.
 pub(super) const PAGE: u64 = 4096;
@@ -17,8 +18,8 @@ pub(super) const MOST_SIZES: usize = 16;
 const MOST_PAGES: u64 = 1 << 20;
 /// Files that are open besides the pipes: standard ones, and what the command reads and writes.
 const OTHER_FILES: u64 = 32;
-/// Kernel memory of a process and a thread of a ring, beside the tables of what it reads: stacks, descriptors, pipes, and the tables of
-/// the program; some 200 KiB on Linux 6.18.
+/// Kernel memory of a process and a thread of a ring, beside the tables of what it reads: stacks, descriptors, pipes,
+/// and the tables of the program; some 200 KiB on Linux 6.18.
 const MEMBER_BYTES: u128 = 512 << 10;
 
 /// What the participants are.
@@ -80,19 +81,19 @@ pub struct Ring {
 
 /// A measurement; of one participant: it is alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Case {
+pub(super) struct RingCase {
     pub who: Who,
     pub ring: Ring,
 }
 
-impl Case {
+impl RingCase {
     /// The same work without a switch.
     pub(super) fn alone(self) -> Self {
         Self { ring: Ring { participants: 1, frames: Frames::Private, ..self.ring }, ..self }
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for RingCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = match self.who {
             Who::Threads => "threads",
@@ -108,7 +109,7 @@ impl fmt::Display for Case {
 }
 
 /// Every measurement of a round: each ring, then each kind of work alone. Compartments have base pages only.
-pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<Case> {
+pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<RingCase> {
     let of = |huge| if huge { &[Pages::Base, Pages::Huge][..] } else { &[Pages::Base] };
     let mut who = vec![(Who::Threads, of(huge)), (Who::Processes, of(huge))];
     if compartments {
@@ -121,20 +122,20 @@ pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<Ca
                 // What reads nothing has no pages.
                 for &size in options.kib.iter().filter(|size| **size > 0 || pages == Pages::Base) {
                     let (benchmark, frames) = (Benchmark::LatCtx, Frames::Private);
-                    cases.push(Case { who, ring: Ring { benchmark, frames, pages, participants, size } });
+                    cases.push(RingCase { who, ring: Ring { benchmark, frames, pages, participants, size } });
                 }
             }
             for frames in [Frames::Private, Frames::Shared] {
                 for &participants in &options.children {
                     for &size in &options.page_counts {
                         let ring = Ring { benchmark: Benchmark::Extreme, frames, pages, participants, size };
-                        cases.push(Case { who, ring });
+                        cases.push(RingCase { who, ring });
                     }
                 }
             }
         }
     }
-    let mut alone: Vec<Case> = Vec::new();
+    let mut alone: Vec<RingCase> = Vec::new();
     for case in cases.iter().map(|case| case.alone()) {
         if !alone.contains(&case) {
             alone.push(case);
@@ -146,12 +147,12 @@ pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<Ca
 
 /// Memory of a benchmark's participants: one area each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct AreaLayout {
     pub areas: usize,
     pub bytes_each: u64,
 }
 
-impl Layout {
+impl AreaLayout {
     /// Whole pages of this kind, so that no two participants have one in common.
     pub(super) fn of(options: &Options, benchmark: Benchmark, pages: Pages) -> Self {
         let most = |list: &[u64]| list.iter().copied().max().unwrap_or_default();
@@ -252,7 +253,7 @@ fn members_refusal(options: &Options, limits: &Limits) -> Option<String> {
 
 fn memory_refusal(options: &Options, limits: &Limits) -> Option<String> {
     let layouts = [Benchmark::LatCtx, Benchmark::Extreme]
-        .map(|benchmark| [Pages::Base, Pages::Huge].map(|pages| Layout::of(options, benchmark, pages)));
+        .map(|benchmark| [Pages::Base, Pages::Huge].map(|pages| AreaLayout::of(options, benchmark, pages)));
     let mut memory = layouts.iter().flatten().map(|layout| layout.bytes()).fold(0, u128::saturating_add);
     if limits.no_compartments.is_none() {
         // As much of base pages again, an area that all have in common, and a page of each that has it.

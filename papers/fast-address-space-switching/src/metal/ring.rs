@@ -1,5 +1,5 @@
-//! The ring: a token that goes round through pipes, and what each participant does when it has it. All of this runs in children right after a
-//! fork, too: system calls and plain loads, no allocation, no lock.
+//! The ring: a token that goes round through pipes, and what each participant does when it has it. All of this runs in
+//! children right after a fork, too: system calls and plain loads, no allocation, no lock.
 
 use std::hint::black_box;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,7 +32,7 @@ mod token {
 
 /// What a turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum TurnWork {
     /// So many bytes are read, a word of each line, one line after the other.
     Lines(u64),
     /// So many pages are visited by the chain of a column.
@@ -41,10 +41,10 @@ pub(super) enum Work {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Job {
+pub(super) struct RingJob {
     /// Participants; the first ones of the ring.
     pub participants: usize,
-    pub work: Work,
+    pub work: TurnWork,
     /// Address of the first's area.
     pub start: usize,
     /// Bytes from one's area to the next's; 0: they have one in common.
@@ -57,7 +57,7 @@ pub(super) struct Job {
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Timed {
+pub(super) struct LapTimes {
     pub laps: u64,
     pub elapsed_ns: u64,
     /// Switches from participants that waited, over one lap more than are timed.
@@ -69,7 +69,7 @@ pub(super) struct Timed {
 /// The part that participants have in common, in memory that children share. The pipes order all accesses.
 #[repr(C)]
 #[derive(Debug)]
-struct Board {
+struct RingBoard {
     participants: AtomicU64,
     is_chain: AtomicU64,
     amount: AtomicU64,
@@ -85,14 +85,14 @@ struct Board {
 /// A participant's switches.
 #[repr(C)]
 #[derive(Debug)]
-struct Slot {
+struct SwitchSlot {
     voluntary: AtomicU64,
     involuntary: AtomicU64,
 }
 
 /// Pipes and board of a ring of so many participants.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct PipeRing {
     memory: NonNull<u8>,
     bytes: usize,
     /// To each participant.
@@ -102,16 +102,16 @@ pub(super) struct Ring {
 }
 
 // SAFETY: the memory holds atomics only, and stays mapped as long as the ring is there.
-unsafe impl Send for Ring {}
+unsafe impl Send for PipeRing {}
 // SAFETY: as above.
-unsafe impl Sync for Ring {}
+unsafe impl Sync for PipeRing {}
 
-impl Ring {
+impl PipeRing {
     pub(super) fn new(participants: usize) -> Result<Self, Errno> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
         let pipes = (0..participants).map(|_| pipe()).collect::<Result<Vec<_>, _>>()?;
         let done = pipe()?;
-        let bytes = size_of::<Board>() + participants * size_of::<Slot>();
+        let bytes = size_of::<RingBoard>() + participants * size_of::<SwitchSlot>();
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, wherever the system likes.
         let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::SHARED) }?;
@@ -124,25 +124,26 @@ impl Ring {
         self.pipes.len()
     }
 
-    fn board(&self) -> &Board {
+    fn board(&self) -> &RingBoard {
         // SAFETY: the mapping begins with it, aligned to a page; all zeros are numbers.
-        unsafe { self.memory.cast::<Board>().as_ref() }
+        unsafe { self.memory.cast::<RingBoard>().as_ref() }
     }
 
-    fn slots(&self) -> &[Slot] {
-        // SAFETY: they follow the board, whose size is a multiple of their alignment, and are as many as there are pipes.
+    fn slots(&self) -> &[SwitchSlot] {
+        // SAFETY: they follow the board, whose size is a multiple of their alignment, and are as many as there are
+        // pipes.
         unsafe {
-            let first = self.memory.as_ptr().add(size_of::<Board>()).cast::<Slot>();
+            let first = self.memory.as_ptr().add(size_of::<RingBoard>()).cast::<SwitchSlot>();
             std::slice::from_raw_parts(first, self.pipes.len())
         }
     }
 
     /// Has the leader begin; `false` if it can't be told.
-    pub(super) fn start(&self, job: &Job) -> bool {
+    pub(super) fn start(&self, job: &RingJob) -> bool {
         let board = self.board();
         let (is_chain, amount, column) = match job.work {
-            Work::Lines(bytes) => (0, bytes, 0),
-            Work::Chain(pages, column) => (1, pages, column),
+            TurnWork::Lines(bytes) => (0, bytes, 0),
+            TurnWork::Chain(pages, column) => (1, pages, column),
         };
         for (place, value) in [
             (&board.participants, job.participants.clamp(1, self.len()) as u64),
@@ -165,13 +166,13 @@ impl Ring {
     }
 
     /// What it found, once it has said so.
-    pub(super) fn take(&self) -> Option<Timed> {
+    pub(super) fn take(&self) -> Option<LapTimes> {
         (receive(&self.done.0) == token::DONE).then_some(())?;
         let board = self.board();
         let members = board.participants.load(Ordering::Acquire) as usize;
         let slots = self.slots().get(..members).unwrap_or_default();
-        let sum = |of: fn(&Slot) -> &AtomicU64| slots.iter().map(|slot| of(slot).load(Ordering::Acquire)).sum();
-        Some(Timed {
+        let sum = |of: fn(&SwitchSlot) -> &AtomicU64| slots.iter().map(|slot| of(slot).load(Ordering::Acquire)).sum();
+        Some(LapTimes {
             laps: board.laps.load(Ordering::Acquire),
             elapsed_ns: board.elapsed_ns.load(Ordering::Acquire),
             voluntary: sum(|slot| &slot.voluntary),
@@ -279,7 +280,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for PipeRing {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours; nobody in this process has the ring any more.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
@@ -295,8 +296,8 @@ pub(super) fn own_switches() -> [u64; 2] {
     [usage.ru_nvcsw as u64, usage.ru_nivcsw as u64]
 }
 
-/// Where in its area a participant of lat_ctx reads so many bytes; `None`: it reads nothing. Those of neighbours lie at different places: in huge
-/// pages they would else share few sets of the caches.
+/// Where in its area a participant of lat_ctx reads so many bytes; `None`: it reads nothing. Those of neighbours lie at
+/// different places: in huge pages they would else share few sets of the caches.
 pub(super) fn place_in_area(me: u64, area: u64, bytes: u64) -> Option<u64> {
     let places = area.checked_div(bytes)?;
     Some(me % places.max(1) * bytes)

@@ -2,8 +2,8 @@
 
 use lookaside_harness::{Finding, Ours, Series};
 
-use super::kernels_compared::System;
-use super::study::{Creation, Potato, SwitchingRuns};
+use super::kernels_compared::KernelVariant;
+use super::switching_runs::{CreationBenchmark, HotPotato, SwitchingRuns};
 
 /// Pages of *extreme* from which on nothing fits, shared or not.
 const TLB_ENTRIES: u32 = 32;
@@ -28,25 +28,25 @@ fn table_1(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let of = |what, system| study.potato.get(&(what, system)).copied().unwrap_or(f64::NAN);
     let mut all = Vec::new();
     for (what, ids) in [
-        (Potato::Fcntl, ["fcntl-original", "fcntl-fast", "fcntl-ratio"]),
-        (Potato::Fifo, ["fifo-original", "fifo-fast", "fifo-ratio"]),
-        (Potato::Pipe, ["pipe-original", "pipe-fast", "pipe-ratio"]),
-        (Potato::Unix, ["unix-original", "unix-fast", "unix-ratio"]),
-        (Potato::PipeBandwidth, ["pipe-bandwidth-original", "pipe-bandwidth-fast", "pipe-bandwidth-ratio"]),
-        (Potato::UnixBandwidth, ["unix-bandwidth-original", "unix-bandwidth-fast", "unix-bandwidth-ratio"]),
+        (HotPotato::Fcntl, ["fcntl-original", "fcntl-fast", "fcntl-ratio"]),
+        (HotPotato::Fifo, ["fifo-original", "fifo-fast", "fifo-ratio"]),
+        (HotPotato::Pipe, ["pipe-original", "pipe-fast", "pipe-ratio"]),
+        (HotPotato::Unix, ["unix-original", "unix-fast", "unix-ratio"]),
+        (HotPotato::PipeBandwidth, ["pipe-bandwidth-original", "pipe-bandwidth-fast", "pipe-bandwidth-ratio"]),
+        (HotPotato::UnixBandwidth, ["unix-bandwidth-original", "unix-bandwidth-fast", "unix-bandwidth-ratio"]),
     ] {
-        let (original, fast) = (of(what, System::Original), of(what, System::Fast));
+        let (original, fast) = (of(what, KernelVariant::Original), of(what, KernelVariant::Fast));
         let ratio = if original > fast { original / fast } else { fast / original };
         let note = match what {
-            Potato::Fcntl => {
+            HotPotato::Fcntl => {
                 "two switches a round trip, of few lines. The paper's 39 µs (deviation 50) leave 7 µs a switch for a flush that takes 5 by itself: its \
                  locks can hardly have switched that often. Calls alone in 25 µs, and two switches of a pipe's in 6 % of the rounds, would be both values"
             }
-            Potato::Fifo => "the same path as a pipe's",
-            Potato::Pipe => "",
-            Potato::Unix => "taken for two round trips of a pipe: both kernels' values are twice the pipe's",
-            Potato::PipeBandwidth => "a page at a time; every byte is loaded twice and stored twice",
-            Potato::UnixBandwidth => "64 KiB at a time; every byte is loaded twice and stored twice, and nothing stays in the cache",
+            HotPotato::Fifo => "the same path as a pipe's",
+            HotPotato::Pipe => "",
+            HotPotato::Unix => "taken for two round trips of a pipe: both kernels' values are twice the pipe's",
+            HotPotato::PipeBandwidth => "a page at a time; every byte is loaded twice and stored twice",
+            HotPotato::UnixBandwidth => "64 KiB at a time; every byte is loaded twice and stored twice, and nothing stays in the cache",
         };
         all.extend([(ids[0], value(original, note)), (ids[1], value(fast, note)), (ids[2], value(ratio, note))]);
     }
@@ -54,21 +54,21 @@ fn table_1(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
 }
 
 /// Published µs of the fast kernel: what the processes' creation takes beside what is modelled makes ours the same.
-const CREATION_US: [(Creation, f64, [&str; 2], &str); 3] = [
+const CREATION_US: [(CreationBenchmark, f64, [&str; 2], &str); 3] = [
     (
-        Creation::Fork,
+        CreationBenchmark::Fork,
         3650.0,
         ["fork-saved", "fork-ratio"],
         "mostly by the flushes of the areas that an exit unmaps one by one",
     ),
     (
-        Creation::Exec,
+        CreationBenchmark::Exec,
         3980.0,
         ["exec-saved", "exec-ratio"],
         "the same at the program's exit; what it replaces is not flushed when it goes",
     ),
     (
-        Creation::Shell,
+        CreationBenchmark::Shell,
         51726.0,
         ["shell-saved", "shell-ratio"],
         "two programs' start and end, a fifteenth of the published time; what a shell does beside is not modelled",
@@ -79,7 +79,7 @@ fn creation(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let of = |what, system| study.creation.get(&(what, system)).copied().unwrap_or(0.0);
     let mut all = Vec::new();
     for (what, fast_us, ids, note) in CREATION_US {
-        let saved = of(what, System::Original) - of(what, System::Fast);
+        let saved = of(what, KernelVariant::Original) - of(what, KernelVariant::Fast);
         all.push((ids[0], value(saved, note)));
         all.push((ids[1], value(1.0 + saved / fast_us, "on the published time of the fast kernel")));
     }
@@ -87,17 +87,17 @@ fn creation(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
 }
 
 impl SwitchingRuns {
-    fn switch(&self, system: System, processes: usize, kib: u32) -> Option<f64> {
+    fn switch(&self, system: KernelVariant, processes: usize, kib: u32) -> Option<f64> {
         self.lat_ctx.get(&(system, processes, kib)).copied()
     }
 
     /// Numbers of processes of `lat_ctx`, ascending.
     fn processes(&self) -> Vec<usize> {
-        self.curve(System::Original, 0).into_iter().map(|(processes, _)| processes).collect()
+        self.curve(KernelVariant::Original, 0).into_iter().map(|(processes, _)| processes).collect()
     }
 
     /// µs by number of processes.
-    fn curve(&self, system: System, kib: u32) -> Vec<(usize, f64)> {
+    fn curve(&self, system: KernelVariant, kib: u32) -> Vec<(usize, f64)> {
         let points = self.lat_ctx.iter().filter(|((of, _, with), _)| *of == system && *with == kib);
         points.map(|((_, processes, _), us)| (*processes, *us)).collect()
     }
@@ -105,7 +105,7 @@ impl SwitchingRuns {
     /// How many times as long the original takes.
     fn gain(&self, processes: usize, kib: u32) -> f64 {
         let of = |system| self.switch(system, processes, kib).unwrap_or(f64::NAN);
-        of(System::Original) / of(System::Fast)
+        of(KernelVariant::Original) / of(KernelVariant::Fast)
     }
 
     /// µs of *extreme* by number of pages.
@@ -134,12 +134,14 @@ fn figure_2(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let parts = processes.iter().map(|n| 100.0 / gain_at(*n));
     let most = parts.fold(0.0, f64::max);
     // What is saved at two processes, by size of the array.
-    let saved = |kib: u32| match (study.switch(System::Original, 2, kib), study.switch(System::Fast, 2, kib)) {
-        (Some(original), Some(fast)) => original - fast,
-        _ => f64::NAN,
-    };
+    let saved =
+        |kib: u32| match (study.switch(KernelVariant::Original, 2, kib), study.switch(KernelVariant::Fast, 2, kib)) {
+            (Some(original), Some(fast)) => original - fast,
+            _ => f64::NAN,
+        };
     let of_none = saved(0);
-    let kibs: Vec<u32> = study.lat_ctx.keys().filter(|of| of.0 == System::Fast && of.1 == 2).map(|of| of.2).collect();
+    let kibs: Vec<u32> =
+        study.lat_ctx.keys().filter(|of| of.0 == KernelVariant::Fast && of.1 == 2).map(|of| of.2).collect();
     let all_saved: Vec<String> = kibs.iter().map(|kib| format!("{kib} KiB {:.0}", saved(*kib))).collect();
     let alike = kibs.iter().all(|kib| (saved(*kib) / of_none - 1.0).abs() <= 0.25);
     vec![
@@ -166,10 +168,10 @@ fn figure_2(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
 
 fn figure_3(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     let gains: Vec<f64> = study
-        .curve(System::Sharing, 0)
+        .curve(KernelVariant::Sharing, 0)
         .into_iter()
         .filter_map(|(processes, shared)| {
-            study.switch(System::Fast, processes, 0).map(|fast| 100.0 * (fast / shared - 1.0))
+            study.switch(KernelVariant::Fast, processes, 0).map(|fast| 100.0 * (fast / shared - 1.0))
         })
         .collect();
     let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
@@ -242,10 +244,10 @@ fn figure_4(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
 }
 
 fn figure_5(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
-    let curve = |system: System| -> Vec<(usize, f64)> {
+    let curve = |system: KernelVariant| -> Vec<(usize, f64)> {
         study.ipc.iter().filter(|(of, _)| of.0 == system).map(|(of, us)| (of.1, *us)).collect()
     };
-    let (standard, fast) = (curve(System::L4Standard), curve(System::L4Fast));
+    let (standard, fast) = (curve(KernelVariant::L4Standard), curve(KernelVariant::L4Fast));
     let mean = standard.iter().map(|of| of.1).sum::<f64>() / standard.len().max(1) as f64;
     let apart = standard.iter().map(|of| (of.1 / mean - 1.0).abs()).fold(0.0, f64::max);
     let least = fast.iter().map(|of| of.1).fold(f64::INFINITY, f64::min);
@@ -287,17 +289,17 @@ fn conclusion(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
             .potato
             .iter()
             .filter(|((what, system), us)| {
-                let original = study.potato.get(&(*what, System::Original)).copied().unwrap_or(f64::NAN);
-                let bandwidth = matches!(what, Potato::PipeBandwidth | Potato::UnixBandwidth);
-                *system == System::Fast && if bandwidth { **us < original } else { **us > original }
+                let original = study.potato.get(&(*what, KernelVariant::Original)).copied().unwrap_or(f64::NAN);
+                let bandwidth = matches!(what, HotPotato::PipeBandwidth | HotPotato::UnixBandwidth);
+                *system == KernelVariant::Fast && if bandwidth { **us < original } else { **us > original }
             })
             .count()
         + study
             .ipc
             .iter()
             .filter(|((system, clients), us)| {
-                *system == System::L4Fast
-                    && study.ipc.get(&(System::L4Standard, *clients)).is_some_and(|standard| *us > standard)
+                *system == KernelVariant::L4Fast
+                    && study.ipc.get(&(KernelVariant::L4Standard, *clients)).is_some_and(|standard| *us > standard)
             })
             .count();
     // Where sharing makes it half as fast again at least.
@@ -339,18 +341,18 @@ pub(super) fn series(study: &SwitchingRuns) -> Vec<Series> {
         labels: Vec::new(),
     };
     let named = |system| match system {
-        System::Original => "original",
-        System::Fast => "fast",
-        System::Sharing => "fast, TLB entries shared",
-        System::L4Standard => "standard",
-        System::L4Fast => "fast",
+        KernelVariant::Original => "original",
+        KernelVariant::Fast => "fast",
+        KernelVariant::Sharing => "fast, TLB entries shared",
+        KernelVariant::L4Standard => "standard",
+        KernelVariant::L4Fast => "fast",
     };
     let mut all = Vec::new();
-    for system in [System::Original, System::Fast, System::Sharing] {
+    for system in [KernelVariant::Original, KernelVariant::Fast, KernelVariant::Sharing] {
         for kib in [0, 4, 8, 16, 32] {
             let points: Vec<_> = study.curve(system, kib).into_iter().map(|(n, us)| (n as f64, us)).collect();
             if !points.is_empty() {
-                let figure = if system == System::Sharing { 3 } else { 2 };
+                let figure = if system == KernelVariant::Sharing { 3 } else { 2 };
                 all.push(curve(
                     format!("Figure {figure}: {kib} KiB, {}", named(system)),
                     "processes",
@@ -367,7 +369,7 @@ pub(super) fn series(study: &SwitchingRuns) -> Vec<Series> {
             all.push(curve(format!("Figure 4: {processes} processes, {pages}"), "pages", "µs a turn", points));
         }
     }
-    for system in [System::L4Standard, System::L4Fast] {
+    for system in [KernelVariant::L4Standard, KernelVariant::L4Fast] {
         let points = study.ipc.iter().filter(|(of, _)| of.0 == system).map(|(of, us)| (of.1 as f64, *us)).collect();
         all.push(curve(format!("Figure 5: L4, {}", named(system)), "clients", "µs a round trip", points));
     }

@@ -1,6 +1,6 @@
 //! What the kernels and programs touch on their paths: the constants that no source gives.
 
-use crate::benchmarks::{Path, Segment};
+use crate::benchmarks::{CodePath, MemorySegment};
 
 /// Pages that a pipe holds (Linux 2.4, `PIPE_BUF`) [recalled].
 pub(super) const PIPE_PAGES: u32 = 1;
@@ -8,12 +8,14 @@ pub(super) const PIPE_PAGES: u32 = 1;
 pub(super) const SOCKET_PAGES: u32 = 16;
 /// Pages that a UNIX socket takes as one message: half of that (Linux 2.4.0, `unix_stream_sendmsg`).
 pub(super) const SOCKET_CHUNK_PAGES: u32 = 8;
-/// Round trips of a pipe that one of a UNIX socket is taken for. Fitted on Table 1, unix: both values are twice the pipe's. Who waits for an answer is
-/// woken too when its message is taken, and may run for nothing (Linux 2.4.0, `unix_write_space`).
+/// Round trips of a pipe that one of a UNIX socket is taken for. Fitted on Table 1, unix: both values are twice the
+/// pipe's. Who waits for an answer is woken too when its message is taken, and may run for nothing (Linux 2.4.0,
+/// `unix_write_space`).
 pub(super) const SOCKET_TRIPS: usize = 2;
 /// Pages that lmbench's programs write from, and read to, one after the other: 64 KiB (lmbench 2, `XFERSIZE`).
 pub(super) const TRANSFER_PAGES: u32 = 16;
-/// Calls of `fcntl` that each process makes in a round (lmbench 2, `lat_fcntl.c`: two locks, each waited for and released).
+/// Calls of `fcntl` that each process makes in a round (lmbench 2, `lat_fcntl.c`: two locks, each waited for and
+/// released).
 pub(super) const FCNTL_CALLS: usize = 4;
 /// Where in its data a program has the array that it adds up, and its buffer.
 const ARRAY: u32 = 16 << 10;
@@ -29,7 +31,8 @@ const PAGE_BYTES: u32 = 4096;
 
 /// Lines of kernel code of a pipe's `write` and `read`. Fitted on Table 1, pipe, original: 257 µs.
 const PIPE_CODE: u32 = 168;
-/// Cycles of a pipe's `write` and `read`, and of the program around them. Fitted on Figure 2, 57 times at two processes.
+/// Cycles of a pipe's `write` and `read`, and of the program around them. Fitted on Figure 2, 57 times at two
+/// processes.
 const PIPE_CYCLES: f64 = 1040.0;
 /// Cycles of a switch without misses. Fitted on Table 1, pipe, fast: 15.4 µs.
 const SCHEDULE_CYCLES: f64 = 430.0;
@@ -38,100 +41,106 @@ const IPC_CODE: u32 = 110;
 /// Cycles of an L4 IPC one way. Fitted on Figure 5, fast, at its least: 10 µs.
 const IPC_CYCLES: f64 = 980.0;
 /// The paths of Linux: seeds differ so that they lie apart.
-pub(super) struct Linux {
+pub(super) struct LinuxPaths {
     /// Put to sleep, choose another, switch, wake up.
-    pub(super) schedule: Path,
+    pub(super) schedule: CodePath,
     /// `write` to and `read` from a pipe.
-    pub(super) pipe: Path,
+    pub(super) pipe: CodePath,
     /// A system call that does next to nothing: `sched_yield`, `fcntl`.
-    pub(super) small_call: Path,
+    pub(super) small_call: CodePath,
     /// The benchmark's loop.
-    pub(super) program: Path,
+    pub(super) program: CodePath,
 }
 
-impl Linux {
+impl LinuxPaths {
     pub(super) fn new() -> Self {
         Self {
-            schedule: Path::kernel(1, 40, 10, 10, SCHEDULE_CYCLES),
-            pipe: Path::kernel(2, PIPE_CODE, 14, 18, PIPE_CYCLES),
-            small_call: Path::kernel(3, 12, 2, 4, 60.0),
-            program: Path::system_calls(6, 2, 3, 3, 70.0),
+            schedule: CodePath::kernel(1, 40, 10, 10, SCHEDULE_CYCLES),
+            pipe: CodePath::kernel(2, PIPE_CODE, 14, 18, PIPE_CYCLES),
+            small_call: CodePath::kernel(3, 12, 2, 4, 60.0),
+            program: CodePath::system_calls(6, 2, 3, 3, 70.0),
         }
     }
 }
 
 /// A round of `lat_ctx` adds up so many bytes.
-pub(super) fn array(bytes: u32) -> Path {
-    Path::loads(Segment::Data, ARRAY, bytes, array_cycles(bytes))
+pub(super) fn array(bytes: u32) -> CodePath {
+    CodePath::loads(MemorySegment::Data, ARRAY, bytes, array_cycles(bytes))
 }
 
-/// What adding them up takes by itself: what lmbench takes off for the array, measured on 4 KiB that stay in the cache (lmbench 2, `lat_ctx.c`).
+/// What adding them up takes by itself: what lmbench takes off for the array, measured on 4 KiB that stay in the cache
+/// (lmbench 2, `lat_ctx.c`).
 pub(super) fn array_cycles(bytes: u32) -> f64 {
     f64::from(bytes / 4)
 }
 
-/// A page is copied from a program's buffer, where it has this number, to the kernel's, where it has that one, or back: four bytes in four
-/// cycles (assumed).
-pub(super) fn copy((of_program, of_kernel): (u32, u32), into_kernel: bool) -> Path {
-    let program = (Segment::Data, ARRAY + of_program * PAGE_BYTES);
-    let kernel = (Segment::Kernel, BUFFER + of_kernel * PAGE_BYTES);
+/// A page is copied from a program's buffer, where it has this number, to the kernel's, where it has that one, or back:
+/// four bytes in four cycles (assumed).
+pub(super) fn copy((of_program, of_kernel): (u32, u32), into_kernel: bool) -> CodePath {
+    let program = (MemorySegment::Data, ARRAY + of_program * PAGE_BYTES);
+    let kernel = (MemorySegment::Kernel, BUFFER + of_kernel * PAGE_BYTES);
     let (from, to) = if into_kernel { (program, kernel) } else { (kernel, program) };
-    Path::copy(from, to, 1, false, f64::from(PAGE_BYTES))
+    CodePath::copy(from, to, 1, false, f64::from(PAGE_BYTES))
 }
 
-/// Pages of data that a child writes to after a fork, each copied first: its stack, the program's and the library's data (assumed); and those of one
-/// that calls `exec` at once, where the other goes through the library's `exit` (lmbench 2, `lat_proc.c`): stack and data.
+/// Pages of data that a child writes to after a fork, each copied first: its stack, the program's and the library's
+/// data (assumed); and those of one that calls `exec` at once, where the other goes through the library's `exit`
+/// (lmbench 2, `lat_proc.c`): stack and data.
 const CHILD_COPIES: u32 = 8;
 pub(super) const COPIES_BEFORE_EXEC: usize = 2;
 /// Of these, the parent's own that it writes to again (assumed).
 pub(super) const PARENT_FAULTS: usize = 4;
-/// Of either, those that may hold code: the stack and the heap are executable (Linux 2.4, `VM_STACK_FLAGS`, `VM_DATA_DEFAULT_FLAGS`) [recalled].
+/// Of either, those that may hold code: the stack and the heap are executable (Linux 2.4, `VM_STACK_FLAGS`,
+/// `VM_DATA_DEFAULT_FLAGS`) [recalled].
 pub(super) const EXECUTABLE_COPIES: usize = 2;
-/// Areas that a dynamically linked program has, in pages: text, data and heap; the linker's text and data; the library's text, the hole behind it, its data, and what
-/// is zero; the stack (Linux 2.4's `binfmt_elf` and glibc's linker [recalled]; sizes assumed).
+/// Areas that a dynamically linked program has, in pages: text, data and heap; the linker's text and data; the
+/// library's text, the hole behind it, its data, and what is zero; the stack (Linux 2.4's `binfmt_elf` and glibc's
+/// linker [recalled]; sizes assumed).
 pub(super) const AREAS: [u32; 10] = [8, 2, 4, 20, 1, 256, 8, 4, 3, 2];
 /// Entries of the page tables that a fork copies (assumed), each once for the processor and once for Linux.
 const ENTRIES: u32 = 96;
 const ENTRY_BYTES: u32 = 2 * 4;
 /// Cycles of each (assumed).
 const ENTRY_CYCLES: u32 = 60;
-/// Pages that a program faults in after an `exec`: of files, which are in memory already; of zeros; of data that it writes to (assumed).
+/// Pages that a program faults in after an `exec`: of files, which are in memory already; of zeros; of data that it
+/// writes to (assumed).
 const FILE_FAULTS: u32 = 24;
 const ZERO_FAULTS: u32 = 6;
 const DATA_FAULTS: u32 = 4;
 
-/// What `proc_create` does beside [`Linux`]. In lines of code a `fork`, an `exec` and an `exit` are each taken for a pipe's `write` and `read`, a fault
-/// and the unmapping of an area for half, a `wait` for a quarter of these (assumed).
-pub(super) struct Creation {
+/// What `proc_create` does beside [`LinuxPaths`]. In lines of code a `fork`, an `exec` and an `exit` are each taken for
+/// a pipe's `write` and `read`, a fault and the unmapping of an area for half, a `wait` for a quarter of these
+/// (assumed).
+pub(super) struct CreationPaths {
     /// `fork` up to the copy of the address space, and that and the rest.
-    pub(super) fork: [Vec<Path>; 2],
+    pub(super) fork: [Vec<CodePath>; 2],
     /// What a child does for each page that it writes to before it exits.
-    pub(super) child: Vec<[Path; 2]>,
+    pub(super) child: Vec<[CodePath; 2]>,
     /// What a parent does when it goes on, and for each page that it writes to.
-    pub(super) parent: Path,
-    pub(super) fault: Path,
+    pub(super) parent: CodePath,
+    pub(super) fault: CodePath,
     /// An area is unmapped.
-    pub(super) unmap: Path,
+    pub(super) unmap: CodePath,
     /// `exec` up to the new address space; that and the rest, and what the program does in it.
-    pub(super) exec: [Vec<Path>; 2],
+    pub(super) exec: [Vec<CodePath>; 2],
     /// `exit` up to the end of the address space, and the rest.
-    pub(super) exit: [Vec<Path>; 2],
+    pub(super) exit: [Vec<CodePath>; 2],
 }
 
-impl Creation {
+impl CreationPaths {
     pub(super) fn new() -> Self {
         let kernel = |seed, quarters: u32| {
             let code = PIPE_CODE * quarters / 4;
-            Path::kernel(seed, code, code / 14, code / 11, PIPE_CYCLES * f64::from(quarters) / 4.0)
+            CodePath::kernel(seed, code, code / 14, code / 11, PIPE_CYCLES * f64::from(quarters) / 4.0)
         };
         let fault = kernel(11, 2);
-        let faults = |pages: u32, page: fn(u32) -> Path| -> Vec<Path> {
+        let faults = |pages: u32, page: fn(u32) -> CodePath| -> Vec<CodePath> {
             (0..pages).flat_map(|n| [fault.clone(), page(n)]).collect()
         };
         let entries = ENTRIES * ENTRY_BYTES;
         let tables = [
-            Path::loads(Segment::Kernel, TABLES.0, entries, f64::from(ENTRIES * ENTRY_CYCLES)),
-            Path::zeros(Segment::Kernel, TABLES.1, entries, 0.0),
+            CodePath::loads(MemorySegment::Kernel, TABLES.0, entries, f64::from(ENTRIES * ENTRY_CYCLES)),
+            CodePath::zeros(MemorySegment::Kernel, TABLES.1, entries, 0.0),
         ];
         let program = [faults(FILE_FAULTS, from_file), faults(ZERO_FAULTS, zeroed), faults(DATA_FAULTS, copied)];
         Self {
@@ -141,7 +150,7 @@ impl Creation {
             unmap: kernel(19, 2),
             exec: [
                 vec![kernel(15, 2)],
-                [&[kernel(16, 2)], &program.concat()[..], &[Path::program(60, 120, 10, 8, 4000.0)]].concat(),
+                [&[kernel(16, 2)], &program.concat()[..], &[CodePath::program(60, 120, 10, 8, 4000.0)]].concat(),
             ],
             exit: [vec![kernel(17, 1)], vec![kernel(18, 3)]],
             fault,
@@ -150,28 +159,33 @@ impl Creation {
 }
 
 /// The page is in memory: its first line is looked at, no more.
-fn from_file(n: u32) -> Path {
-    Path::loads(Segment::Kernel, FILE_PAGES + n * PAGE_BYTES, 1, 0.0)
+fn from_file(n: u32) -> CodePath {
+    CodePath::loads(MemorySegment::Kernel, FILE_PAGES + n * PAGE_BYTES, 1, 0.0)
 }
 
 /// A page is copied within the kernel's memory, as one that a process writes to first after a fork.
-fn copied(n: u32) -> Path {
-    let [from, to] = [FILE_PAGES, NEW_PAGES].map(|at| (Segment::Kernel, at + n * PAGE_BYTES));
-    Path::copy(from, to, 1, true, f64::from(PAGE_BYTES))
+fn copied(n: u32) -> CodePath {
+    let [from, to] = [FILE_PAGES, NEW_PAGES].map(|at| (MemorySegment::Kernel, at + n * PAGE_BYTES));
+    CodePath::copy(from, to, 1, true, f64::from(PAGE_BYTES))
 }
 
-fn zeroed(n: u32) -> Path {
-    Path::zeros(Segment::Kernel, NEW_PAGES + (CHILD_COPIES + n) * PAGE_BYTES, PAGE_BYTES, f64::from(PAGE_BYTES / 4))
+fn zeroed(n: u32) -> CodePath {
+    CodePath::zeros(
+        MemorySegment::Kernel,
+        NEW_PAGES + (CHILD_COPIES + n) * PAGE_BYTES,
+        PAGE_BYTES,
+        f64::from(PAGE_BYTES / 4),
+    )
 }
 
 /// L4: the kernel's IPC path, and the threads' few lines.
-pub(super) fn ipc() -> [Path; 2] {
-    [Path::kernel(5, IPC_CODE, 6, 8, IPC_CYCLES), Path::program(5, 0, 1, 3, 20.0)]
+pub(super) fn ipc() -> [CodePath; 2] {
+    [CodePath::kernel(5, IPC_CODE, 6, 8, IPC_CYCLES), CodePath::program(5, 0, 1, 3, 20.0)]
 }
 
 /// What the kernel does on a fault that loads an entry of the caching page directory (assumed).
-pub(super) fn fault() -> Path {
-    Path::kernel(6, 24, 4, 4, 150.0)
+pub(super) fn fault() -> CodePath {
+    CodePath::kernel(6, 24, 4, 4, 150.0)
 }
 
 /// What the model was told.

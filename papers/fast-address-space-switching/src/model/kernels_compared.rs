@@ -2,18 +2,17 @@
 
 use std::error::Error;
 
+use lookaside_harness::ModelResult;
 use lookaside_machine::preset;
 
 use super::footprint;
-use crate::benchmarks::{Segment, Step};
-use crate::domains::model::{Model, Program, Region, Switching};
-use crate::domains::{Config, Mapping, MappingAddress, PAGE_BYTES};
-
-pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+use crate::benchmarks::{BenchmarkStep, MemorySegment};
+use crate::domains::model::{Model, ModelProcess, ModelRegion, Switching};
+use crate::domains::{Config, MappingAddress, PageMapping, PAGE_BYTES};
 
 /// A kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum System {
+pub(super) enum KernelVariant {
     /// Linux as it was: flushes on each switch.
     Original,
     /// Fast switching.
@@ -25,13 +24,13 @@ pub(super) enum System {
     L4Fast,
 }
 
-impl System {
+impl KernelVariant {
     fn switching(self) -> Switching {
         match self {
-            System::Original | System::L4Standard => Switching::Flush,
-            System::Fast | System::Sharing => Switching::Domains(Config::LINUX),
+            KernelVariant::Original | KernelVariant::L4Standard => Switching::Flush,
+            KernelVariant::Fast | KernelVariant::Sharing => Switching::Domains(Config::LINUX),
             // Where the kernel lies makes no difference here, and all paths have it where Linux does.
-            System::L4Fast => {
+            KernelVariant::L4Fast => {
                 Switching::Domains(Config { reserved_domains: Config::L4.reserved_domains, ..Config::LINUX })
             }
         }
@@ -55,21 +54,21 @@ const OF_PROCESS_BYTES: u32 = 16 << 10;
 const OF_PROCESSES_MOST: usize = 64;
 
 /// All segments, each at its number.
-const SEGMENTS: [Segment; 8] = [
-    Segment::Text,
-    Segment::Data,
-    Segment::Stack,
-    Segment::Library,
-    Segment::LibraryData,
-    Segment::Mapped,
-    Segment::Kernel,
-    Segment::OfProcess,
+const SEGMENTS: [MemorySegment; 8] = [
+    MemorySegment::Text,
+    MemorySegment::Data,
+    MemorySegment::Stack,
+    MemorySegment::Library,
+    MemorySegment::LibraryData,
+    MemorySegment::Mapped,
+    MemorySegment::Kernel,
+    MemorySegment::OfProcess,
 ];
 
 /// Where a process has what is not the same for all.
 #[derive(Clone, Copy, Debug, Default)]
-struct Layout {
-    program: Program,
+struct ProcessLayout {
+    program: ModelProcess,
     library: u32,
     library_data: u32,
     mapped: u32,
@@ -77,23 +76,23 @@ struct Layout {
 
 /// Pages that the processes map beside their programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mapped {
+pub(super) struct MappedPages {
     pub(super) pages: u32,
     /// The same pages for all.
     pub(super) shared: bool,
 }
 
 /// The processes, and what the steps came to.
-pub(super) struct World {
+pub(super) struct BenchmarkRun {
     model: Model,
     /// Frames used so far.
     frames: u32,
-    library: Mapping,
+    library: PageMapping,
     /// Its text, where that is shared.
-    shared_library: Option<Region>,
-    mapped: Option<Mapped>,
-    shared_pages: Option<Region>,
-    layouts: Vec<Layout>,
+    shared_library: Option<ModelRegion>,
+    mapped: Option<MappedPages>,
+    shared_pages: Option<ModelRegion>,
+    layouts: Vec<ProcessLayout>,
     running: usize,
     /// Where the running process has its segments, by number.
     starts: [u32; SEGMENTS.len()],
@@ -102,11 +101,11 @@ pub(super) struct World {
     failed: Option<Box<dyn Error + Send + Sync>>,
 }
 
-impl World {
+impl BenchmarkRun {
     /// So many processes of one program.
-    pub(super) fn new(system: System, processes: usize, mapped: Option<Mapped>) -> Result<Self> {
+    pub(super) fn new(system: KernelVariant, processes: usize, mapped: Option<MappedPages>) -> ModelResult<Self> {
         let model = Model::new(&preset("sa1100")?, system.switching())?;
-        let library = Mapping { pages: LIBRARY_PAGES, frame: 0, writable: false };
+        let library = PageMapping { pages: LIBRARY_PAGES, frame: 0, writable: false };
         let mut world = Self {
             model,
             frames: LIBRARY_PAGES,
@@ -120,10 +119,10 @@ impl World {
             laps: Vec::new(),
             failed: None,
         };
-        if system == System::Sharing {
+        if system == KernelVariant::Sharing {
             world.shared_library = Some(world.model.create_region(library)?);
         }
-        if let Some(Mapped { pages, shared: true }) = mapped {
+        if let Some(MappedPages { pages, shared: true }) = mapped {
             let pages = world.pages(pages, true);
             world.shared_pages = Some(world.model.create_region(pages)?);
         }
@@ -136,20 +135,20 @@ impl World {
     }
 
     /// A mapping of frames that nobody has.
-    fn pages(&mut self, pages: u32, writable: bool) -> Mapping {
+    fn pages(&mut self, pages: u32, writable: bool) -> PageMapping {
         let frame = self.frames;
         self.frames += pages;
-        Mapping { pages, frame, writable }
+        PageMapping { pages, frame, writable }
     }
 
     /// Another process of the same program: its number.
-    pub(super) fn spawn(&mut self) -> Result<usize> {
+    pub(super) fn spawn(&mut self) -> ModelResult<usize> {
         let program = self.model.create()?;
         for ((addr, pages), writable) in [(TEXT, false), (DATA, true), (STACK, true)] {
             let pages = self.pages(pages, writable);
             self.model.map(program, MappingAddress::Fixed(addr), pages)?;
         }
-        let mut layout = Layout { program, ..Layout::default() };
+        let mut layout = ProcessLayout { program, ..ProcessLayout::default() };
         let data = self.pages(LIBRARY_DATA.1, true);
         // Shared: text where all have it, data below 32 MiB. Private: data directly behind the text.
         (layout.library, layout.library_data) = match &self.shared_library {
@@ -175,7 +174,7 @@ impl World {
     }
 
     /// A process exits.
-    pub(super) fn exit(&mut self, process: usize) -> Result<()> {
+    pub(super) fn exit(&mut self, process: usize) -> ModelResult<()> {
         let program = self.layouts.get(process).map_or(usize::MAX, |layout| layout.program);
         Ok(self.model.exit(program)?)
     }
@@ -187,12 +186,13 @@ impl World {
 
     /// An area of the running process is unmapped.
     pub(super) fn unmap(&mut self, pages: u32) {
-        // Which one does not matter: a kernel that flushes has done so before it unmaps the first, and what comes in then is code and kernel data.
+        // Which one does not matter: a kernel that flushes has done so before it unmaps the first, and what comes in
+        // then is code and kernel data.
         self.model.unmap(TEXT.0, pages);
     }
 
     /// The running process has written to the page of a segment first after a fork.
-    pub(super) fn replace_page(&mut self, segment: Segment, executable: bool) {
+    pub(super) fn replace_page(&mut self, segment: MemorySegment, executable: bool) {
         self.model.replace_page(self.addr(segment, 0), executable);
     }
 
@@ -200,9 +200,9 @@ impl World {
     fn set_fault_path(&mut self) {
         let (mut accesses, mut cycles) = (Vec::new(), 0.0);
         footprint::fault().run(&mut |step| match step {
-            Step::Touch(kind, segment, offset) => accesses.push((kind, self.addr(segment, offset))),
-            Step::Work(more) => cycles += more,
-            Step::Switch(_) | Step::Lap => {}
+            BenchmarkStep::Touch(kind, segment, offset) => accesses.push((kind, self.addr(segment, offset))),
+            BenchmarkStep::Work(more) => cycles += more,
+            BenchmarkStep::Switch(_) | BenchmarkStep::Lap => {}
         });
         self.model.set_fault_path(accesses, cycles);
     }
@@ -212,39 +212,39 @@ impl World {
         self.running = process;
         let layout = self.layouts.get(process).copied().unwrap_or_default();
         self.starts = SEGMENTS.map(|segment| match segment {
-            Segment::Text => TEXT.0,
-            Segment::Data => DATA.0,
+            MemorySegment::Text => TEXT.0,
+            MemorySegment::Data => DATA.0,
             // The top page is in use.
-            Segment::Stack => STACK.0 + (STACK.1 - 1) * PAGE_BYTES,
-            Segment::Library => layout.library,
-            Segment::LibraryData => layout.library_data,
-            Segment::Mapped => layout.mapped,
-            Segment::Kernel => KERNEL,
-            Segment::OfProcess => OF_PROCESSES + (process % OF_PROCESSES_MOST) as u32 * OF_PROCESS_BYTES,
+            MemorySegment::Stack => STACK.0 + (STACK.1 - 1) * PAGE_BYTES,
+            MemorySegment::Library => layout.library,
+            MemorySegment::LibraryData => layout.library_data,
+            MemorySegment::Mapped => layout.mapped,
+            MemorySegment::Kernel => KERNEL,
+            MemorySegment::OfProcess => OF_PROCESSES + (process % OF_PROCESSES_MOST) as u32 * OF_PROCESS_BYTES,
         });
     }
 
-    fn addr(&self, segment: Segment, offset: u32) -> u32 {
+    fn addr(&self, segment: MemorySegment, offset: u32) -> u32 {
         self.starts[segment as usize] + offset
     }
 
     /// Does a step. After one that failed, nothing more is done.
     #[inline]
-    pub(super) fn step(&mut self, step: Step) {
+    pub(super) fn step(&mut self, step: BenchmarkStep) {
         if self.failed.is_some() {
             return;
         }
         let done = match step {
-            Step::Switch(to) => {
+            BenchmarkStep::Switch(to) => {
                 self.set_running(to);
                 self.model.switch(self.layouts.get(to).map_or(usize::MAX, |layout| layout.program))
             }
-            Step::Touch(kind, segment, offset) => self.model.access(kind, self.addr(segment, offset)),
-            Step::Work(cycles) => {
+            BenchmarkStep::Touch(kind, segment, offset) => self.model.access(kind, self.addr(segment, offset)),
+            BenchmarkStep::Work(cycles) => {
                 self.model.work(cycles);
                 Ok(())
             }
-            Step::Lap => {
+            BenchmarkStep::Lap => {
                 self.laps.push(self.model.cycles());
                 Ok(())
             }
@@ -255,7 +255,7 @@ impl World {
     }
 
     /// Cycles of a lap in the mean, the first `warm` left out.
-    pub(super) fn mean_lap(self, warm: usize) -> Result<f64> {
+    pub(super) fn mean_lap(self, warm: usize) -> ModelResult<f64> {
         if let Some(error) = self.failed {
             return Err(error);
         }

@@ -1,16 +1,14 @@
-//! The paper's question on today's hardware: what is it worth that processes share a library's TLB entries? On preset `golden-cove`,
-//! in the engine, with no PCIDs, with Linux's six a CPU, and with as many as there are processes.
+//! The paper's question on today's hardware: what is it worth that processes share a library's TLB entries? On preset
+//! `golden-cove`, in the engine, with no PCIDs, with Linux's six a CPU, and with as many as there are processes.
 
 use std::collections::BTreeMap;
 
 use lookaside_engine::{Detail, Engine, Setup};
-use lookaside_harness::{in_parallel, Effort, Finding, Ours, Series};
+use lookaside_harness::{in_parallel, Effort, Finding, ModelResult, Ours, Series};
 use lookaside_machine::{preset, Machine, SwitchAction, Tag};
 use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
 use lookaside_workloads::Zipf;
-
-use super::kernels_compared::Result;
 
 /// Where each process has its own memory, and its own mapping of the library.
 const PRIVATE: u64 = 0x5500_0000_0000;
@@ -46,7 +44,7 @@ pub(super) enum Sharing {
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Case {
+struct SharingCase {
     processes: u32,
     library_pages: u64,
     /// Accesses between two switches.
@@ -58,7 +56,7 @@ struct Case {
 /// Linux's PCIDs a CPU.
 const LINUX_PCIDS: u32 = 6;
 
-impl Case {
+impl SharingCase {
     /// The case whose run is this one's, too: as many processes as there are PCIDs have one each.
     fn run_as(self) -> Self {
         let enough = self.pcids == Pcids::Any && self.processes <= LINUX_PCIDS;
@@ -72,19 +70,19 @@ impl Case {
 
 /// What it cost, of each access.
 #[derive(Clone, Copy, Debug)]
-struct Cost {
+struct TranslationCost {
     translation_cycles: f64,
     modelled_cycles: f64,
 }
 
 /// All runs.
 #[derive(Clone, Debug)]
-pub(super) struct Today {
-    costs: BTreeMap<Case, Cost>,
+pub(super) struct SharingCosts {
+    costs: BTreeMap<SharingCase, TranslationCost>,
 }
 
 /// Runs all.
-pub(super) fn run(effort: Effort) -> Result<Today> {
+pub(super) fn run(effort: Effort) -> ModelResult<SharingCosts> {
     let (pages, quanta): (&[u64], &[usize]) = match effort {
         Effort::Usual => (&[64, 256, 1024, 4096], &[100, 1000, 10_000]),
         Effort::Quick => (&[64, 1024], &[100, 1000]),
@@ -95,23 +93,24 @@ pub(super) fn run(effort: Effort) -> Result<Today> {
             for &quantum in quanta {
                 for pcids in [Pcids::None, Pcids::Six, Pcids::Any] {
                     for sharing in [Sharing::Nothing, Sharing::Tables, Sharing::Entries] {
-                        cases.push(Case { processes, library_pages, quantum, pcids, sharing });
+                        cases.push(SharingCase { processes, library_pages, quantum, pcids, sharing });
                     }
                 }
             }
         }
     }
     let machine = preset("golden-cove")?;
-    let runs: Vec<Case> = cases.iter().copied().filter(|case| case.run_as() == *case).collect();
+    let runs: Vec<SharingCase> = cases.iter().copied().filter(|case| case.run_as() == *case).collect();
     let ran = in_parallel(&runs, |case| one(&machine, *case, effort));
-    let ran: BTreeMap<Case, Cost> =
-        runs.into_iter().zip(ran).map(|(case, cost)| Ok((case, cost?))).collect::<Result<_>>()?;
+    let ran: BTreeMap<SharingCase, TranslationCost> =
+        runs.into_iter().zip(ran).map(|(case, cost)| Ok((case, cost?))).collect::<ModelResult<_>>()?;
     let costs = cases.into_iter().filter_map(|case| Some((case, *ran.get(&case.run_as())?))).collect();
-    Ok(Today { costs })
+    Ok(SharingCosts { costs })
 }
 
-/// All processes in turn on one hardware thread: all pages once, then at least four rounds (two if it is to be quick), of which the last half counts.
-fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
+/// All processes in turn on one hardware thread: all pages once, then at least four rounds (two if it is to be quick),
+/// of which the last half counts.
+fn one(machine: &Machine, case: SharingCase, effort: Effort) -> ModelResult<TranslationCost> {
     let (least, rounds) = if effort == Effort::Quick { (20_000, 1) } else { (400_000, 2) };
     let round = case.processes as usize * case.quantum;
     let half = (least / 2usize).div_ceil(round).max(rounds);
@@ -146,7 +145,7 @@ fn one(machine: &Machine, case: Case, effort: Effort) -> Result<Cost> {
     }
     let (before, after) = (before.unwrap_or_default(), engine.outcome());
     let accesses = (after.data.accesses - before.data.accesses) as f64;
-    Ok(Cost {
+    Ok(TranslationCost {
         translation_cycles: (after.translation_cycles() - before.translation_cycles()) / accesses,
         modelled_cycles: (after.modelled_cycles() - before.modelled_cycles()) / accesses,
     })
@@ -157,7 +156,7 @@ fn place(base: u64, rank: u64) -> u64 {
     base + (rank - 1) * 4096 + (rank.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) * 64
 }
 
-fn machine_for(machine: &Machine, case: Case) -> Machine {
+fn machine_for(machine: &Machine, case: SharingCase) -> Machine {
     let mut machine = machine.clone();
     machine.context_switch.action = SwitchAction::Nothing;
     machine.context_switch.address_spaces = None;
@@ -173,12 +172,15 @@ fn machine_for(machine: &Machine, case: Case) -> Machine {
     machine
 }
 
-impl Today {
-    /// Of the time in one way, the part that another way saves in translation, in percent, where it is largest: with what library and quantum.
+impl SharingCosts {
+    /// Of the time in one way, the part that another way saves in translation, in percent, where it is largest: with
+    /// what library and quantum.
     fn most_saved(&self, processes: u32, one: (Pcids, Sharing), other: (Pcids, Sharing)) -> (f64, u64, usize) {
         let mut most = (f64::NEG_INFINITY, 0, 0);
         for (case, before) in self.costs.iter().filter(|(case, _)| (case.processes, case.way()) == (processes, one)) {
-            let Some(after) = self.costs.get(&Case { pcids: other.0, sharing: other.1, ..*case }) else { continue };
+            let Some(after) = self.costs.get(&SharingCase { pcids: other.0, sharing: other.1, ..*case }) else {
+                continue;
+            };
             let percent = 100.0 * (before.translation_cycles - after.translation_cycles) / before.modelled_cycles;
             if percent > most.0 {
                 most = (percent, case.library_pages, case.quantum);
@@ -198,7 +200,7 @@ pub(super) fn assumption() -> String {
 }
 
 /// Rows of our own.
-pub(super) fn findings(today: &Today) -> Vec<(&'static str, Finding)> {
+pub(super) fn findings(today: &SharingCosts) -> Vec<(&'static str, Finding)> {
     let told = |(percent, pages, quantum): (f64, u64, usize), of: &str| Finding {
         ours: Ours::Value((percent * 10.0).round() / 10.0 + 0.0),
         note: format!("a library of {pages} pages, a switch each {quantum} accesses; of the modelled time {of}"),
@@ -219,7 +221,7 @@ pub(super) fn findings(today: &Today) -> Vec<(&'static str, Finding)> {
 }
 
 /// Translation over the library's size, for switches that are often but not absurdly so.
-pub(super) fn series(today: &Today) -> Vec<Series> {
+pub(super) fn series(today: &SharingCosts) -> Vec<Series> {
     let mut all: BTreeMap<(u32, Pcids, Sharing), Vec<(f64, f64)>> = BTreeMap::new();
     for (case, cost) in today.costs.iter().filter(|(case, _)| case.quantum == 1000) {
         let curve = all.entry((case.processes, case.pcids, case.sharing)).or_default();

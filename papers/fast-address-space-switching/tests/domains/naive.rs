@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use lookaside_fast_address_space_switching::domains::{
-    Denied, DomainsError, ProcessId, PAGE_BYTES, PAGE_SHIFT, SLOT_SHIFT,
+    AddressSpaceError, Denied, ProcessId, PAGE_BYTES, PAGE_SHIFT, SLOT_SHIFT,
 };
 
 use crate::processor::initial;
@@ -56,8 +56,8 @@ impl Naive {
     }
 
     /// What a fixed range of a process has to be refused for.
-    pub fn refuses_range(&self, process: usize, addr: u32, pages: u32) -> Option<DomainsError> {
-        let Some(process) = self.processes.get(&process) else { return Some(DomainsError::NoProcess) };
+    pub fn refuses_range(&self, process: usize, addr: u32, pages: u32) -> Option<AddressSpaceError> {
+        let Some(process) = self.processes.get(&process) else { return Some(AddressSpaceError::NoProcess) };
         if let Some(error) = self.refuses_addresses(addr, pages) {
             return Some(error);
         }
@@ -65,37 +65,37 @@ impl Naive {
         let low = 1 << (SLOT_SHIFT - PAGE_SHIFT);
         let own = |page: &u32| *page >= low && page / low == u32::from(process.slot);
         if range.clone().any(|page| own(&page)) {
-            return Some(DomainsError::OwnSlot { addr, slot: process.slot });
+            return Some(AddressSpaceError::OwnSlot { addr, slot: process.slot });
         }
         let taken = range.clone().find(|page| process.pages.contains_key(page));
-        taken.map(|page| DomainsError::Taken { addr: page << PAGE_SHIFT })
+        taken.map(|page| AddressSpaceError::Taken { addr: page << PAGE_SHIFT })
     }
 
     /// What a range has to be refused for, whoever asks.
-    pub fn refuses_addresses(&self, addr: u32, pages: u32) -> Option<DomainsError> {
+    pub fn refuses_addresses(&self, addr: u32, pages: u32) -> Option<AddressSpaceError> {
         let end = u64::from(addr) + u64::from(pages) * u64::from(PAGE_BYTES);
         if pages == 0 {
-            Some(DomainsError::Empty)
+            Some(AddressSpaceError::Empty)
         } else if !addr.is_multiple_of(PAGE_BYTES) {
-            Some(DomainsError::Unaligned { addr, to: PAGE_BYTES })
+            Some(AddressSpaceError::Unaligned { addr, to: PAGE_BYTES })
         } else if end > 1 << 32 {
-            Some(DomainsError::OverTheEnd { addr, pages })
+            Some(AddressSpaceError::OverTheEnd { addr, pages })
         } else if end > u64::from(self.kernel_start) {
-            Some(DomainsError::Kernel { addr, pages, kernel_start: self.kernel_start })
+            Some(AddressSpaceError::Kernel { addr, pages, kernel_start: self.kernel_start })
         } else {
             None
         }
     }
 
     /// What an `unmap` has to be refused for.
-    pub fn refuses_unmap(&self, process: usize, addr: u32, pages: u32) -> Option<DomainsError> {
-        let Some(process) = self.processes.get(&process) else { return Some(DomainsError::NoProcess) };
+    pub fn refuses_unmap(&self, process: usize, addr: u32, pages: u32) -> Option<AddressSpaceError> {
+        let Some(process) = self.processes.get(&process) else { return Some(AddressSpaceError::NoProcess) };
         if let Some(error) = self.refuses_addresses(addr, pages) {
             return Some(error);
         }
         (addr >> PAGE_SHIFT..(addr >> PAGE_SHIFT) + pages).find_map(|page| match process.pages.get(&page) {
-            None => Some(DomainsError::NotMapped { addr: page << PAGE_SHIFT }),
-            Some(NaivePage { region: Some(_), .. }) => Some(DomainsError::OfRegion { addr: page << PAGE_SHIFT }),
+            None => Some(AddressSpaceError::NotMapped { addr: page << PAGE_SHIFT }),
+            Some(NaivePage { region: Some(_), .. }) => Some(AddressSpaceError::OfRegion { addr: page << PAGE_SHIFT }),
             Some(_) => None,
         })
     }

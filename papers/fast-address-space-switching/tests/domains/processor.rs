@@ -1,9 +1,11 @@
-//! A processor in front of the library: a small TLB, and a small virtually indexed, virtually tagged write-back cache, which keep
-//! whatever nobody flushes.
+//! A processor in front of the library: a small TLB, and a small virtually indexed, virtually tagged write-back cache,
+//! which keep whatever nobody flushes.
 
 use std::collections::HashMap;
 
-use lookaside_fast_address_space_switching::domains::{relocate, AddressSpaces, Denied, Hardware, Page, PAGE_SHIFT};
+use lookaside_fast_address_space_switching::domains::{
+    relocate, AddressSpaces, Denied, DomainHardware, WalkedPage, PAGE_SHIFT,
+};
 
 /// log2 of a line's words, and of a page's.
 const LINE_SHIFT: u32 = 2;
@@ -36,7 +38,7 @@ pub struct Build {
 
 pub struct Processor {
     build: Build,
-    tlb: Vec<(u32, Page)>,
+    tlb: Vec<(u32, WalkedPage)>,
     cache: Vec<Line>,
     memory: HashMap<(u32, u32), u32>,
     dacr: u32,
@@ -64,9 +66,9 @@ impl Processor {
         panic!("{addr:#x}: faults without end");
     }
 
-    fn translate(&mut self, at: u32, store: bool, spaces: &AddressSpaces) -> Option<Page> {
+    fn translate(&mut self, at: u32, store: bool, spaces: &AddressSpaces) -> Option<WalkedPage> {
         let number = at >> PAGE_SHIFT;
-        let allowed = |page: &Page| self.dacr >> (2 * page.domain) & 3 == 1 && (!store || page.writable);
+        let allowed = |page: &WalkedPage| self.dacr >> (2 * page.domain) & 3 == 1 && (!store || page.writable);
         if let Some((_, page)) = self.tlb.iter().find(|entry| entry.0 == number) {
             return allowed(page).then_some(*page);
         }
@@ -82,7 +84,7 @@ impl Processor {
         allowed.then_some(page)
     }
 
-    fn data(&mut self, at: u32, page: Page, store: Option<u32>) -> u32 {
+    fn data(&mut self, at: u32, page: WalkedPage, store: Option<u32>) -> u32 {
         let word = at / 4 % PAGE_WORDS;
         if !page.cached {
             if let Some(value) = store {
@@ -134,7 +136,7 @@ impl Processor {
     }
 }
 
-impl Hardware for Processor {
+impl DomainHardware for Processor {
     fn flush_all(&mut self) {
         self.flushes += 1;
         self.tlb.clear();

@@ -95,7 +95,7 @@ struct World {
     regions: Vec<Shared>,
     running: Option<usize>,
     /// Frames given back: first, how many, from when on.
-    free: Vec<(u32, u32, Option<Mark>)>,
+    free: Vec<(u32, u32, Option<FlushMark>)>,
     next_frame: u32,
     next_value: u32,
 }
@@ -117,7 +117,7 @@ impl World {
 
     /// Used ones first, as soon as the library says that they may be.
     fn frames(&mut self, pages: u32) -> u32 {
-        let fits = |(_, n, mark): &(u32, u32, Option<Mark>)| {
+        let fits = |(_, n, mark): &(u32, u32, Option<FlushMark>)| {
             *n == pages && mark.is_none_or(|mark| self.spaces.is_flushed_since(mark))
         };
         match self.free.iter().rposition(fits) {
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// Does it; the error, if it was refused.
-    fn apply(&mut self, op: &Op) -> Option<DomainsError> {
+    fn apply(&mut self, op: &Op) -> Option<AddressSpaceError> {
         match op.clone() {
             Op::Create => match self.spaces.create() {
                 Ok(id) => {
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    fn exit(&mut self, process: usize) -> Option<DomainsError> {
+    fn exit(&mut self, process: usize) -> Option<AddressSpaceError> {
         let (process, id) = self.id(process)?;
         let shares = self.regions.iter().any(|region| region.attached.iter().any(|of| of.0 == process));
         match self.spaces.exit(id, &mut self.processor) {
@@ -239,11 +239,11 @@ impl World {
         }
     }
 
-    fn map(&mut self, process: usize, at: Option<Where>, pages: u32, writable: bool) -> Option<DomainsError> {
+    fn map(&mut self, process: usize, at: Option<Where>, pages: u32, writable: bool) -> Option<AddressSpaceError> {
         let (process, id) = self.id(process)?;
         let frame = self.frames(pages);
         let place = at.map_or(MappingAddress::Anywhere, |at| MappingAddress::Fixed(self.addr(at)));
-        let result = self.spaces.map(id, place, Mapping { pages, frame, writable }, &mut self.processor);
+        let result = self.spaces.map(id, place, PageMapping { pages, frame, writable }, &mut self.processor);
         let refused = match place {
             MappingAddress::Fixed(addr) => self.naive.refuses_range(process, addr, pages),
             MappingAddress::Anywhere => None,
@@ -260,14 +260,16 @@ impl World {
             }
             Err(error) => {
                 self.unused(frame, pages);
-                let frames = matches!(error, DomainsError::Frames { .. }) && pages > 1 << 19;
+                let frames = matches!(error, AddressSpaceError::Frames { .. }) && pages > 1 << 19;
                 match place {
                     MappingAddress::Fixed(_) => assert!(frames || refused == Some(error), "{error}, not {refused:?}"),
                     MappingAddress::Anywhere => assert!(
                         frames
                             || matches!(
                                 error,
-                                DomainsError::NoRoom { .. } | DomainsError::NoProcess | DomainsError::Empty
+                                AddressSpaceError::NoRoom { .. }
+                                    | AddressSpaceError::NoProcess
+                                    | AddressSpaceError::Empty
                             ),
                         "{error}"
                     ),
@@ -277,7 +279,7 @@ impl World {
         }
     }
 
-    fn unmap(&mut self, process: usize, at: Where, pages: u32) -> Option<DomainsError> {
+    fn unmap(&mut self, process: usize, at: Where, pages: u32) -> Option<AddressSpaceError> {
         let (process, id) = self.id(process)?;
         let addr = self.addr(at);
         let result = self.spaces.unmap(id, addr, pages, &mut self.processor);
@@ -292,10 +294,10 @@ impl World {
         result.err()
     }
 
-    fn create_region(&mut self, block: Option<u32>, pages: u32, writable: bool) -> Option<DomainsError> {
+    fn create_region(&mut self, block: Option<u32>, pages: u32, writable: bool) -> Option<AddressSpaceError> {
         let frame = self.frames(pages);
         let at = block.map(|block| SHARED_START + (block << SECTION_SHIFT));
-        match self.spaces.create_region(at, Mapping { pages, frame, writable }) {
+        match self.spaces.create_region(at, PageMapping { pages, frame, writable }) {
             Ok(id) => {
                 // Where it is at home is seen by whoever attaches first; with an address asked for it is that.
                 let home = at.unwrap_or(0);
@@ -309,7 +311,7 @@ impl World {
         }
     }
 
-    fn destroy_region(&mut self, region: usize) -> Option<DomainsError> {
+    fn destroy_region(&mut self, region: usize) -> Option<AddressSpaceError> {
         let number = self.region(region)?;
         let region = &mut self.regions[number];
         match self.spaces.destroy_region(region.id) {
@@ -326,7 +328,7 @@ impl World {
         }
     }
 
-    fn attach(&mut self, process: usize, region: usize, at: Option<Where>) -> Option<DomainsError> {
+    fn attach(&mut self, process: usize, region: usize, at: Option<Where>) -> Option<AddressSpaceError> {
         let ((process, id), number) = (self.id(process)?, self.region(region)?);
         let at = at.map(|at| self.addr(at));
         let region = &mut self.regions[number];
@@ -356,7 +358,7 @@ impl World {
         }
     }
 
-    fn detach(&mut self, process: usize, region: usize) -> Option<DomainsError> {
+    fn detach(&mut self, process: usize, region: usize) -> Option<AddressSpaceError> {
         let ((process, id), number) = (self.id(process)?, self.region(region)?);
         let region = &mut self.regions[number];
         let at = region.attached.iter().position(|of| of.0 == process);

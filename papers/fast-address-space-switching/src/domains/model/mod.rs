@@ -1,16 +1,17 @@
-//! A machine with virtual caches and untagged TLBs under two kinds of kernel: one that flushes on each switch, and one that has
-//! [`AddressSpaces`].
+//! A machine with virtual caches and untagged TLBs under two kinds of kernel: one that flushes on each switch, and one
+//! that has [`AddressSpaces`].
 //!
-//! Time is what the program says that its instructions take ([`Model::work`]), and what misses and flushes add: a line, a walk, a flush
-//! by the machine's description. Hits take no time of their own.
+//! Time is what the program says that its instructions take ([`Model::work`]), and what misses and flushes add: a line,
+//! a walk, a flush by the machine's description. Hits take no time of their own.
 //!
-//! Stores that the data cache is not filled by, and dirty lines that others put out, go to a write buffer of eight blocks of up to 16 bytes. The
-//! memory takes half a dirty line's time of a flush for each, however full (assumed), while instructions go on; it does one thing
-//! at a time, and lines that are fetched come first. Where the buffer is full the processor waits, and flushes wait until it is empty.
+//! Stores that the data cache is not filled by, and dirty lines that others put out, go to a write buffer of eight
+//! blocks of up to 16 bytes. The memory takes half a dirty line's time of a flush for each, however full (assumed),
+//! while instructions go on; it does one thing at a time, and lines that are fetched come first. Where the buffer is
+//! full the processor waits, and flushes wait until it is empty.
 //!
 //! ```
 //! use lookaside_fast_address_space_switching::domains::model::{Model, Switching};
-//! use lookaside_fast_address_space_switching::domains::{Config, Mapping, MappingAddress};
+//! use lookaside_fast_address_space_switching::domains::{Config, MappingAddress, PageMapping};
 //! use lookaside_trace::Kind;
 //!
 //! let machine = lookaside_machine::preset("sa1100")?;
@@ -20,7 +21,7 @@
 //!     let mut programs = Vec::new();
 //!     for frame in [1, 2] {
 //!         let program = model.create()?;
-//!         model.map(program, MappingAddress::Fixed(0x8000), Mapping { pages: 1, frame, writable: true })?;
+//!         model.map(program, MappingAddress::Fixed(0x8000), PageMapping { pages: 1, frame, writable: true })?;
 //!         programs.push(program);
 //!     }
 //!     for n in 0..100 {
@@ -33,18 +34,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod error;
 mod processor;
 
 use lookaside_machine::Machine;
 use lookaside_trace::Kind;
-use thiserror::Error;
 
 use super::{
-    relocate, AddressSpaces, Config, Counts, Denied, DomainsError, Hardware, Mapping, MappingAddress, Page, ProcessId,
-    RegionId,
+    relocate, AddressSpaceError, AddressSpaces, Config, Denied, DomainCounts, DomainHardware, MappingAddress,
+    PageMapping, ProcessId, RegionId, WalkedPage, PAGE_BYTES,
 };
-use processor::{AccessOutcome, Core};
+use processor::{AccessOutcome, StrongArmCore};
 
+pub use error::DomainModelError;
 pub use processor::CoreCounts;
 
 /// What the kernel does on a switch.
@@ -56,32 +58,8 @@ pub enum Switching {
     Domains(Config),
 }
 
-/// Why something could not be modelled.
-#[derive(Debug, Error)]
-pub enum ModelError {
-    /// The machine is of another kind.
-    #[error("{machine}: the model of domains needs {what}")]
-    Machine {
-        /// Its name.
-        machine: String,
-        /// What it lacks.
-        what: &'static str,
-    },
-    /// The library refused it.
-    #[error(transparent)]
-    Refused(#[from] DomainsError),
-    /// An access was denied.
-    #[error("access to {addr:#x}: {denied}")]
-    Denied {
-        /// Where.
-        addr: u32,
-        /// Why.
-        denied: Denied,
-    },
-}
-
 /// A process, by the order of creation.
-pub type Program = usize;
+pub type ModelProcess = usize;
 
 /// Where mappings go that may go anywhere, in a kernel that flushes: Linux's `TASK_UNMAPPED_BASE`, a third of 3 GiB.
 const UNMAPPED_BASE: u32 = 0x4000_0000;
@@ -90,12 +68,12 @@ const KERNEL_START: u32 = Config::LINUX.kernel_start;
 /// Accesses are tried again after a fault: for the entry of the directory, and for a region's domain.
 const TRIES: u32 = 4;
 /// A page of a process whose kernel flushes: any domain that is granted will do.
-const UNTAGGED: Page = Page { domain: 0, frame: 0, writable: true, cached: true };
+const UNTAGGED: WalkedPage = WalkedPage { domain: 0, frame: 0, writable: true, cached: true };
 
 #[derive(Clone, Debug)]
-enum Kernel {
+enum ModelKernel {
     Flush {
-        running: Option<Program>,
+        running: Option<ModelProcess>,
         /// Where each process's next mapping goes.
         next: Vec<u32>,
     },
@@ -108,16 +86,16 @@ enum Kernel {
 
 /// Memory that several processes share.
 #[derive(Clone, Copy, Debug)]
-pub struct Region {
-    mapping: Mapping,
+pub struct ModelRegion {
+    mapping: PageMapping,
     id: Option<RegionId>,
 }
 
 /// A machine and its kernel.
 #[derive(Clone, Debug)]
 pub struct Model {
-    core: Core,
-    kernel: Kernel,
+    core: StrongArmCore,
+    kernel: ModelKernel,
     /// What the kernel touches on a fault, and how long it works.
     fault: (Vec<(Kind, u32)>, f64),
 }
@@ -127,22 +105,23 @@ impl Model {
     ///
     /// # Errors
     /// The machine has not one virtual cache and one TLB a side; the configuration leaves too few domains.
-    pub fn new(machine: &Machine, switching: Switching) -> Result<Self, ModelError> {
-        let mut core = Core::new(machine)?;
+    pub fn new(machine: &Machine, switching: Switching) -> Result<Self, DomainModelError> {
+        let mut core = StrongArmCore::new(machine)?;
         let kernel = match switching {
             Switching::Flush => {
                 // All pages have domain 0, and that is granted.
                 core.set_dacr(1);
-                Kernel::Flush { running: None, next: Vec::new() }
+                ModelKernel::Flush { running: None, next: Vec::new() }
             }
             Switching::Domains(config) => {
-                Kernel::Domains { spaces: Box::new(AddressSpaces::new(config)?), config, programs: Vec::new() }
+                ModelKernel::Domains { spaces: Box::new(AddressSpaces::new(config)?), config, programs: Vec::new() }
             }
         };
         Ok(Self { core, kernel, fault: (Vec::new(), 0.0) })
     }
 
-    /// What the kernel does when it loads an entry of the caching page directory: its accesses, and the cycles of its instructions.
+    /// What the kernel does when it loads an entry of the caching page directory: its accesses, and the cycles of its
+    /// instructions.
     pub fn set_fault_path(&mut self, accesses: Vec<(Kind, u32)>, cycles: f64) {
         self.fault = (accesses, cycles);
     }
@@ -151,13 +130,13 @@ impl Model {
     ///
     /// # Errors
     /// All PID slots are taken.
-    pub fn create(&mut self) -> Result<Program, ModelError> {
+    pub fn create(&mut self) -> Result<ModelProcess, DomainModelError> {
         match &mut self.kernel {
-            Kernel::Flush { next, .. } => {
+            ModelKernel::Flush { next, .. } => {
                 next.push(UNMAPPED_BASE);
                 Ok(next.len() - 1)
             }
-            Kernel::Domains { spaces, programs, .. } => {
+            ModelKernel::Domains { spaces, programs, .. } => {
                 programs.push(spaces.create()?);
                 Ok(programs.len() - 1)
             }
@@ -168,15 +147,15 @@ impl Model {
     ///
     /// # Errors
     /// No such process; it is attached to regions.
-    pub fn exit(&mut self, program: Program) -> Result<(), ModelError> {
+    pub fn exit(&mut self, program: ModelProcess) -> Result<(), DomainModelError> {
         match &mut self.kernel {
-            Kernel::Flush { running, .. } => {
+            ModelKernel::Flush { running, .. } => {
                 if *running == Some(program) {
                     *running = None;
                     self.core.flush_all();
                 }
             }
-            Kernel::Domains { spaces, programs, .. } => {
+            ModelKernel::Domains { spaces, programs, .. } => {
                 spaces.exit(id_of(programs, program)?, &mut self.core)?;
             }
         }
@@ -186,21 +165,21 @@ impl Model {
     /// Caches and TLBs are flushed, as either kernel has to on a fork.
     pub fn flush(&mut self) {
         match &mut self.kernel {
-            Kernel::Flush { .. } => self.core.flush_all(),
-            Kernel::Domains { spaces, .. } => spaces.flush_now(&mut self.core),
+            ModelKernel::Flush { .. } => self.core.flush_all(),
+            ModelKernel::Domains { spaces, .. } => spaces.flush_now(&mut self.core),
         }
     }
 
-    /// A part of the running process's memory is unmapped. A kernel that flushes drops its lines, and all code (Linux 2.4.18, `zap_page_range`); the
-    /// other leaves both for later.
+    /// A part of the running process's memory is unmapped. A kernel that flushes drops its lines, and all code (Linux
+    /// 2.4.18, `zap_page_range`); the other leaves both for later.
     pub fn unmap(&mut self, addr: u32, pages: u32) {
-        if let Kernel::Flush { .. } = self.kernel {
+        if let ModelKernel::Flush { .. } = self.kernel {
             self.core.flush_area(addr, pages, true);
         }
     }
 
-    /// The running process gets another page in the place of one, as on the first write after a fork. Either kernel drops the old one's lines, and all
-    /// code if the page may hold some (Linux 2.4.18, `break_cow`).
+    /// The running process gets another page in the place of one, as on the first write after a fork. Either kernel
+    /// drops the old one's lines, and all code if the page may hold some (Linux 2.4.18, `break_cow`).
     pub fn replace_page(&mut self, addr: u32, executable: bool) {
         let addr = relocate(addr, self.core.slot());
         self.core.flush_area(addr, 1, executable);
@@ -210,18 +189,23 @@ impl Model {
     ///
     /// # Errors
     /// As [`AddressSpaces::map`].
-    pub fn map(&mut self, program: Program, place: MappingAddress, mapping: Mapping) -> Result<u32, ModelError> {
+    pub fn map(
+        &mut self,
+        program: ModelProcess,
+        place: MappingAddress,
+        mapping: PageMapping,
+    ) -> Result<u32, DomainModelError> {
         match &mut self.kernel {
-            Kernel::Flush { next, .. } => match place {
+            ModelKernel::Flush { next, .. } => match place {
                 MappingAddress::Fixed(addr) => Ok(addr),
                 MappingAddress::Anywhere => {
-                    let next = next.get_mut(program).ok_or(DomainsError::NoProcess)?;
+                    let next = next.get_mut(program).ok_or(AddressSpaceError::NoProcess)?;
                     let addr = *next;
-                    *next += mapping.pages * super::PAGE_BYTES;
+                    *next += mapping.pages * PAGE_BYTES;
                     Ok(addr)
                 }
             },
-            Kernel::Domains { spaces, programs, .. } => {
+            ModelKernel::Domains { spaces, programs, .. } => {
                 Ok(spaces.map(id_of(programs, program)?, place, mapping, &mut self.core)?)
             }
         }
@@ -231,21 +215,21 @@ impl Model {
     ///
     /// # Errors
     /// As [`AddressSpaces::create_region`].
-    pub fn create_region(&mut self, mapping: Mapping) -> Result<Region, ModelError> {
+    pub fn create_region(&mut self, mapping: PageMapping) -> Result<ModelRegion, DomainModelError> {
         let id = match &mut self.kernel {
-            Kernel::Flush { .. } => None,
-            Kernel::Domains { spaces, .. } => Some(spaces.create_region(None, mapping)?),
+            ModelKernel::Flush { .. } => None,
+            ModelKernel::Domains { spaces, .. } => Some(spaces.create_region(None, mapping)?),
         };
-        Ok(Region { mapping, id })
+        Ok(ModelRegion { mapping, id })
     }
 
     /// A process gets a region: at its home, so that TLB entries are shared; in a kernel that flushes, as any mapping.
     ///
     /// # Errors
     /// As [`AddressSpaces::attach`].
-    pub fn attach(&mut self, program: Program, region: &Region) -> Result<u32, ModelError> {
+    pub fn attach(&mut self, program: ModelProcess, region: &ModelRegion) -> Result<u32, DomainModelError> {
         match (&mut self.kernel, region.id) {
-            (Kernel::Domains { spaces, programs, .. }, Some(id)) => {
+            (ModelKernel::Domains { spaces, programs, .. }, Some(id)) => {
                 Ok(spaces.attach(id_of(programs, program)?, id, None, &mut self.core)?)
             }
             _ => self.map(program, MappingAddress::Anywhere, region.mapping),
@@ -256,27 +240,28 @@ impl Model {
     ///
     /// # Errors
     /// No such process.
-    pub fn switch(&mut self, to: Program) -> Result<(), ModelError> {
+    pub fn switch(&mut self, to: ModelProcess) -> Result<(), DomainModelError> {
         match &mut self.kernel {
-            Kernel::Flush { running, .. } => {
+            ModelKernel::Flush { running, .. } => {
                 if running.replace(to) != Some(to) {
                     self.core.flush_all();
                 }
             }
-            Kernel::Domains { spaces, programs, .. } => spaces.switch(id_of(programs, to)?, &mut self.core)?,
+            ModelKernel::Domains { spaces, programs, .. } => spaces.switch(id_of(programs, to)?, &mut self.core)?,
         }
         Ok(())
     }
 
-    /// The running process, or the kernel for it, accesses a byte; a store is one of up to 16 bytes of an aligned block.
+    /// The running process, or the kernel for it, accesses a byte; a store is one of up to 16 bytes of an aligned
+    /// block.
     ///
     /// # Errors
     /// It may not.
     #[inline]
-    pub fn access(&mut self, kind: Kind, addr: u32) -> Result<(), ModelError> {
+    pub fn access(&mut self, kind: Kind, addr: u32) -> Result<(), DomainModelError> {
         let kernel_start = match &self.kernel {
-            Kernel::Flush { .. } => KERNEL_START,
-            Kernel::Domains { config, .. } => config.kernel_start,
+            ModelKernel::Flush { .. } => KERNEL_START,
+            ModelKernel::Domains { config, .. } => config.kernel_start,
         };
         if addr >= kernel_start {
             self.core.kernel(kind, addr);
@@ -287,8 +272,8 @@ impl Model {
             let mut found = self.core.user(kind, at);
             if found == AccessOutcome::Miss {
                 let page = match &self.kernel {
-                    Kernel::Flush { .. } => Some(UNTAGGED),
-                    Kernel::Domains { spaces, .. } => spaces.walk(at),
+                    ModelKernel::Flush { .. } => Some(UNTAGGED),
+                    ModelKernel::Domains { spaces, .. } => spaces.walk(at),
                 };
                 match page {
                     Some(page) => {
@@ -301,9 +286,9 @@ impl Model {
             if found == AccessOutcome::Done {
                 return Ok(());
             }
-            self.handle_fault(kind, at).map_err(|denied| ModelError::Denied { addr, denied })?;
+            self.handle_fault(kind, at).map_err(|denied| DomainModelError::Denied { addr, denied })?;
         }
-        Err(ModelError::Denied { addr, denied: Denied::Unmapped })
+        Err(DomainModelError::Denied { addr, denied: Denied::Unmapped })
     }
 
     #[cold]
@@ -314,8 +299,8 @@ impl Model {
             self.core.kernel(*kind, *addr);
         }
         match &mut self.kernel {
-            Kernel::Flush { .. } => Err(Denied::Unmapped),
-            Kernel::Domains { spaces, .. } => spaces.fault(at, kind == Kind::Store, &mut self.core),
+            ModelKernel::Flush { .. } => Err(Denied::Unmapped),
+            ModelKernel::Domains { spaces, .. } => spaces.fault(at, kind == Kind::Store, &mut self.core),
         }
     }
 
@@ -335,16 +320,16 @@ impl Model {
     }
 
     /// What the library counted; `None` for a kernel that flushes.
-    pub fn domain_counts(&self) -> Option<&Counts> {
+    pub fn domain_counts(&self) -> Option<&DomainCounts> {
         match &self.kernel {
-            Kernel::Flush { .. } => None,
-            Kernel::Domains { spaces, .. } => Some(spaces.counts()),
+            ModelKernel::Flush { .. } => None,
+            ModelKernel::Domains { spaces, .. } => Some(spaces.counts()),
         }
     }
 }
 
-fn id_of(programs: &[ProcessId], program: Program) -> Result<ProcessId, DomainsError> {
-    programs.get(program).copied().ok_or(DomainsError::NoProcess)
+fn id_of(programs: &[ProcessId], program: ModelProcess) -> Result<ProcessId, AddressSpaceError> {
+    programs.get(program).copied().ok_or(AddressSpaceError::NoProcess)
 }
 
 #[cfg(test)]

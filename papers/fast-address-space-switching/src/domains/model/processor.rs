@@ -4,17 +4,19 @@ use lookaside_engine::{LineUse, StandaloneTlb, VirtualCache};
 use lookaside_machine::{Cache, Machine, Serves, SwitchAction, Tlb};
 use lookaside_trace::Kind;
 
-use super::ModelError;
-use crate::domains::{Hardware, Page, PAGE_BYTES, PAGE_SHIFT, SECTION_SHIFT};
+use super::error::DomainModelError;
+use crate::domains::{DomainHardware, WalkedPage, PAGE_BYTES, PAGE_SHIFT, SECTION_SHIFT};
 
-/// Cycles of a flush of the caches whose lines are all dirty ([FASS] section 2: 1,000 to 18,000 cycles; the least is the preset's
-/// `context_switch.cycles`). With 768 lines and 64 TLB entries to be fetched again that makes the 75,000 of the paper's worst case.
+/// Cycles of a flush of the caches whose lines are all dirty ([FASS] section 2: 1,000 to 18,000 cycles; the least is
+/// the preset's `context_switch.cycles`). With 768 lines and 64 TLB entries to be fetched again that makes the 75,000
+/// of the paper's worst case.
 const FLUSH_MOST_CYCLES: f64 = 18_000.0;
 /// Blocks of 1 to 16 bytes that the write buffer holds ([DEV] section 6.3).
 const BUFFERED_BLOCKS: f64 = 8.0;
 /// Blocks of a dirty line: each half is one (Furber, ARM System-on-Chip Architecture, StrongARM SA-110).
 const BLOCKS_A_LINE: f64 = 2.0;
-/// Pages from which on an area's lines are not dropped one by one, but with all others (Linux 2.4, `MAX_AREA_SIZE` of arch/arm/mm/proc-sa110.S).
+/// Pages from which on an area's lines are not dropped one by one, but with all others (Linux 2.4, `MAX_AREA_SIZE` of
+/// arch/arm/mm/proc-sa110.S).
 const AREA_PAGES: u32 = 9;
 /// Number of a section's TLB entry: above all pages' numbers.
 const OF_SECTION: u64 = 1 << 32;
@@ -59,7 +61,7 @@ struct Costs {
 
 /// The processor.
 #[derive(Clone, Debug)]
-pub(super) struct Core {
+pub(super) struct StrongArmCore {
     dtlb: StandaloneTlb,
     itlb: StandaloneTlb,
     dcache: VirtualCache,
@@ -85,18 +87,18 @@ pub(super) enum AccessOutcome {
     Denied,
 }
 
-impl Core {
+impl StrongArmCore {
     /// The first level's caches and TLBs of a machine.
     ///
     /// # Errors
     /// It lacks one of them, has more levels, or does not flush on a switch: then it is another kind of machine.
-    pub(super) fn new(machine: &Machine) -> Result<Self, ModelError> {
-        let fault = |what: &'static str| ModelError::Machine { machine: machine.name.clone(), what };
-        let tlb = |kind| -> Result<&Tlb, ModelError> {
+    pub(super) fn new(machine: &Machine) -> Result<Self, DomainModelError> {
+        let fault = |what: &'static str| DomainModelError::Machine { machine: machine.name.clone(), what };
+        let tlb = |kind| -> Result<&Tlb, DomainModelError> {
             let mut all = machine.tlbs.iter().filter(|tlb| tlb.serves.contains(&kind));
             all.next().filter(|_| all.next().is_none()).ok_or(fault("one TLB for data and one for fetches"))
         };
-        let cache = |kind| -> Result<&Cache, ModelError> {
+        let cache = |kind| -> Result<&Cache, DomainModelError> {
             let mut all = machine.caches.iter().filter(|cache| cache.serves.contains(&kind));
             all.next().filter(|_| all.next().is_none()).ok_or(fault("one cache for data and one for fetches"))
         };
@@ -159,7 +161,7 @@ impl Core {
     }
 
     /// A walk's result is put into the TLB.
-    pub(super) fn fill(&mut self, kind: Kind, addr: u32, page: &Page) {
+    pub(super) fn fill(&mut self, kind: Kind, addr: u32, page: &WalkedPage) {
         self.walked(2);
         let flags = if page.writable { WRITABLE } else { 0 } | if page.cached { 0 } else { UNCACHED };
         self.tlb(kind).fill(u64::from(addr >> PAGE_SHIFT), u32::from(page.domain) | flags);
@@ -233,7 +235,8 @@ impl Core {
         self.buffered_cycles = (self.buffered_cycles - cycles).max(0.0);
     }
 
-    /// Lines and TLB entries of an area are dropped; code, if at all, as a whole, since the instruction cache and the instruction TLB know no other way.
+    /// Lines and TLB entries of an area are dropped; code, if at all, as a whole, since the instruction cache and the
+    /// instruction TLB know no other way.
     pub(super) fn flush_area(&mut self, addr: u32, pages: u32, code: bool) {
         if pages >= AREA_PAGES {
             self.flush_all();
@@ -257,7 +260,7 @@ impl Core {
     }
 }
 
-impl Hardware for Core {
+impl DomainHardware for StrongArmCore {
     /// Linux drains the write buffer with each of these (arch/arm/mm/proc-sa110.S, 2.4).
     fn flush_all(&mut self) {
         self.drain();

@@ -4,7 +4,7 @@ use lookaside_machine::preset;
 
 use super::*;
 
-const ONE: Mapping = Mapping { pages: 1, frame: 1, writable: true };
+const ONE: PageMapping = PageMapping { pages: 1, frame: 1, writable: true };
 
 fn model(switching: Switching) -> Model {
     Model::new(&preset("sa1100").unwrap(), switching).unwrap()
@@ -64,7 +64,7 @@ fn the_worst_case_is_the_papers() {
 const BLOCK_CYCLES: f64 = 17_000.0 / 256.0 / 2.0;
 
 /// A process that runs, in a kernel that flushes.
-fn running() -> (Model, Program) {
+fn running() -> (Model, ModelProcess) {
     let mut model = model(Switching::Flush);
     let [program, other] = [0, 1].map(|_| model.create().unwrap());
     model.switch(program).unwrap();
@@ -145,7 +145,7 @@ fn a_shared_regions_entry_serves_all() {
     }
     assert_eq!((model.core_counts().walks, model.core_counts().lines), (2, 1), "one walk in vain, one walk, one line");
     let elsewhere = model.access(Kind::Load, 0x8000);
-    assert!(matches!(elsewhere, Err(ModelError::Denied { addr: 0x8000, denied: Denied::Unmapped })));
+    assert!(matches!(elsewhere, Err(DomainModelError::Denied { addr: 0x8000, denied: Denied::Unmapped })));
 }
 
 /// What Linux does on the SA-1100: 128 lines a page one by one, from nine pages on everything; code as a whole.
@@ -192,6 +192,6 @@ fn unmapping_costs_a_kernel_that_flushes_all_code() {
 fn other_machines_are_refused() {
     for name in ["golden-cove", "cortex-a9"] {
         let refused = Model::new(&preset(name).unwrap(), Switching::Flush);
-        assert!(matches!(refused, Err(ModelError::Machine { .. })), "{name}");
+        assert!(matches!(refused, Err(DomainModelError::Machine { .. })), "{name}");
     }
 }

@@ -2,12 +2,13 @@ use super::super::plan::{cases, Pages};
 use super::super::Options;
 use super::*;
 
-fn sample(step_ns: f64, keys: Option<KeyUse>) -> Sample {
-    Sample { step_ns, extra_switches_per_kilo_step: 0.0, involuntary_per_kilo_step: 0.0, keys }
+fn sample(step_ns: f64, keys: Option<KeyUse>) -> RingSample {
+    RingSample { step_ns, extra_switches_per_kilo_step: 0.0, involuntary_per_kilo_step: 0.0, keys }
 }
 
-/// A turn alone takes 50 ns and 2 a page; a switch of compartments 200 ns, of threads 1,000 ns, one of processes 300 more, and 5 for each page that all have in common.
-fn step_ns(case: &Case) -> f64 {
+/// A turn alone takes 50 ns and 2 a page; a switch of compartments 200 ns, of threads 1,000 ns, one of processes 300
+/// more, and 5 for each page that all have in common.
+fn step_ns(case: &RingCase) -> f64 {
     let ring = case.ring;
     let alone = 50.0 + 2.0 * ring.size as f64;
     let common = if ring.frames == Frames::Shared { 5.0 * ring.size as f64 } else { 0.0 };
@@ -32,25 +33,26 @@ fn options() -> Options {
 /// So many rounds, each slower than the one before as a whole.
 fn judged(rounds: u32) -> (Vec<Point>, Vec<Contrast>) {
     let cases = cases(&options(), true, true);
-    let keys = |case: &Case, round: u32| {
+    let keys = |case: &RingCase, round: u32| {
         let recycled_per_kilo_step = f64::from(round * round);
         let keys = KeyUse { recycled_per_kilo_step, protect_calls_per_kilo_step: 2.0 * recycled_per_kilo_step };
         (case.who == Who::Compartments).then_some(keys)
     };
-    let of = |case: &Case| {
+    let of = |case: &RingCase| {
         (0..rounds).map(|round| sample(step_ns(case) + 10.0 * f64::from(round), keys(case, round))).collect()
     };
-    let samples: Vec<Vec<Sample>> = cases.iter().map(of).collect();
+    let samples: Vec<Vec<RingSample>> = cases.iter().map(of).collect();
     judge(&cases, &samples, 1)
 }
 
 #[test]
 fn a_switch_is_a_turn_less_the_same_alone() {
     let (points, contrasts) = judged(6);
-    // lat_ctx: two rings, nothing read in base pages and 16 KiB in both; extreme: two sizes, two memories, two kinds of pages. Compartments: base pages.
+    // lat_ctx: two rings, nothing read in base pages and 16 KiB in both; extreme: two sizes, two memories, two kinds of
+    // pages. Compartments: base pages.
     assert_eq!((points.len(), contrasts.len()), (2 * (2 * 3 + 8) + 4 + 4, 2 * 3 + 8));
     for point in &points {
-        let expected = step_ns(&Case { who: point.who, ring: point.ring });
+        let expected = step_ns(&RingCase { who: point.who, ring: point.ring });
         let alone = 50.0 + 2.0 * point.ring.size as f64;
         assert_eq!((point.step_ns.value, point.alone_ns.value), (expected + 25.0, alone + 25.0), "{point:?}");
         // What a round adds to all of its measurements is in no switch.
@@ -99,16 +101,16 @@ fn few_rounds_are_not_significant_and_none_say_nothing() {
 fn disturbed_rounds_are_told() {
     let cases = cases(&options(), false, false);
     // Alone it is worse.
-    let of = |case: &Case| {
+    let of = |case: &RingCase| {
         let alone = if case.ring.participants == 1 { 100.0 } else { 0.0 };
-        let round = |extra| Sample {
+        let round = |extra| RingSample {
             extra_switches_per_kilo_step: extra + alone,
             involuntary_per_kilo_step: 7.0,
             ..sample(9.0, None)
         };
         vec![round(0.0), round(2.0), round(40.0)]
     };
-    let samples: Vec<Vec<Sample>> = cases.iter().map(of).collect();
+    let samples: Vec<Vec<RingSample>> = cases.iter().map(of).collect();
     for point in judge(&cases, &samples, 1).0 {
         assert_eq!((point.extra_switches_per_kilo_step, point.most_extra_switches_per_kilo_step), (2.0, 40.0));
         assert_eq!(point.involuntary_per_kilo_step, 7.0);

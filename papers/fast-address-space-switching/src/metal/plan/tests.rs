@@ -12,7 +12,7 @@ fn limits() -> Limits {
     }
 }
 
-fn rings(cases: &[Case]) -> impl Iterator<Item = &Case> {
+fn rings(cases: &[RingCase]) -> impl Iterator<Item = &RingCase> {
     cases.iter().filter(|case| case.ring.participants > 1)
 }
 
@@ -20,7 +20,8 @@ fn rings(cases: &[Case]) -> impl Iterator<Item = &Case> {
 fn the_usual_sweeps_are_all_rings_of_both_kinds_once() {
     let options = Options::default();
     let with = |huge: bool| cases(&options, huge, false);
-    // lat_ctx: six rings by five sizes, of which nothing is read in base pages only; extreme: three by ten, own and the same memory.
+    // lat_ctx: six rings by five sizes, of which nothing is read in base pages only; extreme: three by ten, own and the
+    // same memory.
     assert_eq!(rings(&with(false)).count(), 2 * (6 * 5 + 3 * 10 * 2));
     assert_eq!(rings(&with(true)).count(), 2 * (6 * (5 + 4) + 3 * 10 * 2 * 2));
     assert_eq!(with(true).len() - rings(&with(true)).count(), 2 * (5 + 4 + 10 * 2));
@@ -47,12 +48,12 @@ proptest! {
         let options = checked(&options, &limits()).expect("they can be");
         let all = cases(&options, huge, compartments);
         for case in rings(&all) {
-            let alone: Vec<&Case> = all.iter().filter(|other| **other == case.alone()).collect();
+            let alone: Vec<&RingCase> = all.iter().filter(|other| **other == case.alone()).collect();
             prop_assert_eq!(alone.len(), 1);
             let (ring, one) = (case.ring, alone[0].ring);
             prop_assert_eq!((one.participants, one.size, one.pages, one.benchmark), (1, ring.size, ring.pages, ring.benchmark));
             prop_assert!(huge || ring.pages == Pages::Base);
-            let layout = Layout::of(&options, ring.benchmark, ring.pages);
+            let layout = AreaLayout::of(&options, ring.benchmark, ring.pages);
             let bytes = ring.size * if ring.benchmark == Benchmark::LatCtx { 1024 } else { PAGE };
             prop_assert!(ring.participants <= layout.areas && bytes <= layout.bytes_each);
             prop_assert!(ring.participants <= members(&options));
@@ -63,13 +64,13 @@ proptest! {
 #[test]
 fn areas_are_whole_pages_of_their_kind() {
     let options = Options { kib: vec![0, 5], page_counts: vec![1, 513], ..Options::default() };
-    let of = |benchmark, pages| Layout::of(&options, benchmark, pages);
-    assert_eq!(of(Benchmark::LatCtx, Pages::Base), Layout { areas: 64, bytes_each: 8192 });
-    assert_eq!(of(Benchmark::LatCtx, Pages::Huge), Layout { areas: 64, bytes_each: HUGE_PAGE });
-    assert_eq!(of(Benchmark::Extreme, Pages::Base), Layout { areas: 16, bytes_each: 513 * PAGE });
-    assert_eq!(of(Benchmark::Extreme, Pages::Huge), Layout { areas: 16, bytes_each: 2 * HUGE_PAGE });
+    let of = |benchmark, pages| AreaLayout::of(&options, benchmark, pages);
+    assert_eq!(of(Benchmark::LatCtx, Pages::Base), AreaLayout { areas: 64, bytes_each: 8192 });
+    assert_eq!(of(Benchmark::LatCtx, Pages::Huge), AreaLayout { areas: 64, bytes_each: HUGE_PAGE });
+    assert_eq!(of(Benchmark::Extreme, Pages::Base), AreaLayout { areas: 16, bytes_each: 513 * PAGE });
+    assert_eq!(of(Benchmark::Extreme, Pages::Huge), AreaLayout { areas: 16, bytes_each: 2 * HUGE_PAGE });
     let none = Options { kib: vec![0], ..options };
-    assert_eq!(Layout::of(&none, Benchmark::LatCtx, Pages::Huge).bytes(), 0);
+    assert_eq!(AreaLayout::of(&none, Benchmark::LatCtx, Pages::Huge).bytes(), 0);
 }
 
 #[test]

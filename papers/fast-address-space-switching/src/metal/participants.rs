@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::ring::{Job, Ring, Timed};
-use super::Early;
+use super::error::Early;
+use super::ring::{LapTimes, PipeRing, RingJob};
 
 /// How often it is looked after whether to stop, and whether all are there.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -20,15 +20,15 @@ const STACK: usize = 128 << 10;
 
 /// What participants of a pool are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParticipantKind {
     Processes,
     Threads,
 }
 
 /// Participants, waiting.
 #[derive(Debug)]
-pub(super) struct Pool {
-    ring: Arc<Ring>,
+pub(super) struct Participants {
+    ring: Arc<PipeRing>,
     members: Members,
 }
 
@@ -38,13 +38,13 @@ enum Members {
     Threads(Vec<JoinHandle<()>>),
 }
 
-impl Pool {
+impl Participants {
     /// So many, on this CPU. The calling thread has to outlive processes: they end with it.
-    pub(super) fn new(kind: Kind, count: usize, cpu: usize) -> Result<Self, String> {
-        let ring = Ring::new(count).map_err(|error| format!("pipes for {count} participants: {error}"))?;
+    pub(super) fn new(kind: ParticipantKind, count: usize, cpu: usize) -> Result<Self, String> {
+        let ring = PipeRing::new(count).map_err(|error| format!("pipes for {count} participants: {error}"))?;
         let members = match kind {
-            Kind::Processes => Members::Processes(Vec::new()),
-            Kind::Threads => Members::Threads(Vec::new()),
+            ParticipantKind::Processes => Members::Processes(Vec::new()),
+            ParticipantKind::Threads => Members::Threads(Vec::new()),
         };
         // Those that are started are ended with it, should the next one fail.
         let mut pool = Self { ring: Arc::new(ring), members };
@@ -54,8 +54,8 @@ impl Pool {
                 Members::Threads(threads) => thread(&pool.ring, me, cpu).map(|thread| threads.push(thread)),
             };
             let one = match kind {
-                Kind::Processes => "process",
-                Kind::Threads => "thread",
+                ParticipantKind::Processes => "process",
+                ParticipantKind::Threads => "thread",
             };
             started.map_err(|error| format!("{one} {} of {count} cannot be started: {error}", me + 1))?;
         }
@@ -63,7 +63,7 @@ impl Pool {
     }
 
     /// Measures.
-    pub(super) fn measure(&mut self, job: &Job, stop: &dyn Fn() -> bool) -> Result<Timed, Early> {
+    pub(super) fn measure(&mut self, job: &RingJob, stop: &dyn Fn() -> bool) -> Result<LapTimes, Early> {
         let failed = |what: String| Early::Failed(what);
         if !self.ring.start(job) {
             return Err(failed("the ring cannot be started: its pipe is closed".into()));
@@ -112,7 +112,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for Participants {
     fn drop(&mut self) {
         match &mut self.members {
             Members::Processes(pids) => {
@@ -139,9 +139,9 @@ impl Drop for Pool {
 }
 
 /// A process of its own address space; it dies with the calling thread.
-fn process(ring: &Ring, me: usize, cpu: usize) -> Result<libc::pid_t, std::io::Error> {
-    // No handler of this program may run in the child: they share file descriptors.
-    // SAFETY: plain sets of our own, a fork, and in the child system calls only, since another thread may have held any lock.
+fn process(ring: &PipeRing, me: usize, cpu: usize) -> Result<libc::pid_t, std::io::Error> {
+    // No handler of this program may run in the child: they share file descriptors. SAFETY: plain sets of our own, a
+    // fork, and in the child system calls only, since another thread may have held any lock.
     let pid = unsafe {
         let parent = libc::getpid();
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
@@ -166,7 +166,7 @@ fn process(ring: &Ring, me: usize, cpu: usize) -> Result<libc::pid_t, std::io::E
 }
 
 /// A thread of this process.
-fn thread(ring: &Arc<Ring>, me: usize, cpu: usize) -> Result<JoinHandle<()>, std::io::Error> {
+fn thread(ring: &Arc<PipeRing>, me: usize, cpu: usize) -> Result<JoinHandle<()>, std::io::Error> {
     let ring = Arc::clone(ring);
     let serve = move || {
         if lookaside_host::bind_to(&[cpu]).is_ok() {

@@ -4,51 +4,40 @@ use std::time::Duration;
 
 use lookaside_stats::SplitMix64;
 
-use super::compartments::{Compartments, Turns, Whose};
+use super::compartments::{CompartmentTurns, Compartments, ReadMemory};
+use super::error::Early;
 use super::memory::Areas;
-use super::plan::{members, Benchmark, Case, Frames, Layout, Pages, Who};
-use super::pool::{Kind, Pool};
-use super::ring::{Job, Work};
-use super::{Early, KeyUse, Options};
-
-/// What a measurement came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
-    /// Nanoseconds of a step: a participant's turn.
-    pub step_ns: f64,
-    /// Switches from a participant to anybody, beside the one that hands over the token, for each thousand steps.
-    pub extra_switches_per_kilo_step: f64,
-    /// Switches from a participant that did not wait, for each thousand steps.
-    pub involuntary_per_kilo_step: f64,
-    /// Of compartments.
-    pub keys: Option<KeyUse>,
-}
+use super::options::Options;
+use super::participants::{ParticipantKind, Participants};
+use super::plan::{members, AreaLayout, Benchmark, Frames, Pages, RingCase, Who};
+use super::ring::{RingJob, TurnWork};
+use super::samples::{KeyUse, RingSample};
 
 /// All that a round needs. Participants end before the memory goes.
 #[derive(Debug)]
-pub(super) struct Stage {
-    threads: Pool,
-    processes: Pool,
+pub(super) struct RoundSetup {
+    threads: Participants,
+    processes: Participants,
     compartments: Option<Compartments>,
     lat_ctx: [Areas; 2],
     extreme: [Areas; 2],
     page_counts: Vec<u64>,
 }
 
-impl Stage {
-    /// New memory, and new participants on this CPU, compartments among them if they are to be. Everything that does not depend on the system is
-    /// the same for a seed and a round.
+impl RoundSetup {
+    /// New memory, and new participants on this CPU, compartments among them if they are to be. Everything that does
+    /// not depend on the system is the same for a seed and a round.
     pub(super) fn set(options: &Options, cpu: usize, round: u32, compartments: bool) -> Result<Self, String> {
         let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32));
         let mut areas = |benchmark, counts: &[u64]| -> Result<[Areas; 2], String> {
-            let mut of = |pages| Areas::new(Layout::of(options, benchmark, pages), pages, counts, &mut random);
+            let mut of = |pages| Areas::new(AreaLayout::of(options, benchmark, pages), pages, counts, &mut random);
             Ok([of(Pages::Base)?, of(Pages::Huge)?])
         };
         let lat_ctx = areas(Benchmark::LatCtx, &[])?;
         let extreme = areas(Benchmark::Extreme, &options.page_counts)?;
         // Processes come first: so their memory has no threads' stacks.
-        let processes = Pool::new(Kind::Processes, members(options), cpu)?;
-        let threads = Pool::new(Kind::Threads, members(options), cpu)?;
+        let processes = Participants::new(ParticipantKind::Processes, members(options), cpu)?;
+        let threads = Participants::new(ParticipantKind::Threads, members(options), cpu)?;
         let compartments = compartments.then(|| Compartments::new(options, cpu, round)).transpose()?;
         Ok(Self { threads, processes, compartments, lat_ctx, extreme, page_counts: options.page_counts.clone() })
     }
@@ -62,7 +51,12 @@ impl Stage {
     }
 
     /// One measurement.
-    pub(super) fn measure(&mut self, case: &Case, window: Duration, stop: &dyn Fn() -> bool) -> Result<Sample, Early> {
+    pub(super) fn measure(
+        &mut self,
+        case: &RingCase,
+        window: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<RingSample, Early> {
         let ring = case.ring;
         let areas = match ring.benchmark {
             Benchmark::LatCtx => &self.lat_ctx,
@@ -74,11 +68,11 @@ impl Stage {
             Pages::Huge => huge,
         };
         let work = match ring.benchmark {
-            Benchmark::LatCtx => Work::Lines(ring.size * 1024),
+            Benchmark::LatCtx => TurnWork::Lines(ring.size * 1024),
             Benchmark::Extreme => {
                 let column = self.page_counts.iter().position(|count| *count == ring.size);
                 let column = column.ok_or_else(|| Early::Failed(format!("{case}: no chain of such a length")))?;
-                Work::Chain(ring.size, column as u64)
+                TurnWork::Chain(ring.size, column as u64)
             }
         };
         let stride = match ring.frames {
@@ -86,7 +80,7 @@ impl Stage {
             Frames::Shared => 0,
         };
         let (participants, start, area) = (ring.participants, areas.start, areas.stride);
-        let job = Job { participants, work, start, stride, area, window };
+        let job = RingJob { participants, work, start, stride, area, window };
         let steps = |laps: u64| (laps * participants as u64) as f64;
         let (timed, keys) = match (case.who, &mut self.compartments) {
             (Who::Threads, _) => (self.threads.measure(&job, stop)?, None),
@@ -94,11 +88,11 @@ impl Stage {
             (Who::Compartments, None) => return Err(Early::Failed(format!("{case}: there are none"))),
             (Who::Compartments, Some(compartments)) => {
                 let whose = match (ring.benchmark, ring.frames) {
-                    (Benchmark::LatCtx, _) => Whose::LatCtx,
-                    (Benchmark::Extreme, Frames::Private) => Whose::Own,
-                    (Benchmark::Extreme, Frames::Shared) => Whose::Common,
+                    (Benchmark::LatCtx, _) => ReadMemory::LatCtx,
+                    (Benchmark::Extreme, Frames::Private) => ReadMemory::Own,
+                    (Benchmark::Extreme, Frames::Shared) => ReadMemory::Common,
                 };
-                let found = compartments.measure(&Turns { whose, participants, work, window }, stop)?;
+                let found = compartments.measure(&CompartmentTurns { whose, participants, work, window }, stop)?;
                 let per_kilo_step = |count: u64| count as f64 * 1e3 / steps(found.timed.laps);
                 let keys = KeyUse {
                     recycled_per_kilo_step: per_kilo_step(found.recycled),
@@ -111,7 +105,7 @@ impl Stage {
         let counted = steps(timed.laps + 1);
         // Alone nobody is handed anything; nor are compartments, of one thread.
         let own = if participants > 1 && keys.is_none() { counted } else { 0.0 };
-        Ok(Sample {
+        Ok(RingSample {
             keys,
             step_ns: timed.elapsed_ns as f64 / steps(timed.laps),
             extra_switches_per_kilo_step: ((timed.voluntary + timed.involuntary) as f64 - own) * 1e3 / counted,
