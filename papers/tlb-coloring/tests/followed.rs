@@ -34,7 +34,8 @@ impl Follower for TouchLog {
     }
 }
 
-/// Pages, and a chunk of so many bytes in each, in an order that is not that of addresses (7 is prime to the numbers here).
+/// Pages, and a chunk of so many bytes in each, in an order that is not that of addresses (7 is prime to the numbers
+/// here).
 fn scattered(number: usize, bytes: usize) -> (Vec<[u64; 512]>, Chunks) {
     let mut pages = vec![[0u64; 512]; number + 1];
     let first = pages.as_mut_ptr().cast::<u8>();

@@ -22,8 +22,8 @@ const YES: u32 = 3;
 const NO: u32 = 2;
 /// Looks at the whole array.
 const LOOKS: usize = 5;
-/// Pauses before each attempt. One choice that was taken wrongly spoils the rest; and a neighbour may hold an entry of a
-/// fully associative level for a while, which then has a way less than it should.
+/// Pauses before each attempt. One choice that was taken wrongly spoils the rest; and a neighbour may hold an entry of
+/// a fully associative level for a while, which then has a way less than it should.
 const PAUSES_MS: [u64; 5] = [0, 20, 100, 500, 1000];
 
 /// Pages that conflict, as numbers within the array; the page that stays is the one after it.

@@ -1,12 +1,12 @@
 //! TLB coloring on this machine: the paper's microbenchmarks, then its task sets.
 
 mod conflict;
+mod malloc_comparison;
 mod microbenchmarks;
 mod penalty;
 mod run_sets;
 mod task_sets;
 pub mod tasks;
-mod versus;
 
 use lookaside_harness::metal::MetalExperiments;
 
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn values_are_read_and_no_id_is_there_twice() {
-        for values in [super::EXPERIMENTS.values, super::task_sets::VALUES, super::versus::VALUES] {
+        for values in [super::EXPERIMENTS.values, super::task_sets::VALUES, super::malloc_comparison::VALUES] {
             let ids: Vec<String> = lookaside_harness::rows(values).into_iter().map(|row| row.id).collect();
             let different: BTreeSet<&String> = ids.iter().collect();
             assert_eq!(ids.len(), different.len(), "{ids:?}");

@@ -6,22 +6,25 @@ use lookaside_machine::{nearest_preset, preset, ColorLevel, CpuId, Machine, Page
 use lookaside_probe::{Halt, LevelReport, ProbeReport as Probed};
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 
-use crate::metal::task_sets::{self, CalmJob, TaskJobs, Tasks};
+use crate::metal::malloc_comparison::{self, AllocatorCase, AllocatorJobs, AllocatorRuns};
+use crate::metal::task_sets::{self, CalmJob, TaskJobs, TwoTaskRuns};
 use crate::metal::tasks::{
     counted_by, run, two_tasks, CountedBy, HitBy, JobRun, Options, Placement, Report, Run, TURNS,
 };
-use crate::metal::versus::{self, Case, Pair, Versus};
 
-/// Hyperperiods of each run of the two tasks, some ten thousand jobs of T1 and a few seconds: where their misses are timed, and where walks are counted.
+/// Hyperperiods of each run of the two tasks, some ten thousand jobs of T1 and a few seconds: where their misses are
+/// timed, and where walks are counted.
 const HYPERPERIODS: [u64; 2] = [3000, 1000];
-/// The paper's millisecond is at least as long here where walks are counted: that takes 0.2 to 0.6 ms at each job's end.
+/// The paper's millisecond is at least as long here where walks are counted: that takes 0.2 to 0.6 ms at each job's
+/// end.
 const COUNTED_MS_NS: u64 = 1_000_000;
 
 /// Why measuring ends, once it does.
 type Halted<'a> = &'a (dyn Fn() -> Option<Halt> + Sync);
 
-/// Runs them on the TLBs of this machine, if they are known, and adds what comes of it. What was run when measuring ends counts; `found` then says that it ended.
-pub fn add(
+/// Runs them on the TLBs of this machine, if they are known, and adds what comes of it. What was run when measuring
+/// ends counts; `found` then says that it ended.
+pub(super) fn add(
     found: &mut Reproduction,
     machine: Result<Machine, String>,
     seed: u64,
@@ -38,14 +41,14 @@ pub fn add(
     let cases = here
         .as_ref()
         .map_err(String::clone)
-        .and_then(|here| versus::cases(&here.level, here.before, here.least_ms_ns()));
+        .and_then(|here| malloc_comparison::cases(&here.level, here.before, here.least_ms_ns()));
     match (&here, cases) {
         (Ok(here), Ok(cases)) => {
             let all: Vec<_> = cases.iter().map(|case| here.versus(case, progress)).collect();
-            versus::add(found, &all, "not measured");
+            malloc_comparison::add(found, &all, "not measured");
         }
-        (Err(why), _) => versus::add(found, &[], why),
-        (_, Err(why)) => versus::add(found, &[], &why),
+        (Err(why), _) => malloc_comparison::add(found, &[], why),
+        (_, Err(why)) => malloc_comparison::add(found, &[], &why),
     }
     let cut = match here {
         Ok(here) => here.cut.into_inner(),
@@ -90,7 +93,7 @@ impl<'a> SetBench<'a> {
     }
 
     /// Section 6.0.8's two tasks in the same set and in different ones.
-    fn two(&self, progress: &mut dyn FnMut(&str)) -> Result<Tasks, String> {
+    fn two(&self, progress: &mut dyn FnMut(&str)) -> Result<TwoTaskRuns, String> {
         let options = Options {
             hyperperiods: HYPERPERIODS[usize::from(self.by == CountedBy::Walks)],
             cpu: None,
@@ -107,7 +110,7 @@ impl<'a> SetBench<'a> {
     }
 
     /// `malloc` against the coloured heap.
-    fn versus(&self, case: &Case, progress: &mut dyn FnMut(&str)) -> Result<Versus, String> {
+    fn versus(&self, case: &AllocatorCase, progress: &mut dyn FnMut(&str)) -> Result<AllocatorRuns, String> {
         let options = Options {
             hyperperiods: case.hyperperiods,
             cpu: None,
@@ -155,7 +158,7 @@ fn is_whole(run: &Run, hyperperiods: u64) -> bool {
 }
 
 /// This machine with the TLB levels that the paper's microbenchmarks were found to have; they all have to be known.
-pub fn described(levels: Vec<LevelReport>, seed: u64) -> Result<Machine, String> {
+pub(super) fn described(levels: Vec<LevelReport>, seed: u64) -> Result<Machine, String> {
     if levels.is_empty() {
         return Err("its TLBs were not looked for".into());
     }
@@ -168,7 +171,7 @@ pub fn described(levels: Vec<LevelReport>, seed: u64) -> Result<Machine, String>
     Ok(report.machine(&base))
 }
 
-fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
+fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> TwoTaskRuns {
     let run = |placement| report.runs.iter().find(|run| run.placement == placement);
     let jobs = |placement| [0, 1].map(|task| run(placement).map_or_else(TaskJobs::default, |run| jobs(run, task)));
     let miss_cycles = run(Placement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
@@ -188,7 +191,7 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
         ended.map(|why| format!("; {why}: not all were run")).unwrap_or_default()
     )];
     how.extend(report.remarks());
-    Tasks {
+    TwoTaskRuns {
         how,
         pages,
         miss_cycles: miss_cycles.unwrap_or_default(),
@@ -198,7 +201,8 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> Tasks {
     }
 }
 
-/// How many of the first task's pages are counted as missed that were loaded right before: what counting itself puts out, and the core's other users meanwhile.
+/// How many of the first task's pages are counted as missed that were loaded right before: what counting itself puts
+/// out, and the core's other users meanwhile.
 fn kept(report: &Report, placements: &[(&str, Placement)]) -> String {
     let of = |(what, placement): &(&str, Placement)| {
         let tasks = report.runs.iter().filter(|run| run.placement == *placement).filter_map(|run| run.tasks.first());
@@ -218,15 +222,15 @@ fn times(task: &Task) -> String {
 }
 
 /// A set's runs, those that all placements have.
-fn pairs(case: &Case, report: &Report, ended: Option<String>) -> Versus {
+fn pairs(case: &AllocatorCase, report: &Report, ended: Option<String>) -> AllocatorRuns {
     let of = |repeat, placement| report.runs.iter().find(|run| run.repeat == repeat && run.placement == placement);
     let all = |run: &Run| (0..run.tasks.len()).map(|task| jobs(run, task)).collect();
     let pair = |repeat| {
         let (malloc, coloured) = (of(repeat, Placement::Malloc)?, of(repeat, Placement::Planned)?);
         let same_sets = if case.in_same_sets { all(of(repeat, Placement::SameSets)?) } else { Vec::new() };
-        Some(Pair { malloc: all(malloc), coloured: all(coloured), same_sets })
+        Some(AllocatorJobs { malloc: all(malloc), coloured: all(coloured), same_sets })
     };
-    let runs: Vec<Pair> = (1..=case.runs).filter_map(pair).collect();
+    let runs: Vec<AllocatorJobs> = (1..=case.runs).filter_map(pair).collect();
     let with_pages = |task: &Task| {
         let (times, pages) = (times(task), task.pages.unwrap_or_default());
         match (&task.program, task.data_pages) {
@@ -245,7 +249,7 @@ fn pairs(case: &Case, report: &Report, ended: Option<String>) -> Versus {
         ended.map(|why| format!("; {why}: {} were to be run", case.runs)).unwrap_or_default()
     )];
     how.extend(report.remarks());
-    Versus { how, runs }
+    AllocatorRuns { how, runs }
 }
 
 fn jobs(run: &Run, task: usize) -> TaskJobs {
@@ -276,7 +280,8 @@ mod tests {
 
     use super::*;
 
-    /// Two hyperperiods of a task: the first job of the turn, one that nothing hit, one that the witness was hit in, one that an interrupt hit.
+    /// Two hyperperiods of a task: the first job of the turn, one that nothing hit, one that the witness was hit in,
+    /// one that an interrupt hit.
     fn task(misses: u64) -> TaskRun {
         let job = |job, outside, interrupts| JobRun {
             job,
@@ -333,10 +338,11 @@ mod tests {
         assert!(described(Vec::new(), 1).is_err());
     }
 
-    fn case() -> Case {
+    fn case() -> AllocatorCase {
         let machine = preset("xeon-e5-2650").expect("a preset");
-        let first = versus::cases(&machine.color_levels(PageSize::K4)[0], 0, 0).expect("cases").swap_remove(0);
-        Case { runs: 3, hyperperiods: 2, ..first }
+        let first =
+            malloc_comparison::cases(&machine.color_levels(PageSize::K4)[0], 0, 0).expect("cases").swap_remove(0);
+        AllocatorCase { runs: 3, hyperperiods: 2, ..first }
     }
 
     fn report(runs: Vec<Run>) -> Report {
@@ -390,7 +396,7 @@ mod tests {
         let mut ran = run_of(1, Placement::SameSets, 5);
         ran.tasks[0].jobs.iter_mut().for_each(|job| job.touched_pages = Some(9));
         let runs = vec![run_of(1, Placement::Malloc, 0), run_of(1, Placement::Planned, 0), ran];
-        let case = Case { in_same_sets: true, ..case() };
+        let case = AllocatorCase { in_same_sets: true, ..case() };
         let versus = pairs(&case, &report(runs.clone()), None);
         let [pair] = &versus.runs[..] else { panic!("{:?}", versus.runs) };
         assert_eq!((pair.same_sets[0].calm[0].touched, pair.same_sets[1].calm[0].touched), (9.0, 32.0));

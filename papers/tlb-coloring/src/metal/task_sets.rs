@@ -1,5 +1,5 @@
-//! The coloring paper's task sets (Panchamukhi 2014, section 6.0.8) on this machine: what their jobs say of its conclusions. [`super::run_sets`]
-//! runs the tasks.
+//! The coloring paper's task sets (Panchamukhi 2014, section 6.0.8) on this machine: what their jobs say of its
+//! conclusions. [`super::run_sets`] runs the tasks.
 
 use lookaside_harness::metal::MetalFindings;
 use lookaside_harness::Reproduction;
@@ -13,7 +13,7 @@ pub(super) const NONE: f64 = 8.0;
 
 /// A job that nothing but the tasks hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CalmJob {
+pub(super) struct CalmJob {
     /// Which job of its hyperperiod, from 1.
     pub place: u64,
     /// Misses counted, and modelled.
@@ -30,7 +30,7 @@ pub struct CalmJob {
 
 /// A task's jobs in a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TaskJobs {
+pub(super) struct TaskJobs {
     /// Those that nothing else hit.
     pub calm: Vec<CalmJob>,
     /// How many others there were.
@@ -39,7 +39,7 @@ pub struct TaskJobs {
 
 /// What the runs came to: T1 and T2 of each.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tasks {
+pub(super) struct TwoTaskRuns {
     /// How it was done, a line each.
     pub how: Vec<String>,
     /// Pages of each task.
@@ -55,7 +55,7 @@ pub struct Tasks {
 }
 
 /// Adds the rows to what else the paper's experiments gave.
-pub fn add(found: &mut Reproduction, tasks: Result<&Tasks, &str>) {
+pub(super) fn add(found: &mut Reproduction, tasks: Result<&TwoTaskRuns, &str>) {
     let mut ran = MetalFindings::default();
     let reason = match tasks {
         Err(reason) => reason,
@@ -71,7 +71,7 @@ pub fn add(found: &mut Reproduction, tasks: Result<&Tasks, &str>) {
 /// The rows.
 pub(super) const VALUES: &str = include_str!("../../values/tasks.toml");
 
-fn judge(tasks: &Tasks, ran: &mut MetalFindings) {
+fn judge(tasks: &TwoTaskRuns, ran: &mut MetalFindings) {
     let none = tasks.pages as f64 / NONE;
     // Those that the other task ran before or within: it must have taken something.
     let followed = |jobs: &TaskJobs| -> Vec<CalmJob> {
@@ -84,7 +84,8 @@ fn judge(tasks: &Tasks, ran: &mut MetalFindings) {
     for (task, id) in ["apart-t1", "apart-t2"].into_iter().enumerate() {
         let jobs = &tasks.apart[task];
         let spared = |job: &CalmJob, taken: f64| job.misses[0] <= none * job.parts as f64 + taken;
-        // That no task took them is known of as many pages as sets of no task lost, if the index function is right; so the share without that is said, too.
+        // That no task took them is known of as many pages as sets of no task lost, if the index function is right; so
+        // the share without that is said, too.
         share(ran, id, &jobs.calm, jobs, |job| spared(job, job.taken), Some(&|job| spared(job, 0.0)));
     }
     let few = |jobs: &[&TaskJobs]| jobs.iter().map(|jobs| jobs.calm.len()).min().filter(|jobs| *jobs < LEAST_JOBS);
@@ -188,15 +189,15 @@ mod tests {
     /// As the paper saw it: all hold. Then each is disturbed.
     #[test]
     fn conclusions_hold_where_they_do() {
-        let papers = Tasks {
+        let papers = TwoTaskRuns {
             pages: 4,
             miss_cycles: 7.5,
             alone: [jobs(0.0, 0.0, 1, 1000.0), jobs(0.0, 0.0, 1, 9000.0)],
             apart: [jobs(0.0, 0.0, 1, 1000.0), jobs(0.0, 0.0, 6, 9000.0)],
             same: [jobs(4.0, 4.0, 1, 1030.0), jobs(24.0, 24.0, 6, 9180.0)],
-            ..Tasks::default()
+            ..TwoTaskRuns::default()
         };
-        let verdicts = |tasks: &Tasks| {
+        let verdicts = |tasks: &TwoTaskRuns| {
             let mut found = empty();
             add(&mut found, Ok(tasks));
             found.rows.iter().map(|row| row.verdict).collect::<Vec<_>>()
@@ -210,7 +211,7 @@ mod tests {
             "{texts:?}"
         );
         assert!(texts[0].contains("100.0 % of 200 jobs; median 4, modelled 4"), "{texts:?}");
-        let changed = |change: fn(&mut Tasks)| {
+        let changed = |change: fn(&mut TwoTaskRuns)| {
             let mut tasks = papers.clone();
             change(&mut tasks);
             let differ = verdicts(&tasks).into_iter().enumerate().filter(|(_, verdict)| *verdict == Verdict::Differs);
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(changed(|tasks| tasks.same[1] = jobs(11.0, 24.0, 6, 9000.0)), [1]);
         assert_eq!(changed(|tasks| tasks.apart[0] = jobs(1.0, 0.0, 1, 1000.0)), [2, 4]);
         // Pages in sets that no task uses were lost too.
-        let taken = |tasks: &mut Tasks| {
+        let taken = |tasks: &mut TwoTaskRuns| {
             tasks.apart[1] = jobs(4.0, 0.0, 6, 9000.0);
             tasks.apart[1].calm.iter_mut().for_each(|job| job.taken = 1.0);
             tasks.alone[1] = tasks.apart[1].clone();
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn too_little_says_nothing() {
         let mut found = empty();
-        add(&mut found, Ok(&Tasks { pages: 4, miss_cycles: 7.5, ..Tasks::default() }));
+        add(&mut found, Ok(&TwoTaskRuns { pages: 4, miss_cycles: 7.5, ..TwoTaskRuns::default() }));
         add(&mut found, Err("not reached: the time is up"));
         assert_eq!(found.rows.len(), 12);
         assert!(found.rows.iter().all(|row| row.ours.is_none()));

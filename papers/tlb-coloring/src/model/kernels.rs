@@ -1,11 +1,11 @@
 //! Tasks that are programs: Table 6.1 with Figures 6.9 to 6.12, Figures 6.13 and 6.14, and Figure A.11.
 
-use lookaside_harness::ModelFindings;
+use lookaside_harness::{ModelFindings, ModelResult};
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
 use lookaside_workloads::{Spec, WorkloadStream};
 
-use super::lab::{average, claim, jobs, misses, round, task_set, value, ColoringBench, Result};
-use super::versus::{first_bytes, Case, Versus};
+use super::coloring_bench::{average, claim, jobs, misses, round, task_set, value, ColoringBench};
+use super::malloc_comparison::{first_bytes, AllocatorExperiment, AllocatorPair};
 use crate::programs::task;
 
 /// Accesses of a program to its heap in a millisecond: one in 20 cycles, a loop compiled without optimisation.
@@ -14,24 +14,24 @@ const ACCESSES_PER_MS: u64 = 100_000;
 const RUNS: usize = 5;
 
 /// One task: what it runs; phase, period, execution; pages.
-pub(crate) type Program = (&'static str, &'static str, &'static str, &'static str, usize);
+pub(crate) type ProgramTask = (&'static str, &'static str, &'static str, &'static str, usize);
 
 /// An experiment, and its rows: of each task with `malloc`, then of all with `tlb_malloc`.
-struct Experiment {
+struct ProgramExperiment {
     name: &'static str,
-    programs: &'static [Program],
+    programs: &'static [ProgramTask],
     malloc: &'static [&'static str],
     tlb_malloc: &'static str,
 }
 
-const EXPERIMENTS: [Experiment; 5] = [
-    Experiment {
+const EXPERIMENTS: [ProgramExperiment; 5] = [
+    ProgramExperiment {
         name: "Table 6.1, two tasks",
         programs: &[("statistics", "1ms", "2ms", "0.4ms", 16), ("bubble-sort", "0ms", "54ms", "27ms", 16)],
         malloc: &["table-6.1-2-t1", "table-6.1-2-t2"],
         tlb_malloc: "table-6.1-2-tlb",
     },
-    Experiment {
+    ProgramExperiment {
         name: "Table 6.1, three tasks",
         programs: &[
             ("statistics", "3ms", "2ms", "0.4ms", 4),
@@ -41,7 +41,7 @@ const EXPERIMENTS: [Experiment; 5] = [
         malloc: &["table-6.1-3-t1", "table-6.1-3-t2", "table-6.1-3-t3"],
         tlb_malloc: "table-6.1-3-tlb",
     },
-    Experiment {
+    ProgramExperiment {
         name: "Table 6.1, four tasks",
         programs: &[
             ("statistics", "3ms", "2ms", "0.2ms", 2),
@@ -52,13 +52,13 @@ const EXPERIMENTS: [Experiment; 5] = [
         malloc: &["table-6.1-4-t1", "table-6.1-4-t2", "table-6.1-4-t3", "table-6.1-4-t4"],
         tlb_malloc: "table-6.1-4-tlb",
     },
-    Experiment {
+    ProgramExperiment {
         name: "Figure 6.13",
         programs: &[("fft", "1ms", "4ms", "2ms", 10), ("adpcm", "0ms", "20ms", "4.6ms", 10)],
         malloc: &["fig-6.13-t1", "fig-6.13-t2"],
         tlb_malloc: "fig-6.13-tlb",
     },
-    Experiment {
+    ProgramExperiment {
         name: "Figure 6.14",
         programs: &[("fir", "1ms", "7ms", "2.5ms", 9), ("adpcm", "0ms", "14ms", "5.3ms", 3)],
         malloc: &["fig-6.14-t1", "fig-6.14-t2"],
@@ -67,17 +67,17 @@ const EXPERIMENTS: [Experiment; 5] = [
 ];
 
 /// Table 6.1: two, three and four tasks.
-pub(crate) fn table_6_1() -> [&'static [Program]; 3] {
+pub(crate) fn table_6_1() -> [&'static [ProgramTask]; 3] {
     [0, 1, 2].map(|number: usize| EXPERIMENTS[number].programs)
 }
 
 /// Figures 6.13 and 6.14.
-pub(crate) fn figures_6_13_and_14() -> [&'static [Program]; 2] {
+pub(crate) fn figures_6_13_and_14() -> [&'static [ProgramTask]; 2] {
     [3, 4].map(|number: usize| EXPERIMENTS[number].programs)
 }
 
 /// Figure A.11.
-const FIGURE_A_11: [Program; 2] =
+const FIGURE_A_11: [ProgramTask; 2] =
     [("statistics", "1ms", "2ms", "0.45ms", 14), ("bubble-sort", "0ms", "54ms", "20ms", 14)];
 
 pub(super) fn run(
@@ -85,7 +85,7 @@ pub(super) fn run(
     hyperperiods: u64,
     ran: &mut ModelFindings,
     progress: &mut dyn FnMut(&str),
-) -> Result<()> {
+) -> ModelResult<()> {
     for experiment in &EXPERIMENTS {
         progress(experiment.name);
         let all = versus(lab, experiment.programs, (RUNS, hyperperiods), false)?;
@@ -138,10 +138,10 @@ pub(super) fn run(
 /// Programs with the pages of each allocator.
 fn versus(
     lab: &ColoringBench,
-    programs: &[Program],
+    programs: &[ProgramTask],
     (runs, hyperperiods): (usize, u64),
     with_cycles: bool,
-) -> Result<Versus> {
+) -> ModelResult<AllocatorPair> {
     let tasks: Vec<_> =
         programs.iter().map(|(_, phase, period, execution, pages)| (*phase, *period, *execution, *pages)).collect();
     let set = task_set(&tasks)?;
@@ -153,11 +153,11 @@ fn versus(
     // "In an experiment of j tasks, each task allocates 64 / j pages."
     let pool = 64usize.div_ceil(programs.len());
     let system = &first_bytes;
-    Case { set, hyperperiods, runs, pool, work: &work, system, with_cycles }.run(lab)
+    AllocatorExperiment { set, hyperperiods, runs, pool, work: &work, system, with_cycles }.run(lab)
 }
 
 /// What a job of a program does in its time.
-fn record(name: &str, pages: usize, execution_ns: u64) -> Result<Work> {
+fn record(name: &str, pages: usize, execution_ns: u64) -> ModelResult<Work> {
     let workload = task(name, &Spec::new(pages as u64 * PAGE_BYTES))?;
     let accesses = execution_ns * ACCESSES_PER_MS / 1_000_000; // ns in a ms
     let work = Work::record(&mut WorkloadStream::new(workload), accesses, ACCESSES_PER_MS)?;

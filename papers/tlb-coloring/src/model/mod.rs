@@ -1,17 +1,17 @@
 //! TLB coloring (Panchamukhi 2014) on preset `xeon-e5-2650`: real-time tasks with coloured pages and with `malloc`'s.
 
+mod coloring_bench;
 mod kernels;
-mod lab;
+mod malloc_comparison;
 mod same_set;
 mod sets;
-mod versus;
 
 use lookaside_harness::{Effort, ModelFindings, RunModel};
 
-pub(crate) use kernels::{figures_6_13_and_14, table_6_1, Program};
-pub(crate) use lab::task_set;
-use lab::ColoringBench;
-pub(crate) use versus::FOURTEEN_PAGES;
+pub(crate) use coloring_bench::task_set;
+use coloring_bench::ColoringBench;
+pub(crate) use kernels::{figures_6_13_and_14, table_6_1, ProgramTask};
+pub(crate) use malloc_comparison::FOURTEEN_PAGES;
 
 /// All of them, in the paper's order.
 pub(crate) const RUN: RunModel = |effort, progress| {
@@ -33,7 +33,7 @@ pub(crate) const RUN: RunModel = |effort, progress| {
     progress("same set and different sets");
     same_set::run(&lab, &mut ran)?;
     progress("malloc against tlb_malloc");
-    versus::run(&lab, &mut ran)?;
+    malloc_comparison::run(&lab, &mut ran)?;
     kernels::run(&lab, hyperperiods, &mut ran, progress)?;
     Ok(ran)
 };

@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use lookaside_harness::{Finding, ModelFindings, Series};
+use lookaside_harness::{Finding, ModelFindings, ModelResult, Series};
 use lookaside_techniques::color::model::Job;
 use lookaside_techniques::color::schedule::{schedule, End};
 use lookaside_techniques::color::work::Work;
 
-use super::lab::{claim, jobs, mean, round, task_set, value, ColoringBench, Result, STORES_PER_MS};
+use super::coloring_bench::{claim, jobs, mean, round, task_set, value, ColoringBench, STORES_PER_MS};
 
 /// Pages of each task.
 const PAGES: usize = 4;
@@ -16,7 +16,7 @@ const JOBS: u64 = 8;
 /// Hyperperiods of Figure 6.3; the first two are Figure 6.2's.
 const HYPERPERIODS: u64 = 5;
 
-pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
+pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<()> {
     let set = task_set(&[("1ms", "2ms", "0.392ms", PAGES), ("0ms", "16ms", "7.88ms", PAGES)])?;
     let works = |pages: [Vec<u64>; 2]| pages.map(|pages| Work::stores(&pages, STORES_PER_MS));
     let same = works([lab.pages_of(1, 0, PAGES), lab.pages_of(1, PAGES, PAGES)]);

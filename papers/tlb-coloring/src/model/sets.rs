@@ -1,17 +1,19 @@
 //! Sections 6.0.5 to 6.0.7: mappings a set, noisy sets, penalties.
 
-use lookaside_harness::{ModelFindings, Series};
+use lookaside_harness::{ModelFindings, ModelResult, Series};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
 
-use super::lab::{claim, malloc, system_pages, task_set, value, ColoringBench, Result, POOL, STORES_PER_MS};
+use super::coloring_bench::{
+    claim, free_ways, malloc, system_pages, task_set, value, ColoringBench, POOL, STORES_PER_MS,
+};
 
 /// Runs of Figure 6.1.
 const RUNS: u64 = 5;
 /// Layouts of the system's pages on which the method is tried, and how many pages each has.
 const TRIED: [usize; 4] = [0, 8, 28, 60];
 
-pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
+pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<()> {
     utilization(lab, ran);
     noisy(lab, ran)?;
     penalties(lab, ran)
@@ -62,30 +64,8 @@ fn utilization(lab: &ColoringBench, ran: &mut ModelFindings) {
     }
 }
 
-/// Section 6.0.6: ways of each set that two tasks can have without a miss beyond the warm-up. The first task gets a page more where
-/// their number is odd.
-pub(super) fn free_ways(lab: &ColoringBench, noise: &[u64]) -> Result<Vec<u32>> {
-    let set = task_set(&[("1ms", "2ms", "0.392ms", 2), ("0ms", "16ms", "7.88ms", 2)])?;
-    let misses = |color: u32, pages: u32| -> Result<u64> {
-        let pages = lab.pages_of(color, 0, pages as usize);
-        let (first, second) = pages.split_at(pages.len().div_ceil(2));
-        let works = [first, second].map(|pages| Work::stores(pages, STORES_PER_MS));
-        let run = lab.misses(&set, 1, &works, noise)?;
-        Ok(run.iter().filter(|job| job.job > 0).map(|job| job.l1_misses).sum())
-    };
-    let ways = |color: u32| -> Result<u32> {
-        for pages in 1..=lab.level.ways {
-            if misses(color, pages)? > 0 {
-                return Ok(pages - 1);
-            }
-        }
-        Ok(lab.level.ways)
-    };
-    (0..lab.level.sets).map(ways).collect()
-}
-
 /// The method finds what is there.
-fn noisy(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
+fn noisy(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<()> {
     let (mut right, mut all, mut noisy) = (0, 0, 0);
     for (seed, pages) in (100..).zip(TRIED) {
         let noise = system_pages(&mut SplitMix64::new(seed), pages);
@@ -108,9 +88,9 @@ fn noisy(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
 }
 
 /// Section 6.0.7.
-fn penalties(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
+fn penalties(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<()> {
     let set = task_set(&[("0ms", "2ms", "1ms", 5)])?;
-    let first_job = |pages: &[u64]| -> Result<_> {
+    let first_job = |pages: &[u64]| -> ModelResult<_> {
         let run = lab.run(&set, 1, &[Work::stores(pages, STORES_PER_MS)], &[])?;
         let [warm_up, job] = run[..] else { return Err("a warm-up and a job were to run".into()) };
         Ok((warm_up, job))

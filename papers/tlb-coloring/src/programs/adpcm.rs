@@ -1,5 +1,5 @@
-//! IMA ADPCM: 16-bit samples to 4-bit codes and back (IMA Digital Audio Focus Group, Recommended Practices for Enhancing Digital
-//! Audio Compatibility, 1992).
+//! IMA ADPCM: 16-bit samples to 4-bit codes and back (IMA Digital Audio Focus Group, Recommended Practices for
+//! Enhancing Digital Audio Compatibility, 1992).
 
 use std::io;
 
@@ -7,7 +7,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
 use lookaside_workloads::Spec;
 
-use super::{elements, pages};
+use super::sizes::{elements, pages};
 
 /// Pairs of samples a step.
 const STEP: u64 = 64;
@@ -25,12 +25,12 @@ const MOVES: [i32; 8] = [-1, -1, -1, -1, 2, 4, 6, 8];
 
 /// What both sides know: the last sample and the index of the step.
 #[derive(Clone, Copy, Debug, Default)]
-struct Predictor {
+struct AdpcmPredictor {
     sample: i32,
     index: i32,
 }
 
-impl Predictor {
+impl AdpcmPredictor {
     /// The code of the next sample; the prediction follows it.
     #[inline(always)]
     fn encode(&mut self, sample: i16) -> u8 {
@@ -73,7 +73,7 @@ pub(super) struct Adpcm {
     samples: Chunked<i16>,
     /// Two codes each, the first in the low half.
     codes: Chunked<u8>,
-    predictor: Predictor,
+    predictor: AdpcmPredictor,
     decoding: bool,
     /// The next pair.
     at: u64,
@@ -91,7 +91,7 @@ impl Adpcm {
             samples: room.chunked("samples", len, true)?,
             codes: room.chunked("codes", len / 2, false)?,
             room,
-            predictor: Predictor::default(),
+            predictor: AdpcmPredictor::default(),
             decoding: false,
             at: 0,
             rounds_left: spec.rounds,
@@ -165,7 +165,7 @@ impl Kernel for Adpcm {
         self.at = to;
         if to == pairs {
             self.rounds_left -= u64::from(self.decoding);
-            (self.at, self.decoding, self.predictor) = (0, !self.decoding, Predictor::default());
+            (self.at, self.decoding, self.predictor) = (0, !self.decoding, AdpcmPredictor::default());
         }
         self.rounds_left > 0
     }
@@ -177,7 +177,7 @@ mod tests {
     use lookaside_workloads::Pages;
 
     /// The magnitude of a code, by what each of the eight comes to: the greatest that is not beyond the difference.
-    fn naive_code(sample: i16, predictor: Predictor) -> u8 {
+    fn naive_code(sample: i16, predictor: AdpcmPredictor) -> u8 {
         let difference = i32::from(sample) - predictor.sample;
         let step = STEPS[predictor.index as usize];
         let worth = |m: i32| (m >> 2 & 1) * step + (m >> 1 & 1) * (step >> 1) + (m & 1) * (step >> 2);
@@ -190,7 +190,7 @@ mod tests {
         let mut adpcm = Adpcm::new(Room::new(Pages::Base), &Spec::new(3 * 4096)).expect("memory");
         assert_eq!((adpcm.samples.len(), adpcm.codes.len()), (4096, 2048));
         let samples = adpcm.samples.to_vec();
-        let mut predictor = Predictor::default();
+        let mut predictor = AdpcmPredictor::default();
         let mut expected = Vec::new();
         for sample in &samples {
             let code = naive_code(*sample, predictor);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_index_and_samples_stay_in_range() {
         let mut random = SplitMix64::new(1);
-        let mut predictor = Predictor::default();
+        let mut predictor = AdpcmPredictor::default();
         for _ in 0..10_000 {
             let sample = if random.below(2) == 0 { i16::MAX } else { i16::MIN };
             predictor.encode(sample);

@@ -7,13 +7,13 @@ use lookaside_stats::SplitMix64;
 use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
 use lookaside_workloads::Spec;
 
-use super::{elements, pages};
+use super::sizes::{elements, pages};
 
 /// Butterflies (or places in the permutation) a step.
 const STEP: u64 = 32;
 
-/// A transform of 2^n complex numbers. Each butterfly is divided by √2, so that any number of rounds neither grows nor shrinks
-/// the numbers.
+/// A transform of 2^n complex numbers. Each butterfly is divided by √2, so that any number of rounds neither grows nor
+/// shrinks the numbers.
 pub(super) struct Fft {
     room: Room,
     re: Chunked<f64>,

@@ -6,7 +6,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
 use lookaside_workloads::Spec;
 
-use super::{elements, pages};
+use super::sizes::{elements, pages};
 
 /// Taps, a page of them at most; Mälardalen's fir has 35.
 const TAPS: u64 = 32;

@@ -1,13 +1,15 @@
-//! Small programs of real-time tasks: what the coloring paper (Panchamukhi 2014, sections 6.0.9 and 6.0.10) runs of the Mälardalen
-//! and MiBench suites, written anew. None is the original.
+//! Small programs of real-time tasks: what the coloring paper (Panchamukhi 2014, sections 6.0.9 and 6.0.10) runs of the
+//! Mälardalen and MiBench suites, written anew. None is the original.
 //!
-//! Like the other workloads each is one algorithm over arrays ([`Chunked`](lookaside_workloads::kernel::Chunked)): its heap, as the paper changed the benchmarks to
-//! have one. What lies in registers, on the stack or in constant tables is not seen.
+//! Like the other workloads each is one algorithm over arrays ([`Chunked`](lookaside_workloads::kernel::Chunked)): its
+//! heap, as the paper changed the benchmarks to have one. What lies in registers, on the stack or in constant tables is
+//! not seen.
 
 mod adpcm;
 mod fft;
 mod fir;
 mod select;
+mod sizes;
 mod sort;
 mod statistics;
 
@@ -86,7 +88,8 @@ pub const TASKS: &[TaskKind] = &[
     },
 ];
 
-/// Builds a task whose arrays take at most `spec.bytes`, in whole pages, up to [`MOST_TASK_PAGES`]; touches all of its memory.
+/// Builds a task whose arrays take at most `spec.bytes`, in whole pages, up to [`MOST_TASK_PAGES`]; touches all of its
+/// memory.
 ///
 /// # Errors
 /// No task of this name, a size or number of rounds that can't be, no memory.
@@ -104,7 +107,8 @@ pub fn task(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadError>
     built(name, spec, Room::new(spec.pages))
 }
 
-/// As [`task`], with its arrays in memory of the caller's. They may be spread: a size of so many chunks' bytes is asked for, wherever these lie.
+/// As [`task`], with its arrays in memory of the caller's. They may be spread: a size of so many chunks' bytes is asked
+/// for, wherever these lie.
 ///
 /// # Errors
 /// As for [`task`]; chunks that cannot be, or too few of them, are no memory.
@@ -131,16 +135,6 @@ fn built(name: &str, spec: &Spec, room: Room) -> Result<Box<dyn Workload>, Workl
         return Err(WorkloadError::Rounds { rounds: spec.rounds });
     }
     (kind.build)(room, spec).map_err(|source| WorkloadError::Memory { bytes: spec.bytes, source })
-}
-
-/// Whole pages of a size.
-fn pages(spec: &Spec) -> u64 {
-    spec.bytes / PAGE_BYTES
-}
-
-/// Elements in so many pages.
-fn elements<T>(pages: u64) -> u64 {
-    pages * PAGE_BYTES / size_of::<T>() as u64
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
 use lookaside_workloads::Spec;
 
-use super::{elements, pages};
+use super::sizes::{elements, pages};
 
 /// Finds a random rank, counted from the largest, which is 0. A step is one partition.
 pub(super) struct NthLargest {

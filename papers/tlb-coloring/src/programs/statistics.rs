@@ -6,7 +6,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
 use lookaside_workloads::Spec;
 
-use super::{elements, pages};
+use super::sizes::{elements, pages};
 
 /// Elements a step.
 const STEP: u64 = 128;

@@ -1,6 +1,6 @@
-//! Witnesses: pages of each task in sets that no task's pages lie in, or, where too few sets are left, in sets that hold them beside all of the tasks' pages.
-//! What is lost of these while a task does not run was taken by the system, the host, or another user of the core; and as much of the task's own pages is
-//! gone with it.
+//! Witnesses: pages of each task in sets that no task's pages lie in, or, where too few sets are left, in sets that
+//! hold them beside all of the tasks' pages. What is lost of these while a task does not run was taken by the system,
+//! the host, or another user of the core; and as much of the task's own pages is gone with it.
 
 use std::ptr::NonNull;
 
@@ -9,8 +9,8 @@ use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::foreign::held;
-use super::TasksError;
+use super::error::TasksError;
+use super::foreign_pages::held;
 
 /// Pages of a witness: enough for an eighth of them to be told from none.
 const PAGES: usize = 32;
@@ -21,14 +21,14 @@ const LINES: usize = 60;
 
 /// Memory of the witnesses.
 #[derive(Debug)]
-pub(super) struct Witnesses {
+pub(super) struct ControlPages {
     start: NonNull<u8>,
     bytes: usize,
     /// Two words a page, for each task; none where too little room is left.
     pub words: Option<Vec<Vec<[*mut u64; 2]>>>,
 }
 
-impl Witnesses {
+impl ControlPages {
     /// For so many tasks that have so many pages in each set of a level, together.
     pub(super) fn new(level: &ColorLevel, used: &[u32], tasks: usize, seed: u64) -> Result<Self, TasksError> {
         // Half of the ways of each: they are not to put each other out.
@@ -89,7 +89,7 @@ fn words(pages: Vec<usize>, tasks: usize, seed: u64) -> Vec<Vec<[*mut u64; 2]>> 
     all
 }
 
-impl Drop for Witnesses {
+impl Drop for ControlPages {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours; who has its words has this beside them.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
@@ -104,9 +104,10 @@ mod tests {
 
     use super::*;
 
-    /// Pages of each set, of all tasks' witnesses; `None`: there are none. The words of a page are two on it, and no page is there twice.
+    /// Pages of each set, of all tasks' witnesses; `None`: there are none. The words of a page are two on it, and no
+    /// page is there twice.
     fn by_set(level: &ColorLevel, used: &[u32]) -> Option<Vec<u32>> {
-        let some = Witnesses::new(level, used, 2, 3).expect("memory");
+        let some = ControlPages::new(level, used, 2, 3).expect("memory");
         let words = some.words.as_ref()?;
         let pages: Vec<usize> = words.iter().flatten().map(|words| words[0] as usize / PAGE).collect();
         assert_eq!((words.len(), pages.len()), (2, 2 * PAGES));

@@ -5,91 +5,29 @@ use lookaside_machine::Machine;
 use lookaside_techniques::color::model::{model, Job};
 use lookaside_techniques::color::schedule::{End, Schedule, Slice};
 use lookaside_techniques::color::work::Work;
-use serde::Serialize;
 
-use super::job::Log;
+use super::error::TasksError;
+use super::job::TaskLog;
+use super::task_run::JobRun;
 use super::timeline::Timeline;
-use super::TasksError;
-
-/// A job, measured and modelled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct JobRun {
-    /// The job, from 1, over all turns.
-    pub job: u64,
-    /// It is the first of its task in a turn: more is cold then than its pages.
-    pub begins_turn: bool,
-    /// From its begin to its end, in core cycles, without the time that others ran, and that counting took.
-    pub cycles: f64,
-    /// Misses counted, of the level that is counted: in the first round and in those after others ran, and after these until few are found.
-    pub misses: u64,
-    /// Pages loaded while others ran: what missed there is not known.
-    pub unseen_pages: u64,
-    /// Misses in rounds that nothing came before, where there were two or more in a group.
-    pub stray_misses: u64,
-    /// Of a task that runs a program: pages that it touched since it began, and each time since it went on, added up. One that loads pages touches all of
-    /// them each time.
-    pub touched_pages: Option<u64>,
-    /// Times that another task ran within.
-    pub preemptions: u64,
-    /// Interrupts from its begin to its end.
-    pub interrupts: u64,
-    /// Times within that something else ran for longer: another program, the host.
-    pub others: u64,
-    /// Times that it began or went on, and more than an eighth of its witness's pages were lost: pages in sets that no task uses.
-    pub outside: u64,
-    /// Pages of its own, of those that it touched, that no task took, if as large a share of them as of its witness's was lost each time that it began or went on.
-    pub taken_pages: f64,
-    /// It ended after its deadline.
-    pub late: bool,
-    /// Misses by the model, with the tasks' slices as they were and nothing else. A program is modelled as if it touched all of its pages each time.
-    pub modelled_misses: u64,
-}
-
-impl JobRun {
-    /// It missed no more than one page in eight (or one) each time that it began or went on, whoever took them.
-    pub fn is_spared(&self, pages: usize) -> bool {
-        self.misses as f64 <= self.off(pages)
-    }
-
-    /// What single passes of known misses are counted wrongly by: an eighth of the pages touched, or one, each time.
-    fn off(&self, pages: usize) -> f64 {
-        let times = 1 + self.preemptions as usize;
-        let each = self.touched_pages.map_or(pages, |touched| touched as usize / times);
-        ((each / 8).max(1) * times) as f64
-    }
-
-    /// Pages that it did not touch, which cannot miss, added up over the times that it began or went on.
-    fn untouched(&self, pages: usize) -> f64 {
-        let all = pages as u64 * (1 + self.preemptions);
-        self.touched_pages.map_or(0, |touched| all.saturating_sub(touched)) as f64
-    }
-
-    /// Counted and modelled are the same but for the pages that nobody saw, those that were not touched, those that no task took, and, for each time that it
-    /// begins or goes on, an eighth of the task's pages or one.
-    pub fn agrees(&self, pages: usize) -> bool {
-        let off = self.off(pages);
-        let [counted, modelled, unseen] = [self.misses, self.modelled_misses, self.unseen_pages].map(|n| n as f64);
-        counted <= modelled + self.taken_pages + off && modelled <= counted + unseen + self.untouched(pages) + off
-    }
-}
 
 /// How ticks are read, and which misses are counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct ClockScale {
     pub ticks_a_ns: f64,
     pub cycles_a_tick: f64,
     /// Misses of the last level; else of the first.
     pub by_walks: bool,
 }
 
-/// Joins the tasks' logs: jobs of each task, by its place in the set. `watched`: gaps of the thread that runs when none does. `rounds`: the words of each
-/// task, in order, and how often it goes round them in a millisecond.
+/// Joins the tasks' logs: jobs of each task, by its place in the set. `watched`: gaps of the thread that runs when none
+/// does. `rounds`: the words of each task, in order, and how often it goes round them in a millisecond.
 pub(super) fn judge(
-    logs: &[Log],
+    logs: &[TaskLog],
     watched: &[[u64; 2]],
     rounds: &[(Vec<u64>, u64)],
     machine: &Machine,
-    scale: Scale,
+    scale: ClockScale,
 ) -> Result<Vec<Vec<JobRun>>, TasksError> {
     let timeline = Timeline::of(logs, watched, scale.ticks_a_ns);
     let words: Vec<usize> = rounds.iter().map(|(round, _)| round.len()).collect();
@@ -112,7 +50,7 @@ pub(super) fn judge(
 }
 
 /// Who ran when, and the jobs but for what is modelled.
-fn slices(logs: &[Log], timeline: &Timeline, words: &[usize], scale: Scale) -> (Schedule, Vec<Vec<JobRun>>) {
+fn slices(logs: &[TaskLog], timeline: &Timeline, words: &[usize], scale: ClockScale) -> (Schedule, Vec<Vec<JobRun>>) {
     let base = logs.iter().filter_map(|log| log.jobs.first()).map(|job| job.start).min().unwrap_or_default();
     let ns = |ticks: u64| (ticks.saturating_sub(base) as f64 / scale.ticks_a_ns) as u64;
     let mut schedule = Schedule::default();
@@ -173,23 +111,24 @@ mod tests {
     use super::super::job::JobRecord;
     use super::*;
 
-    const SCALE: Scale = Scale { ticks_a_ns: 2.0, cycles_a_tick: 1.5, by_walks: false };
+    const SCALE: ClockScale = ClockScale { ticks_a_ns: 2.0, cycles_a_tick: 1.5, by_walks: false };
 
     /// Ticks of microseconds.
     fn us(times: [u64; 2]) -> [u64; 2] {
         times.map(|time| 1_000_000 + 2000 * time)
     }
 
-    fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> Log {
+    fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> TaskLog {
         let seen = |times: &[u64; 2]| {
             let [start, end] = us(*times);
             JobRecord { start, end, misses: 7.2, witness_lost: 0.25, ..JobRecord::default() }
         };
-        Log { jobs: jobs.iter().map(seen).collect(), gaps: gaps.iter().map(|gap| us(*gap)).collect(), gaps_lost: 0 }
+        TaskLog { jobs: jobs.iter().map(seen).collect(), gaps: gaps.iter().map(|gap| us(*gap)).collect(), gaps_lost: 0 }
     }
 
-    /// T1 runs three times: within T2, after it, and once more after nobody. Four pages each, of one set of four ways or of two. Something interrupts it once, and once when
-    /// none runs, which hits nobody; counting takes 10 us of a job.
+    /// T1 runs three times: within T2, after it, and once more after nobody. Four pages each, of one set of four ways
+    /// or of two. Something interrupts it once, and once when none runs, which hits nobody; counting takes 10 us of a
+    /// job.
     #[test]
     fn what_is_modelled_follows_who_ran() {
         let mut logs =

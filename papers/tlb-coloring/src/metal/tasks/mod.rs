@@ -1,70 +1,54 @@
-//! Sets of real-time tasks on the metal (Panchamukhi 2014, Algorithm 4): periodic threads of one CPU, each with pages of chosen sets, whose
-//! jobs count their own TLB misses; and the same slices in the engine.
+//! Sets of real-time tasks on the metal (Panchamukhi 2014, Algorithm 4): periodic threads of one CPU, each with pages
+//! of chosen sets, whose jobs count their own TLB misses; and the same slices in the engine.
 //!
-//! A job loads its pages round after round, for as long as its task's execution time says. Misses of the last level are counted by the walks that page tables show
-//! (`walked`), where the system tells of them. Else rounds are timed in groups; the first round, and
-//! the one after something else ran, tell what was lost ([`lookaside_probe::counter::PassMeter`]).
+//! A job loads its pages round after round, for as long as its task's execution time says. Misses of the last level are
+//! counted by the walks that page tables show (`walked`), where the system tells of them. Else rounds are timed in
+//! groups; the first round, and the one after something else ran, tell what was lost
+//! ([`lookaside_probe::counter::PassMeter`]).
 
+mod bench;
 mod control_pages;
-mod foreign;
+mod error;
+mod foreign_pages;
 mod job;
 mod judge;
-mod lab;
-mod place;
+mod options;
+mod page_placement;
+mod page_walks;
 mod placement_run;
 mod program;
+mod program_job;
 mod real_time;
 mod summary;
+mod task_run;
+mod task_thread;
 mod timeline;
+mod turns;
 mod two_tasks;
-mod walked;
 
 use lookaside_host::ReferencedBits;
 use lookaside_machine::{ColorLevel, Machine, PageSize};
-use lookaside_probe::counter::{MeterAccuracy, Timer};
+use lookaside_probe::counter::Timer;
 use lookaside_probe::HostMachine;
 use lookaside_techniques::color::plan::{plan, Plan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
-pub use judge::JobRun;
-use lab::TaskBench;
-pub use place::Placement;
-use placement_run::Counting;
+use bench::{MissCounting, TaskBench};
+pub use error::TasksError;
+pub use options::{Options, TURNS};
+pub use page_placement::Placement;
 pub use program::ProgramRun;
 pub use real_time::Scheduling;
-pub use summary::{HitBy, Summary};
+pub use task_run::{HitBy, JobRun, Run, Summary, TaskRun};
 pub use two_tasks::two_tasks;
-
-/// What to do.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Hyperperiods of the set.
-    pub hyperperiods: u64,
-    /// The CPU of the tasks; `None`: the one that has most of its core to itself, of those that this thread may run on.
-    pub cpu: Option<usize>,
-    /// Name of the TLB array whose misses are counted; `None`: the first with more than one set.
-    pub level: Option<String>,
-    /// Where pages lie, one run each; they take turns.
-    pub placements: Vec<Placement>,
-    /// Times that all this is done, with pages placed and ordered anew.
-    pub repeats: u64,
-    /// Turns of each placement, its meters calibrated anew in each; [`TURNS`] is a good number.
-    pub turns: u64,
-    /// Pages that each task asks of the C library, to draw its own among them; `None`: those that it touches.
-    pub pool: Option<u64>,
-    /// Orders the pages of a round, and draws among a pool's.
-    pub seed: u64,
-}
-
-/// Turns of a placement where nobody asks for another number: what changes meanwhile, the neighbours above all, meets all placements alike.
-pub const TURNS: u64 = 10;
 
 /// How misses are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedBy {
-    /// Exactly, by the bits that a walk sets in the page tables: misses of the last level, where the system counts such bits.
+    /// Exactly, by the bits that a walk sets in the page tables: misses of the last level, where the system counts such
+    /// bits.
     Walks,
     /// By the time that loads take.
     Timing,
@@ -77,11 +61,6 @@ pub fn counted_by(level: &ColorLevel, levels: &[ColorLevel]) -> CountedBy {
         false => CountedBy::Timing,
     }
 }
-
-/// Why there is no experiment; one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TasksError(pub(crate) String);
 
 /// What was seen.
 #[derive(Clone, Debug, Serialize)]
@@ -106,46 +85,6 @@ pub struct Report {
     pub failed: Option<String>,
     /// The plan that the first placement is by.
     pub plan: Plan,
-}
-
-/// A run of the set.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// Where pages lay.
-    pub placement: Placement,
-    /// Which of the times that pages were placed, from 1.
-    pub repeat: u64,
-    /// The tasks, in the order of the set.
-    pub tasks: Vec<TaskRun>,
-}
-
-/// A task of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskRun {
-    /// Its name.
-    pub name: String,
-    /// 1 runs before 2.
-    pub rank: usize,
-    /// Its pages.
-    pub pages: usize,
-    /// Pages of its fullest set of the level.
-    pub most_in_a_set: usize,
-    /// Rounds over them in a job; of a task that runs a program none.
-    pub rounds: u64,
-    /// What it runs, if that is a program, and what came of it.
-    pub program: Option<ProgramRun>,
-    /// Core cycles that a miss adds, the median of the turns' meters.
-    pub miss_cycles: f64,
-    /// How well known passes were counted, in all turns.
-    pub known: MeterAccuracy,
-    /// Times that something else ran which there was no room to write down: then jobs that were hit are taken for others.
-    pub gaps_lost: u64,
-    /// Its jobs, by what hit them.
-    pub summaries: Vec<Summary>,
-    /// Jobs in a hyperperiod.
-    pub jobs_a_hyperperiod: u64,
-    /// Its jobs.
-    pub jobs: Vec<JobRun>,
 }
 
 /// Runs a set whose tasks all have their pages said, on this machine. `stop` is asked before each job.
@@ -174,8 +113,10 @@ pub fn run(
     let levels = &levels[..];
     let counted_by = counted_by(level, levels);
     let counting = match counted_by {
-        CountedBy::Walks => Counting::Walks,
-        CountedBy::Timing => Counting::Timing(|foreign, chain, words, switch| foreign.calibrate(chain, words, switch)),
+        CountedBy::Walks => MissCounting::Walks,
+        CountedBy::Timing => {
+            MissCounting::Timing(|foreign, chain, words, switch| foreign.calibrate(chain, words, switch))
+        }
     };
     let lab = TaskBench { set, machine, timer, level, levels, cpu, scheduling, hyperperiod_ns, counting, elements };
     let runs = lab.run(options, &plan, stop, progress);
@@ -217,9 +158,6 @@ fn check(set: &TaskSet, options: &Options) -> Result<u64, TasksError> {
     }
     Ok(hyperperiod.nanos)
 }
-
-/// No interrupt takes less: on the development machine a tick of the kernel takes 2 to 5 us, and a group whose tables are all in memory, two walks of 402 cycles, a quarter of one.
-const INTERRUPT_NS: f64 = 1000.0;
 
 /// Most jobs of a run: their logs stay in memory.
 const MOST_JOBS: u64 = 1 << 18;
@@ -280,24 +218,6 @@ mod tests {
     use lookaside_techniques::color::tasks::TaskSet;
 
     use super::*;
-
-    /// Of a task of so many pages that sees so many jobs in a hyperperiod.
-    pub(super) fn task_run(pages: usize, jobs_a_hyperperiod: u64, jobs: Vec<JobRun>) -> TaskRun {
-        TaskRun {
-            name: "T".into(),
-            rank: 1,
-            pages,
-            most_in_a_set: 1,
-            rounds: 1,
-            program: None,
-            miss_cycles: 1.0,
-            known: MeterAccuracy::default(),
-            gaps_lost: 0,
-            jobs_a_hyperperiod,
-            summaries: Vec::new(),
-            jobs,
-        }
-    }
 
     #[test]
     fn what_cannot_run_is_refused() {

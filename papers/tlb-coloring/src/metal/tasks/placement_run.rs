@@ -8,46 +8,36 @@ use lookaside_probe::flush_tlb;
 use lookaside_stats::median;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
-use super::control_pages::Witnesses;
-use super::foreign::Foreign;
-use super::job::{Body, Counted};
-use super::judge::JobRun;
-use super::lab::TaskBench;
-use super::place::{Placed, Placement};
-use super::program::{Program, ProgramRun};
+use super::bench::{MissCounting, TaskBench};
+use super::control_pages::ControlPages;
+use super::error::TasksError;
+use super::foreign_pages::{ForeignPages, INTERRUPT_NS};
+use super::job::{Counted, TaskBody};
+use super::page_placement::{PlacedPages, Placement};
+use super::page_walks::PageWalkCounter;
+use super::program::{ProgramRun, TaskProgram};
 use super::real_time::Partner;
-use super::walked::Walked;
-use super::{TasksError, INTERRUPT_NS};
+use super::task_run::JobRun;
 
-/// Pages of a group: as few as make a miss be well beyond the timer's grain (26 ticks on the development machine, a walk some 50). A page whose table has
-/// left the near caches takes as long as many misses, and counts as no more than its group.
+/// Pages of a group: as few as make a miss be well beyond the timer's grain (26 ticks on the development machine, a
+/// walk some 50). A page whose table has left the near caches takes as long as many misses, and counts as no more than
+/// its group.
 const GROUP: usize = 2;
-/// Between two looks of a program nothing takes so long but what else runs: 32 elements that all come from memory take some 2 us, one by one.
+/// Between two looks of a program nothing takes so long but what else runs: 32 elements that all come from memory take
+/// some 2 us, one by one.
 const LOOK_NS: f64 = 3000.0;
 /// A round in which one page in so many misses is as good as warm: single passes are counted wrongly by as much.
 const FEW: usize = 16;
 /// Warm rounds of which the fastest says how many fill a job.
 const ROUNDS: usize = 64;
-/// Rounds in the shortest execution time of a task that are modelled; preemption leaves few slices shorter than a twentieth of that.
+/// Rounds in the shortest execution time of a task that are modelled; preemption leaves few slices shorter than a
+/// twentieth of that.
 const ROUNDS_MODELLED: f64 = 20.0;
 
 /// Known passes of each kind in a turn, where walks are counted.
 const KNOWN_PASSES: usize = 16;
 /// Passes before one that should miss nothing: under random replacement pages put each other out until all are in.
 const SETTLING_PASSES: usize = 8;
-
-/// How a meter for a chain over these words comes about; the last switches to another thread and back.
-pub(super) type Calibrate =
-    fn(&Foreign<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<PassMeter, TasksError>;
-
-/// How misses are counted.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Counting {
-    /// By what was walked for.
-    Walks,
-    /// By time, with meters that come about so.
-    Timing(Calibrate),
-}
 
 /// Passes over a task's pages whose misses are known.
 #[derive(Clone, Copy, Debug)]
@@ -59,10 +49,10 @@ pub(super) struct KnownPasses {
 }
 
 /// A placement of which these tasks' pages count; the others touch none.
-pub(super) struct Arm<'a> {
+pub(super) struct PlacementRun<'a> {
     pub placement: Placement,
     pub counted: Vec<usize>,
-    pub bodies: Vec<Body>,
+    pub bodies: Vec<TaskBody>,
     /// Of each task, the words that it goes through and how often it does in a millisecond of the model.
     pub rounds: Vec<(Vec<u64>, u64)>,
     /// What they saw so far, by task.
@@ -71,24 +61,24 @@ pub(super) struct Arm<'a> {
     /// What a miss took and how known passes were counted so far, by task.
     pub known: Vec<Vec<KnownPasses>>,
     /// To make passes whose misses are known, for meters.
-    foreign: Option<Foreign<'a>>,
+    foreign: Option<ForeignPages<'a>>,
     /// Counts what is walked for, in place of meters.
-    pub walked: Option<Arc<Walked>>,
+    pub walked: Option<Arc<PageWalkCounter>>,
     /// Two words a page that each goes through, and its witness's.
     words: Vec<Vec<[*mut u64; 2]>>,
     witness: Vec<Option<Vec<[*mut u64; 2]>>>,
     /// The memory behind.
-    _placed: Rc<Placed>,
-    _witnesses: Witnesses,
+    _placed: Rc<PlacedPages>,
+    _witnesses: ControlPages,
     _own: Vec<[u64; 2]>,
 }
 
-impl<'a> Arm<'a> {
+impl<'a> PlacementRun<'a> {
     /// With blind meters.
     pub(super) fn new(
         lab: &TaskBench<'a>,
         placement: Placement,
-        placed: Rc<Placed>,
+        placed: Rc<PlacedPages>,
         counted: &[usize],
         seed: u64,
     ) -> Result<Self, TasksError> {
@@ -96,7 +86,7 @@ impl<'a> Arm<'a> {
         let mut used = vec![0; lab.level.sets as usize];
         let page = |words: &[*mut u64; 2]| words[0] as u64 / PAGE_BYTES;
         placed.words.iter().flatten().for_each(|words| used[lab.level.set_of(page(words)) as usize] += 1);
-        let witnesses = Witnesses::new(lab.level, &used, tasks, seed)?;
+        let witnesses = ControlPages::new(lab.level, &used, tasks, seed)?;
         // Words that do not matter: two a task.
         let mut own = vec![[0u64; 2]; tasks];
         let scratch: Vec<[*mut u64; 2]> = own.iter_mut().map(|[first, second]| [&raw mut *first, second]).collect();
@@ -109,8 +99,8 @@ impl<'a> Arm<'a> {
             .collect();
         // Owners of pages: the tasks, and behind them their witnesses.
         let walked = match lab.counting {
-            Counting::Walks => Some(Arc::new(walked(&words, &witness, &counts)?)),
-            Counting::Timing(_) => None,
+            MissCounting::Walks => Some(Arc::new(walked(&words, &witness, &counts)?)),
+            MissCounting::Timing(_) => None,
         };
         let mut bodies = Vec::new();
         for (task, of) in lab.set.tasks.iter().enumerate() {
@@ -120,7 +110,8 @@ impl<'a> Arm<'a> {
                 (chain, meter)
             };
             let link = |words: &[[*mut u64; 2]], size| {
-                // SAFETY: the words are this task's alone, as long as the memory that is kept beside. (Where two chains are of the same words, they are linked alike.)
+                // SAFETY: the words are this task's alone, as long as the memory that is kept beside. (Where two chains
+                // are of the same words, they are linked alike.)
                 blind(unsafe { TimedChain::link(lab.timer, words, size) })
             };
             let program =
@@ -141,13 +132,13 @@ impl<'a> Arm<'a> {
                 let groups = groups(data.at.iter().map(|at| at.addr().get() as u64), &words[task]);
                 let elements = lab.elements[task].unwrap_or(1);
                 // SAFETY: the task's pages, which are kept beside; no other arm counts it.
-                unsafe { Program::new(of, name, (data, groups), elements, seed) }
+                unsafe { TaskProgram::new(of, name, (data, groups), elements, seed) }
             });
             let program = program.transpose()?.map(Mutex::new);
             let owners = std::iter::once(task).chain(witness.is_some().then_some(tasks + task)).collect();
             let walks = walked.clone().filter(|_| counts(task)).map(|walked| Counted { walked, owners });
             let look_ticks = (LOOK_NS / lab.timer.ns(1)) as u64;
-            bodies.push(Body {
+            bodies.push(TaskBody {
                 chain,
                 meter,
                 witness,
@@ -162,7 +153,7 @@ impl<'a> Arm<'a> {
                 period_ns,
             });
         }
-        let rounds = |(words, body): (&Vec<[*mut u64; 2]>, &Body)| {
+        let rounds = |(words, body): (&Vec<[*mut u64; 2]>, &TaskBody)| {
             (words.iter().map(|words| words[0] as u64).collect(), rounds_per_ms(lab, body))
         };
         Ok(Self {
@@ -173,8 +164,8 @@ impl<'a> Arm<'a> {
             jobs: vec![Vec::new(); tasks],
             gaps_lost: vec![0; tasks],
             known: vec![Vec::new(); tasks],
-            foreign: matches!(lab.counting, Counting::Timing(_))
-                .then(|| Foreign::new(lab.level, lab.before()))
+            foreign: matches!(lab.counting, MissCounting::Timing(_))
+                .then(|| ForeignPages::new(lab.level, lab.before()))
                 .transpose()?,
             walked,
             words,
@@ -185,11 +176,12 @@ impl<'a> Arm<'a> {
         })
     }
 
-    /// Looks at passes whose misses are known, of the tasks that count; where time counts, makes meters of these, for them and their witnesses.
+    /// Looks at passes whose misses are known, of the tasks that count; where time counts, makes meters of these, for
+    /// them and their witnesses.
     pub(super) fn calibrate(&mut self, lab: &TaskBench<'_>) -> Result<(), TasksError> {
         let named = |task: usize, error: TasksError| TasksError(format!("task {}: {error}", lab.set.tasks[task].name));
         match (lab.counting, &self.foreign) {
-            (Counting::Timing(calibrate), Some(foreign)) => {
+            (MissCounting::Timing(calibrate), Some(foreign)) => {
                 let mut partner = Partner::on(lab.cpu)?;
                 let mut meter = |chain: &TimedChain, words: &[[*mut u64; 2]]| {
                     calibrate(foreign, chain, words, &mut || partner.switch())
@@ -238,14 +230,17 @@ fn walked(
     words: &[Vec<[*mut u64; 2]>],
     witness: &[Option<Vec<[*mut u64; 2]>>],
     counts: &dyn Fn(usize) -> bool,
-) -> Result<Walked, TasksError> {
+) -> Result<PageWalkCounter, TasksError> {
     let pages = |words: &Vec<[*mut u64; 2]>| words.iter().map(|words| words[0] as u64).collect::<Vec<u64>>();
     let own = words.iter().enumerate().map(|(task, words)| if counts(task) { pages(words) } else { Vec::new() });
-    Walked::new(&own.chain(witness.iter().map(|words| words.as_ref().map_or_else(Vec::new, pages))).collect::<Vec<_>>())
+    PageWalkCounter::new(
+        &own.chain(witness.iter().map(|words| words.as_ref().map_or_else(Vec::new, pages))).collect::<Vec<_>>(),
+    )
 }
 
-/// Passes over all pages of an owner, right after some others and with all translations put out; these have to be counted for what they are.
-fn known_passes(walked: &Walked, owner: usize, chain: &TimedChain) -> Result<KnownPasses, TasksError> {
+/// Passes over all pages of an owner, right after some others and with all translations put out; these have to be
+/// counted for what they are.
+fn known_passes(walked: &PageWalkCounter, owner: usize, chain: &TimedChain) -> Result<KnownPasses, TasksError> {
     let pages = walked.pages(owner);
     let (mut extra, mut walks) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for pass in 0..2 * KNOWN_PASSES {
@@ -289,7 +284,7 @@ fn groups(addresses: impl Iterator<Item = u64>, words: &[[*mut u64; 2]]) -> Vec<
 }
 
 /// Rounds of a task in a millisecond of the model: as many as it makes, or fewer that misses do not depend on.
-fn rounds_per_ms(lab: &TaskBench<'_>, body: &Body) -> u64 {
+fn rounds_per_ms(lab: &TaskBench<'_>, body: &TaskBody) -> u64 {
     let shortest = lab.set.tasks.iter().map(|task| task.execution.nanos).min().unwrap_or_default().max(1);
     let enough = ROUNDS_MODELLED * 1e6 / shortest as f64;
     (1e6 / body.round_ns).min(enough).ceil() as u64

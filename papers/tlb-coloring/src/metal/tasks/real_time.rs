@@ -10,7 +10,7 @@ use lookaside_probe::counter::Timer;
 use rustix::thread::{clock_nanosleep_absolute, ClockId, Pid, Timespec};
 use serde::Serialize;
 
-use super::TasksError;
+use super::error::TasksError;
 
 /// How tasks take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -18,7 +18,8 @@ use super::TasksError;
 pub enum Scheduling {
     /// `SCHED_FIFO`: a more important one always runs at once.
     Fifo,
-    /// Plain priorities (nice 0 to 19), without the right to the other: a less important one gives way soon, and never quite.
+    /// Plain priorities (nice 0 to 19), without the right to the other: a less important one gives way soon, and never
+    /// quite.
     Nice,
 }
 
@@ -85,8 +86,8 @@ pub(super) fn sleep_until(ns: u64) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR) {}
 }
 
-/// A thread that runs when no task does, and writes down when others do. So the CPU does not sleep between jobs either, which in a virtual machine gives it to
-/// another one, and whatever that leaves of TLBs and caches.
+/// A thread that runs when no task does, and writes down when others do. So the CPU does not sleep between jobs either,
+/// which in a virtual machine gives it to another one, and whatever that leaves of TLBs and caches.
 #[derive(Debug)]
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,

@@ -1,70 +1,12 @@
 //! Jobs summed up, by what hit them.
 
 use lookaside_stats::median;
-use serde::Serialize;
 
-use super::{JobRun, TaskRun};
-
-/// What hit a job, from its begin to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HitBy {
-    /// Nothing but the tasks ran, and pages in sets that no task uses were kept.
-    Nothing,
-    /// Nothing that was seen; but more than an eighth of the pages in sets that no task uses was lost.
-    Unseen,
-    /// Interrupts, of up to 20 us each.
-    Interrupts,
-    /// Another program or the host, for longer.
-    Others,
-}
-
-impl HitBy {
-    /// All, the least first.
-    pub const ALL: [Self; 4] = [Self::Nothing, Self::Unseen, Self::Interrupts, Self::Others];
-}
-
-/// Jobs of a task that the same hit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// What hit them.
-    pub hit_by: HitBy,
-    /// How many.
-    pub jobs: usize,
-    /// Of these, the ones whose misses are as modelled: [`JobRun::agrees`].
-    pub agree: usize,
-    /// Of these, the ones that missed next to nothing, whoever took it: [`JobRun::is_spared`].
-    pub spared: usize,
-    /// Of these, the ones that ended late.
-    pub late: usize,
-    /// Misses counted in a job: the mean, the least, the most.
-    pub misses: [f64; 3],
-    /// Modelled, the mean.
-    pub modelled_misses: f64,
-    /// Pages that a job touched, each time added up, the mean; `None`: it loads pages, all of them each time.
-    pub touched_pages: Option<f64>,
-    /// Pages of a job that no task took, by its witness, the mean.
-    pub taken_pages: f64,
-    /// Pages of a job loaded while others ran, the mean.
-    pub unseen_pages: f64,
-    /// Core cycles of a job, the median.
-    pub cycles: f64,
-}
-
-impl JobRun {
-    /// What hit it.
-    pub fn hit_by(&self) -> HitBy {
-        match (self.outside, self.interrupts, self.others) {
-            (0, 0, 0) => HitBy::Nothing,
-            (_, 0, 0) => HitBy::Unseen,
-            (_, _, 0) => HitBy::Interrupts,
-            _ => HitBy::Others,
-        }
-    }
-}
+use super::task_run::{HitBy, JobRun, Summary, TaskRun};
 
 impl TaskRun {
-    /// Its jobs by what hit them; none for a kind that there are no jobs of. The first job of each turn is in none: what is cold then is not the pages only.
+    /// Its jobs by what hit them; none for a kind that there are no jobs of. The first job of each turn is in none:
+    /// what is cold then is not the pages only.
     pub fn summaries(&self) -> Vec<Summary> {
         HitBy::ALL.into_iter().filter_map(|hit_by| self.summary(hit_by)).collect()
     }
@@ -92,8 +34,8 @@ impl TaskRun {
         })
     }
 
-    /// Medians of the misses counted and modelled in each job of a hyperperiod, of jobs that others did not hit and that begin no turn; `None` where there is
-    /// no such job (Panchamukhi 2014, Figure 6.2).
+    /// Medians of the misses counted and modelled in each job of a hyperperiod, of jobs that others did not hit and
+    /// that begin no turn; `None` where there is no such job (Panchamukhi 2014, Figure 6.2).
     pub fn by_place(&self) -> Vec<Option<[f64; 2]>> {
         let places = self.jobs_a_hyperperiod as usize;
         let of = |place: usize| {
@@ -108,8 +50,27 @@ impl TaskRun {
 
 #[cfg(test)]
 mod tests {
+    use lookaside_probe::counter::MeterAccuracy;
+
     use super::*;
-    use crate::metal::tasks::tests::task_run;
+
+    /// Of a task of so many pages that sees so many jobs in a hyperperiod.
+    fn task_run(pages: usize, jobs_a_hyperperiod: u64, jobs: Vec<JobRun>) -> TaskRun {
+        TaskRun {
+            name: "T".into(),
+            rank: 1,
+            pages,
+            most_in_a_set: 1,
+            rounds: 1,
+            program: None,
+            miss_cycles: 1.0,
+            known: MeterAccuracy::default(),
+            gaps_lost: 0,
+            jobs_a_hyperperiod,
+            summaries: Vec::new(),
+            jobs,
+        }
+    }
 
     #[test]
     fn jobs_are_counted_by_what_hit_them_and_none_is_dropped() {

@@ -1,11 +1,13 @@
-//! Who ran when on the tasks' CPU, by what each thread there saw of its own time: gaps between its stamps in which others ran.
+//! Who ran when on the tasks' CPU, by what each thread there saw of its own time: gaps between its stamps in which
+//! others ran.
 
 use lookaside_stats::median;
 
-use super::job::Log;
+use super::job::TaskLog;
 
-/// Time in a gap beside the tasks' own and what switching takes, up to which it is an interrupt: beyond, another program ran, or the host took the CPU. On
-/// the development machine a tick of the kernel takes 2 to 5 us, and where the host takes the CPU it is mostly 30 us and more.
+/// Time in a gap beside the tasks' own and what switching takes, up to which it is an interrupt: beyond, another
+/// program ran, or the host took the CPU. On the development machine a tick of the kernel takes 2 to 5 us, and where
+/// the host takes the CPU it is mostly 30 us and more.
 const INTERRUPT_NS: f64 = 20_000.0;
 
 /// What a gap was.
@@ -31,18 +33,18 @@ pub(super) struct Timeline {
 
 impl Timeline {
     /// From the tasks' logs, and the gaps of the thread that runs when no task does.
-    pub(super) fn of(logs: &[Log], watched: &[[u64; 2]], ticks_a_ns: f64) -> Self {
-        let within = |task: Option<usize>, gaps: &[[u64; 2]]| -> Vec<Within> {
-            let jobs = Jobs::of(logs, task);
+    pub(super) fn of(logs: &[TaskLog], watched: &[[u64; 2]], ticks_a_ns: f64) -> Self {
+        let within = |task: Option<usize>, gaps: &[[u64; 2]]| -> Vec<GapJobs> {
+            let jobs = OtherJobs::of(logs, task);
             gaps.iter().map(|&[start, end]| jobs.within(start, end)).collect()
         };
-        let gaps: Vec<Vec<Within>> = (0..).zip(logs).map(|(task, log)| within(Some(task), &log.gaps)).collect();
+        let gaps: Vec<Vec<GapJobs>> = (0..).zip(logs).map(|(task, log)| within(Some(task), &log.gaps)).collect();
         let watched = within(None, watched);
         // What switching to a job and back takes is told by most of those in which nothing else happened.
         let switches = gaps.iter().flatten().chain(&watched).filter(|gap| gap.jobs == 1).map(|gap| gap.rest);
         let switch_ticks = median(switches).unwrap_or_default();
         let interrupt_ticks = ticks_a_ns * INTERRUPT_NS;
-        let judge = |gap: &Within| gap.judged(switch_ticks, interrupt_ticks);
+        let judge = |gap: &GapJobs| gap.judged(switch_ticks, interrupt_ticks);
         let gaps: Vec<Vec<Gap>> = gaps.iter().map(|gaps| gaps.iter().map(judge).collect()).collect();
         let all = gaps.iter().flatten().copied().chain(watched.iter().map(judge));
         let mut disturbances: Vec<Gap> = all.filter(|gap| !gap.preempted || gap.others).collect();
@@ -67,10 +69,10 @@ impl Timeline {
 const REACH: usize = 257;
 
 /// Jobs of all tasks but one: begin and end, in the order of their begin.
-struct Jobs(Vec<[u64; 2]>);
+struct OtherJobs(Vec<[u64; 2]>);
 
-impl Jobs {
-    fn of(logs: &[Log], but: Option<usize>) -> Self {
+impl OtherJobs {
+    fn of(logs: &[TaskLog], but: Option<usize>) -> Self {
         let others = logs.iter().enumerate().filter(|(task, _)| Some(*task) != but);
         let mut jobs: Vec<[u64; 2]> =
             others.flat_map(|(_, log)| log.jobs.iter().map(|job| [job.start, job.end])).collect();
@@ -78,7 +80,7 @@ impl Jobs {
         Self(jobs)
     }
 
-    fn within(&self, start: u64, end: u64) -> Within {
+    fn within(&self, start: u64, end: u64) -> GapJobs {
         let first = self.0.partition_point(|job| job[0] < start);
         let begun = self.0[first..].iter().take_while(|job| job[0] < end);
         // Jobs nest: a more important one's time is within that of the one it interrupts.
@@ -89,20 +91,20 @@ impl Jobs {
             until = until.max(to);
             jobs += 1;
         }
-        Within { start, end, jobs, rest: end - start - own }
+        GapJobs { start, end, jobs, rest: end - start - own }
     }
 }
 
 /// A gap, the jobs that began in it, and the ticks beside theirs.
 #[derive(Clone, Copy, Debug)]
-struct Within {
+struct GapJobs {
     start: u64,
     end: u64,
     jobs: u32,
     rest: u64,
 }
 
-impl Within {
+impl GapJobs {
     fn judged(&self, switch_ticks: f64, interrupt_ticks: f64) -> Gap {
         let usual = f64::from(self.jobs) * switch_ticks + interrupt_ticks;
         Gap { start: self.start, end: self.end, preempted: self.jobs > 0, others: self.rest as f64 > usual }
@@ -114,14 +116,15 @@ mod tests {
     use super::super::job::JobRecord;
     use super::*;
 
-    fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> Log {
+    fn log(jobs: &[[u64; 2]], gaps: &[[u64; 2]]) -> TaskLog {
         let jobs = jobs.iter().map(|&[start, end]| JobRecord { start, end, ..JobRecord::default() }).collect();
-        Log { jobs, gaps: gaps.to_vec(), gaps_lost: 0 }
+        TaskLog { jobs, gaps: gaps.to_vec(), gaps_lost: 0 }
     }
 
     #[test]
     fn jobs_interrupts_and_others_are_told_apart() {
-        // Two tasks; a tick is a nanosecond. T2 runs from 0 to 700 us: T1 in it three times, an interrupt, and something else after T1's third.
+        // Two tasks; a tick is a nanosecond. T2 runs from 0 to 700 us: T1 in it three times, an interrupt, and
+        // something else after T1's third.
         let us = |times: [u64; 2]| times.map(|time| time * 1000);
         let first = log(&[us([100, 110]), us([300, 310]), us([500, 510])], &[]);
         let second = log(&[us([0, 700])], &[us([97, 113]), us([200, 205]), us([297, 314]), us([497, 600])]);

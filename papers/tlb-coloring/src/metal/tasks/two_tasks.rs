@@ -3,21 +3,25 @@
 use lookaside_machine::ColorLevel;
 use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
 
-use super::place::shared_ways;
+use super::page_placement::shared_ways;
 use super::CountedBy;
 
-/// Phase, period and execution time of T1 and T2, in microseconds, where misses are timed. The paper's (1, 2 and 0.392 ms; 0, 16 and 7.88 ms) a twentieth, rounded: the
-/// shorter the time between jobs, the less of what they left is taken by others than the tasks.
+/// Phase, period and execution time of T1 and T2, in microseconds, where misses are timed. The paper's (1, 2 and 0.392
+/// ms; 0, 16 and 7.88 ms) a twentieth, rounded: the shorter the time between jobs, the less of what they left is taken
+/// by others than the tasks.
 const TIMED_US: [(&str, [u64; 3]); 2] = [("T1", [50, 100, 10]), ("T2", [0, 800, 300])];
-/// The same where walks are counted, which takes 0.2 to 0.3 ms at each job's end (the development machine): phases and periods are a fourth of the paper's, and
-/// execution times leave room for that.
+/// The same where walks are counted, which takes 0.2 to 0.3 ms at each job's end (the development machine): phases and
+/// periods are a fourth of the paper's, and execution times leave room for that.
 const COUNTED_US: [(&str, [u64; 3]); 2] = [("T1", [250, 500, 50]), ("T2", [0, 4000, 700])];
-/// Pages of a task where a level behind the first is coloured: nearly as many as a first level holds, so that the two tasks' together are far more.
+/// Pages of a task where a level behind the first is coloured: nearly as many as a first level holds, so that the two
+/// tasks' together are far more.
 const PAGES_BEHIND: u64 = 64;
 
-/// Two tasks with so many pages each that they fit a few sets of the level, and not the same few together. `is_first`: no level is before it.
+/// Two tasks with so many pages each that they fit a few sets of the level, and not the same few together. `is_first`:
+/// no level is before it.
 ///
-/// One way in three is left to the system and to what else a set holds: with all of them, the paper's case, it takes an entry each time.
+/// One way in three is left to the system and to what else a set holds: with all of them, the paper's case, it takes an
+/// entry each time.
 pub fn two_tasks(level: &ColorLevel, is_first: bool, by: CountedBy) -> TaskSet {
     let ways = u64::from(level.ways);
     let left = u64::from(shared_ways(level));

@@ -1,7 +1,9 @@
-//! The coloring paper's sets of tasks with `malloc`'s pages against coloured ones (Panchamukhi 2014, Figures 6.4 to 6.14) on this machine: how they are
-//! fitted to its geometry, and what their jobs say of the paper's conclusions. [`super::run_sets`] runs them.
+//! The coloring paper's sets of tasks with `malloc`'s pages against coloured ones (Panchamukhi 2014, Figures 6.4 to
+//! 6.14) on this machine: how they are fitted to its geometry, and what their jobs say of the paper's conclusions.
+//! [`super::run_sets`] runs them.
 
 mod cases;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -10,7 +12,9 @@ use lookaside_harness::{Reproduction, Series};
 
 use super::penalty::mean;
 use super::task_sets::{median, percent, CalmJob, TaskJobs, LEAST_JOBS, NEARLY_ALL, NONE};
-pub use cases::{cases, Case};
+pub(super) use cases::{cases, AllocatorCase};
+pub(super) use rows::AllocatorJobs;
+use rows::{CaseRows, JobsOf, RowTasks, ROWS};
 
 /// Jobs of a run that nothing else hit, below which it has no mean.
 const LEAST_JOBS_A_RUN: usize = 10;
@@ -19,108 +23,19 @@ const SAME: f64 = 16.0;
 
 /// A set's runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Versus {
+pub(super) struct AllocatorRuns {
     /// How they were done, a line each.
     pub how: Vec<String>,
     /// The runs, those that there was time for.
-    pub runs: Vec<Pair>,
+    pub runs: Vec<AllocatorJobs>,
 }
-
-/// A run with the pages of each allocator: jobs by task.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pair {
-    /// From the C library.
-    pub malloc: Vec<TaskJobs>,
-    /// Coloured, by the plan.
-    pub coloured: Vec<TaskJobs>,
-    /// Coloured, all in the same sets; empty where that was not run.
-    pub same_sets: Vec<TaskJobs>,
-}
-
-/// A row, and the tasks that it is about, by their places.
-type About = (&'static str, &'static [usize]);
-
-/// The rows of a set.
-struct Rows {
-    what: &'static str,
-    /// `malloc`'s tasks miss.
-    misses: &'static [About],
-    /// Those in the same sets miss, too.
-    same_sets: &'static [About],
-    /// Coloured ones don't.
-    none: &'static [About],
-    /// Their runs are the same.
-    same: &'static [About],
-    /// T1's cycles.
-    cycles: Option<&'static str>,
-    /// T1's misses by the job: a name for each curve.
-    curves: &'static [(&'static str, Of)],
-}
-
-/// The rows of each of [`cases`], in their order.
-const ROWS: [Rows; 6] = [
-    Rows {
-        what: "Figures 6.4 to 6.8",
-        misses: &[("fig-6.4", &[0]), ("fig-6.6", &[1])],
-        same_sets: &[],
-        none: &[("fig-6.5", &[0]), ("fig-6.7", &[1])],
-        same: &[("fig-6.5-runs", &[0]), ("fig-6.7-runs", &[1])],
-        cycles: Some("fig-6.8"),
-        curves: &[("Figure 6.4: T1, malloc", Pair::malloc), ("Figure 6.5: T1, coloured", Pair::coloured)],
-    },
-    Rows {
-        what: "Table 6.1, two tasks",
-        misses: &[("table-6.1-2-malloc", &[0, 1])],
-        same_sets: &[],
-        none: &[("table-6.1-2-coloured", &[0, 1])],
-        same: &[("table-6.1-2-runs", &[0, 1])],
-        cycles: None,
-        curves: &[],
-    },
-    Rows {
-        what: "Table 6.1, three tasks",
-        misses: &[("table-6.1-3-malloc", &[0, 1, 2])],
-        same_sets: &[],
-        none: &[("table-6.1-3-coloured", &[0, 1, 2])],
-        same: &[("table-6.1-3-runs", &[0, 1, 2])],
-        cycles: None,
-        curves: &[],
-    },
-    Rows {
-        what: "Table 6.1, four tasks",
-        misses: &[("table-6.1-4-malloc", &[0, 1, 2, 3])],
-        same_sets: &[],
-        none: &[("table-6.1-4-coloured", &[0, 1, 2, 3])],
-        same: &[("table-6.1-4-runs", &[0, 1, 2, 3])],
-        cycles: None,
-        curves: &[],
-    },
-    Rows {
-        what: "Figure 6.13",
-        misses: &[("fig-6.13-malloc", &[0, 1])],
-        same_sets: &[("fig-6.13-same-sets", &[0, 1])],
-        none: &[("fig-6.13-coloured", &[0, 1])],
-        same: &[("fig-6.13-runs", &[0, 1])],
-        cycles: None,
-        curves: &[],
-    },
-    Rows {
-        what: "Figure 6.14",
-        misses: &[("fig-6.14-malloc", &[0, 1])],
-        same_sets: &[("fig-6.14-same-sets", &[0, 1])],
-        none: &[("fig-6.14-coloured", &[0, 1])],
-        same: &[("fig-6.14-runs", &[0, 1])],
-        cycles: None,
-        curves: &[],
-    },
-];
 
 /// The values.
-pub(super) const VALUES: &str = include_str!("../../values/versus.toml");
+pub(super) const VALUES: &str = include_str!("../../values/malloc_comparison.toml");
 
-/// Adds the rows to what else the paper's experiments gave. `cases`: what each of [`cases`] came to, in their order, or why it was not run; where there are
-/// none at all, `reason` says why.
-pub fn add(found: &mut Reproduction, cases: &[Result<Versus, String>], reason: &str) {
+/// Adds the rows to what else the paper's experiments gave. `cases`: what each of [`cases`] came to, in their order, or
+/// why it was not run; where there are none at all, `reason` says why.
+pub(super) fn add(found: &mut Reproduction, cases: &[Result<AllocatorRuns, String>], reason: &str) {
     let mut ran = MetalFindings::default();
     for (rows, case) in ROWS.iter().zip(cases) {
         let about = rows.misses.iter().chain(rows.same_sets).chain(rows.none).chain(rows.same).map(|(id, _)| *id);
@@ -139,12 +54,12 @@ pub fn add(found: &mut Reproduction, cases: &[Result<Versus, String>], reason: &
     found.series.append(&mut ran.series);
 }
 
-fn judge(rows: &Rows, versus: &Versus, ran: &mut MetalFindings) {
+fn judge(rows: &CaseRows, versus: &AllocatorRuns, ran: &mut MetalFindings) {
     for about in rows.misses {
-        claim(ran, about, versus, |task| misses(versus, task, Pair::malloc));
+        claim(ran, about, versus, |task| misses(versus, task, AllocatorJobs::malloc));
     }
     for about in rows.same_sets {
-        claim(ran, about, versus, |task| misses(versus, task, Pair::same_sets));
+        claim(ran, about, versus, |task| misses(versus, task, AllocatorJobs::same_sets));
     }
     for about in rows.none {
         claim(ran, about, versus, |task| none(versus, task));
@@ -153,7 +68,7 @@ fn judge(rows: &Rows, versus: &Versus, ran: &mut MetalFindings) {
         claim(ran, about, versus, |task| same(versus, task));
     }
     if let Some(id) = rows.cycles {
-        let about: About = (id, &[0]);
+        let about: RowTasks = (id, &[0]);
         claim(ran, &about, versus, |task| cycles(versus, task));
     }
     ran.series.extend(rows.curves.iter().map(|&(name, of)| curve(versus, name, of)));
@@ -163,7 +78,12 @@ fn judge(rows: &Rows, versus: &Versus, ran: &mut MetalFindings) {
 type ClaimFinding = Result<(String, bool), String>;
 
 /// A claim that holds if it does for each task of which enough is known; the others are named.
-fn claim(ran: &mut MetalFindings, &(id, tasks): &About, versus: &Versus, each: impl Fn(usize) -> ClaimFinding) {
+fn claim(
+    ran: &mut MetalFindings,
+    &(id, tasks): &RowTasks,
+    versus: &AllocatorRuns,
+    each: impl Fn(usize) -> ClaimFinding,
+) {
     let name = |task: &usize| format!("T{}", task + 1);
     let all: Vec<(String, ClaimFinding)> = tasks.iter().map(|task| (name(task), each(*task))).collect();
     let known: Vec<String> =
@@ -174,7 +94,7 @@ fn claim(ran: &mut MetalFindings, &(id, tasks): &About, versus: &Versus, each: i
         return ran.nothing(&[id], &notes.join("; "));
     }
     let hit = |task: &usize| {
-        let [malloc, coloured] = [Pair::malloc, Pair::coloured].map(|of| hit(versus, *task, of));
+        let [malloc, coloured] = [AllocatorJobs::malloc, AllocatorJobs::coloured].map(|of| hit(versus, *task, of));
         format!("{} {malloc} and {coloured}", name(task))
     };
     let hit: Vec<String> = tasks.iter().map(hit).collect();
@@ -186,25 +106,8 @@ fn claim(ran: &mut MetalFindings, &(id, tasks): &About, versus: &Versus, each: i
     ran.claim(id, holds, known.join(", "), notes.join("; "));
 }
 
-/// Jobs of a task, of one allocator.
-type Of = for<'a> fn(&'a Pair, usize) -> Option<&'a TaskJobs>;
-
-impl Pair {
-    fn malloc(&self, task: usize) -> Option<&TaskJobs> {
-        self.malloc.get(task)
-    }
-
-    fn coloured(&self, task: usize) -> Option<&TaskJobs> {
-        self.coloured.get(task)
-    }
-
-    fn same_sets(&self, task: usize) -> Option<&TaskJobs> {
-        self.same_sets.get(task)
-    }
-}
-
 /// The jobs of all runs that nothing else hit, if they are enough.
-fn calm(versus: &Versus, task: usize, of: Of) -> Result<Vec<CalmJob>, String> {
+fn calm(versus: &AllocatorRuns, task: usize, of: JobsOf) -> Result<Vec<CalmJob>, String> {
     let all = versus.runs.iter().filter_map(|run| of(run, task));
     let calm: Vec<CalmJob> = all.flat_map(|jobs| jobs.calm.iter().copied()).collect();
     if calm.len() < LEAST_JOBS {
@@ -214,7 +117,7 @@ fn calm(versus: &Versus, task: usize, of: Of) -> Result<Vec<CalmJob>, String> {
     Ok(calm)
 }
 
-fn hit(versus: &Versus, task: usize, of: Of) -> usize {
+fn hit(versus: &AllocatorRuns, task: usize, of: JobsOf) -> usize {
     versus.runs.iter().filter_map(|run| of(run, task)).map(|jobs| jobs.hit).sum()
 }
 
@@ -231,7 +134,7 @@ fn touched(job: &CalmJob) -> f64 {
 }
 
 /// More than one page in eight of those touched, on average, each time that a job begins or goes on.
-fn misses(versus: &Versus, task: usize, of: Of) -> ClaimFinding {
+fn misses(versus: &AllocatorRuns, task: usize, of: JobsOf) -> ClaimFinding {
     let jobs = calm(versus, task, of)?;
     let share = sum(&jobs, counted) / sum(&jobs, touched).max(1.0);
     let a_job = sum(&jobs, counted) / jobs.len() as f64;
@@ -239,9 +142,10 @@ fn misses(versus: &Versus, task: usize, of: Of) -> ClaimFinding {
     Ok((found, share > 1.0 / NONE))
 }
 
-/// Coloured: at most one page in eight each time, beyond what its witness lost, in nearly all jobs. And the share without that excuse.
-fn none(versus: &Versus, task: usize) -> ClaimFinding {
-    let jobs = calm(versus, task, Pair::coloured)?;
+/// Coloured: at most one page in eight each time, beyond what its witness lost, in nearly all jobs. And the share
+/// without that excuse.
+fn none(versus: &AllocatorRuns, task: usize) -> ClaimFinding {
+    let jobs = calm(versus, task, AllocatorJobs::coloured)?;
     let most = |job: &CalmJob| touched(job) / NONE;
     let share =
         |spared: &dyn Fn(&CalmJob) -> bool| jobs.iter().filter(|job| spared(job)).count() as f64 / jobs.len() as f64;
@@ -254,28 +158,28 @@ fn none(versus: &Versus, task: usize) -> ClaimFinding {
 }
 
 /// Coloured: the runs' means deviate by less than one in sixteen of the pages touched. Beside it `malloc`'s.
-fn same(versus: &Versus, task: usize) -> ClaimFinding {
-    let runs = means(versus, task, Pair::coloured);
+fn same(versus: &AllocatorRuns, task: usize) -> ClaimFinding {
+    let runs = means(versus, task, AllocatorJobs::coloured);
     if runs.len() < 2 {
         return Err(format!("{} runs have {LEAST_JOBS_A_RUN} jobs that nothing else hit, 2 are needed", runs.len()));
     }
     let pages = mean(&runs.iter().map(|run| run[1]).collect::<Vec<_>>()).0;
     let deviation = |runs: &[[f64; 2]]| mean(&runs.iter().map(|run| run[0]).collect::<Vec<_>>()).1;
-    let malloc = means(versus, task, Pair::malloc);
+    let malloc = means(versus, task, AllocatorJobs::malloc);
     let beside = if malloc.len() < 2 { "not known".to_string() } else { format!("{:.1}", deviation(&malloc)) };
     let found = format!("{:.1} over {} runs (malloc {beside})", deviation(&runs), runs.len());
     Ok((found, deviation(&runs) <= pages / SAME))
 }
 
 /// Of each run that has enough jobs, their mean misses, and the mean of the pages that they touched.
-fn means(versus: &Versus, task: usize, of: Of) -> Vec<[f64; 2]> {
+fn means(versus: &AllocatorRuns, task: usize, of: JobsOf) -> Vec<[f64; 2]> {
     let jobs = versus.runs.iter().filter_map(|run| of(run, task)).filter(|jobs| jobs.calm.len() >= LEAST_JOBS_A_RUN);
     jobs.map(|jobs| [counted, touched].map(|figure| sum(&jobs.calm, figure) / jobs.calm.len() as f64)).collect()
 }
 
 /// Cycles lie closer together with coloured pages: the range of the middle four fifths of the jobs.
-fn cycles(versus: &Versus, task: usize) -> ClaimFinding {
-    let [malloc, coloured] = [calm(versus, task, Pair::malloc)?, calm(versus, task, Pair::coloured)?]
+fn cycles(versus: &AllocatorRuns, task: usize) -> ClaimFinding {
+    let [malloc, coloured] = [calm(versus, task, AllocatorJobs::malloc)?, calm(versus, task, AllocatorJobs::coloured)?]
         .map(|jobs| estimate(jobs.iter().map(|job| job.cycles).collect()));
     let [wide, narrow] = [&malloc, &coloured].map(|cycles| cycles.high - cycles.low);
     let found = format!("{narrow:.0} around {:.0}, with malloc {wide:.0} around {:.0}", coloured.median, malloc.median);
@@ -283,7 +187,7 @@ fn cycles(versus: &Versus, task: usize) -> ClaimFinding {
 }
 
 /// T1's misses by the job's place in its hyperperiod: the median of the runs' means, and how far these lie apart.
-fn curve(versus: &Versus, name: &str, of: Of) -> Series {
+fn curve(versus: &AllocatorRuns, name: &str, of: JobsOf) -> Series {
     let runs: Vec<&TaskJobs> = versus.runs.iter().filter_map(|run| of(run, 0)).collect();
     let last = runs.iter().flat_map(|jobs| &jobs.calm).map(|job| job.place).max().unwrap_or_default();
     let (mut points, mut intervals) = (Vec::new(), Vec::new());

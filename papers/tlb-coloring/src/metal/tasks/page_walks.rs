@@ -1,30 +1,29 @@
 //! Which pages the processor walked the tables for: exact misses of the last level, without a PMU and without a timer.
 //!
-//! The system's referenced bits tell ([`ReferencedBits`]). They are counted and cleared whenever a job ends, for all tasks: a page counts once for each time that its
-//! task began or went on, however often it was lost meanwhile.
+//! The system's referenced bits tell ([`ReferencedBits`]). They are counted and cleared whenever a job ends, for all
+//! tasks: a page counts once for each time that its task began or went on, however often it was lost meanwhile.
 //!
-//! The system counts by mapping, not by page. So each row of pages of one owner is made a mapping of its own: it gets an advice that its neighbours
-//! have not, of two that mean nothing to memory without a file.
+//! The system counts by mapping, not by page. So each row of pages of one owner is made a mapping of its own: it gets
+//! an advice that its neighbours have not, of two that mean nothing to memory without a file.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use lookaside_host::{HostError, ReferencedBits};
-use lookaside_probe::MetalError;
+use lookaside_host::ReferencedBits;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::TasksError;
+use super::error::TasksError;
 
-/// Left free behind each mapping, where the C library's heap grows, and before each, where a stack does (to 8 MiB mostly). No room for tasks' pages: a heap
-/// takes 64 MiB at least.
+/// Left free behind each mapping, where the C library's heap grows, and before each, where a stack does (to 8 MiB
+/// mostly). No room for tasks' pages: a heap takes 64 MiB at least.
 const LEFT_BYTES: [u64; 2] = [1 << 20, 16 << 20];
 /// What tells a row from the one before it.
 const ADVICE: [Advice; 2] = [Advice::Random, Advice::Sequential];
 
 /// What was walked for of one owner's pages, in the parts of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Walks {
+pub(super) struct PageWalks {
     /// Pages, added up over the parts.
     pub pages: u64,
     /// Parts in which it was more than one page in eight.
@@ -33,42 +32,32 @@ pub(super) struct Walks {
 
 /// The rows of pages of some owners, and what was walked for.
 #[derive(Debug)]
-pub(super) struct Walked {
-    rows: Vec<Row>,
+pub(super) struct PageWalkCounter {
+    rows: Vec<OwnedRow>,
     /// Pages of each owner.
     owned: Vec<usize>,
-    state: Mutex<State>,
+    state: Mutex<PageWalkState>,
 }
 
-/// Neighbouring pages of one owner: addresses of its first byte and the one after its last. There may be pages of nobody's between.
+/// Neighbouring pages of one owner: addresses of its first byte and the one after its last. There may be pages of
+/// nobody's between.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct OwnedRow {
     at: Range<u64>,
     owner: usize,
 }
 
 #[derive(Debug)]
-struct State {
+struct PageWalkState {
     bits: ReferencedBits,
     /// What was walked for of each owner's pages in parts of a job that has not ended.
-    so_far: Vec<Walks>,
+    so_far: Vec<PageWalks>,
     failed: Option<TasksError>,
 }
 
-impl From<MetalError> for TasksError {
-    fn from(error: MetalError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<HostError> for TasksError {
-    fn from(error: HostError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl Walked {
-    /// For so many owners' pages (any address in each), which all are there and stay where they are as long as this lives. A page has one owner.
+impl PageWalkCounter {
+    /// For so many owners' pages (any address in each), which all are there and stay where they are as long as this
+    /// lives. A page has one owner.
     pub(super) fn new(owners: &[Vec<u64>]) -> Result<Self, TasksError> {
         let mut bits = ReferencedBits::here().map_err(|error| {
             TasksError(format!("{error}; walks are counted by it (Linux, CONFIG_PROC_PAGE_MONITOR)"))
@@ -83,13 +72,13 @@ impl Walked {
         pages.iter().for_each(|(_, owner)| owned[*owner] += 1);
         let last = pages.last().map_or(0, |(page, _)| *page + PAGE_BYTES);
         let rows = rows(&pages, bits.look(last)?);
-        let so_far = vec![Walks::default(); owners.len()];
-        Ok(Self { rows, owned, state: Mutex::new(State { bits, so_far, failed: None }) })
+        let so_far = vec![PageWalks::default(); owners.len()];
+        Ok(Self { rows, owned, state: Mutex::new(PageWalkState { bits, so_far, failed: None }) })
     }
 
     /// Makes mappings of the rows, until what this gives is dropped: the same pages may be others' between.
-    pub(super) fn apart(&self) -> Result<Apart<'_>, TasksError> {
-        let apart = Apart(&self.rows);
+    pub(super) fn apart(&self) -> Result<SeparateMappings<'_>, TasksError> {
+        let apart = SeparateMappings(&self.rows);
         for (row, advice) in self.rows.iter().zip(ADVICE.into_iter().cycle()) {
             advise(&row.at, advice)
                 .map_err(|error| TasksError(format!("pages of a task cannot be a mapping: {error}")))?;
@@ -105,7 +94,7 @@ impl Walked {
     /// Forgets what was walked for so far.
     pub(super) fn anew(&self) {
         self.with(|state| {
-            state.so_far.fill(Walks::default());
+            state.so_far.fill(PageWalks::default());
             Ok(state.bits.clear()?)
         });
     }
@@ -115,8 +104,9 @@ impl Walked {
         self.with(|_| Ok(()));
     }
 
-    /// A job with these owners' pages ends: what was walked for in it. Of those that it interrupted that is written down.
-    pub(super) fn ends(&self, owners: &[usize]) -> Vec<Walks> {
+    /// A job with these owners' pages ends: what was walked for in it. Of those that it interrupted that is written
+    /// down.
+    pub(super) fn ends(&self, owners: &[usize]) -> Vec<PageWalks> {
         self.with(|state| {
             let seen = state.bits.look(self.rows.last().map_or(0, |row| row.at.end))?;
             let counts = referenced(seen, &self.rows, self.owned.len())?;
@@ -127,7 +117,7 @@ impl Walked {
             }
             Ok(owners.iter().map(|owner| std::mem::take(&mut state.so_far[*owner])).collect())
         })
-        .unwrap_or_else(|| vec![Walks::default(); owners.len()])
+        .unwrap_or_else(|| vec![PageWalks::default(); owners.len()])
     }
 
     /// Pages of an owner that are walked for while this runs.
@@ -145,7 +135,7 @@ impl Walked {
     }
 
     /// Does this alone. A task that is interrupted meanwhile by one that wants to do it too finishes first.
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> Result<T, TasksError>) -> Option<T> {
+    fn with<T>(&self, act: impl FnOnce(&mut PageWalkState) -> Result<T, TasksError>) -> Option<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match act(&mut state) {
             Ok(done) => Some(done),
@@ -157,8 +147,8 @@ impl Walked {
     }
 }
 
-/// The addresses that the system would map at next are taken; so what is mapped meanwhile lies below all else, and the system's text begins with it. To read
-/// about some ten mappings takes a fourth of the time that all take.
+/// The addresses that the system would map at next are taken; so what is mapped meanwhile lies below all else, and the
+/// system's text begins with it. To read about some ten mappings takes a fourth of the time that all take.
 #[derive(Debug)]
 pub(super) struct FirstInText(Vec<Range<u64>>);
 
@@ -195,9 +185,9 @@ impl Drop for FirstInText {
 
 /// Rows that are mappings of their own.
 #[derive(Debug)]
-pub(super) struct Apart<'a>(&'a [Row]);
+pub(super) struct SeparateMappings<'a>(&'a [OwnedRow]);
 
-impl Drop for Apart<'_> {
+impl Drop for SeparateMappings<'_> {
     fn drop(&mut self) {
         // The C library's pages go back to it as they came.
         for row in self.0 {
@@ -208,13 +198,13 @@ impl Drop for Apart<'_> {
 }
 
 /// Rows of pages (sorted) that are one owner's, each within a mapping.
-fn rows(pages: &[(u64, usize)], mapped: &[(Range<u64>, u64)]) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+fn rows(pages: &[(u64, usize)], mapped: &[(Range<u64>, u64)]) -> Vec<OwnedRow> {
+    let mut rows: Vec<OwnedRow> = Vec::new();
     let mut of = 0..0;
     for &(page, owner) in pages {
         match rows.last_mut() {
             Some(row) if row.owner == owner && of.contains(&page) => row.at.end = page + PAGE_BYTES,
-            _ => rows.push(Row { at: page..page + PAGE_BYTES, owner }),
+            _ => rows.push(OwnedRow { at: page..page + PAGE_BYTES, owner }),
         }
         if !of.contains(&page) {
             let mapped = mapped.iter().map(|(at, _)| at).find(|at| at.contains(&page));
@@ -225,7 +215,7 @@ fn rows(pages: &[(u64, usize)], mapped: &[(Range<u64>, u64)]) -> Vec<Row> {
 }
 
 /// Pages referenced of each of so many owners.
-fn referenced(mapped: &[(Range<u64>, u64)], rows: &[Row], owners: usize) -> Result<Vec<u64>, TasksError> {
+fn referenced(mapped: &[(Range<u64>, u64)], rows: &[OwnedRow], owners: usize) -> Result<Vec<u64>, TasksError> {
     let mut counts = vec![0; owners];
     let mut seen = 0;
     for (at, bytes) in mapped {
@@ -321,7 +311,7 @@ pub(super) mod tests {
         let all = pages(60);
         let own = |owner: usize| all.iter().copied().skip(owner).step_by(3).collect::<Vec<u64>>();
         let [first, second] = [own(0), own(1)];
-        let walked = Walked::new(&[first.clone(), second.clone(), Vec::new()]).expect("counts");
+        let walked = PageWalkCounter::new(&[first.clone(), second.clone(), Vec::new()]).expect("counts");
         let apart = walked.apart().expect("mappings");
         assert_eq!([0, 1, 2].map(|owner| walked.pages(owner)), [20, 20, 0]);
         let count = |owner, loads: &dyn Fn()| {
@@ -338,15 +328,15 @@ pub(super) mod tests {
         second[..5].iter().for_each(|page| load(*page));
         walked.begins();
         first[..2].iter().for_each(|page| load(*page));
-        assert_eq!(walked.ends(&[0]), [Walks { pages: 2, many: 0 }]);
+        assert_eq!(walked.ends(&[0]), [PageWalks { pages: 2, many: 0 }]);
         flush_tlb().expect("out");
         second[..1].iter().for_each(|page| load(*page));
-        assert_eq!(walked.ends(&[1, 2]), [Walks { pages: 6, many: 1 }, Walks::default()]);
-        assert_eq!(walked.ends(&[0, 1]), [Walks::default(); 2]);
+        assert_eq!(walked.ends(&[1, 2]), [PageWalks { pages: 6, many: 1 }, PageWalks::default()]);
+        assert_eq!(walked.ends(&[0, 1]), [PageWalks::default(); 2]);
         assert_eq!(walked.check(), Ok(()));
         // Rows that are no mappings any more.
         drop(apart);
-        assert_eq!(walked.ends(&[0]), [Walks::default()]);
+        assert_eq!(walked.ends(&[0]), [PageWalks::default()]);
         let error = walked.check().expect_err("rows are together").to_string();
         assert!(error.contains("walks cannot be counted") && walked.check().is_ok(), "{error}");
     }

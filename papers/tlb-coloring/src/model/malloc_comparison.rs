@@ -2,23 +2,23 @@
 
 use std::ops::RangeInclusive;
 
-use lookaside_harness::{in_parallel, Finding, ModelFindings, Series};
+use lookaside_harness::{in_parallel, Finding, ModelFindings, ModelResult, Series};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::model::Job;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::{on_own_lines, Work};
 
-use super::lab::{
-    average, choose, claim, jobs, malloc, mean, misses, round, task_set, value, ColoringBench, Layout, Result, POOL,
+use super::coloring_bench::{
+    average, choose, claim, jobs, malloc, mean, misses, round, task_set, value, ColoringBench, SystemPages, POOL,
     STORES_PER_MS,
 };
 
 /// A task: phase, period, execution; pages.
-type Timed = (&'static str, &'static str, &'static str, usize);
+type SyntheticTask = (&'static str, &'static str, &'static str, usize);
 /// T1 and T2 of Figures 6.4 to 6.8.
-pub(crate) const FOURTEEN_PAGES: [Timed; 2] = [("1ms", "2ms", "0.385ms", 14), ("0ms", "16ms", "7.38ms", 14)];
+pub(crate) const FOURTEEN_PAGES: [SyntheticTask; 2] = [("1ms", "2ms", "0.385ms", 14), ("0ms", "16ms", "7.38ms", 14)];
 /// The same of Appendix A.
-const SIXTEEN_PAGES: [Timed; 2] = [("1ms", "2ms", "0.39ms", 16), ("0ms", "16ms", "7.8ms", 16)];
+const SIXTEEN_PAGES: [SyntheticTask; 2] = [("1ms", "2ms", "0.39ms", 16), ("0ms", "16ms", "7.8ms", 16)];
 
 /// Runs of the figures.
 const RUNS: usize = 10;
@@ -29,36 +29,36 @@ const HYPERPERIODS: u64 = 2;
 const OF_CYCLES: u64 = 5;
 
 /// The same runs with the pages of each allocator.
-pub(super) struct Versus {
+pub(super) struct AllocatorPair {
     pub(super) malloc: Vec<Vec<Job>>,
     pub(super) colored: Vec<Vec<Job>>,
 }
 
 /// What is run.
-pub(super) struct Case<'a> {
+pub(super) struct AllocatorExperiment<'a> {
     pub(super) set: TaskSet,
     pub(super) hyperperiods: u64,
     pub(super) runs: usize,
     /// Pages that each task allocates.
     pub(super) pool: usize,
     /// A task's work on its pages.
-    pub(super) work: &'a (dyn Fn(usize, &[u64]) -> Result<Work> + Sync),
+    pub(super) work: &'a (dyn Fn(usize, &[u64]) -> ModelResult<Work> + Sync),
     /// Where in its page the system's n-th touches.
     pub(super) system: &'a (dyn Fn(&[u64]) -> Vec<u64> + Sync),
     /// Cycles are asked for, too.
     pub(super) with_cycles: bool,
 }
 
-impl Case<'_> {
-    pub(super) fn run(&self, lab: &ColoringBench) -> Result<Versus> {
-        let runs: Vec<(u64, &Layout)> = (1..).zip(lab.layouts(self.runs)).collect();
+impl AllocatorExperiment<'_> {
+    pub(super) fn run(&self, lab: &ColoringBench) -> ModelResult<AllocatorPair> {
+        let runs: Vec<(u64, &SystemPages)> = (1..).zip(lab.layouts(self.runs)).collect();
         let pairs = in_parallel(&runs, |(seed, layout)| self.pair(lab, *seed, layout));
-        let (malloc, colored) = pairs.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        Ok(Versus { malloc, colored })
+        let (malloc, colored) = pairs.into_iter().collect::<ModelResult<Vec<_>>>()?.into_iter().unzip();
+        Ok(AllocatorPair { malloc, colored })
     }
 
     /// A run with the pages of each allocator.
-    fn pair(&self, lab: &ColoringBench, seed: u64, layout: &Layout) -> Result<(Vec<Job>, Vec<Job>)> {
+    fn pair(&self, lab: &ColoringBench, seed: u64, layout: &SystemPages) -> ModelResult<(Vec<Job>, Vec<Job>)> {
         let needs: Vec<usize> = self.set.tasks.iter().map(|task| task.pages.unwrap_or(0) as usize).collect();
         let mut random = SplitMix64::new(seed);
         let pools: Vec<_> = (0..needs.len()).map(|task| malloc(&mut random, task, self.pool)).collect();
@@ -67,9 +67,9 @@ impl Case<'_> {
         Ok((self.one(lab, &chosen, layout)?, self.one(lab, &lab.isolated(layout, &needs)?, layout)?))
     }
 
-    fn one(&self, lab: &ColoringBench, pages: &[Vec<u64>], layout: &Layout) -> Result<Vec<Job>> {
+    fn one(&self, lab: &ColoringBench, pages: &[Vec<u64>], layout: &SystemPages) -> ModelResult<Vec<Job>> {
         let works = pages.iter().enumerate().map(|(task, pages)| (self.work)(task, pages));
-        let works: Vec<Work> = works.collect::<Result<_>>()?;
+        let works: Vec<Work> = works.collect::<ModelResult<_>>()?;
         let system = (self.system)(&layout.noise);
         if self.with_cycles {
             lab.run(&self.set, self.hyperperiods, &works, &system)
@@ -79,7 +79,7 @@ impl Case<'_> {
     }
 }
 
-impl Versus {
+impl AllocatorPair {
     /// Misses of a task beyond its warm-up with coloured pages, in all jobs of all runs.
     pub(super) fn colored_misses(&self, task: usize) -> f64 {
         self.colored.iter().flat_map(|run| jobs(run, task, 1..=u64::MAX)).map(|job| job.l1_misses as f64).sum()
@@ -98,12 +98,20 @@ pub(super) fn first_bytes(pages: &[u64]) -> Vec<u64> {
     pages.to_vec()
 }
 
-pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
+pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<()> {
     let first = |_: usize, pages: &[u64]| Ok(Work::stores(pages, STORES_PER_MS));
-    let case = |tasks: &[Timed], hyperperiods| -> Result<_> {
+    let case = |tasks: &[SyntheticTask], hyperperiods| -> ModelResult<_> {
         let set = task_set(tasks)?;
         let with_cycles = hyperperiods == OF_CYCLES;
-        Ok(Case { set, hyperperiods, runs: RUNS, pool: POOL, work: &first, system: &first_bytes, with_cycles })
+        Ok(AllocatorExperiment {
+            set,
+            hyperperiods,
+            runs: RUNS,
+            pool: POOL,
+            work: &first,
+            system: &first_bytes,
+            with_cycles,
+        })
     };
     let fourteen = case(&FOURTEEN_PAGES, HYPERPERIODS)?.run(lab)?;
     figures_6_4_to_6_7(&fourteen, ran);
@@ -113,12 +121,12 @@ pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> Result<()> {
     let conflicting = case(&FOURTEEN_PAGES, OF_CYCLES)?;
     let own = |task: usize, pages: &[u64]| Ok(Work::stores(&on_own_lines(pages, 14 * task), STORES_PER_MS));
     let system = |pages: &[u64]| on_own_lines(pages, 2 * 14);
-    let apart = Case { work: &own, system: &system, set: conflicting.set.clone(), ..conflicting };
+    let apart = AllocatorExperiment { work: &own, system: &system, set: conflicting.set.clone(), ..conflicting };
     cycles(&apart.run(lab)?, &conflicting.run(lab)?, lab.l1_penalty(), ran);
     Ok(())
 }
 
-fn figures_6_4_to_6_7(all: &Versus, ran: &mut ModelFindings) {
+fn figures_6_4_to_6_7(all: &AllocatorPair, ran: &mut ModelFindings) {
     let of = |numbers| misses(&all.malloc, 0, numbers);
     let both = |a: u64, b: u64| -> Vec<f64> { of(a..=a).iter().zip(of(b..=b)).map(|(a, b)| (a + b) / 2.0).collect() };
     let system = "T2 has ended: only the system is in the way";
@@ -140,7 +148,7 @@ fn figures_6_4_to_6_7(all: &Versus, ran: &mut ModelFindings) {
     curves("Figures 6.4 and 6.5", all, ran);
 }
 
-fn appendix_a_1(all: &Versus, ran: &mut ModelFindings) {
+fn appendix_a_1(all: &AllocatorPair, ran: &mut ModelFindings) {
     let of = |numbers| misses(&all.malloc, 0, numbers);
     ran.findings.extend([
         ("a.1-t1", average(&of(1..=6), "")),
@@ -168,7 +176,7 @@ fn similar(runs: &[Vec<Job>]) -> Finding {
 }
 
 /// Misses are the same in each run, by job, the warm-up's too.
-fn identical(all: &Versus, task: usize) -> Finding {
+fn identical(all: &AllocatorPair, task: usize) -> Finding {
     let of = |run: &Vec<Job>| jobs(run, task, 0..=u64::MAX).map(|job| (job.job, job.l1_misses)).collect::<Vec<_>>();
     let mut runs: Vec<_> = all.colored.iter().map(of).collect();
     let warm_up = runs.first().and_then(|run| run.first()).map_or(0, |job| job.1);
@@ -183,7 +191,7 @@ fn identical(all: &Versus, task: usize) -> Finding {
 }
 
 /// Figures 6.8, A.7 and A.9.
-fn cycles(apart: &Versus, conflicting: &Versus, penalty: f64, ran: &mut ModelFindings) {
+fn cycles(apart: &AllocatorPair, conflicting: &AllocatorPair, penalty: f64, ran: &mut ModelFindings) {
     // In the first hyperperiod caches still warm up.
     let counted = JOBS + 1..=OF_CYCLES * JOBS;
     let of =
@@ -200,7 +208,8 @@ fn cycles(apart: &Versus, conflicting: &Versus, penalty: f64, ran: &mut ModelFin
         let sum = |of: fn(&Job) -> f64| runs.iter().flat_map(|run| jobs(run, 0, counted.clone())).map(of).sum::<f64>();
         1000.0 * sum(|job| job.cycles - job.translation_cycles - job.accesses as f64) / sum(|job| job.accesses as f64)
     };
-    let in_each = |of: fn(&Versus) -> &Vec<Vec<Job>>| [of(apart), of(conflicting)].map(|runs| round(stalls(runs)));
+    let in_each =
+        |of: fn(&AllocatorPair) -> &Vec<Vec<Job>>| [of(apart), of(conflicting)].map(|runs| round(stalls(runs)));
     let [with, without] = [in_each(|v| &v.malloc), in_each(|v| &v.colored)];
     ran.findings.extend([
         (
@@ -254,7 +263,7 @@ fn cycles(apart: &Versus, conflicting: &Versus, penalty: f64, ran: &mut ModelFin
 }
 
 /// T1's average misses by job.
-fn curves(figures: &str, all: &Versus, ran: &mut ModelFindings) {
+fn curves(figures: &str, all: &AllocatorPair, ran: &mut ModelFindings) {
     for (name, runs) in [("malloc", &all.malloc), ("tlb_malloc", &all.colored)] {
         let numbers: RangeInclusive<u64> = 0..=HYPERPERIODS * JOBS;
         ran.series.push(Series {

@@ -9,17 +9,18 @@ use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::plan::Plan;
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 use lookaside_techniques::color::work::PAGE_BYTES;
-use lookaside_workloads::Chunks as Data;
+use lookaside_workloads::Chunks;
 use serde::Serialize;
 
+use super::error::TasksError;
 use super::program::spread;
-use super::TasksError;
 
 /// Where pages lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// By the plan, one task at a time: the others run as long, and touch no pages. What is missed then, the system and other users of the core took.
+    /// By the plan, one task at a time: the others run as long, and touch no pages. What is missed then, the system and
+    /// other users of the core took.
     Alone,
     /// By the plan: isolated, where that can be.
     Planned,
@@ -30,6 +31,7 @@ pub enum Placement {
 }
 
 const PAGE: usize = PAGE_BYTES as usize;
+
 impl Placement {
     /// In words.
     pub fn name(self) -> &'static str {
@@ -44,35 +46,36 @@ impl Placement {
 
 /// Bytes of the blocks that are asked of the heap: a few lines.
 const BLOCK_BYTES: usize = 248;
-/// Lines of a page that the tasks' words lie on; those before are for foreign pages, so that these put no word out of a first-level data cache whose
-/// ways are of 4 KiB.
+/// Lines of a page that the tasks' words lie on; those before are for foreign pages, so that these put no word out of a
+/// first-level data cache whose ways are of 4 KiB.
 const FIRST_LINE: usize = 8;
 /// See [`FIRST_LINE`]; the last lines may be beyond a block's end.
 const LINES: usize = 52;
 const LINE_BYTES: usize = 64;
 
 /// Two words on each page of each task.
-pub(super) struct Placed {
+pub(super) struct PlacedPages {
     /// In the order of the set. The memory behind is the tasks' alone.
     pub words: Vec<Vec<[*mut u64; 2]>>,
     /// Where the data of each one's program lie, if it runs one: the words are on these pages, one chunk is on each.
-    pub data: Vec<Option<Data>>,
+    pub data: Vec<Option<Chunks>>,
     /// Keep them.
     _heap: Option<SharedHeap>,
-    chunks: Chunks,
+    chunks: MallocChunks,
 }
 
-/// From so many free bytes at an arena's end on they go back to the system: the C library's default (mallopt(3), `M_TRIM_THRESHOLD`).
+/// From so many free bytes at an arena's end on they go back to the system: the C library's default (mallopt(3),
+/// `M_TRIM_THRESHOLD`).
 #[cfg(target_env = "gnu")]
 const TRIM_THRESHOLD_BYTES: libc::c_int = 128 << 10;
 
 /// What the C library gave, until it is dropped.
 #[derive(Default)]
-struct Chunks(Vec<usize>);
+struct MallocChunks(Vec<usize>);
 
-impl Chunks {
-    /// Frees those without any of these words, and gives the system what it can of their pages: counting walks goes through all pages that are there, and so
-    /// brings in entries of its own.
+impl MallocChunks {
+    /// Frees those without any of these words, and gives the system what it can of their pages: counting walks goes
+    /// through all pages that are there, and so brings in entries of its own.
     fn keep(&mut self, words: &[Vec<[*mut u64; 2]>]) {
         let words: BTreeSet<usize> = words.iter().flatten().flatten().map(|word| word.addr()).collect();
         let mut end = usize::MAX;
@@ -84,13 +87,13 @@ impl Chunks {
     }
 }
 
-impl Drop for Chunks {
+impl Drop for MallocChunks {
     fn drop(&mut self) {
         if self.0.is_empty() {
             return;
         }
-        // The C library raises this by itself whenever a large block is freed, and then keeps what comes free at an arena's end.
-        // SAFETY: of the C library alone, which takes its own default again.
+        // The C library raises this by itself whenever a large block is freed, and then keeps what comes free at an
+        // arena's end. SAFETY: of the C library alone, which takes its own default again.
         #[cfg(target_env = "gnu")]
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)
@@ -105,8 +108,8 @@ impl Drop for Chunks {
     }
 }
 
-/// Places a set's pages, each task's in an order by the seed. With a `pool` a task that has its pages of the C library asks for so many, takes those
-/// that come first in that order, and frees the others.
+/// Places a set's pages, each task's in an order by the seed. With a `pool` a task that has its pages of the C library
+/// asks for so many, takes those that come first in that order, and frees the others.
 pub(super) fn place(
     placement: Placement,
     set: &TaskSet,
@@ -114,7 +117,7 @@ pub(super) fn place(
     level: &ColorLevel,
     pool: Option<u64>,
     seed: u64,
-) -> Result<Placed, TasksError> {
+) -> Result<PlacedPages, TasksError> {
     let mut placed = match placement {
         Placement::Alone | Placement::Planned => colored(set, &plan.partitions)?,
         Placement::SameSets => colored(set, &same_sets(set, &plan.partitions, level)?)?,
@@ -149,8 +152,9 @@ pub(super) fn shared_ways(level: &ColorLevel) -> u32 {
     (2 * level.ways).div_ceil(3)
 }
 
-/// Every task in the same sets of the counted level, the first of those that the plan gives the one with most pages: as few as hold these, and one way in three stays
-/// free for what else a set holds. If all tasks' pages would fit there, or the plan gives no task so many: as few as hold them with all ways, the paper's case.
+/// Every task in the same sets of the counted level, the first of those that the plan gives the one with most pages: as
+/// few as hold these, and one way in three stays free for what else a set holds. If all tasks' pages would fit there,
+/// or the plan gives no task so many: as few as hold them with all ways, the paper's case.
 fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<Partitions, TasksError> {
     let most = set.tasks.iter().max_by_key(|task| task.pages);
     let pages = most.and_then(|task| task.pages).unwrap_or_default();
@@ -175,7 +179,7 @@ fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<
     Ok(Partitions { partitions: set.tasks.iter().map(partition).chain(own).collect(), ..planned.clone() })
 }
 
-fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError> {
+fn colored(set: &TaskSet, partitions: &Partitions) -> Result<PlacedPages, TasksError> {
     let heap = SharedHeap::new(&HeapOptions::of(partitions)).map_err(|error| TasksError(error.to_string()))?;
     let mut words = Vec::new();
     for (color, task) in (0..).zip(&set.tasks) {
@@ -204,7 +208,7 @@ fn colored(set: &TaskSet, partitions: &Partitions) -> Result<Placed, TasksError>
             blocks.iter().take(pages).enumerate().map(|(i, (page, blocks))| self::words(*page, blocks, i)).collect(),
         );
     }
-    Ok(Placed { words, data: Vec::new(), _heap: Some(heap), chunks: Chunks::default() })
+    Ok(PlacedPages { words, data: Vec::new(), _heap: Some(heap), chunks: MallocChunks::default() })
 }
 
 fn too_few(task: &Task, has: usize) -> TasksError {
@@ -230,7 +234,8 @@ fn whole_pages(heap: &SharedHeap, color: u32) -> Vec<usize> {
     pages
 }
 
-/// Two words of a task's `i`-th page, within blocks that begin there (ascending): on the lines of its turn, or on the next that a block has.
+/// Two words of a task's `i`-th page, within blocks that begin there (ascending): on the lines of its turn, or on the
+/// next that a block has.
 fn words(page: usize, blocks: &[usize], i: usize) -> [*mut u64; 2] {
     [0, 1].map(|kind| word(page, blocks, 2 * i + kind))
 }
@@ -243,8 +248,9 @@ fn word(page: usize, blocks: &[usize], turn: usize) -> *mut u64 {
     found.map_or(line, |block| line.clamp(*block, end(*block))) as *mut u64
 }
 
-/// From the C library; each task's by a thread of its own, all at once, so that each has an arena. A task asks for so many at least.
-fn malloced(set: &TaskSet, least: u64) -> Placed {
+/// From the C library; each task's by a thread of its own, all at once, so that each has an arena. A task asks for so
+/// many at least.
+fn malloced(set: &TaskSet, least: u64) -> PlacedPages {
     let together = Barrier::new(set.tasks.len());
     let pages = |of_program: bool, pages: u64| -> Vec<(usize, [usize; 2])> {
         together.wait();
@@ -282,9 +288,9 @@ fn malloced(set: &TaskSet, least: u64) -> Placed {
         let threads: Vec<_> = set.tasks.iter().map(spawn).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     });
-    let chunks = Chunks(tasks.iter().flatten().map(|(chunk, _)| *chunk).collect());
+    let chunks = MallocChunks(tasks.iter().flatten().map(|(chunk, _)| *chunk).collect());
     let words = tasks.into_iter().map(|task| task.into_iter().map(|(_, words)| words.map(|word| word as *mut u64)));
-    Placed { words: words.map(Iterator::collect).collect(), data: Vec::new(), _heap: None, chunks }
+    PlacedPages { words: words.map(Iterator::collect).collect(), data: Vec::new(), _heap: None, chunks }
 }
 
 /// The line of a turn: they differ, so that they meet in few sets of the data cache.
@@ -336,7 +342,7 @@ mod tests {
     }
 
     /// Pages, sets and lines of each task's words.
-    fn placed(placement: Placement) -> (Plan, ColorLevel, Placed) {
+    fn placed(placement: Placement) -> (Plan, ColorLevel, PlacedPages) {
         let machine = preset("xeon-e5-2650").expect("a preset");
         let task = |name: &str, period: u64, pages: u64| {
             format!("[[task]]\nname = \"{name}\"\nperiod = \"{period}ms\"\nexecution = \"1ms\"\npages = {pages}\n")
@@ -430,7 +436,7 @@ mod tests {
             unsafe { std::ptr::write_bytes(*chunk as *mut u8, 1, PAGE) };
         }
         let word = |at: usize| [(chunks[at] + 64) as *mut u64; 2];
-        let mut all = Chunks(chunks.clone());
+        let mut all = MallocChunks(chunks.clone());
         all.keep(&[vec![word(100)], vec![word(300), word(301)]]);
         assert_eq!(all.0.iter().copied().collect::<BTreeSet<_>>(), [100, 300, 301].map(|at| chunks[at]).into());
         let is_there = |page: usize| {

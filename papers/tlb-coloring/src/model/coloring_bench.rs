@@ -1,10 +1,9 @@
 //! What the experiments share: machine, task sets, where pages lie, the system's pages, runs and their averages.
 
-use std::error::Error;
 use std::ops::RangeInclusive;
 
 use lookaside_engine::{Setup, WalkModel};
-use lookaside_harness::{in_parallel, Finding, Ours};
+use lookaside_harness::{in_parallel, Finding, ModelResult, Ours};
 use lookaside_machine::{preset, ColorLevel, PageSize};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::model::{model, Job};
@@ -12,12 +11,8 @@ use lookaside_techniques::color::schedule::schedule;
 use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
 
-use super::sets;
-
-pub(super) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
-/// Stores of a synthetic task in a millisecond. The paper's are more; misses are the same from a few rounds a slice on, and the
-/// shortest slice has some twenty of 16 pages.
+/// Stores of a synthetic task in a millisecond. The paper's are more; misses are the same from a few rounds a slice on,
+/// and the shortest slice has some twenty of 16 pages.
 pub(super) const STORES_PER_MS: u64 = 1000;
 
 /// Pages that the system touches at each switch where `malloc` is compared: fitted on Appendix A.1, jobs 1 to 6 of T1.
@@ -45,11 +40,11 @@ pub(super) struct ColoringBench {
     misses_only: Setup,
     pub(super) level: ColorLevel,
     /// One a run.
-    layouts: Vec<Layout>,
+    layouts: Vec<SystemPages>,
 }
 
 /// The system's pages in a run.
-pub(super) struct Layout {
+pub(super) struct SystemPages {
     /// Their addresses.
     pub(super) noise: Vec<u64>,
     /// Ways that are free beside them, by set, as section 6.0.6 finds them.
@@ -58,19 +53,19 @@ pub(super) struct Layout {
 
 impl ColoringBench {
     /// For so many runs.
-    pub(super) fn new(runs: u64) -> Result<Self> {
+    pub(super) fn new(runs: u64) -> ModelResult<Self> {
         let machine = preset("xeon-e5-2650")?;
         let level = machine.color_levels(PageSize::K4).into_iter().next().ok_or("the preset has lost its L1 DTLB")?;
         let mut bare = machine.clone();
         bare.caches.clear();
         let misses_only = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
         let mut lab = Self { setup: Setup::new(machine), misses_only, level, layouts: Vec::new() };
-        let layouts = in_parallel(&(0..runs).collect::<Vec<_>>(), |run| -> Result<_> {
+        let layouts = in_parallel(&(0..runs).collect::<Vec<_>>(), |run| -> ModelResult<_> {
             let noise = system_pages(&mut SplitMix64::new(*run), SYSTEM_PAGES);
-            let free = sets::free_ways(&lab, &noise)?;
-            Ok(Layout { noise, free })
+            let free = free_ways(&lab, &noise)?;
+            Ok(SystemPages { noise, free })
         });
-        lab.layouts = layouts.into_iter().collect::<Result<_>>()?;
+        lab.layouts = layouts.into_iter().collect::<ModelResult<_>>()?;
         Ok(lab)
     }
 
@@ -79,7 +74,7 @@ impl ColoringBench {
     }
 
     /// The system's pages of the first so many runs.
-    pub(super) fn layouts(&self, runs: usize) -> &[Layout] {
+    pub(super) fn layouts(&self, runs: usize) -> &[SystemPages] {
         &self.layouts[..runs.min(self.layouts.len())]
     }
 
@@ -90,12 +85,18 @@ impl ColoringBench {
     }
 
     /// Runs a task set.
-    pub(super) fn run(&self, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> Result<Vec<Job>> {
+    pub(super) fn run(&self, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> ModelResult<Vec<Job>> {
         on(&self.setup, set, hyperperiods, works, noise)
     }
 
     /// The same, where only misses are asked for.
-    pub(super) fn misses(&self, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> Result<Vec<Job>> {
+    pub(super) fn misses(
+        &self,
+        set: &TaskSet,
+        hyperperiods: u64,
+        works: &[Work],
+        noise: &[u64],
+    ) -> ModelResult<Vec<Job>> {
         on(&self.misses_only, set, hyperperiods, works, noise)
     }
 
@@ -106,7 +107,7 @@ impl ColoringBench {
     }
 
     /// Pages for tasks that need so many each, in ways that are free: colour after colour, task after task.
-    pub(super) fn isolated(&self, layout: &Layout, needs: &[usize]) -> Result<Vec<Vec<u64>>> {
+    pub(super) fn isolated(&self, layout: &SystemPages, needs: &[usize]) -> ModelResult<Vec<Vec<u64>>> {
         let free = (0..).zip(&layout.free).flat_map(|(color, ways)| self.pages_of(color, 0, *ways as usize));
         let mut free: Vec<u64> = free.collect();
         if needs.iter().sum::<usize>() > free.len() {
@@ -136,7 +137,7 @@ impl ColoringBench {
     }
 }
 
-fn on(setup: &Setup, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> Result<Vec<Job>> {
+fn on(setup: &Setup, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> ModelResult<Vec<Job>> {
     let schedule = schedule(set, hyperperiods)?;
     if let Some(late) = schedule.overruns.first() {
         return Err(format!("{}: job {} is late", set.tasks[late.task].name, late.job).into());
@@ -144,8 +145,30 @@ fn on(setup: &Setup, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[
     Ok(model(setup.clone(), &schedule, works, noise)?)
 }
 
+/// Section 6.0.6: ways of each set that two tasks can have without a miss beyond the warm-up. The first task gets a
+/// page more where their number is odd.
+pub(super) fn free_ways(lab: &ColoringBench, noise: &[u64]) -> ModelResult<Vec<u32>> {
+    let set = task_set(&[("1ms", "2ms", "0.392ms", 2), ("0ms", "16ms", "7.88ms", 2)])?;
+    let misses = |color: u32, pages: u32| -> ModelResult<u64> {
+        let pages = lab.pages_of(color, 0, pages as usize);
+        let (first, second) = pages.split_at(pages.len().div_ceil(2));
+        let works = [first, second].map(|pages| Work::stores(pages, STORES_PER_MS));
+        let run = lab.misses(&set, 1, &works, noise)?;
+        Ok(run.iter().filter(|job| job.job > 0).map(|job| job.l1_misses).sum())
+    };
+    let ways = |color: u32| -> ModelResult<u32> {
+        for pages in 1..=lab.level.ways {
+            if misses(color, pages)? > 0 {
+                return Ok(pages - 1);
+            }
+        }
+        Ok(lab.level.ways)
+    };
+    (0..lab.level.sets).map(ways).collect()
+}
+
 /// Phase, period and execution time of each task, T1 first, rate monotonic; and the pages of each.
-pub(crate) fn task_set(tasks: &[(&str, &str, &str, usize)]) -> Result<TaskSet> {
+pub(crate) fn task_set(tasks: &[(&str, &str, &str, usize)]) -> ModelResult<TaskSet> {
     let mut set = TaskSet::default();
     for (number, (phase, period, execution, pages)) in (1..).zip(tasks) {
         let time = |text: &str| text.parse::<Time>();

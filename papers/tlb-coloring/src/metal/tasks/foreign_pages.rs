@@ -7,9 +7,10 @@ use lookaside_probe::counter::{PassMeter, TimedChain};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::{TasksError, INTERRUPT_NS};
+use super::error::TasksError;
 
-/// Foreign pages for each way of a set that put all others out of it whatever the policy, but for 2 in 100 of a random one's.
+/// Foreign pages for each way of a set that put all others out of it whatever the policy, but for 2 in 100 of a random
+/// one's.
 const PAGES_A_WAY: usize = 2;
 /// Known passes of each kind: half of them calibrate, the other half check.
 const PASSES: usize = 256;
@@ -21,8 +22,12 @@ const ATTEMPTS: usize = 20;
 const LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 
+/// No interrupt takes less: on the development machine a tick of the kernel takes 2 to 5 us, and a group whose tables
+/// are all in memory, two walks of 402 cycles, a quarter of one.
+pub(super) const INTERRUPT_NS: f64 = 1000.0;
+
 /// Address space with pages of every set of a level.
-pub(super) struct Foreign<'a> {
+pub(super) struct ForeignPages<'a> {
     level: &'a ColorLevel,
     /// Pages that empty the levels before this one; 0 where there are none.
     before: usize,
@@ -38,17 +43,18 @@ struct Chosen {
     alike: Vec<usize>,
     /// Likewise, to empty the levels before.
     flood: Vec<usize>,
-    /// Pages that fit into the task's sets beside its own, where there are too few other sets. They have to be there before they can be touched without
-    /// putting anything out.
+    /// Pages that fit into the task's sets beside its own, where there are too few other sets. They have to be there
+    /// before they can be touched without putting anything out.
     residents: Vec<usize>,
 }
 
-/// Entries of a set that pages may be put into of which none is to put another out: one way in three is left to the system, and to what else a set holds.
+/// Entries of a set that pages may be put into of which none is to put another out: one way in three is left to the
+/// system, and to what else a set holds.
 pub(super) fn held(level: &ColorLevel) -> u32 {
     2 * level.ways / 3
 }
 
-impl<'a> Foreign<'a> {
+impl<'a> ForeignPages<'a> {
     /// For a level behind others that have so many entries together.
     pub(super) fn new(level: &'a ColorLevel, entries_before: usize) -> Result<Self, TasksError> {
         let before = 2 * entries_before;
@@ -160,7 +166,7 @@ impl<'a> Foreign<'a> {
     }
 }
 
-impl Drop for Foreign<'_> {
+impl Drop for ForeignPages<'_> {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and no word of it is kept.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.pages * PAGE_BYTES as usize) };
@@ -185,7 +191,7 @@ mod tests {
             };
             let level = &levels[at];
             let before: usize = levels[..at].iter().map(|level| (level.sets * level.ways) as usize).sum();
-            let foreign = Foreign::new(level, before).expect("memory");
+            let foreign = ForeignPages::new(level, before).expect("memory");
             // As if a task had pages of sets 0 and 1, and no others.
             let chosen = foreign.choose(&[pages(level, 0, 1), pages(level, 1, 1)].concat()).expect("enough sets");
             let each = PAGES_A_WAY * level.ways as usize;
@@ -203,14 +209,15 @@ mod tests {
         }
     }
 
-    /// A task with a page in each set: what is touched between kept passes fits beside its pages, what is touched between missed ones does not.
+    /// A task with a page in each set: what is touched between kept passes fits beside its pages, what is touched
+    /// between missed ones does not.
     #[test]
     fn beside_a_task_of_all_sets_pages_are_touched_that_fit() {
         let machine = preset("ryzen-5900x").expect("a preset");
         let levels = machine.color_levels(PageSize::K4);
         let (level, before) = (&levels[1], (levels[0].sets * levels[0].ways) as usize);
         assert!(level.sets > 1 && level.ways > 4, "{level:?}");
-        let foreign = Foreign::new(level, before).expect("memory");
+        let foreign = ForeignPages::new(level, before).expect("memory");
         let words: Vec<[*mut u64; 2]> = (0..level.sets).flat_map(|set| pages(level, set, 1 + set % 2)).collect();
         let chosen = foreign.choose(&words).expect("room");
         let each = PAGES_A_WAY * level.ways as usize;
@@ -234,7 +241,7 @@ mod tests {
         pages
     }
 
-    fn by_set(foreign: &Foreign<'_>, words: &[usize]) -> BTreeMap<usize, usize> {
+    fn by_set(foreign: &ForeignPages<'_>, words: &[usize]) -> BTreeMap<usize, usize> {
         words.iter().fold(BTreeMap::new(), |mut all, at| {
             *all.entry(foreign.set_of(*at)).or_default() += 1;
             all

@@ -87,8 +87,9 @@ fn jobs(misses: f64, parts: u64, cycles: f64) -> TaskJobs {
     TaskJobs { calm: vec![CalmJob { place: 1, misses: [misses, 0.0], taken: 0.0, parts, touched, cycles }; 60], hit: 7 }
 }
 
-/// As the paper saw it: T1 and others of 16 pages, T2 preempted four times; the runs with malloc differ, and so do T1's jobs.
-fn papers(tasks: usize) -> Versus {
+/// As the paper saw it: T1 and others of 16 pages, T2 preempted four times; the runs with malloc differ, and so do T1's
+/// jobs.
+fn papers(tasks: usize) -> AllocatorRuns {
     let run = |run: u64| {
         let mut malloc: Vec<TaskJobs> =
             (0..tasks).map(|task| jobs(4.0 + run as f64, if task == 1 { 5 } else { 1 }, 1000.0)).collect();
@@ -98,16 +99,16 @@ fn papers(tasks: usize) -> Versus {
         }
         let coloured = (0..tasks).map(|task| jobs(0.0, if task == 1 { 5 } else { 1 }, 1000.0)).collect();
         let same_sets = (0..tasks).map(|_| jobs(12.0, 1, 1000.0)).collect();
-        Pair { malloc, coloured, same_sets }
+        AllocatorJobs { malloc, coloured, same_sets }
     };
-    Versus { how: vec!["on one CPU".into()], runs: (0..5).map(run).collect() }
+    AllocatorRuns { how: vec!["on one CPU".into()], runs: (0..5).map(run).collect() }
 }
 
-fn all() -> Vec<Result<Versus, String>> {
+fn all() -> Vec<Result<AllocatorRuns, String>> {
     [2, 2, 3, 4, 2, 2].map(|tasks| Ok(papers(tasks))).into()
 }
 
-fn rows(cases: &[Result<Versus, String>]) -> Vec<lookaside_harness::Row> {
+fn rows(cases: &[Result<AllocatorRuns, String>]) -> Vec<lookaside_harness::Row> {
     let mut found = Reproduction { paper: "tlb-coloring".into(), ..Reproduction::default() };
     add(&mut found, cases, "not reached: the time is up");
     // What is said of each set alike stands once.
@@ -117,7 +118,7 @@ fn rows(cases: &[Result<Versus, String>]) -> Vec<lookaside_harness::Row> {
 }
 
 /// Rows that differ when Figures 6.4 to 6.8 are changed so.
-fn differing(change: impl Fn(&mut Pair)) -> Vec<String> {
+fn differing(change: impl Fn(&mut AllocatorJobs)) -> Vec<String> {
     let mut first = papers(2);
     first.runs.iter_mut().for_each(change);
     let rows = rows(&[Ok(first)]);
@@ -159,14 +160,14 @@ fn what_does_not_hold_differs() {
     assert_eq!(differing(|pair| pair.coloured[0] = jobs(2.0, 1, 1000.0)), none);
     assert_eq!(differing(|pair| pair.coloured[1] = jobs(10.1, 5, 1000.0)), ["Figure 6.7, section 6.0.8"]);
     // One job of a hundred may miss.
-    let some = |pair: &mut Pair, number: usize| {
+    let some = |pair: &mut AllocatorJobs, number: usize| {
         pair.coloured[0].calm = vec![pair.coloured[0].calm[0]; 100];
         pair.coloured[0].calm[..number].iter_mut().for_each(|job| job.misses[0] = 16.0);
     };
     assert_eq!(differing(|pair| some(pair, 1)), none);
     assert_eq!(differing(|pair| some(pair, 2)), ["Figure 6.5, section 6.0.8"]);
     // What its witness lost, no task took.
-    let taken = |pair: &mut Pair| {
+    let taken = |pair: &mut AllocatorJobs| {
         pair.coloured[0] = jobs(5.0, 1, 1000.0);
         pair.coloured[0].calm.iter_mut().for_each(|job| job.taken = 3.0);
     };

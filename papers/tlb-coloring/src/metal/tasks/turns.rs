@@ -2,43 +2,28 @@
 
 use std::rc::Rc;
 
-use lookaside_machine::{ColorLevel, Machine};
-use lookaside_probe::counter::{MeterAccuracy, Timer};
+use lookaside_probe::counter::MeterAccuracy;
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::plan::Plan;
-use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
-use super::job::{Body, Log};
-use super::judge::{judge, JobRun, Scale};
-use super::place::{place, Placement};
-use super::placement_run::{Arm, Counting};
-use super::real_time::{become_task, bind, now_ns, Scheduling, Watch};
-use super::walked::FirstInText;
-use super::{Options, Run, TaskRun, TasksError};
+use super::bench::{MissCounting, TaskBench};
+use super::error::TasksError;
+use super::job::{TaskBody, TaskLog};
+use super::judge::{judge, ClockScale};
+use super::options::Options;
+use super::page_placement::{place, Placement};
+use super::page_walks::FirstInText;
+use super::placement_run::PlacementRun;
+use super::real_time::{become_task, bind, now_ns, Watch};
+use super::task_run::{JobRun, Run, TaskRun};
 
 /// From the threads' begin to the first release: they have to be there.
 const LEAD_NS: u64 = 20_000_000;
 
-/// What the runs share.
-pub(super) struct TaskBench<'a> {
-    pub set: &'a TaskSet,
-    pub machine: &'a Machine,
-    pub timer: Timer,
-    /// The level that is counted, among all.
-    pub level: &'a ColorLevel,
-    pub levels: &'a [ColorLevel],
-    pub cpu: usize,
-    pub scheduling: Scheduling,
-    pub hyperperiod_ns: u64,
-    pub counting: Counting,
-    /// Elements that a job touches, of each task that runs a program.
-    pub elements: Vec<Option<u64>>,
-}
-
 impl TaskBench<'_> {
-    /// Runs the set with each placement, so often; the calling thread is on the tasks' CPU. What ran until `stop` said so is given, and what ran before a
-    /// repeat that could not be: then why is given, too.
+    /// Runs the set with each placement, so often; the calling thread is on the tasks' CPU. What ran until `stop` said
+    /// so is given, and what ran before a repeat that could not be: then why is given, too.
     pub(super) fn run(
         &self,
         options: &Options,
@@ -61,8 +46,8 @@ impl TaskBench<'_> {
         Ok((runs, None))
     }
 
-    /// One of the times that pages are placed anew: the placements in turns. With one turn each placement's pages are gone before the next's come, since counting walks
-    /// goes through all that are there.
+    /// One of the times that pages are placed anew: the placements in turns. With one turn each placement's pages are
+    /// gone before the next's come, since counting walks goes through all that are there.
     fn repeat(
         &self,
         repeat: u64,
@@ -100,7 +85,7 @@ impl TaskBench<'_> {
     ) -> Result<Vec<Run>, TasksError> {
         let seed = options.seed.wrapping_add(repeat - 1);
         let mut arms = Vec::new();
-        let first = matches!(self.counting, Counting::Walks).then(FirstInText::take);
+        let first = matches!(self.counting, MissCounting::Walks).then(FirstInText::take);
         for placement in options.placements.iter().take_while(|_| !stop()) {
             progress(&format!("{}: pages", placement.name()));
             arms.extend(self.arms(*placement, plan, options.pool, seed)?);
@@ -132,18 +117,24 @@ impl TaskBench<'_> {
         plan: &Plan,
         pool: Option<u64>,
         seed: u64,
-    ) -> Result<Vec<Arm<'_>>, TasksError> {
+    ) -> Result<Vec<PlacementRun<'_>>, TasksError> {
         let placed = Rc::new(place(placement, self.set, plan, self.level, pool, seed)?);
         let all: Vec<usize> = (0..self.set.tasks.len()).collect();
         let counted: Vec<&[usize]> = match placement {
             Placement::Alone => all.chunks(1).collect(),
             _ => vec![&all],
         };
-        counted.into_iter().map(|counted| Arm::new(self, placement, placed.clone(), counted, seed)).collect()
+        counted.into_iter().map(|counted| PlacementRun::new(self, placement, placed.clone(), counted, seed)).collect()
     }
 
-    /// Meters for as quiet or busy a machine as this is now, so many hyperperiods of a placement, and what they came to.
-    fn turn(&self, arm: &mut Arm, hyperperiods: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), TasksError> {
+    /// Meters for as quiet or busy a machine as this is now, so many hyperperiods of a placement, and what they came
+    /// to.
+    fn turn(
+        &self,
+        arm: &mut PlacementRun,
+        hyperperiods: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), TasksError> {
         let walked = arm.walked.clone();
         let _apart = walked.as_ref().map(|walked| walked.apart()).transpose()?;
         arm.calibrate(self)?;
@@ -156,7 +147,7 @@ impl TaskBench<'_> {
         let watched = watch.end();
         let cycles_a_tick = self.timer.cycles_per_tick;
         let by_walks = self.before() > 0;
-        let scale = Scale { ticks_a_ns: 1.0 / self.timer.ns(1), cycles_a_tick, by_walks };
+        let scale = ClockScale { ticks_a_ns: 1.0 / self.timer.ns(1), cycles_a_tick, by_walks };
         let jobs = judge(&logs, &watched, &arm.rounds, self.machine, scale)?;
         for (task, (jobs, log)) in jobs.into_iter().zip(&logs).enumerate() {
             let before = arm.jobs[task].len() as u64;
@@ -166,22 +157,16 @@ impl TaskBench<'_> {
         Ok(())
     }
 
-    /// Entries of the levels before the one that is counted.
-    pub(super) fn before(&self) -> usize {
-        let before = self.levels.iter().take_while(|level| level.name != self.level.name);
-        before.map(|level| level.sets as usize * level.ways as usize).sum()
-    }
-
     /// One thread a task, each at its priority, for so many hyperperiods; gives what they saw.
     fn threads(
         &self,
-        bodies: &[Body],
+        bodies: &[TaskBody],
         hyperperiods: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<Log>, TasksError> {
+    ) -> Result<Vec<TaskLog>, TasksError> {
         let order = self.set.by_priority();
-        let jobs = |body: &Body| (self.hyperperiod_ns / body.period_ns * hyperperiods) as usize;
-        let mut logs: Vec<Log> = bodies.iter().map(|body| Log::for_jobs(jobs(body))).collect();
+        let jobs = |body: &TaskBody| (self.hyperperiod_ns / body.period_ns * hyperperiods) as usize;
+        let mut logs: Vec<TaskLog> = bodies.iter().map(|body| TaskLog::for_jobs(jobs(body))).collect();
         let begin_ns = now_ns() + LEAD_NS;
         std::thread::scope(|scope| {
             let mut threads = Vec::new();
@@ -204,11 +189,11 @@ impl TaskBench<'_> {
     }
 
     /// What a placement's tasks whose pages count saw.
-    fn tasks(&self, arm: &Arm) -> Vec<TaskRun> {
+    fn tasks(&self, arm: &PlacementRun) -> Vec<TaskRun> {
         arm.counted.iter().map(|task| self.task(arm, *task)).collect()
     }
 
-    fn task(&self, arm: &Arm, task: usize) -> TaskRun {
+    fn task(&self, arm: &PlacementRun, task: usize) -> TaskRun {
         let (body, (words, _)) = (&arm.bodies[task], &arm.rounds[task]);
         let mut in_set = vec![0; self.level.sets as usize];
         words.iter().for_each(|word| in_set[self.level.set_of(word / PAGE_BYTES) as usize] += 1);
@@ -240,12 +225,13 @@ mod tests {
 
     use lookaside_host::ReferencedBits;
     use lookaside_machine::{preset, PageSize};
-    use lookaside_probe::counter::{GroupTicks, PassMeter, TimedChain};
+    use lookaside_probe::counter::{GroupTicks, PassMeter, TimedChain, Timer};
     use lookaside_techniques::color::plan::plan;
+    use lookaside_techniques::color::tasks::TaskSet;
 
-    use super::super::foreign::Foreign;
+    use super::super::foreign_pages::ForeignPages;
+    use super::super::page_walks::tests::ALONE;
     use super::super::real_time::scheduling;
-    use super::super::walked::tests::ALONE;
     use super::*;
 
     /// With this seed no meter comes about from the third on.
@@ -259,7 +245,7 @@ mod tests {
 
     /// Takes what nobody measured for a meter: a miss would take 200 ns, an interrupt some 16 us.
     fn made_up(
-        _: &Foreign<'_>,
+        _: &ForeignPages<'_>,
         chain: &TimedChain,
         _: &[[*mut u64; 2]],
         _: &mut dyn FnMut(),
@@ -275,7 +261,7 @@ mod tests {
     }
 
     fn failing(
-        foreign: &Foreign<'_>,
+        foreign: &ForeignPages<'_>,
         chain: &TimedChain,
         words: &[[*mut u64; 2]],
         switch: &mut dyn FnMut(),
@@ -347,9 +333,9 @@ mod tests {
             scheduling: scheduling(),
             hyperperiod_ns: 2_000_000,
             counting: match options.seed {
-                FAILS => Counting::Timing(failing),
-                WALKS => Counting::Walks,
-                _ => Counting::Timing(made_up),
+                FAILS => MissCounting::Timing(failing),
+                WALKS => MissCounting::Walks,
+                _ => MissCounting::Timing(made_up),
             },
             elements: elements.to_vec(),
         };
@@ -397,7 +383,8 @@ mod tests {
         assert!((1..10).any(|turn| of(turn) != of(0)), "their order changes");
     }
 
-    /// Every pass whose translations were put out is counted whole, of each task of each placement in each turn; and no job misses more than it loads, each time that it goes on.
+    /// Every pass whose translations were put out is counted whole, of each task of each placement in each turn; and no
+    /// job misses more than it loads, each time that it goes on.
     #[test]
     fn walks_are_counted_where_the_system_can() {
         if ReferencedBits::here().is_err() {
@@ -412,7 +399,8 @@ mod tests {
             assert_eq!((known.pages, task.jobs.len() as u64), (8, 12 * task.jobs_a_hyperperiod));
             assert!(known.missed[0] >= 10 && known.missed[1] >= known.missed[0] * 9 / 10, "{known:?}");
             assert!(known.missed_misses > 7.0 && known.kept_misses <= known.missed_misses, "{known:?}");
-            // Once each time that it begins or goes on, and where priorities are nice values a job of T1's that had begun before may end within, and be counted then.
+            // Once each time that it begins or goes on, and where priorities are nice values a job of T1's that had
+            // begun before may end within, and be counted then.
             let most = |job: &JobRun| (2 + job.preemptions) * pages;
             assert!(task.jobs.iter().all(|job| job.misses <= most(job)), "{:?}", task.jobs);
             assert!(task.jobs.iter().all(|job| job.unseen_pages == 0 && job.taken_pages.is_finite()));
@@ -439,7 +427,7 @@ mod tests {
             for (task, of) in [(first, &set.tasks[0]), (second, &set.tasks[1])] {
                 let program = task.program.as_ref().expect("a program");
                 assert!(
-                    super::super::program::tests::is_right(program, of, all.seed),
+                    super::super::program_job::tests::is_right(program, of, all.seed),
                     "{} {}",
                     task.name,
                     run.placement.name()
