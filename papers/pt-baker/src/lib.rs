@@ -1,7 +1,7 @@
 //! PT-Baker (Chatzopoulos 2024): a helper thread keeps page-table entries warm in the caches.
 //!
-//! [`PAPER`] has its published values, its TLB microbenchmark and its helper beside six programs in the model; and on this
-//! machine the microbenchmark and sweeps of the helper's settings. What a program links to be baked is
+//! [`PAPER`] has its published values, its TLB microbenchmark and its helper beside six programs in the model; and on
+//! this machine the microbenchmark and sweeps of the helper's settings. What a program links to be baked is
 //! `lookaside_runtime`'s `pt_baker.h`.
 //!
 //! ```no_run

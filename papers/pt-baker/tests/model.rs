@@ -37,7 +37,8 @@ fn figure_4_2_comes_out_as_worked_out_by_hand() {
     assert!((2549.0..=2557.0).contains(&value(full)), "{}", value(full));
     assert_eq!(row(r, "why 2560").verdict, Verdict::Holds);
     assert_eq!(row(r, "how coalescing").verdict, Verdict::Differs);
-    // Its tag is an input, so it can't count; but the claim is computed. Alone: 16 sets of 20 pages in circles, 320 of 2112.
+    // Its tag is an input, so it can't count; but the claim is computed. Alone: 16 sets of 20 pages in circles, 320 of
+    // 2112.
     let threads = row(r, "two hardware threads");
     assert_eq!(threads.verdict, Verdict::Fitted);
     let Some(Ours::Claim { holds: true, found }) = &threads.ours else { panic!("{threads:?}") };

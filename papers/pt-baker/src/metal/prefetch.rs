@@ -67,9 +67,9 @@ impl PrefetchTimes {
         Ok(Self { alone, lines, loaded, prefetched: HINTS.iter().map(|&hint| (hint, next())).collect() })
     }
 
-    /// Whether more of the loads miss than for the data alone, where a miss adds at least so many ticks; `None` = cannot
-    /// be told. Disturbances only add ticks, so the low ends are what they spare: of the loads for a yes, of what they are
-    /// compared with for a no.
+    /// Whether more of the loads miss than for the data alone, where a miss adds at least so many ticks; `None` =
+    /// cannot be told. Disturbances only add ticks, so the low ends are what they spare: of the loads for a yes, of
+    /// what they are compared with for a no.
     pub(super) fn fills(&self, with: &Estimate, miss_ticks: f64) -> Option<bool> {
         let rise = |ticks: f64, without: f64| (ticks - without) / miss_ticks;
         if rise(with.low, self.lines.median) > MANY {

@@ -19,7 +19,8 @@ const BEGINS: f64 = 0.1;
 const COMPLETE: f64 = 0.9;
 /// A rise is seen where it is more than this share of the time before it.
 const SEEN: f64 = 0.2;
-/// It is also more than this many times what the time varies by before it: going on as steeply would give 3.5 times that.
+/// It is also more than this many times what the time varies by before it: going on as steeply would give 3.5 times
+/// that.
 const STEEPER: f64 = 5.0;
 /// Plateaus before and after a rise, in capacities.
 const BEFORE: Range<f64> = 0.3..0.7;
@@ -139,7 +140,8 @@ mod tests {
     fn predictions_are_those_worked_out_by_hand() {
         // One page too many: all miss.
         assert_eq!(predicted(&geometry(1, 64, vec![])), (65, 65));
-        // 16 sets of 4: k sets with 5 pages, 5k of 64 + k. A tenth: k = 2 (10 of 66). Nine tenths: k = 14 (70 of 78 is 0.897), k = 15 (75 of 79).
+        // 16 sets of 4: k sets with 5 pages, 5k of 64 + k. A tenth: k = 2 (10 of 66). Nine tenths: k = 14 (70 of 78 is
+        // 0.897), k = 15 (75 of 79).
         assert_eq!(predicted(&geometry(16, 4, (0..4).map(|bit| 1 << bit).collect())), (66, 79));
         // Index from bit 2 on, as with blocks of four pages: 128 sets of 16 overflow four pages at a time.
         let (begins, complete) = predicted(&geometry(128, 16, (2..9).map(|bit| 1 << bit).collect()));

@@ -11,8 +11,8 @@ use super::programs::{divisor, record, setup, stressors, PaperProgram, ProgramSy
 
 /// NOPs between touches: on LibLinear all (Figure 6.10), else every other.
 const NOPS: [u64; 5] = [0, 30, 100, 300, 1000];
-/// Microseconds of sleep after a round, on the paper's machine. In the model rounds are shorter by its divisor, and so are
-/// these. On LibLinear all (Figure 6.11), else every other.
+/// Microseconds of sleep after a round, on the paper's machine. In the model rounds are shorter by its divisor, and so
+/// are these. On LibLinear all (Figure 6.11), else every other.
 const SLEEPS: [u64; 5] = [100, 300, 1000, 3000, 10_000];
 /// Sleeps beside stressors.
 const PRESSED_SLEEPS: [Throttle; 2] = [Throttle::Sleep(100), Throttle::Sleep(1000)];

@@ -16,7 +16,8 @@ const WARM_ROUNDS: u64 = 3;
 const ROUNDS: u64 = 4;
 /// Largest array of the curves, pages: beyond the last knee of the figure.
 const MOST_PLOTTED: u64 = 3072;
-/// Largest array that is searched for a knee: all that the L2 DTLB holds with every entry coalesced fourfold, and half more.
+/// Largest array that is searched for a knee: all that the L2 DTLB holds with every entry coalesced fourfold, and half
+/// more.
 const MOST_SEARCHED: u64 = 2048 * 4 * 3 / 2;
 
 pub(super) fn run() -> ModelResult<ModelFindings> {

@@ -27,8 +27,8 @@ pub(super) struct PaperProgram {
 
 /// In the order of Table 5.2, but for GUPS, which uses no memory.
 pub(super) const PROGRAMS: [PaperProgram; 6] = [
-    // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first levels
-    // of the search are small.
+    // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first
+    // levels of the search are small.
     PaperProgram { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
     PaperProgram { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
     PaperProgram { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },

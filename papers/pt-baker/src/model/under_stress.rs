@@ -69,7 +69,8 @@ fn sleeping(study: &BakingRuns, program: &'static str, system: ProgramSystem) ->
     of.map(|(_, came)| study.gain(program, system, came)).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Figure 6.7: by the kernel level with sleep, as there. The paper's "native" is taken for that beside the same stressors.
+/// Figure 6.7: by the kernel level with sleep, as there. The paper's "native" is taken for that beside the same
+/// stressors.
 fn virtualised(study: &BakingRuns) -> Findings {
     let systems = [ProgramSystem::Streams, ProgramSystem::NestedStreams, ProgramSystem::NestedRunsStreams];
     let gains = PROGRAMS.map(|p| (p.name, systems.map(|system| sleeping(study, p.name, system))));

@@ -1,5 +1,6 @@
-//! The sensitivity and placement sweeps of PT-Baker (Chatzopoulos 2024, sections 4.4 and 6.3) on this machine: what is to be
-//! measured, and what it says of the paper's figures. [`run`] runs the helper, and judges ratios as `compare` does.
+//! The sensitivity and placement sweeps of PT-Baker (Chatzopoulos 2024, sections 4.4 and 6.3) on this machine: what is
+//! to be measured, and what it says of the paper's figures. [`run`] runs the helper, and judges ratios as `compare`
+//! does.
 
 use lookaside_stats::median;
 

@@ -1,5 +1,6 @@
-//! The sweeps of `reproduce pt-baker --metal`: dependent random reads in this process, with the baker in each setting and without, in
-//! turns. What is measured and what it means is the papers' business, how ratios are judged the runtime's.
+//! The sweeps of `reproduce pt-baker --metal`: dependent random reads in this process, with the baker in each setting
+//! and without, in turns. What is measured and what it means is the papers' business, how ratios are judged the
+//! runtime's.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -18,7 +18,8 @@ const PLACED_SLEEP_MICROSECONDS: u32 = 1000;
 pub(crate) enum HelperLevel {
     /// Prefetches of the program's pages.
     User,
-    /// The stock kernel reads the entries (`PAGEMAP_SCAN`): all of them, one after the other, so without stride or NOPs.
+    /// The stock kernel reads the entries (`PAGEMAP_SCAN`): all of them, one after the other, so without stride or
+    /// NOPs.
     Kernel,
 }
 
