@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use lookaside_machine::{Replacement, Share};
-use lookaside_report::{num, Cell, Column, Document, Paint, RichText, Section, Table};
+use lookaside_report::chart::{BarRow, Bars};
+use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_techniques::color::bound::RestsOn;
 use lookaside_techniques::color::plan::{LevelPlan, Plan, TaskPlan, Verdict};
 
@@ -15,6 +16,7 @@ pub fn view(plan: &Plan) -> Document {
     let mut document = Document::new("TLB sets for tasks", format!("{}, pages of {}", plan.machine, plan.page_size));
     answer(plan, &mut document);
     document.section(Section::unheaded("Levels").with(levels(plan)));
+    document.section(Section::unheaded("Entries").with(entries(plan)).only(Medium::Page));
     document.section(Section::unheaded("Tasks").with(tasks(plan)));
     document.section(Section::unheaded("Shared sets").with(shared(plan)));
     plan.remarks.iter().for_each(|remark| document.note(remark));
@@ -63,6 +65,22 @@ fn levels(plan: &Plan) -> Table {
 }
 
 /// A bound; none is known where there is none.
+/// Whose each level's entries are.
+fn entries(plan: &Plan) -> Chart {
+    let row = |level: &LevelPlan| {
+        let entries = u64::from(level.sets) * u64::from(level.ways);
+        let promised = entries.saturating_sub(level.set_aside + level.left);
+        let parts = [("tasks", promised), ("set aside for the system", level.set_aside), ("left", level.left)];
+        BarRow {
+            label: level.name.clone(),
+            value: format!("{} entries", num::grouped(entries)),
+            parts: parts.map(|(name, count)| (name.into(), count as f64)).into(),
+        }
+    };
+    let rows = plan.levels.iter().map(row).collect();
+    Chart::bars("Who gets the entries", Bars { unit: "entries".into(), rows, hot: String::new() })
+}
+
 fn count(most: Option<u64>) -> Cell {
     Cell::optional(most, Cell::count)
 }
@@ -210,11 +228,12 @@ mod tests {
     use lookaside_techniques::color::plan::plan;
     use lookaside_techniques::color::tasks::TaskSet;
 
+    use lookaside_report::chart::Plot;
     use lookaside_report::{terminal, Style};
 
-    use super::{sets, view};
+    use super::{entries, sets, view, Plan};
 
-    fn rendered(pages: [u64; 2]) -> String {
+    fn planned(pages: [u64; 2]) -> Plan {
         let [a, b] = pages;
         let text = format!(
             "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = {a}\n\
@@ -222,8 +241,23 @@ mod tests {
         );
         let set = TaskSet::parse(&text, "t").expect("tasks");
         let machine = preset("xeon-e5-2650").expect("a preset");
-        let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
-        terminal::render(&view(&plan), &Style { width: 120, ..Style::default() })
+        plan(&set, &machine, PageSize::K4).expect("a plan")
+    }
+
+    fn rendered(pages: [u64; 2]) -> String {
+        terminal::render(&view(&planned(pages)), &Style { width: 120, ..Style::default() })
+    }
+
+    #[test]
+    fn a_level_s_entries_are_the_tasks_the_system_s_and_what_is_left() {
+        let plan = planned([4, 4]);
+        let Plot::Bars(bars) = entries(&plan).plot else { panic!("bars") };
+        for (row, level) in bars.rows.iter().zip(&plan.levels) {
+            let all: f64 = row.parts.iter().map(|(_, count)| count).sum();
+            assert_eq!(all, f64::from(level.sets * level.ways), "{row:?}");
+            assert_eq!(row.parts[0].1, 8.0, "{row:?}");
+        }
+        assert_eq!(bars.rows.len(), plan.levels.len());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A plan of huge pages: the windows, the ways to choose, what larger budgets would add.
 
-use lookaside_report::{num, Cell, Column, Document, Paint, RichText, Section, Table};
+use lookaside_report::chart::{Axis, Lines, Point, Scale, Series};
+use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
 use lookaside_techniques::hugepages::profile::WindowCounts;
 use lookaside_techniques::hugepages::select::Selector;
@@ -28,6 +29,7 @@ pub fn view(plan: &HugePlan) -> Document {
     }
     document.section(Section::unheaded("Ways to choose").with(choices(plan)).with(RichText::from(winner(plan))));
     document.section(Section::unheaded("Larger budgets").with(curve(plan)));
+    document.section(Section::unheaded("Cycles over the budget").with(chart(plan)).only(Medium::Page));
     plan.remarks.iter().for_each(|remark| document.note(remark));
     document
 }
@@ -266,16 +268,34 @@ fn winner(plan: &HugePlan) -> String {
     )
 }
 
+/// The budgets of the curve, each with its name: windows, and all of them at last.
+fn budgets(plan: &HugePlan) -> impl Iterator<Item = (String, &Effect)> {
+    let last = plan.curve.len().saturating_sub(1);
+    let name = move |i: usize, effect: &Effect| if i == last { "all".to_string() } else { effect.windows.to_string() };
+    plan.curve.iter().enumerate().map(move |(i, effect)| (name(i, effect), effect))
+}
+
 fn curve(plan: &HugePlan) -> Table {
     let mut table = effects(Column::right("budget"));
-    let last = plan.curve.len().saturating_sub(1);
-    for (i, effect) in plan.curve.iter().enumerate() {
-        let name = if i == last { "all".to_string() } else { effect.windows.to_string() };
-        let paint = if effect.windows == plan.planned.windows && i != last { Paint::Strong } else { Paint::Plain };
-        let cells = effect_cells(plan, effect);
-        table.row(std::iter::once(Cell::painted(paint, name)).chain(cells).collect::<Vec<_>>());
+    for (budget, effect) in budgets(plan) {
+        let is_plan = effect.windows == plan.planned.windows && budget != "all";
+        let budget = Cell::painted(if is_plan { Paint::Strong } else { Paint::Plain }, budget);
+        table.row(std::iter::once(budget).chain(effect_cells(plan, effect)).collect::<Vec<_>>());
     }
     table
+}
+
+/// Cycles saved, and what remains of them after the collapse.
+fn chart(plan: &HugePlan) -> Chart {
+    let line = |name: &str, cycles: fn(&Effect) -> f64| {
+        let point =
+            |(i, (budget, effect)): (usize, (String, &Effect))| Point::new(i as f64, cycles(effect)).labelled(budget);
+        Series::new(name, budgets(plan).enumerate().map(point).collect())
+    };
+    let lines = Lines::new(Axis::new("budget", Scale::Even), Axis::new("cycles", Scale::Linear))
+        .with(line("saved", |effect| effect.saved_cycles))
+        .with(line("net of the collapse", Effect::net_cycles));
+    Chart::lines("Cycles saved", lines)
 }
 
 #[cfg(test)]
@@ -287,6 +307,7 @@ mod tests {
 
     use lookaside_techniques::lock::regions::Confidence;
 
+    use lookaside_report::chart::Plot;
     use lookaside_report::{terminal, Style};
 
     use super::*;
@@ -361,6 +382,17 @@ mod tests {
 
     fn text(plan: &HugePlan, width: usize) -> String {
         terminal::render(&view(plan), &Style { width, ..Style::default() }).replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn the_chart_has_every_budget_and_what_the_collapse_leaves() {
+        let Plot::Lines(lines) = chart(&sample()).plot else { panic!("lines") };
+        let [saved, net] = &lines.series[..] else { panic!("{:?}", lines.series) };
+        let labels: Vec<&str> = saved.points.iter().map(|point| point.label.as_str()).collect();
+        assert_eq!(labels, ["0", "1", "2", "3", "all"]);
+        for (i, effect) in sample().curve.iter().enumerate() {
+            assert_eq!((saved.points[i].y, net.points[i].y), (effect.saved_cycles, effect.net_cycles()));
+        }
     }
 
     #[test]

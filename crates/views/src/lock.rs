@@ -1,8 +1,9 @@
 //! A lock plan: the pages, the ways to choose, what more entries would add.
 
-use lookaside_report::{num, Cell, Column, Document, Paint, RichText, Section, Table};
+use lookaside_report::chart::{Axis, Lines, Mark, Point, Scale, Series};
+use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_techniques::lock::histogram::PageCounts;
-use lookaside_techniques::lock::plan::{LockPlan, PlannedPage, Stalls};
+use lookaside_techniques::lock::plan::{CurvePoint, LockPlan, PlannedPage, Stalls};
 use lookaside_techniques::lock::select::Selector;
 
 use crate::native_location::{self, NativeLocation};
@@ -35,6 +36,7 @@ pub fn view(plan: &LockPlan) -> Document {
     sentences.into_iter().for_each(|sentence| ways.push(sentence));
     document.section(ways);
     document.section(Section::unheaded("More entries").with(curve(plan)));
+    document.section(Section::unheaded("Stall cycles over locked entries").with(chart(plan)).only(Medium::Page));
     plan.remarks.iter().for_each(|remark| document.note(remark));
     document
 }
@@ -202,6 +204,17 @@ fn optimum(plan: &LockPlan) -> String {
     )
 }
 
+fn chart(plan: &LockPlan) -> Chart {
+    let line = |name: &str, cycles: fn(&CurvePoint) -> f64| {
+        Series::new(name, plan.curve.iter().map(|point| Point::new(point.entries.into(), cycles(point))).collect())
+    };
+    let lines = Lines::new(Axis::new("locked entries", Scale::Linear), Axis::new("stall cycles", Scale::Auto))
+        .with(line("mean", |point| point.mean_cycles))
+        .with(line("worst seed", |point| point.worst_cycles));
+    let marks = vec![Mark::new(plan.entries.into(), "lockable")];
+    Chart::lines("Stall cycles", Lines { marks, ..lines })
+}
+
 fn curve(plan: &LockPlan) -> Table {
     let mut table = Table::new([
         Column::right("entries"),
@@ -231,12 +244,13 @@ mod tests {
     use lookaside_techniques::lock::histogram::Page;
     use lookaside_techniques::lock::maps::Mapping;
     use lookaside_techniques::lock::plan::NativePage;
-    use lookaside_techniques::lock::plan::{CurvePoint, LockChoice, Optimum, Region};
+    use lookaside_techniques::lock::plan::{LockChoice, Optimum, Region};
     use lookaside_techniques::lock::stall::{SideStall, StallCycles};
     use lookaside_trace::MapSource;
 
     use lookaside_techniques::lock::regions::Confidence;
 
+    use lookaside_report::chart::Plot;
     use lookaside_report::{terminal, Style};
 
     use super::*;
@@ -323,6 +337,14 @@ page  there  region            sure    rests on
 ";
         let text = shown(&plan, 120);
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn the_chart_has_the_mean_the_worst_seed_and_what_is_lockable() {
+        let Plot::Lines(lines) = chart(&sample()).plot else { panic!("lines") };
+        let ys = |at: usize| lines.series[at].points.iter().map(|point| point.y).collect::<Vec<_>>();
+        assert_eq!((ys(0), ys(1)), (vec![1000.0, 500.0, 500.0], vec![1100.0; 3]));
+        assert_eq!(lines.marks, [Mark::new(1.0, "lockable")]);
     }
 
     #[test]
