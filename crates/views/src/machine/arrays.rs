@@ -3,7 +3,7 @@
 use lookaside_machine::{IndexFn, Machine, Stage, Tlb, WalkCache, Ways};
 use lookaside_report::{Cell, Column, Table};
 
-use super::{word, words};
+use super::toml_words::{word, words};
 
 /// TLB arrays.
 pub fn tlbs(machine: &Machine) -> Table {

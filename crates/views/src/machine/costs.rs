@@ -3,7 +3,7 @@
 use lookaside_machine::{Machine, Stream, SwitchAction};
 use lookaside_report::{num, Fact, RichText};
 
-use super::{word, words};
+use super::toml_words::{word, words};
 
 /// A label and a line of each.
 pub fn facts(machine: &Machine) -> Vec<Fact> {

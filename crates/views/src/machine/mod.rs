@@ -5,10 +5,10 @@ pub mod presets;
 
 mod arrays;
 mod costs;
+mod toml_words;
 
 use lookaside_machine::Machine;
 use lookaside_report::{Block, Document, Fact, RichText, Section};
-use serde::Serialize;
 
 /// The machine in full.
 pub fn view(machine: &Machine) -> Document {
@@ -47,17 +47,4 @@ fn remarks(machine: &Machine) -> [(&'static str, &[String]); 2] {
 
 fn list(lines: &[String]) -> Block {
     Block::List(lines.iter().map(RichText::from).collect())
-}
-
-/// The words that the machine's TOML uses.
-fn words<T: Serialize>(values: &[T]) -> String {
-    values.iter().map(word).collect::<Vec<_>>().join(", ")
-}
-
-/// The word that the machine's TOML uses.
-fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
 }
