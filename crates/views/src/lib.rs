@@ -1,4 +1,14 @@
 //! What each result says: a module a result.
+//!
+//! ```
+//! use lookaside_machine::preset;
+//! use lookaside_report::{terminal, Style};
+//! use lookaside_views::machine;
+//!
+//! let skylake = preset("skylake").expect("a preset");
+//! let text = terminal::render(&machine::view(&skylake), &Style { width: 100, ..Style::default() });
+//! assert!(text.starts_with("skylake"));
+//! ```
 
 pub mod analysis;
 pub mod bake_model;
