@@ -15,7 +15,7 @@ pub const KERNEL_SPACE: u64 = 1 << 32;
 pub const HOST_SPACE: u64 = KERNEL_SPACE + 1;
 
 /// Physical address bits where nothing narrows them: 64 TiB, as Linux's `MAX_PHYSMEM_BITS` on x86-64 with 4 levels.
-pub const PHYSICAL_BITS: u32 = 46;
+pub(crate) const PHYSICAL_BITS: u32 = 46;
 
 // Keeps the hashes for different purposes apart; any distinct numbers do.
 const FRAME_TAG: u64 = 0x10;
@@ -47,7 +47,7 @@ pub fn generator(seed: u64, kind: Structure, number: usize, instance: usize) -> 
 }
 
 /// Units in which cycles are summed: 1/65536 cycle. Sums of whole units do not depend on their order.
-pub const UNITS_PER_CYCLE: f64 = 65536.0;
+pub(crate) const UNITS_PER_CYCLE: f64 = 65536.0;
 
 /// A cost in [`UNITS_PER_CYCLE`], rounded to the nearest; negative and not-a-number are 0.
 pub fn to_units(cycles: f64) -> u64 {
@@ -122,7 +122,7 @@ impl PhysicalMemory {
     /// log2 of the bytes that one aligned run of frames holds together for a page of `2^page_shift` bytes;
     /// `None` = all frames are one run.
     #[inline]
-    pub fn run_shift(&self, page_shift: u32) -> Option<u32> {
+    pub(crate) fn run_shift(&self, page_shift: u32) -> Option<u32> {
         match self.frames {
             FrameLayout::Contiguous => None,
             FrameLayout::Fragmented { run_pages } => {
@@ -166,7 +166,7 @@ impl PhysicalMemory {
 
     /// Physical address of the first entry of the table that `va` uses at `level` in `space`.
     #[inline]
-    pub fn table_base(&self, space: u64, level: &TableLevel, va: u64) -> u64 {
+    pub(crate) fn table_base(&self, space: u64, level: &TableLevel, va: u64) -> u64 {
         let prefix = table_prefix(level, va);
         let size_shift = level.index_bits + level.entry_bytes.trailing_zeros();
         let hash = mix(self.seed, TABLE_TAG + self.stage as u64, space, prefix << 6 | u64::from(level.level));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{number, read};
-use crate::{parse_cpu_list, parse_size};
+use crate::units::{parse_cpu_list, parse_size};
 
 /// Where the kernel describes CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";

@@ -56,5 +56,4 @@ pub use system::{
     kernel_release, kernel_version, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms,
     ticks_per_second, uptime_seconds, vulnerabilities, CpuInfo,
 };
-pub use units::{parse_cpu_list, parse_size};
 pub use vma::{parse_smaps, Vma};

@@ -17,7 +17,7 @@ pub struct PerfEventAttr {
     pub sample_period: u64,
     /// What a sample has (`PERF_SAMPLE_*`).
     pub sample_type: u64,
-    /// What reading a counter gives, as [`READ_TIMES`].
+    /// What reading a counter gives (`PERF_FORMAT_*`).
     pub read_format: u64,
     /// The bits from `disabled` on, as [`EXCLUDE_KERNEL`].
     pub flags: u64,
@@ -55,7 +55,7 @@ pub const EXCLUDE_HV: u64 = 1 << 6;
 pub const INHERIT_THREAD: u64 = 1 << 35;
 
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `_RUNNING`: what a [`PerfCounter`] reads.
-pub const READ_TIMES: u64 = 1 | 2;
+pub(crate) const READ_TIMES: u64 = 1 | 2;
 
 /// `PERF_EVENT_IOC_ENABLE`, `_DISABLE`, `_SET_OUTPUT`: `_IO('$', 0)`, `1` and `5`.
 const IOC_ENABLE: u32 = 0x2400;

@@ -5,7 +5,7 @@
 const MOST_CPUS: usize = 1 << 16;
 
 /// Reads a list of CPUs, `0-3,8`, in the order in which it stands there. A part that is no number or range is left out.
-pub fn parse_cpu_list(text: &str) -> Vec<usize> {
+pub(crate) fn parse_cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
@@ -15,7 +15,7 @@ pub fn parse_cpu_list(text: &str) -> Vec<usize> {
 }
 
 /// Reads a size, `48K`, `64M`, `8G` or `77`, in bytes (binary units); `None` of anything else, and of more than 64 bits hold.
-pub fn parse_size(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' => (&text[..text.len() - 1], 10),

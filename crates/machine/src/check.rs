@@ -9,21 +9,21 @@ use crate::{
 };
 
 /// Most TLBs, most walk caches and most caches that a machine may list.
-pub const MAX_ARRAYS: usize = 64;
+pub(crate) const MAX_ARRAYS: usize = 64;
 /// Most entries of one TLB or walk cache; real ones stop at a few thousand.
-pub const MAX_ENTRIES: u32 = 1 << 20;
+pub(crate) const MAX_ENTRIES: u32 = 1 << 20;
 /// Most lockable entries of one TLB.
-pub const MAX_LOCKABLE: u32 = 1 << 10;
+pub(crate) const MAX_LOCKABLE: u32 = 1 << 10;
 /// Largest data cache in bytes.
-pub const MAX_CACHE_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_CACHE_BYTES: u64 = 1 << 30;
 /// Most hardware threads: sockets × cores × threads.
-pub const MAX_HARDWARE_THREADS: u64 = 1 << 10;
+pub(crate) const MAX_HARDWARE_THREADS: u64 = 1 << 10;
 /// Most address spaces of a hardware thread: x86's PCIDs have 12 bits.
-pub const MOST_ADDRESS_SPACES: u32 = 1 << 12;
+pub(crate) const MOST_ADDRESS_SPACES: u32 = 1 << 12;
 /// Most TLB entries, walk-cache entries and cache lines in all instances together: a few gigabytes of model.
-pub const MAX_TOTAL_ENTRIES: u64 = 1 << 26;
+pub(crate) const MAX_TOTAL_ENTRIES: u64 = 1 << 26;
 /// Largest cost of anything, in cycles, and largest clock, in MHz.
-pub const MAX_COST_CYCLES: f64 = 1e9;
+pub(crate) const MAX_COST_CYCLES: f64 = 1e9;
 
 /// Most evictions of a set, a second or an event: more than one a nanosecond is none.
 const MAX_EVICTIONS: f64 = 1e9;

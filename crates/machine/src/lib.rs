@@ -21,12 +21,8 @@ mod presets;
 mod schema;
 mod toml_word;
 mod tree;
-pub mod units;
+mod units;
 
-pub use check::{
-    MAX_ARRAYS, MAX_CACHE_BYTES, MAX_COST_CYCLES, MAX_ENTRIES, MAX_HARDWARE_THREADS, MAX_LOCKABLE, MAX_TOTAL_ENTRIES,
-    MOST_ADDRESS_SPACES,
-};
 pub use cpu::{nearest_preset, CpuId};
 pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};

@@ -19,11 +19,11 @@ use crate::pmu::events::PmuEvent;
 /// Version of the format.
 const FORMAT: u32 = 1;
 /// Bytes of lines, before compression, up to which page numbers are written: they make nearly all of it.
-pub const PAGES_UP_TO_BYTES: u64 = 192 << 20;
+pub(crate) const PAGES_UP_TO_BYTES: u64 = 192 << 20;
 /// Offsets of a chain of lines that are written at most; larger ones are a footprint's lines in an order by the seed.
 const MOST_OFFSETS: usize = 1 << 12;
 /// Bytes of lines, before compression, up to which measurements are written.
-pub const SAMPLES_UP_TO_BYTES: u64 = 256 << 20;
+pub(crate) const SAMPLES_UP_TO_BYTES: u64 = 256 << 20;
 
 /// Stands for page numbers that are not written.
 const LEFT_OUT: &str = "left out";

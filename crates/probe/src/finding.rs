@@ -50,7 +50,7 @@ impl<T> Finding<T> {
     }
 
     /// The same, with more that was seen.
-    pub fn with_evidence(mut self, more: Vec<String>) -> Self {
+    pub(crate) fn with_evidence(mut self, more: Vec<String>) -> Self {
         let (Self::Confirmed { evidence, .. } | Self::NotDetermined { evidence, .. }) = &mut self;
         evidence.extend(more);
         self

@@ -44,7 +44,7 @@ pub fn apply(rows: &[u64], vector: u64) -> u64 {
 }
 
 /// The sum of the vectors of `basis` that the bits of `choice` name.
-pub fn combine(basis: &[u64], choice: u64) -> u64 {
+pub(crate) fn combine(basis: &[u64], choice: u64) -> u64 {
     basis.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).fold(0, |sum, (_, v)| sum ^ v)
 }
 
@@ -54,7 +54,7 @@ pub fn span(basis: &[u64]) -> Vec<u64> {
 }
 
 /// A basis of the part of `span(basis)` where the coordinates named by `functional` (not 0) sum to 0.
-pub fn hyperplane(basis: &[u64], functional: u64) -> Vec<u64> {
+pub(crate) fn hyperplane(basis: &[u64], functional: u64) -> Vec<u64> {
     let pivot = functional.trailing_zeros() as usize;
     let rest = basis.iter().enumerate().filter(|&(i, _)| i != pivot);
     rest.map(|(i, v)| if functional >> i & 1 == 1 { v ^ basis[pivot] } else { *v }).collect()

@@ -111,7 +111,7 @@ pub use claims::{
     claims_of_cpu, cpuid_claims, sysfs_claims, CheckedClaim, Claim, CpuidRegisters, HardwarePart, PartSize,
 };
 pub use eviction_sets::TlbLevels;
-pub use evidence::{EvidenceRecorder, EvidenceTotals, PAGES_UP_TO_BYTES, SAMPLES_UP_TO_BYTES};
+pub use evidence::{EvidenceRecorder, EvidenceTotals};
 pub use finding::Finding;
 #[cfg(target_os = "linux")]
 pub use flush_tlb::flush_tlb;

@@ -20,7 +20,7 @@ const MOST_ROWS: usize = 72;
 const MEMO: usize = MOST_BANDS;
 
 /// Counts accesses while blocks go by.
-pub struct HeatBuilder {
+pub(crate) struct HeatBuilder {
     /// Place in a column by (process, first page of the band).
     bands: BTreeMap<(u32, u64), u32>,
     /// Accesses by column and, within, by place: those of now lie close together. Places that are missing at a column's end

@@ -37,10 +37,10 @@ mod tools;
 pub use block::Block;
 pub use event::{Event, FrameList, MapSource, SiteId};
 pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
-pub use import::{open, open_as, open_reader, Format};
+pub use import::{open, open_reader, Format};
 pub use kind::Kind;
 pub use memory_map::{parse_maps, source_of, FileId, MemoryMap, Region};
-pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES, CHUNK_ACCESSES};
+pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES};
 
 pub use source::{Damage, FilterWindow, Granularity, Source, TraceError, TraceInfo};
 pub use tools::{cat, check, convert, summary, Converted, Summary};

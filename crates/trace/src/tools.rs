@@ -8,8 +8,9 @@ use lookaside_stats::finalise;
 use serde::{Deserialize, Serialize};
 
 use crate::export::{write_champsim, write_text, ChampSimLosses};
+use crate::import::open_as;
 use crate::native::OUTPUT;
-use crate::{open_as, Block, Damage, Event, Format, Kind, NativeFile, Source, TraceError, TraceInfo, TraceWriter};
+use crate::{Block, Damage, Event, Format, Kind, NativeFile, Source, TraceError, TraceInfo, TraceWriter};
 
 /// Distinct pages are counted exactly up to this many, then estimated: 8 MiB of page numbers.
 const EXACT_PAGES: usize = 1 << 20;

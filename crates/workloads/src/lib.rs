@@ -52,6 +52,6 @@ pub use mapping::Pages;
 pub use memory::{Region, Section};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
 pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
-pub use tlb_thrash::{NativeRun, TlbThrash};
+pub use tlb_thrash::TlbThrash;
 pub use workload::{Spec, Workload, WorkloadError, WorkloadStream, LEAST_BYTES, MOST_BYTES};
 pub use zipf::Zipf;

@@ -7,9 +7,6 @@
 //!     page_index <- page_index + offset
 //! ```
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
-
 use lookaside_trace::{Block, Kind};
 
 use crate::stream::{Pattern, MOST_PAGES, PAGE_BYTES};
@@ -43,55 +40,8 @@ impl TlbThrash {
         self
     }
 
-    /// Runs the loop itself on this machine: touches the array first, then times `iterations`.
-    ///
-    /// # Errors
-    /// Where the array can't be allocated.
-    pub fn run_native(&self, iterations: u64) -> Result<NativeRun, std::io::Error> {
-        let too_large = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
-        let bytes = usize::try_from(self.array_bytes()).map_err(|_| too_large())?;
-        let mut array: Vec<u8> = Vec::new();
-        // One page more, so that an aligned start lies inside.
-        array
-            .try_reserve_exact(bytes.checked_add(PAGE_BYTES as usize).ok_or_else(too_large)?)
-            .map_err(|_| too_large())?;
-        array.resize(bytes + PAGE_BYTES as usize, 1);
-        let start = array.as_ptr().align_offset(PAGE_BYTES as usize).min(PAGE_BYTES as usize);
-        let array = &array[start..start + bytes];
-
-        let (mut page_index, offset, mut sum) = (0u64, self.page_step * PAGE_BYTES % bytes as u64, 0u64);
-        let begin = Instant::now();
-        for _ in 0..iterations {
-            sum = sum.wrapping_add(u64::from(*black_box(&array[page_index as usize])));
-            // The same as `mod array_size`, without a division to hide the loads behind.
-            page_index += offset;
-            if page_index >= bytes as u64 {
-                page_index -= bytes as u64;
-            }
-        }
-        Ok(NativeRun { iterations, elapsed: begin.elapsed(), sum })
-    }
-
     fn array_bytes(&self) -> u64 {
         self.pages * PAGE_BYTES
-    }
-}
-
-/// What a native run gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NativeRun {
-    /// Array accesses made.
-    pub iterations: u64,
-    /// Time of the loop alone.
-    pub elapsed: Duration,
-    /// Sum of the bytes read, each 1: equal to `iterations`.
-    pub sum: u64,
-}
-
-impl NativeRun {
-    /// Nanoseconds an array access.
-    pub fn ns_per_access(&self) -> f64 {
-        self.elapsed.as_secs_f64() * 1e9 / self.iterations.max(1) as f64
     }
 }
 

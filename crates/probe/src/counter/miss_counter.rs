@@ -22,7 +22,7 @@ use crate::metal::{Metal, MetalError};
 
 /// Rounds of each kind where nobody asks for another number: a grain of 26 ticks then spreads the mean of a difference by
 /// 0.8 ticks, and the smallest miss known (5 cycles, 3.5 ticks on Zen 4) is more than four times that.
-pub const ROUNDS: usize = 512;
+pub(crate) const ROUNDS: usize = 512;
 
 /// Orders of the timed loads.
 const TURNS: usize = 8;
@@ -145,11 +145,6 @@ impl<M: Metal> MissCounter<M> {
     /// The levels that it was calibrated on.
     pub fn levels(&self) -> &TlbLevels {
         &self.levels
-    }
-
-    /// Ends the counting and gives the machine back.
-    pub fn into_metal(self) -> M {
-        self.metal
     }
 
     /// Loads from `before`, in order, then from `sequence`, in order: which accesses of the sequence miss. Nothing is

@@ -7,7 +7,7 @@ mod timed_chain;
 pub(crate) mod verdict;
 
 pub use error::{CounterError, MOST_TIMED};
-pub use miss_counter::{Confusion, JudgedAccess, MissCounter, MissCounts, ROUNDS};
+pub use miss_counter::{Confusion, JudgedAccess, MissCounter, MissCounts};
 pub use pass_meter::{GroupVerdict, MeterAccuracy, PassMeter};
 pub use timed_chain::{prefetch, GroupTicks, TimedChain, Timer};
 pub use verdict::{AccessVerdict, MissCosts};

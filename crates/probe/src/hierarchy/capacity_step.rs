@@ -19,7 +19,7 @@ const MISSES: f64 = 0.5;
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CapacityStep {
+pub(crate) struct CapacityStep {
     /// The most that fit; 0 = fewer than the fewest that were tried.
     pub fit: u32,
     /// The fewest that clearly do not.

@@ -30,7 +30,7 @@ const SLOWER: f64 = 1.6;
 
 /// A stretch of footprints that one level serves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plateau {
+pub(crate) struct Plateau {
     /// Core cycles in its middle.
     pub cycles: f64,
     /// Smallest footprint on it.
@@ -85,7 +85,7 @@ pub fn curve(
 }
 
 /// The levels of a curve. What lies between is not said.
-pub fn plateaus(points: &[LatencyPoint]) -> Vec<Plateau> {
+pub(crate) fn plateaus(points: &[LatencyPoint]) -> Vec<Plateau> {
     // A larger footprint is no faster: what is slower than a larger one was disturbed.
     let mut steady = points.to_vec();
     for i in (1..steady.len()).rev() {

@@ -17,12 +17,11 @@ mod walk_caches;
 mod walk_costs;
 
 pub use caches::caches;
-pub use capacity_step::CapacityStep;
 pub use entry_coverage::covers;
 pub use known_levels::KnownLevels;
 pub use l1_cache::first_cache;
 pub use latency_bench::LatencyBench;
-pub use latency_curve::{curve, plateaus, Plateau};
+pub use latency_curve::curve;
 pub use line_size::line_bytes;
 pub use walk_caches::walk_caches;
 pub use walk_costs::walks;

@@ -68,7 +68,7 @@ pub struct ProbeReport {
 
 impl ProbeReport {
     /// Nanoseconds of a core cycle, where the timer's rate is known.
-    pub fn ns_a_cycle(&self) -> Option<f64> {
+    pub(crate) fn ns_a_cycle(&self) -> Option<f64> {
         self.ticks_per_second.map(|ticks| 1e9 / (ticks * self.cycles_per_tick))
     }
 

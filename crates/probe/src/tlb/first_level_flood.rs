@@ -53,7 +53,7 @@ impl FirstLevelFlood {
     }
 
     /// Floods no more than just enough.
-    pub fn sparing(&mut self) {
+    pub(crate) fn sparing(&mut self) {
         self.flood = if self.flood > 2.0 { 2.0 } else { 1.25 };
     }
 
@@ -78,7 +78,7 @@ impl FirstLevelFlood {
     }
 
     /// Pages at random that put out all others.
-    pub fn flood_pages(&self) -> usize {
+    pub(crate) fn flood_pages(&self) -> usize {
         (self.wanted() as usize) << self.masks.len()
     }
 
@@ -87,12 +87,12 @@ impl FirstLevelFlood {
     }
 
     /// log2 of pages of a space that miss here on each access, and hit in the level below, which is much larger.
-    pub fn least_crowded_log2(&self) -> usize {
+    pub(crate) fn least_crowded_log2(&self) -> usize {
         self.flood_pages().next_power_of_two().ilog2() as usize
     }
 
     /// The space to take for them.
-    pub fn least_crowded(&mut self, basis: Vec<u64>) {
+    pub(crate) fn least_crowded(&mut self, basis: Vec<u64>) {
         self.least_crowded = basis;
     }
 
@@ -154,7 +154,7 @@ impl FirstLevelFlood {
     }
 
     /// Pages that, beside `pages`, make every set that these use miss on every access.
-    pub fn fillers(&self, pages: &[u64], bench: &mut ChainBench<'_>) -> Vec<u64> {
+    pub(crate) fn fillers(&self, pages: &[u64], bench: &mut ChainBench<'_>) -> Vec<u64> {
         let mut used = UsedPages::default();
         for &page in pages {
             used.pages.insert(page);

@@ -49,7 +49,7 @@ pub struct LevelMeter {
 
 impl LevelMeter {
     /// Of a window of bits, these vectors alone do not change the set.
-    pub fn know_within(&mut self, window: u64, kernel: &[u64], bits: u32) {
+    pub(crate) fn know_within(&mut self, window: u64, kernel: &[u64], bits: u32) {
         let outside = (0..bits).map(|bit| 1 << bit).filter(|bit| window & bit == 0);
         let rows: Vec<u64> = kernel.iter().copied().chain(outside).collect();
         self.know(&gf2::null_space(&rows, bits));
@@ -78,7 +78,7 @@ impl LevelMeter {
     }
 
     /// The same with so many copies at most: what they leave of the level above, fillers flood.
-    pub fn copied_to(&self, bench: &mut ChainBench<'_>, pages: &[u64], most: usize) -> (Vec<u64>, usize) {
+    pub(crate) fn copied_to(&self, bench: &mut ChainBench<'_>, pages: &[u64], most: usize) -> (Vec<u64>, usize) {
         let copies = self.copies(bench, pages, most);
         (copies.iter().flat_map(|copy| pages.iter().map(move |page| page ^ copy)).collect(), copies.len())
     }
@@ -126,12 +126,12 @@ impl LevelMeter {
     }
 
     /// Pages that may be far too many, in one order.
-    pub fn look_at_crowd(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<MissRounds, Halt> {
+    pub(crate) fn look_at_crowd(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<MissRounds, Halt> {
         self.look_in(bench, pages, (1, 1), true)
     }
 
     /// Misses of a round through pages that may be far too many, in one order: then nearly all miss under LRU and FIFO.
-    pub fn misses_of_crowd(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<f64, Halt> {
+    pub(crate) fn misses_of_crowd(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<f64, Halt> {
         self.look_at_crowd(bench, pages)?.misses(bench)
     }
 
@@ -152,7 +152,7 @@ impl LevelMeter {
     }
 
     /// Ticks that a round through pages that may be far too many takes longer than one through pages that fit, a page.
-    pub fn ticks_of_crowd(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<f64, Halt> {
+    pub(crate) fn ticks_of_crowd(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> Result<f64, Halt> {
         let misses = self.look_by(bench, pages, (1, 1), true, MissSource::Time)?.misses(bench)?;
         Ok(misses * self.miss_ticks / pages.len() as f64)
     }

@@ -97,7 +97,7 @@ impl AccessPattern {
     }
 
     /// What is told apart within the family: pages, stride, bytes.
-    pub fn size_words(&self) -> String {
+    fn size_words(&self) -> String {
         let count =
             |n: u64| if n >= 1 << 10 && n.is_multiple_of(1 << 10) { format!("{} K", n >> 10) } else { n.to_string() };
         match self.family {

@@ -25,7 +25,7 @@ use crate::plan::PlanError;
 pub const WINDOW_BYTES: u64 = 2 << 20;
 
 /// Bytes of a base page, on all machines that have 2 MiB pages.
-pub const BASE_BYTES: u64 = 4 << 10;
+pub(crate) const BASE_BYTES: u64 = 4 << 10;
 
 /// An aligned window of [`WINDOW_BYTES`]: what one huge page maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -14,4 +14,5 @@ mod parser;
 mod perf;
 mod text;
 
-pub use open::{open, open_as, open_reader, Format};
+pub(crate) use open::open_as;
+pub use open::{open, open_reader, Format};

@@ -91,7 +91,7 @@ pub fn open(path: &str) -> Result<Box<dyn Source + Send>, TraceError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_as(path: &str, format: Format) -> Result<Box<dyn Source + Send>, TraceError> {
+pub(crate) fn open_as(path: &str, format: Format) -> Result<Box<dyn Source + Send>, TraceError> {
     open_input(Input::open(path)?, Some(format), path)
 }
 

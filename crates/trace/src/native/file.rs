@@ -99,22 +99,8 @@ impl NativeFile {
             chunks: chunks.start.min(n)..chunks.end.min(n),
             decoder,
             frame: Vec::new(),
-            skip: 0,
             damage: DamageLog::default(),
         })
-    }
-
-    /// Reads from the recorded access number `access` (from 0) to the end. Events before it are not
-    /// seen, so the memory map is not known.
-    ///
-    /// # Errors
-    /// Where there is no memory for it.
-    pub fn worker_from(&self, access: u64) -> Result<NativeWorker, TraceError> {
-        let chunks = &self.inner.chunks;
-        let first = chunks.partition_point(|c| c.end_access() <= access);
-        let mut worker = self.worker(first..chunks.len())?;
-        worker.skip = chunks.get(first).map_or(0, |c| access.saturating_sub(c.first_access) as usize);
-        Ok(worker)
     }
 }
 
@@ -130,8 +116,6 @@ pub struct NativeWorker {
     chunks: Range<usize>,
     decoder: ChunkDecoder,
     frame: Vec<u8>,
-    /// Accesses to leave out at the front.
-    skip: usize,
     damage: DamageLog,
 }
 
@@ -167,23 +151,13 @@ impl Source for NativeWorker {
     fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
         loop {
             if self.decoder.next_block(block) {
-                if self.skip == 0 {
-                    return Ok(true);
-                }
-                let skip = self.skip.min(block.len());
-                self.skip -= skip;
-                drop_front(block, skip);
-                if !block.is_empty() {
-                    return Ok(true);
-                }
-                continue;
+                return Ok(true);
             }
             let Some(chunk) = self.chunks.next().map(|i| self.inner.chunks[i]) else {
                 block.clear();
                 return Ok(false);
             };
             if let Err(bad) = self.load(chunk).map_err(|e| self.inner.io_error(e))? {
-                self.skip = 0;
                 let reason = format!("{bad}; {} accesses lost", chunk.accesses);
                 self.damage.push(chunk.offset, u64::from(chunk.len), &reason);
             }
@@ -192,19 +166,6 @@ impl Source for NativeWorker {
 
     fn damage(&self) -> &[Damage] {
         self.damage.list()
-    }
-}
-
-/// Takes the first `n` accesses off, and the events before them.
-fn drop_front(block: &mut Block, n: usize) {
-    block.addr.drain(..n);
-    block.kind.drain(..n);
-    block.size.drain(..n.min(block.size.len()));
-    block.ip.drain(..n.min(block.ip.len()));
-    block.repeat.drain(..n.min(block.repeat.len()));
-    block.events.retain(|(pos, _)| *pos as usize >= n);
-    for (pos, _) in &mut block.events {
-        *pos -= n as u32;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sizes of chunks and blocks.
 
 /// Accesses in a chunk at most: what is unpacked of it stays in a core's second-level cache.
-pub const CHUNK_ACCESSES: usize = 1 << 17;
+pub(crate) const CHUNK_ACCESSES: usize = 1 << 17;
 
 /// Accesses in a block that a reader yields, at most: its columns then stay in a core's second-level cache.
 pub const BLOCK_ACCESSES: usize = 1 << 14;

@@ -17,7 +17,7 @@ mod varint;
 mod writer;
 
 pub use file::{ChunkRef, NativeFile, NativeWorker};
-pub use limits::{BLOCK_ACCESSES, CHUNK_ACCESSES};
+pub use limits::BLOCK_ACCESSES;
 pub use reader::NativeReader;
 pub use writer::TraceWriter;
 
