@@ -35,7 +35,7 @@ struct TopRow {
 /// Shows them until `q`, Ctrl-C or a signal; or once.
 pub fn run(args: &TopArgs) -> Result<u8, Failure> {
     args.output.check()?;
-    let mut observer = Observer { survey: Survey::new(), helpers: HelperFiles::new() };
+    let mut observer = ProcessObserver { survey: Survey::new(), helpers: HelperFiles::new() };
     let interval = Duration::from_secs(args.interval);
     let first = observer.snapshot()?;
     if args.once || args.output.asked() || !std::io::stdout().is_terminal() {
@@ -58,7 +58,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
 }
 
 /// Takes snapshots of all processes and of what their bakers do.
-struct Observer {
+struct ProcessObserver {
     survey: Survey,
     helpers: Option<HelperFiles>,
 }
@@ -70,7 +70,7 @@ struct Snapshot {
     baked: BTreeMap<u32, ProcessReport>,
 }
 
-impl Observer {
+impl ProcessObserver {
     fn snapshot(&mut self) -> Result<Snapshot, Failure> {
         let processes = self.survey.look().map_err(Failure::bad)?;
         let mut baked_by_pid = command_files::running();
@@ -98,7 +98,7 @@ impl Snapshot {
 
 fn live(
     terminal: &mut DefaultTerminal,
-    observer: &mut Observer,
+    observer: &mut ProcessObserver,
     mut seen: Snapshot,
     interval: Duration,
 ) -> Result<u8, Failure> {
@@ -166,7 +166,7 @@ fn draw(frame: &mut Frame<'_>, state: &mut TableState, processes: &[Surveyed], b
 
 #[cfg(test)]
 mod tests {
-    use lookaside_runtime::bake::Stats;
+    use lookaside_runtime::bake::BakeStats;
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
 
@@ -182,7 +182,7 @@ mod tests {
                 let_go: false,
                 mappings: 1,
                 small_bytes: 0,
-                stats: Stats { rounds, elapsed_nanos: 2 * rounds, ..Stats::default() },
+                stats: BakeStats { rounds, elapsed_nanos: 2 * rounds, ..BakeStats::default() },
                 refused: None,
                 within: None,
                 rank: None,

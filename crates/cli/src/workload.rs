@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_host::{allowed_cpus, bind_to, current_cpu};
 use lookaside_report::num::bytes;
-use lookaside_runtime::bake::{Baker, Region, Settings};
+use lookaside_runtime::bake::{BakedRegion, Baker, Settings};
 use lookaside_views::workload::run::{view, WorkloadBake, WorkloadOutcome, WorkloadRegion};
 use lookaside_views::workload::{list, parameters};
 use lookaside_workloads::{workload, Pages, Spec, Workload};
@@ -95,7 +95,7 @@ fn measure(
     interrupt: &Interrupt,
 ) -> Result<WorkloadOutcome, Failure> {
     let main = workload.regions().iter().filter(|region| region.main);
-    let main: Vec<Region> = main.map(|region| Region { start: region.start, len: region.bytes }).collect();
+    let main: Vec<BakedRegion> = main.map(|region| BakedRegion { start: region.start, len: region.bytes }).collect();
     let baker = settings.as_ref().map(|settings| Baker::start(settings, &main)).transpose()?;
     let cpu = stay(baker.as_ref())?;
     let begin = Instant::now();

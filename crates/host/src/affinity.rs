@@ -89,7 +89,7 @@ impl Drop for Pinned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Topology;
+    use crate::CpuTopology;
 
     #[test]
     fn a_pinned_thread_is_given_its_cpus_back() {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_cpus() {
-        let online = Topology::here().online().unwrap_or_default();
+        let online = CpuTopology::here().online().unwrap_or_default();
         assert!(online.is_empty() || allowed_cpus().expect("CPUs").iter().all(|cpu| online.contains(cpu)));
     }
 }

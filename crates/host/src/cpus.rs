@@ -13,7 +13,7 @@ const MOST_CACHES: u32 = 16;
 /// What the kernel says of the machine's CPUs (Documentation/ABI/testing/sysfs-devices-system-cpu). What it does not say is
 /// absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
+pub struct CpuTopology {
     folder: PathBuf,
 }
 
@@ -45,7 +45,7 @@ pub enum CacheKind {
     Unified,
 }
 
-impl Topology {
+impl CpuTopology {
     /// Of this machine.
     pub fn here() -> Self {
         Self::in_folder(CPUS)
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_topology_is_read_as_far_as_it_is_described() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let topology = Topology::in_folder(folder.path());
+        let topology = CpuTopology::in_folder(folder.path());
         assert_eq!((topology.online(), topology.siblings(0), topology.last_cache(0)), (None, None, None));
         put(folder.path(), "online", "0-3\n");
         put(folder.path(), "cpu1/topology/thread_siblings_list", "0-1\n");

@@ -11,12 +11,12 @@ pub struct HostError {
     pub path: PathBuf,
     /// What is wrong with it.
     #[source]
-    pub problem: Problem,
+    pub problem: FileProblem,
 }
 
 /// What is wrong with a file of the system.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum FileProblem {
     /// It cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -36,28 +36,28 @@ const SHOWN_CHARS: usize = 60;
 impl HostError {
     /// The file cannot be read or written.
     pub fn io(path: impl Into<PathBuf>, error: io::Error) -> Self {
-        Self { path: path.into(), problem: Problem::Io(error) }
+        Self { path: path.into(), problem: FileProblem::Io(error) }
     }
 
     /// The file holds something else than it should.
     pub fn text(path: impl Into<PathBuf>, expected: &'static str, found: &str) -> Self {
         let found = found.trim().chars().take(SHOWN_CHARS).collect();
-        Self { path: path.into(), problem: Problem::Text { expected, found } }
+        Self { path: path.into(), problem: FileProblem::Text { expected, found } }
     }
 
     /// There is no such file, or the process that it is about has ended.
     pub fn is_missing(&self) -> bool {
-        self.is_ended() || matches!(&self.problem, Problem::Io(e) if e.kind() == io::ErrorKind::NotFound)
+        self.is_ended() || matches!(&self.problem, FileProblem::Io(e) if e.kind() == io::ErrorKind::NotFound)
     }
 
     /// The process that the file is about has ended (`ESRCH`).
     pub fn is_ended(&self) -> bool {
-        matches!(&self.problem, Problem::Io(e) if e.raw_os_error() == Some(libc::ESRCH))
+        matches!(&self.problem, FileProblem::Io(e) if e.raw_os_error() == Some(libc::ESRCH))
     }
 
     /// The caller lacks the rights.
     pub fn is_forbidden(&self) -> bool {
-        matches!(&self.problem, Problem::Io(e) if e.kind() == io::ErrorKind::PermissionDenied)
+        matches!(&self.problem, FileProblem::Io(e) if e.kind() == io::ErrorKind::PermissionDenied)
     }
 }
 

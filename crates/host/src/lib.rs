@@ -5,14 +5,14 @@
 //! preloaded library, the allocator) reads what it needs by itself.
 //!
 //! ```
-//! use lookaside_host::{allowed_cpus, Process, Topology};
+//! use lookaside_host::{allowed_cpus, Process, CpuTopology};
 //!
 //! let own = Process::own();
 //! let huge: u64 = own.smaps()?.iter().map(|vma| vma.anonymous_huge_bytes).sum();
 //! println!("{huge} bytes of this process are in transparent huge pages");
 //!
 //! for cpu in allowed_cpus()? {
-//!     let last = Topology::here().last_cache(cpu).and_then(|cache| cache.bytes);
+//!     let last = CpuTopology::here().last_cache(cpu).and_then(|cache| cache.bytes);
 //!     println!("CPU {cpu}: last-level cache of {last:?} bytes");
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -40,8 +40,8 @@ mod vma;
 
 #[cfg(target_os = "linux")]
 pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
-pub use cpus::{CacheKind, CpuCache, Topology};
-pub use error::{HostError, Problem};
+pub use cpus::{CacheKind, CpuCache, CpuTopology};
+pub use error::{FileProblem, HostError};
 #[cfg(target_os = "linux")]
 pub use held_file::{mount_id, HeldFile};
 #[cfg(target_os = "linux")]

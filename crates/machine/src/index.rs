@@ -56,8 +56,8 @@ impl Serialize for IndexFn {
 
 impl<'de> Deserialize<'de> for IndexFn {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
+        struct MasksVisitor;
+        impl<'de> de::Visitor<'de> for MasksVisitor {
             type Value = IndexFn;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for IndexFn {
                 Ok(IndexFn::Masks(masks))
             }
         }
-        d.deserialize_any(Visitor)
+        d.deserialize_any(MasksVisitor)
     }
 }
 
@@ -88,8 +88,8 @@ struct Mask(u64);
 
 impl<'de> Deserialize<'de> for Mask {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
+        struct MaskVisitor;
+        impl de::Visitor<'_> for MaskVisitor {
             type Value = Mask;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for Mask {
                     .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
-        d.deserialize_any(Visitor)
+        d.deserialize_any(MaskVisitor)
     }
 }
 

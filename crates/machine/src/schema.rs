@@ -220,8 +220,8 @@ impl std::fmt::Display for Ways {
 // By hand: serde's own reading of an untagged enum says only that no variant fits.
 impl<'de> Deserialize<'de> for Ways {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
+        struct WaysVisitor;
+        impl de::Visitor<'_> for WaysVisitor {
             type Value = Ways;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -245,7 +245,7 @@ impl<'de> Deserialize<'de> for Ways {
                 Err(E::invalid_value(de::Unexpected::Str(word), &self))
             }
         }
-        d.deserialize_any(Visitor)
+        d.deserialize_any(WaysVisitor)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr::null_mut;
 
-use lookaside_runtime::color::{Fault, GrowingHeap};
+use lookaside_runtime::color::{BadFree, GrowingHeap};
 
 use crate::environment;
 use crate::fixed_line::FixedLine;
@@ -83,7 +83,7 @@ fn given(at: *mut u8) -> *mut c_void {
 }
 
 /// A pointer that never came from here: as the C library does.
-fn end_program(call: &str, at: *mut c_void, fault: Fault) -> ! {
+fn end_program(call: &str, at: *mut c_void, fault: BadFree) -> ! {
     FixedLine::new(format_args!("lookaside: {call}({at:p}): {fault}\n")).put(2);
     // SAFETY: ends the program.
     unsafe { libc::abort() }

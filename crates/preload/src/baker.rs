@@ -4,16 +4,16 @@
 use std::sync::atomic::Ordering;
 
 use lookaside_runtime::bake::freestanding::{
-    runnable, ticks, AddressRange, Auto, ClockReading, Counters, CpuDemand, HelperCalls, HelperHost, HelperLoop,
-    LookSchedule, RoundStep, SmallPages, State, Walk, DEVICE, HELPER, WALK,
+    runnable, ticks, AddressRange, Auto, ClockReading, CpuDemand, HelperCalls, HelperCounters, HelperHost, HelperLoop,
+    HelperState, LookSchedule, RoundStep, SmallPages, Walk, DEVICE, HELPER, WALK,
 };
 use lookaside_runtime::bake::{BakeBackend, PAGE_BYTES};
 
 use crate::cpus;
 use crate::helper_memory::{BakerBuffers, BakerMemory, BakerPlan};
-use crate::program::{self, Program};
+use crate::program::{self, PreloadedProcess};
 use crate::small_pages::{PageFiles, SmallPageFinder, LEAST_BYTES};
-use crate::status_file::StatusFile;
+use crate::status_file::PublishedStatus;
 use crate::sys::{self, Errno};
 
 /// What a process does in its first milliseconds is not waited for; short ones pay for a thread and no more.
@@ -41,11 +41,11 @@ pub(crate) extern "C" fn main(memory: *mut BakerMemory) -> ! {
     let (plan, counters, buffers) = unsafe { (&(*memory).plan, &(*memory).counters, &mut (*memory).buffers) };
     let Err(end) = bake(plan, counters, buffers);
     match end {
-        HelperEnd::NoCpu => counters.set_state(State::NoCpu),
-        HelperEnd::Left => counters.set_state(State::Left),
+        HelperEnd::NoCpu => counters.set_state(HelperState::NoCpu),
+        HelperEnd::Left => counters.set_state(HelperState::Left),
         HelperEnd::Refused(errno) => {
             counters.errno.store(errno.into_raw(), Ordering::Relaxed);
-            counters.set_state(State::Refused);
+            counters.set_state(HelperState::Refused);
         }
     }
     counters.cpu_nanos.store(own_nanos(), Ordering::Relaxed);
@@ -54,13 +54,13 @@ pub(crate) extern "C" fn main(memory: *mut BakerMemory) -> ! {
 
 fn bake(
     plan: &BakerPlan,
-    counters: &Counters,
+    counters: &HelperCounters,
     buffers: &mut BakerBuffers,
 ) -> Result<std::convert::Infallible, HelperEnd> {
     sys::leave_files()?;
     sys::lower(HELPER);
     sys::sleep_nanos(SETTLE_NANOS);
-    let program = Program::open()?;
+    let program = PreloadedProcess::open()?;
     let (maps, pagemap) = (program.file(c"maps")?, program.file(c"pagemap")?);
     let finder = SmallPageFinder::new(PageFiles { maps, pagemap })?;
     let settings = &plan.baker.settings;
@@ -80,7 +80,7 @@ fn bake(
         plan,
         counters,
         calls: InsideCalls { finder, module, buffers },
-        status_file: StatusFile::new(),
+        status_file: PublishedStatus::new(),
         program,
         ranges: 0,
     };
@@ -150,10 +150,10 @@ impl HelperCalls for InsideCalls<'_> {
 /// The program that the helper is in.
 struct InsideHost<'a> {
     plan: &'a BakerPlan,
-    counters: &'a Counters,
+    counters: &'a HelperCounters,
     calls: InsideCalls<'a>,
-    status_file: StatusFile,
-    program: Program,
+    status_file: PublishedStatus,
+    program: PreloadedProcess,
     /// Ranges in the buffer.
     ranges: usize,
 }

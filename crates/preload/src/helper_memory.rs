@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use lookaside_runtime::bake::freestanding::{
-    status_line, AddressRange, Counters, StatusLine, MOST_RANGES, SCAN_RANGES,
+    status_line, AddressRange, HelperCounters, StatusLine, MOST_RANGES, SCAN_RANGES,
 };
 use lookaside_runtime::bake::PreloadSettings;
 
@@ -37,7 +37,7 @@ impl BakerPlan {
     }
 
     /// The line of this process.
-    pub(crate) fn line(&self, counters: &Counters, now_nanos: u64) -> Option<StatusLine> {
+    pub(crate) fn line(&self, counters: &HelperCounters, now_nanos: u64) -> Option<StatusLine> {
         status_line(sys::pid(), self.baker_text(), self.baker.settings.backend, counters, now_nanos)
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct BakerBuffers {
 #[repr(C)]
 pub(crate) struct BakerMemory {
     pub(crate) plan: BakerPlan,
-    pub(crate) counters: Counters,
+    pub(crate) counters: HelperCounters,
     pub(crate) buffers: BakerBuffers,
 }
 
@@ -69,7 +69,7 @@ impl BakerMemory {
         // SAFETY: nothing else knows of it yet. The buffers' zeros are values of theirs.
         unsafe {
             (&raw mut (*memory).plan).write(plan);
-            (&raw mut (*memory).counters).write(Counters::default());
+            (&raw mut (*memory).counters).write(HelperCounters::default());
         }
         Some(memory)
     }

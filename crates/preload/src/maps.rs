@@ -10,7 +10,7 @@ pub(crate) const TEXT_BYTES: usize = 20 << 10;
 /// begin.
 pub(crate) fn each_line(file: i32, text: &mut [u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
     sys::rewind(file)?;
-    let (mut lines, mut filled) = (Lines::default(), 0usize);
+    let (mut lines, mut filled) = (LineSplitter::default(), 0usize);
     loop {
         let more = sys::read(file, text.get_mut(filled..).unwrap_or_default())?;
         if more == 0 {
@@ -27,12 +27,12 @@ pub(crate) fn each_line(file: i32, text: &mut [u8], mut each: impl FnMut(&[u8]))
 
 /// Parts a text that comes in pieces.
 #[derive(Debug, Default)]
-struct Lines {
+struct LineSplitter {
     /// The rest of this line has to be left out: its begin did not fit.
     cut: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Gives `each` the whole lines of `text`, and says how many bytes were taken. `full`: no more text fits, so that a
     /// line without an end is given as far as it goes.
     fn take(&mut self, text: &[u8], full: bool, each: &mut impl FnMut(&[u8])) -> usize {
@@ -100,35 +100,35 @@ impl Spans {
 /// The mapping of a line, unless it has no memory of the program's: what can't be read, devices, what the kernel puts
 /// there.
 fn worth(line: &[u8]) -> Option<Span> {
-    let Mapping { span, rights, name } = mapping(line)?;
+    let MapsLine { span, rights, name } = mapping(line)?;
     let device = name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/") && !name.starts_with(b"/dev/zero");
     (rights.first() == Some(&b'r') && !device && !name.starts_with(b"[v")).then_some(span)
 }
 
 /// The mapping of a line, if it is of private anonymous memory that any page of may become part of a huge one.
 pub(crate) fn anonymous(line: &[u8]) -> Option<Span> {
-    let Mapping { span, rights, name } = mapping(line)?;
+    let MapsLine { span, rights, name } = mapping(line)?;
     // Names that a program gives itself are `anon:NAME` (PR_SET_VMA_ANON_NAME).
     let its = name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon:");
     (rights.get(3) == Some(&b'p') && its).then_some(span)
 }
 
 /// A line, in its parts.
-struct Mapping<'a> {
+struct MapsLine<'a> {
     span: Span,
     rights: &'a [u8],
     /// As far as the first blank.
     name: &'a [u8],
 }
 
-fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
+fn mapping(line: &[u8]) -> Option<MapsLine<'_>> {
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let range = words.next()?;
     let rights = words.next()?;
     let dash = range.iter().position(|&byte| byte == b'-')?;
     let span = Span { start: hex(range.get(..dash)?)?, end: hex(range.get(dash.checked_add(1)?..)?)? };
     let name = words.nth(3).unwrap_or_default();
-    (span.start < span.end).then_some(Mapping { span, rights, name })
+    (span.start < span.end).then_some(MapsLine { span, rights, name })
 }
 
 fn hex(digits: &[u8]) -> Option<u64> {
@@ -157,7 +157,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
 ";
 
     fn spans(text: &[u8], piece: usize, gap_bytes: u64) -> Vec<(u64, u64)> {
-        let (mut lines, mut spans) = (Lines::default(), Spans::new(gap_bytes));
+        let (mut lines, mut spans) = (LineSplitter::default(), Spans::new(gap_bytes));
         let (mut found, mut buffer) = (Vec::new(), Vec::new());
         let mut each = |span: Span| found.push((span.start, span.end));
         for byte in text.chunks(piece) {

@@ -31,12 +31,12 @@ pub(crate) fn leave() -> ! {
 }
 
 /// The process, through `/proc`.
-pub(crate) struct Program {
+pub(crate) struct PreloadedProcess {
     folder: i32,
     owner: u32,
 }
 
-impl Program {
+impl PreloadedProcess {
     pub(crate) fn open() -> Result<Self, Errno> {
         let folder = sys::open(libc::AT_FDCWD, c"/proc/self", libc::O_DIRECTORY | libc::O_PATH)?;
         Ok(Self { folder, owner: sys::owner(folder)? })

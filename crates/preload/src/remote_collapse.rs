@@ -7,7 +7,7 @@ use lookaside_runtime::hugepages::{LEAST_PAUSE, WINDOW_BYTES};
 
 use crate::baker::SETTLE_NANOS;
 use crate::maps::{self, Span, TEXT_BYTES};
-use crate::program::{self, Program};
+use crate::program::{self, PreloadedProcess};
 use crate::sys::{self, Errno};
 
 /// So often it is looked whether the program is still there.
@@ -35,7 +35,7 @@ fn take_orders(text: &mut [u8]) -> Result<(), Errno> {
     if [orders, answers] != [ORDERS[0], ANSWERS[1]] {
         return Err(Errno::EBADF);
     }
-    let program = Program::open()?;
+    let program = PreloadedProcess::open()?;
     loop {
         let ordered = sys::wait_readable(orders, LOOK_NANOS)?;
         if program.is_over(text)? {
@@ -56,7 +56,7 @@ fn take_orders(text: &mut [u8]) -> Result<(), Errno> {
 }
 
 /// Makes a window one huge page, if it is one.
-fn make(start: u64, program: &Program, text: &mut [u8]) -> CollapseAnswer {
+fn make(start: u64, program: &PreloadedProcess, text: &mut [u8]) -> CollapseAnswer {
     let (mut errno, mut nanos) = (libc::EINVAL, 0);
     if is_window(start, program, text) == Ok(true) {
         let began = sys::now_nanos();
@@ -67,7 +67,7 @@ fn make(start: u64, program: &Program, text: &mut [u8]) -> CollapseAnswer {
 }
 
 /// Whether it begins a window that lies whole in one mapping of private anonymous memory now.
-fn is_window(start: u64, program: &Program, text: &mut [u8]) -> Result<bool, Errno> {
+fn is_window(start: u64, program: &PreloadedProcess, text: &mut [u8]) -> Result<bool, Errno> {
     let Some(end) = start.checked_add(WINDOW_BYTES).filter(|_| start.is_multiple_of(WINDOW_BYTES)) else {
         return Ok(false);
     };

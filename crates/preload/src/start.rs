@@ -3,7 +3,7 @@
 use std::ffi::{c_char, CStr};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use lookaside_runtime::bake::freestanding::State;
+use lookaside_runtime::bake::freestanding::HelperState;
 use lookaside_runtime::bake::PreloadSettings;
 use lookaside_runtime::hugepages::remote_collapse::VALUE;
 
@@ -95,7 +95,7 @@ fn start() {
         counters.reset(sys::now_nanos());
         if let Err(errno) = spawn(memory, baker::main) {
             counters.errno.store(errno.into_raw(), Ordering::Relaxed);
-            counters.set_state(State::Refused);
+            counters.set_state(HelperState::Refused);
         }
     }
     if !collapser.is_null() {

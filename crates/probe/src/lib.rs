@@ -122,7 +122,7 @@ pub use metal::{
     PairedTicks, PrefetchHint, Shot, TimedRound, WordSequence, MOST_ACTS, SPARSE_STEP,
 };
 pub use options::{ProbeOptions, ProbeStep};
-pub use pmu::{try_events, usable_events, CountProof, CountedMisses, PmuEvent, SetCount, TriedEvent, EVENTS};
+pub use pmu::{try_events, usable_events, CountProof, CountedMisses, CountedSet, PmuEvent, TriedEvent, EVENTS};
 pub use report::access_patterns::AccessPatternCosts;
 pub use report::caches::{CacheReport, CacheReports, CacheShape, LatencyPoint};
 pub use report::entry_coverage::{EntryCoverage, LevelCoverage};

@@ -9,12 +9,12 @@ use serde::Serialize;
 /// If `value` is no struct or map, has a map with keys that are not text, or fails to serialize: a bug in its type.
 pub fn document<T: Serialize>(schema: &str, value: &T) -> String {
     #[derive(Serialize)]
-    struct Document<'a, T> {
+    struct JsonDocument<'a, T> {
         schema: &'a str,
         #[serde(flatten)]
         value: &'a T,
     }
-    let mut text = serde_json::to_string_pretty(&Document { schema, value }).expect("a struct that JSON can hold");
+    let mut text = serde_json::to_string_pretty(&JsonDocument { schema, value }).expect("a struct that JSON can hold");
     text.push('\n');
     text
 }

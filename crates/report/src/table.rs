@@ -11,7 +11,7 @@ const PAGE_ROWS: usize = 1000;
 pub struct Table {
     pub(crate) caption: String,
     pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TableRow>,
     pub(crate) shown: Option<Shown>,
     pub(crate) page_rows: usize,
     pub(crate) rest: Option<Rest>,
@@ -222,7 +222,7 @@ impl Bar {
 
 /// A row, or what stands between rows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Row {
+pub(crate) enum TableRow {
     Cells(Vec<Cell>),
     /// Begins a group: an empty line (unless it is the first row), then these cells.
     Group(Vec<Cell>),
@@ -280,13 +280,13 @@ impl Table {
     /// Adds a row; missing cells are empty, those too many are dropped.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells = self.complete(cells);
-        self.rows.push(Row::Cells(cells));
+        self.rows.push(TableRow::Cells(cells));
     }
 
     /// Begins a group, set off by an empty line, whose columns are headed by these cells.
     pub fn group(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells = self.complete(cells);
-        self.rows.push(Row::Group(cells));
+        self.rows.push(TableRow::Group(cells));
     }
 
     fn complete(&self, cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
@@ -297,7 +297,7 @@ impl Table {
 
     /// Adds a remark below the last row, wrapped, a little indented.
     pub fn below(&mut self, paint: Paint, remark: impl AsRef<str>) {
-        self.rows.push(Row::Below(paint, text::clean(remark.as_ref())));
+        self.rows.push(TableRow::Below(paint, text::clean(remark.as_ref())));
     }
 
     /// No rows.
@@ -307,6 +307,6 @@ impl Table {
 
     /// Rows of cells.
     pub(crate) fn row_count(&self) -> usize {
-        self.rows.iter().filter(|row| matches!(row, Row::Cells(_))).count()
+        self.rows.iter().filter(|row| matches!(row, TableRow::Cells(_))).count()
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, CStr, CString};
 
-use crate::bake::{BakeError, Baker, Region, Settings, Stats};
+use crate::bake::{BakeError, BakeStats, BakedRegion, Baker, Settings};
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
@@ -48,8 +48,8 @@ pub struct pt_baker_stats {
     pub cpu: i32,
 }
 
-impl From<Stats> for pt_baker_stats {
-    fn from(stats: Stats) -> Self {
+impl From<BakeStats> for pt_baker_stats {
+    fn from(stats: BakeStats) -> Self {
         Self {
             rounds: stats.rounds,
             touches: stats.touches,
@@ -77,7 +77,7 @@ fn fail(error: &BakeError) -> c_int {
     -1
 }
 
-impl From<pt_baker_region> for Region {
+impl From<pt_baker_region> for BakedRegion {
     fn from(region: pt_baker_region) -> Self {
         Self { start: region.start as u64, len: region.len as u64 }
     }
@@ -87,7 +87,7 @@ impl From<pt_baker_region> for Region {
 ///
 /// # Safety
 /// `regions` points to `count` of them; NULL if there are none.
-unsafe fn list(regions: *const pt_baker_region, count: usize) -> Result<Vec<Region>, BakeError> {
+unsafe fn list(regions: *const pt_baker_region, count: usize) -> Result<Vec<BakedRegion>, BakeError> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -98,7 +98,7 @@ unsafe fn list(regions: *const pt_baker_region, count: usize) -> Result<Vec<Regi
     Ok(unsafe { std::slice::from_raw_parts(regions, count) }.iter().map(|&region| region.into()).collect())
 }
 
-fn started(settings: Option<&CStr>, regions: &[Region]) -> Result<Baker, BakeError> {
+fn started(settings: Option<&CStr>, regions: &[BakedRegion]) -> Result<Baker, BakeError> {
     let settings = match settings {
         None => Settings::default(),
         Some(text) => {

@@ -14,14 +14,14 @@
 //!
 //! ```
 //! use lookaside_machine::{preset, PageSize};
-//! use lookaside_runtime::bake::{Baker, Region};
+//! use lookaside_runtime::bake::{Baker, BakedRegion};
 //! use lookaside_runtime::color::{ColoredHeap, HeapOptions};
 //!
 //! let levels = preset("xeon-e5-2650")?.color_levels(PageSize::K4)[..1].to_vec();
 //! let mut heap = ColoredHeap::new(&HeapOptions::paper(PageSize::K4, levels, 4)?)?;
 //! let bytes = heap.malloc(1000, 0);
 //!
-//! let page = Region { start: bytes as u64, len: 1000 };
+//! let page = BakedRegion { start: bytes as u64, len: 1000 };
 //! let baker = Baker::start(&"prefetch:t0,sleep=100us".parse()?, &[page])?;
 //! // ... the program's work ...
 //! let stats = baker.stop();

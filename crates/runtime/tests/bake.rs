@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::bake::{Baker, Region, Settings, State, Stats, Target};
+use lookaside_runtime::bake::{BakeStats, BakedRegion, Baker, HelperState, Settings, Target};
 
 /// Bytes of memory that is its own mapping.
 struct Area(*mut u8, usize);
@@ -18,8 +18,8 @@ impl Area {
         Self(at.cast(), bytes)
     }
 
-    fn region(&self) -> Region {
-        Region { start: self.0 as u64, len: self.1 as u64 }
+    fn region(&self) -> BakedRegion {
+        BakedRegion { start: self.0 as u64, len: self.1 as u64 }
     }
 
     /// Pages that have a frame.
@@ -39,7 +39,7 @@ impl Drop for Area {
 }
 
 /// Waits until it has gone so many rounds; a minute is not enough for a machine that never lets the helper run.
-fn after_rounds(baker: &Baker, rounds: u64) -> Stats {
+fn after_rounds(baker: &Baker, rounds: u64) -> BakeStats {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
         let stats = baker.stats();
@@ -108,7 +108,7 @@ fn what_is_taken_out_is_not_touched_any_more() {
     for _ in 0..50 {
         let area = Area::new(2 << 20);
         baker.add(area.region()).expect("a region");
-        let middle = Region { start: area.region().start + (1 << 20), len: 4096 };
+        let middle = BakedRegion { start: area.region().start + (1 << 20), len: 4096 };
         baker.remove(middle).expect("a region");
         baker.remove(area.region()).expect("a region");
         drop(area); // a load from it would end the test's process
@@ -149,7 +149,7 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
     unsafe { area.0.write_bytes(1, touched as usize) };
     let resident = area.resident();
     let baker = Baker::start(&settings("auto"), &[area.region()]).expect("a baker");
-    let until = |wanted: &[State], mut work: Box<dyn FnMut()>| {
+    let until = |wanted: &[HelperState], mut work: Box<dyn FnMut()>| {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             let state = baker.state();
@@ -161,12 +161,12 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
         }
     };
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        until(&[State::NoCpu], Box::new(|| std::thread::sleep(Duration::from_millis(1))));
+        until(&[HelperState::NoCpu], Box::new(|| std::thread::sleep(Duration::from_millis(1))));
         return assert_eq!(baker.stop().rounds, 0);
     }
     let works = Box::new(|| (0..1000).for_each(|n| _ = std::hint::black_box(n)));
-    let first = until(&[State::Baking, State::Warm, State::Crowded], works);
-    until(&[State::Idle], Box::new(|| std::thread::sleep(Duration::from_millis(5))));
+    let first = until(&[HelperState::Baking, HelperState::Warm, HelperState::Crowded], works);
+    until(&[HelperState::Idle], Box::new(|| std::thread::sleep(Duration::from_millis(5))));
     let within = baker.status();
     let backend = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
     assert_eq!((within.bake.as_str(), within.backend.as_str()), ("auto,share=0.5", backend));
@@ -176,7 +176,7 @@ fn auto_bakes_while_the_program_works_and_rests_while_it_does_not() {
     assert_eq!((area.resident(), stats.failed_calls), (resident, 0), "{stats:?}");
     if settings_work("scan") {
         assert!(stats.touches <= (stats.rounds + 1) * touched / 4096 / 8, "{stats:?}");
-        assert!(stats.rounds > 0 || first == State::Crowded, "{stats:?}");
+        assert!(stats.rounds > 0 || first == HelperState::Crowded, "{stats:?}");
     }
 }
 
@@ -188,7 +188,7 @@ fn auto_has_nothing_to_do_where_no_page_has_a_frame() {
     let area = Area::new(64 << 20);
     let baker = Baker::start(&settings("auto"), &[area.region()]).expect("a baker");
     for _ in 0..100 {
-        assert!(matches!(baker.state(), State::Looking | State::NoCpu), "{:?}", baker.state());
+        assert!(matches!(baker.state(), HelperState::Looking | HelperState::NoCpu), "{:?}", baker.state());
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!((baker.stop().touches, area.resident()), (0, 0));
@@ -196,9 +196,10 @@ fn auto_has_nothing_to_do_where_no_page_has_a_frame() {
 
 #[test]
 fn mistakes_are_refused() {
-    let refused = |regions: &[Region]| Baker::start(&Settings::default(), regions).expect_err("refused").to_string();
-    assert!(refused(&[Region { start: 0x1000, len: 0 }]).contains("has no bytes"));
-    assert!(refused(&[Region { start: u64::MAX - 10, len: 100 }]).contains("beyond"));
+    let refused =
+        |regions: &[BakedRegion]| Baker::start(&Settings::default(), regions).expect_err("refused").to_string();
+    assert!(refused(&[BakedRegion { start: 0x1000, len: 0 }]).contains("has no bytes"));
+    assert!(refused(&[BakedRegion { start: u64::MAX - 10, len: 100 }]).contains("beyond"));
     let other = Baker::start_for(Target::Process(1), &settings("prefetch"), &[]).expect_err("refused").to_string();
     assert!(other.contains("scan and module reach other processes"), "{other}");
     let cpu = Baker::start(&settings("prefetch,cpu=99999"), &[]).expect_err("refused").to_string();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use lookaside_runtime::bake::freestanding::HELPER;
-use lookaside_runtime::bake::{Baker, Region, Settings, State};
+use lookaside_runtime::bake::{BakedRegion, Baker, HelperState, Settings};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 /// Numbers of the files in a table.
@@ -46,7 +46,7 @@ fn it_tells_from_its_start_to_its_stop_and_the_programs_files_stay_as_they_are()
     let before = files("/proc/self/fd").len();
     assert!(told().is_empty());
     let settings: Settings = "prefetch:t1,sleep=1ms".parse().expect("settings");
-    let baker = Baker::start(&settings, &[Region::of(&data)]).expect("a baker");
+    let baker = Baker::start(&settings, &[BakedRegion::of(&data)]).expect("a baker");
     let file = wait("a memory file", || told().pop());
     assert_eq!(files("/proc/self/fd").len(), before, "the program has no file more");
     let file = std::fs::File::open(file).expect("its own process's");
@@ -69,7 +69,7 @@ fn it_tells_from_its_start_to_its_stop_and_the_programs_files_stay_as_they_are()
     // Without regions it has nothing to do, and says so before it sleeps.
     baker.set_regions(&[]).expect("none");
     wait("that there is nothing to bake", || line().filter(|line| line["state"] == "looking"));
-    assert_eq!((baker.state(), baker.status().state.as_str()), (State::Looking, "looking"));
+    assert_eq!((baker.state(), baker.status().state.as_str()), (HelperState::Looking, "looking"));
     baker.stop();
     assert!(told().is_empty());
     drop(file);
@@ -81,7 +81,7 @@ fn it_tells_from_its_start_to_its_stop_and_the_programs_files_stay_as_they_are()
 fn it_bakes_where_no_file_may_be_opened(data: &[u8]) {
     let bound = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..bound }).expect("less is always possible");
-    let baker = Baker::start(&"prefetch".parse().expect("settings"), &[Region::of(data)]);
+    let baker = Baker::start(&"prefetch".parse().expect("settings"), &[BakedRegion::of(data)]);
     let baker = baker.expect("nothing that has to be told");
     let stats = wait("rounds", || Some(baker.stats()).filter(|stats| stats.rounds >= 3));
     setrlimit(Resource::Nofile, bound).expect("as it was");

@@ -7,7 +7,7 @@ use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::lock::regions::Mapping;
+use crate::lock::regions::RegionMatching;
 use crate::names::Namer;
 
 /// What to do about translation: a report, and a file for the tool that does it.
@@ -30,7 +30,7 @@ pub trait ProgramPlan: Plan {
     fn remarks_mut(&mut self) -> &mut Vec<String>;
 
     /// Says of all that is planned where it lies in a plain run of this process, or why that is not known.
-    fn find_natively(&mut self, process: u32, mapping: &Mapping);
+    fn find_natively(&mut self, process: u32, mapping: &RegionMatching);
 }
 
 /// Plans for a program in two steps: one pass over its accesses, then a choice by model runs.

@@ -15,7 +15,7 @@ use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
 use crate::heat::HeatBuilder;
-use crate::remedies::{compare, rank, variants, Variant};
+use crate::remedies::{compare, rank, variants, RemedyVariant};
 use crate::spool::Spool;
 use crate::window::SampledWindows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
@@ -170,7 +170,7 @@ impl Profile {
 }
 
 /// The rows for variants whose outcomes follow the base's own in `outcomes`.
-fn side_by_side(tried: &[Variant], outcomes: &[Outcome], whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
+fn side_by_side(tried: &[RemedyVariant], outcomes: &[Outcome], whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
     let Some((base, rest)) = outcomes.split_first() else { return Vec::new() };
     let all = whole.data.accesses + whole.fetch.accesses;
     let ran = base.data.accesses + base.fetch.accesses;

@@ -16,7 +16,7 @@ const LOCKS_OTHERWISE: u32 = 4;
 
 /// One thing to change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
+pub struct RemedyVariant {
     /// What kind of change.
     pub kind: RemedyKind,
     /// What, in words.
@@ -31,7 +31,7 @@ pub struct Variant {
 
 /// The variants worth running for a base run and its outcome. Variants that can't differ from the
 /// base (no mapping of a huge page's size, no data cache, …) are left out.
-pub fn variants(base: &Setup, outcome: &Outcome) -> Vec<Variant> {
+pub fn variants(base: &Setup, outcome: &Outcome) -> Vec<RemedyVariant> {
     let huge = huge_page(base);
     [
         huge.and_then(|size| huge_everywhere(base, size)),
@@ -58,7 +58,13 @@ pub fn filter(base: &Setup) -> Filter {
 }
 
 /// Puts a variant's outcome beside the base's, both over the same accesses of a trace.
-pub fn compare(variant: &Variant, base: &Outcome, with: &Outcome, accesses_share: f64, info: &TraceInfo) -> Remedy {
+pub fn compare(
+    variant: &RemedyVariant,
+    base: &Outcome,
+    with: &Outcome,
+    accesses_share: f64,
+    info: &TraceInfo,
+) -> Remedy {
     let walk_cycles = |outcome: &Outcome| outcome.data.cost.walk_cycles + outcome.fetch.cost.walk_cycles;
     Remedy {
         kind: variant.kind,
@@ -89,13 +95,13 @@ fn huge_page(base: &Setup) -> Option<PageSize> {
     base.os.huge_page.or_else(|| sizes.into_iter().find(|size| *size >= PageSize::M1))
 }
 
-fn huge_everywhere(base: &Setup, size: PageSize) -> Option<Variant> {
+fn huge_everywhere(base: &Setup, size: PageSize) -> Option<RemedyVariant> {
     if base.os.pages == PagePolicy::Thp {
         return None;
     }
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Thp;
-    Some(Variant {
+    Some(RemedyVariant {
         kind: RemedyKind::HugeEverywhere,
         what: format!("huge pages ({size}) everywhere"),
         setup,
@@ -106,7 +112,7 @@ fn huge_everywhere(base: &Setup, size: PageSize) -> Option<Variant> {
     })
 }
 
-fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Variant> {
+fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<RemedyVariant> {
     let mut hot: Vec<&RegionRow> = outcome
         .regions
         .iter()
@@ -124,7 +130,7 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Var
         hot.iter().map(|r| AddressRange { process: Some(r.process), start: r.start, end: r.end }).collect::<Vec<_>>();
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Selective(ranges);
-    Some(Variant {
+    Some(RemedyVariant {
         kind: RemedyKind::HugeWhereHot,
         what: match hot.len() {
             1 => format!("huge pages for the hottest region ({} MiB)", bytes >> 20),
@@ -148,7 +154,7 @@ fn last_level(tlbs: &mut [Tlb]) -> impl Iterator<Item = &mut Tlb> {
     tlbs.iter_mut().filter(move |t| t.level == last && t.serves.contains(&Serves::Load))
 }
 
-fn twice_the_last_level(base: &Setup) -> Option<Variant> {
+fn twice_the_last_level(base: &Setup) -> Option<RemedyVariant> {
     let mut setup = base.clone();
     let mut changes = Vec::new();
     for tlb in last_level(&mut setup.machine.tlbs) {
@@ -159,7 +165,7 @@ fn twice_the_last_level(base: &Setup) -> Option<Variant> {
         changes.push(format!("{}: {} → {} entries", tlb.name, tlb.entries, tlb.entries * 2));
         tlb.entries *= 2;
     }
-    (!changes.is_empty()).then(|| Variant {
+    (!changes.is_empty()).then(|| RemedyVariant {
         kind: RemedyKind::LargerTlb,
         what: format!("twice the last-level TLB ({})", changes.join(", ")),
         setup,
@@ -168,14 +174,14 @@ fn twice_the_last_level(base: &Setup) -> Option<Variant> {
     })
 }
 
-fn walks_hit_last_cache(base: &Setup) -> Option<Variant> {
+fn walks_hit_last_cache(base: &Setup) -> Option<RemedyVariant> {
     if base.walks != WalkModel::Full {
         return None;
     }
     let llc = base.machine.caches.iter().filter(|c| c.serves.contains(&Serves::Load)).max_by_key(|c| c.level)?;
     let mut setup = base.clone();
     setup.walks = WalkModel::AlwaysAt(llc.name.clone());
-    Some(Variant {
+    Some(RemedyVariant {
         kind: RemedyKind::WalksHitLastCache,
         what: format!("every walk reference served by {}", llc.name),
         setup,
@@ -188,7 +194,7 @@ fn walks_hit_last_cache(base: &Setup) -> Option<Variant> {
     })
 }
 
-fn lock_best_pages(base: &Setup, outcome: &Outcome) -> Option<Variant> {
+fn lock_best_pages(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
     let mut setup = base.clone();
     let (tlb, own, places) = {
         let array = last_level(&mut setup.machine.tlbs).next()?;
@@ -207,7 +213,7 @@ fn lock_best_pages(base: &Setup, outcome: &Outcome) -> Option<Variant> {
     }
     setup.locks =
         pages.iter().map(|p| LockedPage { tlb: tlb.clone(), process: Some(p.process), addr: p.addr }).collect();
-    Some(Variant {
+    Some(RemedyVariant {
         kind: RemedyKind::LockedPages,
         what: format!("the {} best pages locked in {tlb}", pages.len()),
         setup,
@@ -220,12 +226,12 @@ fn lock_best_pages(base: &Setup, outcome: &Outcome) -> Option<Variant> {
     })
 }
 
-fn without_host(base: &Setup) -> Option<Variant> {
+fn without_host(base: &Setup) -> Option<RemedyVariant> {
     base.machine.page_table.host.as_ref()?;
     let mut setup = base.clone();
     setup.machine.page_table.host = None;
     setup.machine.walk_caches.retain(|c| c.stage == lookaside_machine::Stage::Guest);
-    Some(Variant {
+    Some(RemedyVariant {
         kind: RemedyKind::OneStage,
         what: "no virtual machine (one stage of translation)".into(),
         setup,

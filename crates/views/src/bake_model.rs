@@ -24,18 +24,18 @@ pub struct Modelled {
     /// Threads in the trace.
     pub threads: usize,
     /// What is baked of it.
-    pub regions: Vec<Region>,
+    pub regions: Vec<ModelledRegion>,
     /// Without a helper.
-    pub base: Run,
+    pub base: ModelledRun,
     /// With it.
-    pub baked: Run,
+    pub baked: ModelledRun,
     /// What the helper did.
     pub helper: Helper,
 }
 
 /// A range that is baked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Region {
+pub struct ModelledRegion {
     /// Its mapping's name.
     pub name: String,
     /// First byte.
@@ -46,7 +46,7 @@ pub struct Region {
 
 /// What the program's accesses came to. The helper's are not in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Run {
+pub struct ModelledRun {
     /// Loads, stores, and fetches where the trace has them.
     pub accesses: u64,
     /// One an access, and all waits, none of them overlapping.
@@ -76,7 +76,7 @@ pub struct Helper {
     pub lines_from_memory: u64,
 }
 
-impl Run {
+impl ModelledRun {
     fn of(baked: &BakeResult) -> Self {
         let sides = [&baked.program.data, &baked.program.fetch];
         let sum = |of: &dyn Fn(&Side) -> u64| sides.iter().map(|side| of(side)).sum();
@@ -105,7 +105,7 @@ impl Modelled {
     pub fn new(machine: &str, bake: &str, found: &BakeTargets, pair: &BakePair) -> Self {
         let regions = found.regions.iter().map(|region| {
             let (start, bytes) = (region.range.start, region.range.end - region.range.start);
-            Region { name: region.name.clone(), start, bytes }
+            ModelledRegion { name: region.name.clone(), start, bytes }
         });
         let helper = pair.baked.helper.as_ref().map(|helped| {
             let own = &helped.outcome.data.cost;
@@ -124,8 +124,8 @@ impl Modelled {
             processes: found.processes,
             threads: found.threads,
             regions: regions.collect(),
-            base: Run::of(&pair.base),
-            baked: Run::of(&pair.baked),
+            base: ModelledRun::of(&pair.base),
+            baked: ModelledRun::of(&pair.baked),
             helper: helper.unwrap_or(Helper { touches: 0, rounds: 0, walks: 0, lines_from_memory: 0 }),
         }
     }
@@ -153,7 +153,7 @@ pub fn view(all: &[Modelled]) -> Document {
 fn regions(one: &Modelled) -> Table {
     let columns = [Column::right("size"), Column::left("region").cut(44), Column::right("at")];
     let mut table = Table::new(columns).shown(LISTED, LISTED).of("region", "regions");
-    let mut regions: Vec<&Region> = one.regions.iter().collect();
+    let mut regions: Vec<&ModelledRegion> = one.regions.iter().collect();
     regions.sort_by_key(|region| (Reverse(region.bytes), region.start));
     for region in regions {
         let start = Cell::number(region.start as f64, format!("{:#x}", region.start));

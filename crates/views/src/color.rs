@@ -6,13 +6,13 @@ use lookaside_machine::{Replacement, Share};
 use lookaside_report::chart::{BarRow, Bars};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_techniques::color::bound::RestsOn;
-use lookaside_techniques::color::plan::{LevelPlan, Plan, TaskPlan, Verdict};
+use lookaside_techniques::color::plan::{ColorPlan, LevelPlan, TaskPlan, Verdict};
 
 /// Shared sets that are named, each in a line.
 const NAMED_SETS: usize = 12;
 
 /// Whether all tasks are isolated, the levels, the tasks, who shares.
-pub fn view(plan: &Plan) -> Document {
+pub fn view(plan: &ColorPlan) -> Document {
     let mut document = Document::new("TLB sets for tasks", format!("{}, pages of {}", plan.machine, plan.page_size));
     answer(plan, &mut document);
     document.section(Section::unheaded("Levels").with(levels(plan)));
@@ -33,7 +33,7 @@ fn policy(replacement: Replacement) -> &'static str {
     }
 }
 
-fn levels(plan: &Plan) -> Table {
+fn levels(plan: &ColorPlan) -> Table {
     let mut table = Table::new([
         Column::left("level"),
         Column::right("sets"),
@@ -66,7 +66,7 @@ fn levels(plan: &Plan) -> Table {
 
 /// A bound; none is known where there is none.
 /// Whose each level's entries are.
-fn entries(plan: &Plan) -> Chart {
+fn entries(plan: &ColorPlan) -> Chart {
     let row = |level: &LevelPlan| {
         let entries = u64::from(level.sets) * u64::from(level.ways);
         let promised = entries.saturating_sub(level.set_aside + level.left);
@@ -85,7 +85,7 @@ fn count(most: Option<u64>) -> Cell {
     Cell::optional(most, Cell::count)
 }
 
-fn tasks(plan: &Plan) -> Table {
+fn tasks(plan: &ColorPlan) -> Table {
     let mut table = Table::new([
         Column::left("task"),
         Column::right("priority"),
@@ -161,7 +161,7 @@ fn sets<'a>(shares: impl Iterator<Item = &'a Share>) -> String {
     shares.map(of).collect::<Vec<_>>().join("; ")
 }
 
-fn answer(plan: &Plan, document: &mut Document) {
+fn answer(plan: &ColorPlan, document: &mut Document) {
     match &plan.verdict {
         Verdict::Isolated => {
             let words = "isolated: no set is asked for more pages than it has room for";
@@ -186,7 +186,7 @@ fn answer(plan: &Plan, document: &mut Document) {
 }
 
 /// Levels of several sets none of which is two tasks', where there are two.
-fn apart(plan: &Plan) -> Vec<&str> {
+fn apart(plan: &ColorPlan) -> Vec<&str> {
     if plan.tasks.len() < 2 {
         return Vec::new();
     }
@@ -200,7 +200,7 @@ fn apart(plan: &Plan) -> Vec<&str> {
 }
 
 /// Who shares.
-fn shared(plan: &Plan) -> Table {
+fn shared(plan: &ColorPlan) -> Table {
     let columns = [
         Column::left("shared set"),
         Column::right("room for"),
@@ -231,9 +231,9 @@ mod tests {
     use lookaside_report::chart::Plot;
     use lookaside_report::{terminal, Style};
 
-    use super::{entries, sets, view, Plan};
+    use super::{entries, sets, view, ColorPlan};
 
-    fn planned(pages: [u64; 2]) -> Plan {
+    fn planned(pages: [u64; 2]) -> ColorPlan {
         let [a, b] = pages;
         let text = format!(
             "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = {a}\n\

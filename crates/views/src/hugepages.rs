@@ -4,7 +4,7 @@ use lookaside_report::chart::{Axis, Lines, Point, Scale, Series};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
 use lookaside_techniques::hugepages::profile::WindowCounts;
-use lookaside_techniques::hugepages::select::Selector;
+use lookaside_techniques::hugepages::select::WindowSelector;
 
 use crate::native_location::{self, NativeLocation};
 
@@ -199,9 +199,9 @@ fn natively(plan: &HugePlan) -> Table {
 /// Name and effect of each way, the plan's marked.
 fn ways(plan: &HugePlan) -> Vec<(String, &Effect)> {
     let name = |selector| match selector {
-        Selector::Accesses => "most accesses".to_string(),
-        Selector::Walks => "most walks".to_string(),
-        Selector::Gain => "gain *".to_string(),
+        WindowSelector::Accesses => "most accesses".to_string(),
+        WindowSelector::Walks => "most walks".to_string(),
+        WindowSelector::Gain => "gain *".to_string(),
     };
     plan.choices.iter().map(|choice| (name(choice.selector), &choice.effect)).collect()
 }
@@ -302,7 +302,7 @@ fn chart(plan: &HugePlan) -> Chart {
 mod tests {
     use lookaside_techniques::hugepages::plan::{HugeChoice, NativeRange, WindowRegion};
     use lookaside_techniques::hugepages::Window;
-    use lookaside_techniques::lock::maps::Mapping;
+    use lookaside_techniques::lock::maps::ListedMapping;
     use lookaside_trace::MapSource;
 
     use lookaside_techniques::lock::regions::Confidence;
@@ -324,7 +324,7 @@ mod tests {
 
     fn window(number: u64, saved_cycles: f64) -> PlannedWindow {
         let (start, address) = (0x4010_0000, 0x4020_0000 + (number << 21));
-        let mapping = Mapping { start, end: 0x5000_0000, prot: 3, source: MapSource::Anonymous, site: 0 };
+        let mapping = ListedMapping { start, end: 0x5000_0000, prot: 3, source: MapSource::Anonymous, site: 0 };
         PlannedWindow {
             process: 7,
             address,
@@ -372,9 +372,9 @@ mod tests {
             windows: vec![window(1, 3e6), window(5, 2e6)],
             later: vec![window(0, 0.25e6)],
             choices: vec![
-                choice(Selector::Accesses, 4, 4.2e6),
-                choice(Selector::Walks, 4, 5.0e6),
-                choice(Selector::Gain, 3, 5.25e6),
+                choice(WindowSelector::Accesses, 4, 4.2e6),
+                choice(WindowSelector::Walks, 4, 5.0e6),
+                choice(WindowSelector::Gain, 3, 5.25e6),
             ],
             curve: vec![effect(0, 0.0), effect(1, 3e6), effect(2, 5e6), effect(3, 5.25e6), effect(9, 5.6e6)],
         }

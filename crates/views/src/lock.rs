@@ -4,7 +4,7 @@ use lookaside_report::chart::{Axis, Lines, Mark, Point, Scale, Series};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_techniques::lock::histogram::PageCounts;
 use lookaside_techniques::lock::plan::{CurvePoint, LockPlan, PlannedPage, Stalls};
-use lookaside_techniques::lock::select::Selector;
+use lookaside_techniques::lock::select::PageSelector;
 
 use crate::native_location::{self, NativeLocation};
 
@@ -67,12 +67,12 @@ pub fn view_counts(counts: &[PageCounts]) -> Document {
 }
 
 /// The word of the command line.
-fn name(selector: Selector) -> &'static str {
+fn name(selector: PageSelector) -> &'static str {
     match selector {
-        Selector::Accesses => "accesses",
-        Selector::Misses => "misses",
-        Selector::Gain => "gain",
-        Selector::Worst => "worst",
+        PageSelector::Accesses => "accesses",
+        PageSelector::Misses => "misses",
+        PageSelector::Gain => "gain",
+        PageSelector::Worst => "worst",
     }
 }
 
@@ -241,10 +241,10 @@ fn curve(plan: &LockPlan) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_techniques::lock::histogram::Page;
-    use lookaside_techniques::lock::maps::Mapping;
+    use lookaside_techniques::lock::histogram::LockPage;
+    use lookaside_techniques::lock::maps::ListedMapping;
     use lookaside_techniques::lock::plan::NativePage;
-    use lookaside_techniques::lock::plan::{LockChoice, Optimum, Region};
+    use lookaside_techniques::lock::plan::{LockChoice, Optimum, PageRegion};
     use lookaside_techniques::lock::stall::{SideStall, StallCycles};
     use lookaside_trace::MapSource;
 
@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn sample() -> LockPlan {
-        let mapping = Mapping { start: 0x8000, end: 0x9000, prot: 3, source: MapSource::Heap, site: 0 };
+        let mapping = ListedMapping { start: 0x8000, end: 0x9000, prot: 3, source: MapSource::Heap, site: 0 };
         let page = PlannedPage {
             process: 7,
             vpn: 0x8,
@@ -275,21 +275,21 @@ mod tests {
             data_misses: 1200,
             fetch_misses: 0,
             saving_cycles: 500.0,
-            region: Some(Region { name: "[heap]".into(), offset_bytes: 0, mapping }),
+            region: Some(PageRegion { name: "[heap]".into(), offset_bytes: 0, mapping }),
             native: None,
             not_native: None,
         };
         let choice = |selector, main, worst| LockChoice {
             selector,
             stalls: stalls(main, worst),
-            pages: vec![Page { process: 7, vpn: 8 }],
+            pages: vec![LockPage { process: 7, vpn: 8 }],
         };
         LockPlan {
             machine: "cortex-a9".into(),
             tlb: "main".into(),
             entries: 1,
             page_bytes: 4096,
-            selector: Selector::Gain,
+            selector: PageSelector::Gain,
             command: vec!["x".into()],
             accesses: 200_000,
             tried_share: 1.0,
@@ -301,10 +301,10 @@ mod tests {
             optimum: Some(Optimum { of_pages: 3, entries: 1, mean_cycles: 400.0, worst_cycles: 500.0 }),
             pages: vec![page],
             choices: vec![
-                choice(Selector::Accesses, 750.0, 900.0),
-                choice(Selector::Misses, 550.0, 600.0),
-                choice(Selector::Gain, 450.0, 600.0),
-                choice(Selector::Worst, 460.0, 600.0),
+                choice(PageSelector::Accesses, 750.0, 900.0),
+                choice(PageSelector::Misses, 550.0, 600.0),
+                choice(PageSelector::Gain, 450.0, 600.0),
+                choice(PageSelector::Worst, 460.0, 600.0),
             ],
             curve: (0..3u32)
                 .map(|entries| CurvePoint {
@@ -375,7 +375,7 @@ nothing locked         1,000       –          40        950            0      
     #[test]
     fn counts_are_by_misses() {
         let counts = [(1, 9), (2, 30), (3, 9)].map(|(vpn, data_misses)| PageCounts {
-            page: Page { process: 7, vpn },
+            page: LockPage { process: 7, vpn },
             data_accesses: 1000,
             fetch_accesses: 2,
             data_misses,

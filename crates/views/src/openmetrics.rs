@@ -19,14 +19,19 @@ struct Labels {
 }
 
 type Gauges = Family<Labels, Gauge<i64>>;
-type Counts = Family<Labels, Counter>;
+type CounterFamily = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
 /// All processes that are baked now, and by what they were chosen of the whole system, if they were; a counter of one begins anew when it is
 /// baked anew.
 pub fn render(report: &[ProcessReport], ranking: Option<&Ranking>) -> String {
-    let (small, mappings, rounds, touches, failed) =
-        (Gauges::default(), Gauges::default(), Counts::default(), Counts::default(), Counts::default());
+    let (small, mappings, rounds, touches, failed) = (
+        Gauges::default(),
+        Gauges::default(),
+        CounterFamily::default(),
+        CounterFamily::default(),
+        CounterFamily::default(),
+    );
     let (busy, cpu) = (Seconds::default(), Seconds::default());
     let processes = Gauge::<i64>::default();
     for baked in report.iter().filter(|baked| baked.running && !baked.let_go && baked.refused.is_none()) {
@@ -65,13 +70,13 @@ pub fn render(report: &[ProcessReport], ranking: Option<&Ranking>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_runtime::bake::Stats;
+    use lookaside_runtime::bake::BakeStats;
 
     use super::*;
 
     #[test]
     fn processes_are_told_apart_and_odd_names_are_escaped() {
-        let stats = Stats { rounds: 7, touches: 70, busy_nanos: 1_500_000_000, ..Stats::default() };
+        let stats = BakeStats { rounds: 7, touches: 70, busy_nanos: 1_500_000_000, ..BakeStats::default() };
         let baked = |pid, comm: &str| ProcessReport {
             pid,
             comm: comm.into(),

@@ -55,7 +55,7 @@ pub fn view(processes: &[Surveyed], told: &BTreeMap<u32, ProcessReport>) -> Docu
 
 #[cfg(test)]
 mod tests {
-    use lookaside_runtime::bake::{HelperStatus, Stats};
+    use lookaside_runtime::bake::{BakeStats, HelperStatus};
 
     use super::*;
 
@@ -71,8 +71,13 @@ mod tests {
             helpers: Vec::new(),
             started_ticks: 0,
         };
-        let stats =
-            Stats { rounds: 500, touches: 1000, busy_nanos: 5000, elapsed_nanos: 2_000_000_000, ..Stats::default() };
+        let stats = BakeStats {
+            rounds: 500,
+            touches: 1000,
+            busy_nanos: 5000,
+            elapsed_nanos: 2_000_000_000,
+            ..BakeStats::default()
+        };
         let baked = ProcessReport {
             pid: 7,
             comm: "db".into(),
@@ -103,7 +108,7 @@ mod tests {
             right_after_nanos: None,
         };
         // Whatever a program says of itself, it is shown.
-        let stats = Stats { rounds: u64::MAX, touches: 1, busy_nanos: u64::MAX, elapsed_nanos: 1, ..stats };
+        let stats = BakeStats { rounds: u64::MAX, touches: 1, busy_nanos: u64::MAX, elapsed_nanos: 1, ..stats };
         let told = BTreeMap::from([(7, ProcessReport { stats, within: Some(within), ..told[&7].clone() })]);
         assert_eq!(cells(&itself, &told)[8], "itself, warm");
     }

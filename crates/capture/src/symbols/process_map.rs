@@ -12,7 +12,7 @@ pub(crate) struct ModuleMapping {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct MappedRange {
+struct ModuleRange {
     /// First byte after it.
     end: u64,
     mapping: ModuleMapping,
@@ -23,7 +23,7 @@ struct MappedRange {
 /// Ranges that do not overlap, by first byte.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessMap {
-    ranges: BTreeMap<u64, MappedRange>,
+    ranges: BTreeMap<u64, ModuleRange>,
 }
 
 impl ProcessMap {
@@ -36,10 +36,10 @@ impl ProcessMap {
         let cut = self.cut_out(addr, end);
         match mapping {
             Some(mapping) => {
-                self.ranges.insert(addr, MappedRange { end, mapping, gone: false });
+                self.ranges.insert(addr, ModuleRange { end, mapping, gone: false });
             }
             None => {
-                self.ranges.extend(cut.into_iter().map(|(start, range)| (start, MappedRange { gone: true, ..range })))
+                self.ranges.extend(cut.into_iter().map(|(start, range)| (start, ModuleRange { gone: true, ..range })))
             }
         }
     }
@@ -68,13 +68,13 @@ impl ProcessMap {
     }
 
     /// Takes out all of `start..end`, cutting ranges at its borders.
-    fn cut_out(&mut self, start: u64, end: u64) -> Vec<(u64, MappedRange)> {
+    fn cut_out(&mut self, start: u64, end: u64) -> Vec<(u64, ModuleRange)> {
         for border in [start, end] {
             if let Some((first, mapping)) = self.find(border).filter(|&(first, _)| first < border) {
                 let left = self.ranges[&first];
                 let file_offset = mapping.file_offset.wrapping_add(border - first);
-                self.ranges.insert(border, MappedRange { mapping: ModuleMapping { file_offset, ..mapping }, ..left });
-                self.ranges.insert(first, MappedRange { end: border, ..left });
+                self.ranges.insert(border, ModuleRange { mapping: ModuleMapping { file_offset, ..mapping }, ..left });
+                self.ranges.insert(first, ModuleRange { end: border, ..left });
             }
         }
         let starts: Vec<u64> = self.ranges.range(start..end).map(|(&start, _)| start).collect();

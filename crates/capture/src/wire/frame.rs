@@ -16,7 +16,7 @@ pub(super) const END: u16 = 3;
 pub(super) const SLOT: u16 = 4;
 
 /// The header of a frame.
-pub(super) struct FrameHeader {
+pub(super) struct WireFrameHeader {
     magic: u16,
     pub(super) kind: u16,
     /// Bytes of the payload.
@@ -25,11 +25,11 @@ pub(super) struct FrameHeader {
     pub(super) thread: u32,
 }
 
-impl FrameHeader {
-    pub(super) fn parse(bytes: &[u8]) -> FrameHeader {
+impl WireFrameHeader {
+    pub(super) fn parse(bytes: &[u8]) -> WireFrameHeader {
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        FrameHeader { magic: half(0), kind: half(2), payload: word(4) as usize, process: word(8), thread: word(12) }
+        WireFrameHeader { magic: half(0), kind: half(2), payload: word(4) as usize, process: word(8), thread: word(12) }
     }
 
     /// Why no frame can begin like this.

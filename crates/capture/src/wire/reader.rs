@@ -8,7 +8,7 @@ use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 use tempfile::TempDir;
 
 use super::filter_mirror::FilterMirror;
-use super::frame::{slot_of, FrameHeader, ACCESSES, EVENT, FRAME, HEADER, SLOT};
+use super::frame::{slot_of, WireFrameHeader, ACCESSES, EVENT, FRAME, HEADER, SLOT};
 use super::live_processes::LiveProcesses;
 use super::shared_slots::{SharedSlots, SLOT_BYTES};
 
@@ -93,12 +93,12 @@ impl<R: Read> WireReader<R> {
     }
 
     /// Header of the next frame, its payload in the buffer; `None` at the end, sound or not.
-    fn peek(&mut self) -> Result<Option<FrameHeader>, TraceError> {
+    fn peek(&mut self) -> Result<Option<WireFrameHeader>, TraceError> {
         if !self.fill(HEADER)? {
             self.end_of_input();
             return Ok(None);
         }
-        let header = FrameHeader::parse(&self.buffer[self.from..]);
+        let header = WireFrameHeader::parse(&self.buffer[self.from..]);
         if let Some(reason) = header.fault() {
             self.give_up(reason);
             return Ok(None);
@@ -145,7 +145,7 @@ impl<R: Read> WireReader<R> {
     }
 
     /// How many records the frame at hand brings.
-    fn records(&self, header: &FrameHeader) -> usize {
+    fn records(&self, header: &WireFrameHeader) -> usize {
         let bytes = match header.kind {
             ACCESSES => header.payload,
             SLOT => slot_of(&self.buffer[self.from + HEADER..]).1.min(SLOT_BYTES),
@@ -154,7 +154,7 @@ impl<R: Read> WireReader<R> {
         bytes / 16
     }
 
-    fn apply(&mut self, header: &FrameHeader, block: &mut Block) {
+    fn apply(&mut self, header: &WireFrameHeader, block: &mut Block) {
         let payload = &self.buffer[self.from + HEADER..self.from + HEADER + header.payload];
         let mut fault = None;
         match header.kind {

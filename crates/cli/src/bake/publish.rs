@@ -7,7 +7,7 @@ use lookaside_runtime::bake::{ProcessReport, Ranking};
 use lookaside_views::openmetrics;
 
 use crate::args::bake::BakeArgs;
-use crate::bake_status::command_files::StatusFile;
+use crate::bake_status::command_files::CommandStatusFile;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::output::write_file;
 
@@ -16,7 +16,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Where others read what is done: the status file, the metrics file, and over HTTP.
 pub struct Publisher<'a> {
-    status: Option<StatusFile>,
+    status: Option<CommandStatusFile>,
     metrics: Option<&'a Path>,
     served: Option<Arc<Mutex<String>>>,
     ranking: Option<Ranking>,
@@ -26,7 +26,7 @@ impl<'a> Publisher<'a> {
     /// Begins to listen, if that is asked for.
     pub fn open(args: &'a BakeArgs, ranking: Option<Ranking>) -> Result<Self, Failure> {
         let served = args.listen.as_deref().map(serve).transpose()?;
-        Ok(Self { status: StatusFile::open(), metrics: args.metrics.as_deref(), served, ranking })
+        Ok(Self { status: CommandStatusFile::open(), metrics: args.metrics.as_deref(), served, ranking })
     }
 
     /// Writes the report of now to each of them, in place of the one before.

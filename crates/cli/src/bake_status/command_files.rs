@@ -18,11 +18,11 @@ fn of_user() -> Option<PathBuf> {
 }
 
 /// The file of this process, removed when this is dropped.
-pub struct StatusFile {
+pub struct CommandStatusFile {
     file: PathBuf,
 }
 
-impl StatusFile {
+impl CommandStatusFile {
     /// Where it can be written; else `None`: then `top` shows the helpers' CPU time alone.
     pub fn open() -> Option<Self> {
         let folders = [of_user(), rustix::process::geteuid().is_root().then(|| SYSTEM.into())];
@@ -37,7 +37,7 @@ impl StatusFile {
     }
 }
 
-impl Drop for StatusFile {
+impl Drop for CommandStatusFile {
     fn drop(&mut self) {
         // Gone or not: a file whose process is gone is not read.
         let _ = std::fs::remove_file(&self.file);
@@ -63,7 +63,7 @@ fn baked_in(folder: &Path) -> BTreeMap<u32, ProcessReport> {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_runtime::bake::Stats;
+    use lookaside_runtime::bake::BakeStats;
 
     use super::*;
 
@@ -77,12 +77,12 @@ mod tests {
             let_go: false,
             mappings: 1,
             small_bytes: 2,
-            stats: Stats { rounds: 3, ..Stats::default() },
+            stats: BakeStats { rounds: 3, ..BakeStats::default() },
             refused: None,
             within: None,
             rank: None,
         };
-        let status = |writer: u32| StatusFile { file: folder.path().join(format!("bake-{writer}.json")) };
+        let status = |writer: u32| CommandStatusFile { file: folder.path().join(format!("bake-{writer}.json")) };
         let ours = status(std::process::id());
         ours.write(&[baked(1, true), baked(2, false)]).expect("a file");
         // Of a process that is gone, and no such file.

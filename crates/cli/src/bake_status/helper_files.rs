@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lookaside_host::{mount_id, HeldFile, Process};
 use lookaside_runtime::bake::freestanding::HELPER;
-use lookaside_runtime::bake::{HelperStatus, ProcessReport, Stats};
+use lookaside_runtime::bake::{BakeStats, HelperStatus, ProcessReport};
 use rustix::fs::{memfd_create, MemfdFlags, OFlags};
 use serde::Deserialize;
 
@@ -71,7 +71,7 @@ impl HelperFiles {
             let_go: false,
             mappings: usize::try_from(line.ranges).ok()?,
             small_bytes: line.small_bytes,
-            stats: Stats {
+            stats: BakeStats {
                 rounds: line.rounds,
                 touches: line.touches,
                 busy_nanos: line.busy_nanos,
@@ -79,7 +79,7 @@ impl HelperFiles {
                 elapsed_nanos: line.elapsed_nanos,
                 last_errno: line.errno,
                 cpu: -1,
-                ..Stats::default()
+                ..BakeStats::default()
             },
             refused: None,
             rank: None,

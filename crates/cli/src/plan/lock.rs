@@ -2,7 +2,7 @@
 
 use lookaside_engine::Setup;
 use lookaside_techniques::lock::planner::LockPlanner;
-use lookaside_techniques::lock::select::Search;
+use lookaside_techniques::lock::select::SearchLimits;
 use lookaside_techniques::lock::target::LockTarget;
 use lookaside_views::lock::{view, view_counts};
 
@@ -16,7 +16,7 @@ use lookaside_cli::machines;
 pub fn run(args: &PlanLockArgs) -> Result<u8, Failure> {
     let setup = Setup::new(machines::find(&args.machine)?);
     let target = LockTarget::find(&setup.machine, args.tlb.as_deref(), args.entries)?;
-    let planner = LockPlanner { setup, target, selector: args.select.into(), search: Search::default() };
+    let planner = LockPlanner { setup, target, selector: args.select.into(), search: SearchLimits::default() };
     let program = PlannedProgram { trace: args.trace.as_deref(), command: &args.command, native: args.native };
     let output = PlanOutput { file: args.output.as_deref(), report: &args.report };
     let views = PlanViews::<LockPlanner> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lookaside_capture::plain_run::{Aslr, PlainRun, PlainRunMaps};
 use lookaside_capture::{CaptureError, ChildEnd, ProgramControl};
-use lookaside_techniques::lock::layout::{Layout, RecordedLayout, Runner};
-use lookaside_techniques::lock::regions::Mapping;
+use lookaside_techniques::lock::layout::{RecordedLayout, RegionLayout, Runner};
+use lookaside_techniques::lock::regions::RegionMatching;
 
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
@@ -26,12 +26,12 @@ pub fn mapping(
     recorded: &RecordedLayout,
     maps: PlainRunMaps,
     remarks: &mut Vec<String>,
-) -> (u8, Option<(u32, Mapping)>) {
+) -> (u8, Option<(u32, RegionMatching)>) {
     let (code, remark) = ended(maps.end);
     remarks.extend(maps.notes.into_iter().chain(remark));
     let runner = if maps.emulated { Runner::Qemu } else { Runner::Native };
-    let native = Layout::new(maps.exit, runner, maps.entry_stack);
-    (code, recorded.process().map(|process| (process, Mapping::new(&recorded.layout(), &native))))
+    let native = RegionLayout::new(maps.exit, runner, maps.entry_stack);
+    (code, recorded.process().map(|process| (process, RegionMatching::new(&recorded.layout(), &native))))
 }
 
 /// What its end says: exit code, and a line where it was not as it should be.

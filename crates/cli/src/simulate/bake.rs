@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use lookaside_engine::Setup;
 use lookaside_runtime::bake::{self as metal, BakeBackend, BakeError, Hint, Settings};
-use lookaside_techniques::bake::{compare_baked, find_targets, BakeTargets, Baker, Placement, Program, TouchMethod};
+use lookaside_techniques::bake::{
+    compare_baked, find_targets, BakeTargets, BakedProgram, HelperPlacement, ModelledBaker, TouchMethod,
+};
 use lookaside_views::bake_model::{view, Modelled};
 
 use super::input::{ended, open};
@@ -18,7 +20,7 @@ use lookaside_cli::output::{short_count, spinner, style, to_json};
 
 /// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access
 /// on.
-const PROGRAM: Program = Program { warm_accesses: 0, in_flight: 1.0 };
+const PROGRAM: BakedProgram = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
 
 /// What is asked for, if anything: read before anything is said of machines.
 pub fn asked(args: &SimulateArgs) -> Result<Option<ModelledHelper>, Failure> {
@@ -55,7 +57,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
             "{trace}: the program touches less than 4 MiB in one place: nothing is baked"
         )));
     };
-    let runs: Vec<(Setup, Baker)> = setups
+    let runs: Vec<(Setup, ModelledBaker)> = setups
         .into_iter()
         .map(|setup| {
             let baker = helper.baker(&found, &setup);
@@ -100,7 +102,7 @@ pub struct ModelledHelper {
     stride_pages: u64,
     nops: u64,
     sleep: Duration,
-    placement: Placement,
+    placement: HelperPlacement,
 }
 
 impl ModelledHelper {
@@ -124,8 +126,8 @@ impl ModelledHelper {
             BakeBackend::Scan | BakeBackend::Mincore => (TouchMethod::Entries, 1),
         };
         let placement = match settings.placement {
-            metal::Placement::Auto => Placement::OtherCore,
-            metal::Placement::Sibling => Placement::SmtSibling,
+            metal::Placement::Auto => HelperPlacement::OtherCore,
+            metal::Placement::Sibling => HelperPlacement::SmtSibling,
             metal::Placement::Cpu(cpu) => {
                 return Err(format!("cpu={cpu}: the model has auto, another core, and sibling"));
             }
@@ -147,13 +149,13 @@ impl ModelledHelper {
     }
 
     /// Beside the process that was found, on this machine.
-    fn baker(&self, found: &BakeTargets, setup: &Setup) -> Baker {
-        Baker {
+    fn baker(&self, found: &BakeTargets, setup: &Setup) -> ModelledBaker {
+        ModelledBaker {
             stride_pages: self.stride_pages,
             nops: self.nops,
             sleep_cycles: self.sleep.as_secs_f64() * 1e6 * setup.machine.clock_mhz,
             placement: self.placement,
-            ..Baker::new(self.way, found.process, found.ranges())
+            ..ModelledBaker::new(self.way, found.process, found.ranges())
         }
     }
 }
@@ -167,11 +169,11 @@ mod tests {
         let read =
             |text: &str| ModelledHelper::read(text).map(|h| (h.way, h.stride_pages, h.nops, h.sleep, h.placement));
         let micros = Duration::from_micros;
-        assert_eq!(read("prefetch"), Ok((TouchMethod::Prefetch, 8, 0, micros(0), Placement::OtherCore)));
-        assert_eq!(read("load,stride=2,nops=7"), Ok((TouchMethod::Load, 2, 7, micros(0), Placement::OtherCore)));
+        assert_eq!(read("prefetch"), Ok((TouchMethod::Prefetch, 8, 0, micros(0), HelperPlacement::OtherCore)));
+        assert_eq!(read("load,stride=2,nops=7"), Ok((TouchMethod::Load, 2, 7, micros(0), HelperPlacement::OtherCore)));
         let module = read("module,stride=16,sleep=500us,cpu=sibling");
-        assert_eq!(module, Ok((TouchMethod::Entries, 16, 0, micros(500), Placement::SmtSibling)));
-        assert_eq!(read("scan,sleep=1ms"), Ok((TouchMethod::Entries, 1, 0, micros(1000), Placement::OtherCore)));
+        assert_eq!(module, Ok((TouchMethod::Entries, 16, 0, micros(500), HelperPlacement::SmtSibling)));
+        assert_eq!(read("scan,sleep=1ms"), Ok((TouchMethod::Entries, 1, 0, micros(1000), HelperPlacement::OtherCore)));
         for (text, part) in [
             ("auto", "name a backend"),
             ("auto,share=0.5", "name a backend"),

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use lookaside_runtime::bake::{Baker, Region, Settings};
+use lookaside_runtime::bake::{BakedRegion, Baker, Settings};
 
 use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 
@@ -133,7 +133,7 @@ fn top_has_a_baker_that_a_program_starts_until_it_stops() {
         rows.iter().find(|row| row["pid"] == std::process::id()).expect("this program").clone()
     };
     let rounds = |row: &serde_json::Value| row["baked"]["stats"]["rounds"].as_u64();
-    let baker = Baker::start(&settings, &[Region::of(&data)]).expect("a baker");
+    let baker = Baker::start(&settings, &[BakedRegion::of(&data)]).expect("a baker");
     let first = (0..60).map(|_| row()).find(|row| rounds(row) > Some(0)).expect("what it tells");
     let later = (0..60).map(|_| row()).find(|row| rounds(row) > rounds(&first)).expect("more rounds");
     let (baked, within) = (&later["baked"], &later["baked"]["within"]);

@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 
 use lookaside_capture::plain_run::{Aslr, PlainRun, StopPoint};
 use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget, RecorderBackend};
-use lookaside_techniques::lock::layout::{Layout, RecordedLayout, Runner};
-use lookaside_techniques::lock::regions::{Confidence, Mapping, MatchedPage, Reason, Unmapped};
+use lookaside_techniques::lock::layout::{RecordedLayout, RegionLayout, Runner};
+use lookaside_techniques::lock::regions::{Confidence, MatchedPage, Reason, RegionMatching, Unmapped};
 use lookaside_trace::{Block, FilterWindow, Granularity};
 
 /// Kind and number of a tag, as in `tagged.c`.
@@ -67,7 +67,7 @@ impl Program {
     }
 
     /// Records a run: where everything lay at its end, and its tags.
-    fn record(&self, backend: RecorderBackend, more: &[&str]) -> (Layout, BTreeMap<Tag, u64>) {
+    fn record(&self, backend: RecorderBackend, more: &[&str]) -> (RegionLayout, BTreeMap<Tag, u64>) {
         let request = RecordRequest {
             target: RecordTarget::Command(self.command("profiled", more)),
             backend: Some(backend),
@@ -93,7 +93,7 @@ impl Program {
     /// Maps the tags of a profiled run into a plain one, and looks whether they are there: what was found, by tag.
     fn check(
         &self,
-        profiled: &Layout,
+        profiled: &RegionLayout,
         wanted: &BTreeMap<Tag, u64>,
         placement: Aslr,
         environment: Option<&str>,
@@ -107,8 +107,8 @@ impl Program {
         let (profiled, wanted) = (profiled.clone(), wanted.clone());
         let run = PlainRun::start(&command, placement, move |stopped| {
             if stopped.point == StopPoint::Exit {
-                let native = Layout::new(stopped.regions.to_vec(), Runner::Native, stopped.entry_stack);
-                let mapping = Mapping::new(&profiled, &native);
+                let native = RegionLayout::new(stopped.regions.to_vec(), Runner::Native, stopped.entry_stack);
+                let mapping = RegionMatching::new(&profiled, &native);
                 let found = wanted.iter().map(|(tag, address)| {
                     let look = |mapped: MatchedPage| {
                         let mut bytes = [0; 16];
@@ -223,9 +223,9 @@ fn listings_of_valgrind_and_of_a_plain_run_are_enough() {
     };
     let (wanted, profiled) = run("profiled", &["valgrind", "-q", "--tool=none"]);
     let (there, native) = run("native00", &["setarch", "-R"]);
-    let profiled = Layout::from_listing(&profiled, Runner::Valgrind, None);
-    let native = Layout::from_listing(&native, Runner::Native, None);
-    let mapping = Mapping::new(&profiled, &native);
+    let profiled = RegionLayout::from_listing(&profiled, Runner::Valgrind, None);
+    let native = RegionLayout::from_listing(&native, Runner::Native, None);
+    let mapping = RegionMatching::new(&profiled, &native);
     for (tag, address) in &wanted {
         match mapping.map_page(*address) {
             Ok(mapped) if mapped.address == there[tag] => {}
@@ -281,8 +281,8 @@ fn pages_of_a_static_arm_program_are_found_in_another_listing() {
     let plain = plain.arg(program.file("native00")).args(["0", "maps"]).status().unwrap();
     assert_eq!(plain.code(), Some(3));
     let (there, listing) = tags(&program.file("native00"));
-    let native = Layout::from_listing(&listing, Runner::Qemu, None);
-    let mapping = Mapping::new(&profiled, &native);
+    let native = RegionLayout::from_listing(&listing, Runner::Qemu, None);
+    let mapping = RegionMatching::new(&profiled, &native);
     for (tag, address) in &wanted {
         // A listing does not have what is gone.
         let mapped = match mapping.map_page(*address) {

@@ -2,7 +2,7 @@
 
 use lookaside_techniques::hugepages::apply::{aligned_windows, planned_range};
 use lookaside_techniques::hugepages::plan::HugePlan;
-use lookaside_techniques::hugepages::select::Selector;
+use lookaside_techniques::hugepages::select::WindowSelector;
 use lookaside_techniques::lock::regions::Confidence;
 
 use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, stdout};
@@ -71,7 +71,7 @@ fn the_hot_windows_of_a_trace_are_found() {
         "{:?}",
         made.curve
     );
-    let gain = made.choices.iter().find(|choice| choice.selector == Selector::Gain).expect("it is there");
+    let gain = made.choices.iter().find(|choice| choice.selector == WindowSelector::Gain).expect("it is there");
     assert!(made.choices.iter().all(|choice| choice.effect.saved_cycles <= gain.effect.saved_cycles));
     // The same as JSON, and again the same.
     let json = run(&["plan", "hugepages", "--budget", "3", "--machine", "skylake", "--json", &trace]);

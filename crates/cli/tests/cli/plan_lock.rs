@@ -5,7 +5,7 @@ use std::process::Command;
 
 use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::lock::regions::Confidence;
-use lookaside_techniques::lock::select::Selector;
+use lookaside_techniques::lock::select::PageSelector;
 
 use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, stdout};
 
@@ -33,7 +33,7 @@ fn a_trace_is_planned_for() {
     );
     let made = LockPlan::load(&file).expect("a plan");
     assert_eq!((made.entries, made.pages.len(), made.curve.len(), made.accesses), (2, 2, 5, 900));
-    assert_eq!((made.choices.len(), made.selector), (4, Selector::Gain));
+    assert_eq!((made.choices.len(), made.selector), (4, PageSelector::Gain));
     assert!(made.locked.mean.cycles() < made.base.mean.cycles());
     assert_eq!(made.command, std::slice::from_ref(&trace));
     let json = run(&["plan", "lock", "--entries", "2", "--json", &trace]);

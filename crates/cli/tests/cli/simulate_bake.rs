@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lookaside_engine::Setup;
-use lookaside_techniques::bake::{model, BakeResult, Baker, Program, TouchMethod};
+use lookaside_techniques::bake::{model, BakeResult, BakedProgram, ModelledBaker, TouchMethod};
 use lookaside_trace::{Block, Event, Kind, MapSource, TraceInfo, TraceWriter};
 use lookaside_workloads::{workload, Spec, WorkloadStream};
 use serde_json::Value;
@@ -85,8 +85,12 @@ fn it_is_the_papers_model() {
     let main = gups.regions().iter().find(|region| region.main).expect("a main array");
     let range = main.stream_start..main.stream_start + main.bytes;
     let sleep_cycles = 5.0 * setup.machine.clock_mhz;
-    let baker = Baker { nops: 30, sleep_cycles, ..Baker::new(TouchMethod::Load, 1, std::iter::once(range).collect()) };
-    let program = Program { warm_accesses: 0, in_flight: 1.0 };
+    let baker = ModelledBaker {
+        nops: 30,
+        sleep_cycles,
+        ..ModelledBaker::new(TouchMethod::Load, 1, std::iter::once(range).collect())
+    };
+    let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
     let expected =
         model(setup, &mut WorkloadStream::new(gups), &program, Some(&baker), &[]).expect("it can be modelled");
     let found = &simulate(&trace, &["--bake", "load,nops=30,sleep=5us"])[0];

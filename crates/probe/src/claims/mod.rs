@@ -11,11 +11,11 @@ pub use claim::{CheckedClaim, Claim, HardwarePart, PartSize};
 pub use cpuid::{claims as cpuid_claims, CpuidRegisters};
 pub use sysfs::claims as sysfs_claims;
 
-use lookaside_host::Topology;
+use lookaside_host::CpuTopology;
 
 /// What CPUID (on x86-64) and sysfs say about this CPU. To be called on it: cores of one machine can differ.
 pub fn claims_of_cpu(cpu: usize) -> Vec<Claim> {
     let mut stated = cpuid::here();
-    stated.extend(sysfs::claims(&Topology::here(), cpu));
+    stated.extend(sysfs::claims(&CpuTopology::here(), cpu));
     stated
 }

@@ -1,11 +1,11 @@
 //! What sysfs says of data caches.
 
-use lookaside_host::{CacheKind, CpuCache, Topology};
+use lookaside_host::{CacheKind, CpuCache, CpuTopology};
 
 use crate::claims::claim::{Claim, HardwarePart, PartSize};
 
 /// What the topology says of a CPU's data caches; what it does not say is not there.
-pub fn claims(topology: &Topology, cpu: usize) -> Vec<Claim> {
+pub fn claims(topology: &CpuTopology, cpu: usize) -> Vec<Claim> {
     topology.caches(cpu).iter().filter_map(|cache| data_cache(cache, cpu)).collect()
 }
 

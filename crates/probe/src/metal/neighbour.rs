@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use lookaside_host::{bind_to, Mapping, Topology};
+use lookaside_host::{bind_to, CpuTopology, Mapping};
 
 use crate::metal::{MetalError, OtherCpu};
 
@@ -173,6 +173,6 @@ impl NeighbourPages {
 
 /// What sysfs says of a CPU in relation to another: whether they are threads of one core.
 pub(crate) fn relation(cpu: usize, to: usize) -> OtherCpu {
-    let siblings = Topology::here().siblings(to);
+    let siblings = CpuTopology::here().siblings(to);
     OtherCpu { number: cpu, sibling: siblings.map(|siblings| siblings.contains(&cpu)) }
 }

@@ -4,4 +4,4 @@ pub(crate) mod events;
 pub(crate) mod proven_events;
 
 pub use events::{CountedMisses, PmuEvent, EVENTS};
-pub use proven_events::{try_events, usable_events, CountProof, SetCount, TriedEvent};
+pub use proven_events::{try_events, usable_events, CountProof, CountedSet, TriedEvent};

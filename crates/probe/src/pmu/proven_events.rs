@@ -40,7 +40,7 @@ pub struct TriedEvent {
     /// What it counted on the three chains, if that is what it should.
     pub proof: Finding<CountProof>,
     /// What it counts on sets that timing found, as further evidence.
-    pub sets: Vec<SetCount>,
+    pub sets: Vec<CountedSet>,
 }
 
 /// Counts for a thousand accesses of chains whose misses are known.
@@ -56,7 +56,7 @@ pub struct CountProof {
 
 /// A set as a counter sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct SetCount {
+pub struct CountedSet {
     /// 1 or 2.
     pub level: u32,
     /// Ways that timing found.
@@ -67,7 +67,7 @@ pub struct SetCount {
     pub overflowing_per_round: f64,
 }
 
-impl SetCount {
+impl CountedSet {
     /// Whether the counter sees what timing saw.
     pub fn confirms(&self) -> bool {
         self.fitting_per_round <= FITS_PER_ROUND && self.overflowing_per_round >= OVERFLOWS_PER_ROUND
@@ -205,7 +205,7 @@ fn set(
     number: u32,
     geometry: &Geometry,
     level: &LevelMeter,
-) -> Result<SetCount, MetalError> {
+) -> Result<CountedSet, MetalError> {
     let kernel = gf2::null_space(&geometry.masks, bench.bits());
     let start = bench.page();
     let more: Vec<u64> =
@@ -216,7 +216,7 @@ fn set(
         let rounds = ACCESSES.div_ceil(round.len());
         Ok::<_, MetalError>(bench.count(event, &round, rounds as u32)? as f64 / rounds as f64)
     };
-    Ok(SetCount {
+    Ok(CountedSet {
         level: number,
         ways: geometry.ways,
         fitting_per_round: per_round(&more[1..])?,

@@ -1,6 +1,6 @@
 //! What known processors say of themselves, from their recorded CPUID leaves.
 
-use lookaside_host::Topology;
+use lookaside_host::CpuTopology;
 use lookaside_machine::PageSize;
 use lookaside_probe::{cpuid_claims, sysfs_claims, Claim, CpuidRegisters, HardwarePart, PartSize};
 
@@ -230,9 +230,9 @@ fn sysfs_has_the_data_caches() {
     put(1, &[("type", "Instruction"), ("level", "1"), ("size", "32K"), ("ways_of_associativity", "8")]);
     put(2, &[("type", "Unified"), ("level", "2"), ("size", "1280K")]);
     put(3, &[("type", "Unified"), ("level", "x"), ("size", "many")]);
-    let stated = sysfs_claims(&Topology::in_folder(folder.path()), 3);
+    let stated = sysfs_claims(&CpuTopology::in_folder(folder.path()), 3);
     let shapes: Vec<PartSize> = stated.iter().map(|stated| stated.shape).collect();
     assert_eq!(shapes, [PartSize::new(48 << 10, 12), PartSize::between(1280 << 10, 1280 << 10)]);
     assert_eq!(stated[0].source, "sysfs cpu3/cache/index0");
-    assert_eq!(sysfs_claims(&Topology::in_folder(folder.path()), 4), Vec::new());
+    assert_eq!(sysfs_claims(&CpuTopology::in_folder(folder.path()), 4), Vec::new());
 }

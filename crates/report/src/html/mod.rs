@@ -19,7 +19,7 @@ pub(crate) use escape::Esc;
 
 /// Draws the document.
 pub fn render(document: &Document) -> String {
-    let mut page = Page { ids: HashSet::new() };
+    let mut page = PageIds { ids: HashSet::new() };
     let mut out = head(&document.full_title());
     out += &header(document);
     out += "<main>\n";
@@ -90,11 +90,11 @@ fn facts(facts: &[Fact]) -> String {
 }
 
 /// What has to be known of the page so far.
-struct Page {
+struct PageIds {
     ids: HashSet<String>,
 }
 
-impl Page {
+impl PageIds {
     fn section(&mut self, section: &Section) -> String {
         if section.is_empty() || section.medium == Medium::Terminal {
             return String::new();

@@ -4,7 +4,7 @@ use super::escape::Esc;
 use super::paint::class;
 use crate::line::Paint;
 use crate::num;
-use crate::table::{Bar, Cell, Fill, Row, Table};
+use crate::table::{Bar, Cell, Fill, Table, TableRow};
 
 /// The table; nothing if it has no rows. One without a caption is what its heading says.
 pub fn render(table: &Table, heading: &str) -> String {
@@ -49,7 +49,7 @@ pub fn bar(bar: &Bar) -> String {
 
 fn element(table: &Table, caption: &str) -> String {
     // Rows that belong to others can't be sorted.
-    let sortable = table.rows.iter().all(|row| matches!(row, Row::Cells(_)));
+    let sortable = table.rows.iter().all(|row| matches!(row, TableRow::Cells(_)));
     let class = if sortable { r#" class="sortable""# } else { "" };
     let mut out = format!("<table{class}>{caption}<thead><tr>");
     for column in &table.columns {
@@ -60,8 +60,8 @@ fn element(table: &Table, caption: &str) -> String {
     let mut shown = 0;
     for row in &table.rows {
         match row {
-            Row::Cells(_) if shown == table.page_rows => break,
-            Row::Cells(cells) => {
+            TableRow::Cells(_) if shown == table.page_rows => break,
+            TableRow::Cells(cells) => {
                 shown += 1;
                 out += "<tr>";
                 for (i, (cell, column)) in cells.iter().zip(&table.columns).enumerate() {
@@ -69,14 +69,14 @@ fn element(table: &Table, caption: &str) -> String {
                 }
                 out += "</tr>\n";
             }
-            Row::Group(cells) => {
+            TableRow::Group(cells) => {
                 let heads = cells.iter().zip(&table.columns).map(|(cell, column)| {
                     let class = if column.right { r#" class="n""# } else { "" };
                     format!(r#"<th scope="col"{class}>{}</th>"#, Esc(&cell.text))
                 });
                 out += &format!("<tr class=\"group\">{}</tr>\n", heads.collect::<String>());
             }
-            Row::Below(paint, remark) => {
+            TableRow::Below(paint, remark) => {
                 out += &format!(
                     "<tr class=\"below\"><td class=\"text {}\" colspan=\"{}\">{}</td></tr>\n",
                     super::paint::class(*paint),

@@ -4,7 +4,7 @@
 //! rank first), then flexible columns are narrowed (their text cut or wrapped), then lines are cut.
 
 use crate::line::{self, Line, Paint, Style};
-use crate::table::{Bar, Cell, Column, Fit, Row, Table};
+use crate::table::{Bar, Cell, Column, Fit, Table, TableRow};
 use crate::{num, text};
 
 /// Narrowest that a flexible column gets before lines are cut.
@@ -37,7 +37,7 @@ impl Table {
     /// The same with so many rows at most; how many are left out is said.
     pub(crate) fn lines_of(&self, width: usize, rows: usize) -> Vec<Line> {
         let columns = self.columns.len();
-        if self.split && columns > 2 && !Grid::of(self, rows).fits(width) {
+        if self.split && columns > 2 && !TerminalGrid::of(self, rows).fits(width) {
             let half = 1 + columns / 2;
             let part = |range: std::ops::Range<usize>| self.with_columns(|c| c == 0 || range.contains(&c));
             let (first, second) = (part(1..half), part(half..columns));
@@ -46,7 +46,7 @@ impl Table {
             lines.extend(second.lines_of(width, rows));
             return lines;
         }
-        let mut lines = Grid::of(self, rows).lines(width);
+        let mut lines = TerminalGrid::of(self, rows).lines(width);
         let left_out = self.row_count().saturating_sub(rows);
         if left_out > 0 && self.rest.as_ref().is_none_or(|rest| rest.share.is_none()) {
             let [one, several] = match &self.rest {
@@ -67,9 +67,9 @@ impl Table {
             cells.iter().enumerate().filter(|(c, _)| keep(*c)).map(|(_, cell)| cell.clone()).collect()
         };
         let rows = self.rows.iter().map(|row| match row {
-            Row::Cells(of) => Row::Cells(cells(of)),
-            Row::Group(of) => Row::Group(cells(of)),
-            Row::Below(paint, remark) => Row::Below(*paint, remark.clone()),
+            TableRow::Cells(of) => TableRow::Cells(cells(of)),
+            TableRow::Group(of) => TableRow::Group(cells(of)),
+            TableRow::Below(paint, remark) => TableRow::Below(*paint, remark.clone()),
         });
         let columns = self.columns.iter().enumerate().filter(|(c, _)| keep(*c)).map(|(_, column)| column.clone());
         Self { columns: columns.collect(), rows: rows.collect(), ..self.clone() }
@@ -77,12 +77,12 @@ impl Table {
 }
 
 /// What a terminal shows of a table: bars as columns of their own, remarks below their rows.
-struct Grid {
+struct TerminalGrid {
     columns: Vec<Column>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
-impl Grid {
+impl TerminalGrid {
     fn of(table: &Table, most: usize) -> Self {
         let bars: Vec<bool> = (0..table.columns.len()).map(|c| has_bars(table, c)).collect();
         let mut order: Vec<usize> = (0..table.columns.len()).filter(|&c| !table.columns[c].remark).collect();
@@ -109,21 +109,21 @@ impl Grid {
         let mut shown = 0;
         for row in &table.rows {
             match row {
-                Row::Cells(of) => {
+                TableRow::Cells(of) => {
                     shown += 1;
                     if shown > most {
                         break;
                     }
-                    rows.push(Row::Cells(cells(of)));
+                    rows.push(TableRow::Cells(cells(of)));
                     let remarks =
                         of.iter().zip(&table.columns).filter(|(cell, column)| column.remark && !cell.text.is_empty());
-                    rows.extend(remarks.map(|(cell, _)| Row::Below(cell.paint, cell.text.clone())));
+                    rows.extend(remarks.map(|(cell, _)| TableRow::Below(cell.paint, cell.text.clone())));
                 }
-                Row::Group(of) => rows.push(Row::Group(cells(of))),
-                Row::Below(paint, remark) => rows.push(Row::Below(*paint, remark.clone())),
+                TableRow::Group(of) => rows.push(TableRow::Group(cells(of))),
+                TableRow::Below(paint, remark) => rows.push(TableRow::Below(*paint, remark.clone())),
             }
         }
-        rows.extend(rest(table, most).map(|rest| Row::Cells(cells(&rest))));
+        rows.extend(rest(table, most).map(|rest| TableRow::Cells(cells(&rest))));
         Self { columns, rows }
     }
 
@@ -144,14 +144,14 @@ impl Grid {
         }
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => self.push_row(&mut lines, cells, &shown, &widths),
-                Row::Group(cells) => {
+                TableRow::Cells(cells) => self.push_row(&mut lines, cells, &shown, &widths),
+                TableRow::Group(cells) => {
                     if !lines.is_empty() {
                         lines.push(Line::new());
                     }
                     self.push_row(&mut lines, cells, &shown, &widths);
                 }
-                Row::Below(paint, remark) => {
+                TableRow::Below(paint, remark) => {
                     for part in text::wrap(remark, width.saturating_sub(REMARK_INDENT)) {
                         lines.push(Line::of(Paint::Plain, " ".repeat(REMARK_INDENT)).with(*paint, part));
                     }
@@ -186,8 +186,8 @@ impl Grid {
 
     fn natural_width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) | Row::Group(cells) => Some(text::width(&cells[column].text)),
-            Row::Below(..) => None,
+            TableRow::Cells(cells) | TableRow::Group(cells) => Some(text::width(&cells[column].text)),
+            TableRow::Below(..) => None,
         });
         cells.max().unwrap_or(0).max(text::width(&self.columns[column].header))
     }
@@ -242,7 +242,7 @@ impl Grid {
 
 /// Some cell of the column has a bar.
 fn has_bars(table: &Table, column: usize) -> bool {
-    table.rows.iter().any(|row| matches!(row, Row::Cells(cells) if cells[column].bar.is_some()))
+    table.rows.iter().any(|row| matches!(row, TableRow::Cells(cells) if cells[column].bar.is_some()))
 }
 
 /// A bar in eighths of a column.
@@ -261,7 +261,7 @@ fn rest(table: &Table, most: usize) -> Option<Vec<Cell>> {
     let rest = table.rest.as_ref()?;
     let (column, remainder) = rest.share.as_ref()?;
     let rows = table.rows.iter().filter_map(|row| match row {
-        Row::Cells(cells) => Some(cells),
+        TableRow::Cells(cells) => Some(cells),
         _ => None,
     });
     let shown: f64 = rows.take(most).filter_map(|cells| cells[*column].value).sum();

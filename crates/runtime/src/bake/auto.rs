@@ -1,7 +1,7 @@
 //! What `auto` judges by: times in; rounds, pauses and rests out. The preloaded helper and the baker of programs that
 //! start their own have this in common. Nothing here allocates, panics or asks the system.
 
-use super::counters::State;
+use super::counters::HelperState;
 use super::cpu_demand::{CpuAvailability, CpuCounts, CpuDemand, CpuWait, CpuWatch, CROWDED_NANOS, IDLE_NANOS};
 use super::pace::{BatchTimes, Pace, Step};
 use super::region::PAGE_BYTES;
@@ -32,14 +32,14 @@ pub(super) struct RoundTime {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// A round.
-    Round(State),
+    Round(HelperState),
     /// Nothing until then, in nanoseconds of the clock, or until there is other memory to bake.
-    Rest(State, u64),
+    Rest(HelperState, u64),
 }
 
 impl Turn {
     /// What that is called.
-    pub fn state(self) -> State {
+    pub fn state(self) -> HelperState {
         match self {
             Self::Round(state) | Self::Rest(state, _) => state,
         }
@@ -78,16 +78,18 @@ impl Auto {
     /// What to do now, with so many bytes in small pages to bake. `busy` is asked at times only.
     pub(super) fn turn(&mut self, now_nanos: u64, small_bytes: u64, busy: impl FnOnce() -> CpuDemand) -> Turn {
         if small_bytes / PAGE_BYTES * ENTRY_BYTES > self.cache_bytes {
-            Turn::Rest(State::TooLarge, u64::MAX)
+            Turn::Rest(HelperState::TooLarge, u64::MAX)
         } else if now_nanos < self.off_until {
-            Turn::Rest(State::Hopeless, self.off_until)
+            Turn::Rest(HelperState::Hopeless, self.off_until)
         } else if now_nanos < self.rest_until {
-            Turn::Rest(State::Crowded, self.rest_until)
+            Turn::Rest(HelperState::Crowded, self.rest_until)
         } else {
             match self.around.room(now_nanos, busy) {
-                CpuAvailability::Idle => Turn::Rest(State::Idle, now_nanos.saturating_add(IDLE_NANOS)),
-                CpuAvailability::Crowded => Turn::Rest(State::Crowded, now_nanos.saturating_add(CROWDED_NANOS)),
-                CpuAvailability::Free => Turn::Round(if self.pace.is_slowest() { State::Warm } else { State::Baking }),
+                CpuAvailability::Idle => Turn::Rest(HelperState::Idle, now_nanos.saturating_add(IDLE_NANOS)),
+                CpuAvailability::Crowded => Turn::Rest(HelperState::Crowded, now_nanos.saturating_add(CROWDED_NANOS)),
+                CpuAvailability::Free => {
+                    Turn::Round(if self.pace.is_slowest() { HelperState::Warm } else { HelperState::Baking })
+                }
             }
         }
     }
@@ -147,7 +149,7 @@ mod tests {
         auto: Auto,
         nanos: u64,
         /// Nanoseconds of each state.
-        spent: Vec<(State, u64)>,
+        spent: Vec<(HelperState, u64)>,
         pauses: Vec<u64>,
         /// Threads that want a CPU, beside the helper.
         runnable: u32,
@@ -184,7 +186,7 @@ mod tests {
             self.spent.push((turn.state(), self.nanos - begin));
         }
 
-        fn in_state(&self, state: State) -> u64 {
+        fn in_state(&self, state: HelperState) -> u64 {
             self.spent.iter().filter(|(other, _)| *other == state).map(|(_, nanos)| nanos).sum()
         }
     }
@@ -193,10 +195,10 @@ mod tests {
     fn tables_larger_than_the_cache_are_left_alone() {
         let mut auto = Auto::new(ClockReading::default(), SMALL.1, CPUS);
         let largest = SMALL.1 / ENTRY_BYTES * PAGE_BYTES;
-        assert_eq!(auto.turn(1, largest, || alone(1)), Turn::Round(State::Baking));
-        assert_eq!(auto.turn(1, largest + PAGE_BYTES, || alone(1)), Turn::Rest(State::TooLarge, u64::MAX));
+        assert_eq!(auto.turn(1, largest, || alone(1)), Turn::Round(HelperState::Baking));
+        assert_eq!(auto.turn(1, largest + PAGE_BYTES, || alone(1)), Turn::Rest(HelperState::TooLarge, u64::MAX));
         let mut unknown = Auto::new(ClockReading::default(), u64::MAX, CPUS);
-        assert_eq!(unknown.turn(1, u64::MAX, || alone(1)), Turn::Round(State::Baking));
+        assert_eq!(unknown.turn(1, u64::MAX, || alone(1)), Turn::Round(HelperState::Baking));
     }
 
     #[test]
@@ -207,10 +209,10 @@ mod tests {
             let nanos = made.nanos;
             made.turn(90_000, 1, nanos);
         }
-        let off = made.in_state(State::Hopeless);
+        let off = made.in_state(HelperState::Hopeless);
         assert!(off as f64 > 0.99 * made.nanos as f64, "{off} of {}", made.nanos);
         assert_eq!(made.auto.sensed_picos().1 / 1_000, 88, "the bucket's begin");
-        assert_eq!(made.in_state(State::Idle), 0);
+        assert_eq!(made.in_state(HelperState::Idle), 0);
     }
 
     /// Two stressors beside a program on two CPUs: a helper that never waits itself would have the scheduler put one of
@@ -228,7 +230,7 @@ mod tests {
             let nanos = made.nanos;
             made.turn(5_000, 1, nanos);
         }
-        assert!(made.in_state(State::Crowded) < 10_300_000_000, "it goes on soon after they left");
+        assert!(made.in_state(HelperState::Crowded) < 10_300_000_000, "it goes on soon after they left");
     }
 
     #[test]
@@ -239,11 +241,11 @@ mod tests {
             let nanos = crowded.nanos;
             crowded.turn(5_000, 3, nanos);
         }
-        assert!(idle.in_state(State::Idle) as f64 > 0.99 * idle.nanos as f64);
+        assert!(idle.in_state(HelperState::Idle) as f64 > 0.99 * idle.nanos as f64);
         assert!(
-            crowded.in_state(State::Crowded) as f64 > 0.9 * crowded.nanos as f64,
+            crowded.in_state(HelperState::Crowded) as f64 > 0.9 * crowded.nanos as f64,
             "{:?}",
-            crowded.in_state(State::Crowded)
+            crowded.in_state(HelperState::Crowded)
         );
     }
 
@@ -261,9 +263,9 @@ mod tests {
             prop_assert!(made.pauses.iter().all(|pause| *pause <= MOST_PAUSE_NANOS));
             for (state, nanos) in made.spent {
                 let most = match state {
-                    State::Hopeless => 80_000_000_000,
-                    State::Crowded => 1_600_000_000,
-                    State::Idle => IDLE_NANOS,
+                    HelperState::Hopeless => 80_000_000_000,
+                    HelperState::Crowded => 1_600_000_000,
+                    HelperState::Idle => IDLE_NANOS,
                     // A round takes as long as it takes.
                     _ => 64 * BATCH_TOUCHES * 1_000 * 5 + MOST_PAUSE_NANOS,
                 };
@@ -285,7 +287,7 @@ mod tests {
                 let nanos = made.nanos;
                 made.turn(5_000, 1, nanos);
             }
-            prop_assert_eq!(made.spent.last().map(|spent| spent.0), Some(State::Warm));
+            prop_assert_eq!(made.spent.last().map(|spent| spent.0), Some(HelperState::Warm));
             prop_assert!(made.nanos - begin < 82_000_000_000 + 80 * 3_000_000, "{}", made.nanos - begin);
         }
     }

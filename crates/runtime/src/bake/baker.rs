@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::control::BakerControl;
-use super::counters::State;
+use super::counters::HelperState;
 use super::error::BakeError;
 use super::helper_status::HelperStatus;
-use super::region::{Region, Target};
+use super::region::{BakedRegion, Target};
 use super::settings::Settings;
-use super::stats::Stats;
+use super::stats::BakeStats;
 use super::{helper_thread, survey};
 
 /// A running baker. Dropping it stops it.
@@ -29,7 +29,7 @@ impl Baker {
     ///
     /// # Errors
     /// A setting or region that cannot be, a CPU that is not there, a kernel without the call.
-    pub fn start(settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
+    pub fn start(settings: &Settings, regions: &[BakedRegion]) -> Result<Self, BakeError> {
         Self::start_for(Target::Own, settings, regions)
     }
 
@@ -38,7 +38,7 @@ impl Baker {
     /// # Errors
     /// As [`Baker::start`]; a backend that cannot reach another process; a process that is gone or may not be looked
     /// at.
-    pub fn start_for(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
+    pub fn start_for(target: Target, settings: &Settings, regions: &[BakedRegion]) -> Result<Self, BakeError> {
         let shared = Arc::new(BakerControl::new(target, settings, regions)?);
         let name = match target {
             Target::Own => survey::HELPER_WITHIN.to_string(),
@@ -53,7 +53,7 @@ impl Baker {
     ///
     /// # Errors
     /// A region that cannot be; then all stays as it was.
-    pub fn set_regions(&self, regions: &[Region]) -> Result<(), BakeError> {
+    pub fn set_regions(&self, regions: &[BakedRegion]) -> Result<(), BakeError> {
         self.shared.set_regions(regions)
     }
 
@@ -61,7 +61,7 @@ impl Baker {
     ///
     /// # Errors
     /// A region that cannot be.
-    pub fn add(&self, region: Region) -> Result<(), BakeError> {
+    pub fn add(&self, region: BakedRegion) -> Result<(), BakeError> {
         self.shared.add(region)
     }
 
@@ -69,7 +69,7 @@ impl Baker {
     ///
     /// # Errors
     /// A region that cannot be.
-    pub fn remove(&self, region: Region) -> Result<(), BakeError> {
+    pub fn remove(&self, region: BakedRegion) -> Result<(), BakeError> {
         self.shared.remove(region)
     }
 
@@ -82,12 +82,12 @@ impl Baker {
     }
 
     /// What it did so far.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> BakeStats {
         self.shared.stats()
     }
 
     /// What it is doing: with `auto` it rests where baking does not pay.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> HelperState {
         self.shared.state()
     }
 
@@ -98,7 +98,7 @@ impl Baker {
 
     /// Stops it; gives what it did. Returns when the helper thread has ended: at once but for a chunk of touches (well
     /// below a millisecond, unless the helper waits for its CPU).
-    pub fn stop(mut self) -> Stats {
+    pub fn stop(mut self) -> BakeStats {
         self.end();
         self.shared.stats()
     }

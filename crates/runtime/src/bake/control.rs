@@ -5,16 +5,16 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::clock::now_nanos;
-use super::counters::{Counters, State};
+use super::counters::{HelperCounters, HelperState};
 use super::cpu_demand::CpuCounts;
 use super::error::BakeError;
 use super::helper_status::HelperStatus;
 use super::kernel_tables::KernelTables;
 use super::place;
-use super::region::{Region, Target};
+use super::region::{BakedRegion, Target};
 use super::settings::check_share;
 use super::settings::{Placement, Settings};
-use super::stats::Stats;
+use super::stats::BakeStats;
 
 /// What the helper and those who steer it share.
 #[derive(Debug)]
@@ -39,14 +39,14 @@ pub(super) struct BakerControl {
     /// Changes of the regions.
     pub(super) changes: AtomicU64,
     started: Instant,
-    pub(super) counters: Counters,
+    pub(super) counters: HelperCounters,
     failed_calls: AtomicU64,
     pub(super) bound_to: AtomicI32,
 }
 
 impl BakerControl {
     /// Everything that can be wrong is found here, in the caller's thread.
-    pub(super) fn new(target: Target, settings: &Settings, regions: &[Region]) -> Result<Self, BakeError> {
+    pub(super) fn new(target: Target, settings: &Settings, regions: &[BakedRegion]) -> Result<Self, BakeError> {
         settings.check()?;
         if target != Target::Own {
             settings.check_reach()?;
@@ -54,7 +54,7 @@ impl BakerControl {
         // The helper opens its own: its files are not the program's.
         drop(KernelTables::open(settings.backend, target)?);
         let regions = normal(regions)?;
-        let counters = Counters::default();
+        let counters = HelperCounters::default();
         counters.reset(now_nanos());
         count(&counters, &regions);
         Ok(Self {
@@ -91,13 +91,13 @@ impl BakerControl {
         self.changed.notify_all();
     }
 
-    pub(super) fn set_regions(&self, regions: &[Region]) -> Result<(), BakeError> {
+    pub(super) fn set_regions(&self, regions: &[BakedRegion]) -> Result<(), BakeError> {
         let wanted = normal(regions)?;
         self.change(|regions| *regions = wanted);
         Ok(())
     }
 
-    pub(super) fn add(&self, region: Region) -> Result<(), BakeError> {
+    pub(super) fn add(&self, region: BakedRegion) -> Result<(), BakeError> {
         let (start, end) = region.pages()?;
         self.change(|regions| {
             regions.push((start, end));
@@ -106,7 +106,7 @@ impl BakerControl {
         Ok(())
     }
 
-    pub(super) fn remove(&self, region: Region) -> Result<(), BakeError> {
+    pub(super) fn remove(&self, region: BakedRegion) -> Result<(), BakeError> {
         let (start, end) = region.pages()?;
         self.change(|regions| {
             let parts = |&(from, to): &(u64, u64)| [(from, to.min(start)), (from.max(end), to)];
@@ -133,10 +133,10 @@ impl BakerControl {
         self.changed.notify_all();
     }
 
-    pub(super) fn stats(&self) -> Stats {
+    pub(super) fn stats(&self) -> BakeStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
-        Stats {
+        BakeStats {
             rounds: read(&counters.rounds),
             touches: read(&counters.touches),
             busy_nanos: read(&counters.busy_nanos),
@@ -154,7 +154,7 @@ impl BakerControl {
         self.counters.errno.store(errno, Ordering::Relaxed);
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> HelperState {
         self.counters.state()
     }
 
@@ -179,13 +179,13 @@ impl BakerControl {
 }
 
 /// Counts how much there is to bake.
-fn count(counters: &Counters, regions: &[(u64, u64)]) {
+fn count(counters: &HelperCounters, regions: &[(u64, u64)]) {
     counters.set_small_pages(regions.len() as u64, regions.iter().map(|(start, end)| end - start).sum());
 }
 
 /// Regions as the helper goes through them.
-fn normal(regions: &[Region]) -> Result<Vec<(u64, u64)>, BakeError> {
-    let mut pages = regions.iter().map(Region::pages).collect::<Result<Vec<_>, _>>()?;
+fn normal(regions: &[BakedRegion]) -> Result<Vec<(u64, u64)>, BakeError> {
+    let mut pages = regions.iter().map(BakedRegion::pages).collect::<Result<Vec<_>, _>>()?;
     merge(&mut pages);
     Ok(pages)
 }

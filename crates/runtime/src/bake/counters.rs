@@ -8,7 +8,7 @@ use super::settings::BakeBackend;
 /// What a helper is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum State {
+pub enum HelperState {
     /// There is nothing worth baking yet.
     Looking = 0,
     /// Baking.
@@ -31,7 +31,7 @@ pub enum State {
     Crowded = 9,
 }
 
-impl State {
+impl HelperState {
     const NAMES: [(Self, &'static CStr); 10] = [
         (Self::Looking, c"looking"),
         (Self::Baking, c"baking"),
@@ -53,7 +53,7 @@ impl State {
 
 /// Written by the helper, read by whoever wants to know.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct HelperCounters {
     state: AtomicU32,
     /// Error number of the call that the system refused last; 0 = none.
     pub errno: AtomicI32,
@@ -86,11 +86,11 @@ pub struct Counters {
     pub most_small_bytes: AtomicU64,
 }
 
-impl Counters {
+impl HelperCounters {
     /// All anew, from this moment on (of the clock that only goes forward).
     pub fn reset(&self, now_nanos: u64) {
         let zero = |counter: &AtomicU64| counter.store(0, Ordering::Relaxed);
-        self.state.store(State::Looking as u32, Ordering::Relaxed);
+        self.state.store(HelperState::Looking as u32, Ordering::Relaxed);
         self.errno.store(0, Ordering::Relaxed);
         self.by_module.store(false, Ordering::Relaxed);
         self.started_nanos.store(now_nanos, Ordering::Relaxed);
@@ -107,14 +107,18 @@ impl Counters {
     }
 
     /// What it does from now on.
-    pub fn set_state(&self, state: State) {
+    pub fn set_state(&self, state: HelperState) {
         self.state.store(state as u32, Ordering::Relaxed);
     }
 
     /// What it does.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> HelperState {
         let state = self.state.load(Ordering::Relaxed);
-        State::NAMES.iter().map(|(kind, _)| *kind).find(|kind| *kind as u32 == state).unwrap_or(State::Looking)
+        HelperState::NAMES
+            .iter()
+            .map(|(kind, _)| *kind)
+            .find(|kind| *kind as u32 == state)
+            .unwrap_or(HelperState::Looking)
     }
 
     /// How it touches, which `auto` may have chosen otherwise than was asked.
@@ -140,8 +144,8 @@ mod tests {
 
     #[test]
     fn states_have_their_numbers_and_names() {
-        let counters = Counters::default();
-        for (at, (state, name)) in State::NAMES.iter().enumerate() {
+        let counters = HelperCounters::default();
+        for (at, (state, name)) in HelperState::NAMES.iter().enumerate() {
             assert_eq!((*state as usize, state.name()), (at, *name));
             counters.set_state(*state);
             assert_eq!(counters.state(), *state);

@@ -4,7 +4,7 @@
 
 pub use super::address_range::AddressRange;
 pub use super::auto::{Auto, ClockReading};
-pub use super::counters::{Counters, State};
+pub use super::counters::{HelperCounters, HelperState};
 pub use super::cpu_demand::{runnable, CpuCounts, CpuDemand};
 pub use super::helper_loop::{HelperCalls, HelperHost, HelperLoop, RoundStep};
 pub use super::module::{Walk, DEVICE, VERSION, WALK};

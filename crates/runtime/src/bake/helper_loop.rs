@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::address_range::AddressRange;
 use super::auto::{Auto, ClockReading, RoundTime, Turn};
-use super::counters::{Counters, State};
+use super::counters::{HelperCounters, HelperState};
 use super::cpu_demand::CpuDemand;
 use super::module::Walk;
 use super::pace::{BatchTimes, BATCH_TOUCHES};
@@ -127,7 +127,7 @@ pub struct HelperLoop<'a, H> {
     /// The program that it is in or beside.
     pub host: H,
     settings: &'a Settings,
-    counters: &'a Counters,
+    counters: &'a HelperCounters,
     /// How it touches: as asked, or as `auto` chose.
     backend: BakeBackend,
     auto: Option<Auto>,
@@ -143,7 +143,7 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
     pub fn new(
         host: H,
         settings: &'a Settings,
-        counters: &'a Counters,
+        counters: &'a HelperCounters,
         backend: BakeBackend,
         auto: Option<Auto>,
         looks: Option<LookSchedule>,
@@ -179,7 +179,7 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
     }
 
     /// What it does from now on; published at once where that is another thing.
-    pub fn enter(&mut self, state: State) {
+    pub fn enter(&mut self, state: HelperState) {
         let changed = self.counters.state() != state;
         self.counters.set_state(state);
         self.count_cpu();
@@ -232,9 +232,9 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
     /// A round, or a rest.
     fn choose(&mut self) -> Turn {
         if self.looks.is_some() && self.small_pages.small_bytes == 0 {
-            return Turn::Rest(State::Looking, u64::MAX);
+            return Turn::Rest(HelperState::Looking, u64::MAX);
         }
-        let Some(auto) = &mut self.auto else { return Turn::Round(State::Baking) };
+        let Some(auto) = &mut self.auto else { return Turn::Round(HelperState::Baking) };
         let now = self.host.calls().now_nanos();
         auto.turn(now, self.small_pages.small_bytes, || self.host.cpu_demand())
     }

@@ -10,7 +10,7 @@ use super::address_range::AddressRange;
 use super::auto::{Auto, ClockReading};
 use super::clock::{now_nanos, others_nanos, thread_nanos};
 use super::control::BakerControl;
-use super::counters::State;
+use super::counters::HelperState;
 use super::cpu_demand::{runnable, CpuDemand};
 use super::error::BakeError;
 use super::helper_loop::{HelperCalls, HelperHost, HelperLoop, RoundStep};
@@ -62,21 +62,21 @@ fn run(shared: &BakerControl) {
 fn life(
     shared: &BakerControl,
     helper: &mut HelperLoop<'_, ThreadHost<'_>>,
-    never: Option<State>,
+    never: Option<HelperState>,
 ) -> Result<(), Stopped> {
     if let Some(state) = never {
         helper.enter(state);
         return helper.host.sleep(NEVER_BAKES_NANOS);
     }
     if shared.lock().is_empty() {
-        helper.enter(State::Looking);
+        helper.enter(HelperState::Looking);
         return helper.host.wait_for_regions();
     }
     helper.turn()
 }
 
 /// The loop before its first turn, and why it never bakes, if so.
-fn begin(shared: &BakerControl) -> (HelperLoop<'_, ThreadHost<'_>>, Option<State>) {
+fn begin(shared: &BakerControl) -> (HelperLoop<'_, ThreadHost<'_>>, Option<HelperState>) {
     let settings = &shared.settings;
     // Before it opens any file: the helper's are in a table of their own.
     let status_file = (shared.target == Target::Own).then(HelperStatusFile::open).flatten();
@@ -90,10 +90,10 @@ fn begin(shared: &BakerControl) -> (HelperLoop<'_, ThreadHost<'_>>, Option<State
     let never = match &tables {
         Err(_) => {
             shared.failed(kernel::errno());
-            Some(State::Refused)
+            Some(HelperState::Refused)
         }
         // It would take the program's only one away.
-        Ok(_) => (settings.auto && shared.cpu_counts.allowed < 2).then_some(State::NoCpu),
+        Ok(_) => (settings.auto && shared.cpu_counts.allowed < 2).then_some(HelperState::NoCpu),
     };
     let auto = settings.auto.then(|| {
         let now = ClockReading { nanos: now_nanos(), ticks: ticks() };

@@ -2,11 +2,11 @@
 //! program's own threads find them in a cache (PT-Baker, chapter 4).
 //!
 //! ```
-//! use lookaside_runtime::bake::{Baker, Region, Settings};
+//! use lookaside_runtime::bake::{Baker, BakedRegion, Settings};
 //!
 //! let data = vec![1u8; 8 << 20];
 //! let settings: Settings = "prefetch:t0,stride=8,sleep=100us".parse()?;
-//! let baker = Baker::start(&settings, &[Region::of(&data)])?;
+//! let baker = Baker::start(&settings, &[BakedRegion::of(&data)])?;
 //! // ... the program's work ...
 //! let stats = baker.stop();
 //! assert!(stats.touches >= stats.rounds);
@@ -48,15 +48,15 @@ mod ticks;
 mod touch;
 
 pub use baker::Baker;
-pub use counters::State;
+pub use counters::HelperState;
 pub use error::BakeError;
 pub use helper_status::HelperStatus;
 pub use place::beside;
 pub use preload_settings::PreloadSettings;
-pub use process::{family, mappings, members, named, Identity, Mapping};
+pub use process::{family, mappings, members, named, BakeableMapping, Identity};
 pub use process_bakers::{ProcessBakers, ProcessRank, ProcessReport, ProcessSelection};
 pub use rank::Ranking;
-pub use region::{Region, Target, PAGE_BYTES};
+pub use region::{BakedRegion, Target, PAGE_BYTES};
 pub use settings::{BakeBackend, Hint, Placement, Settings};
-pub use stats::Stats;
+pub use stats::BakeStats;
 pub use survey::{Survey, Surveyed};

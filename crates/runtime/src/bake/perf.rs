@@ -19,13 +19,13 @@ const THREADS: u64 = INHERIT | INHERIT_THREAD;
 
 /// The PMU of this machine.
 #[derive(Debug)]
-pub(super) struct Perf {
+pub(super) struct RunningPmu {
     /// Files that it has open, at most half of what a process may have: a file a thread.
     open: Arc<AtomicUsize>,
     most: usize,
 }
 
-impl Perf {
+impl RunningPmu {
     pub(super) fn new() -> Self {
         let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1024) / 2;
         Self { open: Arc::default(), most: usize::try_from(most).unwrap_or(usize::MAX) }
@@ -33,7 +33,7 @@ impl Perf {
 
     /// A counter of each of these threads (0 = the calling one).
     fn threads(&self, kind: u32, code: u64, threads: &[u32], flags: u64) -> Result<Box<dyn Count>, String> {
-        let mut counters = Counters { all: Vec::new(), open: Arc::clone(&self.open) };
+        let mut counters = ThreadCounters { all: Vec::new(), open: Arc::clone(&self.open) };
         for &thread in threads {
             if self.open.load(Ordering::Relaxed) >= self.most {
                 return Err("more threads than files may be open (ulimit -n)".into());
@@ -55,7 +55,7 @@ impl Perf {
     }
 }
 
-impl Pmu for Perf {
+impl Pmu for RunningPmu {
     fn own(&self, code: u64) -> Result<Box<dyn Count>, String> {
         self.threads(PERF_TYPE_RAW, code, &[0], USER)
     }
@@ -95,18 +95,18 @@ fn tasks(pid: u32) -> Vec<u32> {
 
 /// Counters of a process's threads.
 #[derive(Debug)]
-struct Counters {
+struct ThreadCounters {
     all: Vec<PerfCounter>,
     open: Arc<AtomicUsize>,
 }
 
-impl Count for Counters {
+impl Count for ThreadCounters {
     fn count(&mut self) -> Option<u64> {
         self.all.iter_mut().map(|counter| Some(counter.read().ok()?.scaled())).sum()
     }
 }
 
-impl Drop for Counters {
+impl Drop for ThreadCounters {
     fn drop(&mut self) {
         self.open.fetch_sub(self.all.len(), Ordering::Relaxed);
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn page_faults_of_reads_are_counted() {
         const PAGE_FAULTS: u64 = 2; // PERF_COUNT_SW_PAGE_FAULTS
-        let perf = Perf::new();
+        let perf = RunningPmu::new();
         let counter = perf.threads(PERF_TYPE_SOFTWARE, PAGE_FAULTS, &[0], USER);
         let mut counter = match counter {
             Ok(counter) => counter,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn this_machine_counts_or_says_in_a_line_why_not() {
-        let ranking = Rank::new(Box::new(Perf::new()), &EVENTS).ranking();
+        let ranking = Rank::new(Box::new(RunningPmu::new()), &EVENTS).ranking();
         assert_eq!(ranking.no_pmu.is_none(), ranking.by == "walk-cycles");
         assert!(ranking.no_pmu.is_none_or(|why| !why.is_empty() && !why.contains('\n')));
     }

@@ -1,6 +1,6 @@
 //! Where the helper runs (section 4.4.5): another core under the same last-level cache, or the other hardware thread.
 
-use lookaside_host::{allowed_cpus, bind_to, current_cpu, CpuCache, Process, Topology};
+use lookaside_host::{allowed_cpus, bind_to, current_cpu, CpuCache, CpuTopology, Process};
 
 use super::cpu_demand::CpuCounts;
 use super::error::BakeError;
@@ -19,7 +19,7 @@ pub fn beside(here: u32, placement: Placement) -> Result<Option<u32>, BakeError>
     let allowed = allowed_cpus()
         .map_err(|e| BakeError::Unsupported(format!("the system does not say which CPUs this thread may use: {e}")))?;
     let cpu = here as usize;
-    let siblings = Topology::here().siblings(cpu).unwrap_or_default();
+    let siblings = CpuTopology::here().siblings(cpu).unwrap_or_default();
     match placement {
         Placement::Cpu(cpu) if allowed.contains(&(cpu as usize)) => Ok(Some(cpu)),
         Placement::Cpu(cpu) => {
@@ -54,14 +54,14 @@ pub(super) fn last_cache_bytes() -> Option<u64> {
 }
 
 fn last_cache(cpu: usize) -> Option<CpuCache> {
-    Topology::here().last_cache(cpu)
+    CpuTopology::here().last_cache(cpu)
 }
 
 /// How many CPUs the calling thread may use, and the system runs; `u32::MAX` each where it does not say.
 pub(super) fn cpus() -> CpuCounts {
     CpuCounts {
         allowed: allowed_cpus().map_or(u32::MAX, |allowed| allowed.len() as u32),
-        online: Topology::here().online().map_or(u32::MAX, |online| online.len() as u32),
+        online: CpuTopology::here().online().map_or(u32::MAX, |online| online.len() as u32),
     }
 }
 

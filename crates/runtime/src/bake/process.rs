@@ -4,7 +4,7 @@ use lookaside_host::{all_processes, control_group_processes, HostError, Process,
 use serde::Serialize;
 
 use super::error::BakeError;
-use super::region::Region;
+use super::region::BakedRegion;
 
 /// A mapping with fewer bytes in small pages is left out: its page-table entries fit in a first-level cache, 8 bytes a
 /// page.
@@ -12,9 +12,9 @@ const LEAST_BYTES: u64 = 4 << 20;
 
 /// A mapping of a process that is worth baking.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mapping {
+pub struct BakeableMapping {
     /// Where it lies.
-    pub region: Region,
+    pub region: BakedRegion,
     /// Bytes of it that have frames by small pages.
     pub small_bytes: u64,
     /// Bytes of it that huge pages map; they need no baking.
@@ -64,19 +64,19 @@ impl Identity {
 ///
 /// # Errors
 /// No such process, or it may not be looked at.
-pub fn mappings(pid: u32) -> Result<Vec<Mapping>, BakeError> {
+pub fn mappings(pid: u32) -> Result<Vec<BakeableMapping>, BakeError> {
     let vmas = Process::of(pid).smaps().map_err(|e| refused(pid, &e))?;
     Ok(vmas.iter().filter_map(worth_baking).collect())
 }
 
 /// What of an area is worth baking, if it is.
-fn worth_baking(vma: &Vma) -> Option<Mapping> {
+fn worth_baking(vma: &Vma) -> Option<BakeableMapping> {
     let huge_bytes = vma.huge_bytes();
     let small_bytes = vma.resident_bytes.saturating_sub(huge_bytes);
     let is_kernels = matches!(vma.name.as_str(), "[vdso]" | "[vvar]" | "[vsyscall]");
     let is_worth = vma.page_bytes <= super::PAGE_BYTES && !is_kernels && small_bytes >= LEAST_BYTES;
-    is_worth.then(|| Mapping {
-        region: Region { start: vma.start, len: vma.end - vma.start },
+    is_worth.then(|| BakeableMapping {
+        region: BakedRegion { start: vma.start, len: vma.end - vma.start },
         small_bytes,
         huge_bytes,
         name: vma.shown_name().into(),

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::baker::Baker;
 use super::error::BakeError;
 use super::helper_status::HelperStatus;
-use super::perf::Perf;
-use super::process::{family, mappings, members, named, Identity, Mapping};
+use super::perf::RunningPmu;
+use super::process::{family, mappings, members, named, BakeableMapping, Identity};
 use super::rank::{Rank, Ranking, EVENTS};
-use super::region::{Region, Target};
+use super::region::{BakedRegion, Target};
 use super::settings::Settings;
-use super::stats::Stats;
+use super::stats::BakeStats;
 use super::survey::Survey;
 use super::survey::{worth, MOST};
 
@@ -51,7 +51,7 @@ pub struct ProcessReport {
     /// Bytes of these in small pages.
     pub small_bytes: u64,
     /// What the helper did.
-    pub stats: Stats,
+    pub stats: BakeStats,
     /// Why it is not baked, or not any more.
     pub refused: Option<String>,
     /// What its helper tells beside, where the program bakes itself.
@@ -90,7 +90,7 @@ struct BakedProcess {
     identity: Identity,
     /// Why there is none, or the baker.
     baker: Result<Baker, String>,
-    regions: Vec<Region>,
+    regions: Vec<BakedRegion>,
     small_bytes: u64,
 }
 
@@ -117,7 +117,7 @@ impl ProcessBakers {
         let mut outside = Self {
             settings: settings.clone(),
             survey: Survey::new(),
-            rank: wanted.system.then(|| Rank::new(Box::new(Perf::new()), &EVENTS)),
+            rank: wanted.system.then(|| Rank::new(Box::new(RunningPmu::new()), &EVENTS)),
             wanted,
             running: BTreeMap::new(),
             ended: Vec::new(),
@@ -212,8 +212,8 @@ impl BakedProcess {
     /// The process's mappings as they are now.
     fn refresh(&mut self, pid: u32) {
         let Ok(baker) = &self.baker else { return };
-        let found = mappings(pid).and_then(|found: Vec<Mapping>| {
-            let regions: Vec<Region> = found.iter().map(|mapping| mapping.region).collect();
+        let found = mappings(pid).and_then(|found: Vec<BakeableMapping>| {
+            let regions: Vec<BakedRegion> = found.iter().map(|mapping| mapping.region).collect();
             if regions != self.regions {
                 baker.set_regions(&regions)?;
                 self.regions = regions;
@@ -235,7 +235,7 @@ impl BakedProcess {
             let_go: false,
             mappings: self.regions.len(),
             small_bytes: self.small_bytes,
-            stats: self.baker.as_ref().map_or_else(|_| Stats::default(), Baker::stats),
+            stats: self.baker.as_ref().map_or_else(|_| BakeStats::default(), Baker::stats),
             refused: self.baker.as_ref().err().cloned(),
             within: None,
             rank: None,

@@ -10,14 +10,14 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// Memory to keep warm: the pages that hold any of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Region {
+pub struct BakedRegion {
     /// Address of its first byte.
     pub start: u64,
     /// Its bytes.
     pub len: u64,
 }
 
-impl Region {
+impl BakedRegion {
     /// The memory of a slice.
     pub fn of<T>(data: &[T]) -> Self {
         Self { start: data.as_ptr() as u64, len: std::mem::size_of_val(data) as u64 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a baker did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stats {
+pub struct BakeStats {
     /// Whole rounds through all regions.
     pub rounds: u64,
     /// Touches: of pages by the program's own address (load, prefetch), of page-table entries by the kernel (module,
@@ -24,7 +24,7 @@ pub struct Stats {
     pub cpu: i32,
 }
 
-impl Stats {
+impl BakeStats {
     /// What was done since these earlier statistics; all of it where they are another baker's, which had done more.
     pub fn since(&self, earlier: &Self) -> Self {
         let difference = || {

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::io::Errno;
 
-use super::counters::Counters;
+use super::counters::HelperCounters;
 use super::settings::BakeBackend;
 use super::status_line::status_line;
 use super::status_line::{HELPER, STATUS_NANOS};
@@ -42,7 +42,7 @@ impl HelperStatusFile {
         at_once: bool,
         bake: &str,
         asked: BakeBackend,
-        counters: &Counters,
+        counters: &HelperCounters,
         now_nanos: u64,
     ) -> bool {
         if !at_once && now_nanos < self.next_nanos {

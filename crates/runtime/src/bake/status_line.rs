@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::counters::Counters;
+use super::counters::HelperCounters;
 use super::settings::BakeBackend;
 
 /// Name of a helper within the program that it bakes: of its thread, and of its status file.
@@ -40,7 +40,7 @@ pub fn status_line(
     pid: i32,
     bake: &str,
     asked: BakeBackend,
-    counters: &Counters,
+    counters: &HelperCounters,
     now_nanos: u64,
 ) -> Option<StatusLine> {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -72,13 +72,13 @@ pub fn status_line(
 
 #[cfg(test)]
 mod tests {
-    use super::super::counters::State;
+    use super::super::counters::HelperState;
     use super::super::settings::Hint;
     use super::*;
 
     #[test]
     fn the_line_is_json_and_says_what_was_counted() {
-        let counters = Counters::default();
+        let counters = HelperCounters::default();
         counters.reset(0);
         let most = |counter: &AtomicU64| counter.store(u64::MAX, Ordering::Relaxed);
         [&counters.rounds, &counters.touches, &counters.looks, &counters.busy_nanos, &counters.cpu_nanos]
@@ -89,7 +89,7 @@ mod tests {
             .for_each(most);
         [&counters.longest_look_nanos, &counters.small_bytes, &counters.most_small_bytes].into_iter().for_each(most);
         counters.errno.store(i32::MIN, Ordering::Relaxed);
-        counters.set_state(State::TooLarge);
+        counters.set_state(HelperState::TooLarge);
         let baker =
             "prefetch:t1,stride=262144,nops=1048576,sleep=60000000000ns,cpu=4294967295,share=0.12345678901234567";
         let backend: BakeBackend = BakeBackend::Prefetch(Hint::T1);

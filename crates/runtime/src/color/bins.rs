@@ -5,7 +5,7 @@
 //! whole run of 2^k pages begins a class, and a request for all of it is not rounded up past it. Where no class above
 //! has a block, the first 16 of the request's own class are looked at: runs of other lengths are given whole too.
 
-use super::block::{Block, MIN_BLOCK, RUN_OVERHEAD};
+use super::block::{BlockHeader, MIN_BLOCK, RUN_OVERHEAD};
 
 /// log2 of the classes that sizes between two powers of two are divided into: a block found is at most 1/16 larger than
 /// it must be.
@@ -39,7 +39,7 @@ pub(crate) struct Bins {
     groups: u32,
     /// Bit i of group g: list 64 g + i holds a block.
     held: [u64; GROUPS],
-    heads: [Block; 0],
+    heads: [BlockHeader; 0],
 }
 
 /// log2 of how far apart the classes are where a size lies. (The compiler makes one instruction of this logarithm; of
@@ -73,7 +73,7 @@ const fn class_from(gross: usize) -> usize {
 impl Bins {
     /// Bytes that the lists for blocks of runs up to `run_bytes` take.
     pub(crate) const fn bytes(run_bytes: usize) -> usize {
-        std::mem::size_of::<Self>() + (class_of(run_bytes) + 1) * std::mem::size_of::<Block>()
+        std::mem::size_of::<Self>() + (class_of(run_bytes) + 1) * std::mem::size_of::<BlockHeader>()
     }
 
     /// Makes empty lists.
@@ -81,7 +81,7 @@ impl Bins {
     /// # Safety
     /// `at` points to [`Bins::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
     pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize) {
-        // SAFETY: the caller's; null is a valid `Block`.
+        // SAFETY: the caller's; null is a valid `BlockHeader`.
         unsafe {
             std::ptr::write_bytes(at.cast::<u8>(), 0, Self::bytes(run_bytes));
             (*at).lists = class_of(run_bytes) as u32 + 1;
@@ -89,9 +89,9 @@ impl Bins {
     }
 
     #[inline]
-    fn head(&mut self, list: usize) -> *mut Block {
+    fn head(&mut self, list: usize) -> *mut BlockHeader {
         debug_assert!(list < self.lists as usize);
-        let heads: *mut Block = std::ptr::addr_of_mut!(self.heads).cast();
+        let heads: *mut BlockHeader = std::ptr::addr_of_mut!(self.heads).cast();
         // SAFETY: that many lists lie behind this structure (`init`).
         unsafe { heads.add(list) }
     }
@@ -107,7 +107,7 @@ impl Bins {
     /// # Safety
     /// The block is free, of this heap and of this size, and in no list.
     #[inline]
-    pub(crate) unsafe fn insert(&mut self, block: Block, size: usize) {
+    pub(crate) unsafe fn insert(&mut self, block: BlockHeader, size: usize) {
         // SAFETY: the caller's.
         unsafe { self.insert_in(class_of(size + RUN_OVERHEAD), block) };
     }
@@ -115,7 +115,7 @@ impl Bins {
     /// # Safety
     /// As [`Bins::insert`]; it is the list of its size.
     #[inline]
-    unsafe fn insert_in(&mut self, list: usize, block: Block) {
+    unsafe fn insert_in(&mut self, list: usize, block: BlockHeader) {
         // SAFETY: the block is free, so its first two words are links; so are those of the list's first.
         unsafe {
             let head = self.head(list);
@@ -137,7 +137,7 @@ impl Bins {
     /// # Safety
     /// The block is of this size and in a list here.
     #[inline]
-    pub(crate) unsafe fn remove(&mut self, block: Block, size: usize) {
+    pub(crate) unsafe fn remove(&mut self, block: BlockHeader, size: usize) {
         // SAFETY: the caller's.
         unsafe { self.remove_from(class_of(size + RUN_OVERHEAD), block) };
     }
@@ -147,7 +147,7 @@ impl Bins {
     /// # Safety
     /// The block is free and in the list of `old` bytes.
     #[inline]
-    pub(crate) unsafe fn grown(&mut self, block: Block, old: usize, size: usize) {
+    pub(crate) unsafe fn grown(&mut self, block: BlockHeader, old: usize, size: usize) {
         let [from, to] = [old, size].map(|size| class_of(size + RUN_OVERHEAD));
         if from != to {
             // SAFETY: the caller's.
@@ -161,7 +161,7 @@ impl Bins {
     /// # Safety
     /// The block is in this list.
     #[inline]
-    unsafe fn remove_from(&mut self, list: usize, block: Block) {
+    unsafe fn remove_from(&mut self, list: usize, block: BlockHeader) {
         // SAFETY: links of blocks in lists are blocks in lists.
         unsafe {
             let (next, before) = block.links();
@@ -178,16 +178,16 @@ impl Bins {
 
     /// A free block of at least `size` bytes that is a run of pages as a whole, left in its list; `None` if none is
     /// among the first of the lists for this size and for that of the longest run, `longest`.
-    pub(crate) fn find_run(&mut self, size: usize, longest: usize) -> Option<Block> {
+    pub(crate) fn find_run(&mut self, size: usize, longest: usize) -> Option<BlockHeader> {
         // What is left of longer runs may lie in these lists too.
-        let fits = |block: Block| block.size() >= size && block.is_whole_run();
+        let fits = |block: BlockHeader| block.size() >= size && block.is_whole_run();
         let lists = [size, longest].map(|size| Some(class_of(size + RUN_OVERHEAD)));
         let lists = [self.list_for(size)].into_iter().chain(lists).flatten();
         lists.into_iter().find_map(|list| self.look(list, fits))
     }
 
     /// The first block of a list's first ones that fits.
-    fn look(&mut self, list: usize, fits: impl Fn(Block) -> bool) -> Option<Block> {
+    fn look(&mut self, list: usize, fits: impl Fn(BlockHeader) -> bool) -> Option<BlockHeader> {
         if list >= self.lists as usize {
             return None;
         }
@@ -208,7 +208,7 @@ impl Bins {
 
     /// Takes a block of at least `size` bytes out of its list; `None` if no list is sure to have one.
     #[inline]
-    pub(crate) fn take(&mut self, size: usize) -> Option<Block> {
+    pub(crate) fn take(&mut self, size: usize) -> Option<BlockHeader> {
         let list = self.list_for(size)?;
         // SAFETY: a list that holds a block; blocks in lists are free, so that they have links.
         unsafe {
@@ -219,7 +219,7 @@ impl Bins {
     }
 
     /// The same among the first blocks of its own class, which [`Bins::take`] rounds up past.
-    pub(crate) fn take_among(&mut self, size: usize) -> Option<Block> {
+    pub(crate) fn take_among(&mut self, size: usize) -> Option<BlockHeader> {
         let block = self.look(class_of(size + RUN_OVERHEAD), |block| block.size() >= size)?;
         // SAFETY: it is in that list.
         unsafe { self.remove(block, block.size()) };
@@ -249,7 +249,7 @@ impl Bins {
     /// # Safety
     /// It is that.
     #[inline]
-    unsafe fn set_head(&mut self, list: usize, next: Block) {
+    unsafe fn set_head(&mut self, list: usize, next: BlockHeader) {
         // SAFETY: one of the lists.
         unsafe { *self.head(list) = next };
         if !next.is_null() {
@@ -279,7 +279,7 @@ impl Bins {
             // SAFETY: a block in a list is free, so that it has links.
             let (next, size) = unsafe { (head.links().0, head.size()) };
             // SAFETY: as above.
-            let is_second = |next: Block| next.is_free() && unsafe { next.links().1 } == head;
+            let is_second = |next: BlockHeader| next.is_free() && unsafe { next.links().1 } == head;
             is_held(self, list)
                 && head.is_free()
                 && (next.is_null() || is_second(next))

@@ -28,7 +28,7 @@ const SEAL_SHIFT: u32 = 48;
 /// Address of a block's header; 0 = none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub(crate) struct Block(usize);
+pub(crate) struct BlockHeader(usize);
 
 /// The size of the block that `bytes` of a caller need; `None` where it overflows what a block can be.
 pub(crate) fn block_size(bytes: usize) -> Option<usize> {
@@ -41,9 +41,9 @@ pub(crate) fn fitting_size(bytes: usize) -> usize {
     ((bytes + HEADER + ALIGNMENT - 1) & !(ALIGNMENT - 1)).max(MIN_BLOCK)
 }
 
-// SAFETY of all below: a `Block` that is not null is the address of a header in a run of its heap, as each function's
+// SAFETY of all below: a `BlockHeader` that is not null is the address of a header in a run of its heap, as each function's
 // contract says; whoever calls holds the heap's lock.
-impl Block {
+impl BlockHeader {
     pub(crate) fn at(address: usize) -> Self {
         Self(address)
     }
@@ -116,14 +116,14 @@ impl Block {
     }
 
     /// # Safety
-    /// As [`Block::links`].
+    /// As [`BlockHeader::links`].
     pub(crate) unsafe fn set_next(self, next: Self) {
         // SAFETY: the caller's.
         unsafe { *self.word(1) = next.0 as u64 };
     }
 
     /// # Safety
-    /// As [`Block::links`].
+    /// As [`BlockHeader::links`].
     pub(crate) unsafe fn set_before(self, before: Self) {
         // SAFETY: the caller's.
         unsafe { *self.word(2) = before.0 as u64 };
@@ -139,7 +139,7 @@ pub(crate) struct Seal<const ON: bool>(pub(crate) u64);
 
 impl<const ON: bool> Seal<ON> {
     #[inline]
-    fn of(self, block: Block, low: u64) -> u64 {
+    fn of(self, block: BlockHeader, low: u64) -> u64 {
         if !ON {
             return 0;
         }
@@ -160,57 +160,57 @@ impl<const ON: bool> Seal<ON> {
     }
 
     /// Whether a header is one, as far as that shows.
-    pub(crate) fn holds(self, block: Block) -> bool {
+    pub(crate) fn holds(self, block: BlockHeader) -> bool {
         let word = block.header();
         word >> SEAL_SHIFT == self.of(block, word & (u64::MAX >> 16))
     }
 
-    fn write(self, block: Block, low: u64) {
+    fn write(self, block: BlockHeader, low: u64) {
         // SAFETY: the address of a header (see above).
         unsafe { *block.word(0) = low | self.of(block, low) << SEAL_SHIFT };
     }
 
     /// Begins a block that is in use.
     #[inline]
-    pub(crate) fn set_used(self, block: Block, size: usize, first: bool) {
+    pub(crate) fn set_used(self, block: BlockHeader, size: usize, first: bool) {
         self.write(block, size as u64 | if first { FIRST } else { 0 });
     }
 
     /// Gives a block in use, or one that comes into use, another size; what was in front of it stays as it is.
-    pub(crate) fn set_used_like(self, block: Block, size: usize) {
+    pub(crate) fn set_used_like(self, block: BlockHeader, size: usize) {
         self.write(block, size as u64 | block.header() & (FIRST | PREVIOUS_FREE));
     }
 
     /// Makes a block free: its address at its end, the mark in the one behind it. What is in front is in use.
     #[inline]
-    pub(crate) fn set_free(self, block: Block, size: usize, first: bool) {
+    pub(crate) fn set_free(self, block: BlockHeader, size: usize, first: bool) {
         self.set_free_still(block, size, first);
-        self.mark(Block(block.0 + size));
+        self.mark(BlockHeader(block.0 + size));
     }
 
     /// Marks the block behind one that is free.
     #[inline]
-    pub(crate) fn mark(self, behind: Block) {
+    pub(crate) fn mark(self, behind: BlockHeader) {
         self.write(behind, Self::low(behind.header()) | PREVIOUS_FREE);
     }
 
     /// As [`Seal::set_free`] where what is in front of the one behind was free already, so that this has its mark.
     #[inline]
-    pub(crate) fn set_free_still(self, block: Block, size: usize, first: bool) {
+    pub(crate) fn set_free_still(self, block: BlockHeader, size: usize, first: bool) {
         self.write(block, size as u64 | FREE | if first { FIRST } else { 0 });
         // SAFETY: the last 8 bytes of the block.
         unsafe { *((block.0 + size - 8) as *mut u64) = block.0 as u64 };
     }
 
     /// Takes the mark from the block behind one that is in use now.
-    pub(crate) fn clear_mark_behind(self, block: Block) {
+    pub(crate) fn clear_mark_behind(self, block: BlockHeader) {
         let behind = block.behind();
         self.write(behind, Self::low(behind.header()) & !PREVIOUS_FREE);
     }
 
     /// Marks the header of a block that is joined to one in front, so that it is not freed twice. (One that is joined
     /// to what is in front while it is free has the mark.)
-    pub(crate) fn set_stale(self, block: Block) {
+    pub(crate) fn set_stale(self, block: BlockHeader) {
         self.write(block, FREE);
     }
 }

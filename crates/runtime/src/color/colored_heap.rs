@@ -3,7 +3,7 @@
 use super::error::HeapError;
 use super::heap::Heap;
 use super::options::HeapOptions;
-use super::pool::{Fault, Stats};
+use super::pool::{BadFree, ColorStats};
 
 /// A coloured heap for one task. [`SharedHeap`](super::SharedHeap) is for several.
 ///
@@ -52,7 +52,7 @@ impl ColoredHeap {
     ///
     /// # Safety
     /// As [`ColoredHeap::free`]; `old` may be null.
-    pub unsafe fn realloc(&mut self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, Fault> {
+    pub unsafe fn realloc(&mut self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, BadFree> {
         // SAFETY: the caller's.
         unsafe { self.0.realloc(old, bytes, color) }
     }
@@ -64,7 +64,7 @@ impl ColoredHeap {
     ///
     /// # Safety
     /// `bytes` came from this heap and nobody uses it any more; in a checked heap it may be anything.
-    pub unsafe fn free(&mut self, bytes: *mut u8) -> Result<(), Fault> {
+    pub unsafe fn free(&mut self, bytes: *mut u8) -> Result<(), BadFree> {
         // SAFETY: the caller's.
         unsafe { self.0.free(bytes, None) }
     }
@@ -76,7 +76,7 @@ impl ColoredHeap {
     ///
     /// # Safety
     /// As [`ColoredHeap::free`].
-    pub unsafe fn free_of(&mut self, bytes: *mut u8, color: u32) -> Result<(), Fault> {
+    pub unsafe fn free_of(&mut self, bytes: *mut u8, color: u32) -> Result<(), BadFree> {
         // SAFETY: the caller's.
         unsafe { self.0.free(bytes, Some(color)) }
     }
@@ -86,12 +86,12 @@ impl ColoredHeap {
     ///
     /// # Errors
     /// It is no allocation of this heap.
-    pub fn usable_size(&mut self, bytes: *mut u8) -> Result<usize, Fault> {
+    pub fn usable_size(&mut self, bytes: *mut u8) -> Result<usize, BadFree> {
         self.0.usable(bytes)
     }
 
     /// Counts of a colour.
-    pub fn stats(&mut self, color: u32) -> Option<Stats> {
+    pub fn stats(&mut self, color: u32) -> Option<ColorStats> {
         self.0.stats(color)
     }
 

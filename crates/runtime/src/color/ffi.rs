@@ -11,7 +11,7 @@ use lookaside_machine::{nearest_preset, ColorLevel, CpuId, PageSize, Partitions}
 use super::error::HeapError;
 use super::forks;
 use super::options::HeapOptions;
-use super::pool::{Fault, Stats};
+use super::pool::{BadFree, ColorStats};
 use super::shared::SharedHeap;
 
 thread_local! {
@@ -47,7 +47,7 @@ fn set_errno(number: c_int) {
 }
 
 /// A pointer that was never given out: the program is wrong, and goes on no further. Nothing is allocated for the line.
-fn end(what: &str, bytes: *const c_void, fault: Fault) -> ! {
+fn end(what: &str, bytes: *const c_void, fault: BadFree) -> ! {
     use std::io::Write;
     let mut line = [0u8; 200];
     let mut rest = &mut line[..];
@@ -163,12 +163,12 @@ pub unsafe extern "C" fn tlb_free(ptr: *mut c_void, color: c_uint) {
     if ptr.is_null() {
         return;
     }
-    let Some(paper) = PAPER.get() else { end("tlb_free", ptr, Fault::Foreign) };
-    let Some(own) = paper.heap.heap.color_of(ptr.cast()) else { end("tlb_free", ptr, Fault::Foreign) };
+    let Some(paper) = PAPER.get() else { end("tlb_free", ptr, BadFree::Foreign) };
+    let Some(own) = paper.heap.heap.color_of(ptr.cast()) else { end("tlb_free", ptr, BadFree::Foreign) };
     let said = if own < paper.small { color } else { color.saturating_add(paper.small) };
     if said != own {
         let number = if own < paper.small { own } else { own - paper.small };
-        end("tlb_free", ptr, Fault::Color(number));
+        end("tlb_free", ptr, BadFree::Color(number));
     }
     // SAFETY: the caller's.
     if let Err(fault) = unsafe { paper.heap.heap.free(ptr.cast(), Some(own)) } {
@@ -324,12 +324,12 @@ pub unsafe extern "C" fn tlb_heap_free(heap: *mut tlb_heap, ptr: *mut c_void) {
     }
 }
 
-/// Counts; see the header. `Stats` has the layout of `tlb_heap_stats`.
+/// Counts; see the header. `ColorStats` has the layout of `tlb_heap_stats`.
 ///
 /// # Safety
 /// `heap` is from [`tlb_heap_create`]; `stats` is NULL or points to a structure of the caller's.
 #[no_mangle]
-pub unsafe extern "C" fn tlb_heap_get_stats(heap: *mut tlb_heap, color: c_uint, stats: *mut Stats) -> c_int {
+pub unsafe extern "C" fn tlb_heap_get_stats(heap: *mut tlb_heap, color: c_uint, stats: *mut ColorStats) -> c_int {
     // SAFETY: the caller's.
     match unsafe { ((*heap).heap.stats(color), stats.as_mut()) } {
         (Some(found), Some(stats)) => {
@@ -411,7 +411,7 @@ pub unsafe extern "C" fn tlb_stack_destroy(heap: *mut tlb_heap, lowest: *mut c_v
     }
     // SAFETY: the caller's.
     if unsafe { (*heap).heap.end_stack(lowest.cast()) }.is_err() {
-        end("tlb_stack_destroy", lowest, Fault::NoStart);
+        end("tlb_stack_destroy", lowest, BadFree::NoStart);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::bins::MAX_RUN;
 use super::block::{block_size, ALIGNMENT, MIN_BLOCK, RUN_OVERHEAD};
 use super::pick::Picker;
-use super::pool::{Fault, Pool, Stats};
+use super::pool::{BadFree, ColorPool, ColorStats};
 use super::spec;
 
 /// Addresses that are set aside: as much as a user's half of a 48-bit address space holds beside all else, or less
@@ -21,7 +21,7 @@ const PATIENCE_PAGES: u64 = 1 << 16;
 /// What is opened at a time, holes included: one mapping for all, since a process may have only some 65,530.
 const OPEN_BYTES: usize = 64 << 20;
 /// Its pool, for runs of any length, is in one page.
-const _: () = assert!(Pool::bytes(MAX_RUN) <= 4096);
+const _: () = assert!(ColorPool::bytes(MAX_RUN) <= 4096);
 /// Page that an allocation outside of the area has in front.
 const FRONT: usize = 4096;
 
@@ -45,7 +45,7 @@ const READY: u32 = 2;
 #[derive(Debug)]
 struct Inner {
     lock: libc::pthread_mutex_t,
-    pool: *mut Pool,
+    pool: *mut ColorPool,
     /// In memory of its own, which is touched when the heap grows.
     picker: *mut Picker,
     shift: u32,
@@ -150,7 +150,7 @@ impl GrowingHeap {
     ///
     /// # Safety
     /// It came from here and nobody uses it any more.
-    pub unsafe fn free(&self, at: *mut u8) -> Result<(), Fault> {
+    pub unsafe fn free(&self, at: *mut u8) -> Result<(), BadFree> {
         if at.is_null() {
             return Ok(());
         }
@@ -169,7 +169,7 @@ impl GrowingHeap {
     ///
     /// # Safety
     /// It came from here.
-    pub unsafe fn usable(&self, at: *mut u8) -> Result<usize, Fault> {
+    pub unsafe fn usable(&self, at: *mut u8) -> Result<usize, BadFree> {
         match self.is_inside(at) {
             // SAFETY: the pool of a heap that has an inside.
             true => self.with(|inner| unsafe { (*inner.pool).usable::<false>(at) }),
@@ -185,7 +185,7 @@ impl GrowingHeap {
     ///
     /// # Safety
     /// As [`GrowingHeap::free`].
-    pub unsafe fn realloc(&self, at: *mut u8, bytes: usize) -> Result<*mut u8, Fault> {
+    pub unsafe fn realloc(&self, at: *mut u8, bytes: usize) -> Result<*mut u8, BadFree> {
         if at.is_null() {
             return Ok(self.malloc(1, bytes));
         }
@@ -211,9 +211,9 @@ impl GrowingHeap {
     }
 
     /// Counts of what lies in the partition's pages.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> ColorStats {
         // SAFETY: a heap without an inside has no pool.
-        self.with(|inner| if inner.pool.is_null() { Stats::default() } else { unsafe { (*inner.pool).stats } })
+        self.with(|inner| if inner.pool.is_null() { ColorStats::default() } else { unsafe { (*inner.pool).stats } })
     }
 
     /// Counts of what had to go elsewhere.
@@ -282,8 +282,8 @@ impl Inner {
         // What the heap knows is in the partition's own first page.
         let (own, _) = self.take(1, 1).ok_or("the partition has no page")?;
         // SAFETY: a page of zeros, opened, of nobody else; it holds a pool for runs of any length.
-        unsafe { Pool::init(own as *mut Pool, MAX_RUN, 0) };
-        self.pool = own as *mut Pool;
+        unsafe { ColorPool::init(own as *mut ColorPool, MAX_RUN, 0) };
+        self.pool = own as *mut ColorPool;
         self.longest_pages = self.longest();
         Ok(())
     }
@@ -393,22 +393,22 @@ fn outside(alignment: usize, bytes: usize) -> *mut u8 {
 
 /// # Safety
 /// The bytes in front of `at` can be read.
-unsafe fn front_of(at: *mut u8) -> Result<Front, Fault> {
+unsafe fn front_of(at: *mut u8) -> Result<Front, BadFree> {
     if !(at as usize).is_multiple_of(FRONT) {
-        return Err(Fault::Foreign);
+        return Err(BadFree::Foreign);
     }
     // SAFETY: the caller's.
     let front = unsafe { *at.cast::<Front>().sub(1) };
     if front.mark == mark_of(at as usize) {
         Ok(front)
     } else {
-        Err(Fault::Foreign)
+        Err(BadFree::Foreign)
     }
 }
 
 /// # Safety
 /// As [`front_of`]; nobody uses it any more.
-unsafe fn end_outside(at: *mut u8) -> Result<(), Fault> {
+unsafe fn end_outside(at: *mut u8) -> Result<(), BadFree> {
     // SAFETY: the caller's.
     unsafe {
         let front = front_of(at)?;

@@ -8,7 +8,7 @@ use super::error::HeapError;
 use super::huge;
 use super::layout::{lay_out, ColorRun, MAX_COLORS, RUN_BYTES};
 use super::options::HeapOptions;
-use super::pool::{Fault, Pool, Stats};
+use super::pool::{BadFree, ColorPool, ColorStats};
 use super::reserved_pages::{ReservedPages, INTERPRETED};
 use super::runs::{RunEntry, RunTable};
 
@@ -24,7 +24,7 @@ struct Root {
     checked: bool,
     /// One colour, headers without seals.
     plain: bool,
-    pools: [*mut Pool; MAX_COLORS],
+    pools: [*mut ColorPool; MAX_COLORS],
 }
 
 const _: () = assert!(std::mem::size_of::<Root>() <= 4096);
@@ -115,10 +115,10 @@ impl Heap {
         for color in 0..options.colors.len() {
             let own = || layout.runs.iter().filter(|run: &&ColorRun| run.color == color);
             let longest = own().map(|run| run.pages).max().unwrap_or(0) << area.shift;
-            let pool = pieces.next(Pool::bytes(longest as usize))? as *mut Pool;
+            let pool = pieces.next(ColorPool::bytes(longest as usize))? as *mut ColorPool;
             // SAFETY: a piece of that size; the runs were opened and are this colour's alone.
             unsafe {
-                Pool::init(pool, longest as usize, secret);
+                ColorPool::init(pool, longest as usize, secret);
                 for run in own() {
                     let (start, bytes) = ((run.vpn << area.shift) as usize, (run.pages << area.shift) as usize);
                     sealed!(options.checked, (*pool), add_run(start, bytes));
@@ -154,7 +154,7 @@ impl Heap {
         &self.control
     }
 
-    fn pool(&mut self, color: u32) -> Option<&mut Pool> {
+    fn pool(&mut self, color: u32) -> Option<&mut ColorPool> {
         let pool = *self.root().pools.get(color as usize)?;
         // SAFETY: each colour has its pool, in pages of the area; the others' pointers are null.
         unsafe { pool.as_mut() }
@@ -218,20 +218,20 @@ impl Heap {
     }
 
     /// Whose an address is that was given out.
-    fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<AllocationPlace, Fault> {
+    fn place_of(&self, bytes: *mut u8, said: Option<u32>) -> Result<AllocationPlace, BadFree> {
         let address = bytes as usize;
-        let run = self.root().runs.of(address).ok_or(Fault::Foreign)?;
+        let run = self.root().runs.of(address).ok_or(BadFree::Foreign)?;
         // SAFETY: an entry of the table.
         let entry = unsafe { *run };
         let color = entry.color() as u32;
         if said.is_some_and(|said| said != color) {
-            return Err(Fault::Color(color));
+            return Err(BadFree::Color(color));
         }
         match (entry.start == address, entry.is_whole()) {
             (true, true) => Ok(AllocationPlace { color, whole: Some(run) }),
             // No block's bytes begin there.
-            (true, false) => Err(Fault::FreedBefore),
-            (false, true) => Err(Fault::NoStart),
+            (true, false) => Err(BadFree::FreedBefore),
+            (false, true) => Err(BadFree::NoStart),
             (false, false) => Ok(AllocationPlace { color, whole: None }),
         }
     }
@@ -239,9 +239,9 @@ impl Heap {
     /// Null is nothing.
     ///
     /// # Safety
-    /// As [`Pool::free`].
+    /// As [`ColorPool::free`].
     #[inline]
-    pub(crate) unsafe fn free(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), Fault> {
+    pub(crate) unsafe fn free(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), BadFree> {
         let root = self.root();
         if root.plain && said.is_none() && bytes as usize & root.page_mask != 0 {
             // Nothing to look up: there is no choice, and whole runs begin with a page.
@@ -255,14 +255,14 @@ impl Heap {
     /// The same wherever it lies.
     ///
     /// # Safety
-    /// As [`Pool::free`].
-    unsafe fn free_placed(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), Fault> {
+    /// As [`ColorPool::free`].
+    unsafe fn free_placed(&mut self, bytes: *mut u8, said: Option<u32>) -> Result<(), BadFree> {
         if bytes.is_null() {
             return Ok(());
         }
         let place = self.place_of(bytes, said)?;
         let checked = self.root().checked;
-        let pool = self.pool(place.color).ok_or(Fault::Foreign)?;
+        let pool = self.pool(place.color).ok_or(BadFree::Foreign)?;
         // SAFETY: the caller's; an entry of the table.
         unsafe {
             match place.whole {
@@ -277,13 +277,13 @@ impl Heap {
         }
     }
 
-    pub(crate) fn usable(&mut self, bytes: *mut u8) -> Result<usize, Fault> {
+    pub(crate) fn usable(&mut self, bytes: *mut u8) -> Result<usize, BadFree> {
         let place = self.place_of(bytes, None)?;
         let checked = self.root().checked;
         match place.whole {
             // SAFETY: an entry of the table.
             Some(run) => Ok(unsafe { (*run).bytes() }),
-            None => sealed!(checked, self.pool(place.color).ok_or(Fault::Foreign)?, usable(bytes)),
+            None => sealed!(checked, self.pool(place.color).ok_or(BadFree::Foreign)?, usable(bytes)),
         }
     }
 
@@ -291,7 +291,7 @@ impl Heap {
     ///
     /// # Safety
     /// As [`Heap::free`].
-    pub(crate) unsafe fn realloc(&mut self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, Fault> {
+    pub(crate) unsafe fn realloc(&mut self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, BadFree> {
         if old.is_null() {
             return Ok(self.malloc(bytes, color));
         }
@@ -299,7 +299,7 @@ impl Heap {
         let (had, checked) = (self.usable(old)?, self.root().checked);
         let stays = match place.whole {
             Some(_) => bytes <= had,
-            None => sealed!(checked, self.pool(color).ok_or(Fault::Foreign)?, resize(old, bytes))?,
+            None => sealed!(checked, self.pool(color).ok_or(BadFree::Foreign)?, resize(old, bytes))?,
         };
         if stays {
             return Ok(old);
@@ -315,7 +315,7 @@ impl Heap {
         Ok(new)
     }
 
-    pub(crate) fn stats(&mut self, color: u32) -> Option<Stats> {
+    pub(crate) fn stats(&mut self, color: u32) -> Option<ColorStats> {
         Some(self.pool(color)?.stats)
     }
 

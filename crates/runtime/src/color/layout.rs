@@ -5,7 +5,7 @@ use lookaside_machine::{ColorLevel, PageSize, Partition, BOOKKEEPING};
 use super::bins::MAX_RUN;
 use super::error::HeapError;
 use super::pick::Picker;
-use super::pool::Pool;
+use super::pool::ColorPool;
 use super::reserved_pages::{ReservedPages, LEAST_PAGES, MOST_PAGES};
 
 /// Most colours of a heap: the first page holds a pointer for each.
@@ -26,7 +26,7 @@ pub(crate) struct ColorRun {
 
 /// An area, and the runs in it.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct PoolLayout {
     pub(crate) area: ReservedPages,
     /// In the order of addresses.
     pub(crate) runs: Vec<ColorRun>,
@@ -40,7 +40,7 @@ pub(crate) fn lay_out(
     levels: &[ColorLevel],
     colors: &[Partition],
     bookkeeping: &Partition,
-) -> Result<Layout, HeapError> {
+) -> Result<PoolLayout, HeapError> {
     if colors.is_empty() || colors.len() > MAX_COLORS {
         return Err(HeapError::Asked(format!("{} colours; a heap has 1 to {MAX_COLORS}", colors.len())));
     }
@@ -51,7 +51,7 @@ pub(crate) fn lay_out(
     loop {
         let area = ReservedPages::reserve(pages, page_size.shift(), align)?;
         match pick_all(&area, levels, colors, bookkeeping, period) {
-            Ok((runs, control)) => return Ok(Layout { area, runs, control }),
+            Ok((runs, control)) => return Ok(PoolLayout { area, runs, control }),
             Err(Short::Never(why)) => return Err(HeapError::Asked(why)),
             Err(Short::Here(why)) if pages >= MOST_PAGES => return Err(HeapError::Asked(why)),
             Err(Short::Here(_)) => pages *= 16,
@@ -101,7 +101,7 @@ fn pick_all(
             }
         }
         let longest = runs[first..].iter().map(|run| run.pages).max().unwrap_or(0);
-        pool_bytes.push(Pool::bytes((longest << area.shift) as usize));
+        pool_bytes.push(ColorPool::bytes((longest << area.shift) as usize));
     }
     if runs.len() > MAX_RUNS {
         return Err(Short::Never(format!("{} runs of contiguous pages; a heap has at most {MAX_RUNS}", runs.len())));

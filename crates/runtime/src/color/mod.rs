@@ -53,6 +53,6 @@ pub use colored_heap::ColoredHeap;
 pub use error::HeapError;
 pub use growing::{GrowingHeap, Outside};
 pub use options::HeapOptions;
-pub use pool::{Fault, Stats};
+pub use pool::{BadFree, ColorStats};
 pub use shared::SharedHeap;
 pub use spec::spec;

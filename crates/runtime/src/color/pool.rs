@@ -5,11 +5,11 @@
 //! three lists. So the longest call is a constant, whatever was allocated before (`realloc` that must move copies).
 
 use super::bins::Bins;
-use super::block::{block_size, fitting_size, Block, Seal, ALIGNMENT, HEADER, MIN_BLOCK, RUN_OVERHEAD};
+use super::block::{block_size, fitting_size, BlockHeader, Seal, ALIGNMENT, HEADER, MIN_BLOCK, RUN_OVERHEAD};
 
 /// What is wrong with a pointer that is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum BadFree {
     /// It points to no memory of this heap.
     #[error("it points to no memory of this heap")]
     Foreign,
@@ -30,7 +30,7 @@ pub enum Fault {
 /// Counts of a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Stats {
+pub struct ColorStats {
     /// Bytes of its pages.
     pub capacity_bytes: u64,
     /// Bytes of blocks in use, headers included.
@@ -48,8 +48,8 @@ pub struct Stats {
 /// A colour's blocks. Its bins follow it in memory.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Pool {
-    pub(crate) stats: Stats,
+pub(crate) struct ColorPool {
+    pub(crate) stats: ColorStats,
     secret: u64,
     /// Ends of its memory: what is outside is nobody's of this pool.
     low: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Pool {
     bins: Bins,
 }
 
-impl Pool {
+impl ColorPool {
     /// Bytes that a pool takes for runs of up to `run_bytes`.
     pub(crate) const fn bytes(run_bytes: usize) -> usize {
         std::mem::size_of::<Self>() - std::mem::size_of::<Bins>() + Bins::bytes(run_bytes)
@@ -71,11 +71,11 @@ impl Pool {
     /// the same `ON`.
     ///
     /// # Safety
-    /// `at` points to [`Pool::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
+    /// `at` points to [`ColorPool::bytes`] writable bytes that are nobody else's, aligned to 8, and stay so.
     pub(crate) unsafe fn init(at: *mut Self, run_bytes: usize, secret: u64) {
         // SAFETY: the caller's.
         unsafe {
-            (*at).stats = Stats::default();
+            (*at).stats = ColorStats::default();
             (*at).secret = secret;
             (*at).low = usize::MAX;
             (*at).high = 0;
@@ -96,9 +96,9 @@ impl Pool {
     /// The bytes are writable, nobody else's, and stay so; `start` and `bytes` are multiples of a page, `bytes` at most
     /// what the pool was made for.
     pub(crate) unsafe fn add_run<const ON: bool>(&mut self, start: usize, bytes: usize) {
-        let block = Block::at(start + ALIGNMENT - HEADER);
+        let block = BlockHeader::at(start + ALIGNMENT - HEADER);
         let size = bytes - RUN_OVERHEAD;
-        self.seal::<ON>().set_used(Block::at(start + bytes - HEADER), 0, false);
+        self.seal::<ON>().set_used(BlockHeader::at(start + bytes - HEADER), 0, false);
         self.seal::<ON>().set_free(block, size, true);
         // SAFETY: the block is free and new.
         unsafe { self.bins.insert(block, size) };
@@ -120,7 +120,7 @@ impl Pool {
         self.largest
     }
 
-    /// Memory for `bytes` bytes, at most [`Pool::largest`]; null where there is no block that is sure to hold them.
+    /// Memory for `bytes` bytes, at most [`ColorPool::largest`]; null where there is no block that is sure to hold them.
     pub(crate) fn malloc<const ON: bool>(&mut self, bytes: usize) -> *mut u8 {
         debug_assert!(bytes <= self.largest);
         let size = fitting_size(bytes);
@@ -137,7 +137,7 @@ impl Pool {
         block.bytes()
     }
 
-    /// As [`Pool::malloc`], at a multiple of `alignment`, a power of two.
+    /// As [`ColorPool::malloc`], at a multiple of `alignment`, a power of two.
     pub(crate) fn aligned<const ON: bool>(&mut self, alignment: usize, bytes: usize) -> *mut u8 {
         if alignment <= ALIGNMENT {
             return if bytes <= self.largest { self.malloc::<ON>(bytes) } else { self.refuse(bytes) };
@@ -158,7 +158,7 @@ impl Pool {
         let kept = if gap == 0 {
             block
         } else {
-            let kept = Block::at(block.address() + gap);
+            let kept = BlockHeader::at(block.address() + gap);
             self.seal::<ON>().set_used(kept, whole - gap, false);
             self.seal::<ON>().set_free(block, gap, first);
             // SAFETY: free, and in no list.
@@ -179,7 +179,7 @@ impl Pool {
         (block.address() + HEADER - ALIGNMENT) as *mut u8
     }
 
-    /// Takes back what [`Pool::take_run`] gave.
+    /// Takes back what [`ColorPool::take_run`] gave.
     ///
     /// # Safety
     /// That run, of `bytes` bytes, which nobody uses any more.
@@ -194,55 +194,55 @@ impl Pool {
     ///
     /// # Errors
     /// What is wrong, as far as headers show it; without seals only what no header can be.
-    pub(crate) fn check_pointer<const ON: bool>(&self, bytes: *mut u8) -> Result<Block, Fault> {
+    pub(crate) fn check_pointer<const ON: bool>(&self, bytes: *mut u8) -> Result<BlockHeader, BadFree> {
         let address = bytes as usize;
         if address < self.low || address >= self.high {
-            return Err(Fault::Foreign);
+            return Err(BadFree::Foreign);
         }
         if !address.is_multiple_of(ALIGNMENT) {
-            return Err(Fault::NoStart);
+            return Err(BadFree::NoStart);
         }
-        let block = Block::of(bytes);
+        let block = BlockHeader::of(bytes);
         if !self.seal::<ON>().holds(block) {
-            return Err(Fault::NoStart);
+            return Err(BadFree::NoStart);
         }
         if block.is_free() {
-            return Err(Fault::FreedBefore);
+            return Err(BadFree::FreedBefore);
         }
         let size = block.size();
         if size < MIN_BLOCK || size > self.high - block.address() {
-            return Err(Fault::NoStart);
+            return Err(BadFree::NoStart);
         }
         if ON && !self.seal::<ON>().holds(block.behind()) {
-            return Err(Fault::Overrun);
+            return Err(BadFree::Overrun);
         }
         Ok(block)
     }
 
-    /// Whether [`Pool::check_pointer`] finds nothing wrong, where headers have no seals, in as few steps as it takes.
+    /// Whether [`ColorPool::check_pointer`] finds nothing wrong, where headers have no seals, in as few steps as it takes.
     #[inline]
     fn is_plain(&self, bytes: *mut u8) -> bool {
         let address = bytes as usize;
         if address < self.low || address >= self.high || !address.is_multiple_of(ALIGNMENT) {
             return false;
         }
-        let block = Block::of(bytes);
+        let block = BlockHeader::of(bytes);
         block.is_plainly_used() && block.size() >= MIN_BLOCK && block.size() <= self.high - block.address()
     }
 
     /// Gives memory back.
     ///
     /// # Errors
-    /// As [`Pool::check_pointer`]; nothing is changed then.
+    /// As [`ColorPool::check_pointer`]; nothing is changed then.
     ///
     /// # Safety
     /// `bytes` came from here and nobody uses it any more, or it lies outside of this pool's memory, or headers have
     /// seals.
-    pub(crate) unsafe fn free<const ON: bool>(&mut self, bytes: *mut u8) -> Result<(), Fault> {
+    pub(crate) unsafe fn free<const ON: bool>(&mut self, bytes: *mut u8) -> Result<(), BadFree> {
         if ON || !self.is_plain(bytes) {
             self.check_pointer::<ON>(bytes)?;
         }
-        let block = Block::of(bytes);
+        let block = BlockHeader::of(bytes);
         self.count_out(block.size());
         self.release::<ON>(block);
         Ok(())
@@ -251,16 +251,16 @@ impl Pool {
     /// Bytes that the caller may use.
     ///
     /// # Errors
-    /// As [`Pool::check_pointer`].
-    pub(crate) fn usable<const ON: bool>(&self, bytes: *mut u8) -> Result<usize, Fault> {
+    /// As [`ColorPool::check_pointer`].
+    pub(crate) fn usable<const ON: bool>(&self, bytes: *mut u8) -> Result<usize, BadFree> {
         Ok(self.check_pointer::<ON>(bytes)?.size() - HEADER)
     }
 
     /// Changes a block's size where it stands; `false`: it can't be, and nothing was changed.
     ///
     /// # Errors
-    /// As [`Pool::check_pointer`].
-    pub(crate) fn resize<const ON: bool>(&mut self, bytes: *mut u8, new_bytes: usize) -> Result<bool, Fault> {
+    /// As [`ColorPool::check_pointer`].
+    pub(crate) fn resize<const ON: bool>(&mut self, bytes: *mut u8, new_bytes: usize) -> Result<bool, BadFree> {
         let block = self.check_pointer::<ON>(bytes)?;
         let Some(size) = block_size(new_bytes) else { return Ok(false) };
         let old = block.size();
@@ -299,8 +299,8 @@ impl Pool {
         bytes: usize,
         each: &mut dyn FnMut(*mut u8, usize, bool),
     ) -> bool {
-        let end = Block::at(start + bytes - HEADER);
-        let mut block = Block::at(start + ALIGNMENT - HEADER);
+        let end = BlockHeader::at(start + bytes - HEADER);
+        let mut block = BlockHeader::at(start + ALIGNMENT - HEADER);
         let mut free_before = false;
         while block != end {
             let size = block.size();
@@ -346,7 +346,7 @@ impl Pool {
     /// Hands out a free block that was taken from its list: what is beyond `size` stays free, if a block can begin
     /// there.
     #[inline(always)] // into malloc, where it is most of the call
-    fn use_block<const ON: bool>(&mut self, block: Block, size: usize, bytes: usize) {
+    fn use_block<const ON: bool>(&mut self, block: BlockHeader, size: usize, bytes: usize) {
         let whole = block.size();
         let rest = whole - size;
         if rest < MIN_BLOCK {
@@ -356,7 +356,7 @@ impl Pool {
             return;
         }
         self.seal::<ON>().set_used_like(block, size);
-        let left = Block::at(block.address() + size);
+        let left = BlockHeader::at(block.address() + size);
         self.seal::<ON>().set_free_still(left, rest, false);
         // SAFETY: free, and in no list.
         unsafe { self.bins.insert(left, rest) };
@@ -364,20 +364,20 @@ impl Pool {
     }
 
     /// Frees the end of a block in use, if a block can begin there.
-    fn split<const ON: bool>(&mut self, block: Block, size: usize) {
+    fn split<const ON: bool>(&mut self, block: BlockHeader, size: usize) {
         let rest = block.size() - size;
         if rest < MIN_BLOCK {
             return;
         }
         self.seal::<ON>().set_used_like(block, size);
-        let left = Block::at(block.address() + size);
+        let left = BlockHeader::at(block.address() + size);
         self.seal::<ON>().set_used(left, rest, false);
         self.release::<ON>(left);
     }
 
     /// Makes a block free and joins it with what is free beside it.
     #[inline(always)] // into free, where it is most of the call
-    fn release<const ON: bool>(&mut self, block: Block) {
+    fn release<const ON: bool>(&mut self, block: BlockHeader) {
         let mut size = block.size();
         let behind = block.behind();
         if behind.is_free() {
@@ -404,7 +404,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Pool};
+    use super::{BadFree, ColorPool};
     use proptest::prelude::*;
 
     proptest! {
@@ -414,13 +414,13 @@ mod tests {
             offset in 0usize..600, size in prop_oneof![0u64..40, any::<u64>()], flags in 0u64..8, high in prop_oneof![4 => Just(0u64), 1 => any::<u64>()]
         ) {
             let mut memory = [0u128; 32]; // aligned to 16
-            let mut bins = vec![0u64; Pool::bytes(4096) / 8];
-            let pool = bins.as_mut_ptr().cast::<Pool>();
+            let mut bins = vec![0u64; ColorPool::bytes(4096) / 8];
+            let pool = bins.as_mut_ptr().cast::<ColorPool>();
             let start = memory.as_mut_ptr() as usize;
             let at = (start + offset) as *mut u8;
             // SAFETY: a pool's bytes; its memory is written to within its ends.
             let (plain, fault) = unsafe {
-                Pool::init(pool, 4096, 0);
+                ColorPool::init(pool, 4096, 0);
                 ((*pool).low, (*pool).high) = (start + 16, start + std::mem::size_of_val(&memory));
                 if (16..512).contains(&offset) {
                     at.sub(8).cast::<u64>().write_unaligned(size.wrapping_mul(16) & (u64::MAX >> 16) | flags | high << 48);
@@ -428,7 +428,7 @@ mod tests {
                 ((*pool).is_plain(at), (*pool).check_pointer::<false>(at))
             };
             prop_assert_eq!(plain, fault.is_ok(), "{:?}", fault);
-            prop_assert!((16..512).contains(&offset) || fault == Err(Fault::Foreign));
+            prop_assert!((16..512).contains(&offset) || fault == Err(BadFree::Foreign));
         }
     }
 }

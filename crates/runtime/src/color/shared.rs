@@ -7,7 +7,7 @@ use super::colored_heap::{aligned, calloc};
 use super::error::HeapError;
 use super::heap::Heap;
 use super::options::HeapOptions;
-use super::pool::{Fault, Stats};
+use super::pool::{BadFree, ColorStats};
 
 /// A coloured heap with a lock, in the bookkeeping's pages. Who holds it runs at the priority of who waits
 /// (`PTHREAD_PRIO_INHERIT`).
@@ -47,8 +47,8 @@ impl SharedHeap {
     }
 
     fn with<T>(&self, what: impl FnOnce(&mut Heap) -> T) -> T {
-        struct Unlock(*mut libc::pthread_mutex_t);
-        impl Drop for Unlock {
+        struct HeapUnlock(*mut libc::pthread_mutex_t);
+        impl Drop for HeapUnlock {
             fn drop(&mut self) {
                 // SAFETY: locked below, by this thread.
                 unsafe { libc::pthread_mutex_unlock(self.0) };
@@ -62,7 +62,7 @@ impl SharedHeap {
         unsafe {
             let lock = (*self.heap.get()).lock();
             libc::pthread_mutex_lock(lock);
-            let _unlock = Unlock(lock);
+            let _unlock = HeapUnlock(lock);
             what(&mut *self.heap.get())
         }
     }
@@ -94,7 +94,7 @@ impl SharedHeap {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn realloc(&self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, Fault> {
+    pub unsafe fn realloc(&self, old: *mut u8, bytes: usize, color: u32) -> Result<*mut u8, BadFree> {
         // SAFETY: the caller's.
         self.with(|heap| unsafe { heap.realloc(old, bytes, color) })
     }
@@ -106,7 +106,7 @@ impl SharedHeap {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn free(&self, bytes: *mut u8, color: Option<u32>) -> Result<(), Fault> {
+    pub unsafe fn free(&self, bytes: *mut u8, color: Option<u32>) -> Result<(), BadFree> {
         // SAFETY: the caller's.
         self.with(|heap| unsafe { heap.free(bytes, color) })
     }
@@ -115,12 +115,12 @@ impl SharedHeap {
     ///
     /// # Errors
     /// As there.
-    pub fn usable_size(&self, bytes: *mut u8) -> Result<usize, Fault> {
+    pub fn usable_size(&self, bytes: *mut u8) -> Result<usize, BadFree> {
         self.with(|heap| heap.usable(bytes))
     }
 
     /// As [`super::ColoredHeap::stats`].
-    pub fn stats(&self, color: u32) -> Option<Stats> {
+    pub fn stats(&self, color: u32) -> Option<ColorStats> {
         self.with(|heap| heap.stats(color))
     }
 

@@ -10,7 +10,7 @@ use super::pick::Picker;
 
 /// What a line says.
 #[derive(Debug)]
-pub(crate) struct Spec {
+pub(crate) struct PartitionLine {
     pub(crate) shift: u32,
     pub(crate) pages: u64,
 }
@@ -52,7 +52,7 @@ fn of_level(level: &ColorLevel, partition: &Partition) -> Option<String> {
 }
 
 /// Reads a line into a picker that has every page. Allocates nothing.
-pub(crate) fn read(line: &[u8], picker: &mut Picker) -> Option<Spec> {
+pub(crate) fn read(line: &[u8], picker: &mut Picker) -> Option<PartitionLine> {
     let mut fields = std::str::from_utf8(line).ok()?.split(';');
     let shift = fields.next()?.parse().ok().filter(|shift| (12..=30).contains(shift))?;
     let pages = match fields.next()? {
@@ -70,7 +70,7 @@ pub(crate) fn read(line: &[u8], picker: &mut Picker) -> Option<Spec> {
             level.set_room(first.parse().ok()?, last.parse().ok()?, room)?;
         }
     }
-    Some(Spec { shift, pages })
+    Some(PartitionLine { shift, pages })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lookaside_host::Process;
 use serde::Serialize;
 
-use crate::bake::{family, ProcessBakers, ProcessSelection, Settings, Stats};
+use crate::bake::{family, BakeStats, ProcessBakers, ProcessSelection, Settings};
 
 /// First look at the program, and each next one after twice as long, up to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
@@ -93,7 +93,7 @@ fn watch(pid: u32, bake: Option<&Settings>, look: bool, stopped: &Receiver<()>) 
     }
     if bake.is_some() {
         let report = outside.map(ProcessBakers::stop).unwrap_or_default();
-        let sum = |of: fn(&Stats) -> u64| report.iter().map(|baked| of(&baked.stats)).sum();
+        let sum = |of: fn(&BakeStats) -> u64| report.iter().map(|baked| of(&baked.stats)).sum();
         seen.helped = Some(HelperTotals {
             rounds: sum(|stats| stats.rounds),
             touches: sum(|stats| stats.touches),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CString};
 use std::ptr::null_mut;
 
-use super::{Access, Compartment, Counts, DomainsError};
+use super::{Compartment, CompartmentAccess, DomainsError, KeyCounts};
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
@@ -15,7 +15,7 @@ thread_local! {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct domain_stats {
-    /// As in [`Counts`], and so on.
+    /// As in [`KeyCounts`], and so on.
     pub compartments: u64,
     /// Keys.
     pub keys: u64,
@@ -33,9 +33,9 @@ pub struct domain_stats {
     pub closed_faults: u64,
 }
 
-impl From<Counts> for domain_stats {
-    fn from(counts: Counts) -> Self {
-        let Counts { compartments, keys, switches, recycled, flushes, protect_calls, key_faults, closed_faults } =
+impl From<KeyCounts> for domain_stats {
+    fn from(counts: KeyCounts) -> Self {
+        let KeyCounts { compartments, keys, switches, recycled, flushes, protect_calls, key_faults, closed_faults } =
             counts;
         Self { compartments, keys, switches, recycled, flushes, protect_calls, key_faults, closed_faults }
     }
@@ -110,9 +110,9 @@ pub extern "C" fn domain_leave(domain: u64) -> c_int {
 #[no_mangle]
 pub extern "C" fn domain_share(domain: u64, with: u64, access: c_int) -> c_int {
     let access = match access {
-        0 => Access::None,
-        1 => Access::Read,
-        2 => Access::Write,
+        0 => CompartmentAccess::None,
+        1 => CompartmentAccess::Read,
+        2 => CompartmentAccess::Write,
         other => return fail(&DomainsError::Access(other)),
     };
     done(super::share(Compartment(domain), Compartment(with), access))

@@ -55,7 +55,7 @@ pub fn granted(key: u8, writable: bool) -> u32 {
 
 /// What happened so far in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct KeyCounts {
     /// Compartments that there are.
     pub compartments: u64,
     /// Keys that this process got for them.

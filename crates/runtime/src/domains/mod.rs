@@ -33,9 +33,9 @@ mod policy;
 mod process;
 
 pub use error::{DomainsError, NoKeys};
-pub use keys::{denied, granted, Counts, Keys};
+pub use keys::{denied, granted, KeyCounts, Keys};
 pub use limits::{MOST_DEEP, MOST_SHARED};
-pub use policy::{Access, Compartment, Fault, Policy, Thread, PAGE_BYTES};
+pub use policy::{Compartment, CompartmentAccess, Fault, Policy, Thread, PAGE_BYTES};
 
 use process::{here, locked};
 
@@ -85,7 +85,7 @@ pub fn leave(compartment: Compartment) -> Result<(), DomainsError> {
 ///
 /// # Errors
 /// No such compartment; both are the same; a thread is in `with`; it shares the memory of [`MOST_SHARED`] others.
-pub fn share(compartment: Compartment, with: Compartment, access: Access) -> Result<(), DomainsError> {
+pub fn share(compartment: Compartment, with: Compartment, access: CompartmentAccess) -> Result<(), DomainsError> {
     here(|policy, _, _| policy.share(compartment, with, access))
 }
 
@@ -104,6 +104,6 @@ pub fn fault(code: i32, address: *const u8) -> Option<Compartment> {
 }
 
 /// What happened so far in this process.
-pub fn counts() -> Counts {
+pub fn counts() -> KeyCounts {
     locked(|policy| policy.counts())
 }

@@ -6,7 +6,7 @@ use super::error::NoKeys;
 use super::keys::{denied, Keys};
 
 /// The running process's.
-pub(super) struct Hardware;
+pub(super) struct ProtectionKeys;
 
 /// The number of the last error.
 fn errno() -> i32 {
@@ -33,7 +33,7 @@ fn reason(errno: i32) -> NoKeys {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Keys for Hardware {
+impl Keys for ProtectionKeys {
     fn alloc(&mut self) -> Result<u8, NoKeys> {
         const PKEY_DISABLE_ACCESS: libc::c_long = 1;
         // SAFETY: a number of the kernel's; the calling thread gets no right to it.
@@ -88,7 +88,7 @@ impl Keys for Hardware {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Keys for Hardware {
+impl Keys for ProtectionKeys {
     fn alloc(&mut self) -> Result<u8, NoKeys> {
         Err(NoKeys::Processor)
     }

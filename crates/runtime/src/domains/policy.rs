@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::error::DomainsError;
-use super::keys::{both, denied, granted, Counts, Keys};
+use super::keys::{both, denied, granted, KeyCounts, Keys};
 use super::limits::{MOST_DEEP, MOST_KEYS, MOST_SHARED};
 
 /// Sizes are rounded up to pages.
@@ -19,7 +19,7 @@ pub struct Compartment(pub(super) u64);
 
 /// What a compartment may do with another's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum CompartmentAccess {
     /// Nothing.
     None,
     /// Read it.
@@ -42,7 +42,7 @@ pub enum Fault {
 pub struct Thread(Vec<Compartment>);
 
 #[derive(Debug)]
-struct State {
+struct CompartmentState {
     start: usize,
     bytes: usize,
     /// Some of its pages may carry this one, and none another.
@@ -62,14 +62,14 @@ struct State {
 /// The compartments of a process.
 #[derive(Debug)]
 pub struct Policy {
-    states: BTreeMap<Compartment, State>,
+    states: BTreeMap<Compartment, CompartmentState>,
     made: u64,
     /// Keys that we got, by bit; those of them that are clean.
     held: u16,
     clean: u16,
     /// The system has no more keys for us.
     all: bool,
-    counts: Counts,
+    counts: KeyCounts,
 }
 
 impl Default for Policy {
@@ -81,7 +81,7 @@ impl Default for Policy {
 impl Policy {
     /// No compartments.
     pub const fn new() -> Self {
-        let counts = Counts {
+        let counts = KeyCounts {
             compartments: 0,
             keys: 0,
             switches: 0,
@@ -110,8 +110,16 @@ impl Policy {
         let start = keys.map(bytes).map_err(|errno| DomainsError::System { call: "mmap", errno })?;
         self.made += 1;
         let compartment = Compartment(self.made);
-        let state =
-            State { start, bytes, key: None, open: false, used: false, entered: 0, pins: 0, shares: Vec::new() };
+        let state = CompartmentState {
+            start,
+            bytes,
+            key: None,
+            open: false,
+            used: false,
+            entered: 0,
+            pins: 0,
+            shares: Vec::new(),
+        };
         self.states.insert(compartment, state);
         Ok(compartment)
     }
@@ -147,7 +155,12 @@ impl Policy {
     ///
     /// # Errors
     /// No such compartment; both are the same; a thread is in `with`; it shares too many.
-    pub fn share(&mut self, compartment: Compartment, with: Compartment, access: Access) -> Result<(), DomainsError> {
+    pub fn share(
+        &mut self,
+        compartment: Compartment,
+        with: Compartment,
+        access: CompartmentAccess,
+    ) -> Result<(), DomainsError> {
         self.state(compartment)?;
         let state = self.states.get_mut(&with).ok_or(DomainsError::NoSuch)?;
         if compartment == with {
@@ -158,11 +171,11 @@ impl Policy {
         }
         let at = state.shares.iter().position(|(shared, _)| *shared == compartment);
         match (at, access) {
-            (None, Access::None) => {}
-            (Some(at), Access::None) => drop(state.shares.remove(at)),
+            (None, CompartmentAccess::None) => {}
+            (Some(at), CompartmentAccess::None) => drop(state.shares.remove(at)),
             (None, _) if state.shares.len() == MOST_SHARED => return Err(DomainsError::TooManyShared),
-            (None, _) => state.shares.push((compartment, access == Access::Write)),
-            (Some(at), _) => state.shares[at].1 = access == Access::Write,
+            (None, _) => state.shares.push((compartment, access == CompartmentAccess::Write)),
+            (Some(at), _) => state.shares[at].1 = access == CompartmentAccess::Write,
         }
         Ok(())
     }
@@ -234,7 +247,8 @@ impl Policy {
 
     /// Counts a fault; says whose memory it was, if a compartment's.
     pub fn fault(&mut self, fault: Fault, address: usize) -> Option<Compartment> {
-        let hit = |state: &State| address.checked_sub(state.start).is_some_and(|offset| offset < state.bytes);
+        let hit =
+            |state: &CompartmentState| address.checked_sub(state.start).is_some_and(|offset| offset < state.bytes);
         let (compartment, _) = self.states.iter().find(|(_, state)| hit(state))?;
         match fault {
             Fault::Key => self.counts.key_faults += 1,
@@ -244,11 +258,11 @@ impl Policy {
     }
 
     /// What happened so far.
-    pub fn counts(&self) -> Counts {
-        Counts { compartments: self.states.len() as u64, keys: u64::from(self.held.count_ones()), ..self.counts }
+    pub fn counts(&self) -> KeyCounts {
+        KeyCounts { compartments: self.states.len() as u64, keys: u64::from(self.held.count_ones()), ..self.counts }
     }
 
-    fn state(&self, compartment: Compartment) -> Result<&State, DomainsError> {
+    fn state(&self, compartment: Compartment) -> Result<&CompartmentState, DomainsError> {
         self.states.get(&compartment).ok_or(DomainsError::NoSuch)
     }
 
@@ -269,7 +283,7 @@ impl Policy {
 
     /// All of these have a key, and their pages carry it.
     fn open(&mut self, keys: &mut impl Keys, needs: &[Compartment]) -> Result<(), DomainsError> {
-        let of = |state: &Self, wanted: fn(&State) -> bool| {
+        let of = |state: &Self, wanted: fn(&CompartmentState) -> bool| {
             needs.iter().filter(|one| state.states.get(one).is_some_and(wanted)).count()
         };
         let lacking = of(self, |state| state.key.is_none());
@@ -309,13 +323,15 @@ impl Policy {
     /// since the last flush, from all if these are too few. Neighbours are closed by one call.
     fn flush(&mut self, keys: &mut impl Keys, needs: &[Compartment], wanted: usize) -> Result<(), DomainsError> {
         self.counts.flushes += 1;
-        let idle = |one: &Compartment, state: &State| state.key.is_some() && state.pins == 0 && !needs.contains(one);
+        let idle = |one: &Compartment, state: &CompartmentState| {
+            state.key.is_some() && state.pins == 0 && !needs.contains(one)
+        };
         let unused = self.states.iter().filter(|(one, state)| idle(one, state) && !state.used).count();
         let all = self.clean.count_ones() as usize + unused < wanted;
 
         let mut by_address: Vec<(usize, Compartment)> = self.states.iter().map(|(one, s)| (s.start, *one)).collect();
         by_address.sort_unstable();
-        let mut run = Run::default();
+        let mut run = ClosedRun::default();
         for (start, one) in by_address {
             let Some(state) = self.states.get_mut(&one) else { continue };
             let taken = idle(&one, state) && (all || !state.used);
@@ -332,7 +348,7 @@ impl Policy {
     }
 
     /// Closes neighbours to all.
-    fn close(&mut self, keys: &mut impl Keys, run: Run) -> Result<(), DomainsError> {
+    fn close(&mut self, keys: &mut impl Keys, run: ClosedRun) -> Result<(), DomainsError> {
         if run.taken.is_empty() {
             return Ok(());
         }
@@ -411,7 +427,7 @@ impl Needs {
 
 /// Compartments without a gap between them, which are closed by one call.
 #[derive(Default)]
-struct Run {
+struct ClosedRun {
     /// First address of the first that is taken, and behind the last that is.
     start: usize,
     last: usize,
@@ -420,7 +436,7 @@ struct Run {
     taken: Vec<Compartment>,
 }
 
-impl Run {
+impl ClosedRun {
     fn add(&mut self, one: Compartment, start: usize, bytes: usize, taken: bool) {
         if self.taken.is_empty() {
             self.start = start;

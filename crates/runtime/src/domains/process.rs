@@ -4,20 +4,20 @@ use std::cell::{RefCell, UnsafeCell};
 use std::sync::Once;
 
 use super::error::DomainsError;
-use super::pku::Hardware;
+use super::pku::ProtectionKeys;
 use super::policy::{Policy, Thread};
 
 /// A C lock: Rust's can't be let go of in a forked child.
-struct Process {
+struct LockedPolicy {
     lock: UnsafeCell<libc::pthread_mutex_t>,
     policy: UnsafeCell<Policy>,
 }
 
 // SAFETY: the policy is only used by who holds the lock.
-unsafe impl Sync for Process {}
+unsafe impl Sync for LockedPolicy {}
 
-static PROCESS: Process =
-    Process { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), policy: UnsafeCell::new(Policy::new()) };
+static PROCESS: LockedPolicy =
+    LockedPolicy { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), policy: UnsafeCell::new(Policy::new()) };
 static ONCE: Once = Once::new();
 
 /// A thread that ends leaves all that it is in.
@@ -25,7 +25,7 @@ struct ThreadDomains(RefCell<Thread>);
 
 impl Drop for ThreadDomains {
     fn drop(&mut self) {
-        locked(|policy| policy.ends(&mut Hardware, self.0.get_mut()));
+        locked(|policy| policy.ends(&mut ProtectionKeys, self.0.get_mut()));
     }
 }
 
@@ -35,8 +35,8 @@ thread_local! {
 
 /// With the lock, which the calling thread has not.
 pub(super) fn locked<T>(act: impl FnOnce(&mut Policy) -> T) -> T {
-    struct Unlock;
-    impl Drop for Unlock {
+    struct PolicyUnlock;
+    impl Drop for PolicyUnlock {
         fn drop(&mut self) {
             // SAFETY: locked below, by this thread.
             unsafe { libc::pthread_mutex_unlock(PROCESS.lock.get()) };
@@ -45,21 +45,21 @@ pub(super) fn locked<T>(act: impl FnOnce(&mut Policy) -> T) -> T {
     // SAFETY: a mutex that is never moved; behind it nobody else uses the policy.
     unsafe {
         libc::pthread_mutex_lock(PROCESS.lock.get());
-        let _unlock = Unlock;
+        let _unlock = PolicyUnlock;
         act(&mut *PROCESS.policy.get())
     }
 }
 
 /// With the lock, as the calling thread.
 pub(super) fn here<T>(
-    act: impl FnOnce(&mut Policy, &mut Hardware, &mut Thread) -> Result<T, DomainsError>,
+    act: impl FnOnce(&mut Policy, &mut ProtectionKeys, &mut Thread) -> Result<T, DomainsError>,
 ) -> Result<T, DomainsError> {
     ONCE.call_once(|| {
         // SAFETY: functions that live as long as the program. Without memory for them forks are as without them.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
     });
     let as_thread = |here: &ThreadDomains| match here.0.try_borrow_mut() {
-        Ok(mut thread) => locked(|policy| act(policy, &mut Hardware, &mut thread)),
+        Ok(mut thread) => locked(|policy| act(policy, &mut ProtectionKeys, &mut thread)),
         Err(_) => Err(DomainsError::Reentered),
     };
     HERE.try_with(as_thread).unwrap_or(Err(DomainsError::ThreadEnds))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::windows::{window_of, MappedArea, Unfit, Window};
+use super::windows::{window_of, FitWindow, MappedArea, Unfit};
 use crate::bake::PAGE_BYTES;
 
 /// How often a window was seen, in samples (or bytes referenced), in two halves: those at even and at odd places in
@@ -42,9 +42,9 @@ pub fn tally(addrs: &[u64]) -> WindowWeights {
 
 /// Weights by the bytes referenced of each mapping, as all that the system tells: spread evenly over the mapping's
 /// pages in memory. `referenced` has the bytes of each mapping, summed over all intervals.
-pub fn spread(areas: &[MappedArea], windows: &[Window], referenced: &[u64]) -> WindowWeights {
-    let pages = |window: &Window| u64::from(window.small_pages + window.huge_pages);
-    let of = |window: &Window| {
+pub fn spread(areas: &[MappedArea], windows: &[FitWindow], referenced: &[u64]) -> WindowWeights {
+    let pages = |window: &FitWindow| u64::from(window.small_pages + window.huge_pages);
+    let of = |window: &FitWindow| {
         let area = areas.get(window.area)?;
         let bytes = *referenced.get(window.area)?;
         // Pages outside whole windows have their part too.
@@ -63,7 +63,7 @@ pub struct ProcessView<'a> {
     /// Its mappings.
     pub areas: &'a [MappedArea],
     /// Its windows.
-    pub windows: &'a [Window],
+    pub windows: &'a [FitWindow],
     /// How often each was seen.
     pub weights: &'a WindowWeights,
 }
@@ -75,7 +75,7 @@ pub struct HotWindow {
     pub pid: u32,
     /// What it is.
     #[serde(flatten)]
-    pub window: Window,
+    pub window: FitWindow,
     /// What its mapping is called.
     pub region: String,
     /// How often it was seen.
@@ -108,7 +108,7 @@ pub struct WindowChoice {
 /// address, then the lower process number.
 pub fn choose(views: &[ProcessView<'_>], budget: usize) -> WindowChoice {
     let mut choice = WindowChoice::default();
-    let mut ranked: Vec<(WindowWeight, u32, &Window, &[MappedArea])> = Vec::new();
+    let mut ranked: Vec<(WindowWeight, u32, &FitWindow, &[MappedArea])> = Vec::new();
     for view in views {
         for window in view.windows {
             let weight = view.weights.get(&window.start).copied().unwrap_or_default();
@@ -139,13 +139,13 @@ pub fn choose(views: &[ProcessView<'_>], budget: usize) -> WindowChoice {
 }
 
 /// By weight, the largest first; the rest makes the order whole.
-fn sort(ranked: &mut [(WindowWeight, u32, &Window, &[MappedArea])], of: impl Fn(WindowWeight) -> u64) {
+fn sort(ranked: &mut [(WindowWeight, u32, &FitWindow, &[MappedArea])], of: impl Fn(WindowWeight) -> u64) {
     ranked.sort_by_key(|(weight, pid, window, _)| {
         (std::cmp::Reverse(of(*weight)), std::cmp::Reverse(window.small_pages), window.start, *pid)
     });
 }
 
-fn held_out(ranked: &[(WindowWeight, u32, &Window, &[MappedArea])], budget: usize) -> Option<f64> {
+fn held_out(ranked: &[(WindowWeight, u32, &FitWindow, &[MappedArea])], budget: usize) -> Option<f64> {
     let halves: [fn(WindowWeight) -> u64; 2] = [|weight| weight.even, |weight| weight.odd];
     let mut by_half = ranked.to_vec();
     let mut share = |chosen_by: fn(WindowWeight) -> u64, judged_by: fn(WindowWeight) -> u64| {
@@ -179,7 +179,7 @@ pub struct SampleCounts {
 
 impl SampleCounts {
     /// Adds the samples of one process; 0 = the address is not known.
-    pub fn add(&mut self, areas: &[MappedArea], windows: &[Window], addrs: &[u64]) {
+    pub fn add(&mut self, areas: &[MappedArea], windows: &[FitWindow], addrs: &[u64]) {
         for &addr in addrs {
             self.samples += 1;
             let area = areas.partition_point(|area| area.end <= addr);

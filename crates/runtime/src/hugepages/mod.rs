@@ -32,7 +32,7 @@ pub use promote::{promote, PromotionReport, PromotionRequest, WindowRow};
 pub use referenced::{ReferencedBytes, INTERVAL};
 pub use sampler::{AddressSampler, ObservedBy};
 pub use watch::{HugePageSettings, HugePageWatch, PromotionSummary};
-pub use windows::{window_of, windows, MappedArea, PageRange, PageState, Unfit, Window, WINDOW_BYTES, WINDOW_PAGES};
+pub use windows::{window_of, windows, FitWindow, MappedArea, PageRange, PageState, Unfit, WINDOW_BYTES, WINDOW_PAGES};
 
 /// Whether this is meant as a plan's file, and not as `auto:K`: it has a name like a file's, or is one.
 pub fn names_plan(text: &str) -> bool {

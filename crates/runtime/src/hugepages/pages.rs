@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use lookaside_host::{HostError, Process, Vma};
 
 use super::error::HugePageError;
-use super::windows::{windows, MappedArea, PageRange, PageState, Unfit, Window, WINDOW_BYTES};
+use super::windows::{windows, FitWindow, MappedArea, PageRange, PageState, Unfit, WINDOW_BYTES};
 use crate::bake::freestanding::{PmScanArg, CHUNK_BYTES, LET_IN, PAGEMAP_SCAN, PAGE_IS_HUGE, PAGE_IS_PRESENT};
 use crate::bake::PAGE_BYTES;
 
@@ -25,7 +25,7 @@ pub struct ProcessMemory {
     /// Its mappings, by address.
     pub areas: Vec<MappedArea>,
     /// Its windows with something in memory, by address.
-    pub windows: Vec<Window>,
+    pub windows: Vec<FitWindow>,
 }
 
 impl ProcessMemory {
@@ -46,7 +46,7 @@ impl ProcessMemory {
     }
 
     /// The window that begins there.
-    pub fn window(&self, start: u64) -> Option<&Window> {
+    pub fn window(&self, start: u64) -> Option<&FitWindow> {
         let at = self.windows.binary_search_by_key(&start, |window| window.start).ok()?;
         self.windows.get(at)
     }
@@ -56,7 +56,7 @@ impl ProcessMemory {
 ///
 /// # Errors
 /// As [`ProcessMemory::of`].
-pub(super) fn windows_of(pid: u32, areas: &[MappedArea]) -> Result<Vec<Window>, HugePageError> {
+pub(super) fn windows_of(pid: u32, areas: &[MappedArea]) -> Result<Vec<FitWindow>, HugePageError> {
     let pagemap = open(pid)?;
     let mut ranges = Vec::new();
     for area in areas.iter().filter(|area| area.unfit.is_none() && area.end - area.start >= WINDOW_BYTES) {

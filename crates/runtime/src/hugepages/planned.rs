@@ -72,7 +72,7 @@ impl PlanApplier {
         let stopped = Arc::clone(&stop);
         let beside = std::thread::Builder::new().name("hugepages".into());
         let thread = beside.spawn(move || {
-            let mut state = State::default();
+            let mut state = ApplierState::default();
             let mut wait = FIRST_LOOK;
             while pause(wait, &stopped) {
                 wait = (wait * 2).min(LAST_LOOK);
@@ -102,7 +102,7 @@ fn pause(time: Duration, stopped: &AtomicBool) -> bool {
 }
 
 #[derive(Default)]
-struct State {
+struct ApplierState {
     done: AppliedPlan,
     /// Regions that were found once.
     there: BTreeSet<String>,
@@ -114,7 +114,7 @@ struct State {
     filled: BTreeMap<u64, u32>,
 }
 
-impl State {
+impl ApplierState {
     fn look(&mut self, pid: u32, plan: &dyn PlanFinder, stopped: &AtomicBool) {
         // A program that has ended, or may not be looked at, is found out by the handle.
         let Ok(maps) = Process::of(pid).maps_text() else { return };

@@ -10,7 +10,7 @@ use super::error::HugePageError;
 use super::pages::ProcessMemory;
 use super::sampler::see;
 use super::sampler::{AddressSampler, ObservedBy};
-use super::windows::Window;
+use super::windows::FitWindow;
 
 /// What to do.
 pub struct PromotionRequest<'a> {
@@ -151,7 +151,7 @@ pub fn promote(order: &PromotionRequest<'_>) -> Result<PromotionReport, HugePage
         if let Ok(after) = ProcessMemory::of(order.pid) {
             for row in &mut applied.rows {
                 let window = after.window(row.chosen.window.start);
-                row.huge_at_end = Some(window.is_some_and(Window::is_huge));
+                row.huge_at_end = Some(window.is_some_and(FitWindow::is_huge));
             }
         }
     }

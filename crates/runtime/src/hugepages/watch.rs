@@ -17,7 +17,7 @@ use super::error::HugePageError;
 use super::pages::ProcessMemory;
 use super::sampler::{see, MemoryObservation};
 use super::sampler::{AddressSampler, ObservedBy};
-use super::windows::Window;
+use super::windows::FitWindow;
 use crate::bake::{family, Identity};
 
 /// First look at the program, and each next one after twice as long, up to the last.
@@ -227,7 +227,7 @@ impl<'a> Follow<'a> {
             let Some(kept) = self.processes.get_mut(&pid) else { continue };
             // It may have ended meanwhile: nothing to tell.
             let Ok(memory) = ProcessMemory::of(pid) else { continue };
-            kept.ours.retain(|&start| memory.window(start).is_some_and(Window::is_huge));
+            kept.ours.retain(|&start| memory.window(start).is_some_and(FitWindow::is_huge));
             memories.insert(pid, memory);
         }
         self.done.in_use = self.processes.values().map(|kept| kept.ours.len()).sum();

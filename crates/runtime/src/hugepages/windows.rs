@@ -91,7 +91,7 @@ pub enum PageState {
 
 /// A window that lies whole in one mapping that is fit, with something in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Window {
+pub struct FitWindow {
     /// Its first byte; a multiple of [`WINDOW_BYTES`].
     pub start: u64,
     /// Its mapping, by its place in the list.
@@ -104,7 +104,7 @@ pub struct Window {
     pub swapped_pages: u32,
 }
 
-impl Window {
+impl FitWindow {
     /// A huge page maps it.
     pub fn is_huge(&self) -> bool {
         self.huge_pages > 0
@@ -119,8 +119,8 @@ impl Window {
 
 /// The windows with something in memory, by address. Mappings and ranges are in order of their addresses and do not
 /// overlap.
-pub fn windows(areas: &[MappedArea], ranges: &[PageRange]) -> Vec<Window> {
-    let mut found: Vec<Window> = Vec::new();
+pub fn windows(areas: &[MappedArea], ranges: &[PageRange]) -> Vec<FitWindow> {
+    let mut found: Vec<FitWindow> = Vec::new();
     let mut at = 0;
     for (index, area) in areas.iter().enumerate().filter(|(_, area)| area.unfit.is_none()) {
         let Some(first) = area.start.checked_next_multiple_of(WINDOW_BYTES) else { continue };
@@ -135,7 +135,7 @@ pub fn windows(areas: &[MappedArea], ranges: &[PageRange]) -> Vec<Window> {
                 let start = window_of(from);
                 let until = to.min(start + WINDOW_BYTES);
                 if found.last().is_none_or(|window| window.start != start) {
-                    found.push(Window { start, area: index, small_pages: 0, huge_pages: 0, swapped_pages: 0 });
+                    found.push(FitWindow { start, area: index, small_pages: 0, huge_pages: 0, swapped_pages: 0 });
                 }
                 if let Some(window) = found.last_mut() {
                     let pages = ((until - from) / PAGE_BYTES) as u32;

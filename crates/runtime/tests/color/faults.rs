@@ -1,6 +1,6 @@
 //! Pointers that were never given out are told, and change nothing.
 
-use lookaside_runtime::color::{ColoredHeap, Fault};
+use lookaside_runtime::color::{BadFree, ColoredHeap};
 
 use crate::support::{options, partition, xeon};
 
@@ -10,7 +10,7 @@ fn heap(checked: bool) -> ColoredHeap {
     ColoredHeap::new(&options).expect("a heap")
 }
 
-fn free(heap: &mut ColoredHeap, at: *mut u8) -> Result<(), Fault> {
+fn free(heap: &mut ColoredHeap, at: *mut u8) -> Result<(), BadFree> {
     // SAFETY: the heap is checked, or the pointer is outside of it or freed.
     unsafe { heap.free(at) }
 }
@@ -20,14 +20,14 @@ fn what_any_heap_tells() {
     for checked in [false, true] {
         let mut heap = heap(checked);
         let mut local = [0u8; 64];
-        assert_eq!(free(&mut heap, local.as_mut_ptr()), Err(Fault::Foreign));
+        assert_eq!(free(&mut heap, local.as_mut_ptr()), Err(BadFree::Foreign));
         assert_eq!(free(&mut heap, std::ptr::null_mut()), Ok(()));
         let a = heap.malloc(100, 0);
-        assert_eq!(free(&mut heap, a.wrapping_add(4)), Err(Fault::NoStart));
+        assert_eq!(free(&mut heap, a.wrapping_add(4)), Err(BadFree::NoStart));
         // SAFETY: it is of another colour, so that nothing is freed.
-        assert_eq!(unsafe { heap.free_of(a, 1) }, Err(Fault::Color(0)));
+        assert_eq!(unsafe { heap.free_of(a, 1) }, Err(BadFree::Color(0)));
         assert_eq!(free(&mut heap, a), Ok(()));
-        assert_eq!(free(&mut heap, a), Err(Fault::FreedBefore));
+        assert_eq!(free(&mut heap, a), Err(BadFree::FreedBefore));
         assert!(heap.is_sound() && heap.stats(0).is_some_and(|stats| stats.allocations == 0));
     }
 }
@@ -41,7 +41,7 @@ fn what_was_joined_is_freed_once() {
         assert_eq!(free(&mut heap, all[i]), Ok(()));
     }
     for i in [0, 1, 2] {
-        assert_eq!(free(&mut heap, all[i]), Err(Fault::FreedBefore), "{i}");
+        assert_eq!(free(&mut heap, all[i]), Err(BadFree::FreedBefore), "{i}");
     }
     assert_eq!(free(&mut heap, all[3]), Ok(()));
 }
@@ -51,12 +51,12 @@ fn seals_tell_inner_pointers_and_overruns() {
     let mut heap = heap(true);
     let a = heap.malloc(100, 0);
     let b = heap.malloc(100, 0);
-    assert_eq!(free(&mut heap, a.wrapping_add(16)), Err(Fault::NoStart));
+    assert_eq!(free(&mut heap, a.wrapping_add(16)), Err(BadFree::NoStart));
     let usable = heap.usable_size(a).expect("an allocation");
     // SAFETY: within the heap's pages: the header of `b`.
     unsafe { a.add(usable).write_bytes(0x41, 4) };
-    assert_eq!(free(&mut heap, a), Err(Fault::Overrun));
-    assert_eq!(free(&mut heap, b), Err(Fault::NoStart));
+    assert_eq!(free(&mut heap, a), Err(BadFree::Overrun));
+    assert_eq!(free(&mut heap, b), Err(BadFree::NoStart));
     assert!(!heap.walk(0, |_, _, _| ()));
 }
 
@@ -66,7 +66,7 @@ fn a_page_taken_whole_is_freed_once() {
     let page = heap.malloc(4096, 1);
     assert_eq!(heap.usable_size(page), Ok(4096));
     // SAFETY: of another colour, so that nothing is freed.
-    assert_eq!(unsafe { heap.free_of(page, 0) }, Err(Fault::Color(1)));
+    assert_eq!(unsafe { heap.free_of(page, 0) }, Err(BadFree::Color(1)));
     assert_eq!(free(&mut heap, page), Ok(()));
     assert_ne!(free(&mut heap, page), Ok(()));
     assert_ne!(free(&mut heap, page.wrapping_add(16)), Ok(()));

@@ -5,7 +5,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use lookaside_runtime::color::{ColoredHeap, Fault, HeapOptions};
+use lookaside_runtime::color::{BadFree, ColoredHeap, HeapOptions};
 
 use crate::support::{options, partition};
 
@@ -104,7 +104,7 @@ fn counted_malloc(heap: &mut ColoredHeap, bytes: usize, color: u32) -> *mut u8 {
 
 #[no_mangle]
 #[inline(never)]
-fn counted_free(heap: &mut ColoredHeap, at: *mut u8) -> Result<(), Fault> {
+fn counted_free(heap: &mut ColoredHeap, at: *mut u8) -> Result<(), BadFree> {
     // SAFETY: from `malloc` of this heap, and not used any more.
     unsafe { heap.free(at) }
 }

@@ -1,7 +1,8 @@
 //! By hand: what is refused, and how many calls and recyclings a schedule takes.
 
 use lookaside_runtime::domains::{
-    Access, Compartment, Counts, DomainsError, Fault, NoKeys, Policy, Thread, MOST_DEEP, MOST_SHARED, PAGE_BYTES,
+    Compartment, CompartmentAccess, DomainsError, Fault, KeyCounts, NoKeys, Policy, Thread, MOST_DEEP, MOST_SHARED,
+    PAGE_BYTES,
 };
 
 use crate::fake::{Fake, NEW_THREAD};
@@ -14,7 +15,7 @@ fn with(compartments: usize, threads: usize) -> (Policy, Fake, Vec<Thread>, Vec<
 }
 
 /// Counts of a schedule of one thread that is in one at a time.
-fn counts(compartments: usize, schedule: impl Iterator<Item = usize>) -> Counts {
+fn counts(compartments: usize, schedule: impl Iterator<Item = usize>) -> KeyCounts {
     let (mut policy, mut keys, mut threads, all) = with(compartments, 1);
     for one in schedule {
         policy.enter(&mut keys, &mut threads[0], all[one]).expect("a key is left");
@@ -96,19 +97,19 @@ fn what_is_refused_changes_nothing() {
     assert_eq!(policy.leave(&mut keys, thread, all[16]), Err(DomainsError::NoSuch));
     assert_eq!(policy.destroy(&mut keys, all[16]), Err(DomainsError::NoSuch));
     assert_eq!(policy.memory(all[16]), Err(DomainsError::NoSuch));
-    assert_eq!(policy.share(all[16], all[0], Access::Read), Err(DomainsError::NoSuch));
-    assert_eq!(policy.share(all[0], all[16], Access::Read), Err(DomainsError::NoSuch));
-    assert_eq!(policy.share(all[0], all[0], Access::Write), Err(DomainsError::WithItself));
+    assert_eq!(policy.share(all[16], all[0], CompartmentAccess::Read), Err(DomainsError::NoSuch));
+    assert_eq!(policy.share(all[0], all[16], CompartmentAccess::Read), Err(DomainsError::NoSuch));
+    assert_eq!(policy.share(all[0], all[0], CompartmentAccess::Write), Err(DomainsError::WithItself));
 
     for one in &all[1..=MOST_SHARED] {
-        policy.share(*one, all[0], Access::Read).expect("up to 14");
+        policy.share(*one, all[0], CompartmentAccess::Read).expect("up to 14");
     }
-    assert_eq!(policy.share(all[15], all[0], Access::Read), Err(DomainsError::TooManyShared));
-    policy.share(all[1], all[0], Access::None).expect("one less");
-    policy.share(all[15], all[0], Access::Write).expect("and one more");
+    assert_eq!(policy.share(all[15], all[0], CompartmentAccess::Read), Err(DomainsError::TooManyShared));
+    policy.share(all[1], all[0], CompartmentAccess::None).expect("one less");
+    policy.share(all[15], all[0], CompartmentAccess::Write).expect("and one more");
 
     policy.enter(&mut keys, thread, all[0]).expect("15 keys");
-    assert_eq!(policy.share(all[1], all[0], Access::Read), Err(DomainsError::InUse { entries: 1 }));
+    assert_eq!(policy.share(all[1], all[0], CompartmentAccess::Read), Err(DomainsError::InUse { entries: 1 }));
     assert_eq!(policy.destroy(&mut keys, all[0]), Err(DomainsError::InUse { entries: 1 }));
     assert_eq!(policy.destroy(&mut keys, all[15]), Err(DomainsError::InUse { entries: 1 }), "shared with one entered");
     policy.enter(&mut keys, thread, all[15]).expect("it has a key");
@@ -120,7 +121,7 @@ fn what_is_refused_changes_nothing() {
     assert_eq!(policy.leave(&mut keys, thread, all[0]), Err(DomainsError::NotEntered));
     assert_eq!(keys.registers[0], NEW_THREAD);
     policy.destroy(&mut keys, all[15]).expect("nobody is in it");
-    policy.share(all[1], all[0], Access::Read).expect("what is destroyed is not shared any more");
+    policy.share(all[1], all[0], CompartmentAccess::Read).expect("what is destroyed is not shared any more");
 
     for _ in 0..MOST_DEEP {
         policy.enter(&mut keys, thread, all[2]).expect("the same again");
@@ -133,7 +134,7 @@ fn a_machine_without_keys_says_so() {
     let (mut policy, mut keys) = (Policy::new(), Fake::new(Vec::new(), 1));
     let refused = policy.create(&mut keys, PAGE_BYTES).expect_err("no keys");
     assert_eq!((refused, refused.errno()), (DomainsError::NoKeys(NoKeys::Taken), libc::ENOSPC));
-    assert_eq!(policy.counts(), Counts::default());
+    assert_eq!(policy.counts(), KeyCounts::default());
     assert_eq!(DomainsError::NoKeys(NoKeys::Processor).errno(), libc::ENOTSUP);
     assert_eq!(DomainsError::NoKeys(NoKeys::Kernel).errno(), libc::ENOSYS);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lookaside_runtime::domains::{Access, DomainsError, MOST_SHARED};
+use lookaside_runtime::domains::{CompartmentAccess, DomainsError, MOST_SHARED};
 
 /// Compartments by the order in which they were made.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ impl Naive {
         }
     }
 
-    pub fn share(&mut self, compartment: usize, with: usize, access: Access) -> Result<(), DomainsError> {
+    pub fn share(&mut self, compartment: usize, with: usize, access: CompartmentAccess) -> Result<(), DomainsError> {
         self.is(compartment)?;
         self.is(with)?;
         if compartment == with {
@@ -84,12 +84,12 @@ impl Naive {
         }
         self.entries(|entered| entered == with)?;
         let pair = (compartment, with);
-        if access == Access::None {
+        if access == CompartmentAccess::None {
             self.shared.remove(&pair);
         } else if !self.shared.contains_key(&pair) && self.needs(with).len() > MOST_SHARED {
             return Err(DomainsError::TooManyShared);
         } else {
-            self.shared.insert(pair, access == Access::Write);
+            self.shared.insert(pair, access == CompartmentAccess::Write);
         }
         Ok(())
     }

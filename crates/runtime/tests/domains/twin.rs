@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use lookaside_runtime::domains::{Access, Compartment, DomainsError, Policy, Thread, PAGE_BYTES};
+use lookaside_runtime::domains::{Compartment, CompartmentAccess, DomainsError, Policy, Thread, PAGE_BYTES};
 
 use crate::fake::Fake;
 use crate::naive::Naive;
@@ -19,7 +19,7 @@ enum Step {
     Enter(usize, usize),
     Leave(usize),
     LeaveOne(usize, usize),
-    Share(usize, usize, Access),
+    Share(usize, usize, CompartmentAccess),
     Ends(usize),
     Forked(usize),
     /// A call of pkey_mprotect fails, some calls from here on.
@@ -30,7 +30,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let thread = || 0..THREADS;
     let one = || 0..2 * MOST;
-    let access = prop_oneof![Just(Access::None), Just(Access::Read), Just(Access::Write)];
+    let access =
+        prop_oneof![Just(CompartmentAccess::None), Just(CompartmentAccess::Read), Just(CompartmentAccess::Write)];
     prop_oneof![
         6 => (0usize..4).prop_map(Step::Create),
         2 => one().prop_map(Step::Destroy),

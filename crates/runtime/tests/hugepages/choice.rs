@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lookaside_runtime::hugepages::{
-    choose, spread, tally, window_of, windows, MappedArea, PageRange, PageState, ProcessView, SampleCounts, Unfit,
-    Window, WindowWeight, WindowWeights, WINDOW_BYTES, WINDOW_PAGES,
+    choose, spread, tally, window_of, windows, FitWindow, MappedArea, PageRange, PageState, ProcessView, SampleCounts,
+    Unfit, WindowWeight, WindowWeights, WINDOW_BYTES, WINDOW_PAGES,
 };
 use proptest::prelude::*;
 
@@ -86,7 +86,7 @@ fn state_of(case: &Case, page: u64) -> Option<PageState> {
 }
 
 /// All windows, by looking at every page of every one.
-fn plain_windows(case: &Case) -> Vec<Window> {
+fn plain_windows(case: &Case) -> Vec<FitWindow> {
     let mut found = Vec::new();
     for (index, area) in case.areas.iter().enumerate() {
         let first = window_of(area.start);
@@ -98,7 +98,7 @@ fn plain_windows(case: &Case) -> Vec<Window> {
                 let pages = (start..start + WINDOW_BYTES).step_by(PAGE as usize);
                 pages.filter(|&page| state_of(case, page) == Some(state)).count() as u32
             };
-            let window = Window {
+            let window = FitWindow {
                 start,
                 area: index,
                 small_pages: count(PageState::Small),
@@ -114,9 +114,10 @@ fn plain_windows(case: &Case) -> Vec<Window> {
 }
 
 /// The best window that is left, again and again.
-fn plain_choice(windows: &[Window], addrs: &[u64], budget: usize) -> Vec<u64> {
-    let seen = |window: &Window| addrs.iter().filter(|&&addr| addr != 0 && window_of(addr) == window.start).count();
-    let mut left: Vec<&Window> = windows.iter().filter(|window| window.huge_pages == 0 && seen(window) > 0).collect();
+fn plain_choice(windows: &[FitWindow], addrs: &[u64], budget: usize) -> Vec<u64> {
+    let seen = |window: &FitWindow| addrs.iter().filter(|&&addr| addr != 0 && window_of(addr) == window.start).count();
+    let mut left: Vec<&FitWindow> =
+        windows.iter().filter(|window| window.huge_pages == 0 && seen(window) > 0).collect();
     let mut chosen = Vec::new();
     while chosen.len() < budget && !left.is_empty() {
         let mut best = 0;
@@ -197,7 +198,7 @@ proptest! {
         let bytes = vec![referenced; case.areas.len()];
         let weights = spread(&case.areas, &windows, &bytes);
         for (index, area) in case.areas.iter().enumerate().filter(|(_, area)| area.resident_bytes > 0) {
-            let of_area: Vec<&Window> = windows.iter().filter(|window| window.area == index && window.huge_pages == 0).collect();
+            let of_area: Vec<&FitWindow> = windows.iter().filter(|window| window.area == index && window.huge_pages == 0).collect();
             let sum: u64 = of_area.iter().map(|window| weights[&window.start].all()).sum();
             prop_assert!(sum <= referenced, "{sum} of {referenced}");
             for window in of_area {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lookaside_runtime::hugepages::{
-    promote, AddressSampler, CollapseHandle, CollapseResult, HugePageError, ObservedBy, ProcessMemory,
-    PromotionRequest, Unfit, Window,
+    promote, AddressSampler, CollapseHandle, CollapseResult, FitWindow, HugePageError, ObservedBy, ProcessMemory,
+    PromotionRequest, Unfit,
 };
 
 use crate::support::{can_collapse, Obedient, WINDOWS};
@@ -206,7 +206,7 @@ fn who_is_not_there_is_named() {
         }
     }
     assert_eq!(
-        Window { start: 0, area: 0, small_pages: 0, huge_pages: 512, swapped_pages: 0 }.bloat_bytes(),
+        FitWindow { start: 0, area: 0, small_pages: 0, huge_pages: 512, swapped_pages: 0 }.bloat_bytes(),
         0,
         "a huge page is whole"
     );

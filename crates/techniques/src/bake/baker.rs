@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// A helper.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Baker {
+pub struct ModelledBaker {
     /// How it touches.
     pub way: TouchMethod,
     /// The process that it belongs to.
@@ -22,12 +22,12 @@ pub struct Baker {
     /// Core cycles that it sleeps after each round.
     pub sleep_cycles: f64,
     /// Where it runs.
-    pub placement: Placement,
+    pub placement: HelperPlacement,
     /// What its touches take.
-    pub pace: Pace,
+    pub pace: TouchCost,
 }
 
-impl Baker {
+impl ModelledBaker {
     /// As in the paper: a touch for each 8 pages, without pause, on another core, at the pace of a Zen 3 core.
     pub fn new(way: TouchMethod, process: u32, regions: Vec<Range<u64>>) -> Self {
         Self {
@@ -37,8 +37,8 @@ impl Baker {
             stride_pages: 8,
             nops: 0,
             sleep_cycles: 0.0,
-            placement: Placement::OtherCore,
-            pace: Pace::zen3(way),
+            placement: HelperPlacement::OtherCore,
+            pace: TouchCost::zen3(way),
         }
     }
 }
@@ -56,7 +56,7 @@ pub enum TouchMethod {
 
 /// Where the helper runs, the program being on the machine's first hardware thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum HelperPlacement {
     /// On the next core of the same socket: they share what the socket does, the last-level cache.
     OtherCore,
     /// On the other hardware thread of the program's core.
@@ -65,7 +65,7 @@ pub enum Placement {
 
 /// What touching takes, beside what caches, TLBs and memory take in the engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
+pub struct TouchCost {
     /// Least cycles from one touch to the next: the loop itself. At least 1.
     pub touch_cycles: f64,
     /// Cycles of one NOP and its share of the loop around it.
@@ -74,7 +74,7 @@ pub struct Pace {
     pub in_flight: f64,
 }
 
-impl Pace {
+impl TouchCost {
     /// Of a Zen 3 core: by walks, six walkers; by reads, 24 misses under way in its L1 data cache (both recalled from AMD's
     /// optimisation guide for family 19h, section 2). A loop of 5 cycles and 1 for a NOP are assumed.
     pub fn zen3(way: TouchMethod) -> Self {
@@ -85,7 +85,7 @@ impl Pace {
 
 /// What there is to know of the program beside its accesses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Program {
+pub struct BakedProgram {
     /// Accesses that fill caches and TLBs first and are not counted, to the next 16 (left-out repeats are none).
     pub warm_accesses: u64,
     /// How far its waits overlap: their sum is divided by it. 1 = each waits for the one before it. At least 1.
@@ -121,7 +121,7 @@ impl Stressor {
 pub struct BakeResult {
     /// The program's outcome, totals only.
     pub program: Outcome,
-    /// Cycles that the program took: one an access, and its waits over [`Program::in_flight`].
+    /// Cycles that the program took: one an access, and its waits over [`BakedProgram::in_flight`].
     pub program_cycles: f64,
     /// The helper's, where there is one.
     pub helper: Option<HelperResult>,
@@ -140,7 +140,7 @@ pub struct HelperResult {
 
 /// Why there is no model.
 #[derive(Debug, Error)]
-pub enum BakeError {
+pub enum BakeModelError {
     /// The setup is impossible.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -184,11 +184,11 @@ pub enum BakeError {
     },
 }
 
-pub(super) fn at_least(what: &'static str, value: f64, least: f64) -> Result<(), BakeError> {
+pub(super) fn at_least(what: &'static str, value: f64, least: f64) -> Result<(), BakeModelError> {
     // Not a number is not at least anything.
     if value >= least && value.is_finite() {
         Ok(())
     } else {
-        Err(BakeError::Number { what, value, least })
+        Err(BakeModelError::Number { what, value, least })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lookaside_engine::{RunEnd, Setup};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
-use super::baker::{BakeError, BakeResult, Baker, Program};
+use super::baker::{BakeModelError, BakeResult, BakedProgram, ModelledBaker};
 use super::model::model;
 
 /// Blocks that may wait for the slower of the models.
@@ -39,11 +39,11 @@ pub struct BakeComparison {
 /// # Errors
 /// As [`model`], of the first setup that has one. A source that fails is in [`BakeComparison::end`], with what came before.
 pub fn compare_baked(
-    runs: &[(Setup, Baker)],
+    runs: &[(Setup, ModelledBaker)],
     source: &mut dyn Source,
-    program: &Program,
+    program: &BakedProgram,
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
-) -> Result<BakeComparison, BakeError> {
+) -> Result<BakeComparison, BakeModelError> {
     let info = source.info().clone();
     let both = runs.iter().flat_map(|(setup, baker)| [(setup, None), (setup, Some(baker))]);
     std::thread::scope(|scope| {

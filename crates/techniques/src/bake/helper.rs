@@ -4,13 +4,13 @@ use lookaside_engine::{BackgroundCounts, Engine, ModelClock};
 use lookaside_machine::{Machine, Serves, SharedBy, TableFormat};
 use lookaside_trace::{Block, Event, Kind};
 
-use super::baker::{at_least, BakeError, Baker, HelperResult, Placement, TouchMethod};
+use super::baker::{at_least, BakeModelError, HelperPlacement, HelperResult, ModelledBaker, TouchMethod};
 
 /// The helper's thread: a number that Linux gives to none (its pids end at 2^22).
 const THREAD: u32 = u32::MAX;
 
 pub(super) struct RunningHelper<'a> {
-    baker: &'a Baker,
+    baker: &'a ModelledBaker,
     /// Bytes from one touch to the next, and of a base page.
     stride: u64,
     page: u64,
@@ -33,7 +33,11 @@ pub(super) struct RunningHelper<'a> {
 
 impl<'a> RunningHelper<'a> {
     /// Puts it on its hardware thread, at time 0.
-    pub(super) fn new(baker: &'a Baker, machine: &Machine, engine: &mut Engine) -> Result<Self, BakeError> {
+    pub(super) fn new(
+        baker: &'a ModelledBaker,
+        machine: &Machine,
+        engine: &mut Engine,
+    ) -> Result<Self, BakeModelError> {
         at_least("pace.touch_cycles", baker.pace.touch_cycles, 1.0)?;
         at_least("pace.nop_cycles", baker.pace.nop_cycles, 0.0)?;
         at_least("pace.in_flight", baker.pace.in_flight, 1.0)?;
@@ -42,7 +46,7 @@ impl<'a> RunningHelper<'a> {
         let format = machine.page_table.format;
         let page = format.page_sizes().first().map_or(4096, |size| size.bytes());
         if baker.regions.is_empty() || baker.regions.iter().any(|region| region.is_empty()) {
-            return Err(BakeError::NoPages);
+            return Err(BakeModelError::NoPages);
         }
         let mut block = Block { process: baker.process, thread: THREAD, ..Block::default() };
         block.push_event(Event::Migrate { cpu: hardware_thread(machine, baker.placement)? });
@@ -75,7 +79,7 @@ impl<'a> RunningHelper<'a> {
 
     /// Makes it.
     pub(super) fn step(&mut self, engine: &mut Engine, is_warm: bool) {
-        let Baker { pace, nops, .. } = self.baker;
+        let ModelledBaker { pace, nops, .. } = self.baker;
         let latency = self.touch(engine, is_warm);
         self.touches += u64::from(!is_warm);
         // While touches are under way the loop goes on.
@@ -142,29 +146,29 @@ impl<'a> RunningHelper<'a> {
     }
 }
 
-fn first_page(baker: &Baker, region: usize, page: u64) -> u64 {
+fn first_page(baker: &ModelledBaker, region: usize, page: u64) -> u64 {
     baker.regions[region].start & !(page - 1)
 }
 
 /// The program is on the first one.
-fn hardware_thread(machine: &Machine, placement: Placement) -> Result<u32, BakeError> {
+fn hardware_thread(machine: &Machine, placement: HelperPlacement) -> Result<u32, BakeModelError> {
     let topology = machine.topology;
     let name = || machine.name.clone();
     let (number, shared) = match placement {
-        Placement::OtherCore if topology.cores_per_socket < 2 => {
-            return Err(BakeError::Placement { machine: name(), what: "core a socket" });
+        HelperPlacement::OtherCore if topology.cores_per_socket < 2 => {
+            return Err(BakeModelError::Placement { machine: name(), what: "core a socket" });
         }
-        Placement::OtherCore => (topology.threads_per_core, &[SharedBy::Socket][..]),
-        Placement::SmtSibling if topology.threads_per_core < 2 => {
-            return Err(BakeError::Placement { machine: name(), what: "hardware thread a core" });
+        HelperPlacement::OtherCore => (topology.threads_per_core, &[SharedBy::Socket][..]),
+        HelperPlacement::SmtSibling if topology.threads_per_core < 2 => {
+            return Err(BakeModelError::Placement { machine: name(), what: "hardware thread a core" });
         }
-        Placement::SmtSibling => (1, &[SharedBy::Socket, SharedBy::Core][..]),
+        HelperPlacement::SmtSibling => (1, &[SharedBy::Socket, SharedBy::Core][..]),
     };
     let first = machine.walker.first_cache_level;
     let read_by_walks =
         machine.caches.iter().filter(|cache| cache.level >= first && cache.serves.contains(&Serves::Load));
     if !read_by_walks.map(|cache| cache.shared_by).any(|by| shared.contains(&by)) {
-        return Err(BakeError::NothingShared { machine: name() });
+        return Err(BakeModelError::NothingShared { machine: name() });
     }
     Ok(number)
 }

@@ -7,15 +7,15 @@
 //!
 //! ```
 //! use lookaside_engine::{FrameLayout, Setup};
-//! use lookaside_techniques::bake::{model, Baker, Pace, Program, TouchMethod};
+//! use lookaside_techniques::bake::{model, ModelledBaker, TouchCost, BakedProgram, TouchMethod};
 //! use lookaside_workloads::{Stream, UniformPages, BASE};
 //!
 //! let machine = lookaside_machine::preset("ryzen-5900x")?.with_overrides(&["cache.l3.size=256K".into()])?;
 //! let setup = Setup::new(machine);
 //! let pages = 32 << 10; // whose tables take as much as the last-level cache
 //! let program = || Stream::new(UniformPages::new(pages, 1), 100_000);
-//! let how = Program { warm_accesses: 50_000, in_flight: 1.0 };
-//! let baker = Baker::new(TouchMethod::Entries, 1, vec![BASE..BASE + pages * 4096]);
+//! let how = BakedProgram { warm_accesses: 50_000, in_flight: 1.0 };
+//! let baker = ModelledBaker::new(TouchMethod::Entries, 1, vec![BASE..BASE + pages * 4096]);
 //! let base = model(setup.clone(), &mut program(), &how, None, &[])?;
 //! let baked = model(setup, &mut program(), &how, Some(&baker), &[])?;
 //! assert!(baked.program.data.cost.walk_references_memory < base.program.data.cost.walk_references_memory);
@@ -30,7 +30,10 @@ mod slice;
 mod stressor;
 mod targets;
 
-pub use baker::{BakeError, BakeResult, Baker, HelperResult, Pace, Placement, Program, Stressor, TouchMethod};
+pub use baker::{
+    BakeModelError, BakeResult, BakedProgram, HelperPlacement, HelperResult, ModelledBaker, Stressor, TouchCost,
+    TouchMethod,
+};
 pub use compare::{compare_baked, BakeComparison, BakePair};
 pub use model::model;
 pub use targets::{find_targets, BakeTargets, TargetRegion};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use lookaside_engine::{Detail, Engine, ModelClock, Setup};
 use lookaside_trace::{Block, Event, Source};
 
-use super::baker::{at_least, BakeError, BakeResult, Baker, Program, Stressor};
+use super::baker::{at_least, BakeModelError, BakeResult, BakedProgram, ModelledBaker, Stressor};
 use super::helper::RunningHelper;
 use super::slice;
 use super::stressor::RunningStressor;
@@ -21,10 +21,10 @@ const STEP: usize = 16;
 pub fn model(
     setup: Setup,
     source: &mut dyn Source,
-    program: &Program,
-    baker: Option<&Baker>,
+    program: &BakedProgram,
+    baker: Option<&ModelledBaker>,
     stressors: &[Stressor],
-) -> Result<BakeResult, BakeError> {
+) -> Result<BakeResult, BakeModelError> {
     at_least("program.in_flight", program.in_flight, 1.0)?;
     let machine = setup.machine.clone();
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;

@@ -5,7 +5,7 @@ use lookaside_machine::Machine;
 use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
 
-use super::baker::{BakeError, Pace, Stressor, TouchMethod};
+use super::baker::{BakeModelError, Stressor, TouchCost, TouchMethod};
 
 /// Where a stressor's memory begins: below the user half of every 64-bit format.
 const BASE: u64 = 1 << 36;
@@ -23,7 +23,7 @@ pub(super) struct RunningStressor {
     now: f64,
     /// Cycles that it has waited for, by its counts.
     waited: f64,
-    pace: Pace,
+    pace: TouchCost,
     block: Block,
     counts: BackgroundCounts,
 }
@@ -36,10 +36,10 @@ impl RunningStressor {
         taken: u32,
         machine: &Machine,
         engine: &mut Engine,
-    ) -> Result<Self, BakeError> {
+    ) -> Result<Self, BakeModelError> {
         let core = taken + number;
         if core >= machine.topology.cores_per_socket {
-            return Err(BakeError::Stressors {
+            return Err(BakeModelError::Stressors {
                 machine: machine.name.clone(),
                 cores: machine.topology.cores_per_socket,
             });
@@ -56,7 +56,7 @@ impl RunningStressor {
             random: SplitMix64::new(number.into()),
             now: 0.0,
             waited: 0.0,
-            pace: Pace::zen3(TouchMethod::Entries),
+            pace: TouchCost::zen3(TouchMethod::Entries),
             block,
             counts,
         })

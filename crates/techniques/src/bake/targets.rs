@@ -29,7 +29,7 @@ pub struct BakeTargets {
 }
 
 impl BakeTargets {
-    /// The addresses alone, as [`super::Baker`] takes them.
+    /// The addresses alone, as [`super::ModelledBaker`] takes them.
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.regions.iter().map(|region| region.range.clone()).collect()
     }

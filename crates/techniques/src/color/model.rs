@@ -35,7 +35,7 @@ const BLOCK_ACCESSES: usize = 16 * 1024;
 
 /// What a job came to. Its own accesses only: those of the system at its switches are counted nowhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Job {
+pub struct JobOutcome {
     /// The task's place in the set.
     pub task: usize,
     /// The job, from 1; 0 is the warm-up.
@@ -79,7 +79,7 @@ pub enum ModelError {
 ///
 /// # Errors
 /// The setup is impossible, or a task has no work.
-pub fn model(setup: Setup, schedule: &Schedule, works: &[Work], noise: &[u64]) -> Result<Vec<Job>, ModelError> {
+pub fn model(setup: Setup, schedule: &Schedule, works: &[Work], noise: &[u64]) -> Result<Vec<JobOutcome>, ModelError> {
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;
     let mut system = engine.background_counts();
     let mut at_switch = empty();
@@ -168,9 +168,9 @@ impl Running {
         }
     }
 
-    fn end(mut self, engine: &mut Engine, is_complete: bool) -> Job {
+    fn end(mut self, engine: &mut Engine, is_complete: bool) -> JobOutcome {
         let outcome = engine.background_outcome(&mut self.counts);
-        Job {
+        JobOutcome {
             task: self.task,
             job: self.job,
             is_complete,

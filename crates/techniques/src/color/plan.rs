@@ -47,7 +47,7 @@ use super::noise::set_aside;
 use super::response::Responses;
 use super::tasks::{TaskSet, Time};
 pub use certificate::Certificate;
-use grid::{Counts, Grid, Need, Placement, AREA_PAGES};
+use grid::{Need, PageGrid, PagesBySet, TaskPages, AREA_PAGES};
 
 /// Most pages of all tasks together: four times the entries of the largest TLB that is known (Zen 5, 4096).
 pub const MAX_PAGES: u64 = 1 << 14;
@@ -57,7 +57,7 @@ const HOUR: Time = Time { nanos: 3_600_000_000_000 };
 
 /// Partitions for a set of tasks, and what they are worth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct ColorPlan {
     /// Name of the machine.
     pub machine: String,
     /// Size of the pages.
@@ -113,7 +113,7 @@ pub struct LevelPlan {
     pub left: u64,
     /// Whether no set is promised to more pages than it holds.
     pub isolated: bool,
-    /// Most misses of all tasks' later jobs in [`Plan::span`]; absent: no bound is known, or it is beyond 2^64.
+    /// Most misses of all tasks' later jobs in [`ColorPlan::span`]; absent: no bound is known, or it is beyond 2^64.
     pub later_misses_per_span: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ pub struct TaskPlan {
     pub response_time: Option<Time>,
     /// Most jobs of tasks above that interrupt one of its jobs; absent as above.
     pub interruptions: Option<u64>,
-    /// Most misses of its jobs, for each of [`Plan::levels`].
+    /// Most misses of its jobs, for each of [`ColorPlan::levels`].
     pub bounds: Vec<Bound>,
 }
 
@@ -158,14 +158,14 @@ pub struct SharedSet {
 #[error("{0}")]
 pub struct ColorError(String);
 
-impl Plan {
+impl ColorPlan {
     /// No task's page ever takes another's entry.
     pub fn is_isolated(&self) -> bool {
         self.verdict == Verdict::Isolated
     }
 }
 
-impl crate::plan::Plan for Plan {
+impl crate::plan::Plan for ColorPlan {
     /// The partitions, which a coloured heap reads.
     fn to_toml(&self) -> String {
         self.partitions.to_toml()
@@ -181,10 +181,10 @@ impl crate::plan::Plan for Plan {
 ///
 /// # Errors
 /// The machine has no data TLB for such pages, or one that cannot be coloured by; the tasks have too many pages.
-pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Plan, ColorError> {
+pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<ColorPlan, ColorError> {
     let needs = needs(set)?;
     let (levels, grid) = levels(machine, page_size)?;
-    let room: Counts = levels.iter().map(|level| level.room.clone()).collect();
+    let room: PagesBySet = levels.iter().map(|level| level.room.clone()).collect();
     let names: Vec<&str> = set.tasks.iter().map(|task| task.name.as_str()).collect();
     let responses = Responses::of(set);
     let span = set.hyperperiod().unwrap_or(HOUR);
@@ -200,7 +200,7 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
     let placement = found.unwrap_or_else(|| {
         let accesses: Vec<Option<u64>> = set.tasks.iter().map(|task| task.accesses).collect();
         let (grid, levels, responses, needs) = (&grid, &levels, &responses, &needs);
-        let problem = sharing::Problem { grid, levels, responses, needs, jobs: &jobs, accesses: &accesses };
+        let problem = sharing::SharingProblem { grid, levels, responses, needs, jobs: &jobs, accesses: &accesses };
         let (placement, places) = sharing::least(&problem);
         weighed = places;
         placement
@@ -231,7 +231,17 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Pla
     remarks.extend(full.map(|level| format!("{}: nothing is left for the heap's own pages", level.name)));
     let tasks =
         set.by_priority().iter().zip(1..).map(|(&i, rank)| task_plan(set, i, rank, &responses, &by_task)).collect();
-    Ok(Plan { machine: machine.name.clone(), page_size, verdict, levels, tasks, shared, span, remarks, partitions })
+    Ok(ColorPlan {
+        machine: machine.name.clone(),
+        page_size,
+        verdict,
+        levels,
+        tasks,
+        shared,
+        span,
+        remarks,
+        partitions,
+    })
 }
 
 fn needs(set: &TaskSet) -> Result<Vec<Need>, ColorError> {
@@ -251,7 +261,7 @@ fn needs(set: &TaskSet) -> Result<Vec<Need>, ColorError> {
     Ok(needs)
 }
 
-fn levels(machine: &Machine, page_size: PageSize) -> Result<(Vec<Level>, Grid), ColorError> {
+fn levels(machine: &Machine, page_size: PageSize) -> Result<(Vec<Level>, PageGrid), ColorError> {
     let name = &machine.name;
     let found = machine.color_levels(page_size);
     if found.is_empty() {
@@ -267,7 +277,7 @@ fn levels(machine: &Machine, page_size: PageSize) -> Result<(Vec<Level>, Grid), 
         let (tlb, sets) = (&level.name, level.sets);
         return Err(ColorError(format!("{name}: {tlb} has {sets} sets, more than the {MAX_COLOR_SETS} of a plan")));
     }
-    let grid = Grid::new(&found).map_err(|tlb| {
+    let grid = PageGrid::new(&found).map_err(|tlb| {
         let bits = AREA_PAGES.ilog2();
         ColorError(format!(
             "{name}: the index of {tlb} reads more than the {bits} page-number bits that a heap's area has"
@@ -289,9 +299,9 @@ fn partitions(
     set: &TaskSet,
     machine: &Machine,
     page_size: PageSize,
-    grid: &Grid,
+    grid: &PageGrid,
     needs: &[Need],
-    placement: &Placement,
+    placement: &TaskPages,
 ) -> (Partitions, Vec<String>) {
     let (mut remarks, mut taken) = (Vec::new(), HashSet::new());
     let of_task = |((task, need), pages): ((&super::tasks::Task, &Need), &Vec<usize>)| {

@@ -74,7 +74,7 @@ pub enum ScheduleError {
 }
 
 /// What the scheduler knows of a task.
-struct State {
+struct TaskState {
     next_release_ns: u64,
     /// Jobs released so far.
     released: u64,
@@ -86,7 +86,7 @@ struct State {
     begun: bool,
 }
 
-impl State {
+impl TaskState {
     fn is_ready(&self) -> bool {
         self.ended < self.released
     }
@@ -103,14 +103,14 @@ pub fn schedule(set: &TaskSet, hyperperiods: u64) -> Result<Schedule, ScheduleEr
         .map(|task| Slice { task, job: 0, start_ns: 0, length_ns: 0, first: true, end: End::Completed })
         .collect();
     let mut overruns = Vec::new();
-    let first = |task: &super::tasks::Task| State {
+    let first = |task: &super::tasks::Task| TaskState {
         next_release_ns: task.phase.nanos,
         released: 0,
         ended: 0,
         left_ns: task.execution.nanos,
         begun: false,
     };
-    let mut states: Vec<State> = set.tasks.iter().map(first).collect();
+    let mut states: Vec<TaskState> = set.tasks.iter().map(first).collect();
     // The slice under way.
     let mut current: Option<Slice> = None;
     let mut now = 0;

@@ -13,7 +13,7 @@ const MAX_PAGES: usize = 1 << 20;
 
 /// What a job does, as far as data TLBs see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Job {
+struct TracedJob {
     pages: u64,
     accesses: u64,
 }
@@ -42,7 +42,7 @@ impl TaskSet {
     }
 }
 
-fn read(path: &Path, page_size: PageSize) -> Result<Job, String> {
+fn read(path: &Path, page_size: PageSize) -> Result<TracedJob, String> {
     let mut source = lookaside_trace::open(&path.to_string_lossy()).map_err(|e| e.to_string())?;
     if source.info().sample_period_ns > 0 {
         return Err("holds samples, not every access: record it exactly".into());
@@ -78,7 +78,7 @@ fn read(path: &Path, page_size: PageSize) -> Result<Job, String> {
     if seen.is_empty() {
         return Err("has no loads or stores".into());
     }
-    Ok(Job { pages: seen.len() as u64, accesses })
+    Ok(TracedJob { pages: seen.len() as u64, accesses })
 }
 
 fn is_data(kind: Kind) -> bool {

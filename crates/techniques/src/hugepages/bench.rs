@@ -12,7 +12,7 @@ use crate::lock::bench::side_by_side;
 use crate::plan::PlanError;
 
 /// Where sets of huge windows are tried out.
-pub struct Bench<'a> {
+pub struct HugePageBench<'a> {
     setup: Setup,
     blocks: &'a [Block],
     stop: &'a AtomicBool,
@@ -21,7 +21,7 @@ pub struct Bench<'a> {
     known: BTreeMap<Vec<Window>, f64>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> HugePageBench<'a> {
     /// Of a setup with base pages. Cycles are those of `blocks`, scaled so that base pages alone cost `whole_cycles`, what they
     /// cost over all of the trace that the blocks are parts of.
     ///
@@ -51,7 +51,7 @@ impl<'a> Bench<'a> {
     /// Runs all sets that were not run before, side by side.
     ///
     /// # Errors
-    /// As [`Bench::cycles`].
+    /// As [`HugePageBench::cycles`].
     pub(crate) fn try_all(&mut self, sets: &[Vec<Window>]) -> Result<(), PlanError> {
         let mut new: Vec<Vec<Window>> = sets.iter().map(|set| key(set)).collect();
         new.sort_unstable();

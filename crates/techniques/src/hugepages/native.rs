@@ -2,7 +2,7 @@
 
 use super::plan::{HugePlan, NativeRange, PlannedWindow};
 use super::BASE_BYTES;
-use crate::lock::regions::{name, Mapping};
+use crate::lock::regions::{name, RegionMatching};
 use crate::plan::ProgramPlan;
 
 impl ProgramPlan for HugePlan {
@@ -10,7 +10,7 @@ impl ProgramPlan for HugePlan {
         &mut self.remarks
     }
 
-    fn find_natively(&mut self, process: u32, mapping: &Mapping) {
+    fn find_natively(&mut self, process: u32, mapping: &RegionMatching) {
         for window in self.windows.iter_mut().chain(&mut self.later) {
             let found = if window.process == process {
                 find(window, mapping)
@@ -26,7 +26,7 @@ impl ProgramPlan for HugePlan {
     }
 }
 
-fn find(window: &PlannedWindow, mapping: &Mapping) -> Result<NativeRange, String> {
+fn find(window: &PlannedWindow, mapping: &RegionMatching) -> Result<NativeRange, String> {
     let first = mapping.map_page(window.address).map_err(|why| why.to_string())?;
     for page in (window.address..window.address.saturating_add(window.bytes)).step_by(BASE_BYTES as usize) {
         let there = mapping.map_page(page).map_err(|why| why.to_string())?;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::select::Selector;
-use crate::lock::maps::Mapping;
+use super::select::WindowSelector;
+use crate::lock::maps::ListedMapping;
 use crate::lock::reason::Confidence;
 
 /// A plan. Cycles are of the model, over the whole recorded run.
@@ -150,7 +150,7 @@ pub struct WindowRegion {
     /// How many of these there are.
     pub equals: u32,
     /// The region, as a line of `/proc/PID/maps`: what one call mapped, or several that the kernel has as one.
-    pub mapping: Mapping,
+    pub mapping: ListedMapping,
 }
 
 /// What one way to choose comes to.
@@ -158,7 +158,7 @@ pub struct WindowRegion {
 #[serde(deny_unknown_fields)]
 pub struct HugeChoice {
     /// The way.
-    pub selector: Selector,
+    pub selector: WindowSelector,
     /// With its windows huge.
     pub effect: Effect,
 }

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use lookaside_engine::{Filter, PagePolicy, Setup};
 use lookaside_trace::{Block, Source, TraceInfo};
 
-use super::bench::Bench;
+use super::bench::HugePageBench;
 use super::cost::{bloat_bytes, collapse_cycles, PAGES};
 use super::plan::{Effect, HugeChoice, HugePlan, PlannedWindow, WindowRegion};
 use super::profile::{HugeProfile, Reach, WindowCounts};
 use super::regions::WindowLocation;
-use super::select::{candidates, gain, ranked, ChosenWindow, Selector};
+use super::select::{candidates, gain, ranked, ChosenWindow, WindowSelector};
 use super::{Window, BASE_BYTES, WINDOW_BYTES};
-use crate::lock::maps::Mapping;
+use crate::lock::maps::ListedMapping;
 use crate::lock::planner::allocation;
 use crate::names::{mapping_name, Namer};
 use crate::plan::{Coverage, PlanError, Planner};
@@ -79,7 +79,7 @@ impl Planner for HugePlanner {
         let (base, budget) = (&self.setup, self.budget);
         let clock_mhz = base.machine.clock_mhz;
         let base_cycles = profile.outcome.translation_cycles();
-        let mut bench = Bench::new(base, &profile.blocks, base_cycles, stop)?;
+        let mut bench = HugePageBench::new(base, &profile.blocks, base_cycles, stop)?;
         let most = budget as usize;
         let tried = candidates(&profile.windows, most, clock_mhz);
         let (chosen, paying) = gain(&mut bench, &tried, most)?;
@@ -92,7 +92,8 @@ impl Planner for HugePlanner {
         sizes.sort_unstable();
         sizes.dedup();
         let mut effects = PlanEffects { bench: &mut bench, profile, clock_mhz, base_cycles };
-        let choices = [(Selector::Accesses, &accesses), (Selector::Walks, &walks), (Selector::Gain, &order)];
+        let choices =
+            [(WindowSelector::Accesses, &accesses), (WindowSelector::Walks, &walks), (WindowSelector::Gain, &order)];
         let choices = choices.map(|(selector, windows)| Ok(HugeChoice { selector, effect: effects.of(windows)? }));
         let choices = choices.into_iter().collect::<Result<Vec<_>, PlanError>>()?;
         let planned = effects.of(&order[..paying])?;
@@ -137,7 +138,7 @@ fn counts(profile: &HugeProfile, window: Window) -> Option<&WindowCounts> {
 
 /// Whence effects are known.
 struct PlanEffects<'a, 'b> {
-    bench: &'a mut Bench<'b>,
+    bench: &'a mut HugePageBench<'b>,
     profile: &'a HugeProfile,
     clock_mhz: f64,
     base_cycles: f64,
@@ -198,7 +199,8 @@ impl WindowNames<'_> {
         let made = maps.find(process, window.addr);
         let name = mapping_name(process, &region.source, made.map_or(&[], |made| maps.site(process, made)), self.namer);
         let site = made.map_or(0, |made| made.site);
-        let mapping = Mapping { start: region.start, end: region.end, prot: region.prot, source: region.source, site };
+        let mapping =
+            ListedMapping { start: region.start, end: region.end, prot: region.prot, source: region.source, site };
         Some(WindowRegion { name, offset_bytes: window.addr - mapping.start, nth, equals, mapping })
     }
 }

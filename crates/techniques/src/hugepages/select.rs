@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bench::Bench;
+use super::bench::HugePageBench;
 use super::cost::collapse_cycles;
 use super::profile::WindowCounts;
 use super::Window;
@@ -14,7 +14,7 @@ use crate::plan::PlanError;
 /// A way to choose windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Selector {
+pub enum WindowSelector {
     /// The most accesses.
     Accesses,
     /// The most walks with base pages.
@@ -25,7 +25,7 @@ pub enum Selector {
 
 /// A window that may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
+pub struct CandidateWindow {
     /// Which.
     pub window: Window,
     /// What its own accesses cost with base pages: about what it can save.
@@ -51,11 +51,11 @@ const ALWAYS_TRIED: usize = 6;
 const ROUNDS: usize = 64;
 
 /// Candidates for a budget: as many again, and 24, which small budgets choose from.
-pub fn candidates(windows: &[WindowCounts], budget: usize, clock_mhz: f64) -> Vec<Candidate> {
+pub fn candidates(windows: &[WindowCounts], budget: usize, clock_mhz: f64) -> Vec<CandidateWindow> {
     let most = budget.saturating_mul(2).saturating_add(24);
     let mut all: Vec<&WindowCounts> = windows.iter().filter(|counts| counts.cycles > 0.0).collect();
     all.sort_by(|a, b| b.cycles.total_cmp(&a.cycles).then(a.window.cmp(&b.window)));
-    let candidate = |counts: &WindowCounts| Candidate {
+    let candidate = |counts: &WindowCounts| CandidateWindow {
         window: counts.window,
         cycles: counts.cycles,
         collapse_cycles: collapse_cycles(counts.touched_pages, clock_mhz),
@@ -79,11 +79,12 @@ pub fn ranked(windows: &[WindowCounts], of: impl Fn(&WindowCounts) -> u64, most:
 /// # Errors
 /// Of the bench.
 pub fn gain(
-    bench: &mut Bench,
-    candidates: &[Candidate],
+    bench: &mut HugePageBench,
+    candidates: &[CandidateWindow],
     budget: usize,
 ) -> Result<(Vec<ChosenWindow>, usize), PlanError> {
-    let tried = |candidate: &Candidate| ScoredWindow { candidate: *candidate, saved: candidate.cycles, fresh: false };
+    let tried =
+        |candidate: &CandidateWindow| ScoredWindow { candidate: *candidate, saved: candidate.cycles, fresh: false };
     let mut greedy = Greedy {
         bench,
         left: candidates.iter().map(tried).collect(),
@@ -98,13 +99,13 @@ pub fn gain(
 
 /// A candidate, and what it saved when last tried.
 struct ScoredWindow {
-    candidate: Candidate,
+    candidate: CandidateWindow,
     saved: f64,
     fresh: bool,
 }
 
 struct Greedy<'a, 'b> {
-    bench: &'a mut Bench<'b>,
+    bench: &'a mut HugePageBench<'b>,
     left: Vec<ScoredWindow>,
     chosen: Vec<ChosenWindow>,
     /// Windows that a round takes.

@@ -7,22 +7,22 @@ use std::thread;
 use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_trace::Block;
 
-use super::histogram::{page_shift, Page};
+use super::histogram::{page_shift, LockPage};
 use super::stall::{count_stalls_alone, StallCycles};
 use crate::plan::PlanError;
 
 /// Where sets of locked pages are tried out.
-pub struct Bench<'a> {
+pub struct LockBench<'a> {
     setup: Setup,
     tlb: String,
     shift: u32,
     seeds: Vec<u64>,
     blocks: &'a [Block],
     stop: &'a AtomicBool,
-    known: BTreeMap<Vec<Page>, Vec<StallCycles>>,
+    known: BTreeMap<Vec<LockPage>, Vec<StallCycles>>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> LockBench<'a> {
     /// Of a setup whose array `tlb` may hold up to `most_entries` locked pages here, whatever the machine says: to see what
     /// more would add. A seed chooses random replacement's victims and where frames and tables lie.
     pub fn new(
@@ -48,7 +48,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// More pages than may be locked; a setup that can't be run; stopped.
-    pub fn stalls(&mut self, locked: &[Page]) -> Result<&[StallCycles], PlanError> {
+    pub fn stalls(&mut self, locked: &[LockPage]) -> Result<&[StallCycles], PlanError> {
         self.try_all(std::slice::from_ref(&locked.to_vec()))?;
         Ok(self.known.get(&key(locked)).map_or(&[], Vec::as_slice))
     }
@@ -56,13 +56,13 @@ impl<'a> Bench<'a> {
     /// Runs all sets that were not run before, side by side.
     ///
     /// # Errors
-    /// As [`Bench::stalls`].
-    pub(crate) fn try_all(&mut self, sets: &[Vec<Page>]) -> Result<(), PlanError> {
-        let mut new: Vec<Vec<Page>> = sets.iter().map(|set| key(set)).collect();
+    /// As [`LockBench::stalls`].
+    pub(crate) fn try_all(&mut self, sets: &[Vec<LockPage>]) -> Result<(), PlanError> {
+        let mut new: Vec<Vec<LockPage>> = sets.iter().map(|set| key(set)).collect();
         new.sort_unstable();
         new.dedup();
         new.retain(|set| !self.known.contains_key(set));
-        let jobs: Vec<(&Vec<Page>, u64)> =
+        let jobs: Vec<(&Vec<LockPage>, u64)> =
             new.iter().flat_map(|set| self.seeds.iter().map(move |seed| (set, *seed))).collect();
         let results = side_by_side(jobs.len(), |job| self.run(jobs[job].0, jobs[job].1));
         let mut results = results.into_iter();
@@ -88,7 +88,7 @@ impl<'a> Bench<'a> {
         &self.seeds
     }
 
-    fn run(&self, locked: &[Page], seed: u64) -> Result<StallCycles, PlanError> {
+    fn run(&self, locked: &[LockPage], seed: u64) -> Result<StallCycles, PlanError> {
         let mut setup = self.setup.clone();
         setup.seed = seed;
         setup.locks = locked.iter().map(|page| page.lock(&self.tlb, self.shift)).collect();
@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn key(set: &[Page]) -> Vec<Page> {
+fn key(set: &[LockPage]) -> Vec<LockPage> {
     let mut key = set.to_vec();
     key.sort_unstable();
     key.dedup();

@@ -1,7 +1,7 @@
 //! Trying all sets: how far from the best a choice is, where there are few pages.
 
-use super::bench::Bench;
-use super::histogram::Page;
+use super::bench::LockBench;
+use super::histogram::LockPage;
 use super::select::Objective;
 use crate::plan::PlanError;
 
@@ -15,7 +15,12 @@ pub(crate) const MOST_ENTRIES: usize = 4;
 ///
 /// # Errors
 /// Of the bench.
-pub fn best(bench: &mut Bench, pages: &[Page], entries: usize, objective: Objective) -> Result<Vec<Page>, PlanError> {
+pub fn best(
+    bench: &mut LockBench,
+    pages: &[LockPage],
+    entries: usize,
+    objective: Objective,
+) -> Result<Vec<LockPage>, PlanError> {
     let sets = sets(pages, entries);
     bench.try_all(&sets)?;
     let mut best = (Vec::new(), objective.score(bench.stalls(&[])?));

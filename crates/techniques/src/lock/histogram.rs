@@ -11,7 +11,7 @@ use crate::plan::PlanError;
 
 /// A base page, as a lock names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Page {
+pub struct LockPage {
     /// Whose.
     pub process: u32,
     /// Page number: all bits of the address above the base page's, also those that the machine does not translate.
@@ -26,7 +26,7 @@ const KINDS: [(Kind, Serves); 3] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCounts {
     /// Which.
-    pub page: Page,
+    pub page: LockPage,
     /// Loads and stores, left-out repeats included.
     pub data_accesses: u64,
     /// Instruction fetches, left-out repeats included.
@@ -44,7 +44,7 @@ impl PageCounts {
     }
 }
 
-impl Page {
+impl LockPage {
     /// Of an address, for base pages of 2^`shift` bytes.
     pub fn of(process: u32, addr: u64, shift: u32) -> Self {
         Self { process, vpn: addr >> shift }
@@ -71,7 +71,7 @@ pub fn page_shift(machine: &Machine) -> u32 {
 #[derive(Debug)]
 pub struct Histogram {
     shift: u32,
-    counts: BTreeMap<Page, PageCounts>,
+    counts: BTreeMap<LockPage, PageCounts>,
     engine: Engine,
     level: u32,
     /// Which of [`KINDS`] the array serves.
@@ -99,14 +99,14 @@ impl Histogram {
         engine.run_traced(block, &mut |result| {
             let times = 1 + u64::from(block.repeat.get(i).copied().unwrap_or(0));
             let missed = serves[block.kind[i] as usize] && result.hit.is_none_or(|(hit_level, _)| hit_level > *level);
-            let page = Page::of(block.process, block.addr[i], *shift);
+            let page = LockPage::of(block.process, block.addr[i], *shift);
             count(counts, page, block.kind[i], times, u64::from(missed));
             *accesses += times;
             i += 1;
         });
         for (_, event) in &block.events {
             if let Event::Repeats { addr, kind, count: times, .. } = event {
-                count(counts, Page::of(block.process, *addr, *shift), *kind, *times, 0);
+                count(counts, LockPage::of(block.process, *addr, *shift), *kind, *times, 0);
                 *accesses += times;
             }
         }
@@ -123,7 +123,7 @@ impl Histogram {
     }
 }
 
-fn count(counts: &mut BTreeMap<Page, PageCounts>, page: Page, kind: Kind, times: u64, misses: u64) {
+fn count(counts: &mut BTreeMap<LockPage, PageCounts>, page: LockPage, kind: Kind, times: u64, misses: u64) {
     let none = PageCounts { page, data_accesses: 0, fetch_accesses: 0, data_misses: 0, fetch_misses: 0 };
     let of = counts.entry(page).or_insert(none);
     let (accesses, missed) = match kind {

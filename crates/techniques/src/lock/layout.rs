@@ -49,7 +49,7 @@ pub struct Area {
 
 /// The regions of one run at one time, with those that it had before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
+pub struct RegionLayout {
     /// In order of address.
     pub areas: Vec<Area>,
     /// Who ran the program.
@@ -64,19 +64,19 @@ pub struct Layout {
 const VALGRIND_MEMORY: std::ops::Range<u64> = 0x10_0000_0000..0x20_0000_0000;
 const VALGRIND_STACK_END: u64 = 0x1f_ff00_1000;
 
-impl Layout {
+impl RegionLayout {
     /// From the text of `/proc/PID/maps`, of a plain run or of one under Valgrind (64-bit), whose tool is among the mapped
     /// files then. The listing of a program in QEMU is what the program itself reads there.
-    pub fn from_listing(text: &str, runner: Runner, entry_stack: Option<u64>) -> Layout {
+    pub fn from_listing(text: &str, runner: Runner, entry_stack: Option<u64>) -> RegionLayout {
         let mut regions = parse_maps(text);
         if runner == Runner::Valgrind {
             name_valgrinds(&mut regions);
         }
-        Layout::new(regions, runner, entry_stack)
+        RegionLayout::new(regions, runner, entry_stack)
     }
 
     /// From regions in any order. [`Region::made`] tells their order of making, where known.
-    pub fn new(mut regions: Vec<Region>, runner: Runner, entry_stack: Option<u64>) -> Layout {
+    pub fn new(mut regions: Vec<Region>, runner: Runner, entry_stack: Option<u64>) -> RegionLayout {
         regions.retain(|region| region.start < region.end);
         regions.sort_by_key(|region| region.start);
         let stacks = || regions.iter().filter(|region| region.source == MapSource::Stack);
@@ -93,7 +93,7 @@ impl Layout {
                 }
             }
         }
-        Layout { areas, runner, entry_stack }
+        RegionLayout { areas, runner, entry_stack }
     }
 
     /// The area that holds `addr`.
@@ -248,8 +248,8 @@ impl RecordedLayout {
     }
 
     /// The regions now, and those before where nothing is now.
-    pub fn layout(&self) -> Layout {
-        Layout::new(self.map.last_known(), self.runner, self.entry_stack)
+    pub fn layout(&self) -> RegionLayout {
+        RegionLayout::new(self.map.last_known(), self.runner, self.entry_stack)
     }
 
     /// The first data access to the stack is the first instruction's: it reads `argc` at the stack pointer, or calls, and

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// One mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mapping {
+pub struct ListedMapping {
     /// First byte.
     pub start: u64,
     /// First byte after.
@@ -26,7 +26,7 @@ pub struct Mapping {
 #[derive(Clone, Debug, Default)]
 pub struct Maps {
     /// By process, in the order of mapping.
-    mappings: BTreeMap<u32, Vec<Mapping>>,
+    mappings: BTreeMap<u32, Vec<ListedMapping>>,
     /// Call stacks by process and number.
     sites: BTreeMap<(u32, u32), Vec<u64>>,
 }
@@ -47,14 +47,14 @@ impl Maps {
         match event {
             Event::Map { addr, len, prot, source, site } => {
                 let end = addr.saturating_add(*len);
-                known.push(Mapping { start: *addr, end, prot: *prot, source: source.clone(), site: *site });
+                known.push(ListedMapping { start: *addr, end, prot: *prot, source: source.clone(), site: *site });
             }
             Event::Brk { start, end } => {
                 match known.iter_mut().rfind(|m| m.source == MapSource::Heap && m.start == *start) {
                     Some(heap) => heap.end = heap.end.max(*end),
                     None => {
                         let (start, end) = (*start, *end);
-                        known.push(Mapping { start, end, prot: READ_WRITE, source: MapSource::Heap, site: 0 });
+                        known.push(ListedMapping { start, end, prot: READ_WRITE, source: MapSource::Heap, site: 0 });
                     }
                 }
             }
@@ -62,8 +62,8 @@ impl Maps {
                 let old = known.iter().rfind(|m| (m.start..m.end).contains(old_addr)).cloned();
                 let (start, end) = (*new_addr, new_addr.saturating_add(*new_len));
                 let anonymous = MapSource::Anonymous;
-                let old = old.unwrap_or(Mapping { start, end, prot: READ_WRITE, source: anonymous, site: 0 });
-                known.push(Mapping { start, end, ..old });
+                let old = old.unwrap_or(ListedMapping { start, end, prot: READ_WRITE, source: anonymous, site: 0 });
+                known.push(ListedMapping { start, end, ..old });
             }
             Event::Fork { parent, child } => {
                 let copy = self.mappings.get(parent).cloned().unwrap_or_default();
@@ -83,12 +83,12 @@ impl Maps {
     }
 
     /// The mapping that held an address last.
-    pub fn find(&self, process: u32, addr: u64) -> Option<&Mapping> {
+    pub fn find(&self, process: u32, addr: u64) -> Option<&ListedMapping> {
         self.mappings.get(&process)?.iter().rfind(|mapping| (mapping.start..mapping.end).contains(&addr))
     }
 
     /// The call stack that a mapping was made in, innermost first; empty = not known.
-    pub fn site(&self, process: u32, mapping: &Mapping) -> &[u64] {
+    pub fn site(&self, process: u32, mapping: &ListedMapping) -> &[u64] {
         self.sites.get(&(process, mapping.site)).map_or(&[], Vec::as_slice)
     }
 }

@@ -2,7 +2,7 @@
 //! profiled one.
 
 use super::plan::{LockPlan, NativePage};
-use super::regions::{name, Mapping};
+use super::regions::{name, RegionMatching};
 use crate::plan::ProgramPlan;
 
 impl ProgramPlan for LockPlan {
@@ -10,7 +10,7 @@ impl ProgramPlan for LockPlan {
         &mut self.remarks
     }
 
-    fn find_natively(&mut self, process: u32, mapping: &Mapping) {
+    fn find_natively(&mut self, process: u32, mapping: &RegionMatching) {
         for page in &mut self.pages {
             (page.native, page.not_native) = (None, None);
             if page.process != process {

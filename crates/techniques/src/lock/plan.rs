@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::histogram::Page;
-use super::maps::Mapping;
+use super::histogram::LockPage;
+use super::maps::ListedMapping;
 use super::reason::Confidence;
-use super::select::{worst_cycles, Selector};
+use super::select::{worst_cycles, PageSelector};
 use super::stall::StallCycles;
 
 /// Seeds that a plan's stall cycles are of: a power of two, so that their mean is exact.
@@ -24,7 +24,7 @@ pub struct LockPlan {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// How the pages were chosen.
-    pub selector: Selector,
+    pub selector: PageSelector,
     /// The program and its arguments, or the trace.
     pub command: Vec<String>,
     /// Accesses of the program, left-out repeats included.
@@ -97,7 +97,7 @@ pub struct PlannedPage {
     pub not_native: Option<String>,
     /// The mapping that held it last; absent = none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub region: Option<Region>,
+    pub region: Option<PageRegion>,
     /// Where it lies in a plain run; absent = nobody looked, or [`Self::not_native`] says why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<NativePage>,
@@ -122,13 +122,13 @@ pub struct NativePage {
 /// Where a page lies in the profiled run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Region {
+pub struct PageRegion {
     /// The mapping's name, as `analyze` has it.
     pub name: String,
     /// Bytes from its start to the page.
     pub offset_bytes: u64,
     /// The mapping, as a line of `/proc/PID/maps`.
-    pub mapping: Mapping,
+    pub mapping: ListedMapping,
 }
 
 /// What one way to choose comes to.
@@ -136,12 +136,12 @@ pub struct Region {
 #[serde(deny_unknown_fields)]
 pub struct LockChoice {
     /// The way.
-    pub selector: Selector,
+    pub selector: PageSelector,
     /// With its pages locked.
     pub stalls: Stalls,
     /// Its pages.
     #[serde(default)]
-    pub pages: Vec<Page>,
+    pub pages: Vec<LockPage>,
 }
 
 /// What so many entries leave.

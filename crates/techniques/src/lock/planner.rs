@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 use lookaside_engine::{Filter, ObjectRow, Outcome, Setup};
 use lookaside_trace::{Block, Source};
 
-use super::bench::Bench;
+use super::bench::LockBench;
 use super::exhaustive::{self, MOST_ENTRIES, MOST_PAGES};
-use super::histogram::{page_shift, Page, PageCounts};
+use super::histogram::{page_shift, LockPage, PageCounts};
 use super::miss_stream::MissStream;
-use super::plan::{CurvePoint, LockChoice, LockPlan, Optimum, PlannedPage, Region, Stalls, SEEDS};
+use super::plan::{CurvePoint, LockChoice, LockPlan, Optimum, PageRegion, PlannedPage, Stalls, SEEDS};
 use super::profile::LockProfile;
-use super::select::{candidates, select, worst_cycles, Objective, Search, Selector};
+use super::select::{candidates, select, worst_cycles, Objective, PageSelector, SearchLimits};
 use super::stall::StallCycles;
 use super::target::LockTarget;
 use crate::names::{mapping_name, Namer};
@@ -35,9 +35,9 @@ pub struct LockPlanner {
     /// Where to lock, and how many pages.
     pub target: LockTarget,
     /// How to choose.
-    pub selector: Selector,
+    pub selector: PageSelector,
     /// How far to look.
-    pub search: Search,
+    pub search: SearchLimits,
 }
 
 impl Planner for LockPlanner {
@@ -70,10 +70,10 @@ impl Planner for LockPlanner {
         let (base, LockTarget { tlb, entries }) = (&self.setup, &self.target);
         let most = entries + MORE_ENTRIES;
         let seeds: Vec<u64> = (0..SEEDS).map(|i| base.seed.wrapping_add(i)).collect();
-        let mut bench = Bench::new(base, tlb, most, seeds.clone(), &profile.blocks, stop);
+        let mut bench = LockBench::new(base, tlb, most, seeds.clone(), &profile.blocks, stop);
         let lean = if bench.rows() > SEARCHED_WHOLE { MissStream::of(base, tlb, &profile.blocks)? } else { None };
         let (searched, blocks) = lean.as_ref().map_or((base, &profile.blocks), |lean| (&lean.setup, &lean.blocks));
-        let mut search = Bench::new(searched, tlb, most, seeds.clone(), blocks, stop);
+        let mut search = LockBench::new(searched, tlb, most, seeds.clone(), blocks, stop);
         let mut remarks = profile.coverage.remarks.clone();
         if lean.is_some() {
             remarks.push(format!(
@@ -84,7 +84,7 @@ impl Planner for LockPlanner {
         }
         let mut choices = Vec::new();
         let mut order = Vec::new();
-        for selector in Selector::ALL {
+        for selector in PageSelector::ALL {
             let chosen = select(selector, &profile.counts, &mut search, most as usize, self.search)?;
             let pages = chosen[..chosen.len().min(*entries as usize)].to_vec();
             choices.push(LockChoice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
@@ -121,7 +121,7 @@ impl Planner for LockPlanner {
     }
 }
 
-fn curve(bench: &mut Bench, order: &[Page], most: u32) -> Result<Vec<CurvePoint>, PlanError> {
+fn curve(bench: &mut LockBench, order: &[LockPage], most: u32) -> Result<Vec<CurvePoint>, PlanError> {
     let point = |entries: u32| {
         let stalls = Stalls::of(bench.stalls(&order[..order.len().min(entries as usize)])?);
         Ok(CurvePoint { entries, mean_cycles: stalls.mean.cycles(), worst_cycles: stalls.worst_cycles })
@@ -131,8 +131,8 @@ fn curve(bench: &mut Bench, order: &[Page], most: u32) -> Result<Vec<CurvePoint>
 
 /// `None` where it would take too long.
 fn optimum(
-    search: &mut Bench,
-    bench: &mut Bench,
+    search: &mut LockBench,
+    bench: &mut LockBench,
     counts: &[PageCounts],
     entries: u32,
 ) -> Result<Option<Optimum>, PlanError> {
@@ -165,7 +165,7 @@ struct PageNames<'a> {
 }
 
 impl PageNames<'_> {
-    fn page(&self, page: Page, saving_cycles: f64) -> PlannedPage {
+    fn page(&self, page: LockPage, saving_cycles: f64) -> PlannedPage {
         let addr = page.addr(self.shift);
         let counted = self.profile.counts.iter().find(|counts| counts.page == page);
         let [data_accesses, fetch_accesses, data_misses, fetch_misses] =
@@ -185,14 +185,14 @@ impl PageNames<'_> {
         }
     }
 
-    fn region(&self, page: Page, addr: u64) -> Option<Region> {
+    fn region(&self, page: LockPage, addr: u64) -> Option<PageRegion> {
         let maps = &self.profile.maps;
         let mapping = maps.find(page.process, addr)?.clone();
         let name = mapping_name(page.process, &mapping.source, maps.site(page.process, &mapping), self.namer);
-        Some(Region { name, offset_bytes: addr - mapping.start, mapping })
+        Some(PageRegion { name, offset_bytes: addr - mapping.start, mapping })
     }
 
-    fn symbol(&self, page: Page, addr: u64, is_code: bool) -> String {
+    fn symbol(&self, page: LockPage, addr: u64, is_code: bool) -> String {
         let process = page.process;
         if is_code {
             return self.namer.function(process, addr);

@@ -3,7 +3,7 @@
 use lookaside_engine::{Outcome, PagePolicy, Setup};
 use lookaside_trace::{Block, Source};
 
-use super::histogram::{page_shift, Histogram, Page, PageCounts};
+use super::histogram::{page_shift, Histogram, LockPage, PageCounts};
 use super::maps::Maps;
 use crate::plan::{Coverage, PlanError};
 use crate::sampled_accesses::SampledAccesses;
@@ -76,7 +76,7 @@ impl LockProfile {
 fn too_wide(base: &Setup, counts: &[PageCounts]) -> Option<String> {
     let bits = base.machine.page_table.format.address_bits();
     let shift = page_shift(&base.machine);
-    let wide = |page: Page| bits < 64 && page.addr(shift) >> bits != 0;
+    let wide = |page: LockPage| bits < 64 && page.addr(shift) >> bits != 0;
     counts.iter().any(|count| wide(count.page)).then(|| {
         format!(
             "the program's addresses have more than the {bits} bits that this machine translates: the model drops the rest, so \

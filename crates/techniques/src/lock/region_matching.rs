@@ -3,7 +3,7 @@
 use lookaside_trace::{MapSource, Region};
 
 use super::layout::path;
-use super::layout::{Area, Layout, Role, Runner};
+use super::layout::{Area, RegionLayout, Role, Runner};
 use super::reason::{grew, Reason};
 
 /// Bytes of a page.
@@ -27,7 +27,7 @@ pub(super) struct MatchedSpan {
 
 /// What is mapped later lies lower: the kernel's way, and that of QEMU for a 32-bit program, whose addresses it keeps together
 /// (`mmap_find_vma_reserved`, linux-user/mmap.c). Valgrind and QEMU for others go upwards.
-fn downwards(layout: &Layout) -> bool {
+fn downwards(layout: &RegionLayout) -> bool {
     let below_4_gib = || layout.areas.last().is_some_and(|area| area.region.end <= 1 << 32);
     match layout.runner {
         Runner::Native => true,
@@ -37,7 +37,7 @@ fn downwards(layout: &Layout) -> bool {
 }
 
 /// Areas in the order of their making: as recorded, else by address.
-pub(super) fn by_age(layout: &Layout) -> impl Iterator<Item = &Area> {
+pub(super) fn by_age(layout: &RegionLayout) -> impl Iterator<Item = &Area> {
     let mut areas: Vec<&Area> = layout.areas.iter().collect();
     if areas.iter().all(|area| area.region.made > 0) {
         areas.sort_by_key(|area| area.region.made);
@@ -48,7 +48,7 @@ pub(super) fn by_age(layout: &Layout) -> impl Iterator<Item = &Area> {
 }
 
 /// `layout` with `.bss` and heap of a file told apart where they are listed as one, with the size that `other` has for it.
-pub(super) fn split_heap(layout: &Layout, other: &Layout) -> Layout {
+pub(super) fn split_heap(layout: &RegionLayout, other: &RegionLayout) -> RegionLayout {
     let mut split = layout.clone();
     let has_heap = layout.areas.iter().any(|area| area.role == Role::Heap);
     let other_has_heap = other.areas.iter().any(|area| area.role == Role::Heap);
@@ -83,7 +83,7 @@ pub(super) fn split_heap(layout: &Layout, other: &Layout) -> Layout {
 }
 
 /// The partners of all memory without a file, but for heap and stack.
-pub(super) fn pair(profiled: &Layout, native: &Layout) -> Vec<MatchedSpan> {
+pub(super) fn pair(profiled: &RegionLayout, native: &RegionLayout) -> Vec<MatchedSpan> {
     let mut pairing = Pairing {
         left: by_age(profiled).filter(|area| is_memory(area)).collect(),
         right: by_age(native).filter(|area| is_memory(area)).collect(),
@@ -162,13 +162,13 @@ impl<'a> Pairing<'a> {
     }
 
     /// What lies at a file or the kernel's own in both runs, of its size the only one that does.
-    fn neighbours(&mut self, profiled: &Layout, native: &Layout) {
+    fn neighbours(&mut self, profiled: &RegionLayout, native: &RegionLayout) {
         for from in self.left.clone() {
             let class = (neighbour(profiled, from, true), neighbour(profiled, from, false));
             if class == (None, None) {
                 continue;
             }
-            let like = |layout: &Layout, area: &Area| {
+            let like = |layout: &RegionLayout, area: &Area| {
                 (area.region.prot, area.region.gone) == (from.region.prot, from.region.gone)
                     && area.region.bytes() == from.region.bytes()
                     && (neighbour(layout, area, true), neighbour(layout, area, false)) == class
@@ -220,8 +220,8 @@ impl<'a> Pairing<'a> {
     }
 
     /// What grows into room kept behind it, as malloc's arenas do.
-    fn arenas(&mut self, profiled: &Layout, native: &Layout) {
-        let grows = |layout: &Layout, area: &Area| {
+    fn arenas(&mut self, profiled: &RegionLayout, native: &RegionLayout) {
+        let grows = |layout: &RegionLayout, area: &Area| {
             layout.areas.iter().any(|next| next.region.start == area.region.end && next.region.prot == 0)
         };
         let from: Vec<_> = self.left.iter().copied().filter(|area| grows(profiled, area)).collect();
@@ -236,9 +236,10 @@ impl<'a> Pairing<'a> {
     }
 
     /// What Valgrind's program maps for want of heap lies on the heap in the native run, behind as much of it.
-    fn after_brk_cap(&mut self, profiled: &Layout, native: &Layout) {
-        let find =
-            |layout: &Layout| layout.areas.iter().find(|area| area.role == Role::Heap).map(|area| area.region.clone());
+    fn after_brk_cap(&mut self, profiled: &RegionLayout, native: &RegionLayout) {
+        let find = |layout: &RegionLayout| {
+            layout.areas.iter().find(|area| area.role == Role::Heap).map(|area| area.region.clone())
+        };
         let (Some(capped), Some(heap)) = (find(profiled), find(native)) else { return };
         if profiled.runner != Runner::Valgrind || capped.bytes() < BRK_CAP_BYTES || heap.bytes() <= capped.bytes() {
             return;
@@ -260,7 +261,7 @@ impl<'a> Pairing<'a> {
 }
 
 /// The file or the kernel's own that touches an area, before or behind it.
-fn neighbour<'a>(layout: &'a Layout, area: &Area, before: bool) -> Option<(&'a str, u8)> {
+fn neighbour<'a>(layout: &'a RegionLayout, area: &Area, before: bool) -> Option<(&'a str, u8)> {
     let touches = |other: &&Area| match before {
         true => other.region.end == area.region.start,
         false => other.region.start == area.region.end,

@@ -8,7 +8,7 @@ use lookaside_trace::{MapSource, Region};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::layout::{base_name, path, Area, Layout, Role};
+use super::layout::{base_name, path, Area, RegionLayout, Role};
 use super::reason::grew;
 pub use super::reason::{Confidence, Reason};
 use super::region_matching::{self, MatchedSpan};
@@ -74,31 +74,31 @@ pub fn name(region: &Region) -> String {
     }
 }
 
-/// The page, or any address, of a profiled run in a native one. For many of them make a [`Mapping`].
+/// The page, or any address, of a profiled run in a native one. For many of them make a [`RegionMatching`].
 ///
 /// ```
-/// use lookaside_techniques::lock::layout::{Layout, Runner};
+/// use lookaside_techniques::lock::layout::{RegionLayout, Runner};
 /// use lookaside_techniques::lock::regions::{map_page, Confidence};
 ///
 /// let under_valgrind = "00109000-0010b000 r-xp 00001000 fe:00 10 /bin/p";
 /// let alone = "555555555000-555555557000 r-xp 00001000 fe:00 10 /bin/p";
-/// let profiled = Layout::from_listing(under_valgrind, Runner::Valgrind, None);
-/// let native = Layout::from_listing(alone, Runner::Native, None);
+/// let profiled = RegionLayout::from_listing(under_valgrind, Runner::Valgrind, None);
+/// let native = RegionLayout::from_listing(alone, Runner::Native, None);
 /// let mapped = map_page(&profiled, &native, 0x10_a123).unwrap();
 /// assert_eq!((mapped.address, mapped.confidence()), (0x5555_5555_6123, Confidence::Exact));
 /// ```
 ///
 /// # Errors
 /// See [`Unmapped`].
-pub fn map_page(profiled: &Layout, native: &Layout, address: u64) -> Result<MatchedPage, Unmapped> {
-    Mapping::new(profiled, native).map_page(address)
+pub fn map_page(profiled: &RegionLayout, native: &RegionLayout, address: u64) -> Result<MatchedPage, Unmapped> {
+    RegionMatching::new(profiled, native).map_page(address)
 }
 
 /// Two runs of one program, region by region.
 #[derive(Clone, Debug)]
-pub struct Mapping {
-    profiled: Layout,
-    native: Layout,
+pub struct RegionMatching {
+    profiled: RegionLayout,
+    native: RegionLayout,
     spans: Vec<MatchedSpan>,
     interpreted: bool,
 }
@@ -107,15 +107,15 @@ pub struct Mapping {
 const INTERPRETERS: [&str; 12] =
     ["python", "pypy", "perl", "ruby", "node", "lua", "php", "bash", "dash", "java", "Rscript", "guile"];
 
-impl Mapping {
+impl RegionMatching {
     /// Finds the partners of all regions.
-    pub fn new(profiled: &Layout, native: &Layout) -> Mapping {
+    pub fn new(profiled: &RegionLayout, native: &RegionLayout) -> RegionMatching {
         let (profiled, native) =
             (region_matching::split_heap(profiled, native), region_matching::split_heap(native, profiled));
         let spans = region_matching::pair(&profiled, &native);
         let program = profiled.program().map(base_name).unwrap_or_default();
         let interpreted = INTERPRETERS.iter().any(|known| program.starts_with(known));
-        Mapping { profiled, native, spans, interpreted }
+        RegionMatching { profiled, native, spans, interpreted }
     }
 
     /// The page, or any address, of the profiled run in the native one. Addresses keep their distance: where regions don't
@@ -211,7 +211,7 @@ impl Mapping {
 }
 
 /// The areas of a file that hold the byte at the start of `part`, with its permission, in the order of their making.
-fn covering<'a>(layout: &'a Layout, part: &Region) -> Vec<&'a Area> {
+fn covering<'a>(layout: &'a RegionLayout, part: &Region) -> Vec<&'a Area> {
     let holds = |region: &Region| match (offset(region), offset(part)) {
         (Some(first), Some(wanted)) => (first..first.saturating_add(region.bytes())).contains(&wanted),
         _ => false,

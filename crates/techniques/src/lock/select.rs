@@ -8,15 +8,15 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::bench::Bench;
-use super::histogram::{Page, PageCounts};
+use super::bench::LockBench;
+use super::histogram::{LockPage, PageCounts};
 use super::stall::StallCycles;
 use crate::plan::PlanError;
 
 /// A way to choose pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Selector {
+pub enum PageSelector {
     /// The most data accesses (Song et al. 2022, Section IV).
     Accesses,
     /// The most misses of the array's level, of both sides.
@@ -27,14 +27,14 @@ pub enum Selector {
     Worst,
 }
 
-impl Selector {
+impl PageSelector {
     /// All, the paper's first.
     pub const ALL: [Self; 4] = [Self::Accesses, Self::Misses, Self::Gain, Self::Worst];
 }
 
 /// How far `Gain` and `Worst` look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Search {
+pub struct SearchLimits {
     /// Pages that are tried: those with most misses.
     pub candidates: usize,
     /// Take a page's gain of an earlier round as a bound of its gain now, and try only pages that this bound leaves in the
@@ -47,7 +47,7 @@ pub struct Search {
 /// that are always in each other's way it then chooses as plain search does 35 times of 40, with the lead alone 12 times.
 const ALWAYS_TRIED: usize = 6;
 
-impl Default for Search {
+impl Default for SearchLimits {
     /// 24 pages, lazily.
     fn default() -> Self {
         // Six times a Cortex-A9's entries: with more the first round alone, which tries all, takes most of the time.
@@ -61,28 +61,30 @@ impl Default for Search {
 /// # Errors
 /// Of the bench, which `Gain` and `Worst` ask.
 pub fn select(
-    selector: Selector,
+    selector: PageSelector,
     counts: &[PageCounts],
-    bench: &mut Bench,
+    bench: &mut LockBench,
     most: usize,
-    search: Search,
-) -> Result<Vec<Page>, PlanError> {
+    search: SearchLimits,
+) -> Result<Vec<LockPage>, PlanError> {
     match selector {
-        Selector::Accesses => Ok(ranked(counts, |c| c.data_accesses, most)),
-        Selector::Misses => Ok(ranked(counts, PageCounts::misses, most)),
-        Selector::Gain => greedy(bench, &candidates(counts, search.candidates), most, Objective::Mean, search.lazy),
-        Selector::Worst => greedy(bench, &candidates(counts, search.candidates), most, Objective::Worst, search.lazy),
+        PageSelector::Accesses => Ok(ranked(counts, |c| c.data_accesses, most)),
+        PageSelector::Misses => Ok(ranked(counts, PageCounts::misses, most)),
+        PageSelector::Gain => greedy(bench, &candidates(counts, search.candidates), most, Objective::Mean, search.lazy),
+        PageSelector::Worst => {
+            greedy(bench, &candidates(counts, search.candidates), most, Objective::Worst, search.lazy)
+        }
     }
 }
 
 /// The pages with most misses.
-pub fn candidates(counts: &[PageCounts], most: usize) -> Vec<Page> {
+pub fn candidates(counts: &[PageCounts], most: usize) -> Vec<LockPage> {
     ranked(counts, PageCounts::misses, most)
 }
 
 /// The pages that have most of something, without those that have none of it.
-fn ranked(counts: &[PageCounts], of: impl Fn(&PageCounts) -> u64, most: usize) -> Vec<Page> {
-    let mut rows: Vec<(u64, Page)> = counts.iter().map(|c| (of(c), c.page)).filter(|row| row.0 > 0).collect();
+fn ranked(counts: &[PageCounts], of: impl Fn(&PageCounts) -> u64, most: usize) -> Vec<LockPage> {
+    let mut rows: Vec<(u64, LockPage)> = counts.iter().map(|c| (of(c), c.page)).filter(|row| row.0 > 0).collect();
     rows.sort_unstable_by_key(|row| (std::cmp::Reverse(row.0), row.1));
     rows.into_iter().map(|row| row.1).take(most).collect()
 }
@@ -128,23 +130,23 @@ pub fn worst_cycles(stalls: &[StallCycles]) -> f64 {
 }
 
 /// A page, and what it gained when last tried.
-struct Candidate {
-    page: Page,
+struct TriedPage {
+    page: LockPage,
     gain: Score,
     fresh: bool,
 }
 
 fn greedy(
-    bench: &mut Bench,
-    candidates: &[Page],
+    bench: &mut LockBench,
+    candidates: &[LockPage],
     most: usize,
     objective: Objective,
     lazy: bool,
-) -> Result<Vec<Page>, PlanError> {
-    let mut chosen: Vec<Page> = Vec::new();
+) -> Result<Vec<LockPage>, PlanError> {
+    let mut chosen: Vec<LockPage> = Vec::new();
     let unknown = Score(f64::INFINITY, 0.0);
-    let mut left: Vec<Candidate> =
-        candidates.iter().map(|page| Candidate { page: *page, gain: unknown, fresh: false }).collect();
+    let mut left: Vec<TriedPage> =
+        candidates.iter().map(|page| TriedPage { page: *page, gain: unknown, fresh: false }).collect();
     while chosen.len() < most && !left.is_empty() {
         let now = objective.score(bench.stalls(&chosen)?);
         left.iter_mut().for_each(|tried| tried.fresh = false);
@@ -156,8 +158,8 @@ fn greedy(
             if stale.is_empty() {
                 break;
             }
-            let with = |page: Page| [chosen.as_slice(), &[page]].concat();
-            let sets: Vec<Vec<Page>> = stale.iter().map(|&i| with(left[i].page)).collect();
+            let with = |page: LockPage| [chosen.as_slice(), &[page]].concat();
+            let sets: Vec<Vec<LockPage>> = stale.iter().map(|&i| with(left[i].page)).collect();
             bench.try_all(&sets)?;
             for (&i, set) in stale.iter().zip(&sets) {
                 left[i].gain = now.saved(objective.score(bench.stalls(set)?));

@@ -3,8 +3,8 @@
 use lookaside_trace::{Block, Event, FileId, Granularity, Kind, MapSource, Region};
 use proptest::prelude::*;
 
-use super::layout::{Layout, RecordedLayout, Role, Runner};
-use super::regions::{map_page, name, Confidence, Mapping, MatchedPage, Reason, Unmapped};
+use super::layout::{RecordedLayout, RegionLayout, Role, Runner};
+use super::regions::{map_page, name, Confidence, MatchedPage, Reason, RegionMatching, Unmapped};
 
 const PAGE: u64 = 4096;
 
@@ -58,15 +58,15 @@ const VALGRIND: &str = "\
 7ffc4caf7000-7ffc4cb18000 rw-p 00000000 00:00 0 [stack]
 ";
 
-fn native() -> Layout {
-    Layout::from_listing(NATIVE, Runner::Native, Some(0x7fff_ffff_e2b0))
+fn native() -> RegionLayout {
+    RegionLayout::from_listing(NATIVE, Runner::Native, Some(0x7fff_ffff_e2b0))
 }
 
-fn valgrind() -> Layout {
-    Layout::from_listing(VALGRIND, Runner::Valgrind, Some(0x1f_ff00_0d50))
+fn valgrind() -> RegionLayout {
+    RegionLayout::from_listing(VALGRIND, Runner::Valgrind, Some(0x1f_ff00_0d50))
 }
 
-fn mapped(profiled: &Layout, native: &Layout, address: u64) -> MatchedPage {
+fn mapped(profiled: &RegionLayout, native: &RegionLayout, address: u64) -> MatchedPage {
     map_page(profiled, native, address).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -110,13 +110,13 @@ fn the_stack_is_measured_from_the_first_stack_pointer() {
     let shift = (0x7fff_ffff_e2b0u64 - 0x1f_ff00_0d50) % PAGE;
     assert_eq!(found.address, 0x7fff_ffff_e160);
     assert_eq!(found.reasons, [Reason::StackDepth, Reason::StackShifted { bytes: shift }]);
-    let longer = Layout { entry_stack: Some(0x7fff_ffff_b000), ..native() };
+    let longer = RegionLayout { entry_stack: Some(0x7fff_ffff_b000), ..native() };
     assert_eq!(mapped(&valgrind(), &longer, 0x1f_ff00_0c00).address, 0x7fff_ffff_aeb0);
     // The environment itself.
     let strings = mapped(&valgrind(), &native(), 0x1f_ff00_0ff8);
     assert_eq!((strings.address, strings.confidence()), (0x7fff_ffff_eff8, Confidence::Guess));
     // Unknown pointers.
-    let unknown = Layout { entry_stack: None, ..native() };
+    let unknown = RegionLayout { entry_stack: None, ..native() };
     let found = mapped(&valgrind(), &unknown, 0x1f_ff00_0c00);
     assert_eq!((found.address, &found.reasons[..]), (0x7fff_ffff_ec00, &[Reason::StackEndOnly][..]));
 }
@@ -124,17 +124,17 @@ fn the_stack_is_measured_from_the_first_stack_pointer() {
 #[test]
 fn a_moved_vdso_and_a_renamed_file_are_themselves() {
     let moved = NATIVE.replace("7ffff7fc8000-7ffff7fca000", "7ffff7fb8000-7ffff7fba000");
-    let moved = Layout::from_listing(&moved, Runner::Native, None);
+    let moved = RegionLayout::from_listing(&moved, Runner::Native, None);
     let found = mapped(&native(), &moved, 0x7fff_f7fc_9000);
     assert_eq!((found.address, found.confidence()), (0x7fff_f7fb_9000, Confidence::Exact));
 
-    let renamed = Layout::from_listing(&NATIVE.replace("libm.so.6", "libm-2.so"), Runner::Native, None);
+    let renamed = RegionLayout::from_listing(&NATIVE.replace("libm.so.6", "libm-2.so"), Runner::Native, None);
     let found = mapped(&valgrind(), &renamed, 0x490_1000);
     assert_eq!((found.address, &found.reasons[..]), (0x7fff_f7c0_1000, &[Reason::SameInode][..]));
     // Another file by that name is told; one that is gone is still named.
-    let other = Layout::from_listing(&NATIVE.replace("fe:00 12", "fe:00 99"), Runner::Native, None);
+    let other = RegionLayout::from_listing(&NATIVE.replace("fe:00 12", "fe:00 99"), Runner::Native, None);
     assert_eq!(mapped(&valgrind(), &other, 0x490_1000).reasons, [Reason::OtherInode]);
-    let deleted = Layout::from_listing(&NATIVE.replace("libm.so.6", "libm.so.6 (deleted)"), Runner::Native, None);
+    let deleted = RegionLayout::from_listing(&NATIVE.replace("libm.so.6", "libm.so.6 (deleted)"), Runner::Native, None);
     assert_eq!(mapped(&valgrind(), &deleted, 0x490_1000).reasons, [Reason::SameFile]);
 }
 
@@ -142,14 +142,14 @@ fn a_moved_vdso_and_a_renamed_file_are_themselves() {
 fn what_has_no_partner_is_refused_with_its_region() {
     let without = |part: &str| {
         let text: String = NATIVE.lines().filter(|line| !line.contains(part)).map(|line| format!("{line}\n")).collect();
-        Layout::from_listing(&text, Runner::Native, None)
+        RegionLayout::from_listing(&text, Runner::Native, None)
     };
     let error = map_page(&valgrind(), &without("libm"), 0x490_1000).unwrap_err().to_string();
     assert!(error.contains("no partner of libm.so.6 r-x +0x0"), "{error}");
     assert!(map_page(&valgrind(), &without("[heap]"), 0x403_7000).unwrap_err().to_string().contains("heap rwx"));
     // Another permission is another region; one equal too few leaves all of them unknown.
     let other = NATIVE.replace("7ffff7c05000-7ffff7c06000 rw-p", "7ffff7c05000-7ffff7c06000 r--p");
-    let other = Layout::from_listing(&other, Runner::Native, None);
+    let other = RegionLayout::from_listing(&other, Runner::Native, None);
     assert!(map_page(&valgrind(), &other, 0x490_5000).is_err());
     let fewer = without("7ffff7e00000");
     assert!(map_page(&valgrind(), &fewer, 0x483_d000).is_err() && map_page(&valgrind(), &fewer, 0x484_e000).is_err());
@@ -161,7 +161,7 @@ fn regions_that_the_kernel_lists_as_one_are_told_apart() {
     let merged = NATIVE
         .replace("7ffff7e20000-7ffff7e30000 rw-p 00000000 00:00 0 \n", "")
         .replace("7ffff7e40000-7ffff7e47000", "7ffff7e30000-7ffff7e47000");
-    let merged = Layout::from_listing(&merged, Runner::Native, None);
+    let merged = RegionLayout::from_listing(&merged, Runner::Native, None);
     // By age: 16 pages at 483c000, 16 at 484d000, 7 at 4870000. The merged one is the last two; the other is the first.
     let found = mapped(&valgrind(), &merged, 0x484_e000);
     assert_eq!((found.address, &found.reasons[..]), (0x7fff_f7e3_8000, &[Reason::Merged][..]));
@@ -175,7 +175,7 @@ fn regions_that_the_kernel_lists_as_one_are_told_apart() {
         .replace("555555559000-55555555c000 rw-p 00000000 00:00 0 \n", "")
         .replace("55555555c000-55555557d000", "555555559000-55555557d000");
     for text in [one.clone(), one.replace(" [heap]", "")] {
-        let one = Layout::from_listing(&text, Runner::Native, None);
+        let one = RegionLayout::from_listing(&text, Runner::Native, None);
         assert_eq!(mapped(&valgrind(), &one, 0x10_f008).address, 0x5555_5555_b008);
         let heap = mapped(&valgrind(), &one, 0x403_7010);
         assert_eq!((heap.address, &heap.reasons[..]), (0x5555_5555_e010, &[Reason::HeapOffset][..]));
@@ -189,14 +189,14 @@ fn heap_past_the_brk_cap_is_looked_for_behind_as_much_heap() {
         "58000000-",
         "04a00000-04b00000 rwxp 00000000 00:00 0 \n04b00000-04b21000 rwxp 00000000 00:00 0 \n58000000-",
     );
-    let profiled = Layout::from_listing(
+    let profiled = RegionLayout::from_listing(
         &capped.replace("rwxp", "rw-p").replace("04035000-04833000 rw-p", "04035000-04833000 rwxp"),
         Runner::Valgrind,
         None,
     );
     let heap_end = 0x5555_5555_c000u64 + (12 << 20);
     let native = NATIVE.replace("55555555c000-55555557d000", &format!("55555555c000-{heap_end:x}"));
-    let native = Layout::from_listing(&native, Runner::Native, None);
+    let native = RegionLayout::from_listing(&native, Runner::Native, None);
     let bytes = 0x483_3000 - 0x403_5000;
     let found = mapped(&profiled, &native, 0x4a0_1000);
     assert_eq!(
@@ -209,15 +209,16 @@ fn heap_past_the_brk_cap_is_looked_for_behind_as_much_heap() {
         [Reason::HeapOffset, Reason::RegionGrew { .. }]
     ));
     // No cap met: no guess.
-    let short = Layout::from_listing(&capped.replace("04035000-04833000", "04035000-04133000"), Runner::Valgrind, None);
+    let short =
+        RegionLayout::from_listing(&capped.replace("04035000-04833000", "04035000-04133000"), Runner::Valgrind, None);
     assert!(map_page(&short, &native, 0x4a0_1000).is_err());
 }
 
 #[test]
 fn interpreters_and_static_programs_are_told() {
     let python = |text: &str| text.replace("/home/u/prog", "/usr/bin/python3.12");
-    let profiled = Layout::from_listing(&python(VALGRIND), Runner::Valgrind, None);
-    let native = Layout::from_listing(&python(NATIVE), Runner::Native, None);
+    let profiled = RegionLayout::from_listing(&python(VALGRIND), Runner::Valgrind, None);
+    let native = RegionLayout::from_listing(&python(NATIVE), Runner::Native, None);
     let found = mapped(&profiled, &native, 0x403_7010);
     assert_eq!((found.confidence(), found.reasons.last()), (Confidence::Guess, Some(&Reason::InterpretersHeap)));
     assert_eq!(mapped(&profiled, &native, 0x10_c000).confidence(), Confidence::Exact);
@@ -225,8 +226,8 @@ fn interpreters_and_static_programs_are_told() {
     let alone = |text: &str| {
         text.lines().filter(|line| !line.contains("ld-linux")).map(|line| format!("{line}\n")).collect::<String>()
     };
-    let profiled = Layout::from_listing(&alone(VALGRIND), Runner::Valgrind, None);
-    let native = Layout::from_listing(&alone(NATIVE), Runner::Native, None);
+    let profiled = RegionLayout::from_listing(&alone(VALGRIND), Runner::Valgrind, None);
+    let native = RegionLayout::from_listing(&alone(NATIVE), Runner::Native, None);
     assert_eq!(mapped(&profiled, &native, 0x403_7010).reasons, [Reason::HeapOffset, Reason::HeapWithoutVdso]);
 }
 
@@ -236,8 +237,10 @@ fn arenas_are_found_though_they_grew() {
         let (border, end) = (start + used, start + (64 << 20));
         format!("{start:x}-{border:x} rw-p 00000000 00:00 0 \n{border:x}-{end:x} ---p 00000000 00:00 0 \n")
     };
-    let profiled = Layout::from_listing(&(VALGRIND.to_owned() + &arena(0x800_0000, 0x21000)), Runner::Valgrind, None);
-    let native = Layout::from_listing(&(NATIVE.to_owned() + &arena(0x7fff_f000_0000, 0x42000)), Runner::Native, None);
+    let profiled =
+        RegionLayout::from_listing(&(VALGRIND.to_owned() + &arena(0x800_0000, 0x21000)), Runner::Valgrind, None);
+    let native =
+        RegionLayout::from_listing(&(NATIVE.to_owned() + &arena(0x7fff_f000_0000, 0x42000)), Runner::Native, None);
     let found = mapped(&profiled, &native, 0x800_1000);
     let grew = Reason::RegionGrew { from_bytes: 0x21000, to_bytes: 0x42000 };
     assert_eq!((found.address, found.reasons.contains(&grew)), (0x7fff_f000_1000, true));
@@ -289,7 +292,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
 }
 
 /// The pieces from `base` on, in the order of `keys`, with `gaps` pages between; `where_is[piece]` = its start.
-fn place(pieces: &[Piece], keys: &[u16], gaps: &[u64], base: u64, runner: Runner) -> (Layout, Vec<u64>) {
+fn place(pieces: &[Piece], keys: &[u16], gaps: &[u64], base: u64, runner: Runner) -> (RegionLayout, Vec<u64>) {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by_key(|&i| keys[i]);
     let (mut at, mut regions, mut starts) = (base, vec![], vec![0; pieces.len()]);
@@ -305,7 +308,7 @@ fn place(pieces: &[Piece], keys: &[u16], gaps: &[u64], base: u64, runner: Runner
         starts[i] = at;
         at = end + gaps[i] * PAGE;
     }
-    (Layout::new(regions, runner, None), starts)
+    (RegionLayout::new(regions, runner, None), starts)
 }
 
 proptest! {
@@ -322,7 +325,7 @@ proptest! {
         let (gap, other_gap): (Vec<u64>, Vec<u64>) = gaps.into_iter().unzip();
         let (profiled, from) = place(&pieces, &one, &gap, bases.0 * PAGE, Runner::Valgrind);
         let (native, to) = place(&pieces, &other, &other_gap, bases.1 * PAGE, Runner::Native);
-        let (there, back) = (Mapping::new(&profiled, &native), Mapping::new(&native, &profiled));
+        let (there, back) = (RegionMatching::new(&profiled, &native), RegionMatching::new(&native, &profiled));
         for (i, piece) in pieces.iter().enumerate() {
             for page in 0..piece.2 {
                 let address = from[i] + page * PAGE + 8;
@@ -349,7 +352,7 @@ proptest! {
     ) {
         let (profiled, _) = place(&one, &keys, &gaps, PAGE, Runner::Valgrind);
         let (native, _) = place(&other, &keys, &gaps, 777 * PAGE, Runner::Native);
-        let (there, back) = (Mapping::new(&profiled, &native), Mapping::new(&native, &profiled));
+        let (there, back) = (RegionMatching::new(&profiled, &native), RegionMatching::new(&native, &profiled));
         for area in &profiled.areas {
             for address in (area.region.start..area.region.end).step_by(PAGE as usize) {
                 let Ok(found) = there.map_page(address) else { continue };

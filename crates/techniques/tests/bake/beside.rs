@@ -56,7 +56,7 @@ proptest! {
 
     #[test]
     fn without_a_helper_it_is_the_plain_run(blocks in blocks()) {
-        let program = Program { warm_accesses: 0, in_flight: 1.0 };
+        let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
         let base = model(setup(small()), &mut blocks.clone(), &program, None, &[]);
         let base = base.map_err(|e| TestCaseError::fail(e.to_string()))?;
         let plain = plain(&setup(small()), &blocks);
@@ -73,8 +73,8 @@ proptest! {
             block.process = 1; // of two threads, on the first core
             block.events.retain(|(_, event)| !matches!(event, Event::ContextSwitch { .. } | Event::Fork { .. }));
         }
-        let baker = Baker { process: 99, placement: Placement::OtherCore, ..baker };
-        let program = Program { warm_accesses: 0, in_flight: 1.0 };
+        let baker = ModelledBaker { process: 99, placement: HelperPlacement::OtherCore, ..baker };
+        let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
         let baked = model(setup.clone(), &mut blocks.clone(), &program, Some(&baker), &[]);
         let mut baked = baked.map_err(|e| TestCaseError::fail(e.to_string()))?;
         let plain = plain(&setup, &blocks);
@@ -88,7 +88,7 @@ proptest! {
 
     #[test]
     fn side_by_side_is_one_by_one(blocks in blocks(), baker in bakers()) {
-        let program = Program { warm_accesses: 0, in_flight: 1.0 };
+        let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
         let both = compare_baked(&[(setup(small()), baker.clone())], &mut blocks.clone(), &program, |_| {
             ControlFlow::Continue(())
         });

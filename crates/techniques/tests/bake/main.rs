@@ -58,20 +58,20 @@ fn setup(machine: Machine) -> Setup {
     setup
 }
 
-fn bakers() -> impl Strategy<Value = Baker> {
+fn bakers() -> impl Strategy<Value = ModelledBaker> {
     let ways = prop_oneof![Just(TouchMethod::Load), Just(TouchMethod::Prefetch), Just(TouchMethod::Entries)];
-    let places = prop_oneof![Just(Placement::OtherCore), Just(Placement::SmtSibling)];
+    let places = prop_oneof![Just(HelperPlacement::OtherCore), Just(HelperPlacement::SmtSibling)];
     let region = (0..3000u64, 1..2000u64, 0..4096u64);
     let regions = prop::collection::vec(region, 1..3);
     let pace = (1..40u32, 0..3u32, 1..30u32);
     (ways, places, regions, 1..12u64, (0..200u64, 0..20_000u32), pace).prop_map(
-        |(way, placement, regions, stride_pages, (nops, sleep), (touch, nop, in_flight))| Baker {
+        |(way, placement, regions, stride_pages, (nops, sleep), (touch, nop, in_flight))| ModelledBaker {
             placement,
             stride_pages,
             nops,
             sleep_cycles: f64::from(sleep),
-            pace: Pace { touch_cycles: touch.into(), nop_cycles: nop.into(), in_flight: in_flight.into() },
-            ..Baker::new(
+            pace: TouchCost { touch_cycles: touch.into(), nop_cycles: nop.into(), in_flight: in_flight.into() },
+            ..ModelledBaker::new(
                 way,
                 1,
                 regions.iter().map(|r| BASE + r.0 * 4096 + r.2..BASE + (r.0 + r.1) * 4096 + r.2).collect(),
@@ -109,7 +109,7 @@ proptest! {
                 memory_bits: Some(30),
             });
         }
-        let program = Program { warm_accesses: warm, in_flight: in_flight.into() };
+        let program = BakedProgram { warm_accesses: warm, in_flight: in_flight.into() };
         let blocks = Blocks::new(&accesses, a_block);
         let found = model(setup(machine.clone()), &mut blocks.clone(), &program, baker.as_ref(), &stressors);
         let found = found.map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -123,8 +123,8 @@ fn bytes(len: u64) -> Vec<std::ops::Range<u64>> {
     std::iter::once(BASE..BASE + len).collect()
 }
 
-fn program() -> Program {
-    Program { warm_accesses: 0, in_flight: 1.0 }
+fn program() -> BakedProgram {
+    BakedProgram { warm_accesses: 0, in_flight: 1.0 }
 }
 
 /// Every page of so many, twice.
@@ -135,7 +135,7 @@ fn sweep(pages: u64) -> Blocks {
 
 #[test]
 fn kernel_level_baking_keeps_tables_that_fit_and_touches_no_data() {
-    let baker = Baker::new(TouchMethod::Entries, 1, bytes(1000 * 4096));
+    let baker = ModelledBaker::new(TouchMethod::Entries, 1, bytes(1000 * 4096));
     let run = |baker| model(setup(small()), &mut sweep(1000), &program(), baker, &[]).expect("it runs");
     let (base, baked) = (run(None), run(Some(&baker)));
     // 1000 pages' leaf entries are 125 lines, of 256 in L3.
@@ -159,8 +159,8 @@ fn entries_of_huge_pages_are_in_the_directory() {
     block.push_event(Event::Map { addr: BASE, len, prot: 3, source: MapSource::Anonymous, site: 0 });
     (0..4000u64).for_each(|i| block.push(Kind::Load, BASE + i * 7919 % pages * 4096));
     source.blocks.push_back(block);
-    let baker = Baker { stride_pages: 512, ..Baker::new(TouchMethod::Entries, 1, bytes(len)) };
-    let baked = model(setup, &mut source, &Program { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker), &[])
+    let baker = ModelledBaker { stride_pages: 512, ..ModelledBaker::new(TouchMethod::Entries, 1, bytes(len)) };
+    let baked = model(setup, &mut source, &BakedProgram { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker), &[])
         .expect("it runs");
     let helper = baked.helper.expect("there is one");
     // 64 entries in 8 lines, and one above them: all stay in its first cache.
@@ -173,8 +173,8 @@ fn entries_of_huge_pages_are_in_the_directory() {
 #[test]
 fn what_cannot_be_is_said() {
     let region = bytes(4096);
-    let baker = Baker::new(TouchMethod::Load, 1, region.clone());
-    let error = |machine: Machine, baker: &Baker, program: &Program| {
+    let baker = ModelledBaker::new(TouchMethod::Load, 1, region.clone());
+    let error = |machine: Machine, baker: &ModelledBaker, program: &BakedProgram| {
         model(setup(machine), &mut sweep(3), program, Some(baker), &[]).expect_err("impossible").to_string()
     };
     let mut lone = small();
@@ -184,27 +184,29 @@ fn what_cannot_be_is_said() {
         "ryzen-5900x has one core a socket: the helper can't be placed so; choose another placement or machine"
     );
     lone.topology.threads_per_core = 1;
-    let sibling = Baker { placement: Placement::SmtSibling, ..baker.clone() };
+    let sibling = ModelledBaker { placement: HelperPlacement::SmtSibling, ..baker.clone() };
     assert!(error(lone, &sibling, &program()).contains("has one hardware thread a core"));
     for regions in [vec![], bytes(0), [bytes(1), bytes(0)].concat()] {
-        assert!(error(small(), &Baker { regions, ..baker.clone() }, &program()).contains("no page to touch"));
+        assert!(error(small(), &ModelledBaker { regions, ..baker.clone() }, &program()).contains("no page to touch"));
     }
-    let no_time = Pace { touch_cycles: 0.0, ..baker.pace };
+    let no_time = TouchCost { touch_cycles: 0.0, ..baker.pace };
     assert_eq!(
-        error(small(), &Baker { pace: no_time, ..baker.clone() }, &program()),
+        error(small(), &ModelledBaker { pace: no_time, ..baker.clone() }, &program()),
         "pace.touch_cycles = 0: must be a number from 1 on"
     );
-    let not_a_number = Baker { sleep_cycles: f64::NAN, ..baker.clone() };
+    let not_a_number = ModelledBaker { sleep_cycles: f64::NAN, ..baker.clone() };
     assert!(error(small(), &not_a_number, &program()).contains("sleep_cycles = NaN"));
-    assert!(error(small(), &Baker { stride_pages: 0, ..baker.clone() }, &program()).contains("stride_pages = 0"));
-    let never = Program { in_flight: 0.5, ..program() };
+    assert!(
+        error(small(), &ModelledBaker { stride_pages: 0, ..baker.clone() }, &program()).contains("stride_pages = 0")
+    );
+    let never = BakedProgram { in_flight: 0.5, ..program() };
     assert!(error(small(), &baker, &never).contains("program.in_flight = 0.5"));
 }
 
 #[test]
 fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
     // A round is 38 lines; L3 holds 256, and is filled anew in some 1600 cycles.
-    let baker = Baker::new(TouchMethod::Entries, 1, bytes(300 * 4096));
+    let baker = ModelledBaker::new(TouchMethod::Entries, 1, bytes(300 * 4096));
     let stressors = [Stressor::Walk { bytes: 64 << 10 }; 2];
     let run = |baker, stressors: &[_]| {
         let baked = model(setup(small()), &mut sweep(300), &program(), baker, stressors).expect("it runs");
@@ -218,7 +220,8 @@ fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
 
 #[test]
 fn a_stride_beyond_all_addresses_ends_the_round() {
-    let baker = Baker { stride_pages: u64::MAX, ..Baker::new(TouchMethod::Prefetch, 1, bytes(1 << 30)) };
+    let baker =
+        ModelledBaker { stride_pages: u64::MAX, ..ModelledBaker::new(TouchMethod::Prefetch, 1, bytes(1 << 30)) };
     let baked = model(setup(small()), &mut sweep(50), &program(), Some(&baker), &[]).expect("it runs");
     let helper = baked.helper.expect("there is one");
     assert_eq!(helper.touches, helper.rounds);
@@ -226,7 +229,7 @@ fn a_stride_beyond_all_addresses_ends_the_round() {
 
 #[test]
 fn nothing_to_run_is_nothing() {
-    let baker = Baker::new(TouchMethod::Load, 1, bytes(4096));
+    let baker = ModelledBaker::new(TouchMethod::Load, 1, bytes(4096));
     let baked = model(setup(small()), &mut Blocks::default(), &program(), Some(&baker), &[]).expect("it runs");
     assert_eq!((baked.program_cycles, baked.helper), (0.0, None));
 }

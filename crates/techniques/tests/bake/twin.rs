@@ -5,7 +5,7 @@ use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
 use lookaside_engine::FrameLayout;
 use lookaside_machine::{Machine, TableFormat, TableLevel};
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::bake::{BakeResult, Baker, Placement, Program, Stressor, TouchMethod};
+use lookaside_techniques::bake::{BakeResult, BakedProgram, HelperPlacement, ModelledBaker, Stressor, TouchMethod};
 use lookaside_trace::Block;
 
 /// Where all memory begins.
@@ -252,7 +252,7 @@ fn levels() -> &'static [TableLevel] {
 }
 
 /// Every touch of a round: its address, and whether the entry above is read, too.
-fn round(baker: &Baker) -> Vec<u64> {
+fn round(baker: &ModelledBaker) -> Vec<u64> {
     let mut touches = Vec::new();
     for region in &baker.regions {
         let mut at = region.start / 4096 * 4096;
@@ -296,8 +296,8 @@ impl Press {
 pub fn twin<'a>(
     machine: &Machine,
     blocks: impl IntoIterator<Item = &'a Block>,
-    program: &Program,
-    baker: Option<&Baker>,
+    program: &BakedProgram,
+    baker: Option<&ModelledBaker>,
     stressors: &[Stressor],
 ) -> Summary {
     let mut world = World::new(machine);
@@ -331,7 +331,7 @@ pub fn twin<'a>(
                     continue;
                 }
                 let Some(baker) = baker.filter(|_| next_touch <= now) else { break };
-                let thread = if baker.placement == Placement::SmtSibling { 1 } else { 2 };
+                let thread = if baker.placement == HelperPlacement::SmtSibling { 1 } else { 2 };
                 let (va, tally) = (all[all_touches % all.len()], &mut helper_tallies[phase]);
                 let latency = match baker.way {
                     TouchMethod::Load | TouchMethod::Prefetch => {

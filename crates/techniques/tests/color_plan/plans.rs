@@ -6,7 +6,7 @@ use lookaside_machine::{
     preset, ColorLevel, Disturbance, IndexFn, Machine, PageSize, Partition, Partitions, Replacement, Ways, BOOKKEEPING,
 };
 use lookaside_techniques::color::bound::{bounds, Level, RestsOn, Tenants};
-use lookaside_techniques::color::plan::{plan, Certificate, Plan, Verdict};
+use lookaside_techniques::color::plan::{plan, Certificate, ColorPlan, Verdict};
 use lookaside_techniques::color::response::Responses;
 use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
 use proptest::collection::vec;
@@ -138,7 +138,7 @@ fn picked(partition: &Partition, levels: &[ColorLevel], taken: &mut BTreeSet<usi
 }
 
 /// Everything that a plan says of itself.
-fn check(set: &TaskSet, machine: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
+fn check(set: &TaskSet, machine: &Machine, plan: &ColorPlan) -> Result<(), TestCaseError> {
     let levels = machine.color_levels(PageSize::K4);
     let room = room(machine, &levels);
     prop_assert_eq!(&Partitions::parse(&plan.partitions.to_toml(), "plan").expect("read back"), &plan.partitions);

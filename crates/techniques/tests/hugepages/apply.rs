@@ -3,7 +3,7 @@
 use lookaside_techniques::hugepages::apply::{aligned_windows, find_region, planned_range};
 use lookaside_techniques::hugepages::plan::{PlannedWindow, WindowRegion};
 use lookaside_techniques::hugepages::WINDOW_BYTES;
-use lookaside_techniques::lock::maps::Mapping;
+use lookaside_techniques::lock::maps::ListedMapping;
 use lookaside_trace::{parse_maps, MapSource};
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn naive(planned: &[std::ops::Range<u64>], region: std::ops::Range<u64>) -> Vec<
 }
 
 fn window(source: MapSource, start: u64, end: u64, address: u64) -> PlannedWindow {
-    let mapping = Mapping { start, end, prot: 3, source, site: 0 };
+    let mapping = ListedMapping { start, end, prot: 3, source, site: 0 };
     PlannedWindow {
         process: 1,
         address,
@@ -130,7 +130,7 @@ fn regions_are_found_by_kind_size_and_order() {
         offset_bytes: 0,
         nth,
         equals,
-        mapping: Mapping { start: 0x1000, end: 0x1000 + bytes, prot, source, site: 0 },
+        mapping: ListedMapping { start: 0x1000, end: 0x1000 + bytes, prot, source, site: 0 },
     };
     let found = |region: WindowRegion| find_region(&region, &listed).map(|region| region.start);
     assert_eq!(found(wanted(MapSource::Heap, 1 << 20, 3, 0, 1)), Ok(0x5555_5555_9000));

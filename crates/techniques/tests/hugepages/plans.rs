@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicBool;
 
 use lookaside_engine::Setup;
 use lookaside_machine::preset;
-use lookaside_techniques::hugepages::bench::Bench;
+use lookaside_techniques::hugepages::bench::HugePageBench;
 use lookaside_techniques::hugepages::cost::{bloat_bytes, collapse_cycles};
 use lookaside_techniques::hugepages::plan::{Effect, HugePlan, PlannedWindow};
 use lookaside_techniques::hugepages::planner::HugePlanner;
-use lookaside_techniques::hugepages::select::{candidates, gain, Candidate, Selector};
+use lookaside_techniques::hugepages::select::{candidates, gain, CandidateWindow, WindowSelector};
 use lookaside_techniques::hugepages::{check, Window};
 use lookaside_techniques::lock::exhaustive::sets;
 use lookaside_techniques::names::Unnamed;
@@ -95,9 +95,9 @@ proptest! {
         };
         for choice in &made.choices {
             match choice.selector {
-                Selector::Accesses => holds(&choice.effect, &most(&|w| counted[&w].0)),
-                Selector::Walks => holds(&choice.effect, &most(&walks)),
-                Selector::Gain => holds(&choice.effect, &order),
+                WindowSelector::Accesses => holds(&choice.effect, &most(&|w| counted[&w].0)),
+                WindowSelector::Walks => holds(&choice.effect, &most(&walks)),
+                WindowSelector::Gain => holds(&choice.effect, &order),
             }
         }
         // Each window's saving is what it adds to those before, and decides in which list it is.
@@ -120,13 +120,13 @@ proptest! {
 }
 
 /// Greedy by plain runs, all candidates in each round.
-fn greedy(setup: &Setup, blocks: &[Block], tried: &[Candidate], budget: usize) -> Vec<Window> {
+fn greedy(setup: &Setup, blocks: &[Block], tried: &[CandidateWindow], budget: usize) -> Vec<Window> {
     let mut chosen: Vec<Window> = Vec::new();
     for paid in [true, false] {
         while chosen.len() < budget {
             let now = twin::cycles(setup, blocks, &chosen);
             let mut lead = (0.0, None);
-            let mut left: Vec<&Candidate> = tried.iter().filter(|c| !chosen.contains(&c.window)).collect();
+            let mut left: Vec<&CandidateWindow> = tried.iter().filter(|c| !chosen.contains(&c.window)).collect();
             left.sort_by_key(|candidate| candidate.window);
             for candidate in left {
                 let saved = now - twin::cycles(setup, blocks, &[chosen.as_slice(), &[candidate.window]].concat());
@@ -156,7 +156,7 @@ fn lazy_choice_is_near_the_plain_one_and_the_best() {
         let profile = twin::profile(&setup, &blocks);
         let tried = candidates(&profile.windows, 3, setup.machine.clock_mhz);
         let base = twin::cycles(&setup, &blocks, &[]);
-        let mut bench = Bench::new(&setup, &profile.blocks, base, &GO).expect("it runs");
+        let mut bench = HugePageBench::new(&setup, &profile.blocks, base, &GO).expect("it runs");
         let lazy: Vec<Window> = gain(&mut bench, &tried, 3).expect("it runs").0.iter().map(|c| c.window).collect();
         let plain = greedy(&setup, &blocks, &tried, 3);
         same += usize::from(lazy == plain);
@@ -184,7 +184,7 @@ fn large_budgets_take_several_windows_a_round() {
     assert!(made.windows.len() + made.later.len() == 80, "{}", made.later.len());
     // 40 rounds of two, in each some six or eight tried of up to 100: trying all would take over 2,000.
     assert!(made.model_runs < 600, "{}", made.model_runs);
-    let gain = made.choices.iter().find(|choice| choice.selector == Selector::Gain).expect("it is there");
+    let gain = made.choices.iter().find(|choice| choice.selector == WindowSelector::Gain).expect("it is there");
     assert!(gain.effect.saved_cycles > 0.0);
     assert!(made.remarks.iter().any(|remark| remark.contains("no memory map")), "{:?}", made.remarks);
     assert!(made.windows.iter().chain(&made.later).all(|window| window.region.is_none()));

@@ -1,12 +1,12 @@
 //! Plans as TOML.
 
-use lookaside_techniques::lock::histogram::Page;
-use lookaside_techniques::lock::layout::{Layout, Runner};
-use lookaside_techniques::lock::maps::Mapping;
+use lookaside_techniques::lock::histogram::LockPage;
+use lookaside_techniques::lock::layout::{RegionLayout, Runner};
+use lookaside_techniques::lock::maps::ListedMapping;
 use lookaside_techniques::lock::plan::NativePage;
-use lookaside_techniques::lock::plan::{CurvePoint, LockChoice, LockPlan, Optimum, PlannedPage, Region, Stalls};
+use lookaside_techniques::lock::plan::{CurvePoint, LockChoice, LockPlan, Optimum, PageRegion, PlannedPage, Stalls};
 use lookaside_techniques::lock::regions::{self, Confidence};
-use lookaside_techniques::lock::select::Selector;
+use lookaside_techniques::lock::select::PageSelector;
 use lookaside_techniques::lock::stall::{SideStall, StallCycles};
 use lookaside_techniques::plan::{Plan as _, ProgramPlan as _};
 use lookaside_trace::MapSource;
@@ -35,8 +35,8 @@ fn sources() -> impl Strategy<Value = MapSource> {
 fn pages() -> impl Strategy<Value = PlannedPage> {
     let region = (".*", 0..1u64 << 47, 0..1u64 << 40, 0..8u8, sources()).prop_map(
         |(name, start, offset_bytes, prot, source)| {
-            let mapping = Mapping { start, end: start + 4096, prot, source, site: 0 };
-            Region { name, offset_bytes, mapping }
+            let mapping = ListedMapping { start, end: start + 4096, prot, source, site: 0 };
+            PageRegion { name, offset_bytes, mapping }
         },
     );
     let counts = prop::collection::vec(0..1u64 << 60, 4);
@@ -72,8 +72,8 @@ fn pages() -> impl Strategy<Value = PlannedPage> {
 fn plans() -> impl Strategy<Value = LockPlan> {
     let chosen = prop::collection::vec((any::<u32>(), 0..1u64 << 52), 0..5);
     let choice = (0..4usize, stalls(), chosen).prop_map(|(i, stalls, pages)| {
-        let pages = pages.into_iter().map(|(process, vpn)| Page { process, vpn }).collect();
-        LockChoice { selector: Selector::ALL[i], stalls, pages }
+        let pages = pages.into_iter().map(|(process, vpn)| LockPage { process, vpn }).collect();
+        LockChoice { selector: PageSelector::ALL[i], stalls, pages }
     });
     let point = (any::<u32>(), cycles(), cycles()).prop_map(|(entries, mean_cycles, worst_cycles)| CurvePoint {
         entries,
@@ -101,7 +101,7 @@ fn plans() -> impl Strategy<Value = LockPlan> {
                 tlb,
                 entries: 6,
                 page_bytes: 1 << shift,
-                selector: Selector::ALL[selector],
+                selector: PageSelector::ALL[selector],
                 command,
                 accesses,
                 tried_share,
@@ -130,9 +130,9 @@ proptest! {
         }
         plan.page_bytes = 4096;
         // Four pages of a file, two of which are mapped in the plain run too: it has another size, so that nothing is exact.
-        let profiled = Layout::from_listing("00100000-00104000 r--p 00000000 fe:00 10 /bin/p", Runner::Valgrind, None);
-        let native = Layout::from_listing("555555554000-555555556000 r--p 00000000 fe:00 10 /bin/p", Runner::Native, None);
-        plan.find_natively(1, &regions::Mapping::new(&profiled, &native));
+        let profiled = RegionLayout::from_listing("00100000-00104000 r--p 00000000 fe:00 10 /bin/p", Runner::Valgrind, None);
+        let native = RegionLayout::from_listing("555555554000-555555556000 r--p 00000000 fe:00 10 /bin/p", Runner::Native, None);
+        plan.find_natively(1, &regions::RegionMatching::new(&profiled, &native));
         for page in &plan.pages {
             let there = page.native.as_ref().map(|native| (native.vpn, native.offset_bytes, native.confidence));
             let why = page.not_native.clone().unwrap_or_default();

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use lookaside_machine::preset;
-use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::histogram::LockPage;
 use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::lock::planner::LockPlanner;
-use lookaside_techniques::lock::select::{Search, Selector};
+use lookaside_techniques::lock::select::{PageSelector, SearchLimits};
 use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::plan::{Plan as _, Planner as _};
@@ -15,9 +15,9 @@ use proptest::prelude::*;
 
 use crate::twin;
 
-fn planned(setup: &lookaside_engine::Setup, blocks: &[Block], selector: Selector) -> LockPlan {
+fn planned(setup: &lookaside_engine::Setup, blocks: &[Block], selector: PageSelector) -> LockPlan {
     let target = LockTarget::find(&setup.machine, None, None).expect("a place");
-    let planner = LockPlanner { setup: setup.clone(), target, selector, search: Search::default() };
+    let planner = LockPlanner { setup: setup.clone(), target, selector, search: SearchLimits::default() };
     planner.plan(&twin::profile(setup, blocks), vec!["x".into()], &Unnamed, &AtomicBool::new(false)).expect("a plan")
 }
 
@@ -27,7 +27,7 @@ proptest! {
     #[test]
     fn what_a_plan_states_the_engine_says(blocks in twin::programs(12), choice in 0..4usize, lockable in 1..3u32) {
         let setup = twin::small("random", lockable);
-        let made = planned(&setup, &blocks, Selector::ALL[choice]);
+        let made = planned(&setup, &blocks, PageSelector::ALL[choice]);
         prop_assert_eq!(&made.seeds, &twin::SEEDS);
         let base = twin::stalls(&setup, &blocks, &[]);
         prop_assert_eq!((made.base.mean.cycles(), made.base.worst_cycles), (twin::mean(&base), twin::worst(&base)));
@@ -37,7 +37,7 @@ proptest! {
             prop_assert_eq!(stated, (twin::mean(&with), twin::worst(&with)));
         }
         // Side by side, level by level: hits beyond the first level, and walks.
-        let locked: Vec<Page> = made.pages.iter().map(|page| Page { process: page.process, vpn: page.vpn }).collect();
+        let locked: Vec<LockPage> = made.pages.iter().map(|page| LockPage { process: page.process, vpn: page.vpn }).collect();
         prop_assert_eq!(&locked, &made.choices[choice].pages);
         let data = |of: fn(&lookaside_engine::Outcome) -> f64| {
             twin::mean(&twin::SEEDS.map(|seed| of(&twin::run(&setup, &blocks, &locked, seed))))
@@ -56,7 +56,7 @@ proptest! {
         let optimum = made.optimum.as_ref().expect("few accesses");
         prop_assert!(optimum.mean_cycles <= made.base.mean.cycles());
         for page in &made.pages {
-            let counts = twin::counted(&blocks)[&Page { process: page.process, vpn: page.vpn }];
+            let counts = twin::counted(&blocks)[&LockPage { process: page.process, vpn: page.vpn }];
             prop_assert_eq!((page.data_accesses, page.fetch_accesses), counts);
             let mapped = page.process == blocks[0].process && page.vpn * 4096 < 0xc000_0000;
             prop_assert_eq!(page.region.is_some(), mapped);
@@ -72,7 +72,7 @@ proptest! {
 
 #[test]
 fn a_program_without_accesses_has_an_empty_plan() {
-    let made = planned(&twin::small("random", 4), &[], Selector::Gain);
+    let made = planned(&twin::small("random", 4), &[], PageSelector::Gain);
     assert_eq!((made.pages.len(), made.base.worst_cycles, made.accesses), (0, 0.0, 0));
     assert!(made.choices.iter().all(|choice| choice.pages.is_empty()));
 }
@@ -85,7 +85,7 @@ fn long_programs_are_chosen_for_by_their_misses() {
     (0..20_000u64)
         .for_each(|i| block.push(Kind::Load, twin::BASE + [0, 2, 1, 4, 6][i as usize / 4 % 5] * 4096 + i % 64 * 64));
     let (setup, blocks) = (twin::small("random", 2), [block]);
-    let made = planned(&setup, &blocks, Selector::Gain);
+    let made = planned(&setup, &blocks, PageSelector::Gain);
     assert!(made.remarks.iter().any(|remark| remark.contains("over the 5000 accesses that miss the first level")));
     for choice in &made.choices {
         let with = twin::stalls(&setup, &blocks, &choice.pages);

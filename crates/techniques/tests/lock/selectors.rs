@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicBool;
 
 use lookaside_engine::{Outcome, Setup};
 use lookaside_machine::Replacement;
-use lookaside_techniques::lock::bench::Bench;
+use lookaside_techniques::lock::bench::LockBench;
 use lookaside_techniques::lock::exhaustive::{best, sets};
-use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::histogram::LockPage;
 use lookaside_techniques::lock::miss_stream::MissStream;
-use lookaside_techniques::lock::select::{candidates, select, Objective, Search, Selector};
+use lookaside_techniques::lock::select::{candidates, select, Objective, PageSelector, SearchLimits};
 use lookaside_techniques::plan::PlanError;
 use lookaside_trace::{Block, Kind};
 use proptest::prelude::*;
@@ -17,17 +17,17 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::twin;
 
-const PLAIN: Search = Search { candidates: 12, lazy: false };
-const LAZY: Search = Search { candidates: 12, lazy: true };
+const PLAIN: SearchLimits = SearchLimits { candidates: 12, lazy: false };
+const LAZY: SearchLimits = SearchLimits { candidates: 12, lazy: true };
 static GO: AtomicBool = AtomicBool::new(false);
 
-fn bench<'a>(setup: &Setup, blocks: &'a [Block]) -> Bench<'a> {
-    Bench::new(setup, "main", 4, twin::SEEDS.to_vec(), blocks, &GO)
+fn bench<'a>(setup: &Setup, blocks: &'a [Block]) -> LockBench<'a> {
+    LockBench::new(setup, "main", 4, twin::SEEDS.to_vec(), blocks, &GO)
 }
 
 /// Page after page, each tried by plain runs.
-fn greedy(setup: &Setup, blocks: &[Block], pages: &[Page], most: usize, worst: bool) -> Vec<Page> {
-    let score = |locked: &[Page]| {
+fn greedy(setup: &Setup, blocks: &[Block], pages: &[LockPage], most: usize, worst: bool) -> Vec<LockPage> {
+    let score = |locked: &[LockPage]| {
         let stalls = twin::stalls(setup, blocks, locked);
         if worst {
             (twin::worst(&stalls), twin::mean(&stalls))
@@ -35,10 +35,10 @@ fn greedy(setup: &Setup, blocks: &[Block], pages: &[Page], most: usize, worst: b
             (twin::mean(&stalls), 0.0)
         }
     };
-    let mut chosen: Vec<Page> = Vec::new();
+    let mut chosen: Vec<LockPage> = Vec::new();
     while chosen.len() < most {
         let mut lead = (score(&chosen), None);
-        let mut left: Vec<Page> = pages.iter().copied().filter(|page| !chosen.contains(page)).collect();
+        let mut left: Vec<LockPage> = pages.iter().copied().filter(|page| !chosen.contains(page)).collect();
         left.sort();
         for page in left {
             let with = score(&[chosen.as_slice(), &[page]].concat());
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(profile.counts.iter().map(|c| c.fetch_misses).sum::<u64>(), outcome.fetch.cost.walks);
         for row in &outcome.pages {
             // A page of the kernel's half is one row, of process 0.
-            let is_of = |page: Page| page.vpn == row.addr / 4096 && (row.process == 0 || row.process == page.process);
+            let is_of = |page: LockPage| page.vpn == row.addr / 4096 && (row.process == 0 || row.process == page.process);
             let counts = profile.counts.iter().filter(|c| is_of(c.page));
             prop_assert_eq!(counts.map(|c| c.misses()).sum::<u64>(), row.cost.walks);
         }
@@ -80,7 +80,7 @@ proptest! {
         let counts = twin::profile(&setup, &blocks).counts;
         let mut bench = bench(&setup, &blocks);
         let pages = candidates(&counts, PLAIN.candidates);
-        for (selector, worst) in [(Selector::Gain, false), (Selector::Worst, true)] {
+        for (selector, worst) in [(PageSelector::Gain, false), (PageSelector::Worst, true)] {
             let found = select(selector, &counts, &mut bench, 3, PLAIN).expect("it runs");
             prop_assert_eq!(found, greedy(&setup, &blocks, &pages, 3, worst));
         }
@@ -93,8 +93,8 @@ proptest! {
         let first = if which < 3 { Replacement::Lru } else { Replacement::Fifo };
         setup.machine.tlbs[..2].iter_mut().for_each(|micro| micro.replacement = first);
         let lean = MissStream::of(&setup, "main", &blocks).expect("it runs").expect("a second level");
-        let pages: Vec<Page> = twin::counted(&blocks).into_keys().collect();
-        let locked: Vec<Page> = (0..pages.len()).filter(|i| bits >> (i % 16) & 1 == 1).map(|i| pages[i]).take(4).collect();
+        let pages: Vec<LockPage> = twin::counted(&blocks).into_keys().collect();
+        let locked: Vec<LockPage> = (0..pages.len()).filter(|i| bits >> (i % 16) & 1 == 1).map(|i| pages[i]).take(4).collect();
         for seed in [1, 2] {
             let whole = twin::run(&setup, &blocks, &locked, seed);
             let alone = twin::run(&lean.setup, &lean.blocks, &locked, seed);
@@ -110,12 +110,12 @@ proptest! {
         let setup = twin::small(["random", "lru", "fifo"][replacement], 4);
         let counts = twin::profile(&setup, &blocks).counts;
         let mut bench = bench(&setup, &blocks);
-        let pages: Vec<Page> = candidates(&counts, 7);
-        let among = |page: &Page| pages.contains(page);
+        let pages: Vec<LockPage> = candidates(&counts, 7);
+        let among = |page: &LockPage| pages.contains(page);
         let mut least = (f64::INFINITY, f64::INFINITY);
         // By bits, and by plain runs.
         for bits in (0..1u32 << pages.len()).filter(|bits| bits.count_ones() <= 2) {
-            let set: Vec<Page> = (0..pages.len()).filter(|i| bits >> i & 1 == 1).map(|i| pages[i]).collect();
+            let set: Vec<LockPage> = (0..pages.len()).filter(|i| bits >> i & 1 == 1).map(|i| pages[i]).collect();
             let stalls = twin::stalls(&setup, &blocks, &set);
             least = (least.0.min(twin::mean(&stalls)), least.1.min(twin::worst(&stalls)));
         }
@@ -123,8 +123,8 @@ proptest! {
         let by_worst = best(&mut bench, &pages, 2, Objective::Worst).expect("it runs");
         prop_assert_eq!(twin::mean(&twin::stalls(&setup, &blocks, &by_mean)), least.0);
         prop_assert_eq!(twin::worst(&twin::stalls(&setup, &blocks, &by_worst)), least.1);
-        for selector in Selector::ALL {
-            let search = Search { candidates: pages.len(), lazy: true };
+        for selector in PageSelector::ALL {
+            let search = SearchLimits { candidates: pages.len(), lazy: true };
             let found = select(selector, &counts, &mut bench, 2, search).expect("it runs");
             if found.iter().all(among) {
                 let stalls = twin::stalls(&setup, &blocks, &found);
@@ -163,12 +163,12 @@ fn laziness_loses_little() {
         let setup = twin::small(["random", "lru"][i % 2], 4);
         let counts = twin::profile(&setup, blocks).counts;
         let (mut of_plain, mut of_lazy) = (bench(&setup, blocks), bench(&setup, blocks));
-        let plain = select(Selector::Gain, &counts, &mut of_plain, 4, PLAIN).expect("it runs");
-        let lazy = select(Selector::Gain, &counts, &mut of_lazy, 4, LAZY).expect("it runs");
+        let plain = select(PageSelector::Gain, &counts, &mut of_plain, 4, PLAIN).expect("it runs");
+        let lazy = select(PageSelector::Gain, &counts, &mut of_lazy, 4, LAZY).expect("it runs");
         same += usize::from(plain == lazy);
         plain_runs += of_plain.runs();
         lazy_runs += of_lazy.runs();
-        let score = |bench: &mut Bench, set: &[Page]| {
+        let score = |bench: &mut LockBench, set: &[LockPage]| {
             let all: Vec<f64> = bench.stalls(set).expect("it runs").iter().map(|stall| stall.cycles()).collect();
             twin::mean(&all)
         };
@@ -192,15 +192,15 @@ fn the_papers_choice_is_the_most_accessed_data_pages() {
     }
     let blocks = [block];
     let counts = twin::profile(&setup, &blocks).counts;
-    let found = select(Selector::Accesses, &counts, &mut bench(&setup, &blocks), 4, PLAIN).expect("it runs");
+    let found = select(PageSelector::Accesses, &counts, &mut bench(&setup, &blocks), 4, PLAIN).expect("it runs");
     let vpns: Vec<u64> = found.iter().map(|page| page.vpn - twin::BASE / 4096).collect();
     assert_eq!(vpns, [1, 3, 9]);
 }
 
 #[test]
 fn sets_are_all_and_stop_is_heeded() {
-    let page = |vpn| Page { process: 1, vpn };
-    let pages: Vec<Page> = (0..12).map(page).collect();
+    let page = |vpn| LockPage { process: 1, vpn };
+    let pages: Vec<LockPage> = (0..12).map(page).collect();
     let all = sets(&pages, 4);
     assert_eq!(all.len(), 1 + 12 + 66 + 220 + 495);
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
@@ -208,6 +208,6 @@ fn sets_are_all_and_stop_is_heeded() {
     let mut block = Block { process: 1, thread: 1, ..Block::default() };
     block.push(Kind::Load, 0);
     let (blocks, stop) = ([block], AtomicBool::new(true));
-    let mut stopped = Bench::new(&twin::small("lru", 4), "main", 4, vec![1], &blocks, &stop);
+    let mut stopped = LockBench::new(&twin::small("lru", 4), "main", 4, vec![1], &blocks, &stop);
     assert!(matches!(stopped.stalls(&[]), Err(PlanError::Stopped)));
 }

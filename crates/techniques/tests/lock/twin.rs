@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lookaside_engine::{Engine, LockedPage, Outcome, Setup};
 use lookaside_machine::preset;
-use lookaside_techniques::lock::histogram::Page;
+use lookaside_techniques::lock::histogram::LockPage;
 use lookaside_techniques::lock::profile::LockProfile;
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 use proptest::prelude::*;
@@ -89,10 +89,10 @@ pub fn profile(setup: &Setup, blocks: &[Block]) -> LockProfile {
 }
 
 /// A plain run with pages locked.
-pub fn run(setup: &Setup, blocks: &[Block], locked: &[Page], seed: u64) -> Outcome {
+pub fn run(setup: &Setup, blocks: &[Block], locked: &[LockPage], seed: u64) -> Outcome {
     let mut setup = setup.clone();
     setup.seed = seed;
-    let lock = |page: &Page| LockedPage { tlb: "main".into(), process: Some(page.process), addr: page.vpn * 4096 };
+    let lock = |page: &LockPage| LockedPage { tlb: "main".into(), process: Some(page.process), addr: page.vpn * 4096 };
     setup.locks = locked.iter().map(lock).collect();
     let mut engine = Engine::new(setup).expect("it can be run");
     blocks.iter().for_each(|block| engine.run(block));
@@ -105,7 +105,7 @@ pub fn stall(outcome: &Outcome) -> f64 {
 }
 
 /// By seeds.
-pub fn stalls(setup: &Setup, blocks: &[Block], locked: &[Page]) -> Vec<f64> {
+pub fn stalls(setup: &Setup, blocks: &[Block], locked: &[LockPage]) -> Vec<f64> {
     SEEDS.iter().map(|&seed| stall(&run(setup, blocks, locked, seed))).collect()
 }
 
@@ -120,10 +120,10 @@ pub fn worst(of: &[f64]) -> f64 {
 }
 
 /// By page: data accesses, fetches; counted one by one.
-pub fn counted(blocks: &[Block]) -> BTreeMap<Page, (u64, u64)> {
+pub fn counted(blocks: &[Block]) -> BTreeMap<LockPage, (u64, u64)> {
     let mut counts = BTreeMap::new();
     let mut count = |process, addr: u64, kind, times: u64| {
-        let page = Page { process, vpn: addr / 4096 };
+        let page = LockPage { process, vpn: addr / 4096 };
         let (data, fetch): &mut (u64, u64) = counts.entry(page).or_default();
         *(if kind == Kind::Fetch { fetch } else { data }) += times;
     };

@@ -8,7 +8,7 @@ use crate::{Kind, TraceInfo};
 
 /// A column's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum CsvColumn {
     Addr,
     Kind,
     Size,
@@ -22,25 +22,25 @@ enum Column {
 /// CSV's lines, split at commas, semicolons or tabs, whichever the names are split at.
 #[derive(Default)]
 pub(crate) struct Csv {
-    columns: Vec<Column>,
+    columns: Vec<CsvColumn>,
     separator: u8,
 }
 
 /// Meaning of the names in a header row, and what splits them.
-fn header(line: &[u8]) -> Option<(Vec<Column>, u8)> {
+fn header(line: &[u8]) -> Option<(Vec<CsvColumn>, u8)> {
     let separator = *line.iter().find(|b| matches!(b, b',' | b';' | b'\t')).unwrap_or(&b',');
-    let columns: Vec<Column> = fields(line, separator)
+    let columns: Vec<CsvColumn> = fields(line, separator)
         .map(|name| match &name.to_ascii_lowercase()[..] {
-            b"addr" | b"address" | b"vaddr" | b"va" => Column::Addr,
-            b"kind" | b"type" | b"op" | b"rw" | b"access" => Column::Kind,
-            b"size" | b"bytes" | b"len" => Column::Size,
-            b"ip" | b"pc" => Column::Ip,
-            b"pid" | b"process" => Column::Process,
-            b"tid" | b"thread" => Column::Thread,
-            _ => Column::Other,
+            b"addr" | b"address" | b"vaddr" | b"va" => CsvColumn::Addr,
+            b"kind" | b"type" | b"op" | b"rw" | b"access" => CsvColumn::Kind,
+            b"size" | b"bytes" | b"len" => CsvColumn::Size,
+            b"ip" | b"pc" => CsvColumn::Ip,
+            b"pid" | b"process" => CsvColumn::Process,
+            b"tid" | b"thread" => CsvColumn::Thread,
+            _ => CsvColumn::Other,
         })
         .collect();
-    columns.contains(&Column::Addr).then_some((columns, separator))
+    columns.contains(&CsvColumn::Addr).then_some((columns, separator))
 }
 
 /// Whether the line is a header row that names an address.
@@ -56,7 +56,7 @@ fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Csv {
-    fn has(&self, column: Column) -> bool {
+    fn has(&self, column: CsvColumn) -> bool {
         self.columns.contains(&column)
     }
 }
@@ -80,16 +80,16 @@ impl LineParser for Csv {
             let field = fields.next().ok_or("fewer fields than the first row")?;
             let id = || number(field).and_then(|v| u32::try_from(v).ok());
             let put = match column {
-                Column::Addr => number(field).map(|v| access.addr = v),
-                Column::Kind => kind(field).map(|v| access.kind = v),
+                CsvColumn::Addr => number(field).map(|v| access.addr = v),
+                CsvColumn::Kind => kind(field).map(|v| access.kind = v),
                 // Not known is no reason to refuse the access.
-                Column::Size if field.is_empty() => Some(()),
-                Column::Size => size(field).map(|v| access.size = v),
-                Column::Ip if field.is_empty() => Some(()),
-                Column::Ip => number(field).map(|v| access.ip = v),
-                Column::Process => id().map(|v| process = Some(v)),
-                Column::Thread => id().map(|v| thread = Some(v)),
-                Column::Other => Some(()),
+                CsvColumn::Size if field.is_empty() => Some(()),
+                CsvColumn::Size => size(field).map(|v| access.size = v),
+                CsvColumn::Ip if field.is_empty() => Some(()),
+                CsvColumn::Ip => number(field).map(|v| access.ip = v),
+                CsvColumn::Process => id().map(|v| process = Some(v)),
+                CsvColumn::Thread => id().map(|v| thread = Some(v)),
+                CsvColumn::Other => Some(()),
             };
             put.ok_or_else(|| format!("no {column:?} in `{}`", String::from_utf8_lossy(field)).to_lowercase())?;
         }
@@ -103,7 +103,7 @@ impl LineParser for Csv {
     }
 
     fn columns(&self) -> ImportedColumns {
-        ImportedColumns { size: self.has(Column::Size), ip: self.has(Column::Ip), repeat: false }
+        ImportedColumns { size: self.has(CsvColumn::Size), ip: self.has(CsvColumn::Ip), repeat: false }
     }
 
     fn describe(&self, info: &mut TraceInfo) {

@@ -30,7 +30,7 @@ pub(crate) trait LineParser: Send {
 }
 
 /// Feeds lines to a [`LineParser`].
-pub(crate) struct Lines<L> {
+pub(crate) struct LineFeeder<L> {
     parser: L,
     line: Vec<u8>,
     /// Number of the line, from 1, and its offset.
@@ -42,9 +42,9 @@ pub(crate) struct Lines<L> {
     first_bad: Option<(u64, String)>,
 }
 
-impl<L: LineParser> Lines<L> {
+impl<L: LineParser> LineFeeder<L> {
     pub(crate) fn new(parser: L) -> Self {
-        Lines { parser, line: Vec::new(), number: 0, offset: 0, good: 0, bad: 0, first_bad: None }
+        LineFeeder { parser, line: Vec::new(), number: 0, offset: 0, good: 0, bad: 0, first_bad: None }
     }
 
     /// Reads a line into `self.line` without its end; gives its whole length, 0 at the input's end.
@@ -87,7 +87,7 @@ impl<L: LineParser> Lines<L> {
     }
 }
 
-impl<L: LineParser> Parser for Lines<L> {
+impl<L: LineParser> Parser for LineFeeder<L> {
     fn parse(
         &mut self,
         input: &mut Input,

@@ -9,9 +9,9 @@ use super::drmemtrace::{self, DrMemTrace};
 use super::importer::Importer;
 use super::input::Input;
 use super::lackey::Lackey;
-use super::lines::{LineParser, Lines};
+use super::lines::{LineFeeder, LineParser};
 use super::parser::Parser;
-use super::perf::{self, Perf};
+use super::perf::{self, PerfScript};
 use super::text::Text;
 use crate::native::MAGIC;
 use crate::{NativeReader, Source, TraceError};
@@ -126,12 +126,12 @@ fn open_input(input: Input, format: Option<Format>, path: &str) -> Result<Box<dy
             let what = input.what.clone();
             Ok(Box::new(NativeReader::new(input.into_reader(), &what)?))
         }
-        Format::Lackey => boxed(input, Lines::new(Lackey::default())),
+        Format::Lackey => boxed(input, LineFeeder::new(Lackey::default())),
         Format::ChampSim => boxed(input, ChampSim::default()),
         Format::DrMemTrace => boxed(input, DrMemTrace::default()),
-        Format::Text => boxed(input, Lines::new(Text::default())),
-        Format::Csv => boxed(input, Lines::new(Csv::default())),
-        Format::Perf => boxed(input, Lines::new(Perf::default())),
+        Format::Text => boxed(input, LineFeeder::new(Text::default())),
+        Format::Csv => boxed(input, LineFeeder::new(Csv::default())),
+        Format::Perf => boxed(input, LineFeeder::new(PerfScript::default())),
     }
 }
 

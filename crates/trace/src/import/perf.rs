@@ -9,7 +9,7 @@ use crate::{Kind, TraceInfo};
 
 /// perf's lines. Each access is a sample.
 #[derive(Default)]
-pub(crate) struct Perf {
+pub(crate) struct PerfScript {
     /// Samples with a time, their first and last time, and the sum of their periods where these are nanoseconds.
     samples: u64,
     first_ns: Option<u64>,
@@ -56,7 +56,7 @@ fn ip(words: &[&[u8]]) -> u64 {
     words[..end].iter().rev().take(2).find_map(|w| hex(w)).unwrap_or(0)
 }
 
-impl LineParser for Perf {
+impl LineParser for PerfScript {
     const EXPECTED: &'static str =
         "lines of `perf script -F comm,pid,tid,time,period,event,addr,ip,sym` (record with `perf mem record` or `perf record -d`)";
 

@@ -5,7 +5,7 @@ use super::columns::{mode, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
 use super::events;
 use super::limits::{BLOCK_ACCESSES, CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use super::stream::Unpacker;
-use super::table::{EntryTable, Has, Meta, TableEntry, ENTRIES};
+use super::table::{EntryTable, Meta, PresentColumns, TableEntry, ENTRIES};
 use super::varint::{Bad, Cursor};
 use crate::{Block, Event, Kind};
 
@@ -129,7 +129,7 @@ impl ChunkDecoder {
             s @ 0..=63 => u32::from(s),
             _ => return Err("addresses are shifted too far"),
         };
-        let has = Has {
+        let has = PresentColumns {
             sizes: self.flags & HAS_SIZE != 0,
             ips: self.flags & HAS_IP != 0,
             firsts: self.mode == mode::ENTRY,

@@ -5,7 +5,7 @@ use super::columns::{mode, ChunkColumns, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, 
 use super::events::{EventEncoder, CLOSE_AT};
 use super::limits::{CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use super::stream::Packer;
-use super::table::{Has, Split, TableEncoder, ENTRIES};
+use super::table::{PresentColumns, Split, TableEncoder, ENTRIES};
 use super::varint::put;
 use crate::{Block, Event};
 
@@ -209,7 +209,7 @@ impl ChunkEncoder {
         let shift = all.trailing_zeros().min(63);
         out.push(self.flags | if table_repeats { TABLE_REPEAT } else { 0 });
         out.extend_from_slice(&[mode, shift as u8]);
-        let has = Has {
+        let has = PresentColumns {
             sizes: self.flags & HAS_SIZE != 0,
             ips: self.flags & HAS_IP != 0,
             firsts: mode == mode::ENTRY,

@@ -11,7 +11,7 @@ pub(crate) const ENTRIES: usize = 1 << 16;
 
 /// Which columns a table has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Has {
+pub(crate) struct PresentColumns {
     pub(crate) sizes: bool,
     pub(crate) ips: bool,
     /// First addresses: where each access is written as its distance from the last of its entry.
@@ -123,7 +123,7 @@ impl TableEncoder {
     }
 
     /// Writes the table.
-    pub(crate) fn write(&self, has: Has, shift: u32, packer: &mut Packer, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, has: PresentColumns, shift: u32, packer: &mut Packer, out: &mut Vec<u8>) {
         let entries = &self.entries;
         for kind in [Kind::Load, Kind::Store, Kind::Fetch] {
             put(out, entries.iter().filter(|e| e.kind == kind).count() as u64);
@@ -255,7 +255,7 @@ impl EntryTable {
     /// Reads a table of at most `most` entries, not more than [`ENTRIES`]; returns how many there are.
     pub(crate) fn read(
         &mut self,
-        has: Has,
+        has: PresentColumns,
         shift: u32,
         most: usize,
         unpacker: &mut Unpacker,

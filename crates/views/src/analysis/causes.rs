@@ -8,7 +8,7 @@ use super::totals::{name, share};
 
 /// A kind of rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CauseKind {
     /// Heap allocations.
     Objects,
     /// Code.
@@ -26,7 +26,7 @@ struct Words {
     lead: &'static str,
 }
 
-impl Kind {
+impl CauseKind {
     fn words(self) -> Words {
         match self {
             Self::Objects => Words {
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 /// What is known of all rows of a kind: which columns there are.
-struct Has {
+struct CauseColumns {
     sampled: bool,
     accesses: bool,
     sizes: bool,
@@ -74,9 +74,9 @@ struct Has {
 }
 
 /// The table of a kind, dearest first.
-pub fn section(analysis: &Analysis, kind: Kind) -> Section {
+pub fn section(analysis: &Analysis, kind: CauseKind) -> Section {
     let (words, rows) = (kind.words(), kind.rows(analysis));
-    let has = Has {
+    let has = CauseColumns {
         sampled: is_sampled(analysis),
         accesses: rows.iter().any(|row| row.accesses > 0),
         sizes: rows.iter().any(|row| row.bytes > 0),
@@ -97,7 +97,7 @@ pub fn section(analysis: &Analysis, kind: Kind) -> Section {
     Section::unheaded(words.heading).lead(format!("{} {reading}", words.lead)).with(table)
 }
 
-fn columns(named: &str, has: &Has) -> Vec<Column> {
+fn columns(named: &str, has: &CauseColumns) -> Vec<Column> {
     let mut columns = vec![Column::left(named).cut(44).last()];
     match has.sampled {
         true => {
@@ -128,7 +128,7 @@ fn columns(named: &str, has: &Has) -> Vec<Column> {
     columns
 }
 
-fn cells(analysis: &Analysis, row: &NamedCost, has: &Has) -> Vec<Cell> {
+fn cells(analysis: &Analysis, row: &NamedCost, has: &CauseColumns) -> Vec<Cell> {
     let share = share(analysis, row);
     let mut cells = vec![Cell::from(name(row))];
     match analysis.seeing {

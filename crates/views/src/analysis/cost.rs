@@ -9,7 +9,7 @@ use super::seeing::is_sampled;
 use super::totals::sum;
 
 /// Counts of a side by name.
-type Counts = fn(&Side) -> &Vec<(String, u64)>;
+type CountsOfSide = fn(&Side) -> &Vec<(String, u64)>;
 
 /// Rates of loads and stores, and of fetches where they were recorded; what served the references of walks.
 pub fn rates(analysis: &Analysis) -> Section {
@@ -52,8 +52,8 @@ fn sides(analysis: &Analysis) -> Vec<(&'static str, &Side)> {
 
 /// The tables that walks read, and the references in numbers.
 pub fn walk_references(analysis: &Analysis) -> Section {
-    let by_table: Counts = |side| &side.walk_references_by_table;
-    let by_server: Counts = |side| &side.walk_references_by_server;
+    let by_table: CountsOfSide = |side| &side.walk_references_by_table;
+    let by_server: CountsOfSide = |side| &side.walk_references_by_server;
     Section::unheaded("Walk references")
         .lead(
             "Page-table entries read by walks, in shares of each side's references. What memory serves is what hurts.",
@@ -64,7 +64,7 @@ pub fn walk_references(analysis: &Analysis) -> Section {
 }
 
 /// Names of the counts of all sides, memory last.
-fn names(analysis: &Analysis, counts: Counts) -> Vec<&str> {
+fn names(analysis: &Analysis, counts: CountsOfSide) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for (_, side) in sides(analysis) {
         for (name, _) in counts(side) {
@@ -77,11 +77,11 @@ fn names(analysis: &Analysis, counts: Counts) -> Vec<&str> {
     names
 }
 
-fn count(side: &Side, counts: Counts, name: &str) -> u64 {
+fn count(side: &Side, counts: CountsOfSide, name: &str) -> u64 {
     counts(side).iter().filter(|(of, _)| of == name).fold(0, |sum, (_, n)| sum.saturating_add(*n))
 }
 
-fn stacked(analysis: &Analysis, title: &str, counts: Counts) -> Chart {
+fn stacked(analysis: &Analysis, title: &str, counts: CountsOfSide) -> Chart {
     let names = names(analysis, counts);
     let row = |(label, side): (&str, &Side)| {
         let total = sum(counts(side)) as f64;
@@ -97,7 +97,7 @@ fn stacked(analysis: &Analysis, title: &str, counts: Counts) -> Chart {
     Chart::bars(title, Bars { unit: "references".into(), rows, hot: "memory".into() })
 }
 
-fn numbers(analysis: &Analysis, caption: &str, head: &str, counts: Counts) -> Table {
+fn numbers(analysis: &Analysis, caption: &str, head: &str, counts: CountsOfSide) -> Table {
     let sides: Vec<_> = sides(analysis).into_iter().filter(|(_, side)| sum(counts(side)) > 0).collect();
     let mut columns = vec![Column::left(head)];
     columns.extend(sides.iter().flat_map(|(side, _)| [Column::right(*side), Column::right("share")]));

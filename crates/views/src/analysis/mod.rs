@@ -15,7 +15,7 @@ mod totals;
 use lookaside_report::{Document, Medium, Paint, RichText};
 use lookaside_techniques::{Analysis, ChildExit};
 
-use causes::Kind;
+use causes::CauseKind;
 use seeing::{command, is_sampled, os, seeing};
 
 /// The document of an analysis. On a terminal it fits on one screen.
@@ -28,9 +28,9 @@ pub fn view(analysis: &Analysis) -> Document {
     facts(analysis, &mut document);
     document.section(summary::cards(analysis).only(Medium::Page));
     document.section(cost::rates(analysis));
-    document.section(causes::section(analysis, Kind::Objects));
-    document.section(causes::section(analysis, Kind::Functions));
-    document.pair(curve::section(analysis), causes::section(analysis, Kind::Regions));
+    document.section(causes::section(analysis, CauseKind::Objects));
+    document.section(causes::section(analysis, CauseKind::Functions));
+    document.pair(curve::section(analysis), causes::section(analysis, CauseKind::Regions));
     document.section(remedies::section(analysis));
     document.section(gain::section(analysis));
     document.section(curve::by_sets(analysis).only(Medium::Page));

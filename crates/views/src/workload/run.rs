@@ -2,7 +2,7 @@
 
 use lookaside_report::num::{bytes, grouped, rate, seconds, short};
 use lookaside_report::Document;
-use lookaside_runtime::bake::{HelperStatus, Stats};
+use lookaside_runtime::bake::{BakeStats, HelperStatus};
 use lookaside_workloads::Pages;
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub struct WorkloadBake {
     /// Its settings, as on the command line.
     pub settings: String,
     /// What it did.
-    pub stats: Stats,
+    pub stats: BakeStats,
     /// How it baked at the end of the main task.
     pub within: HelperStatus,
 }

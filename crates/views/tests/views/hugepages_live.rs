@@ -1,13 +1,13 @@
 use lookaside_runtime::hugepages::{
-    AppliedPlan, CollapseResult, CollapseSide, HotWindow, ObservedBy, PromotionReport, PromotionSummary, SampleCounts,
-    Unfit, Window, WindowRow, WINDOW_BYTES,
+    AppliedPlan, CollapseResult, CollapseSide, FitWindow, HotWindow, ObservedBy, PromotionReport, PromotionSummary,
+    SampleCounts, Unfit, WindowRow, WINDOW_BYTES,
 };
 use lookaside_views::hugepages_live::{planned, summary, view};
 
 use crate::drawn::{page, text};
 
 fn row(n: u64, weight: u64, tried: Option<CollapseResult>) -> WindowRow {
-    let window = Window {
+    let window = FitWindow {
         start: 0x7000_0000_0000 + n * WINDOW_BYTES,
         area: 0,
         small_pages: 384,

@@ -2,8 +2,8 @@
 
 use lookaside_machine::PageSize;
 use lookaside_probe::{
-    CacheReport, CacheReports, CheckedClaim, Claim, CountProof, CountedMisses, Finding, Geometry, GiganticPages,
-    HardwarePart, LatencyPoint, LevelReport, MeasuredRange, PartSize, PmuEvent, ProbeReport, SetCount, TlbPolicy,
+    CacheReport, CacheReports, CheckedClaim, Claim, CountProof, CountedMisses, CountedSet, Finding, Geometry,
+    GiganticPages, HardwarePart, LatencyPoint, LevelReport, MeasuredRange, PartSize, PmuEvent, ProbeReport, TlbPolicy,
     TriedEvent, WalkCacheReport, WalkCacheSize, WalkCaches,
 };
 use lookaside_views::probe::view;
@@ -30,7 +30,7 @@ fn report() -> ProbeReport {
         )
     };
     let proof = CountProof { near_per_kilo_access: 1.0, middle_per_kilo_access: None, far_per_kilo_access: 980.4 };
-    let set = |fitting_per_round| SetCount { level: 1, ways: 3, fitting_per_round, overflowing_per_round: 4.0 };
+    let set = |fitting_per_round| CountedSet { level: 1, ways: 3, fitting_per_round, overflowing_per_round: 4.0 };
     let counted = TriedEvent {
         event: PmuEvent { name: "misses", code: 0x1245, counts: CountedMisses::FirstMisses, source: "a manual" },
         proof: Finding::confirmed(proof, Vec::new()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::domains::{self, Access, Compartment, DomainsError, PAGE_BYTES};
+use lookaside_runtime::domains::{self, Compartment, CompartmentAccess, DomainsError, PAGE_BYTES};
 use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, Advice};
 
@@ -156,7 +156,7 @@ impl CompartmentBench {
             let host = rooms.room(of_extreme.bytes_each, counts, &mut random)?;
             for _ in 0..of_extreme.areas {
                 let guest = rooms.room(0, &[], &mut random)?.compartment;
-                domains::share(host.compartment, guest, Access::Read)?;
+                domains::share(host.compartment, guest, CompartmentAccess::Read)?;
                 rooms.common.push(EnteredCompartment { compartment: guest, start: host.start });
             }
             Ok(())

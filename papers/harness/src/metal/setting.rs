@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lookaside_host::{kernel_release, CpuInfo, Topology};
+use lookaside_host::{kernel_release, CpuInfo, CpuTopology};
 use lookaside_machine::{CpuId, Machine};
 
 /// What is measured, and how.
@@ -24,7 +24,7 @@ impl Setting {
     /// This machine, measured on this CPU. Its TLBs are looked for as long as it takes.
     pub fn of_cpu(cpu: usize, seed: u64) -> Self {
         let machine = format!("{}; Linux {}; CPU {cpu}", processor(&CpuInfo::here()), kernel_release());
-        let core = Topology::here().siblings(cpu).unwrap_or_default();
+        let core = CpuTopology::here().siblings(cpu).unwrap_or_default();
         let siblings = core.into_iter().filter(|&other| other != cpu).collect();
         Self { machine, siblings, seed, given: None, search: Duration::MAX }
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lookaside_harness::{in_parallel, Effort, ModelResult};
-use lookaside_techniques::bake::{model, BakeResult, Baker, Placement, Program as ModelProgram, TouchMethod};
+use lookaside_techniques::bake::{
+    model, BakeResult, BakedProgram as ModelProgram, HelperPlacement, ModelledBaker, TouchMethod,
+};
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
 use super::programs::{divisor, record, setup, stressors, PaperProgram, ProgramSystem, RecordedProgram, PROGRAMS};
@@ -140,13 +142,13 @@ fn one(
             Throttle::Nops(nops) => (nops, 0),
             Throttle::Sleep(microseconds) => (0, microseconds),
         };
-        Baker {
+        ModelledBaker {
             nops,
             sleep_cycles: sleep as f64 * cycles_a_microsecond / divisor(effort) as f64,
-            placement: if how.sibling { Placement::SmtSibling } else { Placement::OtherCore },
+            placement: if how.sibling { HelperPlacement::SmtSibling } else { HelperPlacement::OtherCore },
             // An entry for each huge page, eight to a line (section 4.4.1).
             stride_pages: if *system == ProgramSystem::Huge { 8 * 512 } else { 8 },
-            ..Baker::new(way, 1, vec![recorded.baked.clone()])
+            ..ModelledBaker::new(way, 1, vec![recorded.baked.clone()])
         }
     });
     let model_of =

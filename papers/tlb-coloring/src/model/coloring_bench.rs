@@ -6,7 +6,7 @@ use lookaside_engine::{Setup, WalkModel};
 use lookaside_harness::{in_parallel, Finding, ModelResult, Ours};
 use lookaside_machine::{preset, ColorLevel, PageSize};
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::color::model::{model, Job};
+use lookaside_techniques::color::model::{model, JobOutcome};
 use lookaside_techniques::color::schedule::schedule;
 use lookaside_techniques::color::tasks::{Task, TaskSet, Time};
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
@@ -85,7 +85,13 @@ impl ColoringBench {
     }
 
     /// Runs a task set.
-    pub(super) fn run(&self, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> ModelResult<Vec<Job>> {
+    pub(super) fn run(
+        &self,
+        set: &TaskSet,
+        hyperperiods: u64,
+        works: &[Work],
+        noise: &[u64],
+    ) -> ModelResult<Vec<JobOutcome>> {
         on(&self.setup, set, hyperperiods, works, noise)
     }
 
@@ -96,7 +102,7 @@ impl ColoringBench {
         hyperperiods: u64,
         works: &[Work],
         noise: &[u64],
-    ) -> ModelResult<Vec<Job>> {
+    ) -> ModelResult<Vec<JobOutcome>> {
         on(&self.misses_only, set, hyperperiods, works, noise)
     }
 
@@ -137,7 +143,7 @@ impl ColoringBench {
     }
 }
 
-fn on(setup: &Setup, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> ModelResult<Vec<Job>> {
+fn on(setup: &Setup, set: &TaskSet, hyperperiods: u64, works: &[Work], noise: &[u64]) -> ModelResult<Vec<JobOutcome>> {
     let schedule = schedule(set, hyperperiods)?;
     if let Some(late) = schedule.overruns.first() {
         return Err(format!("{}: job {} is late", set.tasks[late.task].name, late.job).into());
@@ -216,13 +222,13 @@ pub(super) fn system_pages(random: &mut SplitMix64, number: usize) -> Vec<u64> {
 }
 
 /// A task's jobs, by their numbers.
-pub(super) fn jobs(run: &[Job], task: usize, numbers: RangeInclusive<u64>) -> impl Iterator<Item = &Job> {
+pub(super) fn jobs(run: &[JobOutcome], task: usize, numbers: RangeInclusive<u64>) -> impl Iterator<Item = &JobOutcome> {
     run.iter().filter(move |job| job.task == task && job.is_complete && numbers.contains(&job.job))
 }
 
 /// Average misses of a task's jobs, run by run.
-pub(super) fn misses(runs: &[Vec<Job>], task: usize, numbers: RangeInclusive<u64>) -> Vec<f64> {
-    let of = |run: &Vec<Job>| {
+pub(super) fn misses(runs: &[Vec<JobOutcome>], task: usize, numbers: RangeInclusive<u64>) -> Vec<f64> {
+    let of = |run: &Vec<JobOutcome>| {
         let misses: Vec<f64> = jobs(run, task, numbers.clone()).map(|job| job.l1_misses as f64).collect();
         mean(&misses)
     };

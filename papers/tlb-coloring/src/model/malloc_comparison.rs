@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use lookaside_harness::{in_parallel, Finding, ModelFindings, ModelResult, Series};
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::color::model::Job;
+use lookaside_techniques::color::model::JobOutcome;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_techniques::color::work::{on_own_lines, Work};
 
@@ -30,8 +30,8 @@ const OF_CYCLES: u64 = 5;
 
 /// The same runs with the pages of each allocator.
 pub(super) struct AllocatorPair {
-    pub(super) malloc: Vec<Vec<Job>>,
-    pub(super) colored: Vec<Vec<Job>>,
+    pub(super) malloc: Vec<Vec<JobOutcome>>,
+    pub(super) colored: Vec<Vec<JobOutcome>>,
 }
 
 /// What is run.
@@ -58,7 +58,12 @@ impl AllocatorExperiment<'_> {
     }
 
     /// A run with the pages of each allocator.
-    fn pair(&self, lab: &ColoringBench, seed: u64, layout: &SystemPages) -> ModelResult<(Vec<Job>, Vec<Job>)> {
+    fn pair(
+        &self,
+        lab: &ColoringBench,
+        seed: u64,
+        layout: &SystemPages,
+    ) -> ModelResult<(Vec<JobOutcome>, Vec<JobOutcome>)> {
         let needs: Vec<usize> = self.set.tasks.iter().map(|task| task.pages.unwrap_or(0) as usize).collect();
         let mut random = SplitMix64::new(seed);
         let pools: Vec<_> = (0..needs.len()).map(|task| malloc(&mut random, task, self.pool)).collect();
@@ -67,7 +72,7 @@ impl AllocatorExperiment<'_> {
         Ok((self.one(lab, &chosen, layout)?, self.one(lab, &lab.isolated(layout, &needs)?, layout)?))
     }
 
-    fn one(&self, lab: &ColoringBench, pages: &[Vec<u64>], layout: &SystemPages) -> ModelResult<Vec<Job>> {
+    fn one(&self, lab: &ColoringBench, pages: &[Vec<u64>], layout: &SystemPages) -> ModelResult<Vec<JobOutcome>> {
         let works = pages.iter().enumerate().map(|(task, pages)| (self.work)(task, pages));
         let works: Vec<Work> = works.collect::<ModelResult<_>>()?;
         let system = (self.system)(&layout.noise);
@@ -166,7 +171,7 @@ fn appendix_a_1(all: &AllocatorPair, ran: &mut ModelFindings) {
 }
 
 /// T1's jobs of the second hyperperiod are like those of the first: each average within a quarter.
-fn similar(runs: &[Vec<Job>]) -> Finding {
+fn similar(runs: &[Vec<JobOutcome>]) -> Finding {
     let of = |hyperperiod: u64| -> Vec<f64> {
         (1..=JOBS).map(|job| job + hyperperiod * JOBS).map(|job| round(mean(&misses(runs, 0, job..=job)))).collect()
     };
@@ -177,7 +182,8 @@ fn similar(runs: &[Vec<Job>]) -> Finding {
 
 /// Misses are the same in each run, by job, the warm-up's too.
 fn identical(all: &AllocatorPair, task: usize) -> Finding {
-    let of = |run: &Vec<Job>| jobs(run, task, 0..=u64::MAX).map(|job| (job.job, job.l1_misses)).collect::<Vec<_>>();
+    let of =
+        |run: &Vec<JobOutcome>| jobs(run, task, 0..=u64::MAX).map(|job| (job.job, job.l1_misses)).collect::<Vec<_>>();
     let mut runs: Vec<_> = all.colored.iter().map(of).collect();
     let warm_up = runs.first().and_then(|run| run.first()).map_or(0, |job| job.1);
     let number = runs.len();
@@ -194,22 +200,25 @@ fn identical(all: &AllocatorPair, task: usize) -> Finding {
 fn cycles(apart: &AllocatorPair, conflicting: &AllocatorPair, penalty: f64, ran: &mut ModelFindings) {
     // In the first hyperperiod caches still warm up.
     let counted = JOBS + 1..=OF_CYCLES * JOBS;
-    let of =
-        |run: &[Job]| jobs(run, 0, counted.clone()).map(|job| (job.l1_misses as f64, job.cycles)).collect::<Vec<_>>();
-    let spread = |run: &Vec<Job>| {
+    let of = |run: &[JobOutcome]| {
+        jobs(run, 0, counted.clone()).map(|job| (job.l1_misses as f64, job.cycles)).collect::<Vec<_>>()
+    };
+    let spread = |run: &Vec<JobOutcome>| {
         let cycles: Vec<f64> = of(run).into_iter().map(|job| job.1).collect();
         cycles.iter().copied().fold(0.0, f64::max) - cycles.iter().copied().fold(f64::INFINITY, f64::min)
     };
-    let most = |runs: &[Vec<Job>]| runs.iter().map(spread).fold(0.0, f64::max);
+    let most = |runs: &[Vec<JobOutcome>]| runs.iter().map(spread).fold(0.0, f64::max);
     // What is not the L1 penalty's.
-    let rest = |run: &Vec<Job>| of(run).iter().map(|(misses, cycles)| cycles - penalty * misses).collect::<Vec<_>>();
+    let rest =
+        |run: &Vec<JobOutcome>| of(run).iter().map(|(misses, cycles)| cycles - penalty * misses).collect::<Vec<_>>();
     let explained = apart.malloc.iter().map(rest).all(|rest| rest.windows(2).all(|pair| pair[0] == pair[1]));
-    let stalls = |runs: &[Vec<Job>]| {
-        let sum = |of: fn(&Job) -> f64| runs.iter().flat_map(|run| jobs(run, 0, counted.clone())).map(of).sum::<f64>();
+    let stalls = |runs: &[Vec<JobOutcome>]| {
+        let sum =
+            |of: fn(&JobOutcome) -> f64| runs.iter().flat_map(|run| jobs(run, 0, counted.clone())).map(of).sum::<f64>();
         1000.0 * sum(|job| job.cycles - job.translation_cycles - job.accesses as f64) / sum(|job| job.accesses as f64)
     };
     let in_each =
-        |of: fn(&AllocatorPair) -> &Vec<Vec<Job>>| [of(apart), of(conflicting)].map(|runs| round(stalls(runs)));
+        |of: fn(&AllocatorPair) -> &Vec<Vec<JobOutcome>>| [of(apart), of(conflicting)].map(|runs| round(stalls(runs)));
     let [with, without] = [in_each(|v| &v.malloc), in_each(|v| &v.colored)];
     ran.findings.extend([
         (

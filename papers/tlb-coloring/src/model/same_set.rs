@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use lookaside_harness::{Finding, ModelFindings, ModelResult, Series};
-use lookaside_techniques::color::model::Job;
+use lookaside_techniques::color::model::JobOutcome;
 use lookaside_techniques::color::schedule::{schedule, End};
 use lookaside_techniques::color::work::Work;
 
@@ -40,7 +40,7 @@ pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<(
         ("fig-6.2-diff-t2", each(&different, 1, |_| true, 1..=2)),
     ]);
 
-    let cycles = |run: &[Job], numbers: RangeInclusive<u64>| -> Vec<f64> {
+    let cycles = |run: &[JobOutcome], numbers: RangeInclusive<u64>| -> Vec<f64> {
         jobs(run, 0, numbers).map(|job| job.cycles).collect()
     };
     let (preempting, alone) = (JOBS + 1..=JOBS + 5, JOBS + 7..=JOBS + 8);
@@ -73,7 +73,7 @@ pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<(
 }
 
 /// Misses that all these jobs have. `among`: the job's place in its hyperperiod, from 0.
-fn each(run: &[Job], task: usize, among: impl Fn(u64) -> bool, numbers: RangeInclusive<u64>) -> Finding {
+fn each(run: &[JobOutcome], task: usize, among: impl Fn(u64) -> bool, numbers: RangeInclusive<u64>) -> Finding {
     let all = jobs(run, task, numbers).filter(|job| among((job.job - 1) % JOBS));
     let misses: Vec<f64> = all.map(|job| job.l1_misses as f64).collect();
     let (spread, most) = range(&misses);
@@ -86,16 +86,16 @@ fn range(values: &[f64]) -> (f64, f64) {
     (most - values.iter().copied().fold(f64::INFINITY, f64::min), most)
 }
 
-fn series(ran: &mut ModelFindings, runs: [(&str, &Vec<Job>); 2]) {
+fn series(ran: &mut ModelFindings, runs: [(&str, &Vec<JobOutcome>); 2]) {
     for (name, run) in runs {
         let mut add = |figure: &str, y: &str, points: Vec<(f64, f64)>| {
             let (name, x) = (format!("{figure}, {name}"), "job, the warm-up being 0".into());
             ran.series.push(Series { name, x, y: y.into(), points, intervals: Vec::new(), labels: Vec::new() });
         };
-        let of = |task, numbers, y: fn(&Job) -> f64| {
+        let of = |task, numbers, y: fn(&JobOutcome) -> f64| {
             jobs(run, task, numbers).map(|job| (job.job as f64, y(job))).collect::<Vec<_>>()
         };
-        let misses = |job: &Job| job.l1_misses as f64;
+        let misses = |job: &JobOutcome| job.l1_misses as f64;
         add("Figure 6.2: T1", "L1 DTLB misses a job", of(0, 0..=2 * JOBS, misses));
         add("Figure 6.2: T2", "L1 DTLB misses a job", of(1, 0..=HYPERPERIODS, misses));
         add("Figure 6.3: T1", "cycles a job", of(0, 1..=HYPERPERIODS * JOBS, |job| job.cycles));

@@ -6,10 +6,10 @@ use lookaside_engine::os::mix;
 use lookaside_engine::{LockedPage, Setup};
 use lookaside_harness::{in_parallel, Effort, ModelResult, BACKGROUND};
 use lookaside_machine::{preset, Machine};
-use lookaside_techniques::lock::bench::Bench;
-use lookaside_techniques::lock::histogram::{Histogram, Page};
+use lookaside_techniques::lock::bench::LockBench;
+use lookaside_techniques::lock::histogram::{Histogram, LockPage};
 use lookaside_techniques::lock::plan::SEEDS;
-use lookaside_techniques::lock::select::{select, Search, Selector};
+use lookaside_techniques::lock::select::{select, PageSelector, SearchLimits};
 use lookaside_trace::{Block, Kind};
 use lookaside_workloads::WorkloadStream;
 
@@ -179,8 +179,8 @@ impl LockdownBench {
         let (mut counts, _) = histogram.finish();
         counts.retain(|of| of.data_misses > 0 && of.page.addr(PAGE_SHIFT) < SECTIONS.start);
         let (blocks, stop) = ([block], AtomicBool::new(false));
-        let mut bench = Bench::new(&setup, MAIN, 4, (1..=SEEDS).collect(), &blocks, &stop);
-        let pages: Vec<Page> = select(Selector::Gain, &counts, &mut bench, 4, Search::default())?;
+        let mut bench = LockBench::new(&setup, MAIN, 4, (1..=SEEDS).collect(), &blocks, &stop);
+        let pages: Vec<LockPage> = select(PageSelector::Gain, &counts, &mut bench, 4, SearchLimits::default())?;
         Ok(pages.iter().map(|page| page.lock(MAIN, PAGE_SHIFT)).collect())
     }
 

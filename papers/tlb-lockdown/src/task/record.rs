@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lookaside_engine::{Detail, Engine, ModelClock, Setup};
 use lookaside_trace::{Block, Event, Kind, Source, TraceError};
 
-use lookaside_techniques::lock::histogram::{Page, PageCounts};
+use lookaside_techniques::lock::histogram::{LockPage, PageCounts};
 use lookaside_techniques::plan::PlanError;
 
 /// Bytes of a line: those of the Cortex-A9's caches.
@@ -184,7 +184,7 @@ impl PagesSoFar {
     }
 
     fn count(&mut self, addr: u64, times: u64) {
-        let page = Page::of(1, addr, 12);
+        let page = LockPage::of(1, addr, 12);
         let none = PageCounts { page, data_accesses: 0, fetch_accesses: 0, data_misses: 0, fetch_misses: 0 };
         self.counts.entry(page.vpn).or_insert(none).data_accesses += times;
     }

@@ -1,7 +1,7 @@
 //! Between which CPUs, and what the system says of them.
 
 use lookaside_harness::cpus::allowed;
-use lookaside_host::{CacheKind, Topology};
+use lookaside_host::{CacheKind, CpuTopology};
 use serde::Serialize;
 
 use super::error::MigrateError;
@@ -21,7 +21,7 @@ pub struct System {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// The CPUs.
-    pub topology: Topology,
+    pub topology: CpuTopology,
 }
 
 /// What two CPUs share.
@@ -52,7 +52,7 @@ pub(super) struct MoveCpus {
 impl System {
     /// This one.
     pub fn here() -> Self {
-        Self { allowed: allowed(), page_bytes: rustix::param::page_size() as u64, topology: Topology::here() }
+        Self { allowed: allowed(), page_bytes: rustix::param::page_size() as u64, topology: CpuTopology::here() }
     }
 
     /// What two CPUs share.
@@ -169,7 +169,7 @@ mod tests {
                 put(&format!("cpu{cpu}/cache/index{i}/shared_cpu_list"), shared);
             }
         }
-        System { allowed: allowed.to_vec(), page_bytes: 4096, topology: Topology::in_folder(folder) }
+        System { allowed: allowed.to_vec(), page_bytes: 4096, topology: CpuTopology::in_folder(folder) }
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_system_that_says_nothing_will_do() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let system = System { allowed: vec![4, 7], page_bytes: 4096, topology: Topology::in_folder(folder.path()) };
+        let system = System { allowed: vec![4, 7], page_bytes: 4096, topology: CpuTopology::in_folder(folder.path()) };
         let here = MoveCpus::choose(None, None, &system).expect("CPUs");
         assert_eq!((here.from, here.to, here.relation), (4, 7, Relation::Unknown));
         assert_eq!(here.thrash_bytes, 2 * CACHES_BYTES);

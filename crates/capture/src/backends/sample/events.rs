@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use lookaside_host::{Problem, Process, Topology};
+use lookaside_host::{CpuTopology, FileProblem, Process};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use super::perf::{self, Begin};
@@ -130,14 +130,14 @@ impl Events {
 fn threads_of(process: u32) -> io::Result<Vec<u32>> {
     Process::of(process).threads().map_err(|error| match error.problem {
         _ if error.is_missing() => io::Error::from_raw_os_error(libc::ESRCH),
-        Problem::Io(error) => error,
+        FileProblem::Io(error) => error,
         problem => io::Error::other(problem),
     })
 }
 
 /// CPUs that are online; where the system does not tell, as many as it says it has.
 fn online_cpus() -> Vec<u32> {
-    let online = Topology::here().online();
+    let online = CpuTopology::here().online();
     let online = online.unwrap_or_else(|| (0..std::thread::available_parallelism().map_or(1, |n| n.get())).collect());
     online.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use lookaside_techniques::lock::select::Selector;
+use lookaside_techniques::lock::select::PageSelector;
 
 use lookaside_cli::output::OutputArgs;
 
@@ -50,7 +50,7 @@ pub enum SelectArg {
     Worst,
 }
 
-impl From<SelectArg> for Selector {
+impl From<SelectArg> for PageSelector {
     fn from(arg: SelectArg) -> Self {
         match arg {
             SelectArg::Accesses => Self::Accesses,

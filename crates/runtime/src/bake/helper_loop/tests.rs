@@ -156,7 +156,7 @@ fn read(counter: &std::sync::atomic::AtomicU64) -> u64 {
 
 #[test]
 fn a_round_goes_through_all_memory_in_chunks() {
-    let (settings, counters) = (settings("scan,sleep=3ms"), Counters::default());
+    let (settings, counters) = (settings("scan,sleep=3ms"), HelperCounters::default());
     let host = FakeHost::new(&[(0, 40 * MIB), (64 * MIB, 65 * MIB)]);
     let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, None);
     helper.turn().expect("a turn");
@@ -165,13 +165,13 @@ fn a_round_goes_through_all_memory_in_chunks() {
     assert_eq!((read(&counters.rounds), read(&counters.touches)), (1, 41 * MIB / PAGE_BYTES));
     assert_eq!((read(&counters.busy_nanos), read(&counters.cpu_nanos)), (4 * CALL_NANOS, 4 * CALL_NANOS));
     assert_eq!((helper.host.calls.let_in, &helper.host.slept), (4, &vec![3_000_000]));
-    assert_eq!((counters.state(), read(&counters.pause_nanos)), (State::Baking, 3_000_000));
+    assert_eq!((counters.state(), read(&counters.pause_nanos)), (HelperState::Baking, 3_000_000));
 }
 
 #[test]
 fn prefetches_go_by_strides_and_not_beyond_a_range() {
     let backend = BakeBackend::Prefetch(Hint::T0);
-    let (settings, counters) = (settings("prefetch,stride=8"), Counters::default());
+    let (settings, counters) = (settings("prefetch,stride=8"), HelperCounters::default());
     // The first range ends within a stride, where the second begins.
     let host = FakeHost::new(&[(0, 8193 * PAGE_BYTES), (8193 * PAGE_BYTES, 8194 * PAGE_BYTES)]);
     let mut helper = HelperLoop::new(host, &settings, &counters, backend, None, None);
@@ -182,7 +182,7 @@ fn prefetches_go_by_strides_and_not_beyond_a_range() {
 
 #[test]
 fn the_module_says_how_far_it_came() {
-    let (settings, counters) = (settings("module,stride=4"), Counters::default());
+    let (settings, counters) = (settings("module,stride=4"), HelperCounters::default());
     let host = FakeHost::new(&[(0, 10 * MIB)]);
     let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, None);
     helper.turn().expect("a turn");
@@ -194,7 +194,7 @@ fn the_module_says_how_far_it_came() {
 #[test]
 fn failed_calls_are_counted_and_end_no_round() {
     for (text, touches) in [("scan", 0), ("module", 0), ("mincore", 5 * MIB / PAGE_BYTES)] {
-        let (settings, counters) = (settings(text), Counters::default());
+        let (settings, counters) = (settings(text), HelperCounters::default());
         let mut host = FakeHost::new(&[(0, 4 * MIB), (32 * MIB, 33 * MIB)]);
         host.calls.errno = Some(libc::ENOMEM);
         let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, None);
@@ -206,7 +206,7 @@ fn failed_calls_are_counted_and_end_no_round() {
 
 #[test]
 fn touching_stays_within_its_share_of_a_cpu() {
-    let (settings, counters) = (settings("scan"), Counters::default());
+    let (settings, counters) = (settings("scan"), HelperCounters::default());
     let host = FakeHost { share: 0.25, ..FakeHost::new(&[(0, 4096 * MIB)]) };
     let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, None);
     helper.turn().expect("a turn");
@@ -218,17 +218,17 @@ fn touching_stays_within_its_share_of_a_cpu() {
 
 #[test]
 fn it_looks_until_there_is_something_and_bakes_what_it_found() {
-    let (settings, counters) = (settings("scan"), Counters::default());
+    let (settings, counters) = (settings("scan"), HelperCounters::default());
     let host = FakeHost::new(&[]);
     let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, Some(LookSchedule::new(0)));
     helper.turn().expect("a turn");
-    assert_eq!((counters.state(), read(&counters.looks), read(&counters.rounds)), (State::Looking, 1, 0));
+    assert_eq!((counters.state(), read(&counters.looks), read(&counters.rounds)), (HelperState::Looking, 1, 0));
     // It sleeps no longer than until the status file is due, and a look is not made before its time.
     assert_eq!(helper.host.slept, [STATUS_NANOS]);
     helper.host.memory = vec![AddressRange { start: 0, end: 8 * MIB }];
     helper.host.changed = true;
     helper.turn().expect("a turn");
-    assert_eq!((counters.state(), read(&counters.looks), read(&counters.rounds)), (State::Baking, 2, 1));
+    assert_eq!((counters.state(), read(&counters.looks), read(&counters.rounds)), (HelperState::Baking, 2, 1));
     assert_eq!((read(&counters.ranges), read(&counters.most_small_bytes)), (1, 8 * MIB));
     assert_eq!(helper.host.published_at_once, 1, "the state changed once, from looking to baking");
     helper.turn().expect("a turn");
@@ -237,7 +237,7 @@ fn it_looks_until_there_is_something_and_bakes_what_it_found() {
 
 #[test]
 fn memory_that_is_gone_makes_no_round() {
-    let (settings, counters) = (settings("scan"), Counters::default());
+    let (settings, counters) = (settings("scan"), HelperCounters::default());
     let mut helper = HelperLoop::new(FakeHost::new(&[]), &settings, &counters, settings.backend, None, None);
     helper.turn().expect("a turn");
     assert_eq!(read(&counters.rounds), 0);
@@ -245,7 +245,7 @@ fn memory_that_is_gone_makes_no_round() {
 
 #[test]
 fn a_stop_ends_it_in_the_midst_of_a_round() {
-    let (settings, counters) = (settings("scan"), Counters::default());
+    let (settings, counters) = (settings("scan"), HelperCounters::default());
     let host = FakeHost { share: 0.01, sleeps_left: 2, ..FakeHost::new(&[(0, 4096 * MIB)]) };
     let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, None);
     assert_eq!(helper.turn(), Err("stopped"));
@@ -254,12 +254,12 @@ fn a_stop_ends_it_in_the_midst_of_a_round() {
 
 #[test]
 fn auto_rests_where_the_tables_do_not_fit() {
-    let (settings, counters) = (settings("auto"), Counters::default());
+    let (settings, counters) = (settings("auto"), HelperCounters::default());
     let host = FakeHost::new(&[(0, 64 * MIB)]);
     let auto = Auto::new(ClockReading::default(), 1 << 10, CpuCounts { allowed: 2, online: 2 });
     let mut helper =
         HelperLoop::new(host, &settings, &counters, settings.backend, Some(auto), Some(LookSchedule::new(0)));
     helper.turn().expect("a turn");
-    assert_eq!((counters.state(), read(&counters.rounds)), (State::TooLarge, 0));
+    assert_eq!((counters.state(), read(&counters.rounds)), (HelperState::TooLarge, 0));
     assert_eq!(helper.host.slept, [STATUS_NANOS]);
 }

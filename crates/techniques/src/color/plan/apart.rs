@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::grid::{Counts, Grid, Need, Placement};
+use super::grid::{Need, PageGrid, PagesBySet, TaskPages};
 
 /// Pages that leave each set of this level to one task, within the room of all levels; as few in each of a task's sets as there are sets for. `None`: none were found.
-pub(super) fn apart(grid: &Grid, room: &Counts, needs: &[Need], level: usize) -> Option<Placement> {
+pub(super) fn apart(grid: &PageGrid, room: &PagesBySet, needs: &[Need], level: usize) -> Option<TaskPages> {
     let most = room[level].iter().copied().max()?;
     let least = (1..=most).find(|&cap| windows(&room[level], needs, cap).is_some())?;
     // The narrowest, should the widest not go with the other levels.
@@ -32,7 +32,7 @@ fn windows(room: &[u32], needs: &[Need], cap: u32) -> Option<Vec<Range<usize>>> 
     Some(windows)
 }
 
-fn lay(grid: &Grid, room: &Counts, needs: &[Need], level: usize, cap: u32) -> Option<Placement> {
+fn lay(grid: &PageGrid, room: &PagesBySet, needs: &[Need], level: usize, cap: u32) -> Option<TaskPages> {
     let windows = windows(&room[level], needs, cap)?;
     let mut left = room.clone();
     let mut all = Vec::with_capacity(needs.len());
@@ -62,14 +62,14 @@ mod tests {
     }
 
     /// Sets of a level that pages lie in.
-    fn sets(grid: &Grid, pages: &[usize], level: usize) -> HashSet<usize> {
+    fn sets(grid: &PageGrid, pages: &[usize], level: usize) -> HashSet<usize> {
         let counts = &grid.counts(pages)[level];
         (0..counts.len()).filter(|&set| counts[set] > 0).collect()
     }
 
     #[test]
     fn as_few_pages_share_a_set_as_there_are_sets_for() {
-        let grid = Grid::new(&[level("l1", 16, 4), level("l2", 128, 4)]).expect("an area");
+        let grid = PageGrid::new(&[level("l1", 16, 4), level("l2", 128, 4)]).expect("an area");
         let room = vec![vec![4; 16], vec![4; 128]];
         let need = |pages, run| Need { pages, run };
         for (needs, fullest) in [
@@ -102,8 +102,8 @@ mod tests {
             by in 0usize..2,
         ) {
             let levels = [level("l1", 1 << log2.0, ways.0), level("l2", 1 << log2.1, ways.1)];
-            let grid = Grid::new(&levels).expect("an area");
-            let mut room: Counts = levels.iter().map(|level| vec![level.ways; level.sets as usize]).collect();
+            let grid = PageGrid::new(&levels).expect("an area");
+            let mut room: PagesBySet = levels.iter().map(|level| vec![level.ways; level.sets as usize]).collect();
             room[by].iter_mut().zip(&noise).for_each(|(room, noise)| *room -= *room.min(&mut noise.clone()));
             let needs: Vec<Need> = wanted.iter().map(|&(pages, run)| Need { pages, run: run.min(pages) }).collect();
             let found = apart(&grid, &room, &needs, by);
@@ -117,7 +117,7 @@ mod tests {
                 let counts = grid.counts(&pages.concat());
                 prop_assert!(counts.iter().flatten().zip(room.iter().flatten()).all(|(pages, room)| pages <= room));
             }
-            let alone = Grid::new(&levels[by..=by]).expect("an area");
+            let alone = PageGrid::new(&levels[by..=by]).expect("an area");
             let singles: Vec<Need> = needs.iter().map(|need| Need { run: 1, ..*need }).collect();
             let quiet = vec![vec![levels[by].ways; levels[by].sets as usize]];
             let wanted: u32 = singles.iter().map(|need| (need.pages as u32).div_ceil(levels[by].ways)).sum();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::grid::{Counts, Grid, Need, Room};
+use super::grid::{FreePages, Need, PageGrid, PagesBySet};
 
 /// A proof that no choice of pages isolates the tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,7 +77,7 @@ impl fmt::Display for Certificate {
 }
 
 /// All such proofs that counting finds; none: the tasks may or may not be isolated.
-pub(super) fn certificates(grid: &Grid, room: &Counts, needs: &[Need], names: &[&str]) -> Vec<Certificate> {
+pub(super) fn certificates(grid: &PageGrid, room: &PagesBySet, needs: &[Need], names: &[&str]) -> Vec<Certificate> {
     let mut found = Vec::new();
     let needed: u64 = needs.iter().map(|need| need.pages as u64).sum();
     for (i, (level, room)) in grid.levels.iter().zip(room).enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn certificates(grid: &Grid, room: &Counts, needs: &[Need], names: &[
 }
 
 /// The set whose room is exceeded most by the runs' least numbers of pages in it.
-fn crowded_set(grid: &Grid, level: usize, room: &[u32], needs: &[Need]) -> Option<Certificate> {
+fn crowded_set(grid: &PageGrid, level: usize, room: &[u32], needs: &[Need]) -> Option<Certificate> {
     let mut pages: Vec<Vec<usize>> = vec![Vec::new(); room.len()];
     for page in 0..grid.period {
         pages[grid.sets_of(page)[level] as usize].push(page);
@@ -130,14 +130,14 @@ fn least_in_run(pages: &[usize], period: usize, run: usize) -> u64 {
 }
 
 /// Why a run has no place, if it has none.
-fn no_place(grid: &Grid, room: &Counts, run: usize, task: &str) -> Option<Certificate> {
+fn no_place(grid: &PageGrid, room: &PagesBySet, run: usize, task: &str) -> Option<Certificate> {
     let longest = longest_run(grid, room, run);
     if longest >= run {
         return None;
     }
     let alone = (0..grid.levels.len()).find_map(|level| {
         // The other levels have room for all.
-        let mut only: Counts = room.iter().map(|room| vec![u32::MAX; room.len()]).collect();
+        let mut only: PagesBySet = room.iter().map(|room| vec![u32::MAX; room.len()]).collect();
         only[level].clone_from(&room[level]);
         let longest = longest_run(grid, &only, run);
         (longest < run).then(|| (longest, Some(grid.levels[level].name.clone())))
@@ -147,8 +147,8 @@ fn no_place(grid: &Grid, room: &Counts, run: usize, task: &str) -> Option<Certif
 }
 
 /// The longest run with room, of at most `most` pages: a window whose end goes on as long as there is room, and whose start follows.
-fn longest_run(grid: &Grid, room: &Counts, most: usize) -> usize {
-    let mut room = Room::new(room.clone());
+fn longest_run(grid: &PageGrid, room: &PagesBySet, most: usize) -> usize {
+    let mut room = FreePages::new(room.clone());
     let (mut end, mut longest) = (0, 0);
     for start in 0..grid.starts(1) {
         end = end.max(start);
@@ -170,7 +170,7 @@ fn longest_run(grid: &Grid, room: &Counts, most: usize) -> usize {
 mod tests {
     use lookaside_machine::{ColorLevel, IndexFn};
 
-    use super::{certificates, least_in_run, Certificate, Counts, Grid, Need};
+    use super::{certificates, least_in_run, Certificate, Need, PageGrid, PagesBySet};
 
     fn proofs(levels: &[(u32, Vec<u32>)], needs: &[(usize, usize)]) -> Vec<String> {
         let level = |(i, (ways, room)): (usize, &(u32, Vec<u32>))| ColorLevel {
@@ -180,8 +180,8 @@ mod tests {
             index: IndexFn::Linear,
         };
         let all: Vec<ColorLevel> = levels.iter().enumerate().map(level).collect();
-        let grid = Grid::new(&all).expect("an area");
-        let room: Counts = levels.iter().map(|(_, room)| room.clone()).collect();
+        let grid = PageGrid::new(&all).expect("an area");
+        let room: PagesBySet = levels.iter().map(|(_, room)| room.clone()).collect();
         let needs: Vec<Need> = needs.iter().map(|&(pages, run)| Need { pages, run }).collect();
         let names = ["T1", "T2", "T3"];
         certificates(&grid, &room, &needs, &names[..needs.len()]).iter().map(Certificate::to_string).collect()

@@ -19,14 +19,14 @@ pub(super) struct Need {
 
 /// Pages of each task, by their numbers in the area. Two tasks may have the same: in the sets it is as if one had a later
 /// page of the same sets.
-pub(super) type Placement = Vec<Vec<usize>>;
+pub(super) type TaskPages = Vec<Vec<usize>>;
 
 /// Numbers of pages in each set of each level.
-pub(super) type Counts = Vec<Vec<u32>>;
+pub(super) type PagesBySet = Vec<Vec<u32>>;
 
 /// The pages of an area, by their sets.
 #[derive(Clone, Debug)]
-pub(super) struct Grid {
+pub(super) struct PageGrid {
     /// The levels.
     pub levels: Vec<ColorLevel>,
     /// Pages after which all set numbers repeat: a power of two.
@@ -36,7 +36,7 @@ pub(super) struct Grid {
     sets: Vec<[u16; MAX_COLOR_LEVELS]>,
 }
 
-impl Grid {
+impl PageGrid {
     /// The area as these levels see it; at most [`MAX_COLOR_LEVELS`] of at most `MAX_COLOR_SETS` sets each. `Err`: the name of one whose index
     /// reads page-number bits beyond the area's, so that the sets of its pages depend on where it lies.
     pub fn new(levels: &[ColorLevel]) -> Result<Self, String> {
@@ -74,8 +74,8 @@ impl Grid {
     }
 
     /// How many of these pages each set has.
-    pub fn counts(&self, pages: &[usize]) -> Counts {
-        let mut counts: Counts = self.levels.iter().map(|level| vec![0; level.sets as usize]).collect();
+    pub fn counts(&self, pages: &[usize]) -> PagesBySet {
+        let mut counts: PagesBySet = self.levels.iter().map(|level| vec![0; level.sets as usize]).collect();
         for &page in pages {
             for (counts, &set) in counts.iter_mut().zip(self.sets_of(page)) {
                 counts[set as usize] += 1;
@@ -85,7 +85,7 @@ impl Grid {
     }
 
     /// Shares that promise these numbers of pages, one for each number; more than a set has ways: as many as wanted.
-    pub fn shares(&self, counts: &Counts) -> Vec<Share> {
+    pub fn shares(&self, counts: &PagesBySet) -> Vec<Share> {
         let mut shares: Vec<Share> = Vec::new();
         for (level, counts) in self.levels.iter().zip(counts) {
             let first = shares.len();
@@ -103,7 +103,7 @@ impl Grid {
     /// The pages that a heap takes for a task within these shares: ascending, the run first, then each page whose sets have
     /// room, but for those `taken` by others; they are taken then. `None`: it does not find them all, and takes none.
     pub fn pick(&self, shares: &[Share], need: Need, taken: &mut HashSet<usize>) -> Option<Vec<usize>> {
-        let mut room = Room::of_shares(self, shares);
+        let mut room = FreePages::of_shares(self, shares);
         let mut pages = Vec::with_capacity(need.pages);
         // Sets come again after a period, but what others took may be free only later.
         let starts = if taken.is_empty() { self.starts(need.run) } else { (AREA_PAGES + 1).saturating_sub(need.run) };
@@ -137,18 +137,18 @@ impl Grid {
 
 /// Pages that each set of each level still has room for.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
-    left: Counts,
+pub(super) struct FreePages {
+    left: PagesBySet,
 }
 
-impl Room {
+impl FreePages {
     /// So many in each set.
-    pub fn new(left: Counts) -> Self {
+    pub fn new(left: PagesBySet) -> Self {
         Self { left }
     }
 
     /// What shares promise.
-    fn of_shares(grid: &Grid, shares: &[Share]) -> Self {
+    fn of_shares(grid: &PageGrid, shares: &[Share]) -> Self {
         let of = |level: &ColorLevel| {
             let mut left = vec![0; level.sets as usize];
             for share in shares.iter().filter(|share| share.level == level.name) {
@@ -179,7 +179,7 @@ impl Room {
     }
 
     /// Takes room for contiguous pages, or for none.
-    pub fn take_run(&mut self, grid: &Grid, start: usize, pages: usize) -> bool {
+    pub fn take_run(&mut self, grid: &PageGrid, start: usize, pages: usize) -> bool {
         for page in start..start + pages {
             if !self.take(grid.sets_of(page)) {
                 self.give_run(grid, start, page - start);
@@ -190,7 +190,7 @@ impl Room {
     }
 
     /// Gives back what was taken.
-    pub fn give_run(&mut self, grid: &Grid, start: usize, pages: usize) {
+    pub fn give_run(&mut self, grid: &PageGrid, start: usize, pages: usize) {
         (start..start + pages).for_each(|page| self.give(grid.sets_of(page)));
     }
 }
@@ -201,15 +201,15 @@ mod tests {
 
     use std::collections::HashSet;
 
-    use super::{Grid, Need, Room};
+    use super::{FreePages, Need, PageGrid};
 
     fn level(name: &str, sets: u32, ways: u32, index: IndexFn) -> ColorLevel {
         ColorLevel { name: name.into(), sets, ways, index }
     }
 
-    fn grid() -> Grid {
+    fn grid() -> PageGrid {
         let folded = IndexFn::Masks((0..3).map(|bit| 0b1001 << bit).collect());
-        Grid::new(&[level("l1", 4, 2, IndexFn::Linear), level("l2", 8, 2, folded)]).expect("an area")
+        PageGrid::new(&[level("l1", 4, 2, IndexFn::Linear), level("l2", 8, 2, folded)]).expect("an area")
     }
 
     #[test]
@@ -221,8 +221,8 @@ mod tests {
             assert_eq!(grid.sets_of(page), expected);
         }
         let far = level("far", 2, 1, IndexFn::Masks(vec![1 << 20]));
-        assert_eq!(Grid::new(&[far]).err().as_deref(), Some("far"));
-        assert_eq!(Grid::new(&[level("one", 1, 64, IndexFn::Linear)]).expect("an area").period, 1);
+        assert_eq!(PageGrid::new(&[far]).err().as_deref(), Some("far"));
+        assert_eq!(PageGrid::new(&[level("one", 1, 64, IndexFn::Linear)]).expect("an area").period, 1);
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_run_that_does_not_fit_takes_nothing() {
         let grid = grid();
-        let mut room = Room::new(grid.levels.iter().map(|level| vec![1; level.sets as usize]).collect());
+        let mut room = FreePages::new(grid.levels.iter().map(|level| vec![1; level.sets as usize]).collect());
         assert!(room.take_run(&grid, 0, 3));
         let before = format!("{room:?}");
         assert!(!room.take_run(&grid, 3, 2));

@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use super::apart::apart;
-use super::grid::{Counts, Grid, Need, Placement, Room};
+use super::grid::{FreePages, Need, PageGrid, PagesBySet, TaskPages};
 
 /// Most places of runs that are tried. Without noisy sets the first ones isolate wherever the pages' number allows it (linear indexes).
 const MAX_TRIED: u64 = 2_000;
 
 /// Pages that isolate, if they were found; and how many places of runs were tried.
-pub(super) fn isolate(grid: &Grid, room: &Counts, needs: &[Need]) -> (Option<Placement>, u64) {
+pub(super) fn isolate(grid: &PageGrid, room: &PagesBySet, needs: &[Need]) -> (Option<TaskPages>, u64) {
     let several = (0..room.len()).filter(|&level| room[level].len() > 1);
     let mut apart = several.filter_map(|level| apart(grid, room, needs, level));
     if let Some(pages) = apart.find(|pages| found_again(grid, pages, needs)) {
@@ -22,23 +22,23 @@ pub(super) fn isolate(grid: &Grid, room: &Counts, needs: &[Need]) -> (Option<Pla
     let mut runs: Vec<usize> = (0..needs.len()).filter(|&task| needs[task].run > 1).collect();
     // Stable: equal ones stay in the tasks' order.
     runs.sort_by_key(|&task| std::cmp::Reverse(needs[task].run));
-    let room = Room::new(room.clone());
-    let mut search = Search { grid, needs, runs, room, pages: vec![Vec::new(); needs.len()], tried: 0 };
+    let room = FreePages::new(room.clone());
+    let mut search = PlanSearch { grid, needs, runs, room, pages: vec![Vec::new(); needs.len()], tried: 0 };
     let found = search.runs(0, 0);
     (found.then_some(search.pages), search.tried)
 }
 
-struct Search<'a> {
-    grid: &'a Grid,
+struct PlanSearch<'a> {
+    grid: &'a PageGrid,
     needs: &'a [Need],
     /// Tasks that need a run, longest first.
     runs: Vec<usize>,
-    room: Room,
-    pages: Placement,
+    room: FreePages,
+    pages: TaskPages,
     tried: u64,
 }
 
-impl Search<'_> {
+impl PlanSearch<'_> {
     /// Lays the runs from the `i`-th on, then the single pages.
     fn runs(&mut self, i: usize, cursor: usize) -> bool {
         let Some(&task) = self.runs.get(i) else {
@@ -94,7 +94,7 @@ impl Search<'_> {
 }
 
 /// Whether heaps that know the shares alone find all pages in them: one for each task, and one for all, task after task.
-fn found_again(grid: &Grid, pages: &Placement, needs: &[Need]) -> bool {
+fn found_again(grid: &PageGrid, pages: &TaskPages, needs: &[Need]) -> bool {
     let mut taken = HashSet::new();
     pages.iter().zip(needs).all(|(pages, &need)| {
         let shares = grid.shares(&grid.counts(pages));
@@ -106,7 +106,7 @@ fn found_again(grid: &Grid, pages: &Placement, needs: &[Need]) -> bool {
 mod tests {
     use lookaside_machine::{ColorLevel, IndexFn};
 
-    use super::{isolate, Grid, Need};
+    use super::{isolate, Need, PageGrid};
 
     fn level(name: &str, sets: u32, ways: u32) -> ColorLevel {
         ColorLevel { name: name.into(), sets, ways, index: IndexFn::Linear }
@@ -119,7 +119,7 @@ mod tests {
         let needs = [(20, 20), (7, 1), (13, 5), (24, 11)].map(|(pages, run)| Need { pages, run });
         // Of the second level each has sets of its own.
         for (count, all_tried) in [(1, 3), (2, 0)] {
-            let grid = Grid::new(&levels[..count]).expect("an area");
+            let grid = PageGrid::new(&levels[..count]).expect("an area");
             let (found, tried) = isolate(&grid, &room[..count].to_vec(), &needs);
             let pages = found.expect("64 of 64");
             assert_eq!((grid.counts(&pages.concat())[0].clone(), tried), (vec![4; 16], all_tried));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn runs_are_laid_anew_where_the_first_places_fail() {
         // Sets 0 to 2 and 4 to 7 of 8: the run of 3 must go before the hole, for that of 4 to fit behind it.
-        let grid = Grid::new(&[level("l1", 8, 1)]).expect("an area");
+        let grid = PageGrid::new(&[level("l1", 8, 1)]).expect("an area");
         let room = vec![vec![1, 1, 1, 0, 1, 1, 1, 1]];
         let (found, _) = isolate(&grid, &room, &[Need { pages: 3, run: 3 }, Need { pages: 4, run: 4 }]);
         assert_eq!(found.expect("both"), [vec![0, 1, 2], vec![4, 5, 6, 7]]);

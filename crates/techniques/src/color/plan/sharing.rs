@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use super::super::bound::{in_set, InSet, Level, Sum, Tenants};
 use super::super::response::Responses;
 use super::apart::apart;
-use super::grid::{Counts, Grid, Need, Placement, Room};
+use super::grid::{FreePages, Need, PageGrid, PagesBySet, TaskPages};
 
 /// Most work (pairs of tasks in a set that is looked at, and tasks) to make a beginning, and again to improve on it: a few seconds in all at most.
 const MAX_WORK: u64 = 100_000_000;
@@ -18,9 +18,9 @@ const MAX_WORK: u64 = 100_000_000;
 const MAX_STARTS: usize = 1024;
 
 /// What is to be shared, by positions of tasks.
-pub(super) struct Problem<'a> {
+pub(super) struct SharingProblem<'a> {
     /// Pages and their sets.
-    pub grid: &'a Grid,
+    pub grid: &'a PageGrid,
     /// The levels as bounds see them.
     pub levels: &'a [Level],
     /// Who interrupts whom.
@@ -35,7 +35,7 @@ pub(super) struct Problem<'a> {
 
 /// What is made small, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
+struct SharingCost {
     /// Jobs without a bound, each counted for each level.
     unbounded: u128,
     /// Most misses of all other jobs.
@@ -56,7 +56,7 @@ struct Unit {
 }
 
 /// The least sharing that was found, and how many places were weighed.
-pub(super) fn least(problem: &Problem<'_>) -> (Placement, u64) {
+pub(super) fn least(problem: &SharingProblem<'_>) -> (TaskPages, u64) {
     let mut weighed = 0;
     let found = beginnings(problem).map(|mut state| {
         state.improve();
@@ -67,35 +67,36 @@ pub(super) fn least(problem: &Problem<'_>) -> (Placement, u64) {
     (best.unwrap_or_default(), weighed)
 }
 
-fn beginnings<'a>(problem: &'a Problem<'a>) -> impl Iterator<Item = State<'a>> {
+fn beginnings<'a>(problem: &'a SharingProblem<'a>) -> impl Iterator<Item = SharingState<'a>> {
     let several = (0..problem.levels.len()).filter(|&level| problem.levels[level].room.len() > 1);
     let apart = several.filter_map(|level| {
         // The other levels' room cannot be kept to: not all of it at least.
-        let mut room: Counts = problem.levels.iter().map(|level| vec![u32::MAX; level.room.len()]).collect();
+        let mut room: PagesBySet = problem.levels.iter().map(|level| vec![u32::MAX; level.room.len()]).collect();
         room[level].clone_from(&problem.levels[level].room);
         apart(problem.grid, &room, problem.needs, level)
     });
-    let apart = apart.map(|pages| State::at_pages(problem, &pages));
-    let laid = [State::round as fn(&mut State<'a>), State::costliest_first].into_iter().map(|lay| {
-        let mut state = State::new(problem);
-        lay(&mut state);
-        state
-    });
+    let apart = apart.map(|pages| SharingState::at_pages(problem, &pages));
+    let laid =
+        [SharingState::round as fn(&mut SharingState<'a>), SharingState::costliest_first].into_iter().map(|lay| {
+            let mut state = SharingState::new(problem);
+            lay(&mut state);
+            state
+        });
     apart.chain(laid)
 }
 
-struct State<'a> {
-    problem: &'a Problem<'a>,
+struct SharingState<'a> {
+    problem: &'a SharingProblem<'a>,
     units: Vec<Unit>,
     /// By level.
-    sets: Vec<Vec<Set>>,
+    sets: Vec<Vec<SetTenants>>,
     /// Level and set of those whose tenants are not in the sums yet.
     changed: Vec<(usize, usize)>,
     /// By level and task.
     sums: Vec<Vec<Sum>>,
     /// By level and task: it has more pages than all sets hold. Its bound is the same wherever they lie.
     hopeless: Vec<Vec<bool>>,
-    /// See [`Cost::gathered`].
+    /// See [`SharingCost::gathered`].
     gathered: u64,
     weighed: u64,
     work: u64,
@@ -105,7 +106,7 @@ struct State<'a> {
 
 /// A set, and what of it is in the sums.
 #[derive(Clone, Debug, Default)]
-struct Set {
+struct SetTenants {
     tenants: Tenants,
     counted: Vec<(usize, u32, InSet)>,
     /// Square of the pages beyond its room.
@@ -113,9 +114,9 @@ struct Set {
     is_changed: bool,
 }
 
-impl<'a> State<'a> {
-    fn new(problem: &'a Problem<'a>) -> Self {
-        let sets = problem.levels.iter().map(|level| vec![Set::default(); level.room.len()]).collect();
+impl<'a> SharingState<'a> {
+    fn new(problem: &'a SharingProblem<'a>) -> Self {
+        let sets = problem.levels.iter().map(|level| vec![SetTenants::default(); level.room.len()]).collect();
         let sums = vec![vec![Sum::default(); problem.needs.len()]; problem.levels.len()];
         let hopeless = |level: &Level| {
             let room: u64 = level.room.iter().map(|room| u64::from(*room)).sum();
@@ -127,7 +128,7 @@ impl<'a> State<'a> {
     }
 
     /// These pages of each task, its run first.
-    fn at_pages(problem: &'a Problem<'a>, pages: &Placement) -> Self {
+    fn at_pages(problem: &'a SharingProblem<'a>, pages: &TaskPages) -> Self {
         let mut state = Self::new(problem);
         for (task, (pages, need)) in pages.iter().zip(problem.needs).enumerate() {
             state.units.push(Unit { task, start: pages[0], pages: need.run });
@@ -142,7 +143,8 @@ impl<'a> State<'a> {
     /// Pages laid round the sets, those of the tasks with the longest runs first: where there is room, else right behind those before.
     fn round(&mut self) {
         let grid = self.problem.grid;
-        let mut room = Room::new(self.problem.levels.iter().map(|level| level.room.clone()).collect::<Counts>());
+        let mut room =
+            FreePages::new(self.problem.levels.iter().map(|level| level.room.clone()).collect::<PagesBySet>());
         let (mut cursor, mut full) = (0, false);
         for want in self.wanted(|task| Reverse(self.problem.needs[task].run)) {
             let starts = grid.starts(want.pages);
@@ -222,7 +224,7 @@ impl<'a> State<'a> {
     }
 
     /// Exchanges a single page with the first one of another task with which the cost becomes smaller.
-    fn exchange(&mut self, i: usize, cost: Cost) -> Cost {
+    fn exchange(&mut self, i: usize, cost: SharingCost) -> SharingCost {
         for k in 0..self.units.len() {
             let (a, b) = (self.units[i], self.units[k]);
             if b.pages != 1 || a.task == b.task || a.start == b.start || self.spent() {
@@ -259,9 +261,9 @@ impl<'a> State<'a> {
     }
 
     /// The first of the cheapest places in a range of their numbers, which go round.
-    fn best(&mut self, unit: Unit, range: std::ops::Range<usize>) -> Option<(Cost, Unit)> {
+    fn best(&mut self, unit: Unit, range: std::ops::Range<usize>) -> Option<(SharingCost, Unit)> {
         let places = self.places(unit);
-        let mut best: Option<(Cost, Unit)> = None;
+        let mut best: Option<(SharingCost, Unit)> = None;
         for place in range.map(|number| number % places) {
             if best.is_some() && self.spent() {
                 break;
@@ -277,7 +279,7 @@ impl<'a> State<'a> {
         best
     }
 
-    fn weigh(&mut self) -> Cost {
+    fn weigh(&mut self) -> SharingCost {
         self.weighed += 1;
         self.cost()
     }
@@ -295,10 +297,10 @@ impl<'a> State<'a> {
         })
     }
 
-    fn cost(&mut self) -> Cost {
+    fn cost(&mut self) -> SharingCost {
         self.settle();
         self.work += (self.sums.len() * self.problem.needs.len()) as u64;
-        let mut cost = Cost { unbounded: 0, misses: 0, crowded: 0, gathered: Reverse(self.gathered) };
+        let mut cost = SharingCost { unbounded: 0, misses: 0, crowded: 0, gathered: Reverse(self.gathered) };
         for (sums, hopeless) in self.sums.iter().zip(&self.hopeless) {
             for (task, (sum, hopeless)) in sums.iter().zip(hopeless).enumerate() {
                 let jobs = u128::from(self.problem.jobs[task]);
@@ -375,7 +377,7 @@ impl<'a> State<'a> {
     }
 
     /// The pages of each task.
-    fn placement(&self) -> Placement {
+    fn placement(&self) -> TaskPages {
         let mut pages = vec![Vec::new(); self.problem.needs.len()];
         for unit in &self.units {
             pages[unit.task].extend(unit.start..unit.start + unit.pages);

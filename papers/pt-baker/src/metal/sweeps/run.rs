@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lookaside_harness::Reproduction;
 use lookaside_host::available_bytes;
 use lookaside_report::num::bytes;
-use lookaside_runtime::bake::{beside, BakeBackend, Baker, Hint, Placement, Region, Settings};
+use lookaside_runtime::bake::{beside, BakeBackend, BakedRegion, Baker, Hint, Placement, Settings};
 use lookaside_runtime::compare::in_turns;
 use lookaside_stats::{ratio, RESAMPLES};
 use lookaside_workloads::{workload, Pages, Spec, Workload};
@@ -144,7 +144,7 @@ fn size(memory: Option<u64>, free: Result<u64, String>) -> Result<u64, String> {
 /// The reads in this process, and the helper beside them.
 struct ReadsBench {
     workload: Box<dyn Workload>,
-    baked: Vec<Region>,
+    baked: Vec<BakedRegion>,
     seed: u64,
     /// CPUs that this thread may use.
     allowed: CpuSet,
@@ -164,7 +164,7 @@ impl ReadsBench {
         let spec = Spec { bytes, seed, rounds: u32::MAX.into(), pages: Pages::Base };
         let workload = workload("reads", &spec).map_err(|e| e.to_string())?;
         let main = workload.regions().iter().filter(|region| region.main);
-        let baked = main.map(|region| Region { start: region.start, len: region.bytes }).collect();
+        let baked = main.map(|region| BakedRegion { start: region.start, len: region.bytes }).collect();
         let cpu = sched_getcpu() as u32;
         let [other, sibling] =
             [Placement::Auto, Placement::Sibling].map(|placement| beside(cpu, placement).ok().flatten());

@@ -2,7 +2,7 @@
 
 use lookaside_engine::{Setup, WalkModel};
 use lookaside_machine::Machine;
-use lookaside_techniques::color::model::{model, Job};
+use lookaside_techniques::color::model::{model, JobOutcome};
 use lookaside_techniques::color::schedule::{End, Schedule, Slice};
 use lookaside_techniques::color::work::Work;
 
@@ -39,7 +39,7 @@ pub(super) fn judge(
     bare.caches.clear();
     bare.walker.first_cache_level = 1;
     let setup = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
-    let jobs: Vec<Job> = model(setup, &schedule, &works, &[]).map_err(|error| TasksError(error.to_string()))?;
+    let jobs: Vec<JobOutcome> = model(setup, &schedule, &works, &[]).map_err(|error| TasksError(error.to_string()))?;
     for job in jobs.iter().filter(|job| job.job > 0) {
         let run = all.get_mut(job.task).and_then(|runs| runs.get_mut(job.job as usize - 1));
         if let Some(run) = run {

@@ -30,7 +30,7 @@ use lookaside_host::ReferencedBits;
 use lookaside_machine::{ColorLevel, Machine, PageSize};
 use lookaside_probe::counter::Timer;
 use lookaside_probe::HostMachine;
-use lookaside_techniques::color::plan::{plan, Plan};
+use lookaside_techniques::color::plan::{plan, ColorPlan};
 use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
@@ -84,7 +84,7 @@ pub struct Report {
     /// Why there are no more repeats, where one could not be made.
     pub failed: Option<String>,
     /// The plan that the first placement is by.
-    pub plan: Plan,
+    pub plan: ColorPlan,
 }
 
 /// Runs a set whose tasks all have their pages said, on this machine. `stop` is asked before each job.

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use lookaside_machine::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING};
 use lookaside_runtime::color::{HeapOptions, SharedHeap};
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::color::plan::Plan;
+use lookaside_techniques::color::plan::ColorPlan;
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::Chunks;
@@ -113,7 +113,7 @@ impl Drop for MallocChunks {
 pub(super) fn place(
     placement: Placement,
     set: &TaskSet,
-    plan: &Plan,
+    plan: &ColorPlan,
     level: &ColorLevel,
     pool: Option<u64>,
     seed: u64,
@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// Pages, sets and lines of each task's words.
-    fn placed(placement: Placement) -> (Plan, ColorLevel, PlacedPages) {
+    fn placed(placement: Placement) -> (ColorPlan, ColorLevel, PlacedPages) {
         let machine = preset("xeon-e5-2650").expect("a preset");
         let task = |name: &str, period: u64, pages: u64| {
             format!("[[task]]\nname = \"{name}\"\nperiod = \"{period}ms\"\nexecution = \"1ms\"\npages = {pages}\n")

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use lookaside_probe::counter::MeterAccuracy;
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::color::plan::Plan;
+use lookaside_techniques::color::plan::ColorPlan;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
 use super::bench::{MissCounting, TaskBench};
@@ -27,7 +27,7 @@ impl TaskBench<'_> {
     pub(super) fn run(
         &self,
         options: &Options,
-        plan: &Plan,
+        plan: &ColorPlan,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
     ) -> Result<(Vec<Run>, Option<TasksError>), TasksError> {
@@ -52,7 +52,7 @@ impl TaskBench<'_> {
         &self,
         repeat: u64,
         options: &Options,
-        plan: &Plan,
+        plan: &ColorPlan,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
     ) -> Result<Vec<Run>, TasksError> {
@@ -78,7 +78,7 @@ impl TaskBench<'_> {
         &self,
         repeat: u64,
         options: &Options,
-        plan: &Plan,
+        plan: &ColorPlan,
         random: &mut SplitMix64,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
@@ -114,7 +114,7 @@ impl TaskBench<'_> {
     fn arms(
         &self,
         placement: Placement,
-        plan: &Plan,
+        plan: &ColorPlan,
         pool: Option<u64>,
         seed: u64,
     ) -> Result<Vec<PlacementRun<'_>>, TasksError> {
