@@ -7,7 +7,7 @@ use lookaside_report::num::bytes;
 use lookaside_runtime::bake::{BakedRegion, Baker, Settings};
 use lookaside_views::workload::run::{view, WorkloadBake, WorkloadOutcome, WorkloadRegion};
 use lookaside_views::workload::{list, parameters};
-use lookaside_workloads::{workload, Pages, Spec, Workload};
+use lookaside_workloads::{workload, Pages, Workload, WorkloadSpec};
 
 use crate::args::workload::WorkloadArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
@@ -36,7 +36,8 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
             Some(_) => Err(Failure::bad("--record: list has no accesses; name a workload")),
         };
     }
-    let spec = Spec { bytes: read_bytes(&args.size)?, seed: args.seed, rounds: args.rounds, pages: args.pages.into() };
+    let spec =
+        WorkloadSpec { bytes: read_bytes(&args.size)?, seed: args.seed, rounds: args.rounds, pages: args.pages.into() };
     let settings = args.bake.as_deref().map(str::parse::<Settings>).transpose()?;
     let free = available_bytes().map_err(Failure::bad)?;
     // Names and sizes that can't be are the workload's to name.
@@ -89,7 +90,7 @@ fn shortage(pages: Pages, huge_bytes: Option<u64>, total: u64) -> Option<String>
 
 /// Algorithm 1 of the paper: the baker is started, the main task done, the baker stopped.
 fn measure(
-    spec: &Spec,
+    spec: &WorkloadSpec,
     settings: Option<Settings>,
     workload: &mut dyn Workload,
     interrupt: &Interrupt,

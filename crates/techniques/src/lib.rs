@@ -10,10 +10,10 @@
 //!
 //! use lookaside_engine::Setup;
 //! use lookaside_techniques::Profile;
-//! use lookaside_workloads::{Stream, UniformPages};
+//! use lookaside_workloads::{PatternStream, UniformPages};
 //!
 //! let base = Setup::new(lookaside_machine::preset("skylake")?);
-//! let mut program = Stream::new(UniformPages::new(16 << 10, 1), 100_000);
+//! let mut program = PatternStream::new(UniformPages::new(16 << 10, 1), 100_000);
 //! let mut profile = Profile::record(&mut program, &base, &mut |_| ())?;
 //! let remedies = profile.remedies(&base, &AtomicBool::new(false), &mut Vec::new())?;
 //! assert!(remedies[0].translation_cycles < remedies[0].base_translation_cycles);

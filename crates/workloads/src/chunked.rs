@@ -6,11 +6,11 @@ use std::ptr::NonNull;
 
 use lookaside_trace::Kind;
 
-use crate::mapping::{Mapping, Pages};
-use crate::observer::{Observer, Plain};
+use crate::mapping::{ArrayMapping, Pages};
+use crate::observer::{AccessObserver, Plain};
 use crate::stream::PAGE_BYTES;
 
-/// Memory for the arrays of a task ([`Room::in_chunks`](crate::kernel::Room::in_chunks)): chunks, each of which is in one page.
+/// Memory for the arrays of a task ([`Room::in_chunks`](crate::kernel::WorkloadMemory::in_chunks)): chunks, each of which is in one page.
 #[derive(Clone, Debug)]
 pub struct Chunks {
     /// Bytes of each: a power of two, from 64 (a line) to 4096 (a page).
@@ -47,7 +47,7 @@ pub struct Chunked<T> {
     /// First byte in the stream.
     at: u64,
     /// The memory behind, where nobody else gave it.
-    _mapping: Option<Mapping>,
+    _mapping: Option<ArrayMapping>,
     holds: PhantomData<T>,
 }
 
@@ -57,7 +57,7 @@ unsafe impl<T: Plain + Send> Send for Chunked<T> {}
 impl<T: Plain> Chunked<T> {
     /// In pages of its own, one behind another.
     pub(crate) fn mapped(bytes: usize, pages: Pages, (len, first, at): (u64, usize, u64)) -> io::Result<Self> {
-        let mapping = Mapping::new(bytes, pages)?;
+        let mapping = ArrayMapping::new(bytes, pages)?;
         let page = |number: usize| {
             // SAFETY: a page of the mapping.
             unsafe { mapping.start().add(number * PAGE_BYTES as usize) }
@@ -82,7 +82,7 @@ impl<T: Plain> Chunked<T> {
         chunks: &[NonNull<u8>],
         bytes: usize,
         (len, first, at): (u64, usize, u64),
-        mapping: Option<Mapping>,
+        mapping: Option<ArrayMapping>,
     ) -> Self {
         // Powers of two, both.
         let shift = (bytes / size_of::<T>()).ilog2();
@@ -107,39 +107,39 @@ impl<T: Plain> Chunked<T> {
 
     /// Element `i`, as one load.
     #[inline(always)]
-    pub fn load(&self, i: u64, observer: &mut impl Observer) -> T {
+    pub fn load(&self, i: u64, observer: &mut impl AccessObserver) -> T {
         observer.access(Kind::Load, self.addr(i));
         self.get(i, observer)
     }
 
     /// Element `i`; no access of the stream.
     #[inline(always)]
-    pub fn get(&self, i: u64, observer: &mut impl Observer) -> T {
+    pub fn get(&self, i: u64, observer: &mut impl AccessObserver) -> T {
         // SAFETY: an element, of zeros or of what was stored since.
         unsafe { self.place(i, observer).read() }
     }
 
     /// Sets element `i`, as one store.
     #[inline(always)]
-    pub fn store(&mut self, i: u64, value: T, observer: &mut impl Observer) {
+    pub fn store(&mut self, i: u64, value: T, observer: &mut impl AccessObserver) {
         observer.access(Kind::Store, self.addr(i));
         self.set(i, value, observer);
     }
 
     /// Sets element `i`; no access of the stream.
     #[inline(always)]
-    pub fn set(&mut self, i: u64, value: T, observer: &mut impl Observer) {
+    pub fn set(&mut self, i: u64, value: T, observer: &mut impl AccessObserver) {
         // SAFETY: an element; borrowed with `self`.
         unsafe { self.place(i, observer).write(value) };
     }
 
     /// Sets all; no accesses of the stream.
-    pub fn fill_with(&mut self, mut value: impl FnMut() -> T, observer: &mut impl Observer) {
+    pub fn fill_with(&mut self, mut value: impl FnMut() -> T, observer: &mut impl AccessObserver) {
         (0..self.len).for_each(|i| self.set(i, value(), observer));
     }
 
     /// All of them in order; no accesses of the stream.
-    pub fn values<'a>(&'a self, observer: &'a mut impl Observer) -> impl Iterator<Item = T> + 'a {
+    pub fn values<'a>(&'a self, observer: &'a mut impl AccessObserver) -> impl Iterator<Item = T> + 'a {
         (0..self.len).map(move |i| self.get(i, observer))
     }
 
@@ -149,7 +149,7 @@ impl<T: Plain> Chunked<T> {
     }
 
     #[inline(always)]
-    fn place(&self, i: u64, observer: &mut impl Observer) -> *mut T {
+    fn place(&self, i: u64, observer: &mut impl AccessObserver) -> *mut T {
         debug_assert!(i < self.len);
         let chunk = (i >> self.shift) as usize;
         // What is beyond the last chunk ends here; within one all elements are there.

@@ -1,6 +1,6 @@
 //! A native run that is followed: somebody is told when it first touches a chunk of its arrays, and now and then.
 
-use crate::observer::{sealed, Observer};
+use crate::observer::{sealed, AccessObserver};
 use lookaside_trace::Kind;
 
 /// Elements that are touched from one look to the next.
@@ -86,7 +86,7 @@ impl Followed<'_> {
 
 impl sealed::Sealed for Followed<'_> {}
 
-impl Observer for Followed<'_> {
+impl AccessObserver for Followed<'_> {
     #[inline(always)]
     fn access(&mut self, _: Kind, _: u64) {}
 

@@ -3,6 +3,6 @@
 
 pub use crate::checksum::fold;
 pub use crate::chunked::Chunked;
-pub use crate::memory::{Array, Room};
-pub use crate::observer::{Observer, Plain, Unseen};
+pub use crate::memory::{Array, WorkloadMemory};
+pub use crate::observer::{AccessObserver, Plain, Unseen};
 pub use crate::workload::Kernel;

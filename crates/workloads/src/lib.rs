@@ -1,13 +1,13 @@
 //! Kernels that the papers run, native and as access streams, and small synthetic streams for tests and benches.
 //!
-//! A stream is a [`Stream`] over a [`Pattern`]: a [`lookaside_trace::Source`] that is the same to the bit for the
+//! A stream is a [`PatternStream`] over a [`Pattern`]: a [`lookaside_trace::Source`] that is the same to the bit for the
 //! same parameters and seed. Each begins with the `Map` event of the memory it walks over.
 //!
 //! ```
 //! use lookaside_trace::{Block, Source};
-//! use lookaside_workloads::{Stream, UniformPages};
+//! use lookaside_workloads::{PatternStream, UniformPages};
 //!
-//! let mut source = Stream::new(UniformPages::new(1024, 1), 100_000);
+//! let mut source = PatternStream::new(UniformPages::new(1024, 1), 100_000);
 //! let (mut block, mut accesses) = (Block::default(), 0);
 //! while source.next_block(&mut block)? {
 //!     accesses += block.accesses();
@@ -22,7 +22,7 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //!
-//! let mut gups = lookaside_workloads::workload("gups", &lookaside_workloads::Spec::new(1 << 20))?;
+//! let mut gups = lookaside_workloads::workload("gups", &lookaside_workloads::WorkloadSpec::new(1 << 20))?;
 //! assert!(gups.run(&AtomicBool::new(false)));
 //! assert_eq!(gups.operations(), (1 << 20) / 8 / 16);
 //! # Ok::<(), lookaside_workloads::WorkloadError>(())
@@ -47,11 +47,11 @@ mod zipf;
 
 pub use chunked::Chunks;
 pub use follow::{Followed, Follower, Next, Touched, LOOK};
-pub use kernels::{names, workload, Kind as WorkloadKind, ALL as WORKLOADS};
+pub use kernels::{names, workload, BuildableWorkload, ALL as WORKLOADS};
 pub use mapping::Pages;
-pub use memory::{Region, Section};
+pub use memory::{ArrayMemory, ArraySection};
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
-pub use stream::{Pattern, Stream, BASE, PAGE_BYTES};
+pub use stream::{Pattern, PatternStream, BASE, PAGE_BYTES};
 pub use tlb_thrash::TlbThrash;
-pub use workload::{Spec, Workload, WorkloadError, WorkloadStream, LEAST_BYTES, MOST_BYTES};
+pub use workload::{Workload, WorkloadError, WorkloadSpec, WorkloadStream, LEAST_BYTES, MOST_BYTES};
 pub use zipf::Zipf;

@@ -28,7 +28,7 @@ pub enum Pages {
 
 /// Anonymous memory of this process.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct ArrayMapping {
     /// First byte, on a multiple of [`ALIGN_BYTES`].
     start: NonNull<u8>,
     /// What was mapped, with what lies before and behind.
@@ -36,9 +36,9 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: the memory is the mapping's alone, whatever thread it is used by.
-unsafe impl Send for Mapping {}
+unsafe impl Send for ArrayMapping {}
 
-impl Mapping {
+impl ArrayMapping {
     /// Its first byte.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
@@ -89,7 +89,7 @@ pub(crate) fn malloc_asks(tunables: &str) -> bool {
     tunables.split(':').filter_map(|tunable| tunable.strip_prefix("glibc.malloc.hugetlb=")).next_back() == Some("1")
 }
 
-impl Drop for Mapping {
+impl Drop for ArrayMapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and borrowed by nobody any more. That it can't be unmapped does not happen.
         let _ = unsafe { munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };

@@ -7,13 +7,13 @@ use std::ops::Deref;
 use lookaside_trace::Kind;
 
 use crate::chunked::{Chunked, Chunks};
-use crate::mapping::{Mapping, Pages, ALIGN_BYTES};
-use crate::observer::{Observer, Plain};
+use crate::mapping::{ArrayMapping, Pages, ALIGN_BYTES};
+use crate::observer::{AccessObserver, Plain};
 use crate::stream::{BASE, PAGE_BYTES};
 
 /// What part of a process an array of its stream lies in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Section {
+pub enum ArraySection {
     /// An anonymous mapping.
     #[default]
     Mapping,
@@ -27,7 +27,7 @@ pub enum Section {
 
 /// One array's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct ArrayMemory {
     /// What it holds.
     pub name: &'static str,
     /// Its first byte in this process; of a [`crate::task`] whose arrays lie in chunks, the first one's.
@@ -37,24 +37,24 @@ pub struct Region {
     /// Its bytes: whole pages, but of a [`crate::program`] those of the array alone, which shares pages with others.
     pub bytes: u64,
     /// Where its stream has it.
-    pub section: Section,
+    pub section: ArraySection,
     /// It is the one array of the workload that PT-Baker touches (section 5.2), by its size in Table 5.2.
     pub main: bool,
 }
 
 /// The arrays of one workload: gives each its mapping, and its place in the stream.
 #[derive(Debug)]
-pub struct Room {
+pub struct WorkloadMemory {
     pages: Pages,
     next: u64,
-    regions: Vec<Region>,
+    regions: Vec<ArrayMemory>,
     /// What chunked arrays lie in; `None`: in mappings.
     given: Option<Chunks>,
     /// Chunks of these so far.
     chunks: usize,
 }
 
-impl Room {
+impl WorkloadMemory {
     /// None yet.
     pub fn new(pages: Pages) -> Self {
         Self { pages, next: BASE, regions: Vec::new(), given: None, chunks: 0 }
@@ -74,7 +74,7 @@ impl Room {
     }
 
     /// All arrays so far.
-    pub fn regions(&self) -> &[Region] {
+    pub fn regions(&self) -> &[ArrayMemory] {
         &self.regions
     }
 
@@ -85,10 +85,10 @@ impl Room {
     pub fn array<T: Plain>(&mut self, name: &'static str, len: u64, main: bool) -> io::Result<Array<T>> {
         let bytes = whole_pages::<T>(len)?;
         let at = self.next;
-        let mapping = Mapping::new(usize::try_from(bytes).map_err(|_| too_large())?, self.pages)?;
+        let mapping = ArrayMapping::new(usize::try_from(bytes).map_err(|_| too_large())?, self.pages)?;
         let start = mapping.start().as_ptr() as u64;
         self.next = next_array(at, bytes);
-        self.regions.push(Region { name, start, stream_start: at, bytes, section: Section::Mapping, main });
+        self.regions.push(ArrayMemory { name, start, stream_start: at, bytes, section: ArraySection::Mapping, main });
         Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
     }
 
@@ -113,7 +113,7 @@ impl Room {
         };
         let start = array.start();
         self.next = next_array(at, bytes);
-        self.regions.push(Region { name, start, stream_start: at, bytes, section: Section::Mapping, main });
+        self.regions.push(ArrayMemory { name, start, stream_start: at, bytes, section: ArraySection::Mapping, main });
         Ok(array)
     }
 
@@ -125,11 +125,11 @@ impl Room {
         &mut self,
         name: &'static str,
         len: u64,
-        (section, at): (Section, u64),
+        (section, at): (ArraySection, u64),
     ) -> io::Result<Array<T>> {
-        let mapping = Mapping::new(usize::try_from(whole_pages::<T>(len)?).map_err(|_| too_large())?, self.pages)?;
+        let mapping = ArrayMapping::new(usize::try_from(whole_pages::<T>(len)?).map_err(|_| too_large())?, self.pages)?;
         let (start, bytes) = (mapping.start().as_ptr() as u64, len * size_of::<T>() as u64);
-        self.regions.push(Region { name, start, stream_start: at, bytes, section, main: false });
+        self.regions.push(ArrayMemory { name, start, stream_start: at, bytes, section, main: false });
         Ok(Array { mapping, len: len as usize, at, holds: PhantomData })
     }
 }
@@ -152,7 +152,7 @@ fn whole_pages<T>(len: u64) -> io::Result<u64> {
 /// An array whose accesses can be seen. What builds the input and what sums up the result reads and writes it as a slice.
 #[derive(Debug)]
 pub struct Array<T> {
-    mapping: Mapping,
+    mapping: ArrayMapping,
     len: usize,
     at: u64,
     holds: PhantomData<T>,
@@ -161,21 +161,21 @@ pub struct Array<T> {
 impl<T: Plain> Array<T> {
     /// Element `i`, as one load.
     #[inline(always)]
-    pub fn load(&self, i: u64, observer: &mut impl Observer) -> T {
+    pub fn load(&self, i: u64, observer: &mut impl AccessObserver) -> T {
         observer.access(Kind::Load, self.addr(i));
         self[i as usize]
     }
 
     /// Sets element `i`, as one store.
     #[inline(always)]
-    pub fn store(&mut self, i: u64, value: T, observer: &mut impl Observer) {
+    pub fn store(&mut self, i: u64, value: T, observer: &mut impl AccessObserver) {
         observer.access(Kind::Store, self.addr(i));
         self.as_mut()[i as usize] = value;
     }
 
     /// `len` elements from `from` on, as loads of `wide` elements each.
     #[inline(always)]
-    pub fn load_span(&self, from: u64, len: u64, wide: u64, observer: &mut impl Observer) -> &[T] {
+    pub fn load_span(&self, from: u64, len: u64, wide: u64, observer: &mut impl AccessObserver) -> &[T] {
         for i in (from..from + len).step_by(wide as usize) {
             observer.access(Kind::Load, self.addr(i));
         }
@@ -184,7 +184,7 @@ impl<T: Plain> Array<T> {
 
     /// Sets the elements from `from` on, as stores of `wide` elements each.
     #[inline(always)]
-    pub fn store_span(&mut self, from: u64, values: &[T], wide: u64, observer: &mut impl Observer) {
+    pub fn store_span(&mut self, from: u64, values: &[T], wide: u64, observer: &mut impl AccessObserver) {
         for i in (from..from + values.len() as u64).step_by(wide as usize) {
             observer.access(Kind::Store, self.addr(i));
         }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_is_the_arrays_own_place() {
-        let mut room = Room::new(Pages::Base);
+        let mut room = WorkloadMemory::new(Pages::Base);
         let mut words: Array<u64> = room.array("words", 1000, true).expect("memory");
         let mut halves: Array<u32> = room.array("halves", 3, false).expect("memory");
         let mut block = Block::default();
@@ -243,14 +243,14 @@ mod tests {
 
     #[test]
     fn each_array_is_a_region_of_its_own_with_what_was_said_of_huge_pages() {
-        let flags = |smaps: &str, region: &Region| -> String {
+        let flags = |smaps: &str, region: &ArrayMemory| -> String {
             let line = format!("{:x}-{:x} rw-p 00000000 00:00 0", region.start, region.start + region.bytes);
             let (_, rest) = smaps.split_once(&line).unwrap_or_else(|| panic!("{line} is not in\n{smaps}"));
             rest.lines().find_map(|line| line.strip_prefix("VmFlags:")).expect("flags").to_string()
         };
         let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
         for pages in [Pages::Base, Pages::Thp, Pages::AsIs] {
-            let mut room = Room::new(pages);
+            let mut room = WorkloadMemory::new(pages);
             // With huge pages on, an array goes to the end of its last one.
             let words = if pages == Pages::Thp { ALIGN_BYTES / 8 } else { 5000 };
             let arrays = ["a", "b", "c"].map(|name| room.array::<u64>(name, words, false));
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn memory_that_cannot_be_had_is_an_error() {
-        let mut room = Room::new(Pages::Base);
+        let mut room = WorkloadMemory::new(Pages::Base);
         assert!(room.array::<u64>("all", u64::MAX / 8, true).is_err());
         assert!(room.array::<u64>("all", u64::MAX, true).is_err());
         assert!(room.array::<u64>("all", 1 << 50, true).is_err());

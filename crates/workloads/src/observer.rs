@@ -2,7 +2,7 @@
 
 use lookaside_trace::{Block, Kind};
 
-/// Keeps [`Observer`] to this crate: [`Chunked`] relies on what the observers give back.
+/// Keeps [`AccessObserver`] to this crate: [`Chunked`] relies on what the observers give back.
 pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Unseen {}
@@ -10,7 +10,7 @@ pub(crate) mod sealed {
 }
 
 /// Sees the accesses of a workload. The native run's sees nothing and compiles to nothing.
-pub trait Observer: sealed::Sealed {
+pub trait AccessObserver: sealed::Sealed {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
 
@@ -29,12 +29,12 @@ pub trait Observer: sealed::Sealed {
 #[derive(Clone, Copy, Debug)]
 pub struct Unseen;
 
-impl Observer for Unseen {
+impl AccessObserver for Unseen {
     #[inline(always)]
     fn access(&mut self, _: Kind, _: u64) {}
 }
 
-impl Observer for Block {
+impl AccessObserver for Block {
     #[inline]
     fn access(&mut self, kind: Kind, addr: u64) {
         self.push(kind, addr);

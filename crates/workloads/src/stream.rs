@@ -29,7 +29,7 @@ pub trait Pattern {
 
 /// A number of steps of a pattern, as a source of blocks of one thread (process 1, thread 1).
 #[derive(Clone, Debug)]
-pub struct Stream<P> {
+pub struct PatternStream<P> {
     pattern: P,
     base: u64,
     left: u64,
@@ -37,7 +37,7 @@ pub struct Stream<P> {
     info: TraceInfo,
 }
 
-impl<P: Pattern> Stream<P> {
+impl<P: Pattern> PatternStream<P> {
     /// `steps` steps over memory at [`BASE`].
     pub fn new(pattern: P, steps: u64) -> Self {
         let info = TraceInfo {
@@ -56,7 +56,7 @@ impl<P: Pattern> Stream<P> {
     }
 }
 
-impl<P: Pattern> Source for Stream<P> {
+impl<P: Pattern> Source for PatternStream<P> {
     fn info(&self) -> &TraceInfo {
         &self.info
     }

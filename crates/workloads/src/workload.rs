@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use crate::follow::Followed;
 use crate::mapping::Pages;
-use crate::memory::{Region, Room};
-use crate::observer::{Observer, Unseen};
+use crate::memory::{ArrayMemory, WorkloadMemory};
+use crate::observer::{AccessObserver, Unseen};
 
 /// Fewest bytes of a workload's arrays: 1 MiB; each has then at least a few hundred elements.
 pub const LEAST_BYTES: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const BLOCK_ACCESSES: usize = 16 * 1024;
 
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct WorkloadSpec {
     /// Bytes that all arrays together take at most, [`LEAST_BYTES`] to [`MOST_BYTES`].
     pub bytes: u64,
     /// Seed of the input and of what the task draws.
@@ -30,7 +30,7 @@ pub struct Spec {
     pub pages: Pages,
 }
 
-impl Spec {
+impl WorkloadSpec {
     /// One round, on base pages, with seed 1.
     pub fn new(bytes: u64) -> Self {
         Self { bytes, seed: 1, rounds: 1, pages: Pages::Base }
@@ -93,7 +93,7 @@ pub trait Workload: Send {
     fn parameters(&self) -> Vec<(&'static str, u64)>;
 
     /// The memory of its arrays.
-    fn regions(&self) -> &[Region];
+    fn regions(&self) -> &[ArrayMemory];
 
     /// The mappings of its stream, as `Map` events.
     fn mappings(&self) -> Vec<Event>;
@@ -114,7 +114,7 @@ pub trait Workload: Send {
     /// Does the next part of the main task and appends its accesses. `false` = there is nothing left.
     fn fill(&mut self, block: &mut Block) -> bool;
 
-    /// Chunks that its arrays lie in: pages, or the chunks that its [`Room`] was given; none where it has no [`Chunked`](crate::kernel::Chunked) arrays.
+    /// Chunks that its arrays lie in: pages, or the chunks that its [`WorkloadMemory`] was given; none where it has no [`Chunked`](crate::kernel::Chunked) arrays.
     fn chunks(&self) -> usize;
 
     /// Does the next part of the main task, natively, and tells who follows it of its chunks. `false` = there is nothing left.
@@ -133,11 +133,11 @@ pub trait Kernel: Send {
     /// See [`Workload::parameters`].
     fn parameters(&self) -> Vec<(&'static str, u64)>;
     /// Its arrays.
-    fn room(&self) -> &Room;
+    fn room(&self) -> &WorkloadMemory;
 
     /// One for each array, by its name, where it has its own.
     fn mappings(&self) -> Vec<Event> {
-        let map = |region: &Region| {
+        let map = |region: &ArrayMemory| {
             let (addr, len) = (region.stream_start, region.bytes);
             Event::Map { addr, len, prot: 3, source: MapSource::named(region.name), site: 0 }
         };
@@ -150,7 +150,7 @@ pub trait Kernel: Send {
     fn checksum(&self) -> u64;
 
     /// The next few hundred accesses of the main task; `false` = it is done.
-    fn step(&mut self, observer: &mut impl Observer) -> bool;
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool;
 }
 
 impl<K: Kernel> Workload for K {
@@ -166,7 +166,7 @@ impl<K: Kernel> Workload for K {
         Kernel::parameters(self)
     }
 
-    fn regions(&self) -> &[Region] {
+    fn regions(&self) -> &[ArrayMemory] {
         self.room().regions()
     }
 

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
 
 use lookaside_tlb_coloring::programs::{task, task_in, TASKS};
-use lookaside_workloads::{Chunks, Followed, Follower, Next, Spec, Touched, Workload, LOOK, PAGE_BYTES};
+use lookaside_workloads::{Chunks, Followed, Follower, Next, Touched, Workload, WorkloadSpec, LOOK, PAGE_BYTES};
 
 /// Writes down what it is told; begins anew at each `anew`-th look.
 #[derive(Default)]
@@ -55,7 +55,7 @@ fn follow(task: &mut dyn Workload, anew: u64) -> (TouchLog, u64) {
 fn results_are_the_same_wherever_the_data_lie_and_whoever_follows() {
     for kind in TASKS {
         for (chunk_bytes, pages) in [(4096, 5), (512, 40), (128, 160)] {
-            let spec = Spec { seed: 3, rounds: 2, ..Spec::new(5 * PAGE_BYTES) };
+            let spec = WorkloadSpec { seed: 3, rounds: 2, ..WorkloadSpec::new(5 * PAGE_BYTES) };
             let mut plain = task(kind.name, &spec).expect("memory");
             assert!(plain.run(&AtomicBool::new(false)));
             // Never begun anew, and often.
@@ -78,7 +78,7 @@ fn results_are_the_same_wherever_the_data_lie_and_whoever_follows() {
 
 #[test]
 fn too_few_chunks_or_odd_ones_are_refused() {
-    let spec = Spec::new(5 * PAGE_BYTES);
+    let spec = WorkloadSpec::new(5 * PAGE_BYTES);
     let (_pages, mut chunks) = scattered(4, 4096);
     let refused = |chunks: &Chunks| {
         // SAFETY: as above.

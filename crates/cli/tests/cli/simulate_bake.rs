@@ -5,7 +5,7 @@ use std::path::Path;
 use lookaside_engine::Setup;
 use lookaside_techniques::bake::{model, BakeResult, BakedProgram, ModelledBaker, TouchMethod};
 use lookaside_trace::{Block, Event, Kind, MapSource, TraceInfo, TraceWriter};
-use lookaside_workloads::{workload, Spec, WorkloadStream};
+use lookaside_workloads::{workload, WorkloadSpec, WorkloadStream};
 use serde_json::Value;
 
 use crate::common::{assert_bad_input, run, stderr, stdout};
@@ -81,7 +81,7 @@ fn it_is_the_papers_model() {
     let sets = MACHINE.iter().filter(|word| word.contains('=')).map(ToString::to_string).collect::<Vec<_>>();
     let mut setup = Setup::new(machine.with_overrides(&sets).expect("a machine"));
     setup.os.frames = lookaside_engine::FrameLayout::Random;
-    let gups = workload("gups", &Spec::new(8 << 20)).expect("memory");
+    let gups = workload("gups", &WorkloadSpec::new(8 << 20)).expect("memory");
     let main = gups.regions().iter().find(|region| region.main).expect("a main array");
     let range = main.stream_start..main.stream_start + main.bytes;
     let sleep_cycles = 5.0 * setup.machine.clock_mhz;

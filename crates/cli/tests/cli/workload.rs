@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use lookaside_trace::{Block, Source};
-use lookaside_workloads::{workload, Spec, WorkloadStream};
+use lookaside_workloads::{workload, WorkloadSpec, WorkloadStream};
 
 use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 
@@ -164,7 +164,7 @@ fn accesses_become_a_trace() {
         let path = folder.path().join(format!("{name}.lkt"));
         let path = path.to_str().expect("text");
         let written = json(&["workload", name, "--size", "1M", "--seed", "5", "--record", path, "--json"]);
-        let spec = Spec { seed: 5, ..Spec::new(1 << 20) };
+        let spec = WorkloadSpec { seed: 5, ..WorkloadSpec::new(1 << 20) };
         let mut stream = WorkloadStream::new(workload(name, &spec).expect("memory"));
         let (mut block, mut expected) = (Block::default(), Vec::new());
         while stream.next_block(&mut block).expect("a block") {

@@ -8,12 +8,12 @@
 //! ```
 //! use lookaside_engine::{FrameLayout, Setup};
 //! use lookaside_techniques::bake::{model, ModelledBaker, TouchCost, BakedProgram, TouchMethod};
-//! use lookaside_workloads::{Stream, UniformPages, BASE};
+//! use lookaside_workloads::{PatternStream, UniformPages, BASE};
 //!
 //! let machine = lookaside_machine::preset("ryzen-5900x")?.with_overrides(&["cache.l3.size=256K".into()])?;
 //! let setup = Setup::new(machine);
 //! let pages = 32 << 10; // whose tables take as much as the last-level cache
-//! let program = || Stream::new(UniformPages::new(pages, 1), 100_000);
+//! let program = || PatternStream::new(UniformPages::new(pages, 1), 100_000);
 //! let how = BakedProgram { warm_accesses: 50_000, in_flight: 1.0 };
 //! let baker = ModelledBaker::new(TouchMethod::Entries, 1, vec![BASE..BASE + pages * 4096]);
 //! let base = model(setup.clone(), &mut program(), &how, None, &[])?;

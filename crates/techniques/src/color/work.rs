@@ -140,16 +140,16 @@ fn page_of(addr: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_workloads::{Gups, Stream, BASE};
+    use lookaside_workloads::{Gups, PatternStream, BASE};
 
     use super::*;
 
     #[test]
     fn a_recording_is_the_streams_accesses_in_order() {
         let mut block = Block::default();
-        Stream::new(Gups::new(64 << 10, 3), 500).next_block(&mut block).expect("a block");
+        PatternStream::new(Gups::new(64 << 10, 3), 500).next_block(&mut block).expect("a block");
         for most in [0, 1, 777, 1000, 5000] {
-            let work = Work::record(&mut Stream::new(Gups::new(64 << 10, 3), 500), most, 1).expect("a stream");
+            let work = Work::record(&mut PatternStream::new(Gups::new(64 << 10, 3), 500), most, 1).expect("a stream");
             let all =
                 work.round.iter().flat_map(|t| std::iter::repeat_n((t.kind, t.addr / LINE_BYTES), t.times as usize));
             let expected = block.kind.iter().zip(&block.addr).map(|(kind, addr)| (*kind, addr / LINE_BYTES));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_placed_keeps_its_order_and_offsets() {
-        let work = Work::record(&mut Stream::new(Gups::new(64 << 10, 3), 500), 1000, 1).expect("a stream");
+        let work = Work::record(&mut PatternStream::new(Gups::new(64 << 10, 3), 500), 1000, 1).expect("a stream");
         assert_eq!(work.pages(), (0..16).map(|i| BASE + i * PAGE_BYTES).collect::<Vec<_>>());
         let pages: Vec<u64> = (0..17).map(|i| (1 << 40) - i * 7 * PAGE_BYTES).collect();
         let placed = work.placed(&pages).expect("enough");
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_warm_up_touches_each_page_once() {
-        let work = Work::record(&mut Stream::new(Gups::new(64 << 10, 3), 500), 1000, 1).expect("a stream");
+        let work = Work::record(&mut PatternStream::new(Gups::new(64 << 10, 3), 500), 1000, 1).expect("a stream");
         let warm = work.warm_up();
         assert_eq!((warm.round.len(), warm.accesses(), warm.pages()), (16, 16, work.pages()));
         assert_eq!(warm.round[0].addr, work.round[0].addr);

@@ -7,10 +7,10 @@ use lookaside_stats::SplitMix64;
 
 use crate::at_once::at_once;
 use crate::checksum::fold;
-use crate::memory::{Array, Room};
-use crate::observer::Observer;
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::AccessObserver;
 use crate::rmat::Rmat;
-use crate::workload::{Kernel, Spec};
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Edges looked at, or vertices cleared, a step.
 const STEP: u64 = 256;
@@ -24,7 +24,7 @@ const VERTEX_BYTES: u64 = 8 + 2 * 4 + 3 * 8;
 
 /// The algorithm.
 pub(super) struct Bc {
-    room: Room,
+    room: WorkloadMemory,
     /// The edges that lead out of vertex v go to `neighbours[first[v]..first[v + 1]]`.
     first: Array<u64>,
     neighbours: Array<u32>,
@@ -41,13 +41,13 @@ pub(super) struct Bc {
     random: SplitMix64,
     /// Sources that are left.
     rounds: u64,
-    at: At,
+    at: BrandesPhase,
     looked: u64,
 }
 
 /// Where the algorithm is.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum BrandesPhase {
     /// Before this vertex of those being cleared.
     Clear(u64),
     /// Among the edges of the vertex before this place of the queue, which is written here.
@@ -69,12 +69,12 @@ struct Vertex {
 
 impl Bc {
     /// The most vertices, a power of two, that leave room for 16 edges each; as many edges as fit.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let scale = (spec.bytes / (VERTEX_BYTES + EDGE_FACTOR * EDGE_BYTES)).ilog2();
         let vertices = 1u64 << scale;
         let edges = (spec.bytes - vertices * VERTEX_BYTES - 8) / EDGE_BYTES;
         let rmat = Rmat::new(scale, spec.seed);
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut bc = Self {
             first: room.array("first", vertices + 1, false)?,
             neighbours: room.array("neighbours", edges, true)?,
@@ -86,7 +86,7 @@ impl Bc {
             room,
             random: SplitMix64::new(!spec.seed),
             rounds: spec.rounds,
-            at: At::Clear(0),
+            at: BrandesPhase::Clear(0),
             looked: 0,
         };
         bc.build(rmat, edges);
@@ -129,7 +129,7 @@ impl Bc {
 
     /// Looks at the edges of a vertex next.
     #[inline(always)]
-    fn enter(&self, number: u64, observer: &mut impl Observer) -> Vertex {
+    fn enter(&self, number: u64, observer: &mut impl AccessObserver) -> Vertex {
         Vertex {
             number,
             depth: self.depths.load(number, observer),
@@ -141,7 +141,7 @@ impl Bc {
 
     /// Clears some vertices; after the last, begins at a source that has an edge.
     #[inline]
-    fn clear(&mut self, from: u64, observer: &mut impl Observer) -> At {
+    fn clear(&mut self, from: u64, observer: &mut impl AccessObserver) -> BrandesPhase {
         let vertices = self.depths.len() as u64;
         let to = vertices.min(from + STEP);
         for vertex in from..to {
@@ -149,7 +149,7 @@ impl Bc {
             self.paths.store(vertex, 0.0, observer);
         }
         if to < vertices {
-            return At::Clear(to);
+            return BrandesPhase::Clear(to);
         }
         let source = loop {
             let source = self.random.below(vertices);
@@ -160,17 +160,23 @@ impl Bc {
         self.depths.store(source, 1, observer);
         self.paths.store(source, 1.0, observer);
         self.queue.store(0, source as u32, observer);
-        At::Forward { read: 1, write: 1, vertex: self.enter(source, observer) }
+        BrandesPhase::Forward { read: 1, write: 1, vertex: self.enter(source, observer) }
     }
 
     /// Counts shortest paths.
     #[inline]
-    fn forward(&mut self, mut read: u64, mut write: u64, mut vertex: Vertex, observer: &mut impl Observer) -> At {
+    fn forward(
+        &mut self,
+        mut read: u64,
+        mut write: u64,
+        mut vertex: Vertex,
+        observer: &mut impl AccessObserver,
+    ) -> BrandesPhase {
         for _ in 0..STEP {
             if vertex.edge == vertex.end {
                 if read == write {
                     // The last vertex of the queue is the first on the way back.
-                    return At::Backward {
+                    return BrandesPhase::Backward {
                         read: write - 1,
                         vertex: self.enter(vertex.number, observer),
                         dependency: 0.0,
@@ -194,7 +200,7 @@ impl Bc {
                 self.paths.store(other, paths + vertex.paths, observer);
             }
         }
-        At::Forward { read, write, vertex }
+        BrandesPhase::Forward { read, write, vertex }
     }
 
     /// Sums up dependencies, the farthest vertices first.
@@ -204,8 +210,8 @@ impl Bc {
         mut read: u64,
         mut vertex: Vertex,
         mut dependency: f64,
-        observer: &mut impl Observer,
-    ) -> Option<At> {
+        observer: &mut impl AccessObserver,
+    ) -> Option<BrandesPhase> {
         for _ in 0..STEP {
             if vertex.edge == vertex.end {
                 if read == 0 {
@@ -227,7 +233,7 @@ impl Bc {
                 dependency += share * (1.0 + self.dependencies.load(other, observer));
             }
         }
-        Some(At::Backward { read, vertex, dependency })
+        Some(BrandesPhase::Backward { read, vertex, dependency })
     }
 }
 
@@ -240,7 +246,7 @@ impl Kernel for Bc {
         vec![("vertices", vertices as u64), ("edges", self.first[vertices])]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -253,19 +259,19 @@ impl Kernel for Bc {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds == 0 {
             return false;
         }
         let next = match self.at {
-            At::Clear(from) => Some(self.clear(from, observer)),
-            At::Forward { read, write, vertex } => Some(self.forward(read, write, vertex, observer)),
-            At::Backward { read, vertex, dependency } => self.backward(read, vertex, dependency, observer),
+            BrandesPhase::Clear(from) => Some(self.clear(from, observer)),
+            BrandesPhase::Forward { read, write, vertex } => Some(self.forward(read, write, vertex, observer)),
+            BrandesPhase::Backward { read, vertex, dependency } => self.backward(read, vertex, dependency, observer),
         };
         if next.is_none() {
             self.rounds -= 1;
         }
-        self.at = next.unwrap_or(At::Clear(0));
+        self.at = next.unwrap_or(BrandesPhase::Clear(0));
         self.rounds > 0
     }
 }

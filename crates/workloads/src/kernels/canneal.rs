@@ -7,10 +7,10 @@ use lookaside_stats::SplitMix64;
 
 use crate::at_once::at_once;
 use crate::checksum::fold;
-use crate::memory::{Array, Room};
-use crate::observer::{Observer, Plain};
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::{AccessObserver, Plain};
 use crate::shuffle::Shuffle;
-use crate::workload::{Kernel, Spec};
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Exchanges a step.
 const STEP: u64 = 8;
@@ -59,7 +59,7 @@ impl Location {
 
 /// The annealing.
 pub(super) struct Canneal {
-    room: Room,
+    room: WorkloadMemory,
     elements: Array<Element>,
     links: Array<u32>,
     locations: Array<Location>,
@@ -79,10 +79,10 @@ pub(super) struct Canneal {
 impl Canneal {
     /// Each element drives five others, drawn by five permutations, and is driven by five; the locations are the cells of the
     /// least square, in random order.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let each = size_of::<Element>() as u64 + 2 * NETS * 4 + size_of::<Location>() as u64;
         let elements = (spec.bytes / each).max(2);
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut anneal = Self {
             elements: room.array("elements", elements, true)?,
             links: room.array("links", elements * 2 * NETS, false)?,
@@ -126,7 +126,7 @@ impl Canneal {
         (i, element): (u64, Element),
         but: u64,
         [from, to]: [Location; 2],
-        observer: &mut impl Observer,
+        observer: &mut impl AccessObserver,
     ) -> i64 {
         let mut longer = 0;
         for link in element.links..element.links + element.count {
@@ -164,7 +164,7 @@ impl Kernel for Canneal {
         vec![("elements", elements), ("nets", elements * NETS)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -177,7 +177,7 @@ impl Kernel for Canneal {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         let count = self.elements.len() as u64;
         for _ in 0..STEP.min(self.exchanges - self.done) {
             // As PARSEC: one of the two is new, the other in the cache already.

@@ -7,10 +7,10 @@ use lookaside_stats::SplitMix64;
 
 use crate::at_once::at_once;
 use crate::checksum::fold;
-use crate::memory::{Array, Room};
-use crate::observer::Observer;
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::AccessObserver;
 use crate::rmat::Rmat;
-use crate::workload::{Kernel, Spec};
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Steps along lists, or vertices cleared, a step.
 const STEP: u64 = 256;
@@ -24,7 +24,7 @@ const VERTEX_BYTES: u64 = 3 * 8;
 
 /// The search.
 pub(super) struct Graph500 {
-    room: Room,
+    room: WorkloadMemory,
     /// Of edge k: its ends, at 2k and 2k + 1.
     ends: Array<u32>,
     /// The list of the vertex `ends[p]` goes on at `next[p]`, counted from 1; 0 = its end.
@@ -38,14 +38,14 @@ pub(super) struct Graph500 {
     random: SplitMix64,
     /// Searches that are left.
     rounds: u64,
-    at: At,
+    at: SearchPhase,
     followed: u64,
     sum: u64,
 }
 
 /// Where the search is.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum SearchPhase {
     /// Before this vertex of those whose parents are being forgotten.
     Clear(u64),
     /// At this place of `parent`'s list; the queue is read and written here.
@@ -54,12 +54,12 @@ enum At {
 
 impl Graph500 {
     /// The most vertices, a power of two, that leave room for 16 edges each; as many edges as fit.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let scale = (spec.bytes / (VERTEX_BYTES + EDGE_FACTOR * EDGE_BYTES)).ilog2();
         let vertices = 1u64 << scale;
         let edges = (spec.bytes - vertices * VERTEX_BYTES) / EDGE_BYTES;
         let rmat = Rmat::new(scale, spec.seed);
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut graph = Self {
             ends: room.array("ends", 2 * edges, false)?,
             next: room.array("next", 2 * edges, true)?,
@@ -69,7 +69,7 @@ impl Graph500 {
             room,
             random: SplitMix64::new(!spec.seed),
             rounds: spec.rounds,
-            at: At::Clear(0),
+            at: SearchPhase::Clear(0),
             followed: 0,
             sum: 0,
         };
@@ -89,13 +89,13 @@ impl Graph500 {
 
     /// Forgets parents; after the last, begins at a root that has an edge.
     #[inline]
-    fn clear(&mut self, from: u64, observer: &mut impl Observer) {
+    fn clear(&mut self, from: u64, observer: &mut impl AccessObserver) {
         let vertices = self.tree.len() as u64;
         let to = vertices.min(from + STEP);
         for vertex in from..to {
             self.tree.store(vertex, 0, observer);
         }
-        self.at = At::Clear(to);
+        self.at = SearchPhase::Clear(to);
         if to == vertices {
             let (root, p) = loop {
                 let root = self.random.below(vertices);
@@ -107,7 +107,7 @@ impl Graph500 {
             self.tree.store(root, root + 1, observer);
             self.queue.store(0, root, observer);
             self.sum = fold(self.sum, root);
-            self.at = At::List { p, parent: root, read: 1, write: 1 };
+            self.at = SearchPhase::List { p, parent: root, read: 1, write: 1 };
         }
     }
 }
@@ -120,7 +120,7 @@ impl Kernel for Graph500 {
         vec![("vertices", self.heads.len() as u64), ("edges", self.ends.len() as u64 / 2)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -133,20 +133,20 @@ impl Kernel for Graph500 {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         let (mut p, mut parent, mut read, mut write) = match self.at {
             _ if self.rounds == 0 => return false,
-            At::Clear(from) => {
+            SearchPhase::Clear(from) => {
                 self.clear(from, observer);
                 return true;
             }
-            At::List { p, parent, read, write } => (p, parent, read, write),
+            SearchPhase::List { p, parent, read, write } => (p, parent, read, write),
         };
         for _ in 0..STEP {
             if p == 0 {
                 if read == write {
                     self.rounds -= 1;
-                    self.at = At::Clear(0);
+                    self.at = SearchPhase::Clear(0);
                     return self.rounds > 0;
                 }
                 parent = self.queue.load(read, observer);
@@ -165,7 +165,7 @@ impl Kernel for Graph500 {
             p = self.next.load(p - 1, observer);
             self.followed += 1;
         }
-        self.at = At::List { p, parent, read, write };
+        self.at = SearchPhase::List { p, parent, read, write };
         true
     }
 }

@@ -3,17 +3,17 @@
 use std::io;
 
 use crate::checksum::fold;
-use crate::memory::{Array, Room};
-use crate::observer::Observer;
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::AccessObserver;
 use crate::patterns::{hpcc_next, hpcc_start};
-use crate::workload::{Kernel, Spec};
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Updates a step.
 const STEP: u64 = 256;
 
 /// `table[x & (words - 1)] ^= x` along HPCC's sequence. No address depends on what is read.
 pub(super) struct GupsTable {
-    room: Room,
+    room: WorkloadMemory,
     table: Array<u64>,
     x: u64,
     done: u64,
@@ -22,9 +22,9 @@ pub(super) struct GupsTable {
 
 impl GupsTable {
     /// The table's words are the largest power of two that fits.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let words = 1 << (spec.bytes / 8).ilog2();
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut table: Array<u64> = room.array("table", words, true)?;
         for (i, word) in table.as_mut().iter_mut().enumerate() {
             *word = i as u64;
@@ -41,7 +41,7 @@ impl Kernel for GupsTable {
         vec![("words", self.table.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -54,7 +54,7 @@ impl Kernel for GupsTable {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         let (mask, mut x) = (self.table.len() as u64 - 1, self.x);
         let updates = STEP.min(self.updates - self.done);
         for _ in 0..updates {

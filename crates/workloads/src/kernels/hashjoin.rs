@@ -6,9 +6,9 @@ use std::io;
 use lookaside_stats::SplitMix64;
 
 use crate::checksum::fold;
-use crate::memory::{Array, Room};
-use crate::observer::{Observer, Plain};
-use crate::workload::{Kernel, Spec};
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::{AccessObserver, Plain};
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Outer rows a step.
 const STEP: u64 = 64;
@@ -18,7 +18,7 @@ const INNER_PER_OUTER: u64 = 4;
 /// A row of the inner table, in the chain of its bucket.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct BuildRow {
     key: u64,
     payload: u64,
     /// The chain's next row, counted from 1; 0 = none.
@@ -28,14 +28,14 @@ struct Row {
 }
 
 // SAFETY: numbers.
-unsafe impl Plain for Row {}
+unsafe impl Plain for BuildRow {}
 
 /// The join. Building the hash table is part of the input, looking up of the main task.
 pub(super) struct HashJoin {
-    room: Room,
+    room: WorkloadMemory,
     /// First row of each bucket's chain, counted from 1; 0 = none. A power of two of them.
     buckets: Array<u64>,
-    rows: Array<Row>,
+    rows: Array<BuildRow>,
     outer: Array<u64>,
     /// Outer rows looked up so far, over all rounds, and how many are to be.
     done: u64,
@@ -47,12 +47,12 @@ pub(super) struct HashJoin {
 impl HashJoin {
     /// At least one inner row a bucket, 2.24 at most. Keys of both tables are drawn evenly from as many as there are inner rows: on average
     /// an outer row matches one inner row.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
-        let (row, word) = (size_of::<Row>() as u64, size_of::<u64>() as u64);
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
+        let (row, word) = (size_of::<BuildRow>() as u64, size_of::<u64>() as u64);
         // At one row a bucket: what a bucket, its row and its share of an outer row take.
         let buckets = 1u64 << (spec.bytes / (word + row + word / INNER_PER_OUTER)).ilog2();
         let inner = (spec.bytes - buckets * word) / (row + word / INNER_PER_OUTER);
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut join = Self {
             buckets: room.array("buckets", buckets, false)?,
             rows: room.array("rows", inner, true)?,
@@ -67,7 +67,7 @@ impl HashJoin {
         for i in 0..inner as usize {
             let (key, payload) = (random.below(inner), random.next_u64());
             let bucket = bucket(key, buckets) as usize;
-            join.rows.as_mut()[i] = Row { key, payload, next: join.buckets[bucket], room: 0 };
+            join.rows.as_mut()[i] = BuildRow { key, payload, next: join.buckets[bucket], room: 0 };
             join.buckets.as_mut()[bucket] = i as u64 + 1;
         }
         join.outer.as_mut().fill_with(|| random.below(inner));
@@ -91,7 +91,7 @@ impl Kernel for HashJoin {
         ["buckets", "inner_rows", "outer_rows"].into_iter().zip(lengths.map(|len| len as u64)).collect()
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -104,7 +104,7 @@ impl Kernel for HashJoin {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         let (outer, buckets) = (self.outer.len() as u64, self.buckets.len() as u64);
         let first = self.done % outer;
         let rows = STEP.min(outer - first).min(self.lookups - self.done);

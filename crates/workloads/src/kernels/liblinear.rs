@@ -6,9 +6,9 @@ use std::io;
 use lookaside_stats::SplitMix64;
 
 use crate::checksum::fold;
-use crate::memory::{Array, Room};
-use crate::observer::{Observer, Plain};
-use crate::workload::{Kernel, Spec};
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::{AccessObserver, Plain};
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Coordinates a step.
 const STEP: u64 = 8;
@@ -38,7 +38,7 @@ unsafe impl Plain for Node {}
 
 /// The solver.
 pub(super) struct LibLinear {
-    room: Room,
+    room: WorkloadMemory,
     nodes: Array<Node>,
     /// Each row's first node.
     rows: Array<u64>,
@@ -59,10 +59,10 @@ pub(super) struct LibLinear {
 impl LibLinear {
     /// An even number of rows, with 28 features on average, of 4096; values even in -1 to 1; labels of a hidden plane, one in ten
     /// wrong.
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let row = (ROW_FEATURES + 1) * size_of::<Node>() as u64 + 4 * 8 + 4;
         let rows = (spec.bytes.saturating_sub(FEATURES * 8) / row).max(2) & !1;
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut solver = Self {
             nodes: room.array("nodes", rows * (ROW_FEATURES + 1), true)?,
             rows: room.array("rows", rows, false)?,
@@ -106,7 +106,7 @@ impl LibLinear {
 
     /// Minimises the dual along one coordinate.
     #[inline(always)]
-    fn coordinate(&mut self, i: u64, observer: &mut impl Observer) {
+    fn coordinate(&mut self, i: u64, observer: &mut impl AccessObserver) {
         let label = self.labels.load(i, observer);
         let first = self.rows.load(i, observer);
         let (mut product, mut at) = (0.0, first);
@@ -148,7 +148,7 @@ impl Kernel for LibLinear {
         vec![("rows", self.rows.len() as u64), ("features", FEATURES), ("features_per_row", ROW_FEATURES)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -162,7 +162,7 @@ impl Kernel for LibLinear {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         let rows = self.order.len() as u64;
         for _ in 0..STEP.min(self.coordinates - self.done) {
             // The next of a random order, by one step of Fisher and Yates.

@@ -4,16 +4,16 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 
-use crate::memory::{Array, Room};
-use crate::observer::Observer;
-use crate::workload::{Kernel, Spec};
+use crate::memory::{Array, WorkloadMemory};
+use crate::observer::AccessObserver;
+use crate::workload::{Kernel, WorkloadSpec};
 
 /// Reads a step.
 const STEP: u64 = 256;
 
 /// Reads of random words; the place of each is drawn from the word read before.
 pub(super) struct Reads {
-    room: Room,
+    room: WorkloadMemory,
     table: Array<u64>,
     state: u64,
     done: u64,
@@ -21,9 +21,9 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    pub(super) fn new(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let words = spec.bytes / 8;
-        let mut room = Room::new(spec.pages);
+        let mut room = WorkloadMemory::new(spec.pages);
         let mut table: Array<u64> = room.array("table", words, true)?;
         let mut random = SplitMix64::new(spec.seed);
         table.as_mut().fill_with(|| random.next_u64());
@@ -39,7 +39,7 @@ impl Kernel for Reads {
         vec![("words", self.table.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -52,7 +52,7 @@ impl Kernel for Reads {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         let (words, mut state) = (self.table.len() as u64, self.state);
         let reads = STEP.min(self.reads - self.done);
         for _ in 0..reads {

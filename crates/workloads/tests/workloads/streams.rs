@@ -7,7 +7,7 @@ use lookaside_workloads::*;
 use proptest::prelude::*;
 
 fn collect<P: Pattern>(pattern: P, steps: u64) -> (Vec<(Kind, u64)>, Vec<Event>) {
-    let mut source = Stream::new(pattern, steps);
+    let mut source = PatternStream::new(pattern, steps);
     let (mut block, mut accesses, mut events) = (Block::default(), Vec::new(), Vec::new());
     while source.next_block(&mut block).unwrap() {
         accesses.extend(block.kind.iter().copied().zip(block.addr.iter().copied()));

@@ -7,11 +7,11 @@ use lookaside_workloads::*;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn spec(seed: u64, rounds: u64) -> Spec {
-    Spec { seed, rounds, ..Spec::new(LEAST_BYTES) }
+fn spec(seed: u64, rounds: u64) -> WorkloadSpec {
+    WorkloadSpec { seed, rounds, ..WorkloadSpec::new(LEAST_BYTES) }
 }
 
-fn native(name: &str, spec: &Spec) -> (u64, u64) {
+fn native(name: &str, spec: &WorkloadSpec) -> (u64, u64) {
     let mut workload = workload(name, spec).expect("memory");
     assert_eq!(workload.operations(), 0);
     assert!(workload.run(&NEVER));
@@ -30,7 +30,7 @@ fn native_and_stream_are_the_same_run() {
         while stream.next_block(&mut block).expect("a block") {
             accesses += block.accesses();
             for addr in &block.addr {
-                let inside = |r: &Region| (r.stream_start..r.stream_start + r.bytes).contains(addr);
+                let inside = |r: &ArrayMemory| (r.stream_start..r.stream_start + r.bytes).contains(addr);
                 used[regions.iter().position(inside).unwrap_or_else(|| panic!("{name}: {addr:#x}"))] += 1;
             }
             events.append(&mut block.events);
@@ -61,7 +61,7 @@ fn seeds_and_rounds_change_the_result_and_nothing_else_does() {
         let two = native(name, &spec(1, 2));
         assert!(two.0 != base.0 && two.1 > base.1, "{name}: {base:?}, two rounds {two:?}");
         for pages in [Pages::Thp, Pages::AsIs] {
-            assert_eq!(base, native(name, &Spec { pages, ..spec(1, 1) }), "{name} {pages:?}");
+            assert_eq!(base, native(name, &WorkloadSpec { pages, ..spec(1, 1) }), "{name} {pages:?}");
         }
     }
 }
@@ -70,7 +70,7 @@ fn seeds_and_rounds_change_the_result_and_nothing_else_does() {
 fn arrays_take_what_was_asked_for() {
     for name in names() {
         for bytes in [LEAST_BYTES, 3 << 20, 5_000_000] {
-            let workload = workload(name, &Spec::new(bytes)).expect("memory");
+            let workload = workload(name, &WorkloadSpec::new(bytes)).expect("memory");
             let regions = workload.regions();
             // Rounded up to pages at most once an array; not below half, as a table's length is a power of two.
             let (total, most) = (regions.iter().map(|r| r.bytes).sum::<u64>(), bytes + 4096 * regions.len() as u64);
@@ -96,9 +96,9 @@ fn a_stopped_run_goes_on_where_it_was() {
 #[test]
 fn what_cannot_be_is_named() {
     let error = |name, spec| workload(name, &spec).err().expect("an error").to_string();
-    assert!(error("gusp", Spec::new(1 << 20)).contains("\"gusp\": no such workload; there are "));
-    assert!(error("gups", Spec::new(0)).contains("0 bytes"));
-    assert!(error("gups", Spec::new(u64::MAX)).contains("18446744073709551615 bytes"));
+    assert!(error("gusp", WorkloadSpec::new(1 << 20)).contains("\"gusp\": no such workload; there are "));
+    assert!(error("gups", WorkloadSpec::new(0)).contains("0 bytes"));
+    assert!(error("gups", WorkloadSpec::new(u64::MAX)).contains("18446744073709551615 bytes"));
     assert!(error("gups", spec(1, 0)).contains("0 rounds"));
     assert!(error("gups", spec(1, u64::MAX)).contains("rounds"));
 }

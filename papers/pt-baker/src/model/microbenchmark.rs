@@ -4,7 +4,7 @@ use lookaside_engine::{Detail, Engine, FrameLayout, Setup, WalkModel};
 use lookaside_harness::{Finding, ModelFindings, ModelResult, Ours, Series};
 use lookaside_machine::{preset, Machine, Ways};
 use lookaside_trace::{Block, Source};
-use lookaside_workloads::{Stream, TlbThrash};
+use lookaside_workloads::{PatternStream, TlbThrash};
 
 /// Misses begin where this part of the array accesses misses in the steady state. One set of the L2 DTLB that
 /// thrashes on its own is 17 of 2049.
@@ -144,7 +144,7 @@ impl ThrashSweep {
         let thrash = TlbThrash::new(pages, 1);
         let thrash = if self.stack { thrash.with_stack() } else { thrash };
         let mut engine = engine(&self.machine, self.frames)?;
-        let mut source = Stream::new(thrash, (WARM_ROUNDS + ROUNDS) * pages);
+        let mut source = PatternStream::new(thrash, (WARM_ROUNDS + ROUNDS) * pages);
         let mut counts = Vec::new();
         let (mut block, mut steps) = (Block::default(), 0);
         while source.next_block(&mut block)? {
@@ -212,7 +212,7 @@ fn hardware_threads(machine: &Machine, threads: u32) -> ModelResult<f64> {
     const PAGES: u64 = 2048 + 64;
     let mut engine = engine(machine, FrameLayout::Random)?;
     let mut all = Block::default();
-    Stream::new(TlbThrash::new(PAGES, 1), PAGES).next_block(&mut all)?;
+    PatternStream::new(TlbThrash::new(PAGES, 1), PAGES).next_block(&mut all)?;
     let mut before = None;
     for round in 0..WARM_ROUNDS + ROUNDS {
         if round == WARM_ROUNDS {

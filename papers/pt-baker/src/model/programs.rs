@@ -9,7 +9,7 @@ use lookaside_machine::{
 };
 use lookaside_techniques::bake::Stressor;
 use lookaside_trace::{Block, Source};
-use lookaside_workloads::{workload, Gups, Spec, Stream, WorkloadStream, BASE};
+use lookaside_workloads::{workload, Gups, PatternStream, WorkloadSpec, WorkloadStream, BASE};
 
 /// One program as the paper runs it.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +61,9 @@ pub(super) fn record(program: &PaperProgram, effort: Effort) -> ModelResult<Reco
     let bytes = (program.gigabytes * (1u64 << 30) as f64) as u64 / divisor;
     let [skipped, run] = [program.skipped, program.run].map(|accesses| accesses * 16 / divisor);
     let (mut source, baked): (Box<dyn Source>, _) = if program.name == "gups" {
-        (Box::new(Stream::new(Gups::new(bytes, 1), run)), BASE..BASE + bytes)
+        (Box::new(PatternStream::new(Gups::new(bytes, 1), run)), BASE..BASE + bytes)
     } else {
-        let workload = workload(program.name, &Spec { rounds: 64, ..Spec::new(bytes) })?;
+        let workload = workload(program.name, &WorkloadSpec { rounds: 64, ..WorkloadSpec::new(bytes) })?;
         let main = workload.regions().iter().find(|region| region.main).ok_or("a workload has lost its main array")?;
         let baked = main.stream_start..main.stream_start + main.bytes;
         (Box::new(WorkloadStream::new(workload)), baked)

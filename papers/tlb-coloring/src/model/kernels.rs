@@ -2,7 +2,7 @@
 
 use lookaside_harness::{ModelFindings, ModelResult};
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
-use lookaside_workloads::{Spec, WorkloadStream};
+use lookaside_workloads::{WorkloadSpec, WorkloadStream};
 
 use super::coloring_bench::{average, claim, jobs, misses, round, task_set, value, ColoringBench};
 use super::malloc_comparison::{first_bytes, AllocatorExperiment, AllocatorPair};
@@ -158,7 +158,7 @@ fn versus(
 
 /// What a job of a program does in its time.
 fn record(name: &str, pages: usize, execution_ns: u64) -> ModelResult<Work> {
-    let workload = task(name, &Spec::new(pages as u64 * PAGE_BYTES))?;
+    let workload = task(name, &WorkloadSpec::new(pages as u64 * PAGE_BYTES))?;
     let accesses = execution_ns * ACCESSES_PER_MS / 1_000_000; // ns in a ms
     let work = Work::record(&mut WorkloadStream::new(workload), accesses, ACCESSES_PER_MS)?;
     if work.pages().len() == pages {

@@ -4,8 +4,8 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
-use lookaside_workloads::Spec;
+use lookaside_workloads::kernel::{fold, AccessObserver, Chunked, Kernel, Unseen, WorkloadMemory};
+use lookaside_workloads::WorkloadSpec;
 
 use super::sizes::{elements, pages};
 
@@ -69,7 +69,7 @@ impl AdpcmPredictor {
 
 /// Encoder and decoder.
 pub(super) struct Adpcm {
-    room: Room,
+    room: WorkloadMemory,
     samples: Chunked<i16>,
     /// Two codes each, the first in the low half.
     codes: Chunked<u8>,
@@ -84,7 +84,7 @@ pub(super) struct Adpcm {
 
 impl Adpcm {
     /// A page of codes for each four pages of samples. Samples are two triangular waves and some noise.
-    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let of_codes = pages(spec).div_ceil(5);
         let len = elements::<i16>(pages(spec) - of_codes);
         let mut adpcm = Self {
@@ -109,7 +109,7 @@ impl Adpcm {
     }
 
     #[inline(always)]
-    fn encode_pair(&mut self, pair: u64, observer: &mut impl Observer) {
+    fn encode_pair(&mut self, pair: u64, observer: &mut impl AccessObserver) {
         let low = self.predictor.encode(self.samples.load(2 * pair, observer));
         let high = self.predictor.encode(self.samples.load(2 * pair + 1, observer));
         self.codes.store(pair, low | high << 4, observer);
@@ -117,7 +117,7 @@ impl Adpcm {
     }
 
     #[inline(always)]
-    fn decode_pair(&mut self, pair: u64, observer: &mut impl Observer) {
+    fn decode_pair(&mut self, pair: u64, observer: &mut impl AccessObserver) {
         let codes = self.codes.load(pair, observer);
         for (i, code) in [(2 * pair, codes & 15), (2 * pair + 1, codes >> 4)] {
             let sample = self.predictor.decode(code);
@@ -135,7 +135,7 @@ impl Kernel for Adpcm {
         vec![("samples", self.samples.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -148,7 +148,7 @@ impl Kernel for Adpcm {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn codes_and_samples_are_the_naive_ones() {
-        let mut adpcm = Adpcm::new(Room::new(Pages::Base), &Spec::new(3 * 4096)).expect("memory");
+        let mut adpcm = Adpcm::new(WorkloadMemory::new(Pages::Base), &WorkloadSpec::new(3 * 4096)).expect("memory");
         assert_eq!((adpcm.samples.len(), adpcm.codes.len()), (4096, 2048));
         let samples = adpcm.samples.to_vec();
         let mut predictor = AdpcmPredictor::default();

@@ -4,8 +4,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::io;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
-use lookaside_workloads::Spec;
+use lookaside_workloads::kernel::{fold, AccessObserver, Chunked, Kernel, Unseen, WorkloadMemory};
+use lookaside_workloads::WorkloadSpec;
 
 use super::sizes::{elements, pages};
 
@@ -15,7 +15,7 @@ const STEP: u64 = 32;
 /// A transform of 2^n complex numbers. Each butterfly is divided by √2, so that any number of rounds neither grows nor
 /// shrinks the numbers.
 pub(super) struct Fft {
-    room: Room,
+    room: WorkloadMemory,
     re: Chunked<f64>,
     im: Chunked<f64>,
     /// Sines of the first half of the circle.
@@ -30,7 +30,7 @@ pub(super) struct Fft {
 
 impl Fft {
     /// The largest power of two whose numbers and half as many sines fit into the pages.
-    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let page = elements::<f64>(1);
         let fits = |len: &u64| 2 * len.div_ceil(page) + (len / 2).div_ceil(page) <= pages(spec);
         // The least size has a page for each array.
@@ -57,7 +57,7 @@ impl Fft {
 
     /// e^(-2πi k / len), k below half of the numbers: cosines are sines a quarter further.
     #[inline(always)]
-    fn twiddle(&self, k: u64, observer: &mut impl Observer) -> (f64, f64) {
+    fn twiddle(&self, k: u64, observer: &mut impl AccessObserver) -> (f64, f64) {
         let quarter = self.re.len() as u64 / 4;
         let sine = self.sines.load(k, observer);
         let cosine = match k.checked_sub(quarter) {
@@ -68,7 +68,7 @@ impl Fft {
     }
 
     #[inline(always)]
-    fn swap(&mut self, i: u64, j: u64, observer: &mut impl Observer) {
+    fn swap(&mut self, i: u64, j: u64, observer: &mut impl AccessObserver) {
         for array in [&mut self.re, &mut self.im] {
             let (a, b) = (array.load(i, observer), array.load(j, observer));
             array.store(i, b, observer);
@@ -77,7 +77,7 @@ impl Fft {
     }
 
     #[inline(always)]
-    fn butterfly(&mut self, number: u64, observer: &mut impl Observer) {
+    fn butterfly(&mut self, number: u64, observer: &mut impl AccessObserver) {
         let half = 1u64 << (self.stage - 1);
         let (block, within) = (number / half, number % half);
         let (i, j) = (block * 2 * half + within, block * 2 * half + within + half);
@@ -100,7 +100,7 @@ impl Kernel for Fft {
         vec![("numbers", self.re.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -114,7 +114,7 @@ impl Kernel for Fft {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn it_is_the_discrete_transform() {
         for (bytes, len) in [(3 * 4096, 512), (4 * 4096, 512), (10 * 4096, 2048)] {
-            let mut fft = Fft::new(Room::new(Pages::Base), &Spec::new(bytes)).expect("memory");
+            let mut fft = Fft::new(WorkloadMemory::new(Pages::Base), &WorkloadSpec::new(bytes)).expect("memory");
             assert_eq!((fft.re.len(), fft.im.len(), fft.sines.len()), (len, len, len / 2));
             let (re, im) = (fft.re.to_vec(), fft.im.to_vec());
             while fft.step(&mut Unseen) {}
@@ -176,7 +176,9 @@ mod tests {
 
     #[test]
     fn four_rounds_give_back_the_numbers() {
-        let mut fft = Fft::new(Room::new(Pages::Base), &Spec { rounds: 4, ..Spec::new(3 * 4096) }).expect("memory");
+        let mut fft =
+            Fft::new(WorkloadMemory::new(Pages::Base), &WorkloadSpec { rounds: 4, ..WorkloadSpec::new(3 * 4096) })
+                .expect("memory");
         let (re, im) = (fft.re.to_vec(), fft.im.to_vec());
         while fft.step(&mut Unseen) {}
         let near = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-12);

@@ -3,8 +3,8 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
-use lookaside_workloads::Spec;
+use lookaside_workloads::kernel::{fold, AccessObserver, Chunked, Kernel, Unseen, WorkloadMemory};
+use lookaside_workloads::WorkloadSpec;
 
 use super::sizes::{elements, pages};
 
@@ -17,7 +17,7 @@ const STEP: u64 = 8;
 
 /// The filter. Input and output have as many pages; there is an output for each input that has all taps before it.
 pub(super) struct Fir {
-    room: Room,
+    room: WorkloadMemory,
     coefficients: Chunked<i32>,
     input: Chunked<i32>,
     output: Chunked<i32>,
@@ -28,7 +28,7 @@ pub(super) struct Fir {
 }
 
 impl Fir {
-    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let len = elements::<i32>((pages(spec) - 1) / 2);
         let mut fir = Self {
             coefficients: room.chunked("coefficients", TAPS, false)?,
@@ -56,7 +56,7 @@ impl Kernel for Fir {
         vec![("taps", TAPS), ("inputs", self.input.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -69,7 +69,7 @@ impl Kernel for Fir {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn it_is_the_convolution() {
         let run = |change: &dyn Fn(&mut Chunked<i32>)| {
-            let mut fir = Fir::new(Room::new(Pages::Base), &Spec::new(5 * 4096)).expect("memory");
+            let mut fir = Fir::new(WorkloadMemory::new(Pages::Base), &WorkloadSpec::new(5 * 4096)).expect("memory");
             assert_eq!((fir.input.len(), fir.output.len()), (2048, 2048));
             change(&mut fir.input);
             while fir.step(&mut Unseen) {}

@@ -15,8 +15,8 @@ mod statistics;
 
 use std::io;
 
-use lookaside_workloads::kernel::Room;
-use lookaside_workloads::{Chunks, Spec, Workload, WorkloadError, PAGE_BYTES};
+use lookaside_workloads::kernel::WorkloadMemory;
+use lookaside_workloads::{Chunks, Workload, WorkloadError, WorkloadSpec, PAGE_BYTES};
 
 /// Most pages of a task: 1 MiB. Two of them take time by the square of their size.
 pub const MOST_TASK_PAGES: u64 = 256;
@@ -32,7 +32,7 @@ pub struct TaskKind {
     pub round: &'static str,
     /// Fewest pages that it does with.
     pub least_pages: u64,
-    build: fn(Room, &Spec) -> io::Result<Box<dyn Workload>>,
+    build: fn(WorkloadMemory, &WorkloadSpec) -> io::Result<Box<dyn Workload>>,
 }
 
 /// All of them.
@@ -96,15 +96,15 @@ pub const TASKS: &[TaskKind] = &[
 ///
 /// ```
 /// use lookaside_tlb_coloring::programs::task;
-/// use lookaside_workloads::Spec;
+/// use lookaside_workloads::WorkloadSpec;
 ///
-/// let mut sort = task("insertion-sort", &Spec::new(4096))?;
+/// let mut sort = task("insertion-sort", &WorkloadSpec::new(4096))?;
 /// assert!(sort.run(&std::sync::atomic::AtomicBool::new(false)));
 /// assert_eq!(sort.operations(), 1024);
 /// # Ok::<(), lookaside_workloads::WorkloadError>(())
 /// ```
-pub fn task(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadError> {
-    built(name, spec, Room::new(spec.pages))
+pub fn task(name: &str, spec: &WorkloadSpec) -> Result<Box<dyn Workload>, WorkloadError> {
+    built(name, spec, WorkloadMemory::new(spec.pages))
 }
 
 /// As [`task`], with its arrays in memory of the caller's. They may be spread: a size of so many chunks' bytes is asked
@@ -115,15 +115,15 @@ pub fn task(name: &str, spec: &Spec) -> Result<Box<dyn Workload>, WorkloadError>
 ///
 /// # Safety
 /// The chunks can be written, do not overlap, and are nobody else's as long as the workload lives.
-pub unsafe fn task_in(name: &str, spec: &Spec, chunks: Chunks) -> Result<Box<dyn Workload>, WorkloadError> {
+pub unsafe fn task_in(name: &str, spec: &WorkloadSpec, chunks: Chunks) -> Result<Box<dyn Workload>, WorkloadError> {
     if !chunks.are_possible() {
         return Err(WorkloadError::Memory { bytes: spec.bytes, source: io::ErrorKind::InvalidInput.into() });
     }
     // SAFETY: the caller's.
-    built(name, spec, unsafe { Room::in_chunks(chunks) })
+    built(name, spec, unsafe { WorkloadMemory::in_chunks(chunks) })
 }
 
-fn built(name: &str, spec: &Spec, room: Room) -> Result<Box<dyn Workload>, WorkloadError> {
+fn built(name: &str, spec: &WorkloadSpec, room: WorkloadMemory) -> Result<Box<dyn Workload>, WorkloadError> {
     let known = || TASKS.iter().map(|kind| kind.name).collect();
     let kind = TASKS.iter().find(|kind| kind.name == name);
     let kind = kind.ok_or_else(|| WorkloadError::Name { name: name.to_string(), known: known() })?;

@@ -3,14 +3,14 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
-use lookaside_workloads::Spec;
+use lookaside_workloads::kernel::{fold, AccessObserver, Chunked, Kernel, Unseen, WorkloadMemory};
+use lookaside_workloads::WorkloadSpec;
 
 use super::sizes::{elements, pages};
 
 /// Finds a random rank, counted from the largest, which is 0. A step is one partition.
 pub(super) struct NthLargest {
-    room: Room,
+    room: WorkloadMemory,
     numbers: Chunked<u32>,
     random: SplitMix64,
     rank: u64,
@@ -23,7 +23,7 @@ pub(super) struct NthLargest {
 }
 
 impl NthLargest {
-    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let numbers = room.chunked("numbers", elements::<u32>(pages(spec)), true)?;
         let mut select = Self {
             room,
@@ -40,7 +40,7 @@ impl NthLargest {
         Ok(select)
     }
 
-    fn refill(&mut self, observer: &mut impl Observer) {
+    fn refill(&mut self, observer: &mut impl AccessObserver) {
         let random = &mut self.random;
         self.numbers.fill_with(|| random.next_u64() as u32, observer);
         let len = self.numbers.len() as u64;
@@ -49,7 +49,7 @@ impl NthLargest {
 
     /// Greater numbers to the front, by the last one (Lomuto's scheme): the place where that one comes to stand.
     #[inline(always)]
-    fn partition(&mut self, observer: &mut impl Observer) -> u64 {
+    fn partition(&mut self, observer: &mut impl AccessObserver) -> u64 {
         let numbers = &mut self.numbers;
         let pivot = numbers.load(self.last, observer);
         let mut place = self.first;
@@ -77,7 +77,7 @@ impl Kernel for NthLargest {
         vec![("numbers", self.numbers.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -90,7 +90,7 @@ impl Kernel for NthLargest {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }
@@ -123,7 +123,8 @@ mod tests {
     fn it_is_the_sorted_arrays_number() {
         for seed in 0..20 {
             let mut select =
-                NthLargest::new(Room::new(Pages::Base), &Spec { seed, ..Spec::new(4096) }).expect("memory");
+                NthLargest::new(WorkloadMemory::new(Pages::Base), &WorkloadSpec { seed, ..WorkloadSpec::new(4096) })
+                    .expect("memory");
             // Many that are equal, too.
             if seed % 2 == 1 {
                 let mut numbers = select.numbers.to_vec().into_iter();

@@ -1,9 +1,9 @@
 //! Sizes of the programs' arrays.
 
-use lookaside_workloads::{Spec, PAGE_BYTES};
+use lookaside_workloads::{WorkloadSpec, PAGE_BYTES};
 
 /// Whole pages of a size.
-pub(super) fn pages(spec: &Spec) -> u64 {
+pub(super) fn pages(spec: &WorkloadSpec) -> u64 {
     spec.bytes / PAGE_BYTES
 }
 

@@ -3,8 +3,8 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
-use lookaside_workloads::Spec;
+use lookaside_workloads::kernel::{fold, AccessObserver, Chunked, Kernel, Unseen, WorkloadMemory};
+use lookaside_workloads::WorkloadSpec;
 
 use super::sizes::{elements, pages};
 
@@ -13,7 +13,7 @@ const STEP: u64 = 128;
 
 /// The array of a sort, and what was sorted so far.
 struct Sorting {
-    room: Room,
+    room: WorkloadMemory,
     numbers: Chunked<u32>,
     random: SplitMix64,
     rounds_left: u64,
@@ -21,14 +21,14 @@ struct Sorting {
 }
 
 impl Sorting {
-    fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+    fn new(mut room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let numbers = room.chunked("numbers", elements::<u32>(pages(spec)), true)?;
         let mut sorting = Self { room, numbers, random: SplitMix64::new(spec.seed), rounds_left: spec.rounds, sum: 0 };
         sorting.refill(&mut Unseen);
         Ok(sorting)
     }
 
-    fn refill(&mut self, observer: &mut impl Observer) {
+    fn refill(&mut self, observer: &mut impl AccessObserver) {
         let random = &mut self.random;
         self.numbers.fill_with(|| random.next_u64() as u32, observer);
     }
@@ -38,7 +38,7 @@ impl Sorting {
     }
 
     /// An array is sorted: the next, if there is one.
-    fn next_round(&mut self, observer: &mut impl Observer) -> bool {
+    fn next_round(&mut self, observer: &mut impl AccessObserver) -> bool {
         self.sum = self.numbers.values(observer).fold(self.sum, |sum, number| fold(sum, number.into()));
         self.rounds_left -= 1;
         if self.rounds_left > 0 {
@@ -59,7 +59,7 @@ pub(super) struct BubbleSort {
 }
 
 impl BubbleSort {
-    pub(super) fn new(room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let all = Sorting::new(room, spec)?;
         Ok(Self { at: 0, end: all.len(), swapped: false, compared: 0, all })
     }
@@ -73,7 +73,7 @@ impl Kernel for BubbleSort {
         vec![("numbers", self.all.len())]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.all.room
     }
 
@@ -86,7 +86,7 @@ impl Kernel for BubbleSort {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.all.rounds_left == 0 {
             return false;
         }
@@ -125,7 +125,7 @@ pub(super) struct InsertionSort {
 }
 
 impl InsertionSort {
-    pub(super) fn new(room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         Ok(Self { all: Sorting::new(room, spec)?, at: 0, inserted: 0 })
     }
 }
@@ -138,7 +138,7 @@ impl Kernel for InsertionSort {
         vec![("numbers", self.all.len())]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.all.room
     }
 
@@ -151,7 +151,7 @@ impl Kernel for InsertionSort {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.all.rounds_left == 0 {
             return false;
         }

@@ -3,8 +3,8 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{fold, Chunked, Kernel, Observer, Room, Unseen};
-use lookaside_workloads::Spec;
+use lookaside_workloads::kernel::{fold, AccessObserver, Chunked, Kernel, Unseen, WorkloadMemory};
+use lookaside_workloads::WorkloadSpec;
 
 use super::sizes::{elements, pages};
 
@@ -15,7 +15,7 @@ const WALKS: usize = 5;
 
 /// The figures of two arrays.
 pub(super) struct Statistics {
-    room: Room,
+    room: WorkloadMemory,
     a: Chunked<f64>,
     b: Chunked<f64>,
     walk: usize,
@@ -29,7 +29,7 @@ pub(super) struct Statistics {
 
 impl Statistics {
     /// Two arrays of half of the pages each; half of what is in `b` is `a`'s.
-    pub(super) fn new(mut room: Room, spec: &Spec) -> io::Result<Self> {
+    pub(super) fn new(mut room: WorkloadMemory, spec: &WorkloadSpec) -> io::Result<Self> {
         let len = elements::<f64>(pages(spec) / 2);
         let (a, b) = (room.chunked("a", len, true)?, room.chunked("b", len, false)?);
         let mut statistics =
@@ -59,7 +59,7 @@ impl Kernel for Statistics {
         vec![("elements", self.a.len() as u64)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
@@ -72,7 +72,7 @@ impl Kernel for Statistics {
     }
 
     #[inline]
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }
@@ -120,8 +120,11 @@ mod tests {
     #[test]
     fn figures_are_those_of_the_other_formulas() {
         for (seed, pages) in [(1, 2), (2, 7), (3, 16)] {
-            let mut statistics =
-                Statistics::new(Room::new(Pages::Base), &Spec { seed, ..Spec::new(pages * 4096) }).expect("memory");
+            let mut statistics = Statistics::new(
+                WorkloadMemory::new(Pages::Base),
+                &WorkloadSpec { seed, ..WorkloadSpec::new(pages * 4096) },
+            )
+            .expect("memory");
             let (a, b) = (statistics.a.to_vec(), statistics.b.to_vec());
             assert_eq!(a.len() as u64, pages / 2 * 512);
             let len = a.len() as f64;

@@ -9,13 +9,13 @@ use super::*;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn native(name: &str, spec: &Spec) -> (u64, u64) {
+fn native(name: &str, spec: &WorkloadSpec) -> (u64, u64) {
     let mut task = task(name, spec).expect("memory");
     assert!(task.run(&NEVER));
     (task.checksum(), task.operations())
 }
 
-fn accesses(name: &str, spec: &Spec) -> (Vec<(Kind, u64)>, Box<dyn Workload>) {
+fn accesses(name: &str, spec: &WorkloadSpec) -> (Vec<(Kind, u64)>, Box<dyn Workload>) {
     let (mut task, mut block) = (task(name, spec).expect("memory"), Block::default());
     while task.fill(&mut block) {}
     (block.kind.into_iter().zip(block.addr).collect(), task)
@@ -25,7 +25,7 @@ fn accesses(name: &str, spec: &Spec) -> (Vec<(Kind, u64)>, Box<dyn Workload>) {
 fn native_and_stream_are_the_same_run_on_all_pages_and_no_more() {
     for kind in TASKS {
         for pages in [kind.least_pages, 5] {
-            let spec = Spec { seed: 3, rounds: 2, ..Spec::new(pages * PAGE_BYTES) };
+            let spec = WorkloadSpec { seed: 3, rounds: 2, ..WorkloadSpec::new(pages * PAGE_BYTES) };
             let mut stream = WorkloadStream::new(task(kind.name, &spec).expect("memory"));
             let regions = stream.workload().regions().to_vec();
             let bytes: u64 = regions.iter().map(|region| region.bytes).sum();
@@ -45,7 +45,7 @@ fn native_and_stream_are_the_same_run_on_all_pages_and_no_more() {
 #[test]
 fn seeds_and_rounds_change_the_result() {
     for kind in TASKS {
-        let spec = |seed, rounds| Spec { seed, rounds, ..Spec::new(4 * PAGE_BYTES) };
+        let spec = |seed, rounds| WorkloadSpec { seed, rounds, ..WorkloadSpec::new(4 * PAGE_BYTES) };
         let base = native(kind.name, &spec(1, 1));
         assert_eq!(base, native(kind.name, &spec(1, 1)), "{}", kind.name);
         assert_ne!(base.0, native(kind.name, &spec(2, 1)).0, "{}", kind.name);
@@ -57,7 +57,7 @@ fn seeds_and_rounds_change_the_result() {
 /// Both sorts' accesses, by the loops as anyone writes them.
 #[test]
 fn sorts_do_what_the_textbook_does() {
-    let spec = Spec { seed: 9, ..Spec::new(PAGE_BYTES) };
+    let spec = WorkloadSpec { seed: 9, ..WorkloadSpec::new(PAGE_BYTES) };
     let mut random = lookaside_stats::SplitMix64::new(9);
     let numbers: Vec<u32> = (0..1024).map(|_| random.next_u64() as u32).collect();
     let mut sorted = numbers.clone();
@@ -107,7 +107,7 @@ fn sorts_do_what_the_textbook_does() {
 /// A transform's accesses: every place once a stage, both halves of a butterfly and their factor.
 #[test]
 fn a_transform_goes_through_all_places_at_each_stage() {
-    let (found, _) = accesses("fft", &Spec::new(3 * PAGE_BYTES));
+    let (found, _) = accesses("fft", &WorkloadSpec::new(3 * PAGE_BYTES));
     let stores = |at: u64| found.iter().filter(|access| **access == (Kind::Store, at)).count();
     for i in [0u64, 1, 5, 511] {
         let moves = usize::from(i != i.reverse_bits() >> 55);
@@ -121,9 +121,9 @@ fn a_transform_goes_through_all_places_at_each_stage() {
 #[test]
 fn what_cannot_be_is_named() {
     let error = |name, spec| task(name, &spec).err().expect("an error").to_string();
-    let unknown = error("bubblesort", Spec::new(4096));
+    let unknown = error("bubblesort", WorkloadSpec::new(4096));
     assert!(unknown.starts_with("\"bubblesort\": no such workload; there are adpcm, bubble-sort, "), "{unknown}");
-    assert_eq!(error("fft", Spec::new(8192)), "8192 bytes: this workload has 12K to 1M");
-    assert!(error("fft", Spec::new(2 << 20)).starts_with("2097152 bytes"));
-    assert!(error("fir", Spec { rounds: 0, ..Spec::new(1 << 16) }).contains("0 rounds"));
+    assert_eq!(error("fft", WorkloadSpec::new(8192)), "8192 bytes: this workload has 12K to 1M");
+    assert!(error("fft", WorkloadSpec::new(2 << 20)).starts_with("2097152 bytes"));
+    assert!(error("fir", WorkloadSpec { rounds: 0, ..WorkloadSpec::new(1 << 16) }).contains("0 rounds"));
 }

@@ -6,7 +6,7 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 use lookaside_trace::Event;
-use lookaside_workloads::kernel::{Array, Kernel, Observer, Room};
+use lookaside_workloads::kernel::{AccessObserver, Array, Kernel, WorkloadMemory};
 
 use super::libm::Mathematics;
 use super::loader::{Calls, Loader};
@@ -155,7 +155,7 @@ impl BasicMath {
     }
 
     /// Solves and prints one cubic.
-    fn cubic(&mut self, number: u64, observer: &mut impl Observer) {
+    fn cubic(&mut self, number: u64, observer: &mut impl AccessObserver) {
         MAIN.execute(16, observer);
         let count = self.solve(self.coefficients(number), observer);
         self.print(ROOTS, &[], observer);
@@ -168,7 +168,7 @@ impl BasicMath {
     }
 
     /// The real roots, into `roots`: by a cosine where there are three, by a power where there is one (Viète; Cardano).
-    fn solve(&mut self, [a, b, c, d]: [f64; 4], observer: &mut impl Observer) -> u64 {
+    fn solve(&mut self, [a, b, c, d]: [f64; 4], observer: &mut impl AccessObserver) -> u64 {
         self.frames.enter(CUBIC, 0, 120, observer);
         let (b, c, d) = (b / a, c / a, d / a);
         // x = t - b/3 gives t³ - 3qt + 2r = 0.
@@ -199,7 +199,7 @@ impl BasicMath {
         count
     }
 
-    fn square_root(&mut self, number: u64, observer: &mut impl Observer) {
+    fn square_root(&mut self, number: u64, observer: &mut impl AccessObserver) {
         MAIN.execute(8, observer);
         self.frames.enter(SQUARE_ROOT, 0, 253, observer);
         let root = square_root(number as u32);
@@ -208,18 +208,18 @@ impl BasicMath {
     }
 
     /// An angle, and what it is times `factor`.
-    fn angle(&mut self, format: usize, angle: f64, factor: f64, observer: &mut impl Observer) {
+    fn angle(&mut self, format: usize, angle: f64, factor: f64, observer: &mut impl AccessObserver) {
         MAIN.execute(10, observer);
         self.print(format, &[Argument::Real(angle), Argument::Real(angle * factor)], observer);
     }
 
-    fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl Observer) {
+    fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl AccessObserver) {
         self.calls.jump(PRINTF_CALL, observer);
         self.printer.print(format, arguments, observer);
     }
 
     /// The next part of a round, and what stands above its lines.
-    fn begin(&mut self, observer: &mut impl Observer) {
+    fn begin(&mut self, observer: &mut impl AccessObserver) {
         self.at = 0;
         self.part = match self.part {
             RoundPart::Start | RoundPart::Degrees => RoundPart::Cubics,
@@ -262,7 +262,7 @@ impl Kernel for BasicMath {
         vec![("cubics", cubics), ("square roots", self.ranges.squares.count), ("angles", angles)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         self.process.room()
     }
 
@@ -278,7 +278,7 @@ impl Kernel for BasicMath {
         self.printer.output.checksum()
     }
 
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }

@@ -5,7 +5,7 @@
 use std::f64::consts::{FRAC_PI_2, LN_2, PI};
 use std::io;
 
-use lookaside_workloads::kernel::{Array, Observer};
+use lookaside_workloads::kernel::{AccessObserver, Array};
 
 use super::process::{ArmProcess, Function, StackFrames, LIBM};
 
@@ -70,7 +70,12 @@ impl Mathematics {
     }
 
     /// Of a number from -1 to 1.
-    pub(super) fn acos(&self, x: f64, (frames, depth): (&mut StackFrames, u64), observer: &mut impl Observer) -> f64 {
+    pub(super) fn acos(
+        &self,
+        x: f64,
+        (frames, depth): (&mut StackFrames, u64),
+        observer: &mut impl AccessObserver,
+    ) -> f64 {
         frames.enter(ACOS, depth, 81, observer);
         // Beyond a half, the arc of the half angle.
         let arc = if x.abs() <= 0.5 {
@@ -88,7 +93,7 @@ impl Mathematics {
     }
 
     /// Of a number from -1/2 to 1/2.
-    fn asin(&self, x: f64, observer: &mut impl Observer) -> f64 {
+    fn asin(&self, x: f64, observer: &mut impl AccessObserver) -> f64 {
         let part = (x.abs() * ARC_PARTS).round();
         let rest = x.abs() - part / ARC_PARTS;
         let terms = self.arcs.load_span(ARC_TERMS * part as u64, ARC_TERMS, 1, observer);
@@ -96,7 +101,12 @@ impl Mathematics {
     }
 
     /// Of an angle that is not large: below some hundred.
-    pub(super) fn cos(&self, x: f64, (frames, depth): (&mut StackFrames, u64), observer: &mut impl Observer) -> f64 {
+    pub(super) fn cos(
+        &self,
+        x: f64,
+        (frames, depth): (&mut StackFrames, u64),
+        observer: &mut impl AccessObserver,
+    ) -> f64 {
         frames.enter(COS, depth, 111, observer);
         let quarter = (x / FRAC_PI_2).round();
         let rest = (x - quarter * HALF_PI[0]) - quarter * HALF_PI[1];
@@ -125,7 +135,7 @@ impl Mathematics {
         x: f64,
         y: f64,
         (frames, depth): (&mut StackFrames, u64),
-        observer: &mut impl Observer,
+        observer: &mut impl AccessObserver,
     ) -> f64 {
         frames.enter(POW, depth, 160, observer);
         const BITS: u32 = f64::MANTISSA_DIGITS - 1;

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use lookaside_stats::SplitMix64;
-use lookaside_workloads::kernel::{Array, Observer};
+use lookaside_workloads::kernel::{AccessObserver, Array};
 
 use super::process::{ArmProcess, Function, Object, StackFrames, LIBC, LIBM, LOADER, PROGRAM};
 
@@ -142,7 +142,7 @@ const PLT: Function = Function::new(0, 0);
 impl Calls {
     /// Jumps to the library's function of this number.
     #[inline(always)]
-    pub(super) fn jump(&self, number: u64, observer: &mut impl Observer) {
+    pub(super) fn jump(&self, number: u64, observer: &mut impl AccessObserver) {
         PLT.execute(2, observer);
         self.slots.load(number, observer);
     }
@@ -194,7 +194,7 @@ impl Loader {
     }
 
     /// Relocates the next file. `false` = there is none left.
-    pub(super) fn step(&mut self, calls: &mut Calls, observer: &mut impl Observer) -> bool {
+    pub(super) fn step(&mut self, calls: &mut Calls, observer: &mut impl AccessObserver) -> bool {
         // Itself first, then from the last to the first.
         let Some(&number) = [3, 2, 1, 0].get(self.next) else { return false };
         self.next += 1;
@@ -218,7 +218,7 @@ impl Loader {
     }
 
     /// Where the symbol of a file is defined: the value of the first one of this name, in the order of the search.
-    fn look_up(&mut self, number: usize, symbol: u64, observer: &mut impl Observer) -> Option<u32> {
+    fn look_up(&mut self, number: usize, symbol: u64, observer: &mut impl AccessObserver) -> Option<u32> {
         let from = &self.all[number];
         let name = from.symbols.load(symbol * SYMBOL_WORDS, observer);
         from.symbols.load(symbol * SYMBOL_WORDS + 3, observer);
@@ -350,7 +350,7 @@ impl LoadedObject {
     }
 
     /// Adds the start to each place that holds an address.
-    fn relocate(&mut self, observer: &mut impl Observer) {
+    fn relocate(&mut self, observer: &mut impl AccessObserver) {
         for i in 0..self.tables.relative {
             self.relocations.load(i * RELOCATION_WORDS, observer);
             self.relocations.load(i * RELOCATION_WORDS + 1, observer);
@@ -361,7 +361,7 @@ impl LoadedObject {
     }
 
     /// The value of the symbol of this name, if it is here.
-    fn defines(&self, name: &[u8], hash: u32, observer: &mut impl Observer) -> Option<u32> {
+    fn defines(&self, name: &[u8], hash: u32, observer: &mut impl AccessObserver) -> Option<u32> {
         let tables = self.tables;
         self.known.load_span(0, ASKED_WORDS, 1, observer);
         let word = self.hash.load(self.filter().start + u64::from(hash / 32) % tables.filter_words, observer);
@@ -390,7 +390,7 @@ impl LoadedObject {
         }
     }
 
-    fn is_named(&self, at: u32, name: &[u8], observer: &mut impl Observer) -> bool {
+    fn is_named(&self, at: u32, name: &[u8], observer: &mut impl AccessObserver) -> bool {
         COMPARE.execute(8 + 3 * name.len() as u64, observer);
         name.iter().zip(u64::from(at)..).all(|(&byte, at)| self.names.load(at, observer) == byte)
     }

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use lookaside_workloads::kernel::{Array, Observer};
+use lookaside_workloads::kernel::{AccessObserver, Array};
 
 use super::process::{ArmProcess, Function, StackFrames, LIBC, PROGRAM};
 use super::stdio::{StandardOutput, WORD};
@@ -114,7 +114,7 @@ impl Printer {
     }
 
     /// Prints by the format of this number.
-    pub(super) fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl Observer) {
+    pub(super) fn print(&mut self, format: usize, arguments: &[Argument], observer: &mut impl AccessObserver) {
         self.frames.enter(PRINTF, 0, 15, observer);
         self.frames.enter(FORMAT, 1, 390, observer);
         let (mut at, mut arguments) = (self.begins[format], arguments.iter());
@@ -141,7 +141,7 @@ impl Printer {
     }
 
     /// Prints an argument as what stands here in the format says, and gives the place behind that.
-    fn filled(&mut self, mut at: u64, argument: Option<&Argument>, observer: &mut impl Observer) -> u64 {
+    fn filled(&mut self, mut at: u64, argument: Option<&Argument>, observer: &mut impl AccessObserver) -> u64 {
         let (mut width, mut precision) = (0, None);
         loop {
             let byte = self.formats.load(at, observer);
@@ -173,7 +173,7 @@ impl Printer {
 
     /// Prints the string that begins here, and ends the line (`puts`, by which compilers replace `printf` of a string
     /// and a line's end).
-    pub(super) fn line(&mut self, text: &Array<u8>, at: u64, observer: &mut impl Observer) {
+    pub(super) fn line(&mut self, text: &Array<u8>, at: u64, observer: &mut impl AccessObserver) {
         self.frames.enter(PUTS, 0, 60, observer);
         let mut len = 0;
         let is_end = |len, observer: &mut _| text.load_span(at + len, WORD, WORD, observer).contains(&0);
@@ -187,7 +187,7 @@ impl Printer {
         self.frames.leave(PUTS, 0, observer);
     }
 
-    fn number(&mut self, value: i64, width: u64, observer: &mut impl Observer) {
+    fn number(&mut self, value: i64, width: u64, observer: &mut impl AccessObserver) {
         let (mut left, mut begin) = (value.unsigned_abs(), FIRST_DIGIT);
         while left > 0 || begin == FIRST_DIGIT {
             let digit = self.digits.load(left % 10, observer);
@@ -199,7 +199,7 @@ impl Printer {
         self.signed(value < 0, (begin, FIRST_DIGIT), width, observer);
     }
 
-    fn real(&mut self, value: f64, width: u64, precision: u64, observer: &mut impl Observer) {
+    fn real(&mut self, value: f64, width: u64, precision: u64, observer: &mut impl AccessObserver) {
         // The locale's point, by the thread's locale.
         self.thread.load(0, observer);
         self.locale.load(NUMERIC, observer);
@@ -232,7 +232,7 @@ impl Printer {
     }
 
     /// The digits of a whole number; where they end.
-    fn whole(&mut self, mut left: u64, observer: &mut impl Observer) -> u64 {
+    fn whole(&mut self, mut left: u64, observer: &mut impl AccessObserver) -> u64 {
         let (mut end, mut subtracted) = (FIRST_DIGIT, 0);
         for power in (0..POWERS).rev() {
             let value = self.powers.load(power, observer);
@@ -252,7 +252,7 @@ impl Printer {
     }
 
     /// The fraction's limbs, lowest first: which of them is the lowest that is not zero, and how many there are.
-    fn fraction(&mut self, value: f64, observer: &mut impl Observer) -> (u64, u64) {
+    fn fraction(&mut self, value: f64, observer: &mut impl AccessObserver) -> (u64, u64) {
         let bits = value.to_bits();
         let biased = (bits >> MANTISSA_BITS) as u32 & 0x7ff;
         let mantissa = bits & ((1 << MANTISSA_BITS) - 1) | u64::from(biased > 0) << MANTISSA_BITS;
@@ -273,7 +273,7 @@ impl Printer {
 
     /// Rounds up the digits before `end` if what is left is more than a half, or a half behind an odd digit; where they
     /// begin.
-    fn rounded(&mut self, end: u64, (lowest, limbs): (u64, u64), observer: &mut impl Observer) -> u64 {
+    fn rounded(&mut self, end: u64, (lowest, limbs): (u64, u64), observer: &mut impl AccessObserver) -> u64 {
         const HALF: u32 = 1 << (u32::BITS - 1);
         let is_odd = self.work.load(end - 1, observer) % 2 == 1;
         let top = if lowest < limbs { self.limbs.load(limbs - 1, observer) } else { 0 };
@@ -298,7 +298,7 @@ impl Printer {
     }
 
     /// Puts the sign and blanks ahead of digits, and prints them.
-    fn signed(&mut self, negative: bool, (begin, end): (u64, u64), width: u64, observer: &mut impl Observer) {
+    fn signed(&mut self, negative: bool, (begin, end): (u64, u64), width: u64, observer: &mut impl AccessObserver) {
         let mut from = begin;
         if negative {
             from -= 1;

@@ -5,8 +5,8 @@
 use std::io;
 
 use lookaside_trace::{Event, Kind, MapSource};
-use lookaside_workloads::kernel::{Array, Observer, Plain, Room};
-use lookaside_workloads::{Pages, Section, PAGE_BYTES};
+use lookaside_workloads::kernel::{AccessObserver, Array, Plain, WorkloadMemory};
+use lookaside_workloads::{ArraySection, Pages, PAGE_BYTES};
 
 /// The brk heap: behind the program's data.
 const HEAP: u64 = 0x2_2000;
@@ -82,7 +82,7 @@ impl Object {
 /// A process whose arrays are being laid out.
 #[derive(Debug)]
 pub(super) struct ArmProcess {
-    room: Room,
+    room: WorkloadMemory,
     path: &'static str,
     heap: u64,
     /// First bytes and lengths.
@@ -94,21 +94,21 @@ impl ArmProcess {
     /// With nothing in it yet.
     pub(super) fn new(path: &'static str, pages: Pages) -> Self {
         let stack = STACK_END - ENVIRONMENT_BYTES;
-        Self { room: Room::new(pages), path, heap: HEAP, mappings: Vec::new(), stack }
+        Self { room: WorkloadMemory::new(pages), path, heap: HEAP, mappings: Vec::new(), stack }
     }
 
-    pub(super) fn room(&self) -> &Room {
+    pub(super) fn room(&self) -> &WorkloadMemory {
         &self.room
     }
 
     /// Constants or data of a file, at this address.
     pub(super) fn of_file<T: Plain>(&mut self, name: &'static str, len: u64, at: u64) -> io::Result<Array<T>> {
-        self.room.array_at(name, len, (Section::Data, at))
+        self.room.array_at(name, len, (ArraySection::Data, at))
     }
 
     /// What the first thread has for itself, so many bytes into its mapping.
     pub(super) fn of_thread<T: Plain>(&mut self, name: &'static str, len: u64, offset: u64) -> io::Result<Array<T>> {
-        self.room.array_at(name, len, (Section::Mapping, THREAD.0 + offset))
+        self.room.array_at(name, len, (ArraySection::Mapping, THREAD.0 + offset))
     }
 
     /// What `malloc` gives: on the heap, or in a mapping if it is large.
@@ -128,17 +128,17 @@ impl ArmProcess {
     }
 
     /// Where `malloc` puts so many bytes.
-    fn chunk(&mut self, bytes: u64) -> io::Result<(Section, u64)> {
+    fn chunk(&mut self, bytes: u64) -> io::Result<(ArraySection, u64)> {
         let bytes = bytes + CHUNK_HEADER_BYTES;
         if bytes < LARGE_BYTES {
             let chunk = take(&mut self.heap, bytes, MAPPINGS_END)?;
-            return Ok((Section::Heap, chunk + ALIGN_BYTES));
+            return Ok((ArraySection::Heap, chunk + ALIGN_BYTES));
         }
         let len_bytes = (bytes + CHUNK_HEADER_BYTES).next_multiple_of(PAGE_BYTES);
         let above = self.mappings.last().map_or(MAPPINGS_END, |&(at, _)| at);
         let at = above.checked_sub(len_bytes).filter(|&at| at > self.heap).ok_or(io::ErrorKind::OutOfMemory)?;
         self.mappings.push((at, len_bytes));
-        Ok((Section::Mapping, at + ALIGN_BYTES))
+        Ok((ArraySection::Mapping, at + ALIGN_BYTES))
     }
 
     /// A local array, below those before.
@@ -151,7 +151,7 @@ impl ArmProcess {
         let bytes = bytes::<T>(all.max(len)).next_multiple_of(ALIGN_BYTES);
         let end = LOADER.at(LOADER.data.2);
         self.stack = self.stack.checked_sub(bytes).filter(|&at| at > end).ok_or(io::ErrorKind::OutOfMemory)?;
-        self.room.array_at(name, len, (Section::Stack, self.stack))
+        self.room.array_at(name, len, (ArraySection::Stack, self.stack))
     }
 
     /// The registers that calls save, `depth` calls one within the other, below all local arrays.
@@ -233,7 +233,7 @@ impl Function {
 
     /// Some of its instructions, beside loads and stores.
     #[inline(always)]
-    pub(super) fn execute(self, instructions: u64, observer: &mut impl Observer) {
+    pub(super) fn execute(self, instructions: u64, observer: &mut impl AccessObserver) {
         observer.execute(self.entry, instructions.clamp(1, u64::from(u32::MAX)) as u32);
     }
 }
@@ -247,7 +247,13 @@ pub(super) struct StackFrames {
 impl StackFrames {
     /// Calls a function: its instructions, a constant from behind them, and what it saves, at this depth.
     #[inline(always)]
-    pub(super) fn enter(&mut self, function: Function, depth: u64, instructions: u64, observer: &mut impl Observer) {
+    pub(super) fn enter(
+        &mut self,
+        function: Function,
+        depth: u64,
+        instructions: u64,
+        observer: &mut impl AccessObserver,
+    ) {
         function.execute(instructions, observer);
         observer.access(Kind::Load, function.entry + CONSTANTS);
         for word in self.first(function, depth)..self.words.len() as u64 - depth * FRAME_WORDS {
@@ -257,7 +263,7 @@ impl StackFrames {
 
     /// Returns from it.
     #[inline(always)]
-    pub(super) fn leave(&self, function: Function, depth: u64, observer: &mut impl Observer) {
+    pub(super) fn leave(&self, function: Function, depth: u64, observer: &mut impl AccessObserver) {
         for word in self.first(function, depth)..self.words.len() as u64 - depth * FRAME_WORDS {
             self.words.load(word, observer);
         }

@@ -8,7 +8,7 @@ use std::io;
 
 use lookaside_stats::SplitMix64;
 use lookaside_trace::Event;
-use lookaside_workloads::kernel::{Array, Kernel, Observer, Room};
+use lookaside_workloads::kernel::{AccessObserver, Array, Kernel, WorkloadMemory};
 
 use super::loader::{Calls, Loader};
 use super::printf::{Argument, Printer};
@@ -145,7 +145,7 @@ impl Qsort {
     }
 
     /// Reads the next word into a record of its own. `false` = there is none.
-    fn read_word(&mut self, observer: &mut impl Observer) -> bool {
+    fn read_word(&mut self, observer: &mut impl AccessObserver) -> bool {
         MAIN.execute(8, observer);
         self.calls.jump(SCAN_CALL, observer);
         let more = self.input.word(&mut self.records, self.read * RECORD_BYTES, observer).is_some();
@@ -155,7 +155,7 @@ impl Qsort {
 
     /// The first record's word does not come after the second's.
     #[inline]
-    fn is_in_order(&mut self, a: u32, b: u32, observer: &mut impl Observer) -> bool {
+    fn is_in_order(&mut self, a: u32, b: u32, observer: &mut impl AccessObserver) -> bool {
         self.frames.enter(COMPARE, 1, 6, observer);
         self.calls.jump(STRING_CALL, observer);
         let in_order = self.compare(u64::from(a) * RECORD_BYTES, u64::from(b) * RECORD_BYTES, observer);
@@ -165,7 +165,7 @@ impl Qsort {
     }
 
     /// The string at `a` is not greater than that at `b`: by first bytes, then two words at a time.
-    fn compare(&mut self, a: u64, b: u64, observer: &mut impl Observer) -> bool {
+    fn compare(&mut self, a: u64, b: u64, observer: &mut impl AccessObserver) -> bool {
         let (first, other) = (self.records.load(a, observer), self.records.load(b, observer));
         if first != other || first == 0 {
             STRING_COMPARE.execute(5, observer);
@@ -189,7 +189,7 @@ impl Qsort {
     }
 
     /// All words are read: pointers to them are made.
-    fn begin_sorting(&mut self, observer: &mut impl Observer) {
+    fn begin_sorting(&mut self, observer: &mut impl AccessObserver) {
         self.calls.jump(PRINTF_CALL, observer);
         self.printer.print(0, &[Argument::Number(self.read as i64)], observer);
         self.calls.jump(SORT_CALL, observer);
@@ -201,13 +201,13 @@ impl Qsort {
         self.call_sort(0, self.read, observer);
     }
 
-    fn call_sort(&mut self, low: u64, len: u64, observer: &mut impl Observer) {
+    fn call_sort(&mut self, low: u64, len: u64, observer: &mut impl AccessObserver) {
         self.sort_frames.enter(SORT, self.parts.len() as u64, 20, observer);
         self.parts.push(SortedPart { low, len, stage: MergeStage::Begun });
     }
 
     /// The last part's next comparison, or what is before and after these.
-    fn sort(&mut self, observer: &mut impl Observer) {
+    fn sort(&mut self, observer: &mut impl AccessObserver) {
         let depth = self.parts.len() as u64 - 1;
         let Some(part) = self.parts.last_mut() else { return };
         let (low, middle, end) = (part.low, part.low + part.len / 2, part.low + part.len);
@@ -243,7 +243,7 @@ impl Qsort {
         }
     }
 
-    fn return_sorted(&mut self, depth: u64, observer: &mut impl Observer) {
+    fn return_sorted(&mut self, depth: u64, observer: &mut impl AccessObserver) {
         self.sort_frames.leave(SORT, depth, observer);
         self.parts.pop();
         if self.parts.is_empty() {
@@ -252,7 +252,7 @@ impl Qsort {
     }
 
     /// Moves the records of the cycle that this place is in, if they are not yet where they belong.
-    fn permute(&mut self, first: u64, observer: &mut impl Observer) {
+    fn permute(&mut self, first: u64, observer: &mut impl AccessObserver) {
         PERMUTE.execute(5, observer);
         let mut from = u64::from(self.pointers.load(first, observer));
         if from == first {
@@ -276,7 +276,7 @@ impl Qsort {
         self.records.store_span(to * RECORD_BYTES, &record, WORD, observer);
     }
 
-    fn record(&self, number: u64, observer: &mut impl Observer) -> [u8; RECORD_BYTES as usize] {
+    fn record(&self, number: u64, observer: &mut impl AccessObserver) -> [u8; RECORD_BYTES as usize] {
         let mut record = [0; RECORD_BYTES as usize];
         COPY.execute(24, observer);
         record.copy_from_slice(self.records.load_span(number * RECORD_BYTES, RECORD_BYTES, WORD, observer));
@@ -284,7 +284,7 @@ impl Qsort {
     }
 
     /// What comes after a word or a part.
-    fn next(&mut self, observer: &mut impl Observer) {
+    fn next(&mut self, observer: &mut impl AccessObserver) {
         match self.phase {
             QsortPhase::Start => {
                 if !self.loader.step(&mut self.calls, observer) {
@@ -350,7 +350,7 @@ impl Kernel for Qsort {
         vec![("words", self.input.lines()), ("bytes of a record", RECORD_BYTES)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         self.process.room()
     }
 
@@ -366,7 +366,7 @@ impl Kernel for Qsort {
         self.printer.output.checksum()
     }
 
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         for _ in 0..STEP {
             if self.rounds_left == 0 {
                 return false;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use lookaside_workloads::kernel::{fold, Array, Observer, Plain};
+use lookaside_workloads::kernel::{fold, AccessObserver, Array, Plain};
 
 use super::process::{ArmProcess, Function, LIBC, SYSTEM_CALL};
 
@@ -36,14 +36,14 @@ const COPY: Function = Function::of(&LIBC, 0x6c, 0);
 const WRITE: Function = Function::of(&LIBC, 0xa5, 0);
 
 /// The kernel puts `values` where the program asked it to.
-pub(super) fn read_into<T: Plain>(to: &mut Array<T>, values: &[T], observer: &mut impl Observer) {
+pub(super) fn read_into<T: Plain>(to: &mut Array<T>, values: &[T], observer: &mut impl AccessObserver) {
     WRITE.execute(12, observer);
     SYSTEM_CALL.execute(1, observer);
     to.store_span(0, values, WORD / size_of::<T>() as u64, observer);
 }
 
 /// The kernel takes the first `len` values.
-pub(super) fn write_out<'a, T: Plain>(from: &'a Array<T>, len: u64, observer: &mut impl Observer) -> &'a [T] {
+pub(super) fn write_out<'a, T: Plain>(from: &'a Array<T>, len: u64, observer: &mut impl AccessObserver) -> &'a [T] {
     WRITE.execute(12, observer);
     SYSTEM_CALL.execute(1, observer);
     from.load_span(0, len, WORD / size_of::<T>() as u64, observer)
@@ -57,7 +57,7 @@ struct StreamOperations {
 
 impl StreamOperations {
     /// Calls one, by the table that the stream names.
-    fn call(&self, stream: &Array<u32>, operation: u64, observer: &mut impl Observer) {
+    fn call(&self, stream: &Array<u32>, operation: u64, observer: &mut impl AccessObserver) {
         PUT.execute(8, observer);
         stream.load(OPERATIONS, observer);
         self.table.load(operation, observer);
@@ -91,7 +91,7 @@ impl StandardOutput {
     }
 
     /// Appends `len` bytes of an array; a full buffer is written out.
-    pub(super) fn write(&mut self, from: &Array<u8>, mut at: u64, mut len: u64, observer: &mut impl Observer) {
+    pub(super) fn write(&mut self, from: &Array<u8>, mut at: u64, mut len: u64, observer: &mut impl AccessObserver) {
         self.operations.call(&self.stream, PUT_MANY, observer);
         PUT.execute(30, observer);
         while len > 0 {
@@ -111,7 +111,7 @@ impl StandardOutput {
     }
 
     /// Appends a byte.
-    pub(super) fn put(&mut self, byte: u8, observer: &mut impl Observer) {
+    pub(super) fn put(&mut self, byte: u8, observer: &mut impl AccessObserver) {
         PUT.execute(20, observer);
         let place = self.stream.load(WRITE_AT, observer);
         self.stream.load(WRITE_END, observer);
@@ -124,7 +124,7 @@ impl StandardOutput {
     }
 
     /// What is in the buffer is written out.
-    pub(super) fn flush(&mut self, observer: &mut impl Observer) {
+    pub(super) fn flush(&mut self, observer: &mut impl AccessObserver) {
         self.stream.load(WRITE_BASE, observer);
         let len = self.stream.load(WRITE_AT, observer);
         self.stream.store(WRITE_AT, 0, observer);
@@ -181,7 +181,7 @@ impl StandardInput {
 
     /// Reads the next word to a place, with a zero behind it, and gives its length; none at the end, after which the
     /// text begins anew.
-    pub(super) fn word(&mut self, to: &mut Array<u8>, at: u64, observer: &mut impl Observer) -> Option<u64> {
+    pub(super) fn word(&mut self, to: &mut Array<u8>, at: u64, observer: &mut impl AccessObserver) -> Option<u64> {
         // `fscanf`'s own, for "%s".
         SCAN.execute(440, observer);
         let mut byte = self.get(observer)?;
@@ -205,13 +205,13 @@ impl StandardInput {
     }
 
     #[inline]
-    fn is_space(&self, byte: u8, observer: &mut impl Observer) -> bool {
+    fn is_space(&self, byte: u8, observer: &mut impl AccessObserver) -> bool {
         self.thread.load(0, observer);
         self.classes.load(CLASS_OF_0 + u64::from(byte), observer) & SPACE != 0
     }
 
     #[inline]
-    fn get(&mut self, observer: &mut impl Observer) -> Option<u8> {
+    fn get(&mut self, observer: &mut impl AccessObserver) -> Option<u8> {
         let mut at = self.stream.load(READ_AT, observer);
         if at == self.stream.load(READ_END, observer) {
             self.operations.call(&self.stream, UNDERFLOW, observer);

@@ -141,16 +141,16 @@ fn arrays_lie_where_an_arm_program_has_them() {
                 let (addr, len, _, source) = map.expect("a mapping");
                 assert!(region.stream_start + region.bytes <= addr + len, "{region:?}");
                 let fits = match region.section {
-                    lookaside_workloads::Section::Data => matches!(source, MapSource::File { .. }),
-                    lookaside_workloads::Section::Mapping => *source == MapSource::Anonymous,
-                    lookaside_workloads::Section::Heap => *source == MapSource::Heap,
-                    lookaside_workloads::Section::Stack => *source == MapSource::Stack,
+                    lookaside_workloads::ArraySection::Data => matches!(source, MapSource::File { .. }),
+                    lookaside_workloads::ArraySection::Mapping => *source == MapSource::Anonymous,
+                    lookaside_workloads::ArraySection::Heap => *source == MapSource::Heap,
+                    lookaside_workloads::ArraySection::Stack => *source == MapSource::Stack,
                 };
                 assert!(fits, "{region:?} in {source:?}");
                 // A chunk's size is ahead of it.
                 let has_size = matches!(
                     region.section,
-                    lookaside_workloads::Section::Heap | lookaside_workloads::Section::Mapping
+                    lookaside_workloads::ArraySection::Heap | lookaside_workloads::ArraySection::Mapping
                 );
                 assert!(!has_size || region.stream_start >= addr + 8, "{region:?}");
                 taken.insert((region.stream_start, region.stream_start + region.bytes));

@@ -1,6 +1,6 @@
 use lookaside_engine::WalkModel;
 use lookaside_machine::preset;
-use lookaside_workloads::{Stream, Strided};
+use lookaside_workloads::{PatternStream, Strided};
 use proptest::prelude::*;
 
 use super::super::schedule::schedule;
@@ -144,7 +144,7 @@ proptest! {
 #[test]
 fn joined_accesses_are_as_good_as_single_ones() {
     let schedule = schedule(&set(&[(0, 100, 20), (0, 400, 300)]), 2).expect("few jobs");
-    let walk = || Stream::new(Strided::new(40 * 1024, 8), 5000);
+    let walk = || PatternStream::new(Strided::new(40 * 1024, 8), 5000);
     let joined = Work::record(&mut walk(), u64::MAX, 7013).expect("a stream");
     let singly = |touch: &Touch| std::iter::repeat_n(Touch { times: 1, ..*touch }, touch.times as usize);
     let single = Work { round: joined.round.iter().flat_map(singly).collect(), ..joined.clone() };

@@ -7,7 +7,7 @@ use crate::observer::Unseen;
 
 /// A graph of 64 vertices with about this many edges each in place of the R-MAT one: paths of many lengths.
 fn sparse(seed: u64, rounds: u64, edges_per_vertex: u64) -> Bc {
-    let mut bc = Bc::new(&Spec { seed, rounds, ..Spec::new(104 * 64 + 100) }).expect("memory");
+    let mut bc = Bc::new(&WorkloadSpec { seed, rounds, ..WorkloadSpec::new(104 * 64 + 100) }).expect("memory");
     assert_eq!(bc.depths.len(), 64);
     let mut random = SplitMix64::new(seed);
     let mut end = 0;
@@ -157,7 +157,7 @@ fn accesses_are_those_of_both_passes() {
 /// Few vertices have most of the edges, at either end.
 #[test]
 fn degrees_are_far_from_even() {
-    let bc = Bc::new(&Spec::new(1 << 20)).expect("memory");
+    let bc = Bc::new(&WorkloadSpec::new(1 << 20)).expect("memory");
     let vertices = bc.depths.len();
     let mut into = vec![0u64; vertices];
     for &vertex in &bc.neighbours[..bc.first[vertices] as usize] {
@@ -176,7 +176,7 @@ fn degrees_are_far_from_even() {
 /// Drawn in parts and at once, the graph is what it is vertex after vertex.
 #[test]
 fn the_graph_does_not_depend_on_its_parts() {
-    let spec = Spec { seed: 9, ..Spec::new(2 << 20) };
+    let spec = WorkloadSpec { seed: 9, ..WorkloadSpec::new(2 << 20) };
     let bc = Bc::new(&spec).expect("memory");
     let vertices = bc.depths.len();
     assert!(vertices > 2 * PART, "{vertices} vertices");

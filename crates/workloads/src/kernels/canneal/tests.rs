@@ -17,7 +17,7 @@ fn length(anneal: &Canneal) -> i64 {
 }
 
 fn small(seed: u64, rounds: u64) -> Canneal {
-    Canneal::new(&Spec { seed, rounds, ..Spec::new(30_000) }).expect("memory")
+    Canneal::new(&WorkloadSpec { seed, rounds, ..WorkloadSpec::new(30_000) }).expect("memory")
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_exponential_is_one() {
 /// Linked in parts and at once, each element has its own links, location and cell.
 #[test]
 fn the_netlist_does_not_depend_on_its_parts() {
-    let spec = Spec { seed: 9, ..Spec::new(4 << 20) };
+    let spec = WorkloadSpec { seed: 9, ..WorkloadSpec::new(4 << 20) };
     let anneal = Canneal::new(&spec).expect("memory");
     let elements = anneal.elements.len() as u64;
     assert!(elements > 2 * PART as u64, "{elements} elements");

@@ -42,7 +42,7 @@ fn search(graph: &mut Graph500) -> Block {
 #[test]
 fn the_tree_has_the_levels_of_a_plain_search() {
     for seed in 0..5 {
-        let mut graph = Graph500::new(&Spec { seed, rounds: 3, ..Spec::new(60_000) }).expect("memory");
+        let mut graph = Graph500::new(&WorkloadSpec { seed, rounds: 3, ..WorkloadSpec::new(60_000) }).expect("memory");
         let sets = neighbours(&graph);
         for round in 0..3 {
             search(&mut graph);
@@ -71,7 +71,7 @@ fn the_tree_has_the_levels_of_a_plain_search() {
 
 #[test]
 fn accesses_follow_the_lists() {
-    let mut graph = Graph500::new(&Spec::new(50_000)).expect("memory");
+    let mut graph = Graph500::new(&WorkloadSpec::new(50_000)).expect("memory");
     let at = |graph: &Graph500, i: usize| graph.room.regions()[i].stream_start;
     let [ends, next, heads, tree, queue] = [0, 1, 2, 3, 4].map(|i| at(&graph, i));
     let block = search(&mut graph);
@@ -114,7 +114,7 @@ fn accesses_follow_the_lists() {
 /// Drawn in parts and at once, the edges are what they are one after another.
 #[test]
 fn the_graph_does_not_depend_on_its_parts() {
-    let spec = Spec { seed: 9, ..Spec::new(2 << 20) };
+    let spec = WorkloadSpec { seed: 9, ..WorkloadSpec::new(2 << 20) };
     let graph = Graph500::new(&spec).expect("memory");
     let edges = graph.ends.len() / 2;
     assert!(edges > 2 * PART, "{edges} edges");

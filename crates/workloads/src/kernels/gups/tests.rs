@@ -3,12 +3,12 @@ use std::collections::HashMap;
 use lookaside_trace::{Block, Source};
 
 use super::*;
-use crate::{Gups, Stream};
+use crate::{Gups, PatternStream};
 
 /// The table by a map of what was changed; HPCC's own check is that the same updates again restore it.
 #[test]
 fn updates_are_those_of_a_map_and_undo_themselves() {
-    let spec = Spec { seed: 7, rounds: 100, ..Spec::new(5000) }; // 512 words, 3200 updates
+    let spec = WorkloadSpec { seed: 7, rounds: 100, ..WorkloadSpec::new(5000) }; // 512 words, 3200 updates
     let mut gups = GupsTable::new(&spec).expect("memory");
     let start = gups.x;
     let mut expected: HashMap<u64, u64> = HashMap::new();
@@ -34,10 +34,10 @@ fn updates_are_those_of_a_map_and_undo_themselves() {
 /// The pattern without memory makes the same accesses.
 #[test]
 fn accesses_are_the_patterns() {
-    let mut gups = GupsTable::new(&Spec::new(1 << 16)).expect("memory");
+    let mut gups = GupsTable::new(&WorkloadSpec::new(1 << 16)).expect("memory");
     let mut seen = Block::default();
     while gups.step(&mut seen) {}
-    let mut pattern = Stream::new(Gups::new(1 << 16, 1), gups.done);
+    let mut pattern = PatternStream::new(Gups::new(1 << 16, 1), gups.done);
     let mut expected = Block::default();
     assert!(pattern.next_block(&mut expected).expect("a block"));
     assert_eq!((seen.addr, seen.kind), (expected.addr, expected.kind));

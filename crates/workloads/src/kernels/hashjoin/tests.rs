@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn matches_are_those_of_nested_loops_and_accesses_those_of_the_chains() {
     for (bytes, seed) in [(5_000, 1), (20_000, 2), (60_000, 3)] {
-        let mut join = HashJoin::new(&Spec { seed, rounds: 2, ..Spec::new(bytes) }).expect("memory");
+        let mut join = HashJoin::new(&WorkloadSpec { seed, rounds: 2, ..WorkloadSpec::new(bytes) }).expect("memory");
         let (rows, outer) = (join.rows.to_vec(), join.outer.to_vec());
         assert!(rows.len() >= join.buckets.len() && rows.len() <= join.buckets.len() * 9 / 4, "{bytes} bytes");
 

@@ -22,7 +22,8 @@ fn dot(row: &Row, weights: &[f64]) -> f64 {
 #[test]
 fn it_ends_at_the_minimum() {
     for (seed, bytes) in [(1, 60_000), (2, 200_000)] {
-        let mut solver = LibLinear::new(&Spec { seed, rounds: 300, ..Spec::new(bytes) }).expect("memory");
+        let mut solver =
+            LibLinear::new(&WorkloadSpec { seed, rounds: 300, ..WorkloadSpec::new(bytes) }).expect("memory");
         let rows = rows(&solver);
         while solver.step(&mut Unseen) {}
         let mut weights = vec![0.0; FEATURES as usize];
@@ -56,7 +57,7 @@ fn it_ends_at_the_minimum() {
 #[test]
 fn accesses_and_values_are_those_of_a_plain_solver() {
     use Kind::{Load, Store};
-    let mut solver = LibLinear::new(&Spec { rounds: 3, ..Spec::new(60_000) }).expect("memory");
+    let mut solver = LibLinear::new(&WorkloadSpec { rounds: 3, ..WorkloadSpec::new(60_000) }).expect("memory");
     let rows = rows(&solver);
     let [nodes, firsts, labels, alphas, squares, order, weights] =
         [0, 1, 2, 3, 4, 5, 6].map(|i: usize| solver.room.regions()[i].stream_start);
@@ -109,7 +110,7 @@ fn accesses_and_values_are_those_of_a_plain_solver() {
 
 #[test]
 fn rows_are_sorted_and_sparse() {
-    let solver = LibLinear::new(&Spec::new(1 << 20)).expect("memory");
+    let solver = LibLinear::new(&WorkloadSpec::new(1 << 20)).expect("memory");
     let rows = rows(&solver);
     assert_eq!(rows.iter().map(Vec::len).sum::<usize>(), 28 * rows.len());
     for row in &rows {

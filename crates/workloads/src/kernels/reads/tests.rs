@@ -6,7 +6,7 @@ use crate::BASE;
 /// What is read decides where the next read goes, and reads go everywhere.
 #[test]
 fn reads_depend_on_each_other_and_are_spread_evenly() {
-    let spec = Spec { rounds: 1600, ..Spec::new(8000) }; // 1000 words, 100 reads of each
+    let spec = WorkloadSpec { rounds: 1600, ..WorkloadSpec::new(8000) }; // 1000 words, 100 reads of each
     let run = |change: bool| {
         let mut reads = Reads::new(&spec).expect("memory");
         if change {

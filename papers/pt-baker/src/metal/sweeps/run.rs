@@ -11,7 +11,7 @@ use lookaside_report::num::bytes;
 use lookaside_runtime::bake::{beside, BakeBackend, BakedRegion, Baker, Hint, Placement, Settings};
 use lookaside_runtime::compare::in_turns;
 use lookaside_stats::{ratio, RESAMPLES};
-use lookaside_workloads::{workload, Pages, Spec, Workload};
+use lookaside_workloads::{workload, Pages, Workload, WorkloadSpec};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
 use super::settings::{ways, HelperLevel, HelperPlace, HelperSetting};
@@ -161,7 +161,7 @@ impl ReadsBench {
     fn new(bytes: u64, seed: u64) -> Result<Self, String> {
         let allowed = sched_getaffinity(None).map_err(|e| format!("the CPUs of this thread are not told: {e}"))?;
         // As many rounds as can be: each run goes on where the one before stopped.
-        let spec = Spec { bytes, seed, rounds: u32::MAX.into(), pages: Pages::Base };
+        let spec = WorkloadSpec { bytes, seed, rounds: u32::MAX.into(), pages: Pages::Base };
         let workload = workload("reads", &spec).map_err(|e| e.to_string())?;
         let main = workload.regions().iter().filter(|region| region.main);
         let baked = main.map(|region| BakedRegion { start: region.start, len: region.bytes }).collect();

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use lookaside_probe::counter::Timer;
 use lookaside_techniques::color::tasks::Task;
 use lookaside_techniques::color::work::PAGE_BYTES;
-use lookaside_workloads::{Chunks, Followed, Follower, Next, Spec, Touched, Workload};
+use lookaside_workloads::{Chunks, Followed, Follower, Next, Touched, Workload, WorkloadSpec};
 use serde::Serialize;
 
 use super::error::TasksError;
@@ -45,9 +45,9 @@ impl std::fmt::Debug for TaskProgram {
 }
 
 /// What is asked of the workloads: it never ends.
-pub(super) fn spec(task: &Task, seed: u64) -> Spec {
+pub(super) fn spec(task: &Task, seed: u64) -> WorkloadSpec {
     let data = task.pages.unwrap_or_default() / task.spread();
-    Spec { seed, rounds: u32::MAX.into(), ..Spec::new(data.saturating_mul(PAGE_BYTES)) }
+    WorkloadSpec { seed, rounds: u32::MAX.into(), ..WorkloadSpec::new(data.saturating_mul(PAGE_BYTES)) }
 }
 
 fn failed(task: &Task) -> impl Fn(lookaside_workloads::WorkloadError) -> TasksError + '_ {

@@ -1,6 +1,6 @@
 //! Corners: where less than half of the neighbourhood is alike, and all to one side (section 5 of the SUSAN paper).
 
-use lookaside_workloads::kernel::Observer;
+use lookaside_workloads::kernel::AccessObserver;
 
 use super::detector::{Susan, CORNERS, MOST_CORNERS};
 use super::image::{ALIKE, MASK};
@@ -15,7 +15,7 @@ const LEAST_ON_WAY: i32 = 3 * ALIKE - ALIKE / 10;
 const APART: i64 = 3;
 
 impl Susan {
-    pub(super) fn corner_response(&mut self, at: u64, observer: &mut impl Observer) {
+    pub(super) fn corner_response(&mut self, at: u64, observer: &mut impl AccessObserver) {
         if !self.image.is_inside(at, BORDER) {
             return;
         }
@@ -26,7 +26,7 @@ impl Susan {
     }
 
     /// Noise and lines have their centre of gravity near, or something else between it and the pixel.
-    fn is_to_one_side(&self, at: u64, area: i32, observer: &mut impl Observer) -> bool {
+    fn is_to_one_side(&self, at: u64, area: i32, observer: &mut impl AccessObserver) -> bool {
         let (x, y) = self.image.moments(at, CORNERS, observer);
         let (x, y, area) = (f64::from(x), f64::from(y), f64::from(area));
         // At least 0.7 of a pixel away.
@@ -46,7 +46,7 @@ impl Susan {
     }
 
     /// Lists a pixel whose response is the greatest around; of equal ones the first.
-    pub(super) fn pick_corner(&mut self, at: u64, observer: &mut impl Observer) {
+    pub(super) fn pick_corner(&mut self, at: u64, observer: &mut impl AccessObserver) {
         if !self.image.is_inside(at, BORDER) {
             return;
         }
@@ -77,7 +77,7 @@ impl Susan {
     }
 
     /// A cross for the corner of this number.
-    pub(super) fn draw_corner(&mut self, number: u64, observer: &mut impl Observer) {
+    pub(super) fn draw_corner(&mut self, number: u64, observer: &mut impl AccessObserver) {
         let x = u64::from(self.corners.load(2 * number, observer));
         let y = u64::from(self.corners.load(2 * number + 1, observer));
         let (at, width) = (y * self.image.width + x, self.image.width);

@@ -3,7 +3,7 @@
 use std::io;
 
 use lookaside_trace::Event;
-use lookaside_workloads::kernel::{fold, Array, Kernel, Observer, Room};
+use lookaside_workloads::kernel::{fold, AccessObserver, Array, Kernel, WorkloadMemory};
 
 use super::image::{Image, STEP};
 use super::picture::Picture;
@@ -84,7 +84,7 @@ impl Susan {
 
     /// One pixel of the phase.
     #[inline]
-    fn pixel(&mut self, at: u64, observer: &mut impl Observer) {
+    fn pixel(&mut self, at: u64, observer: &mut impl AccessObserver) {
         match self.phase {
             SusanPhase::Start => {}
             SusanPhase::ClearForEdges => {
@@ -110,7 +110,7 @@ impl Susan {
         }
     }
 
-    fn end_phase(&mut self, observer: &mut impl Observer) {
+    fn end_phase(&mut self, observer: &mut impl AccessObserver) {
         self.at = 0;
         self.phase = match self.phase {
             SusanPhase::Start => {
@@ -150,7 +150,7 @@ impl Susan {
     }
 
     /// The picture is written out.
-    fn write(&mut self, observer: &mut impl Observer) {
+    fn write(&mut self, observer: &mut impl AccessObserver) {
         let written = write_out(&self.image.pixels, self.image.len(), observer);
         self.sum = written.iter().fold(self.sum, |sum, &pixel| fold(sum, pixel.into()));
         self.done += self.image.len();
@@ -166,7 +166,7 @@ impl Kernel for Susan {
         vec![("columns", self.image.width), ("rows", self.image.height)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         self.process.room()
     }
 
@@ -182,7 +182,7 @@ impl Kernel for Susan {
         self.sum
     }
 
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }

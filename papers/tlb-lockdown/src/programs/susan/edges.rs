@@ -1,7 +1,7 @@
 //! Edges: where much less than the whole neighbourhood is alike, and least across the edge (section 4 of the SUSAN
 //! paper).
 
-use lookaside_workloads::kernel::Observer;
+use lookaside_workloads::kernel::AccessObserver;
 
 use super::detector::{Susan, EDGES};
 use super::image::{ALIKE, BORDER, MASK};
@@ -18,7 +18,7 @@ const SPREAD: u64 = 126;
 type Across = (i64, i64);
 
 impl Susan {
-    pub(super) fn edge_response(&mut self, at: u64, observer: &mut impl Observer) {
+    pub(super) fn edge_response(&mut self, at: u64, observer: &mut impl AccessObserver) {
         if !self.image.is_inside(at, BORDER) {
             return;
         }
@@ -29,7 +29,7 @@ impl Susan {
     }
 
     /// Marks a pixel whose response is the greatest across the edge.
-    pub(super) fn thin_edge(&mut self, at: u64, observer: &mut impl Observer) {
+    pub(super) fn thin_edge(&mut self, at: u64, observer: &mut impl AccessObserver) {
         if !self.image.is_inside(at, BORDER + 1) {
             return;
         }
@@ -51,7 +51,7 @@ impl Susan {
 
     /// Between two pixels of an edge the alike ones lie to one side: their centre of gravity says which way. On a line
     /// they lie on both: their spread says how it runs.
-    fn across(&self, at: u64, area: i32, observer: &mut impl Observer) -> Across {
+    fn across(&self, at: u64, area: i32, observer: &mut impl AccessObserver) -> Across {
         let (x, y) = self.image.moments(at, EDGES, observer);
         let squared = |value: i32| i64::from(value) * i64::from(value);
         if area > LEAST_SIDE && squared(x) + squared(y) >= squared(area) {
@@ -71,7 +71,7 @@ impl Susan {
     }
 
     /// Edges become black.
-    pub(super) fn draw_edge(&mut self, at: u64, observer: &mut impl Observer) {
+    pub(super) fn draw_edge(&mut self, at: u64, observer: &mut impl AccessObserver) {
         if self.marks.load(at, observer) > 0 {
             self.image.pixels.store(at, 0, observer);
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lookaside_workloads::kernel::{Array, Observer};
+use lookaside_workloads::kernel::{AccessObserver, Array};
 
 use super::picture::Picture;
 use crate::programs::process::{ArmProcess, Function};
@@ -66,7 +66,7 @@ impl Image {
     }
 
     /// The picture is read; the kernel puts it there.
-    pub(super) fn read(&mut self, observer: &mut impl Observer) {
+    pub(super) fn read(&mut self, observer: &mut impl AccessObserver) {
         read_into(&mut self.pixels, &self.original, observer);
     }
 
@@ -82,14 +82,14 @@ impl Image {
 
     /// How much a pixel at an offset from `at` is like one of brightness `centre`.
     #[inline(always)]
-    pub(super) fn alike(&self, centre: u8, at: u64, offset: i64, observer: &mut impl Observer) -> i32 {
+    pub(super) fn alike(&self, centre: u8, at: u64, offset: i64, observer: &mut impl AccessObserver) -> i32 {
         let pixel = self.pixels.load(at.wrapping_add_signed(offset), observer);
         self.alike.load((i64::from(pixel) - i64::from(centre) + 255) as u64, observer).into()
     }
 
     /// How much of the neighbourhood is alike; only that it is `most` or more, once that is known at the end of a row.
     #[inline(always)]
-    pub(super) fn area(&self, at: u64, most: i32, function: Function, observer: &mut impl Observer) -> i32 {
+    pub(super) fn area(&self, at: u64, most: i32, function: Function, observer: &mut impl AccessObserver) -> i32 {
         let centre = self.pixels.load(at, observer);
         let (mut area, mut seen) = (ALIKE, 0);
         for row in &self.neighbours {
@@ -106,7 +106,7 @@ impl Image {
     }
 
     /// First moments of what is alike.
-    pub(super) fn moments(&self, at: u64, function: Function, observer: &mut impl Observer) -> (i32, i32) {
+    pub(super) fn moments(&self, at: u64, function: Function, observer: &mut impl AccessObserver) -> (i32, i32) {
         let centre = self.pixels.load(at, observer);
         let (mut x, mut y) = (0, 0);
         for &(dx, dy, offset) in self.neighbours.iter().flatten() {

@@ -3,7 +3,7 @@
 use std::io;
 
 use lookaside_trace::Event;
-use lookaside_workloads::kernel::{fold, Array, Kernel, Observer, Room};
+use lookaside_workloads::kernel::{fold, AccessObserver, Array, Kernel, WorkloadMemory};
 
 use super::image::{Image, BORDER, STEP};
 use super::picture::Picture;
@@ -54,7 +54,7 @@ impl Smooth {
         })
     }
 
-    fn pixel(&mut self, at: u64, observer: &mut impl Observer) {
+    fn pixel(&mut self, at: u64, observer: &mut impl AccessObserver) {
         let centre = self.image.pixels.load(at, observer);
         let mut value = centre;
         if self.image.is_inside(at, BORDER) {
@@ -73,7 +73,7 @@ impl Smooth {
     }
 
     /// Of the eight around a pixel that nothing is like: the mean of both in the middle.
-    fn median(&self, at: u64, observer: &mut impl Observer) -> u8 {
+    fn median(&self, at: u64, observer: &mut impl AccessObserver) -> u8 {
         let width = self.image.width as i64;
         let around = [-width - 1, -width, -width + 1, -1, 1, width - 1, width, width + 1];
         let mut values = around.map(|offset| self.image.pixels.load(at.wrapping_add_signed(offset), observer));
@@ -92,7 +92,7 @@ impl Kernel for Smooth {
         vec![("columns", self.image.width), ("rows", self.image.height)]
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &WorkloadMemory {
         self.process.room()
     }
 
@@ -108,7 +108,7 @@ impl Kernel for Smooth {
         self.sum
     }
 
-    fn step(&mut self, observer: &mut impl Observer) -> bool {
+    fn step(&mut self, observer: &mut impl AccessObserver) -> bool {
         if self.rounds_left == 0 {
             return false;
         }
