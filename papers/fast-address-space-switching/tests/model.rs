@@ -6,7 +6,7 @@ mod rows;
 use std::sync::OnceLock;
 
 use lookaside_fast_address_space_switching::PAPER;
-use lookaside_harness::{Effort, Reproduction, Verdict};
+use lookaside_harness::{Effort, Reproduction, RowVerdict};
 use rows::{row, value};
 
 fn reproduced() -> Reproduction {
@@ -32,19 +32,19 @@ fn domains_in_place_of_flushes() {
     for what in ["quite independent", "less pronounced", "no case where", "stays well below"] {
         let claim =
             r.rows.iter().find(|row| row.published.to_string().contains(what)).unwrap_or_else(|| panic!("{what}"));
-        assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
+        assert_eq!(claim.verdict, RowVerdict::Holds, "{claim:?}");
     }
     assert_eq!(value(row(r, "rises faster from")), 15.0, "16 processes, and 15 domains");
     // Five numbers, a ratio of two of them; and that a UNIX socket's round trip is two of a pipe's: both values and
     // their ratio.
-    assert_eq!(r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count(), 9);
+    assert_eq!(r.rows.iter().filter(|row| row.verdict == RowVerdict::Fitted).count(), 9);
     // A pipe's bandwidth is no row that anything was fitted on.
     for what in ["bandwidth, pipe: original", "bandwidth, unix: original"] {
-        assert_eq!(row(r, what).verdict, Verdict::Holds, "{what}");
+        assert_eq!(row(r, what).verdict, RowVerdict::Holds, "{what}");
     }
     // What a process leaves is unmapped area by area, each with a flush of all code in the original kernel.
     for what in ["fork: saved", "exec: saved"] {
-        assert_eq!(row(r, what).verdict, Verdict::Holds, "{what}");
+        assert_eq!(row(r, what).verdict, RowVerdict::Holds, "{what}");
     }
     // Neither kernel's programs are short of TLB entries: what they call of the library is a few lines of code.
     assert!(value(row(r, "improvement by sharing TLB entries, at most")) < 23.0);

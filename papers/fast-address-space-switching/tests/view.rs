@@ -4,7 +4,8 @@
 mod drawn;
 
 use lookaside_fast_address_space_switching::metal::{
-    Benchmark, Contrast, Early, Facts, Frames, KeyUse, Keys, Pages, Point, Report, Ring, Round, Who,
+    Benchmark, Contrast, Early, Frames, KeySupport, KeyUse, MachineFacts, PageKind, Ring, RingPoint, Round,
+    SwitchReport, Who,
 };
 use lookaside_fast_address_space_switching::{view, SWITCH_SCHEMA};
 use lookaside_report::json;
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use drawn::{flat, page, text, words};
 
 /// The sentences of the answer.
-fn verdict(report: &Report) -> Vec<String> {
+fn verdict(report: &SwitchReport) -> Vec<String> {
     view(report).answer.iter().map(|sentence| sentence.words()).collect()
 }
 
@@ -22,14 +23,14 @@ fn figure(value: f64) -> Figure {
     Figure { value, low: value - 10.0, high: value + 10.0 }
 }
 
-fn point(who: Who, ring: Ring, switch_ns: f64) -> Point {
+fn point(who: Who, ring: Ring, switch_ns: f64) -> RingPoint {
     let round = Round {
         step_ns: switch_ns + 400.0,
         alone_ns: 400.0,
         extra_switches_per_kilo_step: 0.0,
         alone_extra_switches_per_kilo_step: 0.0,
     };
-    Point {
+    RingPoint {
         who,
         ring,
         step_ns: figure(switch_ns + 400.0),
@@ -45,9 +46,9 @@ fn point(who: Who, ring: Ring, switch_ns: f64) -> Point {
 }
 
 /// A switch of threads takes 1,000 ns; one of processes 250 more, and as much more as the ring says.
-fn report(more: impl Fn(&Ring) -> f64) -> Report {
+fn report(more: impl Fn(&Ring) -> f64) -> SwitchReport {
     let mut rings = Vec::new();
-    for pages in [Pages::Base, Pages::Huge] {
+    for pages in [PageKind::Base, PageKind::Huge] {
         for participants in [2, 4] {
             for size in [0, 16] {
                 rings.push(Ring { benchmark: Benchmark::LatCtx, frames: Frames::Private, pages, participants, size });
@@ -75,14 +76,14 @@ fn report(more: impl Fn(&Ring) -> f64) -> Report {
             of_pages_ns: grown,
         }
     };
-    Report {
+    SwitchReport {
         version: "0.1.0".into(),
-        facts: Facts {
+        facts: MachineFacts {
             processor: "Some <CPU>".into(),
             kernel: "6.18.0".into(),
             is_guest: Some(true),
             pcid: Some(true),
-            keys: Keys::None,
+            keys: KeySupport::None,
             isolates_tables: Some(false),
             vulnerabilities: vec![("spectre_v2".into(), "Mitigation: Retpolines & \u{1b}[1mmore".into())],
         },
@@ -104,7 +105,7 @@ fn report(more: impl Fn(&Ring) -> f64) -> Report {
 /// What sharing could save: 300 ns with the same 64 base pages; own memory's 900 ns are none of it.
 fn sharing(ring: &Ring) -> f64 {
     match (ring.frames, ring.pages, ring.size) {
-        (Frames::Shared, Pages::Base, 64) => 75.0 * ring.participants as f64,
+        (Frames::Shared, PageKind::Base, 64) => 75.0 * ring.participants as f64,
         (Frames::Private, _, 64) => 900.0,
         _ => 0.0,
     }
@@ -130,12 +131,12 @@ fn the_verdict_says_what_an_address_space_costs_and_what_sharing_could_save() {
 }
 
 /// A switch of compartments takes 150 ns for each of them.
-fn report_with_keys() -> Report {
+fn report_with_keys() -> SwitchReport {
     let mut found = report(sharing);
     let rings: Vec<Ring> = found.contrasts.iter().map(|contrast| contrast.ring).collect();
-    let of_base = rings.into_iter().filter(|ring| ring.pages == Pages::Base);
+    let of_base = rings.into_iter().filter(|ring| ring.pages == PageKind::Base);
     found.points.extend(of_base.map(|ring| point(Who::Compartments, ring, 75.0 * ring.participants as f64)));
-    Report { no_compartments: None, ..found }
+    SwitchReport { no_compartments: None, ..found }
 }
 
 #[test]
@@ -170,17 +171,17 @@ fn compartments_stand_beside_processes_where_there_are_keys() {
 
 #[test]
 fn time_that_is_over_is_said() {
-    let text = text(&view(&Report { early: Some(Early::Time(300)), rounds: 4, ..report(sharing) }), 100);
+    let text = text(&view(&SwitchReport { early: Some(Early::Time(300)), rounds: 4, ..report(sharing) }), 100);
     assert!(flat(&text).contains("4 of 6 rounds") && text.contains("Cut short: 300 s were over"), "{text}");
     assert!(flat(&text).contains("Figures are of the rounds that were complete."), "{text}");
 }
 
 #[test]
 fn few_rounds_and_none_are_said() {
-    let few = Report { rounds: 3, ..report(sharing) };
+    let few = SwitchReport { rounds: 3, ..report(sharing) };
     let said = verdict(&few);
     assert_eq!(said.last().map(String::as_str), Some("Nothing is significant with fewer than 5 rounds."));
-    let none = Report { rounds: 0, points: vec![], contrasts: vec![], early: Some(Early::Interrupted), ..few };
+    let none = SwitchReport { rounds: 0, points: vec![], contrasts: vec![], early: Some(Early::Interrupted), ..few };
     assert_eq!(verdict(&none), ["Verdict: no round is complete: there is nothing to say."]);
     let text = text(&view(&none), 100);
     assert!(
@@ -219,7 +220,7 @@ fn the_table_has_a_row_a_ring_and_what_has_to_be_known_below() {
     // At the width of a file no column that matters is left out.
     let narrow = text(&view(&report(sharing)), 100);
     assert!(narrow.contains("290 – 310") && !narrow.contains('…'), "{narrow}");
-    let none = Report { huge_share: None, stolen_ms: None, ..report(sharing) };
+    let none = SwitchReport { huge_share: None, stolen_ms: None, ..report(sharing) };
     let text = text(&view(&none), 100);
     assert!(text.contains("no huge pages to be had") && !text.contains("steal"), "{text}");
 }

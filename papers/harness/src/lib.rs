@@ -5,7 +5,7 @@
 //! by side; a row that does not hold, that was fitted or that nobody has reproduced stays in the table and says so.
 //!
 //! ```
-//! use lookaside_harness::{Effort, Finding, ModelExperiments, ModelFindings, Ours, Paper, Verdict};
+//! use lookaside_harness::{Effort, ModelExperiments, ModelFindings, Ours, Paper, RowFinding, RowVerdict};
 //!
 //! const PAPER: Paper = Paper {
 //!     name: "example",
@@ -20,7 +20,7 @@
 //!             rule = "equal"
 //!         "#,
 //!         run: |_effort, _progress| {
-//!             let finding = Finding { ours: Ours::Value(64.0), note: String::new() };
+//!             let finding = RowFinding { ours: Ours::Value(64.0), note: String::new() };
 //!             let findings = vec![("entries", finding)];
 //!             Ok(ModelFindings { machine: "made up".into(), findings, ..ModelFindings::default() })
 //!         },
@@ -29,7 +29,7 @@
 //! };
 //!
 //! let found = PAPER.reproduce(Effort::Quick, &mut |_| ())?;
-//! assert_eq!(found.rows[0].verdict, Verdict::Holds);
+//! assert_eq!(found.rows[0].verdict, RowVerdict::Holds);
 //! assert_eq!((found.holding(), found.counted().count()), (1, 1));
 //! # Ok::<(), lookaside_harness::ModelFailed>(())
 //! ```
@@ -46,8 +46,8 @@ mod view;
 
 pub use paper::{Effort, ModelExperiments, ModelFailed, ModelFindings, ModelResult, Paper, RunModel};
 pub use parallel::in_parallel;
-pub use reproduction::{Reproduction, Series};
-pub use row::{Finding, Ours, Published, Row, Rule, Verdict};
+pub use reproduction::{PaperCurve, Reproduction};
+pub use row::{Ours, PaperRow, Published, RowFinding, RowVerdict, Rule};
 pub use samples::{Sample, BACKGROUND};
 pub use values::{rows, PublishedValue};
 pub use view::{view, REPRODUCTION_SCHEMA};

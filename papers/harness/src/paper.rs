@@ -6,8 +6,8 @@ use lookaside_probe::{Halt, LevelReport, Metal};
 use thiserror::Error as ThisError;
 
 use crate::metal::{self, MetalExperiments, Setting};
-use crate::reproduction::{Reproduction, Series};
-use crate::row::Finding;
+use crate::reproduction::{PaperCurve, Reproduction};
+use crate::row::RowFinding;
 use crate::values::rows;
 
 /// A paper: its reference, its published values and the experiments that give ours.
@@ -46,9 +46,9 @@ pub struct ModelFindings {
     /// What the model was told beside the machine, and why.
     pub assumptions: Vec<String>,
     /// By the id of a row.
-    pub findings: Vec<(&'static str, Finding)>,
+    pub findings: Vec<(&'static str, RowFinding)>,
     /// Curves behind the rows.
-    pub series: Vec<Series>,
+    pub series: Vec<PaperCurve>,
 }
 
 /// How much of the model is run.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::row::{Row, Verdict};
+use crate::row::{PaperRow, RowVerdict};
 
 /// A paper's rows side by side, with what is needed to judge them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -18,28 +18,28 @@ pub struct Reproduction {
     /// What the model was told beside the machine, and why; or how it was measured.
     pub assumptions: Vec<String>,
     /// Every published value, in the paper's order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PaperRow>,
     /// Curves behind the rows, for plots.
-    pub series: Vec<Series>,
+    pub series: Vec<PaperCurve>,
     /// Why measuring ended before its end; `None` = it did not.
     pub halted: Option<String>,
 }
 
 impl Reproduction {
     /// Rows that count: neither fitted, nor another machine's figure, nor beyond the paper, nor not reproduced.
-    pub fn counted(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| matches!(row.verdict, Verdict::Holds | Verdict::Differs))
+    pub fn counted(&self) -> impl Iterator<Item = &PaperRow> {
+        self.rows.iter().filter(|row| matches!(row.verdict, RowVerdict::Holds | RowVerdict::Differs))
     }
 
     /// Of those, the ones that hold.
     pub fn holding(&self) -> usize {
-        self.counted().filter(|row| row.verdict == Verdict::Holds).count()
+        self.counted().filter(|row| row.verdict == RowVerdict::Holds).count()
     }
 }
 
 /// A curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Series {
+pub struct PaperCurve {
     /// What it shows.
     pub name: String,
     /// What x is, with its unit.

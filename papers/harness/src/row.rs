@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One published value or claim beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct PaperRow {
     /// Short name of the paper.
     pub paper: String,
     /// Table, figure or section.
@@ -22,7 +22,7 @@ pub struct Row {
     /// When a value of ours holds.
     pub rule: Rule,
     /// Whether it holds.
-    pub verdict: Verdict,
+    pub verdict: RowVerdict,
     /// Why, where that needs words.
     pub note: String,
 }
@@ -75,7 +75,7 @@ pub enum Rule {
 /// Whether a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum RowVerdict {
     /// Ours agrees by the row's rule.
     Holds,
     /// It does not.
@@ -92,7 +92,7 @@ pub enum Verdict {
 
 /// What an experiment gives for a row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
+pub struct RowFinding {
     /// Ours.
     pub ours: Ours,
     /// Why, where that needs words.
@@ -113,15 +113,15 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RowVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Holds => "holds",
-            Verdict::Differs => "differs",
-            Verdict::Fitted => "fitted",
-            Verdict::AnotherMachine => "another machine",
-            Verdict::Beyond => "beyond the paper",
-            Verdict::NotReproduced => "not reproduced",
+            RowVerdict::Holds => "holds",
+            RowVerdict::Differs => "differs",
+            RowVerdict::Fitted => "fitted",
+            RowVerdict::AnotherMachine => "another machine",
+            RowVerdict::Beyond => "beyond the paper",
+            RowVerdict::NotReproduced => "not reproduced",
         })
     }
 }

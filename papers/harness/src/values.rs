@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::row::{Finding, Published, Row, Rule, Verdict};
+use crate::row::{PaperRow, Published, RowFinding, RowVerdict, Rule};
 
 /// A published value, with the rule that says when ours holds.
 #[derive(Debug, Deserialize)]
@@ -36,22 +36,22 @@ pub fn rows(toml: &str) -> Vec<PublishedValue> {
 
 impl PublishedValue {
     /// The row with what we found, if anything was.
-    pub fn beside(self, paper: &str, finding: Option<Finding>) -> Row {
+    pub fn beside(self, paper: &str, finding: Option<RowFinding>) -> PaperRow {
         let (ours, mut note) = finding.map_or((None, String::new()), |f| (Some(f.ours), f.note));
         let verdict = match (&ours, &self.fitted) {
-            (None, _) => Verdict::NotReproduced,
-            (Some(_), Some(_)) => Verdict::Fitted,
-            (Some(_), None) if self.rule == Rule::Shown => Verdict::AnotherMachine,
-            (Some(_), None) if self.rule == Rule::Beyond => Verdict::Beyond,
-            (Some(ours), None) if self.rule.holds(&self.published, ours) => Verdict::Holds,
-            (Some(_), None) => Verdict::Differs,
+            (None, _) => RowVerdict::NotReproduced,
+            (Some(_), Some(_)) => RowVerdict::Fitted,
+            (Some(_), None) if self.rule == Rule::Shown => RowVerdict::AnotherMachine,
+            (Some(_), None) if self.rule == Rule::Beyond => RowVerdict::Beyond,
+            (Some(ours), None) if self.rule.holds(&self.published, ours) => RowVerdict::Holds,
+            (Some(_), None) => RowVerdict::Differs,
         };
         let reason = if ours.is_none() { &self.not_reproduced } else { &self.fitted };
         if let Some(reason) = reason {
             let rest = if note.is_empty() { String::new() } else { format!("; {note}") };
             note = format!("{reason}{rest}");
         }
-        Row {
+        PaperRow {
             paper: paper.into(),
             place: self.place,
             what: self.what,
@@ -65,7 +65,7 @@ impl PublishedValue {
     }
 
     /// The row without a value of ours, and why.
-    pub fn without(mut self, paper: &str, reason: &str) -> Row {
+    pub fn without(mut self, paper: &str, reason: &str) -> PaperRow {
         self.not_reproduced.get_or_insert_with(|| reason.into());
         self.beside(paper, None)
     }

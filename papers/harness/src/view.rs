@@ -3,8 +3,8 @@
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale};
 use lookaside_report::{chart, Block, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 
-use crate::reproduction::{Reproduction, Series};
-use crate::row::{Row, Verdict};
+use crate::reproduction::{PaperCurve, Reproduction};
+use crate::row::{PaperRow, RowVerdict};
 
 /// The `schema` of a [`Reproduction`]'s JSON.
 pub const REPRODUCTION_SCHEMA: &str = "lookaside-reproduction/1";
@@ -60,19 +60,19 @@ fn rows(found: &Reproduction) -> Table {
     table
 }
 
-fn with_unit(row: &Row, value: String) -> Cell {
+fn with_unit(row: &PaperRow, value: String) -> Cell {
     match row.unit.is_empty() {
         true => value.into(),
         false => format!("{value} {}", row.unit).into(),
     }
 }
 
-fn paint(verdict: Verdict) -> Paint {
+fn paint(verdict: RowVerdict) -> Paint {
     match verdict {
-        Verdict::Holds => Paint::Good,
-        Verdict::Differs => Paint::Bad,
-        Verdict::Fitted => Paint::Warn,
-        Verdict::AnotherMachine | Verdict::Beyond | Verdict::NotReproduced => Paint::Plain,
+        RowVerdict::Holds => Paint::Good,
+        RowVerdict::Differs => Paint::Bad,
+        RowVerdict::Fitted => Paint::Warn,
+        RowVerdict::AnotherMachine | RowVerdict::Beyond | RowVerdict::NotReproduced => Paint::Plain,
     }
 }
 
@@ -86,7 +86,7 @@ fn curves(found: &Reproduction) -> Section {
 }
 
 /// A chart of the points that have an x. Named points have no order, and so no line between them.
-fn curve(series: &Series) -> Chart {
+fn curve(series: &PaperCurve) -> Chart {
     let points = series.points.iter().enumerate().filter(|(_, (x, _))| x.is_finite()).map(|(i, (x, y))| {
         let point = match series.intervals.get(i) {
             Some((low, high)) => Point::new(*x, *y).between(*low, *high),
@@ -103,7 +103,7 @@ fn curve(series: &Series) -> Chart {
 }
 
 /// Least and greatest of the values, their intervals' ends, and 0.
-fn from_zero(series: &Series) -> (f64, f64) {
+fn from_zero(series: &PaperCurve) -> (f64, f64) {
     let values = series.points.iter().map(|(_, y)| *y);
     let ends = series.intervals.iter().flat_map(|(low, high)| [*low, *high]);
     let finite = values.chain(ends).filter(|value| value.is_finite());

@@ -3,12 +3,12 @@
 #[path = "support/drawn.rs"]
 mod drawn;
 
-use lookaside_harness::{view, Ours, Published, Reproduction, Row, Rule, Series, Verdict};
+use lookaside_harness::{view, Ours, PaperCurve, PaperRow, Published, Reproduction, RowVerdict, Rule};
 
 use drawn::{flat, page, text, words};
 
-fn row(what: &str, published: f64, ours: Option<f64>, verdict: Verdict, note: &str) -> Row {
-    Row {
+fn row(what: &str, published: f64, ours: Option<f64>, verdict: RowVerdict, note: &str) -> PaperRow {
+    PaperRow {
         paper: "pt-baker".into(),
         place: "Figure <4.2>".into(),
         what: what.into(),
@@ -29,17 +29,17 @@ fn found() -> Reproduction {
         measured: false,
         assumptions: vec!["seed 1, <CPU 0>".into()],
         rows: vec![
-            row("L1 thrashes from", 64.0, Some(64.0), Verdict::Holds, ""),
-            row("L2 thrashes fully by", 2560.0, Some(3000.0), Verdict::Differs, "no coalescing \"modelled\""),
-            row("a helper", 5.0, None, Verdict::NotReproduced, "nobody has it"),
+            row("L1 thrashes from", 64.0, Some(64.0), RowVerdict::Holds, ""),
+            row("L2 thrashes fully by", 2560.0, Some(3000.0), RowVerdict::Differs, "no coalescing \"modelled\""),
+            row("a helper", 5.0, None, RowVerdict::NotReproduced, "nobody has it"),
         ],
         series: Vec::new(),
         halted: None,
     }
 }
 
-fn sweep() -> Series {
-    Series {
+fn sweep() -> PaperCurve {
+    PaperCurve {
         name: "Figure 6.10: user".into(),
         x: "NOPs".into(),
         y: "percent <more>".into(),
@@ -49,7 +49,7 @@ fn sweep() -> Series {
     }
 }
 
-fn with(series: Series) -> Reproduction {
+fn with(series: PaperCurve) -> Reproduction {
     Reproduction { series: vec![series], ..found() }
 }
 
@@ -80,7 +80,7 @@ Assumed
 #[test]
 fn rows_curves_and_circumstances_are_on_the_page() {
     let labels = ["another core", "same CPU", "SMT sibling"].map(String::from).to_vec();
-    let placed = Series { name: "Figure 6.8".into(), labels, ..sweep() };
+    let placed = PaperCurve { name: "Figure 6.8".into(), labels, ..sweep() };
     let series = vec![sweep(), placed];
     let measured = Reproduction { series, measured: true, halted: Some("interrupted".into()), ..found() };
     let page = page(&view(&measured));
@@ -107,7 +107,7 @@ fn rows_curves_and_circumstances_are_on_the_page() {
 fn a_terminal_shows_the_curves_that_were_measured_with_their_ends() {
     let points: Vec<(f64, f64)> = (1..=100).map(|i| (f64::from(i), f64::from(i) / 10.0)).collect();
     let intervals = points.iter().map(|(_, y)| (y - 0.1, y + 0.1)).collect();
-    let curve = Series { x: "pages".into(), y: "cycles".into(), points, intervals, ..sweep() };
+    let curve = PaperCurve { x: "pages".into(), y: "cycles".into(), points, intervals, ..sweep() };
     let modelled = with(curve);
     assert!(!text(&view(&modelled), 100).contains("Figure 6.10"));
     let text = text(&view(&Reproduction { measured: true, ..modelled }), 100);
@@ -120,10 +120,10 @@ fn a_terminal_shows_the_curves_that_were_measured_with_their_ends() {
 
 #[test]
 fn curves_without_points_or_width_do_no_harm() {
-    let none = Series { points: Vec::new(), intervals: Vec::new(), ..sweep() };
+    let none = PaperCurve { points: Vec::new(), intervals: Vec::new(), ..sweep() };
     let empty = page(&view(&with(none.clone())));
     assert!(!empty.contains("<figure>") && !empty.contains("Cut short"));
-    let of = |points: Vec<(f64, f64)>| page(&view(&with(Series { points, ..none.clone() })));
+    let of = |points: Vec<(f64, f64)>| page(&view(&with(PaperCurve { points, ..none.clone() })));
     of(vec![(1.0, 0.0)]);
     of(vec![(7.0, 7.0); 200]);
     of((0..200).map(|i| (f64::from(i) * 100.0, f64::from(i % 7))).collect());

@@ -9,9 +9,9 @@ use clap::{Parser, Subcommand};
 /// The papers: their published values beside ours, and their experiments on this machine
 #[derive(Parser)]
 #[command(name = "lookaside-lab", version, max_term_width = 100, after_help = EXIT_CODES)]
-pub struct Cli {
+pub struct LabCommandLine {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: LabCommand,
 }
 
 const EXIT_CODES: &str =
@@ -19,7 +19,7 @@ const EXIT_CODES: &str =
     line says what and where; 128 + signal interrupted.";
 
 #[derive(Subcommand)]
-pub enum Command {
+pub enum LabCommand {
     /// Run a paper's experiments and put our values beside the published ones
     #[command(after_help = "Example: lookaside lab reproduce pt-baker --metal")]
     Reproduce(reproduce::ReproduceArgs),

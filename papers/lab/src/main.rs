@@ -13,20 +13,20 @@ use std::process::ExitCode;
 use clap::Parser;
 use lookaside_cli::exit::Failure;
 
-use args::{Cli, Command};
+use args::{LabCommand, LabCommandLine};
 
 fn main() -> ExitCode {
     // A usage error exits with 2 and help with 0, by clap itself.
-    let cli = Cli::parse();
+    let cli = LabCommandLine::parse();
     match run(&cli.command) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => failure.report(),
     }
 }
 
-fn run(command: &Command) -> Result<u8, Failure> {
+fn run(command: &LabCommand) -> Result<u8, Failure> {
     match command {
-        Command::Reproduce(args) => reproduce::run(args),
-        Command::Experiment(command) => experiment::run(command),
+        LabCommand::Reproduce(args) => reproduce::run(args),
+        LabCommand::Experiment(command) => experiment::run(command),
     }
 }

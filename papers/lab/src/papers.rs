@@ -34,7 +34,7 @@ fn not_available(name: &str, reason: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use lookaside_harness::{rows, Effort, Verdict};
+    use lookaside_harness::{rows, Effort, RowVerdict};
 
     use super::*;
 
@@ -54,8 +54,8 @@ mod tests {
     fn every_row_that_does_not_count_or_hold_says_why() {
         for paper in &PAPERS {
             for row in paper.reproduce(Effort::Quick, &mut |_| {}).unwrap().rows {
-                assert!(row.verdict == Verdict::Holds || !row.note.is_empty(), "{row:?}");
-                assert_eq!(row.ours.is_none(), row.verdict == Verdict::NotReproduced);
+                assert!(row.verdict == RowVerdict::Holds || !row.note.is_empty(), "{row:?}");
+                assert_eq!(row.ours.is_none(), row.verdict == RowVerdict::NotReproduced);
             }
         }
     }

@@ -5,7 +5,7 @@ mod rows;
 
 use std::sync::OnceLock;
 
-use lookaside_harness::{Effort, Ours, Reproduction, Verdict};
+use lookaside_harness::{Effort, Ours, Reproduction, RowVerdict};
 use lookaside_pt_baker::PAPER;
 use rows::{row, value};
 
@@ -23,27 +23,27 @@ fn figure_4_2_comes_out_as_worked_out_by_hand() {
     let r = found();
     // 64 fully associative LRU entries hold 64 pages, and none of 65 in a circle.
     let l1 = row(r, "the array's pages alone");
-    assert_eq!((value(l1), l1.verdict), (65.0, Verdict::Differs));
+    assert_eq!((value(l1), l1.verdict), (65.0, RowVerdict::Differs));
     // One entry is the stack page's.
     let stack = row(r, "one stack page");
-    assert_eq!((value(stack), stack.verdict), (64.0, Verdict::Fitted));
+    assert_eq!((value(stack), stack.verdict), (64.0, RowVerdict::Fitted));
     // 128 sets of 16 ways hold 2048 pages spread evenly; one page more overflows one set.
     let begin = row(r, "misses begin");
-    assert_eq!((value(begin), begin.verdict), (2049.0, Verdict::Fitted));
+    assert_eq!((value(begin), begin.verdict), (2049.0, RowVerdict::Fitted));
     // 2048 + 4 × 127 + 1 = 2557 is the first size with 17 pages in every set; 99 % of accesses miss a little sooner:
     // with k of 128 sets of 20 pages thrashing, 20k of 2048 + 4k, k = 126.6 of 128.
     let full = row(r, "thrashed in full");
-    assert_eq!(full.verdict, Verdict::Holds);
+    assert_eq!(full.verdict, RowVerdict::Holds);
     assert!((2549.0..=2557.0).contains(&value(full)), "{}", value(full));
-    assert_eq!(row(r, "why 2560").verdict, Verdict::Holds);
-    assert_eq!(row(r, "how coalescing").verdict, Verdict::Differs);
+    assert_eq!(row(r, "why 2560").verdict, RowVerdict::Holds);
+    assert_eq!(row(r, "how coalescing").verdict, RowVerdict::Differs);
     // Its tag is an input, so it can't count; but the claim is computed. Alone: 16 sets of 20 pages in circles, 320 of
     // 2112.
     let threads = row(r, "two hardware threads");
-    assert_eq!(threads.verdict, Verdict::Fitted);
+    assert_eq!(threads.verdict, RowVerdict::Fitted);
     let Some(Ours::Claim { holds: true, found }) = &threads.ours else { panic!("{threads:?}") };
     assert!(found.starts_with("0.152 "), "{found}");
-    assert_eq!(row(r, "does a prefetch").verdict, Verdict::NotReproduced);
+    assert_eq!(row(r, "does a prefetch").verdict, RowVerdict::NotReproduced);
     // The curves rise from none to all.
     for series in &r.series[..2] {
         assert!(series.points.len() > 200 && series.points.windows(2).all(|w| w[0].0 < w[1].0));

@@ -1,8 +1,8 @@
 //! TLB coloring (Panchamukhi 2014): real-time tasks whose pages use TLB sets of their own.
 //!
 //! [`PAPER`] has its published values and its task sets in the model and on this machine. [`tasks`] runs any set of
-//! real-time tasks on one CPU of this machine, its pages placed in chosen sets, and counts each job's TLB misses; [`view()`] is its report.
-//! [`programs`] are the small programs that the paper's tasks run.
+//! real-time tasks on one CPU of this machine, its pages placed in chosen sets, and counts each job's TLB misses;
+//! [`view()`] is its report. [`programs`] are the small programs that the paper's tasks run.
 //!
 //! ```
 //! use lookaside_machine::{preset, PageSize};

@@ -3,13 +3,13 @@
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale, Series};
 use lookaside_report::{num, Block, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 
-use crate::tasks::{CountedBy, HitBy, Report, Run, Scheduling, Summary, TaskRun};
+use crate::tasks::{CountedBy, HitBy, JobSummary, Scheduling, TaskRun, TaskSetReport, TaskSetRun};
 
 /// Jobs of a hyperperiod that a terminal shows one by one.
 const MOST_PLACES: usize = 16;
 
 /// The verdict, the jobs by what hit them, misses by the job's place, how misses were counted.
-pub fn view(report: &Report) -> Document {
+pub fn view(report: &TaskSetReport) -> Document {
     let mut document = Document::new("Tasks' misses beside the model's", &report.machine);
     document.answer(answer(report));
     document.fact("measured", circumstances(report));
@@ -40,10 +40,10 @@ const JOBS: &str =
 const PLACES: &str = "Of jobs that others did not hit and that begin no turn. Solid: counted; dashed: modelled.";
 
 /// Whether the jobs that nothing else hit missed as modelled.
-fn answer(report: &Report) -> RichText {
+fn answer(report: &TaskSetReport) -> RichText {
     let tasks = report.runs.iter().flat_map(|run| &run.tasks);
     let calm = || tasks.clone().flat_map(|task| &task.summaries).filter(|summary| summary.hit_by == HitBy::Nothing);
-    let [jobs, agree] = [|of: &Summary| of.jobs, |of: &Summary| of.agree].map(|of| calm().map(of).sum::<usize>());
+    let [jobs, agree] = [|of: &JobSummary| of.jobs, |of: &JobSummary| of.agree].map(|of| calm().map(of).sum::<usize>());
     if jobs == 0 {
         return RichText::painted(Paint::Warn, "Something hit every job: nothing can be held against the model.");
     }
@@ -56,7 +56,7 @@ fn answer(report: &Report) -> RichText {
 }
 
 /// What was counted and how, in a sentence.
-fn circumstances(report: &Report) -> String {
+fn circumstances(report: &TaskSetReport) -> String {
     let turns = match report.scheduling {
         Scheduling::Fifo => "SCHED_FIFO",
         Scheduling::Nice => "nice",
@@ -69,7 +69,7 @@ fn circumstances(report: &Report) -> String {
     format!("misses of {} by {by}; CPU {}, {turns}, {hyperperiods} hyperperiods", report.level, report.cpu)
 }
 
-fn jobs(report: &Report) -> Table {
+fn jobs(report: &TaskSetReport) -> Table {
     let mut table = Table::new([
         Column::left("pages"),
         Column::left("task"),
@@ -126,12 +126,12 @@ fn hit_by(what: HitBy) -> &'static str {
 }
 
 /// `planned, T1`.
-fn name(run: &Run, task: &TaskRun) -> String {
+fn name(run: &TaskSetRun, task: &TaskRun) -> String {
     format!("{}, {}", run.placement.name(), task.name)
 }
 
 /// A task's misses by the job's place in the hyperperiod; empty where no place has any.
-fn by_place(run: &Run, task: &TaskRun) -> Chart {
+fn by_place(run: &TaskSetRun, task: &TaskRun) -> Chart {
     let places = task.by_place();
     let of = |at: usize| places.iter().map(move |place| place.map_or(f64::NAN, |both| both[at]));
     let [counted, modelled] = [0, 1].map(|at| {
@@ -149,10 +149,10 @@ fn by_place(run: &Run, task: &TaskRun) -> Chart {
 }
 
 /// What a task's program did.
-fn program(run: &Run, task: &TaskRun) -> Option<RichText> {
+fn program(run: &TaskSetRun, task: &TaskRun) -> Option<RichText> {
     let program = task.program.as_ref()?;
     let jobs: usize = task.summaries.iter().map(|summary| summary.jobs).sum();
-    let of = |summary: &Summary| summary.touched_pages.unwrap_or_default() * summary.jobs as f64;
+    let of = |summary: &JobSummary| summary.touched_pages.unwrap_or_default() * summary.jobs as f64;
     let touched = task.summaries.iter().map(of).sum::<f64>() / jobs.max(1) as f64;
     Some(RichText::from(format!(
         "{}: {}, {} elements a job on {touched:.1} pages (each time that it begins or goes on added up); {} \
@@ -166,7 +166,7 @@ fn program(run: &Run, task: &TaskRun) -> Option<RichText> {
 }
 
 /// How passes were counted whose misses are known.
-fn known(run: &Run, task: &TaskRun, by: CountedBy) -> RichText {
+fn known(run: &TaskSetRun, task: &TaskRun, by: CountedBy) -> RichText {
     let known = &task.known;
     let of = known.pages;
     let [kept, missed] = match by {

@@ -5,7 +5,7 @@ mod rows;
 
 use std::sync::OnceLock;
 
-use lookaside_harness::{Effort, Reproduction, Verdict};
+use lookaside_harness::{Effort, Reproduction, RowVerdict};
 use lookaside_tlb_coloring::PAPER;
 use rows::{row, value};
 
@@ -36,10 +36,10 @@ fn tasks_that_share_a_set_miss_as_in_figure_6_2() {
         ("mappings of every set by tlb_malloc", 4.0),
     ] {
         let row = row(r, what);
-        assert_eq!((value(row), row.verdict), (expected, Verdict::Holds), "{what}");
+        assert_eq!((value(row), row.verdict), (expected, RowVerdict::Holds), "{what}");
     }
     for what in ["T1's jobs in the same set", "T1's jobs with different sets, from", "sets that the system uses"] {
-        assert_eq!(row(r, what).verdict, Verdict::Holds, "{what}");
+        assert_eq!(row(r, what).verdict, RowVerdict::Holds, "{what}");
     }
     // T1's curve: the warm-up, then two hyperperiods.
     let curve = r.series.iter().find(|series| series.name == "Figure 6.2: T1, same set").expect("a curve");
@@ -53,12 +53,12 @@ fn tasks_that_share_a_set_miss_as_in_figure_6_2() {
 fn colored_pages_never_miss_and_mallocs_do() {
     let r = found();
     let colored = r.rows.iter().filter(|row| row.what.contains("tlb_malloc: misses"));
-    assert_eq!(colored.map(|row| (value(row), row.verdict)).collect::<Vec<_>>(), [(0.0, Verdict::Holds); 9]);
-    assert_eq!(r.rows.iter().filter(|row| row.what.contains("10 runs") && row.verdict == Verdict::Holds).count(), 2);
+    assert_eq!(colored.map(|row| (value(row), row.verdict)).collect::<Vec<_>>(), [(0.0, RowVerdict::Holds); 9]);
+    assert_eq!(r.rows.iter().filter(|row| row.what.contains("10 runs") && row.verdict == RowVerdict::Holds).count(), 2);
     let malloc = r.rows.iter().filter(|row| row.what.contains("pages, malloc: misses"));
     assert!(malloc.clone().count() == 4 && malloc.map(value).all(|misses| misses > 1.0));
     for what in ["L1 DTLB miss penalty", "a circle through five pages", "16 of 32 pages, malloc: misses of T1"] {
-        assert_eq!(row(r, what).verdict, Verdict::Fitted, "{what}");
+        assert_eq!(row(r, what).verdict, RowVerdict::Fitted, "{what}");
     }
     assert_eq!(value(row(r, "L1 DTLB miss penalty")), 7.5);
     assert_eq!(&reproduced(), r, "the same again, to the bit");

@@ -7,7 +7,9 @@ use lookaside_machine::{preset, PageSize};
 use lookaside_probe::counter::MeterAccuracy;
 use lookaside_techniques::color::plan::plan;
 use lookaside_techniques::color::tasks::TaskSet;
-use lookaside_tlb_coloring::tasks::{CountedBy, JobRun, Placement, ProgramRun, Report, Run, Scheduling, TaskRun};
+use lookaside_tlb_coloring::tasks::{
+    CountedBy, JobRun, PagePlacement, ProgramRun, Scheduling, TaskRun, TaskSetReport, TaskSetRun,
+};
 use lookaside_tlb_coloring::view;
 
 use drawn::{page, text, words};
@@ -45,10 +47,10 @@ fn task(name: &str, misses: u64) -> TaskRun {
     run
 }
 
-fn report(scheduling: Scheduling, misses: u64) -> Report {
+fn report(scheduling: Scheduling, misses: u64) -> TaskSetReport {
     let set = "[[task]]\nname = \"T1\"\nperiod = \"2ms\"\nexecution = \"1ms\"\npages = 8\n";
     let set = TaskSet::parse(set, "t").expect("a set");
-    Report {
+    TaskSetReport {
         machine: "made up".into(),
         level: "stlb".into(),
         counted_by: CountedBy::Timing,
@@ -56,7 +58,7 @@ fn report(scheduling: Scheduling, misses: u64) -> Report {
         scheduling,
         timer_remark: Some("the timer is slow".into()),
         hyperperiods: 2,
-        runs: vec![Run { placement: Placement::SameSets, repeat: 1, tasks: vec![task("T\u{1b}", misses)] }],
+        runs: vec![TaskSetRun { placement: PagePlacement::SameSets, repeat: 1, tasks: vec![task("T\u{1b}", misses)] }],
         failed: None,
         plan: plan(&set, &preset("xeon-e5-2650").expect("a preset"), PageSize::K4).expect("a plan"),
     }

@@ -5,7 +5,7 @@ mod rows;
 
 use std::sync::OnceLock;
 
-use lookaside_harness::{Effort, Ours, Reproduction, Verdict};
+use lookaside_harness::{Effort, Ours, Reproduction, RowVerdict};
 use lookaside_tlb_lockdown::PAPER;
 use rows::{row, value};
 
@@ -30,14 +30,14 @@ fn locks_save_walks_in_every_program_and_time_of_lookups_only_as_fitted() {
             assert!(of("micro data") > 0.0, "{program}, {cores}");
         }
     }
-    let fitted = r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count();
+    let fitted = r.rows.iter().filter(|row| row.verdict == RowVerdict::Fitted).count();
     assert_eq!(fitted, 4, "three inputs' sizes, and one decrease by which lockable entries answer sooner");
     // Without that, what walked before now hits, and micro stall rises.
     let hits = row(r, "only lookups that hit");
-    assert_eq!(hits.verdict, Verdict::Beyond);
+    assert_eq!(hits.verdict, RowVerdict::Beyond);
     let Some(Ours::Claim { found, .. }) = &hits.ours else { panic!("{hits:?}") };
     assert_eq!(found.matches(" -").count(), 6, "{found}");
     let why = row(r, "why");
-    assert_eq!(why.verdict, Verdict::Holds, "{why:?}");
+    assert_eq!(why.verdict, RowVerdict::Holds, "{why:?}");
     assert_eq!(&reproduced(), r, "the same again, to the bit");
 }

@@ -5,13 +5,13 @@ use lookaside_report::chart::{Axis, Lines, Point, Scale, Series};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_stats::{Figure, LEAST_ROUNDS};
 
-use crate::metal::{Cell as Measured, Overall, Pays, Report, Treatment, TreatmentTimes, RESAMPLES};
+use crate::metal::{CaseTimes, MoveReport, Overall, Pays, Treatment, TreatmentTimes, RESAMPLES};
 
-/// The `schema` of a [`Report`]'s JSON.
+/// The `schema` of a [`MoveReport`]'s JSON.
 pub const MIGRATION_SCHEMA: &str = "lookaside-migration/1";
 
 /// The verdicts; a row a case on a terminal, charts and all figures on the page; what has to be known.
-pub fn view(report: &Report) -> Document {
+pub fn view(report: &MoveReport) -> Document {
     let mut document = Document::new("A thread moves to another CPU", "do its translations pay for the journey?");
     for remedy in Treatment::REMEDIES {
         if let Some(verdict) = verdict(report, remedy) {
@@ -28,7 +28,7 @@ pub fn view(report: &Report) -> Document {
             Section::unheaded("Cases").with(RichText::from(LEGEND)).with(cases(report)).only(Medium::Terminal),
         );
     }
-    let overall = |cell: &Measured, treatment: Treatment| cell.overall(treatment).map(|overall| overall.ns);
+    let overall = |cell: &CaseTimes, treatment: Treatment| cell.overall(treatment).map(|overall| overall.ns);
     document.section(
         Section::unheaded("Gained or lost overall, ns a page")
             .lead(
@@ -38,7 +38,7 @@ pub fn view(report: &Report) -> Document {
             .with(charts(report, &Treatment::REMEDIES, &overall))
             .only(Medium::Page),
     );
-    let sums = |cell: &Measured, treatment: Treatment| cell.told(treatment).map(sum);
+    let sums = |cell: &CaseTimes, treatment: Treatment| cell.told(treatment).map(sum);
     document.section(
         Section::unheaded("Restore and first accesses, ns a page")
             .lead(
@@ -61,7 +61,7 @@ const LEGEND: &str =
      pages: gained (+) or lost (-) overall, access without - (restore + access with)";
 
 /// Where and how it was measured, in a sentence.
-fn circumstances(report: &Report) -> String {
+fn circumstances(report: &MoveReport) -> String {
     let rounds = match report.rounds == report.rounds_wanted {
         true => report.rounds.to_string(),
         false => format!("{} of {}", report.rounds, report.rounds_wanted),
@@ -79,7 +79,7 @@ fn circumstances(report: &Report) -> String {
 }
 
 /// What a remedy does, over all cases in which it was measured; `None`: in none.
-fn verdict(report: &Report, remedy: Treatment) -> Option<String> {
+fn verdict(report: &MoveReport, remedy: Treatment) -> Option<String> {
     let measured = || report.cells.iter().filter_map(|cell| Some((cell, cell.overall(remedy)?)));
     let count = |verdict| measured().filter(|(_, overall)| overall.verdict == verdict).count();
     let [all, pays, costs] = [measured().count(), count(Pays::Pays), count(Pays::Costs)];
@@ -110,7 +110,7 @@ fn verdict(report: &Report, remedy: Treatment) -> Option<String> {
 }
 
 /// Which cases a cell belongs to.
-fn group(cell: &Measured) -> String {
+fn group(cell: &CaseTimes) -> String {
     let case = &cell.case;
     format!("{}, {} KiB apart, {}", case.pattern.name(), case.stride_bytes >> 10, case.caches.name())
 }
@@ -127,7 +127,7 @@ fn a_page(ns: f64, pages: u64) -> f64 {
 }
 
 /// A row a case, in groups of those that differ in the number of pages alone.
-fn cases(report: &Report) -> Table {
+fn cases(report: &MoveReport) -> Table {
     let mut table = Table::new([
         Column::right("pages"),
         Column::right("nothing"),
@@ -190,11 +190,11 @@ fn sum(times: &TreatmentTimes) -> Figure {
 
 /// A chart for each pattern, stride and caches: a line a treatment, ns a page over pages.
 fn charts(
-    report: &Report,
+    report: &MoveReport,
     treatments: &[Treatment],
-    value: &dyn Fn(&Measured, Treatment) -> Option<Figure>,
+    value: &dyn Fn(&CaseTimes, Treatment) -> Option<Figure>,
 ) -> Vec<Chart> {
-    let point = |cell: &Measured, treatment: Treatment| {
+    let point = |cell: &CaseTimes, treatment: Treatment| {
         let pages = cell.case.pages;
         match value(cell, treatment) {
             Some(ns) => {
@@ -203,7 +203,7 @@ fn charts(
             None => Point::new(pages as f64, f64::NAN),
         }
     };
-    let chart = |cells: &[Measured]| {
+    let chart = |cells: &[CaseTimes]| {
         let line = |treatment: &Treatment| {
             Series::new(treatment.name(), cells.iter().map(|cell| point(cell, *treatment)).collect())
         };
@@ -213,7 +213,7 @@ fn charts(
     report.cells.chunk_by(|a, b| group(a) == group(b)).map(chart).collect()
 }
 
-fn every_case(report: &Report) -> Table {
+fn every_case(report: &MoveReport) -> Table {
     let mut table = Table::new([
         Column::left("case"),
         Column::right("pages"),
@@ -255,7 +255,7 @@ fn every_case(report: &Report) -> Table {
     table
 }
 
-fn method(report: &Report) -> Section {
+fn method(report: &MoveReport) -> Section {
     Section::unheaded("How this was made")
         .with(RichText::from(format!(
             "For each measurement the thread touches its pages on the new CPU, reads {} there where caches are to be \

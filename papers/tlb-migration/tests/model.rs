@@ -5,7 +5,7 @@ mod rows;
 
 use std::sync::OnceLock;
 
-use lookaside_harness::{Effort, Reproduction, Verdict};
+use lookaside_harness::{Effort, Reproduction, RowVerdict};
 use lookaside_tlb_migration::PAPER;
 use rows::{row, value};
 
@@ -25,11 +25,11 @@ fn a_thread_takes_its_translations_along() {
     assert_eq!(r.machine, "cortex-a7, gem5-armv7");
     assert_eq!(r.rows.len(), 586);
     // Thirteen are ours alone.
-    let beyond = r.rows.iter().filter(|row| row.verdict == Verdict::Beyond);
+    let beyond = r.rows.iter().filter(|row| row.verdict == RowVerdict::Beyond);
     assert!(beyond.clone().all(|row| row.place == "Chapter 9, beyond the paper" && !row.note.is_empty()));
     assert_eq!(beyond.count(), 13);
     // Ten constants on twelve rows: one of them has three.
-    assert_eq!(r.rows.iter().filter(|row| row.verdict == Verdict::Fitted).count(), 12);
+    assert_eq!(r.rows.iter().filter(|row| row.verdict == RowVerdict::Fitted).count(), 12);
     let counted = r.counted().count();
     assert_eq!(counted, 561);
     assert!(r.holding() * 100 >= counted * 85, "{} of {counted}", r.holding());
@@ -40,19 +40,19 @@ fn a_thread_takes_its_translations_along() {
     // All lines: pages, first level, second level.
     for (pages, misses) in [("1 page", 3.0), ("12 pages", 14.0), ("17 pages", 20.0), ("64 pages", 23.0)] {
         let row = row(r, &format!("pld of consecutive pages, {pages}: cache misses"));
-        assert_eq!((value(row), row.verdict), (misses, Verdict::Holds));
+        assert_eq!((value(row), row.verdict), (misses, RowVerdict::Holds));
     }
     for what in
         ["two at a time", "overall speedup", "pages from which on", "which of eight runs", "where migration pays"]
     {
         let claim = r.rows.iter().rev().find(|row| row.what.contains(what)).unwrap_or_else(|| panic!("{what}"));
-        assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
+        assert_eq!(claim.verdict, RowVerdict::Holds, "{claim:?}");
     }
     assert_eq!(value(row(r, "pages that gain most")), 56.0);
     // The paper's puzzles stay, and say so.
     for what in ["the pattern repeats", "five, six and seven pages", "restoring by V4 and by V3"] {
         let puzzle = row(r, what);
-        assert!(puzzle.verdict == Verdict::Differs && !puzzle.note.is_empty(), "{puzzle:?}");
+        assert!(puzzle.verdict == RowVerdict::Differs && !puzzle.note.is_empty(), "{puzzle:?}");
     }
     assert_eq!(&reproduced(), r, "the same again, to the bit");
 }

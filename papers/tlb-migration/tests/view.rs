@@ -5,8 +5,8 @@ mod drawn;
 
 use lookaside_report::json;
 use lookaside_stats::Figure;
-use lookaside_tlb_migration::metal::plan::Case;
-use lookaside_tlb_migration::metal::{Cell, Overall, Pays, Relation, Report, Treatment, TreatmentTimes};
+use lookaside_tlb_migration::metal::plan::MoveCase;
+use lookaside_tlb_migration::metal::{CaseTimes, MoveReport, Overall, Pays, Relation, Treatment, TreatmentTimes};
 use lookaside_tlb_migration::{view, MIGRATION_SCHEMA};
 
 use drawn::{flat, page, text, words};
@@ -35,12 +35,12 @@ fn told(way: Treatment, access: f64, overall: Option<f64>) -> TreatmentTimes {
     }
 }
 
-/// Cases of 64 and 1536 pages: direct pays in all of chase and nowhere else, huge pages cost, of indirect nobody can say
-/// anything.
-fn report() -> Report {
-    let cell = |case: &Case| {
+/// Cases of 64 and 1536 pages: direct pays in all of chase and nowhere else, huge pages cost, of indirect nobody can
+/// say anything.
+fn report() -> MoveReport {
+    let cell = |case: &MoveCase| {
         let direct = if case.pattern.name() == "chase" { 6400.0 } else { -12800.0 };
-        Cell {
+        CaseTimes {
             case: *case,
             translation_ns: Some(around(1920.0)),
             ways: vec![
@@ -52,7 +52,7 @@ fn report() -> Report {
             ],
         }
     };
-    Report {
+    MoveReport {
         from_cpu: 3,
         to_cpu: 7,
         relation: Relation::Cache,
@@ -61,7 +61,7 @@ fn report() -> Report {
         seed: 5,
         thrash_bytes: 64 << 20,
         move_ns: 12_300.0,
-        cells: Case::all(&[64, 1536]).iter().map(cell).collect(),
+        cells: MoveCase::all(&[64, 1536]).iter().map(cell).collect(),
         remarks: vec!["a <remark>\u{1b}".into()],
         halted: Some("interrupted".into()),
     }
@@ -138,7 +138,7 @@ fn the_page_is_well_formed_and_has_a_chart_for_each_group() {
 /// Nothing was measured: no chart, no table, no verdict, and no fault.
 #[test]
 fn without_a_round_there_is_nothing_to_say() {
-    let report = Report { cells: Vec::new(), rounds: 0, move_ns: f64::NAN, ..report() };
+    let report = MoveReport { cells: Vec::new(), rounds: 0, move_ns: f64::NAN, ..report() };
     let text = text(&view(&report), 100);
     assert!(text.contains("0 of 9 rounds") && !text.contains("Verdict") && !text.contains("ns a page"), "{text}");
     assert!(!page(&view(&report)).contains("<figure>"));

@@ -13,8 +13,8 @@ use rustix::mm::{madvise, Advice};
 
 use super::error::Early;
 use super::memory::fill;
-use super::options::Options;
-use super::plan::{AreaLayout, Benchmark, Pages};
+use super::options::SwitchOptions;
+use super::plan::{AreaLayout, Benchmark, PageKind};
 use super::ring::{chain, lines, own_switches, place_in_area, LapTimes, TurnWork};
 
 /// How often it is looked after whether to stop.
@@ -66,7 +66,7 @@ pub(super) struct Compartments {
 
 impl Compartments {
     /// All that the options ask for, on this CPU.
-    pub(super) fn new(options: &Options, cpu: usize, round: u32) -> Result<Self, String> {
+    pub(super) fn new(options: &SwitchOptions, cpu: usize, round: u32) -> Result<Self, String> {
         let (turns, asked) = mpsc::channel();
         let (answer, found) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -136,9 +136,9 @@ struct CompartmentBench {
 }
 
 impl CompartmentBench {
-    fn new(options: &Options, cpu: usize, round: u32) -> Result<Self, String> {
+    fn new(options: &SwitchOptions, cpu: usize, round: u32) -> Result<Self, String> {
         lookaside_host::bind_to(&[cpu]).map_err(|error| format!("CPU {cpu} cannot be had: {error}"))?;
-        let layout = |benchmark| AreaLayout::of(options, benchmark, Pages::Base);
+        let layout = |benchmark| AreaLayout::of(options, benchmark, PageKind::Base);
         let (of_lat_ctx, of_extreme) = (layout(Benchmark::LatCtx), layout(Benchmark::Extreme));
         let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32) ^ 0x5eed);
         let area = of_lat_ctx.bytes_each;
@@ -276,13 +276,13 @@ impl Drop for CompartmentBench {
 mod tests {
     use super::*;
 
-    fn options() -> Options {
-        Options {
+    fn options() -> SwitchOptions {
+        SwitchOptions {
             participants: vec![2, 20],
             children: vec![2, 16],
             page_counts: vec![1, 16],
             kib: vec![0, 8],
-            ..Options::quick()
+            ..SwitchOptions::quick()
         }
     }
 

@@ -8,7 +8,7 @@ use super::samples::{KeyUse, RingSample};
 
 /// A ring of one kind of participants. Figures are medians of the rounds, with their 95 % intervals.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct RingPoint {
     /// The participants.
     pub who: Who,
     /// The ring.
@@ -68,7 +68,7 @@ pub struct Contrast {
 }
 
 /// All rings of complete rounds; `samples` are those of each case, by round.
-pub(super) fn judge(cases: &[RingCase], samples: &[Vec<RingSample>], seed: u64) -> (Vec<Point>, Vec<Contrast>) {
+pub(super) fn judge(cases: &[RingCase], samples: &[Vec<RingSample>], seed: u64) -> (Vec<RingPoint>, Vec<Contrast>) {
     let all: Vec<NetSwitches> = cases
         .iter()
         .filter(|case| case.ring.participants > 1)
@@ -98,7 +98,7 @@ impl<'a> NetSwitches<'a> {
     }
 
     /// `None` without a complete round.
-    fn point(&self, seed: u64) -> Option<Point> {
+    fn point(&self, seed: u64) -> Option<RingPoint> {
         let steps = |samples: &[RingSample]| samples.iter().map(|sample| sample.step_ns).collect::<Vec<f64>>();
         let one = |list: &[f64]| figure(&[list], |medians| medians[0], seed, RESAMPLES);
         let each = |of: fn(&RingSample) -> f64| self.ring.iter().map(of).collect::<Vec<f64>>();
@@ -109,7 +109,7 @@ impl<'a> NetSwitches<'a> {
             extra_switches_per_kilo_step: ring.extra_switches_per_kilo_step,
             alone_extra_switches_per_kilo_step: alone.extra_switches_per_kilo_step,
         };
-        Some(Point {
+        Some(RingPoint {
             who: self.case.who,
             ring: self.case.ring,
             step_ns: one(&steps(self.ring))?,

@@ -6,7 +6,7 @@ use lookaside_host::Process;
 use lookaside_stats::SplitMix64;
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use super::plan::{AreaLayout, Pages, HUGE_PAGE, PAGE};
+use super::plan::{AreaLayout, PageKind, HUGE_PAGE, PAGE};
 
 /// Lines of a page.
 const LINES: u64 = 64;
@@ -29,7 +29,7 @@ impl Areas {
     /// Every page of them is touched. With `counts`, each area has circular chains through so many of its first pages.
     pub(super) fn new(
         layout: AreaLayout,
-        pages: Pages,
+        pages: PageKind,
         counts: &[u64],
         random: &mut SplitMix64,
     ) -> Result<Self, String> {
@@ -47,8 +47,8 @@ impl Areas {
         let start = (mapping.as_ptr() as usize).next_multiple_of(HUGE_PAGE as usize);
         let areas = Self { mapping, mapped, start, stride, bytes };
         let advice = match pages {
-            Pages::Base => Advice::LinuxNoHugepage,
-            Pages::Huge => Advice::LinuxHugepage,
+            PageKind::Base => Advice::LinuxNoHugepage,
+            PageKind::Huge => Advice::LinuxHugepage,
         };
         // SAFETY: the mapping is ours. A kernel without huge pages refuses: then there are none, which `huge_bytes`
         // tells.
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn a_chain_leads_through_each_of_its_pages_once() {
         let counts = [1, 2, 7, 300];
-        for pages in [Pages::Base, Pages::Huge] {
+        for pages in [PageKind::Base, PageKind::Huge] {
             let layout = AreaLayout { areas: 3, bytes_each: HUGE_PAGE };
             let areas = Areas::new(layout, pages, &counts, &mut SplitMix64::new(5)).expect("memory");
             assert!(areas.huge_bytes() <= areas.bytes());
-            if pages == Pages::Base {
+            if pages == PageKind::Base {
                 assert_eq!(areas.huge_bytes(), 0);
             }
             for area in 0..3 {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn nothing_to_read_is_no_memory() {
         let layout = AreaLayout { areas: 64, bytes_each: 0 };
-        let areas = Areas::new(layout, Pages::Base, &[], &mut SplitMix64::new(1)).expect("memory");
+        let areas = Areas::new(layout, PageKind::Base, &[], &mut SplitMix64::new(1)).expect("memory");
         assert_eq!((areas.bytes(), areas.huge_bytes()), (0, 0));
     }
 }

@@ -11,9 +11,9 @@
 
 mod compartments;
 mod error;
-mod facts;
 mod judge;
 mod limits;
+mod machine_facts;
 mod memory;
 mod options;
 mod participants;
@@ -29,23 +29,23 @@ use lookaside_runtime::compare::in_turns;
 use serde::Serialize;
 
 pub use error::{Early, SwitchError};
-pub use facts::{Facts, Keys};
-pub use judge::{Contrast, Point, Round};
+pub use judge::{Contrast, RingPoint, Round};
 use limits::Limits;
-pub use options::Options;
+pub use machine_facts::{KeySupport, MachineFacts};
+pub use options::SwitchOptions;
 use plan::RingCase;
-pub use plan::{Benchmark, Frames, Pages, Ring, Who};
+pub use plan::{Benchmark, Frames, PageKind, Ring, Who};
 use round_setup::RoundSetup;
 pub use samples::KeyUse;
 use samples::RingSample;
 
 /// What was seen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct SwitchReport {
     /// Lookaside's version.
     pub version: String,
     /// The machine, as far as it matters to switches.
-    pub facts: Facts,
+    pub facts: MachineFacts,
     /// The CPU of the participants.
     pub cpu: usize,
     /// Rounds that were asked for.
@@ -65,7 +65,7 @@ pub struct Report {
     /// where it does not say.
     pub stolen_ms: Option<f64>,
     /// Every ring.
-    pub points: Vec<Point>,
+    pub points: Vec<RingPoint>,
     /// Processes against threads.
     pub contrasts: Vec<Contrast>,
     /// Why no compartments by protection keys took part; `None`: they did.
@@ -80,11 +80,11 @@ pub struct Report {
 /// # Errors
 /// What cannot be done is found before anything is measured; one line.
 pub fn run(
-    options: &Options,
+    options: &SwitchOptions,
     available_bytes: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
-) -> Result<Report, SwitchError> {
+) -> Result<SwitchReport, SwitchError> {
     let limits = Limits::here(available_bytes, compartments::refusal());
     let options = &plan::checked(options, &limits)?;
     let cpu = options.cpu.or(limits.cpus.last().copied()).unwrap_or_default();
@@ -101,12 +101,12 @@ pub fn run(
 }
 
 fn measured(
-    options: &Options,
+    options: &SwitchOptions,
     cpu: usize,
     no_compartments: Option<String>,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
-) -> Result<Report, SwitchError> {
+) -> Result<SwitchReport, SwitchError> {
     progress("memory, processes and threads");
     let (began, stolen) = (Instant::now(), stolen_ms(cpu));
     let is_over = || began.elapsed() >= options.time;
@@ -148,9 +148,9 @@ fn measured(
     let wall_ms = began.elapsed().as_secs_f64() * 1e3;
     progress("intervals");
     let (points, contrasts) = judge::judge(&cases, &samples, options.seed);
-    Ok(Report {
+    Ok(SwitchReport {
         version: env!("CARGO_PKG_VERSION").into(),
-        facts: Facts::here(),
+        facts: MachineFacts::here(),
         cpu,
         rounds_wanted: rounds,
         rounds: samples.first().map_or(0, |all: &Vec<RingSample>| all.len() as u32),
@@ -166,9 +166,9 @@ fn measured(
     })
 }
 
-impl Report {
+impl SwitchReport {
     /// The point of a ring.
-    pub fn point(&self, like: &Contrast, who: Who) -> Option<&Point> {
+    pub fn point(&self, like: &Contrast, who: Who) -> Option<&RingPoint> {
         self.points.iter().find(|point| point.who == who && point.ring == like.ring)
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct SwitchOptions {
     /// Participants of the rings of lat_ctx.
     pub participants: Vec<usize>,
     /// KiB that each of them reads in its turn.
@@ -25,7 +25,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
+impl Default for SwitchOptions {
     /// The paper's sweeps, in about two minutes.
     fn default() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl SwitchOptions {
     /// Little of everything, in a few seconds: to see that it works.
     pub fn quick() -> Self {
         Self {

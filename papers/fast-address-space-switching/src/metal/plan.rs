@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::SwitchError;
 use super::limits::Limits;
-use super::options::Options;
+use super::options::SwitchOptions;
 
 /// Bytes of a base page.
 pub(super) const PAGE: u64 = 4096;
@@ -57,7 +57,7 @@ pub enum Frames {
 /// What pages it lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pages {
+pub enum PageKind {
     /// 4 KiB.
     Base,
     /// Transparent huge pages of 2 MiB.
@@ -72,7 +72,7 @@ pub struct Ring {
     /// Whose memory is read.
     pub frames: Frames,
     /// What pages it lies in.
-    pub pages: Pages,
+    pub pages: PageKind,
     /// Participants.
     pub participants: usize,
     /// KiB (lat_ctx) or pages of 4 KiB (extreme) that each reads in its turn.
@@ -109,8 +109,8 @@ impl fmt::Display for RingCase {
 }
 
 /// Every measurement of a round: each ring, then each kind of work alone. Compartments have base pages only.
-pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<RingCase> {
-    let of = |huge| if huge { &[Pages::Base, Pages::Huge][..] } else { &[Pages::Base] };
+pub(super) fn cases(options: &SwitchOptions, huge: bool, compartments: bool) -> Vec<RingCase> {
+    let of = |huge| if huge { &[PageKind::Base, PageKind::Huge][..] } else { &[PageKind::Base] };
     let mut who = vec![(Who::Threads, of(huge)), (Who::Processes, of(huge))];
     if compartments {
         who.push((Who::Compartments, of(false)));
@@ -120,7 +120,7 @@ pub(super) fn cases(options: &Options, huge: bool, compartments: bool) -> Vec<Ri
         for &pages in kinds {
             for &participants in &options.participants {
                 // What reads nothing has no pages.
-                for &size in options.kib.iter().filter(|size| **size > 0 || pages == Pages::Base) {
+                for &size in options.kib.iter().filter(|size| **size > 0 || pages == PageKind::Base) {
                     let (benchmark, frames) = (Benchmark::LatCtx, Frames::Private);
                     cases.push(RingCase { who, ring: Ring { benchmark, frames, pages, participants, size } });
                 }
@@ -154,15 +154,15 @@ pub(super) struct AreaLayout {
 
 impl AreaLayout {
     /// Whole pages of this kind, so that no two participants have one in common.
-    pub(super) fn of(options: &Options, benchmark: Benchmark, pages: Pages) -> Self {
+    pub(super) fn of(options: &SwitchOptions, benchmark: Benchmark, pages: PageKind) -> Self {
         let most = |list: &[u64]| list.iter().copied().max().unwrap_or_default();
         let (areas, bytes) = match benchmark {
             Benchmark::LatCtx => (&options.participants, most(&options.kib).saturating_mul(1024)),
             Benchmark::Extreme => (&options.children, most(&options.page_counts).saturating_mul(PAGE)),
         };
         let page = match pages {
-            Pages::Base => PAGE,
-            Pages::Huge => HUGE_PAGE,
+            PageKind::Base => PAGE,
+            PageKind::Huge => HUGE_PAGE,
         };
         let bytes_each = bytes.checked_next_multiple_of(page).unwrap_or(u64::MAX);
         Self { areas: areas.iter().copied().max().unwrap_or_default(), bytes_each }
@@ -174,12 +174,12 @@ impl AreaLayout {
 }
 
 /// Members of either kind that there are at a time.
-pub(super) fn members(options: &Options) -> usize {
+pub(super) fn members(options: &SwitchOptions) -> usize {
     options.participants.iter().chain(&options.children).copied().max().unwrap_or_default()
 }
 
 /// The options with each size once, in order; if they can be done here.
-pub(super) fn checked(options: &Options, limits: &Limits) -> Result<Options, SwitchError> {
+pub(super) fn checked(options: &SwitchOptions, limits: &Limits) -> Result<SwitchOptions, SwitchError> {
     let mut options = options.clone();
     for list in [&mut options.participants, &mut options.children] {
         list.sort_unstable();
@@ -196,7 +196,7 @@ pub(super) fn checked(options: &Options, limits: &Limits) -> Result<Options, Swi
 }
 
 /// Why these cannot be.
-fn refusal(options: &Options, limits: &Limits) -> Option<String> {
+fn refusal(options: &SwitchOptions, limits: &Limits) -> Option<String> {
     for (name, empty) in [
         ("participants", options.participants.is_empty()),
         ("kib", options.kib.is_empty()),
@@ -227,13 +227,13 @@ fn refusal(options: &Options, limits: &Limits) -> Option<String> {
         .or_else(|| memory_refusal(options, limits))
 }
 
-fn cpu_refusal(options: &Options, limits: &Limits) -> Option<String> {
+fn cpu_refusal(options: &SwitchOptions, limits: &Limits) -> Option<String> {
     let cpu = options.cpu?;
     let list = || limits.cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     (!limits.cpus.contains(&cpu)).then(|| format!("CPU {cpu}: this program may run on {}", list()))
 }
 
-fn members_refusal(options: &Options, limits: &Limits) -> Option<String> {
+fn members_refusal(options: &SwitchOptions, limits: &Limits) -> Option<String> {
     let members = members(options) as u64;
     // As many threads again, at the same time.
     let wanted = members.saturating_mul(2);
@@ -251,9 +251,9 @@ fn members_refusal(options: &Options, limits: &Limits) -> Option<String> {
     })
 }
 
-fn memory_refusal(options: &Options, limits: &Limits) -> Option<String> {
+fn memory_refusal(options: &SwitchOptions, limits: &Limits) -> Option<String> {
     let layouts = [Benchmark::LatCtx, Benchmark::Extreme]
-        .map(|benchmark| [Pages::Base, Pages::Huge].map(|pages| AreaLayout::of(options, benchmark, pages)));
+        .map(|benchmark| [PageKind::Base, PageKind::Huge].map(|pages| AreaLayout::of(options, benchmark, pages)));
     let mut memory = layouts.iter().flatten().map(|layout| layout.bytes()).fold(0, u128::saturating_add);
     if limits.no_compartments.is_none() {
         // As much of base pages again, an area that all have in common, and a page of each that has it.

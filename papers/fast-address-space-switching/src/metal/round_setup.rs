@@ -7,9 +7,9 @@ use lookaside_stats::SplitMix64;
 use super::compartments::{CompartmentTurns, Compartments, ReadMemory};
 use super::error::Early;
 use super::memory::Areas;
-use super::options::Options;
+use super::options::SwitchOptions;
 use super::participants::{ParticipantKind, Participants};
-use super::plan::{members, AreaLayout, Benchmark, Frames, Pages, RingCase, Who};
+use super::plan::{members, AreaLayout, Benchmark, Frames, PageKind, RingCase, Who};
 use super::ring::{RingJob, TurnWork};
 use super::samples::{KeyUse, RingSample};
 
@@ -27,11 +27,11 @@ pub(super) struct RoundSetup {
 impl RoundSetup {
     /// New memory, and new participants on this CPU, compartments among them if they are to be. Everything that does
     /// not depend on the system is the same for a seed and a round.
-    pub(super) fn set(options: &Options, cpu: usize, round: u32, compartments: bool) -> Result<Self, String> {
+    pub(super) fn set(options: &SwitchOptions, cpu: usize, round: u32, compartments: bool) -> Result<Self, String> {
         let mut random = SplitMix64::new(options.seed ^ u64::from(round).rotate_left(32));
         let mut areas = |benchmark, counts: &[u64]| -> Result<[Areas; 2], String> {
             let mut of = |pages| Areas::new(AreaLayout::of(options, benchmark, pages), pages, counts, &mut random);
-            Ok([of(Pages::Base)?, of(Pages::Huge)?])
+            Ok([of(PageKind::Base)?, of(PageKind::Huge)?])
         };
         let lat_ctx = areas(Benchmark::LatCtx, &[])?;
         let extreme = areas(Benchmark::Extreme, &options.page_counts)?;
@@ -64,8 +64,8 @@ impl RoundSetup {
         };
         let [base, huge] = areas;
         let areas = match ring.pages {
-            Pages::Base => base,
-            Pages::Huge => huge,
+            PageKind::Base => base,
+            PageKind::Huge => huge,
         };
         let work = match ring.benchmark {
             Benchmark::LatCtx => TurnWork::Lines(ring.size * 1024),

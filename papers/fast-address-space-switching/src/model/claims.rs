@@ -1,6 +1,6 @@
 //! What the runs say of the paper's numbers.
 
-use lookaside_harness::{Finding, Ours, Series};
+use lookaside_harness::{Ours, PaperCurve, RowFinding};
 
 use super::kernels_compared::KernelVariant;
 use super::switching_runs::{CreationBenchmark, HotPotato, SwitchingRuns};
@@ -13,7 +13,7 @@ const NOT_DRAMATIC: f64 = 1.25 * 23.0;
 const RISEN: f64 = 1.5;
 
 /// All rows'.
-pub(super) fn findings(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+pub(super) fn findings(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let mut all = table_1(study);
     all.extend(creation(study));
     all.extend(figure_2(study));
@@ -24,7 +24,7 @@ pub(super) fn findings(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     all
 }
 
-fn table_1(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn table_1(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let of = |what, system| study.potato.get(&(what, system)).copied().unwrap_or(f64::NAN);
     let mut all = Vec::new();
     for (what, ids) in [
@@ -75,7 +75,7 @@ const CREATION_US: [(CreationBenchmark, f64, [&str; 2], &str); 3] = [
     ),
 ];
 
-fn creation(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn creation(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let of = |what, system| study.creation.get(&(what, system)).copied().unwrap_or(0.0);
     let mut all = Vec::new();
     for (what, fast_us, ids, note) in CREATION_US {
@@ -121,7 +121,7 @@ impl SwitchingRuns {
     }
 }
 
-fn figure_2(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn figure_2(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let processes = study.processes();
     let gains: Vec<(usize, f64)> = processes.iter().map(|n| (*n, study.gain(*n, 0))).collect();
     let gain_at = |n: usize| study.gain(n, 0);
@@ -166,7 +166,7 @@ fn figure_2(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn figure_3(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn figure_3(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let gains: Vec<f64> = study
         .curve(KernelVariant::Sharing, 0)
         .into_iter()
@@ -199,7 +199,7 @@ fn figure_3(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn figure_4(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn figure_4(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let rises = |shared| {
         let turns = study.turns(2, shared);
         let first = turns.first().map_or(f64::NAN, |of| of.1);
@@ -243,7 +243,7 @@ fn figure_4(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn figure_5(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn figure_5(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let curve = |system: KernelVariant| -> Vec<(usize, f64)> {
         study.ipc.iter().filter(|(of, _)| of.0 == system).map(|(of, us)| (of.1, *us)).collect()
     };
@@ -283,7 +283,7 @@ fn figure_5(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
     ]
 }
 
-fn conclusion(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
+fn conclusion(study: &SwitchingRuns) -> Vec<(&'static str, RowFinding)> {
     let slower = study.processes().iter().filter(|n| study.gain(**n, 0) < 1.0).count()
         + study
             .potato
@@ -331,8 +331,8 @@ fn conclusion(study: &SwitchingRuns) -> Vec<(&'static str, Finding)> {
 }
 
 /// The paper's figures.
-pub(super) fn series(study: &SwitchingRuns) -> Vec<Series> {
-    let curve = |name: String, x: &str, y: &str, points: Vec<(f64, f64)>| Series {
+pub(super) fn series(study: &SwitchingRuns) -> Vec<PaperCurve> {
+    let curve = |name: String, x: &str, y: &str, points: Vec<(f64, f64)>| PaperCurve {
         name,
         x: x.into(),
         y: y.into(),
@@ -377,16 +377,16 @@ pub(super) fn series(study: &SwitchingRuns) -> Vec<Series> {
 }
 
 /// To hundredths below 10, to tenths below 100, else whole.
-fn value(value: f64, note: impl Into<String>) -> Finding {
+fn value(value: f64, note: impl Into<String>) -> RowFinding {
     let digits = match value.abs() {
         less if less < 10.0 => 100.0,
         less if less < 100.0 => 10.0,
         _ => 1.0,
     };
     // No -0.
-    Finding { ours: Ours::Value((value * digits).round() / digits + 0.0), note: note.into() }
+    RowFinding { ours: Ours::Value((value * digits).round() / digits + 0.0), note: note.into() }
 }
 
-fn claim(holds: bool, found: String, note: impl Into<String>) -> Finding {
-    Finding { ours: Ours::Claim { found, holds }, note: note.into() }
+fn claim(holds: bool, found: String, note: impl Into<String>) -> RowFinding {
+    RowFinding { ours: Ours::Claim { found, holds }, note: note.into() }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use lookaside_engine::{Detail, Engine, Setup};
-use lookaside_harness::{in_parallel, Effort, Finding, ModelResult, Ours, Series};
+use lookaside_harness::{in_parallel, Effort, ModelResult, Ours, PaperCurve, RowFinding};
 use lookaside_machine::{preset, Machine, SwitchAction, Tag};
 use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Event, Kind};
@@ -200,8 +200,8 @@ pub(super) fn assumption() -> String {
 }
 
 /// Rows of our own.
-pub(super) fn findings(today: &SharingCosts) -> Vec<(&'static str, Finding)> {
-    let told = |(percent, pages, quantum): (f64, u64, usize), of: &str| Finding {
+pub(super) fn findings(today: &SharingCosts) -> Vec<(&'static str, RowFinding)> {
+    let told = |(percent, pages, quantum): (f64, u64, usize), of: &str| RowFinding {
         ours: Ours::Value((percent * 10.0).round() / 10.0 + 0.0),
         note: format!("a library of {pages} pages, a switch each {quantum} accesses; of the modelled time {of}"),
     };
@@ -221,7 +221,7 @@ pub(super) fn findings(today: &SharingCosts) -> Vec<(&'static str, Finding)> {
 }
 
 /// Translation over the library's size, for switches that are often but not absurdly so.
-pub(super) fn series(today: &SharingCosts) -> Vec<Series> {
+pub(super) fn series(today: &SharingCosts) -> Vec<PaperCurve> {
     let mut all: BTreeMap<(u32, Pcids, Sharing), Vec<(f64, f64)>> = BTreeMap::new();
     for (case, cost) in today.costs.iter().filter(|(case, _)| case.quantum == 1000) {
         let curve = all.entry((case.processes, case.pcids, case.sharing)).or_default();
@@ -241,7 +241,7 @@ pub(super) fn series(today: &SharingCosts) -> Vec<Series> {
         format!("Today: {processes} processes, {pcids}, {sharing}")
     };
     all.into_iter()
-        .map(|(of, points)| Series {
+        .map(|(of, points)| PaperCurve {
             name: named(of),
             x: "pages of the library".into(),
             y: "translation cycles an access".into(),

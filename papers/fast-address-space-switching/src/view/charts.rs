@@ -4,13 +4,13 @@ use lookaside_report::chart::{Axis, Lines, Point as Dot, Scale, Series};
 use lookaside_report::{num, Chart};
 
 use super::words::{has_keys, pages, who};
-use crate::metal::{Benchmark, Frames, Pages, Point, Report, Ring, Who};
+use crate::metal::{Benchmark, Frames, PageKind, Ring, RingPoint, SwitchReport, Who};
 
 /// A chart for each size and kind of pages: a switch over participants, a line for each kind of these.
-pub(super) fn lat_ctx(report: &Report) -> Vec<Chart> {
+pub(super) fn lat_ctx(report: &SwitchReport) -> Vec<Chart> {
     let participants = distinct(report, Benchmark::LatCtx, |ring| ring.participants);
     let mut charts = Vec::new();
-    for kind in [Pages::Base, Pages::Huge] {
+    for kind in [PageKind::Base, PageKind::Huge] {
         for size in distinct(report, Benchmark::LatCtx, |ring| ring.size) {
             let line = |of: Who| {
                 let dot = |&participants: &usize| {
@@ -31,7 +31,7 @@ pub(super) fn lat_ctx(report: &Report) -> Vec<Chart> {
 
 /// A chart for each number of participants and kind of pages: a switch over the pages that each reads, of their own and
 /// in common.
-pub(super) fn extreme(report: &Report) -> Vec<Chart> {
+pub(super) fn extreme(report: &SwitchReport) -> Vec<Chart> {
     let sizes = distinct(report, Benchmark::Extreme, |ring| ring.size);
     let mut kinds = vec![
         (Who::Threads, Frames::Private, "threads, own memory"),
@@ -44,7 +44,7 @@ pub(super) fn extreme(report: &Report) -> Vec<Chart> {
         kinds.push((Who::Compartments, Frames::Shared, "compartments, the same memory"));
     }
     let mut charts = Vec::new();
-    for kind in [Pages::Base, Pages::Huge] {
+    for kind in [PageKind::Base, PageKind::Huge] {
         for participants in distinct(report, Benchmark::Extreme, |ring| ring.participants) {
             let line = |&(of, frames, name): &(Who, Frames, &str)| {
                 let dot = |&size: &u64| {
@@ -66,7 +66,7 @@ fn chart(title: String, x: &str, series: Vec<Series>) -> Chart {
 }
 
 /// Different values of a benchmark's rings, in order.
-fn distinct<T: Ord>(report: &Report, benchmark: Benchmark, of: impl Fn(&Ring) -> T) -> Vec<T> {
+fn distinct<T: Ord>(report: &SwitchReport, benchmark: Benchmark, of: impl Fn(&Ring) -> T) -> Vec<T> {
     let rings = report.points.iter().map(|point| &point.ring).filter(|ring| ring.benchmark == benchmark);
     let mut all: Vec<T> = rings.map(of).collect();
     all.sort();
@@ -75,8 +75,8 @@ fn distinct<T: Ord>(report: &Report, benchmark: Benchmark, of: impl Fn(&Ring) ->
 }
 
 /// A switch in a ring, at this place; no number where the ring was not measured.
-fn switch(report: &Report, who: Who, ring: Ring, x: u64) -> Dot {
-    let is_it = |point: &&Point| point.who == who && point.ring == ring;
+fn switch(report: &SwitchReport, who: Who, ring: Ring, x: u64) -> Dot {
+    let is_it = |point: &&RingPoint| point.who == who && point.ring == ring;
     match report.points.iter().find(is_it).map(|point| point.switch_ns) {
         Some(ns) => Dot::new(x as f64, ns.value).between(ns.low, ns.high),
         None => Dot::new(x as f64, f64::NAN),

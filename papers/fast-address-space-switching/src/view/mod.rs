@@ -8,14 +8,14 @@ mod words;
 use lookaside_report::{num, Block, Document, Medium, Paint, RichText, Section};
 use lookaside_stats::{LEAST_ROUNDS, RESAMPLES};
 
-use crate::metal::{Point, Report};
+use crate::metal::{RingPoint, SwitchReport};
 use words::{rings, unit, who};
 
-/// The `schema` of a [`Report`]'s JSON.
+/// The `schema` of a [`SwitchReport`]'s JSON.
 pub const SWITCH_SCHEMA: &str = "lookaside-switch/1";
 
 /// The verdict and the machine; a row a ring on a terminal, charts and all figures on the page; what else ran.
-pub fn view(report: &Report) -> Document {
+pub fn view(report: &SwitchReport) -> Document {
     let mut document = Document::new("What a switch takes", "");
     document.version.clone_from(&report.version);
     for sentence in verdict::sentences(report) {
@@ -68,7 +68,7 @@ const TURNS: &str =
      entered and left by one thread: a turn is an enter, the work and a leave, and alone is the work by itself.";
 
 /// How figures are judged.
-fn judged(report: &Report) -> String {
+fn judged(report: &SwitchReport) -> String {
     format!(
         "Each round measured every ring once, in an order drawn anew (seed {}). Intervals are percentile bootstraps \
          of medians: {RESAMPLES} draws of whole rounds. Each holds by itself with 95 %; of twenty without effect one \
@@ -80,7 +80,7 @@ fn judged(report: &Report) -> String {
 }
 
 /// What was measured and how, in a sentence.
-fn circumstances(report: &Report) -> String {
+fn circumstances(report: &SwitchReport) -> String {
     let facts = &report.facts;
     let rounds = match report.rounds == report.rounds_wanted {
         true => format!("{} rounds", report.rounds),
@@ -103,7 +103,7 @@ fn circumstances(report: &Report) -> String {
 }
 
 /// What becomes of TLB entries and page tables at a switch.
-fn translations(report: &Report) -> String {
+fn translations(report: &SwitchReport) -> String {
     let spaces = match report.facts.pcid {
         Some(true) => {
             "entries name their address space (PCID): those of other processes outlive a switch, as long as the \
@@ -120,7 +120,7 @@ fn translations(report: &Report) -> String {
     format!("{spaces}; {tables}")
 }
 
-fn keys(report: &Report) -> String {
+fn keys(report: &SwitchReport) -> String {
     match &report.no_compartments {
         None => "compartments of one process take part, in base pages; a switch is a leave and an enter by one \
             thread"
@@ -129,7 +129,7 @@ fn keys(report: &Report) -> String {
     }
 }
 
-fn mitigations(report: &Report) -> String {
+fn mitigations(report: &SwitchReport) -> String {
     let list: Vec<String> =
         report.facts.vulnerabilities.iter().map(|(name, state)| format!("{name}: {state}")).collect();
     match list.is_empty() {
@@ -139,9 +139,9 @@ fn mitigations(report: &Report) -> String {
 }
 
 /// What else ran, and what was not to be had.
-fn disturbances(report: &Report) -> Vec<String> {
+fn disturbances(report: &SwitchReport) -> Vec<String> {
     let mut lines = Vec::new();
-    let extra = |point: &&Point| point.extra_switches_per_kilo_step;
+    let extra = |point: &&RingPoint| point.extra_switches_per_kilo_step;
     if let Some(worst) = report.points.iter().max_by(|a, b| extra(a).total_cmp(&extra(b))) {
         let quiet = report.points.iter().filter(|point| extra(point) < 1.0).count();
         let ring = worst.ring;

@@ -4,10 +4,10 @@ use lookaside_report::{num, Cell, Column, Paint, Table};
 use lookaside_stats::Figure;
 
 use super::words::{benchmark, has_keys, interval, memory, ns, pages, unit, who};
-use crate::metal::{Benchmark, Contrast, Frames, Point, Report, Ring, Who};
+use crate::metal::{Benchmark, Contrast, Frames, Ring, RingPoint, SwitchReport, Who};
 
 /// Processes beside threads, a row a ring.
-pub(super) fn lat_ctx(report: &Report) -> Table {
+pub(super) fn lat_ctx(report: &SwitchReport) -> Table {
     let columns = [
         Column::right("participants"),
         Column::right("KiB"),
@@ -40,7 +40,7 @@ pub(super) fn lat_ctx(report: &Report) -> Table {
 }
 
 /// Own and same memory beside each other, a row a ring.
-pub(super) fn extreme(report: &Report) -> Table {
+pub(super) fn extreme(report: &SwitchReport) -> Table {
     let columns = [
         Column::right("ring"),
         Column::right("visits"),
@@ -80,7 +80,7 @@ pub(super) fn extreme(report: &Report) -> Table {
 }
 
 /// What a switch of processes takes over one of threads, of all rings.
-pub(super) fn contrasts(report: &Report) -> Table {
+pub(super) fn contrasts(report: &SwitchReport) -> Table {
     let mut table = Table::new([
         Column::left("benchmark"),
         Column::right("participants"),
@@ -118,7 +118,7 @@ pub(super) fn contrasts(report: &Report) -> Table {
 }
 
 /// All figures of all rings.
-pub(super) fn points(report: &Report) -> Table {
+pub(super) fn points(report: &SwitchReport) -> Table {
     let mut table = Table::new([
         Column::left("benchmark"),
         Column::left("participants are"),
@@ -172,8 +172,8 @@ fn ring(ring: &Ring) -> [Cell; 5] {
 }
 
 /// A switch in that ring.
-fn switch(report: &Report, like: &Contrast, who: Who) -> Cell {
-    Cell::optional(report.point(like, who), |point: &Point| nanoseconds(point.switch_ns.value))
+fn switch(report: &SwitchReport, like: &Contrast, who: Who) -> Cell {
+    Cell::optional(report.point(like, who), |point: &RingPoint| nanoseconds(point.switch_ns.value))
 }
 
 fn nanoseconds(x: f64) -> Cell {

@@ -4,18 +4,22 @@ use lookaside_report::num;
 use lookaside_stats::{Figure, LEAST_ROUNDS};
 
 use super::words::{interval, ns, pages, rings};
-use crate::metal::{Benchmark, Contrast, KeyUse, Pages, Point, Report, Who};
+use crate::metal::{Benchmark, Contrast, KeyUse, PageKind, RingPoint, SwitchReport, Who};
 
 /// A sentence each.
-pub(super) fn sentences(report: &Report) -> Vec<String> {
+pub(super) fn sentences(report: &SwitchReport) -> Vec<String> {
     if report.rounds == 0 {
         return vec!["Verdict: no round is complete: there is nothing to say.".into()];
     }
-    let mut lines: Vec<String> =
-        [of_address_spaces(report), of_keys(report), of_sharing(report, Pages::Base), of_sharing(report, Pages::Huge)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let mut lines: Vec<String> = [
+        of_address_spaces(report),
+        of_keys(report),
+        of_sharing(report, PageKind::Base),
+        of_sharing(report, PageKind::Huge),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if let Some(first) = lines.first_mut() {
         *first = format!("Verdict: {first}");
     }
@@ -25,7 +29,7 @@ pub(super) fn sentences(report: &Report) -> Vec<String> {
     lines
 }
 
-fn of_address_spaces(report: &Report) -> Option<String> {
+fn of_address_spaces(report: &SwitchReport) -> Option<String> {
     let of_lat_ctx = || report.contrasts.iter().filter(|contrast| contrast.ring.benchmark == Benchmark::LatCtx);
     let plain = of_lat_ctx().min_by_key(|contrast| (contrast.ring.participants, contrast.ring.size))?;
     let switch = |who: Who| report.point(plain, who).map(|point| ns(point.switch_ns.value));
@@ -56,8 +60,8 @@ fn of_address_spaces(report: &Report) -> Option<String> {
 }
 
 /// The rings of lat_ctx that read least, with the fewest and with the most compartments.
-fn of_keys(report: &Report) -> Option<String> {
-    let all: Vec<(&Point, KeyUse)> = report
+fn of_keys(report: &SwitchReport) -> Option<String> {
+    let all: Vec<(&RingPoint, KeyUse)> = report
         .points
         .iter()
         .filter(|point| point.ring.benchmark == Benchmark::LatCtx)
@@ -65,7 +69,7 @@ fn of_keys(report: &Report) -> Option<String> {
         .collect();
     let least = all.iter().map(|(point, _)| point.ring.size).min()?;
     let of_least = || all.iter().filter(|(point, _)| point.ring.size == least);
-    let in_words = |(point, keys): &(&Point, KeyUse)| {
+    let in_words = |(point, keys): &(&RingPoint, KeyUse)| {
         format!(
             "{} ns with {} (95 % interval {}; in 1,000 turns {} keys taken from others, {} calls of pkey_mprotect)",
             ns(point.switch_ns.value),
@@ -81,7 +85,7 @@ fn of_keys(report: &Report) -> Option<String> {
     Some(format!("A switch of compartments by protection keys, {least} KiB each: {}{and}.", in_words(fewest)))
 }
 
-fn of_sharing(report: &Report, kind: Pages) -> Option<String> {
+fn of_sharing(report: &SwitchReport, kind: PageKind) -> Option<String> {
     let of_kind = report.contrasts.iter().filter(|contrast| contrast.ring.pages == kind);
     let all: Vec<(&Contrast, &Figure)> =
         of_kind.filter_map(|contrast| Some((contrast, contrast.sharing_ns()?))).collect();

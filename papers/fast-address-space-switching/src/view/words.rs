@@ -3,7 +3,7 @@
 use lookaside_report::num;
 use lookaside_stats::Figure;
 
-use crate::metal::{Benchmark, Frames, Pages, Report, Who};
+use crate::metal::{Benchmark, Frames, PageKind, SwitchReport, Who};
 
 pub(super) fn who(who: Who) -> &'static str {
     match who {
@@ -36,10 +36,10 @@ pub(super) fn memory(frames: Frames) -> &'static str {
     }
 }
 
-pub(super) fn pages(pages: Pages) -> &'static str {
+pub(super) fn pages(pages: PageKind) -> &'static str {
     match pages {
-        Pages::Base => "base",
-        Pages::Huge => "huge",
+        PageKind::Base => "base",
+        PageKind::Huge => "huge",
     }
 }
 
@@ -62,6 +62,6 @@ pub(super) fn interval(figure: &Figure) -> String {
 }
 
 /// Compartments took part.
-pub(super) fn has_keys(report: &Report) -> bool {
+pub(super) fn has_keys(report: &SwitchReport) -> bool {
     report.points.iter().any(|point| point.who == Who::Compartments)
 }

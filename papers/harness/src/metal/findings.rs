@@ -3,7 +3,7 @@
 use lookaside_probe::{Halt, LevelReport};
 
 use crate::values::{rows, PublishedValue};
-use crate::{Finding, Ours, Row, Series};
+use crate::{Ours, PaperCurve, PaperRow, RowFinding};
 
 /// What the experiments of a paper gave so far.
 #[derive(Debug, Default)]
@@ -11,9 +11,9 @@ pub struct MetalFindings {
     /// How it was measured.
     pub assumptions: Vec<String>,
     /// By the id of a row: a finding, or why there is none.
-    pub findings: Vec<(&'static str, Result<Finding, String>)>,
+    pub findings: Vec<(&'static str, Result<RowFinding, String>)>,
     /// Curves behind the rows.
-    pub series: Vec<Series>,
+    pub series: Vec<PaperCurve>,
     /// What they took as given: the levels as the probe found them.
     pub levels: Vec<LevelReport>,
 }
@@ -21,13 +21,13 @@ pub struct MetalFindings {
 impl MetalFindings {
     /// A number for a row.
     pub fn value(&mut self, id: &'static str, value: f64, note: impl Into<String>) {
-        self.findings.push((id, Ok(Finding { ours: Ours::Value(value), note: note.into() })));
+        self.findings.push((id, Ok(RowFinding { ours: Ours::Value(value), note: note.into() })));
     }
 
     /// For a claim: what was found, and whether it bears the claim out.
     pub fn claim(&mut self, id: &'static str, holds: bool, found: impl Into<String>, note: impl Into<String>) {
         let ours = Ours::Claim { found: found.into(), holds };
-        self.findings.push((id, Ok(Finding { ours, note: note.into() })));
+        self.findings.push((id, Ok(RowFinding { ours, note: note.into() })));
     }
 
     /// What was measured; nothing where the machine refuses, and then that is why the rows have no value.
@@ -51,7 +51,7 @@ impl MetalFindings {
     }
 
     /// Published values beside what was found; `otherwise` is why where neither a finding nor a reason is there.
-    pub fn rows(&self, values: &str, paper: &str, otherwise: &str) -> Vec<Row> {
+    pub fn rows(&self, values: &str, paper: &str, otherwise: &str) -> Vec<PaperRow> {
         let beside = |value: PublishedValue| match self.findings.iter().find(|(id, _)| *id == value.id) {
             Some((_, Ok(finding))) => value.beside(paper, Some(finding.clone())),
             Some((_, Err(reason))) => value.without(paper, reason),

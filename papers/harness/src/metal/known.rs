@@ -26,14 +26,14 @@ pub struct KnownLevel {
 
 /// Both levels, or why one is not known.
 #[derive(Clone, Debug)]
-pub struct KnownLevels {
+pub struct ProbedLevels {
     /// The first level for data.
     pub first: Result<KnownLevel, String>,
     /// The second level.
     pub second: Result<KnownLevel, String>,
 }
 
-impl KnownLevels {
+impl ProbedLevels {
     /// Looks for them; what it finds is put into `levels`, too. A level that its share of the time was too short for is
     /// not known, and the experiments go on.
     pub(crate) fn find(

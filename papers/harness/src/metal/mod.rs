@@ -10,7 +10,7 @@ mod setting;
 
 pub use estimate::{estimate, interleaved, Estimate, REPETITIONS};
 pub use findings::MetalFindings;
-pub use known::{KnownLevel, KnownLevels};
+pub use known::{KnownLevel, ProbedLevels};
 pub use setting::Setting;
 
 use std::cell::Cell;
@@ -34,7 +34,7 @@ pub struct MetalExperiments {
 
 /// Measures, where the levels are known or why not; tells what comes next; puts what it finds into the last.
 pub type RunMetal =
-    fn(&mut ChainBench<'_>, &Setting, &KnownLevels, &mut dyn FnMut(&str), &mut MetalFindings) -> Result<(), Halt>;
+    fn(&mut ChainBench<'_>, &Setting, &ProbedLevels, &mut dyn FnMut(&str), &mut MetalFindings) -> Result<(), Halt>;
 
 /// Adds what it finds; tells what comes next.
 pub type RunLonger = fn(&mut Reproduction, LongerRun<'_>, &mut dyn FnMut(&str));
@@ -88,9 +88,9 @@ pub(crate) fn measure(
                 "its TLBs are as the description \"{}\" has them; they were not looked for",
                 machine.name
             ));
-            KnownLevels::given(&mut bench, machine, progress)
+            ProbedLevels::given(&mut bench, machine, progress)
         }
-        None => KnownLevels::find(&mut bench, progress, &mut findings.levels),
+        None => ProbedLevels::find(&mut bench, progress, &mut findings.levels),
     };
     searching.set(false);
     let ended = known.and_then(|known| (run)(&mut bench, setting, &known, progress, &mut findings));

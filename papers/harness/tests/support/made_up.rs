@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lookaside_harness::metal::Setting;
-use lookaside_harness::{Ours, Paper, Reproduction, Row, Verdict};
+use lookaside_harness::{Ours, Paper, PaperRow, Reproduction, RowVerdict};
 use lookaside_probe::{Halt, LevelReport, Metal};
 
 use crate::sim::{Array, Costs, Noise, Sim};
@@ -38,21 +38,21 @@ pub fn measure(paper: &Paper, metal: &mut dyn Metal) -> Reproduction {
     // What the experiments rest on is given with them.
     assert_eq!(levels.iter().map(|level| level.level).collect::<Vec<_>>(), [1, 2]);
     for row in &found.rows {
-        assert_eq!(row.ours.is_none(), row.verdict == Verdict::NotReproduced);
-        assert!(row.verdict != Verdict::NotReproduced || !row.note.is_empty(), "{row:?}");
+        assert_eq!(row.ours.is_none(), row.verdict == RowVerdict::NotReproduced);
+        assert!(row.verdict != RowVerdict::NotReproduced || !row.note.is_empty(), "{row:?}");
     }
     assert!(found.measured && found.halted.is_none(), "{:?}", found.halted);
     found
 }
 
 /// The first row of this place whose text holds this.
-pub fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a Row {
+pub fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a PaperRow {
     let mut rows = found.rows.iter().filter(|row| row.place.contains(place) && row.what.contains(what));
     rows.next().unwrap_or_else(|| panic!("no row {what:?}"))
 }
 
 /// Its number.
-pub fn value(row: &Row) -> f64 {
+pub fn value(row: &PaperRow) -> f64 {
     match row.ours {
         Some(Ours::Value(value)) => value,
         ref other => panic!("{}: {other:?}", row.what),
@@ -60,7 +60,7 @@ pub fn value(row: &Row) -> f64 {
 }
 
 /// What was found for its claim.
-pub fn claim(row: &Row) -> &str {
+pub fn claim(row: &PaperRow) -> &str {
     match &row.ours {
         Some(Ours::Claim { found, .. }) => found,
         other => panic!("{}: {other:?}, {}", row.what, row.note),

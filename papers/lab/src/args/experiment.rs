@@ -9,18 +9,20 @@ use super::migrate::Migrate;
 
 #[derive(Subcommand)]
 pub enum ExperimentCommand {
-    /// Real-time tasks on one CPU, each with pages of chosen TLB sets: misses of their jobs, by counted walks or by timing, beside the model
+    /// Real-time tasks on one CPU, each with pages of chosen TLB sets: misses of their jobs, by counted walks or by
+    /// timing, beside the model
     #[command(after_help = "Examples: lookaside lab experiment tasks tasks.toml --machine machine.toml\n          \
         lookaside lab experiment tasks tasks.toml --pages planned,same-sets --hyperperiods 500 --json\n\n\
         Exit codes: 0 at least 99 % of the jobs that nothing else hit missed as modelled; 1 not, or there are none; 2 bad input; 128 + signal interrupted")]
     Tasks(Tasks),
-    /// What a switch takes here, of processes, of threads and of compartments by protection keys, on one CPU: lat_ctx and extreme, with memory of
-    /// their own and in common, in base and in huge pages
+    /// What a switch takes here, of processes, of threads and of compartments by protection keys, on one CPU: lat_ctx
+    /// and extreme, with memory of their own and in common, in base and in huge pages
     #[command(after_help = "Examples: lookaside lab experiment switch --html switch.html\n          \
         lookaside lab experiment switch --participants 2,6,7,8 --kib 0 --children 2,6,7 --pages 1,64,512 --rounds 20\n\n\
         Exit codes: 0 measured; 1 broke off, or no round was complete in time; 2 bad input; 128 + signal interrupted; complete rounds are told")]
     Switch(Switch),
-    /// A thread that moves to another CPU: its first accesses there, with nothing done, with translations prefetched, with huge pages
+    /// A thread that moves to another CPU: its first accesses there, with nothing done, with translations prefetched,
+    /// with huge pages
     #[command(after_help = "Examples: lookaside lab experiment migrate --html migrate.html\n          \
         lookaside lab experiment migrate --from 0 --to 4 --pages 64,1536 --json\n\n\
         Exit codes: 0 measured; 1 no round was complete in time; 2 bad input; 128 + signal interrupted, complete rounds are told")]
@@ -41,7 +43,8 @@ pub struct Switch {
     /// Pages of 4 KiB that each of them reads a word of in its turn [default: 1,4,16,32,64,128,256,512,1024,1536]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub pages: Option<Vec<u64>>,
-    /// Rounds; each measures everything once, in a new order, with new memory, processes and threads; the default takes about two minutes [default: 12]
+    /// Rounds; each measures everything once, in a new order, with new memory, processes and threads; the default takes
+    /// about two minutes [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
     /// Nothing is measured after so many seconds; complete rounds are told

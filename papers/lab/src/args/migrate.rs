@@ -15,7 +15,8 @@ pub struct Migrate {
     /// Numbers of pages that the thread accesses, by commas [default: 1,4,16,64,256,512,1024,1536; with --quick 1,8,64]
     #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = clap::value_parser!(u64).range(1..))]
     pub pages: Option<Vec<u64>>,
-    /// Rounds; each measures everything once, in a new order [default: 40; with --quick 5]. After two minutes none is begun
+    /// Rounds; each measures everything once, in a new order [default: 40; with --quick 5]. After two minutes none is
+    /// begun
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
     /// Few pages, few rounds: to see that it works

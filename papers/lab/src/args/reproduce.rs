@@ -13,7 +13,8 @@ pub struct ReproduceArgs {
     /// Seed of the measurements: chooses pages and orders
     #[arg(long, default_value_t = 1, requires = "metal")]
     pub seed: u64,
-    /// This machine's TLBs: a preset, or a file as `probe -o` writes it. Else they are looked for, half of the time at most
+    /// This machine's TLBs: a preset, or a file as `probe -o` writes it. Else they are looked for, half of the time at
+    /// most
     #[arg(long, value_name = "NAME|FILE", requires = "metal")]
     pub machine: Option<String>,
     /// Most seconds that measuring may take

@@ -1,4 +1,5 @@
-//! The `experiment migrate` command: what a move to another CPU costs in translations, and whether prefetching them pays.
+//! The `experiment migrate` command: what a move to another CPU costs in translations, and whether prefetching them
+//! pays.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{spinner, style};
 use lookaside_report::json;
-use lookaside_tlb_migration::metal::{run as run_migrate, Options, System};
+use lookaside_tlb_migration::metal::{run as run_migrate, MoveOptions, SystemCpus};
 use lookaside_tlb_migration::{view, MIGRATION_SCHEMA};
 
 use crate::args::migrate::Migrate;
@@ -27,7 +28,7 @@ pub fn run(args: &Migrate) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     args.output.check()?;
     let (pages, rounds) = if args.quick { (&QUICK_PAGES[..], QUICK_ROUNDS) } else { (&PAGES[..], ROUNDS) };
-    let options = Options {
+    let options = MoveOptions {
         from: args.from,
         to: args.to,
         pages: args.pages.clone().unwrap_or_else(|| pages.to_vec()),
@@ -39,7 +40,7 @@ pub fn run(args: &Migrate) -> Result<u8, Failure> {
     let interrupt = Interrupt::install()?;
     let bar = spinner("migrate");
     let mut progress = |step: &str| bar.set_message(step.to_string());
-    let report = run_migrate(&options, &System::here(), &|| interrupt.asked(), &mut progress);
+    let report = run_migrate(&options, &SystemCpus::here(), &|| interrupt.asked(), &mut progress);
     bar.finish_and_clear();
     let report = report.map_err(Failure::bad)?;
     args.output.write(&view(&report), &json::document(MIGRATION_SCHEMA, &report), &style(None))?;

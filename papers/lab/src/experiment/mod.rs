@@ -9,7 +9,7 @@ use lookaside_cli::machines;
 use lookaside_cli::output::{spinner, style, to_json};
 use lookaside_cli::probing::probed;
 use lookaside_techniques::color::tasks::TaskSet;
-use lookaside_tlb_coloring::tasks::{run as run_tasks, Options, Placement, TURNS};
+use lookaside_tlb_coloring::tasks::{run as run_tasks, PagePlacement, TaskSetOptions, TURNS};
 use lookaside_tlb_coloring::view;
 
 use crate::args::experiment::{ExperimentCommand, PagesArg, Tasks};
@@ -34,7 +34,7 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
         Some(machine) => machine,
         None => probed(args.seed, &interrupt)?,
     };
-    let options = Options {
+    let options = TaskSetOptions {
         hyperperiods: args.hyperperiods,
         cpu: args.cpu,
         level: args.level.clone(),
@@ -56,11 +56,11 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
     Ok(if report.holds() { 0 } else { NOT_CLEAN })
 }
 
-fn placement(pages: PagesArg) -> Placement {
+fn placement(pages: PagesArg) -> PagePlacement {
     match pages {
-        PagesArg::Alone => Placement::Alone,
-        PagesArg::Planned => Placement::Planned,
-        PagesArg::SameSets => Placement::SameSets,
-        PagesArg::Malloc => Placement::Malloc,
+        PagesArg::Alone => PagePlacement::Alone,
+        PagesArg::Planned => PagePlacement::Planned,
+        PagesArg::SameSets => PagePlacement::SameSets,
+        PagesArg::Malloc => PagePlacement::Malloc,
     }
 }

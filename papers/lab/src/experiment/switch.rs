@@ -6,13 +6,14 @@ use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::memory::available_bytes;
 use lookaside_cli::output::{spinner, style};
-use lookaside_fast_address_space_switching::metal::{self as switch, Early, Options};
+use lookaside_fast_address_space_switching::metal::{self as switch, Early, SwitchOptions};
 use lookaside_fast_address_space_switching::{view, SWITCH_SCHEMA};
 use lookaside_report::json;
 
 use crate::args::experiment::Switch;
 
-/// Measures, prints, writes. Exit code 1 where it broke off, or no round was complete in time; 128 + the signal where it was interrupted.
+/// Measures, prints, writes. Exit code 1 where it broke off, or no round was complete in time; 128 + the signal where
+/// it was interrupted.
 pub fn run(args: &Switch) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     args.output.check()?;
@@ -34,9 +35,9 @@ pub fn run(args: &Switch) -> Result<u8, Failure> {
 }
 
 /// What is asked for; the rest as usual, or as little as shows that it works.
-fn options(args: &Switch) -> Options {
-    let usual = if args.quick { Options::quick() } else { Options::default() };
-    Options {
+fn options(args: &Switch) -> SwitchOptions {
+    let usual = if args.quick { SwitchOptions::quick() } else { SwitchOptions::default() };
+    SwitchOptions {
         participants: args.participants.clone().unwrap_or(usual.participants),
         kib: args.kib.clone().unwrap_or(usual.kib),
         children: args.children.clone().unwrap_or(usual.children),

@@ -111,7 +111,8 @@ fn every_job_is_told_of() {
     }
 }
 
-/// Of the last level nothing is timed: passes whose translations were put out are counted to the page, whatever machine this is.
+/// Of the last level nothing is timed: passes whose translations were put out are counted to the page, whatever machine
+/// this is.
 #[test]
 fn misses_of_the_last_level_are_counted_by_walks() {
     if std::fs::write("/proc/self/clear_refs", "2").is_err() {
@@ -133,7 +134,8 @@ fn misses_of_the_last_level_are_counted_by_walks() {
         let [passes, right] = [0, 1].map(|at| known["missed"][at].as_u64().expect("passes"));
         assert!(passes > 0 && 10 * right >= 9 * passes, "{known}");
         for job in task["jobs"].as_array().expect("jobs") {
-            // Where priorities are nice values, a job of T1's that had begun before may end within, and count as it does.
+            // Where priorities are nice values, a job of T1's that had begun before may end within, and count as it
+            // does.
             let [misses, preemptions] = ["misses", "preemptions"].map(|what| job[what].as_u64().expect("a number"));
             assert!(job["unseen_pages"] == 0 && misses <= 4 * (2 + preemptions), "{job}");
         }

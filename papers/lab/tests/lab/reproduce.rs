@@ -1,4 +1,5 @@
-//! The papers' microbenchmarks on the machine that runs the tests: rows with reasons, whatever it is; no time is asserted.
+//! The papers' microbenchmarks on the machine that runs the tests: rows with reasons, whatever it is; no time is
+//! asserted.
 
 use crate::common::{assert_bad_input, run, stderr, stdout};
 

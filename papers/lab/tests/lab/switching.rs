@@ -70,7 +70,8 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
     );
     let kinds: u64 = if report["huge_share"].is_null() { 1 } else { 2 };
     let list = |name: &str| report[name].as_array().unwrap_or_else(|| panic!("{name}")).clone();
-    // lat_ctx: two rings, 0 KiB in base pages and 16 in each kind; extreme: one ring, two sizes, own and the same memory.
+    // lat_ctx: two rings, 0 KiB in base pages and 16 in each kind; extreme: one ring, two sizes, own and the same
+    // memory.
     let rings = 2 * (1 + kinds) + 4 * kinds;
     // Compartments, where there are keys, have base pages only.
     let of_compartments = if report["no_compartments"].is_null() { 2 * 2 + 4 } else { 0 };

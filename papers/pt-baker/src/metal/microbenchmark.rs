@@ -1,7 +1,7 @@
 //! PT-Baker's TLB microbenchmark (Chatzopoulos 2024, sections 4.4.3 and 4.4.5.1) on this machine.
 
-use lookaside_harness::metal::{too_few, Estimate, KnownLevel, KnownLevels, MetalFindings, Setting};
-use lookaside_harness::Series;
+use lookaside_harness::metal::{too_few, Estimate, KnownLevel, MetalFindings, ProbedLevels, Setting};
+use lookaside_harness::PaperCurve;
 use lookaside_probe::{ChainBench, Halt};
 
 use super::prefetch::PrefetchTimes;
@@ -22,7 +22,7 @@ const RIGHT: [&str; 5] =
 pub(super) fn run(
     bench: &mut ChainBench<'_>,
     setting: &Setting,
-    known: &KnownLevels,
+    known: &ProbedLevels,
     progress: &mut dyn FnMut(&str),
     ran: &mut MetalFindings,
 ) -> Result<(), Halt> {
@@ -190,7 +190,7 @@ fn curves(
 
 fn plot(bench: &ChainBench<'_>, name: &str, points: &[ArrayTime], ran: &mut MetalFindings) {
     let cycles = |ticks: f64| ticks * bench.cycles_per_tick();
-    ran.series.push(Series {
+    ran.series.push(PaperCurve {
         name: name.into(),
         x: "array, pages of 4 KiB".into(),
         y: "core cycles an array access, median".into(),

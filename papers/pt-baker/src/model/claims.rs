@@ -1,6 +1,6 @@
 //! What the runs say of the paper's figures.
 
-use lookaside_harness::{Finding, Series};
+use lookaside_harness::{PaperCurve, RowFinding};
 
 use super::baking::{BakingRun, BakingRuns, HelperMethod, Throttle, ThrottledHelper};
 use super::findings::{claim, value, Findings, NONE};
@@ -223,7 +223,7 @@ fn native(study: &BakingRuns) -> Findings {
 }
 
 /// Data that the program has to fetch again because the helper brought its own, at the same pace.
-fn pollution(study: &BakingRuns) -> Finding {
+fn pollution(study: &BakingRuns) -> RowFinding {
     let same = Throttle::Nops(100);
     let more = PROGRAMS.map(|p| {
         let base = study.base(p.name, ProgramSystem::Native);
@@ -360,7 +360,7 @@ fn sensitivity(study: &BakingRuns) -> Findings {
 }
 
 /// The curves of Figures 6.10 and 6.11.
-pub(super) fn series(study: &BakingRuns) -> Vec<Series> {
+pub(super) fn series(study: &BakingRuns) -> Vec<PaperCurve> {
     let curve = |by, nops: bool| {
         let of = study.of("liblinear", ProgramSystem::Native, by, false);
         let points = of.filter_map(|(how, came)| match how.throttle {
@@ -369,7 +369,7 @@ pub(super) fn series(study: &BakingRuns) -> Vec<Series> {
             _ => None,
         });
         let way = if by == HelperMethod::User { "user" } else { "kernel" };
-        Series {
+        PaperCurve {
             name: format!("liblinear, {way} level, by {}", if nops { "NOPs" } else { "sleep" }),
             x: if nops {
                 "NOPs between touches".into()

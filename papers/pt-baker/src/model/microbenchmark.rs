@@ -1,7 +1,7 @@
 //! PT-Baker's TLB microbenchmark (Chatzopoulos 2024, sections 4.4.3 and 4.4.5.1) on preset `ryzen-5900x`.
 
 use lookaside_engine::{Detail, Engine, FrameLayout, Setup, WalkModel};
-use lookaside_harness::{Finding, ModelFindings, ModelResult, Ours, Series};
+use lookaside_harness::{ModelFindings, ModelResult, Ours, PaperCurve, RowFinding};
 use lookaside_machine::{preset, Machine, Ways};
 use lookaside_trace::{Block, Source};
 use lookaside_workloads::{PatternStream, TlbThrash};
@@ -38,8 +38,8 @@ pub(super) fn run() -> ModelResult<ModelFindings> {
     let contiguous_begin = contiguous.first(|p| p.l2 >= BEGINS)?;
     let (one, two) = (hardware_threads(&machine, 1)?, hardware_threads(&machine, 2)?);
 
-    let value = |pages: u64, note: String| Finding { ours: Ours::Value(pages as f64), note };
-    let claim = |holds, found: String, note: &str| Finding { ours: Ours::Claim { found, holds }, note: note.into() };
+    let value = |pages: u64, note: String| RowFinding { ours: Ours::Value(pages as f64), note };
+    let claim = |holds, found: String, note: &str| RowFinding { ours: Ours::Claim { found, holds }, note: note.into() };
     let findings = vec![
         ("table-5.1-l1", entries(&machine, "l1d")?),
         ("table-5.1-l2", entries(&machine, "l2d")?),
@@ -90,7 +90,7 @@ pub(super) fn run() -> ModelResult<ModelFindings> {
             ),
         ),
     ];
-    let curve = |name: &str, y: fn(&ArrayMisses) -> f64| Series {
+    let curve = |name: &str, y: fn(&ArrayMisses) -> f64| PaperCurve {
         name: name.into(),
         x: "array, pages of 4 KiB".into(),
         y: "misses per array access".into(),
@@ -232,11 +232,11 @@ fn hardware_threads(machine: &Machine, threads: u32) -> ModelResult<f64> {
     Ok((after.data.cost.walks - before.data.cost.walks) as f64 / accesses)
 }
 
-fn entries(machine: &Machine, name: &str) -> ModelResult<Finding> {
+fn entries(machine: &Machine, name: &str) -> ModelResult<RowFinding> {
     let tlb = machine.tlbs.iter().find(|t| t.name == name).ok_or("the preset has lost a TLB")?;
     let ways = match tlb.ways {
         Ways::Count(n) => format!("{n} ways"),
         Ways::Full(_) => "fully associative".into(),
     };
-    Ok(Finding { ours: Ours::Value(f64::from(tlb.entries)), note: ways })
+    Ok(RowFinding { ours: Ours::Value(f64::from(tlb.entries)), note: ways })
 }

@@ -1,6 +1,6 @@
 //! What the runs beside stress-ng's stressors say of the paper's figures.
 
-use lookaside_harness::Finding;
+use lookaside_harness::RowFinding;
 
 use super::baking::{BakingRuns, HelperMethod, Throttle, ThrottledHelper};
 use super::findings::{claim, value, Findings, NONE};
@@ -100,7 +100,7 @@ fn virtualised(study: &BakingRuns) -> Findings {
 }
 
 /// BC by NOPs against BC by sleep, kernel level.
-fn bc(study: &BakingRuns) -> Finding {
+fn bc(study: &BakingRuns) -> RowFinding {
     let gains = PRESSED.map(|system| {
         let how = ThrottledHelper { way: HelperMethod::Kernel, throttle: Throttle::Nops(100), sibling: false };
         let nops = study.gain("bc", system, study.get("bc", system, how));

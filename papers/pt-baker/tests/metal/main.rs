@@ -10,7 +10,7 @@ mod sim;
 use std::cell::Cell;
 
 use lookaside_harness::metal::Setting;
-use lookaside_harness::{Row, Verdict};
+use lookaside_harness::{PaperRow, RowVerdict};
 use lookaside_machine::Replacement;
 use lookaside_probe::{Halt, OtherCpu};
 use lookaside_pt_baker::PAPER;
@@ -27,22 +27,22 @@ fn zen_3() -> Sim {
 fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
     let found = measure(&PAPER, &mut zen_3());
     let l1 = row(&found, "4.2 left", "smallest");
-    assert_eq!((value(l1), l1.verdict), (65.0, Verdict::AnotherMachine));
-    assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
+    assert_eq!((value(l1), l1.verdict), (65.0, RowVerdict::AnotherMachine));
+    assert_eq!(row(&found, "4.2 left", "set in").verdict, RowVerdict::Holds);
     // One set in ten overflows by 2061 pages, nine in ten by 2163; the sizes looked at are up to 64 pages apart.
     let begins = value(row(&found, "4.2 right", "misses begin"));
     assert!((2056.0..=2128.0).contains(&begins), "{begins}");
     let full = value(row(&found, "4.2 right", "in full"));
     assert!((2150.0..=2240.0).contains(&full), "{full}");
-    assert_eq!(row(&found, "4.2 right", "has as many").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "4.2 right", "has as many").verdict, RowVerdict::Holds);
     // LRU and this index explain it alone.
     let why = row(&found, "4.4.3", "why not sooner");
-    assert_eq!(why.verdict, Verdict::Differs);
+    assert_eq!(why.verdict, RowVerdict::Differs);
     assert!(claim(why).contains("begins at 2061 and is complete at 2163"), "{why:?}");
     let prefetch = row(&found, "4.3", "prefetch");
-    assert_eq!(prefetch.verdict, Verdict::Holds, "{prefetch:?}");
+    assert_eq!(prefetch.verdict, RowVerdict::Holds, "{prefetch:?}");
     let siblings = row(&found, "4.6", "two hardware threads");
-    assert_eq!(siblings.verdict, Verdict::NotReproduced);
+    assert_eq!(siblings.verdict, RowVerdict::NotReproduced);
     assert!(siblings.note.contains("may run on one CPU only"), "{siblings:?}");
     assert_eq!(found.series.len(), 4);
     for series in &found.series {
@@ -54,7 +54,7 @@ fn pt_baker_where_all_is_as_in_the_thesis_but_for_coalescing() {
 }
 
 /// Rows of Figure 4.6 on a small machine with these other CPUs.
-fn figure_4_6(cpus: &[(usize, Option<bool>, Other)], siblings: &[usize]) -> [Row; 2] {
+fn figure_4_6(cpus: &[(usize, Option<bool>, Other)], siblings: &[usize]) -> [PaperRow; 2] {
     let mut metal = noisy(&[Array::linear(3, 4, Replacement::Lru), Array::linear(5, 8, Replacement::Lru)]);
     let cpu = |&(number, sibling, other)| (OtherCpu { number, sibling }, other);
     metal.habits.cpus = cpus.iter().map(cpu).collect();
@@ -68,15 +68,15 @@ fn figure_4_6(cpus: &[(usize, Option<bool>, Other)], siblings: &[usize]) -> [Row
 fn whether_hardware_threads_share_entries_is_told() {
     let apart = (7, Some(false), Other::Apart);
     for (other, verdict, says) in [
-        (Other::Tagged, Verdict::Holds, "not shared: the same pages cost as many misses"),
-        (Other::Halves, Verdict::Holds, "not shared: each thread has its part"),
-        (Other::Shared, Verdict::Differs, "shared: the same pages cost no misses"),
-        (Other::Apart, Verdict::Differs, "not shared, and misses do not rise"),
+        (Other::Tagged, RowVerdict::Holds, "not shared: the same pages cost as many misses"),
+        (Other::Halves, RowVerdict::Holds, "not shared: each thread has its part"),
+        (Other::Shared, RowVerdict::Differs, "shared: the same pages cost no misses"),
+        (Other::Apart, RowVerdict::Differs, "not shared, and misses do not rise"),
     ] {
         let [smt, control] = figure_4_6(&[apart, (1, Some(true), other)], &[1]);
         assert_eq!(smt.verdict, verdict, "{smt:?}");
         assert!(claim(&smt).starts_with(says) && smt.note.starts_with("CPU 1; "), "{smt:?}");
-        assert_eq!(control.verdict, Verdict::Holds, "{control:?}");
+        assert_eq!(control.verdict, RowVerdict::Holds, "{control:?}");
         assert!(claim(&control).starts_with("no effect") && control.note.starts_with("CPU 7; "), "{control:?}");
     }
 }
@@ -85,13 +85,13 @@ fn whether_hardware_threads_share_entries_is_told() {
 fn without_a_sibling_it_says_so_and_the_control_is_run() {
     let [smt, control] = figure_4_6(&[(7, Some(false), Other::Apart)], &[]);
     assert!(smt.ours.is_none() && smt.note.starts_with("no SMT sibling here"), "{smt:?}");
-    assert_eq!(control.verdict, Verdict::Holds, "{control:?}");
+    assert_eq!(control.verdict, RowVerdict::Holds, "{control:?}");
     // A sibling that this program may not run on.
     let [smt, _] = figure_4_6(&[(7, Some(false), Other::Apart)], &[1]);
     assert!(smt.ours.is_none() && smt.note.contains("[1] share the core measured, but"), "{smt:?}");
     // A guest that was told wrong.
     let [_, control] = figure_4_6(&[(7, Some(false), Other::Tagged)], &[]);
-    assert_eq!(control.verdict, Verdict::Differs, "{control:?}");
+    assert_eq!(control.verdict, RowVerdict::Differs, "{control:?}");
     // Nobody says, or there is no other CPU.
     let rows = figure_4_6(&[(7, None, Other::Tagged)], &[]);
     assert!(rows.iter().all(|row| row.ours.is_none() && row.note.starts_with("sysfs does not say")), "{rows:?}");
@@ -103,7 +103,7 @@ fn a_prefetch_that_fills_nothing_is_seen() {
     metal.habits.prefetch_fills = false;
     let found = measure(&PAPER, &mut metal);
     let prefetch = row(&found, "4.3", "prefetch");
-    assert_eq!((prefetch.verdict, claim(prefetch)), (Verdict::Differs, "no: loads do not miss more"));
+    assert_eq!((prefetch.verdict, claim(prefetch)), (RowVerdict::Differs, "no: loads do not miss more"));
 }
 
 #[test]
@@ -127,11 +127,11 @@ fn a_run_that_is_stopped_gives_what_it_knows() {
         let found = run(part * needed / 8);
         assert_eq!(found.halted.as_deref(), Some("interrupted"));
         let last = row(&found, "4.2 right", "in full");
-        assert_eq!((last.verdict, last.note.as_str()), (Verdict::NotReproduced, "not reached: interrupted"));
+        assert_eq!((last.verdict, last.note.as_str()), (RowVerdict::NotReproduced, "not reached: interrupted"));
         let sharing = |found| row(found, "4.6", "two hardware threads").clone();
         let reached = part > 0 && sharing(&found) == sharing(&all);
         assert!(reached || sharing(&found).note == "not reached: interrupted", "{:?}", sharing(&found));
-        let same = |(stopped, whole): (&Row, &Row)| stopped.ours.is_none() || stopped == whole;
+        let same = |(stopped, whole): (&PaperRow, &PaperRow)| stopped.ours.is_none() || stopped == whole;
         assert!(found.rows.iter().zip(&all.rows).all(same), "what is known is what it would have been");
         known.push(found.rows.iter().filter(|row| row.ours.is_some()).count());
     }
@@ -144,5 +144,5 @@ fn what_a_machine_cannot_do_leaves_the_rest() {
     metal.habits.shots = false;
     let found = measure(&PAPER, &mut metal);
     assert_eq!(row(&found, "4.3", "prefetch").note, "single shots are not supported here");
-    assert_eq!(row(&found, "4.2 left", "set in").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "4.2 left", "set in").verdict, RowVerdict::Holds);
 }

@@ -8,7 +8,7 @@ mod rows;
 mod tests;
 
 use lookaside_harness::metal::{estimate, Estimate, MetalFindings};
-use lookaside_harness::{Reproduction, Series};
+use lookaside_harness::{PaperCurve, Reproduction};
 
 use super::penalty::mean;
 use super::task_sets::{median, percent, CalmJob, TaskJobs, LEAST_JOBS, NEARLY_ALL, NONE};
@@ -187,7 +187,7 @@ fn cycles(versus: &AllocatorRuns, task: usize) -> ClaimFinding {
 }
 
 /// T1's misses by the job's place in its hyperperiod: the median of the runs' means, and how far these lie apart.
-fn curve(versus: &AllocatorRuns, name: &str, of: JobsOf) -> Series {
+fn curve(versus: &AllocatorRuns, name: &str, of: JobsOf) -> PaperCurve {
     let runs: Vec<&TaskJobs> = versus.runs.iter().filter_map(|run| of(run, 0)).collect();
     let last = runs.iter().flat_map(|jobs| &jobs.calm).map(|job| job.place).max().unwrap_or_default();
     let (mut points, mut intervals) = (Vec::new(), Vec::new());
@@ -205,5 +205,5 @@ fn curve(versus: &AllocatorRuns, name: &str, of: JobsOf) -> Series {
     }
     let (x, y) =
         ("job of a hyperperiod that nothing else hit".into(), "misses a job, median of the runs' means".into());
-    Series { name: name.into(), x, y, points, intervals, labels: Vec::new() }
+    PaperCurve { name: name.into(), x, y, points, intervals, labels: Vec::new() }
 }

@@ -1,6 +1,6 @@
 //! The coloring paper's microbenchmarks (Panchamukhi 2014, Algorithm 3 and section 6.0.7) on this machine.
 
-use lookaside_harness::metal::{estimate, too_few, KnownLevel, KnownLevels, MetalFindings, Setting};
+use lookaside_harness::metal::{estimate, too_few, KnownLevel, MetalFindings, ProbedLevels, Setting};
 use lookaside_probe::{ChainBench, Halt};
 
 use super::conflict;
@@ -14,7 +14,7 @@ const SEVERAL: f64 = 3.0;
 pub(super) fn run(
     bench: &mut ChainBench<'_>,
     _: &Setting,
-    known: &KnownLevels,
+    known: &ProbedLevels,
     progress: &mut dyn FnMut(&str),
     ran: &mut MetalFindings,
 ) -> Result<(), Halt> {

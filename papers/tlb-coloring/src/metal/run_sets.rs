@@ -9,7 +9,8 @@ use lookaside_techniques::color::tasks::{Task, TaskSet};
 use crate::metal::malloc_comparison::{self, AllocatorCase, AllocatorJobs, AllocatorRuns};
 use crate::metal::task_sets::{self, CalmJob, TaskJobs, TwoTaskRuns};
 use crate::metal::tasks::{
-    counted_by, run, two_tasks, CountedBy, HitBy, JobRun, Options, Placement, Report, Run, TURNS,
+    counted_by, run, two_tasks, CountedBy, HitBy, JobRun, PagePlacement, TaskSetOptions, TaskSetReport, TaskSetRun,
+    TURNS,
 };
 
 /// Hyperperiods of each run of the two tasks, some ten thousand jobs of T1 and a few seconds: where their misses are
@@ -94,11 +95,11 @@ impl<'a> SetBench<'a> {
 
     /// Section 6.0.8's two tasks in the same set and in different ones.
     fn two(&self, progress: &mut dyn FnMut(&str)) -> Result<TwoTaskRuns, String> {
-        let options = Options {
+        let options = TaskSetOptions {
             hyperperiods: HYPERPERIODS[usize::from(self.by == CountedBy::Walks)],
             cpu: None,
             level: Some(self.level.name.clone()),
-            placements: vec![Placement::Alone, Placement::Planned, Placement::SameSets],
+            placements: vec![PagePlacement::Alone, PagePlacement::Planned, PagePlacement::SameSets],
             repeats: 1,
             turns: TURNS,
             pool: None,
@@ -111,13 +112,13 @@ impl<'a> SetBench<'a> {
 
     /// `malloc` against the coloured heap.
     fn versus(&self, case: &AllocatorCase, progress: &mut dyn FnMut(&str)) -> Result<AllocatorRuns, String> {
-        let options = Options {
+        let options = TaskSetOptions {
             hyperperiods: case.hyperperiods,
             cpu: None,
             level: Some(self.level.name.clone()),
             placements: match case.in_same_sets {
-                true => vec![Placement::Malloc, Placement::Planned, Placement::SameSets],
-                false => vec![Placement::Malloc, Placement::Planned],
+                true => vec![PagePlacement::Malloc, PagePlacement::Planned, PagePlacement::SameSets],
+                false => vec![PagePlacement::Malloc, PagePlacement::Planned],
             },
             repeats: case.runs,
             turns: 1,
@@ -128,7 +129,12 @@ impl<'a> SetBench<'a> {
         Ok(pairs(case, &report, self.ended(&report, &options)))
     }
 
-    fn run(&self, set: &TaskSet, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, String> {
+    fn run(
+        &self,
+        set: &TaskSet,
+        options: &TaskSetOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<TaskSetReport, String> {
         if let Some(halt) = (self.halt)() {
             let why = halt.to_string();
             self.cut.borrow_mut().get_or_insert_with(|| why.clone());
@@ -139,7 +145,7 @@ impl<'a> SetBench<'a> {
     }
 
     /// Why a report has not all that was asked for; `None`: it has.
-    fn ended(&self, report: &Report, options: &Options) -> Option<String> {
+    fn ended(&self, report: &TaskSetReport, options: &TaskSetOptions) -> Option<String> {
         let runs = options.placements.len() as u64 * options.repeats;
         if report.runs.len() as u64 == runs && report.runs.iter().all(|run| is_whole(run, options.hyperperiods)) {
             return None;
@@ -153,7 +159,7 @@ impl<'a> SetBench<'a> {
     }
 }
 
-fn is_whole(run: &Run, hyperperiods: u64) -> bool {
+fn is_whole(run: &TaskSetRun, hyperperiods: u64) -> bool {
     run.tasks.iter().all(|task| task.jobs.len() as u64 == task.jobs_a_hyperperiod * hyperperiods)
 }
 
@@ -171,10 +177,10 @@ pub(super) fn described(levels: Vec<LevelReport>, seed: u64) -> Result<Machine, 
     Ok(report.machine(&base))
 }
 
-fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> TwoTaskRuns {
+fn tasks(set: &TaskSet, report: &TaskSetReport, ended: Option<String>) -> TwoTaskRuns {
     let run = |placement| report.runs.iter().find(|run| run.placement == placement);
     let jobs = |placement| [0, 1].map(|task| run(placement).map_or_else(TaskJobs::default, |run| jobs(run, task)));
-    let miss_cycles = run(Placement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
+    let miss_cycles = run(PagePlacement::SameSets).and_then(|run| run.tasks.first()).map(|task| task.miss_cycles);
     let pages = set.tasks.first().and_then(|task| task.pages).unwrap_or_default();
     let mut how = vec![format!(
         "task sets: {} (phase, period, execution), {pages} pages each, {} hyperperiods of each placement in turns, on CPU {}; misses of {} by \
@@ -187,7 +193,7 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> TwoTaskRuns {
             CountedBy::Walks => "walks",
             CountedBy::Timing => "timing",
         },
-        kept(report, &[("", Placement::Planned)]),
+        kept(report, &[("", PagePlacement::Planned)]),
         ended.map(|why| format!("; {why}: not all were run")).unwrap_or_default()
     )];
     how.extend(report.remarks());
@@ -195,16 +201,16 @@ fn tasks(set: &TaskSet, report: &Report, ended: Option<String>) -> TwoTaskRuns {
         how,
         pages,
         miss_cycles: miss_cycles.unwrap_or_default(),
-        alone: jobs(Placement::Alone),
-        apart: jobs(Placement::Planned),
-        same: jobs(Placement::SameSets),
+        alone: jobs(PagePlacement::Alone),
+        apart: jobs(PagePlacement::Planned),
+        same: jobs(PagePlacement::SameSets),
     }
 }
 
 /// How many of the first task's pages are counted as missed that were loaded right before: what counting itself puts
 /// out, and the core's other users meanwhile.
-fn kept(report: &Report, placements: &[(&str, Placement)]) -> String {
-    let of = |(what, placement): &(&str, Placement)| {
+fn kept(report: &TaskSetReport, placements: &[(&str, PagePlacement)]) -> String {
+    let of = |(what, placement): &(&str, PagePlacement)| {
         let tasks = report.runs.iter().filter(|run| run.placement == *placement).filter_map(|run| run.tasks.first());
         let known: Vec<_> = tasks.map(|task| (task, task.known.kept_misses)).collect();
         let mean = known.iter().map(|(_, misses)| misses).sum::<f64>() / known.len() as f64;
@@ -222,12 +228,12 @@ fn times(task: &Task) -> String {
 }
 
 /// A set's runs, those that all placements have.
-fn pairs(case: &AllocatorCase, report: &Report, ended: Option<String>) -> AllocatorRuns {
+fn pairs(case: &AllocatorCase, report: &TaskSetReport, ended: Option<String>) -> AllocatorRuns {
     let of = |repeat, placement| report.runs.iter().find(|run| run.repeat == repeat && run.placement == placement);
-    let all = |run: &Run| (0..run.tasks.len()).map(|task| jobs(run, task)).collect();
+    let all = |run: &TaskSetRun| (0..run.tasks.len()).map(|task| jobs(run, task)).collect();
     let pair = |repeat| {
-        let (malloc, coloured) = (of(repeat, Placement::Malloc)?, of(repeat, Placement::Planned)?);
-        let same_sets = if case.in_same_sets { all(of(repeat, Placement::SameSets)?) } else { Vec::new() };
+        let (malloc, coloured) = (of(repeat, PagePlacement::Malloc)?, of(repeat, PagePlacement::Planned)?);
+        let same_sets = if case.in_same_sets { all(of(repeat, PagePlacement::SameSets)?) } else { Vec::new() };
         Some(AllocatorJobs { malloc: all(malloc), coloured: all(coloured), same_sets })
     };
     let runs: Vec<AllocatorJobs> = (1..=case.runs).filter_map(pair).collect();
@@ -245,14 +251,14 @@ fn pairs(case: &AllocatorCase, report: &Report, ended: Option<String>) -> Alloca
         runs.len(),
         case.hyperperiods,
         case.pool,
-        kept(report, &[(" coloured", Placement::Planned), (" with malloc", Placement::Malloc)]),
+        kept(report, &[(" coloured", PagePlacement::Planned), (" with malloc", PagePlacement::Malloc)]),
         ended.map(|why| format!("; {why}: {} were to be run", case.runs)).unwrap_or_default()
     )];
     how.extend(report.remarks());
     AllocatorRuns { how, runs }
 }
 
-fn jobs(run: &Run, task: usize) -> TaskJobs {
+fn jobs(run: &TaskSetRun, task: usize) -> TaskJobs {
     let Some(task) = run.tasks.get(task) else { return TaskJobs::default() };
     let all: Vec<&JobRun> = task.jobs.iter().filter(|job| !job.begins_turn).collect();
     // What hit unseen is known by how much it took.
@@ -345,9 +351,9 @@ mod tests {
         AllocatorCase { runs: 3, hyperperiods: 2, ..first }
     }
 
-    fn report(runs: Vec<Run>) -> Report {
+    fn report(runs: Vec<TaskSetRun>) -> TaskSetReport {
         let machine = preset("xeon-e5-2650").expect("a preset");
-        Report {
+        TaskSetReport {
             machine: "made up".into(),
             level: "stlb".into(),
             counted_by: CountedBy::Timing,
@@ -361,18 +367,18 @@ mod tests {
         }
     }
 
-    fn run_of(repeat: u64, placement: Placement, misses: u64) -> Run {
-        Run { placement, repeat, tasks: vec![task(misses), task(misses + 10)] }
+    fn run_of(repeat: u64, placement: PagePlacement, misses: u64) -> TaskSetRun {
+        TaskSetRun { placement, repeat, tasks: vec![task(misses), task(misses + 10)] }
     }
 
     #[test]
     fn runs_that_both_allocators_have_are_pairs_and_jobs_that_were_hit_are_counted() {
         let runs = vec![
-            run_of(1, Placement::Planned, 0),
-            run_of(1, Placement::Malloc, 50),
-            run_of(2, Placement::Malloc, 60),
-            run_of(3, Placement::Malloc, 70),
-            run_of(3, Placement::Planned, 20),
+            run_of(1, PagePlacement::Planned, 0),
+            run_of(1, PagePlacement::Malloc, 50),
+            run_of(2, PagePlacement::Malloc, 60),
+            run_of(3, PagePlacement::Malloc, 70),
+            run_of(3, PagePlacement::Planned, 20),
         ];
         let versus = pairs(&case(), &report(runs), Some("interrupted".into()));
         assert!(versus.how[0].starts_with("Figures 6.4 to 6.8: T1 ("), "{:?}", versus.how);
@@ -393,9 +399,9 @@ mod tests {
 
     #[test]
     fn a_programs_jobs_are_of_the_pages_that_they_touched_and_of_all_placements() {
-        let mut ran = run_of(1, Placement::SameSets, 5);
+        let mut ran = run_of(1, PagePlacement::SameSets, 5);
         ran.tasks[0].jobs.iter_mut().for_each(|job| job.touched_pages = Some(9));
-        let runs = vec![run_of(1, Placement::Malloc, 0), run_of(1, Placement::Planned, 0), ran];
+        let runs = vec![run_of(1, PagePlacement::Malloc, 0), run_of(1, PagePlacement::Planned, 0), ran];
         let case = AllocatorCase { in_same_sets: true, ..case() };
         let versus = pairs(&case, &report(runs.clone()), None);
         let [pair] = &versus.runs[..] else { panic!("{:?}", versus.runs) };
@@ -417,17 +423,17 @@ mod tests {
             halt: &halt,
             cut: None.into(),
         };
-        let options = |repeats| Options {
+        let options = |repeats| TaskSetOptions {
             hyperperiods: 2,
             cpu: None,
             level: None,
-            placements: vec![Placement::Malloc],
+            placements: vec![PagePlacement::Malloc],
             repeats,
             turns: 1,
             pool: None,
             seed: 1,
         };
-        let whole = report(vec![run_of(1, Placement::Malloc, 0)]);
+        let whole = report(vec![run_of(1, PagePlacement::Malloc, 0)]);
         let all = here();
         assert_eq!((all.ended(&whole, &options(1)), all.cut.into_inner()), (None, None));
         // A repeat less than asked for, or a job.
@@ -438,7 +444,7 @@ mod tests {
         short.runs[0].tasks[1].jobs.pop();
         assert_eq!(here().ended(&short, &options(1)), why);
         // A repeat that could not be made ends nothing else.
-        let failed = Report { failed: Some("noise".into()), ..whole };
+        let failed = TaskSetReport { failed: Some("noise".into()), ..whole };
         let some = here();
         assert_eq!((some.ended(&failed, &options(2)), some.cut.into_inner()), (Some("noise".into()), None));
         // Nothing is begun after.

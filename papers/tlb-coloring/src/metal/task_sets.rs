@@ -164,7 +164,7 @@ pub(super) fn median(figures: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lookaside_harness::Verdict;
+    use lookaside_harness::RowVerdict;
 
     fn jobs(misses: f64, modelled: f64, parts: u64, cycles: f64) -> TaskJobs {
         TaskJobs {
@@ -202,7 +202,7 @@ mod tests {
             add(&mut found, Ok(tasks));
             found.rows.iter().map(|row| row.verdict).collect::<Vec<_>>()
         };
-        assert_eq!(verdicts(&papers), [Verdict::Holds; 6]);
+        assert_eq!(verdicts(&papers), [RowVerdict::Holds; 6]);
         let mut found = empty();
         add(&mut found, Ok(&papers));
         let texts: Vec<String> = found.rows.iter().map(|row| format!("{:?}", row.ours)).collect();
@@ -214,7 +214,8 @@ mod tests {
         let changed = |change: fn(&mut TwoTaskRuns)| {
             let mut tasks = papers.clone();
             change(&mut tasks);
-            let differ = verdicts(&tasks).into_iter().enumerate().filter(|(_, verdict)| *verdict == Verdict::Differs);
+            let differ =
+                verdicts(&tasks).into_iter().enumerate().filter(|(_, verdict)| *verdict == RowVerdict::Differs);
             differ.map(|(row, _)| row).collect::<Vec<_>>()
         };
         assert_eq!(changed(|tasks| (0..3).for_each(|i| tasks.same[0].calm[i].misses[0] = 1.0)), [0]);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use lookaside_engine::{Setup, WalkModel};
-use lookaside_harness::{in_parallel, Finding, ModelResult, Ours};
+use lookaside_harness::{in_parallel, ModelResult, Ours, RowFinding};
 use lookaside_machine::{preset, ColorLevel, PageSize};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::model::{model, JobOutcome};
@@ -247,19 +247,19 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
 }
 
 /// A number, to two digits behind the point.
-pub(super) fn value(value: f64, note: impl Into<String>) -> Finding {
-    Finding { ours: Ours::Value(round(value)), note: note.into() }
+pub(super) fn value(value: f64, note: impl Into<String>) -> RowFinding {
+    RowFinding { ours: Ours::Value(round(value)), note: note.into() }
 }
 
 /// An average over runs.
-pub(super) fn average(values: &[f64], note: &str) -> Finding {
+pub(super) fn average(values: &[f64], note: &str) -> RowFinding {
     let rest = if note.is_empty() { String::new() } else { format!("; {note}") };
     let words = format!("standard deviation {} over {} runs{rest}", round(deviation(values)), values.len());
     value(mean(values), words)
 }
 
-pub(super) fn claim(holds: bool, found: impl Into<String>, note: impl Into<String>) -> Finding {
-    Finding { ours: Ours::Claim { found: found.into(), holds }, note: note.into() }
+pub(super) fn claim(holds: bool, found: impl Into<String>, note: impl Into<String>) -> RowFinding {
+    RowFinding { ours: Ours::Claim { found: found.into(), holds }, note: note.into() }
 }
 
 pub(super) fn round(value: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use lookaside_harness::{in_parallel, Finding, ModelFindings, ModelResult, Series};
+use lookaside_harness::{in_parallel, ModelFindings, ModelResult, PaperCurve, RowFinding};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::model::JobOutcome;
 use lookaside_techniques::color::tasks::TaskSet;
@@ -171,7 +171,7 @@ fn appendix_a_1(all: &AllocatorPair, ran: &mut ModelFindings) {
 }
 
 /// T1's jobs of the second hyperperiod are like those of the first: each average within a quarter.
-fn similar(runs: &[Vec<JobOutcome>]) -> Finding {
+fn similar(runs: &[Vec<JobOutcome>]) -> RowFinding {
     let of = |hyperperiod: u64| -> Vec<f64> {
         (1..=JOBS).map(|job| job + hyperperiod * JOBS).map(|job| round(mean(&misses(runs, 0, job..=job)))).collect()
     };
@@ -181,7 +181,7 @@ fn similar(runs: &[Vec<JobOutcome>]) -> Finding {
 }
 
 /// Misses are the same in each run, by job, the warm-up's too.
-fn identical(all: &AllocatorPair, task: usize) -> Finding {
+fn identical(all: &AllocatorPair, task: usize) -> RowFinding {
     let of =
         |run: &Vec<JobOutcome>| jobs(run, task, 0..=u64::MAX).map(|job| (job.job, job.l1_misses)).collect::<Vec<_>>();
     let mut runs: Vec<_> = all.colored.iter().map(of).collect();
@@ -260,7 +260,7 @@ fn cycles(apart: &AllocatorPair, conflicting: &AllocatorPair, penalty: f64, ran:
     ]);
     for (name, run) in [("malloc", apart.malloc.first()), ("tlb_malloc", apart.colored.first())] {
         let points = run.map_or(Vec::new(), |run| (1..).map(f64::from).zip(of(run).iter().map(|job| job.1)).collect());
-        ran.series.push(Series {
+        ran.series.push(PaperCurve {
             name: format!("Figure 6.8: T1, {name}, a run"),
             x: "job".into(),
             y: "cycles a job".into(),
@@ -275,7 +275,7 @@ fn cycles(apart: &AllocatorPair, conflicting: &AllocatorPair, penalty: f64, ran:
 fn curves(figures: &str, all: &AllocatorPair, ran: &mut ModelFindings) {
     for (name, runs) in [("malloc", &all.malloc), ("tlb_malloc", &all.colored)] {
         let numbers: RangeInclusive<u64> = 0..=HYPERPERIODS * JOBS;
-        ran.series.push(Series {
+        ran.series.push(PaperCurve {
             name: format!("{figures}: T1, {name}, average"),
             x: "job, the warm-up being 0".into(),
             y: "L1 DTLB misses a job".into(),

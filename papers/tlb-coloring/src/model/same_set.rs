@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use lookaside_harness::{Finding, ModelFindings, ModelResult, Series};
+use lookaside_harness::{ModelFindings, ModelResult, PaperCurve, RowFinding};
 use lookaside_techniques::color::model::JobOutcome;
 use lookaside_techniques::color::schedule::{schedule, End};
 use lookaside_techniques::color::work::Work;
@@ -73,7 +73,7 @@ pub(super) fn run(lab: &ColoringBench, ran: &mut ModelFindings) -> ModelResult<(
 }
 
 /// Misses that all these jobs have. `among`: the job's place in its hyperperiod, from 0.
-fn each(run: &[JobOutcome], task: usize, among: impl Fn(u64) -> bool, numbers: RangeInclusive<u64>) -> Finding {
+fn each(run: &[JobOutcome], task: usize, among: impl Fn(u64) -> bool, numbers: RangeInclusive<u64>) -> RowFinding {
     let all = jobs(run, task, numbers).filter(|job| among((job.job - 1) % JOBS));
     let misses: Vec<f64> = all.map(|job| job.l1_misses as f64).collect();
     let (spread, most) = range(&misses);
@@ -90,7 +90,7 @@ fn series(ran: &mut ModelFindings, runs: [(&str, &Vec<JobOutcome>); 2]) {
     for (name, run) in runs {
         let mut add = |figure: &str, y: &str, points: Vec<(f64, f64)>| {
             let (name, x) = (format!("{figure}, {name}"), "job, the warm-up being 0".into());
-            ran.series.push(Series { name, x, y: y.into(), points, intervals: Vec::new(), labels: Vec::new() });
+            ran.series.push(PaperCurve { name, x, y: y.into(), points, intervals: Vec::new(), labels: Vec::new() });
         };
         let of = |task, numbers, y: fn(&JobOutcome) -> f64| {
             jobs(run, task, numbers).map(|job| (job.job as f64, y(job))).collect::<Vec<_>>()

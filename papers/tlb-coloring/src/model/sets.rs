@@ -1,6 +1,6 @@
 //! Sections 6.0.5 to 6.0.7: mappings a set, noisy sets, penalties.
 
-use lookaside_harness::{ModelFindings, ModelResult, Series};
+use lookaside_harness::{ModelFindings, ModelResult, PaperCurve};
 use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::{Work, PAGE_BYTES};
 
@@ -53,7 +53,7 @@ fn utilization(lab: &ColoringBench, ran: &mut ModelFindings) {
     ]);
     let colored: Vec<f64> = colored.into_iter().map(f64::from).collect();
     for (name, counts) in [("malloc, most", most), ("malloc, average", average), ("tlb_malloc", colored)] {
-        ran.series.push(Series {
+        ran.series.push(PaperCurve {
             name: format!("Figure 6.1: {name}"),
             x: "set of the L1 DTLB".into(),
             y: "mappings".into(),

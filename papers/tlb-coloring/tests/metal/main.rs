@@ -10,7 +10,7 @@ mod sim;
 use std::time::Duration;
 
 use lookaside_harness::metal::Setting;
-use lookaside_harness::Verdict;
+use lookaside_harness::RowVerdict;
 use lookaside_machine::{preset, Replacement};
 use lookaside_tlb_coloring::PAPER;
 
@@ -23,17 +23,17 @@ fn coloring_where_all_is_as_in_the_paper() {
     let found =
         measure(&PAPER, &mut noisy(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 4, Replacement::Lru)]));
     let penalty = row(&found, "6.0.7", "L1 DTLB miss penalty");
-    assert_eq!(penalty.verdict, Verdict::AnotherMachine);
+    assert_eq!(penalty.verdict, RowVerdict::AnotherMachine);
     assert!((value(penalty) - 7.0).abs() < 0.2, "{penalty:?}");
     assert!((value(row(&found, "6.0.7", "L2 DTLB miss penalty")) - 37.0).abs() < 2.0);
-    assert_eq!(row(&found, "6.0.7", "several times").verdict, Verdict::Holds);
-    assert_eq!(row(&found, "6.0.7", "on every access").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "6.0.7", "several times").verdict, RowVerdict::Holds);
+    assert_eq!(row(&found, "6.0.7", "on every access").verdict, RowVerdict::Holds);
     let first = row(&found, "Algorithm 3", "L1 DTLB");
     assert_eq!(claim(first), "5 pages conflict, page-number bits 0 1 2 3 in common");
     let second = row(&found, "Algorithm 3", "L2 TLB");
     assert_eq!(claim(second), "5 pages conflict, page-number bits 0 1 2 3 4 5 6 in common");
     let low = row(&found, "Figure 3.1", "mod M");
-    assert_eq!([first, second, low].map(|row| row.verdict), [Verdict::Holds; 3]);
+    assert_eq!([first, second, low].map(|row| row.verdict), [RowVerdict::Holds; 3]);
 }
 
 /// With the levels given nothing is looked for, and what is measured is the same.
@@ -75,7 +75,7 @@ fn a_description_of_another_machine_is_told() {
     }
     // The first level is as described, the second is not: there are 16 ways.
     let found = measured(&[Array::linear(4, 4, Replacement::Lru), Array::linear(7, 16, Replacement::Lru)]);
-    assert_eq!(row(&found, "Algorithm 3", "L1 DTLB").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "Algorithm 3", "L1 DTLB").verdict, RowVerdict::Holds);
     let second = row(&found, "Algorithm 3", "L2 TLB");
     assert!(second.note.contains("the L2 TLB is not seen as xeon-e5-2650 describes it: an access"), "{second:?}");
     // The ways are, the index is not: pages that should meet do not all.
@@ -83,7 +83,7 @@ fn a_description_of_another_machine_is_told() {
     let folded = Array { masks: folded, ..Array::linear(7, 4, Replacement::Lru) };
     let found = measured(&[Array::linear(4, 4, Replacement::Lru), folded]);
     let second = row(&found, "Algorithm 3", "L2 TLB");
-    assert_ne!(second.verdict, Verdict::Holds, "{second:?}");
+    assert_ne!(second.verdict, RowVerdict::Holds, "{second:?}");
 }
 
 /// What has been looked for in vain leaves time for what needs it not.
@@ -103,21 +103,21 @@ fn bits_in_common_are_not_taken_for_an_index_that_they_are_not() {
         Array { masks: (0..4).map(|bit| 1 << bit | 1 << (bit + 4)).collect(), ..Array::linear(4, 4, Replacement::Lru) };
     let found = measure(&PAPER, &mut noisy(&[folded]));
     let first = row(&found, "Algorithm 3", "L1 DTLB");
-    assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "5 pages conflict, page-number bits 3 in common"));
+    assert_eq!((first.verdict, claim(first)), (RowVerdict::Differs, "5 pages conflict, page-number bits 3 in common"));
     assert!(first.note.contains("0^4 1^5 2^6 3^7"), "{}", first.note);
-    assert_eq!(row(&found, "Figure 3.1", "mod M").verdict, Verdict::Differs);
+    assert_eq!(row(&found, "Figure 3.1", "mod M").verdict, RowVerdict::Differs);
     // There is no second level.
     for what in ["L2 DTLB miss penalty", "several times"] {
-        assert_eq!(row(&found, "6.0.7", what).verdict, Verdict::NotReproduced);
+        assert_eq!(row(&found, "6.0.7", what).verdict, RowVerdict::NotReproduced);
     }
 }
 
 #[test]
 fn a_fully_associative_level_has_no_bits_and_random_replacement_does_not_always_miss() {
     let found = measure(&PAPER, &mut noisy(&[Array::linear(0, 32, Replacement::Random)]));
-    assert_eq!(row(&found, "6.0.7", "on every access").verdict, Verdict::Differs);
+    assert_eq!(row(&found, "6.0.7", "on every access").verdict, RowVerdict::Differs);
     let first = row(&found, "Algorithm 3", "L1 DTLB");
-    assert_eq!((first.verdict, claim(first)), (Verdict::Differs, "33 pages conflict, no page-number bit in common"));
+    assert_eq!((first.verdict, claim(first)), (RowVerdict::Differs, "33 pages conflict, no page-number bit in common"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn nothing_is_said_of_an_emulator() {
     metal.habits.remarks = vec!["little memory".into()];
     let (found, levels) = measured(&PAPER, &mut metal, &setting, &|| None, &mut |_| ());
     assert!(found.halted.as_ref().is_some_and(|why| why.contains("somebody")), "{:?}", found.halted);
-    assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced && row.note.contains("emulator")));
+    assert!(found.rows.iter().all(|row| row.verdict == RowVerdict::NotReproduced && row.note.contains("emulator")));
     assert_eq!((&found.assumptions[0][..], levels.len()), ("little memory", 0));
 }
 
@@ -139,5 +139,5 @@ fn what_a_machine_cannot_do_leaves_the_rest() {
     let found = measure(&PAPER, &mut metal);
     let penalty = row(&found, "6.0.7", "L2 DTLB miss penalty");
     assert_eq!(penalty.note, "single shots are not supported here");
-    assert_eq!(row(&found, "Algorithm 3", "L2 TLB").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "Algorithm 3", "L2 TLB").verdict, RowVerdict::Holds);
 }

@@ -1,6 +1,6 @@
 //! What the runs say of the paper's numbers.
 
-use lookaside_harness::{Finding, Ours, Series};
+use lookaside_harness::{Ours, PaperCurve, RowFinding};
 
 use super::lockdown_bench::{CoreSetting, TASKS};
 use super::lockdown_runs::{LockdownRuns, Locked, RunKind};
@@ -90,7 +90,7 @@ impl LockdownRuns {
 }
 
 /// All rows'.
-pub(super) fn findings(study: &LockdownRuns) -> Vec<(&'static str, Finding)> {
+pub(super) fn findings(study: &LockdownRuns) -> Vec<(&'static str, RowFinding)> {
     let (one, four) = (study.pairs(CoreSetting::One), study.pairs(CoreSetting::Four));
     let mut all = Vec::new();
     all.extend(table(&one, ["t2-micro-basicmath", "t2-micro-qsort", "t2-micro-susan"], "micro stall", |m| m.micro));
@@ -113,7 +113,7 @@ fn table(
     ids: [&'static str; 3],
     what: &str,
     of: fn(&RunMeans) -> f64,
-) -> Vec<(&'static str, Finding)> {
+) -> Vec<(&'static str, RowFinding)> {
     let row = |(id, (base, locked)): (&'static str, &(RunMeans, RunMeans))| {
         let (base, locked) = (of(base), of(locked));
         (
@@ -132,7 +132,7 @@ fn parts(
     pairs: &[(RunMeans, RunMeans); 3],
     ids: [&'static str; 2],
     of: fn(&RunMeans) -> f64,
-) -> [(&'static str, Finding); 2] {
+) -> [(&'static str, RowFinding); 2] {
     let parts = pairs.map(|(base, locked)| percent(of(&base), of(&locked)));
     let told = each(|task| format!("{:.1}", parts[task]));
     let least = parts.into_iter().fold(f64::INFINITY, f64::min);
@@ -140,7 +140,7 @@ fn parts(
     [(ids[0], value(tenths(least), told.clone())), (ids[1], value(tenths(most), told))]
 }
 
-fn orders(one: &[(RunMeans, RunMeans); 3], four: &[(RunMeans, RunMeans); 3]) -> Vec<(&'static str, Finding)> {
+fn orders(one: &[(RunMeans, RunMeans); 3], four: &[(RunMeans, RunMeans); 3]) -> Vec<(&'static str, RowFinding)> {
     let decreases = |pairs: &[(RunMeans, RunMeans); 3], of: fn(&RunMeans) -> f64| {
         pairs.map(|(base, locked)| of(&base) - of(&locked))
     };
@@ -180,7 +180,7 @@ fn orders(one: &[(RunMeans, RunMeans); 3], four: &[(RunMeans, RunMeans); 3]) -> 
     ]
 }
 
-fn shares(study: &LockdownRuns, one: &[(RunMeans, RunMeans); 3]) -> Vec<(&'static str, Finding)> {
+fn shares(study: &LockdownRuns, one: &[(RunMeans, RunMeans); 3]) -> Vec<(&'static str, RowFinding)> {
     let cycles = [0, 1, 2].map(|task: usize| {
         study.busy_cycles.get(task).copied().unwrap_or(0.0) + one[task].0.both() + one[task].0.fetch
     });
@@ -209,7 +209,7 @@ fn cores(
     study: &LockdownRuns,
     one: &[(RunMeans, RunMeans); 3],
     four: &[(RunMeans, RunMeans); 3],
-) -> Vec<(&'static str, Finding)> {
+) -> Vec<(&'static str, RowFinding)> {
     let more = |pairs: &dyn Fn(usize) -> RunMeans| {
         [0, 1, 2].map(|task: usize| -percent(one[task].0.both(), pairs(task).both()))
     };
@@ -245,7 +245,7 @@ fn beyond(
     study: &LockdownRuns,
     one: &[(RunMeans, RunMeans); 3],
     four: &[(RunMeans, RunMeans); 3],
-) -> Vec<(&'static str, Finding)> {
+) -> Vec<(&'static str, RowFinding)> {
     let falls = |of: fn(&RunMeans) -> f64| {
         [one, four].map(|pairs| each(|task| digits(of(&pairs[task].0) - of(&pairs[task].1)))).join("; ")
     };
@@ -298,7 +298,7 @@ fn beyond(
 }
 
 /// Stall of each run, nothing and the most accessed pages locked.
-pub(super) fn series(study: &LockdownRuns) -> Vec<Series> {
+pub(super) fn series(study: &LockdownRuns) -> Vec<PaperCurve> {
     let mut all = Vec::new();
     for ((task, kind), runs) in &study.runs {
         if kind.round_robin || kind.cores == CoreSetting::FourApart {
@@ -313,7 +313,7 @@ pub(super) fn series(study: &LockdownRuns) -> Vec<Series> {
         let name = TASKS.get(*task).copied().unwrap_or_default();
         let lookup = study.lookup();
         let stall = |came: &TaskCounts| lookup.all(&came.data) + came.data.walk_cycles;
-        all.push(Series {
+        all.push(PaperCurve {
             name: format!("{name}, {cores}, {locked}"),
             x: "run".into(),
             y: "cycles of micro and main data TLB miss stall".into(),
@@ -357,17 +357,17 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0 + 0.0
 }
 
-fn value(value: f64, note: impl Into<String>) -> Finding {
+fn value(value: f64, note: impl Into<String>) -> RowFinding {
     let ours = if value.abs() < 1.0 { value } else { tenths(value) };
-    Finding { ours: Ours::Value(ours), note: note.into() }
+    RowFinding { ours: Ours::Value(ours), note: note.into() }
 }
 
-fn claim(holds: bool, found: String, note: impl Into<String>) -> Finding {
-    Finding { ours: Ours::Claim { found, holds }, note: note.into() }
+fn claim(holds: bool, found: String, note: impl Into<String>) -> RowFinding {
+    RowFinding { ours: Ours::Claim { found, holds }, note: note.into() }
 }
 
 /// What nobody claimed.
-fn told(found: String, note: impl Into<String>) -> Finding {
+fn told(found: String, note: impl Into<String>) -> RowFinding {
     claim(true, found, note)
 }
 

@@ -3,13 +3,13 @@
 use lookaside_probe::counter::{prefetch, GroupTicks, TimedChain, Timer};
 
 use super::memory::PageArea;
-use super::plan::{Case, Use};
-use super::treatment::Pattern;
+use super::plan::{MoveCase, Use};
+use super::treatment::MovePattern;
 
 /// A case's accesses to an area's pages.
 pub(super) enum Accesses<'a> {
     /// Addresses are computed.
-    Sweep { area: &'a PageArea, case: &'a Case },
+    Sweep { area: &'a PageArea, case: &'a MoveCase },
     /// Addresses are in the pages.
     Chase(TimedChain),
 }
@@ -27,10 +27,10 @@ pub(super) struct AccessTicks {
 
 impl<'a> Accesses<'a> {
     /// Those of a case. A chase is written into the pages.
-    pub(super) fn new(timer: Timer, area: &'a PageArea, case: &'a Case, seed: u64) -> Self {
+    pub(super) fn new(timer: Timer, area: &'a PageArea, case: &'a MoveCase, seed: u64) -> Self {
         match case.pattern {
-            Pattern::Sweep => Self::Sweep { area, case },
-            Pattern::Chase => {
+            MovePattern::Sweep => Self::Sweep { area, case },
+            MovePattern::Chase => {
                 let words = |i: u64| [Use::Accessed, Use::Again].map(|line| area.word(case.at(i, line)));
                 let words: Vec<[*mut u64; 2]> = case.order(seed).into_iter().map(words).collect();
                 // SAFETY: words of the area, that are nobody else's while these accesses live: they borrow it, and one
@@ -83,7 +83,7 @@ impl<'a> Accesses<'a> {
 
 /// Loads that need nothing of each other.
 #[inline(never)]
-fn sweep(area: &PageArea, case: &Case, line: Use) {
+fn sweep(area: &PageArea, case: &MoveCase, line: Use) {
     for i in 0..case.pages {
         // SAFETY: a word of the area.
         std::hint::black_box(unsafe { area.word(case.at(i, line)).read_volatile() });
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn only_a_restore_takes_restores_time() {
         let (timer, _) = Timer::here().expect("a timer");
-        let cases = Case::all(&[1, 9, 64]);
+        let cases = MoveCase::all(&[1, 9, 64]);
         let area = PageArea::small(8 << 20, 64, 1).expect("memory");
         for case in &cases {
             let accesses = Accesses::new(timer, &area, case, 7);
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_chase_goes_through_its_pages_in_order_and_back() {
         let (timer, _) = Timer::here().expect("a timer");
-        let case = Case { pattern: Pattern::Chase, stride_bytes: 69632, caches: Caches::Kept, pages: 40 };
+        let case = MoveCase { pattern: MovePattern::Chase, stride_bytes: 69632, caches: Caches::Kept, pages: 40 };
         let area = PageArea::small(8 << 20, 40, 1).expect("memory");
         Accesses::new(timer, &area, &case, 7).warm(&timer, 1);
         let order = case.order(7);

@@ -15,7 +15,7 @@ const BUFFER_BYTES: std::ops::RangeInclusive<u64> = (4 << 20)..=(256 << 20);
 
 /// What the system says of its CPUs.
 #[derive(Clone, Debug)]
-pub struct System {
+pub struct SystemCpus {
     /// CPUs that this thread may run on, ascending.
     pub allowed: Vec<usize>,
     /// Bytes of a page.
@@ -49,7 +49,7 @@ pub(super) struct MoveCpus {
     pub page_bytes: u64,
 }
 
-impl System {
+impl SystemCpus {
     /// This one.
     pub fn here() -> Self {
         Self { allowed: allowed(), page_bytes: rustix::param::page_size() as u64, topology: CpuTopology::here() }
@@ -99,7 +99,7 @@ impl Relation {
 
 impl MoveCpus {
     /// The CPUs that are asked for, or good ones.
-    pub(super) fn choose(from: Option<usize>, to: Option<usize>, system: &System) -> Result<Self, MigrateError> {
+    pub(super) fn choose(from: Option<usize>, to: Option<usize>, system: &SystemCpus) -> Result<Self, MigrateError> {
         let bad = |why: String| Err(MigrateError(why));
         for cpu in from.into_iter().chain(to) {
             if system.topology.online().is_some_and(|online| !online.contains(&cpu)) {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     /// CPUs 0 to 3: 0 and 1 are one core's threads, 2 shares the last cache with them, 3 nothing.
-    fn system(folder: &Path, allowed: &[usize]) -> System {
+    fn system(folder: &Path, allowed: &[usize]) -> SystemCpus {
         let put = |path: &str, text: &str| {
             let path = folder.join(path);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -169,7 +169,7 @@ mod tests {
                 put(&format!("cpu{cpu}/cache/index{i}/shared_cpu_list"), shared);
             }
         }
-        System { allowed: allowed.to_vec(), page_bytes: 4096, topology: CpuTopology::in_folder(folder) }
+        SystemCpus { allowed: allowed.to_vec(), page_bytes: 4096, topology: CpuTopology::in_folder(folder) }
     }
 
     #[test]
@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn a_system_that_says_nothing_will_do() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let system = System { allowed: vec![4, 7], page_bytes: 4096, topology: CpuTopology::in_folder(folder.path()) };
+        let system =
+            SystemCpus { allowed: vec![4, 7], page_bytes: 4096, topology: CpuTopology::in_folder(folder.path()) };
         let here = MoveCpus::choose(None, None, &system).expect("CPUs");
         assert_eq!((here.from, here.to, here.relation), (4, 7, Relation::Unknown));
         assert_eq!(here.thrash_bytes, 2 * CACHES_BYTES);

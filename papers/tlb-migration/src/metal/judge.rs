@@ -3,7 +3,7 @@
 use lookaside_stats::{figure, median, Figure, LEAST_ROUNDS};
 use serde::Serialize;
 
-use super::plan::Case;
+use super::plan::MoveCase;
 use super::treatment::{Caches, Treatment};
 
 /// Resamples of each interval: a report has hundreds of them (Efron and Tibshirani, An Introduction to the Bootstrap,
@@ -25,10 +25,10 @@ pub(super) struct MoveTimes {
 
 /// A case in all ways.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
+pub struct CaseTimes {
     /// Which.
     #[serde(flatten)]
-    pub case: Case,
+    pub case: MoveCase,
     /// What translation costs in the first accesses: with nothing done, less those of a thread that returns. `None`: it
     /// could not be measured.
     pub translation_ns: Option<Figure>,
@@ -81,7 +81,7 @@ pub enum Pays {
     Unclear,
 }
 
-impl Cell {
+impl CaseTimes {
     /// One of its ways, where it was measured.
     pub fn told(&self, way: Treatment) -> Option<&TreatmentTimes> {
         self.ways.iter().find(|told| told.way == way)
@@ -94,16 +94,21 @@ impl Cell {
 }
 
 /// The cases, of what each of `ways` came to by round; none without rounds.
-pub(super) fn cells(cases: &[Case], ways: &[(Case, Treatment)], samples: &[Vec<MoveTimes>], seed: u64) -> Vec<Cell> {
-    let cell = |case: &Case| {
+pub(super) fn cells(
+    cases: &[MoveCase],
+    ways: &[(MoveCase, Treatment)],
+    samples: &[Vec<MoveTimes>],
+    seed: u64,
+) -> Vec<CaseTimes> {
+    let cell = |case: &MoveCase| {
         let of_case = || ways.iter().zip(samples).filter(|((other, _), _)| other == case);
         let list =
             |way: Treatment| of_case().find(|((_, other), _)| *other == way).map(|(_, samples)| accesses(samples));
         let nothing = list(Treatment::Nothing)?;
         let told =
-            |((_, way), samples): (&(Case, Treatment), &Vec<MoveTimes>)| told(case, *way, samples, &nothing, seed);
+            |((_, way), samples): (&(MoveCase, Treatment), &Vec<MoveTimes>)| told(case, *way, samples, &nothing, seed);
         let translation = |returns: Vec<f64>| difference(&nothing, &[&returns], seed);
-        Some(Cell {
+        Some(CaseTimes {
             case: *case,
             translation_ns: list(Treatment::Returns).and_then(translation),
             ways: of_case().filter_map(told).collect(),
@@ -112,7 +117,7 @@ pub(super) fn cells(cases: &[Case], ways: &[(Case, Treatment)], samples: &[Vec<M
     cases.iter().filter_map(cell).filter(|cell| !cell.ways.is_empty()).collect()
 }
 
-fn told(case: &Case, way: Treatment, samples: &[MoveTimes], nothing: &[f64], seed: u64) -> Option<TreatmentTimes> {
+fn told(case: &MoveCase, way: Treatment, samples: &[MoveTimes], nothing: &[f64], seed: u64) -> Option<TreatmentTimes> {
     let restored = case.restored(way).len() as u64;
     let restores_ns: Vec<f64> = samples.iter().map(|sample| sample.restore_ns).filter(|_| restored > 0).collect();
     let accesses_ns = accesses(samples);
@@ -151,7 +156,7 @@ fn verdict(ns: &Figure, rounds: usize) -> Pays {
 }
 
 /// What has to be known of the measurements.
-pub(super) fn remarks(cells: &[Cell], rounds: u32) -> Vec<String> {
+pub(super) fn remarks(cells: &[CaseTimes], rounds: u32) -> Vec<String> {
     let mut remarks = Vec::new();
     if rounds > 0 && (rounds as usize) < LEAST_ROUNDS {
         remarks.push(format!("of fewer than {LEAST_ROUNDS} rounds nothing is called significant"));
@@ -171,7 +176,7 @@ pub(super) fn remarks(cells: &[Cell], rounds: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metal::Pattern;
+    use crate::metal::MovePattern;
 
     fn samples(restore: f64, access: &[f64]) -> Vec<MoveTimes> {
         let sample =
@@ -180,8 +185,8 @@ mod tests {
     }
 
     /// A case with these first accesses of nothing, of a restore that takes so long, and of a thread that returns.
-    fn told(nothing: &[f64], restore: f64, direct: &[f64], returns: &[f64]) -> Vec<Cell> {
-        let cases = Case::all(&[64]);
+    fn told(nothing: &[f64], restore: f64, direct: &[f64], returns: &[f64]) -> Vec<CaseTimes> {
+        let cases = MoveCase::all(&[64]);
         let ways = [Treatment::Nothing, Treatment::Direct, Treatment::Returns].map(|way| (cases[0], way));
         let lists = [samples(0.0, nothing), samples(restore, direct), samples(0.0, returns)];
         cells(&cases[..1], &ways, &lists, 1)
@@ -232,7 +237,7 @@ mod tests {
     #[test]
     fn a_tlb_that_is_not_seen_to_be_empty_is_remarked_on() {
         let with = told(&[900.0; 6], 1.0, &[7.0; 6], &[100.0; 6]);
-        assert_eq!(with[0].case.pattern, Pattern::Sweep);
+        assert_eq!(with[0].case.pattern, MovePattern::Sweep);
         assert!(remarks(&with, 6).is_empty());
         let without = told(&[900.0; 6], 1.0, &[7.0; 6], &[900.0; 6]);
         assert_eq!(remarks(&without, 6).len(), 1);

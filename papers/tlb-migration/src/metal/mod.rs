@@ -21,17 +21,17 @@ use lookaside_runtime::compare::in_turns;
 use serde::Serialize;
 
 use cpus::MoveCpus;
-pub use cpus::{Relation, System};
+pub use cpus::{Relation, SystemCpus};
 pub use error::MigrateError;
 use judge::cells;
-pub use judge::{Cell, Overall, Pays, TreatmentTimes, RESAMPLES};
+pub use judge::{CaseTimes, Overall, Pays, TreatmentTimes, RESAMPLES};
 use move_bench::{MoveBench, MoveStopped};
-use plan::{bytes_needed, Case};
-pub use treatment::{Caches, Pattern, Treatment};
+use plan::{bytes_needed, MoveCase};
+pub use treatment::{Caches, MovePattern, Treatment};
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct MoveOptions {
     /// The CPU that the thread leaves; `None`: the first allowed.
     pub from: Option<usize>,
     /// The CPU that it moves to; `None`: the next allowed that is no thread of the same core, as far as the system
@@ -51,7 +51,7 @@ pub struct Options {
 
 /// What was seen.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct MoveReport {
     /// The CPU that the thread left.
     pub from_cpu: usize,
     /// The CPU that it moved to.
@@ -69,7 +69,7 @@ pub struct Report {
     /// A move by itself, median over all of them: from the call on the old CPU to its return on the new one.
     pub move_ns: f64,
     /// What was measured, in the order of patterns, strides, caches, pages.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CaseTimes>,
     /// What the reader should know, a line each.
     pub remarks: Vec<String>,
     /// Why there are fewer rounds, where there are.
@@ -82,19 +82,20 @@ pub struct Report {
 /// # Errors
 /// It cannot be run as asked, or the system refuses; one line.
 pub fn run(
-    options: &Options,
-    system: &System,
+    options: &MoveOptions,
+    system: &SystemCpus,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&str),
-) -> Result<Report, MigrateError> {
+) -> Result<MoveReport, MigrateError> {
     let here = MoveCpus::choose(options.from, options.to, system)?;
     let most = check(options, &here)?;
     let (timer, timer_remark) = Timer::here().map_err(|error| MigrateError(error.to_string()))?;
     let mut remarks: Vec<String> = timer_remark.into_iter().collect();
     let mut lab = MoveBench::new(timer, &here, most, options.seed)?;
     remarks.extend(lab.remarks());
-    let cases = Case::all(&options.pages);
-    let ways: Vec<(Case, Treatment)> = cases.iter().flat_map(|case| lab.ways(case).map(|way| (*case, way))).collect();
+    let cases = MoveCase::all(&options.pages);
+    let ways: Vec<(MoveCase, Treatment)> =
+        cases.iter().flat_map(|case| lab.ways(case).map(|way| (*case, way))).collect();
     let mut told = 0;
     let (samples, ended) = in_turns(ways.len(), options.rounds, options.seed, &mut |round, which| {
         if told <= round {
@@ -116,7 +117,7 @@ pub fn run(
     let cells = cells(&cases, &ways, &samples, options.seed);
     remarks.extend(judge::remarks(&cells, rounds));
     remarks.extend(here.relation.remark());
-    Ok(Report {
+    Ok(MoveReport {
         from_cpu: here.from,
         to_cpu: here.to,
         relation: here.relation,
@@ -132,7 +133,7 @@ pub fn run(
 }
 
 /// The most pages, where there is memory for them.
-fn check(options: &Options, here: &MoveCpus) -> Result<u64, MigrateError> {
+fn check(options: &MoveOptions, here: &MoveCpus) -> Result<u64, MigrateError> {
     let bad = |why: String| Err(MigrateError(why));
     let (Some(&most), Some(&least)) = (options.pages.iter().max(), options.pages.iter().min()) else {
         return bad("pages: no number is given".into());
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_refused_in_a_line() {
-        let options = |pages: &[u64], available_bytes| Options {
+        let options = |pages: &[u64], available_bytes| MoveOptions {
             from: None,
             to: None,
             pages: pages.to_vec(),
@@ -174,7 +175,7 @@ mod tests {
             available_bytes,
         };
         assert_eq!(check(&options(&[1, 64, 8], 1 << 30), &here()), Ok(64));
-        let refused = |options: &Options, here: &MoveCpus| check(options, here).expect_err("refused").to_string();
+        let refused = |options: &MoveOptions, here: &MoveCpus| check(options, here).expect_err("refused").to_string();
         assert_eq!(refused(&options(&[], 1 << 30), &here()), "pages: no number is given");
         assert!(refused(&options(&[4, 0], 1 << 30), &here()).starts_with("pages: 0 pages"));
         assert!(refused(&options(&[1536], 64 << 20), &here()).contains("64 MiB can be had: ask for fewer --pages"));

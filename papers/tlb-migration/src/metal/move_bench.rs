@@ -11,7 +11,7 @@ use super::cpus::MoveCpus;
 use super::error::MigrateError;
 use super::judge::MoveTimes;
 use super::memory::{Flush, PageArea};
-use super::plan::{span_bytes, Case, STRIDES_BYTES};
+use super::plan::{span_bytes, MoveCase, STRIDES_BYTES};
 use super::treatment::{Caches, Treatment};
 
 /// Passes through the pages on a CPU before the thread leaves it: the second finds what the first brought.
@@ -109,7 +109,7 @@ impl MoveBench {
     }
 
     /// The ways in which a case can be measured here.
-    pub(super) fn ways(&self, case: &Case) -> impl Iterator<Item = Treatment> + use<> {
+    pub(super) fn ways(&self, case: &MoveCase) -> impl Iterator<Item = Treatment> + use<> {
         let (has_huge, returns) = (self.huge.is_some(), self.buffer_is_huge || case.caches == Caches::Kept);
         Treatment::ALL.into_iter().filter(move |way| match way {
             Treatment::Huge => has_huge,
@@ -121,7 +121,7 @@ impl MoveBench {
     /// Measures once, unless it is time to stop.
     pub(super) fn next(
         &mut self,
-        case: &Case,
+        case: &MoveCase,
         way: Treatment,
         time: Option<Duration>,
         stop: &dyn Fn() -> bool,
@@ -137,11 +137,12 @@ impl MoveBench {
 
     /// The same in all ways, but for the area and the prefetches; and for when translations are dropped: where the
     /// thread returns, before it was on the new CPU at all.
-    fn measure(&self, case: &Case, way: Treatment) -> Result<MoveTimes, MigrateError> {
+    fn measure(&self, case: &MoveCase, way: Treatment) -> Result<MoveTimes, MigrateError> {
         let area = self.huge.as_ref().filter(|_| way == Treatment::Huge).unwrap_or(&self.small);
         let base = area.word(0) as u64;
         let restored: Vec<u64> = case.restored(way).iter().map(|at| base + at).collect();
-        let spare_case = Case { pattern: case.pattern, stride_bytes: STRIDES_BYTES[0], caches: Caches::Kept, pages: 1 };
+        let spare_case =
+            MoveCase { pattern: case.pattern, stride_bytes: STRIDES_BYTES[0], caches: Caches::Kept, pages: 1 };
         let spare = Accesses::new(self.timer, &self.spare, &spare_case, self.seed);
         let spare_page = [self.spare.word(0) as u64];
 

@@ -3,7 +3,7 @@
 use lookaside_stats::SplitMix64;
 use serde::Serialize;
 
-use super::treatment::{Caches, Pattern, Treatment};
+use super::treatment::{Caches, MovePattern, Treatment};
 
 /// Bytes of a small page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -39,9 +39,9 @@ pub enum Use {
 
 /// What is measured, in several ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Case {
+pub struct MoveCase {
     /// How pages are accessed.
-    pub pattern: Pattern,
+    pub pattern: MovePattern,
     /// Bytes from one page to the next.
     pub stride_bytes: u64,
     /// What the new CPU's caches hold.
@@ -50,14 +50,14 @@ pub struct Case {
     pub pages: u64,
 }
 
-impl Case {
+impl MoveCase {
     /// All, in the order of patterns, strides, caches, pages; numbers of pages ascending, each once.
     pub fn all(pages: &[u64]) -> Vec<Self> {
         let mut pages = pages.to_vec();
         pages.sort_unstable();
         pages.dedup();
         let mut all = Vec::new();
-        for pattern in Pattern::ALL {
+        for pattern in MovePattern::ALL {
             for stride_bytes in STRIDES_BYTES {
                 for caches in Caches::ALL {
                     all.extend(pages.iter().map(|pages| Self { pattern, stride_bytes, caches, pages: *pages }));
@@ -121,7 +121,7 @@ pub fn one_a_line(hot: &[u64]) -> Vec<u64> {
 pub fn used(most: u64) -> Vec<u64> {
     let mut all = Vec::new();
     for stride_bytes in STRIDES_BYTES {
-        let case = Case { pattern: Pattern::Sweep, stride_bytes, caches: Caches::Kept, pages: most };
+        let case = MoveCase { pattern: MovePattern::Sweep, stride_bytes, caches: Caches::Kept, pages: most };
         let hot: Vec<u64> = case.hot().collect();
         // Whatever the number of pages, what is prefetched is in the other half of a line that has a hot page.
         all.extend(hot.iter().flat_map(|page| [*page, page ^ OTHER_HALF]));
@@ -164,17 +164,20 @@ mod tests {
 
     use super::*;
 
-    fn case(stride_bytes: u64, pages: u64) -> Case {
-        Case { pattern: Pattern::Chase, stride_bytes, caches: Caches::Kept, pages }
+    fn case(stride_bytes: u64, pages: u64) -> MoveCase {
+        MoveCase { pattern: MovePattern::Chase, stride_bytes, caches: Caches::Kept, pages }
     }
 
     #[test]
     fn cases_come_in_order_each_once() {
-        let all = Case::all(&[64, 1, 8, 1]);
+        let all = MoveCase::all(&[64, 1, 8, 1]);
         assert_eq!(all.len(), 2 * 2 * 2 * 3);
         assert_eq!(all.iter().take(4).map(|case| case.pages).collect::<Vec<_>>(), [1, 8, 64, 1]);
         assert_eq!(all[0].caches, Caches::Kept);
-        assert_eq!((all[3].caches, all[6].stride_bytes, all[12].pattern), (Caches::Thrashed, 69632, Pattern::Chase));
+        assert_eq!(
+            (all[3].caches, all[6].stride_bytes, all[12].pattern),
+            (Caches::Thrashed, 69632, MovePattern::Chase)
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// How pages are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pattern {
+pub enum MovePattern {
     /// In ascending order, as the paper's benchmark does; no address needs what another access reads, so that the
     /// processor overlaps them.
     Sweep,
@@ -41,7 +41,7 @@ pub enum Treatment {
     Returns,
 }
 
-impl Pattern {
+impl MovePattern {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Sweep, Self::Chase];
 

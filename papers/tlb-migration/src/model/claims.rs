@@ -1,6 +1,6 @@
 //! What the medians say of the text's conclusions.
 
-use lookaside_harness::{Finding, Ours};
+use lookaside_harness::{Ours, RowFinding};
 
 use super::linux::MigrationRuns;
 use super::medians::Medians;
@@ -14,12 +14,12 @@ pub(super) fn findings(
     medians: &Medians,
     speedup: &[(f64, f64)],
     told: &MigrationRuns,
-) -> Vec<(&'static str, Finding)> {
+) -> Vec<(&'static str, RowFinding)> {
     let at = |column: &str, pages: u32| medians.get(&format!("{column}-{pages:03}")).copied().unwrap_or(f64::NAN);
     [cortex_a7(&at, medians), gem5(&at, speedup), linux(&at, told)].concat()
 }
 
-fn cortex_a7(at: &dyn Fn(&str, u32) -> f64, medians: &Medians) -> Vec<(&'static str, Finding)> {
+fn cortex_a7(at: &dyn Fn(&str, u32) -> f64, medians: &Medians) -> Vec<(&'static str, RowFinding)> {
     let pld = |pages| at("a2-pld", pages);
     let rise = |pages| pld(pages) - pld(pages - 1);
     let rises: Vec<f64> = (4..=12).map(rise).collect();
@@ -77,7 +77,7 @@ fn cortex_a7(at: &dyn Fn(&str, u32) -> f64, medians: &Medians) -> Vec<(&'static 
     ]
 }
 
-fn gem5(at: &dyn Fn(&str, u32) -> f64, speedup: &[(f64, f64)]) -> Vec<(&'static str, Finding)> {
+fn gem5(at: &dyn Fn(&str, u32) -> f64, speedup: &[(f64, f64)]) -> Vec<(&'static str, RowFinding)> {
     let few = [1, 2, 3, 4, 5, 6, 7, 8];
     let apart: Vec<f64> = few.iter().map(|pages| at("a14-restore", *pages) - at("a13-restore", *pages)).collect();
     // From here on never a loss again.
@@ -94,7 +94,7 @@ fn gem5(at: &dyn Fn(&str, u32) -> f64, speedup: &[(f64, f64)]) -> Vec<(&'static 
         ),
         (
             "a15-crossover",
-            Finding {
+            RowFinding {
                 ours: Ours::Value(last_loss + 1.0),
                 note: "of all numbers of pages to 64, the first from which on no loss is left; the text's 21, held within two pages".into(),
             },
@@ -102,7 +102,7 @@ fn gem5(at: &dyn Fn(&str, u32) -> f64, speedup: &[(f64, f64)]) -> Vec<(&'static 
     ]
 }
 
-fn linux(at: &dyn Fn(&str, u32) -> f64, told: &MigrationRuns) -> Vec<(&'static str, Finding)> {
+fn linux(at: &dyn Fn(&str, u32) -> f64, told: &MigrationRuns) -> Vec<(&'static str, RowFinding)> {
     let walked = told.runs.clone().map(|runs| {
         let least = runs.iter().copied().min().unwrap_or(0) as f64;
         runs.iter().map(|cycles| if *cycles as f64 > WALKED * least { 'w' } else { '-' }).collect::<String>()
@@ -123,7 +123,7 @@ fn linux(at: &dyn Fn(&str, u32) -> f64, told: &MigrationRuns) -> Vec<(&'static s
             ),
         ),
         ("a17-crossover", claim(crosses, format!("ns saved, by pages: {}", told.join(", ")), "of the table's sizes")),
-        ("a17-best", Finding { ours: Ours::Value(best), note: "of the table's sizes".into() }),
+        ("a17-best", RowFinding { ours: Ours::Value(best), note: "of the table's sizes".into() }),
         (
             "a17-falls",
             claim(
@@ -139,6 +139,6 @@ fn list(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.0}")).collect::<Vec<_>>().join(", ")
 }
 
-fn claim(holds: bool, found: String, note: impl Into<String>) -> Finding {
-    Finding { ours: Ours::Claim { found, holds }, note: note.into() }
+fn claim(holds: bool, found: String, note: impl Into<String>) -> RowFinding {
+    RowFinding { ours: Ours::Claim { found, holds }, note: note.into() }
 }

@@ -11,7 +11,7 @@ mod notes;
 
 use std::sync::OnceLock;
 
-use lookaside_harness::{Effort, Finding, ModelFindings, ModelResult, Ours, RunModel, Series};
+use lookaside_harness::{Effort, ModelFindings, ModelResult, Ours, PaperCurve, RowFinding, RunModel};
 use lookaside_machine::preset;
 
 use medians::Medians;
@@ -47,7 +47,7 @@ pub(crate) const RUN: RunModel = |effort, progress| {
     let (rows, curves) = beyond::run(&machine, effort, progress)?;
     findings.extend(rows);
     for (id, value) in &medians {
-        findings.push((id_of(id)?, Finding { ours: Ours::Value(*value), note: notes::of(id).into() }));
+        findings.push((id_of(id)?, RowFinding { ours: Ours::Value(*value), note: notes::of(id).into() }));
     }
     Ok(ModelFindings {
         machine: "cortex-a7, gem5-armv7".into(),
@@ -66,8 +66,8 @@ fn id_of(id: &str) -> ModelResult<&'static str> {
 }
 
 /// The paper's figures, from the rows.
-fn series(medians: &Medians, speedup: Vec<(f64, f64)>) -> Vec<Series> {
-    let curve = |name: &str, x: &str, y: &str, points: Vec<(f64, f64)>| Series {
+fn series(medians: &Medians, speedup: Vec<(f64, f64)>) -> Vec<PaperCurve> {
+    let curve = |name: &str, x: &str, y: &str, points: Vec<(f64, f64)>| PaperCurve {
         name: name.into(),
         x: x.into(),
         y: y.into(),

@@ -1,5 +1,5 @@
-use super::super::plan::{cases, Pages};
-use super::super::Options;
+use super::super::plan::{cases, PageKind};
+use super::super::SwitchOptions;
 use super::*;
 
 fn sample(step_ns: f64, keys: Option<KeyUse>) -> RingSample {
@@ -20,18 +20,18 @@ fn step_ns(case: &RingCase) -> f64 {
     }
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> SwitchOptions {
+    SwitchOptions {
         participants: vec![2, 8],
         kib: vec![0, 16],
         children: vec![2],
         page_counts: vec![1, 64],
-        ..Options::default()
+        ..SwitchOptions::default()
     }
 }
 
 /// So many rounds, each slower than the one before as a whole.
-fn judged(rounds: u32) -> (Vec<Point>, Vec<Contrast>) {
+fn judged(rounds: u32) -> (Vec<RingPoint>, Vec<Contrast>) {
     let cases = cases(&options(), true, true);
     let keys = |case: &RingCase, round: u32| {
         let recycled_per_kilo_step = f64::from(round * round);
@@ -116,6 +116,6 @@ fn disturbed_rounds_are_told() {
         assert_eq!(point.involuntary_per_kilo_step, 7.0);
         let round = point.rounds[1];
         assert_eq!((round.extra_switches_per_kilo_step, round.alone_extra_switches_per_kilo_step), (2.0, 102.0));
-        assert_eq!(point.ring.pages, Pages::Base);
+        assert_eq!(point.ring.pages, PageKind::Base);
     }
 }

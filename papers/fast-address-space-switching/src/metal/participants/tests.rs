@@ -1,13 +1,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::memory::Areas;
-use super::super::plan::{AreaLayout, Pages};
+use super::super::plan::{AreaLayout, PageKind};
 use super::super::ring::TurnWork;
 use super::*;
 
 fn areas(count: usize) -> Areas {
     let layout = AreaLayout { areas: count, bytes_each: 64 << 10 };
-    Areas::new(layout, Pages::Base, &[1, 16], &mut lookaside_stats::SplitMix64::new(3)).expect("memory")
+    Areas::new(layout, PageKind::Base, &[1, 16], &mut lookaside_stats::SplitMix64::new(3)).expect("memory")
 }
 
 fn job(participants: usize, areas: &Areas, work: TurnWork) -> RingJob {

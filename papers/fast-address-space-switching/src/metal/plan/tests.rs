@@ -18,7 +18,7 @@ fn rings(cases: &[RingCase]) -> impl Iterator<Item = &RingCase> {
 
 #[test]
 fn the_usual_sweeps_are_all_rings_of_both_kinds_once() {
-    let options = Options::default();
+    let options = SwitchOptions::default();
     let with = |huge: bool| cases(&options, huge, false);
     // lat_ctx: six rings by five sizes, of which nothing is read in base pages only; extreme: three by ten, own and the
     // same memory.
@@ -32,7 +32,7 @@ fn the_usual_sweeps_are_all_rings_of_both_kinds_once() {
     let of_compartments = || all.iter().filter(|case| case.who == Who::Compartments);
     assert_eq!(of_compartments().filter(|case| case.ring.participants > 1).count(), 6 * 5 + 3 * 10 * 2);
     assert_eq!(of_compartments().count(), 6 * 5 + 3 * 10 * 2 + 5 + 10);
-    assert!(of_compartments().all(|case| case.ring.pages == Pages::Base));
+    assert!(of_compartments().all(|case| case.ring.pages == PageKind::Base));
     assert_eq!(all.len() - of_compartments().count(), with(true).len());
 }
 
@@ -44,7 +44,7 @@ proptest! {
         children in prop::collection::vec(2usize..20, 1..4), pages in prop::collection::vec(1u64..2000, 1..5), huge in any::<bool>(),
         compartments in any::<bool>(),
     ) {
-        let options = Options { participants, kib, children, page_counts: pages, ..Options::default() };
+        let options = SwitchOptions { participants, kib, children, page_counts: pages, ..SwitchOptions::default() };
         let options = checked(&options, &limits()).expect("they can be");
         let all = cases(&options, huge, compartments);
         for case in rings(&all) {
@@ -52,7 +52,7 @@ proptest! {
             prop_assert_eq!(alone.len(), 1);
             let (ring, one) = (case.ring, alone[0].ring);
             prop_assert_eq!((one.participants, one.size, one.pages, one.benchmark), (1, ring.size, ring.pages, ring.benchmark));
-            prop_assert!(huge || ring.pages == Pages::Base);
+            prop_assert!(huge || ring.pages == PageKind::Base);
             let layout = AreaLayout::of(&options, ring.benchmark, ring.pages);
             let bytes = ring.size * if ring.benchmark == Benchmark::LatCtx { 1024 } else { PAGE };
             prop_assert!(ring.participants <= layout.areas && bytes <= layout.bytes_each);
@@ -63,49 +63,49 @@ proptest! {
 
 #[test]
 fn areas_are_whole_pages_of_their_kind() {
-    let options = Options { kib: vec![0, 5], page_counts: vec![1, 513], ..Options::default() };
+    let options = SwitchOptions { kib: vec![0, 5], page_counts: vec![1, 513], ..SwitchOptions::default() };
     let of = |benchmark, pages| AreaLayout::of(&options, benchmark, pages);
-    assert_eq!(of(Benchmark::LatCtx, Pages::Base), AreaLayout { areas: 64, bytes_each: 8192 });
-    assert_eq!(of(Benchmark::LatCtx, Pages::Huge), AreaLayout { areas: 64, bytes_each: HUGE_PAGE });
-    assert_eq!(of(Benchmark::Extreme, Pages::Base), AreaLayout { areas: 16, bytes_each: 513 * PAGE });
-    assert_eq!(of(Benchmark::Extreme, Pages::Huge), AreaLayout { areas: 16, bytes_each: 2 * HUGE_PAGE });
-    let none = Options { kib: vec![0], ..options };
-    assert_eq!(AreaLayout::of(&none, Benchmark::LatCtx, Pages::Huge).bytes(), 0);
+    assert_eq!(of(Benchmark::LatCtx, PageKind::Base), AreaLayout { areas: 64, bytes_each: 8192 });
+    assert_eq!(of(Benchmark::LatCtx, PageKind::Huge), AreaLayout { areas: 64, bytes_each: HUGE_PAGE });
+    assert_eq!(of(Benchmark::Extreme, PageKind::Base), AreaLayout { areas: 16, bytes_each: 513 * PAGE });
+    assert_eq!(of(Benchmark::Extreme, PageKind::Huge), AreaLayout { areas: 16, bytes_each: 2 * HUGE_PAGE });
+    let none = SwitchOptions { kib: vec![0], ..options };
+    assert_eq!(AreaLayout::of(&none, Benchmark::LatCtx, PageKind::Huge).bytes(), 0);
 }
 
 #[test]
 fn sizes_are_put_in_order_and_taken_once() {
-    let options = Options { kib: vec![16, 0, 16], children: vec![4, 2, 4], ..Options::default() };
+    let options = SwitchOptions { kib: vec![16, 0, 16], children: vec![4, 2, 4], ..SwitchOptions::default() };
     let found = checked(&options, &limits()).expect("they can be");
     assert_eq!((found.kib, found.children), (vec![0, 16], vec![2, 4]));
 }
 
 #[test]
 fn what_cannot_be_is_said_in_a_line() {
-    let usual = Options::default;
+    let usual = SwitchOptions::default;
     for (options, said) in [
-        (Options { participants: vec![], ..usual() }, "participants: none given"),
-        (Options { rounds: 0, ..usual() }, "rounds: none given"),
-        (Options { participants: vec![4, 1], ..usual() }, "participants 1: a ring has at least 2"),
-        (Options { children: vec![0], ..usual() }, "children 0: a ring has at least 2"),
-        (Options { page_counts: vec![1, 0], ..usual() }, "pages 0: a participant visits at least 1"),
-        (Options { page_counts: vec![1 << 21], ..usual() }, "pages 2097152: at most 1048576"),
-        (Options { page_counts: (1..=17).collect(), ..usual() }, "pages: 17 sizes; at most 16"),
-        (Options { cpu: Some(1), ..usual() }, "CPU 1: this program may run on 0, 3"),
+        (SwitchOptions { participants: vec![], ..usual() }, "participants: none given"),
+        (SwitchOptions { rounds: 0, ..usual() }, "rounds: none given"),
+        (SwitchOptions { participants: vec![4, 1], ..usual() }, "participants 1: a ring has at least 2"),
+        (SwitchOptions { children: vec![0], ..usual() }, "children 0: a ring has at least 2"),
+        (SwitchOptions { page_counts: vec![1, 0], ..usual() }, "pages 0: a participant visits at least 1"),
+        (SwitchOptions { page_counts: vec![1 << 21], ..usual() }, "pages 2097152: at most 1048576"),
+        (SwitchOptions { page_counts: (1..=17).collect(), ..usual() }, "pages: 17 sizes; at most 16"),
+        (SwitchOptions { cpu: Some(1), ..usual() }, "CPU 1: this program may run on 0, 3"),
         (
-            Options { participants: vec![2048], ..usual() },
+            SwitchOptions { participants: vec![2048], ..usual() },
             "2048 participants: 2048 processes and as many threads at a time; ulimit -u allows 4096",
         ),
-        (Options { children: vec![usize::MAX], ..usual() }, "18446744073709551615 participants"),
+        (SwitchOptions { children: vec![usize::MAX], ..usual() }, "18446744073709551615 participants"),
         (
-            Options { participants: vec![300], ..usual() },
+            SwitchOptions { participants: vec![300], ..usual() },
             "300 participants: their pipes take 1232 open files, of which this program may have 1024",
         ),
         (
-            Options { kib: vec![1 << 20], ..usual() },
+            SwitchOptions { kib: vec![1 << 20], ..usual() },
             "the participants and what they read take 139500 MiB, and 16384 MiB are free",
         ),
-        (Options { kib: vec![u64::MAX], ..usual() }, "the participants and what they read take "),
+        (SwitchOptions { kib: vec![u64::MAX], ..usual() }, "the participants and what they read take "),
     ] {
         let error = checked(&options, &limits()).expect_err(said).to_string();
         assert!(error.starts_with(said) && !error.contains('\n'), "{said:?}: {error}");
@@ -113,7 +113,7 @@ fn what_cannot_be_is_said_in_a_line() {
     // Compartments need base pages of their own.
     let little = |available_bytes, no_compartments: Option<&str>| {
         let limits = Limits { available_bytes, no_compartments: no_compartments.map(Into::into), ..limits() };
-        checked(&Options { kib: vec![1 << 10], ..usual() }, &limits)
+        checked(&SwitchOptions { kib: vec![1 << 10], ..usual() }, &limits)
     };
     let enough =
         (64 << 20..2 << 30).step_by(1 << 20).find(|bytes| little(*bytes, Some("no keys")).is_ok()).expect("some");
@@ -121,7 +121,8 @@ fn what_cannot_be_is_said_in_a_line() {
     // Nobody limits anything: still no figure goes round.
     let free =
         Limits { open_files: u64::MAX, tasks: None, available_bytes: u64::MAX, no_compartments: None, ..limits() };
-    let all = Options { participants: vec![usize::MAX], children: vec![usize::MAX], kib: vec![u64::MAX], ..usual() };
+    let all =
+        SwitchOptions { participants: vec![usize::MAX], children: vec![usize::MAX], kib: vec![u64::MAX], ..usual() };
     assert!(checked(&all, &free).is_err());
     assert!(checked(&usual(), &limits()).is_ok());
 }

@@ -12,7 +12,7 @@ mod tests;
 mod times;
 
 use lookaside_harness::metal::MetalFindings;
-use lookaside_harness::{rows, Reproduction, Series};
+use lookaside_harness::{rows, PaperCurve, Reproduction};
 
 use settings::{by_sleep, HelperLevel, SWEEPS};
 use times::{percent, JudgeRatio, RatioInterval, SweepTimes};
@@ -91,11 +91,11 @@ fn called(level: HelperLevel) -> &'static str {
 }
 
 /// A curve a sweep and level: of settings that were measured.
-fn series(swept: &SweepTimes, judge: JudgeRatio<'_>) -> Vec<Series> {
+fn series(swept: &SweepTimes, judge: JudgeRatio<'_>) -> Vec<PaperCurve> {
     let mut all = Vec::new();
     for sweep in SWEEPS {
         for level in [HelperLevel::User, HelperLevel::Kernel] {
-            let mut curve = Series {
+            let mut curve = PaperCurve {
                 name: format!("{}: {}", sweep.name, called(level)),
                 x: sweep.x.into(),
                 y: "reads a second, % above those without a helper".into(),
@@ -123,12 +123,12 @@ fn series(swept: &SweepTimes, judge: JudgeRatio<'_>) -> Vec<Series> {
 }
 
 /// What the helper takes of its CPU, over sleep.
-fn cost(swept: &SweepTimes, level: HelperLevel) -> Option<Series> {
+fn cost(swept: &SweepTimes, level: HelperLevel) -> Option<PaperCurve> {
     let shares = by_sleep(level)
         .into_iter()
         .filter_map(|(x, way)| Some((x, 100.0 * median(&swept.came(&way).ok()?.helper_cpu_share)?)));
     let points: Vec<_> = shares.collect();
-    (!points.is_empty()).then(|| Series {
+    (!points.is_empty()).then(|| PaperCurve {
         name: format!("what it costs, by sleep after a round: {}", called(level)),
         x: SWEEPS[1].x.into(),
         y: "CPU time of the helper, % of a CPU, median".into(),

@@ -1,4 +1,4 @@
-use lookaside_harness::{Ours, Row, Verdict};
+use lookaside_harness::{Ours, PaperRow, RowVerdict};
 
 use super::settings::{ways, HelperPlace, HelperSetting};
 use super::times::SettingTimes;
@@ -39,7 +39,7 @@ fn added(swept: &SweepTimes) -> Reproduction {
     found
 }
 
-fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a Row {
+fn row<'a>(found: &'a Reproduction, place: &str, what: &str) -> &'a PaperRow {
     let row = found.rows.iter().find(|row| row.place.contains(place) && row.what.contains(what));
     row.unwrap_or_else(|| panic!("no row {place} {what}"))
 }
@@ -62,8 +62,8 @@ fn paper(way: &HelperSetting) -> Option<f64> {
 #[test]
 fn a_machine_that_does_as_the_paper_says_holds() {
     let found = added(&machine(9, paper));
-    let verdicts: Vec<Verdict> = found.rows.iter().map(|row| row.verdict).collect();
-    let [holds, other, none] = [Verdict::Holds, Verdict::AnotherMachine, Verdict::NotReproduced];
+    let verdicts: Vec<RowVerdict> = found.rows.iter().map(|row| row.verdict).collect();
+    let [holds, other, none] = [RowVerdict::Holds, RowVerdict::AnotherMachine, RowVerdict::NotReproduced];
     assert_eq!(verdicts, [holds, other, other, holds, holds, holds, none, holds], "{:#?}", found.rows);
     assert_eq!(row(&found, "6.1", "by the user level").ours, Some(Ours::Value(20.0)));
     assert_eq!(row(&found, "6.1", "the same by the kernel").ours, Some(Ours::Value(30.0)));
@@ -83,7 +83,7 @@ fn a_machine_that_does_not_differs() {
         })
     }));
     for (place, what) in [("4.4.1", ""), ("6.1", "which way"), ("6.8", "kernel"), ("6.8", "user"), ("6.11", "")] {
-        assert_eq!(row(&found, place, what).verdict, Verdict::Differs, "{place} {what}: {found:#?}");
+        assert_eq!(row(&found, place, what).verdict, RowVerdict::Differs, "{place} {what}: {found:#?}");
     }
     let stride = row(&found, "4.4.1", "");
     assert!(
@@ -97,25 +97,25 @@ fn what_the_machine_lacks_is_the_reason_of_its_rows() {
     let found = added(&machine(9, |way| paper(way).filter(|_| way.place != HelperPlace::Sibling)));
     for level in ["kernel", "user"] {
         let smt = row(&found, "6.8", level);
-        assert!(smt.verdict == Verdict::NotReproduced && smt.note.contains("no such CPU here"), "{smt:?}");
+        assert!(smt.verdict == RowVerdict::NotReproduced && smt.note.contains("no such CPU here"), "{smt:?}");
     }
-    assert_eq!(row(&found, "6.11", "").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "6.11", "").verdict, RowVerdict::Holds);
     let placement: Vec<_> = found.series.iter().filter(|series| series.name.contains("6.8")).collect();
     assert_eq!(placement.len(), 2);
     assert!(placement.iter().all(|series| series.labels == ["another core", "same CPU"]), "{placement:?}");
     // No kernel level at all.
     let found = added(&machine(9, |way| paper(way).filter(|_| way.level == HelperLevel::User)));
     for (place, what) in [("6.1", "which way"), ("6.1", "the same by the kernel"), ("6.8", "kernel"), ("6.11", "")] {
-        assert_eq!(row(&found, place, what).verdict, Verdict::NotReproduced, "{place} {what}");
+        assert_eq!(row(&found, place, what).verdict, RowVerdict::NotReproduced, "{place} {what}");
     }
-    assert_eq!(row(&found, "4.4.1", "").verdict, Verdict::Holds);
+    assert_eq!(row(&found, "4.4.1", "").verdict, RowVerdict::Holds);
 }
 
 #[test]
 fn what_is_not_clear_is_not_judged() {
     let found = added(&machine(9, |way| Some(if way.level == HelperLevel::User { 0.2 } else { 0.4 })));
-    for row in found.rows.iter().filter(|row| row.verdict != Verdict::AnotherMachine) {
-        assert!(row.verdict == Verdict::NotReproduced && !row.note.is_empty(), "{row:?}");
+    for row in found.rows.iter().filter(|row| row.verdict != RowVerdict::AnotherMachine) {
+        assert!(row.verdict == RowVerdict::NotReproduced && !row.note.is_empty(), "{row:?}");
     }
     // The same medians as where all holds, but intervals that hold 1.
     let unsure = |above: &[f64], below: &[f64]| {
@@ -123,8 +123,8 @@ fn what_is_not_clear_is_not_judged() {
     };
     let mut found = reproduction();
     add(&mut found, Ok(&machine(9, paper)), &unsure);
-    for row in found.rows.iter().filter(|row| row.verdict != Verdict::AnotherMachine) {
-        assert!(row.verdict == Verdict::NotReproduced && !row.note.is_empty(), "{row:?}");
+    for row in found.rows.iter().filter(|row| row.verdict != RowVerdict::AnotherMachine) {
+        assert!(row.verdict == RowVerdict::NotReproduced && !row.note.is_empty(), "{row:?}");
     }
     // Runs without a helper differ among themselves.
     let swept = machine(9, paper);
@@ -132,7 +132,7 @@ fn what_is_not_clear_is_not_judged() {
     assert!(found
         .rows
         .iter()
-        .all(|row| row.verdict == Verdict::NotReproduced && row.note.contains("differ by -4.8 %")));
+        .all(|row| row.verdict == RowVerdict::NotReproduced && row.note.contains("differ by -4.8 %")));
     // Both the same: neither is ahead.
     let found = added(&machine(9, |_| Some(20.0)));
     assert!(row(&found, "6.1", "which way").note.starts_with("they do not differ clearly"));
@@ -144,13 +144,13 @@ fn few_rounds_are_shown_and_not_judged() {
     for rounds in [0, 4] {
         let found = added(&SweepTimes { ended: Some("interrupted".into()), ..machine(rounds, paper) });
         assert_eq!(found.halted.as_deref(), Some("interrupted"));
-        assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced));
+        assert!(found.rows.iter().all(|row| row.verdict == RowVerdict::NotReproduced));
         assert!(found.rows[0].note.contains(&format!("interrupted after {rounds} rounds, 5 are needed")));
         assert_eq!(found.series.is_empty(), rounds == 0);
     }
     // Enough of them, though not all that were planned.
     let found = added(&SweepTimes { ended: Some("time is up".into()), ..machine(5, paper) });
-    assert!(found.halted.is_none() && row(&found, "6.11", "").verdict == Verdict::Holds);
+    assert!(found.halted.is_none() && row(&found, "6.11", "").verdict == RowVerdict::Holds);
     let mut found = reproduction();
     add(&mut found, Err("too little memory"), &judge);
     assert!(found.rows.len() == 8 && found.rows.iter().all(|row| row.note == "too little memory"));

@@ -1,6 +1,6 @@
 //! Cases on the presets' levels, and rows of made-up runs.
 
-use lookaside_harness::Verdict;
+use lookaside_harness::RowVerdict;
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::color::plan::plan;
 use lookaside_techniques::color::tasks::{TaskSet, Time};
@@ -108,7 +108,7 @@ fn all() -> Vec<Result<AllocatorRuns, String>> {
     [2, 2, 3, 4, 2, 2].map(|tasks| Ok(papers(tasks))).into()
 }
 
-fn rows(cases: &[Result<AllocatorRuns, String>]) -> Vec<lookaside_harness::Row> {
+fn rows(cases: &[Result<AllocatorRuns, String>]) -> Vec<lookaside_harness::PaperRow> {
     let mut found = Reproduction { paper: "tlb-coloring".into(), ..Reproduction::default() };
     add(&mut found, cases, "not reached: the time is up");
     // What is said of each set alike stands once.
@@ -122,7 +122,7 @@ fn differing(change: impl Fn(&mut AllocatorJobs)) -> Vec<String> {
     let mut first = papers(2);
     first.runs.iter_mut().for_each(change);
     let rows = rows(&[Ok(first)]);
-    rows.into_iter().filter(|row| row.verdict == Verdict::Differs).map(|row| row.place).collect()
+    rows.into_iter().filter(|row| row.verdict == RowVerdict::Differs).map(|row| row.place).collect()
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn the_papers_conclusions_hold_for_what_it_saw() {
     let rows = rows(&all());
     let (beyond, judged): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.place == "beyond the paper");
     assert_eq!((beyond.len(), judged.len()), (2, 22));
-    assert!(beyond.iter().all(|row| row.verdict == Verdict::Beyond), "{beyond:?}");
+    assert!(beyond.iter().all(|row| row.verdict == RowVerdict::Beyond), "{beyond:?}");
     assert!(format!("{:?}", beyond[0].ours).contains("T2 12.0 a job, 75.0 % of the pages touched"), "{:?}", beyond[0]);
     for row in &judged {
-        assert_eq!(row.verdict, Verdict::Holds, "{row:?}");
+        assert_eq!(row.verdict, RowVerdict::Holds, "{row:?}");
         assert!(row.note.contains("35 and 35"), "{row:?}");
     }
     let found = |at: usize| format!("{:?}", judged[at].ours);
@@ -194,8 +194,8 @@ fn runs_that_differ_are_not_the_same() {
         (rows[1].verdict, rows[2].verdict)
     };
     // Of 16 pages a deviation of one: means 0 and 1.7 deviate by 0.93, 0 and 1.9 by 1.04.
-    assert_eq!(apart(1.7), (Verdict::Holds, Verdict::Holds));
-    assert_eq!(apart(1.9), (Verdict::Holds, Verdict::Differs));
+    assert_eq!(apart(1.7), (RowVerdict::Holds, RowVerdict::Holds));
+    assert_eq!(apart(1.9), (RowVerdict::Holds, RowVerdict::Differs));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn what_is_not_known_is_named_and_the_rest_judged() {
     let table = about("Table 6.1, Figures 6.9 to 6.12");
     assert_eq!(table.len(), 9);
     for row in &table[..3] {
-        assert_eq!(row.verdict, Verdict::Holds, "{row:?}");
+        assert_eq!(row.verdict, RowVerdict::Holds, "{row:?}");
         assert!(row.note.contains("T2: ") && row.note.contains("T1 35 and 35, T2 140 and 140"), "{row:?}");
     }
     assert!(table[3..6].iter().all(|row| row.note == "not reached: interrupted"), "{table:?}");

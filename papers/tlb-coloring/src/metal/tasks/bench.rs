@@ -4,7 +4,7 @@ use lookaside_machine::{ColorLevel, Machine};
 use lookaside_probe::counter::{PassMeter, TimedChain, Timer};
 use lookaside_techniques::color::tasks::TaskSet;
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 use super::foreign_pages::ForeignPages;
 use super::real_time::Scheduling;
 
@@ -34,7 +34,7 @@ impl TaskBench<'_> {
 
 /// How a meter for a chain over these words comes about; the last switches to another thread and back.
 pub(super) type Calibrate =
-    fn(&ForeignPages<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<PassMeter, TasksError>;
+    fn(&ForeignPages<'_>, &TimedChain, &[[*mut u64; 2]], &mut dyn FnMut()) -> Result<PassMeter, TaskRunError>;
 
 /// How misses are counted.
 #[derive(Clone, Copy, Debug)]

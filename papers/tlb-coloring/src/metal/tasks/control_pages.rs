@@ -9,7 +9,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 use super::foreign_pages::held;
 
 /// Pages of a witness: enough for an eighth of them to be told from none.
@@ -30,7 +30,7 @@ pub(super) struct ControlPages {
 
 impl ControlPages {
     /// For so many tasks that have so many pages in each set of a level, together.
-    pub(super) fn new(level: &ColorLevel, used: &[u32], tasks: usize, seed: u64) -> Result<Self, TasksError> {
+    pub(super) fn new(level: &ColorLevel, used: &[u32], tasks: usize, seed: u64) -> Result<Self, TaskRunError> {
         // Half of the ways of each: they are not to put each other out.
         let half = (level.ways / 2).max(1);
         let apart = |used: &u32| if *used == 0 { half } else { 0 };
@@ -47,10 +47,10 @@ impl ControlPages {
         let start = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE | MapFlags::NORESERVE)
         };
-        let start = start.map_err(|error| TasksError(format!("no address space for {bytes} bytes: {error}")))?;
+        let start = start.map_err(|error| TaskRunError(format!("no address space for {bytes} bytes: {error}")))?;
         // SAFETY: the mapping is ours. Where huge pages do not exist there is nothing to refuse.
         let _ = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxNoHugepage) };
-        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| TasksError("the system maps at 0".into()))?;
+        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| TaskRunError("the system maps at 0".into()))?;
         let mut witnesses = Self { start, bytes, words: None };
         if let Some(room) = room {
             let chosen = witnesses.pages(level, &room, pages);

@@ -6,15 +6,15 @@ use lookaside_probe::MetalError;
 /// Why there is no experiment; one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct TasksError(pub(crate) String);
+pub struct TaskRunError(pub(crate) String);
 
-impl From<MetalError> for TasksError {
+impl From<MetalError> for TaskRunError {
     fn from(error: MetalError) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<HostError> for TasksError {
+impl From<HostError> for TaskRunError {
     fn from(error: HostError) -> Self {
         Self(error.to_string())
     }

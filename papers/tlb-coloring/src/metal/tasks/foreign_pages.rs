@@ -7,7 +7,7 @@ use lookaside_probe::counter::{PassMeter, TimedChain};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 
 /// Foreign pages for each way of a set that put all others out of it whatever the policy, but for 2 in 100 of a random
 /// one's.
@@ -56,7 +56,7 @@ pub(super) fn held(level: &ColorLevel) -> u32 {
 
 impl<'a> ForeignPages<'a> {
     /// For a level behind others that have so many entries together.
-    pub(super) fn new(level: &'a ColorLevel, entries_before: usize) -> Result<Self, TasksError> {
+    pub(super) fn new(level: &'a ColorLevel, entries_before: usize) -> Result<Self, TaskRunError> {
         let before = 2 * entries_before;
         // Twice what conflicts need: an index spreads pages over the sets evenly, but not in every range.
         let pages = (2 * PAGES_A_WAY * level.ways as usize * level.sets as usize + 2 * before).next_power_of_two();
@@ -64,10 +64,10 @@ impl<'a> ForeignPages<'a> {
         let (flags, access) = (MapFlags::PRIVATE | MapFlags::NORESERVE, ProtFlags::READ);
         // SAFETY: a new mapping, wherever the system likes.
         let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) };
-        let start = start.map_err(|error| TasksError(format!("no address space for {pages} pages: {error}")))?;
+        let start = start.map_err(|error| TaskRunError(format!("no address space for {pages} pages: {error}")))?;
         // SAFETY: the mapping is ours. Where huge pages do not exist there is nothing to refuse.
         let _ = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxNoHugepage) };
-        let start = NonNull::new(start.cast()).ok_or_else(|| TasksError("the system maps at 0".into()))?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| TaskRunError("the system maps at 0".into()))?;
         Ok(Self { level, before, start, pages })
     }
 
@@ -77,11 +77,11 @@ impl<'a> ForeignPages<'a> {
         chain: &TimedChain,
         words: &[[*mut u64; 2]],
         switch: &mut dyn FnMut(),
-    ) -> Result<PassMeter, TasksError> {
+    ) -> Result<PassMeter, TaskRunError> {
         let Chosen { conflicts, alike, flood, residents } = self.choose(words)?;
         let pages: Vec<usize> = chain.groups().collect();
         let interrupt_ticks = INTERRUPT_NS / chain.timer().ns(1);
-        let mut last = Err(TasksError(String::new()));
+        let mut last = Err(TaskRunError(String::new()));
         for _ in 0..ATTEMPTS {
             let mut kept = Vec::new();
             let mut missed = Vec::new();
@@ -99,7 +99,7 @@ impl<'a> ForeignPages<'a> {
                 }
             }
             last = PassMeter::calibrate(&pages, &kept, &missed, interrupt_ticks)
-                .map_err(|error| TasksError(error.to_string()));
+                .map_err(|error| TaskRunError(error.to_string()));
             if last.is_ok() {
                 break;
             }
@@ -108,7 +108,7 @@ impl<'a> ForeignPages<'a> {
     }
 
     /// What is touched between passes over these words.
-    fn choose(&self, words: &[[*mut u64; 2]]) -> Result<Chosen, TasksError> {
+    fn choose(&self, words: &[[*mut u64; 2]]) -> Result<Chosen, TaskRunError> {
         let sets = self.level.sets as usize;
         let mut own = vec![0; sets];
         words.iter().for_each(|word| own[self.set_of(word[0] as usize)] += 1);
@@ -143,7 +143,7 @@ impl<'a> ForeignPages<'a> {
         let residents: Vec<usize> = others.into_iter().chain(more).filter(fits).take(most).collect();
         let (flood, rest) = residents.split_at(self.before.min(residents.len()));
         if rest.is_empty() {
-            return Err(TasksError(format!(
+            return Err(TaskRunError(format!(
                 "the task leaves too little of {} to know which passes miss: {} more pages fit into its {sets} sets beside its own, and {} are needed",
                 self.level.name,
                 residents.len(),

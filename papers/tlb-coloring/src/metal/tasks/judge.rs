@@ -6,7 +6,7 @@ use lookaside_techniques::color::model::{model, JobOutcome};
 use lookaside_techniques::color::schedule::{End, Schedule, Slice};
 use lookaside_techniques::color::work::Work;
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 use super::job::TaskLog;
 use super::task_run::JobRun;
 use super::timeline::Timeline;
@@ -28,7 +28,7 @@ pub(super) fn judge(
     rounds: &[(Vec<u64>, u64)],
     machine: &Machine,
     scale: ClockScale,
-) -> Result<Vec<Vec<JobRun>>, TasksError> {
+) -> Result<Vec<Vec<JobRun>>, TaskRunError> {
     let timeline = Timeline::of(logs, watched, scale.ticks_a_ns);
     let words: Vec<usize> = rounds.iter().map(|(round, _)| round.len()).collect();
     let (schedule, mut all) = slices(logs, &timeline, &words, scale);
@@ -39,7 +39,8 @@ pub(super) fn judge(
     bare.caches.clear();
     bare.walker.first_cache_level = 1;
     let setup = Setup { walks: WalkModel::CountOnly, ..Setup::new(bare) };
-    let jobs: Vec<JobOutcome> = model(setup, &schedule, &works, &[]).map_err(|error| TasksError(error.to_string()))?;
+    let jobs: Vec<JobOutcome> =
+        model(setup, &schedule, &works, &[]).map_err(|error| TaskRunError(error.to_string()))?;
     for job in jobs.iter().filter(|job| job.job > 0) {
         let run = all.get_mut(job.task).and_then(|runs| runs.get_mut(job.job as usize - 1));
         if let Some(run) = run {

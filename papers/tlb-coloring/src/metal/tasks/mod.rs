@@ -2,7 +2,7 @@
 //! of chosen sets, whose jobs count their own TLB misses; and the same slices in the engine.
 //!
 //! A job loads its pages round after round, for as long as its task's execution time says. Misses of the last level are
-//! counted by the walks that page tables show (`walked`), where the system tells of them. Else rounds are timed in
+//! counted by the walks that page tables show (`page_walks`), where the system tells of them. Else rounds are timed in
 //! groups; the first round, and the one after something else ran, tell what was lost
 //! ([`lookaside_probe::counter::PassMeter`]).
 
@@ -35,12 +35,12 @@ use lookaside_techniques::color::tasks::TaskSet;
 use serde::Serialize;
 
 use bench::{MissCounting, TaskBench};
-pub use error::TasksError;
-pub use options::{Options, TURNS};
-pub use page_placement::Placement;
+pub use error::TaskRunError;
+pub use options::{TaskSetOptions, TURNS};
+pub use page_placement::PagePlacement;
 pub use program::ProgramRun;
 pub use real_time::Scheduling;
-pub use task_run::{HitBy, JobRun, Run, Summary, TaskRun};
+pub use task_run::{HitBy, JobRun, JobSummary, TaskRun, TaskSetRun};
 pub use two_tasks::two_tasks;
 
 /// How misses are counted.
@@ -64,7 +64,7 @@ pub fn counted_by(level: &ColorLevel, levels: &[ColorLevel]) -> CountedBy {
 
 /// What was seen.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct TaskSetReport {
     /// Name of the machine.
     pub machine: String,
     /// The TLB array whose misses are counted.
@@ -80,7 +80,7 @@ pub struct Report {
     /// Hyperperiods that were asked for.
     pub hyperperiods: u64,
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<TaskSetRun>,
     /// Why there are no more repeats, where one could not be made.
     pub failed: Option<String>,
     /// The plan that the first placement is by.
@@ -94,19 +94,19 @@ pub struct Report {
 pub fn run(
     set: &TaskSet,
     machine: &Machine,
-    options: &Options,
+    options: &TaskSetOptions,
     stop: &(dyn Fn() -> bool + Sync),
     progress: &mut dyn FnMut(&str),
-) -> Result<Report, TasksError> {
+) -> Result<TaskSetReport, TaskRunError> {
     let hyperperiod_ns = check(set, options)?;
-    let (timer, timer_remark) = Timer::here().map_err(|error| TasksError(error.to_string()))?;
-    let plan = plan(set, machine, PageSize::K4).map_err(|error| TasksError(error.to_string()))?;
+    let (timer, timer_remark) = Timer::here().map_err(|error| TaskRunError(error.to_string()))?;
+    let plan = plan(set, machine, PageSize::K4).map_err(|error| TaskRunError(error.to_string()))?;
     let levels = machine.color_levels(PageSize::K4);
     let level = counted(&levels, options.level.as_deref())?;
     let elements = set.tasks.iter().map(|task| program::elements_a_job(task, options.seed, timer));
-    let elements = elements.collect::<Result<Vec<_>, TasksError>>()?;
+    let elements = elements.collect::<Result<Vec<_>, TaskRunError>>()?;
     let here = lookaside_harness::cpus::allowed();
-    let idlest = || HostMachine::idlest_cpu().map_err(|error| TasksError(error.to_string()));
+    let idlest = || HostMachine::idlest_cpu().map_err(|error| TaskRunError(error.to_string()));
     let cpu = options.cpu.map_or_else(idlest, Ok)?;
     real_time::bind(&[cpu])?;
     let scheduling = real_time::scheduling();
@@ -122,7 +122,7 @@ pub fn run(
     let runs = lab.run(options, &plan, stop, progress);
     real_time::bind(&here)?;
     let (runs, failed) = runs?;
-    Ok(Report {
+    Ok(TaskSetReport {
         machine: machine.name.clone(),
         level: level.name.clone(),
         counted_by,
@@ -137,8 +137,8 @@ pub fn run(
 }
 
 /// The hyperperiod, in nanoseconds, of a set that can run.
-fn check(set: &TaskSet, options: &Options) -> Result<u64, TasksError> {
-    let bad = |why: String| Err(TasksError(why));
+fn check(set: &TaskSet, options: &TaskSetOptions) -> Result<u64, TaskRunError> {
+    let bad = |why: String| Err(TaskRunError(why));
     if let Some(task) = set.tasks.iter().find(|task| task.trace.is_some()) {
         return bad(format!("task {}: a recording does not run; write its pages", task.name));
     }
@@ -163,18 +163,18 @@ fn check(set: &TaskSet, options: &Options) -> Result<u64, TasksError> {
 const MOST_JOBS: u64 = 1 << 18;
 
 /// The array that is counted.
-fn counted<'a>(levels: &'a [ColorLevel], name: Option<&str>) -> Result<&'a ColorLevel, TasksError> {
+fn counted<'a>(levels: &'a [ColorLevel], name: Option<&str>) -> Result<&'a ColorLevel, TaskRunError> {
     let found = match name {
         Some(name) => levels.iter().find(|level| level.name == name),
         None => levels.iter().find(|level| level.sets > 1).or(levels.first()),
     };
     found.ok_or_else(|| {
         let names: Vec<&str> = levels.iter().map(|level| level.name.as_str()).collect();
-        TasksError(format!("the machine has no TLB {}; it has {}", name.unwrap_or_default(), names.join(", ")))
+        TaskRunError(format!("the machine has no TLB {}; it has {}", name.unwrap_or_default(), names.join(", ")))
     })
 }
 
-impl Report {
+impl TaskSetReport {
     /// What the reader should know, a line each.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.timer_remark.iter().cloned().collect();
@@ -204,7 +204,7 @@ impl Report {
     pub fn holds(&self) -> bool {
         let tasks = self.runs.iter().flat_map(|run| &run.tasks);
         let calm = tasks.map(|task| task.summaries.iter().find(|summary| summary.hit_by == HitBy::Nothing));
-        let holds = |summary: &Summary| 100 * summary.agree >= 99 * summary.jobs;
+        let holds = |summary: &JobSummary| 100 * summary.agree >= 99 * summary.jobs;
         let (mut some, mut all) = (false, true);
         for summary in calm.flatten() {
             (some, all) = (true, all && holds(summary));
@@ -221,11 +221,11 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_refused() {
-        let options = Options {
+        let options = TaskSetOptions {
             hyperperiods: 10,
             cpu: None,
             level: Some("l3".into()),
-            placements: vec![Placement::Planned],
+            placements: vec![PagePlacement::Planned],
             repeats: 1,
             turns: TURNS,
             pool: None,
@@ -258,7 +258,7 @@ mod tests {
         ] {
             let set = TaskSet::parse(&tasks, "t").expect("a set");
             let hyperperiods = if level.is_some() || tasks.contains("trace") { 10 } else { 10_000_000_000 };
-            let options = Options { level: level.map(Into::into), hyperperiods, ..options.clone() };
+            let options = TaskSetOptions { level: level.map(Into::into), hyperperiods, ..options.clone() };
             let error = run(&set, &machine, &options, &|| false, &mut |_| ()).expect_err(said).to_string();
             assert!(error.starts_with(said), "{error}");
         }

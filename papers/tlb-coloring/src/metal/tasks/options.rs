@@ -1,10 +1,10 @@
 //! What is asked for.
 
-use super::page_placement::Placement;
+use super::page_placement::PagePlacement;
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TaskSetOptions {
     /// Hyperperiods of the set.
     pub hyperperiods: u64,
     /// The CPU of the tasks; `None`: the one that has most of its core to itself, of those that this thread may run on.
@@ -12,7 +12,7 @@ pub struct Options {
     /// Name of the TLB array whose misses are counted; `None`: the first with more than one set.
     pub level: Option<String>,
     /// Where pages lie, one run each; they take turns.
-    pub placements: Vec<Placement>,
+    pub placements: Vec<PagePlacement>,
     /// Times that all this is done, with pages placed and ordered anew.
     pub repeats: u64,
     /// Turns of each placement, its meters calibrated anew in each; [`TURNS`] is a good number.

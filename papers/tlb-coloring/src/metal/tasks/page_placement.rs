@@ -12,13 +12,13 @@ use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::Chunks;
 use serde::Serialize;
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 use super::program::spread;
 
 /// Where pages lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Placement {
+pub enum PagePlacement {
     /// By the plan, one task at a time: the others run as long, and touch no pages. What is missed then, the system and
     /// other users of the core took.
     Alone,
@@ -32,7 +32,7 @@ pub enum Placement {
 
 const PAGE: usize = PAGE_BYTES as usize;
 
-impl Placement {
+impl PagePlacement {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
@@ -111,17 +111,17 @@ impl Drop for MallocChunks {
 /// Places a set's pages, each task's in an order by the seed. With a `pool` a task that has its pages of the C library
 /// asks for so many, takes those that come first in that order, and frees the others.
 pub(super) fn place(
-    placement: Placement,
+    placement: PagePlacement,
     set: &TaskSet,
     plan: &ColorPlan,
     level: &ColorLevel,
     pool: Option<u64>,
     seed: u64,
-) -> Result<PlacedPages, TasksError> {
+) -> Result<PlacedPages, TaskRunError> {
     let mut placed = match placement {
-        Placement::Alone | Placement::Planned => colored(set, &plan.partitions)?,
-        Placement::SameSets => colored(set, &same_sets(set, &plan.partitions, level)?)?,
-        Placement::Malloc => malloced(set, pool.unwrap_or_default()),
+        PagePlacement::Alone | PagePlacement::Planned => colored(set, &plan.partitions)?,
+        PagePlacement::SameSets => colored(set, &same_sets(set, &plan.partitions, level)?)?,
+        PagePlacement::Malloc => malloced(set, pool.unwrap_or_default()),
     };
     // Rows of pages would be walked ahead by a prefetcher.
     let mut random = SplitMix64::new(seed);
@@ -155,7 +155,7 @@ pub(super) fn shared_ways(level: &ColorLevel) -> u32 {
 /// Every task in the same sets of the counted level, the first of those that the plan gives the one with most pages: as
 /// few as hold these, and one way in three stays free for what else a set holds. If all tasks' pages would fit there,
 /// or the plan gives no task so many: as few as hold them with all ways, the paper's case.
-fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<Partitions, TasksError> {
+fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<Partitions, TaskRunError> {
     let most = set.tasks.iter().max_by_key(|task| task.pages);
     let pages = most.and_then(|task| task.pages).unwrap_or_default();
     let all: u64 = set.tasks.iter().filter_map(|task| task.pages).sum();
@@ -167,7 +167,7 @@ fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<
     let overflow = all > few as u64 * u64::from(level.ways);
     sets.truncate(if overflow && few <= sets.len() { few } else { least });
     if sets.len() < least {
-        return Err(TasksError(format!("the plan gives no task {least} sets of {}", level.name)));
+        return Err(TaskRunError(format!("the plan gives no task {least} sets of {}", level.name)));
     }
     let partition = |task: &Task| Partition {
         name: task.name.clone(),
@@ -179,8 +179,8 @@ fn same_sets(set: &TaskSet, planned: &Partitions, level: &ColorLevel) -> Result<
     Ok(Partitions { partitions: set.tasks.iter().map(partition).chain(own).collect(), ..planned.clone() })
 }
 
-fn colored(set: &TaskSet, partitions: &Partitions) -> Result<PlacedPages, TasksError> {
-    let heap = SharedHeap::new(&HeapOptions::of(partitions)).map_err(|error| TasksError(error.to_string()))?;
+fn colored(set: &TaskSet, partitions: &Partitions) -> Result<PlacedPages, TaskRunError> {
+    let heap = SharedHeap::new(&HeapOptions::of(partitions)).map_err(|error| TaskRunError(error.to_string()))?;
     let mut words = Vec::new();
     for (color, task) in (0..).zip(&set.tasks) {
         let pages = task.pages.unwrap_or_default() as usize;
@@ -211,9 +211,9 @@ fn colored(set: &TaskSet, partitions: &Partitions) -> Result<PlacedPages, TasksE
     Ok(PlacedPages { words, data: Vec::new(), _heap: Some(heap), chunks: MallocChunks::default() })
 }
 
-fn too_few(task: &Task, has: usize) -> TasksError {
+fn too_few(task: &Task, has: usize) -> TaskRunError {
     let pages = task.pages.unwrap_or_default();
-    TasksError(format!("task {}: the heap gives it {has} of its {pages} pages", task.name))
+    TaskRunError(format!("task {}: the heap gives it {has} of its {pages} pages", task.name))
 }
 
 /// All pages of a colour: allocations that leave no room for a header, the longest first.
@@ -315,10 +315,10 @@ mod tests {
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
         let level = machine.color_levels(PageSize::K4).swap_remove(0);
         for (placement, pool) in [
-            (Placement::Planned, None),
-            (Placement::SameSets, None),
-            (Placement::Malloc, None),
-            (Placement::Malloc, Some(40)),
+            (PagePlacement::Planned, None),
+            (PagePlacement::SameSets, None),
+            (PagePlacement::Malloc, None),
+            (PagePlacement::Malloc, Some(40)),
         ] {
             let placed = place(placement, &set, &plan, &level, pool, 7).expect("places");
             let data = placed.data[0].as_ref().expect("a program's");
@@ -334,15 +334,17 @@ mod tests {
             assert!(pages.is_disjoint(&others));
             let own = sets(&level, &placed.words[0]);
             match placement {
-                Placement::SameSets => assert!(own.len() <= 7, "{own:?}"),
-                Placement::Planned => assert!(own.is_disjoint(&sets(&level, &placed.words[1])) || plan.is_isolated()),
+                PagePlacement::SameSets => assert!(own.len() <= 7, "{own:?}"),
+                PagePlacement::Planned => {
+                    assert!(own.is_disjoint(&sets(&level, &placed.words[1])) || plan.is_isolated())
+                }
                 _ => assert!(pages.len() < 40),
             }
         }
     }
 
     /// Pages, sets and lines of each task's words.
-    fn placed(placement: Placement) -> (ColorPlan, ColorLevel, PlacedPages) {
+    fn placed(placement: PagePlacement) -> (ColorPlan, ColorLevel, PlacedPages) {
         let machine = preset("xeon-e5-2650").expect("a preset");
         let task = |name: &str, period: u64, pages: u64| {
             format!("[[task]]\nname = \"{name}\"\nperiod = \"{period}ms\"\nexecution = \"1ms\"\npages = {pages}\n")
@@ -369,7 +371,7 @@ mod tests {
 
     #[test]
     fn planned_pages_are_in_the_partitions_sets_on_lines_of_their_own() {
-        let (plan, level, placed) = placed(Placement::Planned);
+        let (plan, level, placed) = placed(PagePlacement::Planned);
         assert!(plan.is_isolated());
         for (partition, words) in plan.partitions.partitions.iter().zip(&placed.words) {
             let own = partition.shares.iter().filter(|share| share.level == level.name);
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn same_sets_are_as_few_as_hold_one_tasks_pages_and_leave_a_way_of_them() {
         // Eight pages in three sets of four ways.
-        let (_, level, placed) = placed(Placement::SameSets);
+        let (_, level, placed) = placed(PagePlacement::SameSets);
         let all: Vec<BTreeSet<u32>> = placed.words.iter().map(|words| sets(&level, words)).collect();
         assert_eq!(all[1].len(), 3);
         assert!(all.iter().all(|sets| sets.is_subset(&all[1])));
@@ -401,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_c_library_gives_each_task_pages() {
-        placed(Placement::Malloc);
+        placed(PagePlacement::Malloc);
     }
 
     #[test]
@@ -412,7 +414,7 @@ mod tests {
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
         let level = machine.color_levels(PageSize::K4).swap_remove(0);
         let drawn = |pool, seed| {
-            let placed = place(Placement::Malloc, &set, &plan, &level, pool, seed).expect("places");
+            let placed = place(PagePlacement::Malloc, &set, &plan, &level, pool, seed).expect("places");
             let mut pages: Vec<usize> = placed.words[0].iter().map(|words| words[0] as usize / PAGE).collect();
             pages.sort_unstable();
             assert_eq!(pages.len(), 14);

@@ -13,7 +13,7 @@ use lookaside_host::ReferencedBits;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 
 /// Left free behind each mapping, where the C library's heap grows, and before each, where a stack does (to 8 MiB
 /// mostly). No room for tasks' pages: a heap takes 64 MiB at least.
@@ -52,15 +52,15 @@ struct PageWalkState {
     bits: ReferencedBits,
     /// What was walked for of each owner's pages in parts of a job that has not ended.
     so_far: Vec<PageWalks>,
-    failed: Option<TasksError>,
+    failed: Option<TaskRunError>,
 }
 
 impl PageWalkCounter {
     /// For so many owners' pages (any address in each), which all are there and stay where they are as long as this
     /// lives. A page has one owner.
-    pub(super) fn new(owners: &[Vec<u64>]) -> Result<Self, TasksError> {
+    pub(super) fn new(owners: &[Vec<u64>]) -> Result<Self, TaskRunError> {
         let mut bits = ReferencedBits::here().map_err(|error| {
-            TasksError(format!("{error}; walks are counted by it (Linux, CONFIG_PROC_PAGE_MONITOR)"))
+            TaskRunError(format!("{error}; walks are counted by it (Linux, CONFIG_PROC_PAGE_MONITOR)"))
         })?;
         let mut pages: Vec<(u64, usize)> = (0..)
             .zip(owners)
@@ -77,11 +77,11 @@ impl PageWalkCounter {
     }
 
     /// Makes mappings of the rows, until what this gives is dropped: the same pages may be others' between.
-    pub(super) fn apart(&self) -> Result<SeparateMappings<'_>, TasksError> {
+    pub(super) fn apart(&self) -> Result<SeparateMappings<'_>, TaskRunError> {
         let apart = SeparateMappings(&self.rows);
         for (row, advice) in self.rows.iter().zip(ADVICE.into_iter().cycle()) {
             advise(&row.at, advice)
-                .map_err(|error| TasksError(format!("pages of a task cannot be a mapping: {error}")))?;
+                .map_err(|error| TaskRunError(format!("pages of a task cannot be a mapping: {error}")))?;
         }
         Ok(apart)
     }
@@ -121,7 +121,7 @@ impl PageWalkCounter {
     }
 
     /// Pages of an owner that are walked for while this runs.
-    pub(super) fn of(&self, owner: usize, run: impl FnOnce()) -> Result<u64, TasksError> {
+    pub(super) fn of(&self, owner: usize, run: impl FnOnce()) -> Result<u64, TaskRunError> {
         self.anew();
         run();
         let walks = self.ends(&[owner]);
@@ -130,12 +130,12 @@ impl PageWalkCounter {
     }
 
     /// Why counts since the last time are none, if so.
-    pub(super) fn check(&self) -> Result<(), TasksError> {
+    pub(super) fn check(&self) -> Result<(), TaskRunError> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).failed.take().map_or(Ok(()), Err)
     }
 
     /// Does this alone. A task that is interrupted meanwhile by one that wants to do it too finishes first.
-    fn with<T>(&self, act: impl FnOnce(&mut PageWalkState) -> Result<T, TasksError>) -> Option<T> {
+    fn with<T>(&self, act: impl FnOnce(&mut PageWalkState) -> Result<T, TaskRunError>) -> Option<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match act(&mut state) {
             Ok(done) => Some(done),
@@ -215,7 +215,7 @@ fn rows(pages: &[(u64, usize)], mapped: &[(Range<u64>, u64)]) -> Vec<OwnedRow> {
 }
 
 /// Pages referenced of each of so many owners.
-fn referenced(mapped: &[(Range<u64>, u64)], rows: &[OwnedRow], owners: usize) -> Result<Vec<u64>, TasksError> {
+fn referenced(mapped: &[(Range<u64>, u64)], rows: &[OwnedRow], owners: usize) -> Result<Vec<u64>, TaskRunError> {
     let mut counts = vec![0; owners];
     let mut seen = 0;
     for (at, bytes) in mapped {
@@ -228,7 +228,7 @@ fn referenced(mapped: &[(Range<u64>, u64)], rows: &[OwnedRow], owners: usize) ->
     let all: u64 = rows.iter().map(|row| row.at.end - row.at.start).sum();
     match seen == all {
         true => Ok(counts),
-        false => Err(TasksError(format!(
+        false => Err(TaskRunError(format!(
             "of {all} bytes of the tasks' mappings {seen} are there alone; walks cannot be counted"
         ))),
     }

@@ -10,10 +10,10 @@ use lookaside_techniques::color::work::PAGE_BYTES;
 
 use super::bench::{MissCounting, TaskBench};
 use super::control_pages::ControlPages;
-use super::error::TasksError;
+use super::error::TaskRunError;
 use super::foreign_pages::{ForeignPages, INTERRUPT_NS};
 use super::job::{Counted, TaskBody};
-use super::page_placement::{PlacedPages, Placement};
+use super::page_placement::{PagePlacement, PlacedPages};
 use super::page_walks::PageWalkCounter;
 use super::program::{ProgramRun, TaskProgram};
 use super::real_time::Partner;
@@ -50,7 +50,7 @@ pub(super) struct KnownPasses {
 
 /// A placement of which these tasks' pages count; the others touch none.
 pub(super) struct PlacementRun<'a> {
-    pub placement: Placement,
+    pub placement: PagePlacement,
     pub counted: Vec<usize>,
     pub bodies: Vec<TaskBody>,
     /// Of each task, the words that it goes through and how often it does in a millisecond of the model.
@@ -77,11 +77,11 @@ impl<'a> PlacementRun<'a> {
     /// With blind meters.
     pub(super) fn new(
         lab: &TaskBench<'a>,
-        placement: Placement,
+        placement: PagePlacement,
         placed: Rc<PlacedPages>,
         counted: &[usize],
         seed: u64,
-    ) -> Result<Self, TasksError> {
+    ) -> Result<Self, TaskRunError> {
         let tasks = lab.set.tasks.len();
         let mut used = vec![0; lab.level.sets as usize];
         let page = |words: &[*mut u64; 2]| words[0] as u64 / PAGE_BYTES;
@@ -178,8 +178,9 @@ impl<'a> PlacementRun<'a> {
 
     /// Looks at passes whose misses are known, of the tasks that count; where time counts, makes meters of these, for
     /// them and their witnesses.
-    pub(super) fn calibrate(&mut self, lab: &TaskBench<'_>) -> Result<(), TasksError> {
-        let named = |task: usize, error: TasksError| TasksError(format!("task {}: {error}", lab.set.tasks[task].name));
+    pub(super) fn calibrate(&mut self, lab: &TaskBench<'_>) -> Result<(), TaskRunError> {
+        let named =
+            |task: usize, error: TaskRunError| TaskRunError(format!("task {}: {error}", lab.set.tasks[task].name));
         match (lab.counting, &self.foreign) {
             (MissCounting::Timing(calibrate), Some(foreign)) => {
                 let mut partner = Partner::on(lab.cpu)?;
@@ -193,14 +194,14 @@ impl<'a> PlacementRun<'a> {
                     self.known[task].push(KnownPasses { miss_ticks, known });
                     if let (Some((chain, known)), Some(words)) = (&mut body.witness, &self.witness[task]) {
                         *known = meter(chain, words)
-                            .map_err(|error| named(task, TasksError(format!("witness: {error}"))))?;
+                            .map_err(|error| named(task, TaskRunError(format!("witness: {error}"))))?;
                     }
                 }
             }
             _ => {
                 for &task in &self.counted {
                     let passes = self.walked.iter().map(|walked| known_passes(walked, task, &self.bodies[task].chain));
-                    let passes = passes.collect::<Result<Vec<_>, TasksError>>();
+                    let passes = passes.collect::<Result<Vec<_>, TaskRunError>>();
                     self.known[task].extend(passes.map_err(|error| named(task, error))?);
                 }
             }
@@ -209,7 +210,7 @@ impl<'a> PlacementRun<'a> {
     }
 
     /// Why what the last turn counted is nothing, if so.
-    pub(super) fn check(&self) -> Result<(), TasksError> {
+    pub(super) fn check(&self) -> Result<(), TaskRunError> {
         self.walked.as_ref().map_or(Ok(()), |walked| walked.check())
     }
 
@@ -230,7 +231,7 @@ fn walked(
     words: &[Vec<[*mut u64; 2]>],
     witness: &[Option<Vec<[*mut u64; 2]>>],
     counts: &dyn Fn(usize) -> bool,
-) -> Result<PageWalkCounter, TasksError> {
+) -> Result<PageWalkCounter, TaskRunError> {
     let pages = |words: &Vec<[*mut u64; 2]>| words.iter().map(|words| words[0] as u64).collect::<Vec<u64>>();
     let own = words.iter().enumerate().map(|(task, words)| if counts(task) { pages(words) } else { Vec::new() });
     PageWalkCounter::new(
@@ -240,7 +241,7 @@ fn walked(
 
 /// Passes over all pages of an owner, right after some others and with all translations put out; these have to be
 /// counted for what they are.
-fn known_passes(walked: &PageWalkCounter, owner: usize, chain: &TimedChain) -> Result<KnownPasses, TasksError> {
+fn known_passes(walked: &PageWalkCounter, owner: usize, chain: &TimedChain) -> Result<KnownPasses, TaskRunError> {
     let pages = walked.pages(owner);
     let (mut extra, mut walks) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for pass in 0..2 * KNOWN_PASSES {
@@ -258,7 +259,7 @@ fn known_passes(walked: &PageWalkCounter, owner: usize, chain: &TimedChain) -> R
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
     let all = right(&missed, &|count| count == pages as f64);
     if 10 * all[1] < 9 * all[0] {
-        return Err(TasksError(format!(
+        return Err(TaskRunError(format!(
             "of {pages} pages whose translations were put out {:.1} are counted as walked for: the referenced bits of this system do not say what is",
             mean(&missed)
         )));

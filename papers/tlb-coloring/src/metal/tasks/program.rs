@@ -8,7 +8,7 @@ use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::{Chunks, Followed, Follower, Next, Touched, Workload, WorkloadSpec};
 use serde::Serialize;
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 use crate::programs::{task as plain, task_in};
 
 /// Elements of which a program's pace is told.
@@ -50,19 +50,19 @@ pub(super) fn spec(task: &Task, seed: u64) -> WorkloadSpec {
     WorkloadSpec { seed, rounds: u32::MAX.into(), ..WorkloadSpec::new(data.saturating_mul(PAGE_BYTES)) }
 }
 
-fn failed(task: &Task) -> impl Fn(lookaside_workloads::WorkloadError) -> TasksError + '_ {
-    |error| TasksError(format!("task {}: {error}", task.name))
+fn failed(task: &Task) -> impl Fn(lookaside_workloads::WorkloadError) -> TaskRunError + '_ {
+    |error| TaskRunError(format!("task {}: {error}", task.name))
 }
 
 /// A task that runs a program can: there is one of that name and size.
-pub(super) fn check(task: &Task) -> Result<(), TasksError> {
+pub(super) fn check(task: &Task) -> Result<(), TaskRunError> {
     let Some(name) = &task.program else { return Ok(()) };
     plain(name, &spec(task, 1)).map(|_| ()).map_err(failed(task))
 }
 
 /// Elements of each task's program that its execution time holds, by what it takes here in memory of its own, looks
 /// included; `None`: it loads pages.
-pub(super) fn elements_a_job(task: &Task, seed: u64, timer: Timer) -> Result<Option<u64>, TasksError> {
+pub(super) fn elements_a_job(task: &Task, seed: u64, timer: Timer) -> Result<Option<u64>, TaskRunError> {
     let Some(name) = &task.program else { return Ok(None) };
     let mut workload = plain(name, &spec(task, seed)).map_err(failed(task))?;
     let (mut touched, mut looking) = (Touched::new(workload.chunks()), PaceFollower { timer, stamps: 0 });
@@ -92,7 +92,7 @@ impl Follower for PaceFollower {
 }
 
 /// Spreads a program's data over these pages, which are the task's alone: a chunk on each that it needs.
-pub(super) fn spread(task: &Task, name: &str, mut pages: Vec<usize>) -> Result<Chunks, TasksError> {
+pub(super) fn spread(task: &Task, name: &str, mut pages: Vec<usize>) -> Result<Chunks, TaskRunError> {
     // Arrays lie in a row where the pages do.
     pages.sort_unstable();
     let spread = task.spread() as usize;
@@ -117,7 +117,7 @@ impl TaskProgram {
         (chunks, groups): (&Chunks, Vec<usize>),
         elements_a_job: u64,
         seed: u64,
-    ) -> Result<Self, TasksError> {
+    ) -> Result<Self, TaskRunError> {
         // SAFETY: the caller's.
         let workload = unsafe { task_in(name, &spec(task, seed), chunks.clone()) }.map_err(failed(task))?;
         Ok(Self { touched: Touched::new(workload.chunks()), workload, groups, elements_a_job })

@@ -10,7 +10,7 @@ use lookaside_probe::counter::Timer;
 use rustix::thread::{clock_nanosleep_absolute, ClockId, Pid, Timespec};
 use serde::Serialize;
 
-use super::error::TasksError;
+use super::error::TaskRunError;
 
 /// How tasks take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,10 +24,10 @@ pub enum Scheduling {
 }
 
 /// Binds the calling thread to these CPUs.
-pub(super) fn bind(cpus: &[usize]) -> Result<(), TasksError> {
+pub(super) fn bind(cpus: &[usize]) -> Result<(), TaskRunError> {
     lookaside_host::bind_to(cpus).map_err(|error| {
         let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
-        TasksError(format!("CPU {} cannot be had: {error}", cpus.join(", ")))
+        TaskRunError(format!("CPU {} cannot be had: {error}", cpus.join(", ")))
     })
 }
 
@@ -149,8 +149,8 @@ pub(super) struct Partner {
 
 impl Partner {
     /// On this CPU, which the caller is bound to.
-    pub(super) fn on(cpu: usize) -> Result<Self, TasksError> {
-        let failed = |error: std::io::Error| TasksError(format!("no thread to switch to: {error}"));
+    pub(super) fn on(cpu: usize) -> Result<Self, TaskRunError> {
+        let failed = |error: std::io::Error| TaskRunError(format!("no thread to switch to: {error}"));
         let (mut asked, ask) = std::io::pipe().map_err(failed)?;
         let (answer, mut answered) = std::io::pipe().map_err(failed)?;
         let wait = move || {

@@ -2,21 +2,21 @@
 
 use lookaside_stats::median;
 
-use super::task_run::{HitBy, JobRun, Summary, TaskRun};
+use super::task_run::{HitBy, JobRun, JobSummary, TaskRun};
 
 impl TaskRun {
     /// Its jobs by what hit them; none for a kind that there are no jobs of. The first job of each turn is in none:
     /// what is cold then is not the pages only.
-    pub fn summaries(&self) -> Vec<Summary> {
+    pub fn summaries(&self) -> Vec<JobSummary> {
         HitBy::ALL.into_iter().filter_map(|hit_by| self.summary(hit_by)).collect()
     }
 
-    fn summary(&self, hit_by: HitBy) -> Option<Summary> {
+    fn summary(&self, hit_by: HitBy) -> Option<JobSummary> {
         let jobs: Vec<&JobRun> = self.jobs.iter().filter(|job| !job.begins_turn && job.hit_by() == hit_by).collect();
         let mean =
             |figure: fn(&JobRun) -> f64| jobs.iter().map(|job| figure(job)).sum::<f64>() / jobs.len().max(1) as f64;
         let misses = || jobs.iter().map(|job| job.misses);
-        Some(Summary {
+        Some(JobSummary {
             hit_by,
             jobs: jobs.len(),
             agree: jobs.iter().filter(|job| job.agrees(self.pages)).count(),

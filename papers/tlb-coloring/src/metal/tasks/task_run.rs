@@ -3,14 +3,14 @@
 use lookaside_probe::counter::MeterAccuracy;
 use serde::Serialize;
 
-use super::page_placement::Placement;
+use super::page_placement::PagePlacement;
 use super::program::ProgramRun;
 
 /// A run of the set.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct TaskSetRun {
     /// Where pages lay.
-    pub placement: Placement,
+    pub placement: PagePlacement,
     /// Which of the times that pages were placed, from 1.
     pub repeat: u64,
     /// The tasks, in the order of the set.
@@ -40,7 +40,7 @@ pub struct TaskRun {
     /// others.
     pub gaps_lost: u64,
     /// Its jobs, by what hit them.
-    pub summaries: Vec<Summary>,
+    pub summaries: Vec<JobSummary>,
     /// Jobs in a hyperperiod.
     pub jobs_a_hyperperiod: u64,
     /// Its jobs.
@@ -144,7 +144,7 @@ impl HitBy {
 
 /// Jobs of a task that the same hit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct JobSummary {
     /// What hit them.
     pub hit_by: HitBy,
     /// How many.

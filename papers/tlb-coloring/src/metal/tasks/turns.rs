@@ -8,15 +8,15 @@ use lookaside_techniques::color::plan::ColorPlan;
 use lookaside_techniques::color::work::PAGE_BYTES;
 
 use super::bench::{MissCounting, TaskBench};
-use super::error::TasksError;
+use super::error::TaskRunError;
 use super::job::{TaskBody, TaskLog};
 use super::judge::{judge, ClockScale};
-use super::options::Options;
-use super::page_placement::{place, Placement};
+use super::options::TaskSetOptions;
+use super::page_placement::{place, PagePlacement};
 use super::page_walks::FirstInText;
 use super::placement_run::PlacementRun;
 use super::real_time::{become_task, bind, now_ns, Watch};
-use super::task_run::{JobRun, Run, TaskRun};
+use super::task_run::{JobRun, TaskRun, TaskSetRun};
 
 /// From the threads' begin to the first release: they have to be there.
 const LEAD_NS: u64 = 20_000_000;
@@ -26,11 +26,11 @@ impl TaskBench<'_> {
     /// so is given, and what ran before a repeat that could not be: then why is given, too.
     pub(super) fn run(
         &self,
-        options: &Options,
+        options: &TaskSetOptions,
         plan: &ColorPlan,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
-    ) -> Result<(Vec<Run>, Option<TasksError>), TasksError> {
+    ) -> Result<(Vec<TaskSetRun>, Option<TaskRunError>), TaskRunError> {
         let mut runs = Vec::new();
         for repeat in (1..=options.repeats).take_while(|_| !stop()) {
             let mut progress = |step: &str| match options.repeats {
@@ -51,11 +51,11 @@ impl TaskBench<'_> {
     fn repeat(
         &self,
         repeat: u64,
-        options: &Options,
+        options: &TaskSetOptions,
         plan: &ColorPlan,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
-    ) -> Result<Vec<Run>, TasksError> {
+    ) -> Result<Vec<TaskSetRun>, TaskRunError> {
         let seed = options.seed.wrapping_add(repeat - 1);
         let mut random = SplitMix64::new(seed);
         let mut placements = options.placements.clone();
@@ -66,7 +66,7 @@ impl TaskBench<'_> {
         }
         let mut runs = Vec::new();
         for placements in placements.chunks(together.max(1)) {
-            let options = Options { placements: placements.to_vec(), ..options.clone() };
+            let options = TaskSetOptions { placements: placements.to_vec(), ..options.clone() };
             runs.extend(self.in_turns(repeat, &options, plan, &mut random, stop, progress)?);
         }
         runs.sort_by_key(|run| options.placements.iter().position(|placement| *placement == run.placement));
@@ -77,12 +77,12 @@ impl TaskBench<'_> {
     fn in_turns(
         &self,
         repeat: u64,
-        options: &Options,
+        options: &TaskSetOptions,
         plan: &ColorPlan,
         random: &mut SplitMix64,
         stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&str),
-    ) -> Result<Vec<Run>, TasksError> {
+    ) -> Result<Vec<TaskSetRun>, TaskRunError> {
         let seed = options.seed.wrapping_add(repeat - 1);
         let mut arms = Vec::new();
         let first = matches!(self.counting, MissCounting::Walks).then(FirstInText::take);
@@ -102,7 +102,7 @@ impl TaskBench<'_> {
                 self.turn(arm, hyperperiods, stop)?;
             }
         }
-        let of = |placement: &Placement| Run {
+        let of = |placement: &PagePlacement| TaskSetRun {
             placement: *placement,
             repeat,
             tasks: arms.iter().filter(|arm| arm.placement == *placement).flat_map(|arm| self.tasks(arm)).collect(),
@@ -113,15 +113,15 @@ impl TaskBench<'_> {
     /// A placement's: one, or one for each task that is alone.
     fn arms(
         &self,
-        placement: Placement,
+        placement: PagePlacement,
         plan: &ColorPlan,
         pool: Option<u64>,
         seed: u64,
-    ) -> Result<Vec<PlacementRun<'_>>, TasksError> {
+    ) -> Result<Vec<PlacementRun<'_>>, TaskRunError> {
         let placed = Rc::new(place(placement, self.set, plan, self.level, pool, seed)?);
         let all: Vec<usize> = (0..self.set.tasks.len()).collect();
         let counted: Vec<&[usize]> = match placement {
-            Placement::Alone => all.chunks(1).collect(),
+            PagePlacement::Alone => all.chunks(1).collect(),
             _ => vec![&all],
         };
         counted.into_iter().map(|counted| PlacementRun::new(self, placement, placed.clone(), counted, seed)).collect()
@@ -134,7 +134,7 @@ impl TaskBench<'_> {
         arm: &mut PlacementRun,
         hyperperiods: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), TasksError> {
+    ) -> Result<(), TaskRunError> {
         let walked = arm.walked.clone();
         let _apart = walked.as_ref().map(|walked| walked.apart()).transpose()?;
         arm.calibrate(self)?;
@@ -163,7 +163,7 @@ impl TaskBench<'_> {
         bodies: &[TaskBody],
         hyperperiods: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<TaskLog>, TasksError> {
+    ) -> Result<Vec<TaskLog>, TaskRunError> {
         let order = self.set.by_priority();
         let jobs = |body: &TaskBody| (self.hyperperiod_ns / body.period_ns * hyperperiods) as usize;
         let mut logs: Vec<TaskLog> = bodies.iter().map(|body| TaskLog::for_jobs(jobs(body))).collect();
@@ -175,14 +175,14 @@ impl TaskBench<'_> {
                 threads.push(scope.spawn(move || {
                     bind(&[self.cpu])?;
                     if !become_task(self.scheduling, rank, self.set.tasks.len()) {
-                        return Err(TasksError("the system takes back the right to a priority".into()));
+                        return Err(TaskRunError("the system takes back the right to a priority".into()));
                     }
                     body.run(begin_ns, jobs(body), log, stop);
                     Ok(())
                 }));
             }
             threads.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(TasksError("a task's thread ended before its time".into())))
+                thread.join().unwrap_or_else(|_| Err(TaskRunError("a task's thread ended before its time".into())))
             })
         })?;
         Ok(logs)
@@ -249,7 +249,7 @@ mod tests {
         chain: &TimedChain,
         _: &[[*mut u64; 2]],
         _: &mut dyn FnMut(),
-    ) -> Result<PassMeter, TasksError> {
+    ) -> Result<PassMeter, TaskRunError> {
         let pages: Vec<usize> = chain.groups().collect();
         let miss_ticks = 200.0 / chain.timer().ns(1);
         let pass = |miss: f64| {
@@ -257,7 +257,7 @@ mod tests {
         };
         let passes = |miss| vec![pass(miss).collect::<Vec<GroupTicks>>(); 16];
         PassMeter::calibrate(&pages, &passes(0.0), &passes(miss_ticks), 0.0)
-            .map_err(|error| TasksError(error.to_string()))
+            .map_err(|error| TaskRunError(error.to_string()))
     }
 
     fn failing(
@@ -265,11 +265,11 @@ mod tests {
         chain: &TimedChain,
         words: &[[*mut u64; 2]],
         switch: &mut dyn FnMut(),
-    ) -> Result<PassMeter, TasksError> {
+    ) -> Result<PassMeter, TaskRunError> {
         METERS.set(METERS.get() + 1);
         match METERS.get() {
             ..3 => made_up(foreign, chain, words, switch),
-            _ => Err(TasksError("noise".into())),
+            _ => Err(TaskRunError("noise".into())),
         }
     }
 
@@ -287,11 +287,11 @@ mod tests {
         pages = 8
     ";
 
-    const PLACEMENTS: [Placement; 3] = [Placement::SameSets, Placement::Alone, Placement::Planned];
+    const PLACEMENTS: [PagePlacement; 3] = [PagePlacement::SameSets, PagePlacement::Alone, PagePlacement::Planned];
 
     /// In ten turns, once.
-    fn options(hyperperiods: u64) -> Options {
-        Options {
+    fn options(hyperperiods: u64) -> TaskSetOptions {
+        TaskSetOptions {
             hyperperiods,
             cpu: None,
             level: None,
@@ -304,7 +304,7 @@ mod tests {
     }
 
     /// Runs the set's threads, wherever the tests run: what is counted there is nobody's business, what is modelled is.
-    fn runs(options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> (Vec<Run>, Vec<String>) {
+    fn runs(options: &TaskSetOptions, stop: &(dyn Fn() -> bool + Sync)) -> (Vec<TaskSetRun>, Vec<String>) {
         runs_of(SET, &[None; 2], options, stop)
     }
 
@@ -312,9 +312,9 @@ mod tests {
     fn runs_of(
         text: &str,
         elements: &[Option<u64>],
-        options: &Options,
+        options: &TaskSetOptions,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> (Vec<Run>, Vec<String>) {
+    ) -> (Vec<TaskSetRun>, Vec<String>) {
         let set = TaskSet::parse(text, "t").expect("a set");
         let machine = preset("xeon-e5-2650").expect("a preset");
         let plan = plan(&set, &machine, PageSize::K4).expect("a plan");
@@ -371,8 +371,14 @@ mod tests {
                 let calm = task.jobs.iter().filter(|job| !job.begins_turn);
                 let missed: u64 = calm.map(|job| job.modelled_misses).sum();
                 // Two tasks of eight pages in three sets of four ways: each puts the other's out.
-                assert_eq!(missed > 0, run.placement == Placement::SameSets, "{} {}", run.placement.name(), task.name);
-                let expected = if run.placement == Placement::SameSets { 3 } else { 1 };
+                assert_eq!(
+                    missed > 0,
+                    run.placement == PagePlacement::SameSets,
+                    "{} {}",
+                    run.placement.name(),
+                    task.name
+                );
+                let expected = if run.placement == PagePlacement::SameSets { 3 } else { 1 };
                 assert!(task.most_in_a_set <= 4 && task.most_in_a_set >= expected, "{}", task.most_in_a_set);
             }
         }
@@ -392,7 +398,7 @@ mod tests {
             return;
         }
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (runs, _) = runs(&Options { seed: WALKS, ..options(12) }, &|| false);
+        let (runs, _) = runs(&TaskSetOptions { seed: WALKS, ..options(12) }, &|| false);
         assert_eq!(runs.len(), 3);
         for task in runs.iter().flat_map(|run| &run.tasks) {
             let (known, pages) = (&task.known, task.pages as u64);
@@ -416,8 +422,8 @@ mod tests {
             1,
         ) + "[[task]]\nname = \"T3\"\nperiod = \"2ms\"\nexecution = \"20us\"\npages = 6\n";
         let set = TaskSet::parse(&text, "t").expect("a set");
-        let placements = [&PLACEMENTS[..], &[Placement::Malloc]].concat();
-        let all = Options { placements, ..options(12) };
+        let placements = [&PLACEMENTS[..], &[PagePlacement::Malloc]].concat();
+        let all = TaskSetOptions { placements, ..options(12) };
         let (runs, _) = runs_of(&text, &[Some(4000), Some(30_000), None], &all, &|| false);
         assert_eq!(runs.len(), 4);
         for run in &runs {
@@ -452,19 +458,19 @@ mod tests {
 
     #[test]
     fn repeats_place_the_pages_anew() {
-        let two = Options {
-            placements: vec![Placement::Malloc, Placement::Planned],
+        let two = TaskSetOptions {
+            placements: vec![PagePlacement::Malloc, PagePlacement::Planned],
             repeats: 3,
             turns: 1,
             pool: Some(32),
             ..options(2)
         };
         let (runs, told) = runs(&two, &|| false);
-        let of = |run: &Run| (run.repeat, run.placement, run.tasks.iter().map(|task| task.jobs.len()).collect());
+        let of = |run: &TaskSetRun| (run.repeat, run.placement, run.tasks.iter().map(|task| task.jobs.len()).collect());
         let expected = (1..=3).flat_map(|repeat| {
             two.placements.iter().map(move |placement| (repeat, *placement, vec![4, 2])).collect::<Vec<_>>()
         });
-        let all: Vec<(u64, Placement, Vec<usize>)> = runs.iter().map(of).collect();
+        let all: Vec<(u64, PagePlacement, Vec<usize>)> = runs.iter().map(of).collect();
         assert_eq!(all, expected.collect::<Vec<_>>());
         assert!(runs.iter().flat_map(|run| &run.tasks).all(|task| task.pages == 8));
         assert!(told.iter().any(|step| step == "run 3 of 3, turn 1 of 1: malloc"), "{told:?}");
@@ -476,7 +482,13 @@ mod tests {
     /// Two tasks, and too few sets for witnesses: two meters a run.
     #[test]
     fn what_ran_before_a_repeat_that_fails_is_given() {
-        let some = Options { placements: vec![Placement::Planned], repeats: 3, turns: 1, seed: FAILS, ..options(2) };
+        let some = TaskSetOptions {
+            placements: vec![PagePlacement::Planned],
+            repeats: 3,
+            turns: 1,
+            seed: FAILS,
+            ..options(2)
+        };
         METERS.set(0);
         let (runs, _) = runs(&some, &|| false);
         assert_eq!(runs.iter().map(|run| run.repeat).collect::<Vec<_>>(), [1]);

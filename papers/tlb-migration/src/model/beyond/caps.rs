@@ -1,6 +1,6 @@
 //! The best cap on saved entries.
 
-use lookaside_harness::{ModelResult, Series, BACKGROUND};
+use lookaside_harness::{ModelResult, PaperCurve, BACKGROUND};
 use lookaside_machine::Machine;
 
 use super::sets::schedule;
@@ -80,6 +80,6 @@ fn sweep(machine: &Machine, set: &ProgramSet, step: u32) -> ModelResult<(String,
     Ok((words, gains.into_iter().map(|(cap, gain)| (cap.into(), gain)).collect()))
 }
 
-fn plot(name: String, points: Vec<(f64, f64)>) -> Series {
+fn plot(name: String, points: Vec<(f64, f64)>) -> PaperCurve {
     curve(format!("Beyond the paper: cap, {name}"), "most entries", "cycles gained a move", points)
 }

@@ -1,6 +1,6 @@
 //! A periodic task that is moved in every fourth job: how its response times scatter.
 
-use lookaside_harness::{in_parallel, Effort, Finding, ModelResult};
+use lookaside_harness::{in_parallel, Effort, ModelResult, RowFinding};
 use lookaside_machine::Machine;
 use lookaside_stats::quantiles;
 
@@ -17,7 +17,7 @@ pub(super) fn run(
     machine: &Machine,
     programs: &[ProgramSteps],
     effort: Effort,
-) -> ModelResult<Vec<(&'static str, Finding)>> {
+) -> ModelResult<Vec<(&'static str, RowFinding)>> {
     let jobs = match effort {
         Effort::Usual => 2_000,
         Effort::Quick => 40,

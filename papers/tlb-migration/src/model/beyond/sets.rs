@@ -1,6 +1,6 @@
 //! Recorded programs as task sets, on four cores.
 
-use lookaside_harness::{Finding, ModelResult};
+use lookaside_harness::{ModelResult, RowFinding};
 use lookaside_machine::Machine;
 
 use super::variants::{
@@ -69,7 +69,7 @@ pub(super) fn run(machine: &Machine, programs: &[ProgramSteps]) -> ModelResult<B
     Ok((rows, Vec::new()))
 }
 
-fn set_row(came: &[MigrationCounts], names: &[&str]) -> Finding {
+fn set_row(came: &[MigrationCounts], names: &[&str]) -> RowFinding {
     let without = &came[0];
     let walks = |of: &MigrationCounts| (without.walks as f64 - of.walks as f64) / of.moves.max(1) as f64;
     let found: Vec<String> = names
@@ -96,7 +96,7 @@ fn predictors(
     set: &ProgramSet,
     without: &MigrationCounts,
     all: &MigrationCounts,
-) -> ModelResult<Vec<(&'static str, Finding)>> {
+) -> ModelResult<Vec<(&'static str, RowFinding)>> {
     let came = set.run(machine, &PREDICTORS.map(young))?;
     let by = |value: &dyn Fn(&MigrationCounts) -> String| -> String {
         let of =

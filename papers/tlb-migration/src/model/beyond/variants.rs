@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use lookaside_harness::{in_parallel, Finding, ModelResult, Ours, Series};
+use lookaside_harness::{in_parallel, ModelResult, Ours, PaperCurve, RowFinding};
 use lookaside_machine::Machine;
 
 use crate::interface::Version;
@@ -23,7 +23,7 @@ pub(super) const USUAL: (u32, u8) = (1024, 2);
 pub(super) const NOTHING: Along = Along { version: Version::V4, cap: None, predictor: None };
 
 /// Rows and curves.
-pub(super) type BeyondRows = (Vec<(&'static str, Finding)>, Vec<Series>);
+pub(super) type BeyondRows = (Vec<(&'static str, RowFinding)>, Vec<PaperCurve>);
 
 /// By version 4, so many entries.
 pub(super) fn capped(cap: u32) -> Along {
@@ -93,10 +93,10 @@ pub(super) fn grouped(digits: &str) -> String {
     out
 }
 
-pub(super) fn told(found: String, note: impl Into<String>) -> Finding {
-    Finding { ours: Ours::Claim { found, holds: true }, note: note.into() }
+pub(super) fn told(found: String, note: impl Into<String>) -> RowFinding {
+    RowFinding { ours: Ours::Claim { found, holds: true }, note: note.into() }
 }
 
-pub(super) fn curve(name: String, x: &str, y: &str, points: Vec<(f64, f64)>) -> Series {
-    Series { name, x: x.into(), y: y.into(), points, intervals: Vec::new(), labels: Vec::new() }
+pub(super) fn curve(name: String, x: &str, y: &str, points: Vec<(f64, f64)>) -> PaperCurve {
+    PaperCurve { name, x: x.into(), y: y.into(), points, intervals: Vec::new(), labels: Vec::new() }
 }

@@ -1,4 +1,4 @@
-use lookaside_harness::Verdict;
+use lookaside_harness::RowVerdict;
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn settings_are_told_apart_by_the_same_judge_as_compares() {
     let usable = ways().iter().filter(|way| way.place != HelperPlace::Sibling).count() as u32;
     assert_eq!(runs, ROUNDS * (usable + 2));
     let row = |what: &str| found.rows.iter().find(|row| row.what.contains(what)).expect(what);
-    assert_eq!(row("which way improves more").verdict, Verdict::Holds);
+    assert_eq!(row("which way improves more").verdict, RowVerdict::Holds);
     assert!(row("SMT sibling").note.contains("no SMT sibling here"));
     let nops = found.series.iter().find(|series| series.name.starts_with("Figure 6.10")).expect("a curve");
     for ((nops, percent), (low, high)) in nops.points.iter().zip(&nops.intervals) {
@@ -72,7 +72,7 @@ fn an_interrupt_leaves_complete_rounds() {
     assert!((1..5).contains(&rounds));
     assert!(found.assumptions.iter().any(|line| line.contains(&format!("{rounds} of {ROUNDS} rounds (interrupted)"))));
     assert!(!found.series.is_empty() && found.halted.as_deref() == Some("interrupted"));
-    assert!(found.rows.iter().all(|row| row.verdict == Verdict::NotReproduced));
+    assert!(found.rows.iter().all(|row| row.verdict == RowVerdict::NotReproduced));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Protection keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Keys {
+pub enum KeySupport {
     /// The processor has none.
     None,
     /// It has, and the system does not switch them on.
@@ -17,7 +17,7 @@ pub enum Keys {
 
 /// What is known of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Facts {
+pub struct MachineFacts {
     /// What the processor calls itself; empty where it does not say.
     pub processor: String,
     /// The kernel.
@@ -27,14 +27,14 @@ pub struct Facts {
     /// TLB entries name their address space, and the kernel uses that (x86's PCID); `None` where this is not known.
     pub pcid: Option<bool>,
     /// Protection keys, by CPUID.
-    pub keys: Keys,
+    pub keys: KeySupport,
     /// Kernel and programs have page tables of their own (page-table isolation); `None` where the kernel does not say.
     pub isolates_tables: Option<bool>,
     /// What the kernel says of the processor's vulnerabilities, where it is affected: name, state.
     pub vulnerabilities: Vec<(String, String)>,
 }
 
-impl Facts {
+impl MachineFacts {
     /// Of this machine.
     pub(super) fn here() -> Self {
         let cpu = CpuInfo::here();
@@ -56,22 +56,22 @@ impl Facts {
 /// Leaf 7, ECX: bit 3 the processor has protection keys for user pages (PKU), bit 4 the system has switched them on
 /// (OSPKE) (Intel SDM 2, CPUID; AMD64 Architecture Programmer's Manual 3, E.3.6).
 #[cfg(target_arch = "x86_64")]
-fn keys() -> Keys {
+fn keys() -> KeySupport {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     if __cpuid(0).eax < 7 {
-        return Keys::None;
+        return KeySupport::None;
     }
     let bits = __cpuid_count(7, 0).ecx;
     match (bits >> 3 & 1, bits >> 4 & 1) {
-        (_, 1) => Keys::On,
-        (1, _) => Keys::Off,
-        _ => Keys::None,
+        (_, 1) => KeySupport::On,
+        (1, _) => KeySupport::Off,
+        _ => KeySupport::None,
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn keys() -> Keys {
-    Keys::None
+fn keys() -> KeySupport {
+    KeySupport::None
 }
 
 /// Leaf 1, ECX bit 31: no processor sets it, hypervisors do (AMD64 Architecture Programmer's Manual 3, E.3.2).
