@@ -5,7 +5,7 @@
 //! preloaded library, the allocator) reads what it needs by itself.
 //!
 //! ```
-//! use lookaside_host::{allowed_cpus, Process, CpuTopology};
+//! use lookaside_host::{allowed_cpus, CpuTopology, Process};
 //!
 //! let own = Process::own();
 //! let huge: u64 = own.smaps()?.iter().map(|vma| vma.anonymous_huge_bytes).sum();

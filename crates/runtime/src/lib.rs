@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use lookaside_machine::{preset, PageSize};
-//! use lookaside_runtime::bake::{Baker, BakedRegion};
+//! use lookaside_runtime::bake::{BakedRegion, Baker};
 //! use lookaside_runtime::color::{ColoredHeap, HeapOptions};
 //!
 //! let levels = preset("xeon-e5-2650")?.color_levels(PageSize::K4)[..1].to_vec();

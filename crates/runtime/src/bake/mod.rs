@@ -2,7 +2,7 @@
 //! program's own threads find them in a cache (PT-Baker, chapter 4).
 //!
 //! ```
-//! use lookaside_runtime::bake::{Baker, BakedRegion, Settings};
+//! use lookaside_runtime::bake::{BakedRegion, Baker, Settings};
 //!
 //! let data = vec![1u8; 8 << 20];
 //! let settings: Settings = "prefetch:t0,stride=8,sleep=100us".parse()?;

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use lookaside_engine::{FrameLayout, Setup};
-//! use lookaside_techniques::bake::{model, ModelledBaker, TouchCost, BakedProgram, TouchMethod};
+//! use lookaside_techniques::bake::{model, BakedProgram, ModelledBaker, TouchCost, TouchMethod};
 //! use lookaside_workloads::{PatternStream, UniformPages, BASE};
 //!
 //! let machine = lookaside_machine::preset("ryzen-5900x")?.with_overrides(&["cache.l3.size=256K".into()])?;
