@@ -12,10 +12,10 @@ pub const MIGRATION_SCHEMA: &str = "lookaside-migration/1";
 
 /// The verdicts; a row a case on a terminal, charts and all figures on the page; what has to be known.
 pub fn view(report: &MoveReport) -> Document {
-    let mut document = Document::new("A thread moves to another CPU", "do its translations pay for the journey?");
+    let mut document = Document::new("A thread moves to another CPU: do its translations pay for the journey?", "");
     for remedy in Treatment::REMEDIES {
         if let Some(verdict) = verdict(report, remedy) {
-            document.answer(RichText::painted(Paint::Strong, verdict));
+            document.answer(RichText::new().strong(format!("Verdict on {}:", remedy.name())).plain(verdict));
         }
     }
     if let Some(why) = &report.halted {
@@ -86,10 +86,9 @@ fn verdict(report: &MoveReport, remedy: Treatment) -> Option<String> {
     if all == 0 {
         return None;
     }
-    let name = remedy.name();
     let rest = format!("costs significantly in {costs}, neither in {}", all - pays - costs);
     if pays == 0 {
-        return Some(format!("Verdict on {name}: pays significantly in none of {all} cases; {rest}."));
+        return Some(format!(" pays significantly in none of {all} cases; {rest}."));
     }
     // A sentence of all cases would be a paragraph: of each group the fewest pages, and the rest is in the table.
     let mut groups: Vec<(String, u64, usize)> = Vec::new();
@@ -106,7 +105,7 @@ fn verdict(report: &MoveReport, remedy: Treatment) -> Option<String> {
         _ => format!("{group}: {count} sizes, the least {}", pages(least)),
     };
     let groups: Vec<String> = groups.into_iter().map(in_words).collect();
-    Some(format!("Verdict on {name}: pays significantly in {pays} of {all} cases ({}); {rest}.", groups.join("; ")))
+    Some(format!(" pays significantly in {pays} of {all} cases ({}); {rest}.", groups.join("; ")))
 }
 
 /// Which cases a cell belongs to.

@@ -18,8 +18,8 @@ pub const SWITCH_SCHEMA: &str = "lookaside-switch/1";
 pub fn view(report: &SwitchReport) -> Document {
     let mut document = Document::new("What a switch takes", "");
     document.version.clone_from(&report.version);
-    for sentence in verdict::sentences(report) {
-        document.answer(RichText::painted(Paint::Strong, sentence));
+    for (i, sentence) in verdict::sentences(report).into_iter().enumerate() {
+        document.answer(RichText::painted(if i == 0 { Paint::Strong } else { Paint::Plain }, sentence));
     }
     if let Some(early) = &report.early {
         let cut_short = RichText::painted(Paint::Warn, format!("Cut short: {early}."));
