@@ -23,7 +23,7 @@ mod view;
 use lookaside_harness::{ModelExperiments, Paper};
 
 pub use metal::tasks;
-pub use view::view;
+pub use view::{view, TASKS_SCHEMA};
 
 /// The paper.
 pub const PAPER: Paper = Paper {

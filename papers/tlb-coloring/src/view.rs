@@ -5,6 +5,9 @@ use lookaside_report::{num, Block, Cell, Chart, Column, Document, Medium, Paint,
 
 use crate::tasks::{CountedBy, HitBy, JobSummary, Scheduling, TaskRun, TaskSetReport, TaskSetRun};
 
+/// The `schema` of a [`Report`]'s JSON.
+pub const TASKS_SCHEMA: &str = "lookaside-tasks/1";
+
 /// Jobs of a hyperperiod that a terminal shows one by one.
 const MOST_PLACES: usize = 16;
 

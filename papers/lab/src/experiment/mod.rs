@@ -6,11 +6,12 @@ mod switch;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{spinner, style, to_json};
+use lookaside_cli::output::{spinner, style};
 use lookaside_cli::probing::probed;
+use lookaside_report::json;
 use lookaside_techniques::color::tasks::TaskSet;
 use lookaside_tlb_coloring::tasks::{run as run_tasks, PagePlacement, TaskSetOptions, TURNS};
-use lookaside_tlb_coloring::view;
+use lookaside_tlb_coloring::{view, TASKS_SCHEMA};
 
 use crate::args::experiment::{ExperimentCommand, PagesArg, Tasks};
 
@@ -49,7 +50,7 @@ fn tasks(args: &Tasks) -> Result<u8, Failure> {
     let report = run_tasks(&set, &machine, &options, &|| interrupt.asked(), &mut progress);
     bar.finish_and_clear();
     let report = report.map_err(Failure::bad)?;
-    args.output.write(&view(&report), &to_json(&report)?, &style(None))?;
+    args.output.write(&view(&report), &json::document(TASKS_SCHEMA, &report), &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

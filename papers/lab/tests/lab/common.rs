@@ -12,6 +12,11 @@ pub fn lab() -> Command {
     command::command("lookaside-lab")
 }
 
+/// The text without its line breaks, spaces run together.
+pub fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Runs it with these arguments.
 pub fn run(arguments: &[&str]) -> Output {
     lab().args(arguments).output().expect("the command can be started")

@@ -1,6 +1,6 @@
 //! Experiments on this machine: what they refuse, and that every job is told of.
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use crate::common::{assert_bad_input, flat, run, stderr, stdout};
 
 const TASKS: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.2ms\"\npages = 4\n\
                      [[task]]\nname = \"T2\"\nperiod = \"8ms\"\nexecution = \"1ms\"\npages = 4\n";
@@ -89,6 +89,7 @@ fn every_job_is_told_of() {
     }
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(stdout(&output).starts_with("{\n  \"schema\": \"lookaside-tasks/1\",\n"));
     assert_eq!((&report["level"], &report["hyperperiods"]), (&"l1d-4k".into(), &4.into()));
     for (run, pages) in [(0, "malloc"), (1, "planned")] {
         assert_eq!(report["runs"][run]["placement"], pages);
@@ -104,7 +105,7 @@ fn every_job_is_told_of() {
     if output.status.code() == Some(2) {
         return assert_bad_input(&output, &["cannot be told apart here"]);
     }
-    let text = stdout(&output);
+    let text = flat(&stdout(&output));
     let first = "misses of l1d-4k by timing; CPU ";
     for said in [first, "as modelled", "malloc ", "by the plan ", "T1", "T2", "a miss takes "] {
         assert!(text.contains(said), "{said:?} is not in\n{text}");
@@ -142,7 +143,7 @@ fn misses_of_the_last_level_are_counted_by_walks() {
     }
     let output = run(&[&arguments[..], &["--hyperperiods", "4"]].concat());
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let text = stdout(&output);
+    let text = flat(&stdout(&output));
     for said in ["misses of stlb by walks; CPU ", "with all translations put out "] {
         assert!(text.contains(said), "{said:?} is not in\n{text}");
     }

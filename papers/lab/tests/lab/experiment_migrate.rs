@@ -1,6 +1,6 @@
 //! A thread's moves to another CPU: what is refused, and that every case is told of.
 
-use crate::common::{assert_bad_input, lab, run, stderr, stdout};
+use crate::common::{assert_bad_input, flat, lab, run, stderr, stdout};
 
 const QUICK: [&str; 3] = ["experiment", "migrate", "--quick"];
 
@@ -102,8 +102,7 @@ fn every_case_is_told_of_in_every_way() {
         "chase, 68 KiB apart, caches thrashed",
         "Verdict on direct",
     ] {
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(said), "{said:?} is not in\n{text}");
+        assert!(flat(&text).contains(said), "{said:?} is not in\n{text}");
     }
     let report: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).expect("written")).expect("JSON");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{assert_bad_input, lab, run, stderr, stdout};
+use crate::common::{assert_bad_input, flat, lab, run, stderr, stdout};
 
 /// A tenth of a second: the least of everything, in so many rounds.
 const LEAST: [&str; 10] =
@@ -93,7 +93,7 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
         assert_eq!(contrast["of_pages_ns"].is_null(), !grown, "{contrast}");
     }
 
-    let text = stdout(&output);
+    let text = flat(&stdout(&output));
     for said in [
         "lat_ctx: ",
         "extreme: ",
