@@ -3,8 +3,11 @@
 use super::escape::Esc;
 use super::paint::class;
 use crate::line::Paint;
-use crate::num;
 use crate::table::{Bar, Cell, Fill, Table, TableRow};
+use crate::{num, text};
+
+/// Text of more columns gets room to wrap in.
+const SHORT: usize = 24;
 
 /// The table; nothing if it has no rows. One without a caption is what its heading says.
 pub fn render(table: &Table, heading: &str) -> String {
@@ -106,7 +109,8 @@ fn cell_element(cell: &Cell, right: bool, first: bool) -> String {
     let class = match (&cell.bar, right) {
         (Some(_), _) => "",
         (None, true) => r#" class="n""#,
-        (None, false) => r#" class="text""#,
+        (None, false) if text::width(&cell.text) > SHORT => r#" class="text""#,
+        (None, false) => "",
     };
     format!("<td{class}{key}>{words}{bar}</td>")
 }
@@ -123,6 +127,14 @@ mod tests {
         let html = render(&table, "A table");
         assert_eq!(html.matches("<th scope=\"row\">").count(), 1000);
         assert!(html.contains("3 more rows are left out here"));
+    }
+
+    #[test]
+    fn long_text_alone_gets_room_to_wrap_in() {
+        let mut table = Table::new(["a", "b", "c"].map(Column::left));
+        table.row(["row", "a word", "a sentence of a few words that may wrap"].map(Cell::from));
+        let html = render(&table, "A table");
+        assert!(html.contains("<td>a word</td><td class=\"text\">a sentence"), "{html}");
     }
 
     #[test]
