@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use lookaside_runtime::bake::{ProcessBakers, ProcessSelection, Settings};
-use lookaside_views::baked::view;
+use lookaside_views::baked::{view, BakedProcesses};
+use lookaside_views::json;
 use publish::Publisher;
 
 use crate::args::bake::BakeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{check_writable, spinner, style, to_json};
+use lookaside_cli::output::{check_writable, spinner, style};
 
 mod publish;
 
@@ -59,9 +60,10 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
         bar.set_message(format!("{there} processes, {rounds} rounds"));
     }
     bar.finish_and_clear();
-    let report = outside.stop();
-    publisher.publish(&report)?;
-    args.output.write(&view(&report, ranking.as_ref()), &to_json(&report)?, &style(None))?;
+    let baked = BakedProcesses { processes: outside.stop() };
+    let report = &baked.processes;
+    publisher.publish(report)?;
+    args.output.write(&view(report, ranking.as_ref()), &json::render(&baked), &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

@@ -52,7 +52,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     };
     let interrupt = Interrupt::install()?;
     let found = in_turns(&plan, &interrupt, "comparing")?;
-    let (document, json) = (view(&found), lookaside_report::json::document(json::COMPARISON_SCHEMA, &found));
+    let (document, json) = (view(&found), json::render(&found));
     // Where a program failed before the first round was complete, its error says all.
     if args.output.prints_json() || found.rounds > 0 || interrupt.asked() {
         args.output.write(&document, &json, &style(None))?;

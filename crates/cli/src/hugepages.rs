@@ -32,8 +32,7 @@ pub fn run(args: &HugepagesArgs) -> Result<u8, Failure> {
     });
     bar.finish_and_clear();
     let applied = applied?;
-    let json = lookaside_report::json::document(json::HUGEPAGES_SCHEMA, &applied);
-    args.output.write(&view(&applied), &json, &style(None))?;
+    args.output.write(&view(&applied), &json::render(&applied), &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

@@ -2,23 +2,24 @@
 
 use std::path::PathBuf;
 
-use lookaside_machine::{presets, Machine};
-use lookaside_views::machine as views;
-use lookaside_views::machine::check::CheckedMachine;
+use lookaside_machine::presets;
+use lookaside_views::machine::check::{CheckedMachine, MachineCheck};
+use lookaside_views::machine::presets::MachineList;
+use lookaside_views::{json, machine as views};
 
 use crate::args::machine::MachineCommand;
 use lookaside_cli::exit::{Failure, BAD_INPUT};
 use lookaside_cli::machines::find;
-use lookaside_cli::output::{print, style, to_json, OutputArgs};
+use lookaside_cli::output::{print, style, OutputArgs};
 
 /// Runs the command. Exit code 2 where a file is no sound description.
 pub fn run(command: MachineCommand) -> Result<u8, Failure> {
     match command {
         MachineCommand::List { output } => {
             output.check()?;
-            let all: Result<Vec<Machine>, _> = presets().iter().map(|p| lookaside_machine::preset(p.name)).collect();
-            let all = all?;
-            output.write(&views::presets::view(&all), &to_json(&all)?, &style(None))?;
+            let machines = presets().iter().map(|p| lookaside_machine::preset(p.name)).collect::<Result<_, _>>()?;
+            let list = MachineList { machines };
+            output.write(&views::presets::view(&list.machines), &json::render(&list), &style(None))?;
             Ok(0)
         }
         MachineCommand::Show { machine, set, toml, output } => {
@@ -26,7 +27,7 @@ pub fn run(command: MachineCommand) -> Result<u8, Failure> {
             let machine = find(&machine)?.with_overrides(&set)?;
             match toml {
                 true => print(&lookaside_machine::to_toml(&machine))?,
-                false => output.write(&views::view(&machine), &to_json(&machine)?, &style(None))?,
+                false => output.write(&views::view(&machine), &json::render(&machine), &style(None))?,
             }
             Ok(0)
         }
@@ -43,9 +44,9 @@ fn check(files: &[PathBuf], output: &OutputArgs) -> Result<u8, Failure> {
             Err(e) => CheckedMachine { file, machine: None, error: Some(e.to_string()) },
         }
     });
-    let checked: Vec<CheckedMachine> = checked.collect();
-    let errors: Vec<&String> = checked.iter().filter_map(|file| file.error.as_ref()).collect();
+    let checked = MachineCheck { files: checked.collect() };
+    let errors: Vec<&String> = checked.files.iter().filter_map(|file| file.error.as_ref()).collect();
     errors.iter().for_each(|error| eprintln!("lookaside: {error}"));
-    output.write(&views::check::view(&checked), &to_json(&checked)?, &style(None))?;
+    output.write(&views::check::view(&checked.files), &json::render(&checked), &style(None))?;
     Ok(if errors.is_empty() { 0 } else { BAD_INPUT })
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use evidence_folder::{EvidenceFolder, EvidenceSamples};
 use lookaside_machine::{preset, to_toml};
 use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
+use lookaside_views::json;
 use lookaside_views::probe::view;
 
 use crate::args::probe::ProbeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
-use lookaside_cli::output::{check_writable, style, to_json, write_file};
+use lookaside_cli::output::{check_writable, style, write_file};
 use lookaside_cli::probing::{attempted, ATTEMPTS};
 
 mod evidence_folder;
@@ -36,7 +37,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     drop(host); // back to all CPUs, and the memory to the system
 
     // What was found is printed before anything can go wrong with files.
-    args.report.write(&view(&report), &to_json(&report)?, &style(None))?;
+    args.report.write(&view(&report), &json::render(&report), &style(None))?;
     if let Some(path) = &args.output {
         let machine = report.machine(&base);
         machine.check()?;

@@ -5,32 +5,24 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use lookaside_runtime::bake::{ProcessReport, Survey, Surveyed};
-use lookaside_views::top::{cells, view, HEADS};
+use lookaside_views::json;
+use lookaside_views::top::{cells, view, TopProcesses, TopRow, HEADS};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Alignment, Constraint};
 use ratatui::style::Stylize;
 use ratatui::text::Text;
 use ratatui::widgets::{Row, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
-use serde::Serialize;
 
 use crate::args::top::TopArgs;
 use crate::bake_status::command_files;
 use crate::bake_status::helper_files::HelperFiles;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{style, to_json};
+use lookaside_cli::output::style;
 
 /// How soon an interruption is heeded.
 const STEP: Duration = Duration::from_millis(50);
-
-/// A process and, where it is baked, what its baker did since it began.
-#[derive(Serialize)]
-struct TopRow {
-    #[serde(flatten)]
-    process: Surveyed,
-    baked: Option<ProcessReport>,
-}
 
 /// Shows them until `q`, Ctrl-C or a signal; or once.
 pub fn run(args: &TopArgs) -> Result<u8, Failure> {
@@ -47,8 +39,8 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         let mut seen = observer.snapshot()?;
         let document = view(&seen.processes, &seen.since(&first));
         let row = |process: Surveyed| TopRow { baked: seen.baked.remove(&process.pid), process };
-        let rows: Vec<TopRow> = seen.processes.into_iter().map(row).collect();
-        args.output.write(&document, &to_json(&rows)?, &style(None))?;
+        let all = TopProcesses { processes: seen.processes.into_iter().map(row).collect() };
+        args.output.write(&document, &json::render(&all), &style(None))?;
         return Ok(if interrupt.asked() { interrupt.code() } else { 0 });
     }
     let mut terminal = ratatui::try_init().map_err(|e| Failure::bad(format_args!("terminal: {e}")))?;

@@ -4,11 +4,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lookaside_trace::{cat, convert, summary, ChampSimLosses, Damage, TraceError};
-use lookaside_views::trace::{check, info};
+use lookaside_views::json;
+use lookaside_views::trace::check::{self, TraceCheck};
+use lookaside_views::trace::info;
 
 use crate::args::trace::{ExportFormat, TraceCommand};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
-use lookaside_cli::output::{style, to_json};
+use lookaside_cli::output::style;
 
 /// Runs the command. Exit code 1 when a part of a trace could not be read.
 pub fn run(command: TraceCommand) -> Result<u8, Failure> {
@@ -17,7 +19,7 @@ pub fn run(command: TraceCommand) -> Result<u8, Failure> {
             output.check()?;
             let path = text(&trace);
             let found = summary(&path, None)?;
-            output.write(&info::view(&path, &found), &to_json(&found)?, &style(None))?;
+            output.write(&info::view(&path, &found), &json::render(&found), &style(None))?;
             Ok(said(&trace, &found.damage))
         }
         TraceCommand::Cat { trace } => written(&trace, None),
@@ -33,9 +35,9 @@ pub fn run(command: TraceCommand) -> Result<u8, Failure> {
         TraceCommand::Check { trace, output } => {
             output.check()?;
             let path = text(&trace);
-            let damage = lookaside_trace::check(&path, None)?;
-            output.write(&check::view(&path, &damage), &to_json(&damage)?, &style(None))?;
-            Ok(said(&trace, &damage))
+            let found = TraceCheck { damage: lookaside_trace::check(&path, None)? };
+            output.write(&check::view(&path, &found.damage), &json::render(&found), &style(None))?;
+            Ok(said(&trace, &found.damage))
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use lookaside_probe::validate::{patterns, validate, ValidationOptions};
 use lookaside_probe::{Halt, HostMachine};
+use lookaside_views::json;
 use lookaside_views::validation::view;
 
 use crate::args::validate::ValidateArgs;
@@ -11,7 +12,7 @@ use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::machines;
 use lookaside_cli::memory::available_bytes;
-use lookaside_cli::output::{spinner, style, to_json};
+use lookaside_cli::output::{spinner, style};
 use lookaside_cli::probing::probed;
 
 /// Runs of each pattern, and with `--quick`: the least whose lower quartile is not the fastest.
@@ -51,7 +52,7 @@ pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
     bar.finish_and_clear();
     drop(host);
     let validation = validation?;
-    args.output.write(&view(&validation), &to_json(&validation)?, &style(None))?;
+    args.output.write(&view(&validation), &json::render(&validation), &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

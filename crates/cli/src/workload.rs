@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use lookaside_host::{allowed_cpus, bind_to, current_cpu};
 use lookaside_report::num::bytes;
 use lookaside_runtime::bake::{BakedRegion, Baker, Settings};
+use lookaside_views::json;
 use lookaside_views::workload::run::{view, WorkloadBake, WorkloadOutcome, WorkloadRegion};
 use lookaside_views::workload::{list, parameters};
 use lookaside_workloads::{workload, Pages, Workload, WorkloadSpec};
@@ -13,7 +14,7 @@ use crate::args::workload::WorkloadArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::memory::{available_bytes, huge_bytes};
-use lookaside_cli::output::{check_writable, spinner, style, to_json};
+use lookaside_cli::output::{check_writable, spinner, style};
 
 mod record;
 mod size;
@@ -30,7 +31,7 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
         return match args.record {
             None => {
                 let all = list::workloads();
-                args.output.write(&list::view(&all), &to_json(&all)?, &style(None))?;
+                args.output.write(&list::view(&all.workloads), &json::render(&all), &style(None))?;
                 Ok(0)
             }
             Some(_) => Err(Failure::bad("--record: list has no accesses; name a workload")),
@@ -66,7 +67,7 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
     let outcome = measure(&spec, settings, &mut *workload, &interrupt);
     bar.finish_and_clear();
     let outcome = WorkloadOutcome { build_seconds, ..outcome? };
-    args.output.write(&view(&outcome), &to_json(&outcome)?, &style(None))?;
+    args.output.write(&view(&outcome), &json::render(&outcome), &style(None))?;
     if !outcome.complete {
         eprintln!("lookaside: interrupted: the values cover the task up to there");
         return Ok(interrupt.code());

@@ -2,6 +2,14 @@
 
 use lookaside_report::{Cell, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Ranking};
+use serde::Serialize;
+
+/// What became of each process.
+#[derive(Clone, Debug, Serialize)]
+pub struct BakedProcesses {
+    /// The processes, those that ended too.
+    pub processes: Vec<ProcessReport>,
+}
 
 /// What became of a process, where it is not baked any more.
 fn state(baked: &ProcessReport) -> &'static str {

@@ -1,20 +1,66 @@
-//! Which data the JSON of a result is.
+//! Results as JSON: which data each is.
 
+use lookaside_machine::Machine;
+use lookaside_probe::validate::Validation;
+use lookaside_probe::ProbeReport;
 use lookaside_report::json;
+use lookaside_runtime::compare::Comparison;
+use lookaside_runtime::hugepages::PromotionReport;
+use lookaside_techniques::color::plan::ColorPlan;
+use lookaside_techniques::hugepages::plan::HugePlan;
+use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::Analysis;
+use lookaside_trace::Summary;
+use serde::Serialize;
 
-/// The `schema` of [`render`]. A field that is renamed, or changes its meaning, gets a new number;
-/// fields may be added without.
-pub const ANALYSIS_SCHEMA: &str = "lookaside-analysis/2";
+use crate::baked::BakedProcesses;
+use crate::machine::check::MachineCheck;
+use crate::machine::presets::MachineList;
+use crate::top::TopProcesses;
+use crate::trace::check::TraceCheck;
+use crate::workload::list::WorkloadList;
+use crate::workload::recording::WorkloadRecording;
+use crate::workload::run::WorkloadOutcome;
 
-/// The `schema` of a comparison, [`lookaside_runtime::compare::Comparison`], by [`json::document`].
-pub const COMPARISON_SCHEMA: &str = "lookaside-comparison/1";
+/// A result that a command prints as JSON.
+pub trait JsonResult: Serialize {
+    /// `lookaside-NAME/VERSION`, the field `schema` of its JSON. A field that is renamed, left out, or changes its meaning
+    /// gets a new version; fields may be added without.
+    const SCHEMA: &'static str;
+}
 
-/// The `schema` of huge pages made of a running process's memory, [`lookaside_runtime::hugepages::PromotionReport`], by [`json::document`].
-pub const HUGEPAGES_SCHEMA: &str = "lookaside-hugepages/1";
+/// Names the schema of each result.
+macro_rules! results {
+    ($($result:ty => $schema:literal,)*) => {
+        $(impl JsonResult for $result {
+            const SCHEMA: &'static str = $schema;
+        })*
+    };
+}
 
-/// The whole analysis: `"schema": "lookaside-analysis/2"`, then the fields of [`Analysis`] by their names.
-/// Units and denominators are those of the fields' documentation.
-pub fn render(analysis: &Analysis) -> String {
-    json::document(ANALYSIS_SCHEMA, analysis)
+results! {
+    Analysis => "lookaside-analysis/2",
+    BakedProcesses => "lookaside-bake/1",
+    ColorPlan => "lookaside-color-plan/1",
+    Comparison => "lookaside-comparison/1",
+    HugePlan => "lookaside-hugepages-plan/1",
+    LockPlan => "lookaside-lock-plan/1",
+    Machine => "lookaside-machine/1",
+    MachineCheck => "lookaside-machine-check/1",
+    MachineList => "lookaside-machine-list/1",
+    ProbeReport => "lookaside-probe/1",
+    PromotionReport => "lookaside-hugepages/1",
+    Summary => "lookaside-trace-info/1",
+    TopProcesses => "lookaside-top/1",
+    TraceCheck => "lookaside-trace-check/1",
+    Validation => "lookaside-validation/1",
+    WorkloadList => "lookaside-workload-list/1",
+    WorkloadOutcome => "lookaside-workload/1",
+    WorkloadRecording => "lookaside-workload-recording/1",
+}
+
+/// The result as JSON: `"schema": "lookaside-NAME/VERSION"`, then its fields by their names. Units and denominators are
+/// those of the fields' documentation.
+pub fn render<T: JsonResult>(result: &T) -> String {
+    json::document(T::SCHEMA, result)
 }

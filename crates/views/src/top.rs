@@ -4,6 +4,24 @@ use std::collections::BTreeMap;
 
 use lookaside_report::{num, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Surveyed};
+use serde::Serialize;
+
+/// All processes at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopProcesses {
+    /// A row each, the likely dearest first.
+    pub processes: Vec<TopRow>,
+}
+
+/// A process and, where it is baked, what its baker did since it began.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopRow {
+    /// What the system tells of it.
+    #[serde(flatten)]
+    pub process: Surveyed,
+    /// What its baker did; `null`: it is not baked, or the baker does not tell.
+    pub baked: Option<ProcessReport>,
+}
 
 /// Heads of the columns, in order: short, so that a terminal of 100 columns has room for all.
 pub const HEADS: [&str; 9] =

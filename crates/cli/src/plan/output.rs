@@ -4,9 +4,10 @@ use std::path::Path;
 
 use lookaside_report::Document;
 use lookaside_techniques::plan::Plan;
+use lookaside_views::json::{self, JsonResult};
 
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
-use lookaside_cli::output::{check_writable, style, to_json, write_file, OutputArgs};
+use lookaside_cli::output::{check_writable, style, write_file, OutputArgs};
 
 /// Where a plan goes.
 pub struct PlanOutput<'a> {
@@ -24,11 +25,11 @@ impl PlanOutput<'_> {
     }
 
     /// Writes the file and the report; the exit code.
-    pub fn write<P: Plan>(&self, plan: &P, view: fn(&P) -> Document) -> Result<u8, Failure> {
+    pub fn write<P: Plan + JsonResult>(&self, plan: &P, view: fn(&P) -> Document) -> Result<u8, Failure> {
         if let Some(path) = self.file {
             write_file(path, &plan.to_toml())?;
         }
-        self.report.write(&view(plan), &to_json(plan)?, &style(None))?;
+        self.report.write(&view(plan), &json::render(plan), &style(None))?;
         Ok(if plan.is_complete() { 0 } else { NOT_CLEAN })
     }
 }

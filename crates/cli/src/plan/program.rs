@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lookaside_report::{terminal, Document};
 use lookaside_techniques::plan::{PlanError, Planner, ProgramPlan};
+use lookaside_views::json::JsonResult;
 
 use crate::plan::input::{self, InputWatch};
 use crate::plan::native_run;
@@ -39,7 +40,10 @@ pub fn run<P: Planner>(
     program: &PlannedProgram,
     output: &PlanOutput,
     views: &PlanViews<P>,
-) -> Result<u8, Failure> {
+) -> Result<u8, Failure>
+where
+    P::Plan: JsonResult,
+{
     output.check()?;
     let interrupt = Interrupt::install()?;
     // What cannot run plainly is known before it is recorded.

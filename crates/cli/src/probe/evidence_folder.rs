@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use lookaside_probe::{EvidenceRecorder, EvidenceTotals, Metal, ProbeReport};
+use lookaside_views::json;
 
 use lookaside_cli::exit::Failure;
 use lookaside_cli::output::write_file;
@@ -47,7 +48,7 @@ impl<'m> EvidenceFolder<'m> {
             })?;
             Ok(end)
         });
-        EvidenceSamples { folder: self.folder, written, report: serde_json::to_string_pretty(report) }
+        EvidenceSamples { folder: self.folder, written, report: json::render(report) }
     }
 }
 
@@ -55,13 +56,13 @@ impl<'m> EvidenceFolder<'m> {
 pub struct EvidenceSamples {
     folder: PathBuf,
     written: io::Result<EvidenceTotals>,
-    report: serde_json::Result<String>,
+    report: String,
 }
 
 impl EvidenceSamples {
     /// Adds the report; says on standard error what the samples leave out.
     pub fn add(self) -> Result<(), Failure> {
-        write_file(&self.folder.join(REPORT), &self.report.map_err(Failure::bad)?)?;
+        write_file(&self.folder.join(REPORT), &self.report)?;
         let path = self.folder.join(SAMPLES);
         let end = self.written.map_err(|e| cannot_write(&path, &e))?;
         if end.pages_left_out + end.measurements_left_out > 0 {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
+use lookaside_views::json;
 use lookaside_views::workload::parameters;
 use lookaside_views::workload::recording::{view, RecordedArray, WorkloadRecording};
 use lookaside_workloads::{Workload, WorkloadStream};
@@ -12,7 +13,7 @@ use crate::args::workload::WorkloadArgs;
 use crate::recording::trace_file::copy;
 use lookaside_cli::exit::{Failure, BROKE_OFF};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{style, to_json};
+use lookaside_cli::output::style;
 
 /// Does the main task and writes its accesses on the way: of the trace, a chunk is in memory at a time. At a signal the
 /// trace ends where it is.
@@ -45,7 +46,7 @@ pub fn write(
         checksum: format!("{:016x}", workload.checksum()),
         complete: !source.stopped,
     };
-    args.output.write(&view(&written), &to_json(&written)?, &style(None))?;
+    args.output.write(&view(&written), &json::render(&written), &style(None))?;
     if source.stopped {
         eprintln!("lookaside: interrupted: the trace has the task up to there");
         return Ok(source.interrupt.code());

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{compile, have_valgrind, lookaside, run, stderr, stdout};
+use crate::common::{compile, have_valgrind, json, lookaside, run, stderr, stdout, valid_json};
 use serde_json::Value;
 
 /// Two arrays read at random, the first three times as often, both far larger than any TLB's reach.
@@ -57,7 +57,7 @@ fn analyze_json(arguments: &[&str], program: &[&str]) -> (Value, std::process::O
     // The program's own output comes first; the JSON is the last top-level object.
     let text = stdout(&output);
     let start = text.find("{\n").unwrap_or_else(|| panic!("no JSON in {text:?}; {}", stderr(&output)));
-    (serde_json::from_str(&text[start..]).expect("JSON"), output)
+    (valid_json(&text[start..]), output)
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_recorded_trace_gives_the_same_counts_as_the_live_run() {
     let recorded = run(&["record", "-o", trace, "--", path, "20000"]);
     assert_eq!(recorded.status.code(), Some(3), "{}", stderr(&recorded));
     let read = run(&["analyze", "--json", "--machine", "skylake", "--trace", trace]);
-    let read: Value = serde_json::from_str(&stdout(&read)).expect("JSON");
+    let read = json(&read);
     for side in ["data", "fetch"] {
         for count in ["l1_misses", "walks", "walk_references"] {
             let (a, b) = (&live["outcome"][side]["cost"][count], &read["outcome"][side]["cost"][count]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lookaside_runtime::bake::{BakedRegion, Baker, Settings};
 
-use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, lookaside, run, stderr, stdout};
 
 #[test]
 fn bakes_a_process_from_outside() {
@@ -18,10 +18,11 @@ fn bakes_a_process_from_outside() {
         return;
     }
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    assert_eq!(report[0]["pid"].to_string(), pid);
-    assert_eq!((&report[0]["running"], &report[0]["refused"]), (&true.into(), &serde_json::Value::Null));
-    assert_eq!(report[0]["stats"]["failed_calls"], 0);
+    let report = json(&output);
+    let ours = &report["processes"][0];
+    assert_eq!(ours["pid"].to_string(), pid);
+    assert_eq!((&ours["running"], &ours["refused"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(ours["stats"]["failed_calls"], 0);
     let text = stdout(&run(&["bake", "--comm", "no-such-program", "--time", "0"]));
     assert_eq!(text, "no process was there\n");
 }
@@ -97,8 +98,9 @@ fn bakes_the_system_and_tells() {
     unsafe { libc::kill(baker.id() as libc::pid_t, libc::SIGINT) };
     let output = baker.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(128 + libc::SIGINT), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    let ours = report.as_array().expect("a list").iter().find(|row| row["pid"] == pid).expect("the busy program");
+    let report = json(&output);
+    let ours =
+        report["processes"].as_array().expect("a list").iter().find(|row| row["pid"] == pid).expect("the busy program");
     assert_eq!(ours["refused"], serde_json::Value::Null);
     assert!(ours["stats"]["rounds"].as_u64() >= Some(1), "{ours}");
     // By walk cycles where a PMU counts them, else by bytes, and why.
@@ -111,8 +113,8 @@ fn bakes_the_system_and_tells() {
 fn top_has_this_program() {
     let output = run(&["top", "--json", "--interval", "1"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    let ours = report.as_array().expect("a list").iter().find(|row| row["pid"] == std::process::id());
+    let report = json(&output);
+    let ours = report["processes"].as_array().expect("a list").iter().find(|row| row["pid"] == std::process::id());
     let ours = ours.expect("this program");
     assert!(ours["resident_bytes"].as_u64() > Some(0) && ours["table_bytes"].as_u64() > Some(0), "{ours}");
     let table = stdout(&run(&["top", "--once", "--interval", "1"]));
@@ -128,8 +130,8 @@ fn top_has_a_baker_that_a_program_starts_until_it_stops() {
     let row = || {
         let output = run(&["top", "--once", "--json", "--interval", "1"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-        let rows = report.as_array().expect("a list");
+        let report = json(&output);
+        let rows = report["processes"].as_array().expect("a list");
         rows.iter().find(|row| row["pid"] == std::process::id()).expect("this program").clone()
     };
     let rounds = |row: &serde_json::Value| row["baked"]["stats"]["rounds"].as_u64();

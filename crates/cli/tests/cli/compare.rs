@@ -1,6 +1,6 @@
 //! Runs in turns, of programs that take no time; no time is asserted.
 
-use crate::common::{assert_bad_input, ended_at_run, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, ended_at_run, json, lookaside, run, stderr, stdout};
 
 #[test]
 fn a_number_in_the_output_is_compared() {
@@ -17,7 +17,7 @@ fn a_number_in_the_output_is_compared() {
         .output()
         .expect("started");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let found = json(&output);
     assert_eq!(found["schema"], "lookaside-comparison/1");
     assert_eq!((&found["rounds"], &found["is_time"]), (&5.into(), &false.into()));
     let names: Vec<_> = found["variants"].as_array().expect("a list").iter().map(|v| v["name"].clone()).collect();

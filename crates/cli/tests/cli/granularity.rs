@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{compile, have_valgrind, run, stderr};
+use crate::common::{compile, have_valgrind, run, stderr, valid_json};
 
 /// Reads and writes of more pages than the second level holds, a window's worth beside them, copies by string
 /// instructions (long runs on one page of code), code on several pages, and an unmapping.
@@ -55,7 +55,7 @@ fn windows_and_lines_give_the_same_translation() {
         let arguments = ["analyze", "--machine", "ryzen-5900x", "--exact", "--granularity", granularity];
         let output = run(&[&arguments[..], &[&format!("--json={json}"), "--", program]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let found: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
+        let found = valid_json(&std::fs::read_to_string(json).expect("written"));
         found["outcome"].clone()
     };
     let (windows, lines) = (outcome("page"), outcome("line"));

@@ -10,7 +10,7 @@ use rustix::process::{kill_process, test_kill_process_group, Pid, Signal};
 use rustix::thread::{sched_getaffinity, CpuSet};
 use serde_json::Value;
 
-use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, lookaside, run, stderr};
 
 /// The report of a run that ended in order; `None` where this machine cannot be probed at all, which one line says.
 fn report(output: &Output) -> Option<Value> {
@@ -18,7 +18,7 @@ fn report(output: &Output) -> Option<Value> {
         assert_bad_input(output, &[]);
         return None;
     }
-    Some(serde_json::from_str(&stdout(output)).expect("JSON"))
+    Some(json(output))
 }
 
 /// Every level has a value or a reason.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use lookaside_runtime::hugepages::{collapse_side, CollapseSide};
 
-use crate::common::{assert_bad_input, compile, have_valgrind, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, compile, have_valgrind, json, lookaside, run, stderr, stdout};
 
 /// 64 MiB in small pages, of which windows 5, 11, 17 and 23 get 15 of 16 reads; ends when its input does, and says the sum of
 /// what it has. Pages are small at first whatever the system's setting.
@@ -113,7 +113,7 @@ fn the_hot_windows_of_a_running_program_become_huge() {
         let all = [&["hugepages", "--pid", &pid, "--budget", "4", "--seconds", "1", "--json"], more].concat();
         let output = run(&all);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        serde_json::from_str::<serde_json::Value>(&stdout(&output)).expect("JSON")
+        json(&output)
     };
     let windows = |found: &serde_json::Value| {
         let rows = found["rows"].as_array().expect("a list");
@@ -269,7 +269,7 @@ fn chosen_huge_pages_are_a_variant() {
     let variants = ["compare", "--variants", "base,hugepages:auto:4", "--runs", "1", "--warmup", "0", "--json", "--"];
     let output = run(&[&variants[..], &["sh", "-c", "exit 0"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let found = json(&output);
     let runs = |n: usize| &found["variants"][n]["runs"][0]["hugepages"];
     assert_eq!((&found["variants"][1]["name"], runs(0)), (&"hugepages:auto:4".into(), &serde_json::Value::Null));
     assert_eq!((&runs(1)["budget"], &runs(1)["collapsed"]), (&4.into(), &0.into()));
@@ -301,7 +301,7 @@ fn the_papers_programs_are_compared_by_plan() {
     let compare = ["compare", "--variants", &variants, "--runs", "1", "--warmup", "1", "--json", "--", &program];
     let output = run(&[&compare[..], &task].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let found = json(&output);
     let [base, thp, planned, chosen] = [0, 1, 2, 3].map(|n| &found["variants"][n]);
     assert_eq!(base["pages"]["huge_bytes"], 0, "{found}");
     assert!(thp["pages"]["huge_bytes"].as_u64() >= Some(48 << 20), "{found}");

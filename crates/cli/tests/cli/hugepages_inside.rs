@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::common::{assert_bad_input, compile, lookaside, stderr, stdout};
+use crate::common::{assert_bad_input, compile, json, lookaside, stderr};
 use crate::hugepages::{as_nobody, folder_for_nobody, program, told_of_four, FROM_INSIDE};
 
 #[test]
@@ -62,7 +62,7 @@ fn without_rights_chosen_huge_pages_are_a_variant() {
     let output = as_nobody(&[&variants[..], &["perl", "-e", perl]].concat()).stdout(Stdio::piped()).output();
     let output = output.expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let found = json(&output);
     assert_eq!(found["variants"][1]["runs"][0]["hugepages"]["way"], "inside", "{found}");
     assert_eq!(found["variants"][1]["runs"][0]["helped"], serde_json::Value::Null);
 }

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use crate::common::{assert_bad_input, compile, ended_at_run, have_valgrind, lookaside, run, stderr, stdout};
+use crate::common::{
+    assert_bad_input, compile, ended_at_run, have_valgrind, lookaside, run, stderr, stdout, valid_json,
+};
 use serde_json::Value;
 
 /// Reads 64 MiB at random: nearly each read walks.
@@ -41,7 +43,7 @@ fn ready() -> bool {
 /// The analysis that comes after the program's own output.
 fn json(text: &str) -> Value {
     let start = text.find("{\n").unwrap_or_else(|| panic!("no JSON in {text:?}"));
-    serde_json::from_str(&text[start..]).expect("JSON")
+    valid_json(&text[start..])
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{run, stderr, stdout};
+use crate::common::{json, run, stderr, stdout, valid_json};
 
 /// A small trace.
 fn trace(folder: &Path) -> String {
@@ -31,7 +31,6 @@ fn html_and_json_go_where_they_are_asked_to() {
         &["workload", "list"],
         &["workload", "gups", "--size", "1M"],
         &["workload", "gups", "--size", "1M", "--record", &recording],
-        &["simulate", &trace, "--machine", "skylake"],
     ] {
         let (page, data) = (path("page.html"), path("data.json"));
         let text = run(&[arguments, &["--html", &page, &format!("--json={data}")]].concat());
@@ -40,8 +39,8 @@ fn html_and_json_go_where_they_are_asked_to() {
         assert!(serde_json::from_str::<Value>(&text).is_err() && text.lines().count() > 0, "{arguments:?}: {text}");
         let page = std::fs::read_to_string(page).expect("the page");
         assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{arguments:?}");
-        let data: Value = serde_json::from_str(&std::fs::read_to_string(data).expect("the data")).expect("JSON");
-        let printed: Value = serde_json::from_str(&stdout(&run(&[arguments, &["--json"]].concat()))).expect("JSON");
+        let data = valid_json(&std::fs::read_to_string(data).expect("the data"));
+        let printed = json(&run(&[arguments, &["--json"]].concat()));
         // A timed run is never the same twice.
         match arguments[0] == "workload" && data.get("seconds").is_some() {
             true => assert_eq!(data["checksum"], printed["checksum"]),
@@ -57,7 +56,7 @@ fn an_unsound_machine_is_in_the_report() {
     std::fs::write(&file, "name = 1").expect("written");
     let output = run(&["machine", "check", file.to_str().expect("text path"), "--json"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let checked: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    assert_eq!(checked[0]["machine"], Value::Null);
-    assert!(stderr(&output).contains(checked[0]["error"].as_str().expect("a reason")), "{checked}");
+    let checked = &json(&output)["files"][0];
+    assert_eq!(checked["machine"], Value::Null);
+    assert!(stderr(&output).contains(checked["error"].as_str().expect("a reason")), "{checked}");
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, run, stderr, stdout};
 
 const T1: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = 4\n";
 const T2: &str =
@@ -39,7 +39,7 @@ fn what_cannot_be_isolated_is_exit_code_1_and_planned_all_the_same() {
     let place = file.to_str().expect("text path");
     let output = run(&["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", place, "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let plan = json(&output);
     assert_eq!(plan["verdict"]["is"], "impossible");
     let proof = &plan["verdict"]["certificates"][0];
     assert_eq!((&proof["short_of"], &proof["needed"], &proof["entries"]), (&"entries".into(), &70.into(), &64.into()));
@@ -57,7 +57,7 @@ fn a_trace_stands_for_pages() {
     let tasks = written(folder.path(), "tasks.toml", &traced);
     let output = run(&["plan", "color", &tasks, "--machine", "cortex-a7", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let plan = json(&output);
     assert_eq!((&plan["tasks"][0]["pages"], &plan["tasks"][0]["accesses"]), (&10.into(), &30.into()));
 }
 

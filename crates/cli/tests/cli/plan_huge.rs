@@ -5,7 +5,7 @@ use lookaside_techniques::hugepages::plan::HugePlan;
 use lookaside_techniques::hugepages::select::WindowSelector;
 use lookaside_techniques::lock::regions::Confidence;
 
-use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, stdout};
+use crate::common::{assert_bad_input, compile, have_valgrind, plan, run, stderr, stdout};
 
 const WINDOW: u64 = 2 << 20;
 
@@ -74,8 +74,8 @@ fn the_hot_windows_of_a_trace_are_found() {
     let gain = made.choices.iter().find(|choice| choice.selector == WindowSelector::Gain).expect("it is there");
     assert!(made.choices.iter().all(|choice| choice.effect.saved_cycles <= gain.effect.saved_cycles));
     // The same as JSON, and again the same.
-    let json = run(&["plan", "hugepages", "--budget", "3", "--machine", "skylake", "--json", &trace]);
-    let read: HugePlan = serde_json::from_str(&stdout(&json)).expect("JSON");
+    let printed = run(&["plan", "hugepages", "--budget", "3", "--machine", "skylake", "--json", &trace]);
+    let read: HugePlan = plan(&printed);
     assert_eq!(read, made);
 }
 

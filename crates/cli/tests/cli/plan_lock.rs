@@ -7,7 +7,7 @@ use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::lock::regions::Confidence;
 use lookaside_techniques::lock::select::PageSelector;
 
-use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, stdout};
+use crate::common::{assert_bad_input, compile, have_valgrind, plan, run, stderr, stdout};
 
 /// Three pages of one set of the main TLB and of more of another come again and again.
 fn trace(folder: &std::path::Path) -> String {
@@ -36,12 +36,12 @@ fn a_trace_is_planned_for() {
     assert_eq!((made.choices.len(), made.selector), (4, PageSelector::Gain));
     assert!(made.locked.mean.cycles() < made.base.mean.cycles());
     assert_eq!(made.command, std::slice::from_ref(&trace));
-    let json = run(&["plan", "lock", "--entries", "2", "--json", &trace]);
-    let read: LockPlan = serde_json::from_str(&stdout(&json)).expect("JSON");
+    let printed = run(&["plan", "lock", "--entries", "2", "--json", &trace]);
+    let read: LockPlan = plan(&printed);
     assert_eq!(read, made);
     for way in ["accesses", "misses", "worst"] {
         let output = run(&["plan", "lock", "--select", way, "--entries", "1", "--json", "--tlb", "main", &trace]);
-        let read: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+        let read: LockPlan = plan(&output);
         let own = read.choices.iter().find(|choice| choice.selector == read.selector).expect("its own");
         assert_eq!((own.stalls, own.pages.len()), (read.locked, read.pages.len()), "{way}");
     }
@@ -59,7 +59,7 @@ fn a_program_is_recorded_and_its_pages_named() {
     }
     let output = run(&["plan", "lock", "--entries", "2", "--json", "--", program.to_str().expect("text path")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let made: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let made: LockPlan = plan(&output);
     assert_eq!(made.pages.len(), 2);
     assert!(made.pages.iter().all(|page| page.saving_cycles > 0.0 && page.data_misses + page.fetch_misses > 0));
     let ours = made.pages.iter().filter_map(|page| page.region.as_ref());
@@ -79,7 +79,7 @@ fn pages_are_found_in_a_plain_run() {
     let program = program.to_str().expect("text path");
     let output = run(&["plan", "lock", "--native", "--json", "--", program]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let made: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let made: LockPlan = plan(&output);
     assert!(made.pages.iter().all(|page| page.native.is_some() != page.not_native.is_some()), "{:?}", made.pages);
     let ours: Vec<_> =
         made.pages.iter().filter(|page| page.region.as_ref().is_some_and(|region| region.name == "moved")).collect();
@@ -132,7 +132,7 @@ fn pages_of_a_static_arm_program_are_found_in_a_plain_run_under_qemu() {
     assert!(built.success());
     let output = run(&["plan", "lock", "--native", "--json", "--", program.to_str().expect("text path")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let made: LockPlan = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let made: LockPlan = plan(&output);
     let ours: Vec<_> =
         made.pages.iter().filter(|page| page.region.as_ref().is_some_and(|region| region.name == "moved")).collect();
     assert!(!ours.is_empty(), "{:?}", made.pages);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, run, stderr, stdout};
 
 #[test]
 fn gives_a_sound_machine_and_levels_or_reasons() {
@@ -15,7 +15,7 @@ fn gives_a_sound_machine_and_levels_or_reasons() {
         return;
     }
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     for level in report["levels"].as_array().expect("a list") {
         let geometry = &level["geometry"];
         match geometry["state"].as_str() {

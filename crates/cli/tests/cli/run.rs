@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use crate::common::{assert_bad_input, compile, lookaside, run, stderr, stdout};
+use crate::common::{assert_bad_input, compile, json, lookaside, run, stderr, stdout};
 
 /// Has 64 MiB in small pages, says so, and waits for the end of its input.
 const RESTS: &str = r##"
@@ -49,8 +49,8 @@ fn top_has_the_figures_of_programs_that_bake_themselves() {
         let row = || {
             let output = run(&["top", "--json", "--interval", "1"]);
             assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-            let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-            let rows = report.as_array().expect("a list");
+            let report = json(&output);
+            let rows = report["processes"].as_array().expect("a list");
             rows.iter().find(|row| row["pid"] == pid).expect("the program").clone()
         };
         let there = |row: &serde_json::Value| row["baked"]["within"]["state"] == state;

@@ -1,6 +1,6 @@
 //! The digital twin on the machine that runs the tests: rows or reasons, whatever they are; no time is asserted.
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, run, stderr};
 
 #[test]
 fn gives_rows_and_names_what_it_leaves_out() {
@@ -25,7 +25,7 @@ fn gives_rows_and_names_what_it_leaves_out() {
         return;
     }
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let validation: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let validation = json(&output);
     let rows = validation["rows"].as_array().expect("a list");
     let left_out = validation["left_out"].as_array().expect("a list");
     for row in rows {

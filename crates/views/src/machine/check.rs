@@ -3,6 +3,13 @@
 use lookaside_report::{Block, Cell, Column, Document, Medium, Paint, RichText, Section, Table};
 use serde::Serialize;
 
+/// All files that were checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MachineCheck {
+    /// The files, in the order asked for.
+    pub files: Vec<CheckedMachine>,
+}
+
 /// A description file, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckedMachine {

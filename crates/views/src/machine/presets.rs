@@ -2,6 +2,14 @@
 
 use lookaside_machine::{Machine, Serves, Tlb};
 use lookaside_report::{Cell, Column, Document, Section, Table};
+use serde::Serialize;
+
+/// All presets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MachineList {
+    /// The machines in full.
+    pub machines: Vec<Machine>,
+}
 
 /// A line each: its name, its data TLBs by level (entries × ways), what it is.
 pub fn view(machines: &[Machine]) -> Document {

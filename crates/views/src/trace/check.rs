@@ -2,6 +2,14 @@
 
 use lookaside_report::{num, Cell, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_trace::Damage;
+use serde::Serialize;
+
+/// What can't be read of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TraceCheck {
+    /// The parts that can't be read; none: the trace is sound.
+    pub damage: Vec<Damage>,
+}
 
 /// The parts of the trace at `path` that can't be read; none: it is sound.
 pub fn view(path: &str, damage: &[Damage]) -> Document {

@@ -4,6 +4,13 @@ use lookaside_report::{Cell, Column, Document, Section, Table};
 use lookaside_workloads::WORKLOADS;
 use serde::Serialize;
 
+/// What there is to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkloadList {
+    /// The workloads, by name.
+    pub workloads: Vec<WorkloadKind>,
+}
+
 /// A workload that can be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkloadKind {
@@ -16,8 +23,9 @@ pub struct WorkloadKind {
 }
 
 /// All workloads.
-pub fn workloads() -> Vec<WorkloadKind> {
-    WORKLOADS.iter().map(|kind| WorkloadKind { name: kind.name, what: kind.what, round: kind.round }).collect()
+pub fn workloads() -> WorkloadList {
+    let kinds = WORKLOADS.iter().map(|kind| WorkloadKind { name: kind.name, what: kind.what, round: kind.round });
+    WorkloadList { workloads: kinds.collect() }
 }
 
 /// A line each.
