@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 
 use lookaside_engine::{run_many, Detail, Setup, WalkModel};
-use lookaside_views::simulate::view;
+use lookaside_views::json;
+use lookaside_views::simulate::{view, Simulation};
 
 use crate::args::simulate::SimulateArgs;
 use crate::setups;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{short_count, spinner, style, to_json};
+use lookaside_cli::output::{short_count, spinner, style};
 
 mod bake;
 mod input;
@@ -50,7 +51,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
         }
     })?;
     bar.finish_and_clear();
-    let outcomes = ran.outcomes;
-    args.output.write(&view(&outcomes), &to_json(&outcomes)?, &style(None))?;
+    let simulation = Simulation { outcomes: ran.outcomes };
+    args.output.write(&view(&simulation.outcomes), &json::render(&simulation), &style(None))?;
     ended(args, &*source, ran.end, &interrupt)
 }

@@ -10,6 +10,13 @@ use serde::Serialize;
 /// Regions that the text lists, the largest; JSON has all.
 const LISTED: usize = 8;
 
+/// A trace's runs without a helper and with it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BakeModel {
+    /// The runs on each machine, in the order asked for.
+    pub machines: Vec<Modelled>,
+}
+
 /// One machine's two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Modelled {

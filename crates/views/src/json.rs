@@ -13,9 +13,11 @@ use lookaside_techniques::Analysis;
 use lookaside_trace::Summary;
 use serde::Serialize;
 
+use crate::bake_model::BakeModel;
 use crate::baked::BakedProcesses;
 use crate::machine::check::MachineCheck;
 use crate::machine::presets::MachineList;
+use crate::simulate::Simulation;
 use crate::top::TopProcesses;
 use crate::trace::check::TraceCheck;
 use crate::workload::list::WorkloadList;
@@ -40,6 +42,7 @@ macro_rules! results {
 
 results! {
     Analysis => "lookaside-analysis/2",
+    BakeModel => "lookaside-bake-model/1",
     BakedProcesses => "lookaside-bake/1",
     ColorPlan => "lookaside-color-plan/1",
     Comparison => "lookaside-comparison/1",
@@ -50,6 +53,7 @@ results! {
     MachineList => "lookaside-machine-list/1",
     ProbeReport => "lookaside-probe/1",
     PromotionReport => "lookaside-hugepages/1",
+    Simulation => "lookaside-simulation/1",
     Summary => "lookaside-trace-info/1",
     TopProcesses => "lookaside-top/1",
     TraceCheck => "lookaside-trace-check/1",

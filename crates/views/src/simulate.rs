@@ -2,6 +2,14 @@
 
 use lookaside_engine::{CacheCounts, Outcome, Side};
 use lookaside_report::{num, Cell, Column, Document, Section, Table};
+use serde::Serialize;
+
+/// Runs of one trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Simulation {
+    /// Counts of each machine, in the order asked for.
+    pub outcomes: Vec<Outcome>,
+}
 
 /// What can be compared, a column each; then the arrays and caches of each. Rates name their denominator.
 pub fn view(outcomes: &[Outcome]) -> Document {

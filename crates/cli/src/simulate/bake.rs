@@ -9,14 +9,15 @@ use lookaside_runtime::bake::{self as metal, BakeBackend, BakeError, Hint, Setti
 use lookaside_techniques::bake::{
     compare_baked, find_targets, BakeTargets, BakedProgram, HelperPlacement, ModelledBaker, TouchMethod,
 };
-use lookaside_views::bake_model::{view, Modelled};
+use lookaside_views::bake_model::{view, BakeModel, Modelled};
+use lookaside_views::json;
 
 use super::input::{ended, open};
 use crate::args::model::PagePolicyArg;
 use crate::args::simulate::SimulateArgs;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{short_count, spinner, style, to_json};
+use lookaside_cli::output::{short_count, spinner, style};
 
 /// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access
 /// on.
@@ -84,9 +85,9 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
         );
     }
     let pairs = runs.iter().zip(&ran.pairs);
-    let all: Vec<Modelled> =
-        pairs.map(|((setup, _), pair)| Modelled::new(&setup.machine.name, &helper.settings, &found, pair)).collect();
-    args.output.write(&view(&all), &to_json(&all)?, &style(None))?;
+    let modelled = pairs.map(|((setup, _), pair)| Modelled::new(&setup.machine.name, &helper.settings, &found, pair));
+    let model = BakeModel { machines: modelled.collect() };
+    args.output.write(&view(&model.machines), &json::render(&model), &style(None))?;
     ended(args, &*source, ran.end, &interrupt)
 }
 

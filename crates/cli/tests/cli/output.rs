@@ -31,6 +31,7 @@ fn html_and_json_go_where_they_are_asked_to() {
         &["workload", "list"],
         &["workload", "gups", "--size", "1M"],
         &["workload", "gups", "--size", "1M", "--record", &recording],
+        &["simulate", &trace, "--machine", "skylake"],
     ] {
         let (page, data) = (path("page.html"), path("data.json"));
         let text = run(&[arguments, &["--html", &page, &format!("--json={data}")]].concat());

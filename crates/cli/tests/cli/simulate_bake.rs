@@ -27,7 +27,7 @@ const MACHINE: [&str; 10] = [
 fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
-    serde_json::from_str(&stdout(&output)).expect("JSON")
+    crate::common::json(&output)
 }
 
 fn simulate(trace: &str, more: &[&str]) -> Value {
@@ -50,12 +50,12 @@ fn memory(run: &Value) -> u64 {
 fn the_unbaked_run_is_simulates_own_and_the_helper_helps() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let trace = gups(folder.path());
-    let plain = &simulate(&trace, &["--totals"])[0];
+    let plain = &simulate(&trace, &["--totals"])["outcomes"][0];
     for bake in
         ["prefetch,sleep=5us", "load,sleep=5us", "module,sleep=5us", "scan,sleep=5us", "module,sleep=5us,cpu=sibling"]
     {
         let all = simulate(&trace, &["--bake", bake]);
-        let one = &all[0];
+        let one = &all["machines"][0];
         let [base, baked] = [&one["base"], &one["baked"]];
         assert_eq!(base["accesses"], plain["data"]["accesses"]);
         assert_eq!(base["walks"], plain["data"]["cost"]["walks"]);
@@ -93,7 +93,7 @@ fn it_is_the_papers_model() {
     let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
     let expected =
         model(setup, &mut WorkloadStream::new(gups), &program, Some(&baker), &[]).expect("it can be modelled");
-    let found = &simulate(&trace, &["--bake", "load,nops=30,sleep=5us"])[0];
+    let found = &simulate(&trace, &["--bake", "load,nops=30,sleep=5us"])["machines"][0];
     let BakeResult { program, program_cycles, helper: Some(helper) } = expected else { panic!("a helper") };
     assert_eq!(found["baked"]["modelled_cycles"].as_f64(), Some(program_cycles));
     let servers = serde_json::json!(program.data.walk_references_by_server);
@@ -132,7 +132,7 @@ fn a_trace_without_a_map_is_baked_where_it_is_touched() {
     let text = folder.path().join("t.txt");
     let line = |i: u64| format!("R {:#x} 8\n", 0x7000_0000_0000 + ((i * 7919 % 4096) << 12));
     std::fs::write(&text, (0..20_000).map(line).collect::<String>()).expect("written");
-    let one = &simulate(text.to_str().expect("text"), &["--bake", "module,sleep=5us"])[0];
+    let one = &simulate(text.to_str().expect("text"), &["--bake", "module,sleep=5us"])["machines"][0];
     let regions = serde_json::json!([{"name": "touched", "start": 0x7000_0000_0000_u64, "bytes": 16 << 20}]);
     assert_eq!(one["regions"], regions);
 }

@@ -185,9 +185,10 @@ fn accesses_become_a_trace() {
         for field in ["checksum", "operations", "parameters"] {
             assert_eq!(written[field], native[field], "{name}: {field}");
         }
-        let simulated = stdout(&run(&["simulate", path, "-m", "skylake", "--json"]));
-        let simulated: serde_json::Value = serde_json::from_str(&simulated).expect("JSON");
-        assert_eq!(simulated[0]["data"]["accesses"], expected.len());
+        assert_eq!(
+            json(&["simulate", path, "-m", "skylake", "--json"])["outcomes"][0]["data"]["accesses"],
+            expected.len()
+        );
         let info = json(&["trace", "info", path, "--json"]);
         let command = ["lookaside", "workload", name, "--size", "1M", "--seed", "5", "--rounds", "1"];
         assert_eq!(info["info"]["command"], serde_json::json!(command));
