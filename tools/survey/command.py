@@ -17,8 +17,8 @@ against their order, names of types, long files, and who reads /proc and /sys.
 """
 CHECKS = f"""What --check holds:
 {"".join(f"  {check.name:<9}{check.rule}" + chr(10) for check in checks.CHECKS)}
-{checks.EXCUSES} names the checks that are off, and what is excused from the others, each with its reason. It only
-shrinks: a line that excuses what is no breach any more fails the check, too."""
+{checks.EXCUSES} names what is excused, each with its reason. It only shrinks: a line that excuses what is no breach any
+more fails the check, too."""
 
 
 def main(arguments: list[str]) -> int:

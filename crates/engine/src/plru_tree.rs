@@ -6,13 +6,13 @@ use lookaside_machine::{tree_left_ways, MAX_UNEVEN_TREE_WAYS};
 /// A tree's shape; its bits are a word a set, from all zero. A bit that is set = the victim is on the right.
 #[derive(Clone, Debug)]
 pub(crate) struct UnevenTree {
-    nodes: Vec<[TreeBranch; 2]>,
+    nodes: Vec<[PlruBranch; 2]>,
     /// By way: the bits on its path, and those of them that point away from it.
     paths: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum TreeBranch {
+enum PlruBranch {
     Node(u32),
     Way(u32),
 }
@@ -26,19 +26,19 @@ impl UnevenTree {
         tree
     }
 
-    fn grow(&mut self, ways: u32, (on_path, away): (u64, u64)) -> TreeBranch {
+    fn grow(&mut self, ways: u32, (on_path, away): (u64, u64)) -> PlruBranch {
         if ways == 1 {
             self.paths.push((on_path, away));
-            return TreeBranch::Way(self.paths.len() as u32 - 1);
+            return PlruBranch::Way(self.paths.len() as u32 - 1);
         }
         let node = self.nodes.len();
-        self.nodes.push([TreeBranch::Way(0); 2]);
+        self.nodes.push([PlruBranch::Way(0); 2]);
         let left = tree_left_ways(ways, node == 0);
         let bit = 1 << node;
         // Of a way on the left, away is to the right.
         self.nodes[node] =
             [self.grow(left, (on_path | bit, away | bit)), self.grow(ways - left, (on_path | bit, away))];
-        TreeBranch::Node(node as u32)
+        PlruBranch::Node(node as u32)
     }
 
     /// The way that the bits point at.
@@ -47,8 +47,8 @@ impl UnevenTree {
         let mut node = 0;
         loop {
             match self.nodes[node as usize][(bits >> node & 1) as usize] {
-                TreeBranch::Node(next) => node = next,
-                TreeBranch::Way(way) => return way,
+                PlruBranch::Node(next) => node = next,
+                PlruBranch::Way(way) => return way,
             }
         }
     }

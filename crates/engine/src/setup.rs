@@ -72,12 +72,12 @@ pub enum PagePolicy {
     /// mapping when it is first touched (or anywhere, where no mapping is known).
     Thp,
     /// As `Thp`, but only inside these ranges.
-    Selective(Vec<AddressRange>),
+    Selective(Vec<ProcessRange>),
 }
 
 /// A range of one process's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AddressRange {
+pub struct ProcessRange {
     /// Process id; `None` = every process.
     pub process: Option<u32>,
     /// First byte.

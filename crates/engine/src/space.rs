@@ -11,7 +11,7 @@ use crate::fasthash::FastMap;
 use crate::os::{HOST_SPACE, KERNEL_SPACE};
 use crate::pages::{PageStates, NONE};
 use crate::plan::EnginePlan;
-use crate::{AddressRange, PagePolicy};
+use crate::{PagePolicy, ProcessRange};
 
 /// One address space.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl AddressSpace {
     }
 
     /// Does a range, widened to huge-page bounds, hold these?
-    fn selects(&self, range: &AddressRange, start: u64, end: u64) -> bool {
+    fn selects(&self, range: &ProcessRange, start: u64, end: u64) -> bool {
         let of_process = match range.process {
             None => true,
             Some(process) => !self.is_kernel() && process == self.process,

@@ -74,12 +74,12 @@ pub struct Section {
     /// Where it is drawn.
     pub medium: Medium,
     /// What it shows.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<DocumentBlock>,
 }
 
 /// Something to show.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum DocumentBlock {
     /// A heading below the section's.
     Heading(String),
     /// A paragraph.
@@ -97,7 +97,7 @@ pub enum Block {
     /// Charts of one kind beside each other; a legend for all.
     Charts(Vec<Chart>),
     /// On the page folded away below this summary; a terminal leaves it out.
-    Details(String, Vec<Block>),
+    Details(String, Vec<DocumentBlock>),
 }
 
 /// A card: a figure for the eye, a sentence or two, short lists.
@@ -208,13 +208,13 @@ impl Section {
 
     /// With a block more; an empty table, list or chart adds none.
     #[must_use]
-    pub fn with(mut self, block: impl Into<Block>) -> Self {
+    pub fn with(mut self, block: impl Into<DocumentBlock>) -> Self {
         self.push(block);
         self
     }
 
     /// Adds a block; an empty table, list or chart adds none.
-    pub fn push(&mut self, block: impl Into<Block>) {
+    pub fn push(&mut self, block: impl Into<DocumentBlock>) {
         let block = block.into();
         if !block.is_empty() {
             self.blocks.push(block);
@@ -227,7 +227,7 @@ impl Section {
     }
 }
 
-impl Block {
+impl DocumentBlock {
     fn is_empty(&self) -> bool {
         match self {
             Self::Heading(words) => words.is_empty(),
@@ -243,37 +243,37 @@ impl Block {
     }
 }
 
-impl From<Table> for Block {
+impl From<Table> for DocumentBlock {
     fn from(table: Table) -> Self {
         Self::Table(table)
     }
 }
 
-impl From<Chart> for Block {
+impl From<Chart> for DocumentBlock {
     fn from(chart: Chart) -> Self {
         Self::Chart(chart)
     }
 }
 
-impl From<Vec<Chart>> for Block {
+impl From<Vec<Chart>> for DocumentBlock {
     fn from(charts: Vec<Chart>) -> Self {
         Self::Charts(charts.into_iter().filter(|chart| !chart.is_empty()).collect())
     }
 }
 
-impl From<Vec<Card>> for Block {
+impl From<Vec<Card>> for DocumentBlock {
     fn from(cards: Vec<Card>) -> Self {
         Self::Cards(cards)
     }
 }
 
-impl From<Vec<Fact>> for Block {
+impl From<Vec<Fact>> for DocumentBlock {
     fn from(facts: Vec<Fact>) -> Self {
         Self::Facts(facts)
     }
 }
 
-impl From<RichText> for Block {
+impl From<RichText> for DocumentBlock {
     fn from(text: RichText) -> Self {
         Self::Text(text)
     }

@@ -31,7 +31,7 @@ pub mod terminal;
 pub mod text;
 
 pub use chart::Chart;
-pub use document::{Block, Card, CardItem, Document, Fact, Medium, Part, Section};
+pub use document::{Card, CardItem, Document, DocumentBlock, Fact, Medium, Part, Section};
 pub use line::{render as render_lines, Line, Paint, Style};
 pub use rich_text::RichText;
 pub use table::{Bar, Cell, Column, Table};

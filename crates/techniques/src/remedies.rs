@@ -3,7 +3,7 @@
 //! Each row is a [`Setup`] of its own, run over the same accesses as the base. Nothing is scaled or
 //! guessed: a row is what the model counted.
 
-use lookaside_engine::{AddressRange, Filter, LockedPage, Outcome, PagePolicy, RegionRow, Setup, WalkModel};
+use lookaside_engine::{Filter, LockedPage, Outcome, PagePolicy, ProcessRange, RegionRow, Setup, WalkModel};
 use lookaside_machine::{PageSize, Serves, Tlb, Ways};
 use lookaside_trace::{MapSource, TraceInfo};
 
@@ -127,7 +127,7 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Rem
     let bytes: u64 = hot.iter().map(|r| r.end - r.start).sum();
     let names: Vec<String> = hot.iter().map(|r| format!("{:#x}", r.start)).collect();
     let ranges =
-        hot.iter().map(|r| AddressRange { process: Some(r.process), start: r.start, end: r.end }).collect::<Vec<_>>();
+        hot.iter().map(|r| ProcessRange { process: Some(r.process), start: r.start, end: r.end }).collect::<Vec<_>>();
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Selective(ranges);
     Some(RemedyVariant {

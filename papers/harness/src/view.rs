@@ -1,7 +1,7 @@
 //! A paper's rows side by side as a document: how many hold, each row with its verdict, the curves, what was assumed.
 
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale};
-use lookaside_report::{chart, Block, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
+use lookaside_report::{chart, Cell, Chart, Column, Document, DocumentBlock, Medium, Paint, RichText, Section, Table};
 
 use crate::reproduction::{PaperCurve, Reproduction};
 use crate::row::{PaperRow, RowVerdict};
@@ -26,7 +26,7 @@ pub fn view(found: &Reproduction) -> Document {
     document.section(curves(found).only(medium));
     let heading = if found.measured { "How it was measured" } else { "Assumed" };
     let assumptions = found.assumptions.iter().map(RichText::from).collect();
-    document.section(Section::new(heading).with(Block::List(assumptions)));
+    document.section(Section::new(heading).with(DocumentBlock::List(assumptions)));
     document
 }
 

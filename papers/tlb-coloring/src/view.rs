@@ -1,7 +1,7 @@
 //! Runs of real-time tasks as a document: the tasks' jobs, what hit them, and their misses beside the model's.
 
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale, Series};
-use lookaside_report::{num, Block, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
+use lookaside_report::{num, Cell, Chart, Column, Document, DocumentBlock, Medium, Paint, RichText, Section, Table};
 
 use crate::tasks::{CountedBy, HitBy, JobSummary, Scheduling, TaskRun, TaskSetReport, TaskSetRun};
 
@@ -26,9 +26,9 @@ pub fn view(report: &TaskSetReport) -> Document {
     document.section(Section::new(heading).lead(PLACES).with(charts(true)));
     document.section(Section::new(heading).lead(PLACES).with(charts(false)).only(Medium::Page));
     let programs = places().filter_map(|(run, task)| program(run, task)).collect();
-    document.section(Section::new("What the tasks' programs did").with(Block::List(programs)));
+    document.section(Section::new("What the tasks' programs did").with(DocumentBlock::List(programs)));
     let known = places().map(|(run, task)| known(run, task, report.counted_by)).collect();
-    document.section(Section::new("Passes whose misses are known").with(Block::List(known)));
+    document.section(Section::new("Passes whose misses are known").with(DocumentBlock::List(known)));
     report.remarks().into_iter().for_each(|remark| document.note(remark));
     document
 }

@@ -1,6 +1,6 @@
 //! Runs a pattern through the engine: cycles an access by the cost model.
 
-use lookaside_engine::{AddressRange, Detail, Engine, FrameLayout, OsModel, PagePolicy, Setup, SetupError};
+use lookaside_engine::{Detail, Engine, FrameLayout, OsModel, PagePolicy, ProcessRange, Setup, SetupError};
 use lookaside_machine::{Machine, PageSize, Serves, Stream};
 use lookaside_trace::{Block, Event, Kind, MapSource};
 use serde::Serialize;
@@ -58,7 +58,7 @@ pub fn model(
     let mut setup = Setup::new(machine.clone());
     setup.detail = Detail::Totals;
     setup.seed = seed;
-    let all = AddressRange { process: None, start: BASE, end: BASE + reach };
+    let all = ProcessRange { process: None, start: BASE, end: BASE + reach };
     let pages = if page_size == base_page { PagePolicy::Base } else { PagePolicy::Selective(vec![all]) };
     let frames = match frame_run_pages {
         0 | 1 => FrameLayout::Random,

@@ -11,7 +11,7 @@ mod table;
 use std::collections::HashSet;
 
 use crate::chart::{self, Chart};
-use crate::document::{Block, Document, Fact, Medium, Part, Section};
+use crate::document::{Document, DocumentBlock, Fact, Medium, Part, Section};
 
 use paint::rich;
 
@@ -33,7 +33,7 @@ pub fn render(document: &Document) -> String {
         };
     }
     if !document.notes.is_empty() {
-        let notes = Section::new("Notes").with(Block::List(document.notes.clone()));
+        let notes = Section::new("Notes").with(DocumentBlock::List(document.notes.clone()));
         out += &page.section(&notes);
     }
     out + "</main>\n" + &foot(&document.version)
@@ -99,12 +99,13 @@ impl PageIds {
         if section.is_empty() || section.medium == Medium::Terminal {
             return String::new();
         }
-        if let [Block::Cards(cards)] = section.blocks.as_slice() {
+        if let [DocumentBlock::Cards(cards)] = section.blocks.as_slice() {
             return cards::render(cards);
         }
         let id = self.id(&section.heading);
         // A page may break inside what has long tables.
-        let long = section.blocks.iter().any(|block| matches!(block, Block::Table(_) | Block::Details(..)));
+        let long =
+            section.blocks.iter().any(|block| matches!(block, DocumentBlock::Table(_) | DocumentBlock::Details(..)));
         let class = if long { r#" class="long""# } else { "" };
         let mut out = format!(r#"<section{class} aria-labelledby="{id}"><h2 id="{id}">{}</h2>"#, Esc(&section.heading));
         if !section.lead.is_empty() {
@@ -126,20 +127,20 @@ impl PageIds {
 }
 
 /// A block below this heading.
-fn block(block: &Block, heading: &str) -> String {
+fn block(block: &DocumentBlock, heading: &str) -> String {
     match block {
-        Block::Heading(words) => format!("<h3>{}</h3>", Esc(words)),
-        Block::Text(text) => format!("<p>{}</p>", rich(text)),
-        Block::List(items) => {
+        DocumentBlock::Heading(words) => format!("<h3>{}</h3>", Esc(words)),
+        DocumentBlock::Text(text) => format!("<p>{}</p>", rich(text)),
+        DocumentBlock::List(items) => {
             let items: String = items.iter().map(|item| format!("<li>{}</li>", rich(item))).collect();
             format!("<ul>{items}</ul>")
         }
-        Block::Facts(list) => facts(list),
-        Block::Cards(cards) => cards::render(cards),
-        Block::Table(table) => table::render(table, heading),
-        Block::Chart(chart) => chart::legend(chart) + &figure(chart),
-        Block::Charts(charts) => grid(charts),
-        Block::Details(summary, blocks) => {
+        DocumentBlock::Facts(list) => facts(list),
+        DocumentBlock::Cards(cards) => cards::render(cards),
+        DocumentBlock::Table(table) => table::render(table, heading),
+        DocumentBlock::Chart(chart) => chart::legend(chart) + &figure(chart),
+        DocumentBlock::Charts(charts) => grid(charts),
+        DocumentBlock::Details(summary, blocks) => {
             let inner: String = blocks.iter().map(|of| self::block(of, heading)).collect();
             format!("<details><summary>{}</summary>{inner}</details>", Esc(summary))
         }

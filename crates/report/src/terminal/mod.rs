@@ -5,7 +5,7 @@ mod grid;
 mod plot;
 
 use crate::chart::{Chart, Plot};
-use crate::document::{Block, Card, Document, Fact, Medium, Part, Section};
+use crate::document::{Card, Document, DocumentBlock, Fact, Medium, Part, Section};
 use crate::line::{self, Line, Paint, Style};
 use crate::table::{Cell, Column, Table};
 use crate::text;
@@ -109,31 +109,31 @@ fn section(section: &Section, style: &Style, width: usize, sizes: &mut Sizes) ->
 }
 
 /// What belongs to the block above it: a sentence on a table, shares below rates.
-fn follows_directly(block: &Block) -> bool {
+fn follows_directly(block: &DocumentBlock) -> bool {
     match block {
-        Block::Text(_) => true,
-        Block::Chart(chart) => matches!(chart.plot, Plot::Bars(_)),
+        DocumentBlock::Text(_) => true,
+        DocumentBlock::Chart(chart) => matches!(chart.plot, Plot::Bars(_)),
         _ => false,
     }
 }
 
-fn block(block: &Block, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {
+fn block(block: &DocumentBlock, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {
     match block {
-        Block::Heading(words) => vec![Line::of(Paint::Strong, text::cut_end(&text::clean(words), width))],
-        Block::Text(text) => text.wrap(width),
-        Block::List(items) => items.iter().flat_map(|item| bullet(item.wrap(width - 2))).collect(),
-        Block::Facts(list) => facts(list, width),
-        Block::Cards(list) => joined(list.iter().map(|of| card(of, width))),
-        Block::Table(table) => {
+        DocumentBlock::Heading(words) => vec![Line::of(Paint::Strong, text::cut_end(&text::clean(words), width))],
+        DocumentBlock::Text(text) => text.wrap(width),
+        DocumentBlock::List(items) => items.iter().flat_map(|item| bullet(item.wrap(width - 2))).collect(),
+        DocumentBlock::Facts(list) => facts(list, width),
+        DocumentBlock::Cards(list) => joined(list.iter().map(|of| card(of, width))),
+        DocumentBlock::Table(table) => {
             let rows = sizes.rows(table);
             match rows {
                 0 => Vec::new(),
                 rows => table.lines_of(width, rows),
             }
         }
-        Block::Chart(of) => chart(of, style, width, sizes),
-        Block::Charts(charts) => joined(charts.iter().map(|of| chart(of, style, width, sizes))),
-        Block::Details(..) => Vec::new(),
+        DocumentBlock::Chart(of) => chart(of, style, width, sizes),
+        DocumentBlock::Charts(charts) => joined(charts.iter().map(|of| chart(of, style, width, sizes))),
+        DocumentBlock::Details(..) => Vec::new(),
     }
 }
 

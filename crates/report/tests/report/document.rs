@@ -4,8 +4,8 @@ use lookaside_report::chart::{
     Axis, BarRow, Bars, Heat, HeatBand, Lines, Look, Mark, Point, PointRow, Points, Scale, Series,
 };
 use lookaside_report::{
-    html, terminal, text, Bar, Block, Card, CardItem, Cell, Chart, Column, Document, Medium, Paint, RichText, Section,
-    Style, Table,
+    html, terminal, text, Bar, Card, CardItem, Cell, Chart, Column, Document, DocumentBlock, Medium, Paint, RichText,
+    Section, Style, Table,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -72,7 +72,9 @@ fn all() -> Document {
     let band = HeatBand { name: "[heap]".into(), words: "[heap], 12 accesses".into(), rows: vec![vec![0, 3, 9]] };
     let heat = Heat { x: "accesses".into(), x_end: 12.0, unit: "accesses".into(), columns: 3, bands: vec![band] };
     document.section(Section::new("Pages").with(Chart::heat("pages over time", heat)).only(Medium::Page));
-    document.section(Section::new("How").with(Block::Details("More".into(), vec![Block::Text("details".into())])));
+    document.section(
+        Section::new("How").with(DocumentBlock::Details("More".into(), vec![DocumentBlock::Text("details".into())])),
+    );
     document.note("A note of the metal.");
     document
 }

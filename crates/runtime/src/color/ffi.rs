@@ -87,14 +87,14 @@ impl Drop for tlb_heap {
 }
 
 /// The heap of the paper's calls.
-struct Paper {
+struct PaperHeap {
     heap: Box<tlb_heap>,
     /// Colours of up to a page: M − R.
     small: u32,
     page_bytes: usize,
 }
 
-static PAPER: OnceLock<Paper> = OnceLock::new();
+static PAPER: OnceLock<PaperHeap> = OnceLock::new();
 
 /// The levels of this machine, from the first that has sets on.
 fn levels_here() -> Result<Vec<ColorLevel>, HeapError> {
@@ -124,7 +124,7 @@ fn init(reserved_sets: u32) -> Result<(), HeapError> {
     let options = HeapOptions::paper(PageSize::K4, levels_here()?, reserved_sets)?;
     let small = options.levels.first().map_or(0, |level| level.sets) - reserved_sets;
     let heap = tlb_heap::new(&options, false)?;
-    PAPER.set(Paper { heap, small, page_bytes: options.page_size.bytes() as usize }).map_err(|_| again())
+    PAPER.set(PaperHeap { heap, small, page_bytes: options.page_size.bytes() as usize }).map_err(|_| again())
 }
 
 /// The paper's start; see the header.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lookaside_engine::{AddressRange, Detail, Engine, PagePolicy, Setup};
+use lookaside_engine::{Detail, Engine, PagePolicy, ProcessRange, Setup};
 use lookaside_machine::PageSize;
 use lookaside_trace::Block;
 
@@ -91,14 +91,14 @@ fn key(set: &[Window]) -> Vec<Window> {
 }
 
 /// Ascending windows as ranges, neighbours as one: the engine looks through all of them at a page's first touch.
-fn ranges(windows: &[Window]) -> Vec<AddressRange> {
-    let mut all: Vec<AddressRange> = Vec::new();
+fn ranges(windows: &[Window]) -> Vec<ProcessRange> {
+    let mut all: Vec<ProcessRange> = Vec::new();
     for window in windows {
         let (process, start) = (Some(window.process), window.addr);
         let end = start.saturating_add(WINDOW_BYTES);
         match all.last_mut().filter(|before| (before.process, before.end) == (process, start)) {
             Some(before) => before.end = end,
-            None => all.push(AddressRange { process, start, end }),
+            None => all.push(ProcessRange { process, start, end }),
         }
     }
     all

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use lookaside_engine::{AddressRange, Engine, Outcome, PagePolicy, Setup};
+use lookaside_engine::{Engine, Outcome, PagePolicy, ProcessRange, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::hugepages::profile::HugeProfile;
 use lookaside_techniques::hugepages::{Window, WINDOW_BYTES};
@@ -93,7 +93,7 @@ pub fn profile(setup: &Setup, blocks: &[Block]) -> HugeProfile {
 /// A plain run with windows huge. A stack is memory like any.
 pub fn run(setup: &Setup, blocks: &[Block], huge: &[Window]) -> Outcome {
     let mut setup = setup.clone();
-    let range = |window: &Window| AddressRange {
+    let range = |window: &Window| ProcessRange {
         process: Some(window.process),
         start: window.addr,
         end: window.addr + WINDOW_BYTES,

@@ -2,7 +2,7 @@
 
 use lookaside_machine::{Machine, Serves};
 use lookaside_report::chart::{Axis, Lines, Look, Mark, Point, Scale, Series, Size};
-use lookaside_report::{num, Block, Cell, Chart, Column, Section, Table};
+use lookaside_report::{num, Cell, Chart, Column, DocumentBlock, Section, Table};
 use lookaside_techniques::{Analysis, MissCurve, Seeing};
 
 /// The curve of a fully associative TLB with this machine's levels, and its numbers.
@@ -27,7 +27,7 @@ pub fn section(analysis: &Analysis) -> Section {
             )
         }
     };
-    let numbers = Block::Details("The curve in numbers".into(), vec![numbers(curve).into()]);
+    let numbers = DocumentBlock::Details("The curve in numbers".into(), vec![numbers(curve).into()]);
     let chart = chart(curve, &tlb_levels(&analysis.machine));
     if chart.is_empty() {
         return Section::default();

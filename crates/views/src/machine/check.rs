@@ -1,6 +1,6 @@
 //! Machine descriptions that were checked.
 
-use lookaside_report::{Block, Cell, Column, Document, Medium, Paint, RichText, Section, Table};
+use lookaside_report::{Cell, Column, Document, DocumentBlock, Medium, Paint, RichText, Section, Table};
 use serde::Serialize;
 
 /// All files that were checked.
@@ -35,6 +35,6 @@ pub fn view(files: &[CheckedMachine]) -> Document {
     document.section(Section::unheaded("Files").with(table));
     // On a terminal, standard error has them.
     let errors = files.iter().filter_map(|checked| checked.error.as_ref()).map(RichText::from).collect();
-    document.section(Section::new("Errors").with(Block::List(errors)).only(Medium::Page));
+    document.section(Section::new("Errors").with(DocumentBlock::List(errors)).only(Medium::Page));
     document
 }

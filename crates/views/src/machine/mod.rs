@@ -8,7 +8,7 @@ mod costs;
 mod toml_words;
 
 use lookaside_machine::Machine;
-use lookaside_report::{Block, Document, Fact, RichText, Section};
+use lookaside_report::{Document, DocumentBlock, Fact, RichText, Section};
 
 /// The machine in full.
 pub fn view(machine: &Machine) -> Document {
@@ -30,7 +30,7 @@ pub fn section(machine: &Machine) -> Section {
     let mut section = tables(machine, section);
     for (title, lines) in remarks(machine) {
         if !lines.is_empty() {
-            section.push(Block::Heading(title.into()));
+            section.push(DocumentBlock::Heading(title.into()));
             section.push(list(lines));
         }
     }
@@ -45,6 +45,6 @@ fn remarks(machine: &Machine) -> [(&'static str, &[String]); 2] {
     [("Not determined", &machine.not_determined), ("Sources of the figures", &machine.sources)]
 }
 
-fn list(lines: &[String]) -> Block {
-    Block::List(lines.iter().map(RichText::from).collect())
+fn list(lines: &[String]) -> DocumentBlock {
+    DocumentBlock::List(lines.iter().map(RichText::from).collect())
 }

@@ -1,7 +1,7 @@
 //! What others say of the same hardware: its counters, CPUID and sysfs.
 
 use lookaside_probe::{CheckedClaim, Finding, HardwarePart, PartSize, ProbeReport, TriedEvent};
-use lookaside_report::{Block, Cell, Column, Paint, RichText, Section, Table};
+use lookaside_report::{Cell, Column, DocumentBlock, Paint, RichText, Section, Table};
 
 use super::words::tlb;
 
@@ -11,7 +11,7 @@ pub(super) fn counters(report: &ProbeReport) -> Section {
     match &report.counters {
         Finding::Confirmed { value, .. } => {
             let confirmed = value.iter().filter(|tried| tried.proof.value().is_some()).flat_map(confirmations);
-            section.with(rates(value)).with(Block::List(confirmed.collect()))
+            section.with(rates(value)).with(DocumentBlock::List(confirmed.collect()))
         }
         of if *of == Finding::not_asked() => section,
         of => section.with(RichText::from(of.reason().unwrap_or_default())),

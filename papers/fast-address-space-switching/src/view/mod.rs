@@ -5,7 +5,7 @@ mod tables;
 mod verdict;
 mod words;
 
-use lookaside_report::{num, Block, Document, Medium, Paint, RichText, Section};
+use lookaside_report::{num, Document, DocumentBlock, Medium, Paint, RichText, Section};
 use lookaside_stats::{LEAST_ROUNDS, RESAMPLES};
 
 use crate::metal::{RingPoint, SwitchReport};
@@ -41,7 +41,9 @@ pub fn view(report: &SwitchReport) -> Document {
         Section::unheaded("extreme: a switch over pages visited").lead(CHARTS).with(charts::extreme(report)),
         Section::unheaded("Processes against threads").with(tables::contrasts(report)),
         Section::unheaded("Every ring").with(tables::points(report)),
-        Section::unheaded("How this was made").with(Block::Text(TURNS.into())).with(Block::Text(judged(report).into())),
+        Section::unheaded("How this was made")
+            .with(DocumentBlock::Text(TURNS.into()))
+            .with(DocumentBlock::Text(judged(report).into())),
     ];
     page.into_iter().for_each(|section| document.section(section.only(Medium::Page)));
     disturbances(report).into_iter().for_each(|note| document.note(note));

@@ -1,7 +1,7 @@
 //! Runs of a task's stream: on a core where others ran before it, alone or beside cores where others run all the time.
 
 use lookaside_engine::{
-    AccessResult, AddressRange, BackgroundCounts, Detail, Engine, LockedPage, OsModel, PagePolicy, Setup, SetupError,
+    AccessResult, BackgroundCounts, Detail, Engine, LockedPage, OsModel, PagePolicy, ProcessRange, Setup, SetupError,
 };
 use lookaside_machine::{Machine, PageSize};
 use lookaside_trace::{Block, Event, Kind};
@@ -145,7 +145,7 @@ pub(crate) fn main_tlb_alone(machine: &Machine) -> Setup {
     for tlb in machine.tlbs.iter_mut().filter(|tlb| tlb.level == 1) {
         tlb.page_sizes = tlb.page_sizes.iter().copied().max().into_iter().collect();
     }
-    let sections = AddressRange { process: None, start: SECTIONS.start, end: SECTIONS.end };
+    let sections = ProcessRange { process: None, start: SECTIONS.start, end: SECTIONS.end };
     let os =
         OsModel { pages: PagePolicy::Selective(vec![sections]), huge_page: Some(PageSize::M1), ..OsModel::default() };
     Setup { detail: Detail::Totals, os, ..Setup::new(machine) }

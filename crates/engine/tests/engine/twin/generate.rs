@@ -3,7 +3,7 @@
 //! Everything is decoded from plain numbers, 0 being the simplest choice, so that proptest can shrink
 //! a failing case by shortening lists and lowering numbers.
 
-use lookaside_engine::{AddressRange, Detail, FrameLayout, LockedPage, OsModel, PagePolicy, Setup, WalkModel};
+use lookaside_engine::{Detail, FrameLayout, LockedPage, OsModel, PagePolicy, ProcessRange, Setup, WalkModel};
 use lookaside_machine::{
     Cache, ContextSwitch, Full, HostTable, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves,
     SharedBy, Stage, Stream, SwitchAction, TableFormat, Tag, Tlb, Topology, WalkCache, Walker, Ways,
@@ -259,7 +259,7 @@ fn os_model(c: &mut Choices, format: TableFormat) -> OsModel {
                 .map(|_| {
                     let start = address(c.below(1 << 16) as u16);
                     let process = c.yes().then(|| c.below(3) as u32);
-                    AddressRange { process, start, end: start + c.below(1 << 23) as u64 }
+                    ProcessRange { process, start, end: start + c.below(1 << 23) as u64 }
                 })
                 .collect(),
         ),

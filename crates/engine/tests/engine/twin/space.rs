@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lookaside_engine::{AddressRange, PagePolicy};
+use lookaside_engine::{PagePolicy, ProcessRange};
 use lookaside_machine::PageSize;
 use lookaside_trace::{FrameList, MapSource, SiteId};
 
@@ -156,7 +156,7 @@ impl TwinSpace {
     }
 }
 
-fn selected(range: &AddressRange, process: Option<u32>, page: &Range<u64>, huge: PageSize) -> bool {
+fn selected(range: &ProcessRange, process: Option<u32>, page: &Range<u64>, huge: PageSize) -> bool {
     let bytes = huge.bytes();
     let widened = range.start / bytes * bytes..range.end.div_ceil(bytes).saturating_mul(bytes);
     range.start < range.end && (range.process.is_none() || range.process == process) && inside(page, &widened)
