@@ -69,6 +69,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         child_exit: None,
         complete: true,
         notes,
+        left_out: Vec::new(),
     };
     let broke_off = if info.sample_period_ns > 0 {
         sampled(&mut *input.source, &info, &names, &mut analysis)
@@ -97,7 +98,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     }
     let clock_mhz = analysis.machine.clock_mhz;
     analysis.huge_gain = HugeGain::new(&analysis.remedies, &analysis.outcome, clock_mhz, measured);
-    args.output.write(&view(&analysis), &json::render(&analysis), &output::style(args.top))?;
+    let document = view(&analysis);
+    let analysis = if args.full { analysis } else { analysis.without_rows() };
+    args.output.write(&document, &json::render(&analysis), &output::style(args.top))?;
     if let Some(failure) = went_wrong {
         return Err(failure);
     }

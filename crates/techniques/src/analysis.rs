@@ -1,4 +1,6 @@
-//! What `analyze` finds out, as plain data: the report draws it, `--json` writes it as it is.
+//! What `analyze` finds out, as plain data: the report draws it, `--json` writes it.
+
+use std::mem;
 
 pub use lookaside_engine::curve::{MissCurve, SetCurve};
 use lookaside_engine::{Cost, OsModel, Outcome};
@@ -48,6 +50,23 @@ pub struct Analysis {
     pub complete: bool,
     /// What a reader must know to believe the numbers: assumptions, losses, shares.
     pub notes: Vec<String>,
+    /// Fields that [`Analysis::without_rows`] has emptied, such as `outcome.pages`.
+    #[serde(default)]
+    pub left_out: Vec<String>,
+}
+
+impl Analysis {
+    /// The analysis without a row for every page and every instruction: of a large program these are millions; all else
+    /// stays small.
+    pub fn without_rows(mut self) -> Self {
+        if !mem::take(&mut self.outcome.pages).is_empty() {
+            self.left_out.push("outcome.pages".into());
+        }
+        if !mem::take(&mut self.outcome.instructions_rows).is_empty() {
+            self.left_out.push("outcome.instructions_rows".into());
+        }
+        self
+    }
 }
 
 /// How the program was seen. Named in every result.

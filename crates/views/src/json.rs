@@ -41,7 +41,7 @@ macro_rules! results {
 }
 
 results! {
-    Analysis => "lookaside-analysis/2",
+    Analysis => "lookaside-analysis/3",
     BakeModel => "lookaside-bake-model/1",
     BakedProcesses => "lookaside-bake/1",
     ColorPlan => "lookaside-color-plan/1",

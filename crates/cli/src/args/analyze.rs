@@ -15,6 +15,9 @@ pub struct AnalyzeArgs {
     pub machine: ModelArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Put a row for every page and every instruction into the JSON
+    #[arg(long, requires = "json")]
+    pub full: bool,
     /// Rows in each table [default: as many as fit on one screen]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,

@@ -51,6 +51,26 @@ fn html_and_json_go_where_they_are_asked_to() {
 }
 
 #[test]
+fn analyze_has_a_row_for_every_page_only_where_all_is_asked_for() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let trace = trace(folder.path());
+    let arguments = ["analyze", "--machine", "skylake", "--trace", &trace, "--json"];
+    let small = json(&run(&arguments));
+    let mut full = json(&run(&[&arguments[..], &["--full"]].concat()));
+    assert_eq!(full["left_out"], Value::Array(Vec::new()));
+    assert_eq!(full["outcome"]["pages"].as_array().map(Vec::len), Some(4096));
+    for (rows, name) in [("pages", "outcome.pages"), ("instructions_rows", "outcome.instructions_rows")] {
+        assert!(small["left_out"].as_array().is_some_and(|names| names.contains(&name.into())), "{name}");
+        full["outcome"][rows] = Value::Array(Vec::new());
+    }
+    full["left_out"] = small["left_out"].clone();
+    assert_eq!(small, full);
+    let alone = run(&["analyze", "--full", "--trace", &trace]);
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(stderr(&alone).contains("--json"), "{}", stderr(&alone));
+}
+
+#[test]
 fn an_unsound_machine_is_in_the_report() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let file = folder.path().join("bad.toml");

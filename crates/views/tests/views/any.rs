@@ -273,7 +273,7 @@ proptest! {
     fn json_round_trips(analysis in analysis((POSITIVE | NEGATIVE | ZERO).boxed())) {
         let text = json::render(&analysis);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(&value["schema"], "lookaside-analysis/2");
+        prop_assert_eq!(&value["schema"], "lookaside-analysis/3");
         prop_assert_eq!(serde_json::from_str::<Analysis>(&text).unwrap(), analysis);
     }
 }

@@ -373,6 +373,7 @@ fn without_gain() -> Analysis {
         ],
         huge_gain: HugeGain::default(),
         heat: heat(),
+        left_out: Vec::new(),
         child_exit: Some(ChildExit::Code(0)),
         complete: true,
         notes: vec![
