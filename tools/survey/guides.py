@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from survey.tree import Tree
 
 GUIDES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
-SPAN = re.compile(r"`([^`\s]+/[^`\s]*)`(?:\s\(((?:`[^`]+`(?:,\s)?)+)\))?")
+SPAN = re.compile(r"`([^`\s]+/[^`\s]*)`(?:\s+\(((?:`[^`]+`(?:,\s+)?)+)\))?")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 NAME = re.compile(r"`([^`]+)`")
 PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]+\b")

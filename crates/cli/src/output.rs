@@ -68,18 +68,6 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints plain data as JSON.
-pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    print(&to_json(value)?)
-}
-
-/// Plain data as JSON.
-pub fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::bad(format_args!("JSON: {e}")))?;
-    text.push('\n');
-    Ok(text)
-}
-
 /// Finds out whether a file can be written, before a program runs for hours. Nothing is changed.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
