@@ -121,9 +121,13 @@ mod tests {
     fn large_mappings_in_small_pages_are_found() {
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let bytes = 16usize << 20;
+        // Between two pages without access: the kernel would join it with another test's mapping beside it.
         // SAFETY: a new mapping wherever the system likes.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
-        assert_ne!(at, libc::MAP_FAILED);
+        let reserved = unsafe { libc::mmap(std::ptr::null_mut(), bytes + 8192, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(reserved, libc::MAP_FAILED);
+        let at = reserved.wrapping_byte_add(4096);
+        // SAFETY: within what was just reserved.
+        assert_eq!(unsafe { libc::mprotect(at, bytes, access) }, 0);
         // SAFETY: advice about it.
         unsafe { libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE) };
         let ours = |pid| mappings(pid).expect("mappings").into_iter().find(|m| m.region.start == at as u64);
@@ -136,7 +140,7 @@ mod tests {
         let found = ours(pid).expect("a mapping");
         assert_eq!((found.region.len, found.small_bytes, found.huge_bytes), (bytes as u64, bytes as u64 / 2, 0));
         // SAFETY: the mapping above.
-        unsafe { libc::munmap(at, bytes) };
+        unsafe { libc::munmap(reserved, bytes + 8192) };
     }
 
     #[test]
