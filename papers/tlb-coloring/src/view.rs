@@ -5,7 +5,7 @@ use lookaside_report::{num, Cell, Chart, Column, Document, DocumentBlock, Medium
 
 use crate::tasks::{CountedBy, HitBy, JobSummary, Scheduling, TaskRun, TaskSetReport, TaskSetRun};
 
-/// The `schema` of a [`Report`]'s JSON.
+/// The `schema` of a [`TaskSetReport`]'s JSON.
 pub const TASKS_SCHEMA: &str = "lookaside-tasks/1";
 
 /// Jobs of a hyperperiod that a terminal shows one by one.
