@@ -49,7 +49,7 @@ pub fn generator(seed: u64, kind: Structure, number: usize, instance: usize) -> 
 /// Units in which cycles are summed: 1/65536 cycle. Sums of whole units do not depend on their order.
 pub(crate) const UNITS_PER_CYCLE: f64 = 65536.0;
 
-/// A cost in [`UNITS_PER_CYCLE`], rounded to the nearest; negative and not-a-number are 0.
+/// A cost in 65,536ths of a cycle, rounded to the nearest; negative and not-a-number are 0.
 pub fn to_units(cycles: f64) -> u64 {
     (cycles * UNITS_PER_CYCLE).round() as u64
 }

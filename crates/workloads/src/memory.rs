@@ -30,11 +30,11 @@ pub enum ArraySection {
 pub struct ArrayMemory {
     /// What it holds.
     pub name: &'static str,
-    /// Its first byte in this process; of a [`crate::task`] whose arrays lie in chunks, the first one's.
+    /// Its first byte in this process; of a program whose arrays lie in chunks, the first one's.
     pub start: u64,
     /// Its first byte in the stream.
     pub stream_start: u64,
-    /// Its bytes: whole pages, but of a [`crate::program`] those of the array alone, which shares pages with others.
+    /// Its bytes: whole pages, but of a program whose arrays lie in chunks those of the array alone, which shares pages with others.
     pub bytes: u64,
     /// Where its stream has it.
     pub section: ArraySection,

@@ -112,7 +112,7 @@ impl Confusion {
 
 impl<M: Metal> MissCounter<M> {
     /// Calibrates on pages of the machine's own, chosen by these levels; a few tenths of a second. `rounds` is how often
-    /// each access will be timed, with and without the control: at least 16, a multiple of 8 (rounded up); [`ROUNDS`]
+    /// each access will be timed, with and without the control: at least 16, a multiple of 8 (rounded up); 512
     /// is a good number.
     ///
     /// # Errors

@@ -95,7 +95,7 @@ impl TaskState {
 /// Runs a set for a number of hyperperiods from time 0 on. A first job that is released later than a period runs later.
 ///
 /// # Errors
-/// There are more than [`MAX_JOBS`] jobs.
+/// There are more than 2^20 jobs.
 pub fn schedule(set: &TaskSet, hyperperiods: u64) -> Result<Schedule, ScheduleError> {
     let horizon_ns = horizon(set, hyperperiods).ok_or(ScheduleError::TooLong { hyperperiods })?;
     let order = set.by_priority();

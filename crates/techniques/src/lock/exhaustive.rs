@@ -5,7 +5,7 @@ use super::histogram::LockPage;
 use super::select::Objective;
 use crate::plan::PlanError;
 
-/// Most pages of which all sets are tried: with [`MOST_ENTRIES`], 794 sets.
+/// Most pages of which all sets are tried: with 4 entries, 794 sets.
 pub const MOST_PAGES: usize = 12;
 
 /// Most pages of a set.

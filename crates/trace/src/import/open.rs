@@ -95,7 +95,7 @@ pub(crate) fn open_as(path: &str, format: Format) -> Result<Box<dyn Source + Sen
     open_input(Input::open(path)?, Some(format), path)
 }
 
-/// As [`open`] or, with a format, [`open_as`], from anything that can be read; `what` names it in errors.
+/// As [`open`] or, with a format, as that format, from anything that can be read; `what` names it in errors.
 ///
 /// # Errors
 /// As [`open`].
