@@ -7,12 +7,12 @@
 #include "tap.h"
 
 /*
- * The rings of `experiment switch`: two of compartments need no key from another, twenty take one again and again. What they take says
+ * The rings of `lab experiment switch`: two of compartments need no key from another, twenty take one again and again. What they take says
  * nothing here.
  */
 static void switches(void)
 {
-	static char *const command[] = { "/bin/lookaside", "experiment", "switch", "--quick", "--participants", "2,20", "--kib", "0",
+	static char *const command[] = { "/bin/lookaside", "lab", "experiment", "switch", "--quick", "--participants", "2,20", "--kib", "0",
 					 "--children", "2,16", "--pages", "1,16", NULL };
 	int code = run(1000, command);
 	const char *of_two, *of_all;
@@ -30,7 +30,7 @@ static void switches(void)
 		sscanf(of_two ?: "", "turns %llu", &none);
 		sscanf(of_all ?: "", "turns %llu", &some);
 	}
-	expect(!code && strstr(said, "protection keys are here") && none == 0 && some > 0,
+	expect(!code && strstr(said, "compartments of one process take part") && none == 0 && some > 0,
 	       "compartments switch in rings: two take no keys from each other, twenty do");
 }
 
