@@ -32,7 +32,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
         if args.count_only {
             setup.walks = WalkModel::CountOnly;
         }
-        if args.totals {
+        if !args.full {
             setup.detail = Detail::Totals;
         }
     }

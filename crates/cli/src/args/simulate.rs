@@ -16,9 +16,9 @@ pub struct SimulateArgs {
     /// Count page walks only: no page-table references, caches or costs
     #[arg(long)]
     pub count_only: bool,
-    /// Omit the rows by page, region, object, instruction and thread
-    #[arg(long)]
-    pub totals: bool,
+    /// Also count by page, region, object, instruction and thread, and put these rows into the JSON
+    #[arg(long, requires = "json", conflicts_with = "bake")]
+    pub full: bool,
     /// Also simulate the trace with a baker: prefetch, load, module, scan or mincore, with settings such as
     /// prefetch,stride=8,nops=0,sleep=500us,cpu=sibling
     #[arg(long, value_name = "SETTINGS", conflicts_with = "count_only")]

@@ -50,7 +50,7 @@ fn memory(run: &Value) -> u64 {
 fn the_unbaked_run_is_simulates_own_and_the_helper_helps() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let trace = gups(folder.path());
-    let plain = &simulate(&trace, &["--totals"])["outcomes"][0];
+    let plain = &simulate(&trace, &[])["outcomes"][0];
     for bake in
         ["prefetch,sleep=5us", "load,sleep=5us", "module,sleep=5us", "scan,sleep=5us", "module,sleep=5us,cpu=sibling"]
     {
