@@ -1,7 +1,7 @@
 //! A process, as `/proc/PID` shows it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -191,7 +191,7 @@ impl Process {
     /// # Errors
     /// There is no such process or file, or it may not be looked at.
     pub fn open(&self, file: &str) -> Result<File, HostError> {
-        self.open_at(file, OFlags::empty()).map(File::from)
+        self.open_at(file, OFlags::RDONLY).map(File::from)
     }
 
     /// Clears the referenced bits of all its pages. The kernel holds `mmap_lock` for writing meanwhile.
@@ -199,8 +199,8 @@ impl Process {
     /// # Errors
     /// There is no such process, it may not be written to, or the kernel was built without `CONFIG_PROC_PAGE_MONITOR`.
     pub fn clear_referenced(&self) -> Result<(), HostError> {
-        let path = self.path("clear_refs");
-        std::fs::write(&path, "1").map_err(|e| HostError::io(&path, e))
+        let mut file = File::from(self.open_at("clear_refs", OFlags::WRONLY)?);
+        file.write_all(b"1").map_err(|e| HostError::io(self.path("clear_refs"), e))
     }
 
     /// The text of one of its files; bytes that are no UTF-8 are replaced.
@@ -217,7 +217,7 @@ impl Process {
 
     fn open_at(&self, file: &str, flags: OFlags) -> Result<OwnedFd, HostError> {
         let (folder, path) = self.place(file);
-        let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+        let flags = flags | OFlags::CLOEXEC;
         let opened = retry_on_intr(|| openat(folder, &path, flags, Mode::empty()));
         opened.map_err(|e| HostError::io(self.path(file), io::Error::from(e)))
     }
@@ -268,6 +268,17 @@ mod tests {
         assert!(error.is_missing() && error.to_string().starts_with("/proc/4194305/exe: "), "{error}");
         assert!(Process::hold(4_194_305).expect_err("nobody").is_missing());
         assert!(nobody.clear_referenced().expect_err("nobody").is_missing());
+    }
+
+    /// The path of one that is held is a message's: another process may have its number by now.
+    #[test]
+    fn what_is_held_and_has_ended_is_neither_read_nor_written_to_by_its_number() {
+        let mut child = std::process::Command::new("true").spawn().expect("true is everywhere");
+        let held = Process::hold(child.id()).expect("not waited for yet");
+        child.wait().expect("it ends");
+        let reused = Process { folder: "/proc/self".into(), ..held };
+        assert!(reused.maps_text().is_err() && reused.exe().is_err() && reused.threads().is_err());
+        assert!(reused.clear_referenced().is_err());
     }
 
     #[test]
