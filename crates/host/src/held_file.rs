@@ -48,7 +48,8 @@ impl AsFd for HeldFile {
     }
 }
 
-/// Number of the mount that a file of this process is in (`mnt_id`, proc_pid_fdinfo(5)). All memory files are in one, which
+/// Number of the mount that a file of this process is in (`mnt_id`, proc_pid_fdinfo(5)). All memory files are in one,
+/// which
 /// no path leads to.
 ///
 /// # Errors

@@ -1,8 +1,10 @@
-//! Which pages the processor walked the page tables for: exact misses of the last TLB level, without a PMU and without a
+//! Which pages the processor walked the page tables for: exact misses of the last TLB level, without a PMU and without
+//! a
 //! timer.
 //!
 //! A walk sets the referenced bit of a page's entry in the tables; an access whose translation is still in a TLB does
-//! not look there. Linux clears the bits of a process (`clear_refs`) without emptying the TLBs, and counts those that are
+//! not look there. Linux clears the bits of a process (`clear_refs`) without emptying the TLBs, and counts those that
+//! are
 //! set in each of its mappings (`smaps`; Documentation/filesystems/proc.rst).
 
 use std::fs::File;
@@ -78,7 +80,8 @@ impl ReferencedBits {
     }
 }
 
-/// The first mapping in the text of smaps, bytes referenced in it, and where the line that says so ends; `None`: there is
+/// The first mapping in the text of smaps, bytes referenced in it, and where the line that says so ends; `None`: there
+/// is
 /// none, or not all of it.
 fn mapping(text: &[u8]) -> Option<((Range<u64>, u64), usize)> {
     let (mut at, mut end) = (None, 0);

@@ -135,9 +135,10 @@ impl Document {
 
     /// Title and subtitle in one line.
     pub fn full_title(&self) -> String {
-        match self.subtitle.is_empty() {
-            true => self.title.clone(),
-            false => format!("{}: {}", self.title, self.subtitle),
+        match self.subtitle.as_str() {
+            "" => self.title.clone(),
+            of if self.title.ends_with('?') => format!("{} {of}", self.title),
+            of => format!("{}: {of}", self.title),
         }
     }
 

@@ -146,7 +146,7 @@ pub fn view(all: &[Modelled]) -> Document {
         let bytes: u64 = one.regions.iter().map(|region| region.bytes).sum();
         let whose = match one.processes {
             0 | 1 => format!("process {}", one.process),
-            processes => format!("process {} of {processes}, which has the most", one.process),
+            processes => format!("process {}, which has the most of {processes} processes", one.process),
         };
         document.answer(format!("baked by {}: {} of {whose}", one.bake, num::bytes(bytes)));
         document.section(Section::unheaded("What is baked").with(regions(one)));

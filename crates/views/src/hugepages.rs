@@ -77,11 +77,12 @@ fn head(plan: &HugePlan) -> String {
 /// Where translation cycles fall.
 fn reach(plan: &HugePlan) -> String {
     let share = |cycles: f64| num::percent(num::share(cycles, plan.base_cycles));
-    let everywhere = plan.curve.last().map_or(0, |effect| effect.windows);
+    let windows = plan.curve.last().map_or(0, |effect| effect.windows);
     format!(
-        "of translation, {} is in {everywhere} windows that can be huge; left out: {} next to or in files' mappings, {} in ends of \
-         regions and small ones",
+        "of translation, {} is in {} that can be huge; left out: {} next to or in files' mappings, {} in ends of regions \
+         and small ones",
         share(plan.window_cycles),
+        num::counted(windows as usize, "window"),
         share(plan.file_cycles),
         share(plan.other_cycles),
     )
@@ -163,17 +164,18 @@ fn rest(plan: &HugePlan) -> String {
     let spent = plan.windows.len() + plan.later.len();
     let mut sentences = Vec::new();
     if !plan.later.is_empty() {
-        let pages = plan.later.len();
         sentences.push(format!(
-            "{pages} more save cycles, but less than their collapse costs (at {} MHz) in a run as short as the recorded one \
-             (pays after = runs like it until paid):",
+            "{} would save cycles, but fewer than a collapse costs (at {} MHz) in a run as short as the recorded one (pays \
+             after = runs like it until paid):",
+            num::counted(plan.later.len(), "more window"),
             num::short(plan.clock_mhz)
         ));
     }
     let unused = (plan.budget as usize).saturating_sub(spent);
     if unused > 0 {
         let others = match (plan.candidates as usize).saturating_sub(spent) {
-            0 => "there is no other window that translation costs anything".to_string(),
+            0 => "translation costs nothing in any other window".to_string(),
+            1 => "the one other window tried saves nothing".to_string(),
             others => format!("none of the {others} other windows tried saves anything"),
         };
         sentences.insert(0, format!("{unused} of the budget not used: {others}"));
@@ -403,7 +405,7 @@ mod tests {
             "75.0 % is in 9 windows that can be huge; left out: 20.0 % next to or in files' mappings, 5.0 % in ends",
             "anonymous+0x300000",
             "in all: saves 5.00 M cycles (62.5 % of translation, 31.2 % of all), collapse 2.00 M once at 3,400 MHz, net 3.00 M; bloat 1 MiB",
-            "1 of the budget not used: none of the 6 other windows tried saves anything; 1 more save cycles, but less",
+            "1 of the budget not used: none of the 6 other windows tried saves anything; 1 more window would save cycles, but fewer",
             "250.00 k",
             "4.00 runs",
             "0.33 runs",

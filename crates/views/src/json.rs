@@ -26,7 +26,8 @@ use crate::workload::run::WorkloadOutcome;
 
 /// A result that a command prints as JSON.
 pub trait JsonResult: Serialize {
-    /// `lookaside-NAME/VERSION`, the field `schema` of its JSON. A field that is renamed, left out, or changes its meaning
+    /// `lookaside-NAME/VERSION`, the field `schema` of its JSON. A field that is renamed, left out, or changes its
+    /// meaning
     /// gets a new version; fields may be added without.
     const SCHEMA: &'static str;
 }

@@ -10,7 +10,8 @@ use crate::mapping::{ArrayMapping, Pages};
 use crate::observer::{AccessObserver, Plain};
 use crate::stream::PAGE_BYTES;
 
-/// Memory for the arrays of a task ([`WorkloadMemory::in_chunks`](crate::kernel::WorkloadMemory::in_chunks)): chunks, each of which is in one page.
+/// Memory for the arrays of a task ([`WorkloadMemory::in_chunks`](crate::kernel::WorkloadMemory::in_chunks)): chunks,
+/// each of which is in one page.
 #[derive(Clone, Debug)]
 pub struct Chunks {
     /// Bytes of each: a power of two, from 64 (a line) to 4096 (a page).

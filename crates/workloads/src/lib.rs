@@ -1,6 +1,7 @@
 //! Kernels that the papers run, native and as access streams, and small synthetic streams for tests and benches.
 //!
-//! A stream is a [`PatternStream`] over a [`Pattern`]: a [`lookaside_trace::Source`] that is the same to the bit for the
+//! A stream is a [`PatternStream`] over a [`Pattern`]: a [`lookaside_trace::Source`] that is the same to the bit for
+//! the
 //! same parameters and seed. Each begins with the `Map` event of the memory it walks over.
 //!
 //! ```

@@ -34,7 +34,8 @@ pub struct ArrayMemory {
     pub start: u64,
     /// Its first byte in the stream.
     pub stream_start: u64,
-    /// Its bytes: whole pages, but of a program whose arrays lie in chunks those of the array alone, which shares pages with others.
+    /// Its bytes: whole pages, but of a program whose arrays lie in chunks those of the array alone, which shares pages
+    /// with others.
     pub bytes: u64,
     /// Where its stream has it.
     pub section: ArraySection,

@@ -14,7 +14,8 @@ pub trait AccessObserver: sealed::Sealed {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
 
-    /// An element of this chunk of a [`Chunked`](crate::kernel::Chunked) array is about to be touched: gives back where the chunk begins, as it was given.
+    /// An element of this chunk of a [`Chunked`](crate::kernel::Chunked) array is about to be touched: gives back where
+    /// the chunk begins, as it was given.
     #[inline(always)]
     fn chunk(&mut self, _number: usize, start: *mut u8) -> *mut u8 {
         start

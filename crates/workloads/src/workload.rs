@@ -114,7 +114,8 @@ pub trait Workload: Send {
     /// Does the next part of the main task and appends its accesses. `false` = there is nothing left.
     fn fill(&mut self, block: &mut Block) -> bool;
 
-    /// Chunks that its arrays lie in: pages, or the chunks that its [`WorkloadMemory`] was given; none where it has no [`Chunked`](crate::kernel::Chunked) arrays.
+    /// Chunks that its arrays lie in: pages, or the chunks that its [`WorkloadMemory`] was given; none where it has no
+    /// [`Chunked`](crate::kernel::Chunked) arrays.
     fn chunks(&self) -> usize;
 
     /// Does the next part of the main task, natively, and tells who follows it of its chunks. `false` = there is nothing left.

@@ -34,7 +34,7 @@ fn the_text_has_a_row_a_variant_and_a_verdict() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     for part in [
-        "Does it help?: true",
+        "Does it help? true",
         "measured  user time; 2 rounds after 1 warm-up round",
         "base ÷ variant",
         "\nnothp ",

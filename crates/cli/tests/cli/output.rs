@@ -71,6 +71,21 @@ fn analyze_has_a_row_for_every_page_only_where_all_is_asked_for() {
 }
 
 #[test]
+fn simulate_has_rows_only_where_all_is_asked_for() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let trace = trace(folder.path());
+    let arguments = ["simulate", &trace, "--machine", "skylake", "--json"];
+    let totals = json(&run(&arguments));
+    let mut full = json(&run(&[&arguments[..], &["--full"]].concat()));
+    assert_eq!(full["outcomes"][0]["pages"].as_array().map(Vec::len), Some(4096));
+    for rows in ["pages", "regions", "objects", "instructions_rows", "threads"] {
+        assert_eq!(totals["outcomes"][0][rows], Value::Array(Vec::new()), "{rows}");
+        full["outcomes"][0][rows] = Value::Array(Vec::new());
+    }
+    assert_eq!(totals, full, "the totals are the same with rows and without");
+}
+
+#[test]
 fn an_unsound_machine_is_in_the_report() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let file = folder.path().join("bad.toml");

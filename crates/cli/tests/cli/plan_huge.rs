@@ -62,7 +62,11 @@ fn the_hot_windows_of_a_trace_are_found() {
         "{}",
         stdout(&output)
     );
-    assert!(stdout(&output).contains("3 more save cycles, but less than their collapse costs"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("3 more windows would save cycles, but fewer than a collapse costs"),
+        "{}",
+        stdout(&output)
+    );
     assert!(made.remarks.iter().any(|remark| remark.contains("no memory map")), "{:?}", made.remarks);
     // The curve falls, and everything huge is its end.
     assert_eq!(made.curve.iter().map(|point| point.windows).collect::<Vec<_>>(), [0, 1, 2, 3, 40]);

@@ -57,7 +57,8 @@ pub struct ProbeReport {
     pub gigantic: Option<GiganticPages>,
     /// Measurements in all.
     pub measurements: u64,
-    /// Hardware counters that were tried; not asked for otherwise than by [`ProbeStep::Counters`](crate::ProbeStep::Counters), since all else is found
+    /// Hardware counters that were tried; not asked for otherwise than by
+    /// [`ProbeStep::Counters`](crate::ProbeStep::Counters), since all else is found
     /// without.
     pub counters: Finding<Vec<TriedEvent>>,
     /// What CPUID and sysfs say, beside what was measured: see [`ProbeReport::compare`].

@@ -71,9 +71,8 @@ fn header(document: &Document) -> String {
         false => format!(r#" <span class="mono">{}</span>"#, Esc(&document.subtitle)),
     };
     let mut out = format!("<header><h1>{}{subtitle}</h1>", Esc(&document.title));
-    if !document.answer.is_empty() {
-        let sentences: Vec<String> = document.answer.iter().map(rich).collect();
-        out += &format!(r#"<p class="answer">{}</p>"#, sentences.join(" "));
+    for sentence in &document.answer {
+        out += &format!(r#"<p class="answer">{}</p>"#, rich(sentence));
     }
     for banner in &document.banners {
         out += &format!(r#"<p class="banner">{}</p>"#, rich(banner));

@@ -120,7 +120,8 @@ impl ColorPool {
         self.largest
     }
 
-    /// Memory for `bytes` bytes, at most [`ColorPool::largest`]; null where there is no block that is sure to hold them.
+    /// Memory for `bytes` bytes, at most [`ColorPool::largest`]; null where there is no block that is sure to hold
+    /// them.
     pub(crate) fn malloc<const ON: bool>(&mut self, bytes: usize) -> *mut u8 {
         debug_assert!(bytes <= self.largest);
         let size = fitting_size(bytes);
@@ -219,7 +220,8 @@ impl ColorPool {
         Ok(block)
     }
 
-    /// Whether [`ColorPool::check_pointer`] finds nothing wrong, where headers have no seals, in as few steps as it takes.
+    /// Whether [`ColorPool::check_pointer`] finds nothing wrong, where headers have no seals, in as few steps as it
+    /// takes.
     #[inline]
     fn is_plain(&self, bytes: *mut u8) -> bool {
         let address = bytes as usize;

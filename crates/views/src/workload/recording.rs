@@ -50,14 +50,18 @@ pub struct RecordedArray {
 /// What the trace has, and where its arrays are.
 pub fn view(recording: &WorkloadRecording) -> Document {
     let WorkloadRecording { trace, accesses, operation, operations, rounds, seed, .. } = recording;
-    let (accesses, operations) = (num::grouped(*accesses), num::grouped(*operations));
+    let counted = |n: &u64, one| num::counted(*n as usize, one);
     let mut document = document(recording.workload, &recording.parameters);
     if !recording.complete {
         document.cut_short("interrupted");
     }
-    document.answer(format!(
-        "{trace}: accesses {accesses} of operations {operations} ({operation}), rounds {rounds}, seed {seed}"
-    ));
+    let accesses = match accesses {
+        1 => "1 access".to_string(),
+        n => format!("{} accesses", num::grouped(*n)),
+    };
+    let (operations, rounds) = (counted(operations, "operation"), counted(rounds, "round"));
+    document
+        .answer(format!("{trace}: {accesses} of {operations} in {rounds}, seed {seed} (an operation: {operation})"));
     document.fact("checksum", recording.checksum.clone());
     let mut table = Table::new([Column::left("array"), Column::right("size"), Column::right("first address")]);
     for array in &recording.arrays {

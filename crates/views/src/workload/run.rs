@@ -1,6 +1,6 @@
 //! A timed run of a workload.
 
-use lookaside_report::num::{bytes, grouped, rate, seconds, short};
+use lookaside_report::num::{bytes, counted, grouped, rate, seconds, short};
 use lookaside_report::Document;
 use lookaside_runtime::bake::{BakeStats, HelperStatus};
 use lookaside_workloads::Pages;
@@ -76,13 +76,13 @@ pub fn view(outcome: &WorkloadOutcome) -> Document {
         document.cut_short("interrupted");
     }
     document.answer(format!(
-        "{:.3} s of main task on CPU {}: operations {} ({}), {:.2} ns each; rounds {}",
-        outcome.seconds,
+        "The main task took {} on CPU {}: {} in {}, {:.2} ns each (an operation: {})",
+        seconds(outcome.seconds),
         outcome.cpu,
-        grouped(outcome.operations),
-        outcome.operation,
+        counted(outcome.operations as usize, "operation"),
+        counted(outcome.rounds as usize, "round"),
         outcome.ns_per_operation,
-        outcome.rounds
+        outcome.operation
     ));
     document.fact("memory", memory(outcome));
     document.fact("input", format!("built in {}, seed {}", seconds(outcome.build_seconds), outcome.seed));
@@ -117,9 +117,9 @@ fn baked(outcome: &WorkloadOutcome, bake: &WorkloadBake, document: &mut Document
         touches => format!(" of {} ns", rate(stats.busy_nanos as f64 / touches as f64)),
     };
     let words = format!(
-        "{} by {settings} on {cpu}: rounds {}, touches {}{each}, {:.0} % of the time",
+        "{} by {settings} on {cpu}: {}, {} touches{each}, {:.0} % of the time",
         names.join(", "),
-        grouped(stats.rounds),
+        counted(stats.rounds as usize, "round"),
         short(stats.touches as f64),
         stats.busy_nanos as f64 / stats.elapsed_nanos.max(1) as f64 * 100.0
     );
