@@ -13,7 +13,7 @@
 static void switches(void)
 {
 	static char *const command[] = { "/bin/lookaside", "lab", "experiment", "switch", "--quick", "--participants", "2,20", "--kib", "0",
-					 "--children", "2,16", "--pages", "1,16", NULL };
+					 "--children", "2", "--pages", "1", "--rounds", "2", NULL };
 	int code = run(1000, command);
 	const char *of_two, *of_all;
 	unsigned long long none = 1, some = 0;

@@ -57,8 +57,9 @@ impl Odd {
         let empty = pages.iter().position(Option::is_none);
         let way = hit.or(empty).unwrap_or_else(|| match rule {
             Rule::NotRecentlyUsed => {
-                let clear: Vec<usize> = (0..ways).filter(|&way| state[way] == 0).collect();
-                clear[rng.index(clear.len())]
+                let clear = (0..ways).filter(|&way| state[way] == 0);
+                let chosen = rng.index(clear.clone().count());
+                clear.clone().nth(chosen).expect("one is clear")
             }
             Rule::Intervals => loop {
                 if let Some(way) = (0..ways).find(|&way| state[way] == 3) {
