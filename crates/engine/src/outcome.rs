@@ -2,10 +2,11 @@
 
 use lookaside_machine::PageSize;
 use lookaside_trace::MapSource;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counts of one run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Outcome {
     /// Name of the machine.
     pub machine: String,
@@ -66,7 +67,7 @@ impl Outcome {
 }
 
 /// Counts of the data side or of the fetch side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Side {
     /// Accesses, the recorder's left-out repeats included: the denominator of everything "per kilo access".
     pub accesses: u64,
@@ -83,7 +84,7 @@ pub struct Side {
 }
 
 /// What translation of some accesses cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Cost {
     /// Accesses that missed every first-level TLB array that serves them.
     pub l1_misses: u64,
@@ -117,7 +118,7 @@ impl Cost {
 }
 
 /// Counts of one TLB array.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TlbCounts {
     /// Its name.
     pub name: String,
@@ -140,7 +141,7 @@ pub struct TlbCounts {
 }
 
 /// Counts of one walk cache or data cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CacheCounts {
     /// Its name.
     pub name: String,
@@ -155,7 +156,7 @@ pub struct CacheCounts {
 }
 
 /// One page.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PageRow {
     /// Process id.
     pub process: u32,
@@ -173,7 +174,7 @@ pub struct PageRow {
 
 /// One mapping (VMA), from its `Map` to its `Unmap`; mappings of one file, or grown parts of the
 /// heap, are one row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RegionRow {
     /// Process id.
     pub process: u32,
@@ -194,7 +195,7 @@ pub struct RegionRow {
 }
 
 /// All allocations of 64 KiB and more made at one site.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ObjectRow {
     /// Process id.
     pub process: u32,
@@ -213,7 +214,7 @@ pub struct ObjectRow {
 }
 
 /// One accessing instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct IpRow {
     /// Process id.
     pub process: u32,
@@ -224,7 +225,7 @@ pub struct IpRow {
 }
 
 /// One thread.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ThreadRow {
     /// Process id.
     pub process: u32,

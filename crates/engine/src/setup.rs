@@ -1,6 +1,7 @@
 //! What to simulate: machine, OS model, what-ifs, seed.
 
 use lookaside_machine::{Machine, PageSize};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a run depends on beside the trace. Same setup and trace, same outcome to the bit.
@@ -35,7 +36,7 @@ impl Setup {
 }
 
 /// Frames and page sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct OsModel {
     /// Where frames lie.
     pub frames: FrameLayout,
@@ -46,7 +47,7 @@ pub struct OsModel {
 }
 
 /// Physical placement of data pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
     /// Neighbouring pages have neighbouring frames.
@@ -62,7 +63,7 @@ pub enum FrameLayout {
 }
 
 /// Which pages are huge.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PagePolicy {
     /// Base pages only.
@@ -76,7 +77,7 @@ pub enum PagePolicy {
 }
 
 /// A range of one process's addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ProcessRange {
     /// Process id; `None` = every process.
     pub process: Option<u32>,

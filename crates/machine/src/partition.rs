@@ -25,13 +25,14 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{read_text, table, typed};
 use crate::{IndexFn, Machine, MachineError, PageSize, Serves};
 
 /// A file of partitions, checked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partitions {
     /// Name of the machine they were made for.
@@ -47,7 +48,7 @@ pub struct Partitions {
 }
 
 /// A TLB array as colouring sees it: what a page number's set is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColorLevel {
     /// The array's name in the machine.
@@ -62,7 +63,7 @@ pub struct ColorLevel {
 }
 
 /// What one task or program may use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partition {
     /// Its name, unique in the file.
@@ -79,7 +80,7 @@ pub struct Partition {
 }
 
 /// Sets of one level.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// The level's name.

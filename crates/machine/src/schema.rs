@@ -3,12 +3,13 @@
 //! Every struct here is what the TOML holds, checked (`check.rs`) before anyone sees it: a
 //! [`Machine`] that came from [`crate::load`] has a possible geometry.
 
+use schemars::JsonSchema;
 use serde::{de, Deserialize, Deserializer, Serialize};
 
 use crate::{IndexFn, PageSize, TableFormat};
 
 /// A whole machine: topology, page-table format, TLBs, walk caches, data caches, costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Short name, as `--machine` takes it.
@@ -62,7 +63,7 @@ impl Machine {
 }
 
 /// Counts of the hardware's parts; each at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// Sockets in the machine.
@@ -80,7 +81,7 @@ impl Default for Topology {
 }
 
 /// Page-table format of the (guest) address space, and of the host below it when nested.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageTable {
     /// Format that programs run under.
@@ -91,7 +92,7 @@ pub struct PageTable {
 }
 
 /// Second stage of a nested translation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostTable {
     /// The host's format; need not be the guest's.
@@ -105,7 +106,7 @@ pub struct HostTable {
 }
 
 /// The page-table walker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Walker {
     /// Fixed cycles a walk, beside its references.
@@ -132,7 +133,7 @@ fn one() -> u32 {
 }
 
 /// One TLB array. Arrays with the same `level` are looked up side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tlb {
     /// Name used in results and in `--set tlb.NAME.key=value`; unique in the machine.
@@ -184,7 +185,7 @@ impl Tlb {
 }
 
 /// Ways of a set-associative array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Ways {
     /// This many ways.
@@ -250,7 +251,7 @@ impl<'de> Deserialize<'de> for Ways {
 }
 
 /// The word `"full"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Full {
     /// Fully associative.
@@ -258,7 +259,7 @@ pub enum Full {
 }
 
 /// Kind of access that a TLB array serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serves {
     /// Data loads.
@@ -270,7 +271,7 @@ pub enum Serves {
 }
 
 /// Replacement policy of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
     /// Least recently used, exact.
@@ -284,7 +285,7 @@ pub enum Replacement {
 }
 
 /// What an entry is tagged with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {
     /// Address-space identifier (ARM ASID, x86 PCID).
@@ -300,7 +301,7 @@ pub enum Tag {
 }
 
 /// Who shares one instance of an array or cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SharedBy {
     /// One a hardware thread.
@@ -313,7 +314,7 @@ pub enum SharedBy {
 }
 
 /// Cache of page-table entries of one upper level: lets a walk start below that level.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WalkCache {
     /// Name used in results; unique in the machine.
@@ -347,7 +348,7 @@ impl WalkCache {
 }
 
 /// Stage of a nested translation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// The program's (guest's) own table; the only stage when not nested.
@@ -358,7 +359,7 @@ pub enum Stage {
 }
 
 /// One data cache. Physically indexed, linear index, line-granular.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
     /// Name used in results; unique in the machine.
@@ -369,6 +370,7 @@ pub struct Cache {
     pub serves: Vec<Serves>,
     /// Size in bytes; in TOML a string with a unit: `"32K"`, `"1M"`.
     #[serde(with = "crate::units::bytes")]
+    #[schemars(schema_with = "crate::units::bytes::schema")]
     pub size: u64,
     /// Ways; `"full"` = fully associative.
     pub ways: Ways,
@@ -417,7 +419,7 @@ fn is_yes(is: &bool) -> bool {
 }
 
 /// Main memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// Load-to-use cycles of a reference that misses every cache.
@@ -425,7 +427,7 @@ pub struct Memory {
 }
 
 /// Ascending walks over data, line by line, as far as prefetchers hide their latency.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     /// Load-to-use cycles of a line of such a walk that a cache after the first serves (at most that cache's own).
@@ -439,7 +441,7 @@ pub struct Stream {
 }
 
 /// What a switch between address spaces does beside loading the new root.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContextSwitch {
     /// What is thrown away.
@@ -455,7 +457,7 @@ pub struct ContextSwitch {
 }
 
 /// What a context switch throws away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchAction {
     /// Nothing: entries are tagged.
@@ -469,7 +471,7 @@ pub enum SwitchAction {
 
 /// Evictions that the system causes in the sets of one TLB ("noisy sets", Panchamukhi 2014, §6.0.6), beyond what its
 /// median set has. Each list has one figure a set, by the set's number, or is empty: not measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disturbance {
     /// Name of the TLB.

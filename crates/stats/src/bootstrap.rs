@@ -1,5 +1,6 @@
 //! How sure a ratio of medians is, or another figure made of medians: the bootstrap.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::quantile::{median, quantile_in};
@@ -13,7 +14,7 @@ pub const RESAMPLES: usize = 10_000;
 pub const LEAST_ROUNDS: usize = 5;
 
 /// A ratio of medians with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Ratio {
     /// Ratio of the medians.
     pub value: f64,
@@ -26,7 +27,7 @@ pub struct Ratio {
 }
 
 /// A figure with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figure {
     /// Of the medians.
     pub value: f64,

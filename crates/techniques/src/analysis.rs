@@ -6,13 +6,14 @@ pub use lookaside_engine::curve::{MissCurve, SetCurve};
 use lookaside_engine::{Cost, OsModel, Outcome};
 use lookaside_machine::Machine;
 use lookaside_trace::{Granularity, MapSource};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::huge_gain::HugeGain;
 use crate::remedy::Remedy;
 
 /// The whole finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Analysis {
     /// Version of Lookaside that made it.
     pub version: String,
@@ -70,7 +71,7 @@ impl Analysis {
 }
 
 /// How the program was seen. Named in every result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Seeing {
     /// Every access went through the model.
@@ -94,7 +95,7 @@ pub enum Seeing {
 }
 
 /// How a child process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChildExit {
     /// Exit code.
@@ -104,7 +105,7 @@ pub enum ChildExit {
 }
 
 /// One row of an attribution table, with names for people.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NamedCost {
     /// `function (file:line)`, a mapping's name, …
     pub name: String,
@@ -125,7 +126,7 @@ pub struct NamedCost {
 }
 
 /// Accesses over time (columns) and address (rows).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HeatMap {
     /// Accesses that one column stands for.
     pub accesses_per_column: u64,
@@ -134,7 +135,7 @@ pub struct HeatMap {
 }
 
 /// One band of addresses.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HeatRow {
     /// Process id.
     pub process: u32,

@@ -7,6 +7,7 @@
 //! end has walks overlap each other as far as any walker lets them, and hits of later TLB levels hidden wholly.
 
 use lookaside_engine::Outcome;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::remedy::{Remedy, RemedyKind};
@@ -17,7 +18,7 @@ use crate::remedy::{Remedy, RemedyKind};
 pub const WALKS_AT_ONCE: f64 = 6.0;
 
 /// What is known of the gain by huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HugeGain {
     /// What the model foresees; `None` = nothing was modelled, or huge pages can change nothing.
     pub predicted: Option<PredictedGain>,
@@ -38,7 +39,7 @@ impl HugeGain {
 }
 
 /// The range that the model foresees. Page faults, zeroing and memory bloat are in neither end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PredictedGain {
     /// Seconds of CPU saved if [`WALKS_AT_ONCE`] walks run side by side and other hits cost nothing; negative: they cost.
     pub least_saved_seconds: f64,
@@ -55,7 +56,7 @@ pub struct PredictedGain {
 }
 
 /// Which time a [`PredictedGain`] saving is a part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Denominator {
     /// All modelled cycles at the machine's clock. The program's run time is another.
@@ -65,7 +66,7 @@ pub enum Denominator {
 }
 
 /// A measured ratio to a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GainPosition {
     /// Less is gained than at the low end.
@@ -77,7 +78,7 @@ pub enum GainPosition {
 }
 
 /// What runs in turns took: small pages only against huge pages (the variants `base` and `thp` of `compare`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MeasuredGain {
     /// Complete rounds.
     pub rounds: u32,
@@ -90,7 +91,7 @@ pub struct MeasuredGain {
 }
 
 /// Medians of one time, and their ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TimeRatio {
     /// Seconds with small pages only.
     pub base_seconds: f64,

@@ -1,9 +1,10 @@
 //! A row of "what would help": the model run again with one thing changed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is changed in a row of "what would help".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RemedyKind {
     /// Huge pages wherever a mapping holds one.
@@ -21,7 +22,7 @@ pub enum RemedyKind {
 }
 
 /// One row of "what would help": the model run again with one thing changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Remedy {
     /// What kind of change.
     pub kind: RemedyKind,

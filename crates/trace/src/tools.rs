@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use lookaside_stats::finalise;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::export::{write_champsim, write_text, ChampSimLosses};
@@ -16,7 +17,7 @@ use crate::{Block, Damage, Event, Format, Kind, NativeFile, Source, TraceError, 
 const EXACT_PAGES: usize = 1 << 20;
 
 /// What a trace holds. Counts named `recorded_` leave out the repeats that the recorder left out, the others count them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Summary {
     /// What the trace says of itself.
     pub info: TraceInfo,

@@ -2,10 +2,11 @@
 
 use lookaside_report::{Cell, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Ranking};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What became of each process.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BakedProcesses {
     /// The processes, those that ended too.
     pub processes: Vec<ProcessReport>,

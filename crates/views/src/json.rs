@@ -11,6 +11,7 @@ use lookaside_techniques::hugepages::plan::HugePlan;
 use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::Analysis;
 use lookaside_trace::Summary;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bake_model::BakeModel;
@@ -25,19 +26,24 @@ use crate::workload::recording::WorkloadRecording;
 use crate::workload::run::WorkloadOutcome;
 
 /// A result that a command prints as JSON.
-pub trait JsonResult: Serialize {
+pub trait JsonResult: Serialize + JsonSchema {
     /// `lookaside-NAME/VERSION`, the field `schema` of its JSON. A field that is renamed, left out, or changes its
     /// meaning
     /// gets a new version; fields may be added without.
     const SCHEMA: &'static str;
 }
 
-/// Names the schema of each result.
+/// Names the schema of each result, and lists them.
 macro_rules! results {
     ($($result:ty => $schema:literal,)*) => {
         $(impl JsonResult for $result {
             const SCHEMA: &'static str = $schema;
         })*
+
+        /// The JSON Schema (draft 2020-12) of each result, by the name of its `schema`: what `schemas/` holds.
+        pub fn schemas() -> Vec<(&'static str, String)> {
+            vec![$(($schema, json::schema::<$result>($schema)),)*]
+        }
     };
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::stream::PAGE_BYTES;
@@ -12,7 +13,7 @@ use crate::stream::PAGE_BYTES;
 pub(crate) const ALIGN_BYTES: u64 = 2 << 20;
 
 /// Page sizes asked of the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pages {
     /// Base pages only: transparent huge pages are switched off for the arrays.

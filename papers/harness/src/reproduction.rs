@@ -1,11 +1,12 @@
 //! A paper's rows side by side.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::row::{PaperRow, RowVerdict};
 
 /// A paper's rows side by side, with what is needed to judge them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Reproduction {
     /// Short name of the paper.
     pub paper: String,
@@ -38,7 +39,7 @@ impl Reproduction {
 }
 
 /// A curve.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PaperCurve {
     /// What it shows.
     pub name: String,

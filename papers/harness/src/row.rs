@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One published value or claim beside ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PaperRow {
     /// Short name of the paper.
     pub paper: String,
@@ -28,7 +29,7 @@ pub struct PaperRow {
 }
 
 /// What a paper says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Published {
     /// A number.
@@ -38,7 +39,7 @@ pub enum Published {
 }
 
 /// What we find.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Ours {
     /// A number.
@@ -53,7 +54,7 @@ pub enum Ours {
 }
 
 /// When a value of ours holds against a published one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// It is the same.
@@ -73,7 +74,7 @@ pub enum Rule {
 }
 
 /// Whether a row holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowVerdict {
     /// Ours agrees by the row's rule.

@@ -1,7 +1,10 @@
 //! Running a command, and what it says: what the tests of both commands share.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Output};
+
+use serde_json::Value;
 
 /// A command of this workspace, which heeds signals even where the tests themselves were started so that they ignore them (in the
 /// background of a script, under `nohup`): it would respect that, and the tests that interrupt it would wait for ever.
@@ -28,6 +31,25 @@ pub fn stdout(output: &Output) -> String {
 /// Standard error as text.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("standard error is text")
+}
+
+/// Standard output as JSON, see [`valid_json`].
+pub fn json(output: &Output) -> Value {
+    valid_json(&stdout(output))
+}
+
+/// JSON that says first which data it is, and is as the JSON Schema of that name in `schemas/` has it.
+pub fn valid_json(text: &str) -> Value {
+    assert!(text.starts_with("{\n  \"schema\": \"lookaside-"), "no schema in front: {text}");
+    let data: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let file = format!("{}.json", data["schema"].as_str().expect("a name").replace('/', "-"));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas").join(file);
+    let schema = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let schema = serde_json::from_str(&schema).expect("a schema is JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a sound schema");
+    let wrong: Vec<String> = schema.iter_errors(&data).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(wrong.is_empty(), "{}: {wrong:#?}", file.display());
+    data
 }
 
 /// Asserts exit code 2 and exactly one line on standard error that holds all of `parts`.

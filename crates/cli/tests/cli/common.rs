@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
-
-pub use crate::command::{assert_bad_input, stderr, stdout};
+pub use crate::command::{assert_bad_input, json, stderr, stdout, valid_json};
 
 /// The command under test.
 pub fn lookaside() -> Command {
@@ -53,17 +51,6 @@ pub fn ended_at_run(command: &mut Command, runs: &Path, count: usize) -> Output 
     let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
     assert!(status.success());
     child.wait_with_output().expect("ended")
-}
-
-/// Standard output as JSON that says which data it is.
-pub fn json(output: &Output) -> Value {
-    valid_json(&stdout(output))
-}
-
-/// JSON that says first which data it is.
-pub fn valid_json(text: &str) -> Value {
-    assert!(text.starts_with("{\n  \"schema\": \"lookaside-"), "no schema in front: {text}");
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
 /// The plan that was printed as JSON.

@@ -1,10 +1,11 @@
 //! What CPUID or sysfs says of one TLB or cache, and whether that agrees with the measurement.
 
 use lookaside_machine::PageSize;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A thing that is described.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "part")]
 pub enum HardwarePart {
     /// What translates loads at a level; its amount is entries.
@@ -22,7 +23,7 @@ pub enum HardwarePart {
 }
 
 /// Entries or bytes, and how many ways share a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PartSize {
     /// Entries of a TLB, bytes of a cache.
     pub amount: u64,
@@ -53,7 +54,7 @@ impl PartSize {
 }
 
 /// What a source says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Claim {
     /// Where it is said: a CPUID leaf, a file.
     pub source: String,
@@ -68,7 +69,7 @@ pub struct Claim {
 }
 
 /// A statement beside what was measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CheckedClaim {
     /// The measured value; `None` = not determined, or not looked at.
     pub measured: Option<PartSize>,

@@ -5,6 +5,7 @@
 //! ways, and rounding each group up from none would add up to misses that were not there.
 
 use lookaside_stats::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::counter::error::CounterError;
@@ -41,7 +42,7 @@ struct GroupBaseline {
 }
 
 /// Counts of passes whose misses are known, none or all pages; others than those it was calibrated on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct MeterAccuracy {
     /// Pages of a pass.
     pub pages: u32,

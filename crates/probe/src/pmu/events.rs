@@ -1,9 +1,10 @@
 //! Events that count TLB misses of data loads, and what each has to count.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What an event is said to count, for loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedMisses {
     /// Misses of the first level, wherever they are served.
@@ -15,7 +16,7 @@ pub enum CountedMisses {
 }
 
 /// An event of a kind of CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PmuEvent {
     /// The vendor's name.
     pub name: &'static str,

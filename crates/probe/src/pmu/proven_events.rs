@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bench::{ChainBench, Halt};
@@ -32,7 +33,7 @@ const FITS_PER_ROUND: f64 = 0.25;
 const OVERFLOWS_PER_ROUND: f64 = 0.75;
 
 /// An event that was tried.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TriedEvent {
     /// Which.
     #[serde(flatten)]
@@ -44,7 +45,7 @@ pub struct TriedEvent {
 }
 
 /// Counts for a thousand accesses of chains whose misses are known.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CountProof {
     /// Two pages: no misses.
     pub near_per_kilo_access: f64,
@@ -55,7 +56,7 @@ pub struct CountProof {
 }
 
 /// A set as a counter sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CountedSet {
     /// 1 or 2.
     pub level: u32,

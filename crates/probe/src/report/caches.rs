@@ -2,13 +2,14 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Frames at random fill sets unevenly: half of the steps may miss with so much less than all that fits.
 pub(crate) const UNEVEN: f64 = 1.1;
 
 /// Data caches and memory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CacheReports {
     /// Bytes of a line of the first level.
     pub line_bytes: Finding<u64>,
@@ -50,7 +51,7 @@ impl CacheReports {
 }
 
 /// One level of data cache.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CacheReport {
     /// 1 is the first.
     pub level: u32,
@@ -67,7 +68,7 @@ pub struct CacheReport {
 }
 
 /// Size and shape of a data cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CacheShape {
     /// Bytes: sets times ways times line.
     pub bytes: u64,
@@ -78,7 +79,7 @@ pub struct CacheShape {
 }
 
 /// A point of the curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct LatencyPoint {
     /// Footprint.
     pub bytes: u64,

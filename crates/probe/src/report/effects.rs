@@ -3,10 +3,11 @@
 use crate::finding::Finding;
 use crate::metal::single_shot::PrefetchHint;
 use crate::tlb::geometry::Geometry;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All of them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TlbEffects {
     /// What prefetch instructions do.
     pub prefetches: Vec<PrefetchFill>,
@@ -105,7 +106,7 @@ fn explain<T>(finding: &mut Finding<T>, reason: &str) {
 }
 
 /// What a prefetch instruction does.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PrefetchFill {
     /// Which one.
     pub hint: PrefetchHint,
@@ -116,7 +117,7 @@ pub struct PrefetchFill {
 }
 
 /// Where an access leaves an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillLevel {
     /// In the first level, and in the second.
@@ -128,7 +129,7 @@ pub enum FillLevel {
 }
 
 /// Stores and the entries of loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreEntries {
     /// A load hits where a store was before, and stores put entries of loads out: one array for both.
@@ -138,7 +139,7 @@ pub enum StoreEntries {
 }
 
 /// What an act leaves in the TLBs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SwitchLosses {
     /// In the first level.
     pub l1: LostEntries,
@@ -147,7 +148,7 @@ pub struct SwitchLosses {
 }
 
 /// Entries lost of those that were loaded right before, a mean: the least and the most that two looks saw.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct LostEntries {
     /// Loaded before.
     pub of: usize,
@@ -169,7 +170,7 @@ impl LostEntries {
 }
 
 /// What the system does to the sets of a level.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LevelEvictions {
     /// 1 or 2.
     pub level: u32,
@@ -182,7 +183,7 @@ pub struct LevelEvictions {
 }
 
 /// Evictions of each set.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SetEvictions {
     /// By number of the set: bit `i` is the parity of the page number under mask `i` of the level. Beyond what the median
     /// set has; 0 = by fewer than `least`.
@@ -202,7 +203,7 @@ impl SetEvictions {
 }
 
 /// A CPU and what a thread there does to entries here.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct NeighbourCpu {
     /// Its number.
     pub cpu: usize,
@@ -216,7 +217,7 @@ pub struct NeighbourCpu {
 }
 
 /// Whether a thread that walks through more pages than the TLBs hold takes entries here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NeighbourEvictions {
     /// Of the first level.
     pub l1: bool,
@@ -225,7 +226,7 @@ pub struct NeighbourEvictions {
 }
 
 /// What was found about the thread on another CPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TlbSharing {
     /// Whose the entries are.
     pub entries: EntryOwnership,
@@ -236,7 +237,7 @@ pub struct TlbSharing {
 }
 
 /// Whose the entries are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryOwnership {
     /// Both threads use the entries of either: a walk through the same pages costs nothing, one through others does.
@@ -250,7 +251,7 @@ pub enum EntryOwnership {
 }
 
 /// Second-level misses an access of a walk through an array.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SharingMeasurement {
     /// Pages of the array.
     pub pages: usize,
@@ -267,7 +268,7 @@ pub struct SharingMeasurement {
 }
 
 /// Misses an access, over repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct MissesPerAccess {
     /// The median.
     pub median: f64,

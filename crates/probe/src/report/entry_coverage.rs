@@ -2,10 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Coalescing, entries of huge pages, and the second stage.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct EntryCoverage {
     /// By level.
     pub levels: Vec<LevelCoverage>,
@@ -35,7 +36,7 @@ impl EntryCoverage {
 }
 
 /// What entries of one level cover.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LevelCoverage {
     /// 1 or 2.
     pub level: u32,

@@ -20,12 +20,13 @@ use crate::report::entry_coverage::EntryCoverage;
 use crate::report::page_sizes::{GiganticPages, LargePages};
 use crate::report::walk_caches::{WalkCacheReport, WalkCaches};
 use crate::report::walks::WalkCosts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::report::levels::LevelReport;
 
 /// What was found.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct ProbeReport {
     /// Seed of the experiments.
     pub seed: u64,

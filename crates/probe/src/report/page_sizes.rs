@@ -3,10 +3,11 @@
 use crate::finding::Finding;
 use crate::report::levels::LevelReport;
 use lookaside_machine::PageSize;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// TLB levels for pages larger than the smallest.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LargePages {
     /// Size of the pages.
     pub page_size: PageSize,
@@ -24,7 +25,7 @@ impl LargePages {
 }
 
 /// TLB levels for 1 GiB pages, by one page of the system's pool.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct GiganticPages {
     /// Why there is none, and what to do; `None` = there is one.
     pub lacks: Option<String>,

@@ -2,10 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Walk caches, level 2 first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WalkCaches {
     /// By level of tables.
     pub levels: Vec<WalkCacheReport>,
@@ -33,7 +34,7 @@ impl WalkCaches {
 }
 
 /// What was found of one level of tables.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WalkCacheReport {
     /// 2 = entries that point to leaf tables (on x86-64 page-directory entries), 3 = those above.
     pub table_level: u32,
@@ -48,7 +49,7 @@ pub struct WalkCacheReport {
 }
 
 /// Entries of one level of tables that are at hand for walks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct WalkCacheSize {
     /// So many surely are.
     pub at_least: u32,
@@ -73,7 +74,7 @@ impl std::fmt::Display for WalkCacheSize {
 }
 
 /// What one number costs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CountCost {
     /// How many.
     pub count: u32,

@@ -2,10 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Costs of translations.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WalkCosts {
     /// Core cycles that a load takes longer whose translation misses the first level and hits the second.
     pub second_level_cycles: Finding<MeasuredRange>,
@@ -41,7 +42,7 @@ impl WalkCosts {
 }
 
 /// What a walk costs whose leaf entries lie in one place.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WalkReport {
     /// The place.
     pub place: PteLocation,
@@ -52,7 +53,7 @@ pub struct WalkReport {
 }
 
 /// Where the leaf entries lie that a walk reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PteLocation {
     /// In the data cache of this level.

@@ -2,10 +2,11 @@
 
 use crate::finding::Finding;
 use crate::tlb::level_meter::LevelMeter;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Geometry of one TLB level.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Geometry {
     /// Entries: `sets * ways`.
     pub entries: u32,

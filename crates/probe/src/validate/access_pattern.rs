@@ -5,6 +5,7 @@ use lookaside_machine::{Machine, PageSize};
 use lookaside_stats::SplitMix64;
 use lookaside_trace::Block;
 use lookaside_workloads::{Gups, Pattern as Workload, PointerChase, Strided, ZipfPages, PAGE_BYTES};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::validate::model::{model, ModelledCycles, WORD};
@@ -23,7 +24,7 @@ const UPDATES: u64 = 1 << 20;
 const STREAM_LEAD: u64 = 19777 * LINE;
 
 /// What kind of pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PatternFamily {
     /// One word in each of so many pages, in one random cycle.
@@ -58,7 +59,7 @@ impl PatternFamily {
 }
 
 /// An access pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AccessPattern {
     /// Its kind.
     pub family: PatternFamily,

@@ -1,6 +1,7 @@
 //! The result of a validation: a row a pattern, a summary, and what was left out.
 
 use lookaside_stats::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::validate::access_pattern::{AccessPattern, PatternFamily};
@@ -12,7 +13,7 @@ pub const MEDIAN_BOUND_PERCENT: f64 = 10.0;
 pub const WORST_BOUND_PERCENT: f64 = 30.0;
 
 /// What came out.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Validation {
     /// Lookaside's version.
     pub version: String,
@@ -47,7 +48,7 @@ pub struct Validation {
 }
 
 /// A data cache that others use too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SharedCache {
     /// What the description says that it holds.
     pub described_bytes: u64,
@@ -58,7 +59,7 @@ pub struct SharedCache {
 }
 
 /// A pattern, measured and modelled.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ValidationRow {
     /// The pattern.
     pub pattern: AccessPattern,
@@ -90,7 +91,7 @@ pub struct ValidationRow {
 }
 
 /// A run on the metal, and the model with the last cache as it was then.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PairedRun {
     /// Core cycles an access on the metal.
     pub cycles: f64,
@@ -101,7 +102,7 @@ pub struct PairedRun {
 }
 
 /// A pattern that was not compared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct OmittedPattern {
     /// The pattern.
     pub pattern: AccessPattern,
@@ -112,7 +113,7 @@ pub struct OmittedPattern {
 }
 
 /// Errors without their sign over some rows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ErrorSummary {
     /// Rows.
     pub rows: usize,

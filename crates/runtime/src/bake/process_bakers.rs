@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::baker::Baker;
@@ -36,7 +37,7 @@ pub struct ProcessSelection {
 }
 
 /// What became of one process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 pub struct ProcessReport {
     /// Its number.
     pub pid: u32,
@@ -63,7 +64,7 @@ pub struct ProcessReport {
 }
 
 /// How a process was ranked among others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProcessRank {
     /// By what.
     #[serde(flatten)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::survey::Surveyed;
@@ -60,7 +61,7 @@ const NONE_PER_READ: f64 = 0.1;
 const WALK_PER_READ: f64 = 2.0;
 
 /// By what processes are ranked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Ranking {
     /// `walk-cycles` or `table-bytes`.
     pub by: String,

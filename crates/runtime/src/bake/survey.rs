@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use lookaside_host::{all_processes, ticks_per_second, uptime_seconds, Process, ProcessStat};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::BakeError;
@@ -30,7 +31,7 @@ const WORTH_CPUS: (f64, f64) = (0.2, 0.02);
 pub(super) const MOST: usize = 16;
 
 /// A process as it is now.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Surveyed {
     /// Its number.
     pub pid: u32,

@@ -1,13 +1,14 @@
 //! What came of a comparison.
 
 use lookaside_stats::{ratio, Ratio, RESAMPLES};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::watch::{HelperTotals, PageUse};
 use crate::hugepages::{AppliedPlan, PromotionSummary};
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct VariantRun {
     /// Which round, from 1.
     pub round: u32,
@@ -34,7 +35,7 @@ pub struct VariantRun {
 }
 
 /// A variant's runs and what they say. All but `unfinished` is of complete rounds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct VariantOutcome {
     /// Its name, as it is written in a list of variants.
     pub name: String,
@@ -61,7 +62,7 @@ pub struct VariantOutcome {
 }
 
 /// Why it ended before all rounds were run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum EarlyEnd {
     /// By a signal.
@@ -83,7 +84,7 @@ pub enum EarlyEnd {
 }
 
 /// What a comparison found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     /// Lookaside's version.
     pub version: String,

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lookaside_host::Process;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bake::{family, BakeStats, ProcessBakers, ProcessSelection, Settings};
@@ -15,7 +16,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// What the helpers beside the program did, all together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct HelperTotals {
     /// Rounds through all regions.
     pub rounds: u64,
@@ -28,7 +29,7 @@ pub struct HelperTotals {
 }
 
 /// Pages that the program had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PageUse {
     /// Most resident bytes that were seen.
     pub resident_bytes: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::windows::{window_of, FitWindow, MappedArea, Unfit};
@@ -69,7 +70,7 @@ pub struct ProcessView<'a> {
 }
 
 /// A window that was chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct HotWindow {
     /// Its process.
     pub pid: u32,
@@ -159,7 +160,7 @@ fn held_out(ranked: &[(WindowWeight, u32, &FitWindow, &[MappedArea])], budget: u
 }
 
 /// Where samples fell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SampleCounts {
     /// All samples.
     pub samples: u64,

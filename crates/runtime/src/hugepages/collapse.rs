@@ -9,6 +9,7 @@ use lookaside_host::{Process, TransparentHugePages};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::thread::{capabilities, CapabilitySet};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::HugePageError;
@@ -23,7 +24,7 @@ use crate::bake::Identity;
 pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Who makes a process's huge pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CollapseSide {
     /// This process, by `process_madvise`.
@@ -43,7 +44,7 @@ impl CollapseSide {
 }
 
 /// What became of a window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum CollapseResult {
     /// It is one huge page.

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lookaside_host::Process;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::collapse::{CollapseHandle, CollapseResult, CollapseSide};
@@ -35,7 +36,7 @@ pub trait PlanFinder: Send + Sync {
 }
 
 /// What became of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AppliedPlan {
     /// Who makes the huge pages; absent: none was to be made.
     pub way: Option<CollapseSide>,

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{choose, HotWindow, ProcessView, SampleCounts};
@@ -31,7 +32,7 @@ pub struct PromotionRequest<'a> {
 }
 
 /// A window that was chosen, and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct WindowRow {
     /// The window.
     #[serde(flatten)]
@@ -43,7 +44,7 @@ pub struct WindowRow {
 }
 
 /// What was seen, chosen and done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PromotionReport {
     /// The process.
     pub pid: u32,

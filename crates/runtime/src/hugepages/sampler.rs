@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{spread, tally, SampleCounts, WindowWeights};
@@ -21,7 +22,7 @@ pub trait AddressSampler: Send + Sync {
 }
 
 /// How it is found out where a program is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservedBy {
     /// Samples of data addresses, at equal times of the program's CPU time: where it waits.

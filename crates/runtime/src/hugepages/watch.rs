@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lookaside_host::Process;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{choose, ProcessView, WindowWeight, WindowWeights};
@@ -67,7 +68,7 @@ impl fmt::Display for HugePageSettings {
 }
 
 /// What was done for a program and those that it started.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct PromotionSummary {
     /// Huge pages in use at a time at most.
     pub budget: usize,

@@ -1,5 +1,6 @@
 //! The windows of a program's memory that one huge page could map each: which there are, and what of them is in memory.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bake::PAGE_BYTES;
@@ -16,7 +17,7 @@ pub const fn window_of(addr: u64) -> u64 {
 }
 
 /// Why a mapping gets no huge pages from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unfit {
     /// Shared with other processes.
@@ -90,7 +91,7 @@ pub enum PageState {
 }
 
 /// A window that lies whole in one mapping that is fit, with something in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FitWindow {
     /// Its first byte; a multiple of [`WINDOW_BYTES`].
     pub start: u64,

@@ -30,6 +30,7 @@
 //! request in a job may miss because of anything that ran before; those that follow in the same job only because of tasks above.
 
 use lookaside_machine::{tree_least_depth, Partitions, Replacement};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::response::Responses;
@@ -53,7 +54,7 @@ pub type Tenants = Vec<(usize, u32)>;
 
 /// The most misses of jobs of one task at one level. Where two arrays of a level stand side by side, the level misses
 /// at most as often as both together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bound {
     /// Of its first job, which finds nothing; of any other that touches pages for the first time, too. `None`: no bound is known.
     pub first_job: Option<u64>,
@@ -64,7 +65,7 @@ pub struct Bound {
 }
 
 /// What a bound rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestsOn {
     /// No set that the task uses is asked for more than it holds: any policy, any schedule.

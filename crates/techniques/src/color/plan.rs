@@ -40,6 +40,7 @@ use std::collections::{BTreeMap, HashSet};
 use lookaside_machine::{
     Machine, PageSize, Partition, Partitions, Replacement, Share, BOOKKEEPING, MAX_COLOR_LEVELS, MAX_COLOR_SETS,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::bound::{bounds, promised, Bound, Level, Tenants};
@@ -56,7 +57,7 @@ pub const MAX_PAGES: u64 = 1 << 14;
 const HOUR: Time = Time { nanos: 3_600_000_000_000 };
 
 /// Partitions for a set of tasks, and what they are worth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ColorPlan {
     /// Name of the machine.
     pub machine: String,
@@ -79,7 +80,7 @@ pub struct ColorPlan {
 }
 
 /// Whether tasks are isolated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Verdict {
     /// No set of any level is promised to more pages than it has entries that are not set aside.
@@ -97,7 +98,7 @@ pub enum Verdict {
 }
 
 /// A TLB array in a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LevelPlan {
     /// Its name.
     pub name: String,
@@ -118,7 +119,7 @@ pub struct LevelPlan {
 }
 
 /// A task in a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TaskPlan {
     /// Its name, and its partition's.
     pub name: String,
@@ -141,7 +142,7 @@ pub struct TaskPlan {
 }
 
 /// A set that is promised to more pages than it holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SharedSet {
     /// The level's name.
     pub level: String,

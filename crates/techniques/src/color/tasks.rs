@@ -17,9 +17,11 @@
 //! accesses = 100_000
 //! ```
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lookaside_machine::BOOKKEEPING;
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A set of tasks, checked.
@@ -261,6 +263,16 @@ impl std::fmt::Display for Time {
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
+    }
+}
+
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "description": "A whole number with its unit.", "pattern": "^[0-9]+(ns|us|ms|s)$" })
     }
 }
 

@@ -3,6 +3,7 @@
 //! Greedy choice is near the best set (a factor of 1 - 1/e) where no window saves more after others were made huge than before.
 //! In a TLB that is crowded it may: two windows may have to leave together before the rest fits. So no bound holds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bench::HugePageBench;
@@ -12,7 +13,7 @@ use super::Window;
 use crate::plan::PlanError;
 
 /// A way to choose windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowSelector {
     /// The most accesses.

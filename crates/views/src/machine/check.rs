@@ -1,17 +1,18 @@
 //! Machine descriptions that were checked.
 
 use lookaside_report::{Cell, Column, Document, DocumentBlock, Medium, Paint, RichText, Section, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All files that were checked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MachineCheck {
     /// The files, in the order asked for.
     pub files: Vec<CheckedMachine>,
 }
 
 /// A description file, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CheckedMachine {
     /// The file's path.
     pub file: String,

@@ -6,10 +6,11 @@ pub mod run;
 
 use lookaside_report::{num, Document};
 use lookaside_workloads::Workload;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How large a part of a workload's input is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct WorkloadParameter {
     /// What is counted, as `words`.
     pub name: &'static str,

@@ -1,12 +1,13 @@
 //! A workload's accesses, written as a trace.
 
 use lookaside_report::{num, Cell, Column, Document, Section, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{document, WorkloadParameter};
 
 /// What was written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct WorkloadRecording {
     /// The workload's name.
     pub workload: &'static str,
@@ -35,7 +36,7 @@ pub struct WorkloadRecording {
 }
 
 /// An array's mapping in the trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RecordedArray {
     /// Its name.
     pub name: &'static str,

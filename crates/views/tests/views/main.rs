@@ -11,4 +11,5 @@ mod machine;
 mod probe;
 #[path = "../../../machine/tests/machine/random.rs"]
 mod random_machine;
+mod schemas;
 mod terminal;

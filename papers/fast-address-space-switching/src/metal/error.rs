@@ -1,5 +1,6 @@
 //! Why there is no experiment, or why it ended early.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Why there is no experiment; one line.
@@ -8,7 +9,7 @@ use serde::Serialize;
 pub struct SwitchError(pub(crate) String);
 
 /// Why it ended before its last round.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Early {
     /// It was asked to stop.

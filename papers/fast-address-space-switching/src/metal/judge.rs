@@ -1,13 +1,14 @@
 //! What the rounds say: steps, what they take alone, and the switches between; processes against threads.
 
 use lookaside_stats::{figure, median, ratio, Figure, Ratio, LEAST_ROUNDS, RESAMPLES};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::plan::{Benchmark, Frames, Ring, RingCase, Who};
 use super::samples::{KeyUse, RingSample};
 
 /// A ring of one kind of participants. Figures are medians of the rounds, with their 95 % intervals.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct RingPoint {
     /// The participants.
     pub who: Who,
@@ -35,7 +36,7 @@ pub struct RingPoint {
 }
 
 /// What a round measured of a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Round {
     /// Nanoseconds of a step.
     pub step_ns: f64,
@@ -48,7 +49,7 @@ pub struct Round {
 }
 
 /// Processes against threads in the same ring.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Contrast {
     /// The ring.
     #[serde(flatten)]

@@ -1,10 +1,11 @@
 //! The machine, as far as it matters to what a switch costs.
 
 use lookaside_host::{kernel_release, vulnerabilities, CpuInfo};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Protection keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySupport {
     /// The processor has none.
@@ -16,7 +17,7 @@ pub enum KeySupport {
 }
 
 /// What is known of the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MachineFacts {
     /// What the processor calls itself; empty where it does not say.
     pub processor: String,

@@ -26,6 +26,7 @@ use std::time::Instant;
 
 use lookaside_host::stolen_ms;
 use lookaside_runtime::compare::in_turns;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use error::{Early, SwitchError};
@@ -40,7 +41,7 @@ pub use samples::KeyUse;
 use samples::RingSample;
 
 /// What was seen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SwitchReport {
     /// Lookaside's version.
     pub version: String,

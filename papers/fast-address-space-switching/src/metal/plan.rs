@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::SwitchError;
@@ -23,7 +24,7 @@ const OTHER_FILES: u64 = 32;
 const MEMBER_BYTES: u128 = 512 << 10;
 
 /// What the participants are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Who {
     /// Threads of one process: one address space.
@@ -35,7 +36,7 @@ pub enum Who {
 }
 
 /// What they do in their turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Benchmark {
     /// Each line of so many KiB is read, one after the other.
@@ -45,7 +46,7 @@ pub enum Benchmark {
 }
 
 /// Whose memory they read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Frames {
     /// Each its own.
@@ -55,7 +56,7 @@ pub enum Frames {
 }
 
 /// What pages it lies in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageKind {
     /// 4 KiB.
@@ -65,7 +66,7 @@ pub enum PageKind {
 }
 
 /// A ring, whoever takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 pub struct Ring {
     /// What a turn is.
     pub benchmark: Benchmark,

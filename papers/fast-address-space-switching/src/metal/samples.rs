@@ -1,5 +1,6 @@
 //! What a measurement of a ring gives.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a measurement came to.
@@ -16,7 +17,7 @@ pub(super) struct RingSample {
 }
 
 /// What happened to protection keys.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct KeyUse {
     /// Keys taken from another compartment, for each thousand steps.
     pub recycled_per_kilo_step: f64,

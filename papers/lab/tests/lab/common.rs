@@ -5,7 +5,7 @@ mod command;
 
 use std::process::{Command, Output};
 
-pub use command::{assert_bad_input, stderr, stdout};
+pub use command::{assert_bad_input, json, stderr, stdout, valid_json};
 
 /// The command under test.
 pub fn lab() -> Command {

@@ -1,6 +1,6 @@
 //! Experiments on this machine: what they refuse, and that every job is told of.
 
-use crate::common::{assert_bad_input, flat, run, stderr, stdout};
+use crate::common::{assert_bad_input, flat, json, run, stderr, stdout};
 
 const TASKS: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.2ms\"\npages = 4\n\
                      [[task]]\nname = \"T2\"\nperiod = \"8ms\"\nexecution = \"1ms\"\npages = 4\n";
@@ -56,7 +56,7 @@ fn programs_run_as_tasks() {
         return assert_bad_input(&output, &["cannot be told apart here"]);
     }
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     for (task, name, pages) in [(0, "fft", 10), (1, "insertion-sort", 12)] {
         let first = &report["runs"][0]["tasks"][task]["program"];
         assert_eq!(first["name"], name);
@@ -88,7 +88,7 @@ fn every_job_is_told_of() {
         return assert_bad_input(&output, &["cannot be told apart here"]);
     }
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     assert!(stdout(&output).starts_with("{\n  \"schema\": \"lookaside-tasks/1\",\n"));
     assert_eq!((&report["level"], &report["hyperperiods"]), (&"l1d-4k".into(), &4.into()));
     for (run, pages) in [(0, "malloc"), (1, "planned")] {
@@ -128,7 +128,7 @@ fn misses_of_the_last_level_are_counted_by_walks() {
         ["experiment", "tasks", tasks, "--machine", "xeon-e5-2650", "--level", "stlb", "--pages", "planned"];
     let output = run(&[&arguments[..], &["--hyperperiods", "4", "--json"]].concat());
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     assert_eq!((&report["level"], &report["counted_by"]), (&"stlb".into(), &"walks".into()));
     for task in report["runs"][0]["tasks"].as_array().expect("tasks") {
         let known = &task["known"];

@@ -1,6 +1,6 @@
 //! A thread's moves to another CPU: what is refused, and that every case is told of.
 
-use crate::common::{assert_bad_input, flat, lab, run, stderr, stdout};
+use crate::common::{assert_bad_input, flat, json, lab, run, stderr, stdout, valid_json};
 
 const QUICK: [&str; 3] = ["experiment", "migrate", "--quick"];
 
@@ -104,8 +104,7 @@ fn every_case_is_told_of_in_every_way() {
     ] {
         assert!(flat(&text).contains(said), "{said:?} is not in\n{text}");
     }
-    let report: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).expect("written")).expect("JSON");
+    let report = valid_json(&std::fs::read_to_string(&json).expect("written"));
     assert_eq!((&report["schema"], &report["rounds"]), (&"lookaside-migration/1".into(), &5.into()));
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 2 * 2 * 2 * 2);
@@ -148,7 +147,7 @@ fn json_on_standard_output_is_all_there_is() {
     }
     let output = run(&[&QUICK[..], &["--pages", "1", "--rounds", "2", "--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     assert_eq!(report["rounds"], 2);
     let remarks = report["remarks"].as_array().expect("remarks");
     assert!(remarks.iter().any(|remark| remark.as_str().is_some_and(|words| words.contains("fewer than 5 rounds"))));

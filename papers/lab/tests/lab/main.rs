@@ -4,4 +4,5 @@ mod common;
 mod experiment;
 mod experiment_migrate;
 mod reproduce;
+mod schemas;
 mod switching;

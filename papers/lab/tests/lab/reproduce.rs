@@ -1,7 +1,7 @@
 //! The papers' microbenchmarks on the machine that runs the tests: rows with reasons, whatever it is; no time is
 //! asserted.
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, run, stderr};
 
 #[test]
 fn bad_arguments() {
@@ -43,7 +43,7 @@ fn every_row_of_the_metal_has_a_value_or_a_reason() {
             continue;
         }
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-        let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        let found = json(&output);
         assert_eq!(found["measured"], true);
         assert!(found["machine"].as_str().is_some_and(|machine| machine.contains("CPU")), "{}", found["machine"]);
         let rows = found["rows"].as_array().expect("a list");
@@ -68,7 +68,7 @@ fn a_description_is_taken_for_the_machines_tlbs() {
     if output.status.code() == Some(2) {
         return assert_bad_input(&output, &[]); // no timer or no memory here: one line that says so
     }
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let found = json(&output);
     let said = found["assumptions"].as_array().expect("a list").iter().filter_map(|line| line.as_str());
     let given = "its TLBs are as the description \"xeon-e5-2650\" has them; they were not looked for";
     assert_eq!(said.filter(|line| *line == given).count(), 1, "{found}");

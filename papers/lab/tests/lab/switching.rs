@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{assert_bad_input, flat, lab, run, stderr, stdout};
+use crate::common::{assert_bad_input, flat, json, lab, run, stderr, stdout, valid_json};
 
 /// A tenth of a second: the least of everything, in so many rounds.
 const LEAST: [&str; 10] =
@@ -63,7 +63,7 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
     assert_eq!(of_group(group), Vec::<PathBuf>::new());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("read")).expect("JSON");
+    let report = valid_json(&std::fs::read_to_string(&json).expect("read"));
     assert_eq!(
         (&report["schema"], &report["rounds"], &report["early"]),
         (&"lookaside-switch/1".into(), &5.into(), &Value::Null)
@@ -115,7 +115,7 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
 fn json_to_standard_output_is_in_place_of_the_text() {
     let output = run(&[&LEAST[..], &["1", "--rounds", "1", "--seed", "7", "--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     assert_eq!(
         (&report["seed"], &report["rounds"], &report["points"][0]["participants"]),
         (&7.into(), &1.into(), &3.into())
@@ -169,7 +169,7 @@ fn an_interrupt_keeps_complete_rounds_and_ends_all_processes() {
     let output = child.wait_with_output().expect("ended");
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!(of_group(group), Vec::<PathBuf>::new());
-    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     let rounds = report["rounds"].as_u64().expect("a number");
     assert!(rounds < 10_000 && report["early"] == "interrupted", "{rounds} {}", report["early"]);
     let all = report["points"].as_array().expect("points").iter();
@@ -182,7 +182,7 @@ fn an_interrupt_keeps_complete_rounds_and_ends_all_processes() {
 fn time_that_is_over_keeps_complete_rounds() {
     let output = run(&[&LEAST[..], &["1,64", "--rounds", "10000", "--time", "2", "--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let report = json(&output);
     let rounds = report["rounds"].as_u64().expect("a number");
     assert!(
         0 < rounds && rounds < 10_000 && report["early"] == serde_json::json!({ "time": 2 }),

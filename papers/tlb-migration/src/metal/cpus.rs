@@ -2,6 +2,7 @@
 
 use lookaside_harness::cpus::allowed;
 use lookaside_host::{CacheKind, CpuTopology};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::MigrateError;
@@ -25,7 +26,7 @@ pub struct SystemCpus {
 }
 
 /// What two CPUs share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
     /// They are threads of one core.

@@ -1,6 +1,7 @@
 //! What the measurements say: medians over rounds, and what a restore gains or costs overall.
 
 use lookaside_stats::{figure, median, Figure, LEAST_ROUNDS};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::plan::MoveCase;
@@ -24,7 +25,7 @@ pub(super) struct MoveTimes {
 }
 
 /// A case in all ways.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CaseTimes {
     /// Which.
     #[serde(flatten)]
@@ -37,7 +38,7 @@ pub struct CaseTimes {
 }
 
 /// A case in one way. Nanoseconds are for all its pages; intervals are of 95 %.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TreatmentTimes {
     /// Which.
     pub way: Treatment,
@@ -60,7 +61,7 @@ pub struct TreatmentTimes {
 
 /// Access without, less restore and access with: as Landsberg's Table A.7, of medians, but without saving, for which a
 /// program has a list.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Overall {
     /// Nanoseconds with their interval.
     #[serde(flatten)]
@@ -70,7 +71,7 @@ pub struct Overall {
 }
 
 /// Whether it pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pays {
     /// Significantly: there are rounds enough, and the interval is above 0.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use lookaside_probe::counter::Timer;
 use lookaside_runtime::compare::in_turns;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use cpus::MoveCpus;
@@ -50,7 +51,7 @@ pub struct MoveOptions {
 }
 
 /// What was seen.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct MoveReport {
     /// The CPU that the thread left.
     pub from_cpu: usize,

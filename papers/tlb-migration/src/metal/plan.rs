@@ -1,6 +1,7 @@
 //! Which pages, which lines of them, and what a restore prefetches.
 
 use lookaside_stats::SplitMix64;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::treatment::{Caches, MovePattern, Treatment};
@@ -38,7 +39,7 @@ pub enum Use {
 }
 
 /// What is measured, in several ways.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MoveCase {
     /// How pages are accessed.
     pub pattern: MovePattern,

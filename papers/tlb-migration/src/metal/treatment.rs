@@ -1,9 +1,10 @@
 //! How pages are accessed, what the new CPU's caches hold, and what is done for the first accesses.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How pages are accessed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MovePattern {
     /// In ascending order, as the paper's benchmark does; no address needs what another access reads, so that the
@@ -14,7 +15,7 @@ pub enum MovePattern {
 }
 
 /// What the new CPU's caches hold when the thread comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caches {
     /// What the thread left there when it was there last: its data and its page-table lines.
@@ -24,7 +25,7 @@ pub enum Caches {
 }
 
 /// What is done for the first accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Treatment {
     /// Nothing: all translations are lost.

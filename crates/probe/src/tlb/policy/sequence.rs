@@ -1,6 +1,7 @@
 //! Sequences of accesses to the pages of one set that tell policies apart.
 
 use lookaside_stats::SplitMix64;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tlb::policy::simulated_set::ReplacementRule;
@@ -166,7 +167,7 @@ fn run(rng: &mut SplitMix64, end: usize, ages: usize) -> Vec<usize> {
 }
 
 /// What a rule predicts for a sequence: between two numbers of misses.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Prediction {
     /// The lowest.
     pub low: f64,

@@ -1,10 +1,11 @@
 //! Replacement policies, and measured sequences that tell them apart.
 
 use crate::tlb::policy::sequence::{Prediction, TrialSequence};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How a set chooses the entry that goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlbPolicy {
     /// The one used longest ago.
@@ -32,7 +33,7 @@ impl std::fmt::Display for TlbPolicy {
 }
 
 /// What a sequence was measured for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialRole {
     /// To propose a policy.
@@ -44,7 +45,7 @@ pub enum TrialRole {
 }
 
 /// A sequence that was measured, and what each rule would have done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Trial {
     /// What for.
     pub role: TrialRole,

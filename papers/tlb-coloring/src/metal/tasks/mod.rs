@@ -32,6 +32,7 @@ use lookaside_probe::counter::Timer;
 use lookaside_probe::HostMachine;
 use lookaside_techniques::color::plan::{plan, ColorPlan};
 use lookaside_techniques::color::tasks::TaskSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use bench::{MissCounting, TaskBench};
@@ -44,7 +45,7 @@ pub use task_run::{HitBy, JobRun, JobSummary, TaskRun, TaskSetRun};
 pub use two_tasks::two_tasks;
 
 /// How misses are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedBy {
     /// Exactly, by the bits that a walk sets in the page tables: misses of the last level, where the system counts such
@@ -63,7 +64,7 @@ pub fn counted_by(level: &ColorLevel, levels: &[ColorLevel]) -> CountedBy {
 }
 
 /// What was seen.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TaskSetReport {
     /// Name of the machine.
     pub machine: String,

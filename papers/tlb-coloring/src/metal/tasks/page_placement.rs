@@ -10,13 +10,14 @@ use lookaside_techniques::color::plan::ColorPlan;
 use lookaside_techniques::color::tasks::{Task, TaskSet};
 use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::Chunks;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::TaskRunError;
 use super::program::spread;
 
 /// Where pages lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PagePlacement {
     /// By the plan, one task at a time: the others run as long, and touch no pages. What is missed then, the system and

@@ -6,6 +6,7 @@ use lookaside_probe::counter::Timer;
 use lookaside_techniques::color::tasks::Task;
 use lookaside_techniques::color::work::PAGE_BYTES;
 use lookaside_workloads::{Chunks, Followed, Follower, Next, Touched, Workload, WorkloadSpec};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::TaskRunError;
@@ -16,7 +17,7 @@ const PACED: u64 = 1 << 21;
 pub(super) const PAGE: usize = PAGE_BYTES as usize;
 
 /// What came of a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ProgramRun {
     /// Its name.
     pub name: String,

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use lookaside_probe::counter::Timer;
 use rustix::thread::{clock_nanosleep_absolute, ClockId, Pid, Timespec};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::TaskRunError;
 
 /// How tasks take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduling {
     /// `SCHED_FIFO`: a more important one always runs at once.

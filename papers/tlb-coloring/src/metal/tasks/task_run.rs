@@ -1,13 +1,14 @@
 //! What a run of a set gives: its tasks, their jobs, and jobs summed up by what hit them.
 
 use lookaside_probe::counter::MeterAccuracy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::page_placement::PagePlacement;
 use super::program::ProgramRun;
 
 /// A run of the set.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TaskSetRun {
     /// Where pages lay.
     pub placement: PagePlacement,
@@ -18,7 +19,7 @@ pub struct TaskSetRun {
 }
 
 /// A task of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TaskRun {
     /// Its name.
     pub name: String,
@@ -48,7 +49,7 @@ pub struct TaskRun {
 }
 
 /// A job, measured and modelled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct JobRun {
     /// The job, from 1, over all turns.
     pub job: u64,
@@ -124,7 +125,7 @@ impl JobRun {
 }
 
 /// What hit a job, from its begin to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HitBy {
     /// Nothing but the tasks ran, and pages in sets that no task uses were kept.
@@ -143,7 +144,7 @@ impl HitBy {
 }
 
 /// Jobs of a task that the same hit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct JobSummary {
     /// What hit them.
     pub hit_by: HitBy,
