@@ -74,7 +74,7 @@ fn circumstances(report: &TaskSetReport) -> String {
 
 fn jobs(report: &TaskSetReport) -> Table {
     let mut table = Table::new([
-        Column::left("pages"),
+        Column::left("placement"),
         Column::left("task"),
         Column::right("pages").optional(5),
         Column::right("in a set").optional(2),

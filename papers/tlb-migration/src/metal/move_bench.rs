@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use lookaside_host::{allowed_cpus, bind_to, current_cpu};
 use lookaside_probe::counter::Timer;
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
 use super::access::{AccessTicks, Accesses};
 use super::cpus::MoveCpus;
@@ -40,10 +40,9 @@ impl fmt::Display for MoveStopped {
 /// Memory and CPUs of the experiment. The thread gets its CPUs back when it is dropped.
 pub(super) struct MoveBench {
     timer: Timer,
-    from: CpuSet,
-    to: CpuSet,
-    to_cpu: usize,
-    allowed: CpuSet,
+    from: usize,
+    to: usize,
+    allowed: Vec<usize>,
     seed: u64,
     began: Instant,
     small: PageArea,
@@ -60,13 +59,8 @@ pub(super) struct MoveBench {
 impl MoveBench {
     /// Has memory for so many pages, touched on the CPU that the thread leaves.
     pub(super) fn new(timer: Timer, here: &MoveCpus, most: u64, seed: u64) -> Result<Self, MigrateError> {
-        let refused = |error: rustix::io::Errno| MigrateError(format!("the CPUs of this thread: {error}"));
-        let allowed = sched_getaffinity(None).map_err(refused)?;
-        let of = |cpu: usize| {
-            let mut set = CpuSet::new();
-            set.set(cpu);
-            set
-        };
+        let refused = |error| MigrateError(format!("the CPUs of this thread: {error}"));
+        let allowed = allowed_cpus().map_err(refused)?;
         let too_much =
             |_| MigrateError(format!("{most} pages are more than there are addresses; ask for fewer --pages"));
         let span = usize::try_from(span_bytes(most)).map_err(too_much)?;
@@ -74,9 +68,8 @@ impl MoveBench {
         let (buffer, buffer_is_huge) = PageArea::huge(here.thrash_bytes as usize)?;
         let lab = Self {
             timer,
-            from: of(here.from),
-            to: of(here.to),
-            to_cpu: here.to,
+            from: here.from,
+            to: here.to,
             allowed,
             seed,
             began: Instant::now(),
@@ -88,8 +81,8 @@ impl MoveBench {
             spare: PageArea::small(1 << 20, 1, seed)?,
         };
         // Bad CPUs are found out before anything is measured.
-        go(&lab.to)?;
-        go(&lab.from)?;
+        go(lab.to)?;
+        go(lab.from)?;
         Ok(lab)
     }
 
@@ -146,7 +139,7 @@ impl MoveBench {
         let spare = Accesses::new(self.timer, &self.spare, &spare_case, self.seed);
         let spare_page = [self.spare.word(0) as u64];
 
-        go(&self.to)?;
+        go(self.to)?;
         if way == Treatment::Returns {
             self.flush.all()?;
         }
@@ -156,19 +149,19 @@ impl MoveBench {
             self.buffer.read();
         }
 
-        go(&self.from)?;
+        go(self.from)?;
         if way != Treatment::Returns {
             self.flush.all()?;
         }
         accesses.warm(&self.timer, WARM_PASSES);
 
         let left = Instant::now();
-        go(&self.to)?;
+        go(self.to)?;
         let move_ns = left.elapsed().as_nanos() as f64;
         spare.timed(&self.timer, &spare_page);
         let AccessTicks { restore, access, again } = accesses.timed(&self.timer, &restored);
-        if sched_getcpu() != self.to_cpu {
-            return Err(MigrateError(format!("CPU {} was taken away meanwhile (cpuset, hotplug)", self.to_cpu)));
+        if current_cpu() != self.to {
+            return Err(MigrateError(format!("CPU {} was taken away meanwhile (cpuset, hotplug)", self.to)));
         }
         let [restore_ns, access_ns, again_ns] = [restore, access, again].map(|ticks| self.timer.ns(ticks));
         Ok(MoveTimes { restore_ns, access_ns, again_ns, move_ns })
@@ -178,11 +171,11 @@ impl MoveBench {
 impl Drop for MoveBench {
     fn drop(&mut self) {
         // Refused where a cpuset took them away meanwhile: nothing to do then.
-        let _ = sched_setaffinity(None, &self.allowed);
+        let _ = bind_to(&self.allowed);
     }
 }
 
 /// Moves the calling thread.
-fn go(cpu: &CpuSet) -> Result<(), MigrateError> {
-    sched_setaffinity(None, cpu).map_err(|error| MigrateError(format!("a CPU cannot be had any more: {error}")))
+fn go(cpu: usize) -> Result<(), MigrateError> {
+    bind_to(&[cpu]).map_err(|error| MigrateError(format!("a CPU cannot be had any more: {error}")))
 }

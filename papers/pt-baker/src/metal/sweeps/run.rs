@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lookaside_harness::Reproduction;
-use lookaside_host::available_bytes;
+use lookaside_host::{allowed_cpus, available_bytes, bind_to, current_cpu};
 use lookaside_report::num::bytes;
 use lookaside_runtime::bake::{beside, BakeBackend, BakedRegion, Baker, Hint, Placement, Settings};
 use lookaside_runtime::compare::in_turns;
 use lookaside_stats::{ratio, RESAMPLES};
 use lookaside_workloads::{workload, Pages, Workload, WorkloadSpec};
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
 
 use super::settings::{ways, HelperLevel, HelperPlace, HelperSetting};
 use super::times::{RatioInterval, SettingTimes, SweepTimes};
@@ -147,7 +146,7 @@ struct ReadsBench {
     baked: Vec<BakedRegion>,
     seed: u64,
     /// CPUs that this thread may use.
-    allowed: CpuSet,
+    allowed: Vec<usize>,
     /// Where the reads run.
     cpu: u32,
     /// Another core under the same last-level cache.
@@ -159,13 +158,13 @@ struct ReadsBench {
 impl ReadsBench {
     /// Builds the table, and chooses CPUs.
     fn new(bytes: u64, seed: u64) -> Result<Self, String> {
-        let allowed = sched_getaffinity(None).map_err(|e| format!("the CPUs of this thread are not told: {e}"))?;
+        let allowed = allowed_cpus().map_err(|e| format!("the CPUs of this thread are not told: {e}"))?;
         // As many rounds as can be: each run goes on where the one before stopped.
         let spec = WorkloadSpec { bytes, seed, rounds: u32::MAX.into(), pages: Pages::Base };
         let workload = workload("reads", &spec).map_err(|e| e.to_string())?;
         let main = workload.regions().iter().filter(|region| region.main);
         let baked = main.map(|region| BakedRegion { start: region.start, len: region.bytes }).collect();
-        let cpu = sched_getcpu() as u32;
+        let cpu = current_cpu() as u32;
         let [other, sibling] =
             [Placement::Auto, Placement::Sibling].map(|placement| beside(cpu, placement).ok().flatten());
         Ok(Self { workload, baked, seed, allowed, cpu, other, sibling })
@@ -195,8 +194,8 @@ impl ReadsBench {
     }
 
     /// This thread may use these CPUs.
-    fn bind(cpus: &CpuSet) -> Result<(), String> {
-        sched_setaffinity(None, cpus).map_err(|e| format!("this thread can't be kept on a CPU: {e}"))
+    fn bind(cpus: &[usize]) -> Result<(), String> {
+        bind_to(cpus).map_err(|e| format!("this thread can't be kept on a CPU: {e}"))
     }
 
     fn start(&self, way: &HelperSetting) -> Result<Baker, String> {
@@ -213,8 +212,7 @@ impl SettingMeasurer for ReadsBench {
         // Helper and timer begin with all CPUs: what this thread is kept on they would be, too.
         Self::bind(&self.allowed)?;
         let baker = way.map(|way| self.start(way)).transpose()?;
-        let mut only = CpuSet::new();
-        only.set(self.cpu as usize);
+        let only = [self.cpu as usize];
         let (warm, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let timer = || {
             std::thread::sleep(WARM);
