@@ -149,7 +149,7 @@ pub fn view(all: &[Modelled]) -> Document {
             0 | 1 => format!("process {}", one.process),
             processes => format!("process {}, which has the most of {processes} processes", one.process),
         };
-        document.answer(format!("baked by {}: {} of {whose}", one.bake, num::bytes(bytes)));
+        document.answer(format!("Baked by {}: {} of {whose}.", one.bake, num::bytes(bytes)));
         document.section(Section::unheaded("What is baked").with(regions(one)));
     }
     for one in all {

@@ -36,7 +36,7 @@ fn ranked(ranking: &Ranking) -> String {
 pub fn view(report: &[ProcessReport], ranking: Option<&Ranking>) -> Document {
     let mut document = Document { titled: false, ..Document::new("Baked processes", "") };
     if report.is_empty() {
-        document.answer("no process was there");
+        document.answer("No process was there.");
     } else {
         document.section(Section::unheaded("Processes").with(processes(report)));
     }

@@ -164,16 +164,16 @@ fn sets<'a>(shares: impl Iterator<Item = &'a Share>) -> String {
 fn answer(plan: &ColorPlan, document: &mut Document) {
     match &plan.verdict {
         Verdict::Isolated => {
-            let words = "isolated: no set is asked for more pages than it has room for";
+            let words = "Isolated: no set is asked for more pages than it has room for.";
             document.answer(RichText::painted(Paint::Good, words));
         }
         Verdict::Impossible { certificates } => {
-            document.answer(RichText::painted(Paint::Bad, "not isolated, and proved impossible:"));
+            document.answer(RichText::painted(Paint::Bad, "Not isolated, and proved impossible:"));
             certificates.iter().for_each(|proof| document.answer(proof.to_string()));
         }
         Verdict::NotFound { tried } => {
             let words = format!(
-                "not isolated: no way was found in {} places of runs that were tried; that there is none is not proved",
+                "Not isolated: no way was found in {} places of runs that were tried; that there is none is not proved.",
                 num::grouped(*tried)
             );
             document.answer(RichText::painted(Paint::Bad, words));
@@ -181,7 +181,7 @@ fn answer(plan: &ColorPlan, document: &mut Document) {
     }
     let apart = apart(plan);
     if !apart.is_empty() {
-        document.answer(format!("no set of {} is two tasks'", apart.join(", ")));
+        document.answer(format!("No set of {} belongs to two tasks.", apart.join(", ")));
     }
 }
 
@@ -263,9 +263,9 @@ mod tests {
     #[test]
     fn a_plan_that_isolates() {
         let text = rendered([4, 4]);
-        assert!(text.starts_with("TLB sets for tasks: xeon-e5-2650, pages of 4K\nisolated: "), "{text}");
-        assert!(text.contains("\n\nlevel ") && text.contains("isolated: no set is asked for more"), "{text}");
-        assert!(text.contains("no set of l1d-4k, stlb is two tasks'\n"), "{text}");
+        assert!(text.starts_with("TLB sets for tasks: xeon-e5-2650, pages of 4K\nIsolated: "), "{text}");
+        assert!(text.contains("\n\nlevel ") && text.contains("Isolated: no set is asked for more"), "{text}");
+        assert!(text.contains("No set of l1d-4k, stlb belongs to two tasks.\n"), "{text}");
         assert!(text.contains("room for all"), "{text}");
         assert!(!text.contains("shared set"), "{text}");
     }
@@ -278,7 +278,9 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("\nl1d-4k ") && text.contains("shared\n") && text.contains("no set of stlb is two tasks'\n"),
+            text.contains("\nl1d-4k ")
+                && text.contains("shared\n")
+                && text.contains("No set of stlb belongs to two tasks.\n"),
             "{text}"
         );
     }

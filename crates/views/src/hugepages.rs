@@ -79,8 +79,8 @@ fn reach(plan: &HugePlan) -> String {
     let share = |cycles: f64| num::percent(num::share(cycles, plan.base_cycles));
     let windows = plan.curve.last().map_or(0, |effect| effect.windows);
     format!(
-        "of translation, {} is in {} that can be huge; left out: {} next to or in files' mappings, {} in ends of regions \
-         and small ones",
+        "Of translation, {} is in {} that can be huge; left out: {} next to or in files' mappings, {} in ends of regions \
+         and small ones.",
         share(plan.window_cycles),
         num::counted(windows as usize, "window"),
         share(plan.file_cycles),

@@ -25,7 +25,7 @@ pub fn view(plan: &LockPlan) -> Document {
         plan.seeds.len(),
     ));
     if plan.pages.is_empty() {
-        document.answer("no page saves anything");
+        document.answer("No page saves anything.");
     }
     document.section(Section::unheaded("Pages").with(pages(plan)));
     if plan.pages.iter().any(|page| page.native.is_some() || page.not_native.is_some()) {
@@ -394,6 +394,6 @@ process  page  data accesses  fetches  misses
     fn nothing_to_lock_is_said() {
         let none = LockPlan { pages: Vec::new(), optimum: None, choices: Vec::new(), ..sample() };
         let text = shown(&none, 100);
-        assert!(text.contains("\nno page saves anything\n") && !text.contains("best"), "{text}");
+        assert!(text.contains("\nNo page saves anything.\n") && !text.contains("best"), "{text}");
     }
 }

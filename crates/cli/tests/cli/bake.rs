@@ -24,7 +24,7 @@ fn bakes_a_process_from_outside() {
     assert_eq!((&ours["running"], &ours["refused"]), (&true.into(), &serde_json::Value::Null));
     assert_eq!(ours["stats"]["failed_calls"], 0);
     let text = stdout(&run(&["bake", "--comm", "no-such-program", "--time", "0"]));
-    assert_eq!(text, "no process was there\n");
+    assert_eq!(text, "No process was there.\n");
 }
 
 /// A busy program with 320 MiB in small pages, which is ended when it is dropped.

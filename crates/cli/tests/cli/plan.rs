@@ -22,7 +22,7 @@ fn isolated_tasks_get_partitions() {
     let arguments = ["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", file.to_str().expect("text path")];
     let output = run(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("isolated: "), "{}", stdout(&output));
+    assert!(stdout(&output).contains("Isolated: "), "{}", stdout(&output));
     assert_eq!(stderr(&output), "");
     let partitions = lookaside_machine::Partitions::load(&file).expect("partitions");
     assert_eq!(partitions.partitions.len(), 2);

@@ -112,7 +112,7 @@ fn the_text_says_what_was_baked_and_what_changed() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stdout(&output).replace('\u{a0}', " ");
     for part in [
-        "baked by prefetch:t0,stride=16,sleep=100000ns: 8 MiB of process 1\n",
+        "Baked by prefetch:t0,stride=16,sleep=100000ns: 8 MiB of process 1.\n",
         "8 MiB  [anon:table]  0x1000000000\n",
         "ryzen-5900x",
         "skylake",
@@ -155,7 +155,7 @@ fn one_of_several_processes_is_baked_and_that_is_said() {
     let output = run(&["simulate", path, "--bake", "module,sleep=100us", "-m", "skylake"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stdout(&output).replace('\u{a0}', " ");
-    for part in [": 8 MiB of process 8, which has the most of 2 processes\n", "\n8 MiB  [heap]  0x100000000\n"] {
+    for part in [": 8 MiB of process 8, which has the most of 2 processes.\n", "\n8 MiB  [heap]  0x100000000\n"] {
         assert!(said.contains(part), "{part:?} is not in\n{said}");
     }
     assert!(stderr(&output).contains("2 threads") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
