@@ -69,10 +69,11 @@ impl Vma {
 pub fn parse_smaps(text: &str) -> Vec<Vma> {
     let mut vmas: Vec<Vma> = Vec::new();
     for line in text.lines() {
-        match (head(line), vmas.last_mut()) {
-            (Some(vma), _) => vmas.push(vma),
-            (None, Some(vma)) => field(vma, line),
-            (None, None) => {}
+        // Two dozen fields follow each area: their names begin with a capital, an address never does.
+        if line.starts_with(|first: char| first.is_ascii_uppercase()) {
+            vmas.last_mut().into_iter().for_each(|vma| field(vma, line));
+        } else {
+            vmas.extend(head(line));
         }
     }
     vmas
