@@ -67,16 +67,13 @@ impl Tlbs {
         }
     }
 
-    /// Loads these pages past the first level, as a neighbour on the same core does that has one of its own.
+    /// Loads these pages, none of them of the chain, past the first level, as a neighbour on the same core does that has one of its own.
     pub fn walk_below(&mut self, pages: &[u64]) {
-        self.take(pages);
-        let Self { levels, chain, .. } = self;
-        for &number in &chain.numbers {
-            for level in levels.iter_mut().skip(1) {
-                if level.hits(number) {
+        for &page in pages {
+            for level in self.levels.iter_mut().skip(1) {
+                if level.loads_foreign(page) {
                     break;
                 }
-                level.fill(number, &chain.distinct);
             }
         }
     }
@@ -196,16 +193,34 @@ impl Level {
         self.sets.clear();
         self.slots.clear();
         for (number, &page) in pages.iter().enumerate() {
-            let set = gf2::apply(&self.masks, page) as usize;
-            let start = set * self.ways as usize;
-            let held = &self.held[start..start + self.filled[set] as usize];
-            let slot = held.iter().position(|&other| other == page).map(|way| start + way);
-            if let Some(slot) = slot {
-                self.owner[slot] = number as u32;
+            let set = gf2::apply(&self.masks, page) as u32;
+            let slot = self.way_of(set, page).map_or(NONE, |way| set * self.ways + way);
+            if slot != NONE {
+                self.owner[slot as usize] = number as u32;
             }
-            self.sets.push(set as u32);
-            self.slots.push(slot.map_or(NONE, |slot| slot as u32));
+            self.sets.push(set);
+            self.slots.push(slot);
         }
+    }
+
+    /// The way of this set that holds a page.
+    fn way_of(&self, set: u32, page: u64) -> Option<u32> {
+        let start = (set * self.ways) as usize;
+        let held = &self.held[start..start + self.filled[set as usize] as usize];
+        held.iter().position(|&other| other == page).map(|way| way as u32)
+    }
+
+    /// A page that is none of the chain is used, and comes in where it is not there. Whether it was.
+    fn loads_foreign(&mut self, page: u64) -> bool {
+        let set = gf2::apply(&self.masks, page) as u32;
+        let way = self.way_of(set, page);
+        match way {
+            Some(way) => self.touch(set, way),
+            None => {
+                self.put(set, page, NONE);
+            }
+        }
+        way.is_some()
     }
 
     /// Whether a page of the chain is there; then it is used.
@@ -223,7 +238,12 @@ impl Level {
     /// A page of the chain comes in.
     #[inline]
     fn fill(&mut self, number: u32, pages: &[u64]) {
-        let set = self.sets[number as usize];
+        self.slots[number as usize] = self.put(self.sets[number as usize], pages[number as usize], number);
+    }
+
+    /// A page comes into a set; gives its slot. `owner` is its number in the chain.
+    #[inline]
+    fn put(&mut self, set: u32, page: u64, owner: u32) -> u32 {
         let filled = &mut self.filled[set as usize];
         let way = if *filled < self.ways {
             *filled += 1;
@@ -233,12 +253,12 @@ impl Level {
         };
         self.touch(set, way);
         let slot = set * self.ways + way;
-        let owner = std::mem::replace(&mut self.owner[slot as usize], number);
-        if owner != NONE {
-            self.slots[owner as usize] = NONE;
+        let before = std::mem::replace(&mut self.owner[slot as usize], owner);
+        if before != NONE {
+            self.slots[before as usize] = NONE;
         }
-        self.held[slot as usize] = pages[number as usize];
-        self.slots[number as usize] = slot;
+        self.held[slot as usize] = page;
+        slot
     }
 
     #[inline]
