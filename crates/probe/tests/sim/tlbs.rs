@@ -67,7 +67,8 @@ impl Tlbs {
         }
     }
 
-    /// Loads these pages, none of them of the chain, past the first level, as a neighbour on the same core does that has one of its own.
+    /// Loads these pages, none of them of the chain, past the first level, as a neighbour on the same core does that has
+    /// one of its own.
     pub fn walk_below(&mut self, pages: &[u64]) {
         for &page in pages {
             for level in self.levels.iter_mut().skip(1) {

@@ -272,7 +272,11 @@ impl JsonSchema for Time {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "description": "A whole number with its unit.", "pattern": "^[0-9]+(ns|us|ms|s)$" })
+        json_schema!({
+            "type": "string",
+            "description": "A whole number with its unit.",
+            "pattern": "^[0-9]+(ns|us|ms|s)$",
+        })
     }
 }
 
