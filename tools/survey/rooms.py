@@ -12,6 +12,7 @@ ORDER = (
     "crates/machine",
     "crates/trace",
     "crates/engine",
+    "crates/timing",
     "crates/techniques",
     "crates/workloads",
     "crates/probe",

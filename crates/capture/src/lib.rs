@@ -33,6 +33,7 @@ mod backends;
 mod build_cache;
 mod error;
 mod launch;
+mod native_clock;
 pub mod plain_run;
 mod program;
 mod recording;
@@ -42,6 +43,7 @@ mod wire;
 
 pub use backends::{exact_backend, start};
 pub use error::CaptureError;
+pub use native_clock::{native_run, NativeRun};
 pub use program::{inspect_program, ProgramFile, ProgramIsa};
 pub use recording::{ChildEnd, ProgramControl, Recording};
 pub use request::{RecordRequest, RecordTarget, RecorderBackend};

@@ -7,7 +7,7 @@ use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
 use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
-use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, Seeing};
+use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, ProfiledVisits, Seeing};
 use lookaside_trace::{Block, Granularity, Source, TraceInfo};
 use lookaside_views::analysis::view;
 use lookaside_views::json;
@@ -16,11 +16,15 @@ use crate::args::analyze::AnalyzeArgs;
 use crate::recording::backend;
 use crate::setups;
 use crate::symbol_names::SymbolNames;
+use input::SecondInput;
+use native::NativeTiming;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{self, short_count, spinner};
 
+mod input;
 mod measure;
+mod native;
 
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
@@ -32,7 +36,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     args.output.check()?;
     let measure = args.measure.map(|rounds| measure::plan(args, rounds)).transpose()?;
     let interrupt = Interrupt::install()?;
+    let second = if args.once { SecondInput::Nothing } else { second_input(args)? };
     let mut input = open(args, &setup)?;
+    second.let_go().map_err(|e| Failure::bad(format_args!("standard input: {e}")))?;
     if let Some(control) = &input.control {
         interrupt.watch(Arc::clone(control), args.pid.is_none());
     }
@@ -65,16 +71,19 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         functions: Vec::new(),
         remedies: Vec::new(),
         huge_gain: HugeGain::default(),
+        native: None,
+        replay: None,
         heat: HeatMap::default(),
         child_exit: None,
         complete: true,
         notes,
         left_out: Vec::new(),
     };
-    let broke_off = if info.sample_period_ns > 0 {
-        sampled(&mut *input.source, &info, &names, &mut analysis)
+    let (broke_off, visits) = if info.sample_period_ns > 0 {
+        (sampled(&mut *input.source, &info, &names, &mut analysis), None)
     } else {
-        exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, || {
+        let native = !args.once && args.trace.is_none();
+        exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, native, || {
             interrupt.unwatch();
         })?
     };
@@ -87,6 +96,19 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         Some(control) => child_code(&**control, &mut analysis)?,
         None => interrupt.code(), // of a trace, that is all there is to say
     };
+    let timing = match visits {
+        _ if args.trace.is_some() => NativeTiming::without("a trace has no time of its own"),
+        _ if args.once => NativeTiming::without("the program ran under the recorder only (--once)"),
+        None => NativeTiming::without("samples count nothing; --exact can tell"),
+        Some(_) if broke_off || !analysis.complete => {
+            NativeTiming::without("the program was not seen to its end")
+        }
+        Some(visits) => {
+            let (end, notes) = (analysis.child_exit, &mut analysis.notes);
+            NativeTiming::run(&args.command, second, &visits, end, setup.seed, &interrupt, notes)
+        }
+    };
+    timing.tell(&mut analysis);
     let mut measured = None;
     let mut went_wrong = None;
     if let Some(plan) = &measure {
@@ -96,8 +118,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
             analysis.notes.push("not measured: the analysed run failed, or was not seen to its end".into());
         }
     }
-    let clock_mhz = analysis.machine.clock_mhz;
-    analysis.huge_gain = HugeGain::new(&analysis.remedies, &analysis.outcome, clock_mhz, measured);
+    analysis.huge_gain = HugeGain::new(&timing.evidence(&analysis, &setup), measured);
     let document = view(&analysis);
     let analysis = if args.full { analysis } else { analysis.without_rows() };
     args.output.write(&document, &json::render(&analysis), &output::style(args.top))?;
@@ -162,15 +183,24 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
     })
 }
 
-/// Models every access. Tells whether the source broke off.
+/// What the program reads when it runs for the second time.
+fn second_input(args: &AnalyzeArgs) -> Result<SecondInput, Failure> {
+    match args.command.is_empty() {
+        true => Ok(SecondInput::Nothing),
+        false => SecondInput::prepare().map_err(|e| Failure::bad(format_args!("keeping standard input: {e}"))),
+    }
+}
+
+/// Models every access. Tells whether the source broke off, and the visits for the timing, if they are wanted.
 fn exact(
     source: &mut dyn Source,
     setup: &Setup,
     names: &SymbolNames,
     interrupt: &Interrupt,
     analysis: &mut Analysis,
+    timed: bool,
     recorded: impl FnOnce(),
-) -> Result<bool, Failure> {
+) -> Result<(bool, Option<ProfiledVisits>), Failure> {
     let bar = spinner("modelling");
     let seen = Cell::new(0u64);
     let mut watch = |block: &Block| {
@@ -210,6 +240,7 @@ fn exact(
     bar.set_prefix("what would help");
     bar.set_message("");
     analysis.remedies = profile.remedies(setup, interrupt.flag(), &mut analysis.notes)?;
+    let visits = timed.then(|| profile.visits(&|process, ip| names.place(process, ip))).transpose()?;
     bar.set_prefix("naming");
     analysis.heat = profile.take_heat(names);
     analysis.regions = names::name_regions(&profile.outcome.regions, names);
@@ -218,7 +249,7 @@ fn exact(
     analysis.curve = Some(profile.curve);
     analysis.outcome = profile.outcome;
     bar.finish_and_clear();
-    Ok(profile.error.is_some())
+    Ok((profile.error.is_some(), visits))
 }
 
 /// Tallies samples. Tells whether the source broke off.

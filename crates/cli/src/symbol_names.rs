@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use lookaside_capture::Symbols;
 use lookaside_techniques::Namer;
+use lookaside_timing::CodePlace;
 use lookaside_trace::{Block, Event};
 
 /// Names by symbols and debug information of the mapped files.
@@ -25,6 +26,11 @@ impl SymbolNames {
                 self.0.borrow_mut().observe(block.process, event);
             }
         }
+    }
+
+    /// An instruction as every run of the program names it.
+    pub fn place(&self, process: u32, ip: u64) -> CodePlace {
+        self.0.borrow().place(process, ip)
     }
 }
 

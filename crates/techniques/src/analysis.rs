@@ -5,6 +5,7 @@ use std::mem;
 pub use lookaside_engine::curve::{MissCurve, SetCurve};
 use lookaside_engine::{Cost, OsModel, Outcome};
 use lookaside_machine::Machine;
+use lookaside_timing::{NativeClock, ReplayTimes};
 use lookaside_trace::{Granularity, MapSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,12 @@ pub struct Analysis {
     pub remedies: Vec<Remedy>,
     /// What huge pages are predicted to gain in run time, and what they were measured to gain.
     pub huge_gain: HugeGain,
+    /// The program's own clock: one run by itself; `None` = there was none.
+    #[serde(default)]
+    pub native: Option<NativeClock>,
+    /// What replays of its accesses took on this machine; `None` = there was none.
+    #[serde(default)]
+    pub replay: Option<ReplayTimes>,
     /// Accesses over time and address.
     pub heat: HeatMap,
     /// How the program ended; `None` = it was a trace, or still runs.
@@ -65,6 +72,9 @@ impl Analysis {
         }
         if !mem::take(&mut self.outcome.instructions_rows).is_empty() {
             self.left_out.push("outcome.instructions_rows".into());
+        }
+        if self.native.as_mut().is_some_and(|clock| !mem::take(&mut clock.places).is_empty()) {
+            self.left_out.push("native.places".into());
         }
         self
     }

@@ -1,16 +1,21 @@
-//! "Will huge pages help me?": the range of run time that the model foresees for huge pages everywhere, and what runs with
-//! and without them took.
+//! "Will huge pages help me?": the range of run time that is foreseen for huge pages everywhere, and what runs with and
+//! without them took.
 //!
-//! Nothing overlaps in the model. A core that runs ahead hides a part of what translation costs, and how large a part no
-//! count of accesses tells. So there is a range: its high end has nothing hidden (runtime is linear in walk cycles with slope
-//! 1: the model of Basu et al., Efficient Virtual Memory for Big Memory Servers, ISCA 2013, section 6.1 \[recalled\]), its low
-//! end has walks overlap each other as far as any walker lets them, and hits of later TLB levels hidden wholly.
+//! Where the program ran natively and its visits were replayed, `lookaside-timing` says what is saved. Without that there
+//! is the model alone, in which nothing overlaps. A core that runs ahead hides a part of what translation costs, and how
+//! large a part no count of accesses tells. So the model's range is wide: its high end has nothing hidden (runtime is linear
+//! in walk cycles with slope 1: the model of Basu et al., Efficient Virtual Memory for Big Memory Servers, ISCA 2013, section
+//! 6.1 \[recalled\]), its low end has walks overlap each other as far as any walker lets them, and hits of later TLB levels
+//! hidden wholly.
 
 use lookaside_engine::Outcome;
+use lookaside_machine::Machine;
+use lookaside_timing::{FaultBill, NativeClock, SavedSeconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::remedy::{Remedy, RemedyKind};
+use crate::verdict::Verdict;
 
 /// Walks that the low end lets run side by side: as many as a core has page-table walkers, and no core here has more. AMD's
 /// Zen 3 has six, Intel's Golden Cove four, Skylake two (their optimization guides \[recalled\]); ARM's in-order cores one. It is
@@ -18,39 +23,78 @@ use crate::remedy::{Remedy, RemedyKind};
 pub const WALKS_AT_ONCE: f64 = 6.0;
 
 /// What is known of the gain by huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HugeGain {
-    /// What the model foresees; `None` = nothing was modelled, or huge pages can change nothing.
+    /// The answer: of CPU time in all, page faults too.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
+    /// What is foreseen of user time; `None` = nothing was modelled, or huge pages can change nothing.
     pub predicted: Option<PredictedGain>,
+    /// What page faults huge pages save; `None` = the program did not run natively.
+    #[serde(default)]
+    pub faults: Option<FaultBill>,
     /// What runs took; `None` = they were not asked for, or could not be made (a note says why).
     pub measured: Option<MeasuredGain>,
     /// Where the measured ratio of user times lies to the predicted range, if there are both.
     pub place: Option<GainPosition>,
 }
 
+/// What a prediction is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct GainEvidence<'a> {
+    /// The model's rows.
+    pub remedies: &'a [Remedy],
+    /// Its counts without huge pages.
+    pub outcome: &'a Outcome,
+    /// The machine it is of.
+    pub machine: &'a Machine,
+    /// The native run, if there was one.
+    pub native: Option<&'a NativeClock>,
+    /// What the native run would save by the replay; the reason why that is not known.
+    pub saved: Result<SavedSeconds, &'a str>,
+    /// The bill of its page faults.
+    pub faults: Option<FaultBill>,
+}
+
 impl HugeGain {
-    /// Puts both side by side. What was measured gives the prediction its denominator: the program's own time.
-    pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, measured: Option<MeasuredGain>) -> Self {
+    /// Puts prediction and measurement side by side. Without a native run, what was measured gives the prediction its
+    /// denominator: the program's own time.
+    pub fn new(evidence: &GainEvidence, measured: Option<MeasuredGain>) -> Self {
         let user = measured.and_then(|measured| measured.user);
-        let predicted = PredictedGain::new(remedies, outcome, clock_mhz, user.map(|user| user.base_seconds));
+        let native = evidence.native.filter(|clock| clock.user_seconds > 0.0);
+        let replayed = native.zip(evidence.saved.ok()).and_then(|(clock, saved)| {
+            PredictedGain::of_saved(saved, clock.user_seconds, Denominator::UserTime, PredictionBasis::Replay)
+        });
+        let seconds = native.map(|clock| clock.user_seconds).or(user.map(|user| user.base_seconds));
+        let modelled =
+            || PredictedGain::new(evidence.remedies, evidence.outcome, evidence.machine.clock_mhz, seconds);
+        let predicted = replayed.or_else(modelled);
         let place = predicted.zip(user).map(|(predicted, user)| predicted.place(user.ratio));
-        Self { predicted, measured, place }
+        let verdict = Some(Verdict::new(evidence, predicted.as_ref()));
+        Self { verdict, predicted, faults: evidence.faults, measured, place }
     }
 }
 
-/// The range that the model foresees. Page faults, zeroing and memory bloat are in neither end.
+/// The range of user time that is foreseen. Page faults, zeroing and memory bloat are not in it.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PredictedGain {
-    /// Seconds of CPU saved if [`WALKS_AT_ONCE`] walks run side by side and other hits cost nothing; negative: they cost.
+    /// Seconds of CPU saved at the low end; negative: they cost. By the model: if [`WALKS_AT_ONCE`] walks run side by side
+    /// and other hits cost nothing.
     pub least_saved_seconds: f64,
-    /// The same if nothing overlaps.
+    /// The best guess. By the model alone, the middle.
+    pub saved_seconds: f64,
+    /// Those at the high end. By the model: if nothing overlaps.
     pub most_saved_seconds: f64,
     /// The denominator: seconds of CPU with base pages.
     pub of_seconds: f64,
     /// What that is.
     pub of: Denominator,
+    /// What the prediction is made from.
+    pub basis: PredictionBasis,
     /// Seconds without huge pages ÷ with them at the low end, above 1 = faster; `None` = as much is saved as there is, or more.
     pub least_ratio: Option<f64>,
+    /// The same of the best guess.
+    pub ratio: Option<f64>,
     /// The same at the high end.
     pub most_ratio: Option<f64>,
 }
@@ -61,8 +105,18 @@ pub struct PredictedGain {
 pub enum Denominator {
     /// All modelled cycles at the machine's clock. The program's run time is another.
     ModelledTime,
-    /// User time of the runs with base pages, their median.
+    /// User time with small pages: of the native run; without one, the median of the measured runs.
     UserTime,
+}
+
+/// What a prediction is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PredictionBasis {
+    /// The native run's time at each instruction, and replays of the program's accesses on this machine.
+    Replay,
+    /// The model's cycles alone: with all or nothing overlapped.
+    Model,
 }
 
 /// A measured ratio to a range.
@@ -129,19 +183,26 @@ impl PredictedGain {
         let parts = [(walk_seconds, walk_seconds / WALKS_AT_ONCE), (hit_seconds, 0.0)];
         let least: f64 = parts.iter().map(|(shown, hidden)| shown.min(*hidden)).sum();
         let most: f64 = parts.iter().map(|(shown, hidden)| shown.max(*hidden)).sum();
-        let numbers = [walk_seconds, hit_seconds, of_seconds, least, most];
-        if !numbers.iter().all(|number| number.is_finite()) || of_seconds <= 0.0 {
+        let saved = SavedSeconds { least, best: (least + most) / 2.0, most };
+        Self::of_saved(saved, of_seconds, of, PredictionBasis::Model)
+    }
+
+    /// From seconds saved of all. `None` of what is no number, or of no time.
+    pub fn of_saved(saved: SavedSeconds, of_seconds: f64, of: Denominator, basis: PredictionBasis) -> Option<Self> {
+        let SavedSeconds { least, best, most } = saved;
+        if ![least, best, most, of_seconds].iter().all(|number| number.is_finite()) || of_seconds <= 0.0 {
             return None;
         }
-        let faster = |saved: f64| (saved < of_seconds).then(|| of_seconds / (of_seconds - saved));
-        let ratio = |saved: f64| faster(saved).filter(|ratio| ratio.is_finite());
         Some(Self {
             least_saved_seconds: least,
+            saved_seconds: best,
             most_saved_seconds: most,
             of_seconds,
             of,
-            least_ratio: ratio(least),
-            most_ratio: ratio(most),
+            basis,
+            least_ratio: times_as_fast(least, of_seconds),
+            ratio: times_as_fast(best, of_seconds),
+            most_ratio: times_as_fast(most, of_seconds),
         })
     }
 
@@ -155,4 +216,10 @@ impl PredictedGain {
             _ => GainPosition::Within,
         }
     }
+}
+
+/// Seconds before ÷ after; `None` = as much is saved as there is, or more.
+pub(crate) fn times_as_fast(saved: f64, of: f64) -> Option<f64> {
+    let faster = (saved < of).then(|| of / (of - saved));
+    faster.filter(|ratio| ratio.is_finite())
 }

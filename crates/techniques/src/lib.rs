@@ -35,9 +35,12 @@ mod remedy;
 pub mod sampled;
 mod sampled_accesses;
 mod spool;
+mod verdict;
+pub mod visits;
 pub mod window;
 
 pub use analysis::*;
 pub use names::Namer;
-pub use profile::{Profile, ProfileError};
+pub use profile::{Profile, ProfileError, ProfiledVisits};
+pub use verdict::Verdict;
 pub use remedy::{Remedy, RemedyKind};

@@ -3,6 +3,7 @@
 //!
 //! Three threads: the caller's pulls blocks; one runs the engine; one keeps curve, heat and spool.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +12,14 @@ use std::thread;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
 use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RunEnd, Setup};
+use lookaside_timing::{CodePlace, SiteCounts, VisitWindow};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
 use crate::heat::HeatBuilder;
 use crate::remedies::{compare, rank, variants, RemedyVariant};
 use crate::spool::Spool;
+use crate::visits::{cut_windows, HugeWindows, VisitCounts};
 use crate::window::SampledWindows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
@@ -37,11 +40,27 @@ pub struct Profile {
     pub curve: MissCurve,
     /// Accesses over time and address, still unnamed.
     heat: HeatBuilder,
+    /// Page visits by instruction.
+    visits: VisitCounts,
     spool: Spool,
     /// Parts of the input that could not be read.
     pub damage: Vec<Damage>,
     /// The source ended with this error; what came before it counts.
     pub error: Option<TraceError>,
+}
+
+/// What a run's timing is made from.
+pub struct ProfiledVisits {
+    /// All page visits.
+    pub total: u64,
+    /// Those of each instruction, and what their translation costs in the model.
+    pub sites: BTreeMap<CodePlace, SiteCounts>,
+    /// Windows to replay.
+    pub windows: Vec<VisitWindow>,
+    /// Small pages touched of memory that huge pages could hold.
+    pub small_pages: u64,
+    /// Huge pages that would hold them.
+    pub huge_pages: u64,
 }
 
 /// Why a profile could not be made.
@@ -101,11 +120,12 @@ impl Profile {
             drop((to_engine, to_aside));
             (join(run_engine), join(run_aside))
         });
-        let Aside { curve, heat, spool } = aside;
+        let Aside { curve, heat, visits, spool } = aside;
         Ok(Self {
             outcome: engine.outcome(),
             curve: curve.finish(),
             heat,
+            visits,
             spool,
             damage: source.damage().to_vec(),
             error,
@@ -119,6 +139,29 @@ impl Profile {
             let inside = regions.iter().find(|r| r.process == process && (r.start..r.end).contains(&addr));
             inside.map(|r| crate::names::region_name(r, namer)).unwrap_or_default()
         })
+    }
+
+    /// What the timing needs: visits by instruction, and windows of them to be replayed. `place` names an instruction as
+    /// every run of the program does.
+    ///
+    /// # Errors
+    /// A temporary file that can't be read back.
+    pub fn visits(&mut self, place: &dyn Fn(u32, u64) -> CodePlace) -> Result<ProfiledVisits, ProfileError> {
+        let huge = HugeWindows::new(&self.outcome.regions);
+        let total = self.visits.total();
+        self.spool.finish();
+        let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
+        let windows = cut_windows(&mut reader, total, &huge).map_err(|e| ProfileError::Spool(io::Error::other(e)))?;
+        let cycles: HashMap<(u32, u64), f64> =
+            self.outcome.instructions_rows.iter().map(|row| ((row.process, row.ip), row.cost.cycles())).collect();
+        let mut sites: BTreeMap<CodePlace, SiteCounts> = BTreeMap::new();
+        for (&(process, ip), &visits) in self.visits.by_instruction() {
+            let site = sites.entry(place(process, ip)).or_default();
+            site.visits += visits;
+            site.translation_cycles += cycles.get(&(process, ip)).copied().unwrap_or(0.0);
+        }
+        let (small_pages, huge_pages) = huge.touched(&self.outcome);
+        Ok(ProfiledVisits { total, sites, windows, small_pages, huge_pages })
     }
 
     /// Runs the model again for everything that might help; best first. Notes say what was left out.
@@ -199,6 +242,7 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
 struct Aside {
     curve: CurveBuilder,
     heat: HeatBuilder,
+    visits: VisitCounts,
     spool: Spool,
 }
 
@@ -207,6 +251,7 @@ impl Aside {
         Ok(Self {
             curve: CurveBuilder::beyond(info.filter_window),
             heat: HeatBuilder::default(),
+            visits: VisitCounts::default(),
             spool: Spool::new(info)?,
         })
     }
@@ -214,6 +259,7 @@ impl Aside {
     fn run(&mut self, block: &Block) {
         self.curve.run(block);
         self.heat.run(block);
+        self.visits.run(block);
         self.spool.run(block);
     }
 }

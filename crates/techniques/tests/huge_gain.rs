@@ -2,13 +2,29 @@
 
 use lookaside_engine::{Cost, Outcome, Side};
 use lookaside_techniques::huge_gain::{
-    Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
+    Denominator, GainEvidence, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
 };
+use lookaside_machine::Machine;
 use lookaside_techniques::{Remedy, RemedyKind};
 use proptest::prelude::*;
 
 fn of_parts(walks: f64, hits: f64, of: f64) -> PredictedGain {
     PredictedGain::of_parts(walks, hits, of, Denominator::UserTime).expect("numbers")
+}
+
+/// Of a model at 1 GHz, without a native run.
+fn gain(remedies: &[Remedy], measured: Option<MeasuredGain>) -> HugeGain {
+    let machine = Machine { clock_mhz: 1000.0, ..lookaside_machine::preset("skylake").expect("a preset") };
+    let outcome = outcome();
+    let evidence = GainEvidence {
+        remedies,
+        outcome: &outcome,
+        machine: &machine,
+        native: None,
+        saved: Err("not run"),
+        faults: None,
+    };
+    HugeGain::new(&evidence, measured)
 }
 
 /// A ratio that is not there is that of no time left.
@@ -166,7 +182,7 @@ fn what_was_measured_gives_denominator_and_place() {
         significant: true,
     };
     let measured = |user| MeasuredGain { rounds: 5, user, wall: None, huge_share: None };
-    let gain = |user| HugeGain::new(&[huge(1.0)], &outcome(), 1000.0, Some(measured(user)));
+    let gain = |user| gain(&[huge(1.0)], Some(measured(user)));
     // 0.09 s to 0.84 s of 4 s: 1.023 to 1.266.
     let places = [1.0, 1.1, 1.3].map(|ratio| gain(Some(time(ratio))).place);
     assert_eq!(places, [Some(GainPosition::Below), Some(GainPosition::Within), Some(GainPosition::Above)]);
@@ -174,5 +190,6 @@ fn what_was_measured_gives_denominator_and_place() {
     // Without a time that could be counted the model's own stands in, and nothing is put beside it.
     let untimed = gain(None);
     assert_eq!((untimed.place, untimed.predicted.expect("one").of), (None, Denominator::ModelledTime));
-    assert_eq!(HugeGain::new(&[], &outcome(), 1000.0, None), HugeGain::default());
+    let nothing = gain(&[], None);
+    assert_eq!((nothing.predicted, nothing.measured, nothing.place), (None, None, None));
 }

@@ -14,7 +14,7 @@ use crate::recording::Recording;
 use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 
 pub(crate) use qemu::plain_qemu_command;
-pub(crate) use sample::read_memory;
+pub(crate) use sample::{prepare as prepare_child, read_memory, start_with as start_sampling, ChildSetup};
 
 /// Starts a recording. Without [`RecordRequest::backend`]: Valgrind for a program of this machine, QEMU for one of
 /// another, the sampler where they aren't installed or can't; the notes say which and why.

@@ -49,6 +49,11 @@ impl MappedModule {
         MappedModule { path: path.to_owned(), file: None, contents: None }
     }
 
+    /// Its file's path, as it was mapped.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Opens the file, if that has not been done.
     pub fn open(&mut self) {
         if self.file.is_none() && self.contents.is_none() {

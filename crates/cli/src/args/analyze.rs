@@ -33,6 +33,9 @@ pub struct AnalyzeArgs {
     /// Samples per second of CPU time
     #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
+    /// Don't run the program a second time, by itself: for one that must not run twice. The answer then has no seconds
+    #[arg(long, alias = "no-native", conflicts_with = "measure")]
+    pub once: bool,
     /// Also run the program natively with and without huge pages, and show the measured gain beside the predicted one;
     /// ROUNDS runs of each after one warm-up [default with no value: 10]
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",

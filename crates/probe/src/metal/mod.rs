@@ -39,6 +39,8 @@ mod word_sequence;
 
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use host::HostMachine;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) use page_reservation::huge_bytes_at;
 pub use single_shot::{Act, PairedTicks, PrefetchHint, Shot, TimedRound, MOST_ACTS};
 #[cfg(not(all(unix, any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub use unsupported::HostMachine;

@@ -3,18 +3,23 @@
 use lookaside_report::{num, Fact, Paint, RichText, Section};
 use lookaside_stats::LEAST_ROUNDS;
 use lookaside_techniques::huge_gain::{
-    Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
+    Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, PredictionBasis, TimeRatio, WALKS_AT_ONCE,
 };
 use lookaside_techniques::{Analysis, RemedyKind};
+use lookaside_timing::{FaultBill, NativeClock, ReplayTimes, SavedSeconds};
 
 use super::seeing::is_sampled;
 use super::totals::near;
 
-/// How the range is to be read.
-const LEAD: &str =
+/// How the model's range is to be read.
+const MODEL_LEAD: &str =
     "Modelled time is not the program's run time. At the low end as many walks overlap each other as any core \
                     has walkers, and hits of later TLB levels are hidden; page faults, zeroing and memory bloat are in \
                     neither end. Both take walks at the model's cost.";
+/// How the replay's is.
+const REPLAY_LEAD: &str =
+    "User time, by the program's own clock and by its accesses replayed on this machine with small and with huge pages. \
+     Page faults are a bill of their own; the verdict has both.";
 
 /// The section; nothing where nothing was predicted and nothing measured.
 pub fn section(analysis: &Analysis) -> Section {
@@ -23,14 +28,42 @@ pub fn section(analysis: &Analysis) -> Section {
         return Section::default();
     }
     let mut words = predicted(analysis);
-    if gain.measured.is_none() && gain.predicted.is_some() {
+    let by_model = gain.predicted.is_none_or(|predicted| predicted.basis == PredictionBasis::Model);
+    if gain.measured.is_none() && gain.predicted.is_some() && by_model {
         words += "; --measure runs it with and without them";
     }
     let mut facts = vec![fact("predicted", RichText::from(words))];
+    if let Some(saved) = gain.faults.and_then(|bill| bill.saved.map(|saved| faults(&bill, &saved))) {
+        facts.push(fact("page faults", RichText::from(saved)));
+    }
     if let Some(measured) = &gain.measured {
         facts.extend(measurement(gain, measured).map(|words| fact("measured", words)));
     }
-    Section::unheaded("Will huge pages help?").lead(LEAD).with(facts)
+    let lead = if by_model { MODEL_LEAD } else { REPLAY_LEAD };
+    Section::unheaded("Will huge pages help?").lead(lead).with(facts)
+}
+
+/// What the native run took.
+pub fn native(native: &NativeClock, replay: Option<&ReplayTimes>) -> String {
+    let [user, system] = [native.user_seconds, native.system_seconds].map(num::seconds);
+    let faults = num::short((native.minor_faults + native.major_faults) as f64);
+    let visits = replay.map_or_else(String::new, |replay| {
+        format!("; {} visits replayed", num::short(replay.timed_visits as f64))
+    });
+    format!("{user} user, {system} system, {faults} page faults, with small pages{visits}")
+}
+
+/// The bill.
+fn faults(bill: &FaultBill, saved: &SavedSeconds) -> String {
+    let [pages, huge] = [bill.small_pages, bill.huge_pages].map(num::grouped);
+    let verb = if saved.best < 0.0 { "costs" } else { "saves" };
+    let [least, best, most] = [saved.least, saved.best.abs(), saved.most].map(seconds);
+    format!("{pages} small pages → {huge} huge: {verb} {best} ({least} to {most})")
+}
+
+/// With its sign.
+fn seconds(seconds: f64) -> String {
+    format!("{}{}", if seconds < 0.0 { "−" } else { "" }, num::seconds(seconds.abs()))
 }
 
 fn fact(label: &str, words: RichText) -> Fact {
@@ -49,18 +82,25 @@ fn predicted(analysis: &Analysis) -> String {
     let huge = analysis.remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere);
     let near = huge.map_or("", near);
     let range = match (predicted.least_ratio, predicted.most_ratio) {
+        (Some(least), Some(most)) if predicted.basis == PredictionBasis::Replay => {
+            let best = predicted.ratio.map_or_else(String::new, |best| format!("{} times as fast, ", times(best)));
+            format!("{best}{} to {}", times(least), times(most))
+        }
         (Some(least), Some(most)) => format!("{near}{} to {} times as fast", times(least), times(most)),
         (Some(least), None) => format!("{near}{} times as fast or more, without an upper end", times(least)),
         (None, _) => "no ratio, more is saved than there is".into(),
     };
     let of = num::seconds(predicted.of_seconds);
     let of = match predicted.of {
-        Denominator::UserTime => format!("{of} user time"),
+        Denominator::UserTime => format!("{of} user"),
         Denominator::ModelledTime => format!("the modelled {of}"),
     };
-    let signed = |s: f64| format!("{}{}", if s < 0.0 { "−" } else { "" }, num::seconds(s.abs()));
-    let [least, most] = [predicted.least_saved_seconds, predicted.most_saved_seconds].map(signed);
-    format!("{range}: saves {least} to {most} of {of} (least: {WALKS_AT_ONCE:.0} walks at a time; most: no overlap)")
+    let [least, most] = [predicted.least_saved_seconds, predicted.most_saved_seconds].map(seconds);
+    let how = match predicted.basis {
+        PredictionBasis::Replay => String::new(),
+        PredictionBasis::Model => format!(" (least: {WALKS_AT_ONCE:.0} walks at a time; most: no overlap)"),
+    };
+    format!("{range}: saves {least} to {most} of {of}{how}")
 }
 
 /// User time and time from start to end.

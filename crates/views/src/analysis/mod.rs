@@ -11,6 +11,7 @@ mod rows;
 mod seeing;
 mod summary;
 mod totals;
+mod verdict;
 
 use lookaside_report::{Document, Medium, Paint, RichText};
 use lookaside_techniques::{Analysis, ChildExit};
@@ -23,6 +24,7 @@ pub fn view(analysis: &Analysis) -> Document {
     let mut document = Document::new("Translation cost", command(analysis));
     document.one_screen = true;
     document.version.clone_from(&analysis.version);
+    verdict::answer(analysis, &mut document);
     summary::answer(analysis, &mut document);
     banners(analysis, &mut document);
     facts(analysis, &mut document);
@@ -75,5 +77,8 @@ fn facts(analysis: &Analysis, document: &mut Document) {
     document.fact("machine", words);
     if !is_sampled(analysis) {
         document.fact("model", os(analysis));
+    }
+    if let Some(native) = &analysis.native {
+        document.fact("natively", gain::native(native, analysis.replay.as_ref()));
     }
 }

@@ -1,7 +1,7 @@
 //! The answer in a few sentences, and the same as cards: what it costs, who causes it, what would help.
 
 use lookaside_report::{num, Bar, Card, CardItem, Document, Paint, RichText, Section};
-use lookaside_techniques::{Analysis, NamedCost, Seeing};
+use lookaside_techniques::{Analysis, NamedCost, Seeing, Verdict};
 
 use super::remedies;
 use super::seeing::{command, is_sampled, sampled_seconds};
@@ -26,7 +26,7 @@ fn exact(analysis: &Analysis, document: &mut Document) {
     }
     let percent = num::percent(totals.share);
     if !totals.worth_it() {
-        let words = format!("Translation costs {percent} of the modelled cycles: nothing to gain here.");
+        let words = format!("Translation costs {percent} of the modelled cycles{}.", nothing_to_gain(analysis));
         document.answer(RichText::painted(Paint::Good, words));
         return;
     }
@@ -49,6 +49,14 @@ fn exact(analysis: &Analysis, document: &mut Document) {
     }
     if !rest.is_empty() {
         document.answer(rest);
+    }
+}
+
+/// Said of a small cost, unless the verdict, which knows seconds and page faults, says otherwise.
+fn nothing_to_gain(analysis: &Analysis) -> &'static str {
+    match analysis.huge_gain.verdict {
+        None | Some(Verdict::Nothing { .. }) => ": nothing to gain here",
+        Some(Verdict::Changes { .. } | Verdict::Unknown { .. }) => "",
     }
 }
 
@@ -98,7 +106,7 @@ fn exact_cost(analysis: &Analysis) -> Card {
         return Card { title, text: vec!["No access was seen.".into()], ..Card::default() };
     }
     let paint = if totals.worth_it() { Paint::Bad } else { Paint::Good };
-    let end = if totals.worth_it() { "" } else { ": nothing to gain here" };
+    let end = if totals.worth_it() { "" } else { nothing_to_gain(analysis) };
     let mut text = vec![RichText::from(format!("of the modelled cycles are translation{end}."))];
     text.extend(totals.seconds(&analysis.machine).map(|words| RichText::from(format!("That is, {words}."))));
     Card { title, figure: Some((paint, num::percent(totals.share))), text, lists: Vec::new() }

@@ -70,10 +70,10 @@ fn a_measured_gain_stands_below_the_predicted_one() {
     for (ratio, rounds, words, reaches) in [
         (1.2, 10, "significant), 11.2 s → 9.33 s of user time in 10 rounds: within the predicted range", false),
         (1.01, 10, "not significant), 11.2 s", false),
-        (1.02, 10, "below the predicted range", true),
+        (1.13, 10, "below the predicted range", true),
         (0.9, 10, "below the predicted range", false),
         (1.7, 10, "above the predicted range", false),
-        (1.6, 10, "above the predicted range", true),
+        (1.28, 10, "above the predicted range", true),
         (1.2, 1, "not significant below 5 rounds), 11.2 s → 9.33 s of user time in 1 round:", false),
     ] {
         let text = text(&common::timed(ratio, rounds));

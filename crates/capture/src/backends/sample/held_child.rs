@@ -1,10 +1,11 @@
 //! A child that is held between fork and exec, so that its events can be opened before its first instruction.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use crate::error::CaptureError;
@@ -17,8 +18,18 @@ pub struct HeldChild {
     spawning: JoinHandle<io::Result<Child>>,
 }
 
-/// Forks a child that will run `command` once told to. Output, input and working directory are ours.
-pub fn prepare(command: &[OsString]) -> Result<HeldChild, CaptureError> {
+/// How a child differs from us when it starts.
+#[derive(Debug, Default)]
+pub enum ChildSetup {
+    /// Output, input, working directory and memory policy are ours.
+    #[default]
+    AsOurs,
+    /// It reads this (nothing, if `None`), its output is thrown away, and it has small pages only.
+    Aside(Option<File>),
+}
+
+/// Forks a child that will run `command` once told to.
+pub fn prepare(command: &[OsString], setup: ChildSetup) -> Result<HeldChild, CaptureError> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(CaptureError::Program { program: String::new(), reason: "no program given".into(), code: 127 });
     };
@@ -30,6 +41,10 @@ pub fn prepare(command: &[OsString]) -> Result<HeldChild, CaptureError> {
 
     let mut command = Command::new(program);
     command.args(arguments);
+    let aside = matches!(setup, ChildSetup::Aside(_));
+    if let ChildSetup::Aside(input) = setup {
+        command.stdin(input.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::null()).stderr(Stdio::null());
+    }
     let (pid_fd, go_fd, our_go) = (pid_writer.as_raw_fd(), go_reader.as_raw_fd(), go_writer.as_raw_fd());
     let wait_for_go = move || {
         let pid = std::process::id().to_ne_bytes();
@@ -39,6 +54,10 @@ pub fn prepare(command: &[OsString]) -> Result<HeldChild, CaptureError> {
         let read = unsafe {
             // Else our own copy would keep the pipe open, and the end of the parent go unnoticed.
             libc::close(our_go);
+            if aside {
+                // Outlives the exec and goes to children. A kernel that refuses has no huge pages.
+                libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+            }
             libc::write(pid_fd, pid.as_ptr().cast(), pid.len());
             libc::read(go_fd, go.as_mut_ptr().cast(), 1)
         };
@@ -115,9 +134,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("mark");
         let command = words(&["touch", mark.to_str().unwrap()]);
-        prepare(&command).unwrap().cancel();
+        prepare(&command, ChildSetup::AsOurs).unwrap().cancel();
         assert!(!mark.exists());
-        let waiting = prepare(&command).unwrap();
+        let waiting = prepare(&command, ChildSetup::AsOurs).unwrap();
         let pid = waiting.pid();
         assert!(!mark.exists());
         let mut child = waiting.run().unwrap();
@@ -131,13 +150,13 @@ mod tests {
         let plain = folder.path().join("plain");
         std::fs::write(&plain, "x").unwrap();
         for (program, expected) in [("/nonexistent/program", 127), (plain.to_str().unwrap(), 126)] {
-            match prepare(&words(&[program])).and_then(|waiting| waiting.run().map(drop)) {
+            match prepare(&words(&[program]), ChildSetup::AsOurs).and_then(|waiting| waiting.run().map(drop)) {
                 Err(CaptureError::Program { code, program: named, .. }) => {
                     assert_eq!((code, named.as_str()), (expected, program))
                 }
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(prepare(&[]), Err(CaptureError::Program { code: 127, .. })));
+        assert!(matches!(prepare(&[], ChildSetup::AsOurs), Err(CaptureError::Program { code: 127, .. })));
     }
 }

@@ -30,6 +30,7 @@ use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 use collector::{Collector, CollectorState, SampledProcess};
 use control::{ChildHandle, SampleControl, SampledProgram};
 use events::Events;
+pub(crate) use held_child::{prepare, ChildSetup};
 pub(crate) use memory::read as read_memory;
 
 /// The kernel refuses clock periods below 10 µs.
@@ -40,6 +41,14 @@ const MAX_HZ: u32 = 100_000;
 /// # Errors
 /// Where the program can't be started or the kernel refuses the clock event; the message says what to set.
 pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> {
+    start_with(request, ChildSetup::AsOurs)
+}
+
+/// As [`start`], a program of ours set up so.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn start_with(request: &RecordRequest, setup: ChildSetup) -> Result<Recording, CaptureError> {
     if !cfg!(target_arch = "x86_64") {
         return Err(refused("decodes x86-64 code only: use the valgrind backend here".into()));
     }
@@ -50,7 +59,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let (events, sampled, command, program) = match &request.target {
         RecordTarget::Command(command) => {
             check(command)?;
-            let waiting = held_child::prepare(command)?;
+            let waiting = held_child::prepare(command, setup)?;
             let process = waiting.pid();
             let events = match Events::on_exec(process, period_ns) {
                 Ok(events) => events,

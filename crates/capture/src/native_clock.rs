@@ -1,0 +1,197 @@
+//! One run of a program by itself: its CPU time, its page faults, and where its user time went, by the clock sampler.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lookaside_timing::{CodePlace, NativeClock, SampledPlace};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity};
+
+use crate::backends::{prepare_child, start_sampling, ChildSetup};
+use crate::{CaptureError, ChildEnd, ProgramControl, RecordRequest, RecordTarget, RecorderBackend, Recording, Symbols};
+
+/// Samples a second of each thread's CPU time: the most that costs less than 2 % (docs/sampling.md).
+const SAMPLE_HZ: u32 = 1000;
+
+/// What a native run gave.
+#[derive(Clone, Debug)]
+pub struct NativeRun {
+    /// Its times, and where its user time went.
+    pub clock: NativeClock,
+    /// How it ended.
+    pub end: ChildEnd,
+    /// Why there are no samples; `None` = there are, or could have been.
+    pub unsampled: Option<String>,
+}
+
+/// Runs the program with small pages; it reads `input` (nothing, if `None`) and its output is thrown away. `started` is
+/// given what stops it. Where the clock can't be sampled it is timed all the same.
+///
+/// # Errors
+/// The program can't be started or waited for.
+pub fn native_run(
+    command: &[OsString],
+    input: Option<File>,
+    started: &mut dyn FnMut(Arc<dyn ProgramControl>),
+) -> Result<NativeRun, CaptureError> {
+    let again = input.as_ref().map(File::try_clone).transpose();
+    let again = again.map_err(|source| CaptureError::Io { what: "the program's input".into(), source })?;
+    let before = Usage::of_children();
+    let began = Instant::now();
+    let (end, places, unsampled) = match sampled(command, input, started) {
+        Ok((end, places)) => (end, places, None),
+        Err(CaptureError::Backend { reason, .. }) => (unsampled_run(command, again)?, BTreeMap::new(), Some(reason)),
+        Err(e) => return Err(e),
+    };
+    let wall_seconds = began.elapsed().as_secs_f64();
+    let used = Usage::of_children().since(&before);
+    let samples = places.values().sum();
+    let mut places: Vec<SampledPlace> =
+        places.into_iter().map(|(place, samples)| SampledPlace { place, samples }).collect();
+    places.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.place.cmp(&b.place)));
+    let clock = NativeClock {
+        user_seconds: used.user_seconds,
+        system_seconds: used.system_seconds,
+        wall_seconds,
+        minor_faults: used.minor_faults,
+        major_faults: used.major_faults,
+        samples,
+        period_ns: 1_000_000_000 / u64::from(SAMPLE_HZ),
+        places,
+    };
+    Ok(NativeRun { clock, end, unsampled })
+}
+
+/// Samples by instruction.
+type Places = BTreeMap<CodePlace, u64>;
+
+fn sampled(
+    command: &[OsString],
+    input: Option<File>,
+    started: &mut dyn FnMut(Arc<dyn ProgramControl>),
+) -> Result<(ChildEnd, Places), CaptureError> {
+    let request = RecordRequest {
+        target: RecordTarget::Command(command.to_vec()),
+        backend: Some(RecorderBackend::Sample),
+        granularity: Granularity::Byte,
+        filter_log2_classes: 0,
+        filter_window: FilterWindow::default(),
+        filter_stores_apart: false,
+        filter_unified: false,
+        fetches: false,
+        sample_hz: SAMPLE_HZ,
+    };
+    let Recording { mut source, control, .. } = start_sampling(&request, ChildSetup::Aside(input))?;
+    let control: Arc<dyn ProgramControl> = Arc::from(control);
+    started(Arc::clone(&control));
+    let mut symbols = Symbols::new();
+    let mut places = Places::new();
+    let mut block = Block::default();
+    // An error ends the samples, not the run.
+    while source.next_block(&mut block).unwrap_or(false) {
+        let mut events = block.events.iter().peekable();
+        for at in 0..=block.len() {
+            while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
+                if is_of_maps(event) {
+                    symbols.observe(block.process, event);
+                }
+            }
+            if let Some(&ip) = block.ip.get(at) {
+                *places.entry(symbols.place(block.process, ip)).or_default() += 1;
+            }
+        }
+    }
+    Ok((control.wait()?, places))
+}
+
+fn is_of_maps(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Map { .. } | Event::Unmap { .. } | Event::Remap { .. } | Event::Fork { .. } | Event::Exec { .. }
+    )
+}
+
+/// The run where the clock can't be sampled.
+fn unsampled_run(command: &[OsString], input: Option<File>) -> Result<ChildEnd, CaptureError> {
+    use std::os::unix::process::ExitStatusExt;
+    let mut child = prepare_child(command, ChildSetup::Aside(input))?.run()?;
+    let status = child.wait().map_err(|source| CaptureError::Io { what: "waiting for the program".into(), source })?;
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => ChildEnd::Code(code),
+        (None, signal) => ChildEnd::Signal(signal.unwrap_or(0)),
+    })
+}
+
+/// What children that were waited for have used.
+struct Usage {
+    user_seconds: f64,
+    system_seconds: f64,
+    minor_faults: u64,
+    major_faults: u64,
+}
+
+impl Usage {
+    fn of_children() -> Self {
+        // SAFETY: a struct of numbers, for which zeros are valid; the call writes to it alone.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+            usage
+        };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        Self {
+            user_seconds: seconds(usage.ru_utime),
+            system_seconds: seconds(usage.ru_stime),
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            user_seconds: self.user_seconds - before.user_seconds,
+            system_seconds: self.system_seconds - before.system_seconds,
+            minor_faults: self.minor_faults - before.minor_faults,
+            major_faults: self.major_faults - before.major_faults,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write};
+
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_run_is_timed_and_sampled() {
+        let mut input = tempfile::tempfile().unwrap();
+        input.write_all(b"7\n").unwrap();
+        input.rewind().unwrap();
+        let script = "read code; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit $code";
+        let run = native_run(&words(&["sh", "-c", script]), Some(input), &mut |_| ()).unwrap();
+        assert_eq!(run.end, ChildEnd::Code(7));
+        let clock = &run.clock;
+        assert!(clock.user_seconds > 0.0 && clock.wall_seconds > 0.0 && clock.minor_faults > 10, "{clock:?}");
+        match &run.unsampled {
+            None => {
+                assert!(clock.samples > 0 && clock.places.iter().any(|at| at.place.file.contains('/')), "{clock:?}");
+                assert_eq!(clock.samples, clock.places.iter().map(|at| at.samples).sum::<u64>());
+            }
+            Some(why) => assert!(clock.samples == 0 && !why.is_empty()),
+        }
+    }
+
+    #[test]
+    fn without_input_it_reads_nothing() {
+        let run = native_run(&words(&["sh", "-c", "read line && exit 1; kill -9 $$"]), None, &mut |_| ()).unwrap();
+        assert_eq!(run.end, ChildEnd::Signal(9));
+        assert!(native_run(&words(&["/nonexistent/program"]), None, &mut |_| ()).is_err());
+    }
+}

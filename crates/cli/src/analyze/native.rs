@@ -1,0 +1,126 @@
+//! The program's own clock, and its accesses replayed: what `lookaside-timing` makes seconds of.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use lookaside_capture::{native_run, ChildEnd, NativeRun};
+use lookaside_engine::Setup;
+use lookaside_probe::{replay, ReplayBudget, ReplayError};
+use lookaside_techniques::huge_gain::GainEvidence;
+use lookaside_techniques::{Analysis, ChildExit, ProfiledVisits};
+use lookaside_timing::{attribute, saved, FaultBill, NativeClock, ReplayTimes, SavedSeconds, SiteTime};
+
+use super::input::SecondInput;
+use lookaside_cli::exit::Failure;
+use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::output::spinner;
+
+/// Rounds of a replay take so long, five of them in any case.
+const REPLAY_TIME: Duration = Duration::from_millis(3500);
+/// Of the memory that is to be had, a replay takes this part at most.
+const REPLAY_MEMORY: f64 = 0.5;
+
+/// What came of the native run and of the replay.
+pub struct NativeTiming {
+    clock: Option<NativeClock>,
+    replay: Option<ReplayTimes>,
+    saved: Result<SavedSeconds, String>,
+    faults: Option<FaultBill>,
+}
+
+impl NativeTiming {
+    /// There was no native run, for this reason.
+    pub fn without(why: impl Into<String>) -> Self {
+        Self { clock: None, replay: None, saved: Err(why.into()), faults: None }
+    }
+
+    /// Runs the program once by itself and replays its visits. What goes wrong is a reason, and no failure.
+    pub fn run(
+        command: &[OsString],
+        input: SecondInput,
+        visits: &ProfiledVisits,
+        expected: Option<ChildExit>,
+        seed: u64,
+        interrupt: &Interrupt,
+        notes: &mut Vec<String>,
+    ) -> Self {
+        let run = match natively(command, input, interrupt) {
+            Ok(run) => run,
+            Err(e) => return Self::without(format!("the native run failed: {}", e.line)),
+        };
+        if interrupt.asked() {
+            return Self::without("interrupted before its native run had ended");
+        }
+        if exit_of(run.end) != expected {
+            return Self::without("the native run ended otherwise than the recorded one: the program does not repeat itself");
+        }
+        if let Some(why) = &run.unsampled {
+            notes.push(format!("the native run was timed and not sampled, so that the interval is wider: {why}"));
+        }
+        Self::of(run.clock, visits, seed, interrupt)
+    }
+
+    fn of(clock: NativeClock, visits: &ProfiledVisits, seed: u64, interrupt: &Interrupt) -> Self {
+        let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, clock.minor_faults, costs);
+        let bar = spinner("replaying its accesses");
+        let available = lookaside_host::available_bytes().unwrap_or(0);
+        let budget = ReplayBudget { time: REPLAY_TIME, bytes: (available as f64 * REPLAY_MEMORY) as u64 };
+        let replayed = replay(&visits.windows, budget, &|| interrupt.asked());
+        bar.finish_and_clear();
+        let (replay, saved, faults) = match replayed {
+            Ok(times) => {
+                let saved = user_saved(&clock, visits, &times, seed);
+                let faults = bill(Some(&times.faults));
+                (Some(times), saved.ok_or_else(|| "there was nothing to replay".to_string()), faults)
+            }
+            // No page was visited: nothing can be saved.
+            Err(ReplayError::NoVisits) => (None, Ok(SavedSeconds::default()), bill(Some(&Default::default()))),
+            Err(e) => (None, Err(e.to_string()), bill(None)),
+        };
+        Self { clock: Some(clock), replay, saved, faults: Some(faults) }
+    }
+
+    /// Puts what was measured into the analysis.
+    pub fn tell(&self, analysis: &mut Analysis) {
+        analysis.native = self.clock.clone();
+        analysis.replay = self.replay.clone();
+    }
+
+    /// For the prediction.
+    pub fn evidence<'a>(&'a self, analysis: &'a Analysis, setup: &'a Setup) -> GainEvidence<'a> {
+        GainEvidence {
+            remedies: &analysis.remedies,
+            outcome: &analysis.outcome,
+            machine: &setup.machine,
+            native: self.clock.as_ref(),
+            saved: self.saved.as_ref().copied().map_err(String::as_str),
+            faults: self.faults,
+        }
+    }
+}
+
+fn natively(command: &[OsString], input: SecondInput, interrupt: &Interrupt) -> Result<NativeRun, Failure> {
+    let input = input.take().map_err(|e| Failure::bad(format_args!("its input could not be kept: {e}")))?;
+    let bar = spinner("running it by itself");
+    let run = native_run(command, input, &mut |control| interrupt.watch(control, true));
+    interrupt.unwatch();
+    bar.finish_and_clear();
+    Ok(run?)
+}
+
+fn exit_of(end: ChildEnd) -> Option<ChildExit> {
+    match end {
+        ChildEnd::Code(code) => Some(ChildExit::Code(code)),
+        ChildEnd::Signal(signal) => Some(ChildExit::Signal(signal)),
+        ChildEnd::Detached => None,
+    }
+}
+
+/// User seconds that huge pages save. Without samples all user time is one instruction with all visits.
+fn user_saved(clock: &NativeClock, visits: &ProfiledVisits, times: &ReplayTimes, seed: u64) -> Option<SavedSeconds> {
+    let sites = match clock.samples {
+        0 => vec![SiteTime { seconds: clock.user_seconds, visits: visits.total, translation_cycles: 1.0 }],
+        _ => attribute(clock, &visits.sites),
+    };
+    saved(&sites, visits.total, &times.rounds, times.timed_visits, clock.seconds_a_sample(), seed)
+}

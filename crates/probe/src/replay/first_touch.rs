@@ -1,0 +1,41 @@
+//! What a first touch costs, zeroing and all: of a small page and of a huge one.
+
+use std::time::Instant;
+
+use lookaside_stats::quantiles;
+use lookaside_timing::FaultCosts;
+
+use super::memory::{PageCopy, HUGE, SMALL};
+use super::ReplayError;
+
+/// Huge pages that are touched: 64 MiB, more than a core's own caches hold.
+const HUGE_PAGES: u64 = 32;
+/// Times that count, after one that does not: a host gives a guest its memory at the first touch of all, whatever the
+/// guest's pages are, and later touches are what programs pay from then on.
+const TIMES: usize = 3;
+
+/// Touches memory, gives it back, and touches it again, with small and with huge pages in turns.
+pub fn first_touches() -> Result<FaultCosts, ReplayError> {
+    let area = PageCopy::new(HUGE_PAGES * HUGE)?;
+    let (mut small, mut huge) = (Vec::new(), Vec::new());
+    for time in 0..=TIMES {
+        for (bytes, times, advice) in
+            [(SMALL, &mut small, libc::MADV_NOHUGEPAGE), (HUGE, &mut huge, libc::MADV_HUGEPAGE)]
+        {
+            area.advise(0, HUGE_PAGES * HUGE, advice);
+            for window in 0..HUGE_PAGES {
+                let pages = HUGE / bytes;
+                let began = Instant::now();
+                for page in 0..pages {
+                    area.touch(((window * HUGE + page * bytes) >> 6) as u32);
+                }
+                if time > 0 {
+                    times.push(began.elapsed().as_secs_f64() * 1e6 / pages as f64);
+                }
+            }
+            area.advise(0, HUGE_PAGES * HUGE, libc::MADV_DONTNEED);
+        }
+    }
+    let quartiles = |times: Vec<f64>| quantiles(times, [0.25, 0.5, 0.75]).unwrap_or_default();
+    Ok(FaultCosts { small_microseconds: quartiles(small), huge_microseconds: quartiles(huge) })
+}

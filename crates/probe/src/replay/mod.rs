@@ -1,0 +1,139 @@
+//! Replays of a program's page visits on this machine: what they take with small pages and with huge ones, each visit
+//! waiting for the one before or none (`RULES.md` of `lookaside-timing`, "The replay").
+//!
+//! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the windows
+//! themselves lie one after another in memory of ours, which is read and never the program's.
+
+mod first_touch;
+mod memory;
+mod pass;
+
+use std::time::{Duration, Instant};
+
+use lookaside_timing::{ReplayRound, ReplayTimes, VisitWindow};
+use thiserror::Error;
+
+use first_touch::first_touches;
+use memory::{ReplayMemory, Slots};
+use pass::{Pass, Steps};
+
+/// Rounds at the most, and the fewest that give an interval.
+const MOST_ROUNDS: usize = 15;
+const FEWEST_ROUNDS: usize = 5;
+
+/// What a replay may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayBudget {
+    /// Rounds end when this time is over; five are made in any case, each as long as all windows take.
+    pub time: Duration,
+    /// Bytes of memory, for small and huge pages together.
+    pub bytes: u64,
+}
+
+/// Why visits can't be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReplayError {
+    /// There is not one.
+    #[error("there are no page visits to replay")]
+    NoVisits,
+    /// The memory that they want.
+    #[error("replaying the program's accesses takes {wanted_mib} MiB of memory, and {} MiB are to be had", .available_bytes >> 20)]
+    Memory {
+        /// What a single window takes, in MiB.
+        wanted_mib: u64,
+        /// What there is.
+        available_bytes: u64,
+    },
+    /// The system refused memory.
+    #[error("memory to replay the program's accesses in: {0}")]
+    Mapping(String),
+    /// There are no huge pages.
+    #[error("the system gave {got} of {wanted} MiB of huge pages")]
+    NoHugePages {
+        /// MiB that are huge.
+        got: u64,
+        /// MiB that were asked for.
+        wanted: u64,
+    },
+    /// It was interrupted.
+    #[error("interrupted")]
+    Stopped,
+}
+
+/// Replays the windows in rounds, within the budget. Where memory is short, windows are left out from the end of a
+/// sequence that spreads those kept over the run; [`ReplayTimes::windows`] says how many there were.
+///
+/// # Errors
+/// No visit, too little memory for even one window, no huge pages, or `stop` said so.
+pub fn replay(
+    windows: &[VisitWindow],
+    budget: ReplayBudget,
+    stop: &dyn Fn() -> bool,
+) -> Result<ReplayTimes, ReplayError> {
+    let began = Instant::now();
+    let (windows, slots) = fitting(windows, budget.bytes)?;
+    let memory = ReplayMemory::new(&slots, &windows, stop)?;
+    let faults = first_touches()?;
+    let steps: Vec<Steps> = windows.iter().map(|window| Steps::new(window, &slots)).collect();
+    let mut rounds = Vec::new();
+    let rounds_began = Instant::now();
+    while rounds.len() < MOST_ROUNDS && (rounds.len() < FEWEST_ROUNDS || rounds_began.elapsed() < budget.time) {
+        if stop() {
+            return Err(ReplayError::Stopped);
+        }
+        rounds.push(round(&steps, &memory, rounds.len() % 2 == 1));
+    }
+    Ok(ReplayTimes {
+        rounds,
+        timed_visits: steps.iter().map(Steps::timed_visits).sum(),
+        windows: windows.len() as u32,
+        huge_bytes: memory.huge_bytes(),
+        faults,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// All windows each way; `huge_first` in every other round, so that neither always comes into the caches of the other.
+fn round(steps: &[Steps], memory: &ReplayMemory, huge_first: bool) -> ReplayRound {
+    let mut round = ReplayRound::default();
+    let order = if huge_first { [true, false] } else { [false, true] };
+    // All windows one after another: between two passes over one lie those over all others, so that no pass finds in the
+    // caches what the one before has left there. Small and huge pages right after each other: what a neighbour does for a
+    // while strikes both.
+    for pass in [Pass::Chained, Pass::Free] {
+        for steps in steps {
+            for huge in order {
+                let seconds = steps.time(memory.base(huge), pass);
+                *match (pass, huge) {
+                    (Pass::Chained, false) => &mut round.chained_small,
+                    (Pass::Chained, true) => &mut round.chained_huge,
+                    (Pass::Free, false) => &mut round.free_small,
+                    (Pass::Free, true) => &mut round.free_huge,
+                } += seconds;
+            }
+        }
+    }
+    round
+}
+
+/// As many windows as fit, and where their parts lie.
+fn fitting(windows: &[VisitWindow], bytes: u64) -> Result<(Vec<&VisitWindow>, Slots), ReplayError> {
+    let mut kept: Vec<&VisitWindow> = windows.iter().filter(|window| !window.visits.is_empty()).collect();
+    if kept.is_empty() {
+        return Err(ReplayError::NoVisits);
+    }
+    loop {
+        let slots = Slots::new(&kept);
+        if slots.bytes() <= bytes {
+            return Ok((kept, slots));
+        }
+        if kept.len() == 1 {
+            return Err(ReplayError::Memory { wanted_mib: slots.bytes() >> 20, available_bytes: bytes });
+        }
+        // Every other one: those that stay are spread as before.
+        kept = kept.into_iter().step_by(2).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! One pass over a window's visits, timed.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use lookaside_timing::VisitWindow;
+
+use super::memory::Slots;
+
+/// How visits depend on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// The address of each visit depends on the word read by the one before.
+    Chained,
+    /// None does.
+    Free,
+}
+
+/// A window's visits as places in the replay's memory.
+pub struct Steps {
+    /// Line, and how many others follow.
+    visits: Vec<(u32, u8)>,
+    others: Vec<u32>,
+    /// The first visit that is timed, and the first of its other lines.
+    timed: (usize, usize),
+}
+
+impl Steps {
+    /// Of a window whose lines all have slots.
+    pub fn new(window: &VisitWindow, slots: &Slots) -> Self {
+        let first = window.first_timed();
+        let others_before: usize = window.visits[..first].iter().map(|visit| usize::from(visit.1)).sum();
+        Self {
+            visits: window.visits.iter().map(|&(line, others)| (slots.line(line), others)).collect(),
+            others: window.others.iter().map(|&line| slots.line(line)).collect(),
+            timed: (first, others_before),
+        }
+    }
+
+    /// Visits that are timed.
+    pub fn timed_visits(&self) -> u64 {
+        (self.visits.len() - self.timed.0) as u64
+    }
+
+    /// Seconds of the timed visits, after the others.
+    pub fn time(&self, base: u64, pass: Pass) -> f64 {
+        let run = match pass {
+            Pass::Chained => chained,
+            Pass::Free => free,
+        };
+        let (warming, timed) = self.visits.split_at(self.timed.0);
+        let (warming_others, timed_others) = self.others.split_at(self.timed.1);
+        black_box(run(base, warming, warming_others));
+        let began = Instant::now();
+        black_box(run(base, timed, timed_others));
+        began.elapsed().as_secs_f64()
+    }
+}
+
+/// The first word of a line of the replay's memory: zero.
+#[inline(always)]
+fn word(base: u64, line: u32, link: u64) -> u64 {
+    // SAFETY: `Slots` gave the line a place in the memory that `base` is the first byte of, and all first words of lines
+    // are zero, so that `link` adds nothing.
+    unsafe { ((base + (u64::from(line) << 6) + link) as *const u64).read_volatile() }
+}
+
+#[inline(never)]
+fn chained(base: u64, visits: &[(u32, u8)], others: &[u32]) -> u64 {
+    let mut others = others.iter();
+    let (mut link, mut sum) = (0, 0);
+    for &(line, count) in visits {
+        link = word(base, line, link);
+        for _ in 0..count {
+            if let Some(&other) = others.next() {
+                sum ^= word(base, other, 0);
+            }
+        }
+    }
+    link ^ sum
+}
+
+#[inline(never)]
+fn free(base: u64, visits: &[(u32, u8)], others: &[u32]) -> u64 {
+    let mut others = others.iter();
+    let mut sum = 0;
+    for &(line, count) in visits {
+        sum ^= word(base, line, 0);
+        for _ in 0..count {
+            if let Some(&other) = others.next() {
+                sum ^= word(base, other, 0);
+            }
+        }
+    }
+    sum
+}

@@ -1,0 +1,32 @@
+//! Seconds with an interval: what the engine's counts cost a program, by the program's own clock and by its accesses
+//! replayed on this machine. `RULES.md` beside this crate has every rule in words.
+//!
+//! This crate measures nothing. `lookaside-capture` takes the [`NativeClock`], `lookaside-techniques` cuts the
+//! [`VisitWindow`]s out of a recording, `lookaside-probe` replays them.
+//!
+//! ```
+//! use lookaside_timing::{saved, ReplayRound, SiteTime};
+//!
+//! // A program of ten seconds, nine of them at one load with 50 M visits; each replayed visit takes 180 ns with small
+//! // pages and 150 ns with huge ones if it waits for the one before, 10 and 9 ns if it doesn't.
+//! let sites = [SiteTime { seconds: 9.0, visits: 50_000_000, translation_cycles: 1e9 }];
+//! let round = ReplayRound { chained_small: 0.18, chained_huge: 0.15, free_small: 0.010, free_huge: 0.009 };
+//! let rounds = [round; 5];
+//! let saving = saved(&sites, 50_000_000, &rounds, 1_000_000, 0.001, 1).expect("rounds");
+//! // All of the nine seconds are waiting: a sixth of them is translation.
+//! assert!((saving.best - 1.5).abs() < 0.1);
+//! ```
+
+mod attribution;
+mod faults;
+mod native_clock;
+mod replay_round;
+mod saved;
+mod visit_window;
+
+pub use attribution::{attribute, CodePlace, SiteCounts};
+pub use faults::{FaultBill, FaultCosts};
+pub use native_clock::{NativeClock, SampledPlace};
+pub use replay_round::{ReplayRound, ReplayTimes};
+pub use saved::{saved, SavedSeconds, SiteTime};
+pub use visit_window::{VisitLine, VisitWindow};

@@ -1,0 +1,53 @@
+//! What one run of the program by itself took, and where.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::CodePlace;
+
+/// One native run with small pages, under the clock sampler.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct NativeClock {
+    /// CPU time in user mode, of all threads and waited-for children, in seconds.
+    pub user_seconds: f64,
+    /// CPU time in the kernel, likewise.
+    pub system_seconds: f64,
+    /// From start to end.
+    pub wall_seconds: f64,
+    /// Page faults that read nothing from a disk.
+    pub minor_faults: u64,
+    /// Page faults that did.
+    pub major_faults: u64,
+    /// Samples of user time.
+    pub samples: u64,
+    /// Nanoseconds of a thread's CPU time between two samples.
+    pub period_ns: u64,
+    /// Samples by instruction, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<SampledPlace>,
+}
+
+/// Samples at one instruction.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct SampledPlace {
+    /// The instruction that was waited for; the one that ran next where it is not known.
+    pub place: CodePlace,
+    /// Samples.
+    pub samples: u64,
+}
+
+impl NativeClock {
+    /// User and system seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        self.user_seconds + self.system_seconds
+    }
+
+    /// User seconds that one sample stands for: the run's own, shared out, so that lost samples lose no time. 0 without
+    /// samples.
+    pub fn seconds_a_sample(&self) -> f64 {
+        match self.samples {
+            0 => 0.0,
+            samples => self.user_seconds / samples as f64,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What replays of a recording's visits took.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::FaultCosts;
+
+/// Seconds that all timed visits took in one round, each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct ReplayRound {
+    /// Each address depending on the word read before, small pages.
+    pub chained_small: f64,
+    /// The same, huge pages.
+    pub chained_huge: f64,
+    /// No address depending on another, small pages.
+    pub free_small: f64,
+    /// The same, huge pages.
+    pub free_huge: f64,
+}
+
+/// A replay: rounds over the same visits.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct ReplayTimes {
+    /// Rounds, in order of time.
+    pub rounds: Vec<ReplayRound>,
+    /// Page visits that were timed in each.
+    pub timed_visits: u64,
+    /// Stretches of the recording that they came from.
+    pub windows: u32,
+    /// Bytes of memory that huge pages backed.
+    pub huge_bytes: u64,
+    /// What the first touches of the replay's memory took.
+    pub faults: FaultCosts,
+    /// Seconds that the replay took in all.
+    pub seconds: f64,
+}
+
+impl ReplayRound {
+    /// The four times in the order of the fields.
+    pub fn times(&self) -> [f64; 4] {
+        [self.chained_small, self.chained_huge, self.free_small, self.free_huge]
+    }
+}

@@ -1,0 +1,124 @@
+//! User seconds that huge pages save: `RULES.md`, "One instruction" and "The interval".
+
+use lookaside_stats::{figure, Figure, RESAMPLES};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ReplayRound;
+
+/// One instruction: its share of native time, and what the exact run counted of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SiteTime {
+    /// Native user seconds.
+    pub seconds: f64,
+    /// Page visits.
+    pub visits: u64,
+    /// Modelled cycles of their translation.
+    pub translation_cycles: f64,
+}
+
+/// Seconds saved, with an interval; negative: spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SavedSeconds {
+    /// Lower end of the interval.
+    pub least: f64,
+    /// The best guess.
+    pub best: f64,
+    /// Upper end of the interval.
+    pub most: f64,
+}
+
+/// Seconds saved at `sites` of a program with `visits` page visits, by rounds over `timed_visits` of them.
+/// `seconds_a_sample` is how finely the sites' seconds are known. `None` without rounds or visits.
+pub fn saved(
+    sites: &[SiteTime],
+    visits: u64,
+    rounds: &[ReplayRound],
+    timed_visits: u64,
+    seconds_a_sample: f64,
+    seed: u64,
+) -> Option<SavedSeconds> {
+    if visits == 0 || timed_visits == 0 {
+        return None;
+    }
+    let lists: [Vec<f64>; 4] = std::array::from_fn(|way| rounds.iter().map(|round| round.times()[way]).collect());
+    let lists = lists.each_ref().map(Vec::as_slice);
+    // The whole program's visits at the replay's pace.
+    let scale = visits as f64 / timed_visits as f64;
+    let program = Program::new(sites, visits);
+    let end = |pick: fn(&SavedSeconds) -> f64| {
+        figure(&lists, |medians| pick(&program.saved(medians, scale)), seed, RESAMPLES)
+    };
+    let (Figure { low, .. }, Figure { value, .. }, Figure { high, .. }) =
+        (end(|saved| saved.least)?, end(|saved| saved.best)?, end(|saved| saved.most)?);
+    let best_medians = lists.map(|list| lookaside_stats::median(list).unwrap_or(0.0));
+    let noise = program.sampling_error(&best_medians, scale, seconds_a_sample);
+    Some(SavedSeconds { least: low.min(value) - noise, best: value, most: high.max(value) + noise })
+}
+
+/// Sites with their shares.
+struct Program {
+    /// Seconds, share of the visits, share of the translation cycles.
+    sites: Vec<(f64, f64, f64)>,
+}
+
+impl Program {
+    fn new(sites: &[SiteTime], visits: u64) -> Self {
+        let cycles: f64 = sites.iter().map(|site| site.translation_cycles).sum();
+        let share = |site: &SiteTime| {
+            let of_visits = site.visits as f64 / visits as f64;
+            // Where the model sees no cost at all the visits stand in.
+            let of_cycles = if cycles > 0.0 { site.translation_cycles / cycles } else { of_visits };
+            (site.seconds, of_visits, of_cycles)
+        };
+        Self { sites: sites.iter().map(share).collect() }
+    }
+
+    /// Of all sites, by the seconds of a round; `scale`: the program's visits in the round's.
+    fn saved(&self, medians: &[f64], scale: f64) -> SavedSeconds {
+        let parts = self.sites.iter().map(|&site| at_site(site, medians, scale));
+        parts.fold(SavedSeconds::default(), |sum, part| SavedSeconds {
+            least: sum.least + part.least,
+            best: sum.best + part.best,
+            most: sum.most + part.most,
+        })
+    }
+
+    /// Two standard deviations: each sample that counts moves the saving by its own part.
+    fn sampling_error(&self, medians: &[f64], scale: f64, seconds_a_sample: f64) -> f64 {
+        let variance: f64 = self
+            .sites
+            .iter()
+            .filter(|(seconds, ..)| *seconds > 0.0)
+            .map(|&site| {
+                let part = at_site(site, medians, scale).best / site.0;
+                site.0 * seconds_a_sample * part * part
+            })
+            .sum();
+        2.0 * variance.sqrt()
+    }
+}
+
+/// One instruction of (seconds, share of visits, share of translation).
+fn at_site((seconds, of_visits, of_cycles): (f64, f64, f64), medians: &[f64], scale: f64) -> SavedSeconds {
+    let &[chained_small, chained_huge, free_small, free_huge] = medians else { return SavedSeconds::default() };
+    let full_walks = scale * (chained_small - chained_huge) * of_cycles;
+    let full = scale * chained_huge * of_visits + full_walks;
+    let fast_walks = scale * (free_small - free_huge) * of_cycles;
+    let fast = scale * free_huge * of_visits + fast_walks;
+    // A part of nothing, or of noise below nothing, is none.
+    let part = |walks: f64, all: f64| if all > 0.0 { walks / all } else { 0.0 };
+    let (full_part, fast_part) = (part(full_walks, full), part(fast_walks, fast));
+    let waiting = seconds.min(full.max(0.0));
+    let depth = match seconds {
+        seconds if seconds <= fast => 0.0,
+        seconds if seconds < full => (seconds - fast) / (full - fast),
+        seconds => (full / seconds).clamp(0.0, 1.0),
+    };
+    let shown = (seconds * fast_part).min(fast_walks);
+    let (a, b) = (waiting * full_part.max(fast_part), (1.0 - depth) * shown + depth * waiting * full_part);
+    SavedSeconds { least: a.min(b), best: (a + b) / 2.0, most: a.max(b) }
+}
+
+#[cfg(test)]
+mod tests;

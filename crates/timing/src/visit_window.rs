@@ -1,0 +1,71 @@
+//! A stretch of a program's page visits, to be replayed.
+
+/// A stretch of consecutive page visits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisitWindow {
+    /// The line that brought each page in, and how many others were touched before the page left.
+    pub visits: Vec<(VisitLine, u8)>,
+    /// Those others, in the order of the visits.
+    pub others: Vec<VisitLine>,
+}
+
+impl VisitWindow {
+    /// Visits before this one warm the caches and are not timed: as many visits lie between two touches of the same
+    /// line as are timed.
+    pub fn first_timed(&self) -> usize {
+        self.visits.len() / 2
+    }
+}
+
+/// A 64-byte line of a program's memory, and whether a huge page could hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VisitLine(u64);
+
+/// Bits of a line's number: of addresses of 57 bits.
+const LINE_BITS: u32 = 51;
+/// Processes are told apart by so many bits; those beyond share numbers.
+const PROCESS_MASK: u64 = 0xfff;
+
+impl VisitLine {
+    /// The line at `addr` of the program's process number `process` (0, 1, … in order of appearance).
+    pub fn new(process: u32, addr: u64, huge: bool) -> Self {
+        let line = addr >> 6 & ((1 << LINE_BITS) - 1);
+        Self(line | (u64::from(process) & PROCESS_MASK) << LINE_BITS | u64::from(huge) << 63)
+    }
+
+    /// A huge page could hold it.
+    pub fn huge(self) -> bool {
+        self.0 >> 63 != 0
+    }
+
+    /// Another line of its 4 KiB page: number 0 to 63.
+    pub fn beside(self, number: u32) -> Self {
+        Self(self.0 & !63 | u64::from(number & 63))
+    }
+
+    /// The 2 MiB window that it lies in, of its process; huge and small ones never share a number.
+    pub fn window(self) -> u64 {
+        self.0 >> 15
+    }
+
+    /// Its offset in that window, in lines of 64 bytes: 0 to 32,767.
+    pub fn offset(self) -> u32 {
+        (self.0 & 0x7fff) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_knows_its_window_and_place() {
+        let line = VisitLine::new(3, 0x7f12_3456_7890, true);
+        assert!(line.huge());
+        assert_eq!(u64::from(line.offset()), (0x7f12_3456_7890 & 0x1f_ffff) >> 6);
+        assert_eq!(line.window(), VisitLine::new(3, 0x7f12_3440_0000, true).window());
+        for other in [VisitLine::new(4, 0x7f12_3456_7890, true), VisitLine::new(3, 0x7f12_3456_7890, false)] {
+            assert_ne!(line.window(), other.window());
+        }
+    }
+}

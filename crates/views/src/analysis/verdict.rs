@@ -1,0 +1,126 @@
+//! The first line: what huge pages gain, what to do, and what would prove it.
+
+use lookaside_report::{num, Document, Paint, RichText};
+use lookaside_techniques::huge_gain::TimeRatio;
+use lookaside_techniques::{Analysis, RemedyKind, Verdict};
+
+/// Rounds of `--measure` without a number, and one that doesn't count.
+const ROUNDS: f64 = 11.0;
+/// A program that is measured within this many seconds is better measured than foretold.
+const SOON: f64 = 120.0;
+
+/// Puts the verdict first; nothing where there is none.
+pub fn answer(analysis: &Analysis, document: &mut Document) {
+    let gain = &analysis.huge_gain;
+    let Some(verdict) = &gain.verdict else { return };
+    let measured = gain.measured.and_then(|measured| measured.user.or(measured.wall));
+    let foretold = foretold(verdict);
+    let mut line = match (&measured, verdict) {
+        (Some(time), _) => RichText::painted(measured_paint(time), format!("Huge pages: {}, measured", change(time.ratio)))
+            .plain(format!(" ({}); predicted: {foretold}.", interval(time.low, time.high))),
+        (None, Verdict::Unknown { why }) => {
+            RichText::painted(Paint::Warn, "Huge pages: can't tell.").plain(format!(" {}.", sentence(why)))
+        }
+        (None, Verdict::Nothing { .. }) => RichText::painted(Paint::Good, format!("Huge pages: {foretold}.")),
+        (None, Verdict::Changes { ratio, .. }) => {
+            let paint = if *ratio > 1.0 { Paint::Bad } else { Paint::Good };
+            RichText::painted(paint, format!("Huge pages: {foretold}")).plain(format!("{}.", memory(analysis)))
+        }
+    };
+    let helps = measured.map_or_else(|| is_faster(verdict), |time| time.significant && time.ratio > 1.0);
+    if let (true, Some(how)) = (helps, how(analysis)) {
+        line = line.plain(format!(" Do: {how}."));
+    }
+    if let (None, Some(seconds)) = (measured, measuring_seconds(analysis)) {
+        line = line.plain(format!(" --measure proves it in about {}.", num::seconds(seconds)));
+    }
+    document.answer(line);
+}
+
+/// The prediction in words, without a full stop.
+fn foretold(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Changes { ratio, least, most } => format!("{} ({})", change(*ratio), interval(*least, *most)),
+        Verdict::Nothing { most } => format!("nothing to gain, at most {}", percent(*most)),
+        Verdict::Unknown { .. } => "can't tell".into(),
+    }
+}
+
+fn is_faster(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Changes { ratio, .. } if *ratio > 1.0)
+}
+
+/// `21 % faster`, `3 % slower`.
+fn change(ratio: f64) -> String {
+    match ratio < 1.0 {
+        true => format!("{} slower", percent(2.0 - ratio)),
+        false => format!("{} faster", percent(ratio)),
+    }
+}
+
+/// `17 to 26 %`; less than nothing has a minus.
+fn interval(least: f64, most: f64) -> String {
+    format!("{} to {}", whole(least), percent(most))
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{} %", whole(ratio))
+}
+
+/// Above and below 1, in percent: whole numbers, and one place below ten.
+fn whole(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let text = if percent.abs() < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
+    text.strip_suffix(".0").map_or(text.clone(), str::to_string).replace('-', "−").replace("−0", "0")
+}
+
+fn measured_paint(time: &TimeRatio) -> Paint {
+    match time.significant {
+        false => Paint::Plain,
+        true if time.ratio > 1.0 => Paint::Good,
+        true => Paint::Bad,
+    }
+}
+
+/// What it adds to the resident memory.
+fn memory(analysis: &Analysis) -> String {
+    let bloat = analysis.huge_gain.faults.map_or(0, |bill| bill.bloat_bytes);
+    match bloat >> 20 {
+        0 => String::new(),
+        mib => format!(", +{mib} MiB"),
+    }
+}
+
+/// The first way that the row for huge pages everywhere names.
+fn how(analysis: &Analysis) -> Option<&str> {
+    let row = analysis.remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere)?;
+    let how = row.how.rsplit("; or, for malloc only, ").next().unwrap_or(&row.how);
+    (!how.is_empty()).then_some(how)
+}
+
+fn measuring_seconds(analysis: &Analysis) -> Option<f64> {
+    let native = analysis.native.as_ref()?;
+    let worth = !matches!(analysis.huge_gain.verdict, Some(Verdict::Nothing { .. }));
+    Some(native.wall_seconds * 2.0 * ROUNDS).filter(|seconds| worth && *seconds < SOON)
+}
+
+/// A reason as a sentence.
+fn sentence(why: &str) -> String {
+    let mut letters = why.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_read_as_people_say_them() {
+        assert_eq!(change(1.214), "21 % faster");
+        assert_eq!(change(1.034), "3.4 % faster");
+        assert_eq!(change(0.97), "3 % slower");
+        assert_eq!(interval(0.995, 1.26), "−0.5 to 26 %");
+        assert_eq!(interval(0.9999, 1.0004), "0 to 0 %");
+        assert_eq!(sentence("a trace has no time"), "A trace has no time");
+    }
+}
