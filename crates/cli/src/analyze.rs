@@ -36,6 +36,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     args.output.check()?;
     let measure = args.measure.map(|rounds| measure::plan(args, rounds)).transpose()?;
     let interrupt = Interrupt::install()?;
+    let had_input = SecondInput::may_hold_something();
     let second = if args.once { SecondInput::Nothing } else { second_input(args)? };
     let mut input = open(args, &setup)?;
     second.let_go().map_err(|e| Failure::bad(format_args!("standard input: {e}")))?;
@@ -113,7 +114,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let mut went_wrong = None;
     if let Some(plan) = &measure {
         if code == 0 && !broke_off && !interrupt.asked() {
-            (measured, went_wrong) = measure::run(plan, &interrupt, &mut analysis.notes);
+            (measured, went_wrong) = measure::run(plan, &interrupt, had_input, &mut analysis.notes);
         } else {
             analysis.notes.push("not measured: the analysed run failed, or was not seen to its end".into());
         }

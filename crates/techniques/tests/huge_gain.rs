@@ -182,13 +182,13 @@ fn what_was_measured_gives_denominator_and_place() {
         significant: true,
     };
     let measured = |user| MeasuredGain { rounds: 5, user, wall: None, huge_share: None };
-    let gain = |user| gain(&[huge(1.0)], Some(measured(user)));
+    let with = |user| gain(&[huge(1.0)], Some(measured(user)));
     // 0.09 s to 0.84 s of 4 s: 1.023 to 1.266.
-    let places = [1.0, 1.1, 1.3].map(|ratio| gain(Some(time(ratio))).place);
+    let places = [1.0, 1.1, 1.3].map(|ratio| with(Some(time(ratio))).place);
     assert_eq!(places, [Some(GainPosition::Below), Some(GainPosition::Within), Some(GainPosition::Above)]);
-    assert_eq!(gain(Some(time(1.1))).predicted.expect("one").of, Denominator::UserTime);
+    assert_eq!(with(Some(time(1.1))).predicted.expect("one").of, Denominator::UserTime);
     // Without a time that could be counted the model's own stands in, and nothing is put beside it.
-    let untimed = gain(None);
+    let untimed = with(None);
     assert_eq!((untimed.place, untimed.predicted.expect("one").of), (None, Denominator::ModelledTime));
     let nothing = gain(&[], None);
     assert_eq!((nothing.predicted, nothing.measured, nothing.place), (None, None, None));

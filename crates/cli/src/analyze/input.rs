@@ -55,6 +55,16 @@ impl SecondInput {
         })
     }
 
+    /// Standard input may have something to read: a pipe, a socket, a file that is not empty. A terminal's user knows what
+    /// was typed.
+    pub fn may_hold_something() -> bool {
+        fstat(io::stdin()).is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => stat.st_size > 0,
+            FileType::Fifo | FileType::Socket => true,
+            _ => false,
+        })
+    }
+
     /// The first run has started, and has its input: nobody else holds its end of a pipe.
     pub fn let_go(&self) -> io::Result<()> {
         if let Self::Piped(_) = self {

@@ -9,7 +9,6 @@ use lookaside_runtime::compare::{
 };
 use lookaside_stats::median;
 use lookaside_techniques::huge_gain::{MeasuredGain, TimeRatio};
-use rustix::fs::FileType;
 
 use crate::args::analyze::AnalyzeArgs;
 use crate::compare::in_turns::in_turns;
@@ -49,11 +48,12 @@ pub fn plan(args: &AnalyzeArgs, rounds: u32) -> Result<ComparisonPlan, Failure> 
     Ok(plan)
 }
 
-/// Runs it. What was found, if a round was complete; and what went wrong, for when the analysis is told: it is in the
-/// notes too.
+/// Runs it; `had_input`: the analysed run had something to read. What was found, if a round was complete; and what went
+/// wrong, for when the analysis is told: it is in the notes too.
 pub fn run(
     plan: &ComparisonPlan,
     interrupt: &Interrupt,
+    had_input: bool,
     notes: &mut Vec<String>,
 ) -> (Option<MeasuredGain>, Option<Failure>) {
     let found = match in_turns(plan, interrupt, "measuring") {
@@ -73,7 +73,7 @@ pub fn run(
         }
     });
     notes.extend(found.notes.iter().map(|note| format!("measured: {note}")));
-    if has_input() {
+    if had_input {
         notes.push(
             "measured: the analysed run had a file or pipe as its standard input, these runs an empty one: if the program \
              reads it, they did other work; name the input in an argument"
@@ -106,15 +106,5 @@ fn time(found: &Comparison, seconds: fn(&VariantRun) -> f64) -> Option<TimeRatio
         low: ratio.low,
         high: ratio.high,
         significant: ratio.significant,
-    })
-}
-
-/// Something may come from standard input: a pipe, a socket, a file that is not empty. A terminal's user knows what was
-/// typed.
-fn has_input() -> bool {
-    rustix::fs::fstat(std::io::stdin()).is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => stat.st_size > 0,
-        FileType::Fifo | FileType::Socket => true,
-        _ => false,
     })
 }

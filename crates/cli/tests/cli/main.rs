@@ -14,6 +14,7 @@ mod hugepages_inside;
 mod lab;
 mod lock_mapping;
 mod measure;
+mod native;
 mod output;
 mod plan;
 mod plan_huge;

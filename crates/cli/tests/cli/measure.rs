@@ -85,7 +85,8 @@ fn prediction_and_measurement_are_in_the_data() {
         let [least, best, most] = ["least_ratio", "ratio", "most_ratio"].map(|name| number(&predicted[name]));
         assert!(least <= best && best <= most, "{predicted}");
         assert!(number(&found["replay"]["timed_visits"]) > 0.0 && !found["huge_gain"]["verdict"].is_null());
-        assert_eq!(found["huge_gain"]["faults"]["huge_pages"], 32, "64 MiB: {}", found["huge_gain"]["faults"]);
+        let faults = &found["huge_gain"]["faults"];
+        assert!((30.0..=32.0).contains(&number(&faults["huge_pages"])), "64 MiB, aligned or not: {faults}");
     }
     if !measured["user"].is_null() {
         assert!(["below", "within", "above"].contains(&found["huge_gain"]["place"].as_str().expect("a word")));
@@ -116,7 +117,7 @@ fn the_text_and_the_page_have_both() {
     assert!(text.contains("\nhuge pages  predicted ") && text.contains("\nhuge pages  measured "), "{text}");
     let alone = stdout(&run(&["analyze", "--machine", "skylake", "--", program]));
     let joined = alone.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(joined.contains("--measure runs it with and without them"), "{alone}");
+    assert!(joined.contains("--measure proves it in about") || joined.contains("--measure runs it with and without them"), "{alone}");
 }
 
 #[test]
@@ -153,11 +154,11 @@ fn a_signal_while_it_measures_keeps_what_is_known() {
     }
     let folder = tempfile::tempdir().expect("temporary folder");
     let runs = folder.path().join("runs");
-    // The analysed run, a warm-up round, a round; the sixth run waits to be ended.
-    let script = r#"echo >> "$0"; [ $(wc -l < "$0") -lt 6 ] || exec sleep 1000"#;
+    // The analysed run, the native one, a warm-up round, a round; the seventh run waits to be ended.
+    let script = r#"echo >> "$0"; [ $(wc -l < "$0") -lt 7 ] || exec sleep 1000"#;
     let mut command = lookaside();
     command.args(["analyze", "--machine", "skylake", "--measure=9", "--json", "--", "sh", "-c", script]).arg(&runs);
-    let output = ended_at_run(&mut command, &runs, 6);
+    let output = ended_at_run(&mut command, &runs, 7);
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     let found = json(&stdout(&output));
     assert_eq!((&found["huge_gain"]["measured"]["rounds"], &found["complete"]), (&1.into(), &true.into()));
