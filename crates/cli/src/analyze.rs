@@ -106,7 +106,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         }
         Some(visits) => {
             let (end, notes) = (analysis.child_exit, &mut analysis.notes);
-            NativeTiming::run(&args.command, second, &visits, end, setup.seed, &interrupt, notes)
+            NativeTiming::run(&args.command, second, &visits, end, &interrupt, notes)
         }
     };
     timing.tell(&mut analysis);

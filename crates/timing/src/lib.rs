@@ -12,7 +12,7 @@
 //! let sites = [SiteTime { seconds: 9.0, visits: 50_000_000, translation_cycles: 1e9 }];
 //! let round = ReplayRound { chained_small: 0.18, chained_huge: 0.15, free_small: 0.010, free_huge: 0.009 };
 //! let rounds = [round; 5];
-//! let saving = saved(&sites, 50_000_000, &rounds, 1_000_000, 0.001, 1).expect("rounds");
+//! let saving = saved(&sites, 10.0, 50_000_000, &rounds, 1_000_000, 0.001).expect("rounds");
 //! // All of the nine seconds are waiting: a sixth of them is translation.
 //! assert!((saving.best - 1.5).abs() < 0.1);
 //! ```

@@ -1,6 +1,6 @@
 //! User seconds that huge pages save: `RULES.md`, "One instruction" and "The interval".
 
-use lookaside_stats::{figure, Figure, RESAMPLES};
+use lookaside_stats::{median, quantiles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,32 +28,40 @@ pub struct SavedSeconds {
     pub most: f64,
 }
 
-/// Seconds saved at `sites` of a program with `visits` page visits, by rounds over `timed_visits` of them.
-/// `seconds_a_sample` is how finely the sites' seconds are known. `None` without rounds or visits.
+/// Seconds saved at `sites` of a program of `user_seconds` with `visits` page visits, by rounds over `timed_visits` of
+/// them. `seconds_a_sample` is how finely the sites' seconds are known. `None` without rounds or visits.
 pub fn saved(
     sites: &[SiteTime],
+    user_seconds: f64,
     visits: u64,
     rounds: &[ReplayRound],
     timed_visits: u64,
     seconds_a_sample: f64,
-    seed: u64,
 ) -> Option<SavedSeconds> {
     if visits == 0 || timed_visits == 0 {
         return None;
     }
-    let lists: [Vec<f64>; 4] = std::array::from_fn(|way| rounds.iter().map(|round| round.times()[way]).collect());
-    let lists = lists.each_ref().map(Vec::as_slice);
     // The whole program's visits at the replay's pace.
     let scale = visits as f64 / timed_visits as f64;
     let program = Program::new(sites, visits);
-    let end = |pick: fn(&SavedSeconds) -> f64| {
-        figure(&lists, |medians| pick(&program.saved(medians, scale)), seed, RESAMPLES)
-    };
-    let (Figure { low, .. }, Figure { value, .. }, Figure { high, .. }) =
-        (end(|saved| saved.least)?, end(|saved| saved.best)?, end(|saved| saved.most)?);
-    let best_medians = lists.map(|list| lookaside_stats::median(list).unwrap_or(0.0));
-    let noise = program.sampling_error(&best_medians, scale, seconds_a_sample);
-    Some(SavedSeconds { least: low.min(value) - noise, best: value, most: high.max(value) + noise })
+    let ways: [Option<f64>; 4] = std::array::from_fn(|way| median(rounds.iter().map(|round| round.times()[way])));
+    let [Some(a), Some(b), Some(c), Some(d)] = ways else { return None };
+    let medians = [a, b, c, d];
+    let best = program.saved(&medians, scale).best;
+    let each: Vec<SavedSeconds> = rounds.iter().map(|round| program.saved(&round.times(), scale)).collect();
+    let [low] = quantiles(each.iter().map(|saved| saved.least), [OUTSIDE])?;
+    let [high] = quantiles(each.iter().map(|saved| saved.most), [1.0 - OUTSIDE])?;
+    let noise = program.sampling_error(&medians, scale, seconds_a_sample) + user_seconds * unsteadiness(rounds);
+    Some(SavedSeconds { least: low.min(best) - noise, best, most: high.max(best) + noise })
+}
+
+/// Share of the rounds beyond each end of the interval.
+const OUTSIDE: f64 = 0.025;
+
+/// How far times of the same work lie apart on this machine now: half the distance of the quartiles, of the median.
+fn unsteadiness(rounds: &[ReplayRound]) -> f64 {
+    let quartiles = quantiles(rounds.iter().map(|round| round.chained_small), [0.25, 0.5, 0.75]);
+    quartiles.map_or(0.0, |[low, middle, high]| if middle > 0.0 { (high - low) / 2.0 / middle } else { 0.0 })
 }
 
 /// Sites with their shares.

@@ -40,7 +40,6 @@ impl NativeTiming {
         input: SecondInput,
         visits: &ProfiledVisits,
         expected: Option<ChildExit>,
-        seed: u64,
         interrupt: &Interrupt,
         notes: &mut Vec<String>,
     ) -> Self {
@@ -57,10 +56,10 @@ impl NativeTiming {
         if let Some(why) = &run.unsampled {
             notes.push(format!("the native run was timed and not sampled, so that the interval is wider: {why}"));
         }
-        Self::of(run.clock, visits, seed, interrupt)
+        Self::of(run.clock, visits, interrupt)
     }
 
-    fn of(clock: NativeClock, visits: &ProfiledVisits, seed: u64, interrupt: &Interrupt) -> Self {
+    fn of(clock: NativeClock, visits: &ProfiledVisits, interrupt: &Interrupt) -> Self {
         let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, clock.minor_faults, costs);
         let bar = spinner("replaying its accesses");
         let available = lookaside_host::available_bytes().unwrap_or(0);
@@ -69,7 +68,7 @@ impl NativeTiming {
         bar.finish_and_clear();
         let (replay, saved, faults) = match replayed {
             Ok(times) => {
-                let saved = user_saved(&clock, visits, &times, seed);
+                let saved = user_saved(&clock, visits, &times);
                 let faults = bill(Some(&times.faults));
                 (Some(times), saved.ok_or_else(|| "there was nothing to replay".to_string()), faults)
             }
@@ -117,10 +116,10 @@ fn exit_of(end: ChildEnd) -> Option<ChildExit> {
 }
 
 /// User seconds that huge pages save. Without samples all user time is one instruction with all visits.
-fn user_saved(clock: &NativeClock, visits: &ProfiledVisits, times: &ReplayTimes, seed: u64) -> Option<SavedSeconds> {
+fn user_saved(clock: &NativeClock, visits: &ProfiledVisits, times: &ReplayTimes) -> Option<SavedSeconds> {
     let sites = match clock.samples {
         0 => vec![SiteTime { seconds: clock.user_seconds, visits: visits.total, translation_cycles: 1.0 }],
         _ => attribute(clock, &visits.sites),
     };
-    saved(&sites, visits.total, &times.rounds, times.timed_visits, clock.seconds_a_sample(), seed)
+    saved(&sites, clock.user_seconds, visits.total, &times.rounds, times.timed_visits, clock.seconds_a_sample())
 }
