@@ -11,6 +11,8 @@ pub enum CpuId {
         family: u32,
         /// Model, extended model included.
         model: u32,
+        /// Stepping; 0 where the text has none. It tells Skylake servers from those after them.
+        stepping: u32,
         /// `model name`; hypervisors make it up.
         name: String,
     },
@@ -36,7 +38,8 @@ impl CpuId {
         if let (Some(vendor), Some(family), Some(model)) = (value("vendor_id"), decimal("cpu family"), decimal("model"))
         {
             let name = value("model name").unwrap_or_default().to_string();
-            return Self::X86 { vendor: vendor.to_string(), family, model, name };
+            let stepping = decimal("stepping").unwrap_or(0);
+            return Self::X86 { vendor: vendor.to_string(), family, model, stepping, name };
         }
         match (hexadecimal("CPU implementer"), hexadecimal("CPU part")) {
             (Some(implementer), Some(part)) => Self::Arm { implementer, part },
@@ -66,9 +69,9 @@ impl std::fmt::Display for CpuId {
 /// The preset nearest to a CPU, and a sentence that says how near it is.
 pub fn nearest_preset(cpu: &CpuId) -> (&'static str, String) {
     let core = match cpu {
-        CpuId::X86 { vendor, family, model, .. } => match vendor.as_str() {
+        CpuId::X86 { vendor, family, model, stepping, .. } => match vendor.as_str() {
             "AuthenticAMD" | "HygonGenuine" => amd(*family, *model),
-            "GenuineIntel" => intel(*family, *model),
+            "GenuineIntel" => intel(*family, *model, *stepping),
             _ => SKYLAKE_GUESS,
         },
         CpuId::Arm { implementer, part } => arm(*implementer, *part),
@@ -106,6 +109,7 @@ fn preset_words(preset: &'static str) -> String {
     let core = match preset {
         "ryzen-5900x" => "Zen 3",
         "xeon-e5-2650" => "Sandy Bridge",
+        "ice-lake-sp" => "Sunny Cove",
         _ => return preset.to_string(),
     };
     format!("{preset} ({core})")
@@ -117,19 +121,16 @@ fn amd(family: u32, model: u32) -> KnownCore {
     match (family, model) {
         (23, 0..=0x2f) | (24, _) => core("Zen", "ryzen-5900x", "L2 DTLB 2048 entries in 16 ways instead of 1536 in 12"),
         (23, _) => core("Zen 2", "ryzen-5900x", "L2 DTLB 16 ways instead of 12"),
-        (25, 0x10..=0x1f | 0x60..=0x7f | 0xa0..=0xaf) => core(
-            "Zen 4",
-            "ryzen-5900x",
-            "L1 DTLB 64 instead of 72 entries, L2 DTLB 2048 instead of 3072, L2 cache 512K instead of 1M",
-        ),
+        (25, 0x10..=0x1f | 0x60..=0x7f | 0xa0..=0xaf) => core("Zen 4", "zen4", ""),
         (25, _) => core("Zen 3", "ryzen-5900x", ""),
-        (26, _) => core("Zen 5", "ryzen-5900x", "L1 DTLB 64 instead of 96 entries, L2 DTLB 2048 instead of 4096"),
-        (27.., _) => core("", "ryzen-5900x", ", an older core with smaller TLBs"),
+        (26, 0x50..=0x5f | 0x80..=0xaf | 0xc0..=0xcf) => core("Zen 6", "zen5", "an older core"),
+        (26, _) => core("Zen 5", "zen5", ""),
+        (27.., _) => core("", "zen5", ", an older core"),
         _ => core("", "ryzen-5900x", ", a newer core with larger TLBs"),
     }
 }
 
-fn intel(family: u32, model: u32) -> KnownCore {
+fn intel(family: u32, model: u32, stepping: u32) -> KnownCore {
     if family != 6 {
         return match family {
             0..=15 => core("", "xeon-e5-2650", ", a newer core with larger TLBs"),
@@ -145,11 +146,16 @@ fn intel(family: u32, model: u32) -> KnownCore {
         0x3c | 0x3f | 0x45 | 0x46 => core("Haswell", "skylake", "STLB 1536 entries in 12 ways instead of 1024 in 8"),
         0x3d | 0x47 | 0x4f | 0x56 => core("Broadwell", "skylake", "STLB 12 ways instead of 6"),
         0x4e | 0x5e | 0x8e | 0x9e | 0xa5 | 0xa6 => core("Skylake", "skylake", ""),
-        0x55 => core("Skylake, Cascade Lake or Cooper Lake server", "skylake", "L2 cache 256K instead of 1M"),
+        // Skylake servers have stepping 4 at most, Cooper Lake 10 and 11.
+        0x55 => match stepping {
+            0..=4 => core("Skylake server", "cascade-lake", "whose TLBs are the same; L3 cache differs"),
+            5..=9 => core("Cascade Lake", "cascade-lake", ""),
+            _ => core("Cooper Lake", "cascade-lake", "whose TLBs are the same; L3 cache differs"),
+        },
         0x66 => core("Cannon Lake", "skylake", "whose TLBs are alike; caches differ"),
-        0x6a | 0x6c | 0x7d | 0x7e | 0x8c | 0x8d | 0xa7 => {
-            core("Sunny Cove or Willow Cove", "golden-cove", "L1 DTLB 96 entries in 6 ways instead of 64 in 4")
-        }
+        0x6a | 0x6c => core("Ice Lake server", "ice-lake-sp", ""),
+        0x7d | 0x7e | 0xa7 => core("Sunny Cove", "ice-lake-sp", "whose TLBs are the same; caches differ"),
+        0x8c | 0x8d => core("Willow Cove", "ice-lake-sp", "whose TLBs are alike; caches differ"),
         0x8f | 0x97 | 0x9a => core("Golden Cove", "golden-cove", ""),
         0xb7 | 0xba | 0xbf | 0xcf => core("Raptor Cove", "golden-cove", "whose TLBs are the same; caches differ"),
         0xaa | 0xac | 0xad | 0xae => core("Redwood Cove", "golden-cove", "whose TLBs are the same; caches differ"),
@@ -164,6 +170,7 @@ fn intel(family: u32, model: u32) -> KnownCore {
     }
 }
 
+// Of Amazon's servers, Graviton 2 is Neoverse N1, Graviton 3 V1, Graviton 4 V2, and Graviton 5 V3.
 /// Part numbers as in Linux, arch/arm64/include/asm/cputype.h; TLB sizes from Arm's technical reference manuals.
 fn arm(implementer: u32, part: u32) -> KnownCore {
     match (implementer, part) {
@@ -182,9 +189,10 @@ fn arm(implementer: u32, part: u32) -> KnownCore {
         (0x41, 0xd08) => core("Cortex-A72", "neoverse-n1", "48 and 1280 TLB entries instead of 32 and 1024"),
         (0x41, 0xd0b) => core("Cortex-A76", "neoverse-n1", "whose TLBs are the same; caches differ"),
         (0x41, 0xd0c) => core("Neoverse N1", "neoverse-n1", ""),
-        (0x41, 0xd40) => core("Neoverse V1", "neoverse-n1", "an older core with smaller TLBs"),
-        (0x41, 0xd49) => core("Neoverse N2", "neoverse-n1", "an older core with smaller TLBs"),
-        (0x41, 0xd4f) => core("Neoverse V2", "neoverse-n1", "an older core with smaller TLBs"),
+        (0x41, 0xd40) => core("Neoverse V1", "neoverse-v1", ""),
+        (0x41, 0xd49) => core("Neoverse N2", "neoverse-n1", "L1 DTLB 48 instead of 44 entries"),
+        (0x41, 0xd4f) => core("Neoverse V2", "neoverse-v2", ""),
+        (0x41, 0xd83 | 0xd84) => core("Neoverse V3", "neoverse-v2", "L1 DTLB 48 instead of 96 entries"),
         (0x41, 0xc00..=0xcff) => core("", "cortex-a9", ""),
         _ => NEOVERSE_GUESS,
     }

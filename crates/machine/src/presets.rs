@@ -23,10 +23,16 @@ const PRESETS: &[Preset] = presets![
     "gem5-armv7",
     "cortex-a9",
     "xeon-e5-2650",
-    "ryzen-5900x",
     "skylake",
-    "golden-cove",
+    "cascade-lake",
     "neoverse-n1",
+    "ryzen-5900x",
+    "ice-lake-sp",
+    "neoverse-v1",
+    "zen4",
+    "golden-cove",
+    "neoverse-v2",
+    "zen5",
 ];
 
 /// All presets, oldest machine first.

@@ -10,9 +10,14 @@ fn nearest(cpuinfo: &str) -> (&'static str, String) {
 
 /// The head of an x86 `/proc/cpuinfo`.
 fn x86(vendor: &str, family: u32, model: u32, name: &str) -> String {
+    stepping(vendor, family, model, 1, name)
+}
+
+/// The same with a stepping.
+fn stepping(vendor: &str, family: u32, model: u32, stepping: u32, name: &str) -> String {
     format!(
         "processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nmodel name\t: {name}\n\
-         stepping\t: 1\nmicrocode\t: 0x1000065\ncpu MHz\t\t: 2596.152\ncache size\t: 1024 KB\n\
+         stepping\t: {stepping}\nmicrocode\t: 0x1000065\ncpu MHz\t\t: 2596.152\ncache size\t: 1024 KB\n\
          TLB size\t: 3584 4K pages\nclflush size\t: 64\n"
     )
 }
@@ -20,17 +25,69 @@ fn x86(vendor: &str, family: u32, model: u32, name: &str) -> String {
 #[test]
 fn a_zen_4_server_in_a_virtual_machine() {
     let text = x86("AuthenticAMD", 25, 17, "AMD EPYC");
-    let cpu = CpuId::X86 { vendor: "AuthenticAMD".into(), family: 25, model: 17, name: "AMD EPYC".into() };
+    let cpu = CpuId::X86 { vendor: "AuthenticAMD".into(), family: 25, model: 17, stepping: 1, name: "AMD EPYC".into() };
     assert_eq!(CpuId::from_cpuinfo(&text), cpu);
     assert_eq!(
         nearest(&text),
-        (
-            "ryzen-5900x",
-            "AMD family 25 model 17 (Zen 4): no preset; nearest is ryzen-5900x (Zen 3), L1 DTLB 64 instead of 72 \
-             entries, L2 DTLB 2048 instead of 3072, L2 cache 512K instead of 1M"
-                .into()
-        )
+        ("zen4", "AMD family 25 model 17 (Zen 4): preset zen4 has this core; clock and caches may differ".into())
     );
+}
+
+#[test]
+fn amd_cores_by_family_and_model() {
+    for (family, model, expected) in [
+        (23, 49, "ryzen-5900x"), // EPYC 7R32
+        (24, 0, "ryzen-5900x"),  // Hygon's
+        (25, 1, "ryzen-5900x"),  // EPYC 7R13
+        (25, 33, "ryzen-5900x"), // Ryzen 9 5900X
+        (25, 0x10, "zen4"),      // EPYC 9654, 9R14
+        (25, 0x1f, "zen4"),
+        (25, 0x20, "ryzen-5900x"),
+        (25, 0x61, "zen4"),     // Ryzen 9 7950X
+        (25, 0x74, "zen4"),     // Ryzen 7 7840U
+        (25, 0xa0, "zen4"),     // EPYC 9754
+        (26, 2, "zen5"),        // EPYC 9655
+        (26, 17, "zen5"),       // EPYC 9965
+        (26, 0x44, "zen5"),     // Ryzen 9 9950X
+        (26, 0x50, "zen5"),     // Zen 6
+        (27, 0, "zen5"),        // not known yet
+        (21, 2, "ryzen-5900x"), // Opteron 6300
+    ] {
+        let (name, reason) = nearest(&x86("AuthenticAMD", family, model, "AMD CPU"));
+        assert_eq!(name, expected, "family {family} model {model}: {reason}");
+    }
+    let reason = |family, model| nearest(&x86("AuthenticAMD", family, model, "")).1;
+    assert_eq!(
+        reason(23, 49),
+        "AMD family 23 model 49 (Zen 2): no preset; nearest is ryzen-5900x (Zen 3), L2 DTLB 16 ways instead of 12"
+    );
+    assert_eq!(reason(26, 0x50), "AMD family 26 model 80 (Zen 6): no preset; nearest is zen5, an older core");
+    assert_eq!(reason(27, 0), "AMD family 27 model 0 is not known: no preset; nearest is zen5, an older core");
+}
+
+#[test]
+fn skylake_servers_and_those_after_them_by_stepping() {
+    let nearest = |number| nearest(&stepping("GenuineIntel", 6, 85, number, "Intel(R) Xeon(R)"));
+    for (number, core) in [(4, "Skylake server"), (11, "Cooper Lake")] {
+        assert_eq!(
+            nearest(number),
+            (
+                "cascade-lake",
+                format!(
+                    "Intel family 6 model 85 ({core}): no preset; nearest is cascade-lake, whose TLBs are the same; L3 \
+                     cache differs"
+                )
+            )
+        );
+    }
+    for number in 5..=7 {
+        assert_eq!(
+            nearest(number).1,
+            "Intel family 6 model 85 (Cascade Lake): preset cascade-lake has this core; clock and caches may differ"
+        );
+    }
+    let none = "vendor_id : GenuineIntel\ncpu family : 6\nmodel : 85\n";
+    assert!(matches!(CpuId::from_cpuinfo(none), CpuId::X86 { stepping: 0, .. }));
 }
 
 #[test]
@@ -55,9 +112,12 @@ fn intel_cores_by_model() {
         (62, "xeon-e5-2650"), // E5-2650 v2
         (63, "skylake"),      // E5-2680 v3
         (79, "skylake"),      // E5-2680 v4
-        (85, "skylake"),      // Platinum 8175M, 8259CL
+        (85, "cascade-lake"), // Platinum 8175M, 8259CL
         (158, "skylake"),     // i7-8700K
-        (106, "golden-cove"), // Platinum 8375C
+        (106, "ice-lake-sp"), // Platinum 8375C
+        (108, "ice-lake-sp"), // Xeon D-2700
+        (126, "ice-lake-sp"), // i7-1065G7
+        (140, "ice-lake-sp"), // i7-1185G7
         (143, "golden-cove"), // Platinum 8481C
         (151, "golden-cove"), // i9-12900K
         (173, "golden-cove"), // 6975P-C
@@ -69,6 +129,11 @@ fn intel_cores_by_model() {
     assert_eq!(
         nearest(&x86("GenuineIntel", 6, 250, "")).1,
         "Intel family 6 model 250 is not known: no preset; nearest is golden-cove"
+    );
+    assert_eq!(
+        nearest(&x86("GenuineIntel", 6, 126, "")).1,
+        "Intel family 6 model 126 (Sunny Cove): no preset; nearest is ice-lake-sp (Sunny Cove), whose TLBs are the same; \
+         caches differ"
     );
 }
 
@@ -95,7 +160,10 @@ fn arm_servers_and_boards() {
     };
     for (implementer, part, expected) in [
         ("0x41", "0xd0c", "neoverse-n1"), // Graviton 2, Altra
-        ("0x41", "0xd40", "neoverse-n1"), // Graviton 3
+        ("0x41", "0xd40", "neoverse-v1"), // Graviton 3
+        ("0x41", "0xd4f", "neoverse-v2"), // Graviton 4
+        ("0x41", "0xd84", "neoverse-v2"), // Graviton 5
+        ("0x41", "0xd49", "neoverse-n1"), // Yitian 710
         ("0x41", "0xd08", "neoverse-n1"), // Raspberry Pi 4
         ("0x61", "0x022", "neoverse-n1"), // Apple M1 under Linux
         ("0x41", "0xc09", "cortex-a9"),   // Sabre Lite
@@ -103,6 +171,10 @@ fn arm_servers_and_boards() {
     ] {
         assert_eq!(nearest(&text(implementer, part)).0, expected, "{implementer} {part}");
     }
+    assert_eq!(
+        nearest(&text("0x41", "0xd0c")).1,
+        "ARM implementer 0x41 part 0xd0c (Neoverse N1): preset neoverse-n1 has this core; clock and caches may differ"
+    );
     assert_eq!(
         nearest(&text("0x61", "0x022")).1,
         "ARM implementer 0x61 part 0x22 is not known: no preset; nearest is neoverse-n1"
@@ -125,7 +197,11 @@ proptest! {
         let cpu = match arm {
             true => CpuId::Arm { implementer: family % 0x80, part: model % 0x1000 },
             false => CpuId::X86 {
-                vendor: vendors[(family % 4) as usize].into(), family: family % 30, model: model % 256, name: String::new(),
+                vendor: vendors[(family % 4) as usize].into(),
+                family: family % 30,
+                model: model % 256,
+                stepping: model >> 28,
+                name: String::new(),
             },
         };
         let (name, reason) = nearest_preset(&cpu);

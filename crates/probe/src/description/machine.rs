@@ -110,6 +110,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn directory_entries_of_the_preset_stay_with_small_pages() {
+        let base = preset("zen4").expect("a preset");
+        let report = ProbeReport { cycles_per_tick: 1.0, levels: vec![level(2)], ..ProbeReport::default() };
+        let machine = report.machine(&base);
+        machine.check().expect("a possible machine");
+        let holds: Vec<&Tlb> = machine.tlbs.iter().filter(|tlb| tlb.directory_entries).collect();
+        assert_eq!(
+            holds.iter().map(|tlb| (tlb.entries, &tlb.page_sizes)).collect::<Vec<_>>(),
+            [(12, &vec![PageSize::K4])]
+        );
+        assert!(machine.tlbs.iter().any(|tlb| tlb.name == "l2d-other-sizes"));
+    }
+
     /// What the trials do not say is not in the description: here there are none.
     #[test]
     fn a_tree_of_a_shape_that_nothing_shows_is_not_determined() {

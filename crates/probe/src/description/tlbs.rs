@@ -27,6 +27,7 @@ impl LevelReport {
         if !machine.tlbs[at].page_sizes.is_empty() {
             machine.tlbs[at].name = format!("{name}-other-sizes");
             machine.tlbs[at].coalesce_pages = 1; // only 4 KiB pages are coalesced
+            machine.tlbs[at].directory_entries = false; // the array for 4 KiB pages keeps them
             machine.not_determined.push(format!(
                 "tlb.{name}-other-sizes: {from}; an array of its own here, though the preset has one for all sizes"
             ));

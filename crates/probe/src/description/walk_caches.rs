@@ -12,9 +12,11 @@ pub(super) fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &
         let at = machine.walk_caches.iter().position(of_level);
         let Some(held) = level.entries.value() else {
             let reason = level.entries.reason().unwrap_or_default();
-            lack.push(match at {
-                Some(at) => format!("walk_cache.{}: {reason}; {from}", machine.walk_caches[at].name),
-                None => format!("walk_cache of table level {}: {reason}; none stands in", level.table_level),
+            let within = machine.tlbs.iter().find(|tlb| level.table_level == 2 && tlb.directory_entries);
+            lack.push(match (at, within) {
+                (Some(at), _) => format!("walk_cache.{}: {reason}; {from}", machine.walk_caches[at].name),
+                (None, Some(tlb)) => format!("tlb.{}.directory_entries: {reason}; {from}", tlb.name),
+                (None, None) => format!("walk_cache of table level {}: {reason}; none stands in", level.table_level),
             });
             continue;
         };
@@ -28,6 +30,10 @@ pub(super) fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &
             ));
             machine.walk_caches.retain(|cache| !of_level(cache));
             continue;
+        }
+        if level.table_level == 2 {
+            machine.tlbs.iter_mut().for_each(|tlb| tlb.directory_entries = false);
+            // the preset's
         }
         let at = at.unwrap_or_else(|| {
             machine.walk_caches.push(WalkCache {
@@ -91,12 +97,13 @@ mod tests {
             curves: Vec::new(),
         };
         let base = preset("ryzen-5900x").expect("a preset");
-        let machine = |levels| {
+        let beside = |levels, base| {
             let report = ProbeReport { walk_caches: Some(WalkCaches { levels }), ..ProbeReport::default() };
-            let machine = report.machine(&base);
+            let machine = report.machine(base);
             machine.check().expect("a possible machine");
             machine
         };
+        let machine = |levels| beside(levels, &base);
         let both = machine(vec![level(2, held(32, 32, Some((4, 8)))), level(3, held(57, 60, None))]);
         let of = |machine: &Machine, table_level| {
             let cache = machine.walk_caches.iter().find(|cache| cache.table_level == table_level).expect("a cache");
@@ -118,5 +125,15 @@ mod tests {
             machine(vec![level(2, Finding::not_determined("a walk costs the same")), level(3, held(8, 8, None))]);
         assert_eq!(of(&none, 2), (64, Ways::Full(Full::Full)));
         assert!(names(&none, "walk_cache.pde: a walk costs the same; from preset"));
+        // A preset that has them in the TLB already.
+        let base = preset("zen4").expect("a preset");
+        let holds = |machine: &Machine| machine.tlbs.iter().filter(|tlb| tlb.directory_entries).count();
+        let within = beside(vec![level(2, held(3072, 3072, Some((6, 512))))], &base);
+        assert_eq!((holds(&within), within.walk_caches.iter().any(|cache| cache.table_level == 2)), (1, false));
+        let apart = beside(vec![level(2, held(32, 32, None))], &base);
+        assert_eq!((holds(&apart), of(&apart, 2)), (0, (32, Ways::Full(Full::Full))));
+        let none = beside(vec![level(2, Finding::not_determined("a walk costs the same"))], &base);
+        assert_eq!(holds(&none), 1);
+        assert!(names(&none, "tlb.l2d.directory_entries: a walk costs the same; from preset"));
     }
 }
