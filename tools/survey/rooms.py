@@ -35,6 +35,7 @@ ORDER = (
 ONLY = {
     "crates/stats": set[str](),
     "crates/host": set[str](),
+    "crates/timing": {"crates/stats"},
     "crates/report": set[str](),
     "crates/runtime": {"crates/stats", "crates/host", "crates/machine"},
 }

@@ -17,10 +17,10 @@ use crate::recording::backend;
 use crate::setups;
 use crate::symbol_names::SymbolNames;
 use input::SecondInput;
-use native::NativeTiming;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{self, short_count, spinner};
+use native::NativeTiming;
 
 mod input;
 mod measure;
@@ -101,9 +101,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         _ if args.trace.is_some() => NativeTiming::without("a trace has no time of its own"),
         _ if args.once => NativeTiming::without("the program ran under the recorder only (--once)"),
         None => NativeTiming::without("samples count nothing; --exact can tell"),
-        Some(_) if broke_off || !analysis.complete => {
-            NativeTiming::without("the program was not seen to its end")
-        }
+        Some(_) if broke_off || !analysis.complete => NativeTiming::without("the program was not seen to its end"),
         Some(visits) => {
             let (end, notes) = (analysis.child_exit, &mut analysis.notes);
             NativeTiming::run(&args.command, second, &visits, end, &interrupt, notes)

@@ -66,8 +66,7 @@ impl HugeGain {
             PredictedGain::of_saved(saved, clock.user_seconds, Denominator::UserTime, PredictionBasis::Replay)
         });
         let seconds = native.map(|clock| clock.user_seconds).or(user.map(|user| user.base_seconds));
-        let modelled =
-            || PredictedGain::new(evidence.remedies, evidence.outcome, evidence.machine.clock_mhz, seconds);
+        let modelled = || PredictedGain::new(evidence.remedies, evidence.outcome, evidence.machine.clock_mhz, seconds);
         let predicted = replayed.or_else(modelled);
         let place = predicted.zip(user).map(|(predicted, user)| predicted.place(user.ratio));
         let verdict = Some(Verdict::new(evidence, predicted.as_ref()));

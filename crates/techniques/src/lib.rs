@@ -42,5 +42,5 @@ pub mod window;
 pub use analysis::*;
 pub use names::Namer;
 pub use profile::{Profile, ProfileError, ProfiledVisits};
-pub use verdict::Verdict;
 pub use remedy::{Remedy, RemedyKind};
+pub use verdict::Verdict;

@@ -1,10 +1,10 @@
 //! The range of what huge pages gain in run time, against all overlaps that it is to cover.
 
 use lookaside_engine::{Cost, Outcome, Side};
+use lookaside_machine::Machine;
 use lookaside_techniques::huge_gain::{
     Denominator, GainEvidence, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
 };
-use lookaside_machine::Machine;
 use lookaside_techniques::{Remedy, RemedyKind};
 use proptest::prelude::*;
 

@@ -51,7 +51,9 @@ impl NativeTiming {
             return Self::without("interrupted before its native run had ended");
         }
         if exit_of(run.end) != expected {
-            return Self::without("the native run ended otherwise than the recorded one: the program does not repeat itself");
+            return Self::without(
+                "the native run ended otherwise than the recorded one: the program does not repeat itself",
+            );
         }
         if let Some(why) = &run.unsampled {
             notes.push(format!("the native run was timed and not sampled, so that the interval is wider: {why}"));

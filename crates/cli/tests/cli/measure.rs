@@ -117,7 +117,10 @@ fn the_text_and_the_page_have_both() {
     assert!(text.contains("\nhuge pages  predicted ") && text.contains("\nhuge pages  measured "), "{text}");
     let alone = stdout(&run(&["analyze", "--machine", "skylake", "--", program]));
     let joined = alone.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(joined.contains("--measure proves it in about") || joined.contains("--measure runs it with and without them"), "{alone}");
+    assert!(
+        joined.contains("--measure proves it in about") || joined.contains("--measure runs it with and without them"),
+        "{alone}"
+    );
 }
 
 #[test]

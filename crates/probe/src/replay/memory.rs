@@ -140,7 +140,11 @@ impl ReplayMemory {
 
     /// First byte of a copy.
     pub fn base(&self, huge: bool) -> u64 {
-        if huge { self.huge.base } else { self.small.base }
+        if huge {
+            self.huge.base
+        } else {
+            self.small.base
+        }
     }
 
     /// Bytes that huge pages back.

@@ -47,9 +47,8 @@ pub fn section(analysis: &Analysis) -> Section {
 pub fn native(native: &NativeClock, replay: Option<&ReplayTimes>) -> String {
     let [user, system] = [native.user_seconds, native.system_seconds].map(num::seconds);
     let faults = num::short((native.minor_faults + native.major_faults) as f64);
-    let visits = replay.map_or_else(String::new, |replay| {
-        format!("; {} visits replayed", num::short(replay.timed_visits as f64))
-    });
+    let visits = replay
+        .map_or_else(String::new, |replay| format!("; {} visits replayed", num::short(replay.timed_visits as f64)));
     format!("{user} user, {system} system, {faults} page faults, with small pages{visits}")
 }
 

@@ -16,8 +16,10 @@ pub fn answer(analysis: &Analysis, document: &mut Document) {
     let measured = gain.measured.and_then(|measured| measured.user.or(measured.wall));
     let foretold = foretold(verdict);
     let mut line = match (&measured, verdict) {
-        (Some(time), _) => RichText::painted(measured_paint(time), format!("Huge pages: {}, measured", change(time.ratio)))
-            .plain(format!(" ({}); predicted: {foretold}.", interval(time.low, time.high))),
+        (Some(time), _) => {
+            RichText::painted(measured_paint(time), format!("Huge pages: {}, measured", change(time.ratio)))
+                .plain(format!(" ({}); predicted: {foretold}.", interval(time.low, time.high)))
+        }
         (None, Verdict::Unknown { why }) => {
             RichText::painted(Paint::Warn, "Huge pages: can't tell.").plain(format!(" {}.", sentence(why)))
         }
