@@ -5,12 +5,13 @@ use lookaside_timing::SavedSeconds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::huge_gain::{times_as_fast, GainEvidence, PredictedGain, PredictionBasis};
+use crate::gain_evidence::GainEvidence;
+use crate::predicted_gain::{times_as_fast, PredictedGain, PredictionBasis};
 
 /// What huge pages would do for the program's CPU time: user and system, page faults and zeroing too.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Verdict {
+pub enum HugePageVerdict {
     /// It becomes faster, or slower.
     Changes {
         /// CPU seconds with small pages ÷ with huge ones: the best guess.
@@ -37,7 +38,7 @@ const NOTHING: f64 = 1.01;
 /// An interval that is wider than this, and reaches down to nothing, says nothing.
 const WIDEST: f64 = 0.2;
 
-impl Verdict {
+impl HugePageVerdict {
     /// By what there is.
     pub(crate) fn new(evidence: &GainEvidence, predicted: Option<&PredictedGain>) -> Self {
         let unknown = |why: &str| Self::Unknown { why: why.into() };

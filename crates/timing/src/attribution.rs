@@ -2,22 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::{NativeClock, SiteTime};
+use crate::code_place::CodePlace;
+use crate::native_clock::NativeClock;
+use crate::site_time::SiteTime;
 
 /// How far behind an instruction its samples may be: some ten instructions, a loop's tail.
 const REACH_BYTES: u64 = 64;
-
-/// An instruction of a program, the same in each of its runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
-pub struct CodePlace {
-    /// Path of the file that it is mapped from; empty: code in no file, which has no offset either.
-    pub file: String,
-    /// Offset in that file, in bytes.
-    pub offset: u64,
-}
 
 /// What the exact run has of one instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,7 +50,7 @@ fn site_of<'a>(sampled: &CodePlace, counts: &'a BTreeMap<CodePlace, SiteCounts>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SampledPlace;
+    use crate::native_clock::SampledPlace;
 
     fn place(file: &str, offset: u64) -> CodePlace {
         CodePlace { file: file.into(), offset }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::SavedSeconds;
+use crate::saved_seconds::SavedSeconds;
 
 /// What a first touch took, zeroing and all: measured while memory was touched page by page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]

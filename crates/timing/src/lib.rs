@@ -18,15 +18,21 @@
 //! ```
 
 mod attribution;
+mod code_place;
 mod faults;
 mod native_clock;
 mod replay_round;
 mod saved;
+mod saved_seconds;
+mod site_time;
 mod visit_window;
 
-pub use attribution::{attribute, CodePlace, SiteCounts};
+pub use attribution::{attribute, SiteCounts};
+pub use code_place::CodePlace;
 pub use faults::{FaultBill, FaultCosts};
 pub use native_clock::{NativeClock, SampledPlace};
 pub use replay_round::{ReplayRound, ReplayTimes};
-pub use saved::{saved, SavedSeconds, SiteTime};
+pub use saved::saved;
+pub use saved_seconds::SavedSeconds;
+pub use site_time::SiteTime;
 pub use visit_window::{VisitLine, VisitWindow};

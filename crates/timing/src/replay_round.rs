@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::FaultCosts;
+use crate::faults::FaultCosts;
 
 /// Seconds that all timed visits took in one round, each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]

@@ -1,32 +1,10 @@
 //! User seconds that huge pages save: `RULES.md`, "One instruction" and "The interval".
 
 use lookaside_stats::{median, quantiles};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::ReplayRound;
-
-/// One instruction: its share of native time, and what the exact run counted of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SiteTime {
-    /// Native user seconds.
-    pub seconds: f64,
-    /// Page visits.
-    pub visits: u64,
-    /// Modelled cycles of their translation.
-    pub translation_cycles: f64,
-}
-
-/// Seconds saved, with an interval; negative: spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct SavedSeconds {
-    /// Lower end of the interval.
-    pub least: f64,
-    /// The best guess.
-    pub best: f64,
-    /// Upper end of the interval.
-    pub most: f64,
-}
+use crate::replay_round::ReplayRound;
+use crate::saved_seconds::SavedSeconds;
+use crate::site_time::SiteTime;
 
 /// Seconds saved at `sites` of a program of `user_seconds` with `visits` page visits, by rounds over `timed_visits` of
 /// them. `seconds_a_sample` is how finely the sites' seconds are known. `None` without rounds or visits.

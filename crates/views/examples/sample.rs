@@ -3,6 +3,8 @@
 
 #[path = "../tests/views/common.rs"]
 mod common;
+#[path = "../tests/views/native.rs"]
+mod native;
 
 use lookaside_report::{html, terminal, Style};
 use lookaside_views::{analysis::view, json};

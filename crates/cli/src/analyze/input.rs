@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use lookaside_host::Process;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{fstat, open, FileType, Mode, OFlags};
 use rustix::pipe::{pipe_with, PipeFlags};
@@ -44,9 +45,7 @@ impl SecondInput {
             Ok(FileType::RegularFile) => {
                 // A position of its own, so that the first run does not move it.
                 let at = rustix::fs::tell(&input)?;
-                let again = open("/proc/self/fd/0", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-                let Ok(again) = again else { return Ok(Self::Nothing) };
-                let mut file = File::from(again);
+                let Ok(mut file) = Process::own().open("fd/0") else { return Ok(Self::Nothing) };
                 file.seek(io::SeekFrom::Start(at))?;
                 Self::File(file)
             }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use lookaside_stats::quantiles;
 use lookaside_timing::FaultCosts;
 
+use super::error::ReplayError;
 use super::memory::{PageCopy, HUGE, SMALL};
-use super::ReplayError;
 
 /// Huge pages that are touched: 64 MiB, more than a core's own caches hold.
 const HUGE_PAGES: u64 = 32;

@@ -7,7 +7,7 @@ use lookaside_host::Mapping;
 use lookaside_timing::{VisitLine, VisitWindow};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::ReplayError;
+use super::error::ReplayError;
 use crate::metal::huge_bytes_at;
 
 /// Bytes of a huge and of a small page.
@@ -19,14 +19,14 @@ const AT_ONCE: usize = 1 << 14;
 const ENOUGH: f64 = 0.9;
 
 /// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first.
-pub struct Slots {
+pub struct ReplaySlots {
     of: HashMap<u64, u32>,
     huge: u32,
     small_pages: u64,
     small_pages_of_small: u64,
 }
 
-impl Slots {
+impl ReplaySlots {
     /// Of all lines of these windows.
     pub fn new(windows: &[&VisitWindow]) -> Self {
         let mut of = HashMap::new();
@@ -108,7 +108,7 @@ impl PageCopy {
 
 impl ReplayMemory {
     /// Maps both and touches each page that the windows touch, in their order.
-    pub fn new(slots: &Slots, windows: &[&VisitWindow], stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
+    pub fn new(slots: &ReplaySlots, windows: &[&VisitWindow], stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
         let (small, huge) = (PageCopy::new(slots.reserved())?, PageCopy::new(slots.reserved())?);
         let huge_wanted = u64::from(slots.huge) * HUGE;
         small.advise(0, slots.reserved(), libc::MADV_NOHUGEPAGE);

@@ -4,6 +4,7 @@
 //! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the windows
 //! themselves lie one after another in memory of ours, which is read and never the program's.
 
+mod error;
 mod first_touch;
 mod memory;
 mod pass;
@@ -11,11 +12,11 @@ mod pass;
 use std::time::{Duration, Instant};
 
 use lookaside_timing::{ReplayRound, ReplayTimes, VisitWindow};
-use thiserror::Error;
 
+pub use error::ReplayError;
 use first_touch::first_touches;
-use memory::{ReplayMemory, Slots};
-use pass::{Pass, Steps};
+use memory::{ReplayMemory, ReplaySlots};
+use pass::{Pass, ReplaySteps};
 
 /// Rounds at the most, and the fewest that give an interval.
 const MOST_ROUNDS: usize = 15;
@@ -28,36 +29,6 @@ pub struct ReplayBudget {
     pub time: Duration,
     /// Bytes of memory, for small and huge pages together.
     pub bytes: u64,
-}
-
-/// Why visits can't be replayed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ReplayError {
-    /// There is not one.
-    #[error("there are no page visits to replay")]
-    NoVisits,
-    /// The memory that they want.
-    #[error("replaying the program's accesses takes {wanted_mib} MiB of memory, and {} MiB are to be had", .available_bytes >> 20)]
-    Memory {
-        /// What a single window takes, in MiB.
-        wanted_mib: u64,
-        /// What there is.
-        available_bytes: u64,
-    },
-    /// The system refused memory.
-    #[error("memory to replay the program's accesses in: {0}")]
-    Mapping(String),
-    /// There are no huge pages.
-    #[error("the system gave {got} of {wanted} MiB of huge pages")]
-    NoHugePages {
-        /// MiB that are huge.
-        got: u64,
-        /// MiB that were asked for.
-        wanted: u64,
-    },
-    /// It was interrupted.
-    #[error("interrupted")]
-    Stopped,
 }
 
 /// Replays the windows in rounds, within the budget. Where memory is short, windows are left out from the end of a
@@ -74,7 +45,7 @@ pub fn replay(
     let (windows, slots) = fitting(windows, budget.bytes)?;
     let memory = ReplayMemory::new(&slots, &windows, stop)?;
     let faults = first_touches()?;
-    let steps: Vec<Steps> = windows.iter().map(|window| Steps::new(window, &slots)).collect();
+    let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
     let mut rounds = Vec::new();
     let rounds_began = Instant::now();
     while rounds.len() < MOST_ROUNDS && (rounds.len() < FEWEST_ROUNDS || rounds_began.elapsed() < budget.time) {
@@ -85,7 +56,7 @@ pub fn replay(
     }
     Ok(ReplayTimes {
         rounds,
-        timed_visits: steps.iter().map(Steps::timed_visits).sum(),
+        timed_visits: steps.iter().map(ReplaySteps::timed_visits).sum(),
         windows: windows.len() as u32,
         huge_bytes: memory.huge_bytes(),
         faults,
@@ -94,7 +65,7 @@ pub fn replay(
 }
 
 /// All windows each way; `huge_first` in every other round, so that neither always comes into the caches of the other.
-fn round(steps: &[Steps], memory: &ReplayMemory, huge_first: bool) -> ReplayRound {
+fn round(steps: &[ReplaySteps], memory: &ReplayMemory, huge_first: bool) -> ReplayRound {
     let mut round = ReplayRound::default();
     let order = if huge_first { [true, false] } else { [false, true] };
     // All windows one after another: between two passes over one lie those over all others, so that no pass finds in the
@@ -117,13 +88,13 @@ fn round(steps: &[Steps], memory: &ReplayMemory, huge_first: bool) -> ReplayRoun
 }
 
 /// As many windows as fit, and where their parts lie.
-fn fitting(windows: &[VisitWindow], bytes: u64) -> Result<(Vec<&VisitWindow>, Slots), ReplayError> {
+fn fitting(windows: &[VisitWindow], bytes: u64) -> Result<(Vec<&VisitWindow>, ReplaySlots), ReplayError> {
     let mut kept: Vec<&VisitWindow> = windows.iter().filter(|window| !window.visits.is_empty()).collect();
     if kept.is_empty() {
         return Err(ReplayError::NoVisits);
     }
     loop {
-        let slots = Slots::new(&kept);
+        let slots = ReplaySlots::new(&kept);
         if slots.bytes() <= bytes {
             return Ok((kept, slots));
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lookaside_timing::VisitWindow;
 
-use super::memory::Slots;
+use super::memory::ReplaySlots;
 
 /// How visits depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Pass {
 }
 
 /// A window's visits as places in the replay's memory.
-pub struct Steps {
+pub struct ReplaySteps {
     /// Line, and how many others follow.
     visits: Vec<(u32, u8)>,
     others: Vec<u32>,
@@ -25,9 +25,9 @@ pub struct Steps {
     timed: (usize, usize),
 }
 
-impl Steps {
+impl ReplaySteps {
     /// Of a window whose lines all have slots.
-    pub fn new(window: &VisitWindow, slots: &Slots) -> Self {
+    pub fn new(window: &VisitWindow, slots: &ReplaySlots) -> Self {
         let first = window.first_timed();
         let others_before: usize = window.visits[..first].iter().map(|visit| usize::from(visit.1)).sum();
         Self {
@@ -60,7 +60,7 @@ impl Steps {
 /// The first word of a line of the replay's memory: zero.
 #[inline(always)]
 fn word(base: u64, line: u32, link: u64) -> u64 {
-    // SAFETY: `Slots` gave the line a place in the memory that `base` is the first byte of, and all first words of lines
+    // SAFETY: `ReplaySlots` gave the line a place in the memory that `base` is the first byte of, and all first words of lines
     // are zero, so that `link` adds nothing.
     unsafe { ((base + (u64::from(line) << 6) + link) as *const u64).read_volatile() }
 }

@@ -54,7 +54,7 @@ fn lines_keep_their_place_in_their_window() {
     let lines = [(0, 0x1234_5678, true), (0, 0x1234_5678 + (4 << 20), true), (1, 0x1234_5678, true), (0, 0xff, false)];
     let lines = lines.map(|(process, addr, huge)| VisitLine::new(process, addr, huge));
     let window = VisitWindow { visits: lines.iter().map(|&line| (line, 0)).collect(), others: Vec::new() };
-    let slots = Slots::new(&[&window]);
+    let slots = ReplaySlots::new(&[&window]);
     let places: Vec<u32> = lines.iter().map(|&line| slots.line(line)).collect();
     let same = places[0] & 0x7fff;
     assert_eq!(places, [same, 1 << 15 | same, 2 << 15 | same, 3 << 15 | 3]);

@@ -17,7 +17,7 @@ fn saved(least: f64, best: f64, most: f64) -> SavedSeconds {
 }
 
 /// Of ten seconds: nine of user time, of which so much is saved, and one in the kernel.
-fn verdict(user: Result<SavedSeconds, &str>, faults: f64, walks: u64, system_seconds: f64) -> Verdict {
+fn verdict(user: Result<SavedSeconds, &str>, faults: f64, walks: u64, system_seconds: f64) -> HugePageVerdict {
     let (native, outcome) = (clock(10.0 - system_seconds, system_seconds), outcome(walks));
     let machine = lookaside_machine::preset("skylake").expect("a preset");
     let bill = FaultBill { saved: user.is_ok().then(|| saved(faults, faults, faults)), ..FaultBill::default() };
@@ -34,29 +34,38 @@ fn verdict(user: Result<SavedSeconds, &str>, faults: f64, walks: u64, system_sec
 
 #[test]
 fn user_time_and_faults_are_one_answer() {
-    let Verdict::Changes { ratio, least, most } = verdict(Ok(saved(1.0, 1.5, 2.0)), 0.5, 1, 1.0) else { panic!() };
+    let HugePageVerdict::Changes { ratio, least, most } = verdict(Ok(saved(1.0, 1.5, 2.0)), 0.5, 1, 1.0) else {
+        panic!()
+    };
     for (value, expected) in [(least, 10.0 / 8.5), (ratio, 10.0 / 8.0), (most, 10.0 / 7.5)] {
         assert!((value - expected).abs() < 1e-12);
     }
     // Zeroing may take more than it saves: that is told, too.
-    assert!(matches!(verdict(Ok(saved(0.0, 0.0, 0.0)), -0.5, 1, 1.0), Verdict::Changes { ratio, .. } if ratio < 0.96));
+    assert!(
+        matches!(verdict(Ok(saved(0.0, 0.0, 0.0)), -0.5, 1, 1.0), HugePageVerdict::Changes { ratio, .. } if ratio < 0.96)
+    );
 }
 
 #[test]
 fn less_than_a_hundredth_is_nothing_and_a_wide_interval_is_no_answer() {
-    assert!(matches!(verdict(Ok(saved(0.0, 0.02, 0.05)), 0.0, 1, 1.0), Verdict::Nothing { most } if most < 1.01));
-    let Verdict::Unknown { why } = verdict(Ok(saved(0.0, 1.5, 3.0)), 0.0, 1, 1.0) else { panic!() };
+    assert!(
+        matches!(verdict(Ok(saved(0.0, 0.02, 0.05)), 0.0, 1, 1.0), HugePageVerdict::Nothing { most } if most < 1.01)
+    );
+    let HugePageVerdict::Unknown { why } = verdict(Ok(saved(0.0, 1.5, 3.0)), 0.0, 1, 1.0) else { panic!() };
     assert!(why.contains("between 1.00 and 1.43") && why.contains("--measure"), "{why}");
     // Wide, but surely something.
-    assert!(matches!(verdict(Ok(saved(1.0, 2.0, 3.0)), 0.0, 1, 1.0), Verdict::Changes { .. }));
+    assert!(matches!(verdict(Ok(saved(1.0, 2.0, 3.0)), 0.0, 1, 1.0), HugePageVerdict::Changes { .. }));
 }
 
 #[test]
 fn without_replays_only_a_bound_speaks() {
-    assert!(matches!(verdict(Err("no memory"), 0.0, 1000, 0.01), Verdict::Nothing { .. }));
-    assert_eq!(verdict(Err("no memory"), 0.0, 1_000_000_000, 0.01), Verdict::Unknown { why: "no memory".into() });
+    assert!(matches!(verdict(Err("no memory"), 0.0, 1000, 0.01), HugePageVerdict::Nothing { .. }));
+    assert_eq!(
+        verdict(Err("no memory"), 0.0, 1_000_000_000, 0.01),
+        HugePageVerdict::Unknown { why: "no memory".into() }
+    );
     // The kernel's time may all be page faults.
-    assert_eq!(verdict(Err("no memory"), 0.0, 1000, 1.0), Verdict::Unknown { why: "no memory".into() });
+    assert_eq!(verdict(Err("no memory"), 0.0, 1000, 1.0), HugePageVerdict::Unknown { why: "no memory".into() });
     let machine = lookaside_machine::preset("skylake").expect("a preset");
     let evidence = GainEvidence {
         remedies: &[],
@@ -67,6 +76,6 @@ fn without_replays_only_a_bound_speaks() {
         faults: None,
     };
     let gain = HugeGain::new(&evidence, None);
-    assert_eq!(gain.verdict, Some(Verdict::Unknown { why: "a trace has no native time".into() }));
+    assert_eq!(gain.verdict, Some(HugePageVerdict::Unknown { why: "a trace has no native time".into() }));
     assert_eq!(gain.predicted, None);
 }

@@ -1,7 +1,7 @@
 //! The answer in a few sentences, and the same as cards: what it costs, who causes it, what would help.
 
 use lookaside_report::{num, Bar, Card, CardItem, Document, Paint, RichText, Section};
-use lookaside_techniques::{Analysis, NamedCost, Seeing, Verdict};
+use lookaside_techniques::{Analysis, HugePageVerdict, NamedCost, Seeing};
 
 use super::remedies;
 use super::seeing::{command, is_sampled, sampled_seconds};
@@ -55,8 +55,8 @@ fn exact(analysis: &Analysis, document: &mut Document) {
 /// Said of a small cost, unless the verdict, which knows seconds and page faults, says otherwise.
 fn nothing_to_gain(analysis: &Analysis) -> &'static str {
     match analysis.huge_gain.verdict {
-        None | Some(Verdict::Nothing { .. }) => ": nothing to gain here",
-        Some(Verdict::Changes { .. } | Verdict::Unknown { .. }) => "",
+        None | Some(HugePageVerdict::Nothing { .. }) => ": nothing to gain here",
+        Some(HugePageVerdict::Changes { .. } | HugePageVerdict::Unknown { .. }) => "",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lookaside_report::{num, Document, Paint, RichText};
 use lookaside_techniques::huge_gain::TimeRatio;
-use lookaside_techniques::{Analysis, RemedyKind, Verdict};
+use lookaside_techniques::{Analysis, HugePageVerdict, RemedyKind};
 
 /// Rounds of `--measure` without a number, and one that doesn't count.
 const ROUNDS: f64 = 11.0;
@@ -20,11 +20,11 @@ pub fn answer(analysis: &Analysis, document: &mut Document) {
             RichText::painted(measured_paint(time), format!("Huge pages: {}, measured", change(time.ratio)))
                 .plain(format!(" ({}); predicted: {foretold}.", interval(time.low, time.high)))
         }
-        (None, Verdict::Unknown { why }) => {
+        (None, HugePageVerdict::Unknown { why }) => {
             RichText::painted(Paint::Warn, "Huge pages: can't tell.").plain(format!(" {}.", sentence(why)))
         }
-        (None, Verdict::Nothing { .. }) => RichText::painted(Paint::Good, format!("Huge pages: {foretold}.")),
-        (None, Verdict::Changes { ratio, .. }) => {
+        (None, HugePageVerdict::Nothing { .. }) => RichText::painted(Paint::Good, format!("Huge pages: {foretold}.")),
+        (None, HugePageVerdict::Changes { ratio, .. }) => {
             let paint = if *ratio > 1.0 { Paint::Bad } else { Paint::Good };
             RichText::painted(paint, format!("Huge pages: {foretold}")).plain(format!("{}.", memory(analysis)))
         }
@@ -40,16 +40,16 @@ pub fn answer(analysis: &Analysis, document: &mut Document) {
 }
 
 /// The prediction in words, without a full stop.
-fn foretold(verdict: &Verdict) -> String {
+fn foretold(verdict: &HugePageVerdict) -> String {
     match verdict {
-        Verdict::Changes { ratio, least, most } => format!("{} ({})", change(*ratio), interval(*least, *most)),
-        Verdict::Nothing { most } => format!("nothing to gain, at most {}", percent(*most)),
-        Verdict::Unknown { .. } => "can't tell".into(),
+        HugePageVerdict::Changes { ratio, least, most } => format!("{} ({})", change(*ratio), interval(*least, *most)),
+        HugePageVerdict::Nothing { most } => format!("nothing to gain, at most {}", percent(*most)),
+        HugePageVerdict::Unknown { .. } => "can't tell".into(),
     }
 }
 
-fn is_faster(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Changes { ratio, .. } if *ratio > 1.0)
+fn is_faster(verdict: &HugePageVerdict) -> bool {
+    matches!(verdict, HugePageVerdict::Changes { ratio, .. } if *ratio > 1.0)
 }
 
 /// `21 % faster`, `3 % slower`.
@@ -102,7 +102,7 @@ fn how(analysis: &Analysis) -> Option<&str> {
 
 fn measuring_seconds(analysis: &Analysis) -> Option<f64> {
     let native = analysis.native.as_ref()?;
-    let worth = !matches!(analysis.huge_gain.verdict, Some(Verdict::Nothing { .. }));
+    let worth = !matches!(analysis.huge_gain.verdict, Some(HugePageVerdict::Nothing { .. }));
     Some(native.wall_seconds * 2.0 * ROUNDS).filter(|seconds| worth && *seconds < SOON)
 }
 

@@ -5,9 +5,8 @@
 use lookaside_engine::{CacheCounts, Cost, OsModel, Outcome, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::*;
 use lookaside_report::{html, terminal, Style};
-use lookaside_techniques::huge_gain::{GainEvidence, HugeGain, MeasuredGain, TimeRatio};
+use lookaside_techniques::huge_gain::{HugeGain, MeasuredGain, TimeRatio};
 use lookaside_techniques::*;
-use lookaside_timing::{FaultBill, FaultCosts, NativeClock, ReplayRound, ReplayTimes, SavedSeconds};
 use lookaside_trace::{Granularity, MapSource};
 
 fn tlb(name: &str, level: u32, fetch: bool, sizes: &[PageSize], entries: u32, ways: u32, hit_cycles: f64) -> Tlb {
@@ -318,24 +317,7 @@ pub fn once() -> Analysis {
 
 /// What huge pages gain, beside these times of it.
 pub fn gain(analysis: &Analysis, measured: Option<MeasuredGain>) -> HugeGain {
-    HugeGain::new(&evidence(analysis), measured)
-}
-
-/// What the prediction is made from: nine of eleven seconds at visits that a replay made, or the model alone.
-fn evidence(analysis: &Analysis) -> GainEvidence<'_> {
-    let costs = analysis.replay.as_ref().map(|replay| replay.faults);
-    let native = analysis.native.as_ref();
-    GainEvidence {
-        remedies: &analysis.remedies,
-        outcome: &analysis.outcome,
-        machine: &analysis.machine,
-        native,
-        saved: match native {
-            Some(_) => Ok(SavedSeconds { least: 1.41, best: 1.98, most: 2.33 }),
-            None => Err("the program ran under the recorder only (--once)"),
-        },
-        faults: native.map(|clock| FaultBill::new(766_000, 1_510, clock.minor_faults, costs.as_ref())),
-    }
+    HugeGain::new(&crate::native::evidence(analysis), measured)
 }
 
 /// The same, and huge pages measured: so many times as fast in user time, give or take a fiftieth.
@@ -397,27 +379,8 @@ fn without_gain() -> Analysis {
             remedy(RemedyKind::LockedPages, "the 8 best pages locked", 0.998, 160_000_000, "", "golden-cove has no lockable entries", 0.62),
         ],
         huge_gain: HugeGain::default(),
-        native: Some(NativeClock {
-            user_seconds: 11.2,
-            system_seconds: 1.63,
-            wall_seconds: 12.9,
-            minor_faults: 771_204,
-            major_faults: 0,
-            samples: 11_180,
-            period_ns: 1_000_000,
-            places: Vec::new(),
-        }),
-        replay: Some(ReplayTimes {
-            rounds: vec![
-                ReplayRound { chained_small: 0.111, chained_huge: 0.0912, free_small: 0.0061, free_huge: 0.0052 };
-                7
-            ],
-            timed_visits: 600_000,
-            windows: 8,
-            huge_bytes: 1_510 << 21,
-            faults: FaultCosts { small_microseconds: [0.61, 0.64, 0.7], huge_microseconds: [98.0, 104.0, 121.0] },
-            seconds: 4.2,
-        }),
+        native: Some(crate::native::clock()),
+        replay: Some(crate::native::replay()),
         heat: heat(),
         left_out: Vec::new(),
         child_exit: Some(ChildExit::Code(0)),

@@ -8,6 +8,7 @@ mod drawn;
 mod html;
 mod hugepages_live;
 mod machine;
+mod native;
 mod probe;
 #[path = "../../../machine/tests/machine/random.rs"]
 mod random_machine;
