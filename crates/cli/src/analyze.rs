@@ -16,12 +16,14 @@ use crate::args::analyze::AnalyzeArgs;
 use crate::recording::backend;
 use crate::setups;
 use crate::symbol_names::SymbolNames;
+use asked_memory::AskedMemory;
 use input::SecondInput;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{self, short_count, spinner};
 use native::NativeTiming;
 
+mod asked_memory;
 mod input;
 mod measure;
 mod native;
@@ -239,7 +241,10 @@ fn exact(
     bar.set_prefix("what would help");
     bar.set_message("");
     analysis.remedies = profile.remedies(setup, interrupt.flag(), &mut analysis.notes)?;
-    let visits = timed.then(|| profile.visits(&|process, ip| names.place(process, ip))).transpose()?;
+    let asked = AskedMemory::here();
+    let visits = timed
+        .then(|| profile.visits(&|process, ip| names.place(process, ip), &|region| asked.holds(names, region)))
+        .transpose()?;
     bar.set_prefix("naming");
     analysis.heat = profile.take_heat(names);
     analysis.regions = names::name_regions(&profile.outcome.regions, names);

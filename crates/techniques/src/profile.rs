@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
-use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RunEnd, Setup};
+use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RegionRow, RunEnd, Setup};
 use lookaside_timing::{CodePlace, SiteCounts, VisitWindow};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
@@ -61,6 +61,8 @@ pub struct ProfiledVisits {
     pub small_pages: u64,
     /// Huge pages that would hold them.
     pub huge_pages: u64,
+    /// Small pages that huge pages could hold too, but are not asked for.
+    pub unasked_pages: u64,
 }
 
 /// Why a profile could not be made.
@@ -142,12 +144,16 @@ impl Profile {
     }
 
     /// What the timing needs: visits by instruction, and windows of them to be replayed. `place` names an instruction as
-    /// every run of the program does.
+    /// every run of the program does; `asked` says for which mappings huge pages are asked.
     ///
     /// # Errors
     /// A temporary file that can't be read back.
-    pub fn visits(&mut self, place: &dyn Fn(u32, u64) -> CodePlace) -> Result<ProfiledVisits, ProfileError> {
-        let huge = HugeWindows::new(&self.outcome.regions);
+    pub fn visits(
+        &mut self,
+        place: &dyn Fn(u32, u64) -> CodePlace,
+        asked: &dyn Fn(&RegionRow) -> bool,
+    ) -> Result<ProfiledVisits, ProfileError> {
+        let huge = HugeWindows::new(&self.outcome.regions, asked);
         let total = self.visits.total();
         self.spool.finish();
         let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
@@ -161,7 +167,9 @@ impl Profile {
             site.translation_cycles += cycles.get(&(process, ip)).copied().unwrap_or(0.0);
         }
         let (small_pages, huge_pages) = huge.touched(&self.outcome);
-        Ok(ProfiledVisits { total, sites, windows, small_pages, huge_pages })
+        let (all_pages, _) = HugeWindows::new(&self.outcome.regions, &|_| true).touched(&self.outcome);
+        let unasked_pages = all_pages.saturating_sub(small_pages);
+        Ok(ProfiledVisits { total, sites, windows, small_pages, huge_pages, unasked_pages })
     }
 
     /// Runs the model again for everything that might help; best first. Notes say what was left out.

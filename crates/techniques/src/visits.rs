@@ -57,8 +57,8 @@ impl VisitCounts {
     }
 }
 
-/// The program's memory that huge pages could hold: 2 MiB windows that lie wholly in anonymous memory or the heap.
-/// Mappings side by side count as one, as the kernel has them.
+/// The program's memory that huge pages could hold: 2 MiB windows that lie wholly in anonymous memory or the heap, as far
+/// as huge pages are asked for it. Mappings side by side count as one, as the kernel has them.
 #[derive(Clone, Debug, Default)]
 pub struct HugeWindows {
     /// Of each process: ends by first bytes.
@@ -69,9 +69,10 @@ pub struct HugeWindows {
 const HUGE_BYTES: u64 = 2 << 20;
 
 impl HugeWindows {
-    /// By the mappings of a run, whenever they were there.
-    pub fn new(regions: &[RegionRow]) -> Self {
-        let holds = |region: &&RegionRow| matches!(region.source, MapSource::Anonymous | MapSource::Heap);
+    /// By the mappings of a run, whenever they were there; `asked`: huge pages are asked for a mapping.
+    pub fn new(regions: &[RegionRow], asked: &dyn Fn(&RegionRow) -> bool) -> Self {
+        let holds =
+            |region: &&RegionRow| matches!(region.source, MapSource::Anonymous | MapSource::Heap) && asked(region);
         let mut all: Vec<(u32, u64, u64)> = regions.iter().filter(holds).map(|r| (r.process, r.start, r.end)).collect();
         all.sort_unstable();
         let mut ranges: BTreeMap<u32, BTreeMap<u64, u64>> = BTreeMap::new();

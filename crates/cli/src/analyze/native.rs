@@ -20,6 +20,9 @@ const REPLAY_TIME: Duration = Duration::from_millis(3500);
 /// Of the memory that is to be had, a replay takes this part at most.
 const REPLAY_MEMORY: f64 = 0.5;
 
+/// Memory for which no huge pages are asked is told from a tenth of the rest on.
+const UNASKED_PART: u64 = 10;
+
 /// What came of the native run and of the replay.
 pub struct NativeTiming {
     clock: Option<NativeClock>,
@@ -57,6 +60,14 @@ impl NativeTiming {
         }
         if let Some(why) = &run.unsampled {
             notes.push(format!("the native run was timed and not sampled, so that the interval is wider: {why}"));
+        }
+        if visits.unasked_pages > visits.small_pages / UNASKED_PART {
+            notes.push(format!(
+                "{} MiB of its memory are not malloc's, and the system waits to be asked for huge pages: they are not in \
+                 the prediction. echo always > /sys/kernel/mm/transparent_hugepage/enabled, or the program's own madvise, \
+                 reaches them",
+                visits.unasked_pages >> 8
+            ));
         }
         Self::of(run.clock, visits, interrupt)
     }

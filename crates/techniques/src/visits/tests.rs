@@ -11,15 +11,19 @@ fn region(process: u32, start: u64, end: u64, source: MapSource) -> RegionRow {
 #[test]
 fn only_whole_windows_of_anonymous_memory_are_huge() {
     let file = MapSource::File { path: "/lib".into(), offset: 0 };
-    let huge = HugeWindows::new(&[
+    let regions = [
         region(1, BASE + 0x10_0000, BASE + 0x30_0000, MapSource::Anonymous),
         // Right behind it, as the kernel merges them.
         region(1, BASE + 0x30_0000, BASE + 0x50_0000, MapSource::Heap),
         region(1, BASE + 0x50_0000, BASE + 0x90_0000, file),
         region(2, BASE, BASE + 0x20_0000, MapSource::Stack),
-    ]);
+    ];
+    let huge = HugeWindows::new(&regions, &|_| true);
     let holds = [0x0, 0x10_0000, 0x20_0000, 0x3f_ffff, 0x40_0000, 0x60_0000].map(|at| huge.holds(1, BASE + at));
     assert_eq!(holds, [false, false, true, true, false, false]);
+    // The part that nobody asked for is not there.
+    let heap = HugeWindows::new(&regions, &|region| region.source == MapSource::Heap);
+    assert!(!heap.holds(1, BASE + 0x20_0000) && !heap.holds(1, BASE + 0x40_0000));
     assert!(!huge.holds(2, BASE) && !huge.holds(3, BASE + 0x20_0000));
 }
 
@@ -61,7 +65,7 @@ impl Source for Blocks {
 }
 
 fn cut(blocks: Vec<Block>, total: u64) -> Vec<VisitWindow> {
-    let huge = HugeWindows::new(&[region(1, 0, 1 << 40, MapSource::Anonymous)]);
+    let huge = HugeWindows::new(&[region(1, 0, 1 << 40, MapSource::Anonymous)], &|_| true);
     cut_windows(&mut Blocks(TraceInfo::default(), blocks.into_iter()), total, &huge).unwrap()
 }
 
